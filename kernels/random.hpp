@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+
+namespace cudp {
+
+enum class Generator : int { chacha20, philox };
+
+/// 256-bit key. ChaCha20 uses all of it, Philox4x32-10 the first two words as cuRAND's 64-bit seed
+/// (low word first).
+struct RandomKey {
+  std::uint32_t words[8];
+};
+
+/// Separates the streams drawn under one key; a value is part of the nonce and never reused.
+enum class Stream : std::uint32_t {
+  sampling = 1,
+  noise = 2,
+  initial_weights = 3,
+  dataset_size = 4
+};
+
+/// One stream of 32-bit words, addressed by position, the same on every backend.
+///
+/// Words come in tiles of 256, made of 16 generator blocks of 16 words each:
+///   word number i:  tile i / 256, row r = (i % 256) / 16, lane l = i % 16,
+///   is word r of block 16 (i / 256) + l.
+/// A SIMD register (or 16 neighbouring threads) holds the same word of 16 blocks, so tiles are
+/// written without a transpose.
+///   ChaCha20 (RFC 8439): key, 32-bit block counter, nonce {stream, step low, step high}.
+///   Philox4x32-10: word r of block n is word r % 4 of counter {4 n + r / 4, 0, step low, stream},
+///   which is what cuRAND draws after curand_init(key, stream << 32 | step low, 4 (4 n + r / 4)).
+struct RandomStream {
+  Generator generator;
+  RandomKey key;
+  Stream stream;
+  std::uint64_t step;
+};
+
+/// Normal number i of a stream is made from words of rows 2p and 2p+1 of the same tile and lane
+/// (p = r / 2) by Box-Muller: 40 bits choose the radius, 24 the angle, so |z| <= 7.6; even rows get
+/// the cosine, odd rows the sine.
+///
+/// Example i is in the Poisson sample of a step when word i of that step's sampling stream is below
+/// `threshold`, in 0..2^32: the sampling rate is exactly threshold / 2^32.
+
+}  // namespace cudp

@@ -1,0 +1,17 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/random.hpp"
+
+namespace cudp {
+
+/// Poisson sampling: example i is drawn when word i of the stream is below `threshold`.
+struct SampleArgs {
+  RandomStream stream;      ///< Stream::sampling at this step
+  std::uint64_t threshold;  ///< 0..2^32; the sampling rate is threshold / 2^32
+  std::int64_t begin;       ///< first example, a multiple of 256
+  std::int64_t end;         ///< one past the last example
+  std::uint32_t* drawn;     ///< out, ascending; room for end - begin
+};
+
+}  // namespace cudp

@@ -1,0 +1,85 @@
+#pragma once
+// The float vector of the SIMD level a file is compiled for. Files named *_cpu.cpp are compiled
+// once per level with CUDP_SIMD set to that level's namespace; they include nothing with inline
+// functions of its own (no std containers), or the linker could hand AVX-512 code to a machine
+// without it.
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#ifndef CUDP_SIMD
+#define CUDP_SIMD portable
+#endif
+
+#define CUDP_INLINE static inline __attribute__((always_inline))
+
+namespace cudp::CUDP_SIMD {
+
+#if defined(__AVX512F__)
+inline constexpr int kLanes = 16;
+inline constexpr int kRegisters = 32;
+#elif defined(__AVX2__)
+inline constexpr int kLanes = 8;
+inline constexpr int kRegisters = 16;
+#else
+inline constexpr int kLanes = 4;
+inline constexpr int kRegisters = 16;
+#endif
+
+// GNU vector types: + - * / and comparisons work lane by lane; a comparison gives a VecI of 0 or
+// -1, and `mask ? a : b` selects. Products and sums contract to FMA where the level has it.
+using Vec = float __attribute__((vector_size(kLanes * 4)));
+using VecI = std::int32_t __attribute__((vector_size(kLanes * 4)));
+using VecU = std::uint32_t __attribute__((vector_size(kLanes * 4)));
+
+/// Unaligned load and store of kLanes floats.
+CUDP_INLINE Vec load(const float* p) {
+  Vec v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+CUDP_INLINE void store(float* p, Vec v) { __builtin_memcpy(p, &v, sizeof v); }
+CUDP_INLINE VecU load_u(const std::uint32_t* p) {
+  VecU v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+CUDP_INLINE void store_u(std::uint32_t* p, VecU v) { __builtin_memcpy(p, &v, sizeof v); }
+
+CUDP_INLINE Vec broadcast(float x) { return x - Vec{}; }
+CUDP_INLINE VecU broadcast_u(std::uint32_t x) { return x - VecU{}; }
+
+/// NaN in either argument gives b, as the machine's own instruction does.
+CUDP_INLINE Vec max(Vec a, Vec b) { return a > b ? a : b; }
+CUDP_INLINE Vec min(Vec a, Vec b) { return a < b ? a : b; }
+
+CUDP_INLINE Vec sqrt(Vec a) {
+#if defined(__AVX512F__)
+  return (Vec)_mm512_sqrt_ps((__m512)a);
+#elif defined(__AVX2__)
+  return (Vec)_mm256_sqrt_ps((__m256)a);
+#elif defined(__x86_64__)
+  return (Vec)_mm_sqrt_ps((__m128)a);
+#else
+  for (int i = 0; i < kLanes; ++i) a[i] = __builtin_sqrtf(a[i]);
+  return a;
+#endif
+}
+
+CUDP_INLINE Vec to_float(VecI v) { return __builtin_convertvector(v, Vec); }
+CUDP_INLINE VecI to_int(Vec v) { return __builtin_convertvector(v, VecI); }  // truncates
+CUDP_INLINE Vec bits_to_float(VecI v) { return (Vec)v; }
+CUDP_INLINE VecI float_to_bits(Vec v) { return (VecI)v; }
+
+/// Sum over lanes, pairwise.
+CUDP_INLINE float reduce_add(Vec v) {
+  float lane[kLanes];
+  store(lane, v);
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
+  return lane[0];
+}
+
+}  // namespace cudp::CUDP_SIMD

@@ -1,0 +1,75 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/layer.hpp"
+
+namespace cudp {
+
+/// A network as data: what a user writes, before shapes are known.
+struct ModelSpec {
+  std::string name;
+  std::vector<Layer> layers;
+  Loss loss = Loss::softmax_cross_entropy;
+};
+
+/// One trainable tensor inside the flat parameter vector. Layout and order are PyTorch's, so that a
+/// released model loads there by name: convolutions [out, in, kernel, kernel], dense [out, in],
+/// row-major.
+struct ParameterTensor {
+  std::string name;        ///< "conv1.weight"
+  std::vector<int> shape;  ///< as in the released file
+  std::size_t offset = 0;  ///< first element in the flat vector
+  std::size_t size = 0;    ///< product of shape
+  int fan_in = 0;          ///< inputs that reach one output, for initialisation
+  int fan_out = 0;
+  bool is_bias = false;  ///< starts at zero (or, for a group-norm weight, at one)
+  int group = 0;         ///< which parametric layer it belongs to, 0..Network::groups-1
+};
+
+/// A layer with its shapes and, if it has parameters, where they are.
+struct NetworkLayer {
+  Layer layer;
+  Shape in;
+  Shape out;
+  int weight = -1;  ///< index into Network::parameters, -1 for none
+  int bias = -1;
+  int group = -1;  ///< parametric layers are numbered 0, 1, ...; per-layer clipping goes by these
+};
+
+/// A model with every shape known and checked.
+struct Network {
+  ModelSpec spec;
+  Shape input;
+  int classes = 0;
+  int outputs = 0;  ///< logits: `classes` for softmax, 1 for logistic and hinge
+  std::vector<NetworkLayer> layers;
+  std::vector<ParameterTensor> parameters;
+  std::size_t parameter_count = 0;
+  int groups = 0;
+};
+
+/// Checks every shape and lays out the parameters.
+/// input: one example; classes >= 2.
+/// Throws std::invalid_argument, naming the layer, on a size that does not fit (kernel larger than
+/// its padded input, groups that do not divide the channels, last layer of the wrong width, a
+/// duplicate or missing parameter name, logistic or hinge loss with more than two classes).
+Network build_network(const ModelSpec& spec, const Shape& input, int classes);
+
+/// Reads a layer description (TOML; models/README.md gives the keys). `source` names it in errors.
+/// classes: decides between softmax and one logit, and what `out = "outputs"` means.
+/// activation: what layers of type "activation" become; empty keeps the description's own.
+/// Throws std::invalid_argument with source and line on unknown keys or layer types; batch norm is
+/// refused because it mixes examples.
+ModelSpec parse_model(std::string_view toml, const std::string& source, int classes,
+                      const std::string& activation = "");
+
+/// The built-in models: logistic, svm, mlp, cnn, cifar-cnn.
+std::vector<std::string> model_names();
+
+/// The TOML text of a built-in model; empty if there is none of that name.
+std::string_view builtin_model(std::string_view name);
+
+}  // namespace cudp

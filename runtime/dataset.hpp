@@ -1,0 +1,39 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/layer.hpp"
+
+namespace cudp {
+
+/// Examples in memory. Images stay bytes; an engine converts when it reads them:
+/// feature = scale * byte + shift. Tables hold float32 features as they are used.
+/// Feature order is channel by channel, row by row, as in the models' Shape.
+struct Dataset {
+  Shape shape;
+  int classes = 0;
+  std::vector<std::uint8_t> bytes;   ///< [size, shape.size()], or empty
+  std::vector<float> floats;         ///< [size, shape.size()], or empty
+  std::vector<std::uint8_t> labels;  ///< [size], each < classes <= 256
+  float scale = 1.0f / 255.0f;       ///< bytes only; public constants, never read from the data
+  float shift = 0.0f;
+
+  std::size_t size() const { return labels.size(); }
+  bool is_bytes() const { return !bytes.empty(); }
+};
+
+/// A training set, whose examples privacy protects, and a public test set.
+struct DataSplit {
+  std::string name;
+  Dataset train;
+  Dataset test;
+  /// True where the number of training examples is public knowledge: built-in and published data
+  /// sets, or a size the user declares public. Otherwise only a noisy, accounted size may be used.
+  bool size_is_public = false;
+  /// What the user accepted that the certificate must show, e.g. bounds read from private data.
+  std::vector<std::string> unsafe;
+};
+
+}  // namespace cudp

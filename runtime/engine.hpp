@@ -1,0 +1,103 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/clip.hpp"
+#include "kernels/random.hpp"
+#include "kernels/update.hpp"
+#include "models/model.hpp"
+#include "runtime/dataset.hpp"
+
+namespace cudp {
+
+/// Everything that training changes. Sizes: parameters [d]; the others [d] or empty.
+struct TrainState {
+  std::vector<float> parameters;
+  std::vector<float> moment1;  ///< momentum buffer or Adam's first moment
+  std::vector<float> moment2;  ///< Adam's second moment
+  std::vector<float> average;  ///< EMA of the parameters
+};
+
+struct EngineSettings {
+  ClipSettings clip;
+  OptimizerSettings optimizer;
+  bool keep_average = false;  ///< EMA of the weights, TrainState::average
+  Generator generator = Generator::chacha20;
+  RandomKey key{};
+  std::uint64_t sampling_threshold = 0;  ///< see PrivacyPlan
+  int micro_batch =
+      0;            ///< examples in flight on the device; 0 chooses. Results do not depend on it.
+  int threads = 0;  ///< CPU only; 0 takes every core. Results do not depend on it.
+  bool diagnostics = false;  ///< keep private statistics (--unsafe-diagnostics)
+};
+
+/// Private statistics of the steps since they were last read. Never leaves the process unless the
+/// user asked with --unsafe-diagnostics.
+struct Diagnostics {
+  double loss = 0.0;  ///< sum over sampled examples
+  double norm = 0.0;  ///< sum of raw gradient norms
+  std::uint64_t clipped = 0;
+  std::uint64_t examples = 0;
+  std::uint64_t non_finite = 0;
+};
+
+struct Accuracy {
+  std::uint64_t correct = 0;
+  std::uint64_t total = 0;
+  double mean_loss = 0.0;
+  double value() const {
+    return total ? static_cast<double>(correct) / static_cast<double>(total) : 0.0;
+  }
+};
+
+/// For tests and for methods that need single examples.
+struct PerExample {
+  std::vector<float> gradients;      ///< [n, d], or empty if not asked for
+  std::vector<float> squared_norms;  ///< [n, groups]
+  std::vector<float> losses;         ///< [n]
+};
+
+/// One device with a network, a training set and an optimizer on it. A method composes the three
+/// verbs of a step; `run` may record them once and replay them without the host.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  /// Makes the training set resident. Throws InputError if it does not fit the network.
+  virtual void load(const Dataset& train) = 0;
+
+  virtual void set_state(const TrainState& state) = 0;
+  virtual TrainState state() = 0;
+
+  /// Runs steps first, first + 1, ... with the given scalars; `step` is called with this engine and
+  /// says what a step does. Returns when they are done.
+  virtual void run(std::uint64_t first, std::span<const StepScalars> scalars,
+                   const std::function<void(Engine&)>& step) = 0;
+
+  // The verbs; to be called inside `run` only.
+
+  /// Poisson: every example independently with the plan's rate. An empty batch is legal.
+  virtual void sample_batch() = 0;
+  /// sum <- sum over the batch of clip(gradient). A non-finite example contributes nothing.
+  virtual void sum_clipped_gradients() = 0;
+  /// Adds noise to the sum, divides by the expected batch, and takes the optimizer's step.
+  virtual void add_noise_and_update() = 0;
+
+  /// Test accuracy and mean loss, with the averaged weights if asked for and kept.
+  virtual Accuracy evaluate(const Dataset& test, bool averaged) = 0;
+
+  virtual PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) = 0;
+  /// The batch that `step` draws, ascending.
+  virtual std::vector<std::uint32_t> sampled(std::uint64_t step) = 0;
+  /// Reads and clears.
+  virtual Diagnostics diagnostics() = 0;
+};
+
+std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings);
+/// Throws Error if this build or machine has no usable CUDA device.
+std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSettings& settings);
+
+}  // namespace cudp

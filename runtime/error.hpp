@@ -1,0 +1,47 @@
+#pragma once
+#include <stdexcept>
+#include <string>
+
+namespace cudp {
+
+/// Exit codes of the cudp binary.
+enum class Exit : int { ok = 0, failure = 1, bad_input = 2, over_budget = 3 };
+
+/// Call site. std::source_location does not exist under nvcc 13.0 with GCC 12; these builtins do.
+struct Where {
+  const char* file;
+  int line;
+  static constexpr Where here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) {
+    return {f, l};
+  }
+};
+
+/// Every failure the user can see: one line that says what went wrong, with which values.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& what, Exit code = Exit::failure)
+      : std::runtime_error(what), code_(code) {}
+  Exit code() const { return code_; }
+
+ private:
+  Exit code_;
+};
+
+/// The user's input or usage is at fault: "FILE, PLACE: expected ..., found ...".
+class InputError : public Error {
+ public:
+  explicit InputError(const std::string& what) : Error(what, Exit::bad_input) {}
+};
+
+/// The privacy budget does not allow what was asked for.
+class BudgetError : public Error {
+ public:
+  explicit BudgetError(const std::string& what) : Error(what, Exit::over_budget) {}
+};
+
+/// A condition that holds unless cudp itself is wrong; the message carries the call site.
+inline void ensure(bool ok, const char* what, Where at = Where::here()) {
+  if (!ok) throw Error(std::string(what) + " [" + at.file + ":" + std::to_string(at.line) + "]");
+}
+
+}  // namespace cudp

@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "kernels/random.hpp"
+
+namespace cudp {
+
+enum class Neighbours { add_or_remove_one };
+
+/// What the privacy of a run rests on. The sampler that runs and the accountant that certifies are
+/// both built from this object and from nothing else, so they cannot disagree.
+struct PrivacyPlan {
+  Neighbours neighbours = Neighbours::add_or_remove_one;
+  /// Each example is in each step's batch independently with probability threshold / 2^32.
+  std::uint64_t sampling_threshold = 0;
+  double expected_batch = 0.0;  ///< sums are divided by this, never by the batch that was drawn
+  std::uint64_t steps = 0;
+  double clip_norm = 0.0;         ///< C, L2 bound of one example's contribution before rounding
+  double sensitivity = 0.0;       ///< C plus what rounding can add; the noise is scaled to this
+  double noise_multiplier = 0.0;  ///< sigma: noise std / sensitivity
+  double delta = 0.0;
+  /// Standard deviation of the noise on the number of examples (sensitivity 1), 0 if that is
+  /// public.
+  double size_noise = 0.0;
+
+  double sampling_rate() const { return static_cast<double>(sampling_threshold) * 0x1p-32; }
+  double noise_std() const { return noise_multiplier * sensitivity; }
+};
+
+}  // namespace cudp
