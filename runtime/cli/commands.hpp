@@ -1,0 +1,21 @@
+#pragma once
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace cudp {
+
+/// What the chosen subcommand does; returns the exit code. Input errors are thrown.
+using CommandBody = std::function<int()>;
+
+/// Each adds one subcommand to `app`, with its options and examples; when the user names it,
+/// parsing sets `body`.
+void add_train_command(CLI::App& app, CommandBody& body);
+void add_eval_command(CLI::App& app, CommandBody& body);
+void add_account_command(CLI::App& app, CommandBody& body);
+void add_calibrate_command(CLI::App& app, CommandBody& body);
+void add_info_command(CLI::App& app, CommandBody& body);
+
+}  // namespace cudp
