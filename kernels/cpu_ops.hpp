@@ -1,14 +1,57 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/activation.hpp"
+#include "kernels/gather_gemm.hpp"
+#include "kernels/group_norm.hpp"
+#include "kernels/image.hpp"
+#include "kernels/pool.hpp"
 #include "kernels/random.hpp"
 #include "kernels/sample.hpp"
+#include "kernels/sums.hpp"
 #include "kernels/update.hpp"
 
 namespace cudp {
 
 struct CpuKernels {
   int lanes;  ///< floats in a vector
+
+  // Networks. Each takes the argument struct of the header of its name.
+  void (*gather_gemm)(const GatherGemm&);
+  void (*load_image)(const LoadImage&);
+  void (*activation_forward)(const ActivationForward&);
+  void (*activation_backward)(const ActivationBackward&);
+  void (*max_pool_forward)(const PoolForward&);
+  void (*max_pool_backward)(const PoolBackward&);
+  void (*average_pool_forward)(const PoolForward&);
+  void (*average_pool_backward)(const PoolBackward&);
+  void (*group_norm_forward)(const GroupNormForward&);
+  void (*group_norm_backward)(const GroupNormBackward&);
+  void (*column_sum)(const ColumnSum&);
+  void (*add_scaled)(const AddScaled&);
+  void (*settle_sum)(const SettleSum&);
+  void (*collect_sum)(const CollectSum&);
+  float (*square_sum)(const float* g, std::int64_t n);  ///< |g|^2, n a multiple of 16
 };
+
+#ifdef CUDP_SIMD
+namespace CUDP_SIMD {
+void gather_gemm(const GatherGemm&);
+void load_image(const LoadImage&);
+void activation_forward(const ActivationForward&);
+void activation_backward(const ActivationBackward&);
+void max_pool_forward(const PoolForward&);
+void max_pool_backward(const PoolBackward&);
+void average_pool_forward(const PoolForward&);
+void average_pool_backward(const PoolBackward&);
+void group_norm_forward(const GroupNormForward&);
+void group_norm_backward(const GroupNormBackward&);
+void column_sum(const ColumnSum&);
+void add_scaled(const AddScaled&);
+void settle_sum(const SettleSum&);
+void collect_sum(const CollectSum&);
+float square_sum(const float* g, std::int64_t n);
+}  // namespace CUDP_SIMD
+#endif
 
 }  // namespace cudp

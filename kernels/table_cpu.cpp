@@ -6,6 +6,21 @@ namespace cudp::CUDP_SIMD {
 extern const CpuKernels kKernels;
 const CpuKernels kKernels = {
     .lanes = kLanes,
+    .gather_gemm = gather_gemm,
+    .load_image = load_image,
+    .activation_forward = activation_forward,
+    .activation_backward = activation_backward,
+    .max_pool_forward = max_pool_forward,
+    .max_pool_backward = max_pool_backward,
+    .average_pool_forward = average_pool_forward,
+    .average_pool_backward = average_pool_backward,
+    .group_norm_forward = group_norm_forward,
+    .group_norm_backward = group_norm_backward,
+    .column_sum = column_sum,
+    .add_scaled = add_scaled,
+    .settle_sum = settle_sum,
+    .collect_sum = collect_sum,
+    .square_sum = square_sum,
 };
 
 }  // namespace cudp::CUDP_SIMD

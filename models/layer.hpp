@@ -3,6 +3,9 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/activation.hpp"
+#include "kernels/loss.hpp"
+
 namespace cudp {
 
 /// Shape of one example's activations. A flat vector of n numbers is {n, 1, 1}.
@@ -49,22 +52,7 @@ struct GroupNorm {
   float epsilon = 1e-5f;
 };
 
-enum class Activation { relu, tanh, tempered_sigmoid };
-
-/// relu: max(x, 0). tanh. tempered_sigmoid: scale / (1 + exp(-temperature x)) - offset
-/// (Papernot et al. 2021, eq. 1); its three numbers are ignored by the others.
-struct Activate {
-  Activation kind = Activation::relu;
-  float scale = 2.0f;
-  float temperature = 2.0f;
-  float offset = 1.0f;
-};
-
 /// A layer acts on one example at a time: no layer mixes examples, so per-example gradients exist.
 using Layer = std::variant<Conv2d, Dense, MaxPool2d, AvgPool2d, GroupNorm, Activate>;
-
-/// softmax_cross_entropy: logits [classes]. logistic: one logit, label 0 or 1,
-/// log(1 + exp(-y z)) with y = 2 label - 1. hinge: one logit, max(0, 1 - y z).
-enum class Loss { softmax_cross_entropy, logistic, hinge };
 
 }  // namespace cudp

@@ -1,0 +1,67 @@
+#include "kernels/sums.hpp"
+
+#include "kernels/cpu_ops.hpp"
+#include "kernels/vec.hpp"
+
+namespace cudp::CUDP_SIMD {
+
+void add_scaled(const AddScaled& a) {
+  const Vec factor = broadcast(a.factor);
+  for (std::int64_t i = 0; i < a.n; i += kLanes)
+    store(a.acc + i, load(a.acc + i) + factor * load(a.g + i));
+}
+
+void column_sum(const ColumnSum& c) {
+  for (int column = 0; column < c.columns; column += kLanes) {
+    const float* b = c.b + column;
+    Vec s0{};
+    Vec s1{};
+    int t = 0;
+    for (; t + 2 <= c.terms; t += 2) {
+      s0 += load(b + c.step[t].b);
+      s1 += load(b + c.step[t + 1].b);
+    }
+    if (t < c.terms) s0 += load(b + c.step[t].b);
+    store(c.out + column, s0 + s1);
+  }
+}
+
+/// |g|^2 of n floats, n a multiple of 16: 64 / kLanes interleaved sums, then pairwise.
+float square_sum(const float* g, std::int64_t n) {
+  Vec s0{};
+  Vec s1{};
+  std::int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    const Vec a = load(g + i);
+    const Vec b = load(g + i + kLanes);
+    s0 += a * a;
+    s1 += b * b;
+  }
+  if (i < n) {
+    const Vec a = load(g + i);
+    s0 += a * a;
+  }
+  return reduce_add(s0 + s1);
+}
+
+void settle_sum(const SettleSum& s) {
+  constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to an integer
+  for (std::int64_t i = 0; i < s.n; ++i) {
+    const double units = static_cast<double>(s.acc[i]) * s.inverse_grid + kRound;
+    s.total[i] += units - kRound;
+    s.acc[i] = 0.0f;
+  }
+}
+
+void collect_sum(const CollectSum& c) {
+  for (std::int64_t i = 0; i < c.n; ++i) {
+    double sum = 0.0;
+    for (int k = 0; k < c.count; ++k) {
+      sum += c.totals[k][i];
+      c.totals[k][i] = 0.0;
+    }
+    c.out[i] = static_cast<float>(sum * c.grid);
+  }
+}
+
+}  // namespace cudp::CUDP_SIMD
