@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "kernels/activation.hpp"
+#include "kernels/convolution.hpp"
 #include "kernels/gather_gemm.hpp"
 #include "kernels/group_norm.hpp"
 #include "kernels/image.hpp"
@@ -18,6 +19,8 @@ struct CpuKernels {
 
   // Networks. Each takes the argument struct of the header of its name.
   void (*gather_gemm)(const GatherGemm&);
+  void (*conv_forward)(const Convolution&);
+  void (*conv_weight_gradient)(const Convolution&);
   void (*load_image)(const LoadImage&);
   void (*activation_forward)(const ActivationForward&);
   void (*activation_backward)(const ActivationBackward&);
@@ -37,6 +40,8 @@ struct CpuKernels {
 #ifdef CUDP_SIMD
 namespace CUDP_SIMD {
 void gather_gemm(const GatherGemm&);
+void conv_forward(const Convolution&);
+void conv_weight_gradient(const Convolution&);
 void load_image(const LoadImage&);
 void activation_forward(const ActivationForward&);
 void activation_backward(const ActivationBackward&);

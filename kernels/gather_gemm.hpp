@@ -9,19 +9,21 @@ struct GemmStep {
   std::int32_t b;
 };
 
-/// What the result starts from.
+/// What the sums are added to.
 enum class GemmStart : int { zero, bias, out };
 
 /// The matrix product behind every convolution and dense layer, with rows and terms found through
 /// index tables, so that no input is ever unfolded in memory:
-///   out[out_row[m] + n] = start + sum_t a[a_row[m] + step[t].a] * b[step[t].b + n]
+///   out[out_row[m] + out_column(n)] = start + sum_t a[a_row[m] + step[t].a] * b[step[t].b + n]
 /// for m in 0..rows-1, n in 0..columns-1. columns is a multiple of 16; rows and terms may be 0.
-/// start: zero; bias[n]; or what out holds. Terms are added in order, whatever the tile sizes.
+/// out_column(n) = n, or out_block[n / 16] + n % 16 where that table is given.
+/// start: zero; bias[n]; or what out holds, and then several (m, n) may share a place of out: each
+/// adds to it.
 ///
 ///   use                     rows           terms           a     b             out
 ///   conv forward            output pixels  taps x ch. in   x     weight        y
 ///   conv weight gradient    taps x ch. in  output pixels   x     dy            dweight
-///   conv input gradient     output pixels  channels out    dy    weight^T      dx, a tap at a time
+///   conv input gradient     output pixels  channels out    dy    weight^T      dx, a block a tap
 ///   dense forward           examples       inputs          x     weight        y
 ///   dense weight gradient   inputs         examples        x     factor * dy   sum of dweight
 ///   dense input gradient    examples       outputs         dy    weight^T      dx
@@ -30,7 +32,8 @@ struct GatherGemm {
   const float* b;
   float* out;
   const std::int32_t* a_row;    ///< [rows]
-  const std::int32_t* out_row;  ///< [rows], all different
+  const std::int32_t* out_row;  ///< [rows]
+  const std::int32_t* out_block;  ///< [columns / 16], or null
   const GemmStep* step;         ///< [terms]
   const float* bias;            ///< [columns], for GemmStart::bias
   int rows;

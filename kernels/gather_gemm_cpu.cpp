@@ -27,20 +27,16 @@ constexpr int block_terms(int vectors) { return 24 * 1024 / (vectors * kLanes * 
 
 template <int R, int V>
 void tile(const float* a, const float* b, float* out, const std::int32_t* a_row,
-          const std::int32_t* out_row, const GemmStep* step, int terms, const float* bias,
-          GemmStart start) {
+          const std::int32_t* out_row, const std::int64_t* out_vector, const GemmStep* step,
+          int terms, const float* bias, GemmStart start) {
   Vec acc[R][V];
   const float* row[R];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     row[r] = a + a_row[r];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) {
-      if (start == GemmStart::out)
-        acc[r][v] = load(out + out_row[r] + v * kLanes);
-      else
-        acc[r][v] = start == GemmStart::bias ? load(bias + v * kLanes) : Vec{};
-    }
+    for (int v = 0; v < V; ++v)
+      acc[r][v] = start == GemmStart::bias ? load(bias + v * kLanes) : Vec{};
   }
   for (int t = 0; t < terms; ++t) {
     const std::int64_t ia = step[t].a;
@@ -55,14 +51,19 @@ void tile(const float* a, const float* b, float* out, const std::int32_t* a_row,
       for (int v = 0; v < V; ++v) acc[r][v] += x * bv[v];
     }
   }
+  // One store after the other: two may go to the same place.
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) store(out + out_row[r] + v * kLanes, acc[r][v]);
+    for (int v = 0; v < V; ++v) {
+      float* o = out + out_row[r] + out_vector[v];
+      store(o, start == GemmStart::out ? load(o) + acc[r][v] : acc[r][v]);
+    }
 }
 
 using Tile = void (*)(const float*, const float*, float*, const std::int32_t*,
-                      const std::int32_t*, const GemmStep*, int, const float*, GemmStart);
+                      const std::int32_t*, const std::int64_t*, const GemmStep*, int, const float*,
+                      GemmStart);
 
 /// tiles[r - 1] handles r rows.
 template <int V, int MaxRows>
@@ -83,6 +84,11 @@ void column_block(const GatherGemm& g, int column) {
   static constexpr Tiles<V, MaxRows> kTiles;
   const int block = block_terms(V);
   const int tiles = (g.rows + MaxRows - 1) / MaxRows;
+  std::int64_t out_vector[V];
+  for (int v = 0; v < V; ++v) {
+    const int n = column + v * kLanes;
+    out_vector[v] = g.out_block != nullptr ? g.out_block[n / 16] + n % 16 : n;
+  }
   int t = 0;
   do {  // at least once, so that a product of no terms still writes its start
     const int terms = g.terms - t < block ? g.terms - t : block;
@@ -90,8 +96,8 @@ void column_block(const GatherGemm& g, int column) {
     for (int i = 0; i < tiles; ++i) {  // rows split evenly: 14 rows are 7 + 7, not 12 + 2
       const int first = static_cast<int>(static_cast<std::int64_t>(g.rows) * i / tiles);
       const int last = static_cast<int>(static_cast<std::int64_t>(g.rows) * (i + 1) / tiles);
-      kTiles.of_rows[last - first - 1](g.a, g.b + column, g.out + column, g.a_row + first,
-                                       g.out_row + first, g.step + t, terms,
+      kTiles.of_rows[last - first - 1](g.a, g.b + column, g.out, g.a_row + first,
+                                       g.out_row + first, out_vector, g.step + t, terms,
                                        g.bias + (g.bias != nullptr ? column : 0), start);
     }
     t += terms;

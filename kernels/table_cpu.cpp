@@ -7,6 +7,8 @@ extern const CpuKernels kKernels;
 const CpuKernels kKernels = {
     .lanes = kLanes,
     .gather_gemm = gather_gemm,
+    .conv_forward = conv_forward,
+    .conv_weight_gradient = conv_weight_gradient,
     .load_image = load_image,
     .activation_forward = activation_forward,
     .activation_backward = activation_backward,

@@ -51,6 +51,8 @@ class GraphBuilder {
       g_.ops.push_back(std::move(op));
     }
     place_gradients();
+    narrow(g_.value_size * 16);  // the offsets of examples in flight are 32-bit too
+    narrow(g_.batched_gradient_size * 16);
     return std::move(g_);
   }
 
@@ -110,10 +112,11 @@ class GraphBuilder {
     place_parameters(op, taps * x.channels, y.stride);
     for (int ky = 0; ky < c.kernel; ++ky)
       for (int kx = 0; kx < c.kernel; ++kx) {
-        op.tap.push_back(narrow(ky * x.row() + static_cast<std::int64_t>(kx) * x.stride));
+        const std::int32_t tap = narrow(ky * x.row() + static_cast<std::int64_t>(kx) * x.stride);
+        for (int c16 = 0; c16 < x.stride; c16 += kColumnBlock) op.input_block.push_back(tap + c16);
         for (int i = 0; i < x.channels; ++i) {
           const auto row = static_cast<std::int32_t>(op.input_of_row.size());
-          op.input_of_row.push_back(op.tap.back() + i);
+          op.input_of_row.push_back(tap + i);
           op.forward_steps.push_back({op.input_of_row.back(), row * op.columns});
         }
       }
@@ -124,9 +127,9 @@ class GraphBuilder {
         op.out_pixel.push_back(narrow(y.at(oy, ox)));
         op.weight_steps.push_back({op.in_pixel.back(), op.out_pixel.back()});
       }
-    for (int o = 0; o < c.out_channels; ++o) op.input_steps.push_back({o, o * x.stride});
+    for (int o = 0; o < c.out_channels; ++o) op.input_steps.push_back({o, o * taps * x.stride});
 
-    op.transposed = g_.transposed_size;  // [taps][out][in stride]
+    op.transposed = g_.transposed_size;  // [out][taps][in stride]
     if (op.gives_input_gradient)
       g_.transposed_size += static_cast<std::int64_t>(taps) * c.out_channels * x.stride;
     const std::size_t w = weight_offset(op);  // [out][in][ky][kx]
@@ -143,7 +146,7 @@ class GraphBuilder {
           if (op.gives_input_gradient)
             g_.where_transposed[j] = narrow(
                 op.transposed +
-                (static_cast<std::int64_t>(t) * c.out_channels + o) * x.stride + i);
+                (static_cast<std::int64_t>(o) * taps + t) * x.stride + i);
         }
     op.direct = g_.direct_size;
     g_.direct_size += op.packed_size();

@@ -38,7 +38,7 @@ struct Op {
   // Convolution:
   std::vector<std::int32_t> in_pixel;       ///< output pixel -> first input pixel under the kernel
   std::vector<std::int32_t> out_pixel;      ///< output pixel -> offset in the output
-  std::vector<std::int32_t> tap;            ///< kernel position -> offset in the input
+  std::vector<std::int32_t> input_block;    ///< (kernel position, 16 channels) -> offset in the input
   std::vector<GemmStep> forward_steps;      ///< over rows
   std::vector<GemmStep> weight_steps;       ///< over output pixels
   std::vector<GemmStep> input_steps;        ///< over output channels

@@ -1,0 +1,274 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "kernels/cpu.hpp"
+#include "kernels/cpu_ops.hpp"
+#include "kernels/loss_math.hpp"
+#include "runtime/aligned.hpp"
+#include "runtime/cpu/graph.hpp"
+#include "runtime/cpu/worker.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/error.hpp"
+#include "runtime/threads.hpp"
+
+namespace cudp {
+namespace cpu {
+namespace {
+
+/// Multiples of 256 (a tile of random words) that one task handles.
+constexpr std::int64_t kSampleRange = 64 * 256;
+constexpr std::int64_t kParameterRange = 16 * 256;
+
+std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
+std::int64_t ranges(std::int64_t n, std::int64_t range) { return (n + range - 1) / range; }
+
+/// The grid on which partial sums are settled. A sum of `examples` gradients of norm <= max_norm
+/// stays below 2^53 of its units, so adding is exact; it is never finer than max_norm 2^-37.
+double sum_grid(double max_norm, std::size_t examples) {
+  const int bits = 52 - static_cast<int>(std::bit_width(examples));
+  return std::ldexp(1.0, std::ilogb(max_norm) + 1 - std::clamp(bits, 8, 36));
+}
+
+class CpuEngine final : public Engine {
+ public:
+  CpuEngine(const Network& network, const EngineSettings& settings)
+      : network_(network),
+        settings_(settings),
+        graph_(build_graph(network_)),
+        k_(cpu_kernels(best_simd_level())),
+        team_(settings.threads),
+        state_{std::vector<float>(network_.parameter_count), {}, {}, {}},
+        packed_(to_size(graph_.packed_size)),
+        transposed_(to_size(graph_.transposed_size)),
+        sum_(to_size(graph_.packed_size)) {
+    for (int t = 0; t < team_.size(); ++t)
+      workers_.push_back(std::make_unique<Worker>(graph_, k_));
+    const OptimizerKind kind = settings.optimizer.kind;
+    const bool adam = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
+    if (kind != OptimizerKind::sgd) state_.moment1.resize(network_.parameter_count);
+    if (adam) state_.moment2.resize(network_.parameter_count);
+    if (settings.keep_average) state_.average.resize(network_.parameter_count);
+  }
+
+  void load(const Dataset& train) override {
+    if (!(train.shape == network_.input) || train.classes != network_.classes)
+      throw InputError("the training set's shape or classes do not fit the model");
+    if (train.size() > std::size_t{1} << 31)
+      throw InputError("expected at most 2^31 training examples");
+    train_ = &train;
+    grid_ = sum_grid(settings_.clip.max_norm, train.size());
+    drawn_.resize(train.size());
+  }
+
+  void set_state(const TrainState& state) override {
+    const auto same = [](const auto& a, const auto& b) { return a.size() == b.size(); };
+    ensure(same(state.parameters, state_.parameters) && same(state.moment1, state_.moment1) &&
+               same(state.moment2, state_.moment2) && same(state.average, state_.average),
+           "the state does not fit the network and optimizer");
+    state_ = state;
+    pack(state_.parameters);
+  }
+
+  TrainState state() override { return state_; }
+
+  void run(std::uint64_t first, std::span<const StepScalars> scalars,
+           const std::function<void(Engine&)>& step) override {
+    ensure(train_ != nullptr, "no training set is loaded");
+    for (std::size_t i = 0; i < scalars.size(); ++i) {
+      step_ = first + i;
+      scalars_ = scalars[i];
+      step(*this);
+    }
+  }
+
+  void sample_batch() override { draw(step_); }
+
+  void sum_clipped_gradients() override {
+    const std::size_t chunks = (batch_ + kChunk - 1) / kChunk;
+    if (settings_.diagnostics) records_.resize(batch_);
+    team_.run(chunks, [&](std::size_t i, int thread) {
+      const std::size_t at = i * kChunk;
+      workers_[to_size(thread)]->add_clipped(
+          *train_, std::span(drawn_).subspan(at, std::min<std::size_t>(kChunk, batch_ - at)),
+          weights(), settings_.clip, 1.0 / grid_,
+          settings_.diagnostics ? records_.data() + at : nullptr);
+    });
+    if (settings_.diagnostics) add_diagnostics();
+    const std::int64_t size = graph_.packed_size;
+    team_.run(to_size(ranges(size, kParameterRange)), [&](std::size_t i, int) {
+      const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
+      std::vector<double*> parts;
+      for (const auto& w : workers_) parts.push_back(w->totals() + begin);
+      k_.collect_sum({.totals = parts.data(),
+                      .count = static_cast<int>(parts.size()),
+                      .grid = grid_,
+                      .out = sum_.data() + begin,
+                      .n = std::min(kParameterRange, size - begin)});
+    });
+  }
+
+  void add_noise_and_update() override {
+    const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
+    const auto d = static_cast<std::int64_t>(network_.parameter_count);
+    team_.run(to_size(ranges(d, kParameterRange)), [&](std::size_t i, int) {
+      const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
+      const std::int64_t end = std::min(begin + kParameterRange, d);
+      k_.update({.sum = sum_.data(),
+                 .where = graph_.where.data(),
+                 .parameters = state_.parameters.data(),
+                 .moment1 = optional(state_.moment1),
+                 .moment2 = optional(state_.moment2),
+                 .average = optional(state_.average),
+                 .begin = begin,
+                 .end = end,
+                 .noise = stream(Stream::noise, step_),
+                 .optimizer = settings_.optimizer,
+                 .scalars = scalars_});
+      pack_range(state_.parameters, begin, end);
+    });
+  }
+
+  Accuracy evaluate(const Dataset& test, bool averaged) override {
+    ensure(test.shape == network_.input, "the test set does not fit the model");
+    const bool use_average = averaged && !state_.average.empty();
+    if (use_average) pack(state_.average);
+    const std::size_t chunks = (test.size() + kChunk - 1) / kChunk;
+    std::vector<Accuracy> parts(chunks);
+    team_.run(chunks, [&](std::size_t i, int thread) {
+      std::uint32_t examples[kChunk];
+      const std::size_t at = i * kChunk;
+      const std::size_t n = std::min<std::size_t>(kChunk, test.size() - at);
+      for (std::size_t e = 0; e < n; ++e) examples[e] = static_cast<std::uint32_t>(at + e);
+      const auto outputs = static_cast<std::size_t>(network_.outputs);
+      std::vector<float> logits(n * outputs);
+      workers_[to_size(thread)]->logits(test, {examples, n}, weights(), logits.data());
+      for (std::size_t e = 0; e < n; ++e) {
+        const float* z = logits.data() + e * outputs;
+        const int label = test.labels[at + e];
+        parts[i].correct += predicted_class(z, network_.outputs) == label ? 1 : 0;
+        parts[i].mean_loss += static_cast<double>(
+            loss_and_gradient(network_.spec.loss, z, network_.outputs, label, nullptr));
+      }
+    });
+    if (use_average) pack(state_.parameters);
+    Accuracy all;
+    all.total = test.size();
+    for (const Accuracy& p : parts) {
+      all.correct += p.correct;
+      all.mean_loss += p.mean_loss;
+    }
+    if (all.total > 0) all.mean_loss /= static_cast<double>(all.total);
+    return all;
+  }
+
+  PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
+    ensure(train_ != nullptr, "no training set is loaded");
+    const std::size_t d = network_.parameter_count;
+    const auto groups = static_cast<std::size_t>(network_.groups);
+    PerExample out;
+    if (gradients) out.gradients.resize(examples.size() * d);
+    out.squared_norms.resize(examples.size() * groups);
+    out.losses.resize(examples.size());
+    std::vector<AlignedVector<float>> scratch(workers_.size());
+    team_.run(examples.size(), [&](std::size_t i, int thread) {
+      AlignedVector<float>& g = scratch[to_size(thread)];
+      if (g.size() == 0) g = AlignedVector<float>(to_size(graph_.packed_size));
+      out.losses[i] = workers_[to_size(thread)]->gradient(*train_, examples[i], weights(), g.data(),
+                                                          out.squared_norms.data() + i * groups);
+      if (gradients)
+        for (std::size_t j = 0; j < d; ++j)
+          out.gradients[i * d + j] = g[to_size(graph_.where[j])];
+    });
+    return out;
+  }
+
+  std::vector<std::uint32_t> sampled(std::uint64_t step) override {
+    ensure(train_ != nullptr, "no training set is loaded");
+    draw(step);
+    return {drawn_.begin(), drawn_.begin() + static_cast<std::ptrdiff_t>(batch_)};
+  }
+
+  Diagnostics diagnostics() override { return std::exchange(diagnostics_, {}); }
+
+ private:
+  Weights weights() const { return {packed_.data(), transposed_.data()}; }
+
+  RandomStream stream(Stream purpose, std::uint64_t step) const {
+    return {settings_.generator, settings_.key, purpose, step};
+  }
+
+  /// The batch of a step, ascending, in drawn_[0..batch_).
+  void draw(std::uint64_t step) {
+    const auto n = static_cast<std::int64_t>(train_->size());
+    std::vector<std::int64_t> counts(to_size(ranges(n, kSampleRange)));
+    team_.run(counts.size(), [&](std::size_t i, int) {
+      const std::int64_t begin = static_cast<std::int64_t>(i) * kSampleRange;
+      counts[i] = k_.sample({.stream = stream(Stream::sampling, step),
+                             .threshold = settings_.sampling_threshold,
+                             .begin = begin,
+                             .end = std::min(begin + kSampleRange, n),
+                             .drawn = drawn_.data() + begin});
+    });
+    batch_ = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      std::copy_n(drawn_.data() + static_cast<std::int64_t>(i) * kSampleRange, counts[i],
+                  drawn_.data() + batch_);
+      batch_ += to_size(counts[i]);
+    }
+  }
+
+  void pack(const std::vector<float>& parameters) {
+    pack_range(parameters, 0, static_cast<std::int64_t>(parameters.size()));
+  }
+
+  void pack_range(const std::vector<float>& parameters, std::int64_t begin, std::int64_t end) {
+    for (std::size_t j = to_size(begin); j < to_size(end); ++j) {
+      packed_[to_size(graph_.where[j])] = parameters[j];
+      if (graph_.where_transposed[j] >= 0) transposed_[to_size(graph_.where_transposed[j])] = parameters[j];
+    }
+  }
+
+  void add_diagnostics() {
+    for (const ExampleRecord& r : records_) {
+      diagnostics_.examples += 1;
+      if (!r.finite) {
+        diagnostics_.non_finite += 1;
+        continue;
+      }
+      diagnostics_.loss += static_cast<double>(r.loss);
+      diagnostics_.norm += std::sqrt(static_cast<double>(r.squared_norm));
+      diagnostics_.clipped += r.clipped ? 1 : 0;
+    }
+  }
+
+  Network network_;
+  EngineSettings settings_;
+  Graph graph_;
+  const CpuKernels& k_;
+  ThreadTeam team_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  const Dataset* train_ = nullptr;
+  double grid_ = 1.0;
+  TrainState state_;
+  AlignedVector<float> packed_;
+  AlignedVector<float> transposed_;
+  AlignedVector<float> sum_;
+  std::uint64_t step_ = 0;
+  StepScalars scalars_{};
+  std::vector<std::uint32_t> drawn_;
+  std::size_t batch_ = 0;
+  std::vector<ExampleRecord> records_;
+  Diagnostics diagnostics_;
+};
+
+}  // namespace
+}  // namespace cpu
+
+std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings) {
+  return std::make_unique<cpu::CpuEngine>(network, settings);
+}
+
+}  // namespace cudp

@@ -1,0 +1,373 @@
+#include "runtime/cpu/worker.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include "kernels/clip_math.hpp"
+#include "kernels/loss_math.hpp"
+#include "runtime/error.hpp"
+
+namespace cudp::cpu {
+namespace {
+
+/// Activations in flight stay within a second-level cache where that leaves at least four examples
+/// for the dense layers to share their weights among.
+int examples_in_flight(const Graph& g) {
+  constexpr std::int64_t kCacheFloats = 192 * 1024;
+  const std::int64_t fit = kCacheFloats / std::max<std::int64_t>(1, g.value_size);
+  return static_cast<int>(std::clamp<std::int64_t>(fit / 4 * 4, 4, kChunk));
+}
+
+/// Edges take whole vectors, zero beyond their own size.
+std::int64_t padded(std::int64_t n) { return (n + 15) / 16 * 16; }
+
+std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+}  // namespace
+
+Worker::Worker(const Graph& graph, const CpuKernels& kernels)
+    : graph_(graph),
+      k_(kernels),
+      in_flight_(examples_in_flight(graph)),
+      values_(to_size(graph.value_size * in_flight_)),
+      shared_gradients_(to_size(graph.shared_gradient_size)),
+      batched_gradients_(to_size(graph.batched_gradient_size * in_flight_)),
+      direct_(to_size(graph.direct_size)),
+      statistics_(to_size(graph.statistics_size * in_flight_)),
+      norms_(to_size(static_cast<std::int64_t>(graph.network->groups) * in_flight_)),
+      factors_(norms_.size()),
+      partial_(to_size(graph.packed_size)),
+      totals_(to_size(graph.packed_size)) {}
+
+float* Worker::value(int edge, int example) {
+  return values_.data() + graph_.value_size * example + graph_.edges[to_size(edge)].value;
+}
+
+float* Worker::gradient_of(int edge, int example) {
+  const Edge& e = graph_.edges[to_size(edge)];
+  return e.batched ? batched_gradients_.data() + graph_.batched_gradient_size * example + e.gradient
+                   : shared_gradients_.data() + e.gradient;
+}
+
+float& Worker::norm(int example, int group) {
+  return norms_[to_size(static_cast<std::int64_t>(example) * graph_.network->groups + group)];
+}
+
+void Worker::load(const Dataset& data, std::span<const std::uint32_t> examples) {
+  const auto features = to_size(data.shape.size());
+  for (int e = 0; e < static_cast<int>(examples.size()); ++e) {
+    const std::size_t at = examples[to_size(e)] * features;
+    k_.load_image({.bytes = data.is_bytes() ? data.bytes.data() + at : nullptr,
+                   .floats = data.is_bytes() ? nullptr : data.floats.data() + at,
+                   .scale = data.scale,
+                   .shift = data.shift,
+                   .out = value(0, e),
+                   .layout = graph_.edges[0].layout});
+  }
+}
+
+void Worker::forward(std::size_t first_op, std::size_t last_op, int first, int count,
+                     const Weights& w) {
+  for (std::size_t i = first_op; i < last_op; ++i) forward_op(graph_.ops[i], first, count, w);
+}
+
+void Worker::forward_op(const Op& op, int first, int count, const Weights& w) {
+  const Layer& layer = op.layer->layer;
+  const float* weight = w.packed + op.packed;
+  const float* bias = weight + static_cast<std::int64_t>(op.rows) * op.columns;
+  if (std::holds_alternative<Dense>(layer)) {
+    std::int32_t in_row[kChunk];
+    std::int32_t out_row[kChunk];
+    for (int e = 0; e < count; ++e)
+      in_row[e] = out_row[e] = static_cast<std::int32_t>(e * graph_.value_size);
+    k_.gather_gemm({.a = value(op.in, first),
+                    .b = weight,
+                    .out = value(op.out, first),
+                    .a_row = in_row,
+                    .out_row = out_row,
+                    .out_block = nullptr,
+                    .step = op.forward_steps.data(),
+                    .bias = bias,
+                    .rows = count,
+                    .terms = op.rows,
+                    .columns = op.columns,
+                    .start = GemmStart::bias});
+    return;
+  }
+  for (int e = first; e < first + count; ++e) {
+    const float* x = value(op.in, e);
+    float* y = value(op.out, e);
+    const ImageLayout& in = graph_.edges[to_size(op.in)].layout;
+    const ImageLayout& out = graph_.edges[to_size(op.out)].layout;
+    if (const auto* conv = std::get_if<Conv2d>(&layer)) {
+      k_.conv_forward({.in = in,
+                       .out = out,
+                       .kernel = conv->kernel,
+                       .stride = conv->stride,
+                       .product = {.a = x,
+                                   .b = weight,
+                                   .out = y,
+                                   .a_row = op.in_pixel.data(),
+                                   .out_row = op.out_pixel.data(),
+                                   .out_block = nullptr,
+                                   .step = op.forward_steps.data(),
+                                   .bias = bias,
+                                   .rows = static_cast<int>(op.in_pixel.size()),
+                                   .terms = op.rows,
+                                   .columns = op.columns,
+                                   .start = GemmStart::bias}});
+    } else if (const auto* f = std::get_if<Activate>(&layer)) {
+      k_.activation_forward({.function = *f, .in = in, .out = out, .x = x, .y = y});
+    } else if (std::holds_alternative<MaxPool2d>(layer)) {
+      k_.max_pool_forward({.geometry = op.pool, .x = x, .y = y});
+    } else if (std::holds_alternative<AvgPool2d>(layer)) {
+      k_.average_pool_forward({.geometry = op.pool, .x = x, .y = y});
+    } else if (const auto* n = std::get_if<GroupNorm>(&layer)) {
+      float* mean = statistics_.data() + graph_.statistics_size * e + op.statistics;
+      k_.group_norm_forward({.in = in,
+                             .out = out,
+                             .groups = n->groups,
+                             .epsilon = n->epsilon,
+                             .weight = weight,
+                             .bias = bias,
+                             .x = x,
+                             .y = y,
+                             .mean = mean,
+                             .inverse = mean + n->groups});
+    }
+  }
+}
+
+void Worker::backward(std::size_t first_op, std::size_t last_op, int begin, int count,
+                      const Weights& w) {
+  for (std::size_t i = last_op; i > std::max(first_op, graph_.first_with_gradient); --i)
+    backward_op(graph_.ops[i - 1], begin, count, w);
+}
+
+void Worker::backward_op(const Op& op, int begin, int count, const Weights& w) {
+  const Layer& layer = op.layer->layer;
+  const ImageLayout& in = graph_.edges[to_size(op.in)].layout;
+  const ImageLayout& out = graph_.edges[to_size(op.out)].layout;
+  if (std::holds_alternative<Dense>(layer)) {
+    std::int32_t in_row[kChunk];
+    std::int32_t out_row[kChunk];
+    for (int e = 0; e < count; ++e) {
+      // |x dy^T|^2 = |x|^2 |dy|^2, and |dy|^2 for the bias.
+      const float x2 = k_.square_sum(value(op.in, begin + e), padded(in.size()));
+      const float dy2 = k_.square_sum(gradient_of(op.out, begin + e), out.stride);
+      norm(begin + e, op.layer->group) = (x2 + 1.0f) * dy2;
+      out_row[e] = static_cast<std::int32_t>(gradient_of(op.out, begin + e) - gradient_of(op.out, begin));
+      if (op.gives_input_gradient)
+        in_row[e] = static_cast<std::int32_t>(gradient_of(op.in, begin + e) - gradient_of(op.in, begin));
+    }
+    if (op.gives_input_gradient)
+      k_.gather_gemm({.a = gradient_of(op.out, begin),
+                      .b = w.transposed + op.transposed,
+                      .out = gradient_of(op.in, begin),
+                      .a_row = out_row,
+                      .out_row = in_row,
+                      .out_block = nullptr,
+                      .step = op.input_steps.data(),
+                      .bias = nullptr,
+                      .rows = count,
+                      .terms = static_cast<int>(op.input_steps.size()),
+                      .columns = static_cast<int>(in.size()),
+                      .start = GemmStart::zero});
+    return;
+  }
+  for (int e = begin; e < begin + count; ++e) {
+    const float* x = value(op.in, e);
+    const float* dy = gradient_of(op.out, e);
+    float* dx = op.gives_input_gradient ? gradient_of(op.in, e) : nullptr;
+    float* direct = direct_.data() + op.direct;
+    if (const auto* conv = std::get_if<Conv2d>(&layer)) {
+      const int pixels = static_cast<int>(op.in_pixel.size());
+      k_.conv_weight_gradient({.in = in,
+                               .out = out,
+                               .kernel = conv->kernel,
+                               .stride = conv->stride,
+                               .product = {.a = x,
+                                           .b = dy,
+                                           .out = direct,
+                                           .a_row = op.input_of_row.data(),
+                                           .out_row = op.packed_row.data(),
+                                           .out_block = nullptr,
+                                           .step = op.weight_steps.data(),
+                                           .bias = nullptr,
+                                           .rows = op.rows,
+                                           .terms = pixels,
+                                           .columns = op.columns,
+                                           .start = GemmStart::zero}});
+      k_.column_sum({.b = dy,
+                     .step = op.weight_steps.data(),
+                     .terms = pixels,
+                     .columns = op.columns,
+                     .out = direct + static_cast<std::int64_t>(op.rows) * op.columns});
+      norm(e, op.layer->group) = k_.square_sum(direct, op.packed_size());
+      if (dx == nullptr) continue;
+      std::fill_n(dx, in.size(), 0.0f);
+      k_.gather_gemm({.a = dy,
+                      .b = w.transposed + op.transposed,
+                      .out = dx,
+                      .a_row = op.out_pixel.data(),
+                      .out_row = op.in_pixel.data(),
+                      .out_block = op.input_block.data(),
+                      .step = op.input_steps.data(),
+                      .bias = nullptr,
+                      .rows = pixels,
+                      .terms = static_cast<int>(op.input_steps.size()),
+                      .columns = static_cast<int>(op.input_block.size()) * 16,
+                      .start = GemmStart::out});
+    } else if (const auto* f = std::get_if<Activate>(&layer)) {
+      if (dx != nullptr)
+        k_.activation_backward(
+            {.function = *f, .in = in, .out = out, .y = value(op.out, e), .dy = dy, .dx = dx});
+    } else if (std::holds_alternative<MaxPool2d>(layer)) {
+      if (dx != nullptr) k_.max_pool_backward({.geometry = op.pool, .x = x, .dy = dy, .dx = dx});
+    } else if (std::holds_alternative<AvgPool2d>(layer)) {
+      if (dx != nullptr) k_.average_pool_backward({.geometry = op.pool, .x = x, .dy = dy, .dx = dx});
+    } else if (const auto* n = std::get_if<GroupNorm>(&layer)) {
+      const float* mean = statistics_.data() + graph_.statistics_size * e + op.statistics;
+      k_.group_norm_backward({.in = in,
+                              .out = out,
+                              .groups = n->groups,
+                              .weight = w.packed + op.packed,
+                              .x = x,
+                              .dy = dy,
+                              .mean = mean,
+                              .inverse = mean + n->groups,
+                              .dx = dx,
+                              .dweight = direct,
+                              .dbias = direct + op.columns});
+      norm(e, op.layer->group) = k_.square_sum(direct, op.packed_size());
+    }
+  }
+}
+
+void Worker::accumulate(std::size_t first_op, std::size_t last_op, int begin, int count,
+                        const float* factors, float* sum) {
+  for (std::size_t i = first_op; i < last_op; ++i)
+    if (graph_.ops[i].has_parameters())
+      accumulate_op(graph_.ops[i], begin, count, factors, sum + graph_.ops[i].packed);
+}
+
+void Worker::accumulate_op(const Op& op, int begin, int count, const float* factors, float* sum) {
+  const int groups = graph_.network->groups;
+  const auto factor = [&](int e) { return factors[e * groups + op.layer->group]; };
+  if (!std::holds_alternative<Dense>(op.layer->layer)) {
+    for (int e = 0; e < count; ++e)
+      if (factor(e) != 0.0f)
+        k_.add_scaled({.acc = sum, .g = direct_.data() + op.direct, .factor = factor(e), .n = op.packed_size()});
+    return;
+  }
+  // Examples whose factor is 0 are left out: their numbers may be NaN.
+  GemmStep steps[kChunk];
+  int terms = 0;
+  const float* x = value(op.in, begin);
+  float* dy = gradient_of(op.out, begin);
+  for (int e = 0; e < count; ++e) {
+    if (factor(e) == 0.0f) continue;
+    float* dy_e = gradient_of(op.out, begin + e);
+    for (int o = 0; o < op.columns; ++o) dy_e[o] *= factor(e);
+    steps[terms++] = {static_cast<std::int32_t>(value(op.in, begin + e) - x),
+                      static_cast<std::int32_t>(dy_e - dy)};
+  }
+  k_.gather_gemm({.a = x,
+                  .b = dy,
+                  .out = sum,
+                  .a_row = op.input_of_row.data(),
+                  .out_row = op.packed_row.data(),
+                  .out_block = nullptr,
+                  .step = steps,
+                  .bias = nullptr,
+                  .rows = op.rows,
+                  .terms = terms,
+                  .columns = op.columns,
+                  .start = GemmStart::out});
+  for (int t = 0; t < terms; ++t)
+    k_.add_scaled({.acc = sum + static_cast<std::int64_t>(op.rows) * op.columns,
+                   .g = dy + steps[t].b,
+                   .factor = 1.0f,
+                   .n = op.columns});
+}
+
+void Worker::run_batch(const Dataset& data, std::span<const std::uint32_t> examples,
+                       const Weights& w, const ClipSettings* clip, float* sum,
+                       ExampleRecord* records) {
+  const int count = static_cast<int>(examples.size());
+  const int groups = graph_.network->groups;
+  const std::size_t split = graph_.first_batched;
+  const std::size_t ops = graph_.ops.size();
+  const int last_edge = static_cast<int>(graph_.edges.size()) - 1;
+  const int outputs = graph_.network->outputs;
+
+  load(data, examples);
+  for (int e = 0; e < count; ++e) forward(0, split, e, 1, w);
+  forward(split, ops, 0, count, w);
+  float losses[kChunk];
+  for (int e = 0; e < count; ++e) {
+    float* dy = gradient_of(last_edge, e);
+    losses[e] = loss_and_gradient(graph_.network->spec.loss, value(last_edge, e), outputs,
+                                  data.labels[examples[to_size(e)]], dy);
+  }
+  backward(split, ops, 0, count, w);
+
+  for (int e = 0; e < count; ++e) {
+    backward(0, split, e, 1, w);
+    float* f = factors_.data() + e * groups;
+    float squared = 0.0f;
+    if (clip != nullptr) {
+      squared = clip_factors(*clip, &norm(e, 0), groups, f);
+    } else {
+      std::fill_n(f, groups, 1.0f);
+    }
+    accumulate(0, split, e, 1, f, sum);
+    if (records != nullptr) {
+      bool clipped = false;
+      for (int g = 0; g < groups; ++g) clipped |= f[g] < 1.0f;
+      records[e] = {losses[e], squared, clipped, std::isfinite(squared)};
+    }
+  }
+  accumulate(split, ops, 0, count, factors_.data(), sum);
+}
+
+void Worker::add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
+                         const Weights& weights, const ClipSettings& clip, double inverse_grid,
+                         ExampleRecord* records) {
+  ensure(examples.size() <= kChunk, "too many examples in a chunk");
+  for (std::size_t i = 0; i < examples.size(); i += to_size(in_flight_)) {
+    const auto part = examples.subspan(i, std::min(to_size(in_flight_), examples.size() - i));
+    run_batch(data, part, weights, &clip, partial_.data(), records != nullptr ? records + i : nullptr);
+  }
+  k_.settle_sum({.acc = partial_.data(),
+                 .total = totals_.data(),
+                 .inverse_grid = inverse_grid,
+                 .n = graph_.packed_size});
+}
+
+void Worker::logits(const Dataset& data, std::span<const std::uint32_t> examples,
+                    const Weights& weights, float* out) {
+  const int last_edge = static_cast<int>(graph_.edges.size()) - 1;
+  const int outputs = graph_.network->outputs;
+  for (std::size_t i = 0; i < examples.size(); i += to_size(in_flight_)) {
+    const auto part = examples.subspan(i, std::min(to_size(in_flight_), examples.size() - i));
+    const int count = static_cast<int>(part.size());
+    load(data, part);
+    for (int e = 0; e < count; ++e) forward(0, graph_.first_batched, e, 1, weights);
+    forward(graph_.first_batched, graph_.ops.size(), 0, count, weights);
+    for (int e = 0; e < count; ++e)
+      std::copy_n(value(last_edge, e), outputs, out + (i + to_size(e)) * to_size(outputs));
+  }
+}
+
+float Worker::gradient(const Dataset& data, std::uint32_t example, const Weights& weights,
+                       float* out, float* squared_norms) {
+  ExampleRecord record;
+  std::fill_n(out, graph_.packed_size, 0.0f);
+  run_batch(data, {&example, 1}, weights, nullptr, out, &record);
+  std::copy_n(&norm(0, 0), graph_.network->groups, squared_norms);
+  return record.loss;
+}
+
+}  // namespace cudp::cpu

@@ -1,0 +1,88 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/clip.hpp"
+#include "kernels/cpu_ops.hpp"
+#include "runtime/aligned.hpp"
+#include "runtime/cpu/graph.hpp"
+#include "runtime/dataset.hpp"
+
+namespace cudp::cpu {
+
+/// Examples that are clipped and added in float32 before their sum is settled; part of what the sum
+/// is, so a constant.
+inline constexpr int kChunk = 16;
+
+/// What all workers share during a step: nobody writes it meanwhile.
+struct Weights {
+  const float* packed;      ///< [Graph::packed_size]
+  const float* transposed;  ///< [Graph::transposed_size]
+};
+
+/// What is known of one example after its backward pass. Private.
+struct ExampleRecord {
+  float loss = 0.0f;
+  float squared_norm = 0.0f;
+  bool clipped = false;
+  bool finite = true;
+};
+
+/// One thread's memory for a network, and the passes over a chunk of examples in it.
+class Worker {
+ public:
+  Worker(const Graph& graph, const CpuKernels& kernels);
+
+  /// Adds the clipped gradients of `examples`, at most kChunk of them, to the float32 partial sum,
+  /// and settles it into totals(). records: [examples.size()], or null.
+  void add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
+                   const Weights& weights, const ClipSettings& clip, double inverse_grid,
+                   ExampleRecord* records);
+
+  /// Logits of at most kChunk examples, [examples.size()][outputs] without padding.
+  void logits(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
+              float* out);
+
+  /// One example's gradient, packed, unclipped, into `out` [packed_size], with its squared norm in
+  /// each parametric layer, [groups], and its loss.
+  float gradient(const Dataset& data, std::uint32_t example, const Weights& weights, float* out,
+                 float* squared_norms);
+
+  /// Sum of what was settled, in units of the grid, [packed_size].
+  double* totals() { return totals_.data(); }
+
+ private:
+  void load(const Dataset& data, std::span<const std::uint32_t> examples);
+  void forward(std::size_t first_op, std::size_t last_op, int first, int count, const Weights& w);
+  /// Backward through ops last - 1 down to first for examples [begin, begin + count), leaving squared
+  /// norms in norms_ and what the sums need in place.
+  void backward(std::size_t first_op, std::size_t last_op, int begin, int count, const Weights& w);
+  /// Adds factor * gradient of examples [begin, begin + count) in ops [first, last) to `sum`.
+  void accumulate(std::size_t first_op, std::size_t last_op, int begin, int count,
+                  const float* factors, float* sum);
+  void run_batch(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& w,
+                 const ClipSettings* clip, float* sum, ExampleRecord* records);
+  void forward_op(const Op& op, int first, int count, const Weights& w);
+  void backward_op(const Op& op, int begin, int count, const Weights& w);
+  void accumulate_op(const Op& op, int begin, int count, const float* factors, float* sum);
+
+  float* value(int edge, int example);
+  float* gradient_of(int edge, int example);
+  float& norm(int example, int group);
+
+  const Graph& graph_;
+  const CpuKernels& k_;
+  int in_flight_;  ///< examples whose activations are kept at a time
+  AlignedVector<float> values_;
+  AlignedVector<float> shared_gradients_;
+  AlignedVector<float> batched_gradients_;
+  AlignedVector<float> direct_;
+  AlignedVector<float> statistics_;
+  AlignedVector<float> norms_;
+  std::vector<float> factors_;
+  AlignedVector<float> partial_;
+  AlignedVector<double> totals_;
+};
+
+}  // namespace cudp::cpu
