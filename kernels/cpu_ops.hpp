@@ -35,6 +35,18 @@ struct CpuKernels {
   void (*settle_sum)(const SettleSum&);
   void (*collect_sum)(const CollectSum&);
   float (*square_sum)(const float* g, std::int64_t n);  ///< |g|^2, n a multiple of 16
+
+  // Random streams (random.hpp), `begin` a multiple of 256.
+  /// words[i - begin] = word i of the stream, begin <= i < end.
+  void (*fill_words)(const RandomStream& stream, std::int64_t begin, std::int64_t end,
+                     std::uint32_t* words);
+  /// normals[i - begin] = normal number i of the stream, begin <= i < end.
+  void (*fill_normals)(const RandomStream& stream, std::int64_t begin, std::int64_t end,
+                       float* normals);
+  /// Poisson sampling of examples begin..end; returns how many were drawn. See sample.hpp.
+  std::int64_t (*sample)(const SampleArgs&);
+  /// Noise and one optimizer step for parameters begin..end. See update.hpp.
+  void (*update)(const UpdateArgs&);
 };
 
 #ifdef CUDP_SIMD
@@ -56,6 +68,13 @@ void add_scaled(const AddScaled&);
 void settle_sum(const SettleSum&);
 void collect_sum(const CollectSum&);
 float square_sum(const float* g, std::int64_t n);
+
+void fill_words(const RandomStream& stream, std::int64_t begin, std::int64_t end,
+                std::uint32_t* words);
+void fill_normals(const RandomStream& stream, std::int64_t begin, std::int64_t end,
+                  float* normals);
+std::int64_t sample(const SampleArgs&);
+void update(const UpdateArgs&);
 }  // namespace CUDP_SIMD
 #endif
 

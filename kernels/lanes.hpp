@@ -81,8 +81,8 @@ CUDP_HD typename L::F polynomial(typename L::F, float c0) {
   return L::fill(c0);
 }
 template <class L, class... Rest>
-CUDP_HD typename L::F polynomial(typename L::F x, float c0, Rest... rest) {
-  return L::fma(polynomial<L>(x, rest...), x, L::fill(c0));
+CUDP_HD typename L::F polynomial(typename L::F x, float c0, float c1, Rest... rest) {
+  return L::fma(polynomial<L>(x, c1, rest...), x, L::fill(c0));
 }
 
 }  // namespace cudp

@@ -23,6 +23,10 @@ const CpuKernels kKernels = {
     .settle_sum = settle_sum,
     .collect_sum = collect_sum,
     .square_sum = square_sum,
+    .fill_words = fill_words,
+    .fill_normals = fill_normals,
+    .sample = sample,
+    .update = update,
 };
 
 }  // namespace cudp::CUDP_SIMD

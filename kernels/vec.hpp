@@ -57,7 +57,8 @@ CUDP_INLINE Vec min(Vec a, Vec b) { return a < b ? a : b; }
 
 CUDP_INLINE Vec sqrt(Vec a) {
 #if defined(__AVX512F__)
-  return (Vec)_mm512_sqrt_ps((__m512)a);
+  // The maskz form: GCC 12 warns of an uninitialised variable inside the plain one.
+  return (Vec)_mm512_maskz_sqrt_ps(0xffff, (__m512)a);
 #elif defined(__AVX2__)
   return (Vec)_mm256_sqrt_ps((__m256)a);
 #elif defined(__x86_64__)

@@ -30,30 +30,26 @@ struct VecLanes {
 
   template <int n>
   static CUDP_HD U rotate_left(U x) {
-#if defined(__AVX512F__)
-    return (U)_mm512_rol_epi32((__m512i)x, n);
-#else
-#if defined(__AVX2__)
+#if defined(__AVX2__) && !defined(__AVX512F__)
     if constexpr (n % 8 == 0) {  // whole bytes: one shuffle in place of two shifts and an or
-      constexpr std::uint64_t kLow = n == 16 ? 0x0504070601000302 : 0x0605040702010003;
       static_assert(n == 16 || n == 8, "other shuffles are not tabulated");
-      const __m256i order = _mm256_set_epi64x(kLow + 0x0808080808080808, kLow,
-                                              kLow + 0x0808080808080808, kLow);
-      return (U)_mm256_shuffle_epi8((__m256i)x, order);
+      constexpr std::int64_t kLow = n == 16 ? 0x0504070601000302 : 0x0605040702010003;
+      constexpr std::int64_t kHigh = kLow + 0x0808080808080808;
+      return (U)_mm256_shuffle_epi8((__m256i)x, _mm256_set_epi64x(kHigh, kLow, kHigh, kLow));
     }
 #endif
-    return x << n | x >> (32 - n);
-#endif
+    return x << n | x >> (32 - n);  // one instruction in AVX-512
   }
 
   /// The 64-bit products of a and m: returns the low words.
   static CUDP_HD U multiply(U a, std::uint32_t m, U& high) {
 #if defined(__AVX512F__)
+    // The maskz forms: GCC 12 warns of an uninitialised variable inside the plain ones.
     const __m512i factor = (__m512i)fill_u(m);
-    const __m512i even = _mm512_mul_epu32((__m512i)a, factor);
-    const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), factor);
-    high = (U)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
-    return (U)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+    const __m512i even = _mm512_maskz_mul_epu32(0xff, (__m512i)a, factor);
+    const __m512i odd = _mm512_maskz_mul_epu32(0xff, (__m512i)a >> 32, factor);
+    high = (U)_mm512_mask_blend_epi32(0xaaaa, even >> 32, odd);
+    return (U)_mm512_mask_blend_epi32(0xaaaa, even, odd << 32);
 #elif defined(__AVX2__)
     const __m256i factor = (__m256i)fill_u(m);
     const __m256i even = _mm256_mul_epu32((__m256i)a, factor);
