@@ -1,58 +1,130 @@
 #pragma once
-#include "kernels/activation.hpp"
-#include "kernels/lanes.hpp"
+// Activations and the exponential under them, for float and for a SIMD vector of floats (a GNU
+// vector type), on host and device alike: plain arithmetic, no library call, and no branch.
+#include <cstdint>
+
+#include "kernels/host_device.hpp"
 
 namespace cudp {
 
-/// tanh(x) within 3e-7 relative, |result| < 1: x times a quotient of polynomials in x^2, fitted on
-/// |x| <= 7.9 to 1.5e-9; beyond that tanh is 1 to within 3e-7.
-template <class L>
-CUDP_HD typename L::F tanh_of(typename L::F x) {
-  using F = typename L::F;
-  const F bound = L::fill(7.9f);
-  x = x > bound ? bound : x;
-  x = x < -bound ? -bound : x;
-  const F u = x * x;
-  const F p =
-      polynomial<L>(u, 1.0f, 0x1.0cdd2cp-3f, 0x1.9d5a84p-9f, 0x1.883b4cp-17f, -0x1.82fa16p-26f,
-                    0x1.1d1b82p-34f, -0x1.0c7feap-43f);
-  const F q = polynomial<L>(u, 1.0f, 0x1.dbc3eap-2f, 0x1.948d1cp-6f, 0x1.12a7c0p-12f);
-  return x * p / q;
+/// The 32-bit integers beside V: what comparing two V gives, or int32 for float.
+template <class V>
+struct BitsOf {
+  using type = decltype(V{} < V{});
+};
+template <>
+struct BitsOf<float> {
+  using type = std::int32_t;
+};
+
+/// The same 32 bits as another type.
+template <class To, class From>
+CUDP_HD To same_bits(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
 }
 
-/// The logistic function 1 / (1 + exp(-x)) = (1 + tanh(x / 2)) / 2.
-template <class L>
-CUDP_HD typename L::F logistic_of(typename L::F x) {
-  return L::fma(tanh_of<L>(x * 0.5f), L::fill(0.5f), L::fill(0.5f));
+/// |x|, sign bit cleared.
+template <class V>
+CUDP_HD V magnitude(V x) {
+  using Bits = typename BitsOf<V>::type;
+  return same_bits<V>(same_bits<Bits>(x) & 0x7fffffff);
 }
 
-template <class L, Activation kind>
-CUDP_HD typename L::F activate(const Activate& f, typename L::F x) {
-  using F = typename L::F;
-  if constexpr (kind == Activation::relu) {
-    const F zero = L::fill(0.0f);
-    return x > zero ? x : zero;
-  } else if constexpr (kind == Activation::tanh) {
-    return tanh_of<L>(x);
-  } else {
-    return L::fma(logistic_of<L>(x * f.temperature), L::fill(f.scale), L::fill(-f.offset));
+/// x = n ln 2 + r with n whole and |r| <= ln 2 / 2; writes 2^n and returns e^r - 1, correct to 1
+/// ulp also where it is small. -87.3 <= x <= 88; a NaN stays NaN in the result.
+template <class V>
+CUDP_HD V expm1_reduced(V x, V* power_of_two) {
+  using Bits = typename BitsOf<V>::type;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
+  const V shifted = x * 1.44269504f + kRound;
+  const V n = shifted - kRound;
+  const V r = (x - n * 0.693359375f) - n * -2.12194440e-4f;  // ln 2 in two parts
+  V q = r * 1.39467616e-3f + 8.36676452e-3f;
+  q = q * r + 4.16662768e-2f;
+  q = q * r + 1.66665420e-1f;
+  q = q * r + 0.5f;
+  // The low bits of `shifted` hold n.
+  *power_of_two = same_bits<V>(((same_bits<Bits>(shifted) & 0x1ff) + 127) << 23);
+  return q * (r * r) + r;
+}
+
+/// e^x to 2 ulp for |x| <= 87; beyond, the value at -87.3 or 88. NaN gives NaN.
+template <class V>
+CUDP_HD V exp_of(V x) {
+  const V low = V{} - 87.3f;
+  const V high = V{} + 88.0f;
+  x = low > x ? low : x;  // in this order NaN passes
+  x = high < x ? high : x;
+  V scale;
+  const V t = expm1_reduced(x, &scale);
+  return t * scale + scale;
+}
+
+/// tanh x to 4 ulp, as t / (t + 2) with t = e^(2|x|) - 1. NaN gives NaN.
+template <class V>
+CUDP_HD V tanh_of(V x) {
+  using Bits = typename BitsOf<V>::type;
+  const V high = V{} + 20.0f;  // e^20: tanh is 1 to the last bit
+  V twice = magnitude(x) * 2.0f;
+  twice = high < twice ? high : twice;
+  V scale;
+  const V part = expm1_reduced(twice, &scale);
+  const V t = part * scale + (scale - 1.0f);
+  const V y = t / (t + 2.0f);
+  return same_bits<V>(same_bits<Bits>(y) |
+                      (same_bits<Bits>(x) & static_cast<std::int32_t>(1u << 31)));
+}
+
+// An activation is a function of one number whose derivative follows from its value: backward needs
+// the outputs alone.
+
+/// max(x, 0); NaN stays NaN.
+struct Relu {
+  template <class V>
+  CUDP_HD V value(V x) const {
+    const V zero = V{};
+    return zero > x ? zero : x;
   }
-}
-
-/// f'(x) from y = f(x).
-template <class L, Activation kind>
-CUDP_HD typename L::F activation_slope(const Activate& f, typename L::F y) {
-  using F = typename L::F;
-  if constexpr (kind == Activation::relu) {
-    const F zero = L::fill(0.0f);
-    return y > zero ? L::fill(1.0f) : zero;
-  } else if constexpr (kind == Activation::tanh) {
-    return L::fma(-y, y, L::fill(1.0f));
-  } else {
-    // y = s p - o with p the logistic function: f' = t s p (1 - p).
-    const F p = (y + f.offset) * (1.0f / f.scale);
-    return (p - p * p) * (f.scale * f.temperature);
+  template <class V>
+  CUDP_HD V slope(V y) const {
+    const V zero = V{};
+    const V one = zero + 1.0f;
+    return y > zero ? one : zero;
   }
-}
+};
+
+struct Tanh {
+  template <class V>
+  CUDP_HD V value(V x) const {
+    return tanh_of(x);
+  }
+  template <class V>
+  CUDP_HD V slope(V y) const {
+    return (V{} + 1.0f) - y * y;
+  }
+};
+
+/// scale / (1 + exp(-temperature x)) - offset (Papernot et al. 2021), computed as
+/// gain tanh(rate x) + shift.
+struct TemperedSigmoid {
+  float gain, rate, shift;
+
+  TemperedSigmoid() = default;
+  CUDP_HD TemperedSigmoid(float scale, float temperature, float offset)
+      : gain(0.5f * scale), rate(0.5f * temperature), shift(0.5f * scale - offset) {}
+
+  template <class V>
+  CUDP_HD V value(V x) const {
+    return tanh_of(x * rate) * gain + shift;
+  }
+  template <class V>
+  CUDP_HD V slope(V y) const {
+    const V u = y - shift;
+    return (V{} + gain * rate) - u * u * (rate / gain);
+  }
+};
 
 }  // namespace cudp

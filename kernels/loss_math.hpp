@@ -1,45 +1,62 @@
 #pragma once
+// Losses of one example and their gradients by its logits, on host and device alike.
 #include <cmath>
 
+#include "kernels/activation_math.hpp"
 #include "kernels/host_device.hpp"
 #include "kernels/loss.hpp"
 
 namespace cudp {
 
-/// One example's loss and its gradient with respect to the logits.
-/// logits, gradient [outputs] (may be the same array; gradient may be null); label < classes.
-CUDP_HD float loss_and_gradient(Loss loss, const float* logits, int outputs, int label,
-                                float* gradient) {
-  if (loss == Loss::softmax_cross_entropy) {
-    float top = logits[0];
-    for (int i = 1; i < outputs; ++i) top = fmaxf(top, logits[i]);
-    float sum = 0.0f;
-    for (int i = 0; i < outputs; ++i) sum += expf(logits[i] - top);
-    const float value = logf(sum) + top - logits[label];
-    if (gradient != nullptr)
-      for (int i = 0; i < outputs; ++i)
-        gradient[i] = expf(logits[i] - top) / sum - (i == label ? 1.0f : 0.0f);
-    return value;
+/// What a loss says about one example. A NaN or infinite logit shows in `value` or the gradient.
+struct LossValue {
+  float value;
+  bool correct;  ///< the largest logit, or the sign of the only one, is the label's; never for NaN
+};
+
+/// Cross-entropy of softmax(z): value -log softmax(z)[label], gradient softmax(z) - onehot(label).
+/// z, d [classes]; d may be null or z itself. 0 <= label < classes. Of equal logits the first wins.
+CUDP_HD LossValue softmax_cross_entropy(const float* z, int classes, int label, float* d) {
+  float top = z[0];
+  int best = 0;
+  for (int c = 1; c < classes; ++c)
+    if (z[c] > top) {
+      top = z[c];
+      best = c;
+    }
+  const float at_label = z[label] - top;
+  float total = 0.0f;
+  for (int c = 0; c < classes; ++c) total += exp_of(z[c] - top);
+  if (d != nullptr) {
+    const float inverse = 1.0f / total;
+    for (int c = 0; c < classes; ++c)
+      d[c] = exp_of(z[c] - top) * inverse - (c == label ? 1.0f : 0.0f);
   }
-  const float sign = label != 0 ? 1.0f : -1.0f;
-  const float margin = sign * logits[0];
-  if (loss == Loss::logistic) {
-    // exp of a non-positive number only, so nothing overflows.
-    const float e = expf(-fabsf(margin));
-    if (gradient != nullptr) gradient[0] = -sign * (margin > 0.0f ? e : 1.0f) / (1.0f + e);
-    return fmaxf(-margin, 0.0f) + log1pf(e);
-  }
-  if (gradient != nullptr) gradient[0] = margin < 1.0f ? -sign : 0.0f;
-  return fmaxf(1.0f - margin, 0.0f);
+  return {logf(total) - at_label, best == label && total < INFINITY};
 }
 
-/// The predicted class: the first largest logit; class 1 of two where the only logit is > 0.
-CUDP_HD int predicted_class(const float* logits, int outputs) {
-  if (outputs == 1) return logits[0] > 0.0f ? 1 : 0;
-  int best = 0;
-  for (int i = 1; i < outputs; ++i)
-    if (logits[i] > logits[best]) best = i;
-  return best;
+/// log(1 + exp(-y z)) with y = 2 label - 1, label 0 or 1; d receives the gradient by z if not null.
+CUDP_HD LossValue logistic_loss(float z, int label, float* d) {
+  const float y = label != 0 ? 1.0f : -1.0f;
+  const float e = exp_of(-magnitude(z));  // in (0, 1]
+  const float margin = y * z;
+  if (d != nullptr) *d = -y * ((margin < 0.0f ? 1.0f : e) / (1.0f + e));
+  return {(margin < 0.0f ? -margin : 0.0f) + log1pf(e), margin > 0.0f};
+}
+
+/// max(0, 1 - y z); the subgradient at the corner is 0.
+CUDP_HD LossValue hinge_loss(float z, int label, float* d) {
+  const float y = label != 0 ? 1.0f : -1.0f;
+  const float slack = 1.0f - y * z;
+  if (d != nullptr) *d = slack > 0.0f ? -y : slack * 0.0f;  // NaN stays NaN
+  return {0.0f > slack ? 0.0f : slack, y * z > 0.0f};
+}
+
+/// Any of them; logits and d [outputs], one output for logistic and hinge.
+CUDP_HD LossValue evaluate_loss(Loss loss, const float* logits, int outputs, int label, float* d) {
+  if (loss == Loss::softmax_cross_entropy) return softmax_cross_entropy(logits, outputs, label, d);
+  if (loss == Loss::logistic) return logistic_loss(logits[0], label, d);
+  return hinge_loss(logits[0], label, d);
 }
 
 }  // namespace cudp

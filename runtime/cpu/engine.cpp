@@ -148,9 +148,10 @@ class CpuEngine final : public Engine {
       for (std::size_t e = 0; e < n; ++e) {
         const float* z = logits.data() + e * outputs;
         const int label = test.labels[at + e];
-        parts[i].correct += predicted_class(z, network_.outputs) == label ? 1 : 0;
-        parts[i].mean_loss += static_cast<double>(
-            loss_and_gradient(network_.spec.loss, z, network_.outputs, label, nullptr));
+        const LossValue loss =
+            evaluate_loss(network_.spec.loss, z, network_.outputs, label, nullptr);
+        parts[i].correct += loss.correct ? 1 : 0;
+        parts[i].mean_loss += static_cast<double>(loss.value);
       }
     });
     if (use_average) pack(state_.parameters);

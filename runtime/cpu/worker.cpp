@@ -308,8 +308,9 @@ void Worker::run_batch(const Dataset& data, std::span<const std::uint32_t> examp
   float losses[kChunk];
   for (int e = 0; e < count; ++e) {
     float* dy = gradient_of(last_edge, e);
-    losses[e] = loss_and_gradient(graph_.network->spec.loss, value(last_edge, e), outputs,
-                                  data.labels[examples[to_size(e)]], dy);
+    losses[e] = evaluate_loss(graph_.network->spec.loss, value(last_edge, e), outputs,
+                              data.labels[examples[to_size(e)]], dy)
+                    .value;
   }
   backward(split, ops, 0, count, w);
 

@@ -1,0 +1,591 @@
+// longjmp between stacks is what this file does; the fortified longjmp refuses it.
+#undef _FORTIFY_SOURCE
+#include "tests/simt_emulator.hpp"
+
+#include <algorithm>
+#include <csetjmp>
+#include <exception>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ucontext.h>
+
+// NOLINTBEGIN(bugprone-reserved-identifier)
+// Present only in a program built with that sanitizer. This file itself is built without TSan.
+#define SIMT_WEAK extern "C" __attribute__((weak))
+SIMT_WEAK void __sanitizer_start_switch_fiber(void** save, const void* bottom, std::size_t size);
+SIMT_WEAK void __sanitizer_finish_switch_fiber(void* saved, const void** bottom, std::size_t* size);
+SIMT_WEAK void __asan_poison_memory_region(const volatile void* p, std::size_t size);
+SIMT_WEAK void* __tsan_get_current_fiber();
+SIMT_WEAK void* __tsan_create_fiber(unsigned flags);
+SIMT_WEAK void __tsan_destroy_fiber(void* fiber);
+SIMT_WEAK void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+SIMT_WEAK void __tsan_acquire(void* address);
+SIMT_WEAK void __tsan_release(void* address);
+SIMT_WEAK void AnnotateIgnoreReadsBegin(const char* file, int line);
+SIMT_WEAK void AnnotateIgnoreReadsEnd(const char* file, int line);
+SIMT_WEAK void AnnotateIgnoreWritesBegin(const char* file, int line);
+SIMT_WEAK void AnnotateIgnoreWritesEnd(const char* file, int line);
+// NOLINTEND(bugprone-reserved-identifier)
+
+dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace simt {
+namespace {
+
+constexpr unsigned kTsanNoSync = 1;
+constexpr std::size_t kStackBytes = 131072;
+constexpr std::size_t kGuardBytes = 64;
+constexpr unsigned char kPoison = 0xff;
+constexpr unsigned char kGuard = 0xa5;
+constexpr unsigned kLanes = 32;
+
+void acquire(void* at) {
+  if (__tsan_acquire) __tsan_acquire(at);
+}
+void release(void* at) {
+  if (__tsan_release) __tsan_release(at);
+}
+
+/// The emulator's own work, done on whichever stack is there, is none of the lane's: TSan must not
+/// see what it does through memcpy, malloc and free.
+class HiddenFromTsan {
+ public:
+  HiddenFromTsan() {
+    if (AnnotateIgnoreReadsBegin) AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    if (AnnotateIgnoreWritesBegin) AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  HiddenFromTsan(const HiddenFromTsan&) = delete;
+  HiddenFromTsan& operator=(const HiddenFromTsan&) = delete;
+  ~HiddenFromTsan() {
+    if (AnnotateIgnoreWritesEnd) AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    if (AnnotateIgnoreReadsEnd) AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  }
+};
+
+/// A stack and where it stopped. ucontext starts it, setjmp and longjmp switch: swapcontext would
+/// cost a system call each time.
+class Fiber {
+ public:
+  Fiber() = default;  // the caller's own stack
+  explicit Fiber(void (*entry)()) : stack_(new char[kStackBytes]) {
+    getcontext(&start_);
+    start_.uc_stack.ss_sp = stack_.get();
+    start_.uc_stack.ss_size = kStackBytes;
+    start_.uc_link = nullptr;
+    makecontext(&start_, entry, 0);
+    bottom_ = stack_.get();
+    size_ = kStackBytes;
+    if (__tsan_create_fiber) tsan_ = __tsan_create_fiber(0);
+  }
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+  ~Fiber() {
+    if (stack_ && __tsan_destroy_fiber) __tsan_destroy_fiber(tsan_);
+  }
+
+  static void switch_to(Fiber& from, Fiber& to) {
+    if (!from.stack_ && __tsan_get_current_fiber) from.tsan_ = __tsan_get_current_fiber();
+    previous_ = &from;
+    if (_setjmp(from.here_) == 0) {
+      if (__sanitizer_start_switch_fiber)
+        __sanitizer_start_switch_fiber(&from.fake_stack_, to.bottom_, to.size_);
+      if (__tsan_switch_to_fiber) __tsan_switch_to_fiber(to.tsan_, kTsanNoSync);
+      if (to.started_ || !to.stack_) _longjmp(to.here_, 1);
+      to.started_ = true;
+      setcontext(&to.start_);
+    }
+    from.arrived();
+  }
+
+  /// To be called first on a new stack.
+  void arrived() {
+    if (__sanitizer_finish_switch_fiber)
+      __sanitizer_finish_switch_fiber(fake_stack_, &previous_->bottom_, &previous_->size_);
+  }
+
+ private:
+  inline static Fiber* previous_ = nullptr;
+  std::unique_ptr<char[]> stack_;
+  ucontext_t start_{};
+  jmp_buf here_{};
+  bool started_ = false;
+  const void* bottom_ = nullptr;
+  std::size_t size_ = 0;
+  void* fake_stack_ = nullptr;
+  void* tsan_ = nullptr;
+};
+
+/// Shared memory with a guard behind it, filled without memset, which TSan would see.
+class SharedArray {
+ public:
+  explicit SharedArray(std::size_t bytes)
+      : bytes_(bytes), memory_(new (std::align_val_t{16}) unsigned char[bytes + kGuardBytes]) {
+    fill(memory_.get() + bytes, kGuard, kGuardBytes);
+    if (__asan_poison_memory_region)
+      __asan_poison_memory_region(memory_.get() + bytes, kGuardBytes);
+    poison();
+  }
+  void poison() { fill(memory_.get(), kPoison, bytes_); }
+  bool overrun() const {
+    if (__asan_poison_memory_region) return false;  // ASan would have reported it
+    const unsigned char* guard = memory_.get() + bytes_;
+    return std::any_of(guard, guard + kGuardBytes, [](unsigned char c) { return c != kGuard; });
+  }
+  std::size_t bytes() const { return bytes_; }
+  void* data() { return memory_.get(); }
+
+ private:
+  static void fill(volatile unsigned char* p, unsigned char value, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) p[i] = value;
+  }
+  struct Free {
+    void operator()(unsigned char* p) const { ::operator delete[](p, std::align_val_t{16}); }
+  };
+  std::size_t bytes_;
+  std::unique_ptr<unsigned char[], Free> memory_;
+};
+
+struct Block;
+
+struct Warp {
+  Block* block = nullptr;
+  unsigned first = 0;                            // lane 0's place in the pool
+  unsigned members = 0, ready = 0, waiting = 0;  // lanes; waiting: at a warp operation
+  unsigned generation = 0;
+  char sync[2] = {};  // addresses that TSan orders by; two, so that early arrivals do not mix
+};
+
+struct Lane {
+  explicit Lane(void (*entry)()) : fiber(entry) {}
+  Fiber fiber;
+  Warp* warp = nullptr;
+  unsigned number = 0;  // in the block
+  dim3 thread;
+  bool exited = false, at_barrier = false;
+  WarpOp op = WarpOp::sync;
+  unsigned mask = 0;
+  int source = -1;
+  std::uint64_t value = 0, result = 0;
+  const char* file = "";
+  int line = 0;
+};
+
+struct Block {
+  dim3 index;
+  std::vector<Warp> warps;
+  unsigned first = 0;  // thread 0's place in the pool
+  unsigned size = 0, running_warps = 0, arrived = 0, exited = 0;
+  unsigned generation = 0;
+  char sync[2] = {};
+  char started = 0, finished = 0;
+  std::unique_ptr<SharedArray> dynamic;
+  std::map<const void*, SharedArray> fixed;
+};
+
+std::string number(const dim3& d) {
+  std::string s(1, '(');  // GCC 12 sees an overlap in "(" + std::to_string(...)
+  return s.append(std::to_string(d.x))
+             .append(",")
+             .append(std::to_string(d.y))
+             .append(",")
+             .append(std::to_string(d.z)) +
+         ")";
+}
+
+/// All that is in flight.
+class Machine {
+ public:
+  void run(const Body& body, dim3 grid, dim3 block, std::size_t smem, const Options& options);
+
+  void barrier(const char* file, int line) {
+    Lane& me = *lane_;
+    Block& b = *me.warp->block;
+    stop_at(me, file, line);
+    me.at_barrier = true;
+    ++b.arrived;
+    char* sync = &b.sync[b.generation & 1];
+    release(sync);
+    leave();
+    acquire(sync);
+  }
+
+  std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
+                        int line) {
+    Lane& me = *lane_;
+    stop_at(me, file, line);
+    me.warp->waiting |= 1u << (me.number % kLanes);
+    me.op = op;
+    me.mask = mask;
+    me.value = value;
+    me.source = source;
+    char* sync = &me.warp->sync[me.warp->generation & 1];
+    if (op == WarpOp::sync) release(sync);
+    leave();
+    if (op == WarpOp::sync) acquire(sync);
+    return me.result;
+  }
+
+  unsigned lane_id() const { return lane_->number % kLanes; }
+
+  void maybe_yield() {
+    if (random(4) != 0) return;
+    warp_ = nullptr;
+    leave();
+  }
+
+  void fence() {
+    acquire(&fence_);
+    release(&fence_);
+  }
+
+  bool races_end_the_program() { return __tsan_acquire != nullptr; }
+  bool overruns_end_the_program() { return __asan_poison_memory_region != nullptr; }
+  void* dynamic_shared() { return lane_->warp->block->dynamic->data(); }
+
+  void* static_shared(const void* key, std::size_t bytes) {
+    Block& b = *lane_->warp->block;
+    void* const data = make_static_shared(b, key, bytes);
+    if (!error_.empty()) leave();
+    return data;
+  }
+
+ private:
+  static void lane_entry();
+  void lane_loop();
+  void leave();  // switches to whoever is next
+  Lane* next();
+  bool resolve(Warp& w);
+  bool finish_group(Warp& w, unsigned mask);
+  std::string explain_stuck(Warp& w);
+  void* make_static_shared(Block& b, const void* key, std::size_t bytes);
+  void turn(Block& b);
+  void start_next(Block& b);
+  void set_ready(Block& b);
+  void check_shape(std::size_t smem) const;
+
+  void stop_at(Lane& l, const char* file, int line) {
+    l.warp->ready &= ~(1u << (l.number % kLanes));
+    l.file = file;
+    l.line = line;
+    release(&abandoned_);  // the caller may go on from here, if this launch fails
+  }
+  std::string place(const Lane& l) const {
+    return "thread " + number(l.thread) +
+           (l.exited ? " has exited"
+                     : std::string(l.at_barrier ? " is at __syncthreads, " : " is at ") + l.file +
+                           ":" + std::to_string(l.line));
+  }
+  void fail(const Block& b, const std::string& what) {
+    if (error_.empty())
+      error_ = std::string("simt: ") + options_.name + ", block " + number(b.index) + ": " + what;
+  }
+  unsigned random(unsigned n) {  // xorshift: the schedule needs no better
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 17;
+    state_ ^= state_ << 5;
+    return static_cast<unsigned>((std::uint64_t{state_} * n) >> 32);
+  }
+
+  Options options_;
+  const Body* body_ = nullptr;
+  std::uint32_t state_ = 1;
+  std::vector<std::unique_ptr<Lane>> pool_;
+  std::vector<unsigned> order_;  // block numbers still to start, from the back
+  std::vector<Warp*> runnable_;
+  Warp* warp_ = nullptr;  // the one that runs on
+  Lane* lane_ = nullptr;  // the one that runs now
+  Fiber caller_;
+  std::string error_;
+  std::exception_ptr exception_;
+  char launched_ = 0, finished_ = 0, fence_ = 0, abandoned_ = 0;  // addresses that TSan orders by
+};
+
+Machine& machine() {
+  static Machine m;
+  return m;
+}
+
+void Machine::lane_entry() { machine().lane_loop(); }
+
+void Machine::lane_loop() {
+  lane_->fiber.arrived();
+  for (;;) {
+    Lane& me = *lane_;
+    Block& b = *me.warp->block;
+    acquire(&launched_);
+    acquire(&b.started);
+    try {
+      body_->call(body_->closure);
+    } catch (...) {
+      exception_ = std::current_exception();
+      fail(b, "threw");
+    }
+    stop_at(me, "", 0);
+    me.exited = true;
+    ++b.exited;
+    release(&b.finished);
+    release(&finished_);
+    leave();
+  }
+}
+
+void Machine::leave() {
+  Lane* const from = lane_;
+  Lane* const to = next();
+  if (to == from) return;
+  lane_ = to;
+  if (to != nullptr) {
+    threadIdx = to->thread;
+    blockIdx = to->warp->block->index;
+  }
+  Fiber::switch_to(from->fiber, to != nullptr ? to->fiber : caller_);
+}
+
+Lane* Machine::next() {
+  const HiddenFromTsan hidden;
+  for (;;) {
+    if (!error_.empty()) return nullptr;
+    if (warp_ == nullptr) {
+      if (runnable_.empty()) return nullptr;
+      warp_ = runnable_[random(static_cast<unsigned>(runnable_.size()))];
+    }
+    Warp& w = *warp_;
+    if (w.ready != 0) {
+      const unsigned turn = random(kLanes);
+      const unsigned rotated = (w.ready >> turn) | (w.ready << (kLanes - turn) % kLanes);
+      const unsigned lane = (static_cast<unsigned>(__builtin_ctz(rotated)) + turn) % kLanes;
+      return pool_[w.first + lane].get();
+    }
+    if (w.waiting != 0) {
+      if (!resolve(w)) fail(*w.block, explain_stuck(w));
+      if (random(2) == 0) warp_ = nullptr;  // or run ahead
+      continue;
+    }
+    runnable_.erase(std::find(runnable_.begin(), runnable_.end(), warp_));
+    warp_ = nullptr;
+    if (--w.block->running_warps == 0) turn(*w.block);
+  }
+}
+
+/// Completes every warp operation whose lanes have all arrived; false if there is none. No lane of
+/// the warp is ready, so a lane that has not arrived never will before another group completes.
+bool Machine::resolve(Warp& w) {
+  bool any = false;
+  for (unsigned l = 0; l < kLanes && error_.empty(); ++l) {
+    if ((w.waiting >> l & 1) == 0) continue;
+    const Lane& lane = *pool_[w.first + l];
+    if ((lane.mask >> l & 1) == 0) {
+      fail(*w.block, place(lane) + ": its warp operation's mask leaves it out");
+      break;
+    }
+    if ((lane.mask & w.waiting) != lane.mask) continue;
+    bool same = true;
+    for (unsigned k = 0; k < kLanes; ++k)
+      if (lane.mask >> k & 1) {
+        const Lane& other = *pool_[w.first + k];
+        same = same && other.mask == lane.mask && other.op == lane.op;
+      }
+    if (same && finish_group(w, lane.mask)) any = true;
+  }
+  if (any) ++w.generation;
+  return any;
+}
+
+bool Machine::finish_group(Warp& w, unsigned mask) {
+  unsigned votes = 0;
+  for (unsigned l = 0; l < kLanes; ++l)
+    if (mask >> l & 1 && pool_[w.first + l]->value != 0) votes |= 1u << l;
+  for (unsigned l = 0; l < kLanes; ++l) {
+    if ((mask >> l & 1) == 0) continue;
+    Lane& lane = *pool_[w.first + l];
+    if (lane.op == WarpOp::ballot) lane.result = votes;
+    if (lane.op != WarpOp::shuffle) continue;
+    const auto source = static_cast<unsigned>(lane.source) % kLanes;
+    if ((mask >> source & 1) == 0) {
+      fail(*w.block, place(lane) + ": it shuffles from lane " + std::to_string(source) +
+                         ", which its mask leaves out");
+      return true;
+    }
+    lane.result = pool_[w.first + source]->value;
+  }
+  w.waiting &= ~mask;
+  w.ready |= mask;
+  return true;
+}
+
+std::string Machine::explain_stuck(Warp& w) {
+  const Lane& lane = *pool_[w.first + static_cast<unsigned>(__builtin_ctz(w.waiting))];
+  std::string text = place(lane) + " in a warp operation, ";
+  for (unsigned k = 0; k < kLanes; ++k) {
+    if ((lane.mask >> k & 1) == 0) continue;
+    if ((w.members >> k & 1) == 0)
+      return text + "whose mask names lane " + std::to_string(k) + ", which does not exist";
+    const Lane& other = *pool_[w.first + k];
+    if ((w.waiting >> k & 1) == 0)
+      return text + "whose mask names a lane elsewhere: " + place(other);
+    if (other.mask != lane.mask || other.op != lane.op)
+      return text + "but with another mask or operation " + place(other);
+  }
+  return text + "and never leaves it";
+}
+
+void* Machine::make_static_shared(Block& b, const void* key, std::size_t bytes) {
+  const HiddenFromTsan hidden;
+  const auto [at, is_new] = b.fixed.try_emplace(key, bytes);
+  if (is_new) {
+    std::size_t total = b.dynamic->bytes();
+    for (const auto& [k, array] : b.fixed) total += array.bytes();
+    if (total > options_.max_shared)
+      fail(b, "shared memory of " + std::to_string(total) + " bytes, limit " +
+                  std::to_string(options_.max_shared));
+  }
+  return at->second.data();
+}
+
+/// No warp of the block can go on: the block is done, or at a barrier, or wrong.
+void Machine::turn(Block& b) {
+  if (b.exited == b.size) {
+    bool overrun = b.dynamic->overrun();
+    for (const auto& [key, array] : b.fixed) overrun = overrun || array.overrun();
+    if (overrun) fail(b, "wrote past the end of a shared array");
+    acquire(&b.finished);
+    start_next(b);
+    return;
+  }
+  const auto lanes = pool_.begin() + b.first;
+  const Lane& at =
+      **std::find_if(lanes, lanes + b.size, [](const auto& l) { return l->at_barrier; });
+  for (auto it = lanes; it != lanes + b.size; ++it) {
+    const Lane& l = **it;
+    const bool same = l.at_barrier && l.line == at.line && std::string(l.file) == at.file;
+    if (!same) {
+      fail(b, "__syncthreads at " + std::string(at.file) + ":" + std::to_string(at.line) +
+                  " is not reached by every thread: " + place(l));
+      return;
+    }
+  }
+  for (auto it = lanes; it != lanes + b.size; ++it) (*it)->at_barrier = false;
+  b.arrived = 0;
+  ++b.generation;
+  set_ready(b);
+}
+
+void Machine::set_ready(Block& b) {
+  for (Warp& w : b.warps) {
+    w.ready = w.members;
+    runnable_.push_back(&w);
+  }
+  b.running_warps = static_cast<unsigned>(b.warps.size());
+}
+
+void Machine::start_next(Block& b) {
+  if (order_.empty()) return;
+  const unsigned n = order_.back();
+  order_.pop_back();
+  b.index = dim3(n % gridDim.x, n / gridDim.x % gridDim.y, n / gridDim.x / gridDim.y);
+  b.exited = 0;
+  for (unsigned i = 0; i < b.size; ++i) pool_[b.first + i]->exited = false;
+  b.dynamic->poison();
+  for (auto& [key, array] : b.fixed) array.poison();
+  release(&b.started);
+  set_ready(b);
+}
+
+void Machine::check_shape(std::size_t smem) const {
+  const dim3 g = gridDim, b = blockDim;
+  const std::string name = std::string("simt: ") + options_.name + ": ";
+  if (g.x == 0 || g.y == 0 || g.z == 0 || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535)
+    throw std::runtime_error(name + "grid " + number(g) + " is not allowed");
+  if (b.x == 0 || b.y == 0 || b.z == 0 || b.z > 64 || std::uint64_t{b.x} * b.y * b.z > 1024)
+    throw std::runtime_error(name + "block " + number(b) + " is not allowed");
+  if (std::uint64_t{g.x} * g.y * g.z > 1u << 22)
+    throw std::runtime_error(name + "grid " + number(g) + " is too large to emulate");
+  if (smem > options_.max_shared)
+    throw std::runtime_error(name + "shared memory of " + std::to_string(smem) + " bytes, limit " +
+                             std::to_string(options_.max_shared));
+}
+
+void Machine::run(const Body& body, dim3 grid, dim3 block, std::size_t smem,
+                  const Options& options) {
+  const HiddenFromTsan hidden;
+  options_ = options;
+  body_ = &body;
+  gridDim = grid;
+  blockDim = block;
+  check_shape(smem);
+  state_ = options.seed * 2654435761u | 1;
+
+  order_.resize(std::size_t{grid.x} * grid.y * grid.z);
+  std::iota(order_.begin(), order_.end(), 0u);
+  std::shuffle(order_.begin(), order_.end(), std::mt19937(options.seed));
+
+  const std::size_t threads = std::size_t{block.x} * block.y * block.z;
+  const auto in_flight =
+      std::min<std::size_t>(order_.size(), static_cast<std::size_t>(options.blocks_in_flight));
+  while (pool_.size() < in_flight * threads)
+    pool_.push_back(std::make_unique<Lane>(&Machine::lane_entry));
+  release(&launched_);
+  std::vector<Block> blocks(in_flight);
+  runnable_.clear();
+  for (unsigned i = 0; i < in_flight; ++i) {
+    Block& b = blocks[i];
+    b.first = i * threads;
+    b.size = threads;
+    b.dynamic = std::make_unique<SharedArray>(smem);
+    b.warps.resize((threads + kLanes - 1) / kLanes);
+    for (unsigned t = 0; t < threads; ++t) {
+      Warp& w = b.warps[t / kLanes];
+      Lane& l = *pool_[b.first + t];
+      if (t % kLanes == 0) w.first = b.first + t;
+      w.block = &b;
+      w.members |= 1u << t % kLanes;
+      l.warp = &w;
+      l.number = t;
+      l.thread = dim3(t % block.x, t / block.x % block.y, t / block.x / block.y);
+    }
+    start_next(b);
+  }
+
+  warp_ = nullptr;
+  lane_ = next();
+  threadIdx = lane_->thread;
+  blockIdx = lane_->warp->block->index;
+  Fiber::switch_to(caller_, lane_->fiber);
+  acquire(&finished_);
+
+  if (error_.empty()) return;
+  acquire(&abandoned_);
+  pool_.clear();  // their stacks stopped in the middle
+  const std::string error = std::exchange(error_, "");
+  if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
+  throw std::runtime_error(error);
+}
+
+}  // namespace
+
+void run(const Body& body, dim3 grid, dim3 block, std::size_t smem_bytes, const Options& options) {
+  machine().run(body, grid, block, smem_bytes, options);
+}
+void barrier(const char* file, int line) { machine().barrier(file, line); }
+std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
+                      int line) {
+  return machine().warp_op(op, mask, value, source, file, line);
+}
+unsigned lane_id() { return machine().lane_id(); }
+void maybe_yield() { machine().maybe_yield(); }
+void fence() { machine().fence(); }
+bool races_end_the_program() { return __tsan_acquire != nullptr; }
+bool overruns_end_the_program() { return __asan_poison_memory_region != nullptr; }
+void* dynamic_shared() { return machine().dynamic_shared(); }
+void* static_shared_bytes(const void* key, std::size_t bytes) {
+  return machine().static_shared(key, bytes);
+}
+
+}  // namespace simt

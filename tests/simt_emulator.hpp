@@ -1,0 +1,181 @@
+#pragma once
+// Runs CUDA kernels without a GPU, for tests: one fiber a CUDA thread, 32-lane warps, several
+// blocks in flight. Lanes, warps and blocks run in seeded random order, a warp as far ahead of the
+// others as its barriers allow. What it reports, as std::runtime_error with file and line:
+//   - __syncthreads that some threads of the block never reach, or reach at another line;
+//   - warp operations whose mask names a lane that is elsewhere, has exited or does not exist, or
+//     leaves out the caller, and shuffles that read a lane outside their mask;
+//   - writes past the end of shared memory (at the block's end; at once under ASan);
+//   - launch shapes that CUDA refuses, an empty grid among them.
+// Shared memory starts as 0xff bytes (NaN, -1) in every block. A missing barrier changes results
+// between seeds; under TSan it is reported as a data race, because fibers synchronise there only
+// where CUDA threads do. It has no clock, no textures, no asm, no cooperative launches.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#define __host__
+#define __device__
+#define __global__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __grid_constant__
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace simt {
+
+struct Options {
+  const char* name = "kernel";  ///< for error texts
+  unsigned seed = 1;            ///< of the schedule
+  int blocks_in_flight = 4;
+  std::size_t max_shared = 48 * 1024;  ///< bytes a block may use
+};
+
+/// A kernel call bound to its arguments.
+struct Body {
+  void (*call)(const void* closure);
+  const void* closure;
+};
+void run(const Body& body, dim3 grid, dim3 block, std::size_t smem_bytes, const Options& options);
+
+/// kernel<<<grid, block, smem_bytes>>>(args...), done when it returns. One launch at a time.
+template <class... P, class... A>
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t smem_bytes,
+            const Options& options, A... args) {
+  const auto closure = [&] { kernel(args...); };
+  run({[](const void* c) { (*static_cast<decltype(&closure)>(c))(); }, &closure}, grid, block,
+      smem_bytes, options);
+}
+
+enum class WarpOp { sync, shuffle, ballot };
+void barrier(const char* file, int line);
+std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
+                      int line);
+unsigned lane_id();
+void maybe_yield();  // lets another warp in, now and then
+void fence();
+bool races_end_the_program();     // built with TSan
+bool overruns_end_the_program();  // built with ASan
+void* dynamic_shared();
+void* static_shared_bytes(const void* key, std::size_t bytes);
+
+/// One array a block for each place in the program that asks: `key` is that place's own lambda.
+template <class Array, class Key>
+Array& static_shared(Key) {
+  static const char id = 0;
+  return *static_cast<Array*>(static_shared_bytes(&id, sizeof(Array)));
+}
+
+template <class T>
+T shuffle(unsigned mask, T v, int source, const char* file, int line) {
+  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &v, sizeof v);
+  bits = warp_op(WarpOp::shuffle, mask, bits, source, file, line);
+  std::memcpy(&v, &bits, sizeof v);
+  return v;
+}
+
+}  // namespace simt
+
+#define SIMT_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+inline void __syncthreads(SIMT_SITE) { simt::barrier(file, line); }
+inline void __syncwarp(unsigned mask = 0xffffffffu, SIMT_SITE) {
+  simt::warp_op(simt::WarpOp::sync, mask, 0, -1, file, line);
+}
+inline void __threadfence() { simt::fence(); }
+inline void __threadfence_block() { simt::fence(); }
+
+inline unsigned __ballot_sync(unsigned mask, int predicate, SIMT_SITE) {
+  return static_cast<unsigned>(
+      simt::warp_op(simt::WarpOp::ballot, mask, predicate != 0, -1, file, line));
+}
+inline int __any_sync(unsigned mask, int predicate, SIMT_SITE) {
+  return __ballot_sync(mask, predicate, file, line) != 0;
+}
+inline int __all_sync(unsigned mask, int predicate, SIMT_SITE) {
+  return __ballot_sync(mask, predicate, file, line) == mask;
+}
+
+template <class T>
+T __shfl_sync(unsigned mask, T v, int source, int width = 32, SIMT_SITE) {
+  const int lane = static_cast<int>(simt::lane_id());
+  return simt::shuffle(mask, v, (lane & ~(width - 1)) | (source & (width - 1)), file, line);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T v, unsigned delta, int width = 32, SIMT_SITE) {
+  const int lane = static_cast<int>(simt::lane_id());
+  const int source = lane - static_cast<int>(delta);
+  return simt::shuffle(mask, v, source < (lane & ~(width - 1)) ? lane : source, file, line);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T v, unsigned delta, int width = 32, SIMT_SITE) {
+  const int lane = static_cast<int>(simt::lane_id());
+  const int source = lane + static_cast<int>(delta);
+  return simt::shuffle(mask, v, source > (lane | (width - 1)) ? lane : source, file, line);
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T v, int flip, int width = 32, SIMT_SITE) {
+  const int lane = static_cast<int>(simt::lane_id());
+  const int source = lane ^ flip;
+  return simt::shuffle(mask, v, source > (lane | (width - 1)) ? lane : source, file, line);
+}
+
+// Relaxed, like CUDA's: they order nothing but themselves.
+template <class T>
+T atomicCAS(T* p, std::type_identity_t<T> expected, std::type_identity_t<T> desired) {
+  static_assert(std::is_integral_v<T>);
+  simt::maybe_yield();
+  __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+template <class T, class F>
+T simt_atomic_update(T* p, F f) {
+  simt::maybe_yield();
+  T old, next;
+  __atomic_load(p, &old, __ATOMIC_RELAXED);
+  do {
+    next = f(old);
+  } while (!__atomic_compare_exchange(p, &old, &next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return old;
+}
+template <class T>
+T atomicAdd(T* p, std::type_identity_t<T> v) {
+  return simt_atomic_update(p, [v](T old) { return static_cast<T>(old + v); });
+}
+template <class T>
+T atomicMax(T* p, std::type_identity_t<T> v) {
+  static_assert(std::is_integral_v<T>, "CUDA has no atomicMax of floating point");
+  return simt_atomic_update(p, [v](T old) { return old > v ? old : v; });
+}
+template <class T>
+T atomicMin(T* p, std::type_identity_t<T> v) {
+  static_assert(std::is_integral_v<T>, "CUDA has no atomicMin of floating point");
+  return simt_atomic_update(p, [v](T old) { return old < v ? old : v; });
+}
+template <class T>
+T atomicOr(T* p, std::type_identity_t<T> v) {
+  return simt_atomic_update(p, [v](T old) { return old | v; });
+}
+template <class T>
+T atomicExch(T* p, std::type_identity_t<T> v) {
+  return simt_atomic_update(p, [v](T) { return v; });
+}
+
+template <class T>
+T __ldg(const T* p) {
+  return *p;
+}
+inline int __popc(unsigned v) { return __builtin_popcount(v); }
+inline int __ffs(int v) { return __builtin_ffs(v); }
+inline int __clz(int v) { return v == 0 ? 32 : __builtin_clz(static_cast<unsigned>(v)); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<std::uint64_t>(a) * b) >> 32);
+}
