@@ -1,0 +1,208 @@
+#pragma once
+// An Engine made of the oracle's arithmetic: slow, in double, and obviously right. State is rounded
+// to float after every step, because float is what a checkpoint holds.
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/engine.hpp"
+#include "runtime/error.hpp"
+#include "tests/reference_network.hpp"
+#include "tests/reference_random.hpp"
+
+namespace cudp::reference {
+
+/// One example's clip factors, [groups]; all zero for a non-finite example.
+inline Values clip_factors(const ClipSettings& clip, const Values& squared_norms) {
+  double total = 0.0;
+  for (const double s : squared_norms) total += s;
+  Values factors(squared_norms.size(), 0.0);
+  if (!std::isfinite(total)) return factors;
+  for (std::size_t g = 0; g < factors.size(); ++g) {
+    const double groups = static_cast<double>(factors.size());
+    switch (clip.kind) {
+      case Clipping::flat:
+        factors[g] = std::fmin(1.0, clip.max_norm / std::sqrt(total));
+        break;
+      case Clipping::per_layer:
+        factors[g] = std::fmin(1.0, clip.max_norm / std::sqrt(groups * squared_norms[g]));
+        break;
+      case Clipping::automatic:
+        factors[g] = clip.max_norm / (std::sqrt(total) + clip.stability);
+        break;
+    }
+  }
+  return factors;
+}
+
+/// One optimizer step on the noisy gradient g [d].
+inline void update(const OptimizerSettings& o, const StepScalars& s, const Values& g,
+                   TrainState& state) {
+  for (std::size_t j = 0; j < g.size(); ++j) {
+    double theta = state.parameters[j];
+    double slope = g[j];
+    if (o.kind != OptimizerKind::adamw) slope += o.weight_decay * theta;
+    if (o.kind == OptimizerKind::sgd) {
+      theta -= s.learning_rate * slope;
+    } else if (o.kind == OptimizerKind::momentum || o.kind == OptimizerKind::nesterov) {
+      const double m = static_cast<double>(o.momentum) * state.moment1[j] + slope;
+      state.moment1[j] = static_cast<float>(m);
+      theta -=
+          s.learning_rate *
+          (o.kind == OptimizerKind::momentum ? m : slope + static_cast<double>(o.momentum) * m);
+    } else {
+      const double b1 = o.beta1;
+      const double b2 = o.beta2;
+      const double m = b1 * state.moment1[j] + (1.0 - b1) * slope;
+      const double v = b2 * state.moment2[j] + (1.0 - b2) * slope * slope;
+      state.moment1[j] = static_cast<float>(m);
+      state.moment2[j] = static_cast<float>(v);
+      double direction = m * s.bias1 / (std::sqrt(v * s.bias2) + o.epsilon);
+      if (o.kind == OptimizerKind::adamw) direction += o.weight_decay * theta;
+      theta -= s.learning_rate * direction;
+    }
+    state.parameters[j] = static_cast<float>(theta);
+    if (!state.average.empty()) {
+      const double decay = s.ema_decay;
+      state.average[j] = static_cast<float>(decay * state.average[j] + (1.0 - decay) * theta);
+    }
+  }
+}
+
+class ReferenceEngine final : public Engine {
+ public:
+  ReferenceEngine(const Network& network, const EngineSettings& settings)
+      : net_(network), settings_(settings) {}
+
+  void load(const Dataset& train) override {
+    if (!(train.shape == net_.input)) throw InputError("the data set does not fit the network");
+    train_ = train;
+  }
+
+  void set_state(const TrainState& state) override { state_ = state; }
+  TrainState state() override { return state_; }
+
+  void run(std::uint64_t first, std::span<const StepScalars> scalars,
+           const std::function<void(Engine&)>& step) override {
+    for (std::size_t i = 0; i < scalars.size(); ++i) {
+      step_ = first + i;
+      scalars_ = scalars[i];
+      step(*this);
+    }
+  }
+
+  void sample_batch() override { batch_ = sampled(step_); }
+
+  void sum_clipped_gradients() override {
+    sum_.assign(net_.parameter_count, 0.0);
+    for (const std::uint32_t i : batch_) {
+      const ExampleGradient e = example(i);
+      const Values squares = squared_norms(net_, e.gradient);
+      const Values factors = clip_factors(settings_.clip, squares);
+      count(e, squares, factors);
+      double total = 0.0;
+      for (const double s : squares) total += s;
+      if (!std::isfinite(total)) continue;
+      for (const ParameterTensor& t : net_.parameters)
+        for (std::size_t j = t.offset; j < t.offset + t.size; ++j)
+          sum_[j] += factors[t.group] * e.gradient[j];
+    }
+  }
+
+  void add_noise_and_update() override {
+    const RandomStream noise = stream(Stream::noise, step_);
+    Values g(net_.parameter_count);
+    for (std::size_t j = 0; j < g.size(); ++j)
+      g[j] = (sum_[j] + static_cast<double>(scalars_.noise_std) * normal(noise, j)) *
+             scalars_.inverse_batch;
+    update(settings_.optimizer, scalars_, g, state_);
+  }
+
+  Accuracy evaluate(const Dataset& test, bool averaged) override {
+    const Values theta =
+        as_double(averaged && settings_.keep_average ? state_.average : state_.parameters);
+    Accuracy a;
+    for (std::size_t i = 0; i < test.size(); ++i) {
+      const Values z = logits(net_, theta, features(test, i));
+      a.correct += predicted_class(net_, z) == test.labels[i] ? 1 : 0;
+      a.mean_loss += loss(net_.spec.loss, z, test.labels[i], nullptr);
+    }
+    a.total = test.size();
+    if (a.total > 0) a.mean_loss /= static_cast<double>(a.total);
+    return a;
+  }
+
+  PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
+    PerExample out;
+    for (const std::uint32_t i : examples) {
+      const ExampleGradient e = example(i);
+      if (gradients)
+        out.gradients.insert(out.gradients.end(), e.gradient.begin(), e.gradient.end());
+      for (const double s : squared_norms(net_, e.gradient))
+        out.squared_norms.push_back(static_cast<float>(s));
+      out.losses.push_back(static_cast<float>(e.loss));
+    }
+    return out;
+  }
+
+  std::vector<std::uint32_t> sampled(std::uint64_t step) override {
+    const RandomStream s = stream(Stream::sampling, step);
+    std::vector<std::uint32_t> drawn;
+    for (std::uint32_t i = 0; i < train_.size(); ++i)
+      if (word(s, i) < settings_.sampling_threshold) drawn.push_back(i);
+    return drawn;
+  }
+
+  Diagnostics diagnostics() override {
+    const Diagnostics d = diagnostics_;
+    diagnostics_ = {};
+    return d;
+  }
+
+  /// The last sum of clipped gradients, [d]; for comparisons.
+  const Values& sum() const { return sum_; }
+
+ private:
+  static Values as_double(const std::vector<float>& v) { return {v.begin(), v.end()}; }
+
+  RandomStream stream(Stream stream, std::uint64_t step) const {
+    return {settings_.generator, settings_.key, stream, step};
+  }
+
+  ExampleGradient example(std::uint32_t i) const {
+    return gradient(net_, as_double(state_.parameters), features(train_, i), train_.labels[i]);
+  }
+
+  void count(const ExampleGradient& e, const Values& squares, const Values& factors) {
+    if (!settings_.diagnostics) return;
+    double total = 0.0;
+    for (const double s : squares) total += s;
+    ++diagnostics_.examples;
+    if (!std::isfinite(total)) {
+      ++diagnostics_.non_finite;
+      return;
+    }
+    diagnostics_.loss += e.loss;
+    diagnostics_.norm += std::sqrt(total);
+    bool clipped = false;
+    for (const double f : factors) clipped = clipped || f < 1.0;
+    diagnostics_.clipped += clipped ? 1 : 0;
+  }
+
+  Network net_;
+  EngineSettings settings_;
+  Dataset train_;
+  TrainState state_;
+  std::uint64_t step_ = 0;
+  StepScalars scalars_{};
+  std::vector<std::uint32_t> batch_;
+  Values sum_;
+  Diagnostics diagnostics_;
+};
+
+inline std::unique_ptr<Engine> make_engine(const Network& network, const EngineSettings& settings) {
+  return std::make_unique<ReferenceEngine>(network, settings);
+}
+
+}  // namespace cudp::reference
