@@ -1,5 +1,4 @@
 #include "kernels/activation.hpp"
-
 #include "kernels/activation_math.hpp"
 #include "kernels/cpu_ops.hpp"
 #include "kernels/vec.hpp"
@@ -44,9 +43,12 @@ void clear_padding(const ActivationForward& a) {
 
 void activation_forward(const ActivationForward& a) {
   switch (a.function.kind) {
-    case Activation::relu: return forward(a, Relu());
-    case Activation::tanh: return forward(a, Tanh());
-    case Activation::tempered_sigmoid: break;
+    case Activation::relu:
+      return forward(a, Relu());
+    case Activation::tanh:
+      return forward(a, Tanh());
+    case Activation::tempered_sigmoid:
+      break;
   }
   forward(a, tempered(a.function));
   clear_padding(a);
@@ -54,9 +56,12 @@ void activation_forward(const ActivationForward& a) {
 
 void activation_backward(const ActivationBackward& a) {
   switch (a.function.kind) {
-    case Activation::relu: return backward(a, Relu());
-    case Activation::tanh: return backward(a, Tanh());
-    case Activation::tempered_sigmoid: return backward(a, tempered(a.function));
+    case Activation::relu:
+      return backward(a, Relu());
+    case Activation::tanh:
+      return backward(a, Tanh());
+    case Activation::tempered_sigmoid:
+      return backward(a, tempered(a.function));
   }
 }
 

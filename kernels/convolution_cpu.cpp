@@ -1,13 +1,13 @@
 #include "kernels/convolution.hpp"
-
 #include "kernels/cpu_ops.hpp"
 #include "kernels/vec.hpp"
 
 // One input channel and at most 16 output channels leave one vector of b to share a broadcast input
 // between, so the gathered product is bound by loads: one for each FMA. Neighbouring output pixels
-// read the same inputs, though. Here the weights of one kernel row stay in registers, and each input
-// is broadcast once for all pixels and taps that it meets: 34 broadcasts for 112 FMAs in an 8 x 8
-// kernel with stride 2. Measured (AVX-512, 4.2 GHz, 28 x 28 -> 14 x 14 x 16): see bench/results.
+// read the same inputs, though. Here the weights of one kernel row stay in registers, and each
+// input is broadcast once for all pixels and taps that it meets: 34 broadcasts for 112 FMAs in an 8
+// x 8 kernel with stride 2. Measured (AVX-512, 4.2 GHz, 28 x 28 -> 14 x 14 x 16): see
+// bench/results.
 
 namespace cudp::CUDP_SIMD {
 namespace {
@@ -33,7 +33,8 @@ void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias
       const Vec input = broadcast(row[i]);
 #pragma GCC unroll 16
       for (int kx = 0; kx < K; ++kx)
-        if (i >= kx && (i - kx) % S == 0 && (i - kx) / S < R) acc[(i - kx) / S] += input * weight[kx];
+        if (i >= kx && (i - kx) % S == 0 && (i - kx) / S < R)
+          acc[(i - kx) / S] += input * weight[kx];
     }
   }
 #pragma GCC unroll 16
@@ -98,13 +99,12 @@ void weight_kernel_rows(const Convolution& c, int ky) {
     for (int part = 0; part < parts; ++part) {
       const int first = c.out.width * part / parts;
       const int last = c.out.width * (part + 1) / parts;
-      weight_of<K, S, Rows>(last - first,
-                            c.product.a + c.in.at(y * S + ky - c.in.border, first * S - c.in.border),
-                            c.in.row(), c.product.b + c.out.at(y, first), acc);
+      weight_of<K, S, Rows>(
+          last - first, c.product.a + c.in.at(y * S + ky - c.in.border, first * S - c.in.border),
+          c.in.row(), c.product.b + c.out.at(y, first), acc);
     }
   for (int r = 0; r < Rows; ++r)
-    for (int kx = 0; kx < K; ++kx)
-      store(c.product.out + ((ky + r) * K + kx) * kLanes, acc[r][kx]);
+    for (int kx = 0; kx < K; ++kx) store(c.product.out + ((ky + r) * K + kx) * kLanes, acc[r][kx]);
 }
 
 template <int K, int S>

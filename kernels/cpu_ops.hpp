@@ -71,8 +71,7 @@ float square_sum(const float* g, std::int64_t n);
 
 void fill_words(const RandomStream& stream, std::int64_t begin, std::int64_t end,
                 std::uint32_t* words);
-void fill_normals(const RandomStream& stream, std::int64_t begin, std::int64_t end,
-                  float* normals);
+void fill_normals(const RandomStream& stream, std::int64_t begin, std::int64_t end, float* normals);
 std::int64_t sample(const SampleArgs&);
 void update(const UpdateArgs&);
 }  // namespace CUDP_SIMD

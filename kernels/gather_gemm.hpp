@@ -31,11 +31,11 @@ struct GatherGemm {
   const float* a;
   const float* b;
   float* out;
-  const std::int32_t* a_row;    ///< [rows]
-  const std::int32_t* out_row;  ///< [rows]
+  const std::int32_t* a_row;      ///< [rows]
+  const std::int32_t* out_row;    ///< [rows]
   const std::int32_t* out_block;  ///< [columns / 16], or null
-  const GemmStep* step;         ///< [terms]
-  const float* bias;            ///< [columns], for GemmStart::bias
+  const GemmStep* step;           ///< [terms]
+  const float* bias;              ///< [columns], for GemmStart::bias
   int rows;
   int terms;
   int columns;

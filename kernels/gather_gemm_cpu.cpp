@@ -1,14 +1,13 @@
-#include "kernels/gather_gemm.hpp"
-
 #include "kernels/cpu_ops.hpp"
+#include "kernels/gather_gemm.hpp"
 #include "kernels/vec.hpp"
 
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// A tile is R rows by V vectors of accumulators, which with V vectors of b and one broadcast must fit
-// the registers. Eight independent sums hide the latency of FMA at two a cycle; 12 to 24 leave room.
-// Widest first; the last must be 16 columns wide or narrower.
+// A tile is R rows by V vectors of accumulators, which with V vectors of b and one broadcast must
+// fit the registers. Eight independent sums hide the latency of FMA at two a cycle; 12 to 24 leave
+// room. Widest first; the last must be 16 columns wide or narrower.
 struct Width {
   int vectors;
   int max_rows;
@@ -61,9 +60,8 @@ void tile(const float* a, const float* b, float* out, const std::int32_t* a_row,
     }
 }
 
-using Tile = void (*)(const float*, const float*, float*, const std::int32_t*,
-                      const std::int32_t*, const std::int64_t*, const GemmStep*, int, const float*,
-                      GemmStart);
+using Tile = void (*)(const float*, const float*, float*, const std::int32_t*, const std::int32_t*,
+                      const std::int64_t*, const GemmStep*, int, const float*, GemmStart);
 
 /// tiles[r - 1] handles r rows.
 template <int V, int MaxRows>
@@ -96,8 +94,8 @@ void column_block(const GatherGemm& g, int column) {
     for (int i = 0; i < tiles; ++i) {  // rows split evenly: 14 rows are 7 + 7, not 12 + 2
       const int first = static_cast<int>(static_cast<std::int64_t>(g.rows) * i / tiles);
       const int last = static_cast<int>(static_cast<std::int64_t>(g.rows) * (i + 1) / tiles);
-      kTiles.of_rows[last - first - 1](g.a, g.b + column, g.out, g.a_row + first,
-                                       g.out_row + first, out_vector, g.step + t, terms,
+      kTiles.of_rows[last - first - 1](g.a, g.b + column, g.out, g.a_row + first, g.out_row + first,
+                                       out_vector, g.step + t, terms,
                                        g.bias + (g.bias != nullptr ? column : 0), start);
     }
     t += terms;

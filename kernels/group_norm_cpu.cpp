@@ -1,6 +1,5 @@
-#include "kernels/group_norm.hpp"
-
 #include "kernels/cpu_ops.hpp"
+#include "kernels/group_norm.hpp"
 #include "kernels/vec.hpp"
 
 // One plain loop nest an operation: the compiler vectorises over a group's channels. Sums run in
@@ -50,7 +49,7 @@ void group_norm_backward(const GroupNormBackward& p) {
   for (int g = 0; g < p.groups; ++g) {
     const float mean = p.mean[g];
     const float inverse = p.inverse[g];
-    double sum_dy = 0.0;        // of weight * dy
+    double sum_dy = 0.0;         // of weight * dy
     double sum_dy_normed = 0.0;  // of weight * dy * x^
     for (int c = g * per_group; c < (g + 1) * per_group; ++c) {
       double dweight = 0.0;
@@ -71,8 +70,7 @@ void group_norm_backward(const GroupNormBackward& p) {
     for_each_pixel(p.in, p.out, [&](std::int64_t in, std::int64_t out) {
       for (int c = g * per_group; c < (g + 1) * per_group; ++c) {
         const float normed = (p.x[in + c] - mean) * inverse;
-        p.dx[in + c] =
-            inverse * (p.weight[c] * p.dy[out + c] - mean_dy - normed * mean_dy_normed);
+        p.dx[in + c] = inverse * (p.weight[c] * p.dy[out + c] - mean_dy - normed * mean_dy_normed);
       }
     });
   }

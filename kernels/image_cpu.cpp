@@ -1,6 +1,5 @@
-#include "kernels/image.hpp"
-
 #include "kernels/cpu_ops.hpp"
+#include "kernels/image.hpp"
 #include "kernels/vec.hpp"
 
 namespace cudp::CUDP_SIMD {
@@ -16,7 +15,8 @@ CUDP_INLINE void load_planes(const LoadImage& l, Value value) {
       if (o.stride == 1)
         for (int x = 0; x < o.width; ++x) out[x] = value(in + x);
       else
-        for (int x = 0; x < o.width; ++x) out[static_cast<std::int64_t>(x) * o.stride] = value(in + x);
+        for (int x = 0; x < o.width; ++x)
+          out[static_cast<std::int64_t>(x) * o.stride] = value(in + x);
     }
 }
 

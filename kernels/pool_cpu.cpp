@@ -1,6 +1,5 @@
-#include "kernels/pool.hpp"
-
 #include "kernels/cpu_ops.hpp"
+#include "kernels/pool.hpp"
 #include "kernels/vec.hpp"
 
 namespace cudp::CUDP_SIMD {
@@ -56,8 +55,8 @@ CUDP_INLINE Shares shares_of(const float* x, std::int64_t row, int pixel, Vec g)
            {c == m ? left_c : zero, d == m ? left_d : zero}}};
 }
 
-/// 2 x 2 windows one pixel apart: a window's right half is carried to the next window, and its lower
-/// row is written for the first time, so each pixel is read back once, not three times.
+/// 2 x 2 windows one pixel apart: a window's right half is carried to the next window, and its
+/// lower row is written for the first time, so each pixel is read back once, not three times.
 void max_pool_2x2_stride_1_backward(const PoolBackward& p) {
   const ImageLayout& in = p.geometry.in;
   const ImageLayout& out = p.geometry.out;
@@ -109,13 +108,13 @@ void max_pool_forward(const PoolForward& p) {
     const int pixel = g.in.stride;
     for_each_window(g, [&](std::int64_t in, std::int64_t out) {
       const float* x = p.x + in;
-      store(p.y + out, max(max(load(x + row + pixel), load(x + row)), max(load(x + pixel), load(x))));
+      store(p.y + out,
+            max(max(load(x + row + pixel), load(x + row)), max(load(x + pixel), load(x))));
     });
     return;
   }
-  for_each_window(g, [&](std::int64_t in, std::int64_t out) {
-    store(p.y + out, window_max(g, p.x + in));
-  });
+  for_each_window(
+      g, [&](std::int64_t in, std::int64_t out) { store(p.y + out, window_max(g, p.x + in)); });
 }
 
 void max_pool_backward(const PoolBackward& p) {

@@ -5,9 +5,9 @@
 
 namespace cudp {
 
-// Sums of clipped gradients. A few examples are added in float32; then that partial sum is rounded to
-// a grid coarse enough that adding grid values in double is exact. Exact sums do not depend on their
-// order, so neither on the number of threads. All arrays: n floats, n a multiple of 16.
+// Sums of clipped gradients. A few examples are added in float32; then that partial sum is rounded
+// to a grid coarse enough that adding grid values in double is exact. Exact sums do not depend on
+// their order, so neither on the number of threads. All arrays: n floats, n a multiple of 16.
 
 /// acc += factor * g.
 struct AddScaled {

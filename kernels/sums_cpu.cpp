@@ -1,6 +1,5 @@
-#include "kernels/sums.hpp"
-
 #include "kernels/cpu_ops.hpp"
+#include "kernels/sums.hpp"
 #include "kernels/vec.hpp"
 
 namespace cudp::CUDP_SIMD {

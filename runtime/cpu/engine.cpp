@@ -1,3 +1,5 @@
+#include "runtime/engine.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -10,7 +12,6 @@
 #include "runtime/aligned.hpp"
 #include "runtime/cpu/graph.hpp"
 #include "runtime/cpu/worker.hpp"
-#include "runtime/engine.hpp"
 #include "runtime/error.hpp"
 #include "runtime/threads.hpp"
 
@@ -44,8 +45,7 @@ class CpuEngine final : public Engine {
         packed_(to_size(graph_.packed_size)),
         transposed_(to_size(graph_.transposed_size)),
         sum_(to_size(graph_.packed_size)) {
-    for (int t = 0; t < team_.size(); ++t)
-      workers_.push_back(std::make_unique<Worker>(graph_, k_));
+    for (int t = 0; t < team_.size(); ++t) workers_.push_back(std::make_unique<Worker>(graph_, k_));
     const OptimizerKind kind = settings.optimizer.kind;
     const bool adam = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
     if (kind != OptimizerKind::sgd) state_.moment1.resize(network_.parameter_count);
@@ -180,8 +180,7 @@ class CpuEngine final : public Engine {
       out.losses[i] = workers_[to_size(thread)]->gradient(*train_, examples[i], weights(), g.data(),
                                                           out.squared_norms.data() + i * groups);
       if (gradients)
-        for (std::size_t j = 0; j < d; ++j)
-          out.gradients[i * d + j] = g[to_size(graph_.where[j])];
+        for (std::size_t j = 0; j < d; ++j) out.gradients[i * d + j] = g[to_size(graph_.where[j])];
     });
     return out;
   }
@@ -228,7 +227,8 @@ class CpuEngine final : public Engine {
   void pack_range(const std::vector<float>& parameters, std::int64_t begin, std::int64_t end) {
     for (std::size_t j = to_size(begin); j < to_size(end); ++j) {
       packed_[to_size(graph_.where[j])] = parameters[j];
-      if (graph_.where_transposed[j] >= 0) transposed_[to_size(graph_.where_transposed[j])] = parameters[j];
+      if (graph_.where_transposed[j] >= 0)
+        transposed_[to_size(graph_.where_transposed[j])] = parameters[j];
     }
   }
 

@@ -60,13 +60,16 @@ class GraphBuilder {
   /// The edge before layer `consumer`.
   void add_edge(const Shape& s, std::size_t consumer, bool is_input) {
     const auto& layers = g_.network->layers;
-    const bool plain = consumer < layers.size() && (std::holds_alternative<Conv2d>(layers[consumer].layer) ||
-                                                    std::holds_alternative<Dense>(layers[consumer].layer));
+    const bool plain =
+        consumer < layers.size() && (std::holds_alternative<Conv2d>(layers[consumer].layer) ||
+                                     std::holds_alternative<Dense>(layers[consumer].layer));
     while (consumer < layers.size() && is_activation(layers[consumer].layer)) ++consumer;
     Edge e;
-    e.layout = {s.channels, s.height, s.width, is_input && plain ? s.channels : padded(s.channels), 0};
+    e.layout = {s.channels, s.height, s.width, is_input && plain ? s.channels : padded(s.channels),
+                0};
     if (consumer < layers.size())
-      if (const auto* conv = std::get_if<Conv2d>(&layers[consumer].layer)) e.layout.border = conv->pad;
+      if (const auto* conv = std::get_if<Conv2d>(&layers[consumer].layer))
+        e.layout.border = conv->pad;
     e.value = g_.value_size;
     g_.value_size += padded(narrow(e.layout.size()));
     g_.edges.push_back(e);
@@ -85,8 +88,12 @@ class GraphBuilder {
     }
   }
 
-  const ImageLayout& in(const Op& op) const { return g_.edges[static_cast<std::size_t>(op.in)].layout; }
-  const ImageLayout& out(const Op& op) const { return g_.edges[static_cast<std::size_t>(op.out)].layout; }
+  const ImageLayout& in(const Op& op) const {
+    return g_.edges[static_cast<std::size_t>(op.in)].layout;
+  }
+  const ImageLayout& out(const Op& op) const {
+    return g_.edges[static_cast<std::size_t>(op.out)].layout;
+  }
 
   void place_parameters(Op& op, int rows, int columns) {
     op.rows = rows;
@@ -95,8 +102,8 @@ class GraphBuilder {
     g_.packed_size += op.packed_size();
     const auto& bias = g_.network->parameters[static_cast<std::size_t>(op.layer->bias)];
     for (std::size_t i = 0; i < bias.size; ++i)
-      g_.where[bias.offset + i] =
-          narrow(op.packed + static_cast<std::int64_t>(rows) * columns + static_cast<std::int64_t>(i));
+      g_.where[bias.offset + i] = narrow(op.packed + static_cast<std::int64_t>(rows) * columns +
+                                         static_cast<std::int64_t>(i));
     for (int r = 0; r < rows; ++r)
       op.packed_row.push_back(narrow(static_cast<std::int64_t>(r) * columns));
   }
@@ -137,16 +144,16 @@ class GraphBuilder {
       for (int i = 0; i < x.channels; ++i)
         for (int t = 0; t < taps; ++t) {
           const std::size_t j =
-              w + (static_cast<std::size_t>(o) * static_cast<std::size_t>(x.channels) +
-                   static_cast<std::size_t>(i)) *
-                      static_cast<std::size_t>(taps) +
+              w +
+              (static_cast<std::size_t>(o) * static_cast<std::size_t>(x.channels) +
+               static_cast<std::size_t>(i)) *
+                  static_cast<std::size_t>(taps) +
               static_cast<std::size_t>(t);
-          g_.where[j] = narrow(
-              op.packed + (static_cast<std::int64_t>(t) * x.channels + i) * op.columns + o);
+          g_.where[j] =
+              narrow(op.packed + (static_cast<std::int64_t>(t) * x.channels + i) * op.columns + o);
           if (op.gives_input_gradient)
-            g_.where_transposed[j] = narrow(
-                op.transposed +
-                (static_cast<std::int64_t>(o) * taps + t) * x.stride + i);
+            g_.where_transposed[j] =
+                narrow(op.transposed + (static_cast<std::int64_t>(o) * taps + t) * x.stride + i);
         }
     op.direct = g_.direct_size;
     g_.direct_size += op.packed_size();
@@ -164,7 +171,8 @@ class GraphBuilder {
         for (int ch = 0; ch < x.channels; ++ch, ++row) {
           const std::int64_t place = x.at(y, px) + ch;
           op.input_of_row.push_back(narrow(place));
-          op.forward_steps.push_back({narrow(place), narrow(static_cast<std::int64_t>(row) * op.columns)});
+          op.forward_steps.push_back(
+              {narrow(place), narrow(static_cast<std::int64_t>(row) * op.columns)});
           const std::int64_t canonical =
               (static_cast<std::int64_t>(ch) * x.height + y) * x.width + px;
           for (int o = 0; o < d.out; ++o) {
@@ -182,7 +190,8 @@ class GraphBuilder {
     const ImageLayout& x = in(op);
     place_parameters(op, 1, x.stride);
     const std::size_t w = weight_offset(op);
-    for (int c = 0; c < x.channels; ++c) g_.where[w + static_cast<std::size_t>(c)] = narrow(op.packed + c);
+    for (int c = 0; c < x.channels; ++c)
+      g_.where[w + static_cast<std::size_t>(c)] = narrow(op.packed + c);
     op.direct = g_.direct_size;
     g_.direct_size += op.packed_size();
     op.statistics = g_.statistics_size;

@@ -18,8 +18,8 @@ struct Edge {
   bool batched = false;       ///< its gradient is kept for every example in flight
 };
 
-/// A layer as the CPU runs it: which edges, which tables, where its parameters are. Tables are empty
-/// where the layer has no use for them.
+/// A layer as the CPU runs it: which edges, which tables, where its parameters are. Tables are
+/// empty where the layer has no use for them.
 struct Op {
   const NetworkLayer* layer = nullptr;
   int in = 0;   ///< edge
@@ -33,17 +33,18 @@ struct Op {
   int rows = 0;
   int columns = 0;
 
-  std::vector<std::int32_t> input_of_row;  ///< row -> offset in the input (tap and channel, or input)
-  std::vector<std::int32_t> packed_row;    ///< row -> offset of its weights
+  std::vector<std::int32_t>
+      input_of_row;                      ///< row -> offset in the input (tap and channel, or input)
+  std::vector<std::int32_t> packed_row;  ///< row -> offset of its weights
   // Convolution:
-  std::vector<std::int32_t> in_pixel;       ///< output pixel -> first input pixel under the kernel
-  std::vector<std::int32_t> out_pixel;      ///< output pixel -> offset in the output
-  std::vector<std::int32_t> input_block;    ///< (kernel position, 16 channels) -> offset in the input
-  std::vector<GemmStep> forward_steps;      ///< over rows
-  std::vector<GemmStep> weight_steps;       ///< over output pixels
-  std::vector<GemmStep> input_steps;        ///< over output channels
-  std::int64_t direct = 0;                  ///< offset in the per-example gradient buffer
-  std::int64_t statistics = 0;              ///< group norm: offset of mean and inverse deviation
+  std::vector<std::int32_t> in_pixel;     ///< output pixel -> first input pixel under the kernel
+  std::vector<std::int32_t> out_pixel;    ///< output pixel -> offset in the output
+  std::vector<std::int32_t> input_block;  ///< (kernel position, 16 channels) -> offset in the input
+  std::vector<GemmStep> forward_steps;    ///< over rows
+  std::vector<GemmStep> weight_steps;     ///< over output pixels
+  std::vector<GemmStep> input_steps;      ///< over output channels
+  std::int64_t direct = 0;                ///< offset in the per-example gradient buffer
+  std::int64_t statistics = 0;            ///< group norm: offset of mean and inverse deviation
   PoolGeometry pool{};
 
   std::int64_t packed_size() const { return static_cast<std::int64_t>(rows + 1) * columns; }
@@ -57,9 +58,9 @@ struct Graph {
   const Network* network = nullptr;
   std::vector<Edge> edges;
   std::vector<Op> ops;
-  std::size_t first_batched = 0;       ///< ops from here run on the batch
+  std::size_t first_batched = 0;        ///< ops from here run on the batch
   std::size_t first_with_gradient = 0;  ///< backward stops here
-  std::int64_t value_size = 0;         ///< floats of activations an example
+  std::int64_t value_size = 0;          ///< floats of activations an example
   std::int64_t shared_gradient_size = 0;
   std::int64_t batched_gradient_size = 0;  ///< an example
   std::int64_t packed_size = 0;

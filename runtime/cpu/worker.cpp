@@ -157,9 +157,11 @@ void Worker::backward_op(const Op& op, int begin, int count, const Weights& w) {
       const float x2 = k_.square_sum(value(op.in, begin + e), padded(in.size()));
       const float dy2 = k_.square_sum(gradient_of(op.out, begin + e), out.stride);
       norm(begin + e, op.layer->group) = (x2 + 1.0f) * dy2;
-      out_row[e] = static_cast<std::int32_t>(gradient_of(op.out, begin + e) - gradient_of(op.out, begin));
+      out_row[e] =
+          static_cast<std::int32_t>(gradient_of(op.out, begin + e) - gradient_of(op.out, begin));
       if (op.gives_input_gradient)
-        in_row[e] = static_cast<std::int32_t>(gradient_of(op.in, begin + e) - gradient_of(op.in, begin));
+        in_row[e] =
+            static_cast<std::int32_t>(gradient_of(op.in, begin + e) - gradient_of(op.in, begin));
     }
     if (op.gives_input_gradient)
       k_.gather_gemm({.a = gradient_of(op.out, begin),
@@ -226,7 +228,8 @@ void Worker::backward_op(const Op& op, int begin, int count, const Weights& w) {
     } else if (std::holds_alternative<MaxPool2d>(layer)) {
       if (dx != nullptr) k_.max_pool_backward({.geometry = op.pool, .x = x, .dy = dy, .dx = dx});
     } else if (std::holds_alternative<AvgPool2d>(layer)) {
-      if (dx != nullptr) k_.average_pool_backward({.geometry = op.pool, .x = x, .dy = dy, .dx = dx});
+      if (dx != nullptr)
+        k_.average_pool_backward({.geometry = op.pool, .x = x, .dy = dy, .dx = dx});
     } else if (const auto* n = std::get_if<GroupNorm>(&layer)) {
       const float* mean = statistics_.data() + graph_.statistics_size * e + op.statistics;
       k_.group_norm_backward({.in = in,
@@ -258,7 +261,10 @@ void Worker::accumulate_op(const Op& op, int begin, int count, const float* fact
   if (!std::holds_alternative<Dense>(op.layer->layer)) {
     for (int e = 0; e < count; ++e)
       if (factor(e) != 0.0f)
-        k_.add_scaled({.acc = sum, .g = direct_.data() + op.direct, .factor = factor(e), .n = op.packed_size()});
+        k_.add_scaled({.acc = sum,
+                       .g = direct_.data() + op.direct,
+                       .factor = factor(e),
+                       .n = op.packed_size()});
     return;
   }
   // Examples whose factor is 0 are left out: their numbers may be NaN.
@@ -339,7 +345,8 @@ void Worker::add_clipped(const Dataset& data, std::span<const std::uint32_t> exa
   ensure(examples.size() <= kChunk, "too many examples in a chunk");
   for (std::size_t i = 0; i < examples.size(); i += to_size(in_flight_)) {
     const auto part = examples.subspan(i, std::min(to_size(in_flight_), examples.size() - i));
-    run_batch(data, part, weights, &clip, partial_.data(), records != nullptr ? records + i : nullptr);
+    run_batch(data, part, weights, &clip, partial_.data(),
+              records != nullptr ? records + i : nullptr);
   }
   k_.settle_sum({.acc = partial_.data(),
                  .total = totals_.data(),

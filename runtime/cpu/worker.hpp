@@ -55,8 +55,8 @@ class Worker {
  private:
   void load(const Dataset& data, std::span<const std::uint32_t> examples);
   void forward(std::size_t first_op, std::size_t last_op, int first, int count, const Weights& w);
-  /// Backward through ops last - 1 down to first for examples [begin, begin + count), leaving squared
-  /// norms in norms_ and what the sums need in place.
+  /// Backward through ops last - 1 down to first for examples [begin, begin + count), leaving
+  /// squared norms in norms_ and what the sums need in place.
   void backward(std::size_t first_op, std::size_t last_op, int begin, int count, const Weights& w);
   /// Adds factor * gradient of examples [begin, begin + count) in ops [first, last) to `sum`.
   void accumulate(std::size_t first_op, std::size_t last_op, int begin, int count,

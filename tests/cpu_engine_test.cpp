@@ -1,0 +1,284 @@
+// The CPU engine, at every SIMD level, against the double-precision oracle.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cpu.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/error.hpp"
+#include "tests/reference_engine.hpp"
+
+namespace cudp {
+namespace {
+
+/// A model that the built-in ones do not cover: odd sizes, padding, group norm, both poolings.
+constexpr const char* kMixed = R"(
+name = "mixed"
+activation = "tempered_sigmoid"
+layers = [
+  { type = "conv2d", name = "a", out = 5, kernel = 3, stride = 1, pad = 1 },
+  { type = "groupnorm", name = "n", groups = 5 },
+  { type = "activation" },
+  { type = "avgpool", kernel = 3, stride = 2 },
+  { type = "conv2d", name = "b", out = 20, kernel = 3, stride = 2, pad = 2 },
+  { type = "relu" },
+  { type = "maxpool", kernel = 3, stride = 1 },
+  { type = "dense", name = "c", out = 7 },
+  { type = "tanh" },
+  { type = "activation" },
+  { type = "dense", name = "d", out = "outputs" },
+]
+)";
+/// A convolution behind a dense layer, and pooling and normalisation of the input itself.
+constexpr const char* kUnusual = R"(
+name = "unusual"
+layers = [
+  { type = "maxpool", kernel = 2, stride = 2 },
+  { type = "groupnorm", name = "n", groups = 1 },
+  { type = "dense", name = "a", out = 18 },
+  { type = "tanh" },
+  { type = "conv2d", name = "b", out = 33, kernel = 1 },
+  { type = "relu" },
+  { type = "dense", name = "c", out = "outputs" },
+]
+)";
+
+struct Case {
+  const char* name;
+  const char* model;  ///< a built-in name, or a description
+  Shape input;
+  int classes;
+};
+void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
+
+const Case kCases[] = {
+    {"logistic", "logistic", {13, 1, 1}, 2}, {"softmax", "logistic", {37, 1, 1}, 11},
+    {"svm", "svm", {16, 1, 1}, 2},           {"mlp", "mlp", {1, 5, 4}, 10},
+    {"cnn", "cnn", {1, 28, 28}, 10},         {"cifar_cnn", "cifar-cnn", {3, 8, 8}, 10},
+    {"mixed", kMixed, {2, 11, 9}, 4},        {"mixed_grey", kMixed, {1, 9, 11}, 3},
+    {"unusual", kUnusual, {3, 6, 4}, 2},
+};
+
+Network network_of(const Case& c) {
+  const std::string_view text = builtin_model(c.model);
+  return build_network(parse_model(text.empty() ? c.model : text, c.name, c.classes), c.input,
+                       c.classes);
+}
+
+Dataset examples_for(const Case& c, std::size_t n) {
+  Dataset d;
+  d.shape = c.input;
+  d.classes = c.classes;
+  std::mt19937 random(11);
+  if (c.input.height > 1) {
+    d.bytes.resize(n * static_cast<std::size_t>(c.input.size()));
+    for (auto& b : d.bytes) b = static_cast<std::uint8_t>(random() & 255);
+    d.shift = -0.3f;
+  } else {
+    d.floats.resize(n * static_cast<std::size_t>(c.input.size()));
+    for (auto& f : d.floats) f = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
+  }
+  d.labels.resize(n);
+  for (auto& l : d.labels)
+    l = static_cast<std::uint8_t>(random() % static_cast<unsigned>(c.classes));
+  return d;
+}
+
+TrainState weights_for(const Network& net) {
+  TrainState s;
+  s.parameters.resize(net.parameter_count);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (const ParameterTensor& p : net.parameters)
+    for (std::size_t i = 0; i < p.size; ++i)
+      s.parameters[p.offset + i] = p.is_bias
+                                       ? 0.3f * normal(random)
+                                       : normal(random) / std::sqrt(static_cast<float>(p.fan_in));
+  return s;
+}
+
+/// Makes an engine at a given SIMD level.
+std::unique_ptr<Engine> engine_at(const std::string& level, const Network& net,
+                                  const EngineSettings& settings) {
+  setenv("CUDP_SIMD_LEVEL", level.c_str(), 1);
+  auto engine = make_cpu_engine(net, settings);
+  unsetenv("CUDP_SIMD_LEVEL");
+  return engine;
+}
+
+class CpuEngine : public testing::TestWithParam<std::tuple<Case, const char*>> {
+ protected:
+  void SetUp() override {
+    const std::string level = std::get<1>(GetParam());
+    setenv("CUDP_SIMD_LEVEL", level.c_str(), 1);
+    const bool available = simd_name(best_simd_level()) == level;
+    unsetenv("CUDP_SIMD_LEVEL");
+    if (!available) GTEST_SKIP() << "this processor has no " << level;
+  }
+};
+
+TEST_P(CpuEngine, PerExampleGradientsNormsAndLosses) {
+  const auto& [c, level] = GetParam();
+  const Network net = network_of(c);
+  const Dataset data = examples_for(c, 5);
+  const auto engine = engine_at(level, net, {});
+  reference::ReferenceEngine oracle(net, {});
+  for (Engine* e : {engine.get(), static_cast<Engine*>(&oracle)}) {
+    e->load(data);
+    e->set_state(weights_for(net));
+  }
+  const std::uint32_t some[] = {0, 3, 4};
+  const PerExample got = engine->per_example(some, true);
+  const PerExample want = oracle.per_example(some, true);
+  const std::size_t d = net.parameter_count;
+  for (std::size_t e = 0; e < std::size(some); ++e) {
+    EXPECT_NEAR(got.losses[e], want.losses[e], 1e-5 * (1 + want.losses[e]));
+    double error = 0;
+    double size = 0;
+    for (std::size_t j = 0; j < d; ++j) {
+      error += std::pow(double(got.gradients[e * d + j]) - want.gradients[e * d + j], 2);
+      size += std::pow(double(want.gradients[e * d + j]), 2);
+    }
+    EXPECT_LE(std::sqrt(error), 1e-5 * std::sqrt(size) + 1e-12) << "example " << e;
+    for (int g = 0; g < net.groups; ++g) {
+      const std::size_t at = e * static_cast<std::size_t>(net.groups) + static_cast<std::size_t>(g);
+      EXPECT_NEAR(got.squared_norms[at], want.squared_norms[at],
+                  2e-5 * want.squared_norms[at] + 1e-9)
+          << "example " << e << ", layer " << g;
+    }
+  }
+}
+
+/// A step of SGD with lr 1 and no noise turns the state into the sum of clipped gradients.
+std::vector<float> clipped_sum(Engine& engine, const Network& net, const Dataset& data) {
+  engine.load(data);
+  const TrainState start = weights_for(net);
+  engine.set_state(start);
+  const StepScalars one{.learning_rate = 1,
+                        .noise_std = 0,
+                        .inverse_batch = 1,
+                        .bias1 = 1,
+                        .bias2 = 1,
+                        .ema_decay = 0};
+  engine.run(3, {&one, 1}, [](Engine& e) {
+    e.sample_batch();
+    e.sum_clipped_gradients();
+    e.add_noise_and_update();
+  });
+  std::vector<float> moved = engine.state().parameters;
+  for (std::size_t j = 0; j < moved.size(); ++j) moved[j] = start.parameters[j] - moved[j];
+  return moved;
+}
+
+TEST_P(CpuEngine, ClippedSumOfAPoissonBatch) {
+  const auto& [c, level] = GetParam();
+  const Network net = network_of(c);
+  const Dataset data = examples_for(c, 70);
+  for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
+    EngineSettings s;
+    s.clip = {kind, 0.7f, 0.01f};
+    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.threads = 2;
+    const auto engine = engine_at(level, net, s);
+    reference::ReferenceEngine oracle(net, s);
+    const auto got = clipped_sum(*engine, net, data);
+    const auto want = clipped_sum(oracle, net, data);
+    EXPECT_EQ(engine->sampled(3), oracle.sampled(3));
+    double error = 0;
+    double size = 0;
+    for (std::size_t j = 0; j < want.size(); ++j) {
+      error += std::pow(double(got[j]) - want[j], 2);
+      size += std::pow(double(want[j]), 2);
+    }
+    EXPECT_LE(std::sqrt(error), 1e-5 * std::sqrt(size) + 1e-5);
+  }
+}
+
+TEST_P(CpuEngine, DoesNotDependOnTheNumberOfThreads) {
+  const auto& [c, level] = GetParam();
+  const Network net = network_of(c);
+  const Dataset data = examples_for(c, 200);
+  std::vector<float> first;
+  for (const int threads : {1, 2, 3, 7}) {
+    EngineSettings s;
+    s.clip.max_norm = 0.7f;
+    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.threads = threads;
+    const auto sum = clipped_sum(*engine_at(level, net, s), net, data);
+    if (first.empty())
+      first = sum;
+    else
+      EXPECT_EQ(first, sum) << threads << " threads";
+  }
+}
+
+TEST_P(CpuEngine, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
+  const auto& [c, level] = GetParam();
+  if (c.input.height > 1) return;  // bytes are always finite
+  const Network net = network_of(c);
+  Dataset data = examples_for(c, 40);
+  EngineSettings s;
+  s.sampling_threshold = std::uint64_t{1} << 32;
+  s.diagnostics = true;
+  Dataset kept = data;
+  const auto features = static_cast<std::size_t>(c.input.size());
+  kept.floats.erase(kept.floats.begin() + 7 * static_cast<std::ptrdiff_t>(features),
+                    kept.floats.begin() + 8 * static_cast<std::ptrdiff_t>(features));
+  kept.labels.erase(kept.labels.begin() + 7);
+  data.floats[7 * features + 2] = NAN;
+  const auto engine = engine_at(level, net, s);
+  const auto got = clipped_sum(*engine, net, data);
+  const Diagnostics diagnostics = engine->diagnostics();
+  EXPECT_EQ(diagnostics.examples, 40u);
+  EXPECT_EQ(diagnostics.non_finite, 1u);
+  const auto want = clipped_sum(*engine_at(level, net, s), net, kept);
+  for (std::size_t j = 0; j < want.size(); ++j) EXPECT_NEAR(got[j], want[j], 1e-5f);
+
+  s.sampling_threshold = 0;
+  for (const float v : clipped_sum(*engine_at(level, net, s), net, kept)) EXPECT_EQ(v, 0.0f);
+}
+
+TEST_P(CpuEngine, Evaluates) {
+  const auto& [c, level] = GetParam();
+  const Network net = network_of(c);
+  const Dataset data = examples_for(c, 50);
+  EngineSettings s;
+  s.keep_average = true;
+  const auto engine = engine_at(level, net, s);
+  reference::ReferenceEngine oracle(net, s);
+  TrainState state = weights_for(net);
+  state.average = state.parameters;
+  for (float& w : state.average) w *= -1.0f;
+  for (Engine* e : {engine.get(), static_cast<Engine*>(&oracle)}) {
+    e->load(data);
+    e->set_state(state);
+  }
+  for (const bool averaged : {false, true, false}) {
+    const Accuracy got = engine->evaluate(data, averaged);
+    const Accuracy want = oracle.evaluate(data, averaged);
+    EXPECT_EQ(got.total, 50u);
+    EXPECT_EQ(got.correct, want.correct);
+    EXPECT_NEAR(got.mean_loss, want.mean_loss, 1e-5 * (1 + want.mean_loss));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CpuEngine,
+                         testing::Combine(testing::ValuesIn(kCases),
+                                          testing::Values("baseline", "avx2", "avx512")),
+                         [](const auto& i) {
+                           return std::string(std::get<0>(i.param).name) + "_" +
+                                  std::get<1>(i.param);
+                         });
+
+TEST(CpuEngine, RefusesDataThatDoesNotFit) {
+  const Network net = network_of(kCases[0]);
+  EXPECT_THROW(make_cpu_engine(net, {})->load(examples_for(kCases[1], 3)), InputError);
+}
+
+}  // namespace
+}  // namespace cudp
