@@ -96,6 +96,10 @@ class Engine {
   virtual Diagnostics diagnostics() = 0;
 };
 
+/// How many clipped gradients the CPU engine adds in float32 before their sum is rounded to a grid
+/// on which double sums are exact.
+int cpu_sum_terms(const Network& network);
+
 std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings);
 /// Throws Error if this build or machine has no usable CUDA device.
 std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSettings& settings);

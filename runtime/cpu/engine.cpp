@@ -87,12 +87,13 @@ class CpuEngine final : public Engine {
   void sample_batch() override { draw(step_); }
 
   void sum_clipped_gradients() override {
-    const std::size_t chunks = (batch_ + kChunk - 1) / kChunk;
+    const std::size_t chunk = to_size(graph_.chunk);
+    const std::size_t chunks = (batch_ + chunk - 1) / chunk;
     if (settings_.diagnostics) records_.resize(batch_);
     team_.run(chunks, [&](std::size_t i, int thread) {
-      const std::size_t at = i * kChunk;
+      const std::size_t at = i * chunk;
       workers_[to_size(thread)]->add_clipped(
-          *train_, std::span(drawn_).subspan(at, std::min<std::size_t>(kChunk, batch_ - at)),
+          *train_, std::span(drawn_).subspan(at, std::min(chunk, batch_ - at)),
           weights(), settings_.clip, 1.0 / grid_,
           settings_.diagnostics ? records_.data() + at : nullptr);
     });
@@ -135,12 +136,13 @@ class CpuEngine final : public Engine {
     ensure(test.shape == network_.input, "the test set does not fit the model");
     const bool use_average = averaged && !state_.average.empty();
     if (use_average) pack(state_.average);
-    const std::size_t chunks = (test.size() + kChunk - 1) / kChunk;
+    const std::size_t chunk = to_size(graph_.chunk);
+    const std::size_t chunks = (test.size() + chunk - 1) / chunk;
     std::vector<Accuracy> parts(chunks);
     team_.run(chunks, [&](std::size_t i, int thread) {
-      std::uint32_t examples[kChunk];
-      const std::size_t at = i * kChunk;
-      const std::size_t n = std::min<std::size_t>(kChunk, test.size() - at);
+      std::uint32_t examples[kMaxChunk];
+      const std::size_t at = i * chunk;
+      const std::size_t n = std::min(chunk, test.size() - at);
       for (std::size_t e = 0; e < n; ++e) examples[e] = static_cast<std::uint32_t>(at + e);
       const auto outputs = static_cast<std::size_t>(network_.outputs);
       std::vector<float> logits(n * outputs);
@@ -267,6 +269,8 @@ class CpuEngine final : public Engine {
 
 }  // namespace
 }  // namespace cpu
+
+int cpu_sum_terms(const Network& network) { return cpu::build_graph(network).chunk; }
 
 std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings) {
   return std::make_unique<cpu::CpuEngine>(network, settings);

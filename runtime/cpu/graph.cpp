@@ -51,8 +51,9 @@ class GraphBuilder {
       g_.ops.push_back(std::move(op));
     }
     place_gradients();
-    narrow(g_.value_size * 16);  // the offsets of examples in flight are 32-bit too
-    narrow(g_.batched_gradient_size * 16);
+    if (g_.direct_size == 0 && g_.packed_size > 128 * 1024) g_.chunk = kMaxChunk;
+    narrow(g_.value_size * kMaxChunk);  // the offsets of examples in flight are 32-bit too
+    narrow(g_.batched_gradient_size * kMaxChunk);
     return std::move(g_);
   }
 

@@ -9,6 +9,8 @@
 
 namespace cudp::cpu {
 
+inline constexpr int kMaxChunk = 64;
+
 /// The activations between two layers. An activation function works in place, so it has the same
 /// edge before and after.
 struct Edge {
@@ -56,6 +58,10 @@ struct Op {
 /// run on all examples in flight, so that their weights are read once for many.
 struct Graph {
   const Network* network = nullptr;
+  /// Examples whose clipped gradients are added in float32 before the sum is settled: part of what
+  /// the sum is, so a function of the network alone. 16, or 64 for networks of large dense layers,
+  /// whose sums are bound by the memory traffic of settling.
+  int chunk = 16;
   std::vector<Edge> edges;
   std::vector<Op> ops;
   std::size_t first_batched = 0;        ///< ops from here run on the batch

@@ -16,7 +16,7 @@ namespace {
 int examples_in_flight(const Graph& g) {
   constexpr std::int64_t kCacheFloats = 192 * 1024;
   const std::int64_t fit = kCacheFloats / std::max<std::int64_t>(1, g.value_size);
-  return static_cast<int>(std::clamp<std::int64_t>(fit / 4 * 4, 4, kChunk));
+  return static_cast<int>(std::clamp<std::int64_t>(fit / 4 * 4, 4, g.chunk));
 }
 
 /// Edges take whole vectors, zero beyond their own size.
@@ -77,8 +77,8 @@ void Worker::forward_op(const Op& op, int first, int count, const Weights& w) {
   const float* weight = w.packed + op.packed;
   const float* bias = weight + static_cast<std::int64_t>(op.rows) * op.columns;
   if (std::holds_alternative<Dense>(layer)) {
-    std::int32_t in_row[kChunk];
-    std::int32_t out_row[kChunk];
+    std::int32_t in_row[kMaxChunk];
+    std::int32_t out_row[kMaxChunk];
     for (int e = 0; e < count; ++e)
       in_row[e] = out_row[e] = static_cast<std::int32_t>(e * graph_.value_size);
     k_.gather_gemm({.a = value(op.in, first),
@@ -150,8 +150,8 @@ void Worker::backward_op(const Op& op, int begin, int count, const Weights& w) {
   const ImageLayout& in = graph_.edges[to_size(op.in)].layout;
   const ImageLayout& out = graph_.edges[to_size(op.out)].layout;
   if (std::holds_alternative<Dense>(layer)) {
-    std::int32_t in_row[kChunk];
-    std::int32_t out_row[kChunk];
+    std::int32_t in_row[kMaxChunk];
+    std::int32_t out_row[kMaxChunk];
     for (int e = 0; e < count; ++e) {
       // |x dy^T|^2 = |x|^2 |dy|^2, and |dy|^2 for the bias.
       const float x2 = k_.square_sum(value(op.in, begin + e), padded(in.size()));
@@ -268,7 +268,7 @@ void Worker::accumulate_op(const Op& op, int begin, int count, const float* fact
     return;
   }
   // Examples whose factor is 0 are left out: their numbers may be NaN.
-  GemmStep steps[kChunk];
+  GemmStep steps[kMaxChunk];
   int terms = 0;
   const float* x = value(op.in, begin);
   float* dy = gradient_of(op.out, begin);
@@ -311,7 +311,7 @@ void Worker::run_batch(const Dataset& data, std::span<const std::uint32_t> examp
   load(data, examples);
   for (int e = 0; e < count; ++e) forward(0, split, e, 1, w);
   forward(split, ops, 0, count, w);
-  float losses[kChunk];
+  float losses[kMaxChunk];
   for (int e = 0; e < count; ++e) {
     float* dy = gradient_of(last_edge, e);
     losses[e] = evaluate_loss(graph_.network->spec.loss, value(last_edge, e), outputs,
@@ -342,7 +342,7 @@ void Worker::run_batch(const Dataset& data, std::span<const std::uint32_t> examp
 void Worker::add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
                          const Weights& weights, const ClipSettings& clip, double inverse_grid,
                          ExampleRecord* records) {
-  ensure(examples.size() <= kChunk, "too many examples in a chunk");
+  ensure(examples.size() <= to_size(graph_.chunk), "too many examples in a chunk");
   for (std::size_t i = 0; i < examples.size(); i += to_size(in_flight_)) {
     const auto part = examples.subspan(i, std::min(to_size(in_flight_), examples.size() - i));
     run_batch(data, part, weights, &clip, partial_.data(),

@@ -11,10 +11,6 @@
 
 namespace cudp::cpu {
 
-/// Examples that are clipped and added in float32 before their sum is settled; part of what the sum
-/// is, so a constant.
-inline constexpr int kChunk = 16;
-
 /// What all workers share during a step: nobody writes it meanwhile.
 struct Weights {
   const float* packed;      ///< [Graph::packed_size]
@@ -34,13 +30,13 @@ class Worker {
  public:
   Worker(const Graph& graph, const CpuKernels& kernels);
 
-  /// Adds the clipped gradients of `examples`, at most kChunk of them, to the float32 partial sum,
+  /// Adds the clipped gradients of `examples`, at most Graph::chunk of them, to the float32 partial sum,
   /// and settles it into totals(). records: [examples.size()], or null.
   void add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
                    const Weights& weights, const ClipSettings& clip, double inverse_grid,
                    ExampleRecord* records);
 
-  /// Logits of at most kChunk examples, [examples.size()][outputs] without padding.
+  /// Logits of at most Graph::chunk examples, [examples.size()][outputs] without padding.
   void logits(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
               float* out);
 
