@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs what is missing from the distribution's packages (Debian 12, Ubuntu 24.04) and builds.
+# Usage: scripts/setup.sh [--tests] [CMake arguments]
+# BUILD_DIR names the build folder (default: build); CUDP_CUDA=AUTO|ON|OFF the CUDA backend.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+packages=(g++ cmake ninja-build git zlib1g-dev liblzma-dev libspdlog-dev libcli11-dev
+          nlohmann-json3-dev libtomlplusplus-dev gnuplot-nox)
+tests=OFF
+if [[ ${1:-} == --tests ]]; then
+  shift
+  tests=ON
+  packages+=(libgtest-dev libbenchmark-dev libboost-dev clang libclang-rt-dev xz-utils)
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $status == installed ]] || missing+=("$package")
+done
+if ((${#missing[@]})); then
+  echo "Installing: ${missing[*]}" >&2
+  as_root=()
+  if ((EUID != 0)); then as_root=(sudo); fi
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+build=${BUILD_DIR:-build}
+# nvcc is often installed beside the path.
+if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
+  export PATH="$PATH:/usr/local/cuda/bin"
+fi
+settings=(-DCUDP_CUDA="${CUDP_CUDA:-AUTO}")
+[[ -f $build/CMakeCache.txt ]] || settings+=(-G Ninja -DCMAKE_BUILD_TYPE=Release)
+# A folder that once had the tests keeps them.
+if [[ $tests == ON || ! -f $build/CMakeCache.txt ]]; then
+  settings+=(-DCUDP_TESTS=$tests -DCUDP_BENCH=$tests)
+fi
+cmake -S . -B "$build" "${settings[@]}" "$@" >&2
+cmake --build "$build" >&2
