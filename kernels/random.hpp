@@ -42,9 +42,11 @@ struct RandomStream {
 /// Throws std::invalid_argument if they are not, or if the generator cannot tell the step apart.
 void validate(const RandomStream& stream, std::int64_t begin, std::int64_t end);
 
-/// Normal number i of a stream is made from words of rows 2p and 2p+1 of the same tile and lane
-/// (p = r / 2) by Box-Muller: 40 bits choose the radius, 24 the angle, so |z| <= 7.6; even rows get
-/// the cosine, odd rows the sine.
+/// Normal number i of a stream is made from words a and b of rows 2p and 2p+1 of the same tile and
+/// lane (p = r / 2) by Box-Muller, with 40 bits for the radius and 24 for the angle:
+///   u = (256 a + b % 256 + 1/2) / 2^40,  w = (b / 256 + 1/2) / 2^24,
+///   z = sqrt(-2 ln u) cos 2 pi w in even rows, sqrt(-2 ln u) sin 2 pi w in odd ones.
+/// So |z| <= sqrt(82 ln 2) = 7.54.
 ///
 /// Example i is in the Poisson sample of a step when word i of that step's sampling stream is below
 /// `threshold`, in 0..2^32: the sampling rate is exactly threshold / 2^32.

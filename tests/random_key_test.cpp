@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.hpp"
-#include "tests/random_oracle.hpp"
+#include "tests/reference_random.hpp"
 
 namespace cudp {
 namespace {
@@ -63,7 +63,7 @@ TEST(RandomKey, IsRefusedWithoutEntropy) {
 
 TEST(RandomKey, OfASeedIsHalfAChaCha20Block) {
   const std::uint64_t seed = 0x0123456789abcdef;
-  const auto block = oracle::chacha20({0x89abcdef, 0x01234567}, 0, {0x64656573, 0, 0});
+  const auto block = reference::chacha20_block({{0x89abcdef, 0x01234567}}, 0, {0x64656573, 0, 0});
   const RandomKey key = key_from_seed(seed);
   for (int i = 0; i < 8; ++i) EXPECT_EQ(key.words[i], block[i]);
 }

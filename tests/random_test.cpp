@@ -11,7 +11,7 @@
 #include "kernels/normal_math.hpp"
 #include "kernels/philox.hpp"
 #include "tests/random_backends.hpp"
-#include "tests/random_oracle.hpp"
+#include "tests/reference_random.hpp"
 
 namespace cudp {
 namespace {
@@ -86,11 +86,11 @@ TEST_P(RandomWords, AreTheOracles) {
       for (const std::uint64_t step : {std::uint64_t{0}, std::uint64_t{0xfffffffe}}) {
         const RandomStream s = stream(g, purpose, step);
         const auto w = words(s, 0, 1024);
-        for (std::size_t i = 0; i < w.size(); ++i) ASSERT_EQ(w[i], oracle::word(s, i)) << i;
+        for (std::size_t i = 0; i < w.size(); ++i) ASSERT_EQ(w[i], reference::word(s, i)) << i;
       }
   const RandomStream late = stream(Generator::chacha20, Stream::noise, 0x123456789abcdef0);
   const auto w = words(late, 0, 256);
-  for (std::size_t i = 0; i < w.size(); ++i) ASSERT_EQ(w[i], oracle::word(late, i)) << i;
+  for (std::size_t i = 0; i < w.size(); ++i) ASSERT_EQ(w[i], reference::word(late, i)) << i;
 }
 
 // Where block numbers, and Philox counters, no longer fit in a signed or in 32 bits.
@@ -101,7 +101,7 @@ TEST_P(RandomWords, AreTheOraclesFarIntoTheStream) {
       const RandomStream s = stream(g);
       const auto w = words(s, begin, begin + 512);
       for (std::size_t i = 0; i < w.size(); ++i)
-        ASSERT_EQ(w[i], oracle::word(s, static_cast<std::uint64_t>(begin) + i))
+        ASSERT_EQ(w[i], reference::word(s, static_cast<std::uint64_t>(begin) + i))
             << begin << " + " << i;
     }
 }
@@ -138,7 +138,7 @@ TEST_P(RandomWords, NormalsAreTheOraclesToFourUlp) {
     GetParam().fill_normals(s, 0, n, z.data());
     for (std::size_t i = 0; i < z.size(); ++i) {
       const std::size_t even = i - i / 16 % 2 * 16;
-      const oracle::Pair pair = oracle::normals(w[even], w[even + 16]);
+      const reference::NormalPair pair = reference::normals(w[even], w[even + 16]);
       ASSERT_TRUE(ulps(z[i], i == even ? pair.even : pair.odd) <= 4) << i << ": " << z[i];
     }
   }
@@ -206,7 +206,7 @@ TEST(BoxMuller, CornersToFourUlp) {
           float even = NAN;
           float odd = NAN;
           box_muller<ScalarLanes>(a, b, even, odd);
-          const oracle::Pair want = oracle::normals(a, b);
+          const reference::NormalPair want = reference::normals(a, b);
           ASSERT_TRUE(ulps(even, want.even) <= 4) << a << " " << b << ": " << even;
           ASSERT_TRUE(ulps(odd, want.odd) <= 4) << a << " " << b << ": " << odd;
           largest = std::max({largest, std::fabs(want.even), std::fabs(want.odd)});
