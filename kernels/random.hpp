@@ -27,8 +27,10 @@ enum class Stream : std::uint32_t {
 /// A SIMD register (or 16 neighbouring threads) holds the same word of 16 blocks, so tiles are
 /// written without a transpose.
 ///   ChaCha20 (RFC 8439): key, 32-bit block counter, nonce {stream, step low, step high}.
-///   Philox4x32-10: word r of block n is word r % 4 of counter {4 n + r / 4, 0, step low, stream},
-///   which is what cuRAND draws after curand_init(key, stream << 32 | step low, 4 (4 n + r / 4)).
+///   Philox4x32-10: word r of block n is word r % 4 of counter {4 n + r / 4, n >> 30, step low,
+///   stream}, which is what cuRAND draws after
+///   curand_init(key, stream << 32 | step low, 4 (4 n + r / 4)).
+/// Blocks are numbered by 32 bits: a stream has 2^36 words. Philox tells steps below 2^32 apart.
 struct RandomStream {
   Generator generator;
   RandomKey key;
@@ -36,9 +38,15 @@ struct RandomStream {
   std::uint64_t step;
 };
 
-/// Normal number i of a stream is made from words of rows 2p and 2p+1 of the same tile and lane
-/// (p = r / 2) by Box-Muller: 40 bits choose the radius, 24 the angle, so |z| <= 7.6; even rows get
-/// the cosine, odd rows the sine.
+/// Words i with begin <= i < end; begin and end in 0..2^36, begin a multiple of 256.
+/// Throws std::invalid_argument if they are not, or if the generator cannot tell the step apart.
+void validate(const RandomStream& stream, std::int64_t begin, std::int64_t end);
+
+/// Normal number i of a stream is made from words a and b of rows 2p and 2p+1 of the same tile and
+/// lane (p = r / 2) by Box-Muller, with 40 bits for the radius and 24 for the angle:
+///   u = (256 a + b % 256 + 1/2) / 2^40,  w = (b / 256 + 1/2) / 2^24,
+///   z = sqrt(-2 ln u) cos 2 pi w in even rows, sqrt(-2 ln u) sin 2 pi w in odd ones.
+/// So |z| <= sqrt(82 ln 2) = 7.54.
 ///
 /// Example i is in the Poisson sample of a step when word i of that step's sampling stream is below
 /// `threshold`, in 0..2^32: the sampling rate is exactly threshold / 2^32.

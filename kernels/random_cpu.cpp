@@ -1,3 +1,5 @@
+#include <cstddef>
+
 #include "kernels/cpu_ops.hpp"
 #include "kernels/normal_math.hpp"
 #include "kernels/random_block.hpp"
@@ -19,10 +21,10 @@ struct PairLanes {
       v[0] += b.v[0];
       v[1] += b.v[1];
     }
-    friend CUDP_HD U operator^(U a, U b) { return {a.v[0] ^ b.v[0], a.v[1] ^ b.v[1]}; }
-    friend CUDP_HD U operator+(U a, std::uint32_t b) { return {a.v[0] + b, a.v[1] + b}; }
-    friend CUDP_HD U operator<<(U a, int n) { return {a.v[0] << n, a.v[1] << n}; }
-    friend CUDP_HD U operator>>(U a, int n) { return {a.v[0] >> n, a.v[1] >> n}; }
+    CUDP_HD U operator^(U b) const { return {v[0] ^ b.v[0], v[1] ^ b.v[1]}; }
+    CUDP_HD U operator+(std::uint32_t b) const { return {v[0] + b, v[1] + b}; }
+    CUDP_HD U operator<<(int n) const { return {v[0] << n, v[1] << n}; }
+    CUDP_HD U operator>>(int n) const { return {v[0] >> n, v[1] >> n}; }
   };
   static CUDP_HD U fill_u(std::uint32_t x) { return {broadcast_u(x), broadcast_u(x)}; }
   template <int n>

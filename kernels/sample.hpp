@@ -14,4 +14,7 @@ struct SampleArgs {
   std::uint32_t* drawn;     ///< out, ascending; room for end - begin
 };
 
+/// Throws std::invalid_argument naming the member that is out of range. end is at most 2^32.
+void validate(const SampleArgs& args);
+
 }  // namespace cudp

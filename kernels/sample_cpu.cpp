@@ -57,7 +57,10 @@ std::int64_t sample(const SampleArgs& a) {
   if (i < a.end) {
     std::uint32_t tail[kRandomChunk];
     const int drawn = sample_chunk(a.stream, i, largest, tail);
-    for (int k = 0; k < drawn && tail[k] < a.end; ++k) a.drawn[count++] = tail[k];
+    // distances from i, because the chunk may reach past the last 32-bit index
+    const auto left = static_cast<std::uint32_t>(a.end - i);
+    const auto first = static_cast<std::uint32_t>(i);
+    for (int k = 0; k < drawn && tail[k] - first < left; ++k) a.drawn[count++] = tail[k];
   }
   return count;
 }

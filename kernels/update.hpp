@@ -47,4 +47,7 @@ struct UpdateArgs {
   StepScalars scalars;
 };
 
+/// Throws std::invalid_argument naming the member that is missing or out of range.
+void validate(const UpdateArgs& args);
+
 }  // namespace cudp

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 
 #include "kernels/random.hpp"
 
@@ -56,18 +57,28 @@ inline std::uint32_t word(const RandomStream& s, std::uint64_t i) {
   const auto high = static_cast<std::uint32_t>(s.step >> 32);
   if (s.generator == Generator::chacha20)
     return chacha20_block(s.key, block, {stream, low, high})[row];
-  return philox({4 * block + row / 4, 0, low, stream}, {s.key.words[0], s.key.words[1]})[row % 4];
+  return philox({4 * block + row / 4, block >> 30, low, stream},
+                {s.key.words[0], s.key.words[1]})[row % 4];
+}
+
+/// The two normal numbers of words a (even row) and b (odd row).
+struct NormalPair {
+  long double even;
+  long double odd;
+};
+inline NormalPair normals(std::uint32_t a, std::uint32_t b) {
+  const long double u = (a * 256.0L + b % 256 + 0.5L) * 0x1p-40L;
+  const long double angle = 2 * std::numbers::pi_v<long double> * (b / 256 + 0.5L) * 0x1p-24L;
+  const long double radius = std::sqrt(-2 * std::log(u));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
 /// Normal number i of a stream.
 inline double normal(const RandomStream& s, std::uint64_t i) {
   const bool odd_row = i % 256 / 16 % 2 == 1;
   const std::uint64_t even = odd_row ? i - 16 : i;
-  const std::uint64_t a = word(s, even);
-  const std::uint64_t b = word(s, even + 16);
-  const double radius = (static_cast<double>(a << 8 | b >> 24) + 0.5) * 0x1p-40;
-  const double angle = 2.0 * M_PI * static_cast<double>(b & 0xFFFFFF) * 0x1p-24;
-  return std::sqrt(-2.0 * std::log(radius)) * (odd_row ? std::sin(angle) : std::cos(angle));
+  const NormalPair pair = normals(word(s, even), word(s, even + 16));
+  return static_cast<double>(odd_row ? pair.odd : pair.even);
 }
 
 }  // namespace cudp::reference

@@ -1,0 +1,62 @@
+#pragma once
+// Words and normal numbers of a stream; see random.hpp. Tests and the initial weights use them: the
+// sampler and the update make their own where they need them.
+#include <cstdint>
+
+#include "kernels/normal_math.hpp"
+#include "kernels/random_block.hpp"
+#include "kernels/simt.cuh"
+
+namespace cudp::inline CUDP_SIMT {
+
+/// A thread's share of the generator blocks that hold numbers begin..end (begin a multiple of 256):
+/// block first, first + stride, ... below `end`. Neighbouring threads take neighbouring blocks, so
+/// that row by row 16 of them touch 16 neighbouring numbers.
+struct BlockShare {
+  std::int64_t first;
+  std::int64_t end;
+  std::int64_t stride;
+};
+__device__ __forceinline__ BlockShare block_share(std::int64_t begin, std::int64_t end) {
+  const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  return {begin / 16 + thread, (end + 255) / 256 * 16, std::int64_t{gridDim.x} * blockDim.x};
+}
+
+/// The number that stands in row 0 of a generator block; row r is 16 r further.
+__device__ __forceinline__ std::int64_t first_number(std::int64_t block) {
+  return block / 16 * 256 + block % 16;
+}
+
+// grid, block: any, one-dimensional; a thread a generator block, so (end - begin) / 16 threads are
+// enough. words[i - begin] is written for begin <= i < end.
+__global__ inline void fill_words_kernel(RandomStream stream, std::int64_t begin, std::int64_t end,
+                                         std::uint32_t* words) {
+  const BlockShare share = block_share(begin, end);
+  for (std::int64_t block = share.first; block < share.end; block += share.stride) {
+    std::uint32_t word[16];
+    random_block<ScalarLanes>(stream, static_cast<std::uint32_t>(block), word);
+    const std::int64_t i = first_number(block);
+    CUDP_UNROLL for (int row = 0; row < 16; ++row) if (i + 16 * row < end)
+        words[i + 16 * row - begin] = word[row];
+  }
+}
+
+// As fill_words_kernel.
+__global__ inline void fill_normals_kernel(RandomStream stream, std::int64_t begin,
+                                           std::int64_t end, float* normals) {
+  const BlockShare share = block_share(begin, end);
+  for (std::int64_t block = share.first; block < share.end; block += share.stride) {
+    std::uint32_t word[16];
+    random_block<ScalarLanes>(stream, static_cast<std::uint32_t>(block), word);
+    const std::int64_t i = first_number(block);
+    CUDP_UNROLL for (int row = 0; row < 16; row += 2) {
+      float even;
+      float odd;
+      box_muller<ScalarLanes>(word[row], word[row + 1], even, odd);
+      if (i + 16 * row < end) normals[i + 16 * row - begin] = even;
+      if (i + 16 * row + 16 < end) normals[i + 16 * row + 16 - begin] = odd;
+    }
+  }
+}
+
+}  // namespace cudp::inline CUDP_SIMT
