@@ -1,0 +1,40 @@
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "privacy/phase.hpp"
+
+namespace cudp::privacy {
+
+/// Epsilon by one order, and log(delta) by one order: Canonne, Kamath, Steinke 2020
+/// (arXiv:2004.00010), Proposition 12. Rounded up. Both grow with rdp.
+double epsilon_at(double order, double rdp, double delta);
+double log_delta_at(double order, double rdp, double epsilon);
+
+/// exp(log_delta), rounded up; at most 1, which is always true; never 0, which would promise pure
+/// DP.
+double delta_from_log(double log_delta);
+
+/// Sum of the phases' Renyi divergences at one order, rounded up.
+double composed_rdp(std::span<const Phase> phases, double order);
+
+/// The Renyi divergence at orders[i], in nats, computed when it is asked for.
+using RdpAt = std::function<double(std::size_t i)>;
+
+/// The best of epsilon_at or log_delta_at over the orders, for a curve whose values cost time. A
+/// Renyi divergence never falls with its order, so an order that would not win even with the
+/// divergence of a smaller one is skipped: of the default orders all but a few.
+/// epsilon is +infinity, or delta 1, where no order gives better. Throws std::invalid_argument on
+/// an order out of range or a negative or NaN divergence.
+Guarantee lowest_epsilon(std::span<const double> orders, const RdpAt& rdp, double delta);
+Guarantee lowest_delta(std::span<const double> orders, const RdpAt& rdp, double epsilon);
+
+/// Throw std::invalid_argument, with the value, unless order > 1 and finite, rdp >= 0, delta in
+/// (0, 1), epsilon finite and >= 0.
+void check_order(double order);
+void check_rdp(double rdp, double order);
+void check_delta(double delta);
+void check_epsilon(double epsilon);
+
+}  // namespace cudp::privacy

@@ -1,0 +1,26 @@
+#pragma once
+#include <cmath>
+#include <limits>
+
+namespace cudp::privacy {
+
+/// log(sum of e^term) without ever leaving log space: no sum overflows, whatever the terms. A NaN
+/// among them makes the value NaN.
+class LogSum {
+ public:
+  void add(double term) {
+    if (term > largest_) {
+      sum_ = sum_ * std::exp(largest_ - term) + 1.0;
+      largest_ = term;
+    } else if (term != -std::numeric_limits<double>::infinity()) {
+      sum_ += std::exp(term - largest_);
+    }
+  }
+  double value() const { return largest_ + std::log(sum_); }
+
+ private:
+  double largest_ = -std::numeric_limits<double>::infinity();
+  double sum_ = 0.0;  ///< in units of e^largest
+};
+
+}  // namespace cudp::privacy

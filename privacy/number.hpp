@@ -1,0 +1,14 @@
+#pragma once
+#include <charconv>
+#include <string>
+
+namespace cudp::privacy {
+
+/// The shortest decimal text that reads back as the same double, whatever the locale.
+inline std::string number(double value) {
+  char text[32];
+  const std::to_chars_result end = std::to_chars(text, text + sizeof text, value);
+  return std::string(text, end.ptr);
+}
+
+}  // namespace cudp::privacy
