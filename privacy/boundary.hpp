@@ -1,0 +1,38 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+namespace cudp::privacy {
+
+/// A point x with f(x) <= 0, within `tolerance` of one with f > 0. f must be positive at `bad` and
+/// not at `good`; it need not be smooth. About ten calls of f for nine digits.
+/// Source: Chandrupatla 1997, "A new hybrid quadratic/bisection algorithm for finding the zero of a
+/// nonlinear function without using derivatives".
+template <class F>
+double safe_boundary(const F& f, double bad, double good, double tolerance) {
+  double a = good, fa = f(good), b = bad, fb = f(bad);  // the bracket; a is the newest point
+  double t = 0.5;                                       // where to look next, from a to b
+  while (std::fabs(b - a) > tolerance) {
+    const double x = a + t * (b - a), fx = f(x);
+    double c = b, fc = fb;  // the point that leaves the bracket
+    if ((fx > 0.0) == (fa > 0.0)) {
+      c = a;
+      fc = fa;
+    } else {
+      b = a;
+      fb = fa;
+    }
+    a = x;
+    fa = fx;
+    // Inverse quadratic interpolation where the three points lie well enough for it.
+    const double xi = (a - b) / (c - b), phi = (fa - fb) / (fc - fb);
+    t = 0.5;
+    if (phi * phi < xi && (1.0 - phi) * (1.0 - phi) < 1.0 - xi)
+      t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb);
+    const double least = std::fmin(0.5, 0.5 * tolerance / std::fabs(b - a));
+    t = std::clamp(t, least, 1.0 - least);
+  }
+  return fa <= 0.0 ? a : b;
+}
+
+}  // namespace cudp::privacy
