@@ -1,0 +1,81 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "privacy/phase.hpp"
+
+namespace cudp::privacy {
+
+/// What has been released, or may have been: the source of a run's certificate. Nothing that was
+/// charged is ever taken back.
+///
+/// It is written ahead of what it records. A trainer authorises the steps up to its next
+/// checkpoint, makes the ledger durable, and only then runs them; after a crash at any moment the
+/// ledger on disk covers every step whose noise was ever drawn.
+///
+/// A step's noise is a function of the random key and the step's number. Replaying a step with the
+/// key it ran with gives the same output, releases nothing new and is not charged again. Replaying
+/// it with another key is a second release of the same step, and is: see fresh_key.
+class Ledger {
+ public:
+  /// Charges a release that is not one of the numbered steps (a noisy count, say).
+  /// Throws std::invalid_argument if the phase is out of range.
+  void charge(const Phase& phase);
+
+  /// Allows steps [begin, end) to run, each the Gaussian mechanism with these settings, and charges
+  /// those of them that the present key was not yet allowed. Returns how many that were.
+  /// Throws std::invalid_argument, and changes nothing, where begin > end; where begin is outside
+  /// the steps the present key may replay or continue with; and where a replayed step had other
+  /// settings: the same noise at two scales can be subtracted away.
+  std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, double q, double sigma);
+
+  /// The generator's key was lost: training goes on from `step` with a new one. What was authorised
+  /// stays charged, and steps from `step` on will be charged when they are authorised again.
+  /// Throws std::invalid_argument where step > authorised_until().
+  void fresh_key(std::uint64_t step);
+
+  /// One past the last step that the present key may run.
+  std::uint64_t authorised_until() const { return until_; }
+
+  /// Everything charged, in order, equal neighbours merged.
+  std::vector<Phase> phases() const;
+
+  /// Epsilon at delta of everything charged, by epsilon_of.
+  /// Throws what epsilon_of throws.
+  Guarantee spent(double delta, std::span<const double> orders = {}) const;
+
+  /// Whether this is `earlier` or what it grew into: a resumed run must not go on from a ledger
+  /// that forgot what the checkpoint's ledger knew.
+  bool continues(const Ledger& earlier) const;
+
+  /// As text: one record a line, numbers in hexadecimal so that they are exact, each line with a
+  /// checksum of everything up to it, and a last line that says that it is the last.
+  std::string to_text() const;
+  /// Reads to_text's form. Damage of any single byte, truncation and anything appended throw
+  /// std::invalid_argument: "NAME, line L: expected ..., found ...".
+  static Ledger from_text(std::string_view text, std::string_view name);
+
+  bool operator==(const Ledger&) const = default;
+
+ private:
+  enum class Kind : std::uint8_t { release, steps, key };
+  struct Record {
+    Kind kind = Kind::release;
+    std::uint64_t first = 0;  ///< steps: the first one; key: where the new key begins
+    Phase phase;              ///< release, steps
+    bool operator==(const Record&) const = default;
+  };
+
+  void append(const Record& record);
+  static std::string line_of(const Record& record);
+  static Record record_of(std::string_view line);
+
+  std::vector<Record> records_;
+  std::uint64_t key_begin_ = 0;  ///< the first step of the present key
+  std::uint64_t until_ = 0;
+};
+
+}  // namespace cudp::privacy

@@ -1,0 +1,188 @@
+#include <array>
+#include <charconv>
+#include <initializer_list>
+#include <limits>
+#include <stdexcept>
+
+#include "privacy/ledger.hpp"
+
+// cudp-ledger 1 #<checksum>
+// release COUNT Q SIGMA #<checksum>
+// steps FIRST COUNT Q SIGMA #<checksum>
+// key FIRST #<checksum>
+// end #<checksum>
+
+namespace cudp::privacy {
+namespace {
+
+constexpr std::string_view title = "cudp-ledger 1";
+
+/// FNV-1a. Every step is a bijection of the state, so a change of one byte changes every checksum
+/// from there on. It finds damage, not forgery.
+class Checksum {
+ public:
+  void add(std::string_view text) {
+    for (const char c : text) state_ = (state_ ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  }
+  std::string text() const {
+    std::string digits(16, '0');
+    for (std::size_t i = 0; i < 16; ++i)
+      digits[i] = "0123456789abcdef"[(state_ >> (60 - 4 * i)) & 15];
+    return digits;
+  }
+
+ private:
+  std::uint64_t state_ = 14695981039346656037u;
+};
+
+std::string hex(double value) {
+  std::array<char, 40> text{};
+  const std::to_chars_result end =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::hex);
+  return {text.data(), end.ptr};
+}
+
+std::string join(std::initializer_list<std::string_view> words) {
+  std::string line;
+  for (const std::string_view word : words) line.append(line.empty() ? "" : " ").append(word);
+  return line;
+}
+
+[[noreturn]] void expected(const std::string& what, std::string_view found) {
+  constexpr std::size_t most = 60;
+  std::string shown(found.substr(0, most));
+  for (char& c : shown)
+    if (c < ' ' || c > '~') c = '?';
+  throw std::invalid_argument("expected " + what + ", found '" + shown +
+                              (found.size() > most ? "...'" : "'"));
+}
+
+/// The next line of `text`, taken from it, without its checksum, which is checked first: a damaged
+/// line has nothing to say.
+std::string_view take_line(std::string_view& text, Checksum& checksum) {
+  const std::size_t newline = text.find('\n');
+  if (newline == std::string_view::npos) expected("a whole line, and more up to 'end'", text);
+  std::string_view line = text.substr(0, newline);
+  text.remove_prefix(newline + 1);
+  const std::size_t mark = line.rfind(" #");
+  if (mark == std::string_view::npos) expected("a line with its checksum", line);
+  const std::string_view found = line.substr(mark + 2);
+  line = line.substr(0, mark);
+  checksum.add(line);
+  checksum.add("\n");
+  if (found != checksum.text()) expected(join({"checksum", checksum.text()}), found);
+  return line;
+}
+
+/// The next word of `line`, taken from it.
+std::string_view take_word(std::string_view& line) {
+  const std::size_t space = line.find(' ');
+  const std::string_view word = line.substr(0, space);
+  line.remove_prefix(space == std::string_view::npos ? line.size() : space + 1);
+  return word;
+}
+
+std::uint64_t take_count(std::string_view& line) {
+  const std::string_view word = take_word(line);
+  std::uint64_t value = 0;
+  const std::from_chars_result end = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (end.ec != std::errc() || end.ptr != word.data() + word.size()) expected("a count", word);
+  return value;
+}
+
+double take_number(std::string_view& line) {
+  const std::string_view word = take_word(line);
+  double value = 0.0;
+  const std::from_chars_result end =
+      std::from_chars(word.data(), word.data() + word.size(), value, std::chars_format::hex);
+  if (end.ec != std::errc() || end.ptr != word.data() + word.size())
+    expected("a hexadecimal number", word);
+  return value;
+}
+
+}  // namespace
+
+std::string Ledger::line_of(const Record& record) {
+  const std::string first = std::to_string(record.first),
+                    count = std::to_string(record.phase.steps), q = hex(record.phase.q),
+                    sigma = hex(record.phase.sigma);
+  switch (record.kind) {
+    case Kind::release:
+      return join({"release", count, q, sigma});
+    case Kind::steps:
+      return join({"steps", first, count, q, sigma});
+    case Kind::key:
+      return join({"key", first});
+  }
+  return {};
+}
+
+Ledger::Record Ledger::record_of(std::string_view line) {
+  const std::string_view whole = line, word = take_word(line);
+  Record record;
+  if (word == "release") {
+    record.kind = Kind::release;
+  } else if (word == "steps") {
+    record.kind = Kind::steps;
+  } else if (word == "key") {
+    record.kind = Kind::key;
+  } else {
+    expected("release, steps, key or end", whole);
+  }
+  if (record.kind != Kind::release) record.first = take_count(line);
+  if (record.kind != Kind::key) {
+    record.phase.steps = take_count(line);
+    record.phase.q = take_number(line);
+    record.phase.sigma = take_number(line);
+    check(record.phase);
+  }
+  if (!line.empty()) expected("the end of the line", line);
+  return record;
+}
+
+std::string Ledger::to_text() const {
+  std::string text;
+  Checksum checksum;
+  const auto write = [&](std::string_view line) {
+    checksum.add(line);
+    checksum.add("\n");
+    text.append(line).append(" #").append(checksum.text()).append("\n");
+  };
+  write(title);
+  for (const Record& record : records_) write(line_of(record));
+  write("end");
+  return text;
+}
+
+Ledger Ledger::from_text(std::string_view text, std::string_view name) {
+  Ledger ledger;
+  Checksum checksum;
+  std::size_t line_number = 1;
+  try {
+    const std::string_view first = take_line(text, checksum);
+    if (first != title) expected(join({"the title", title}), first);
+    for (;;) {
+      ++line_number;
+      const std::string_view line = take_line(text, checksum);
+      if (line == "end") break;
+      const Record record = record_of(line);
+      if (record.kind == Kind::steps && record.first != ledger.until_)
+        expected(join({"steps from", std::to_string(ledger.until_)}), line);
+      if (record.kind == Kind::steps &&
+          record.phase.steps > std::numeric_limits<std::uint64_t>::max() - record.first)
+        expected("a last step below 2^64", line);
+      if (record.kind == Kind::key && record.first > ledger.until_)
+        expected(join({"a key from at most step", std::to_string(ledger.until_)}), line);
+      ledger.append(record);
+    }
+    ++line_number;
+    if (!text.empty()) expected("nothing after 'end'", text);
+  } catch (const std::invalid_argument& damage) {
+    std::string place(name);
+    place.append(", line ").append(std::to_string(line_number)).append(": ");
+    throw std::invalid_argument(place + damage.what());
+  }
+  return ledger;
+}
+
+}  // namespace cudp::privacy
