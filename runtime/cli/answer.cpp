@@ -1,0 +1,47 @@
+#include "runtime/cli/answer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+namespace cudp {
+namespace {
+
+std::string six_digits(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.6g", value);
+  return text.data();
+}
+
+/// One unit of the sixth digit.
+double sixth_digit(double value) { return std::pow(10.0, std::floor(std::log10(value)) - 5.0); }
+
+}  // namespace
+
+void print(const Answer& answer, bool as_json) {
+  if (as_json) {
+    std::cout << answer.json.dump(2) << "\n";
+    return;
+  }
+  std::size_t width = 0;
+  for (const auto& [name, value] : answer.rows) width = std::max(width, name.size());
+  for (const auto& [name, value] : answer.rows)
+    std::cout << name << std::string(width + 2 - name.size(), ' ') << value << "\n";
+}
+
+std::string rounded_up(double value) {
+  std::string nearest = six_digits(value);
+  if (std::strtod(nearest.c_str(), nullptr) >= value) return nearest;
+  return six_digits(value + sixth_digit(value));
+}
+
+std::string rounded_down(double value) {
+  std::string nearest = six_digits(value);
+  if (std::strtod(nearest.c_str(), nullptr) <= value) return nearest;
+  return six_digits(value - sixth_digit(value));
+}
+
+}  // namespace cudp

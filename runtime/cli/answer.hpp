@@ -1,0 +1,24 @@
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace cudp {
+
+/// What a command found, for machines and for people: a JSON object, or the rows of a table.
+struct Answer {
+  nlohmann::ordered_json json;
+  std::vector<std::pair<std::string, std::string>> rows;
+};
+
+/// Prints one of the two to stdout.
+void print(const Answer& answer, bool as_json);
+
+/// Six digits, rounded so that the number shown is not below (not above) the number meant: people
+/// copy from tables. value finite, >= 0.
+std::string rounded_up(double value);
+std::string rounded_down(double value);
+
+}  // namespace cudp
