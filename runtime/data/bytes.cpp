@@ -34,6 +34,8 @@ class FileReader final : public ByteReader {
   ~FileReader() override { ::close(file_); }
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
+  FileReader(FileReader&&) = delete;
+  FileReader& operator=(FileReader&&) = delete;
 
   std::uint64_t reservable() const override { return size_; }
 
@@ -101,7 +103,7 @@ std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::
 
 std::uint64_t append_bytes(ByteReader& from, std::uint64_t count, std::vector<std::uint8_t>& to) {
   // Small enough that the zeros a vector insists on are still in the cache when they are replaced.
-  constexpr std::uint64_t kStep = 256 * 1024;
+  constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
   to.reserve(to.size() + std::min(count, from.reservable()));
   std::uint64_t done = 0;
   while (done < count) {

@@ -17,6 +17,8 @@ class ByteReader {
   virtual ~ByteReader() = default;
   ByteReader(const ByteReader&) = delete;
   ByteReader& operator=(const ByteReader&) = delete;
+  ByteReader(ByteReader&&) = delete;
+  ByteReader& operator=(ByteReader&&) = delete;
 
   const std::string& name() const { return name_; }
   /// Bytes given so far.

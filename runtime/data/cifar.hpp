@@ -8,7 +8,7 @@ namespace cudp {
 
 inline constexpr int kCifarClasses = 10;
 inline constexpr int kCifarSide = 32;
-inline constexpr std::size_t kCifarPixels = 3 * kCifarSide * kCifarSide;
+inline constexpr std::size_t kCifarPixels = std::size_t{3} * kCifarSide * kCifarSide;
 
 /// Records of the binary version of CIFAR-10: one label byte, then the red, green and blue plane.
 struct CifarRecords {

@@ -15,7 +15,7 @@
 namespace cudp {
 namespace {
 
-constexpr std::size_t kBuffer = 128 * 1024;
+constexpr std::size_t kBuffer = std::size_t{128} << 10;
 // Images and tables compress less than this; what compresses more only has to grow by copying.
 constexpr std::uint64_t kLikelyRatio = 32;
 // xz -9 needs 65 MiB; a header that asks for gigabytes is refused.
@@ -63,6 +63,8 @@ class GzipReader final : public ByteReader {
   ~GzipReader() override { inflateEnd(&stream_); }
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
+  GzipReader(GzipReader&&) = delete;
+  GzipReader& operator=(GzipReader&&) = delete;
 
   std::uint64_t reservable() const override { return source_.reservable(); }
 
@@ -121,6 +123,8 @@ class XzReader final : public ByteReader {
   ~XzReader() override { lzma_end(&stream_); }
   XzReader(const XzReader&) = delete;
   XzReader& operator=(const XzReader&) = delete;
+  XzReader(XzReader&&) = delete;
+  XzReader& operator=(XzReader&&) = delete;
 
   std::uint64_t reservable() const override { return source_.reservable(); }
 

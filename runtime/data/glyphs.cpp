@@ -178,7 +178,8 @@ void develop(const Canvas& canvas, Dice& dice, std::uint8_t* out) {
   std::uint64_t bits = 0;
   for (int i = 0; i < kPixels; ++i) {
     bits = i % 2 == 0 ? dice.word() : bits >> 32;
-    const double light = slope_x * (i % kSide - kSide / 2) + slope_y * (i / kSide - kSide / 2);
+    const int right = i % kSide - kSide / 2, down = i / kSide - kSide / 2;
+    const double light = slope_x * right + slope_y * down;
     const double value = paper + light + ink * canvas.pixels()[i] +
                          noise * rough_normal(static_cast<std::uint32_t>(bits));
     out[i] = static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0));

@@ -5,7 +5,7 @@
 namespace cudp {
 namespace {
 
-constexpr std::size_t kFirstBuffer = 64 * 1024;
+constexpr std::size_t kFirstBuffer = std::size_t{64} << 10;
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;
 
 }  // namespace

@@ -85,7 +85,7 @@ DataSplit load(const DataRequest& request) {
 
 fs::path find_file(const fs::path& folder, const std::string& stem) {
   for (const char* ending : {"", ".gz", ".xz"}) {
-    const fs::path path = folder / (stem + ending);
+    fs::path path = folder / (stem + ending);
     std::error_code ignored;
     if (fs::exists(path, ignored)) return path;
   }
@@ -95,7 +95,7 @@ fs::path find_file(const fs::path& folder, const std::string& stem) {
 fs::path require_file(const fs::path& folder, const std::vector<std::string>& stems) {
   std::string names;
   for (const std::string& stem : stems) {
-    const fs::path path = find_file(folder, stem);
+    fs::path path = find_file(folder, stem);
     if (!path.empty()) return path;
     names.append(names.empty() ? "" : " or ").append(stem);
   }
