@@ -10,6 +10,11 @@ constexpr std::size_t kRecord = 1 + kCifarPixels;
 constexpr std::size_t kRecordsAtOnce = 64;
 constexpr std::uint64_t kUsualBatch = 10'000;
 
+/// Of the record that comes next.
+std::string place(const CifarRecords& records) {
+  return "record " + std::to_string(records.labels.size());
+}
+
 }  // namespace
 
 CifarRecords read_cifar(ByteReader& reader) {
@@ -21,12 +26,11 @@ CifarRecords read_cifar(ByteReader& reader) {
   for (;;) {
     const std::size_t n = reader.read(buffer);
     for (std::size_t at = 0; at < n; at += kRecord) {
-      const std::string place = "record " + std::to_string(records.labels.size());
       if (n - at < kRecord)
-        bad_input(reader.name(), place, std::to_string(kRecord) + " bytes",
+        bad_input(reader.name(), place(records), std::to_string(kRecord) + " bytes",
                   "the end of the file after " + std::to_string(n - at));
       if (buffer[at] >= kCifarClasses)
-        bad_input(reader.name(), place, "a label of 0 to 9", std::to_string(buffer[at]));
+        bad_input(reader.name(), place(records), "a label of 0 to 9", std::to_string(buffer[at]));
       const auto pixels = buffer.begin() + static_cast<std::ptrdiff_t>(at) + 1;
       records.labels.push_back(buffer[at]);
       records.pixels.insert(records.pixels.end(), pixels, pixels + kCifarPixels);
