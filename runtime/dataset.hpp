@@ -32,6 +32,8 @@ struct DataSplit {
   /// True where the number of training examples is public knowledge: built-in and published data
   /// sets, or a size the user declares public. Otherwise only a noisy, accounted size may be used.
   bool size_is_public = false;
+  /// What a report must say beside an accuracy, e.g. which rows the test set is. Public.
+  std::vector<std::string> notes;
   /// What the user accepted that the certificate must show, e.g. bounds read from private data.
   std::vector<std::string> unsafe;
 };

@@ -9,18 +9,22 @@ namespace cudp {
 struct DataRequest {
   /// glyphs, mnist, fashion-mnist, cifar-10, adult, bank, or a path: a folder of IDX or CIFAR
   /// files, or a .csv/.tsv file (plain, .gz or .xz).
-  std::string dataset;
-  std::string dir;     ///< where the files of a named data set are; DIR/NAME/ or DIR/ itself
-  std::string schema;  ///< a schema file for a table; empty: PATH.schema.toml if it exists
-  std::string
-      test_path;  ///< the test table of a table given by path; empty holds out test_fraction
-  double test_fraction = 0.2;    ///< for tables without a split
-  std::uint64_t split_seed = 0;  ///< which rows are held out: a function of row number and this
-  bool accept_private_bounds = false;  ///< scale numericals by bounds read from the private data
+  std::string dataset{};
+  /// Where the files of a named data set are: in DIR/NAME/ or DIR/ itself; empty: data/.
+  std::string dir{};
+  /// A schema file for a table; empty: PATH.schema.toml if it exists, the shipped one for adult and
+  /// bank.
+  std::string schema{};
+  /// The test table of a table given by path; empty holds out test_fraction.
+  std::string test_path{};
+  double test_fraction = 0.2;          ///< for tables without a split, above 0 and below 1
+  std::uint64_t split_seed = 0;        ///< the rows held out follow from row number and this alone
+  bool accept_private_bounds = false;  ///< read what a schema leaves open from the private rows
   bool size_is_public = false;         ///< the user declares the number of training rows public
 };
 
-/// Reads a data set. Throws InputError: one line with file, record or byte, expected, found.
+/// Reads a data set. Throws InputError: one line with file, record or byte, expected, found; Error
+/// where memory does not suffice.
 DataSplit load_data(const DataRequest& request);
 
 /// Names with a public size, for help texts: glyphs, mnist, ...

@@ -1,0 +1,145 @@
+#include "runtime/data/bytes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/data/compressed.hpp"
+#include "runtime/error.hpp"
+
+namespace cudp {
+namespace {
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+class FileReader final : public ByteReader {
+ public:
+  explicit FileReader(const std::filesystem::path& path) : ByteReader(path.string()) {
+    file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file_ < 0) bad_input(name(), "", "a file that can be read", reason(errno));
+    struct stat about {};
+    if (::fstat(file_, &about) != 0 || !S_ISREG(about.st_mode)) {
+      ::close(file_);
+      bad_input(name(), "", "a file", S_ISDIR(about.st_mode) ? "a folder" : "something else");
+    }
+    size_ = static_cast<std::uint64_t>(about.st_size);
+  }
+  ~FileReader() override { ::close(file_); }
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+  FileReader(FileReader&&) = delete;
+  FileReader& operator=(FileReader&&) = delete;
+
+  std::uint64_t reservable() const override { return size_; }
+
+  std::size_t head(std::span<std::uint8_t> out) const {
+    const ssize_t n = ::pread(file_, out.data(), out.size(), 0);
+    return n > 0 ? static_cast<std::size_t>(n) : 0;
+  }
+
+ private:
+  std::size_t fill(std::span<std::uint8_t> out) override {
+    std::size_t done = 0;
+    while (done < out.size()) {
+      const ssize_t n = ::read(file_, out.data() + done, out.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0)
+        bad_input(name(), "byte " + std::to_string(position() + done), "a readable byte",
+                  reason(errno));
+      if (n == 0) break;
+      done += static_cast<std::size_t>(n);
+    }
+    return done;
+  }
+
+  int file_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+class MemoryReader final : public ByteReader {
+ public:
+  MemoryReader(std::string name, std::span<const std::uint8_t> bytes)
+      : ByteReader(std::move(name)), bytes_(bytes) {}
+
+  std::uint64_t reservable() const override { return bytes_.size(); }
+
+ private:
+  std::size_t fill(std::span<std::uint8_t> out) override {
+    const std::size_t n = std::min(out.size(), bytes_.size());
+    std::copy_n(bytes_.begin(), n, out.begin());
+    bytes_ = bytes_.subspan(n);
+    return n;
+  }
+
+  std::span<const std::uint8_t> bytes_;
+};
+
+}  // namespace
+
+std::size_t ByteReader::read(std::span<std::uint8_t> out) {
+  const std::size_t n = fill(out);
+  position_ += n;
+  return n;
+}
+
+std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path) {
+  auto file = std::make_unique<FileReader>(path);
+  std::array<std::uint8_t, kCompressionMagic> head{};
+  const std::size_t n = file->head(head);
+  return decompressed(std::move(file), std::span(head).first(n));
+}
+
+std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::uint8_t> bytes) {
+  return decompressed(std::make_unique<MemoryReader>(std::move(name), bytes),
+                      bytes.first(std::min(bytes.size(), kCompressionMagic)));
+}
+
+std::uint64_t append_bytes(ByteReader& from, std::uint64_t count, std::vector<std::uint8_t>& to) {
+  // Small enough that the zeros a vector insists on are still in the cache when they are replaced.
+  constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
+  to.reserve(to.size() + std::min(count, from.reservable()));
+  std::uint64_t done = 0;
+  while (done < count) {
+    const std::size_t step = std::min(count - done, kStep);
+    const std::size_t old = to.size();
+    to.resize(old + step);
+    const std::size_t n = from.read(std::span(to).subspan(old));
+    done += n;
+    if (n < step) {
+      to.resize(old + n);
+      break;
+    }
+  }
+  return done;
+}
+
+void expect_end(ByteReader& reader, std::string_view after) {
+  std::uint8_t byte = 0;
+  const std::uint64_t at = reader.position();
+  if (reader.read(std::span(&byte, 1)) != 0)
+    bad_input(reader.name(), "byte " + std::to_string(at),
+              "the end of the file after " + std::string(after), "more bytes");
+}
+
+void bad_input(std::string_view file, std::string_view place, std::string_view expected,
+               std::string_view found) {
+  std::string line(file);
+  if (!place.empty()) line.append(", ").append(place);
+  line.append(": expected ").append(expected).append(", found ").append(found);
+  throw InputError(line);
+}
+
+std::string shown(std::string_view text, std::size_t longest) {
+  std::string out = "'";
+  for (const char c : text.substr(0, longest)) out += c >= 0x20 && c < 0x7f ? c : '?';
+  return out + (text.size() > longest ? "...'" : "'");
+}
+
+}  // namespace cudp

@@ -1,0 +1,72 @@
+#include "runtime/data/idx.hpp"
+
+#include <array>
+#include <string>
+
+namespace cudp {
+namespace {
+
+constexpr std::uint32_t kImagesMagic = 2051;  // unsigned bytes, three dimensions
+constexpr std::uint32_t kLabelsMagic = 2049;  // unsigned bytes, one dimension
+constexpr std::uint32_t kMostExamples = 0x7fffffff;
+constexpr std::uint32_t kLongestSide = 4096;
+
+/// The big-endian words at the start of an IDX file.
+template <std::size_t words>
+std::array<std::uint32_t, words> read_header(ByteReader& reader, std::uint32_t magic,
+                                             const char* what) {
+  std::array<std::uint8_t, 4 * words> raw{};
+  const std::size_t n = reader.read(raw);
+  if (n < raw.size())
+    bad_input(reader.name(), "byte 0", "an IDX header of " + std::to_string(raw.size()) + " bytes",
+              std::to_string(n) + " bytes");
+  std::array<std::uint32_t, words> header{};
+  for (std::size_t i = 0; i < raw.size(); ++i) header[i / 4] = header[i / 4] << 8 | raw[i];
+  if (header[0] != magic)
+    bad_input(reader.name(), "byte 0",
+              "the magic number " + std::to_string(magic) + " of IDX " + what,
+              std::to_string(header[0]));
+  return header;
+}
+
+void check_range(const ByteReader& reader, int byte, const char* what, std::uint32_t value,
+                 std::uint32_t most) {
+  if (value < 1 || value > most)
+    bad_input(reader.name(), "byte " + std::to_string(byte),
+              "1 to " + std::to_string(most) + " " + what, std::to_string(value));
+}
+
+std::vector<std::uint8_t> read_body(ByteReader& reader, std::uint64_t count, const char* what) {
+  std::vector<std::uint8_t> body;
+  const std::uint64_t start = reader.position();
+  const std::uint64_t n = append_bytes(reader, count, body);
+  if (n < count)
+    bad_input(reader.name(), "byte " + std::to_string(start + n),
+              std::to_string(count) + " bytes of " + what,
+              "the end of the file after " + std::to_string(n));
+  expect_end(reader, what);
+  return body;
+}
+
+}  // namespace
+
+IdxImages read_idx_images(ByteReader& reader) {
+  const auto header = read_header<4>(reader, kImagesMagic, "images");
+  check_range(reader, 4, "images", header[1], kMostExamples);
+  check_range(reader, 8, "rows", header[2], kLongestSide);
+  check_range(reader, 12, "columns", header[3], kLongestSide);
+  IdxImages images;
+  images.rows = static_cast<int>(header[2]);
+  images.columns = static_cast<int>(header[3]);
+  const std::uint64_t bytes = std::uint64_t{header[1]} * header[2] * header[3];  // < 2^55
+  images.pixels = read_body(reader, bytes, "pixels");
+  return images;
+}
+
+std::vector<std::uint8_t> read_idx_labels(ByteReader& reader) {
+  const auto header = read_header<2>(reader, kLabelsMagic, "labels");
+  check_range(reader, 4, "labels", header[1], kMostExamples);
+  return read_body(reader, header[1], "labels");
+}
+
+}  // namespace cudp

@@ -1,0 +1,134 @@
+#include "runtime/data/load.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/glyphs.hpp"
+#include "runtime/data/sources.hpp"
+#include "runtime/error.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kNamed = {"glyphs", "mnist", "fashion-mnist", "cifar-10", "adult", "bank"};
+constexpr std::uint64_t kGlyphSeed = 1;
+constexpr std::size_t kGlyphTrain = 12'000;
+constexpr std::size_t kGlyphTest = 2'000;
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+DataSplit load_named(const DataRequest& request) {
+  const std::string& name = request.dataset;
+  if (name == "adult" || name == "bank") return load_named_table(request);
+  if (!request.schema.empty() || !request.test_path.empty())
+    throw InputError("schema or test table: expected only with a table, found with " + name);
+  if (name == "cifar-10") return load_cifar_folder(named_folder(request, {"data_batch_1.bin"}));
+  if (name != "glyphs") return load_idx_folder(named_folder(request, kIdxTrainImages), 10);
+  DataSplit split;
+  split.train = make_glyphs(kGlyphSeed, 0, kGlyphTrain);
+  split.test = make_glyphs(kGlyphSeed, kGlyphTrain, kGlyphTest);
+  return split;
+}
+
+DataSplit load_folder(const DataRequest& request) {
+  const fs::path folder = request.dataset;
+  if (!request.schema.empty() || !request.test_path.empty())
+    throw InputError("schema or test table: expected only with a table, found with the folder " +
+                     folder.string());
+  for (const std::string& stem : kIdxTrainImages)
+    if (!find_file(folder, stem).empty()) return load_idx_folder(folder, 0);
+  if (!find_file(folder, "data_batch_1.bin").empty()) return load_cifar_folder(folder);
+  bad_input(folder.string(), "",
+            "IDX files (train-images-idx3-ubyte, ...) or CIFAR batches (data_batch_1.bin, ...), "
+            "plain, .gz or .xz",
+            "neither");
+}
+
+/// The last part of the path without the endings of tables and compression.
+std::string name_of(const fs::path& path) {
+  fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
+  for (const char* ending : {".gz", ".xz", ".csv", ".tsv"})
+    if (name.extension() == ending) name.replace_extension();
+  return name.string();
+}
+
+DataSplit load(const DataRequest& request) {
+  if (is_named_dataset(request.dataset)) {
+    DataSplit split = load_named(request);
+    split.name = request.dataset;
+    split.size_is_public = true;
+    return split;
+  }
+  std::error_code ignored;
+  if (!fs::exists(request.dataset, ignored)) {
+    std::string names;
+    for (const char* name : kNamed) names.append(name).append(", ");
+    bad_input("dataset " + shown(request.dataset, 200), "",
+              names + "or the path of a folder or a table", "no such file or folder");
+  }
+  DataSplit split = is_folder(request.dataset) ? load_folder(request) : load_table_file(request);
+  if (split.name.empty()) split.name = name_of(request.dataset);
+  split.size_is_public = request.size_is_public;
+  return split;
+}
+
+}  // namespace
+
+fs::path find_file(const fs::path& folder, const std::string& stem) {
+  for (const char* ending : {"", ".gz", ".xz"}) {
+    fs::path path = folder / (stem + ending);
+    std::error_code ignored;
+    if (fs::exists(path, ignored)) return path;
+  }
+  return {};
+}
+
+fs::path require_file(const fs::path& folder, const std::vector<std::string>& stems) {
+  std::string names;
+  for (const std::string& stem : stems) {
+    fs::path path = find_file(folder, stem);
+    if (!path.empty()) return path;
+    names.append(names.empty() ? "" : " or ").append(stem);
+  }
+  bad_input(folder.string(), "", names + ", plain, .gz or .xz", "no such file");
+}
+
+fs::path named_folder(const DataRequest& request, const std::vector<std::string>& stems) {
+  const fs::path top = request.dir.empty() ? "data" : request.dir;
+  std::vector<fs::path> folders = {top / request.dataset};
+  // MNIST and Fashion-MNIST have the same file names: a folder named after one is not the other.
+  const std::string own = name_of(top);
+  if (own == request.dataset || !is_named_dataset(own)) folders.push_back(top);
+  for (const fs::path& folder : folders)
+    for (const std::string& stem : stems)
+      if (!find_file(folder, stem).empty()) return folder;
+  bad_input(top.string(), "",
+            stems.front() + ", plain, .gz or .xz, in " + (top / request.dataset).string() + " or " +
+                top.string(),
+            "neither; scripts/fetch_data.sh " + request.dataset + " downloads it");
+}
+
+bool is_named_dataset(const std::string& name) {
+  return std::find(kNamed.begin(), kNamed.end(), name) != kNamed.end();
+}
+
+DataSplit load_data(const DataRequest& request) {
+  try {
+    return load(request);
+  } catch (const std::bad_alloc&) {
+    throw Error(request.dataset + ": not enough memory for this data set");
+  } catch (const std::length_error&) {
+    throw Error(request.dataset + ": not enough memory for this data set");
+  }
+}
+
+}  // namespace cudp

@@ -1,0 +1,240 @@
+#include "runtime/data/schema.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <set>
+
+#include <toml++/toml.h>
+
+#include "runtime/data/bytes.hpp"
+
+#include "shipped_schemas.hpp"
+
+namespace cudp {
+namespace {
+
+/// One table of the schema, with errors that name source, line and key.
+class Entry {
+ public:
+  Entry(const toml::table& table, const std::string& source) : table_(table), source_(source) {}
+
+  [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
+    bad_input(source_, "line " + std::to_string(table_.source().begin.line), expected, found);
+  }
+
+  void allow(std::initializer_list<std::string_view> keys) const {
+    for (const auto& [key, value] : table_) {
+      const std::string_view k = key.str();
+      if (std::find(keys.begin(), keys.end(), k) != keys.end()) continue;
+      std::string known;
+      for (const auto& e : keys) known.append(known.empty() ? "" : ", ").append(e);
+      fail("one of the keys " + known, shown(k));
+    }
+  }
+
+  bool has(std::string_view key) const { return table_.contains(key); }
+
+  std::string text(std::string_view key) const {
+    const auto v = table_[key].value<std::string>();
+    if (!v) wrong(key, "a text");
+    return *v;
+  }
+
+  bool flag(std::string_view key, bool fallback) const {
+    if (!has(key)) return fallback;
+    const auto v = table_[key].value_exact<bool>();
+    if (!v) wrong(key, "true or false");
+    return *v;
+  }
+
+  std::optional<double> number(std::string_view key) const {
+    if (!has(key)) return std::nullopt;
+    const auto v = table_[key].value<double>();
+    if (!v || !table_[key].is_number() || !std::isfinite(*v)) wrong(key, "a finite number");
+    return v;
+  }
+
+  /// One of two words; true for the second.
+  bool choice(std::string_view key, std::string_view first, std::string_view second) const {
+    if (!has(key)) return false;
+    const std::string v = text(key);
+    if (v != first && v != second) wrong(key, shown(first) + " or " + shown(second));
+    return v == second;
+  }
+
+  std::vector<std::string> texts(std::string_view key) const {
+    std::vector<std::string> out;
+    std::set<std::string> seen;
+    for (const toml::node& node : list(key)) {
+      const auto v = node.value_exact<std::string>();
+      if (!v) wrong(key, "a list of texts");
+      if (!seen.insert(*v).second)
+        fail("different texts in '" + std::string(key) + "'", shown(*v) + " twice");
+      out.push_back(*v);
+    }
+    return out;
+  }
+
+  std::vector<double> rising(std::string_view key) const {
+    std::vector<double> out;
+    if (!has(key)) return out;
+    for (const toml::node& node : list(key)) {
+      const auto v = node.is_number() ? node.value<double>() : std::nullopt;
+      if (!v || !std::isfinite(*v) || (!out.empty() && !(*v > out.back())))
+        wrong(key, "a list of rising numbers");
+      out.push_back(*v);
+    }
+    return out;
+  }
+
+ private:
+  const toml::array& list(std::string_view key) const {
+    const toml::array* array = table_[key].as_array();
+    if (array == nullptr || array->empty()) wrong(key, "a list with something in it");
+    return *array;
+  }
+
+  [[noreturn]] void wrong(std::string_view key, const std::string& expected) const {
+    fail(expected + " for '" + std::string(key) + "'", has(key) ? "something else" : "no such key");
+  }
+
+  const toml::table& table_;
+  const std::string& source_;
+};
+
+Numeric parse_numeric(const Entry& e) {
+  e.allow({"name", "kind", "min", "max", "transform", "edges", "fill"});
+  Numeric n{e.number("min"), e.number("max"), e.choice("transform", "linear", "log"),
+            e.rising("edges"), e.number("fill")};
+  if (n.min.has_value() != n.max.has_value()) e.fail("both 'min' and 'max', or neither", "one");
+  if (n.min && !(*n.min < *n.max && std::isfinite(*n.max - *n.min)))
+    e.fail("'min' below 'max'", std::to_string(*n.min) + " and " + std::to_string(*n.max));
+  return n;
+}
+
+Categorical parse_categorical(const Entry& e) {
+  e.allow({"name", "kind", "values", "missing", "unknown"});
+  Categorical c;
+  if (e.has("values")) c.values = e.texts("values");
+  c.missing_has_column = e.choice("missing", "zeros", "column");
+  c.unknown_is_zeros = e.choice("unknown", "error", "zeros");
+  return c;
+}
+
+Label parse_label(const Entry& e) {
+  e.allow({"name", "kind", "values", "strip_suffix"});
+  Label l;
+  if (e.has("values")) {
+    l.values = e.texts("values");
+    if (l.values.size() < 2 || l.values.size() > kMostClasses)
+      e.fail("2 to " + std::to_string(kMostClasses) + " texts in 'values'",
+             std::to_string(l.values.size()));
+  }
+  if (e.has("strip_suffix")) l.strip_suffix = e.text("strip_suffix");
+  return l;
+}
+
+Column parse_column(const Entry& e) {
+  Column column{e.text("name"), Unstated{}};
+  const std::string kind = e.text("kind");
+  if (kind == "numeric") {
+    column.kind = parse_numeric(e);
+  } else if (kind == "categorical") {
+    column.kind = parse_categorical(e);
+  } else if (kind == "label") {
+    column.kind = parse_label(e);
+  } else if (kind == "ignore") {
+    e.allow({"name", "kind"});
+    column.kind = Ignored{};
+  } else {
+    e.fail("kind numeric, categorical, label or ignore", shown(kind));
+  }
+  return column;
+}
+
+std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
+                                  const std::string& source) {
+  if (list == nullptr || list->empty()) top.fail("a list 'columns'", "none");
+  std::vector<Column> columns;
+  std::set<std::string> names;
+  int labels = 0;
+  for (const toml::node& node : *list) {
+    if (!node.is_table()) top.fail("a table for every entry of 'columns'", "something else");
+    const Entry entry(*node.as_table(), source);
+    columns.push_back(parse_column(entry));
+    const Column& c = columns.back();
+    if (c.name.empty() || !names.insert(c.name).second)
+      entry.fail("a name no other column has", shown(c.name));
+    labels += std::holds_alternative<Label>(c.kind) ? 1 : 0;
+  }
+  if (labels != 1) top.fail("exactly one column of kind label", std::to_string(labels));
+  return columns;
+}
+
+}  // namespace
+
+TableSchema parse_schema(std::string_view toml, const std::string& source) {
+  toml::table root;
+  try {
+    root = toml::parse(toml, source);
+  } catch (const toml::parse_error& e) {
+    bad_input(source, "line " + std::to_string(e.source().begin.line), "valid TOML",
+              shown(e.description(), 200));
+  }
+  const Entry top(root, source);
+  top.allow({"name", "delimiter", "header", "skip_prefix", "missing", "columns"});
+  TableSchema schema;
+  if (top.has("name")) schema.name = top.text("name");
+  if (top.has("delimiter")) {
+    const std::string d = top.text("delimiter");
+    if (d.size() != 1 || d == "\n" || d == "\"")
+      top.fail("one character for 'delimiter'", shown(d));
+    schema.delimiter = d[0];
+  }
+  schema.header = top.flag("header", schema.header);
+  if (top.has("skip_prefix")) schema.skip_prefix = top.text("skip_prefix");
+  if (top.has("missing")) schema.missing = top.text("missing");
+  schema.columns = parse_columns(root["columns"].as_array(), top, source);
+  const int features = feature_count(schema);
+  const bool complete = first_incomplete(schema).empty();
+  if (features > kMostFeatures || (complete && features == 0))
+    top.fail("1 to " + std::to_string(kMostFeatures) + " features", std::to_string(features));
+  return schema;
+}
+
+std::string_view shipped_schema(std::string_view name) {
+  for (const EmbeddedText& t : shipped_schemas())
+    if (t.name == name) return t.text;
+  return {};
+}
+
+bool is_complete(const Column& column) {
+  if (const auto* n = std::get_if<Numeric>(&column.kind)) return n->min && n->max;
+  if (const auto* c = std::get_if<Categorical>(&column.kind)) return !c->values.empty();
+  if (const auto* l = std::get_if<Label>(&column.kind)) return !l->values.empty();
+  return std::holds_alternative<Ignored>(column.kind);
+}
+
+std::string first_incomplete(const TableSchema& schema) {
+  for (const Column& c : schema.columns)
+    if (!is_complete(c)) return c.name;
+  return {};
+}
+
+int feature_count(const Column& column) {
+  if (const auto* n = std::get_if<Numeric>(&column.kind))
+    return 1 + (n->edges.empty() ? 0 : static_cast<int>(n->edges.size()) + 1);
+  if (const auto* c = std::get_if<Categorical>(&column.kind))
+    return static_cast<int>(c->values.size()) + (c->missing_has_column ? 1 : 0);
+  return 0;
+}
+
+int feature_count(const TableSchema& schema) {
+  int n = 0;
+  for (const Column& c : schema.columns) n += feature_count(c);
+  return n;
+}
+
+}  // namespace cudp

@@ -1,0 +1,77 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace cudp {
+
+/// A number, clamped to public bounds and scaled to 0..1:
+///   linear (x - min) / (max - min), or log: log1p(x - min) / log1p(max - min).
+/// With edges e_1 < ... < e_k it also gives k + 1 indicators of the interval it falls in: below
+/// e_1, from e_1 to below e_2, ..., from e_k.
+struct Numeric {
+  std::optional<double> min;  ///< without both bounds the schema is incomplete
+  std::optional<double> max;
+  bool log = false;
+  std::vector<double> edges;
+  std::optional<double> fill;  ///< what a missing value stands for; without it one is an error
+};
+
+/// One of a public list of texts, one-hot. A missing value is all zeros or has its own column.
+struct Categorical {
+  std::vector<std::string> values;  ///< empty: the schema is incomplete
+  bool missing_has_column = false;
+  bool unknown_is_zeros = false;  ///< a text that is not in the list: all zeros, or an error
+};
+
+/// The class: the position of the text in `values`. strip_suffix is taken off first if it is there.
+struct Label {
+  std::vector<std::string> values;  ///< empty: the schema is incomplete
+  std::string strip_suffix;
+};
+
+struct Ignored {};
+
+/// A column of which nothing but the name is known.
+struct Unstated {};
+
+struct Column {
+  std::string name;
+  std::variant<Unstated, Numeric, Categorical, Label, Ignored> kind;
+};
+
+/// What a table's cells mean.
+struct TableSchema {
+  std::string name;
+  char delimiter = ',';
+  bool header = true;                  ///< the first row names the columns, in any order
+  std::string skip_prefix;             ///< lines that start with this are skipped; empty: none
+  std::optional<std::string> missing;  ///< the text of a missing value
+  std::vector<Column> columns;         ///< exactly one Label
+};
+
+/// Reads a schema (TOML; runtime/data/schemas/README.md gives the keys). `source` names it in
+/// errors. Throws InputError with source and line on anything unknown, contradictory or out of
+/// range.
+TableSchema parse_schema(std::string_view toml, const std::string& source);
+
+/// The TOML text of a shipped schema (adult, bank); empty if there is none of that name.
+std::string_view shipped_schema(std::string_view name);
+
+/// Whether bounds, categories and the kind are all stated.
+bool is_complete(const Column& column);
+/// Name of the first column that lacks bounds, categories or a kind; empty if the schema is
+/// complete.
+std::string first_incomplete(const TableSchema& schema);
+
+/// Features that a column, or a whole row, gives under a complete schema.
+int feature_count(const Column& column);
+int feature_count(const TableSchema& schema);
+
+/// A most one table may have, so that a schema cannot ask for absurd memory.
+inline constexpr int kMostFeatures = 1 << 20;
+inline constexpr int kMostClasses = 256;
+
+}  // namespace cudp

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Fuzzes every parser with libFuzzer under the address and undefined-behaviour sanitizers.
+#   scripts/fuzz.sh [SECONDS]    for each parser, default 60; as many at a time as there are cores
+# Needs clang++ (or CXX). Exits with 1 if anything was found; the input lies in build-fuzz/findings.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${1:-60}
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || { echo "fuzz.sh: expected a number of seconds, found '$seconds'" >&2; exit 2; }
+cxx=${CXX:-clang++}
+command -v "$cxx" >/dev/null || { echo "fuzz.sh: expected clang++ in PATH or CXX, found no $cxx" >&2; exit 2; }
+
+build="build-fuzz"
+launcher=()
+if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+cmake -S . -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" "${launcher[@]}" \
+  -DCUDP_FUZZ=ON -DCUDP_CUDA=OFF -DCUDP_TESTS=OFF -DCUDP_BENCH=OFF >/dev/null
+cmake --build "$build" --target fuzz -j "$(nproc)"
+
+# A few small valid inputs each, to start from.
+seeds=$build/seeds
+findings=$build/findings
+mkdir -p "$seeds"/{idx,cifar,compressed,schema,table,model} "$findings"
+printf '\0\0\010\003\0\0\0\002\0\0\0\002\0\0\0\003abcdefghijkl' >"$seeds/idx/images"
+printf '\0\0\010\001\0\0\0\003\0\001\002' >"$seeds/idx/labels"
+gzip -nc "$seeds/idx/images" >"$seeds/idx/images.gz"
+{ printf '\003'; head -c 3072 /dev/zero; } >"$seeds/cifar/one"
+cat "$seeds/cifar/one" "$seeds/cifar/one" >"$seeds/cifar/two"
+gzip -nc "$seeds/cifar/one" >"$seeds/compressed/one.gz"
+cat "$seeds/compressed/one.gz" "$seeds/idx/images.gz" >"$seeds/compressed/members.gz"
+xz -zc "$seeds/cifar/one" >"$seeds/compressed/one.xz"
+xz -zc --delta=dist=1 --lzma2=preset=0 "$seeds/cifar/one" >"$seeds/compressed/delta.xz"
+cp runtime/data/schemas/*.toml "$seeds/schema"
+cp models/*.toml "$seeds/model"
+printf '0age,job,label\n1,x,0\n2.5,"y ""z""",1\n' >"$seeds/table/header"
+printf '2age\tlabel\n1\t0\n-2e3\t1\n' >"$seeds/table/tabs"
+printf '1# comment\n0.5, x, 9, no\n?, ?, , yes.\n\n' >"$seeds/table/plain"
+printf '3d,c,b,a\nno,,x,1\n' >"$seeds/table/names"
+printf '50.5 x 9 no \n1 y 0 yes.\n' >"$seeds/table/blanks"
+
+fuzz_one() {
+  local name=$1 corpus=$build/corpus/$1 log=$build/$1.log
+  mkdir -p "$corpus"
+  if "$build/tests/fuzz/${name}_fuzz" -max_total_time="$seconds" -max_len=65536 -timeout=10 \
+    -rss_limit_mb=2048 -artifact_prefix="$findings/$name-" -print_final_stats=1 \
+    "$corpus" "$seeds/$name" >"$log" 2>&1; then
+    echo "$name: nothing found, $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"
+  else
+    echo "$name: FOUND something, last lines of $log:"
+    tail -n 40 "$log"
+    return 1
+  fi
+}
+export -f fuzz_one
+export build seconds seeds findings
+
+printf '%s\n' idx cifar compressed schema table model |
+  xargs -P "$(nproc)" -I{} bash -c 'set -euo pipefail; fuzz_one {}' || exit 1
