@@ -31,7 +31,7 @@ struct ScalarLanes {
 #ifdef __CUDA_ARCH__
     return __float_as_uint(x);
 #else
-    U u;
+    U u = 0;
     __builtin_memcpy(&u, &x, sizeof u);
     return u;
 #endif
@@ -40,7 +40,7 @@ struct ScalarLanes {
 #ifdef __CUDA_ARCH__
     return __uint_as_float(u);
 #else
-    F x;
+    F x = 0;
     __builtin_memcpy(&x, &u, sizeof x);
     return x;
 #endif

@@ -30,7 +30,7 @@ bool has_moment2(OptimizerKind kind) {
 /// Arrays of a problem with d parameters, and the arguments that point to them.
 struct Problem {
   Problem(OptimizerKind kind, int d, bool permuted, bool averaged)
-      : sum(2 * d, std::numeric_limits<float>::quiet_NaN()), where(d) {
+      : sum(2 * static_cast<std::size_t>(d), std::numeric_limits<float>::quiet_NaN()), where(d) {
     std::mt19937 rng(static_cast<unsigned>(d));
     std::normal_distribution<float> normal;
     const auto fill = [&](std::vector<float>& v, bool positive) {
