@@ -102,7 +102,8 @@ int register_all() {
   for (const SimdLevel level : {SimdLevel::baseline, SimdLevel::avx2, SimdLevel::avx512}) {
     if (level > best_simd_level()) continue;
     const CpuKernels* k = &cpu_kernels(level);
-    const std::string at = "/" + std::string(simd_name(level));
+    std::string at = "/";
+    at += simd_name(level);
     const auto add = [&](const char* name, auto function, auto... more) {
       return benchmark::RegisterBenchmark((name + at).c_str(), function, k, more...);
     };

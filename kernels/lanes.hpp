@@ -10,8 +10,10 @@
 #include "kernels/host_device.hpp"
 
 // Unrolls the next loop whole, so that arrays indexed by it stay in registers.
-#if defined(__CUDACC__) || defined(__clang__)
+#if defined(__CUDA_ARCH__) || defined(__clang__)
 #define CUDP_UNROLL _Pragma("unroll")
+#elif defined(__CUDACC__)
+#define CUDP_UNROLL  // nvcc's host half runs none of it
 #else
 #define CUDP_UNROLL _Pragma("GCC unroll 16")
 #endif
@@ -31,7 +33,7 @@ struct ScalarLanes {
 #ifdef __CUDA_ARCH__
     return __float_as_uint(x);
 #else
-    U u;
+    U u = 0;
     __builtin_memcpy(&u, &x, sizeof u);
     return u;
 #endif
@@ -40,7 +42,7 @@ struct ScalarLanes {
 #ifdef __CUDA_ARCH__
     return __uint_as_float(u);
 #else
-    F x;
+    F x = 0;
     __builtin_memcpy(&x, &u, sizeof x);
     return x;
 #endif

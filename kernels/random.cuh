@@ -22,9 +22,9 @@ __device__ __forceinline__ BlockShare block_share(std::int64_t begin, std::int64
   return {begin / 16 + thread, (end + 255) / 256 * 16, std::int64_t{gridDim.x} * blockDim.x};
 }
 
-/// The number that stands in row 0 of a generator block; row r is 16 r further.
-__device__ __forceinline__ std::int64_t first_number(std::int64_t block) {
-  return block / 16 * 256 + block % 16;
+/// The number that stands in a row of a generator block.
+__device__ __forceinline__ std::int64_t number_at(std::int64_t block, std::int64_t row) {
+  return block / 16 * 256 + 16 * row + block % 16;
 }
 
 // grid, block: any, one-dimensional; a thread a generator block, so (end - begin) / 16 threads are
@@ -35,9 +35,10 @@ __global__ inline void fill_words_kernel(RandomStream stream, std::int64_t begin
   for (std::int64_t block = share.first; block < share.end; block += share.stride) {
     std::uint32_t word[16];
     random_block<ScalarLanes>(stream, static_cast<std::uint32_t>(block), word);
-    const std::int64_t i = first_number(block);
-    CUDP_UNROLL for (int row = 0; row < 16; ++row) if (i + 16 * row < end)
-        words[i + 16 * row - begin] = word[row];
+    CUDP_UNROLL for (int row = 0; row < 16; ++row) {
+      const std::int64_t i = number_at(block, row);
+      if (i < end) words[i - begin] = word[row];
+    }
   }
 }
 
@@ -48,13 +49,13 @@ __global__ inline void fill_normals_kernel(RandomStream stream, std::int64_t beg
   for (std::int64_t block = share.first; block < share.end; block += share.stride) {
     std::uint32_t word[16];
     random_block<ScalarLanes>(stream, static_cast<std::uint32_t>(block), word);
-    const std::int64_t i = first_number(block);
     CUDP_UNROLL for (int row = 0; row < 16; row += 2) {
-      float even;
-      float odd;
-      box_muller<ScalarLanes>(word[row], word[row + 1], even, odd);
-      if (i + 16 * row < end) normals[i + 16 * row - begin] = even;
-      if (i + 16 * row + 16 < end) normals[i + 16 * row + 16 - begin] = odd;
+      float z[2];
+      box_muller<ScalarLanes>(word[row], word[row + 1], z[0], z[1]);
+      CUDP_UNROLL for (int k = 0; k < 2; ++k) {
+        const std::int64_t i = number_at(block, row + k);
+        if (i < end) normals[i - begin] = z[k];
+      }
     }
   }
 }

@@ -9,8 +9,8 @@ namespace cudp::CUDP_SIMD {
 
 namespace {
 
-constexpr int kTile = 256;
-constexpr int kTileLanes = 16;  // generator blocks in a tile
+constexpr std::int64_t kTile = 256;
+constexpr std::int64_t kTileLanes = 16;  // generator blocks in a tile
 static_assert(kTileLanes % kLanes == 0);
 
 /// Two registers of integers as one `lanes` type: the same lanes of two neighbouring tiles.
@@ -37,28 +37,29 @@ struct PairLanes {
 };
 
 // words[tile][row]: kLanes lanes of the two tiles from number `first` on, starting at `lane`.
-CUDP_INLINE void chunk_rows(const RandomStream& stream, std::int64_t first, int lane,
+CUDP_INLINE void chunk_rows(const RandomStream& stream, std::int64_t first, std::int64_t lane,
                             VecU (&words)[2][16]) {
   const auto block = static_cast<std::uint32_t>(first / kTileLanes + lane);
   VecU n;
   for (int i = 0; i < kLanes; ++i) n[i] = block + static_cast<std::uint32_t>(i);
+  const VecU next = n + static_cast<std::uint32_t>(kTileLanes);
   if constexpr (kRegisters >= 32) {
     PairLanes::U rows[16];
-    random_block<PairLanes>(stream, {n, n + kTileLanes}, rows);
+    random_block<PairLanes>(stream, {n, next}, rows);
     CUDP_UNROLL for (int row = 0; row < 16; ++row) {
       words[0][row] = rows[row].v[0];
       words[1][row] = rows[row].v[1];
     }
   } else {
     random_block<VecLanes>(stream, n, words[0]);
-    random_block<VecLanes>(stream, n + kTileLanes, words[1]);
+    random_block<VecLanes>(stream, next, words[1]);
   }
 }
 
 }  // namespace
 
 void words_chunk(const RandomStream& stream, std::int64_t first, std::uint32_t* out) {
-  for (int lane = 0; lane < kTileLanes; lane += kLanes) {
+  for (std::int64_t lane = 0; lane < kTileLanes; lane += kLanes) {
     VecU words[2][16];
     chunk_rows(stream, first, lane, words);
     CUDP_UNROLL for (int row = 0; row < 16; ++row) {
@@ -69,13 +70,13 @@ void words_chunk(const RandomStream& stream, std::int64_t first, std::uint32_t* 
 }
 
 void normals_chunk(const RandomStream& stream, std::int64_t first, float* out) {
-  for (int lane = 0; lane < kTileLanes; lane += kLanes) {
+  for (std::int64_t lane = 0; lane < kTileLanes; lane += kLanes) {
     VecU words[2][16];
     chunk_rows(stream, first, lane, words);
     CUDP_UNROLL for (int row = 0; row < 16; row += 2) {
       CUDP_UNROLL for (int tile = 0; tile < 2; ++tile) {
-        Vec even;
-        Vec odd;
+        Vec even{};
+        Vec odd{};
         box_muller<VecLanes>(words[tile][row], words[tile][row + 1], even, odd);
         float* const to = out + tile * kTile + row * kTileLanes + lane;
         store(to, even);

@@ -26,7 +26,7 @@ __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
 // enough. Writes flags, and offsets as counts.
 __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
   if (space.step) a.stream.step = *space.step;
-  const int lane = static_cast<int>(threadIdx.x % 16);
+  const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const int upper = static_cast<int>(threadIdx.x % kWarp / 16);
   const std::int64_t tiles = sample_tiles(a);
   // Whole warps go round together, for the ballots: the second half's tile may not exist.
@@ -38,7 +38,7 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
     std::uint32_t word[16];
     random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
     unsigned row_flags = 0;  // of row `lane`
-    CUDP_UNROLL for (int row = 0; row < 16; ++row) {
+    CUDP_UNROLL for (std::int64_t row = 0; row < 16; ++row) {
       const bool drawn = word[row] < a.threshold && first + 16 * row + lane < a.end;
       const unsigned flags = __ballot_sync(kFullWarp, drawn) >> 16 * upper & 0xffffu;
       if (row == lane) row_flags = flags;
@@ -83,7 +83,7 @@ __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
 
 // grid, block: as sample_flags_kernel. Writes a.drawn.
 __global__ inline void sample_scatter_kernel(SampleArgs a, SampleSpace space) {
-  const int lane = static_cast<int>(threadIdx.x % 16);
+  const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const std::int64_t tiles = sample_tiles(a);
   const std::int64_t half = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 16;
   const std::int64_t halves = std::int64_t{gridDim.x} * blockDim.x / 16;
@@ -99,7 +99,7 @@ __global__ inline void sample_scatter_kernel(SampleArgs a, SampleSpace space) {
     std::uint32_t* to = a.drawn + space.offsets[tile] + (sum - __popc(flags));
     const auto first = static_cast<std::uint32_t>(a.begin + 256 * tile + 16 * lane);
     for (; flags != 0; flags &= flags - 1)
-      *to++ = first + static_cast<std::uint32_t>(__ffs(flags)) - 1;
+      *to++ = first + static_cast<std::uint32_t>(__ffs(static_cast<int>(flags))) - 1;
   }
 }
 

@@ -31,7 +31,7 @@ __global__ void update_kernel(UpdateArgs a, UpdateNow now) {
       float z[2] = {0.0f, 0.0f};
       if (s.noise_std != 0.0f) box_muller<ScalarLanes>(word[row], word[row + 1], z[0], z[1]);
       CUDP_UNROLL for (int k = 0; k < 2; ++k) {
-        const std::int64_t j = first_number(block) + 16 * (row + k);
+        const std::int64_t j = number_at(block, row + k);
         if (j >= a.end) continue;
         const float g = noisy_gradient<ScalarLanes>(s, a.sum[a.where ? a.where[j] : j], z[k]);
         float theta = a.parameters[j];

@@ -91,7 +91,7 @@ TEST(SecretKey, LeavesNothingBehind) {
   EXPECT_TRUE(equal(secret->key(), RandomKey{}));
   EXPECT_TRUE(equal(moved.key(), key_from_seed(1)));
   *secret = std::move(moved);
-  EXPECT_TRUE(equal(moved.key(), RandomKey{}));
+  EXPECT_TRUE(equal(moved.key(), RandomKey{}));  // NOLINT(bugprone-use-after-move): the point
   EXPECT_TRUE(equal(secret->key(), key_from_seed(1)));
   secret->~SecretKey();
   const volatile unsigned char* const after = place;  // volatile: read memory, not what was known

@@ -110,7 +110,7 @@ TEST_P(Normals, Distribution) {
   double seen = 0;
   double expected = 0;  // cells are joined until 20 numbers are expected
   for (int bin = 0; bin < kBins; ++bin) {
-    const double left = (bin - kBins / 2) / 256.0;
+    const double left = bin / 256.0 - 8;
     const double right = left + 1 / 256.0;
     below += count[bin];
     distance = std::max(distance, std::fabs(below / n - phi(right)));

@@ -44,7 +44,7 @@ class RandomWords : public testing::TestWithParam<RandomBackend> {
     return w;
   }
   // Word r of generator block n, from the tile that holds it.
-  static std::uint32_t block_word(const RandomStream& s, int n, int r) {
+  static std::uint32_t block_word(const RandomStream& s, std::int64_t n, std::int64_t r) {
     return words(s, n / 16 * 256, n / 16 * 256 + 256)[r * 16 + n % 16];
   }
 };
@@ -74,8 +74,8 @@ TEST_P(RandomWords, Rfc8439Encryption) {  // section 2.4.2: the keystream of blo
   ASSERT_EQ(plain.size(), sizeof cipher);
   const RandomStream s{Generator::chacha20, rfc_key(), static_cast<Stream>(0), 0x4a000000};
   for (std::size_t i = 0; i < plain.size(); ++i) {
-    const int block = 1 + static_cast<int>(i / 64);
-    const std::uint32_t word = block_word(s, block, static_cast<int>(i % 64 / 4));
+    const auto block = static_cast<std::int64_t>(1 + i / 64);
+    const std::uint32_t word = block_word(s, block, static_cast<std::int64_t>(i % 64 / 4));
     EXPECT_EQ(static_cast<unsigned char>(plain[i]) ^ (word >> 8 * (i % 4) & 0xff), cipher[i]) << i;
   }
 }

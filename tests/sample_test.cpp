@@ -29,7 +29,7 @@ class Sampling : public testing::TestWithParam<RandomBackend> {
   static std::vector<std::uint32_t> draw(const RandomStream& s, std::uint64_t threshold,
                                          std::int64_t begin, std::int64_t end) {
     const auto room = static_cast<std::size_t>(end - begin);
-    std::vector<std::uint32_t> drawn(room + 32, kSentinel);
+    std::vector<std::uint32_t> drawn(room + 600, kSentinel);
     const std::int64_t count = GetParam().sample(
         {.stream = s, .threshold = threshold, .begin = begin, .end = end, .drawn = drawn.data()});
     EXPECT_GE(count, 0);

@@ -19,8 +19,8 @@ namespace {
 constexpr OptimizerKind kKinds[] = {OptimizerKind::sgd, OptimizerKind::momentum,
                                     OptimizerKind::nesterov, OptimizerKind::adam,
                                     OptimizerKind::adamw};
-constexpr float kLoud = 1e30f;  // behind the end of every array
-constexpr std::size_t kBehind = 40;
+constexpr float kLoud = 1e30f;        // behind the end of every array
+constexpr std::size_t kBehind = 600;  // more than a kernel that ignores the end would write
 
 bool has_moment1(OptimizerKind kind) { return kind != OptimizerKind::sgd; }
 bool has_moment2(OptimizerKind kind) {
@@ -30,7 +30,7 @@ bool has_moment2(OptimizerKind kind) {
 /// Arrays of a problem with d parameters, and the arguments that point to them.
 struct Problem {
   Problem(OptimizerKind kind, int d, bool permuted, bool averaged)
-      : sum(2 * d, std::numeric_limits<float>::quiet_NaN()), where(d) {
+      : sum(2 * static_cast<std::size_t>(d), std::numeric_limits<float>::quiet_NaN()), where(d) {
     std::mt19937 rng(static_cast<unsigned>(d));
     std::normal_distribution<float> normal;
     const auto fill = [&](std::vector<float>& v, bool positive) {
