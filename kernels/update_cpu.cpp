@@ -61,7 +61,9 @@ __attribute__((noinline)) void update_chunk(const UpdateArgs& a, std::int64_t fi
 
 void update_whole_chunk(const UpdateArgs& a, std::int64_t j) {
   float gathered[kRandomChunk];
-  if (a.where)  // element by element: gather instructions are hardly faster here
+  // Element by element: gather instructions would save a fifth of an update, which is a
+  // five-hundredth of a step.
+  if (a.where)
     for (int i = 0; i < kRandomChunk; ++i) gathered[i] = a.sum[a.where[j + i]];
   update_chunk(a, j,
                {.sum = a.where ? gathered : a.sum + j,
