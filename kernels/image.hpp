@@ -16,7 +16,9 @@ struct ImageLayout {
   std::int64_t row() const { return static_cast<std::int64_t>(width + 2 * border) * stride; }
   std::int64_t size() const { return (height + 2 * border) * row(); }
   /// Offset of a pixel's first channel; (0, 0) is the first pixel inside the border.
-  std::int64_t at(int y, int x) const { return (y + border) * row() + (x + border) * stride; }
+  std::int64_t at(int y, int x) const {
+    return (y + border) * row() + static_cast<std::int64_t>(x + border) * stride;
+  }
 };
 
 /// One example from the data set, channel by channel, to an image: x = scale * byte + shift, or the
