@@ -1,0 +1,355 @@
+#include "runtime/config/options.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/error.hpp"
+
+namespace cudp {
+namespace {
+
+using Config = TrainConfig;
+
+struct Range {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  const char* text = "";  ///< how an error message puts it
+  bool low_open = false;
+  bool high_open = false;
+
+  bool holds(double x) const {
+    return std::isfinite(x) && (low_open ? x > low : x >= low) &&
+           (high_open ? x < high : x <= high);
+  }
+};
+
+// Well inside what a float holds.
+constexpr Range kPositive{.low = 1e-30, .high = 1e30, .text = "a number > 0 (1e-30 to 1e30)"};
+constexpr Range kNotNegative{.low = 0.0, .high = 1e30, .text = "a number >= 0 (up to 1e30)"};
+constexpr Range kInsideUnit{
+    .low = 0.0, .high = 1.0, .text = "a number in (0, 1)", .low_open = true, .high_open = true};
+constexpr Range kBelowOne{.low = 0.0, .high = 1.0, .text = "a number in [0, 1)", .high_open = true};
+constexpr Range kUnit{.low = 0.0, .high = 1.0, .text = "a number in [0, 1]"};
+// The batch must stay well inside 2^31, so that batch * 2^32 fits in 64 bits.
+constexpr Range kCount{.low = 1.0, .high = 1e9, .text = "a whole number of 1 to 1000000000"};
+constexpr Range kCountOrZero{.low = 0.0, .high = 1e9, .text = "a whole number of 0 to 1000000000"};
+constexpr Range kThreads{.low = 0.0, .high = 4096.0, .text = "a whole number of 0 to 4096"};
+constexpr Range kSeed{.low = 0.0, .high = 0x1p62, .text = "a whole number >= 0"};
+
+[[noreturn]] void refuse(const std::string& place, const std::string& expected, const Value& v) {
+  throw InputError(place + ": expected " + expected + ", found " + value_text(v));
+}
+
+template <class T>
+struct Inner {
+  using type = T;
+  static constexpr bool optional = false;
+};
+template <class T>
+struct Inner<std::optional<T>> {
+  using type = T;
+  static constexpr bool optional = true;
+};
+
+/// A row whose member is T or optional<T>; `convert` makes a T of a value or refuses it.
+template <class M, class Convert>
+Option row(const char* key, const char* value_name, const char* help, ValueKind kind,
+           M Config::*member, Convert convert) {
+  Option o;
+  o.key = key;
+  o.value_name = value_name;
+  o.help = help;
+  o.kind = kind;
+  o.set = [member, convert](Config& c, const Value& v, const std::string& place) {
+    c.*member = convert(v, place);
+  };
+  o.get = [member](const Config& c) -> std::optional<Value> {
+    if constexpr (Inner<M>::optional) {
+      if (!(c.*member)) return std::nullopt;
+      return Value(*(c.*member));
+    } else {
+      return Value(c.*member);
+    }
+  };
+  if constexpr (Inner<M>::optional) o.clear = [member](Config& c) { (c.*member).reset(); };
+  return o;
+}
+
+template <class M>
+Option number(const char* key, const char* value_name, M Config::*member, Range range,
+              const char* help) {
+  return row(key, value_name, help, ValueKind::number, member,
+             [range](const Value& v, const std::string& place) {
+               const auto* whole = std::get_if<std::int64_t>(&v);
+               const auto* real = std::get_if<double>(&v);
+               const double x = whole  ? static_cast<double>(*whole)
+                                : real ? *real
+                                       : std::numeric_limits<double>::quiet_NaN();
+               if (!range.holds(x)) refuse(place, range.text, v);
+               return x;
+             });
+}
+
+template <class M>
+Option integer(const char* key, const char* value_name, M Config::*member, Range range,
+               const char* help) {
+  return row(key, value_name, help, ValueKind::integer, member,
+             [range](const Value& v, const std::string& place) {
+               const auto* x = std::get_if<std::int64_t>(&v);
+               if (!x || !range.holds(static_cast<double>(*x))) refuse(place, range.text, v);
+               return *x;
+             });
+}
+
+Option text(const char* key, const char* value_name, std::string Config::*member,
+            const char* help) {
+  return row(key, value_name, help, ValueKind::text, member,
+             [](const Value& v, const std::string& place) {
+               const auto* x = std::get_if<std::string>(&v);
+               if (!x || x->empty()) refuse(place, "a text", v);
+               return *x;
+             });
+}
+
+Option toggle(const char* key, bool Config::*member, const char* help) {
+  return row(key, "", help, ValueKind::toggle, member,
+             [](const Value& v, const std::string& place) {
+               const auto* x = std::get_if<bool>(&v);
+               if (!x) refuse(place, "true or false", v);
+               return *x;
+             });
+}
+
+template <class E>
+Option choice(const char* key, E Config::*member, std::vector<std::pair<std::string, E>> names,
+              const char* help) {
+  Option o;
+  o.key = key;
+  o.value_name = "NAME";
+  o.help = help;
+  for (const auto& [name, value] : names) o.choices.push_back(name);
+  o.set = [member, names](Config& c, const Value& v, const std::string& place) {
+    std::string list;
+    for (const auto& [name, value] : names) {
+      if (v == Value(name)) {
+        c.*member = value;
+        return;
+      }
+      list += (list.empty() ? "" : ", ") + name;
+    }
+    refuse(place, names.size() == 1 ? list : "one of " + list, v);
+  };
+  o.get = [member, names](const Config& c) -> std::optional<Value> {
+    for (const auto& [name, value] : names)
+      if (c.*member == value) return Value(name);
+    return std::nullopt;
+  };
+  return o;
+}
+
+Option scoped(Scope scope, Option o) {
+  o.scope = scope;
+  return o;
+}
+Option machine(Option o) { return scoped(Scope::machine, std::move(o)); }
+Option command(Option o) { return scoped(Scope::command, std::move(o)); }
+
+Option instead_of(const char* group, Option o) {
+  o.instead_of = group;
+  return o;
+}
+
+std::vector<Option> data_options() {
+  return {
+      text("dataset", "NAME", &Config::dataset,
+           "glyphs (built in), mnist, fashion-mnist, cifar-10, adult, bank, or a path to a folder "
+           "or table"),
+      machine(
+          text("data-dir", "DIR", &Config::data_dir, "where the files of a named data set are")),
+      text("schema", "FILE", &Config::schema, "schema of a table"),
+      text("test-data", "FILE", &Config::test_data, "test table of a table given by path"),
+      toggle("size-is-public", &Config::size_is_public,
+             "the number of training examples is public; otherwise a noisy one is used and paid "
+             "for"),
+      toggle("accept-private-bounds", &Config::accept_private_bounds,
+             "scale numbers by bounds read from the private data (unsafe)"),
+  };
+}
+
+std::vector<Option> model_options() {
+  return {
+      text("model", "NAME", &Config::model,
+           "cnn, cifar-cnn, mlp, logistic, svm, or a .toml file of layers"),
+      text("activation", "NAME", &Config::activation,
+           "what the model's `activation` layers are: relu, tanh or tempered-sigmoid"),
+  };
+}
+
+std::vector<Option> privacy_options() {
+  return {
+      instead_of("noise", number("epsilon", "E", &Config::epsilon, kPositive,
+                                 "privacy budget; the noise is calibrated to it")),
+      number("delta", "D", &Config::delta, kInsideUnit, "probability outside of the promise"),
+      instead_of("noise", number("sigma", "S", &Config::sigma, kPositive,
+                                 "noise multiplier: standard deviation / sensitivity")),
+      number("clip", "C", &Config::clip, kPositive, "bound on one example's gradient norm"),
+      choice("clipping", &Config::clipping,
+             {{"flat", Clipping::flat},
+              {"per-layer", Clipping::per_layer},
+              {"automatic", Clipping::automatic}},
+             "how gradients are bounded: flat, per-layer or automatic (normalised)"),
+      choice("rng", &Config::rng,
+             {{"chacha20", Generator::chacha20}, {"philox", Generator::philox}},
+             "generator of sampling and noise: chacha20 or philox"),
+      integer(
+          "seed", "S", &Config::seed, kSeed,
+          "reproducible run; anyone who knows the seed can subtract the noise, so it is not for "
+          "release"),
+      toggle("unsafe-diagnostics", &Config::unsafe_diagnostics,
+             "show and keep training loss, clipped share and norms: not private"),
+  };
+}
+
+std::vector<Option> training_options() {
+  return {
+      choice("method", &Config::method, {{"dpsgd", Method::dpsgd}}, "training method: dpsgd"),
+      command(text("preset", "NAME", &Config::preset, "tuned settings to start from")),
+      integer("batch", "B", &Config::batch, kCount, "expected batch size"),
+      instead_of("length",
+                 integer("epochs", "N", &Config::epochs, kCount, "length of the training")),
+      instead_of("length", integer("steps", "N", &Config::steps, kCount, "the same, in steps")),
+      number("lr", "LR", &Config::lr, kPositive, "learning rate"),
+      choice("optimizer", &Config::optimizer,
+             {{"sgd", OptimizerKind::sgd},
+              {"momentum", OptimizerKind::momentum},
+              {"nesterov", OptimizerKind::nesterov},
+              {"adam", OptimizerKind::adam},
+              {"adamw", OptimizerKind::adamw}},
+             "sgd, momentum, nesterov, adam or adamw"),
+      number("momentum", "M", &Config::momentum, kBelowOne, "of momentum and nesterov"),
+      number("beta1", "B", &Config::beta1, kBelowOne, "of adam and adamw"),
+      number("beta2", "B", &Config::beta2, kBelowOne, "of adam and adamw"),
+      number("weight-decay", "W", &Config::weight_decay, kNotNegative, "pull towards zero"),
+      choice("schedule", &Config::schedule,
+             {{"constant", ScheduleKind::constant},
+              {"step", ScheduleKind::step},
+              {"cosine", ScheduleKind::cosine},
+              {"polynomial", ScheduleKind::polynomial}},
+             "learning rate over time: constant, step, cosine or polynomial"),
+      integer("decay-every", "N", &Config::decay_every, kCount, "step: epochs between decays"),
+      number("decay-factor", "F", &Config::decay_factor, kInsideUnit, "step: factor of a decay"),
+      number("final-lr", "F", &Config::final_lr, kUnit, "cosine: share of lr left at the end"),
+      number("poly-a", "A", &Config::poly_a, kPositive,
+             "polynomial: lr / sqrt(a + c t), t in steps"),
+      number("poly-c", "C", &Config::poly_c, kNotNegative, "polynomial: see poly-a"),
+      integer("warmup", "N", &Config::warmup, kCountOrZero, "steps of linear warm-up"),
+      number("ema", "D", &Config::ema, kBelowOne,
+             "release an exponential average of the weights with this decay; 0: the last weights"),
+  };
+}
+
+std::vector<Option> machine_options() {
+  return {
+      choice("device", &Config::device,
+             {{"auto", Device::automatic}, {"cpu", Device::cpu}, {"cuda", Device::cuda}},
+             "auto, cpu or cuda"),
+      machine(integer("threads", "N", &Config::threads, kThreads,
+                      "CPU threads, 0 for every core; the result does not depend on it")),
+      machine(integer("micro-batch", "N", &Config::micro_batch, kCountOrZero,
+                      "examples in flight, 0 to choose; the result does not depend on it")),
+  };
+}
+
+std::vector<Option> output_options() {
+  return {
+      command(text("config", "FILE", &Config::config, "TOML file with these keys")),
+      command(text("out", "DIR", &Config::out, "run folder; runs/DATASET-MODEL-TIME if not given")),
+      command(text("resume", "DIR", &Config::resume, "continue the interrupted run in DIR")),
+      machine(integer("eval-every", "N", &Config::eval_every, kCountOrZero,
+                      "epochs between test evaluations; 0: only at the end")),
+      machine(integer("checkpoint-every", "N", &Config::checkpoint_every, kCountOrZero,
+                      "steps between checkpoints; 0: about every 20 seconds")),
+      command(toggle("json", &Config::json, "print only the result, as JSON, on stdout")),
+      command(toggle("quiet", &Config::quiet, "no progress, only warnings")),
+  };
+}
+
+}  // namespace
+
+const std::vector<Option>& train_options() {
+  static const std::vector<Option> table = [] {
+    std::vector<Option> all;
+    const auto add = [&](const char* group, std::vector<Option> rows) {
+      for (Option& o : rows) {
+        o.group = group;
+        all.push_back(std::move(o));
+      }
+    };
+    add("Data", data_options());
+    add("Model", model_options());
+    add("Privacy", privacy_options());
+    add("Training", training_options());
+    add("Machine", machine_options());
+    add("Output", output_options());
+    return all;
+  }();
+  return table;
+}
+
+const Option* find_option(std::string_view key) {
+  for (const Option& o : train_options())
+    if (o.key == key) return &o;
+  return nullptr;
+}
+
+std::vector<std::string> option_keys() {
+  std::vector<std::string> keys;
+  for (const Option& o : train_options()) keys.push_back(o.key);
+  return keys;
+}
+
+Value parse_value(const Option& option, const std::string& text, const std::string& place) {
+  const char* end = text.data() + text.size();
+  switch (option.kind) {
+    case ValueKind::toggle:
+      if (text == "true") return true;
+      if (text == "false") return false;
+      refuse(place, "true or false", Value(text));
+    case ValueKind::integer: {
+      std::int64_t whole = 0;
+      const auto [rest, error] = std::from_chars(text.data(), end, whole);
+      if (error == std::errc() && rest == end) return whole;
+      return text;  // the option's own check says what it expected
+    }
+    case ValueKind::number: {
+      double real = 0.0;
+      const auto [rest, error] = std::from_chars(text.data(), end, real);
+      if (error == std::errc() && rest == end) return real;
+      return text;
+    }
+    case ValueKind::text:
+      break;
+  }
+  return text;
+}
+
+std::string value_text(const Value& value) {
+  if (const auto* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
+  if (const auto* i = std::get_if<std::int64_t>(&value)) return std::to_string(*i);
+  if (const auto* d = std::get_if<double>(&value)) {
+    std::array<char, 32> buffer{};
+    const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), *d);
+    std::string s(buffer.data(), end);
+    if (s.find_first_of(".einf") == std::string::npos) s += ".0";
+    return s;
+  }
+  // TOML's basic strings use JSON's escapes.
+  return nlohmann::json(std::get<std::string>(value))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace cudp

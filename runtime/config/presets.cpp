@@ -1,0 +1,33 @@
+#include "runtime/config/presets.hpp"
+
+#include "runtime/config/nearest.hpp"
+#include "runtime/error.hpp"
+
+#include "builtin_presets.hpp"
+
+namespace cudp {
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const EmbeddedText& t : builtin_presets()) names.emplace_back(t.name);
+  return names;
+}
+
+Settings preset_settings(const std::string& name) {
+  for (const EmbeddedText& t : builtin_presets())
+    if (t.name == name) return parse_settings(t.text, "preset " + name);
+  throw InputError("--preset: expected a known preset, found '" + name + "'; the nearest is " +
+                   nearest(name, preset_names()));
+}
+
+std::string preset_for(std::string_view dataset) {
+  for (const EmbeddedText& t : builtin_presets()) {
+    const Settings s = parse_settings(t.text, "preset " + std::string(t.name));
+    const auto it = s.find("dataset");
+    if (it != s.end() && it->second.value == Value(std::string(dataset)))
+      return std::string(t.name);
+  }
+  return "";
+}
+
+}  // namespace cudp

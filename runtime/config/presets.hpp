@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/config/settings.hpp"
+
+namespace cudp {
+
+/// Tuned settings that come with the program: runtime/presets/*.toml.
+std::vector<std::string> preset_names();
+
+/// Throws InputError, naming the nearest preset, if there is none of that name.
+Settings preset_settings(const std::string& name);
+
+/// The preset made for a data set; empty if there is none.
+std::string preset_for(std::string_view dataset);
+
+}  // namespace cudp
