@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
-#include <string>
+#include <span>
+#include <vector>
 
 #include "kernels/random.hpp"
+#include "privacy/rdp.hpp"
 
 namespace cudp {
 
@@ -23,9 +25,26 @@ struct PrivacyPlan {
   /// Standard deviation of the noise on the number of examples (sensitivity 1), 0 if that is
   /// public.
   double size_noise = 0.0;
+  /// Probability that a batch is larger than `sensitivity` allows for; part of delta.
+  double failure = 0.0;
+  /// The Renyi order that the accountant must use, 0 for the best of all. Where the rest of the
+  /// plan depends on a released noisy size, composition is adaptive, and its order is fixed
+  /// beforehand (Feldman & Zrnic 2021).
+  double order = 0.0;
 
   double sampling_rate() const { return static_cast<double>(sampling_threshold) * 0x1p-32; }
   double noise_std() const { return noise_multiplier * sensitivity; }
+  bool operator==(const PrivacyPlan&) const = default;
 };
+
+/// What the plan releases in its first `steps` steps: the noisy number of examples, where that is
+/// not public, then the noisy sums.
+std::vector<privacy::Phase> releases(const PrivacyPlan& plan, std::uint64_t steps);
+
+/// The orders for the accountant; empty where it may choose.
+std::span<const double> fixed_order(const PrivacyPlan& plan);
+
+/// What releases add up to at the plan's delta, part of which is set aside for plan.failure.
+privacy::Guarantee guarantee(const PrivacyPlan& plan, std::span<const privacy::Phase> phases);
 
 }  // namespace cudp

@@ -1,0 +1,21 @@
+#include "runtime/train/random_numbers.hpp"
+
+#include "kernels/cpu.hpp"
+#include "kernels/cpu_ops.hpp"
+
+namespace cudp {
+
+std::vector<std::uint32_t> random_words(const RandomStream& stream, std::size_t count) {
+  std::vector<std::uint32_t> words(count);
+  cpu_kernels(best_simd_level())
+      .fill_words(stream, 0, static_cast<std::int64_t>(count), words.data());
+  return words;
+}
+
+double normal_number(const RandomStream& stream) {
+  float z = 0.0f;
+  cpu_kernels(best_simd_level()).fill_normals(stream, 0, 1, &z);
+  return z;
+}
+
+}  // namespace cudp

@@ -1,0 +1,16 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/random.hpp"
+
+namespace cudp {
+
+/// Words 0..count-1 of a stream, for the few random numbers that are needed before training starts.
+std::vector<std::uint32_t> random_words(const RandomStream& stream, std::size_t count);
+
+/// Normal number 0 of a stream.
+double normal_number(const RandomStream& stream);
+
+}  // namespace cudp
