@@ -1,0 +1,190 @@
+#include "runtime/run/checkpoint.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/error.hpp"
+#include "runtime/run/files.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kMagic = "cudp checkpoint 1\n";
+constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::size_t kKept = 2;
+
+Json encode_plan(const PrivacyPlan& p) {
+  return {{"sampling_threshold", p.sampling_threshold},
+          {"expected_batch", p.expected_batch},
+          {"steps", p.steps},
+          {"clip_norm", p.clip_norm},
+          {"sensitivity", p.sensitivity},
+          {"noise_multiplier", p.noise_multiplier},
+          {"delta", p.delta},
+          {"size_noise", p.size_noise},
+          {"failure", p.failure},
+          {"order", p.order}};
+}
+
+PrivacyPlan decode_plan(const Json& j) {
+  PrivacyPlan p;
+  p.sampling_threshold = j.at("sampling_threshold").get<std::uint64_t>();
+  p.expected_batch = j.at("expected_batch").get<double>();
+  p.steps = j.at("steps").get<std::uint64_t>();
+  p.clip_norm = j.at("clip_norm").get<double>();
+  p.sensitivity = j.at("sensitivity").get<double>();
+  p.noise_multiplier = j.at("noise_multiplier").get<double>();
+  p.delta = j.at("delta").get<double>();
+  p.size_noise = j.at("size_noise").get<double>();
+  p.failure = j.at("failure").get<double>();
+  p.order = j.at("order").get<double>();
+  return p;
+}
+
+/// Calls visit on each array of a state, in the order of the file.
+template <class State, class Visit>
+void for_each_array(State& s, Visit visit) {
+  for (auto* array : {&s.parameters, &s.moment1, &s.moment2, &s.average}) visit(*array);
+}
+
+void append_number(std::string& bytes, std::uint64_t number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+std::uint64_t take_number(std::string_view& bytes) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, bytes.data(), sizeof number);
+  bytes.remove_prefix(sizeof number);
+  return number;
+}
+
+/// The step in a checkpoint's name; empty for other files.
+std::optional<std::uint64_t> step_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::uint64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return step;
+}
+
+/// Newest first.
+std::vector<fs::path> checkpoints_in(const fs::path& folder) {
+  std::vector<std::pair<std::uint64_t, fs::path>> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (const auto step = step_of(entry.path())) found.emplace_back(*step, entry.path());
+  std::ranges::sort(found, std::greater<>());
+  std::vector<fs::path> paths;
+  paths.reserve(found.size());
+  for (auto& [step, path] : found) paths.push_back(std::move(path));
+  return paths;
+}
+
+}  // namespace
+
+// Layout: magic, length of the JSON header, header, the state's float arrays, and a checksum of all
+// that stands before it.
+std::string encode_checkpoint(const Checkpoint& c) {
+  Json header{{"step", c.step},
+              {"plan", encode_plan(c.plan)},
+              {"training_size", c.training_size},
+              {"backend", c.backend},
+              {"seconds", c.seconds},
+              {"key_check", c.key_check},
+              {"ledger", c.ledger.to_text()},
+              {"metrics", encode_metrics(c.metrics)},
+              {"config", c.config},
+              {"model", c.model},
+              {"arrays", Json::array()}};
+  for_each_array(c.state, [&](const auto& array) { header["arrays"].push_back(array.size()); });
+  const std::string json = header.dump();
+
+  std::string bytes(kMagic);
+  append_number(bytes, json.size());
+  bytes += json;
+  for_each_array(c.state, [&](const std::vector<float>& array) {
+    bytes.append(reinterpret_cast<const char*>(array.data()), array.size() * sizeof(float));
+  });
+  append_number(bytes, checksum(bytes));
+  return bytes;
+}
+
+Checkpoint decode_checkpoint(const std::string& file, const std::string& source) {
+  const auto fail = [&](const char* what) -> void { throw Error(source + ": " + what); };
+  std::string_view bytes = file;
+  if (bytes.size() < kMagic.size() + 2 * sizeof(std::uint64_t) || !bytes.starts_with(kMagic))
+    fail("damaged: not a checkpoint");
+  std::string_view sum = bytes.substr(bytes.size() - sizeof(std::uint64_t));
+  bytes.remove_suffix(sizeof(std::uint64_t));
+  if (checksum(bytes) != take_number(sum)) fail("damaged: its checksum does not match");
+
+  // From here on the file is as it was written.
+  bytes.remove_prefix(kMagic.size());
+  const std::uint64_t length = take_number(bytes);
+  if (length > bytes.size()) fail("damaged: it is too short");
+  Checkpoint c;
+  try {
+    const Json header = Json::parse(bytes.substr(0, length));
+    bytes.remove_prefix(length);
+    c.step = header.at("step").get<std::uint64_t>();
+    c.plan = decode_plan(header.at("plan"));
+    c.training_size = header.at("training_size").get<double>();
+    c.backend = header.at("backend").get<std::string>();
+    c.seconds = header.at("seconds").get<double>();
+    c.key_check = header.at("key_check").get<std::uint64_t>();
+    c.ledger = privacy::Ledger::from_text(header.at("ledger").get<std::string>(), source);
+    c.metrics = decode_metrics(header.at("metrics").get<std::string>());
+    c.config = header.at("config").get<std::string>();
+    c.model = header.at("model").get<std::string>();
+    std::size_t next = 0;
+    for_each_array(c.state, [&](std::vector<float>& array) {
+      array.resize(header.at("arrays").at(next++).get<std::size_t>());
+      const std::size_t size = array.size() * sizeof(float);
+      if (size > bytes.size()) fail("damaged: it is too short");
+      if (size > 0) std::memcpy(array.data(), bytes.data(), size);
+      bytes.remove_prefix(size);
+    });
+  } catch (const Json::exception& e) {
+    fail(e.what());
+  } catch (const std::invalid_argument& e) {
+    fail(e.what());
+  }
+  return c;
+}
+
+void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
+  write_atomically(folder / (std::string(kPrefix) + std::to_string(checkpoint.step)),
+                   encode_checkpoint(checkpoint), 0600);
+  const std::vector<fs::path> all = checkpoints_in(folder);
+  for (std::size_t i = kKept; i < all.size(); ++i) fs::remove(all[i]);
+}
+
+std::optional<Checkpoint> newest_checkpoint(
+    const fs::path& folder, const std::function<void(const std::string&)>& damaged) {
+  for (const fs::path& path : checkpoints_in(folder)) {
+    try {
+      return decode_checkpoint(read_file(path), path.string());
+    } catch (const Error& e) {
+      damaged(e.what());
+    }
+  }
+  return std::nullopt;
+}
+
+void remove_checkpoints(const fs::path& folder) {
+  for (const fs::path& path : checkpoints_in(folder)) fs::remove(path);
+}
+
+}  // namespace cudp

@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "privacy/ledger.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/plan.hpp"
+#include "runtime/run/metrics.hpp"
+
+namespace cudp {
+
+/// All that a run needs to go on as if it had never stopped, but for the random key. The
+/// generator's position is the step: every random number is addressed by it.
+struct Checkpoint {
+  std::uint64_t step = 0;  ///< steps done
+  TrainState state;
+  PrivacyPlan plan;
+  double training_size = 0.0;  ///< N, or the noisy size where N is not public
+  std::string config;          ///< TOML for the owner
+  std::string model;           ///< TOML of the layers
+  std::string backend;
+  std::uint64_t key_check = 0;  ///< which random key the steps since the last loss of one drew with
+  privacy::Ledger ledger;
+  std::vector<MetricsRow> metrics;
+  double seconds = 0.0;  ///< of training so far
+};
+
+std::string encode_checkpoint(const Checkpoint& checkpoint);
+/// Throws Error that says what is damaged.
+Checkpoint decode_checkpoint(const std::string& bytes, const std::string& source);
+
+/// Writes FOLDER/checkpoint-STEP durably, then removes all but the newest two.
+void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+
+/// The newest checkpoint of a folder that is intact; `damaged` is told of every one that is not.
+std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& folder,
+                                            const std::function<void(const std::string&)>& damaged);
+
+void remove_checkpoints(const std::filesystem::path& folder);
+
+}  // namespace cudp

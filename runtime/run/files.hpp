@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace cudp {
+
+/// Puts `content` at `path` so that after a crash at any moment the old file is there, or the new
+/// one, whole: temporary file, fsync, rename, fsync of the folder. Throws Error with the system's
+/// reason. mode: permissions, 0600 for what only the owner may read.
+void write_atomically(const std::filesystem::path& path, std::string_view content,
+                      unsigned mode = 0644);
+
+/// The same without waiting for the disk: whole or not at all, but possibly the old one after a
+/// crash of the machine. For what can be made again.
+void replace_file(const std::filesystem::path& path, std::string_view content);
+
+/// The whole file. Throws Error with the system's reason.
+std::string read_file(const std::filesystem::path& path);
+
+/// Adds a line to a text file that only its owner may read, made if need be.
+void append_line(const std::filesystem::path& path, std::string_view line);
+
+/// Makes the entries of a folder durable.
+void sync_folder(const std::filesystem::path& folder);
+
+/// CRC-64/XZ: finds damage, not forgery.
+std::uint64_t checksum(std::string_view content);
+
+/// Holds a lock on a folder while it lives, so that two processes cannot continue one run.
+class FolderLock {
+ public:
+  /// Throws Error if another process holds it.
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(FolderLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  FolderLock& operator=(FolderLock&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int file_;
+};
+
+}  // namespace cudp

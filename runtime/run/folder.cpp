@@ -1,0 +1,77 @@
+#include "runtime/run/folder.hpp"
+
+#include <array>
+#include <cctype>
+#include <ctime>
+#include <system_error>
+
+#include <unistd.h>
+
+#include "runtime/error.hpp"
+#include "runtime/run/files.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+void make_folder(const fs::path& path, fs::perms mode) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (!error) fs::permissions(path, mode, error);
+  if (error) throw Error(path.string() + ": cannot make the folder: " + error.message());
+}
+
+}  // namespace
+
+fs::path default_run_folder(std::string name) {
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_') c = '-';
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &utc);
+  const fs::path first = fs::path("runs") / (name + "-" + text.data());
+  fs::path path = first;
+  for (int n = 2; fs::exists(path); ++n) path = first.string() + "-" + std::to_string(n);
+  return path;
+}
+
+void check_free(const fs::path& place) {
+  std::error_code error;
+  if (!fs::exists(place, error)) return;
+  if (fs::is_directory(place, error) && fs::is_empty(place, error)) return;
+  const bool run = fs::exists(place / "private", error) || fs::exists(place / "release", error);
+  throw InputError("--out " + place.string() + ": expected a new or an empty folder, found " +
+                   (run ? "a run (--resume continues it)" : "something else"));
+}
+
+NewRunFolder::NewRunFolder(fs::path place) : place_(std::move(place)) {
+  // "runs/a/" names the same folder as "runs/a".
+  if (!place_.has_filename()) place_ = place_.parent_path();
+  check_free(place_);
+  temporary_ = place_.parent_path() / std::string(".")
+                                          .append(place_.filename().string())
+                                          .append(".new-")
+                                          .append(std::to_string(::getpid()));
+  make_folder(temporary_ / "release", fs::perms(0755));
+  make_folder(temporary_ / "private", fs::perms(0700));
+}
+
+NewRunFolder::~NewRunFolder() {
+  std::error_code ignored;
+  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+}
+
+RunFolder NewRunFolder::publish() {
+  sync_folder(temporary_);
+  std::error_code error;
+  fs::rename(temporary_, place_, error);  // replaces an empty folder
+  if (error) throw Error(place_.string() + ": cannot make the run folder: " + error.message());
+  temporary_.clear();
+  sync_folder(place_.has_parent_path() ? place_.parent_path() : fs::path("."));
+  return RunFolder(place_);
+}
+
+}  // namespace cudp

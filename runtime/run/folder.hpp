@@ -1,0 +1,59 @@
+#pragma once
+#include <filesystem>
+#include <string>
+
+namespace cudp {
+
+/// Where a run keeps what: release/ is safe to publish, private/ is the owner's alone.
+class RunFolder {
+ public:
+  explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
+
+  const std::filesystem::path& root() const { return root_; }
+  std::filesystem::path release(const char* name) const { return root_ / "release" / name; }
+  std::filesystem::path owner(const char* name) const { return root_ / "private" / name; }
+
+  std::filesystem::path checkpoints() const { return root_ / "private"; }
+
+  std::filesystem::path model() const { return release("model.safetensors"); }
+  std::filesystem::path certificate() const { return release("privacy.json"); }
+  std::filesystem::path config() const { return release("config.toml"); }
+  std::filesystem::path metrics() const { return release("metrics.jsonl"); }
+  std::filesystem::path curves() const { return release("curves.png"); }
+
+  std::filesystem::path log() const { return owner("log.txt"); }
+  std::filesystem::path key() const { return owner("key"); }
+  std::filesystem::path ledger() const { return owner("ledger"); }
+  std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
+  /// Written last: a run that has it is complete.
+  std::filesystem::path result() const { return owner("result.json"); }
+
+ private:
+  std::filesystem::path root_;
+};
+
+/// runs/NAME-TIME, TIME in UTC, one that does not exist yet.
+std::filesystem::path default_run_folder(std::string name);
+
+/// A folder under construction: made beside its place and moved there whole, so that a run folder
+/// either does not exist or can be resumed.
+class NewRunFolder {
+ public:
+  /// Throws InputError if `place` exists and is not an empty folder; Error if it cannot be made.
+  explicit NewRunFolder(std::filesystem::path place);
+  ~NewRunFolder();  ///< removes what was not published
+  NewRunFolder(const NewRunFolder&) = delete;
+  NewRunFolder& operator=(const NewRunFolder&) = delete;
+
+  RunFolder folder() const { return RunFolder(temporary_); }
+  RunFolder publish();
+
+ private:
+  std::filesystem::path place_;
+  std::filesystem::path temporary_;
+};
+
+/// Throws InputError unless `place` is free for a run.
+void check_free(const std::filesystem::path& place);
+
+}  // namespace cudp

@@ -1,0 +1,47 @@
+#include "runtime/run/key_file.hpp"
+
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "runtime/error.hpp"
+#include "runtime/run/files.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr std::string_view kMagic = "cudp key 1\n";
+
+/// Magic, the key's bytes, their checksum.
+std::string encode(const RandomKey& key) {
+  const std::uint64_t check = key_check(key);
+  std::string bytes(kMagic);
+  bytes.append(reinterpret_cast<const char*>(key.words), sizeof key.words);
+  bytes.append(reinterpret_cast<const char*>(&check), sizeof check);
+  return bytes;
+}
+
+}  // namespace
+
+std::uint64_t key_check(const RandomKey& key) {
+  return checksum({reinterpret_cast<const char*>(key.words), sizeof key.words});
+}
+
+void write_key(const std::filesystem::path& path, const RandomKey& key) {
+  write_atomically(path, encode(key), 0600);
+}
+
+std::optional<SecretKey> read_key(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  const std::string bytes = read_file(path);
+  RandomKey key{};
+  if (bytes.size() < kMagic.size() + sizeof key.words) return std::nullopt;
+  std::memcpy(key.words, bytes.data() + kMagic.size(), sizeof key.words);
+  SecretKey secret(key);
+  wipe(key);
+  if (bytes != encode(secret.key())) return std::nullopt;
+  return secret;
+}
+
+}  // namespace cudp

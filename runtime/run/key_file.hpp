@@ -1,0 +1,20 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "runtime/random_key.hpp"
+
+namespace cudp {
+
+/// Keeps the random key of a run in progress, readable by the owner only: whoever holds it can
+/// subtract the noise from the model.
+void write_key(const std::filesystem::path& path, const RandomKey& key);
+
+/// Empty if the file is missing or damaged.
+std::optional<SecretKey> read_key(const std::filesystem::path& path);
+
+/// Tells keys apart; 64 bits of the 256, so it stays in the private folder too.
+std::uint64_t key_check(const RandomKey& key);
+
+}  // namespace cudp
