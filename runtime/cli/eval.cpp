@@ -1,0 +1,153 @@
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/cli/answer.hpp"
+#include "runtime/cli/commands.hpp"
+#include "runtime/config/options.hpp"
+#include "runtime/data/load.hpp"
+#include "runtime/error.hpp"
+#include "runtime/run/files.hpp"
+#include "runtime/safetensors.hpp"
+#include "runtime/train/experiment.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  cudp eval runs/short --dataset glyphs
+  cudp eval runs/mnist/release --dataset mnist --data-dir data --json
+)";
+
+struct EvalOptions {
+  std::string run_dir;
+  DataRequest data;
+  std::string device = "auto";
+  int threads = 0;
+  bool json = false;
+};
+
+/// The model of a run folder, or of its release folder alone.
+fs::path model_file(const std::string& run_dir) {
+  for (const fs::path& path : {fs::path(run_dir) / "release" / "model.safetensors",
+                               fs::path(run_dir) / "model.safetensors"})
+    if (fs::exists(path)) return path;
+  throw InputError(run_dir + ": expected a run folder with a released model, found none");
+}
+
+struct ReleasedModel {
+  Network network;
+  std::vector<float> parameters;
+  std::string dataset;
+};
+
+Shape parse_shape(const std::string& text, const std::string& source) {
+  Shape s;
+  char end = 0;
+  if (std::sscanf(text.c_str(), "%dx%dx%d%c", &s.channels, &s.height, &s.width, &end) != 3)
+    throw InputError(source + ", input: expected CxHxW, found '" + text + "'");
+  return s;
+}
+
+ReleasedModel read_released(const fs::path& path) {
+  const std::string source = path.string();
+  const TensorFile file = decode_safetensors(read_file(path), source);
+  const auto text = [&](const char* key) {
+    const auto it = file.metadata.find(key);
+    if (it == file.metadata.end())
+      throw InputError(source + ": expected a model made by cudp, found no '" + key + "' in it");
+    return it->second;
+  };
+  ReleasedModel m;
+  m.dataset = text("dataset");
+  m.network = make_network(text("model"), source, text("activation"),
+                           parse_shape(text("input"), source), std::atoi(text("classes").c_str()));
+  m.parameters.resize(m.network.parameter_count);
+  for (const ParameterTensor& t : m.network.parameters) {
+    const ParameterTensor* found = nullptr;
+    for (const ParameterTensor& stored : file.tensors)
+      if (stored.name == t.name && stored.shape == t.shape) found = &stored;
+    if (!found)
+      throw InputError(source + ": expected a tensor " + t.name + ", found none that fits");
+    std::copy_n(file.values.begin() + static_cast<std::ptrdiff_t>(found->offset), t.size,
+                m.parameters.begin() + static_cast<std::ptrdiff_t>(t.offset));
+  }
+  return m;
+}
+
+Device device_named(const std::string& name) {
+  TrainConfig config;
+  find_option("device")->set(config, name, "--device");
+  return config.device;
+}
+
+int evaluate(EvalOptions o) {
+  const fs::path path = model_file(o.run_dir);
+  const ReleasedModel model = read_released(path);
+  const Backend backend = choose_backend(device_named(o.device));
+  if (o.data.dataset.empty()) o.data.dataset = model.dataset;
+  const DataSplit data = load_data(o.data);
+  const auto shape = [](const Shape& s) {
+    return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
+  };
+  if (data.test.shape != model.network.input || data.test.classes != model.network.classes)
+    throw InputError(fmt::format(
+        "{}: expected examples of shape {} in {} classes, as {} was trained on, found {} in {}",
+        data.name, shape(model.network.input), model.network.classes, o.run_dir,
+        shape(data.test.shape), data.test.classes));
+
+  EngineSettings settings;
+  settings.threads = o.threads;
+  const std::unique_ptr<Engine> engine = backend.make_engine(model.network, settings);
+  TrainState state;
+  state.parameters = model.parameters;
+  engine->set_state(state);
+  const Accuracy accuracy = engine->evaluate(data.test, false);
+
+  Answer a{.json = {{"test_accuracy", accuracy.value()},
+                    {"test_loss", accuracy.mean_loss},
+                    {"test_examples", accuracy.total},
+                    {"dataset", data.name},
+                    {"model", model.network.spec.name},
+                    {"run_dir", o.run_dir},
+                    {"backend", backend.name}},
+           .rows = {{"test accuracy", fmt::format("{:.2f} %", 100.0 * accuracy.value())},
+                    {"test loss", fmt::format("{:.4f}", accuracy.mean_loss)},
+                    {"test examples", std::to_string(accuracy.total)},
+                    {"model", model.network.spec.name}}};
+  print(a, o.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& app, CommandBody& body) {
+  CLI::App* command = app.add_subcommand("eval", "Test accuracy of a released model");
+  command->footer(kExamples);
+  auto o = std::make_shared<EvalOptions>();
+  o->data.dir = "data";
+  command->add_option("run_dir", o->run_dir, "run folder, or its release folder")->required();
+  command->add_option("--dataset", o->data.dataset, "data set with the test examples")
+      ->type_name("NAME");
+  command->add_option("--data-dir", o->data.dir, "where the files of a named data set are")
+      ->type_name("DIR");
+  command->add_option("--schema", o->data.schema, "schema of a table")->type_name("FILE");
+  command->add_option("--test-data", o->data.test_path, "test table of a table given by path")
+      ->type_name("FILE");
+  command->add_flag("--accept-private-bounds", o->data.accept_private_bounds,
+                    "scale numbers by bounds read from the training data, as in training");
+  command->add_option("--device", o->device, "auto, cpu or cuda")->type_name("NAME");
+  command->add_option("--threads", o->threads, "CPU threads, 0 for every core")
+      ->type_name("N")
+      ->check(CLI::Range(0, 4096));
+  command->add_flag("--json", o->json, "print JSON");
+  command->callback([&body, o] { body = [o] { return evaluate(*o); }; });
+}
+
+}  // namespace cudp

@@ -1,0 +1,119 @@
+#include <iostream>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/cli/answer.hpp"
+#include "runtime/cli/commands.hpp"
+#include "runtime/config/presets.hpp"
+#include "runtime/config/settings.hpp"
+#include "runtime/error.hpp"
+#include "runtime/train/run.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  cudp train --preset glyphs-cnn
+  cudp train --dataset mnist --data-dir data --epsilon 3 --delta 1e-5
+  cudp train --config run.toml --epochs 10 --out runs/short
+  cudp train --dataset patients.csv --schema patients.toml --model logistic \
+             --epsilon 1 --delta 1e-6 --batch 256
+  cudp train --resume runs/short
+)";
+
+using Flags = std::map<std::string, CLI::Option*>;
+
+std::string help_text(const Option& option) {
+  std::string help = option.help;
+  if (option.kind == ValueKind::toggle) return help;
+  const auto value = option.get(TrainConfig{});
+  if (!value || *value == Value(std::string())) return help;
+  const auto* text = std::get_if<std::string>(&*value);
+  return help + " [" + (text ? *text : value_text(*value)) + "]";
+}
+
+Flags add_flags(CLI::App& command) {
+  Flags flags;
+  for (const Option& option : train_options()) {
+    const std::string name = "--" + option.key;
+    const std::string help = help_text(option);
+    CLI::Option* flag = nullptr;
+    if (option.kind == ValueKind::toggle)
+      flag = command.add_flag(name, help);
+    else
+      flag = command.add_option(name, help)->type_name(option.value_name);
+    flags[option.key] =
+        flag->group(option.group)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+  return flags;
+}
+
+Settings given(const Flags& flags) {
+  Settings settings;
+  for (const auto& [key, flag] : flags) {
+    if (flag->count() == 0) continue;
+    const std::string place = "--" + key;
+    settings[key] = {parse_value(*find_option(key), flag->results().back(), place), place};
+  }
+  return settings;
+}
+
+/// The table that a training ends with.
+Answer answer_of(const RunResult& r) {
+  Answer a{.json = r, .rows = {}};
+  a.rows = {
+      {"test accuracy", fmt::format("{:.2f} %", 100.0 * r["test_accuracy"].get<double>())},
+      {"epsilon", fmt::format("{} at delta {:.3g}", rounded_up(r["epsilon"].get<double>()),
+                              r["delta"].get<double>())},
+      {"sigma", rounded_down(r["sigma"].get<double>())},
+      {"steps", std::to_string(r["steps"].get<std::uint64_t>())},
+      {"time", fmt::format("{} ({:.0f} examples/s)", duration_text(r["seconds"].get<double>()),
+                           r["examples_per_second"].get<double>())},
+      {"run folder", r["run_dir"].get<std::string>()},
+  };
+  if (!r["for_release"].get<bool>())
+    a.rows.emplace_back("release", "NOT for release: see release/privacy.json");
+  return a;
+}
+
+int resume_training(const Settings& flags) {
+  TrainConfig asked;
+  apply_settings(flags, asked);
+  Reporter reporter(asked.quiet);
+  if (const auto result = finished_result(RunFolder(asked.resume))) {
+    reporter.info(asked.resume + " is complete; nothing to do");
+    print(answer_of(*result), asked.json);
+    return 0;
+  }
+  const std::unique_ptr<Run> run = resume_run(flags, reporter);
+  print(answer_of(train(*run, reporter)), asked.json);
+  return 0;
+}
+
+int run_training(const Settings& flags) {
+  if (flags.contains("resume")) return resume_training(flags);
+  std::vector<std::string> notes;
+  const TrainConfig config = resolve_config(flags, notes);
+  Reporter reporter(config.quiet);
+  for (const std::string& note : notes) reporter.info(note);
+  const std::unique_ptr<Run> run = start_run(config, reporter);
+  print(answer_of(train(*run, reporter)), config.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, CommandBody& body) {
+  CLI::App* command = app.add_subcommand("train", "Train a model with differential privacy");
+  std::string presets;
+  for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
+  command->footer(kExamples + ("Presets: " + presets));
+  auto flags = std::make_shared<Flags>(add_flags(*command));
+  command->callback([&body, flags] { body = [flags] { return run_training(given(*flags)); }; });
+}
+
+}  // namespace cudp

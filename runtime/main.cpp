@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "runtime/build_info.hpp"
+#include "runtime/cli/commands.hpp"
+#include "runtime/config/nearest.hpp"
+#include "runtime/error.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr int kBadUsage = static_cast<int>(Exit::bad_input);
+
+/// What a command did not understand, with the nearest thing that it does.
+void refuse_leftovers(const CLI::App& app, const CLI::App* command) {
+  const std::vector<std::string> left = (command ? command : &app)->remaining();
+  if (left.empty()) return;
+  std::vector<std::string> known;
+  if (command) {
+    for (const CLI::Option* option : command->get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  } else {
+    for (const CLI::App* sub : app.get_subcommands({})) known.push_back(sub->get_name());
+  }
+  const auto flag = std::ranges::find_if(left, [](const auto& word) { return word[0] == '-'; });
+  const std::string word = flag == left.end() ? left.front() : flag->substr(0, flag->find('='));
+  throw InputError((command ? command->get_name() + ": expected a known flag, found '"
+                            : "expected a command, found '") +
+                   word + "'; the nearest is '" + nearest(word, known) + "'");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("cudp trains models with differential privacy, on CPU and on CUDA.", "cudp");
+  const BuildInfo build = build_info();
+  app.set_version_flag("--version",
+                       std::string("cudp ") + build.version + " (" + build.commit + ")");
+  app.footer("cudp COMMAND --help has examples.");
+  CommandBody body;
+  add_train_command(app, body);
+  add_eval_command(app, body);
+  add_account_command(app, body);
+  add_calibrate_command(app, body);
+  add_info_command(app, body);
+  app.allow_extras();
+  for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    throw InputError(e.what());
+  }
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  refuse_leftovers(app, chosen.empty() ? nullptr : chosen.front());
+  if (!body) {
+    std::cerr << app.help();
+    return kBadUsage;
+  }
+  return body();
+}
+
+}  // namespace
+}  // namespace cudp
+
+int main(int argc, char** argv) {
+  try {
+    return cudp::run(argc, argv);
+  } catch (const cudp::Error& e) {
+    std::cerr << "cudp: " << e.what() << "\n";
+    return static_cast<int>(e.code());
+  } catch (const std::bad_alloc&) {
+    std::cerr << "cudp: out of memory\n";
+  } catch (const std::exception& e) {
+    std::cerr << "cudp: " << e.what() << "\n";
+  }
+  return static_cast<int>(cudp::Exit::failure);
+}

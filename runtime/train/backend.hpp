@@ -1,0 +1,26 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/config.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/rounding.hpp"
+
+namespace cudp {
+
+using EngineFactory =
+    std::function<std::unique_ptr<Engine>(const Network& network, const EngineSettings& settings)>;
+
+/// A kind of device that can train.
+struct Backend {
+  std::string name;  ///< "cpu" or "cuda"
+  Arithmetic arithmetic;
+  EngineFactory make_engine;
+};
+
+/// automatic: CUDA where this build and this machine have it, else the CPU.
+/// Throws InputError where CUDA is asked for and is not there.
+Backend choose_backend(Device wish);
+
+}  // namespace cudp

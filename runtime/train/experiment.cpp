@@ -1,0 +1,87 @@
+#include "runtime/train/experiment.hpp"
+
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "runtime/config/nearest.hpp"
+#include "runtime/data/load.hpp"
+#include "runtime/error.hpp"
+#include "runtime/schedule.hpp"
+
+namespace cudp {
+namespace {
+
+/// The largest float that is not above x.
+float float_below(double x) {
+  const auto f = static_cast<float>(x);
+  return static_cast<double>(f) > x ? std::nextafterf(f, 0.0f) : f;
+}
+
+}  // namespace
+
+std::string read_model(const std::string& name) {
+  if (const std::string_view text = builtin_model(name); !text.empty()) return std::string(text);
+  if (!name.ends_with(".toml"))
+    throw InputError("--model: expected a known model or a .toml file, found '" + name +
+                     "'; the nearest is " + nearest(name, model_names()));
+  std::ifstream in(name);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf()))
+    throw InputError(name + ": expected a readable model description, found none");
+  return text.str();
+}
+
+Network make_network(const std::string& model_text, const std::string& source,
+                     const std::string& activation, const Shape& input, int classes) {
+  try {
+    return build_network(parse_model(model_text, source, classes, activation), input, classes);
+  } catch (const std::invalid_argument& e) {
+    throw InputError(e.what());
+  }
+}
+
+Experiment prepare(const TrainConfig& config, const std::string& known_model) {
+  Experiment e;
+  e.config = config;
+  e.backend = choose_backend(config.device);
+  e.config.device = e.backend.name == "cuda" ? Device::cuda : Device::cpu;
+  e.model_text = known_model;
+  if (e.model_text.empty() && !config.model.empty()) e.model_text = read_model(config.model);
+
+  e.data = load_data({.dataset = config.dataset,
+                      .dir = config.data_dir,
+                      .schema = config.schema,
+                      .test_path = config.test_data,
+                      .accept_private_bounds = config.accept_private_bounds,
+                      .size_is_public = config.size_is_public});
+  const Shape& shape = e.data.train.shape;
+  if (config.model.empty()) {
+    e.config.model = shape.height > 1 || shape.width > 1 ? "cnn" : "logistic";
+    e.model_text = read_model(e.config.model);
+  }
+  e.network =
+      make_network(e.model_text, e.config.model, config.activation, shape, e.data.train.classes);
+  return e;
+}
+
+std::unique_ptr<Engine> make_engine(const Experiment& e, const PrivacyPlan& plan,
+                                    const RandomKey& key) {
+  EngineSettings s;
+  s.clip.kind = e.config.clipping;
+  s.clip.max_norm = float_below(plan.clip_norm);
+  s.optimizer = optimizer_settings(e.config);
+  s.keep_average = e.config.ema > 0.0;
+  s.generator = e.config.rng;
+  s.key = key;
+  s.sampling_threshold = plan.sampling_threshold;
+  s.micro_batch = static_cast<int>(e.config.micro_batch);
+  s.threads = static_cast<int>(e.config.threads);
+  s.diagnostics = e.config.unsafe_diagnostics;
+  std::unique_ptr<Engine> engine = e.backend.make_engine(e.network, s);
+  engine->load(e.data.train);
+  return engine;
+}
+
+}  // namespace cudp

@@ -1,0 +1,38 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "models/model.hpp"
+#include "runtime/config.hpp"
+#include "runtime/dataset.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/plan.hpp"
+#include "runtime/train/backend.hpp"
+
+namespace cudp {
+
+/// What a config means on this machine: data in memory, a network with shapes, a backend.
+struct Experiment {
+  TrainConfig config;  ///< with the model and the device that were chosen
+  DataSplit data;
+  std::string model_text;  ///< TOML
+  Network network;
+  Backend backend;
+};
+
+/// Reads the data and the model, or takes the model of a run that is resumed. Throws InputError;
+/// writes nothing.
+Experiment prepare(const TrainConfig& config, const std::string& known_model = "");
+
+/// The model's TOML: a built-in one by name, or a file. Throws InputError.
+std::string read_model(const std::string& name);
+
+/// parse_model and build_network. Throws InputError.
+Network make_network(const std::string& model_text, const std::string& source,
+                     const std::string& activation, const Shape& input, int classes);
+
+/// An engine with the training set on it.
+std::unique_ptr<Engine> make_engine(const Experiment& experiment, const PrivacyPlan& plan,
+                                    const RandomKey& key);
+
+}  // namespace cudp

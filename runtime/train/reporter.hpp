@@ -1,0 +1,60 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace spdlog {
+class logger;
+}
+
+namespace cudp {
+
+/// Where a training stands. Public quantities only.
+struct Progress {
+  double epoch = 0.0;
+  double epochs = 0.0;
+  std::uint64_t step = 0;
+  std::uint64_t steps = 0;
+  double epsilon = 0.0;
+  std::optional<double> test_accuracy;
+  double examples_per_second = 0.0;
+  double seconds_left = 0.0;
+};
+
+/// "1h 02m", "3m 05s", "12s".
+std::string duration_text(double seconds);
+
+/// "epoch 3/40  [==>   ]  step 351/4680  epsilon 0.71 ...", at most `width` columns.
+std::string progress_line(const Progress& progress, int width);
+
+/// Tells the user on stderr what happens: log lines, and a progress bar if stderr is a terminal (a
+/// line every tenth of the way if not). `quiet` leaves warnings only.
+class Reporter {
+ public:
+  explicit Reporter(bool quiet);
+  ~Reporter();
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
+
+  /// Log lines go to this file too, from now on.
+  void keep_log(const std::filesystem::path& file);
+
+  void info(const std::string& line);
+  void warn(const std::string& line);
+  void progress(const Progress& progress);
+
+ private:
+  void clear_bar();
+
+  std::shared_ptr<spdlog::logger> log_;
+  bool quiet_;
+  bool terminal_;
+  bool bar_shown_ = false;
+  std::chrono::steady_clock::time_point last_drawn_{};
+  int tenths_ = 0;
+};
+
+}  // namespace cudp

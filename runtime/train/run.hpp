@@ -1,0 +1,71 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "privacy/ledger.hpp"
+#include "runtime/config/settings.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/plan.hpp"
+#include "runtime/run/checkpoint.hpp"
+#include "runtime/run/files.hpp"
+#include "runtime/run/folder.hpp"
+#include "runtime/train/experiment.hpp"
+#include "runtime/train/make_plan.hpp"
+#include "runtime/train/reporter.hpp"
+
+namespace cudp {
+
+/// A training in progress: what it is, and how far it is.
+struct Run {
+  Run(Experiment what, RunFolder where) : experiment(std::move(what)), folder(std::move(where)) {}
+
+  Experiment experiment;
+  PrivacyPlan plan;
+  TrainingSize size;
+  RunFolder folder;
+  std::optional<FolderLock> lock;
+  std::unique_ptr<Engine> engine;  ///< holds the state
+  std::uint64_t key_check = 0;
+
+  privacy::Ledger ledger;
+  std::uint64_t step = 0;       ///< steps done
+  std::uint64_t last_step = 0;  ///< where to stop: the plan's steps, or what the budget allows
+  std::vector<MetricsRow> metrics;
+  double seconds = 0.0;  ///< of training so far
+
+  std::uint64_t steps_per_epoch() const { return size.steps_per_epoch(experiment.config.batch); }
+};
+
+/// What a finished run says of itself, on stdout and in private/result.json.
+using RunResult = nlohmann::ordered_json;
+
+/// Everything that can be refused is refused before anything is written; then makes the run folder,
+/// with a checkpoint before the first step. Throws InputError, BudgetError.
+std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter);
+
+/// Opens an interrupted run at its newest intact checkpoint. `flags` may change what does not
+/// matter to the result. Throws InputError, BudgetError.
+std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter);
+
+/// The result of a run folder whose run is complete; empty if it is not.
+std::optional<RunResult> finished_result(const RunFolder& folder);
+
+/// Trains to the end, writes the release, removes the key and the checkpoints.
+/// Throws Error, with the command that continues, when a signal interrupts it.
+RunResult train(Run& run, Reporter& reporter);
+
+/// What a checkpoint of the run holds now.
+Checkpoint checkpoint_of(const Run& run);
+
+/// Makes the ledger durable. To be called before the steps it authorises.
+void save_ledger(const Run& run);
+
+/// Writes the release of a finished run, and removes what only a run in progress needs.
+RunResult finish(Run& run, double examples_per_second, Reporter& reporter);
+
+}  // namespace cudp

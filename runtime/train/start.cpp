@@ -1,0 +1,230 @@
+#include <sstream>
+#include <stdexcept>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/error.hpp"
+#include "runtime/run/key_file.hpp"
+#include "runtime/train/initial_weights.hpp"
+#include "runtime/train/run.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+void describe(const Run& run, Reporter& reporter) {
+  const Experiment& e = run.experiment;
+  const PrivacyPlan& p = run.plan;
+  reporter.info(fmt::format(
+      "{}{}, {} ({} parameters) on {}", e.data.name,
+      run.size.is_public() ? fmt::format(" ({} training examples)", e.data.train.size()) : "",
+      e.network.spec.name, e.network.parameter_count, e.backend.name));
+  reporter.info(fmt::format(
+      "epsilon {:.4g} at delta {:.3g}: sigma {:.5g}, {} steps of expected batch {:.0f}, C {:.4g}",
+      guarantee(p, releases(p, p.steps)).epsilon, p.delta, p.noise_multiplier, p.steps,
+      p.expected_batch, p.clip_norm));
+  if (run.size.noise > 0.1 * run.size.value)
+    reporter.warn(fmt::format(
+        "the number of training examples is private and known as {:.0f} +-{:.0f}; the sampling "
+        "rate may be far from the one meant (--size-is-public if it is)",
+        run.size.value, run.size.noise));
+}
+
+TrainState initial_state(const Experiment& e, const RandomKey& key) {
+  TrainState s;
+  s.parameters = initial_weights(e.network, e.config.rng, key);
+  const OptimizerKind kind = e.config.optimizer;
+  const bool adam = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
+  if (kind != OptimizerKind::sgd) s.moment1.resize(s.parameters.size());
+  if (adam) s.moment2.resize(s.parameters.size());
+  if (e.config.ema > 0.0) s.average = s.parameters;
+  return s;
+}
+
+/// Lets the run go on from its step, as far as the budget allows. Under a key that is not the one
+/// the run began with, its steps count again.
+void limit_to_budget(Run& run) {
+  const std::uint64_t allowed = run.ledger.authorised_until();
+  run.last_step = run.plan.steps;
+  const auto& budget = run.experiment.config.epsilon;
+  if (!budget || allowed >= run.plan.steps) return;
+  run.last_step =
+      allowed + affordable_steps(run.plan, run.ledger.phases(), *budget, run.plan.steps - allowed);
+  if (run.last_step == 0 || run.last_step <= run.step)
+    throw BudgetError(fmt::format("the budget is spent: epsilon {:.6g} of {:.6g} at step {} of {}",
+                                  guarantee(run.plan, run.ledger.phases()).epsilon, *budget,
+                                  run.step, run.plan.steps));
+}
+
+privacy::Ledger read_ledger(const fs::path& path) {
+  try {
+    return privacy::Ledger::from_text(read_file(path), path.string());
+  } catch (const std::invalid_argument& e) {
+    throw Error(std::string(e.what()) + "; what was spent is not known");
+  }
+}
+
+/// The ledger file, or the checkpoint's copy where the file is gone but the key is there: with the
+/// same key, repeated steps release nothing new.
+privacy::Ledger resumed_ledger(const RunFolder& folder, const Checkpoint& c, bool same_key) {
+  if (!fs::exists(folder.ledger())) {
+    if (same_key) return c.ledger;
+    throw Error(folder.ledger().string() +
+                ": expected the ledger, found neither it nor the key; what was spent is not known");
+  }
+  privacy::Ledger ledger = read_ledger(folder.ledger());
+  if (!ledger.continues(c.ledger))
+    throw Error(folder.ledger().string() +
+                ": expected the ledger of this run, found one that lacks what a checkpoint knows");
+  return ledger;
+}
+
+/// The steps after the checkpoint will be told again.
+void forget_diagnostics_after(const Run& run) {
+  const fs::path path = run.folder.diagnostics();
+  if (!fs::exists(path)) return;
+  std::istringstream lines(read_file(path));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const auto j = nlohmann::json::parse(line, nullptr, false);
+    if (j.is_object() && j.value("step", std::uint64_t{0}) <= run.step) kept += line + "\n";
+  }
+  write_atomically(path, kept, 0600);
+}
+
+void check_same_data(const Checkpoint& c, const Run& run) {
+  const Experiment& e = run.experiment;
+  if (c.state.parameters.size() != e.network.parameter_count)
+    throw InputError(fmt::format("{}: expected a model of {} parameters as in the run, found {}",
+                                 e.config.model, c.state.parameters.size(),
+                                 e.network.parameter_count));
+  if (e.data.size_is_public && static_cast<double>(e.data.train.size()) != c.training_size)
+    throw InputError(fmt::format("{}: expected {} training examples as in the run, found {}",
+                                 e.data.name, c.training_size, e.data.train.size()));
+  if (e.data.size_is_public != run.size.is_public())
+    throw InputError(e.data.name + ": expected a size that is public or not as in the run");
+}
+
+/// The folder that --resume names.
+RunFolder resumed_folder(const Settings& flags) {
+  TrainConfig asked;
+  apply_settings(flags, asked);
+  const auto same = [](const std::string& a, const std::string& b) {
+    return fs::weakly_canonical(a) == fs::weakly_canonical(b);
+  };
+  if (!asked.out.empty() && !same(asked.out, asked.resume))
+    throw InputError("--out: expected the folder of --resume or none, found '" + asked.out + "'");
+  const RunFolder folder{fs::path(asked.resume)};
+  if (!fs::is_directory(folder.checkpoints()))
+    throw InputError("--resume " + asked.resume + ": expected a run folder, found none");
+  return folder;
+}
+
+/// The run as it was at a checkpoint, but for its key, ledger and engine.
+std::unique_ptr<Run> restore(const Checkpoint& c, const Settings& flags, const RunFolder& folder) {
+  TrainConfig stored;
+  apply_settings(parse_settings(c.config, "checkpoint"), stored);
+  auto run = std::make_unique<Run>(prepare(resolve_resumed(flags, stored), c.model), folder);
+  run->plan = c.plan;
+  run->size = {c.training_size, c.plan.size_noise};
+  run->step = c.step;
+  run->metrics = c.metrics;
+  run->seconds = c.seconds;
+  check_same_data(c, *run);
+  return run;
+}
+
+}  // namespace
+
+Checkpoint checkpoint_of(const Run& run) {
+  return {.step = run.step,
+          .state = run.engine->state(),
+          .plan = run.plan,
+          .training_size = run.size.value,
+          .config = write_config(run.experiment.config, Audience::owner),
+          .model = run.experiment.model_text,
+          .backend = run.experiment.backend.name,
+          .key_check = run.key_check,
+          .ledger = run.ledger,
+          .metrics = run.metrics,
+          .seconds = run.seconds};
+}
+
+void save_ledger(const Run& run) {
+  write_atomically(run.folder.ledger(), run.ledger.to_text(), 0600);
+}
+
+std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
+  if (!config.out.empty()) check_free(config.out);
+  auto started = std::make_unique<Run>(prepare(config), RunFolder(""));
+  Run& run = *started;
+  Experiment& e = run.experiment;
+  const SecretKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
+                                  : make_key());
+  run.key_check = key_check(key.key());
+  run.size = training_size(e.data, config, key.key());
+  run.plan = make_plan(e.config, e.network, run.size, e.backend.arithmetic);
+  for (const privacy::Phase& phase : releases(run.plan, 0)) run.ledger.charge(phase);
+  limit_to_budget(run);
+  run.engine = make_engine(e, run.plan, key.key());
+  run.engine->set_state(initial_state(e, key.key()));
+
+  NewRunFolder place(config.out.empty()
+                         ? default_run_folder(e.data.name + "-" + e.network.spec.name)
+                         : fs::path(config.out));
+  run.folder = place.folder();
+  write_atomically(run.folder.config(), write_config(e.config, Audience::release));
+  save_ledger(run);
+  save_checkpoint(run.folder.checkpoints(), checkpoint_of(run));
+  write_key(run.folder.key(), key.key());
+  run.lock.emplace(run.folder.checkpoints());
+  run.folder = place.publish();
+  reporter.keep_log(run.folder.log());
+  describe(run, reporter);
+  return started;
+}
+
+std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
+  const RunFolder folder = resumed_folder(flags);
+  FolderLock lock(folder.checkpoints());
+  reporter.keep_log(folder.log());
+  const auto checkpoint = newest_checkpoint(folder.checkpoints(),
+                                            [&](const std::string& line) { reporter.warn(line); });
+  if (!checkpoint)
+    throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
+
+  std::unique_ptr<Run> restored = restore(*checkpoint, flags, folder);
+  Run& run = *restored;
+  run.lock = std::move(lock);
+  std::optional<SecretKey> key = read_key(folder.key());
+  const bool same_key = key && key_check(key->key()) == checkpoint->key_check;
+  run.ledger = resumed_ledger(folder, *checkpoint, same_key);
+  if (!same_key) {
+    key.emplace(make_key());
+    run.ledger.fresh_key(run.step);
+    reporter.warn("the run's random key is gone: training goes on from step " +
+                  std::to_string(run.step) + " with a new one, and repeated steps are paid again");
+  }
+  run.key_check = key_check(key->key());
+  limit_to_budget(run);
+  if (run.last_step < run.plan.steps)
+    reporter.warn(fmt::format("the budget allows training up to step {} of {}", run.last_step,
+                              run.plan.steps));
+  run.engine = make_engine(run.experiment, run.plan, key->key());
+  run.engine->set_state(checkpoint->state);
+
+  if (!same_key) {
+    // In this order a crash in between leaves no key, or one that is not taken for the old one.
+    save_ledger(run);
+    save_checkpoint(folder.checkpoints(), checkpoint_of(run));
+    write_key(folder.key(), key->key());
+  }
+  replace_file(folder.metrics(), encode_metrics(run.metrics));
+  forget_diagnostics_after(run);
+  reporter.info(fmt::format("resuming {} at step {}", folder.root().string(), run.step));
+  describe(run, reporter);
+  return restored;
+}
+
+}  // namespace cudp
