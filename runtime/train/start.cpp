@@ -115,7 +115,7 @@ RunFolder resumed_folder(const Settings& flags) {
   };
   if (!asked.out.empty() && !same(asked.out, asked.resume))
     throw InputError("--out: expected the folder of --resume or none, found '" + asked.out + "'");
-  const RunFolder folder{fs::path(asked.resume)};
+  RunFolder folder{fs::path(asked.resume)};
   if (!fs::is_directory(folder.checkpoints()))
     throw InputError("--resume " + asked.resume + ": expected a run folder, found none");
   return folder;
