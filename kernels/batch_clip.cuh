@@ -1,0 +1,52 @@
+#pragma once
+#include "kernels/batch_clip.hpp"
+#include "kernels/batch_load.cuh"
+#include "kernels/clip_math.hpp"
+#include "kernels/simt.cuh"
+
+namespace cudp::inline CUDP_SIMT {
+
+__device__ __forceinline__ float warp_square_sum(const float* x, int n) {
+  float sum = 0.0f;
+  for (int i = static_cast<int>(threadIdx.x % kWarp); i < n; i += kWarp) sum += x[i] * x[i];
+  return warp_sum(sum);
+}
+
+// grid: any. block: whole warps, a warp an example. smem: none.
+__global__ inline void dense_gradient_norm_kernel(DenseGradientNorm a) {
+  const int live = live_examples(a.batch);
+  const auto warps = static_cast<int>(gridDim.x * blockDim.x / kWarp);
+  for (auto e = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / kWarp); e < live;
+       e += warps) {
+    const float x = warp_square_sum(a.x + static_cast<std::int64_t>(e) * a.inputs, a.inputs);
+    const float dy = warp_square_sum(a.dy + static_cast<std::int64_t>(e) * a.outputs, a.outputs);
+    if (threadIdx.x % kWarp == 0) a.parts[e] = (x + 1.0f) * dy;
+  }
+}
+
+// grid, block: any, a thread an example. smem: none.
+__global__ inline void batch_clip_kernel(BatchClip a) {
+  for_each_pixel(a.batch, 1, [&](int e, int) {
+    float* const squares = a.squared_norms + static_cast<std::int64_t>(e) * a.groups;
+    for (int g = 0; g < a.groups; ++g) {
+      float square = 0.0f;
+      for (int part = a.group_parts[g]; part < a.group_parts[g + 1]; ++part)
+        square += a.parts[static_cast<std::int64_t>(part) * a.batch.room + e];
+      squares[g] = square;
+    }
+    clip_factors(a.clip, squares, a.groups,
+                 a.factors + static_cast<std::int64_t>(e) * a.groups);
+  });
+}
+
+// grid, block: any, a thread a number. smem: none.
+__global__ inline void settle_fixed_kernel(SettleFixed a) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t j = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; j < a.n;
+       j += step) {
+    a.sum[j] = static_cast<float>(static_cast<double>(static_cast<long long>(a.fixed[j])) * a.grid);
+    a.fixed[j] = 0;
+  }
+}
+
+}  // namespace cudp::inline CUDP_SIMT

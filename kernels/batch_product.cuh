@@ -1,0 +1,238 @@
+#pragma once
+#include "kernels/batch_product.hpp"
+#include "kernels/lanes.hpp"
+#include "kernels/simt.cuh"
+
+namespace cudp::inline CUDP_SIMT {
+
+/// kRows x kColumns numbers a block, kRowsThread x 4 of them a thread, kTerms terms at a time.
+template <int columns>
+struct Tile {
+  static constexpr int kRows = kTileRows;
+  static constexpr int kColumns = columns;
+  static constexpr int kTerms = 8;
+  static constexpr int kRowsThread = columns == 16 ? 4 : 8;
+  static constexpr int kColumnsThread = 4;
+  static constexpr int kRowGroups = kRows / kRowsThread;
+  static constexpr int kThreads = kRowGroups * (kColumns / kColumnsThread);
+  static constexpr int kPad = 4;  // keeps rows 16-byte aligned and spreads them over the banks
+
+  float a[2][kTerms][kRows + kPad];
+  float b[2][kTerms][kColumns + kPad];
+
+  // A thread's rows come in fours, kRows / 2 apart; neighbouring threads hold neighbouring fours.
+  static __device__ __forceinline__ int row(int m) {
+    return m / 4 * (kRows / 2) + static_cast<int>(threadIdx.x) % kRowGroups * 4 + m % 4;
+  }
+  static __device__ __forceinline__ int column(int n) {
+    return static_cast<int>(threadIdx.x) / kRowGroups * kColumnsThread + n;
+  }
+};
+
+struct alignas(16) Four {
+  float v[4];
+};
+__device__ __forceinline__ Four load_four(const float* p) {
+  Four f;
+  __builtin_memcpy(&f, __builtin_assume_aligned(p, 16), sizeof f);
+  return f;
+}
+
+/// One term of a factor: where it lies, and what it is multiplied by. `offset` < 0: it is zero.
+struct Term {
+  std::int32_t offset;
+  float scale;
+};
+
+/// The part of a tile of one factor that this thread carries from global to shared memory:
+/// kLines * kTerms / kThreads numbers at (line0 + e line_step, term0 + e term_step).
+template <int lines, int terms, int threads>
+struct Carrier {
+  static constexpr int kCount = lines * terms / threads;
+  int line0, line_step, term0, term_step;
+  std::int32_t line[kCount];  // offsets; -1 past the end
+  float held[kCount];
+
+  __device__ __forceinline__ Carrier(const Factor& f, int first, int end) {
+    const int t = static_cast<int>(threadIdx.x);
+    line0 = f.along_terms ? t / terms : t % lines;
+    term0 = f.along_terms ? t % terms : t / lines;
+    line_step = f.along_terms ? threads / terms : 0;
+    term_step = f.along_terms ? 0 : threads / lines;
+    CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
+      const int n = first + line0 + e * line_step;
+      line[e] = n < end ? offset(f.line, n) : -1;
+    }
+  }
+
+  /// Into registers: terms from `at` on, each found by find(term).
+  template <class Find>
+  __device__ __forceinline__ void take(const float* data, int at, const Find& find) {
+    Term term = find(at + term0);
+    CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
+      if (e > 0 && term_step != 0) term = find(at + term0 + e * term_step);
+      held[e] = line[e] >= 0 && term.offset >= 0 ? data[line[e] + term.offset] * term.scale : 0.0f;
+    }
+  }
+
+  template <int width>
+  __device__ __forceinline__ void put(float (&tile)[terms][width]) const {
+    CUDP_UNROLL for (int e = 0; e < kCount; ++e)
+      tile[term0 + e * term_step][line0 + e * line_step] = held[e];
+  }
+};
+
+/// acc = sum over terms of a(row, term) b(term, column), for this block's tile; column_sum, the sum
+/// of b alone. Loads of the next terms overlap with the arithmetic on these. All threads must call.
+template <class T, class FindA, class FindB>
+__device__ __forceinline__ void multiply_tile(const Factor& a, int first_row, int rows,
+                                              const FindA& find_a, const Factor& b,
+                                              int first_column, int columns, const FindB& find_b,
+                                              int terms, T& tile,
+                                              float (&acc)[T::kRowsThread][T::kColumnsThread],
+                                              float (&column_sum)[T::kColumnsThread]) {
+  Carrier<T::kRows, T::kTerms, T::kThreads> carry_a(a, first_row, rows);
+  Carrier<T::kColumns, T::kTerms, T::kThreads> carry_b(b, first_column, columns);
+  CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+    column_sum[n] = 0.0f;
+    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) acc[m][n] = 0.0f;
+  }
+  if (terms > 0) {
+    carry_a.take(a.data, 0, find_a);
+    carry_b.take(b.data, 0, find_b);
+  }
+  int half = 0;
+  for (int at = 0; at < terms; at += T::kTerms, half ^= 1) {
+    carry_a.put(tile.a[half]);
+    carry_b.put(tile.b[half]);
+    __syncthreads();  // the other half is free: whoever read it has passed this barrier once more
+    if (at + T::kTerms < terms) {
+      carry_a.take(a.data, at + T::kTerms, find_a);
+      carry_b.take(b.data, at + T::kTerms, find_b);
+    }
+    CUDP_UNROLL for (int k = 0; k < T::kTerms; ++k) {
+      const Four y = load_four(&tile.b[half][k][T::column(0)]);
+      CUDP_UNROLL for (int four = 0; four < T::kRowsThread / 4; ++four) {
+        const Four x = load_four(&tile.a[half][k][T::row(4 * four)]);
+        CUDP_UNROLL for (int m = 0; m < 4; ++m)
+          CUDP_UNROLL for (int n = 0; n < 4; ++n) acc[4 * four + m][n] += x.v[m] * y.v[n];
+      }
+      CUDP_UNROLL for (int n = 0; n < 4; ++n) column_sum[n] += y.v[n];
+    }
+  }
+}
+
+// grid: row tiles, column tiles. block: Tile::kThreads. static smem: 2 tiles of 8 terms (5.5 to 8.5 KB).
+template <int tile_columns>
+__global__ void __launch_bounds__(Tile<tile_columns>::kThreads) batch_product_kernel(BatchProduct p) {
+  using T = Tile<tile_columns>;
+  CUDP_SHARED(T, tile, );
+  const int first_row = static_cast<int>(blockIdx.x) * T::kRows;
+  const int first_column = static_cast<int>(blockIdx.y) * T::kColumns;
+  const int rows = live_examples(p.batch) * p.rows_per_example;
+  if (first_row >= rows) return;
+
+  float acc[T::kRowsThread][T::kColumnsThread];
+  float unused[T::kColumnsThread];
+  const auto find_a = [&](int t) { return Term{t < p.terms ? offset(p.a.term, t) : -1, 1.0f}; };
+  const auto find_b = [&](int t) { return Term{t < p.terms ? offset(p.b.term, t) : -1, 1.0f}; };
+  multiply_tile<T>(p.a, first_row, rows, find_a, p.b, first_column, p.columns, find_b, p.terms,
+                   tile, acc, unused);
+
+  CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+    const int column = first_column + T::column(n);
+    if (column >= p.columns) continue;
+    float* const out = p.out + offset(p.out_column, column);
+    const float bias = p.bias != nullptr ? p.bias[column] : 0.0f;
+    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+      const int row = first_row + T::row(m);
+      if (row < rows) out[offset(p.out_row, row)] = acc[m][n] + bias;
+    }
+  }
+}
+
+/// This block's tile of sum_e factor(e) G_e over examples first .. end - 1; factor 0 leaves e out.
+template <class T, class FactorOf>
+__device__ __forceinline__ void gradient_tile(const WeightGradient& g, int first, int end,
+                                              const FactorOf& factor_of, T& tile,
+                                              float (&acc)[T::kRowsThread][T::kColumnsThread],
+                                              float (&bias)[T::kColumnsThread]) {
+  const int begin = first * g.terms_per_example;
+  const int terms = (end - first) * g.terms_per_example;
+  const auto find = [&](const Axis& axis, bool weigh) {
+    return [&, axis, weigh](int t) {
+      if (t >= terms) return Term{-1, 0.0f};
+      const float factor = factor_of((begin + t) / g.terms_per_example);
+      return Term{factor != 0.0f ? offset(axis, begin + t) : -1, weigh ? factor : 1.0f};
+    };
+  };
+  multiply_tile<T>(g.x, static_cast<int>(blockIdx.x) * T::kRows, g.rows, find(g.x.term, false),
+                   g.dy, static_cast<int>(blockIdx.y) * T::kColumns, g.columns,
+                   find(g.dy.term, true), terms, tile, acc, bias);
+}
+
+// grid: row tiles, column tiles, examples. block: Tile::kThreads. static smem: as above.
+template <int tile_columns>
+__global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
+    weight_gradient_norm_kernel(WeightGradientNorm a) {
+  using T = Tile<tile_columns>;
+  CUDP_SHARED(T, tile, );
+  CUDP_SHARED(float, partial, [T::kThreads / kWarp]);
+  const int e = static_cast<int>(blockIdx.z);
+  if (e >= live_examples(a.gradient.batch)) return;
+
+  float acc[T::kRowsThread][T::kColumnsThread];
+  float bias[T::kColumnsThread];
+  gradient_tile<T>(a.gradient, e, e + 1, [](int) { return 1.0f; }, tile, acc, bias);
+
+  // Past the last row or column the tile holds zeros.
+  float square = 0.0f;
+  CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m)
+    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) square += acc[m][n] * acc[m][n];
+  if (blockIdx.x == 0 && T::row(0) == 0)
+    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) square += bias[n] * bias[n];
+  square = block_sum(square, partial);
+  const unsigned which = blockIdx.y * gridDim.x + blockIdx.x;
+  if (threadIdx.x == 0)
+    a.parts[static_cast<std::int64_t>(which) * a.gradient.batch.room + e] = square;
+}
+
+// grid: row tiles, column tiles, groups of examples_per_block examples. block: Tile::kThreads.
+// static smem: as above.
+template <int tile_columns>
+__global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
+    weight_gradient_sum_kernel(WeightGradientSum a) {
+  using T = Tile<tile_columns>;
+  CUDP_SHARED(T, tile, );
+  const WeightGradient& g = a.gradient;
+  const int live = live_examples(g.batch);
+  const int first = static_cast<int>(blockIdx.z) * a.examples_per_block;
+  if (first >= live) return;
+  const int end = first + a.examples_per_block < live ? first + a.examples_per_block : live;
+
+  float acc[T::kRowsThread][T::kColumnsThread];
+  float bias[T::kColumnsThread];
+  const auto factor_of = [&](int e) {
+    return a.factors != nullptr ? a.factors[static_cast<std::int64_t>(e) * a.factor_stride] : 1.0f;
+  };
+  gradient_tile<T>(g, first, end, factor_of, tile, acc, bias);
+
+  const auto give = [&](std::int64_t at, float v) {
+    if (a.sum != nullptr)
+      atomicAdd(a.sum + at, to_fixed(v, a.inverse_grid));
+    else
+      a.gradients[first * a.gradients_stride + at] = v;
+  };
+  CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+    const int column = static_cast<int>(blockIdx.y) * T::kColumns + T::column(n);
+    if (column >= g.columns) continue;
+    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+      const int row = static_cast<int>(blockIdx.x) * T::kRows + T::row(m);
+      if (row < g.rows) give(static_cast<std::int64_t>(column) * g.rows + row, acc[m][n]);
+    }
+    if (blockIdx.x == 0 && T::row(0) == 0)
+      give(static_cast<std::int64_t>(g.columns) * g.rows + column, bias[n]);
+  }
+}
+
+}  // namespace cudp::inline CUDP_SIMT

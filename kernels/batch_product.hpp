@@ -1,0 +1,173 @@
+#pragma once
+// The matrix products of convolutions and dense layers over a micro-batch. Rows, columns and terms
+// find their numbers through index tables, so no input is unfolded in memory.
+#include <cstdint>
+
+#include "kernels/batch.hpp"
+#include "kernels/fixed_point.hpp"
+
+namespace cudp {
+
+/// Where index n lies: n / period chooses an example, `outer` elements apart (period 0: there is
+/// one), and what remains goes through `table`, or is `inner` elements apart where that is null.
+struct Axis {
+  const std::int32_t* table = nullptr;
+  std::int32_t period = 0;
+  std::int32_t outer = 0;
+  std::int32_t inner = 1;
+};
+
+CUDP_HD std::int32_t offset(const Axis& a, std::int32_t n) {
+  std::int32_t example = 0;
+  if (a.period != 0) {
+    example = n / a.period;
+    n -= example * a.period;
+  }
+  return example * a.outer + (a.table != nullptr ? a.table[n] : n * a.inner);
+}
+
+/// A matrix in memory, seen along two axes. `along_terms`: neighbours in memory are neighbouring
+/// terms, else neighbouring rows (columns); loads follow it.
+struct Factor {
+  const float* data;
+  Axis line;  ///< rows of the left factor, columns of the right one
+  Axis term;
+  bool along_terms;
+};
+
+/// out(i, j) = bias[j] + sum_t a(i, t) b(t, j), for i < rows_per_example times the examples.
+/// Every sum runs over t in order, whatever the micro-batch.
+///
+///   use                    rows            terms            a    b        out
+///   conv forward           output pixels   channels, taps   x    weight   y
+///   conv input gradient    input pixels    channels, taps   dy   weight   dx
+///   dense forward          one             inputs           x    weight   y
+///   dense input gradient   one             outputs          dy   weight   dx
+struct BatchProduct {
+  Batch batch;
+  Factor a;
+  Factor b;
+  const float* bias;  ///< [columns], or null
+  float* out;
+  Axis out_row;
+  Axis out_column;
+  std::int32_t rows_per_example;
+  std::int32_t terms;
+  std::int32_t columns;
+};
+
+/// An example's weight gradient, rows x columns, is G(i, j) = sum_p x(i, p) dy(p, j), and its bias
+/// gradient sum_p dy(p, j), with terms_per_example terms (output pixels; one for a dense layer).
+/// Weights lie as PyTorch has them, G(i, j) at j rows + i, and the bias after them.
+struct WeightGradient {
+  Batch batch;
+  Factor x;
+  Factor dy;
+  std::int32_t rows;
+  std::int32_t columns;
+  std::int32_t terms_per_example;
+};
+
+/// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, room]. The gradient
+/// itself is never stored.
+struct WeightGradientNorm {
+  WeightGradient gradient;
+  float* parts;
+};
+
+/// sum += sum_e factors[e] G_e. An example with factor 0 is left out, not multiplied: it may hold NaN.
+/// Without `sum`, each example's own gradient goes to gradients[e], unweighted.
+struct WeightGradientSum {
+  WeightGradient gradient;
+  const float* factors;        ///< factor of example e at e * factor_stride
+  std::int32_t factor_stride;
+  std::int32_t examples_per_block;
+  FixedPoint* sum;             ///< [(rows + 1) columns], or null
+  float inverse_grid;          ///< a power of two
+  float* gradients;            ///< [room, gradients_stride], or null
+  std::int64_t gradients_stride;
+};
+
+// --- Tiles ---
+
+/// The tile of a block: kTileRows x kTileColumns<which> numbers.
+inline constexpr int kTileRows = 64;
+inline int tile_columns(int columns) { return columns <= 16 ? 16 : columns <= 32 ? 32 : 64; }
+
+inline int gradient_tiles(std::int32_t rows, std::int32_t columns) {
+  return static_cast<int>(divide_up(rows, kTileRows) * divide_up(columns, tile_columns(columns)));
+}
+
+/// Threads of a block: 64 for tiles of 16 and 32 columns, 128 for 64.
+inline unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; }
+
+inline void validate(const Factor& f) {
+  expect(f.data != nullptr, "product: expected data");
+  expect(f.line.period >= 0 && f.term.period >= 0, "product: expected periods >= 0");
+}
+
+inline void validate(const BatchProduct& p) {
+  validate(p.batch);
+  validate(p.a);
+  validate(p.b);
+  expect(p.out != nullptr && p.rows_per_example > 0 && p.terms >= 0 && p.columns > 0,
+         "product: expected an output, rows and columns > 0, terms >= 0");
+  expect(std::int64_t{p.batch.room} * p.rows_per_example < (std::int64_t{1} << 31) - kTileRows,
+         "product: the micro-batch is too large for 32-bit offsets");
+}
+
+inline LaunchShape launch_shape(const BatchProduct& p) {
+  return {.grid = {divide_up(p.batch.room * p.rows_per_example, kTileRows),
+                   divide_up(p.columns, tile_columns(p.columns))},
+          .block = {tile_threads(p.columns)},
+          .shared_bytes = 0};
+}
+
+inline void validate(const WeightGradient& g) {
+  validate(g.batch);
+  validate(g.x);
+  validate(g.dy);
+  expect(g.rows > 0 && g.columns > 0 && g.terms_per_example > 0,
+         "weight gradient: expected rows, columns and terms > 0");
+  expect(g.batch.room <= 65535, "weight gradient: expected a micro-batch of at most 65535");
+}
+
+inline void validate(const WeightGradientNorm& n) {
+  validate(n.gradient);
+  expect(n.parts != nullptr, "weight gradient norm: expected room for the parts");
+}
+
+inline LaunchShape launch_shape(const WeightGradientNorm& n) {
+  const WeightGradient& g = n.gradient;
+  return {.grid = {divide_up(g.rows, kTileRows), divide_up(g.columns, tile_columns(g.columns)),
+                   static_cast<unsigned>(g.batch.room)},
+          .block = {tile_threads(g.columns)},
+          .shared_bytes = 0};
+}
+
+inline void validate(const WeightGradientSum& s) {
+  validate(s.gradient);
+  expect((s.sum != nullptr) != (s.gradients != nullptr),
+         "weight gradient sum: expected a sum or single gradients");
+  expect(s.sum == nullptr || (s.factors != nullptr && s.inverse_grid > 0),
+         "weight gradient sum: expected factors and a grid");
+  expect(s.examples_per_block > 0 && (s.gradients == nullptr || s.examples_per_block == 1),
+         "weight gradient sum: expected examples per block, one for single gradients");
+}
+
+inline LaunchShape launch_shape(const WeightGradientSum& s) {
+  const WeightGradient& g = s.gradient;
+  return {.grid = {divide_up(g.rows, kTileRows), divide_up(g.columns, tile_columns(g.columns)),
+                   divide_up(g.batch.room, s.examples_per_block)},
+          .block = {tile_threads(g.columns)},
+          .shared_bytes = 0};
+}
+
+/// Examples a block of WeightGradientSum takes: enough terms to be worth a block's start and the
+/// additions at its end, few enough that small micro-batches fill the device.
+inline int examples_per_block(int terms_per_example) {
+  constexpr int kTerms = 256;
+  return terms_per_example >= kTerms ? 1 : kTerms / terms_per_example;
+}
+
+}  // namespace cudp
