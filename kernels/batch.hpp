@@ -1,6 +1,6 @@
 #pragma once
-// What the CUDA kernels of a network share. They work on a micro-batch of examples at once; how many
-// of them were really drawn is known only to the device.
+// What the CUDA kernels of a network share. They work on a micro-batch of examples at once; how
+// many of them were really drawn is known only to the device.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -20,18 +20,18 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;
 };
 
-/// Examples first .. first + room - 1 of a batch. Those from *count on do not exist: nothing of
-/// theirs may be read that could matter, and blocks that have no other work leave at once.
+/// Examples first .. first + room - 1 of a batch. Those from *count on do not exist: blocks that
+/// have only such examples leave at once, and nothing of theirs reaches a result.
 struct Batch {
-  const std::int32_t* count;  ///< device
+  const std::uint32_t* count;  ///< device
   std::int32_t first;
   std::int32_t room;
 };
 
 /// Examples of this micro-batch that exist.
 CUDP_HD int live_examples(const Batch& b) {
-  const int n = *b.count - b.first;
-  return n < 0 ? 0 : n < b.room ? n : b.room;
+  const std::int64_t n = static_cast<std::int64_t>(*b.count) - b.first;
+  return static_cast<int>(n < 0 ? 0 : n < b.room ? n : b.room);
 }
 
 /// One example's activations or their gradients: channel by channel, row by row, each plane with a
@@ -70,7 +70,9 @@ inline void validate(const Batch& b) {
 inline LaunchShape strided_shape(std::int64_t items, unsigned block = 256) {
   const std::int64_t blocks = (items + block - 1) / block;
   constexpr std::int64_t kMost = 1 << 16;
-  return {.grid = {static_cast<unsigned>(blocks < 1 ? 1 : blocks < kMost ? blocks : kMost)},
+  return {.grid = {static_cast<unsigned>(blocks < 1       ? 1
+                                         : blocks < kMost ? blocks
+                                                          : kMost)},
           .block = {block},
           .shared_bytes = 0};
 }

@@ -4,8 +4,8 @@
 
 namespace cudp {
 
-/// Forward: to = f(from). Backward: to = f'(..) from, with f' found from y = f(..), laid out as y_planes.
-/// `to` may be `from`.
+/// Forward: to = f(from). Backward: to = f'(..) from, with f' found from y = f(..), laid out as
+/// y_planes. `to` may be `from`.
 struct BatchActivation {
   Batch batch;
   Activate function;

@@ -34,8 +34,7 @@ __global__ inline void batch_clip_kernel(BatchClip a) {
         square += a.parts[static_cast<std::int64_t>(part) * a.batch.room + e];
       squares[g] = square;
     }
-    clip_factors(a.clip, squares, a.groups,
-                 a.factors + static_cast<std::int64_t>(e) * a.groups);
+    clip_factors(a.clip, squares, a.groups, a.factors + static_cast<std::int64_t>(e) * a.groups);
   });
 }
 

@@ -19,8 +19,8 @@ struct BatchGroupNorm {
   float* statistics;  ///< [room, groups, 2]: mean and 1 / sqrt(variance + epsilon), written
 };
 
-/// Per example: dweight = sum over pixels of dy (x - mean) inverse, dbias = sum of dy, their squared
-/// norm by group, and dx unless null.
+/// Per example: dweight = sum over pixels of dy (x - mean) inverse, dbias = sum of dy, their
+/// squared norm by group, and dx unless null.
 struct BatchGroupNormBackward {
   Batch batch;
   int groups;
@@ -82,7 +82,7 @@ inline LaunchShape launch_shape(const BatchGroupNormBackward& a) {
   return group_norm_shape(a.groups, a.batch);
 }
 
-inline constexpr int kRowsPerBlock = 32;
+inline constexpr int kRowsPerBlock = 32;  // divides a micro-batch, as examples_per_block() does
 inline LaunchShape launch_shape(const WeightedRows& a) {
   return {.grid = {divide_up(a.columns, 128), divide_up(a.batch.room, kRowsPerBlock)},
           .block = {128},

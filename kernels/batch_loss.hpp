@@ -28,14 +28,14 @@ struct Tally {
   unsigned long long non_finite;
 };
 
-/// *total += the micro-batch's, in a fixed order. With norms: of training examples; one without a finite
-/// norm counts as non_finite and adds nothing else.
+/// *total += the micro-batch's, in a fixed order. With norms: of training examples; one without a
+/// finite norm counts as non_finite and adds nothing else.
 struct TallyBatch {
   Batch batch;
-  const float* loss;           ///< [room]
+  const float* loss;            ///< [room]
   const std::uint8_t* correct;  ///< [room], or null
-  const float* squared_norms;  ///< [room, groups], or null
-  const float* factors;        ///< [room, groups]
+  const float* squared_norms;   ///< [room, groups], or null
+  const float* factors;         ///< [room, groups]
   int groups;
   Tally* total;
 };

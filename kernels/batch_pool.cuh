@@ -5,12 +5,15 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// The first pixel of the window's largest, as an offset from the window's corner `x`.
+/// The first pixel of the window's largest, or a NaN if there is one, as an offset from the
+/// window's corner `x`.
 __device__ __forceinline__ int largest(const float* x, int row, int kernel) {
   int best = 0;
   for (int ky = 0; ky < kernel; ++ky)
-    for (int kx = 0; kx < kernel; ++kx)
-      if (x[ky * row + kx] > x[best]) best = ky * row + kx;
+    for (int kx = 0; kx < kernel; ++kx) {
+      const float v = x[ky * row + kx];
+      if (v > x[best] || v != v) best = ky * row + kx;
+    }
   return best;
 }
 
@@ -56,8 +59,8 @@ __global__ inline void batch_pool_backward_kernel(BatchPool a) {
           continue;
         }
         const int row = a.x_planes.row();
-        const float* const window = a.x + example * a.x_planes.size() +
-                                    a.x_planes.at(c, oy * a.stride, ox * a.stride);
+        const float* const window =
+            a.x + example * a.x_planes.size() + a.x_planes.at(c, oy * a.stride, ox * a.stride);
         const int here = (y - oy * a.stride) * row + x - ox * a.stride;
         if (largest(window, row, a.kernel) == here) v += slope;
       }

@@ -4,7 +4,8 @@
 namespace cudp {
 
 /// Windows of kernel x kernel pixels, `stride` apart, no padding. Forward: y from x. Backward: dx
-/// from dy; a maximum's gradient goes to the first pixel of its window, in row order, that holds it.
+/// from dy; a maximum's gradient goes to the first pixel of its window, in row order, that holds
+/// it.
 struct BatchPool {
   Batch batch;
   bool is_max;

@@ -78,7 +78,7 @@ struct Carrier {
   template <int width>
   __device__ __forceinline__ void put(float (&tile)[terms][width]) const {
     CUDP_UNROLL for (int e = 0; e < kCount; ++e)
-      tile[term0 + e * term_step][line0 + e * line_step] = held[e];
+        tile[term0 + e * term_step][line0 + e * line_step] = held[e];
   }
 };
 
@@ -114,17 +114,19 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int first_row, in
       const Four y = load_four(&tile.b[half][k][T::column(0)]);
       CUDP_UNROLL for (int four = 0; four < T::kRowsThread / 4; ++four) {
         const Four x = load_four(&tile.a[half][k][T::row(4 * four)]);
-        CUDP_UNROLL for (int m = 0; m < 4; ++m)
-          CUDP_UNROLL for (int n = 0; n < 4; ++n) acc[4 * four + m][n] += x.v[m] * y.v[n];
+        CUDP_UNROLL for (int m = 0; m < 4; ++m) CUDP_UNROLL for (int n = 0; n < 4; ++n)
+            acc[4 * four + m][n] += x.v[m] * y.v[n];
       }
       CUDP_UNROLL for (int n = 0; n < 4; ++n) column_sum[n] += y.v[n];
     }
   }
 }
 
-// grid: row tiles, column tiles. block: Tile::kThreads. static smem: 2 tiles of 8 terms (5.5 to 8.5 KB).
+// grid: row tiles, column tiles. block: Tile::kThreads. static smem: 2 tiles of 8 terms (5.5 to 8.5
+// KB).
 template <int tile_columns>
-__global__ void __launch_bounds__(Tile<tile_columns>::kThreads) batch_product_kernel(BatchProduct p) {
+__global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
+    batch_product_kernel(BatchProduct p) {
   using T = Tile<tile_columns>;
   CUDP_SHARED(T, tile, );
   const int first_row = static_cast<int>(blockIdx.x) * T::kRows;
@@ -183,12 +185,13 @@ __global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
 
   float acc[T::kRowsThread][T::kColumnsThread];
   float bias[T::kColumnsThread];
-  gradient_tile<T>(a.gradient, e, e + 1, [](int) { return 1.0f; }, tile, acc, bias);
+  gradient_tile<T>(
+      a.gradient, e, e + 1, [](int) { return 1.0f; }, tile, acc, bias);
 
   // Past the last row or column the tile holds zeros.
   float square = 0.0f;
   CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m)
-    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) square += acc[m][n] * acc[m][n];
+      CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) square += acc[m][n] * acc[m][n];
   if (blockIdx.x == 0 && T::row(0) == 0)
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) square += bias[n] * bias[n];
   square = block_sum(square, partial);

@@ -68,23 +68,23 @@ struct WeightGradient {
   std::int32_t terms_per_example;
 };
 
-/// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, room]. The gradient
-/// itself is never stored.
+/// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, room]. The
+/// gradient itself is never stored.
 struct WeightGradientNorm {
   WeightGradient gradient;
   float* parts;
 };
 
-/// sum += sum_e factors[e] G_e. An example with factor 0 is left out, not multiplied: it may hold NaN.
-/// Without `sum`, each example's own gradient goes to gradients[e], unweighted.
+/// sum += sum_e factors[e] G_e. An example with factor 0 is left out, not multiplied: it may hold
+/// NaN. Without `sum`, each example's own gradient goes to gradients[e], unweighted.
 struct WeightGradientSum {
   WeightGradient gradient;
-  const float* factors;        ///< factor of example e at e * factor_stride
+  const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
-  FixedPoint* sum;             ///< [(rows + 1) columns], or null
-  float inverse_grid;          ///< a power of two
-  float* gradients;            ///< [room, gradients_stride], or null
+  FixedPoint* sum;     ///< [(rows + 1) columns], or null
+  float inverse_grid;  ///< a power of two
+  float* gradients;    ///< [room, gradients_stride], or null
   std::int64_t gradients_stride;
 };
 
@@ -163,11 +163,18 @@ inline LaunchShape launch_shape(const WeightGradientSum& s) {
           .shared_bytes = 0};
 }
 
-/// Examples a block of WeightGradientSum takes: enough terms to be worth a block's start and the
-/// additions at its end, few enough that small micro-batches fill the device.
+/// Examples that are added in float32 before they go to the grid; a micro-batch is a multiple of
+/// this, so that the groups are the same whatever its size.
+inline constexpr int kExampleGroup = 32;
+
+/// Examples a block of WeightGradientSum takes, a divisor of kExampleGroup: enough terms to be
+/// worth a block's start and the additions at its end, few enough that small batches fill the
+/// device.
 inline int examples_per_block(int terms_per_example) {
   constexpr int kTerms = 256;
-  return terms_per_example >= kTerms ? 1 : kTerms / terms_per_example;
+  int examples = kExampleGroup;
+  while (examples > 1 && examples * terms_per_example > kTerms) examples /= 2;
+  return examples;
 }
 
 }  // namespace cudp

@@ -8,6 +8,7 @@
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #define CUDP_SIMT on_device
+#pragma nv_diag_suppress 20050  // "inline qualifier ignored": it still makes the host's stub weak
 /// Dynamic shared memory as an array of T. One a kernel.
 #define CUDP_DYNAMIC_SMEM(T, name)                           \
   extern __shared__ __align__(16) unsigned char cudp_smem[]; \

@@ -339,12 +339,12 @@ void Machine::lane_loop() {
 void Machine::leave() {
   Lane* const from = lane_;
   Lane* const to = next();
-  if (to == from) return;
   lane_ = to;
   if (to != nullptr) {
     threadIdx = to->thread;
-    blockIdx = to->warp->block->index;
+    blockIdx = to->warp->block->index;  // another block's, also where the lane stays the same
   }
+  if (to == from) return;
   Fiber::switch_to(from->fiber, to != nullptr ? to->fiber : caller_);
 }
 

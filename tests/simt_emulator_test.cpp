@@ -41,6 +41,10 @@ TEST(Simt, EveryThreadOfEveryBlockRunsOnce) {
   std::vector<int> count(1440);  // 12 blocks of 120
   simt::launch(number_all, dim3(2, 3, 2), dim3(4, 5, 6), 0, {}, count.data());
   for (const int c : count) EXPECT_EQ(c, 1);
+
+  std::vector<int> alone(1440);
+  simt::launch(number_all, dim3(1440), dim3(1), 0, {.blocks_in_flight = 2}, alone.data());
+  for (const int c : alone) EXPECT_EQ(c, 1);
 }
 
 __global__ void nothing() {}

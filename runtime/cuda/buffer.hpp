@@ -1,0 +1,56 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace cudp::cuda {
+
+/// Device memory for n numbers, as it comes: nobody may read before writing or clear().
+template <class Gpu, class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Gpu& gpu, std::size_t n)
+      : gpu_(&gpu),
+        data_(n > 0 ? static_cast<T*>(gpu.allocate(n * sizeof(T))) : nullptr),
+        size_(n) {}
+  Buffer(Buffer&& o) noexcept
+      : gpu_(o.gpu_), data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
+  Buffer& operator=(Buffer&& o) noexcept {
+    std::swap(gpu_, o.gpu_);
+    std::swap(data_, o.data_);
+    std::swap(size_, o.size_);
+    return *this;
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() {
+    if (data_ != nullptr) gpu_->release(data_);
+  }
+
+  /// Null where the size is 0.
+  T* get() const { return data_; }
+  std::size_t size() const { return size_; }
+
+  void clear() {
+    if (size_ > 0) gpu_->clear(data_, size_ * sizeof(T));
+  }
+  void upload(std::span<const T> from, std::size_t at = 0) {
+    if (!from.empty()) gpu_->upload(data_ + at, from.data(), from.size() * sizeof(T));
+  }
+  /// Waits for the device.
+  std::vector<T> download(std::size_t n, std::size_t at = 0) const {
+    std::vector<T> to(n);
+    if (n > 0) gpu_->download(to.data(), data_ + at, n * sizeof(T));
+    return to;
+  }
+  std::vector<T> download() const { return download(size_); }
+
+ private:
+  Gpu* gpu_ = nullptr;
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace cudp::cuda

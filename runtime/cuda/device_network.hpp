@@ -1,0 +1,313 @@
+#pragma once
+// A network's passes over a micro-batch, as a sequence of kernel launches. Gpu is cuda_gpu.hpp's,
+// or in tests one that runs the same kernels under the emulator.
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "kernels/batch_activation.cuh"
+#include "kernels/batch_clip.cuh"
+#include "kernels/batch_group_norm.cuh"
+#include "kernels/batch_load.cuh"
+#include "kernels/batch_loss.cuh"
+#include "kernels/batch_pool.cuh"
+#include "kernels/batch_product.cuh"
+#include "runtime/cuda/buffer.hpp"
+#include "runtime/cuda/device_graph.hpp"
+#include "runtime/error.hpp"
+
+namespace cudp::cuda {
+
+/// Examples in device memory; see Dataset.
+struct DeviceData {
+  const std::uint8_t* bytes = nullptr;
+  const float* floats = nullptr;
+  const std::uint8_t* labels = nullptr;
+  float scale = 1.0f;
+  float shift = 0.0f;
+};
+
+template <class Gpu>
+class DeviceNetwork {
+ public:
+  /// room: examples in flight at most.
+  DeviceNetwork(Gpu& gpu, const Network& network, int room)
+      : gpu_(gpu),
+        net_(network),
+        graph_(build_device_graph(network)),
+        room_(room),
+        tables_(gpu, graph_.tables.size()),
+        group_parts_(gpu, graph_.group_parts.size()),
+        labels_(gpu, per_example(1)),
+        correct_(gpu, per_example(1)),
+        losses_(gpu, per_example(1)),
+        slopes_(gpu, per_example(net_.outputs)),
+        statistics_(gpu, per_example(graph_.statistics)),
+        gradient_rows_(gpu, per_example(graph_.gradient_rows)),
+        parts_(gpu, per_example(graph_.parts())),
+        squared_norms_(gpu, per_example(net_.groups)),
+        factors_(gpu, per_example(net_.groups)) {
+    tables_.upload(graph_.tables);
+    group_parts_.upload(graph_.group_parts);
+    for (const Edge& e : graph_.edges) {
+      ensure(
+          std::int64_t{room} * std::max(e.value.size(), e.gradient.size()) < std::int64_t{1} << 31,
+          "the micro-batch is too large for 32-bit offsets");
+      values_.emplace_back(gpu, per_example(e.value.size()));
+      gradients_.emplace_back(gpu, e.has_gradient ? per_example(e.gradient.size()) : 0);
+      values_.back().clear();  // borders are zero and stay so
+      gradients_.back().clear();
+    }
+  }
+
+  int room() const { return room_; }
+  const DeviceGraph& graph() const { return graph_; }
+  const Buffer<Gpu, float>& losses() const { return losses_; }
+  const Buffer<Gpu, float>& squared_norms() const { return squared_norms_; }
+  const Buffer<Gpu, float>& gradient_rows() const { return gradient_rows_; }
+
+  /// Logits, losses and right answers of the examples of a micro-batch; examples: their numbers in
+  /// the data set, or null for 0, 1, ... parameters [d].
+  void forward(const Batch& batch, const DeviceData& data, const std::uint32_t* examples,
+               const float* parameters, bool with_gradient) {
+    start("load", batch_load_kernel,
+          BatchLoad{batch, examples, data.bytes, data.floats, data.labels, data.scale, data.shift,
+                    graph_.edges.front().value, values_.front().get(), labels_.get()});
+    for (const Op& op : graph_.ops)
+      std::visit([&](const auto& l) { forward(batch, op, l, parameters + op.parameters); },
+                 op.layer->layer);
+    const Edge& last = graph_.edges.back();
+    ensure(last.value.border == 0, "logits are a flat vector");
+    start("loss", batch_loss_kernel,
+          BatchLoss{batch, net_.spec.loss, net_.outputs, values_.back().get(), labels_.get(),
+                    losses_.get(), correct_.get(), with_gradient ? slopes_.get() : nullptr,
+                    with_gradient ? gradients_.back().get() : nullptr, last.gradient});
+  }
+
+  /// Gradients by every activation, and squared norms of the parameters' gradients.
+  void backward(const Batch& batch, const float* parameters) {
+    for (std::size_t i = graph_.ops.size(); i-- > 0;) {
+      const Op& op = graph_.ops[i];
+      if (op.gives_input_gradient || op.layer->group >= 0)
+        std::visit([&](const auto& l) { backward(batch, op, l, parameters + op.parameters); },
+                   op.layer->layer);
+    }
+  }
+
+  void clip(const Batch& batch, const ClipSettings& clip) {
+    start("clip", batch_clip_kernel,
+          BatchClip{batch, clip, parts_.get(), group_parts_.get(), net_.groups,
+                    squared_norms_.get(), factors_.get()});
+  }
+
+  /// sum [d] += the micro-batch's clipped gradients.
+  void add_clipped(const Batch& batch, FixedPoint* sum, float inverse_grid) {
+    for (const Op& op : graph_.ops) {
+      if (op.layer->group < 0) continue;
+      const float* const factors = factors_.get() + op.layer->group;
+      if (std::holds_alternative<GroupNorm>(op.layer->layer))
+        start("group norm sum", weighted_rows_kernel,
+              WeightedRows{batch, gradient_rows_.get() + op.rows * room_,
+                           static_cast<std::int32_t>(op.parameter_count), factors, net_.groups,
+                           sum + op.parameters, inverse_grid});
+      else
+        start_tiled("weight gradient sum", kSumKernels,
+                    WeightGradientSum{gradient_of(batch, op), factors, net_.groups,
+                                      examples_per_block(op.gradient.terms_per_example),
+                                      sum + op.parameters, inverse_grid, nullptr, 0},
+                    op.gradient.columns);
+    }
+  }
+
+  /// Each example's own gradient to gradients [room, d], but for group norm, whose gradients are
+  /// in gradient_rows() by layer.
+  void single_gradients(const Batch& batch, float* gradients) {
+    for (const Op& op : graph_.ops)
+      if (op.layer->group >= 0 && !std::holds_alternative<GroupNorm>(op.layer->layer))
+        start_tiled("weight gradient", kSumKernels,
+                    WeightGradientSum{gradient_of(batch, op), nullptr, 0, 1, nullptr, 0.0f,
+                                      gradients + op.parameters,
+                                      static_cast<std::int64_t>(net_.parameter_count)},
+                    op.gradient.columns);
+  }
+
+  /// *total += what there is to tell of the micro-batch, whose examples were clipped or not.
+  void tally(const Batch& batch, bool clipped, Tally* total) {
+    start("tally", tally_kernel,
+          TallyBatch{batch, losses_.get(), correct_.get(), clipped ? squared_norms_.get() : nullptr,
+                     clipped ? factors_.get() : nullptr, net_.groups, total});
+  }
+
+ private:
+  static constexpr void (*kProductKernels[])(BatchProduct) = {
+      batch_product_kernel<16>, batch_product_kernel<32>, batch_product_kernel<64>};
+  static constexpr void (*kNormKernels[])(WeightGradientNorm) = {weight_gradient_norm_kernel<16>,
+                                                                 weight_gradient_norm_kernel<32>,
+                                                                 weight_gradient_norm_kernel<64>};
+  static constexpr void (*kSumKernels[])(WeightGradientSum) = {weight_gradient_sum_kernel<16>,
+                                                               weight_gradient_sum_kernel<32>,
+                                                               weight_gradient_sum_kernel<64>};
+
+  std::size_t per_example(std::int64_t floats) const {
+    return static_cast<std::size_t>(floats) * static_cast<std::size_t>(room_);
+  }
+
+  template <class Args>
+  void start(const char* name, void (*kernel)(Args), const Args& args) {
+    validate(args);
+    gpu_.launch(name, kernel, launch_shape(args), args);
+  }
+  template <class Args>
+  void start_tiled(const char* name, void (*const (&kernels)[3])(Args), const Args& args,
+                   int columns) {
+    start(name, kernels[tile_columns(columns) / 32], args);
+  }
+
+  Axis axis(const AxisPlan& p) const {
+    return {p.table >= 0 ? tables_.get() + p.table : nullptr, p.period, p.outer, p.inner};
+  }
+  Factor factor(const float* data, const FactorPlan& p) const {
+    return {data, axis(p.line), axis(p.term), p.along_terms};
+  }
+  void multiply(const char* name, const Batch& batch, const ProductPlan& p, const float* a,
+                const float* weight, const float* bias, float* out) {
+    start_tiled(name, kProductKernels,
+                BatchProduct{batch, factor(a, p.a), factor(weight, p.b), bias, out, axis(p.out_row),
+                             axis(p.out_column), p.rows_per_example, p.terms, p.columns},
+                p.columns);
+  }
+  WeightGradient gradient_of(const Batch& batch, const Op& op) const {
+    const GradientPlan& g = op.gradient;
+    return {batch,
+            factor(values_[op.in].get(), g.x),
+            factor(gradients_[op.out].get(), g.dy),
+            g.rows,
+            g.columns,
+            g.terms_per_example};
+  }
+  float* parts_of(const Batch& batch, const Op& op) const {
+    return parts_.get() + std::int64_t{op.first_part} * batch.room;
+  }
+  const float* bias_of(const Op& op, const float* weight) const {
+    return weight + op.parameter_count - op.layer->out.channels;
+  }
+
+  // One layer. `weight`: its parameters.
+
+  template <class ConvOrDense>
+  void forward(const Batch& batch, const Op& op, const ConvOrDense&, const float* weight) {
+    multiply("forward", batch, op.forward, values_[op.in].get(), weight, bias_of(op, weight),
+             values_[op.out].get());
+  }
+  void forward(const Batch& batch, const Op& op, const Activate& f, const float*) {
+    start("activation", batch_activation_kernel,
+          BatchActivation{batch,
+                          f,
+                          values_[op.in].get(),
+                          graph_.edges[op.in].value,
+                          nullptr,
+                          {},
+                          values_[op.out].get(),
+                          graph_.edges[op.out].value});
+  }
+  void forward(const Batch& batch, const Op& op, const MaxPool2d& p, const float*) {
+    pool_forward(batch, op, true, p.kernel, p.stride);
+  }
+  void forward(const Batch& batch, const Op& op, const AvgPool2d& p, const float*) {
+    pool_forward(batch, op, false, p.kernel, p.stride);
+  }
+  void pool_forward(const Batch& batch, const Op& op, bool is_max, int kernel, int stride) {
+    BatchPool a{};
+    a.batch = batch;
+    a.is_max = is_max;
+    a.kernel = kernel;
+    a.stride = stride;
+    a.x = values_[op.in].get();
+    a.x_planes = graph_.edges[op.in].value;
+    a.y = values_[op.out].get();
+    a.y_planes = graph_.edges[op.out].value;
+    start("pool", batch_pool_kernel, a);
+  }
+  void forward(const Batch& batch, const Op& op, const GroupNorm& n, const float* weight) {
+    start("group norm", batch_group_norm_kernel,
+          BatchGroupNorm{batch, n.groups, n.epsilon, weight, bias_of(op, weight),
+                         values_[op.in].get(), graph_.edges[op.in].value, values_[op.out].get(),
+                         graph_.edges[op.out].value, statistics_.get() + op.statistics * room_});
+  }
+
+  void input_gradient(const Batch& batch, const Op& op, const float* weight) {
+    if (!op.gives_input_gradient) return;
+    for (const ProductPlan& p : op.input_gradient)
+      multiply("input gradient", batch, p, gradients_[op.out].get(), weight, nullptr,
+               gradients_[op.in].get());
+  }
+  void backward(const Batch& batch, const Op& op, const Conv2d&, const float* weight) {
+    start_tiled("weight gradient norm", kNormKernels,
+                WeightGradientNorm{gradient_of(batch, op), parts_of(batch, op)},
+                op.gradient.columns);
+    input_gradient(batch, op, weight);
+  }
+  void backward(const Batch& batch, const Op& op, const Dense&, const float* weight) {
+    start("dense gradient norm", dense_gradient_norm_kernel,
+          DenseGradientNorm{batch, values_[op.in].get(), op.gradient.rows, gradients_[op.out].get(),
+                            op.gradient.columns, parts_of(batch, op)});
+    input_gradient(batch, op, weight);
+  }
+  void backward(const Batch& batch, const Op& op, const Activate& f, const float*) {
+    start("activation gradient", batch_activation_kernel,
+          BatchActivation{batch, f, gradients_[op.out].get(), graph_.edges[op.out].gradient,
+                          values_[op.out].get(), graph_.edges[op.out].value,
+                          gradients_[op.in].get(), graph_.edges[op.in].gradient});
+  }
+  void backward(const Batch& batch, const Op& op, const MaxPool2d& p, const float*) {
+    pool_backward(batch, op, true, p.kernel, p.stride);
+  }
+  void backward(const Batch& batch, const Op& op, const AvgPool2d& p, const float*) {
+    pool_backward(batch, op, false, p.kernel, p.stride);
+  }
+  void pool_backward(const Batch& batch, const Op& op, bool is_max, int kernel, int stride) {
+    BatchPool a{};
+    a.batch = batch;
+    a.is_max = is_max;
+    a.kernel = kernel;
+    a.stride = stride;
+    a.x = values_[op.in].get();
+    a.x_planes = graph_.edges[op.in].value;
+    a.dy = gradients_[op.out].get();
+    a.dy_planes = graph_.edges[op.out].gradient;
+    a.dx = gradients_[op.in].get();
+    a.dx_planes = graph_.edges[op.in].gradient;
+    start("pool gradient", batch_pool_backward_kernel, a);
+  }
+  void backward(const Batch& batch, const Op& op, const GroupNorm& n, const float* weight) {
+    const Planes none{};
+    start("group norm gradient", batch_group_norm_backward_kernel,
+          BatchGroupNormBackward{batch, n.groups, weight, values_[op.in].get(),
+                                 graph_.edges[op.in].value, gradients_[op.out].get(),
+                                 graph_.edges[op.out].gradient,
+                                 statistics_.get() + op.statistics * room_,
+                                 op.gives_input_gradient ? gradients_[op.in].get() : nullptr,
+                                 op.gives_input_gradient ? graph_.edges[op.in].gradient : none,
+                                 gradient_rows_.get() + op.rows * room_, parts_of(batch, op)});
+  }
+
+  Gpu& gpu_;
+  const Network& net_;
+  DeviceGraph graph_;
+  int room_;
+  Buffer<Gpu, std::int32_t> tables_;
+  Buffer<Gpu, std::int32_t> group_parts_;
+  std::vector<Buffer<Gpu, float>> values_;     // by edge, [room, value planes]
+  std::vector<Buffer<Gpu, float>> gradients_;  // by edge, [room, gradient planes]
+  Buffer<Gpu, std::uint8_t> labels_;
+  Buffer<Gpu, std::uint8_t> correct_;
+  Buffer<Gpu, float> losses_;
+  Buffer<Gpu, float> slopes_;         // [room, outputs]
+  Buffer<Gpu, float> statistics_;     // group norm, by layer [room, 2 groups]
+  Buffer<Gpu, float> gradient_rows_;  // group norm, by layer [room, 2 channels]
+  Buffer<Gpu, float> parts_;          // [parts, room of the batch]
+  Buffer<Gpu, float> squared_norms_;  // [room, groups]
+  Buffer<Gpu, float> factors_;        // [room, groups]
+};
+
+}  // namespace cudp::cuda

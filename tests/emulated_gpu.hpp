@@ -1,0 +1,80 @@
+#pragma once
+// A Gpu for DeviceEngine whose kernels run under the SIMT emulator. Memory starts poisoned (0xff:
+// NaN, -1) and is guarded behind its end by ASan, or by a pattern that is checked when it is
+// released.
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "kernels/batch.hpp"
+#include "kernels/simt.cuh"
+
+namespace cudp {
+
+class EmulatedGpu {
+ public:
+  explicit EmulatedGpu(unsigned seed = 1) : state_(std::make_unique<State>()) {
+    state_->seed = seed;
+  }
+  EmulatedGpu(EmulatedGpu&&) = default;
+  EmulatedGpu& operator=(EmulatedGpu&&) = default;
+  EmulatedGpu(const EmulatedGpu&) = delete;
+  EmulatedGpu& operator=(const EmulatedGpu&) = delete;
+  ~EmulatedGpu() {
+    if (state_ && !state_->memory.empty()) std::abort();  // leaked
+  }
+
+  void* allocate(std::size_t bytes) {
+    auto* const p = static_cast<unsigned char*>(std::malloc(bytes + guard()));
+    if (p == nullptr) throw std::bad_alloc();
+    std::memset(p, 0xff, bytes);
+    std::memset(p + bytes, kGuard, guard());
+    state_->memory[p] = bytes;
+    return p;
+  }
+  void release(void* p) {
+    check_guard(p);
+    state_->memory.erase(p);
+    std::free(p);
+  }
+  void clear(void* p, std::size_t bytes) { std::memset(p, 0, bytes); }
+  void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
+  template <class... P, class... A>
+  void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
+    ++state_->launches;
+    simt::launch(kernel, dim3(s.grid.x, s.grid.y, s.grid.z), dim3(s.block.x, s.block.y, s.block.z),
+                 s.shared_bytes, {.name = name, .seed = ++state_->seed}, args...);
+  }
+
+  /// Recording runs nothing, as on the device.
+  using Recording = std::function<void()>;
+  Recording record(const std::function<void()>& work) { return work; }
+  void replay(const Recording& r) { r(); }
+
+ private:
+  static constexpr unsigned char kGuard = 0xa5;
+  static std::size_t guard() { return simt::overruns_end_the_program() ? 0 : 64; }
+  struct State {
+    unsigned seed = 1;
+    std::size_t launches = 0;
+    std::map<void*, std::size_t> memory;
+  };
+  void check_guard(void* p) const {
+    const auto* end = static_cast<unsigned char*>(p) + state_->memory.at(p);
+    for (std::size_t i = 0; i < guard(); ++i)
+      if (end[i] != kGuard) {
+        std::fputs("emulated GPU: written past the end of an allocation\n", stderr);
+        std::abort();
+      }
+  }
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cudp
