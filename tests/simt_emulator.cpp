@@ -274,7 +274,6 @@ class Machine {
     l.warp->ready &= ~(1u << (l.number % kLanes));
     l.file = file;
     l.line = line;
-    release(&abandoned_);  // the caller may go on from here, if this launch fails
   }
   std::string place(const Lane& l) const {
     return "thread " + number(l.thread) +
@@ -338,6 +337,7 @@ void Machine::lane_loop() {
 
 void Machine::leave() {
   Lane* const from = lane_;
+  release(&abandoned_);  // the caller goes on from here, if this launch fails
   Lane* const to = next();
   lane_ = to;
   if (to != nullptr) {

@@ -139,27 +139,28 @@ class DeviceNetwork {
   }
 
  private:
-  static constexpr void (*kProductKernels[])(BatchProduct) = {
+  template <class Args>
+  using Kernel = void (*)(Args);
+  static constexpr Kernel<BatchProduct> kProductKernels[] = {
       batch_product_kernel<16>, batch_product_kernel<32>, batch_product_kernel<64>};
-  static constexpr void (*kNormKernels[])(WeightGradientNorm) = {weight_gradient_norm_kernel<16>,
-                                                                 weight_gradient_norm_kernel<32>,
-                                                                 weight_gradient_norm_kernel<64>};
-  static constexpr void (*kSumKernels[])(WeightGradientSum) = {weight_gradient_sum_kernel<16>,
-                                                               weight_gradient_sum_kernel<32>,
-                                                               weight_gradient_sum_kernel<64>};
+  static constexpr Kernel<WeightGradientNorm> kNormKernels[] = {weight_gradient_norm_kernel<16>,
+                                                                weight_gradient_norm_kernel<32>,
+                                                                weight_gradient_norm_kernel<64>};
+  static constexpr Kernel<WeightGradientSum> kSumKernels[] = {weight_gradient_sum_kernel<16>,
+                                                              weight_gradient_sum_kernel<32>,
+                                                              weight_gradient_sum_kernel<64>};
 
   std::size_t per_example(std::int64_t floats) const {
     return static_cast<std::size_t>(floats) * static_cast<std::size_t>(room_);
   }
 
   template <class Args>
-  void start(const char* name, void (*kernel)(Args), const Args& args) {
+  void start(const char* name, Kernel<Args> kernel, const Args& args) {
     validate(args);
     gpu_.launch(name, kernel, launch_shape(args), args);
   }
   template <class Args>
-  void start_tiled(const char* name, void (*const (&kernels)[3])(Args), const Args& args,
-                   int columns) {
+  void start_tiled(const char* name, const Kernel<Args>* kernels, const Args& args, int columns) {
     start(name, kernels[tile_columns(columns) / 32], args);
   }
 

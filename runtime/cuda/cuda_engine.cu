@@ -1,0 +1,28 @@
+#include "runtime/cuda/cuda_gpu.hpp"
+#include "runtime/cuda/device_engine.hpp"
+#include "runtime/cuda/devices.hpp"
+
+namespace cudp {
+
+bool built_with_cuda() { return true; }
+
+std::vector<DeviceInfo> cuda_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return {};
+  }
+  std::vector<DeviceInfo> devices;
+  for (int i = 0; i < count; ++i) {
+    cudaDeviceProp p{};
+    cuda::check(cudaGetDeviceProperties(&p, i), "read a device's properties");
+    devices.push_back({p.name, p.major, p.minor, p.totalGlobalMem, p.multiProcessorCount});
+  }
+  return devices;
+}
+
+std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSettings& settings) {
+  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(), network, settings);
+}
+
+}  // namespace cudp

@@ -1,0 +1,110 @@
+#pragma once
+// The device, for DeviceEngine: memory, launches and recorded work on one stream. The only file
+// that allocates device memory, and the only one that launches kernels.
+#include <cstddef>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include <cuda_runtime.h>
+
+#include "kernels/batch.hpp"
+#include "runtime/error.hpp"
+
+namespace cudp::cuda {
+
+inline void check(cudaError_t e, const char* what) {
+  if (e == cudaSuccess) return;
+  (void)cudaGetLastError();  // a failed launch must not be reported again by the next call
+  throw Error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(e) + " (" +
+              cudaGetErrorName(e) + ")");
+}
+
+/// Owns a CUDA handle; destruction never throws.
+template <class Handle, auto destroy>
+class Unique {
+ public:
+  Unique() = default;
+  explicit Unique(Handle h) : handle_(h) {}
+  Unique(Unique&& o) noexcept : handle_(std::exchange(o.handle_, Handle{})) {}
+  Unique& operator=(Unique&& o) noexcept {
+    std::swap(handle_, o.handle_);
+    return *this;
+  }
+  Unique(const Unique&) = delete;
+  Unique& operator=(const Unique&) = delete;
+  ~Unique() {
+    if (handle_ != Handle{} && destroy(handle_) != cudaSuccess)
+      std::fputs("cudp: a CUDA handle was not released\n", stderr);
+  }
+  Handle get() const { return handle_; }
+
+ private:
+  Handle handle_{};
+};
+
+class CudaGpu {
+ public:
+  /// Throws Error if there is no device that this build has code for.
+  explicit CudaGpu(int device = 0) {
+    check(cudaSetDevice(device), "choose the device");
+    cudaStream_t s = nullptr;
+    check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "create a stream");
+    stream_ = Unique<cudaStream_t, cudaStreamDestroy>(s);
+  }
+
+  void* allocate(std::size_t bytes) {
+    void* p = nullptr;
+    check(cudaMalloc(&p, bytes), ("allocate " + std::to_string(bytes) + " bytes").c_str());
+    return p;
+  }
+  void release(void* p) {
+    if (cudaFree(p) != cudaSuccess) std::fputs("cudp: device memory was not released\n", stderr);
+  }
+  void clear(void* p, std::size_t bytes) {
+    check(cudaMemsetAsync(p, 0, bytes, stream_.get()), "clear memory");
+  }
+  /// `from` may be changed as soon as this returns: pageable memory is staged.
+  void upload(void* to, const void* from, std::size_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
+  }
+  /// Waits for everything before it.
+  void download(void* to, const void* from, std::size_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_.get()), "download");
+    check(cudaStreamSynchronize(stream_.get()), "wait for the device");
+  }
+
+  template <class... P, class... A>
+  void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
+    const auto dim = [](const Extent& e) { return dim3(e.x, e.y, e.z); };
+    kernel<<<dim(s.grid), dim(s.block), s.shared_bytes, stream_.get()>>>(args...);
+    check(cudaGetLastError(), name);
+  }
+
+  /// What `work` launches, to be replayed; it runs nothing yet. `work` may launch and clear, but
+  /// not allocate, upload or download.
+  using Recording = Unique<cudaGraphExec_t, cudaGraphExecDestroy>;
+  Recording record(const std::function<void()>& work) {
+    check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "record a step");
+    cudaGraph_t raw = nullptr;
+    try {
+      work();
+    } catch (...) {
+      (void)cudaStreamEndCapture(stream_.get(), &raw);
+      if (raw != nullptr) (void)cudaGraphDestroy(raw);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream_.get(), &raw), "record a step");
+    const Unique<cudaGraph_t, cudaGraphDestroy> graph(raw);
+    cudaGraphExec_t exec = nullptr;
+    check(cudaGraphInstantiate(&exec, graph.get(), 0), "make a recorded step ready");
+    return Recording(exec);
+  }
+  void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
+
+ private:
+  Unique<cudaStream_t, cudaStreamDestroy> stream_;
+};
+
+}  // namespace cudp::cuda

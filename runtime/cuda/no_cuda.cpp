@@ -1,0 +1,17 @@
+// The CUDA backend of a build without one.
+#ifndef CUDP_WITH_CUDA
+#include "runtime/cuda/devices.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/error.hpp"
+
+namespace cudp {
+
+std::vector<DeviceInfo> cuda_devices() { return {}; }
+bool built_with_cuda() { return false; }
+
+std::unique_ptr<Engine> make_cuda_engine(const Network&, const EngineSettings&) {
+  throw Error("this build has no CUDA backend");
+}
+
+}  // namespace cudp
+#endif
