@@ -38,14 +38,4 @@ __global__ inline void batch_clip_kernel(BatchClip a) {
   });
 }
 
-// grid, block: any, a thread a number. smem: none.
-__global__ inline void settle_fixed_kernel(SettleFixed a) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t j = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; j < a.n;
-       j += step) {
-    a.sum[j] = static_cast<float>(static_cast<double>(static_cast<long long>(a.fixed[j])) * a.grid);
-    a.fixed[j] = 0;
-  }
-}
-
 }  // namespace cudp::inline CUDP_SIMT

@@ -1,7 +1,6 @@
 #pragma once
 #include "kernels/batch.hpp"
 #include "kernels/clip.hpp"
-#include "kernels/fixed_point.hpp"
 
 namespace cudp {
 

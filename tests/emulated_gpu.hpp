@@ -48,9 +48,30 @@ class EmulatedGpu {
 
   template <class... P, class... A>
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
-    ++state_->launches;
     simt::launch(kernel, dim3(s.grid.x, s.grid.y, s.grid.z), dim3(s.block.x, s.block.y, s.block.z),
                  s.shared_bytes, {.name = name, .seed = ++state_->seed}, args...);
+  }
+
+  void prepare_blas() { state_->has_blas = true; }
+  /// As BLAS defines it.
+  void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
+             int ldb, float beta, float* c, int ldc) {
+    if (!state_->has_blas) throw std::runtime_error("emulated GPU: sgemm before prepare_blas");
+    if (lda < (op_a == 'N' ? m : k) || ldb < (op_b == 'N' ? k : n) || ldc < m)
+      throw std::runtime_error("emulated GPU: sgemm: a leading dimension is too small");
+    for (int j = 0; j < n; ++j)
+      for (int i = 0; i < m; ++i) {
+        float sum = 0.0f;
+        for (int l = 0; l < k; ++l) {
+          const std::size_t at_a =
+              op_a == 'N' ? i + std::size_t(l) * lda : l + std::size_t(i) * lda;
+          const std::size_t at_b =
+              op_b == 'N' ? l + std::size_t(j) * ldb : j + std::size_t(l) * ldb;
+          sum += a[at_a] * b[at_b];
+        }
+        float& to = c[i + std::size_t(j) * ldc];
+        to = sum + (beta != 0.0f ? beta * to : 0.0f);
+      }
   }
 
   /// Recording runs nothing, as on the device.
@@ -63,7 +84,7 @@ class EmulatedGpu {
   static std::size_t guard() { return simt::overruns_end_the_program() ? 0 : 64; }
   struct State {
     unsigned seed = 1;
-    std::size_t launches = 0;
+    bool has_blas = false;
     std::map<void*, std::size_t> memory;
   };
   void check_guard(void* p) const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include "kernels/batch.hpp"
@@ -19,6 +20,11 @@ inline void check(cudaError_t e, const char* what) {
   (void)cudaGetLastError();  // a failed launch must not be reported again by the next call
   throw Error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(e) + " (" +
               cudaGetErrorName(e) + ")");
+}
+
+inline void check(cublasStatus_t s, const char* what) {
+  if (s != CUBLAS_STATUS_SUCCESS)
+    throw Error(std::string("cuBLAS: ") + what + ": " + cublasGetStatusString(s));
 }
 
 /// Owns a CUDA handle; destruction never throws.
@@ -35,7 +41,7 @@ class Unique {
   Unique(const Unique&) = delete;
   Unique& operator=(const Unique&) = delete;
   ~Unique() {
-    if (handle_ != Handle{} && destroy(handle_) != cudaSuccess)
+    if (handle_ != Handle{} && static_cast<int>(destroy(handle_)) != 0)
       std::fputs("cudp: a CUDA handle was not released\n", stderr);
   }
   Handle get() const { return handle_; }
@@ -82,6 +88,29 @@ class CudaGpu {
     check(cudaGetLastError(), name);
   }
 
+  /// To be called before sgemm, outside record().
+  void prepare_blas() {
+    if (blas_.get() != nullptr) return;
+    cublasHandle_t h = nullptr;
+    check(cublasCreate(&h), "start");
+    blas_ = Unique<cublasHandle_t, cublasDestroy>(h);
+    check(cublasSetStream(h, stream_.get()), "choose the stream");
+    // A workspace of its own: what cuBLAS would allocate itself cannot be recorded.
+    constexpr std::size_t kWorkspace = std::size_t{32} << 20;
+    workspace_ = Unique<void*, cudaFree>(allocate(kWorkspace));
+    check(cublasSetWorkspace(h, workspace_.get(), kWorkspace), "take the workspace");
+  }
+
+  /// c = op(a) op(b) + beta c, column by column as BLAS has it, in fp32; op 'N' or 'T'.
+  void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
+             int ldb, float beta, float* c, int ldc) {
+    const auto op = [](char o) { return o == 'T' ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    const float one = 1.0f;
+    check(
+        cublasSgemm(blas_.get(), op(op_a), op(op_b), m, n, k, &one, a, lda, b, ldb, &beta, c, ldc),
+        "multiply");
+  }
+
   /// What `work` launches, to be replayed; it runs nothing yet. `work` may launch and clear, but
   /// not allocate, upload or download.
   using Recording = Unique<cudaGraphExec_t, cudaGraphExecDestroy>;
@@ -105,6 +134,8 @@ class CudaGpu {
 
  private:
   Unique<cudaStream_t, cudaStreamDestroy> stream_;
+  Unique<void*, cudaFree> workspace_;
+  Unique<cublasHandle_t, cublasDestroy> blas_;
 };
 
 }  // namespace cudp::cuda

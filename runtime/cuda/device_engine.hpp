@@ -19,17 +19,6 @@
 
 namespace cudp::cuda {
 
-/// Examples in flight: what a gibibyte holds, at most 4096, unless the user chose; whole groups.
-inline int examples_in_flight(const Network& network, int chosen) {
-  constexpr std::int64_t kFloats = std::int64_t{1} << 28;
-  constexpr std::int64_t kMost = 4096;
-  std::int64_t n = chosen;
-  if (chosen <= 0)
-    n = kFloats / build_device_graph(network).floats_per_example(network.groups, network.outputs);
-  n = std::clamp<std::int64_t>(n, 1, kMost);
-  return static_cast<int>((n + kExampleGroup - 1) / kExampleGroup * kExampleGroup);
-}
-
 /// Most examples that a recorded step has room for: 12 standard deviations and some more above the
 /// expected batch. A larger batch (probability below 1e-30) makes the run fail, it is never cut.
 inline std::int64_t batch_capacity(std::uint64_t threshold, std::size_t examples) {
@@ -42,11 +31,12 @@ inline std::int64_t batch_capacity(std::uint64_t threshold, std::size_t examples
 template <class Gpu>
 class DeviceEngine final : public Engine {
  public:
-  DeviceEngine(Gpu gpu, const Network& network, const EngineSettings& settings)
+  DeviceEngine(Gpu gpu, const Network& network, const EngineSettings& settings,
+               std::int64_t large_dense = kLargeDense)
       : gpu_(std::move(gpu)),
         network_(network),
         settings_(settings),
-        passes_(gpu_, network_, examples_in_flight(network, settings.micro_batch)),
+        passes_(gpu_, network_, settings.micro_batch, large_dense),
         parameters_(gpu_, network.parameter_count),
         moment1_(gpu_, settings.optimizer.kind != OptimizerKind::sgd ? network.parameter_count : 0),
         moment2_(gpu_, has_second_moment() ? network.parameter_count : 0),

@@ -35,7 +35,8 @@ int gradient_border(const Conv2d& c, int in, int out) {
 
 class Builder {
  public:
-  explicit Builder(const Network& network) : net_(network) {}
+  Builder(const Network& network, std::int64_t large_dense)
+      : net_(network), large_dense_(large_dense) {}
 
   DeviceGraph build() {
     add_edges();
@@ -221,6 +222,8 @@ class Builder {
     const Planes dx = in(op).gradient;
     const Planes dy = out(op).gradient;
     ensure(x.border == 0 && dy.border == 0, "a dense layer takes and gives flat vectors");
+    op.uses_blas = std::int64_t{inputs} * outputs >= large_dense_ && y.border == 0 &&
+                   (!op.gives_input_gradient || dx.border == 0);
     op.forward = {.a = {strided(x.size()), strided(1), true},
                   .b = {strided(inputs), strided(1), true},
                   .out_row = strided(y.size()),
@@ -270,6 +273,7 @@ class Builder {
   }
 
   const Network& net_;
+  std::int64_t large_dense_;
   DeviceGraph g_;
 };
 
@@ -281,6 +285,20 @@ std::int64_t DeviceGraph::floats_per_example(int groups, int outputs) const {
   return floats;
 }
 
-DeviceGraph build_device_graph(const Network& network) { return Builder(network).build(); }
+std::int64_t DeviceGraph::largest_blas_layer() const {
+  std::int64_t most = 0;
+  for (const Op& op : ops)
+    if (op.uses_blas) most = std::max(most, std::int64_t{op.gradient.rows} * op.gradient.columns);
+  return most;
+}
+
+int DeviceGraph::example_group() const {
+  static_assert(kSlab % kExampleGroup == 0);
+  return largest_blas_layer() > 0 ? kSlab : kExampleGroup;
+}
+
+DeviceGraph build_device_graph(const Network& network, std::int64_t large_dense) {
+  return Builder(network, large_dense).build();
+}
 
 }  // namespace cudp::cuda

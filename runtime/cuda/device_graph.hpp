@@ -51,6 +51,11 @@ struct GradientPlan {
   std::int32_t terms_per_example = 0;
 };
 
+/// A dense layer with as many weights goes to the device's BLAS, by slabs of kSlab examples: whole
+/// ones, so that an example's numbers do not depend on how many there are.
+inline constexpr std::int64_t kLargeDense = 1 << 20;
+inline constexpr int kSlab = 256;
+
 struct Op {
   const NetworkLayer* layer = nullptr;
   std::size_t in = 0;   ///< edge
@@ -62,9 +67,10 @@ struct Op {
   ProductPlan forward;                      ///< convolution and dense
   std::vector<ProductPlan> input_gradient;  ///< stride^2 of them for a convolution
   GradientPlan gradient;                    ///< convolution and dense
-  std::int32_t first_part = 0;              ///< of the squared norm; see BatchClip
-  std::int64_t statistics = 0;              ///< group norm: floats an example before this layer's
-  std::int64_t rows = 0;                    ///< group norm: gradient floats before this layer's
+  bool uses_blas = false;
+  std::int32_t first_part = 0;  ///< of the squared norm; see BatchClip
+  std::int64_t statistics = 0;  ///< group norm: floats an example before this layer's
+  std::int64_t rows = 0;        ///< group norm: gradient floats before this layer's
 };
 
 struct DeviceGraph {
@@ -76,11 +82,15 @@ struct DeviceGraph {
   std::int64_t gradient_rows = 0;
 
   std::int32_t parts() const { return group_parts.back(); }
+  /// Weights of the largest layer that uses BLAS, 0 for none.
+  std::int64_t largest_blas_layer() const;
+  /// A micro-batch is a multiple of this many examples.
+  int example_group() const;
   /// Floats that one example in flight takes.
   std::int64_t floats_per_example(int groups, int outputs) const;
 };
 
 /// Keeps pointers into `network`. Throws Error where 32-bit offsets do not reach.
-DeviceGraph build_device_graph(const Network& network);
+DeviceGraph build_device_graph(const Network& network, std::int64_t large_dense = kLargeDense);
 
 }  // namespace cudp::cuda

@@ -1,12 +1,14 @@
 #pragma once
 // A network's passes over a micro-batch, as a sequence of kernel launches. Gpu is cuda_gpu.hpp's,
 // or in tests one that runs the same kernels under the emulator.
+#include <algorithm>
 #include <cstdint>
 #include <variant>
 #include <vector>
 
 #include "kernels/batch_activation.cuh"
 #include "kernels/batch_clip.cuh"
+#include "kernels/batch_dense.cuh"
 #include "kernels/batch_group_norm.cuh"
 #include "kernels/batch_load.cuh"
 #include "kernels/batch_loss.cuh"
@@ -27,15 +29,26 @@ struct DeviceData {
   float shift = 0.0f;
 };
 
+/// Examples in flight: what a gibibyte holds, at most 4096, unless the user chose; whole groups.
+inline int examples_in_flight(const Network& network, const DeviceGraph& graph, int chosen) {
+  constexpr std::int64_t kFloats = std::int64_t{1} << 28;
+  constexpr std::int64_t kMost = 4096;
+  std::int64_t n = chosen;
+  if (chosen <= 0) n = kFloats / graph.floats_per_example(network.groups, network.outputs);
+  n = std::clamp<std::int64_t>(n, 1, kMost);
+  const int group = graph.example_group();
+  return static_cast<int>((n + group - 1) / group * group);
+}
+
 template <class Gpu>
 class DeviceNetwork {
  public:
-  /// room: examples in flight at most.
-  DeviceNetwork(Gpu& gpu, const Network& network, int room)
+  /// micro_batch: examples in flight at most, 0 to choose. large_dense: see device_graph.hpp.
+  DeviceNetwork(Gpu& gpu, const Network& network, int micro_batch, std::int64_t large_dense)
       : gpu_(gpu),
         net_(network),
-        graph_(build_device_graph(network)),
-        room_(room),
+        graph_(build_device_graph(network, large_dense)),
+        room_(examples_in_flight(network, graph_, micro_batch)),
         tables_(gpu, graph_.tables.size()),
         group_parts_(gpu, graph_.group_parts.size()),
         labels_(gpu, per_example(1)),
@@ -46,12 +59,14 @@ class DeviceNetwork {
         gradient_rows_(gpu, per_example(graph_.gradient_rows)),
         parts_(gpu, per_example(graph_.parts())),
         squared_norms_(gpu, per_example(net_.groups)),
-        factors_(gpu, per_example(net_.groups)) {
+        factors_(gpu, per_example(net_.groups)),
+        blas_gradient_(gpu, static_cast<std::size_t>(graph_.largest_blas_layer())) {
+    if (blas_gradient_.size() > 0) gpu_.prepare_blas();
     tables_.upload(graph_.tables);
     group_parts_.upload(graph_.group_parts);
     for (const Edge& e : graph_.edges) {
       ensure(
-          std::int64_t{room} * std::max(e.value.size(), e.gradient.size()) < std::int64_t{1} << 31,
+          std::int64_t{room_} * std::max(e.value.size(), e.gradient.size()) < std::int64_t{1} << 31,
           "the micro-batch is too large for 32-bit offsets");
       values_.emplace_back(gpu, per_example(e.value.size()));
       gradients_.emplace_back(gpu, e.has_gradient ? per_example(e.gradient.size()) : 0);
@@ -110,6 +125,8 @@ class DeviceNetwork {
               WeightedRows{batch, gradient_rows_.get() + op.rows * room_,
                            static_cast<std::int32_t>(op.parameter_count), factors, net_.groups,
                            sum + op.parameters, inverse_grid});
+      else if (op.uses_blas)
+        add_clipped_by_blas(batch, op, factors, sum + op.parameters, inverse_grid);
       else
         start_tiled("weight gradient sum", kSumKernels,
                     WeightGradientSum{gradient_of(batch, op), factors, net_.groups,
@@ -195,10 +212,23 @@ class DeviceNetwork {
 
   // One layer. `weight`: its parameters.
 
-  template <class ConvOrDense>
-  void forward(const Batch& batch, const Op& op, const ConvOrDense&, const float* weight) {
+  void forward(const Batch& batch, const Op& op, const Conv2d&, const float* weight) {
     multiply("forward", batch, op.forward, values_[op.in].get(), weight, bias_of(op, weight),
              values_[op.out].get());
+  }
+  void forward(const Batch& batch, const Op& op, const Dense&, const float* weight) {
+    const float* const x = values_[op.in].get();
+    float* const y = values_[op.out].get();
+    if (!op.uses_blas) {
+      multiply("forward", batch, op.forward, x, weight, bias_of(op, weight), y);
+      return;
+    }
+    const int in = op.gradient.rows;
+    const int out = op.gradient.columns;
+    start("fill", fill_rows_kernel, FillRows{bias_of(op, weight), out, slabs(batch) * kSlab, y});
+    for_each_slab(batch, [&](std::int64_t e) {  // y += x weight'
+      gpu_.sgemm('T', 'N', out, kSlab, in, weight, in, x + e * in, in, 1.0f, y + e * out, out);
+    });
   }
   void forward(const Batch& batch, const Op& op, const Activate& f, const float*) {
     start("activation", batch_activation_kernel,
@@ -236,8 +266,43 @@ class DeviceNetwork {
                          graph_.edges[op.out].value, statistics_.get() + op.statistics * room_});
   }
 
+  // Row-major matrices are their own transposes to BLAS.
+  static int slabs(const Batch& batch) { return (batch.room + kSlab - 1) / kSlab; }
+  template <class Body>
+  void for_each_slab(const Batch& batch, const Body& body) {
+    for (int i = 0; i < slabs(batch); ++i) body(std::int64_t{i} * kSlab);
+  }
+
+  void add_clipped_by_blas(const Batch& batch, const Op& op, const float* factors, FixedPoint* sum,
+                           float inverse_grid) {
+    const int in = op.gradient.rows;
+    const int out = op.gradient.columns;
+    const std::int64_t weights = std::int64_t{in} * out;
+    float* const x = values_[op.in].get();
+    float* const dy = gradients_[op.out].get();
+    start("bias sum", weighted_rows_kernel,
+          WeightedRows{batch, dy, out, factors, net_.groups, sum + weights, inverse_grid});
+    start("weigh", weigh_rows_kernel,
+          WeighRows{batch, slabs(batch) * kSlab, x, in, dy, out, factors, net_.groups});
+    for_each_slab(batch, [&](std::int64_t e) {  // dy' x
+      gpu_.sgemm('N', 'T', in, out, kSlab, x + e * in, in, dy + e * out, out, 0.0f,
+                 blas_gradient_.get(), in);
+      start("add", add_to_fixed_kernel,
+            AddToFixed{blas_gradient_.get(), weights, sum, inverse_grid});
+    });
+  }
+
   void input_gradient(const Batch& batch, const Op& op, const float* weight) {
     if (!op.gives_input_gradient) return;
+    if (op.uses_blas) {
+      const int in = op.gradient.rows;
+      const int out = op.gradient.columns;
+      for_each_slab(batch, [&](std::int64_t e) {  // dx = dy weight
+        gpu_.sgemm('N', 'N', in, kSlab, out, weight, in, gradients_[op.out].get() + e * out, out,
+                   0.0f, gradients_[op.in].get() + e * in, in);
+      });
+      return;
+    }
     for (const ProductPlan& p : op.input_gradient)
       multiply("input gradient", batch, p, gradients_[op.out].get(), weight, nullptr,
                gradients_[op.in].get());
@@ -309,6 +374,7 @@ class DeviceNetwork {
   Buffer<Gpu, float> parts_;          // [parts, room of the batch]
   Buffer<Gpu, float> squared_norms_;  // [room, groups]
   Buffer<Gpu, float> factors_;        // [room, groups]
+  Buffer<Gpu, float> blas_gradient_;  // of one slab and layer
 };
 
 }  // namespace cudp::cuda
