@@ -1,0 +1,9 @@
+#include "tests/emulated_gpu.hpp"
+
+namespace cudp {
+using TestGpu = EmulatedGpu;
+}
+
+#include "tests/cuda_layer_tests.hpp"
+#include "tests/cuda_product_tests.hpp"
+#include "tests/cuda_sum_tests.hpp"

@@ -1,0 +1,205 @@
+#pragma once
+// Products and weight gradients through tables, against loops in double.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/batch_product.cuh"
+#include "tests/cuda_kernel_fixture.hpp"
+
+namespace cudp {
+namespace {
+
+struct ProductCase {
+  int rows_per_example, terms, columns;
+  bool a_along_terms, b_along_terms;
+  int room, first;
+  unsigned count;
+};
+
+TEST_F(CudaKernel, ProductThroughTablesAndStrides) {
+  const ProductCase cases[] = {
+      {1, 1, 1, false, false, 1, 0, 1},   {9, 17, 5, false, true, 13, 2, 11},
+      {7, 8, 33, true, true, 20, 0, 100}, {1, 30, 70, true, false, 70, 0, 67},
+      {65, 3, 16, false, false, 2, 0, 2}, {5, 0, 3, false, false, 3, 0, 3},
+      {5, 4, 3, false, false, 3, 0, 0}};
+  for (const ProductCase& c : cases) {
+    const int live = std::min<int>(c.room, std::max<int>(0, static_cast<int>(c.count) - c.first));
+    const int a_size = 3 * (c.rows_per_example + c.terms) + 5;  // an example's, with gaps
+    const std::vector<float> a = normals(static_cast<std::size_t>(c.room * a_size), 1);
+    const std::vector<float> b =
+        normals(static_cast<std::size_t>((c.columns + 1) * (c.terms + 2)), 2);
+    const std::vector<float> bias = normals(static_cast<std::size_t>(c.columns), 3);
+    std::vector<std::int32_t> row(static_cast<std::size_t>(c.rows_per_example));
+    for (int i = 0; i < c.rows_per_example; ++i) row[i] = 2 * (c.rows_per_example - 1 - i);
+    const int out_size = c.rows_per_example * (c.columns + 2);
+    const auto cells = static_cast<std::size_t>(c.room * out_size);
+
+    BatchProduct p{};
+    p.batch = batch(c.first, c.room, c.count);
+    p.a = {device(a),
+           {device(row), c.rows_per_example, a_size, 0},
+           {nullptr, 0, 0, 1},
+           c.a_along_terms};
+    p.b = {device(b), {nullptr, 0, 0, c.terms + 2}, {nullptr, 0, 0, 1}, c.b_along_terms};
+    p.bias = c.terms % 2 == 0 ? device(bias) : nullptr;
+    p.out = device(std::vector<float>(cells, kLoud));
+    p.out_row = {nullptr, c.rows_per_example, out_size, c.columns + 2};
+    p.out_column = {nullptr, 0, 0, 1};
+    p.rows_per_example = c.rows_per_example;
+    p.terms = c.terms;
+    p.columns = c.columns;
+    run_tiled(batch_product_kernel<16>, batch_product_kernel<32>, batch_product_kernel<64>, p,
+              c.columns);
+
+    const std::vector<float> got = host(p.out, cells);
+    for (int e = 0; e < c.room; ++e)
+      for (int i = 0; i < c.rows_per_example; ++i)
+        for (int j = 0; j < c.columns + 2; ++j) {
+          const int at = e * out_size + i * (c.columns + 2) + j;
+          if (e >= live || j >= c.columns) {
+            ASSERT_EQ(got[at], kLoud) << "written outside, at " << at;
+            continue;
+          }
+          double want = p.bias != nullptr ? bias[j] : 0.0;
+          double scale = std::abs(want) + 1e-3;
+          for (int t = 0; t < c.terms; ++t) {
+            const double term =
+                static_cast<double>(a[e * a_size + row[i] + t]) * b[j * (c.terms + 2) + t];
+            want += term;
+            scale += std::abs(term);
+          }
+          expect_near(got[at], want, scale, at);
+        }
+  }
+}
+
+/// x [room, positions, rows] and dy [room, positions, columns]; gradient of example e in double.
+struct GradientCase {
+  int rows, columns, positions, room;
+  unsigned count;
+  int examples_per_block;
+};
+const GradientCase kGradientCases[] = {{1, 1, 1, 1, 1, 1},      {70, 5, 9, 3, 2, 1},
+                                       {20, 33, 1, 40, 37, 32}, {64, 64, 3, 6, 6, 2},
+                                       {3, 20, 5, 4, 0, 4},     {130, 16, 17, 5, 100, 1}};
+
+WeightGradient gradient_of(const GradientCase& c, const Batch& batch, const float* x,
+                           const float* dy) {
+  WeightGradient g{};
+  g.batch = batch;
+  g.x = {x, {nullptr, 0, 0, 1}, {nullptr, c.positions, c.positions * c.rows, c.rows}, false};
+  // The right factor from the other side: neighbours in memory are terms.
+  g.dy = {
+      dy, {nullptr, 0, 0, c.positions}, {nullptr, c.positions, c.positions * c.columns, 1}, true};
+  g.rows = c.rows;
+  g.columns = c.columns;
+  g.terms_per_example = c.positions;
+  return g;
+}
+
+/// G(i, j) at j rows + i, then the bias.
+std::vector<double> gradient_in_double(const GradientCase& c, const std::vector<float>& x,
+                                       const std::vector<float>& dy, int e) {
+  std::vector<double> g(static_cast<std::size_t>((c.rows + 1) * c.columns));
+  for (int p = 0; p < c.positions; ++p)
+    for (int j = 0; j < c.columns; ++j) {
+      const double slope = dy[(e * c.columns + j) * c.positions + p];
+      for (int i = 0; i < c.rows; ++i)
+        g[j * c.rows + i] += slope * x[(e * c.positions + p) * c.rows + i];
+      g[c.columns * c.rows + j] += slope;
+    }
+  return g;
+}
+
+TEST_F(CudaKernel, WeightGradientNorms) {
+  for (const GradientCase& c : kGradientCases) {
+    const std::vector<float> x =
+        normals(static_cast<std::size_t>(c.room * c.positions * c.rows), 1);
+    const std::vector<float> dy =
+        normals(static_cast<std::size_t>(c.room * c.positions * c.columns), 2);
+    const int tiles = gradient_tiles(c.rows, c.columns);
+    const auto cells = static_cast<std::size_t>(tiles * c.room);
+    const WeightGradientNorm a{gradient_of(c, batch(0, c.room, c.count), device(x), device(dy)),
+                               device(std::vector<float>(cells, kLoud))};
+    run_tiled(weight_gradient_norm_kernel<16>, weight_gradient_norm_kernel<32>,
+              weight_gradient_norm_kernel<64>, a, c.columns);
+    const std::vector<float> parts = host(a.parts, cells);
+    for (int e = 0; e < c.room; ++e) {
+      double got = 0.0;
+      for (int t = 0; t < tiles; ++t) got += parts[t * c.room + e];
+      if (e >= static_cast<int>(c.count)) {
+        EXPECT_EQ(parts[e], kLoud);
+        continue;
+      }
+      double want = 0.0;
+      for (const double v : gradient_in_double(c, x, dy, e)) want += v * v;
+      expect_near(got, want, want, e);
+    }
+  }
+}
+
+TEST_F(CudaKernel, WeightGradientSumsSkipWhatIsClippedAway) {
+  constexpr float kGrid = 0x1p-24f;
+  for (const GradientCase& c : kGradientCases) {
+    std::vector<float> x = normals(static_cast<std::size_t>(c.room * c.positions * c.rows), 1);
+    std::vector<float> dy = normals(static_cast<std::size_t>(c.room * c.positions * c.columns), 2);
+    std::vector<float> factors(static_cast<std::size_t>(2 * c.room), kLoud);
+    for (int e = 0; e < c.room; ++e) factors[2 * e + 1] = e % 3 == 1 ? 0.0f : 0.25f + 0.1f * e;
+    const auto poison = [&](std::vector<float>& v, int e) { v[e * (v.size() / c.room)] = kNan; };
+    for (int e = 1; e < c.room; e += 3) e % 2 == 0 ? poison(x, e) : poison(dy, e);
+    const auto d = static_cast<std::size_t>((c.rows + 1) * c.columns);
+    WeightGradientSum a{};
+    a.gradient = gradient_of(c, batch(0, c.room, c.count), device(x), device(dy));
+    a.factors = device(factors) + 1;
+    a.factor_stride = 2;
+    a.examples_per_block = c.examples_per_block;
+    a.inverse_grid = 1.0f / kGrid;
+    a.sum = device(std::vector<FixedPoint>(d, FixedPoint{7} << 24));
+    const auto run_sum = [&] {
+      run_tiled(weight_gradient_sum_kernel<16>, weight_gradient_sum_kernel<32>,
+                weight_gradient_sum_kernel<64>, a, c.columns);
+    };
+    run_sum();
+    const std::vector<FixedPoint> sum = host(a.sum, d);
+    std::vector<double> want(d, 7.0);
+    std::vector<double> scale(d, 1.0);
+    for (int e = 0; e < std::min<int>(c.room, static_cast<int>(c.count)); ++e) {
+      if (factors[2 * e + 1] == 0.0f) continue;
+      const std::vector<double> g = gradient_in_double(c, x, dy, e);
+      for (std::size_t j = 0; j < d; ++j) want[j] += factors[2 * e + 1] * g[j];
+      for (std::size_t j = 0; j < d; ++j) scale[j] += std::abs(g[j]) + c.positions;
+    }
+    for (std::size_t j = 0; j < d; ++j)
+      expect_near(static_cast<double>(static_cast<long long>(sum[j])) * kGrid, want[j], scale[j],
+                  static_cast<int>(j));
+
+    // Single gradients: nothing is weighted or left out, NaN stays NaN in its own row.
+    a.sum = nullptr;
+    a.factors = nullptr;
+    a.examples_per_block = 1;
+    a.gradients_stride = static_cast<std::int64_t>(d) + 3;
+    const auto cells = static_cast<std::size_t>(c.room) * (d + 3);
+    a.gradients = device(std::vector<float>(cells, kLoud));
+    run_sum();
+    const std::vector<float> rows = host(a.gradients, cells);
+    for (int e = 0; e < c.room; ++e) {
+      const std::vector<double> g = gradient_in_double(c, x, dy, e);
+      for (std::size_t j = 0; j < d + 3; ++j) {
+        const float got = rows[static_cast<std::size_t>(e) * (d + 3) + j];
+        if (j >= d || e >= static_cast<int>(c.count))
+          ASSERT_EQ(got, kLoud);
+        else if (std::isnan(g[j]))
+          ASSERT_TRUE(std::isnan(got));
+        else
+          expect_near(got, g[j], std::abs(g[j]) + c.positions, static_cast<int>(j));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cudp
