@@ -10,9 +10,14 @@
 
 #include "kernels/cpu.hpp"
 #include "kernels/cpu_ops.hpp"
+#include "kernels/random.hpp"
+#include "kernels/sample.hpp"
+#include "kernels/update.hpp"
+#ifndef CUDP_TEST_ON_GPU
 #include "kernels/random.cuh"  // host build: the kernels' text itself, run by the emulator
 #include "kernels/sample.cuh"
 #include "kernels/update.cuh"
+#endif
 
 namespace cudp {
 
@@ -26,6 +31,10 @@ struct RandomBackend {
 };
 inline void PrintTo(const RandomBackend& b, std::ostream* os) { *os << b.name; }
 
+#ifdef CUDP_TEST_ON_GPU
+/// The device alone; tests/gpu/random_gpu.cu.
+std::vector<RandomBackend> random_backends();
+#else
 /// The CUDA kernels under the emulator, always launched with this shape. Grids too small for the
 /// work make the kernels' loops go round; every launch has a warp schedule of its own.
 class EmulatedKernels {
@@ -107,5 +116,6 @@ inline std::vector<RandomBackend> random_backends() {
   backends.push_back(emulated_backend(3, 96));
   return backends;
 }
+#endif
 
 }  // namespace cudp

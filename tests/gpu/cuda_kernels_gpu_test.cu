@@ -1,0 +1,9 @@
+#include "runtime/cuda/cuda_gpu.hpp"
+
+namespace cudp {
+using TestGpu = cuda::CudaGpu;
+}
+
+#include "tests/cuda_layer_tests.hpp"
+#include "tests/cuda_product_tests.hpp"
+#include "tests/cuda_sum_tests.hpp"

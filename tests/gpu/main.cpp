@@ -1,0 +1,16 @@
+// The tests that need a device. Without one none is run, and it says how many were skipped.
+#include <iostream>
+
+#include <gtest/gtest.h>
+
+#include "runtime/cuda/devices.hpp"
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (cudp::cuda_devices().empty()) {
+    std::cout << "no CUDA device: " << testing::UnitTest::GetInstance()->total_test_count()
+              << " tests skipped\n";
+    return 0;
+  }
+  return RUN_ALL_TESTS();
+}

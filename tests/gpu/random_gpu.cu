@@ -1,0 +1,111 @@
+// The random streams' kernels on a device, for the tests that random_backends.hpp serves.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "kernels/random.cuh"
+#include "kernels/sample.cuh"
+#include "kernels/update.cuh"
+#include "runtime/cuda/buffer.hpp"
+#include "runtime/cuda/cuda_gpu.hpp"
+#include "tests/random_backends.hpp"
+
+namespace cudp {
+namespace {
+
+class GpuKernels {
+ public:
+  void fill_words(const RandomStream& s, std::int64_t begin, std::int64_t end,
+                  std::uint32_t* words) {
+    Array<std::uint32_t> to(gpu(), words, end - begin);
+    gpu().launch("fill_words", fill_words_kernel, shape((end - begin + 255) / 256 * 16), s, begin,
+                 end, to.get());
+  }
+  void fill_normals(const RandomStream& s, std::int64_t begin, std::int64_t end, float* normals) {
+    Array<float> to(gpu(), normals, end - begin);
+    gpu().launch("fill_normals", fill_normals_kernel, shape((end - begin + 255) / 256 * 16), s,
+                 begin, end, to.get());
+  }
+  std::int64_t sample(const SampleArgs& args) {
+    const std::int64_t tiles = (args.end - args.begin + 255) / 256;
+    std::vector<std::uint16_t> no_flags(static_cast<std::size_t>(16 * tiles), 0x5a5a);
+    std::vector<std::uint32_t> no_offsets(static_cast<std::size_t>(tiles), 0x5a5a5a5a);
+    std::uint32_t count = 0;
+    {
+      Array<std::uint16_t> flags(gpu(), no_flags.data(), 16 * tiles);
+      Array<std::uint32_t> offsets(gpu(), no_offsets.data(), tiles);
+      Array<std::uint32_t> counted(gpu(), &count, 1);
+      Array<std::uint32_t> drawn(gpu(), args.drawn, args.end - args.begin);
+      SampleArgs a = args;
+      a.drawn = drawn.get();
+      const SampleSpace space{flags.get(), offsets.get(), counted.get(), nullptr};
+      gpu().launch("sample_flags", sample_flags_kernel, shape(tiles * 16), a, space);
+      gpu().launch("sample_scan", sample_scan_kernel,
+                   LaunchShape{.grid = {1}, .block = {256}, .shared_bytes = 32}, a, space);
+      gpu().launch("sample_scatter", sample_scatter_kernel, shape(tiles * 16), a, space);
+    }
+    return count;
+  }
+  void update(const UpdateArgs& args) {
+    const std::int64_t d = args.end;
+    std::int64_t last = d - 1;
+    if (args.where != nullptr) last = *std::max_element(args.where + args.begin, args.where + d);
+    Array<float> sum(gpu(), const_cast<float*>(args.sum), last + 1);
+    Array<std::int32_t> where(gpu(), const_cast<std::int32_t*>(args.where), d);
+    Array<float> parameters(gpu(), args.parameters, d);
+    Array<float> moment1(gpu(), args.moment1, d);
+    Array<float> moment2(gpu(), args.moment2, d);
+    Array<float> average(gpu(), args.average, d);
+    UpdateArgs a = args;
+    a.sum = sum.get();
+    a.where = where.get();
+    a.parameters = parameters.get();
+    a.moment1 = moment1.get();
+    a.moment2 = moment2.get();
+    a.average = average.get();
+    gpu().launch("update", update_kernel_of(a.optimizer.kind), shape((d + 255) / 256 * 16), a,
+                 UpdateNow{});
+  }
+
+ private:
+  /// A host array's copy on the device, brought back at the end; nothing for a null one.
+  template <class T>
+  class Array {
+   public:
+    Array(cuda::CudaGpu& gpu, T* host, std::int64_t n)
+        : gpu_(gpu), host_(host), memory_(gpu, host != nullptr ? static_cast<std::size_t>(n) : 0) {
+      memory_.upload({host, memory_.size()});
+    }
+    Array(const Array&) = delete;
+    Array& operator=(const Array&) = delete;
+    ~Array() {
+      if (memory_.size() > 0) gpu_.download(host_, memory_.get(), memory_.size() * sizeof(T));
+    }
+    T* get() const { return memory_.get(); }
+
+   private:
+    cuda::CudaGpu& gpu_;
+    T* host_;
+    cuda::Buffer<cuda::CudaGpu, T> memory_;
+  };
+
+  static LaunchShape shape(std::int64_t threads) { return strided_shape(threads, 128); }
+  cuda::CudaGpu& gpu() {  // made late: without a device every test is skipped before it
+    if (!gpu_) gpu_ = std::make_unique<cuda::CudaGpu>();
+    return *gpu_;
+  }
+  std::unique_ptr<cuda::CudaGpu> gpu_;
+};
+
+}  // namespace
+
+std::vector<RandomBackend> random_backends() {
+  const auto k = std::make_shared<GpuKernels>();
+  return {{.name = "cuda",
+           .fill_words = [k](auto&&... a) { k->fill_words(a...); },
+           .fill_normals = [k](auto&&... a) { k->fill_normals(a...); },
+           .sample = [k](const SampleArgs& a) { return k->sample(a); },
+           .update = [k](const UpdateArgs& a) { k->update(a); }}};
+}
+
+}  // namespace cudp
