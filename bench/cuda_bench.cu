@@ -1,0 +1,135 @@
+// Whole DP-SGD steps on the device, as training runs them: recorded once and replayed, Poisson
+// sampling of 60,000 (50,000 colour) examples included. Copy bandwidth and fp32 multiply-adds are
+// measured in the same run, for comparison.
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "bench/step_setup.hpp"
+#include "kernels/lanes.hpp"
+#include "runtime/cuda/buffer.hpp"
+#include "runtime/cuda/cuda_gpu.hpp"
+#include "runtime/cuda/devices.hpp"
+
+namespace cudp::bench {
+namespace {
+
+// grid, block: any.
+__global__ void copy_kernel(const float4* from, float4* to, std::int64_t n) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step)
+    to[i] = from[i];
+}
+
+constexpr int kChains = 16;
+constexpr int kRounds = 4096;
+// grid, block: any. Every thread makes kChains * kRounds multiply-adds.
+__global__ void fma_kernel(float a, float b, float* out) {
+  float x[kChains];
+  CUDP_UNROLL for (int i = 0; i < kChains; ++i) x[i] = a + static_cast<float>(i);
+  for (int r = 0; r < kRounds; ++r)
+    CUDP_UNROLL for (int i = 0; i < kChains; ++i) x[i] = fmaf(x[i], a, b);
+  float sum = 0.0f;
+  CUDP_UNROLL for (int i = 0; i < kChains; ++i) sum += x[i];
+  if (sum == 12345.0f) *out = sum;  // never, but the compiler cannot know
+}
+
+struct Peaks {
+  double copy_bytes = 0;  ///< a second, read and written
+  double flops = 0;       ///< fp32, a second
+};
+
+/// Best of five, in seconds; the download waits for the device.
+template <class Work>
+double best_seconds(cuda::Buffer<cuda::CudaGpu, float>& memory, const Work& work) {
+  double best = 1e30;
+  for (int i = 0; i < 5; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int k = 0; k < 20; ++k) work();
+    (void)memory.download(1);
+    const std::chrono::duration<double> t = std::chrono::steady_clock::now() - start;
+    best = std::min(best, t.count() / 20);
+  }
+  return best;
+}
+
+Peaks measure_peaks(int multiprocessors) {
+  cuda::CudaGpu gpu;
+  constexpr std::size_t kFloats = std::size_t{1} << 28;  // a gibibyte: far more than any cache
+  cuda::Buffer<cuda::CudaGpu, float> from(gpu, kFloats);
+  cuda::Buffer<cuda::CudaGpu, float> to(gpu, kFloats);
+  from.clear();
+  const auto blocks = static_cast<unsigned>(multiprocessors);
+  Peaks p;
+  p.copy_bytes =
+      8.0 * kFloats / best_seconds(to, [&] {
+        gpu.launch("copy", copy_kernel, {.grid = {blocks * 16}, .block = {512}},
+                   reinterpret_cast<const float4*>(from.get()), reinterpret_cast<float4*>(to.get()),
+                   static_cast<std::int64_t>(kFloats / 4));
+      });
+  const double multiply_adds = 16.0 * multiprocessors * 512 * kChains * kRounds;
+  p.flops = 2 * multiply_adds / best_seconds(to, [&] {
+              gpu.launch("fma", fma_kernel, {.grid = {blocks * 16}, .block = {512}}, 0.999f, 1e-3f,
+                         to.get());
+            });
+  return p;
+}
+
+void step(benchmark::State& state, const Setup& setup, const Peaks& peaks) {
+  const Dataset& data = images_for(setup);
+  const Network net = network_of(setup);
+  const double batch = static_cast<double>(state.range(0));
+  const auto engine = make_cuda_engine(net, settings_for(batch, data.size()));
+  engine->load(data);
+  engine->set_state(random_weights(net));
+  const auto steps = static_cast<std::size_t>(static_cast<double>(data.size()) / batch);
+  const std::vector<StepScalars> epoch(steps, scalars_for(batch));
+  std::uint64_t n = 0;
+  engine->run(n, std::span(epoch).first(1), dp_sgd_step);  // records the step
+  for (auto _ : state) engine->run(n += steps, epoch, dp_sgd_step);
+  const double examples =
+      batch * static_cast<double>(steps) * static_cast<double>(state.iterations());
+  state.SetItemsProcessed(static_cast<std::int64_t>(examples));
+  using benchmark::Counter;
+  state.counters["step_seconds"] =
+      Counter(static_cast<double>(steps * state.iterations()), Counter::kIsRate | Counter::kInvert);
+  state.counters["GFLOP/s"] = Counter(examples * flops(net) * 1e-9, Counter::kIsRate);
+  state.counters["of_fma_peak"] = Counter(examples * flops(net) / peaks.flops, Counter::kIsRate);
+}
+
+void add(const Setup& setup, std::initializer_list<int> batches, const Peaks& peaks) {
+  for (const int batch : batches)
+    benchmark::RegisterBenchmark((std::string(setup.model) + "/epoch").c_str(),
+                                 [&setup, peaks](benchmark::State& s) { step(s, setup, peaks); })
+        ->ArgName("batch")
+        ->Arg(batch)
+        ->UseRealTime()
+        ->Unit(benchmark::kMillisecond);
+}
+
+}  // namespace
+}  // namespace cudp::bench
+
+int main(int argc, char** argv) {
+  using namespace cudp::bench;
+  const auto devices = cudp::cuda_devices();
+  if (devices.empty()) {
+    std::puts("no CUDA device");
+    return 3;
+  }
+  const Peaks peaks = measure_peaks(devices[0].multiprocessors);
+  benchmark::AddCustomContext("device", devices[0].name);
+  benchmark::AddCustomContext("copy_GB/s", std::to_string(peaks.copy_bytes * 1e-9));
+  benchmark::AddCustomContext("fma_GFLOP/s", std::to_string(peaks.flops * 1e-9));
+  add(kCnn, {16, 64, 256, 1024, 2048, 4096}, peaks);
+  add(kCifarCnn, {256, 2048}, peaks);
+  add(kMlp, {256, 2048}, peaks);
+  add(kLogistic, {256, 2048}, peaks);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
