@@ -17,8 +17,8 @@ struct Tile {
   static constexpr int kThreads = kRowGroups * (kColumns / kColumnsThread);
   static constexpr int kPad = 4;  // keeps rows 16-byte aligned and spreads them over the banks
 
-  float a[2][kTerms][kRows + kPad];
-  float b[2][kTerms][kColumns + kPad];
+  alignas(16) float a[2][kTerms][kRows + kPad];
+  alignas(16) float b[2][kTerms][kColumns + kPad];
 
   // A thread's rows come in fours, kRows / 2 apart; neighbouring threads hold neighbouring fours.
   static __device__ __forceinline__ int row(int m) {
@@ -33,9 +33,7 @@ struct alignas(16) Four {
   float v[4];
 };
 __device__ __forceinline__ Four load_four(const float* p) {
-  Four f;
-  __builtin_memcpy(&f, __builtin_assume_aligned(p, 16), sizeof f);
-  return f;
+  return *reinterpret_cast<const Four*>(p);
 }
 
 /// One term of a factor: where it lies, and what it is multiplied by. `offset` < 0: it is zero.

@@ -125,31 +125,34 @@ class Fiber {
 /// Shared memory with a guard behind it, filled without memset, which TSan would see.
 class SharedArray {
  public:
-  explicit SharedArray(std::size_t bytes)
-      : bytes_(bytes), memory_(new (std::align_val_t{16}) unsigned char[bytes + kGuardBytes]) {
-    fill(memory_.get() + bytes, kGuard, kGuardBytes);
-    if (__asan_poison_memory_region)
-      __asan_poison_memory_region(memory_.get() + bytes, kGuardBytes);
+  SharedArray(std::size_t bytes, std::size_t align)
+      : bytes_(bytes),
+        memory_(new (std::align_val_t{kAlign}) unsigned char[align + bytes + kGuardBytes]),
+        data_(memory_.get() + align) {  // not aligned to 2 align
+    fill(data_ + bytes, kGuard, kGuardBytes);
+    if (__asan_poison_memory_region) __asan_poison_memory_region(data_ + bytes, kGuardBytes);
     poison();
   }
-  void poison() { fill(memory_.get(), kPoison, bytes_); }
+  void poison() { fill(data_, kPoison, bytes_); }
   bool overrun() const {
     if (__asan_poison_memory_region) return false;  // ASan would have reported it
-    const unsigned char* guard = memory_.get() + bytes_;
+    const unsigned char* guard = data_ + bytes_;
     return std::any_of(guard, guard + kGuardBytes, [](unsigned char c) { return c != kGuard; });
   }
   std::size_t bytes() const { return bytes_; }
-  void* data() { return memory_.get(); }
+  void* data() { return data_; }
 
  private:
+  static constexpr std::size_t kAlign = 256;
   static void fill(volatile unsigned char* p, unsigned char value, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) p[i] = value;
   }
   struct Free {
-    void operator()(unsigned char* p) const { ::operator delete[](p, std::align_val_t{16}); }
+    void operator()(unsigned char* p) const { ::operator delete[](p, std::align_val_t{kAlign}); }
   };
   std::size_t bytes_;
   std::unique_ptr<unsigned char[], Free> memory_;
+  unsigned char* data_;
 };
 
 struct Block;
@@ -249,9 +252,9 @@ class Machine {
   bool overruns_end_the_program() { return __asan_poison_memory_region != nullptr; }
   void* dynamic_shared() { return lane_->warp->block->dynamic->data(); }
 
-  void* static_shared(const void* key, std::size_t bytes) {
+  void* static_shared(const void* key, std::size_t bytes, std::size_t align) {
     Block& b = *lane_->warp->block;
-    void* const data = make_static_shared(b, key, bytes);
+    void* const data = make_static_shared(b, key, bytes, align);
     if (!error_.empty()) leave();
     return data;
   }
@@ -264,7 +267,7 @@ class Machine {
   bool resolve(Warp& w);
   bool finish_group(Warp& w, unsigned mask);
   std::string explain_stuck(Warp& w);
-  void* make_static_shared(Block& b, const void* key, std::size_t bytes);
+  void* make_static_shared(Block& b, const void* key, std::size_t bytes, std::size_t align);
   void turn(Block& b);
   void start_next(Block& b);
   void set_ready(Block& b);
@@ -436,9 +439,9 @@ std::string Machine::explain_stuck(Warp& w) {
   return text + "and never leaves it";
 }
 
-void* Machine::make_static_shared(Block& b, const void* key, std::size_t bytes) {
+void* Machine::make_static_shared(Block& b, const void* key, std::size_t bytes, std::size_t align) {
   const HiddenFromTsan hidden;
-  const auto [at, is_new] = b.fixed.try_emplace(key, bytes);
+  const auto [at, is_new] = b.fixed.try_emplace(key, bytes, align);
   if (is_new) {
     std::size_t total = b.dynamic->bytes();
     for (const auto& [k, array] : b.fixed) total += array.bytes();
@@ -538,7 +541,7 @@ void Machine::run(const Body& body, dim3 grid, dim3 block, std::size_t smem,
     Block& b = blocks[i];
     b.first = i * threads;
     b.size = threads;
-    b.dynamic = std::make_unique<SharedArray>(smem);
+    b.dynamic = std::make_unique<SharedArray>(smem, 16);
     b.warps.resize((threads + kLanes - 1) / kLanes);
     for (unsigned t = 0; t < threads; ++t) {
       Warp& w = b.warps[t / kLanes];
@@ -584,8 +587,8 @@ void fence() { machine().fence(); }
 bool races_end_the_program() { return __tsan_acquire != nullptr; }
 bool overruns_end_the_program() { return __asan_poison_memory_region != nullptr; }
 void* dynamic_shared() { return machine().dynamic_shared(); }
-void* static_shared_bytes(const void* key, std::size_t bytes) {
-  return machine().static_shared(key, bytes);
+void* static_shared_bytes(const void* key, std::size_t bytes, std::size_t align) {
+  return machine().static_shared(key, bytes, align);
 }
 
 }  // namespace simt

@@ -7,7 +7,8 @@
 //     leaves out the caller, and shuffles that read a lane outside their mask;
 //   - writes past the end of shared memory (at the block's end; at once under ASan);
 //   - launch shapes that CUDA refuses, an empty grid among them.
-// Shared memory starts as 0xff bytes (NaN, -1) in every block. A missing barrier changes results
+// Shared memory starts as 0xff bytes (NaN, -1) in every block, and is no better aligned than asked
+// for. A missing barrier changes results
 // between seeds; under TSan it is reported as a data race, because fibers synchronise there only
 // where CUDA threads do. It has no clock, no textures, no asm, no cooperative launches.
 #include <cstddef>
@@ -63,13 +64,13 @@ void fence();
 bool races_end_the_program();     // built with TSan
 bool overruns_end_the_program();  // built with ASan
 void* dynamic_shared();
-void* static_shared_bytes(const void* key, std::size_t bytes);
+void* static_shared_bytes(const void* key, std::size_t bytes, std::size_t align);
 
 /// One array a block for each place in the program that asks: `key` is that place's own lambda.
 template <class Array, class Key>
 Array& static_shared(Key) {
   static const char id = 0;
-  return *static_cast<Array*>(static_shared_bytes(&id, sizeof(Array)));
+  return *static_cast<Array*>(static_shared_bytes(&id, sizeof(Array), alignof(Array)));
 }
 
 template <class T>

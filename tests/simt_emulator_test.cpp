@@ -119,6 +119,19 @@ TEST(Simt, FindsWritesPastSharedMemory) {
   EXPECT_SAYS("past the end", simt::launch(overrun_fixed, dim3(1), dim3(1), 0, {}, 32));
 }
 
+__global__ void addresses(std::uintptr_t* out) {
+  CUDP_DYNAMIC_SMEM(double, dynamic);
+  CUDP_SHARED(float, fixed, [3]);
+  out[0] = reinterpret_cast<std::uintptr_t>(dynamic);
+  out[1] = reinterpret_cast<std::uintptr_t>(&fixed);
+}
+TEST(Simt, SharedMemoryIsAlignedAsAskedAndNoBetter) {
+  std::uintptr_t at[2] = {};
+  simt::launch(addresses, dim3(1), dim3(1), 8, {}, +at);
+  EXPECT_EQ(at[0] % 32, 16u);
+  EXPECT_EQ(at[1] % 8, 4u);
+}
+
 __global__ void two_large_arrays() {
   CUDP_SHARED(float, a, [8192]);
   CUDP_SHARED(float, b, [8192]);
