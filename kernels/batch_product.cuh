@@ -6,11 +6,11 @@
 namespace cudp::inline CUDP_SIMT {
 
 /// kRows x kColumns numbers a block, kRowsThread x 4 of them a thread, kTerms terms at a time.
-template <int columns>
+template <int columns, int terms = 8>
 struct Tile {
   static constexpr int kRows = kTileRows;
   static constexpr int kColumns = columns;
-  static constexpr int kTerms = 8;
+  static constexpr int kTerms = terms;
   static constexpr int kRowsThread = columns == 16 ? 4 : 8;
   static constexpr int kColumnsThread = 4;
   static constexpr int kRowGroups = kRows / kRowsThread;
@@ -120,12 +120,12 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int first_row, in
   }
 }
 
-// grid: row tiles, column tiles. block: Tile::kThreads. static smem: 2 tiles of 8 terms (5.5 to 8.5
-// KB).
-template <int tile_columns>
-__global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
+// grid: row tiles, column tiles. block: Tile::kThreads. static smem: 2 tiles of 8 terms (5.5 to
+// 8.5 KB), or of 32 (22 KB).
+template <int tile_columns, int tile_terms = 8>
+__global__ void __launch_bounds__(Tile<tile_columns, tile_terms>::kThreads)
     batch_product_kernel(BatchProduct p) {
-  using T = Tile<tile_columns>;
+  using T = Tile<tile_columns, tile_terms>;
   CUDP_SHARED(T, tile, );
   const int first_row = static_cast<int>(blockIdx.x) * T::kRows;
   const int first_column = static_cast<int>(blockIdx.y) * T::kColumns;

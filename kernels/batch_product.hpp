@@ -101,6 +101,17 @@ inline int gradient_tiles(std::int32_t rows, std::int32_t columns) {
 /// Threads of a block: 64 for tiles of 16 and 32 columns, 128 for 64.
 inline unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; }
 
+/// A long product that larger tiles would leave to a few blocks: those would wait for memory most
+/// of the time, so it takes the narrowest tiles, and four times the terms at once.
+inline bool is_thin(const BatchProduct& p) {
+  constexpr unsigned kBlocks = 256;
+  return p.terms >= 64 &&
+         divide_up(p.batch.room * p.rows_per_example, kTileRows) * divide_up(p.columns, 64) <
+             kBlocks;
+}
+inline constexpr int kThinColumns = 16;
+inline constexpr int kThinTerms = 32;
+
 inline void validate(const Factor& f) {
   expect(f.data != nullptr, "product: expected data");
   expect(f.line.period >= 0 && f.term.period >= 0, "product: expected periods >= 0");
@@ -117,9 +128,10 @@ inline void validate(const BatchProduct& p) {
 }
 
 inline LaunchShape launch_shape(const BatchProduct& p) {
+  const int columns = is_thin(p) ? kThinColumns : tile_columns(p.columns);
   return {.grid = {divide_up(p.batch.room * p.rows_per_example, kTileRows),
-                   divide_up(p.columns, tile_columns(p.columns))},
-          .block = {tile_threads(p.columns)},
+                   divide_up(p.columns, columns)},
+          .block = {tile_threads(columns)},
           .shared_bytes = 0};
 }
 

@@ -22,9 +22,13 @@ struct ProductCase {
 
 TEST_F(CudaKernel, ProductThroughTablesAndStrides) {
   const ProductCase cases[] = {
-      {1, 1, 1, false, false, 1, 0, 1},   {9, 17, 5, false, true, 13, 2, 11},
-      {7, 8, 33, true, true, 20, 0, 100}, {1, 30, 70, true, false, 70, 0, 67},
-      {65, 3, 16, false, false, 2, 0, 2}, {5, 0, 3, false, false, 3, 0, 3},
+      {1, 1, 1, false, false, 1, 0, 1},      {9, 17, 5, false, true, 13, 2, 11},
+      {7, 8, 33, true, true, 20, 0, 100},    {1, 30, 70, true, false, 70, 0, 67},
+      {65, 3, 16, false, false, 2, 0, 2},    {5, 0, 3, false, false, 3, 0, 3},
+      {1, 101, 37, true, false, 40, 1, 40},   // thin
+      {9, 64, 20, false, true, 9, 0, 8},      // thin
+      {1500, 65, 3, false, true, 11, 0, 11},  // as long, but of many rows
+
       {5, 4, 3, false, false, 3, 0, 0}};
   for (const ProductCase& c : cases) {
     const int live = std::min<int>(c.room, std::max<int>(0, static_cast<int>(c.count) - c.first));
@@ -52,8 +56,12 @@ TEST_F(CudaKernel, ProductThroughTablesAndStrides) {
     p.rows_per_example = c.rows_per_example;
     p.terms = c.terms;
     p.columns = c.columns;
-    run_tiled(batch_product_kernel<16>, batch_product_kernel<32>, batch_product_kernel<64>, p,
-              c.columns);
+    EXPECT_EQ(is_thin(p), c.terms >= 64 && c.rows_per_example < 100);
+    if (is_thin(p))
+      run(batch_product_kernel<kThinColumns, kThinTerms>, p);
+    else
+      run_tiled(batch_product_kernel<16>, batch_product_kernel<32>, batch_product_kernel<64>, p,
+                c.columns);
 
     const std::vector<float> got = host(p.out, cells);
     for (int e = 0; e < c.room; ++e)

@@ -185,7 +185,7 @@ class Builder {
     const auto term = [&](int t) {
       return Term{t / (taps_y * taps_x), t % (taps_y * taps_x) / taps_x, t % taps_x};
     };
-    const int rows = l.in.channels * c.kernel * c.kernel;
+    const std::int64_t taps_of_channel = std::int64_t{c.kernel} * c.kernel;
     op.input_gradient.push_back(
         {.a = {each(last, pixels, dy.size()),
                table(terms,
@@ -194,12 +194,14 @@ class Builder {
                        return channel * dy.plane() + (taps_y - 1 - a) * dy.row() + (taps_x - 1 - b);
                      }),
                false},
-         .b = {strided(c.kernel * c.kernel),
+         .b = {strided(taps_of_channel),
                table(terms,
                      [&](int t) {
                        const auto [channel, a, b] = term(t);
-                       return std::int64_t{channel} * rows + (phase_y + a * c.stride) * c.kernel +
-                              phase_x + b * c.stride;
+                       const int ky = phase_y + a * c.stride;
+                       const int kx = phase_x + b * c.stride;
+                       return (std::int64_t{channel} * l.in.channels) * taps_of_channel +
+                              std::int64_t{ky} * c.kernel + kx;
                      }),
                true},
          .out_row = each(table(pixels,
@@ -280,7 +282,8 @@ class Builder {
 }  // namespace
 
 std::int64_t DeviceGraph::floats_per_example(int groups, int outputs) const {
-  std::int64_t floats = statistics + gradient_rows + parts() + 2 * groups + outputs + 2;
+  std::int64_t floats = statistics + gradient_rows + parts() + outputs + 2;
+  floats += 2 * std::int64_t{groups};
   for (const Edge& e : edges) floats += e.value.size() + (e.has_gradient ? e.gradient.size() : 0);
   return floats;
 }

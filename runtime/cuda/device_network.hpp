@@ -160,6 +160,8 @@ class DeviceNetwork {
   using Kernel = void (*)(Args);
   static constexpr Kernel<BatchProduct> kProductKernels[] = {
       batch_product_kernel<16>, batch_product_kernel<32>, batch_product_kernel<64>};
+  static constexpr Kernel<BatchProduct> kThinKernel =
+      batch_product_kernel<kThinColumns, kThinTerms>;
   static constexpr Kernel<WeightGradientNorm> kNormKernels[] = {weight_gradient_norm_kernel<16>,
                                                                 weight_gradient_norm_kernel<32>,
                                                                 weight_gradient_norm_kernel<64>};
@@ -189,10 +191,13 @@ class DeviceNetwork {
   }
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, const float* a,
                 const float* weight, const float* bias, float* out) {
-    start_tiled(name, kProductKernels,
-                BatchProduct{batch, factor(a, p.a), factor(weight, p.b), bias, out, axis(p.out_row),
-                             axis(p.out_column), p.rows_per_example, p.terms, p.columns},
-                p.columns);
+    const BatchProduct args{batch,   factor(a, p.a),  factor(weight, p.b), bias,
+                            out,     axis(p.out_row), axis(p.out_column),  p.rows_per_example,
+                            p.terms, p.columns};
+    if (is_thin(args))
+      start(name, kThinKernel, args);
+    else
+      start_tiled(name, kProductKernels, args, p.columns);
   }
   WeightGradient gradient_of(const Batch& batch, const Op& op) const {
     const GradientPlan& g = op.gradient;
