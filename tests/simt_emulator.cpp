@@ -1,11 +1,9 @@
-// longjmp between stacks is what this file does; the fortified longjmp refuses it.
+// longjmp between stacks is what the fibers do; the fortified longjmp refuses it.
 #undef _FORTIFY_SOURCE
 #include "tests/simt_emulator.hpp"
 
 #include <algorithm>
-#include <csetjmp>
 #include <exception>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -14,183 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include <ucontext.h>
-
-// NOLINTBEGIN(bugprone-reserved-identifier)
-// Present only in a program built with that sanitizer. This file itself is built without TSan.
-#define SIMT_WEAK extern "C" __attribute__((weak))
-SIMT_WEAK void __sanitizer_start_switch_fiber(void** save, const void* bottom, std::size_t size);
-SIMT_WEAK void __sanitizer_finish_switch_fiber(void* saved, const void** bottom, std::size_t* size);
-SIMT_WEAK void __asan_poison_memory_region(const volatile void* p, std::size_t size);
-SIMT_WEAK void* __tsan_get_current_fiber();
-SIMT_WEAK void* __tsan_create_fiber(unsigned flags);
-SIMT_WEAK void __tsan_destroy_fiber(void* fiber);
-SIMT_WEAK void __tsan_switch_to_fiber(void* fiber, unsigned flags);
-SIMT_WEAK void __tsan_acquire(void* address);
-SIMT_WEAK void __tsan_release(void* address);
-SIMT_WEAK void AnnotateIgnoreReadsBegin(const char* file, int line);
-SIMT_WEAK void AnnotateIgnoreReadsEnd(const char* file, int line);
-SIMT_WEAK void AnnotateIgnoreWritesBegin(const char* file, int line);
-SIMT_WEAK void AnnotateIgnoreWritesEnd(const char* file, int line);
-// NOLINTEND(bugprone-reserved-identifier)
+#include "tests/simt_block.hpp"
+#include "tests/simt_fiber.hpp"
 
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace simt {
 namespace {
-
-constexpr unsigned kTsanNoSync = 1;
-constexpr std::size_t kStackBytes = 131072;
-constexpr std::size_t kGuardBytes = 64;
-constexpr unsigned char kPoison = 0xff;
-constexpr unsigned char kGuard = 0xa5;
-constexpr unsigned kLanes = 32;
-
-void acquire(void* at) {
-  if (__tsan_acquire) __tsan_acquire(at);
-}
-void release(void* at) {
-  if (__tsan_release) __tsan_release(at);
-}
-
-/// The emulator's own work, done on whichever stack is there, is none of the lane's: TSan must not
-/// see what it does through memcpy, malloc and free.
-class HiddenFromTsan {
- public:
-  HiddenFromTsan() {
-    if (AnnotateIgnoreReadsBegin) AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    if (AnnotateIgnoreWritesBegin) AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-  }
-  HiddenFromTsan(const HiddenFromTsan&) = delete;
-  HiddenFromTsan& operator=(const HiddenFromTsan&) = delete;
-  ~HiddenFromTsan() {
-    if (AnnotateIgnoreWritesEnd) AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
-    if (AnnotateIgnoreReadsEnd) AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-  }
-};
-
-/// A stack and where it stopped. ucontext starts it, setjmp and longjmp switch: swapcontext would
-/// cost a system call each time.
-class Fiber {
- public:
-  Fiber() = default;  // the caller's own stack
-  explicit Fiber(void (*entry)()) : stack_(new char[kStackBytes]) {
-    getcontext(&start_);
-    start_.uc_stack.ss_sp = stack_.get();
-    start_.uc_stack.ss_size = kStackBytes;
-    start_.uc_link = nullptr;
-    makecontext(&start_, entry, 0);
-    bottom_ = stack_.get();
-    size_ = kStackBytes;
-    if (__tsan_create_fiber) tsan_ = __tsan_create_fiber(0);
-  }
-  Fiber(const Fiber&) = delete;
-  Fiber& operator=(const Fiber&) = delete;
-  ~Fiber() {
-    if (stack_ && __tsan_destroy_fiber) __tsan_destroy_fiber(tsan_);
-  }
-
-  static void switch_to(Fiber& from, Fiber& to) {
-    if (!from.stack_ && __tsan_get_current_fiber) from.tsan_ = __tsan_get_current_fiber();
-    previous_ = &from;
-    if (_setjmp(from.here_) == 0) {
-      if (__sanitizer_start_switch_fiber)
-        __sanitizer_start_switch_fiber(&from.fake_stack_, to.bottom_, to.size_);
-      if (__tsan_switch_to_fiber) __tsan_switch_to_fiber(to.tsan_, kTsanNoSync);
-      if (to.started_ || !to.stack_) _longjmp(to.here_, 1);
-      to.started_ = true;
-      setcontext(&to.start_);
-    }
-    from.arrived();
-  }
-
-  /// To be called first on a new stack.
-  void arrived() {
-    if (__sanitizer_finish_switch_fiber)
-      __sanitizer_finish_switch_fiber(fake_stack_, &previous_->bottom_, &previous_->size_);
-  }
-
- private:
-  inline static Fiber* previous_ = nullptr;
-  std::unique_ptr<char[]> stack_;
-  ucontext_t start_{};
-  jmp_buf here_{};
-  bool started_ = false;
-  const void* bottom_ = nullptr;
-  std::size_t size_ = 0;
-  void* fake_stack_ = nullptr;
-  void* tsan_ = nullptr;
-};
-
-/// Shared memory with a guard behind it, filled without memset, which TSan would see.
-class SharedArray {
- public:
-  SharedArray(std::size_t bytes, std::size_t align)
-      : bytes_(bytes),
-        memory_(new (std::align_val_t{kAlign}) unsigned char[align + bytes + kGuardBytes]),
-        data_(memory_.get() + align) {  // not aligned to 2 align
-    fill(data_ + bytes, kGuard, kGuardBytes);
-    if (__asan_poison_memory_region) __asan_poison_memory_region(data_ + bytes, kGuardBytes);
-    poison();
-  }
-  void poison() { fill(data_, kPoison, bytes_); }
-  bool overrun() const {
-    if (__asan_poison_memory_region) return false;  // ASan would have reported it
-    const unsigned char* guard = data_ + bytes_;
-    return std::any_of(guard, guard + kGuardBytes, [](unsigned char c) { return c != kGuard; });
-  }
-  std::size_t bytes() const { return bytes_; }
-  void* data() { return data_; }
-
- private:
-  static constexpr std::size_t kAlign = 256;
-  static void fill(volatile unsigned char* p, unsigned char value, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) p[i] = value;
-  }
-  struct Free {
-    void operator()(unsigned char* p) const { ::operator delete[](p, std::align_val_t{kAlign}); }
-  };
-  std::size_t bytes_;
-  std::unique_ptr<unsigned char[], Free> memory_;
-  unsigned char* data_;
-};
-
-struct Block;
-
-struct Warp {
-  Block* block = nullptr;
-  unsigned first = 0;                            // lane 0's place in the pool
-  unsigned members = 0, ready = 0, waiting = 0;  // lanes; waiting: at a warp operation
-  unsigned generation = 0;
-  char sync[2] = {};  // addresses that TSan orders by; two, so that early arrivals do not mix
-};
-
-struct Lane {
-  explicit Lane(void (*entry)()) : fiber(entry) {}
-  Fiber fiber;
-  Warp* warp = nullptr;
-  unsigned number = 0;  // in the block
-  dim3 thread;
-  bool exited = false, at_barrier = false;
-  WarpOp op = WarpOp::sync;
-  unsigned mask = 0;
-  int source = -1;
-  std::uint64_t value = 0, result = 0;
-  const char* file = "";
-  int line = 0;
-};
-
-struct Block {
-  dim3 index;
-  std::vector<Warp> warps;
-  unsigned first = 0;  // thread 0's place in the pool
-  unsigned size = 0, running_warps = 0, arrived = 0, exited = 0;
-  unsigned generation = 0;
-  char sync[2] = {};
-  char started = 0, finished = 0;
-  std::unique_ptr<SharedArray> dynamic;
-  std::map<const void*, SharedArray> fixed;
-};
 
 std::string number(const dim3& d) {
   std::string s(1, '(');  // GCC 12 sees an overlap in "(" + std::to_string(...)
