@@ -28,7 +28,7 @@ SIMT_WEAK void AnnotateIgnoreWritesEnd(const char* file, int line);
 namespace simt {
 
 constexpr unsigned kTsanNoSync = 1;
-constexpr std::size_t kStackBytes = 131072;
+constexpr std::size_t kStackBytes = 65536;
 
 inline void acquire(void* at) {
   if (__tsan_acquire) __tsan_acquire(at);
