@@ -20,7 +20,12 @@ struct Tile {
   alignas(16) float a[2][kTerms][kRows + kPad];
   alignas(16) float b[2][kTerms][kColumns + kPad];
 
-  // A thread's rows come in fours, kRows / 2 apart; neighbouring threads hold neighbouring fours.
+  static __device__ __forceinline__ int first_row() { return static_cast<int>(blockIdx.x) * kRows; }
+  static __device__ __forceinline__ int first_column() {
+    return static_cast<int>(blockIdx.y) * kColumns;
+  }
+  // Within the tile. A thread's rows come in fours, kRows / 2 apart; neighbouring threads hold
+  // neighbouring fours.
   static __device__ __forceinline__ int row(int m) {
     return m / 4 * (kRows / 2) + static_cast<int>(threadIdx.x) % kRowGroups * 4 + m % 4;
   }
@@ -80,21 +85,45 @@ struct Carrier {
   }
 };
 
-/// acc = sum over terms of a(row, term) b(term, column), for this block's tile; column_sum, the sum
-/// of b alone. Loads of the next terms overlap with the arithmetic on these. All threads must call.
-template <class T, class FindA, class FindB>
-__device__ __forceinline__ void multiply_tile(const Factor& a, int first_row, int rows,
-                                              const FindA& find_a, const Factor& b,
-                                              int first_column, int columns, const FindB& find_b,
-                                              int terms, T& tile,
-                                              float (&acc)[T::kRowsThread][T::kColumnsThread],
-                                              float (&column_sum)[T::kColumnsThread]) {
-  Carrier<T::kRows, T::kTerms, T::kThreads> carry_a(a, first_row, rows);
-  Carrier<T::kColumns, T::kTerms, T::kThreads> carry_b(b, first_column, columns);
-  CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
-    column_sum[n] = 0.0f;
-    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) acc[m][n] = 0.0f;
+/// What a thread adds up: its part of a tile, and of the sums over the right factor's columns.
+template <class T>
+struct Sums {
+  float cell[T::kRowsThread][T::kColumnsThread];
+  float column[T::kColumnsThread];
+
+  __device__ __forceinline__ void clear() {
+    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+      column[n] = 0.0f;
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) cell[m][n] = 0.0f;
+    }
   }
+  __device__ __forceinline__ void add(float factor, const Sums& s) {
+    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+      column[n] += factor * s.column[n];
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) cell[m][n] += factor * s.cell[m][n];
+    }
+  }
+  /// Every number squared; the columns' where asked.
+  __device__ __forceinline__ float square(bool with_columns) const {
+    float sum = 0.0f;
+    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+      if (with_columns) sum += column[n] * column[n];
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) sum += cell[m][n] * cell[m][n];
+    }
+    return sum;
+  }
+};
+
+/// sums += a(row, term) b(term, column) over the terms in order, for this block's tile, and the
+/// column sums of b. Loads of the next terms overlap with the arithmetic on these; after(n) is
+/// called when n terms are done, every T::kTerms. All threads must call.
+template <class T, class FindA, class FindB, class After>
+__device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const FindA& find_a,
+                                              const Factor& b, int columns, const FindB& find_b,
+                                              int terms, T& tile, Sums<T>& sums,
+                                              const After& after) {
+  Carrier<T::kRows, T::kTerms, T::kThreads> carry_a(a, T::first_row(), rows);
+  Carrier<T::kColumns, T::kTerms, T::kThreads> carry_b(b, T::first_column(), columns);
   if (terms > 0) {
     carry_a.take(a.data, 0, find_a);
     carry_b.take(b.data, 0, find_b);
@@ -113,10 +142,11 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int first_row, in
       CUDP_UNROLL for (int four = 0; four < T::kRowsThread / 4; ++four) {
         const Four x = load_four(&tile.a[half][k][T::row(4 * four)]);
         CUDP_UNROLL for (int m = 0; m < 4; ++m) CUDP_UNROLL for (int n = 0; n < 4; ++n)
-            acc[4 * four + m][n] += x.v[m] * y.v[n];
+            sums.cell[4 * four + m][n] += x.v[m] * y.v[n];
       }
-      CUDP_UNROLL for (int n = 0; n < 4; ++n) column_sum[n] += y.v[n];
+      CUDP_UNROLL for (int n = 0; n < 4; ++n) sums.column[n] += y.v[n];
     }
+    after(at + T::kTerms);
   }
 }
 
@@ -127,48 +157,31 @@ __global__ void __launch_bounds__(Tile<tile_columns, tile_terms>::kThreads)
     batch_product_kernel(BatchProduct p) {
   using T = Tile<tile_columns, tile_terms>;
   CUDP_SHARED(T, tile, );
-  const int first_row = static_cast<int>(blockIdx.x) * T::kRows;
-  const int first_column = static_cast<int>(blockIdx.y) * T::kColumns;
   const int rows = live_examples(p.batch) * p.rows_per_example;
-  if (first_row >= rows) return;
+  if (T::first_row() >= rows) return;
 
-  float acc[T::kRowsThread][T::kColumnsThread];
-  float unused[T::kColumnsThread];
+  Sums<T> sums;
+  sums.clear();
   const auto find_a = [&](int t) { return Term{t < p.terms ? offset(p.a.term, t) : -1, 1.0f}; };
   const auto find_b = [&](int t) { return Term{t < p.terms ? offset(p.b.term, t) : -1, 1.0f}; };
-  multiply_tile<T>(p.a, first_row, rows, find_a, p.b, first_column, p.columns, find_b, p.terms,
-                   tile, acc, unused);
+  multiply_tile<T>(p.a, rows, find_a, p.b, p.columns, find_b, p.terms, tile, sums, [](int) {});
 
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
-    const int column = first_column + T::column(n);
+    const int column = T::first_column() + T::column(n);
     if (column >= p.columns) continue;
     float* const out = p.out + offset(p.out_column, column);
     const float bias = p.bias != nullptr ? p.bias[column] : 0.0f;
     CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
-      const int row = first_row + T::row(m);
-      if (row < rows) out[offset(p.out_row, row)] = acc[m][n] + bias;
+      const int row = T::first_row() + T::row(m);
+      if (row < rows) out[offset(p.out_row, row)] = sums.cell[m][n] + bias;
     }
   }
 }
 
-/// This block's tile of sum_e factor(e) G_e over examples first .. end - 1; factor 0 leaves e out.
-template <class T, class FactorOf>
-__device__ __forceinline__ void gradient_tile(const WeightGradient& g, int first, int end,
-                                              const FactorOf& factor_of, T& tile,
-                                              float (&acc)[T::kRowsThread][T::kColumnsThread],
-                                              float (&bias)[T::kColumnsThread]) {
-  const int begin = first * g.terms_per_example;
-  const int terms = (end - first) * g.terms_per_example;
-  const auto find = [&](const Axis& axis, bool weigh) {
-    return [&, axis, weigh](int t) {
-      if (t >= terms) return Term{-1, 0.0f};
-      const float factor = factor_of((begin + t) / g.terms_per_example);
-      return Term{factor != 0.0f ? offset(axis, begin + t) : -1, weigh ? factor : 1.0f};
-    };
-  };
-  multiply_tile<T>(g.x, static_cast<int>(blockIdx.x) * T::kRows, g.rows, find(g.x.term, false),
-                   g.dy, static_cast<int>(blockIdx.y) * T::kColumns, g.columns,
-                   find(g.dy.term, true), terms, tile, acc, bias);
+/// True for the threads that hold the bias's gradient: one for each column of the first row tile.
+template <class T>
+__device__ __forceinline__ bool holds_bias() {
+  return blockIdx.x == 0 && T::row(0) == 0;
 }
 
 // grid: row tiles, column tiles, examples. block: Tile::kThreads. static smem: as above.
@@ -178,24 +191,23 @@ __global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
   using T = Tile<tile_columns>;
   CUDP_SHARED(T, tile, );
   CUDP_SHARED(float, partial, [T::kThreads / kWarp]);
+  const WeightGradient& g = a.gradient;
   const int e = static_cast<int>(blockIdx.z);
-  if (e >= live_examples(a.gradient.batch)) return;
+  if (e >= live_examples(g.batch)) return;
 
-  float acc[T::kRowsThread][T::kColumnsThread];
-  float bias[T::kColumnsThread];
-  gradient_tile<T>(
-      a.gradient, e, e + 1, [](int) { return 1.0f; }, tile, acc, bias);
+  Sums<T> sums;
+  sums.clear();
+  const int terms = g.terms_per_example;
+  const auto find = [&](const Axis& axis) {
+    return [&](int t) { return Term{t < terms ? offset(axis, e * terms + t) : -1, 1.0f}; };
+  };
+  multiply_tile<T>(g.x, g.rows, find(g.x.term), g.dy, g.columns, find(g.dy.term), terms, tile, sums,
+                   [](int) {});
 
   // Past the last row or column the tile holds zeros.
-  float square = 0.0f;
-  CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m)
-      CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) square += acc[m][n] * acc[m][n];
-  if (blockIdx.x == 0 && T::row(0) == 0)
-    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) square += bias[n] * bias[n];
-  square = block_sum(square, partial);
+  const float square = block_sum(sums.square(holds_bias<T>()), partial);
   const unsigned which = blockIdx.y * gridDim.x + blockIdx.x;
-  if (threadIdx.x == 0)
-    a.parts[static_cast<std::int64_t>(which) * a.gradient.batch.room + e] = square;
+  if (threadIdx.x == 0) a.parts[static_cast<std::int64_t>(which) * g.batch.room + e] = square;
 }
 
 // grid: row tiles, column tiles, groups of examples_per_block examples. block: Tile::kThreads.
@@ -209,14 +221,38 @@ __global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
   const int live = live_examples(g.batch);
   const int first = static_cast<int>(blockIdx.z) * a.examples_per_block;
   if (first >= live) return;
-  const int end = first + a.examples_per_block < live ? first + a.examples_per_block : live;
-
-  float acc[T::kRowsThread][T::kColumnsThread];
-  float bias[T::kColumnsThread];
+  const int examples = first + a.examples_per_block < live ? a.examples_per_block : live - first;
   const auto factor_of = [&](int e) {
-    return a.factors != nullptr ? a.factors[static_cast<std::int64_t>(e) * a.factor_stride] : 1.0f;
+    return a.factors != nullptr ? a.factors[static_cast<std::int64_t>(first + e) * a.factor_stride]
+                                : 1.0f;
   };
-  gradient_tile<T>(g, first, end, factor_of, tile, acc, bias);
+
+  // An example of several terms is added up by itself, exactly as its norm saw it, in a round of
+  // whole steps, and weighed then. Examples of one term share a round and are weighed as they come.
+  const bool shared = g.terms_per_example == 1;
+  const int terms = shared ? examples : g.terms_per_example;
+  const int round = (terms + T::kTerms - 1) / T::kTerms * T::kTerms;
+  const auto find = [&](const Axis& axis, bool weigh) {
+    return [&, weigh](int t) {
+      const int e = shared ? t : t / round;
+      const int term = shared ? t : t - e * round;
+      if (term >= terms) return Term{-1, 0.0f};
+      const float factor = factor_of(e);
+      if (factor == 0.0f) return Term{-1, 0.0f};
+      const int n = shared ? first + t : (first + e) * terms + term;
+      return Term{offset(axis, n), weigh && shared ? factor : 1.0f};
+    };
+  };
+  Sums<T> one;
+  Sums<T> all;
+  one.clear();
+  all.clear();
+  multiply_tile<T>(g.x, g.rows, find(g.x.term, false), g.dy, g.columns, find(g.dy.term, true),
+                   shared ? round : examples * round, tile, one, [&](int done) {
+                     if (done % round != 0) return;
+                     all.add(shared ? 1.0f : factor_of(done / round - 1), one);
+                     one.clear();
+                   });
 
   const auto give = [&](std::int64_t at, float v) {
     if (a.sum != nullptr)
@@ -225,14 +261,14 @@ __global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
       a.gradients[first * a.gradients_stride + at] = v;
   };
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
-    const int column = static_cast<int>(blockIdx.y) * T::kColumns + T::column(n);
+    const int column = T::first_column() + T::column(n);
     if (column >= g.columns) continue;
     CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
-      const int row = static_cast<int>(blockIdx.x) * T::kRows + T::row(m);
-      if (row < g.rows) give(static_cast<std::int64_t>(column) * g.rows + row, acc[m][n]);
+      const int row = T::first_row() + T::row(m);
+      if (row < g.rows) give(static_cast<std::int64_t>(column) * g.rows + row, all.cell[m][n]);
     }
-    if (blockIdx.x == 0 && T::row(0) == 0)
-      give(static_cast<std::int64_t>(g.columns) * g.rows + column, bias[n]);
+    if (holds_bias<T>())
+      give(static_cast<std::int64_t>(g.columns) * g.rows + column, all.column[n]);
   }
 }
 

@@ -209,5 +209,71 @@ TEST_F(CudaKernel, WeightGradientSumsSkipWhatIsClippedAway) {
   }
 }
 
+/// Sensitivity rests on this: what is added is the gradient that the norm was taken of, also where
+/// its terms cancel and their rounding is as large as itself.
+TEST_F(CudaKernel, WeighsTheGradientThatTheNormSaw) {
+  const GradientCase c{30, 5, 50, 6, 6, 6};
+  std::vector<float> x = normals(static_cast<std::size_t>(c.room * c.positions * c.rows), 1);
+  std::vector<float> dy = normals(static_cast<std::size_t>(c.room * c.positions * c.columns), 2);
+  for (int e = 0; e < c.room; ++e)
+    for (int p = 0; p < c.positions; ++p) {
+      for (int i = 0; i < c.rows; ++i) x[(e * c.positions + p) * c.rows + i] *= 1e-5f;
+      for (int i = 0; i < c.rows; ++i) x[(e * c.positions + p) * c.rows + i] += 1.0f;
+      for (int j = 0; j < c.columns; ++j) {
+        float& v = dy[(e * c.columns + j) * c.positions + p];
+        v = (p % 2 == 0 ? 1e3f : -1e3f) * static_cast<float>(1 + j);  // sums to zero over p
+      }
+    }
+  std::vector<float> factors(static_cast<std::size_t>(c.room));
+  for (int e = 0; e < c.room; ++e) factors[e] = 0.3f + 0.07f * static_cast<float>(e);
+  const auto d = static_cast<std::size_t>((c.rows + 1) * c.columns);
+  const auto cells = d * static_cast<std::size_t>(c.room);
+  const auto run_sum = [&](const WeightGradientSum& a) {
+    run_tiled(weight_gradient_sum_kernel<16>, weight_gradient_sum_kernel<32>,
+              weight_gradient_sum_kernel<64>, a, c.columns);
+  };
+  const WeightGradient g = gradient_of(c, batch(0, c.room, c.count), device(x), device(dy));
+  WeightGradientSum single{};
+  single.gradient = g;
+  single.examples_per_block = 1;
+  single.gradients = device(std::vector<float>(cells, kLoud));
+  single.gradients_stride = static_cast<std::int64_t>(d);
+  run_sum(single);
+  const std::vector<float> rows = host(single.gradients, cells);
+
+  const WeightGradientNorm norm{g, device(std::vector<float>(static_cast<std::size_t>(c.room)))};
+  run_tiled(weight_gradient_norm_kernel<16>, weight_gradient_norm_kernel<32>,
+            weight_gradient_norm_kernel<64>, norm, c.columns);
+  const std::vector<float> parts = host(norm.parts, static_cast<std::size_t>(c.room));
+
+  constexpr float kGrid = 0x1p-30f;
+  WeightGradientSum sum{};
+  sum.gradient = g;
+  sum.factors = device(factors);
+  sum.factor_stride = 1;
+  sum.examples_per_block = c.examples_per_block;
+  sum.sum = device(std::vector<FixedPoint>(d, 0));
+  sum.inverse_grid = 1.0f / kGrid;
+  run_sum(sum);
+  const std::vector<FixedPoint> added = host(sum.sum, d);
+
+  for (int e = 0; e < c.room; ++e) {
+    double square = 0;
+    for (std::size_t j = 0; j < d; ++j) square += std::pow(static_cast<double>(rows[e * d + j]), 2);
+    EXPECT_TRUE(std::abs(parts[e] - square) <= 1e-6 * square) << "example " << e;
+  }
+  for (std::size_t j = 0; j < d; ++j) {
+    double want = 0;
+    double size = 0;
+    for (int e = 0; e < c.room; ++e) {
+      const double v = static_cast<double>(factors[e]) * rows[e * d + j];
+      want += v;
+      size += std::abs(v);
+    }
+    const double got = static_cast<double>(static_cast<long long>(added[j])) * kGrid;
+    EXPECT_TRUE(std::abs(got - want) <= (c.room + 3) * 0x1p-24 * size + kGrid) << j;
+  }
+}
+
 }  // namespace
 }  // namespace cudp

@@ -10,11 +10,12 @@
 #include <gtest/gtest.h>
 
 #include "kernels/batch_clip.cuh"
-#include "kernels/batch_dense.cuh"
+#include "kernels/batch_fill.cuh"
 #include "kernels/batch_group_norm.cuh"
 #include "kernels/batch_loss.cuh"
 #include "kernels/batch_pool.cuh"
 #include "kernels/batch_product.cuh"
+#include "kernels/fixed_point.cuh"
 #include "kernels/step_cursor.cuh"
 #include "tests/cuda_kernel_fixture.hpp"
 
@@ -118,32 +119,13 @@ TEST_F(CudaKernel, RowsAreSummedOnTheGrid) {
   EXPECT_EQ(host(a.sum, kColumns), std::vector<FixedPoint>(kColumns, 0)) << "settling clears";
 }
 
-TEST_F(CudaKernel, WhatBlasNeeds) {
+TEST_F(CudaKernel, FillsRowsAndNoMore) {
   const std::vector<float> row = normals(3, 1);
   const FillRows fill{device(row), 3, 4, device(std::vector<float>(13, kLoud))};
   run(fill_rows_kernel, fill);
   const std::vector<float> filled = host(fill.to, 13);
   for (int i = 0; i < 12; ++i) EXPECT_EQ(filled[i], row[i % 3]);
   EXPECT_EQ(filled[12], kLoud);
-
-  const std::vector<float> x = normals(8, 2);
-  const std::vector<float> dy{1.0f, kNan, 3.0f, 4.0f};
-  const WeighRows weigh{batch(0, 3, 3),
-                        4,
-                        device(x),
-                        2,
-                        device(dy),
-                        1,
-                        device(std::vector<float>{0.5f, 0.0f, 2.0f, kNan}),
-                        1};
-  run(weigh_rows_kernel, weigh);
-  EXPECT_EQ(host(weigh.dy, 4), (std::vector<float>{0.5f, 0.0f, 6.0f, 0.0f}));
-  EXPECT_EQ(host(weigh.x, 8), (std::vector<float>{x[0], x[1], 0, 0, x[4], x[5], 0, 0}));
-
-  const AddToFixed add{device(std::vector<float>{1.5f, -2.25f}), 2,
-                       device(std::vector<FixedPoint>{4, 4}), 4.0f};
-  run(add_to_fixed_kernel, add);
-  EXPECT_EQ(host(add.sum, 2), (std::vector<FixedPoint>{10, static_cast<FixedPoint>(-5)}));
 }
 
 TEST_F(CudaKernel, TalliesInDouble) {

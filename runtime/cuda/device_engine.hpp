@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/fixed_point.cuh"
 #include "kernels/sample.cuh"
 #include "kernels/step_cursor.cuh"
 #include "kernels/update.cuh"

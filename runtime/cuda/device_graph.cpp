@@ -288,16 +288,13 @@ std::int64_t DeviceGraph::floats_per_example(int groups, int outputs) const {
   return floats;
 }
 
-std::int64_t DeviceGraph::largest_blas_layer() const {
-  std::int64_t most = 0;
-  for (const Op& op : ops)
-    if (op.uses_blas) most = std::max(most, std::int64_t{op.gradient.rows} * op.gradient.columns);
-  return most;
+bool DeviceGraph::uses_blas() const {
+  return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.uses_blas; });
 }
 
 int DeviceGraph::example_group() const {
   static_assert(kSlab % kExampleGroup == 0);
-  return largest_blas_layer() > 0 ? kSlab : kExampleGroup;
+  return uses_blas() ? kSlab : kExampleGroup;
 }
 
 DeviceGraph build_device_graph(const Network& network, std::int64_t large_dense) {

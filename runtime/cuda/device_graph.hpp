@@ -82,8 +82,7 @@ struct DeviceGraph {
   std::int64_t gradient_rows = 0;
 
   std::int32_t parts() const { return group_parts.back(); }
-  /// Weights of the largest layer that uses BLAS, 0 for none.
-  std::int64_t largest_blas_layer() const;
+  bool uses_blas() const;
   /// A micro-batch is a multiple of this many examples.
   int example_group() const;
   /// Floats that one example in flight takes.

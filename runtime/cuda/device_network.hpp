@@ -8,7 +8,7 @@
 
 #include "kernels/batch_activation.cuh"
 #include "kernels/batch_clip.cuh"
-#include "kernels/batch_dense.cuh"
+#include "kernels/batch_fill.cuh"
 #include "kernels/batch_group_norm.cuh"
 #include "kernels/batch_load.cuh"
 #include "kernels/batch_loss.cuh"
@@ -59,9 +59,8 @@ class DeviceNetwork {
         gradient_rows_(gpu, per_example(graph_.gradient_rows)),
         parts_(gpu, per_example(graph_.parts())),
         squared_norms_(gpu, per_example(net_.groups)),
-        factors_(gpu, per_example(net_.groups)),
-        blas_gradient_(gpu, static_cast<std::size_t>(graph_.largest_blas_layer())) {
-    if (blas_gradient_.size() > 0) gpu_.prepare_blas();
+        factors_(gpu, per_example(net_.groups)) {
+    if (graph_.uses_blas()) gpu_.prepare_blas();
     tables_.upload(graph_.tables);
     group_parts_.upload(graph_.group_parts);
     for (const Edge& e : graph_.edges) {
@@ -125,8 +124,6 @@ class DeviceNetwork {
               WeightedRows{batch, gradient_rows_.get() + op.rows * room_,
                            static_cast<std::int32_t>(op.parameter_count), factors, net_.groups,
                            sum + op.parameters, inverse_grid});
-      else if (op.uses_blas)
-        add_clipped_by_blas(batch, op, factors, sum + op.parameters, inverse_grid);
       else
         start_tiled("weight gradient sum", kSumKernels,
                     WeightGradientSum{gradient_of(batch, op), factors, net_.groups,
@@ -278,25 +275,6 @@ class DeviceNetwork {
     for (int i = 0; i < slabs(batch); ++i) body(std::int64_t{i} * kSlab);
   }
 
-  void add_clipped_by_blas(const Batch& batch, const Op& op, const float* factors, FixedPoint* sum,
-                           float inverse_grid) {
-    const int in = op.gradient.rows;
-    const int out = op.gradient.columns;
-    const std::int64_t weights = std::int64_t{in} * out;
-    float* const x = values_[op.in].get();
-    float* const dy = gradients_[op.out].get();
-    start("bias sum", weighted_rows_kernel,
-          WeightedRows{batch, dy, out, factors, net_.groups, sum + weights, inverse_grid});
-    start("weigh", weigh_rows_kernel,
-          WeighRows{batch, slabs(batch) * kSlab, x, in, dy, out, factors, net_.groups});
-    for_each_slab(batch, [&](std::int64_t e) {  // dy' x
-      gpu_.sgemm('N', 'T', in, out, kSlab, x + e * in, in, dy + e * out, out, 0.0f,
-                 blas_gradient_.get(), in);
-      start("add", add_to_fixed_kernel,
-            AddToFixed{blas_gradient_.get(), weights, sum, inverse_grid});
-    });
-  }
-
   void input_gradient(const Batch& batch, const Op& op, const float* weight) {
     if (!op.gives_input_gradient) return;
     if (op.uses_blas) {
@@ -379,7 +357,6 @@ class DeviceNetwork {
   Buffer<Gpu, float> parts_;          // [parts, room of the batch]
   Buffer<Gpu, float> squared_norms_;  // [room, groups]
   Buffer<Gpu, float> factors_;        // [room, groups]
-  Buffer<Gpu, float> blas_gradient_;  // of one slab and layer
 };
 
 }  // namespace cudp::cuda
