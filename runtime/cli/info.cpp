@@ -7,6 +7,7 @@
 #include "runtime/build_info.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cuda/devices.hpp"
 #include "runtime/threads.hpp"
 
 namespace cudp {
@@ -21,17 +22,30 @@ Answer describe() {
   const BuildInfo build = build_info();
   const std::string simd(simd_name(best_simd_level()));
   const int threads = available_cores();
+  auto backends = nlohmann::ordered_json::array({"cpu"});
+  if (built_with_cuda()) backends.push_back("cuda");
+  auto devices = nlohmann::ordered_json::array();
+  std::string names;
+  for (const DeviceInfo& d : cuda_devices()) {
+    devices.push_back({{"name", d.name},
+                       {"compute_capability", d.compute_capability()},
+                       {"memory_bytes", d.memory},
+                       {"multiprocessors", d.multiprocessors}});
+    names += (names.empty() ? "" : ", ") + d.name + " (" + d.compute_capability() + ", " +
+             std::to_string(d.memory >> 30) + " GiB)";
+  }
   return {.json = {{"version", build.version},
                    {"commit", build.commit},
                    {"compiler", build.compiler},
-                   {"backends", nlohmann::ordered_json::array({"cpu"})},
-                   {"devices", nlohmann::ordered_json::array()},
+                   {"backends", backends},
+                   {"devices", devices},
                    {"simd", simd},
                    {"threads", threads}},
           .rows = {{"version", build.version},
                    {"commit", build.commit},
                    {"compiler", build.compiler},
-                   {"backends", "cpu"},
+                   {"backends", built_with_cuda() ? "cpu, cuda" : "cpu"},
+                   {"CUDA devices", names.empty() ? "none" : names},
                    {"SIMD level", simd},
                    {"threads", std::to_string(threads)}}};
 }

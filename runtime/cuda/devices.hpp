@@ -11,6 +11,10 @@ struct DeviceInfo {
   int minor = 0;
   std::size_t memory = 0;  ///< bytes
   int multiprocessors = 0;
+
+  std::string compute_capability() const {
+    return std::to_string(major) + "." + std::to_string(minor);
+  }
 };
 
 /// The CUDA devices that this process sees; none without a driver, or in a build without CUDA.

@@ -1,11 +1,31 @@
 #include "runtime/train/backend.hpp"
 
+#include <string>
+
+#include "runtime/cuda/devices.hpp"
 #include "runtime/error.hpp"
 
 namespace cudp {
+namespace {
+
+constexpr int kLeastMajor = 8;  // the oldest compute capability that the build has code for
+
+std::string what_there_is(const std::vector<DeviceInfo>& devices) {
+  if (!built_with_cuda()) return "a build without the CUDA backend";
+  if (devices.empty()) return "none";
+  return devices[0].name + " with " + devices[0].compute_capability();
+}
+
+}  // namespace
 
 Backend choose_backend(Device wish) {
-  if (wish == Device::cuda) throw InputError("--device: expected a usable CUDA device, found none");
+  const std::vector<DeviceInfo> devices = cuda_devices();
+  const bool usable = !devices.empty() && devices[0].major >= kLeastMajor;
+  if (wish == Device::cuda && !usable)
+    throw InputError(
+        "--device: expected a CUDA device of compute capability 8.0 or higher, found " +
+        what_there_is(devices));
+  if (wish != Device::cpu && usable) return {"cuda", kCudaArithmetic, make_cuda_engine};
   return {"cpu", kCpuArithmetic, make_cpu_engine};
 }
 
