@@ -15,6 +15,7 @@ struct Tile {
   static constexpr int kColumnsThread = 4;
   static constexpr int kRowGroups = kRows / kRowsThread;
   static constexpr int kThreads = kRowGroups * (kColumns / kColumnsThread);
+  static_assert(kThreads == tile_threads(columns) && kThreads % kWarp == 0);
   static constexpr int kPad = 4;  // keeps rows 16-byte aligned and spreads them over the banks
 
   alignas(16) float a[2][kTerms][kRows + kPad];

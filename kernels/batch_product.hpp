@@ -99,7 +99,7 @@ inline int gradient_tiles(std::int32_t rows, std::int32_t columns) {
 }
 
 /// Threads of a block: 64 for tiles of 16 and 32 columns, 128 for 64.
-inline unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; }
+constexpr unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; }
 
 /// A long product that larger tiles would leave to a few blocks: those would wait for memory most
 /// of the time, so it takes the narrowest tiles, and four times the terms at once.

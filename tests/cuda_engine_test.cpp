@@ -84,6 +84,7 @@ TEST(CudaEngineMicroBatch, IsOfWholeGroupsAndFitsTheMemory) {
   EXPECT_EQ(in_flight("cnn", {1, 28, 28}, 0), 4096);
   EXPECT_EQ(in_flight("cnn", {1, 28, 28}, 1), 32);
   EXPECT_EQ(in_flight("cnn", {1, 28, 28}, 33), 64);
+  EXPECT_EQ(in_flight("logistic", {120, 1, 1}, 0), 32768);
   EXPECT_EQ(in_flight("mlp", {2000, 1, 1}, 1), 256) << "2,000,000 weights go to BLAS by slabs";
   const int cifar = in_flight("cifar-cnn", {3, 32, 32}, 0);
   EXPECT_TRUE(cifar >= 512 && cifar < 2048 && cifar % 32 == 0) << cifar;

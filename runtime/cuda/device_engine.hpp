@@ -151,6 +151,7 @@ class DeviceEngine final : public Engine {
     const auto groups = static_cast<std::size_t>(network_.groups);
     const auto room = static_cast<std::size_t>(passes_.room());
     Buffer<Gpu, float> single(gpu_, gradients ? std::min(room, examples.size()) * d : 0);
+    single.clear();  // group norm's gradients come from elsewhere
     PerExample out;
     const auto append = [](std::vector<float>& to, const std::vector<float>& from) {
       to.insert(to.end(), from.begin(), from.end());

@@ -29,12 +29,16 @@ struct DeviceData {
   float shift = 0.0f;
 };
 
-/// Examples in flight: what a gibibyte holds, at most 4096, unless the user chose; whole groups.
+/// Examples in flight, in whole groups: what the user chose; else 4096 or what a quarter of a
+/// gibibyte holds if that is more, but no more than a gibibyte holds.
 inline int examples_in_flight(const Network& network, const DeviceGraph& graph, int chosen) {
   constexpr std::int64_t kFloats = std::int64_t{1} << 28;
-  constexpr std::int64_t kMost = 4096;
+  constexpr std::int64_t kMost = 32768;
   std::int64_t n = chosen;
-  if (chosen <= 0) n = kFloats / graph.floats_per_example(network.groups, network.outputs);
+  if (chosen <= 0) {
+    const std::int64_t fit = kFloats / graph.floats_per_example(network.groups, network.outputs);
+    n = std::min(fit, std::max<std::int64_t>(4096, fit / 4));
+  }
   n = std::clamp<std::int64_t>(n, 1, kMost);
   const int group = graph.example_group();
   return static_cast<int>((n + group - 1) / group * group);
