@@ -12,8 +12,10 @@ struct Arithmetic {
   double extra_error = 0.0;  ///< further relative error of a clipped gradient's norm
 };
 
+/// What the CPU engine promises for most networks; backend.hpp has it for each.
 inline constexpr Arithmetic kCpuArithmetic{};
-/// CUDA may multiply in TF32, whose 10-bit mantissa errs by up to 2^-11 an operand.
+/// The margin leaves room for layers multiplied in TF32, whose 10-bit mantissa errs by up to 2^-11
+/// an operand. Every layer is multiplied in float32 so far.
 inline constexpr Arithmetic kCudaArithmetic{.float_terms = 32, .extra_error = 0x1p-9};
 
 /// Largest batch of `steps` Poisson batches of the given mean, except with probability `failure`.

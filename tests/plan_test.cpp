@@ -8,6 +8,7 @@
 
 #include "runtime/error.hpp"
 #include "runtime/rounding.hpp"
+#include "runtime/train/backend.hpp"
 #include "runtime/train/make_plan.hpp"
 
 namespace cudp {
@@ -153,6 +154,14 @@ TEST(Rounding, SlackFollowsItsFormula) {
                   "w", 10),
       {2000, 1, 1}, 10);
   EXPECT_GT(sensitivity_slack(wide, 1, kCpuArithmetic), 4e6 / 8.0 / 2.0 * u);
+}
+
+TEST(Rounding, PlansAskTheBackendForTheSumsOfTheirNetwork) {
+  const Backend cpu = choose_backend(Device::cpu);
+  const Network wide = build_network(parse_model(builtin_model("mlp"), "mlp", 10), {784, 1, 1}, 10);
+  EXPECT_EQ(cpu.arithmetic(cnn()).float_terms, cpu_sum_terms(cnn()));
+  EXPECT_EQ(cpu.arithmetic(wide).float_terms, cpu_sum_terms(wide));
+  EXPECT_GT(cpu_sum_terms(wide), cpu_sum_terms(cnn()));
 }
 
 TEST(Rounding, SumsOfNeighboursStayWithinTheSensitivity) {

@@ -25,8 +25,10 @@ Backend choose_backend(Device wish) {
     throw InputError(
         "--device: expected a CUDA device of compute capability 8.0 or higher, found " +
         what_there_is(devices));
-  if (wish != Device::cpu && usable) return {"cuda", kCudaArithmetic, make_cuda_engine};
-  return {"cpu", kCpuArithmetic, make_cpu_engine};
+  if (wish != Device::cpu && usable) return {"cuda", [](const Network&) { return kCudaArithmetic; }, make_cuda_engine};
+  return {"cpu",
+          [](const Network& network) { return Arithmetic{.float_terms = cpu_sum_terms(network)}; },
+          make_cpu_engine};
 }
 
 }  // namespace cudp

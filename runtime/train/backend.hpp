@@ -15,7 +15,7 @@ using EngineFactory =
 /// A kind of device that can train.
 struct Backend {
   std::string name;  ///< "cpu" or "cuda"
-  Arithmetic arithmetic;
+  std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
 };
 

@@ -164,7 +164,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
                                   : make_key());
   run.key_check = key_check(key.key());
   run.size = training_size(e.data, config, key.key());
-  run.plan = make_plan(e.config, e.network, run.size, e.backend.arithmetic);
+  run.plan = make_plan(e.config, e.network, run.size, e.backend.arithmetic(e.network));
   for (const privacy::Phase& phase : releases(run.plan, 0)) run.ledger.charge(phase);
   limit_to_budget(run);
   run.engine = make_engine(e, run.plan, key.key());
