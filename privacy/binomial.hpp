@@ -1,0 +1,17 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace cudp::privacy {
+
+/// P(J = j) for j = 0..k, J ~ Binomial(k, q); relative error a few times k roundings.
+std::vector<double> binomial_weights(std::uint64_t k, double q);
+
+/// P(J = j) for j = 0..k: of `draws` balls out of white + k, k of them black, j are black.
+std::vector<double> hypergeometric_weights(std::uint64_t draws, std::uint64_t white,
+                                           std::uint64_t k);
+
+/// P(J >= least), J ~ Binomial(n, q), rounded up by at most 1e-9 of its value.
+double binomial_tail(std::uint64_t n, double q, std::uint64_t least);
+
+}  // namespace cudp::privacy

@@ -1,0 +1,151 @@
+#include "privacy/mechanism.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "privacy/number.hpp"
+
+namespace cudp::privacy {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t most_examples = std::uint64_t{1} << 53;
+
+[[noreturn]] void refuse(const char* what, const char* expected, double found) {
+  throw std::invalid_argument(std::string(what) + ": expected " + expected + ", found " +
+                              number(found));
+}
+
+void check_sigma(double sigma) {
+  if (!(sigma > 0.0 && sigma < infinity)) refuse("sigma", "a finite noise multiplier > 0", sigma);
+}
+
+void check_rate(double q) {
+  if (!(q >= 0.0 && q <= 1.0)) refuse("q", "a sampling rate in [0, 1]", q);
+}
+
+void check_scale(double scale) {
+  if (!(scale > 0.0 && scale < infinity)) refuse("scale", "a finite number > 0", scale);
+}
+
+struct Check {
+  void operator()(const Gaussian& m) const { check_sigma(m.sigma); }
+  void operator()(const PoissonGaussian& m) const {
+    check_rate(m.q);
+    check_sigma(m.sigma);
+  }
+  void operator()(const FixedSizeGaussian& m) const {
+    if (!(m.batch >= 1)) refuse("batch", "at least 1", static_cast<double>(m.batch));
+    if (!(m.n >= m.batch && m.n <= most_examples))
+      refuse("n", "at least the batch and at most 2^53", static_cast<double>(m.n));
+    check_sigma(m.sigma);
+  }
+  void operator()(const TruncatedPoissonGaussian& m) const {
+    if (!(m.n >= 1 && m.n <= most_examples))
+      refuse("n", "1 to 2^53 examples", static_cast<double>(m.n));
+    if (!(m.max_batch >= 1)) refuse("max_batch", "at least 1", static_cast<double>(m.max_batch));
+    check_rate(m.q);
+    check_sigma(m.sigma);
+  }
+  void operator()(const GaussianMixture& m) const {
+    if (m.sensitivities.empty() || m.sensitivities.size() != m.probabilities.size())
+      throw std::invalid_argument(
+          "probabilities: expected one for each of " + std::to_string(m.sensitivities.size()) +
+          " sensitivities (at least 1), found " + std::to_string(m.probabilities.size()));
+    double sum = 0.0;
+    for (const double c : m.sensitivities)
+      if (!(c >= 0.0 && c < infinity)) refuse("sensitivities", "finite numbers >= 0", c);
+    for (const double p : m.probabilities) {
+      if (!(p >= 0.0 && p <= 1.0 + 1e-9)) refuse("probabilities", "numbers in [0, 1]", p);
+      sum += p;
+    }
+    if (!(std::fabs(sum - 1.0) <= 1e-9)) refuse("probabilities", "a sum of 1", sum);
+    check_sigma(m.sigma);
+  }
+  void operator()(const Laplace& m) const { check_scale(m.scale); }
+  void operator()(const PoissonLaplace& m) const {
+    check_rate(m.q);
+    check_scale(m.scale);
+  }
+  void operator()(const BoundedRange& m) const { check_epsilon(m.epsilon); }
+  void operator()(const ApproximateDp& m) const {
+    check_epsilon(m.epsilon);
+    if (!(m.delta >= 0.0 && m.delta < 1.0)) refuse("delta", "a number in [0, 1)", m.delta);
+  }
+  static void check_epsilon(double epsilon) {
+    if (!(epsilon >= 0.0 && epsilon < infinity)) refuse("epsilon", "a finite number >= 0", epsilon);
+  }
+};
+
+struct Idle {
+  bool operator()(const Gaussian&) const { return false; }
+  bool operator()(const PoissonGaussian& m) const { return m.q == 0.0; }
+  bool operator()(const FixedSizeGaussian&) const { return false; }
+  bool operator()(const TruncatedPoissonGaussian& m) const { return m.q == 0.0; }
+  bool operator()(const GaussianMixture& m) const {
+    for (std::size_t i = 0; i < m.sensitivities.size(); ++i)
+      if (m.sensitivities[i] > 0.0 && m.probabilities[i] > 0.0) return false;
+    return true;
+  }
+  bool operator()(const Laplace&) const { return false; }
+  bool operator()(const PoissonLaplace& m) const { return m.q == 0.0; }
+  bool operator()(const BoundedRange& m) const { return m.epsilon == 0.0; }
+  bool operator()(const ApproximateDp& m) const { return m.epsilon == 0.0 && m.delta == 0.0; }
+};
+
+struct Name {
+  std::string_view operator()(const Gaussian&) const { return "gaussian"; }
+  std::string_view operator()(const PoissonGaussian&) const { return "poisson-gaussian"; }
+  std::string_view operator()(const FixedSizeGaussian&) const { return "fixed-size-gaussian"; }
+  std::string_view operator()(const TruncatedPoissonGaussian&) const {
+    return "truncated-poisson-gaussian";
+  }
+  std::string_view operator()(const GaussianMixture&) const { return "gaussian-mixture"; }
+  std::string_view operator()(const Laplace&) const { return "laplace"; }
+  std::string_view operator()(const PoissonLaplace&) const { return "poisson-laplace"; }
+  std::string_view operator()(const BoundedRange&) const { return "bounded-range"; }
+  std::string_view operator()(const ApproximateDp&) const { return "approximate-dp"; }
+};
+
+}  // namespace
+
+Step step_of(const Phase& phase) {
+  if (phase.q == 1.0) return {.mechanism = Gaussian{phase.sigma}, .count = phase.steps};
+  return {.mechanism = PoissonGaussian{phase.q, phase.sigma}, .count = phase.steps};
+}
+
+std::vector<Step> steps_of(std::span<const Phase> phases) {
+  std::vector<Step> steps;
+  steps.reserve(phases.size());
+  for (const Phase& phase : phases) steps.push_back(step_of(phase));
+  return steps;
+}
+
+std::string_view name(Neighbours relation) {
+  switch (relation) {
+    case Neighbours::add:
+      return "add";
+    case Neighbours::remove:
+      return "remove";
+    case Neighbours::add_or_remove:
+      return "add_or_remove";
+    case Neighbours::replace_one:
+      return "replace_one";
+  }
+  return "unknown";
+}
+
+std::string_view name(const Mechanism& mechanism) { return std::visit(Name{}, mechanism); }
+
+void check(const Mechanism& mechanism) { std::visit(Check{}, mechanism); }
+
+void check(const Step& step) { check(step.mechanism); }
+
+bool releases_nothing(const Step& step) {
+  return step.count == 0 || std::visit(Idle{}, step.mechanism);
+}
+
+}  // namespace cudp::privacy

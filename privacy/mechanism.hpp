@@ -1,0 +1,115 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "privacy/phase.hpp"
+
+namespace cudp::privacy {
+
+// What a step releases. sigma is always the noise's standard deviation divided by the most that one
+// example can move the sum (the clipping norm).
+
+/// The sum over the whole data set plus Gaussian noise.
+struct Gaussian {
+  double sigma = 0.0;  ///< finite, > 0
+  bool operator==(const Gaussian&) const = default;
+};
+
+/// Each example is in the batch independently with probability q.
+struct PoissonGaussian {
+  double q = 0.0;      ///< in [0, 1]
+  double sigma = 0.0;  ///< finite, > 0
+  bool operator==(const PoissonGaussian&) const = default;
+};
+
+/// A batch of exactly `batch` examples, drawn without replacement.
+struct FixedSizeGaussian {
+  std::uint64_t n = 0;      ///< examples in the smaller of the two neighbours, >= batch; <= 2^53
+  std::uint64_t batch = 0;  ///< > 0
+  double sigma = 0.0;       ///< finite, > 0
+  bool operator==(const FixedSizeGaussian&) const = default;
+};
+
+/// A Poisson batch, of which a random subset of max_batch is kept where it is larger.
+struct TruncatedPoissonGaussian {
+  std::uint64_t n = 0;          ///< examples in the larger of the two neighbours, > 0; <= 2^53
+  double q = 0.0;               ///< in [0, 1]
+  std::uint64_t max_batch = 0;  ///< > 0
+  double sigma = 0.0;           ///< finite, > 0
+  bool operator==(const TruncatedPoissonGaussian&) const = default;
+};
+
+/// One data set gives N(0, sigma^2), the other N(c, sigma^2) with c = sensitivities[i] with
+/// probability probabilities[i]; in many dimensions c bounds the norm of the difference.
+struct GaussianMixture {
+  std::vector<double> sensitivities;  ///< >= 0, finite
+  std::vector<double> probabilities;  ///< >= 0, their sum is 1 within 1e-9 (and is made exactly 1)
+  double sigma = 0.0;                 ///< finite, > 0
+  bool operator==(const GaussianMixture&) const = default;
+};
+
+/// Laplace noise of this scale on a number that one example moves by at most 1.
+struct Laplace {
+  double scale = 0.0;  ///< finite, > 0
+  bool operator==(const Laplace&) const = default;
+};
+
+/// The same on a Poisson sample.
+struct PoissonLaplace {
+  double q = 0.0;      ///< in [0, 1]
+  double scale = 0.0;  ///< finite, > 0
+  bool operator==(const PoissonLaplace&) const = default;
+};
+
+/// A selection whose privacy loss lies in some interval of length epsilon, wherever that is: the
+/// exponential mechanism, and report-noisy-max with Gumbel noise.
+struct BoundedRange {
+  double epsilon = 0.0;  ///< finite, >= 0
+  bool operator==(const BoundedRange&) const = default;
+};
+
+/// Anything of which only (epsilon, delta)-DP is known.
+struct ApproximateDp {
+  double epsilon = 0.0;  ///< finite, >= 0
+  double delta = 0.0;    ///< in [0, 1)
+  bool operator==(const ApproximateDp&) const = default;
+};
+
+using Mechanism =
+    std::variant<Gaussian, PoissonGaussian, FixedSizeGaussian, TruncatedPoissonGaussian,
+                 GaussianMixture, Laplace, PoissonLaplace, BoundedRange, ApproximateDp>;
+
+/// `count` releases of one mechanism.
+struct Step {
+  Mechanism mechanism;
+  std::uint64_t count = 0;
+  bool operator==(const Step&) const = default;
+};
+
+/// A trainer's phase as a step: q = 1 is the plain Gaussian.
+Step step_of(const Phase& phase);
+std::vector<Step> steps_of(std::span<const Phase> phases);
+
+/// Which pairs of data sets are neighbours. A group of k means k such changes at once.
+enum class Neighbours : std::uint8_t {
+  add,            ///< the second has one example more
+  remove,         ///< the second has one example fewer
+  add_or_remove,  ///< either
+  replace_one,    ///< as many examples, one of them another
+};
+std::string_view name(Neighbours relation);
+
+/// The mechanism's name as a configuration would write it: "poisson-gaussian".
+std::string_view name(const Mechanism& mechanism);
+
+/// Throws std::invalid_argument, with the value, unless every field is in its range.
+void check(const Mechanism& mechanism);
+void check(const Step& step);
+
+/// Whether the mechanism releases nothing about anyone: q = 0, count = 0, epsilon = delta = 0.
+bool releases_nothing(const Step& step);
+
+}  // namespace cudp::privacy
