@@ -27,31 +27,32 @@ inline double fma_peak(SimdLevel level, double seconds = 0.2) {
     const auto start = Clock::now();
     if (level == SimdLevel::avx512) {
       lanes = 16;
-      asm volatile("vxorps %%xmm13,%%xmm13,%%xmm13\n" CUDP_CHAINS(CUDP_ZERO, "")
-                   "1:\n" CUDP_CHAINS(CUDP_FMA, "zmm") "dec %0\njnz 1b\n"
+      asm volatile("vxorps %%xmm13,%%xmm13,%%xmm13\n" CUDP_CHAINS(CUDP_ZERO, "") "1:\n" CUDP_CHAINS(
+                       CUDP_FMA, "zmm") "dec %0\njnz 1b\n"
                    : "+r"(n)::"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
                      "xmm8", "xmm9", "xmm10", "xmm11", "xmm13", "cc");
     } else if (level == SimdLevel::avx2) {
       lanes = 8;
-      asm volatile("vxorps %%xmm13,%%xmm13,%%xmm13\n" CUDP_CHAINS(CUDP_ZERO, "")
-                   "1:\n" CUDP_CHAINS(CUDP_FMA, "ymm") "dec %0\njnz 1b\n"
+      asm volatile("vxorps %%xmm13,%%xmm13,%%xmm13\n" CUDP_CHAINS(CUDP_ZERO, "") "1:\n" CUDP_CHAINS(
+                       CUDP_FMA, "ymm") "dec %0\njnz 1b\n"
                    : "+r"(n)::"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
                      "xmm8", "xmm9", "xmm10", "xmm11", "xmm13", "cc");
     } else {
       lanes = 4;
-      asm volatile("xorps %%xmm13,%%xmm13\nxorps %%xmm12,%%xmm12\n"
-                   "1:\n"
-                   "mulps %%xmm13,%%xmm0\naddps %%xmm13,%%xmm6\nmulps %%xmm13,%%xmm1\n"
-                   "addps %%xmm13,%%xmm7\nmulps %%xmm13,%%xmm2\naddps %%xmm13,%%xmm8\n"
-                   "mulps %%xmm13,%%xmm3\naddps %%xmm13,%%xmm9\nmulps %%xmm13,%%xmm4\n"
-                   "addps %%xmm13,%%xmm10\nmulps %%xmm13,%%xmm5\naddps %%xmm13,%%xmm11\n"
-                   "mulps %%xmm13,%%xmm0\naddps %%xmm13,%%xmm6\nmulps %%xmm13,%%xmm1\n"
-                   "addps %%xmm13,%%xmm7\nmulps %%xmm13,%%xmm2\naddps %%xmm13,%%xmm8\n"
-                   "mulps %%xmm13,%%xmm3\naddps %%xmm13,%%xmm9\nmulps %%xmm13,%%xmm4\n"
-                   "addps %%xmm13,%%xmm10\nmulps %%xmm13,%%xmm5\naddps %%xmm13,%%xmm11\n"
-                   "dec %0\njnz 1b\n"
-                   : "+r"(n)::"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
-                     "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "cc");
+      asm volatile(
+          "xorps %%xmm13,%%xmm13\nxorps %%xmm12,%%xmm12\n"
+          "1:\n"
+          "mulps %%xmm13,%%xmm0\naddps %%xmm13,%%xmm6\nmulps %%xmm13,%%xmm1\n"
+          "addps %%xmm13,%%xmm7\nmulps %%xmm13,%%xmm2\naddps %%xmm13,%%xmm8\n"
+          "mulps %%xmm13,%%xmm3\naddps %%xmm13,%%xmm9\nmulps %%xmm13,%%xmm4\n"
+          "addps %%xmm13,%%xmm10\nmulps %%xmm13,%%xmm5\naddps %%xmm13,%%xmm11\n"
+          "mulps %%xmm13,%%xmm0\naddps %%xmm13,%%xmm6\nmulps %%xmm13,%%xmm1\n"
+          "addps %%xmm13,%%xmm7\nmulps %%xmm13,%%xmm2\naddps %%xmm13,%%xmm8\n"
+          "mulps %%xmm13,%%xmm3\naddps %%xmm13,%%xmm9\nmulps %%xmm13,%%xmm4\n"
+          "addps %%xmm13,%%xmm10\nmulps %%xmm13,%%xmm5\naddps %%xmm13,%%xmm11\n"
+          "dec %0\njnz 1b\n"
+          : "+r"(n)::"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+            "xmm10", "xmm11", "xmm12", "xmm13", "cc");
     }
     const double t = std::chrono::duration<double>(Clock::now() - start).count();
     const double rate = static_cast<double>(kLoops) * 12 * lanes * 2 / t;

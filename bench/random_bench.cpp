@@ -105,7 +105,8 @@ int register_all() {
     std::string at = "/";
     at += simd_name(level);
     const auto add = [&](const char* name, auto function, auto... more) {
-      return benchmark::RegisterBenchmark(std::string(name).append(at).c_str(), function, k, more...);
+      return benchmark::RegisterBenchmark(std::string(name).append(at).c_str(), function, k,
+                                          more...);
     };
     add("words/chacha20", words, Generator::chacha20);
     add("words/philox", words, Generator::philox);

@@ -93,9 +93,8 @@ class CpuEngine final : public Engine {
     team_.run(chunks, [&](std::size_t i, int thread) {
       const std::size_t at = i * chunk;
       workers_[to_size(thread)]->add_clipped(
-          *train_, std::span(drawn_).subspan(at, std::min(chunk, batch_ - at)),
-          weights(), settings_.clip, 1.0 / grid_,
-          settings_.diagnostics ? records_.data() + at : nullptr);
+          *train_, std::span(drawn_).subspan(at, std::min(chunk, batch_ - at)), weights(),
+          settings_.clip, 1.0 / grid_, settings_.diagnostics ? records_.data() + at : nullptr);
     });
     if (settings_.diagnostics) add_diagnostics();
     const std::int64_t size = graph_.packed_size;

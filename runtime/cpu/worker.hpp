@@ -30,8 +30,8 @@ class Worker {
  public:
   Worker(const Graph& graph, const CpuKernels& kernels);
 
-  /// Adds the clipped gradients of `examples`, at most Graph::chunk of them, to the float32 partial sum,
-  /// and settles it into totals(). records: [examples.size()], or null.
+  /// Adds the clipped gradients of `examples`, at most Graph::chunk of them, to the float32 partial
+  /// sum, and settles it into totals(). records: [examples.size()], or null.
   void add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
                    const Weights& weights, const ClipSettings& clip, double inverse_grid,
                    ExampleRecord* records);

@@ -25,7 +25,8 @@ Backend choose_backend(Device wish) {
     throw InputError(
         "--device: expected a CUDA device of compute capability 8.0 or higher, found " +
         what_there_is(devices));
-  if (wish != Device::cpu && usable) return {"cuda", [](const Network&) { return kCudaArithmetic; }, make_cuda_engine};
+  if (wish != Device::cpu && usable)
+    return {"cuda", [](const Network&) { return kCudaArithmetic; }, make_cuda_engine};
   return {"cpu",
           [](const Network& network) { return Arithmetic{.float_terms = cpu_sum_terms(network)}; },
           make_cpu_engine};
