@@ -59,8 +59,11 @@ double epsilon_at(double order, double rdp, double delta) {
 double log_delta_at(double order, double rdp, double epsilon) {
   const double c = order - 1.0;
   const double shift = -std::log1p(-1.0 / order);
-  return c * (rdp - epsilon - shift) - std::log(order) +
-         4.0 * rounding * (c * (rdp + epsilon + shift) + std::log(order));
+  const double by_order = c * (rdp - epsilon - shift) - std::log(order) +
+                          4.0 * rounding * (c * (rdp + epsilon + shift) + std::log(order));
+  // The total variation bounds delta at every epsilon, and rdp the KL divergence.
+  const double by_distance = 0.5 * std::log(-std::expm1(-rdp)) + 4.0 * rounding;
+  return std::fmin(by_order, by_distance);
 }
 
 double delta_from_log(double log_delta) {

@@ -8,7 +8,8 @@
 namespace cudp::privacy {
 
 /// Epsilon by one order, and log(delta) by one order: Canonne, Kamath, Steinke 2020
-/// (arXiv:2004.00010), Proposition 12. Rounded up. Both grow with rdp.
+/// (arXiv:2004.00010), Proposition 12. Rounded up. Both grow with rdp. Delta is also at most
+/// sqrt(1 - e^-rdp), by the inequality of Bretagnolle and Huber (Canonne 2022, arXiv:2202.07198).
 double epsilon_at(double order, double rdp, double delta);
 double log_delta_at(double order, double rdp, double epsilon);
 

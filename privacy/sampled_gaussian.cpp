@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "privacy/excess.hpp"
 #include "privacy/log_sum.hpp"
 #include "privacy/number.hpp"
 #include "privacy/phase.hpp"
@@ -14,36 +15,13 @@
 // With mu0 = N(0, sigma^2) and mu = (1 - q) mu0 + q N(1, sigma^2), the divergence is
 // log(A) / (alpha - 1) for A = E[(1 + u)^alpha], where z ~ mu0 and
 // u = mu(z) / mu0(z) - 1 = q (exp((2 z - 1) / (2 sigma^2)) - 1).
-//
-// A is 1 + 1e-20 where q is small and sigma large, so that 1 + it would round to 1 and the
-// divergence to 0. Both functions below therefore compute the excess A - 1, as a sum of positive
-// terms, in log space: E[u] = 0 turns it into E[(1 + u)^alpha - 1 - alpha u], and Bernoulli's
-// inequality says that this integrand is nowhere negative. Nothing cancels.
+// excess.hpp says how A is kept from rounding to 1.
 
 namespace cudp::privacy {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
-
-/// log(exp(x) - 1) for x > 0.
-double log_expm1(double x) {
-  return x > 1.0 ? x + std::log1p(-std::exp(-x)) : std::log(std::expm1(x));
-}
-
-/// log(1 + exp(x))
-double softplus(double x) {
-  return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-}
-
-/// log A from log(A - 1), rounded up. `magnitude` is the size of the exponents that made up
-/// log(A - 1): an exponent of size m is known to m roundings, and so is its exponential,
-/// relatively. d log A = dA / A is at most the relative error of A - 1 times min(1, log A).
-double log_moment(double log_excess, double magnitude) {
-  const double value = softplus(log_excess);
-  const double relative = 1e-12 + 8.0 * rounding * magnitude;
-  return value + relative * std::fmin(1.0, value) + 4.0 * rounding * value;
-}
 
 /// log A at an integer order: the sum over m of C(alpha, m) (1-q)^(alpha-m) q^m (e^x - 1) with
 /// x = m (m-1) / (2 sigma^2). The binomial probabilities sum to 1, which takes the 1 from A; the
@@ -72,26 +50,6 @@ double log_moment_integer(double q, double sigma, std::uint64_t alpha) {
     }
   }
   return log_moment(sum.value(), magnitude);
-}
-
-/// log of (1 + u)^alpha - 1 - alpha u, given l = log(1 + u): that is
-/// e^l (e^(c l) - 1 + c (e^(-l) - 1)) with c = alpha - 1.
-double log_bernoulli_gap(double alpha, double l) {
-  const double c = alpha - 1.0;
-  if (std::fabs(l) * std::fmax(c, 1.0) < 0.5) {
-    // Both brackets start with c l: the Taylor series leaves it out instead of cancelling it.
-    double power = c * l, mirrored = -l, sum = 0.0;
-    for (int k = 2; k < 40; ++k) {
-      power *= c * l / k;
-      mirrored *= -l / k;
-      const double term = power + c * mirrored;
-      sum += term;
-      if (std::fabs(power) + c * std::fabs(mirrored) < 0.01 * rounding * sum) break;
-    }
-    return l + std::log(sum);
-  }
-  if (c * l > 30.0) return l + c * l + std::log1p((c * std::expm1(-l) - 1.0) * std::exp(-c * l));
-  return l + std::log(std::expm1(c * l) + c * std::expm1(-l));
 }
 
 /// log A at any order, by the trapezoidal rule over x = z / sigma.

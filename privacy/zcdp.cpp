@@ -4,6 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "privacy/boundary.hpp"
 #include "privacy/curve.hpp"
 #include "privacy/number.hpp"
 
@@ -47,9 +48,30 @@ double epsilon_from_zcdp_classical(double rho, double delta) {
   return (rho + 2.0 * std::sqrt(rho) * std::sqrt(-std::log(delta))) * (1.0 + 8.0 * rounding);
 }
 
+double zcdp_for(double epsilon, double delta) {
+  check_delta(delta);
+  if (!(epsilon > 0.0 && epsilon < 1e100))
+    throw std::invalid_argument("epsilon: expected a number in (0, 1e100), found " +
+                                number(epsilon));
+  // Epsilon exceeds rho, and grows with it; over log rho it is nearly straight, in logs.
+  const auto excess = [&](double log_rho) {
+    return std::log(std::fmax(epsilon_from_zcdp(std::exp(log_rho), delta), 1e-300) / epsilon);
+  };
+  const double high = std::log(epsilon) + 1.0;
+  double low = high - 2.0;
+  while (excess(low) > 0.0) low -= 3.0;
+  return std::exp(safe_boundary(excess, high, low, 1e-10)) * (1.0 - 1e-14);
+}
+
 double zcdp_of_gaussian(double sigma) {
   check(Phase{.q = 1.0, .sigma = sigma, .steps = 1});
   return 0.5 / sigma / sigma * (1.0 + 4.0 * rounding);
+}
+
+double zcdp_of_pure(double epsilon) {
+  if (!(epsilon >= 0.0))
+    throw std::invalid_argument("epsilon: expected a number >= 0, found " + number(epsilon));
+  return epsilon * std::tanh(0.5 * epsilon) * (1.0 + 8.0 * rounding);
 }
 
 }  // namespace cudp::privacy
