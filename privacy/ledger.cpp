@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
+#include <string>
+#include <variant>
 
+#include "privacy/curve.hpp"
+#include "privacy/mechanism_text.hpp"
 #include "privacy/number.hpp"
-#include "privacy/rdp.hpp"
+#include "privacy/rdp_curve.hpp"
 
 namespace cudp::privacy {
 namespace {
@@ -14,26 +18,50 @@ std::string span_text(std::uint64_t begin, std::uint64_t end) {
   return "[" + std::to_string(begin) + ", " + std::to_string(end) + "]";
 }
 
-bool same_settings(const Phase& a, const Phase& b) { return a.q == b.q && a.sigma == b.sigma; }
+/// For people: a trainer's settings as numbers, anything else by its exact text.
+std::string described(const Mechanism& mechanism) {
+  if (const auto* m = std::get_if<PoissonGaussian>(&mechanism))
+    return "q = " + number(m->q) + ", sigma = " + number(m->sigma);
+  return exact_text(mechanism);
+}
 
-/// Adds b's steps to a's; false where the sum does not fit.
-bool merge(Phase& a, const Phase& b) {
-  if (b.steps > std::numeric_limits<std::uint64_t>::max() - a.steps) return false;
-  a.steps += b.steps;
+/// Adds b's count to a's; false where they are not the same mechanism, or the sum does not fit.
+bool merge(Step& a, const Step& b) {
+  if (a.mechanism != b.mechanism) return false;
+  if (b.count > std::numeric_limits<std::uint64_t>::max() - a.count) return false;
+  a.count += b.count;
   return true;
 }
 
 }  // namespace
 
-void Ledger::charge(const Phase& phase) {
-  check(phase);
-  if (phase.steps == 0) return;
-  append({.kind = Kind::release, .first = 0, .phase = phase});
+void check(const Budget& budget) {
+  if (budget.order != 0.0) check_order(budget.order);
+  if (!(budget.epsilon > 0.0 && budget.epsilon < std::numeric_limits<double>::infinity()))
+    throw std::invalid_argument("epsilon: expected a finite number > 0, found " +
+                                number(budget.epsilon));
+  check_delta(budget.delta);
+  if (!(budget.failure >= 0.0 && budget.failure < budget.delta))
+    throw std::invalid_argument("failure: expected a number in [0, delta), found " +
+                                number(budget.failure));
 }
 
-std::uint64_t Ledger::authorise(std::uint64_t begin, std::uint64_t end, double q, double sigma) {
-  Phase phase{.q = q, .sigma = sigma, .steps = 0};
-  check(phase);
+void Ledger::limit(const Budget& budget) {
+  check(budget);
+  if (budget_ || !records_.empty())
+    throw std::invalid_argument("budget: expected none before, and no releases");
+  budget_ = budget;
+}
+
+void Ledger::charge(const Step& release) {
+  check(release);
+  if (release.count == 0) return;
+  append({.kind = Kind::release, .first = 0, .step = release});
+}
+
+std::uint64_t Ledger::unpaid(std::uint64_t begin, std::uint64_t end,
+                             const Mechanism& mechanism) const {
+  check(mechanism);
   if (begin > end)
     throw std::invalid_argument("steps: expected begin <= end, found " + span_text(begin, end));
   if (begin < key_begin_ || begin > until_)
@@ -41,24 +69,30 @@ std::uint64_t Ledger::authorise(std::uint64_t begin, std::uint64_t end, double q
                                 ", the steps of the present key, found " + std::to_string(begin));
   // Records from the back, as far as this key and the replayed steps reach.
   for (auto r = records_.rbegin(); r != records_.rend() && r->kind != Kind::key; ++r) {
-    if (r->kind != Kind::steps || same_settings(r->phase, phase)) continue;
-    if (std::max(begin, r->first) < std::min(end, r->first + r->phase.steps))
-      throw std::invalid_argument(
-          "steps: expected q = " + number(r->phase.q) + ", sigma = " + number(r->phase.sigma) +
-          " to replay step " + std::to_string(std::max(begin, r->first)) +
-          " with the same key, found q = " + number(q) + ", sigma = " + number(sigma));
+    if (r->kind != Kind::steps) continue;
+    if (r->first + r->step.count <= begin) break;
+    if (r->step.mechanism == mechanism) continue;
+    if (std::max(begin, r->first) < std::min(end, r->first + r->step.count))
+      throw std::invalid_argument("steps: expected " + described(r->step.mechanism) +
+                                  " to replay step " + std::to_string(std::max(begin, r->first)) +
+                                  " with the same key, found " + described(mechanism));
   }
-  if (end <= until_) return 0;
-  phase.steps = end - until_;
-  append({.kind = Kind::steps, .first = until_, .phase = phase});
-  return phase.steps;
+  return end > until_ ? end - until_ : 0;
+}
+
+std::uint64_t Ledger::authorise(std::uint64_t begin, std::uint64_t end,
+                                const Mechanism& mechanism) {
+  const std::uint64_t count = unpaid(begin, end, mechanism);
+  if (count > 0)
+    append({.kind = Kind::steps, .first = until_, .step = {.mechanism = mechanism, .count = count}});
+  return count;
 }
 
 void Ledger::fresh_key(std::uint64_t step) {
   if (step > until_)
     throw std::invalid_argument("fresh key: expected a step up to " + std::to_string(until_) +
                                 ", found " + std::to_string(step));
-  append({.kind = Kind::key, .first = step, .phase = {}});
+  append({.kind = Kind::key, .first = step, .step = {}});
 }
 
 /// Takes a record that has been checked, and is where every record passes.
@@ -66,34 +100,47 @@ void Ledger::append(const Record& record) {
   if (record.kind == Kind::key) {
     key_begin_ = until_ = record.first;
   } else if (record.kind == Kind::steps) {
-    until_ += record.phase.steps;
+    until_ += record.step.count;
   }
   if (record.kind != Kind::key && !records_.empty()) {
     Record& last = records_.back();
-    if (last.kind == record.kind && same_settings(last.phase, record.phase) &&
-        merge(last.phase, record.phase))
-      return;
+    if (last.kind == record.kind && merge(last.step, record.step)) return;
   }
   records_.push_back(record);
 }
 
-std::vector<Phase> Ledger::phases() const {
-  std::vector<Phase> merged;
+std::vector<Step> Ledger::steps() const {
+  std::vector<Step> merged;
   for (const Record& record : records_) {
     if (record.kind == Kind::key) continue;
-    if (merged.empty() || !same_settings(merged.back(), record.phase) ||
-        !merge(merged.back(), record.phase))
-      merged.push_back(record.phase);
+    if (merged.empty() || !merge(merged.back(), record.step)) merged.push_back(record.step);
   }
   return merged;
 }
 
-Guarantee Ledger::spent(double delta, std::span<const double> orders) const {
-  return epsilon_of(phases(), delta, orders);
+std::vector<Phase> Ledger::phases() const {
+  std::vector<Phase> phases;
+  for (const Step& step : steps()) {
+    if (const auto* gaussian = std::get_if<Gaussian>(&step.mechanism)) {
+      phases.push_back({.q = 1.0, .sigma = gaussian->sigma, .steps = step.count});
+    } else if (const auto* sampled = std::get_if<PoissonGaussian>(&step.mechanism)) {
+      phases.push_back({.q = sampled->q, .sigma = sampled->sigma, .steps = step.count});
+    } else {
+      throw std::domain_error("ledger: expected Gaussian noise only, found " +
+                              std::string(name(step.mechanism)));
+    }
+  }
+  return phases;
+}
+
+Guarantee Ledger::spent(double delta, std::span<const double> orders,
+                        const Protected& whom) const {
+  return epsilon_by_rdp(steps(), delta, whom, orders);
 }
 
 bool Ledger::continues(const Ledger& earlier) const {
   const std::size_t n = earlier.records_.size();
+  if (budget_ != earlier.budget_ && (earlier.budget_ || n > 0)) return false;
   if (n == 0) return true;
   if (records_.size() < n) return false;
   if (!std::equal(earlier.records_.begin(), earlier.records_.end() - 1, records_.begin()))
@@ -101,7 +148,7 @@ bool Ledger::continues(const Ledger& earlier) const {
   // The earlier one's last record may have grown since.
   const Record &before = earlier.records_[n - 1], &now = records_[n - 1];
   return before.kind == now.kind && before.first == now.first &&
-         same_settings(before.phase, now.phase) && before.phase.steps <= now.phase.steps;
+         before.step.mechanism == now.step.mechanism && before.step.count <= now.step.count;
 }
 
 }  // namespace cudp::privacy

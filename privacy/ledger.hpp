@@ -1,13 +1,28 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "privacy/phase.hpp"
+#include "privacy/mechanism.hpp"
+#include "privacy/mechanism_rdp.hpp"
 
 namespace cudp::privacy {
+
+/// A promise made before the first release, for a filter (filter.hpp) to keep: (epsilon, delta)-DP
+/// of everything, counted at one Renyi order, or in zCDP.
+struct Budget {
+  double order = 0.0;    ///< Renyi order > 1, fixed ahead; 0: zCDP
+  double epsilon = 0.0;  ///< finite, > 0
+  double delta = 0.0;    ///< in (0, 1)
+  double failure = 0.0;  ///< the part of delta set aside for what ApproximateDp mechanisms bring
+  bool operator==(const Budget&) const = default;
+};
+
+/// Throws std::invalid_argument, with the value, unless the fields are in their ranges.
+void check(const Budget& budget);
 
 /// What has been released, or may have been: the source of a run's certificate. Nothing that was
 /// charged is ever taken back.
@@ -21,16 +36,29 @@ namespace cudp::privacy {
 /// it with another key is a second release of the same step, and is: see fresh_key.
 class Ledger {
  public:
-  /// Charges a release that is not one of the numbered steps (a noisy count, say).
-  /// Throws std::invalid_argument if the phase is out of range.
-  void charge(const Phase& phase);
+  /// Writes down the budget that the releases to come were promised to stay within. It is the
+  /// filter that keeps it. Throws std::invalid_argument where it is out of range, or not the first
+  /// entry: a promise of later is none.
+  void limit(const Budget& budget);
+  const std::optional<Budget>& budget() const { return budget_; }
 
-  /// Allows steps [begin, end) to run, each the Gaussian mechanism with these settings, and charges
-  /// those of them that the present key was not yet allowed. Returns how many that were.
+  /// Charges a release that is not one of the numbered steps (a noisy count, say).
+  /// Throws std::invalid_argument if the mechanism is out of range.
+  void charge(const Step& release);
+  void charge(const Phase& phase) { charge(step_of(phase)); }
+
+  /// Allows steps [begin, end) to run, each of them this mechanism, and charges those of them that
+  /// the present key was not yet allowed. Returns how many that were.
   /// Throws std::invalid_argument, and changes nothing, where begin > end; where begin is outside
   /// the steps the present key may replay or continue with; and where a replayed step had other
   /// settings: the same noise at two scales can be subtracted away.
-  std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, double q, double sigma);
+  std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
+  std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, double q, double sigma) {
+    return authorise(begin, end, step_of({.q = q, .sigma = sigma, .steps = 1}).mechanism);
+  }
+
+  /// How many steps authorise would charge. Throws what it throws.
+  std::uint64_t unpaid(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism) const;
 
   /// The generator's key was lost: training goes on from `step` with a new one. What was authorised
   /// stays charged, and steps from `step` on will be charged when they are authorised again.
@@ -41,11 +69,19 @@ class Ledger {
   std::uint64_t authorised_until() const { return until_; }
 
   /// Everything charged, in order, equal neighbours merged.
+  std::vector<Step> steps() const;
+  /// The same as a trainer's phases. Throws std::domain_error where there is anything but Gaussian
+  /// noise, on a Poisson sample or on everything.
   std::vector<Phase> phases() const;
 
-  /// Epsilon at delta of everything charged, by epsilon_of.
-  /// Throws what epsilon_of throws.
-  Guarantee spent(double delta, std::span<const double> orders = {}) const;
+  /// Epsilon at delta of everything charged, by epsilon_by_rdp: at the best of all orders, or of
+  /// those given. Throws what epsilon_by_rdp throws.
+  ///
+  /// This is the guarantee of releases that were fixed ahead. Where later releases were chosen by
+  /// looking at earlier ones, the best order is such a choice too: give the one order that was
+  /// fixed ahead, or believe the filter.
+  Guarantee spent(double delta, std::span<const double> orders = {},
+                  const Protected& whom = {}) const;
 
   /// Whether this is `earlier` or what it grew into: a resumed run must not go on from a ledger
   /// that forgot what the checkpoint's ledger knew.
@@ -65,14 +101,15 @@ class Ledger {
   struct Record {
     Kind kind = Kind::release;
     std::uint64_t first = 0;  ///< steps: the first one; key: where the new key begins
-    Phase phase;              ///< release, steps
+    Step step;                ///< release, steps
     bool operator==(const Record&) const = default;
   };
 
   void append(const Record& record);
   static std::string line_of(const Record& record);
-  static Record record_of(std::string_view line);
+  static Record record_of(std::string_view line, int version);
 
+  std::optional<Budget> budget_;
   std::vector<Record> records_;
   std::uint64_t key_begin_ = 0;  ///< the first step of the present key
   std::uint64_t until_ = 0;

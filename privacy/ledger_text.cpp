@@ -1,21 +1,25 @@
-#include <array>
-#include <charconv>
 #include <initializer_list>
 #include <limits>
 #include <stdexcept>
 
 #include "privacy/ledger.hpp"
+#include "privacy/mechanism_text.hpp"
+#include "privacy/words.hpp"
 
-// cudp-ledger 1 #<checksum>
-// release COUNT Q SIGMA #<checksum>
-// steps FIRST COUNT Q SIGMA #<checksum>
+// cudp-ledger 2 #<checksum>
+// budget ORDER EPSILON DELTA FAILURE #<checksum>
+// release COUNT MECHANISM #<checksum>
+// steps FIRST COUNT MECHANISM #<checksum>
 // key FIRST #<checksum>
 // end #<checksum>
+//
+// The budget, where there is one, comes first. Version 1, which is still read, had no budget and
+// knew one mechanism: Q SIGMA instead of its name and fields.
 
 namespace cudp::privacy {
 namespace {
 
-constexpr std::string_view title = "cudp-ledger 1";
+constexpr std::string_view title = "cudp-ledger 2", first_title = "cudp-ledger 1";
 
 /// FNV-1a. Every step is a bijection of the state, so a change of one byte changes every checksum
 /// from there on. It finds damage, not forgery.
@@ -35,26 +39,10 @@ class Checksum {
   std::uint64_t state_ = 14695981039346656037u;
 };
 
-std::string hex(double value) {
-  std::array<char, 40> text{};
-  const std::to_chars_result end =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::hex);
-  return {text.data(), end.ptr};
-}
-
 std::string join(std::initializer_list<std::string_view> words) {
   std::string line;
   for (const std::string_view word : words) line.append(line.empty() ? "" : " ").append(word);
   return line;
-}
-
-[[noreturn]] void expected(const std::string& what, std::string_view found) {
-  constexpr std::size_t most = 60;
-  std::string shown(found.substr(0, most));
-  for (char& c : shown)
-    if (c < ' ' || c > '~') c = '?';
-  throw std::invalid_argument("expected " + what + ", found '" + shown +
-                              (found.size() > most ? "...'" : "'"));
 }
 
 /// The next line of `text`, taken from it, without its checksum, which is checked first: a damaged
@@ -74,50 +62,33 @@ std::string_view take_line(std::string_view& text, Checksum& checksum) {
   return line;
 }
 
-/// The next word of `line`, taken from it.
-std::string_view take_word(std::string_view& line) {
-  const std::size_t space = line.find(' ');
-  const std::string_view word = line.substr(0, space);
-  line.remove_prefix(space == std::string_view::npos ? line.size() : space + 1);
-  return word;
-}
-
-std::uint64_t take_count(std::string_view& line) {
-  const std::string_view word = take_word(line);
-  std::uint64_t value = 0;
-  const std::from_chars_result end = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (end.ec != std::errc() || end.ptr != word.data() + word.size()) expected("a count", word);
-  return value;
-}
-
-double take_number(std::string_view& line) {
-  const std::string_view word = take_word(line);
-  double value = 0.0;
-  const std::from_chars_result end =
-      std::from_chars(word.data(), word.data() + word.size(), value, std::chars_format::hex);
-  if (end.ec != std::errc() || end.ptr != word.data() + word.size())
-    expected("a hexadecimal number", word);
-  return value;
+Budget budget_of(std::string_view line) {
+  take_word(line);
+  Budget budget;
+  budget.order = take_number(line);
+  budget.epsilon = take_number(line);
+  budget.delta = take_number(line);
+  budget.failure = take_number(line);
+  if (!line.empty()) expected("the end of the line", line);
+  return budget;
 }
 
 }  // namespace
 
 std::string Ledger::line_of(const Record& record) {
-  const std::string first = std::to_string(record.first),
-                    count = std::to_string(record.phase.steps), q = hex(record.phase.q),
-                    sigma = hex(record.phase.sigma);
+  const std::string first = std::to_string(record.first), count = std::to_string(record.step.count);
   switch (record.kind) {
     case Kind::release:
-      return join({"release", count, q, sigma});
+      return join({"release", count, exact_text(record.step.mechanism)});
     case Kind::steps:
-      return join({"steps", first, count, q, sigma});
+      return join({"steps", first, count, exact_text(record.step.mechanism)});
     case Kind::key:
       return join({"key", first});
   }
   return {};
 }
 
-Ledger::Record Ledger::record_of(std::string_view line) {
+Ledger::Record Ledger::record_of(std::string_view line, int version) {
   const std::string_view whole = line, word = take_word(line);
   Record record;
   if (word == "release") {
@@ -131,10 +102,15 @@ Ledger::Record Ledger::record_of(std::string_view line) {
   }
   if (record.kind != Kind::release) record.first = take_count(line);
   if (record.kind != Kind::key) {
-    record.phase.steps = take_count(line);
-    record.phase.q = take_number(line);
-    record.phase.sigma = take_number(line);
-    check(record.phase);
+    const std::uint64_t count = take_count(line);
+    if (version == 1) {
+      Phase phase{.q = take_number(line), .sigma = 0.0, .steps = count};
+      phase.sigma = take_number(line);
+      check(phase);
+      record.step = step_of(phase);
+    } else {
+      record.step = {.mechanism = take_mechanism(line), .count = count};
+    }
   }
   if (!line.empty()) expected("the end of the line", line);
   return record;
@@ -149,6 +125,9 @@ std::string Ledger::to_text() const {
     text.append(line).append(" #").append(checksum.text()).append("\n");
   };
   write(title);
+  if (budget_)
+    write(join({"budget", hex(budget_->order), hex(budget_->epsilon), hex(budget_->delta),
+                hex(budget_->failure)}));
   for (const Record& record : records_) write(line_of(record));
   write("end");
   return text;
@@ -160,16 +139,21 @@ Ledger Ledger::from_text(std::string_view text, std::string_view name) {
   std::size_t line_number = 1;
   try {
     const std::string_view first = take_line(text, checksum);
-    if (first != title) expected(join({"the title", title}), first);
+    if (first != title && first != first_title) expected(join({"the title", title}), first);
+    const int version = first == title ? 2 : 1;
     for (;;) {
       ++line_number;
       const std::string_view line = take_line(text, checksum);
       if (line == "end") break;
-      const Record record = record_of(line);
+      if (version > 1 && line_number == 2 && line.starts_with("budget ")) {
+        ledger.limit(budget_of(line));
+        continue;
+      }
+      const Record record = record_of(line, version);
       if (record.kind == Kind::steps && record.first != ledger.until_)
         expected(join({"steps from", std::to_string(ledger.until_)}), line);
       if (record.kind == Kind::steps &&
-          record.phase.steps > std::numeric_limits<std::uint64_t>::max() - record.first)
+          record.step.count > std::numeric_limits<std::uint64_t>::max() - record.first)
         expected("a last step below 2^64", line);
       if (record.kind == Kind::key && record.first > ledger.until_)
         expected(join({"a key from at most step", std::to_string(ledger.until_)}), line);

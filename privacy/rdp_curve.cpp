@@ -19,6 +19,12 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
+/// 1 / sigma^2, and never 0.
+double precision(double sigma) {
+  const double s = std::fmin(sigma, 1e100);
+  return 1.0 / s / s;
+}
+
 /// The best order between `low` and `high` by golden sections over log(order - 1): some ten calls.
 /// Every order is valid, so the search needs no precision.
 template <class Value>
@@ -100,9 +106,9 @@ RdpCurve::RdpCurve(std::span<const Step> steps, const Protected& whom) : whom_(w
     const auto* gaussian = std::get_if<Gaussian>(&step.mechanism);
     const auto* poisson = std::get_if<PoissonGaussian>(&step.mechanism);
     if (gaussian != nullptr) {
-      precision_ += count / gaussian->sigma / gaussian->sigma;
+      precision_ += precision(gaussian->sigma) * count;
     } else if (poisson != nullptr && poisson->q == 1.0) {
-      precision_ += count / poisson->sigma / poisson->sigma;
+      precision_ += precision(poisson->sigma) * count;
     } else if (poisson != nullptr) {
       sampled[{poisson->q, poisson->sigma}] += count;
     } else if (!others_.empty() && others_.back().mechanism == step.mechanism &&

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -35,25 +36,57 @@ std::string damage(const std::string& text) {
 
 Ledger example() {
   Ledger ledger;
-  ledger.charge({.q = 1.0, .sigma = 400.0, .steps = 1});
+  ledger.charge(Phase{.q = 1.0, .sigma = 400.0, .steps = 1});
   ledger.authorise(0, 100, q, sigma);
   ledger.authorise(100, 200, q, sigma);
   ledger.authorise(200, 300, q, 0.1 + 0.2);
   ledger.fresh_key(250);
   ledger.authorise(250, 350, q, std::nextafter(sigma, 2.0));
-  ledger.charge({.q = 1.0, .sigma = 1e-300, .steps = 0});
+  ledger.charge(Phase{.q = 1.0, .sigma = 1e-300, .steps = 0});
   return ledger;
+}
+
+/// One of every mechanism, each field another number.
+std::vector<Mechanism> one_of_each() {
+  return {Gaussian{1.5},
+          PoissonGaussian{0.01, 0.1 + 0.2},
+          FixedSizeGaussian{50000, 500, 2.0},
+          TruncatedPoissonGaussian{60000, 0.004, 300, 1.25},
+          GaussianMixture{{0.0, 1.0, 2.5}, {0.9, 0.09, 0.01}, 0.7},
+          Laplace{3.5},
+          PoissonLaplace{0.25, 4.0},
+          BoundedRange{0.125},
+          ApproximateDp{0.5, 1e-9}};
+}
+
+/// `lines` with right checksums, as a program with a bug (or a later version) would write them.
+std::string sealed(const std::vector<std::string>& lines) {
+  std::string text;
+  std::uint64_t state = 14695981039346656037u;  // FNV-1a
+  for (const std::string& line : lines) {
+    for (const char c : line + "\n")
+      state = (state ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(state));
+    text += line + " #" + digits + "\n";
+  }
+  return text;
 }
 
 TEST(Ledger, SpentIsTheEpsilonOfItsPhases) {
   Ledger ledger;
   EXPECT_EQ(ledger.spent(1e-5).epsilon, 0.0);
   EXPECT_EQ(ledger.authorise(0, 1000, q, sigma), 1000u);
-  ledger.charge({.q = 1.0, .sigma = 50.0, .steps = 2});
+  ledger.charge(Phase{.q = 1.0, .sigma = 50.0, .steps = 2});
   const std::vector<Phase> phases{{.q = q, .sigma = sigma, .steps = 1000},
                                   {.q = 1.0, .sigma = 50.0, .steps = 2}};
   EXPECT_EQ(ledger.phases(), phases);
-  EXPECT_EQ(ledger.spent(1e-5).epsilon, epsilon_of(phases, 1e-5).epsilon);
+  const double spent = ledger.spent(1e-5).epsilon, listed = epsilon_of(phases, 1e-5).epsilon;
+  EXPECT_TRUE(spent <= listed && spent >= 0.999 * listed) << spent << " " << listed;
+  const std::vector<double> order{7.5};
+  EXPECT_TRUE(std::fabs(ledger.spent(1e-5, order).epsilon /
+                            epsilon_of(phases, 1e-5, order).epsilon -
+                        1) <= 1e-14);
   EXPECT_THROW(ledger.spent(0.0), std::invalid_argument);
 }
 
@@ -95,7 +128,7 @@ TEST(Ledger, RefusesWhatTheKeyMayNotRun) {
   EXPECT_THROW(ledger.authorise(150, 250, q, sigma), std::invalid_argument);
   EXPECT_THROW(ledger.authorise(200, 300, 1.5, sigma), std::invalid_argument);
   EXPECT_THROW(ledger.authorise(200, 300, q, 0.0), std::invalid_argument);
-  EXPECT_THROW(ledger.charge({.q = q, .sigma = -1.0, .steps = 1}), std::invalid_argument);
+  EXPECT_THROW(ledger.charge(Phase{.q = q, .sigma = -1.0, .steps = 1}), std::invalid_argument);
   EXPECT_THROW(ledger.fresh_key(201), std::invalid_argument);
   EXPECT_EQ(ledger, before);
   EXPECT_EQ(ledger.authorise(50, 100, q, sigma), 0u);
@@ -103,6 +136,44 @@ TEST(Ledger, RefusesWhatTheKeyMayNotRun) {
   ledger.fresh_key(80);
   EXPECT_THROW(ledger.authorise(79, 100, q, sigma), std::invalid_argument);  // of the lost key
   EXPECT_EQ(ledger.authorise(80, 90, q, 3 * sigma), 10u);  // other settings, other noise
+}
+
+TEST(Ledger, ABudgetIsWrittenFirstAndOnce) {
+  const Budget budget{.order = 0.0, .epsilon = 1.0, .delta = 1e-6, .failure = 0.0};
+  Ledger ledger, other;
+  ledger.limit(budget);
+  EXPECT_EQ(ledger.budget(), budget);
+  EXPECT_THROW(ledger.limit(budget), std::invalid_argument);
+  other.charge(Step{BoundedRange{0.1}, 1});
+  EXPECT_THROW(other.limit(budget), std::invalid_argument);
+  // Forgetting it, or changing it, is no continuation.
+  Ledger larger;
+  larger.limit({.order = 0.0, .epsilon = 2.0, .delta = 1e-6, .failure = 0.0});
+  EXPECT_TRUE(ledger.continues(Ledger()));
+  EXPECT_FALSE(Ledger().continues(ledger));
+  EXPECT_FALSE(larger.continues(ledger));
+  EXPECT_FALSE(ledger.continues(other));
+}
+
+TEST(Ledger, TensOfThousandsOfDifferentStepsStayQuick) {
+  // ADP-SGD: 200 epochs of 196 steps, each with its own noise.
+  Ledger ledger;
+  const std::uint64_t all = 39200;
+  for (std::uint64_t step = 0; step < all; ++step)
+    ledger.authorise(step, step + 1, 256.0 / 50000.0,
+                     0.4 * std::pow(1.0 + static_cast<double>(step) / 20.0, 0.25));
+  EXPECT_EQ(ledger.steps().size(), all);
+  const Ledger read = Ledger::from_text(ledger.to_text(), "a");
+  EXPECT_EQ(read, ledger);
+  const Guarantee spent = read.spent(1e-5);
+  // (The order is 2.52; a list in tenths gives slightly more.)
+  const std::vector<double> near{2.4, 2.5, 2.6};
+  const double listed = epsilon_of(ledger.phases(), 1e-5, near).epsilon;
+  EXPECT_TRUE(spent.epsilon < listed && spent.epsilon > 0.999 * listed)
+      << spent.epsilon << " " << listed;
+  const std::vector<double> order{spent.order};
+  const double exact = epsilon_of(ledger.phases(), 1e-5, order).epsilon;
+  EXPECT_TRUE(std::fabs(spent.epsilon / exact - 1) <= 1e-10) << spent.epsilon << " " << exact;
 }
 
 TEST(Ledger, CoversEveryNoiseThatWasEverDrawn) {
@@ -148,7 +219,7 @@ TEST(Ledger, ContinuesWhatItGrewFrom) {
   history.push_back(ledger);
   ledger.authorise(10, 20, q, sigma);
   history.push_back(ledger);
-  ledger.charge({.q = 1.0, .sigma = 9.0, .steps = 1});
+  ledger.charge(Phase{.q = 1.0, .sigma = 9.0, .steps = 1});
   history.push_back(ledger);
   ledger.fresh_key(15);
   history.push_back(ledger);
@@ -175,8 +246,47 @@ TEST(LedgerText, RoundTripIsExact) {
   EXPECT_THROW(read.authorise(249, 350, q, sigma), std::invalid_argument);
 }
 
+TEST(LedgerText, EveryMechanismIsReadBackExactly) {
+  Ledger ledger;
+  ledger.limit({.order = 7.25, .epsilon = 3.0, .delta = 1e-5, .failure = 1e-7});
+  std::uint64_t step = 0;
+  for (const Mechanism& mechanism : one_of_each()) {
+    ledger.charge(Step{mechanism, 3});
+    ledger.authorise(step, step + 5, mechanism);
+    step += 5;
+  }
+  ASSERT_EQ(one_of_each().size(), std::variant_size_v<Mechanism>);
+  const std::string text = ledger.to_text();
+  const Ledger read = Ledger::from_text(text, "a");
+  EXPECT_EQ(read, ledger);
+  EXPECT_EQ(read.to_text(), text);
+  EXPECT_EQ(read.budget(), ledger.budget());
+  std::vector<Step> expected;
+  for (const Mechanism& mechanism : one_of_each()) expected.push_back({mechanism, 8});
+  EXPECT_EQ(read.steps(), expected);
+  EXPECT_THROW(read.phases(), std::domain_error);
+}
+
+TEST(LedgerText, TheFirstVersionIsStillRead) {
+  const Ledger old = Ledger::from_text(
+      sealed({"cudp-ledger 1", "release 1 1p+0 1.9p+8", "steps 0 100 1.47ae147ae147bp-7 1.8p+0",
+              "key 50", "steps 50 10 1p+0 1p+1", "end"}),
+      "old");
+  Ledger same;
+  same.charge(Phase{.q = 1.0, .sigma = 400.0, .steps = 1});
+  same.authorise(0, 100, 0.01, 1.5);
+  same.fresh_key(50);
+  same.authorise(50, 60, 1.0, 2.0);
+  EXPECT_EQ(old, same);
+  EXPECT_EQ(Ledger::from_text(old.to_text(), "new"), same);
+  EXPECT_NE(damage(sealed({"cudp-ledger 1", "release 1 gaussian 1p+0", "end"})), "");
+  EXPECT_NE(damage(sealed({"cudp-ledger 1", "budget 1p+1 1p+0 1p-10 0p+0", "end"})), "");
+}
+
 TEST(LedgerText, EveryDamagedByteIsFoundInItsLine) {
-  const std::string text = example().to_text();
+  Ledger ledger = example();
+  ledger.charge(Step{one_of_each()[4], 2});
+  const std::string text = ledger.to_text();
   std::size_t line = 1;
   for (std::size_t i = 0; i < text.size(); ++i) {
     for (int bit = 0; bit < 8; ++bit) {
@@ -218,44 +328,43 @@ TEST(LedgerText, EveryTruncationAndAnythingAppendedIsFound) {
   }
 }
 
-/// `lines` with right checksums, as a program with a bug (or a later version) would write them.
-std::string sealed(const std::vector<std::string>& lines) {
-  std::string text;
-  std::uint64_t state = 14695981039346656037u;  // FNV-1a
-  for (const std::string& line : lines) {
-    for (const char c : line + "\n")
-      state = (state ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    char digits[17];
-    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(state));
-    text += line + " #" + digits + "\n";
-  }
-  return text;
-}
-
 TEST(LedgerText, NonsenseWithRightChecksumsIsRefusedToo) {
-  const std::string title = "cudp-ledger 1";
-  EXPECT_EQ(damage(sealed({title, "steps 0 5 1p-7 1p+0", "end"})), "");
+  const std::string title = "cudp-ledger 2", fine = "steps 0 5 poisson-gaussian 1p-7 1p+0";
+  EXPECT_EQ(damage(sealed({title, fine, "end"})), "");
   const std::vector<std::pair<std::string, std::string>> lines{
-      {"steps 1 5 1p-7 1p+0", "expected steps from 0"},
-      {"steps 0 -5 1p-7 1p+0", "expected a count, found '-5'"},
-      {"steps 0 5 1p-7", "expected a hexadecimal number, found ''"},
-      {"steps 0 5 1p-7 1p+0 1", "expected the end of the line, found '1'"},
-      {"steps 0 5 1p+1 1p+0", "q: expected a sampling rate"},
-      {"steps 0 5 nan 1p+0", "q: expected a sampling rate"},
-      {"steps 0 5 1p-7 0p+0", "sigma: expected a finite noise multiplier"},
-      {"release 99999999999999999999 1p-7 1p+0", "expected a count"},
+      {"steps 1 5 poisson-gaussian 1p-7 1p+0", "expected steps from 0"},
+      {"steps 0 -5 poisson-gaussian 1p-7 1p+0", "expected a count, found '-5'"},
+      {"steps 0 5 poisson-gaussian 1p-7", "expected a hexadecimal number, found ''"},
+      {"steps 0 5 poisson-gaussian 1p-7 1p+0 1", "expected the end of the line, found '1'"},
+      {"steps 0 5 poisson-gaussian 1p+1 1p+0", "q: expected a sampling rate"},
+      {"steps 0 5 poisson-gaussian nan 1p+0", "q: expected a sampling rate"},
+      {"steps 0 5 gaussian 0p+0", "sigma: expected a finite noise multiplier"},
+      {"release 99999999999999999999 gaussian 1p+0", "expected a count"},
+      {"release 1 gauss 1p+0", "expected a mechanism's name, found 'gauss'"},
+      {"release 1 1p+0 1p+0", "expected a mechanism's name, found '1p+0'"},
+      {"release 1 gaussian-mixture 1p+0 2 0p+0 1p-1 1p+0", "expected a hexadecimal number"},
+      {"release 1 gaussian-mixture 1p+0 1 0p+0 1p-1", "expected a sum of 1"},
+      {"release 1 gaussian-mixture 1p+0 9999999999999 0p+0 1p-1", "expected a hexadecimal number"},
       {"key 1", "expected a key from at most step 0"},
       {"spend 1", "expected release, steps, key or end"},
+      {"budget 1p+0 1p+0 1p-10 0p+0", "expected Renyi orders > 1"},
+      {"budget 1p+1 0p+0 1p-10 0p+0", "epsilon: expected"},
+      {"budget 1p+1 1p+0 1p+0 0p+0", "delta: expected"},
+      {"budget 1p+1 1p+0 1p-10 1p-10", "failure: expected"},
+      {"budget 1p+1 1p+0 1p-10", "expected a hexadecimal number, found ''"},
       {"", "expected release, steps, key or end"}};
   for (const auto& [line, reason] : lines) {
     const std::string found = damage(sealed({title, line, "end"}));
     EXPECT_EQ(found.find("ledger.txt, line 2: "), 0u) << found;
     EXPECT_NE(found.find(reason), std::string::npos) << found;
   }
-  EXPECT_NE(damage(sealed({title, "steps 0 18446744073709551615 1p-7 1p+0",
-                           "steps 18446744073709551615 1 1p-7 1p+0", "end"})),
+  EXPECT_NE(damage(sealed({title, "steps 0 18446744073709551615 gaussian 1p+0",
+                           "steps 18446744073709551615 1 gaussian 1p+0", "end"})),
             "");
-  EXPECT_NE(damage(sealed({"cudp-ledger 2", "end"})).find("expected the title cudp-ledger 1"),
+  // A budget comes first or not at all.
+  EXPECT_NE(damage(sealed({title, fine, "budget 1p+1 1p+0 1p-10 0p+0", "end"})), "");
+  EXPECT_EQ(damage(sealed({title, "budget 1p+1 1p+0 1p-10 0p+0", fine, "end"})), "");
+  EXPECT_NE(damage(sealed({"cudp-ledger 3", "end"})).find("expected the title cudp-ledger 2"),
             std::string::npos);
 }
 

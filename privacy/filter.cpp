@@ -1,0 +1,131 @@
+#include "privacy/filter.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "privacy/curve.hpp"
+#include "privacy/number.hpp"
+#include "privacy/rdp_curve.hpp"
+#include "privacy/zcdp.hpp"
+
+namespace cudp::privacy {
+namespace {
+
+constexpr double rounding = std::numeric_limits<double>::epsilon();
+constexpr std::uint64_t whole = std::uint64_t{1} << 62;  // units in a budget
+constexpr std::uint64_t too_much = whole + 1;
+
+/// The units of `part` in a budget of `all`, rounded up; too_much where it exceeds that.
+std::uint64_t units(double part, double all) {
+  if (part == 0.0) return 0;
+  const double share = part / all * (1.0 + 2.0 * rounding);
+  if (!(share <= 1.0)) return part <= all ? whole : too_much;
+  return static_cast<std::uint64_t>(std::ceil(share * 0x1p62));
+}
+
+/// The largest divergence that the order turns into at most epsilon.
+double largest_divergence(double order, double epsilon, double delta) {
+  double rdp = epsilon - epsilon_at(order, 0.0, delta);
+  for (double step = rounding; rdp > 0.0 && epsilon_at(order, rdp, delta) > epsilon; step *= 2.0)
+    rdp -= step * (epsilon + rdp);
+  if (!(rdp > 0.0))
+    throw std::domain_error("epsilon " + number(epsilon) + " at delta " + number(delta) +
+                            " cannot be kept at Renyi order " + number(order) +
+                            ": the order alone costs " + number(epsilon_at(order, 0.0, delta)));
+  return rdp;
+}
+
+Ledger begun(const Budget& budget) {
+  Ledger ledger;
+  ledger.limit(budget);
+  return ledger;
+}
+
+}  // namespace
+
+Filter::Filter(const Budget& budget) : Filter(begun(budget)) {}
+
+Filter::Filter(Ledger ledger) : ledger_(std::move(ledger)) {
+  if (!ledger_.budget())
+    throw std::invalid_argument("ledger: expected a budget in its first line, found none");
+  const Budget& b = budget();
+  const double delta = (b.delta - b.failure) * (1.0 - rounding);
+  limit_ = b.order == 0.0 ? zcdp_for(b.epsilon, delta)
+                          : largest_divergence(b.order, b.epsilon, delta);
+  for (const Step& step : ledger_.steps()) {
+    const Price each = price(step.mechanism);
+    if (!fits(each, step.count))
+      throw std::invalid_argument("ledger: expected releases within its budget, found more");
+    spend(each, step.count);
+  }
+}
+
+double Filter::best_order(std::span<const Step> plan, double delta) {
+  const double order = epsilon_by_rdp(plan, delta).order;
+  if (order == 0.0)
+    throw std::domain_error("plan: expected releases to choose an order for, found none");
+  return order;
+}
+
+double Filter::cost(const Mechanism& mechanism) const {
+  return budget().order == 0.0 ? zcdp_of(mechanism) : rdp(mechanism, budget().order);
+}
+
+Filter::Price Filter::price(const Mechanism& mechanism) const {
+  if (releases_nothing({.mechanism = mechanism, .count = 1})) {
+    check(mechanism);
+    return {};
+  }
+  return {.divergence = units(cost(mechanism), limit_),
+          .failure = units(failure_of(mechanism), budget().failure)};
+}
+
+bool Filter::fits(const Price& price, std::uint64_t count) const {
+  const auto within = [count](std::uint64_t each, std::uint64_t spent) {
+    return each == 0 || count <= (whole - spent) / each;
+  };
+  return within(price.divergence, spent_.divergence) && within(price.failure, spent_.failure);
+}
+
+void Filter::spend(const Price& price, std::uint64_t count) {
+  spent_.divergence += price.divergence * count;
+  spent_.failure += price.failure * count;
+}
+
+bool Filter::admits(const Step& releases) const {
+  return fits(price(releases.mechanism), releases.count);
+}
+
+bool Filter::charge(const Step& releases) {
+  const Price each = price(releases.mechanism);
+  if (!fits(each, releases.count)) return false;
+  ledger_.charge(releases);
+  spend(each, releases.count);
+  return true;
+}
+
+bool Filter::authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism) {
+  const std::uint64_t count = ledger_.unpaid(begin, end, mechanism);
+  const Price each = price(mechanism);
+  if (!fits(each, count)) return false;
+  ledger_.authorise(begin, end, mechanism);
+  spend(each, count);
+  return true;
+}
+
+std::uint64_t Filter::affordable(const Mechanism& mechanism) const {
+  const Price each = price(mechanism);
+  std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  if (each.divergence > 0) most = (whole - spent_.divergence) / each.divergence;
+  if (each.failure > 0) most = std::min(most, (whole - spent_.failure) / each.failure);
+  return most;
+}
+
+double Filter::remaining() const {
+  return static_cast<double>(whole - spent_.divergence) / static_cast<double>(whole);
+}
+
+}  // namespace cudp::privacy

@@ -1,0 +1,57 @@
+#include "privacy/odometer.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "privacy/curve.hpp"
+
+namespace cudp::privacy {
+namespace {
+
+constexpr double rounding = std::numeric_limits<double>::epsilon();
+constexpr std::array default_list{1.5,  2.0,  3.0,  4.0,  6.0,   8.0,   12.0,  16.0, 24.0,
+                                  32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0, 384.0, 512.0};
+
+}  // namespace
+
+Odometer::Odometer(double delta, std::span<const double> orders) : delta_(delta) {
+  check_delta(delta);
+  if (orders.empty()) orders = default_list;
+  for (const double order : orders) check_order(order);
+  orders_.assign(orders.begin(), orders.end());
+  divergence_.assign(orders.size(), 0.0);
+}
+
+void Odometer::charge(const Step& releases) {
+  check(releases);
+  if (releases_nothing(releases)) return;
+  if (failure_of(releases.mechanism) > 0.0)
+    throw std::domain_error(std::string(name(releases.mechanism)) +
+                            ": expected a mechanism without a delta of its own");
+  std::vector<double> sums = divergence_;
+  for (std::size_t i = 0; i < orders_.size(); ++i)
+    sums[i] += static_cast<double>(releases.count) * rdp(releases.mechanism, orders_[i]);
+  divergence_ = sums;
+  charges_ += 2.0;
+  nothing_ = false;
+}
+
+void Odometer::charge(const Ledger& ledger) {
+  for (const Step& step : ledger.steps()) charge(step);
+}
+
+double Odometer::epsilon() const {
+  if (nothing_) return 0.0;
+  const double price = -std::log(delta_ / static_cast<double>(orders_.size()));
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < orders_.size(); ++i)
+    least = std::fmin(least, divergence_[i] * (1.0 + charges_ * rounding) +
+                                 price / (orders_[i] - 1.0) * (1.0 + 4.0 * rounding));
+  return least * (1.0 + 4.0 * rounding);
+}
+
+}  // namespace cudp::privacy
