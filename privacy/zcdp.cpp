@@ -53,12 +53,12 @@ double zcdp_for(double epsilon, double delta) {
   if (!(epsilon > 0.0 && epsilon < 1e100))
     throw std::invalid_argument("epsilon: expected a number in (0, 1e100), found " +
                                 number(epsilon));
-  // Epsilon exceeds rho, and grows with it; over log rho it is nearly straight, in logs.
+  // Epsilon grows with rho; over log rho it is nearly straight, in logs.
   const auto excess = [&](double log_rho) {
     return std::log(std::fmax(epsilon_from_zcdp(std::exp(log_rho), delta), 1e-300) / epsilon);
   };
-  const double high = std::log(epsilon) + 1.0;
-  double low = high - 2.0;
+  double high = std::log(epsilon), low = high - 2.0;
+  while (!(excess(high) > 0.0)) high += 2.0;
   while (excess(low) > 0.0) low -= 3.0;
   return std::exp(safe_boundary(excess, high, low, 1e-10)) * (1.0 - 1e-14);
 }

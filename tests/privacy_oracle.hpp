@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <vector>
 
 #include <boost/math/quadrature/gauss.hpp>
 #include <boost/math/special_functions/erf.hpp>
@@ -41,6 +42,41 @@ inline double rdp(double q, double sigma, double alpha) {
 /// D_alpha(mu0 || mu): the other way round.
 inline double rdp_reverse(double q, double sigma, double alpha) {
   return static_cast<double>(log_moment(q, sigma, 1 - Real(alpha)) / (Real(alpha) - 1));
+}
+
+/// log E_second[(first / second)^alpha] for mixtures of N(c, sigma^2), c = centres[j] with
+/// probability weights[j]; over z > `from` only.
+struct Normals {
+  std::vector<double> centres, weights;
+};
+inline Real log_moment_of(const Normals& first, const Normals& second, double sigma_, double alpha,
+                          double from = -1e300) {
+  const Real sigma = sigma_;
+  const Real& pi = boost::math::constants::pi<Real>();
+  const auto density = [&](const Normals& m, const Real& z) -> Real {
+    Real sum = 0;
+    for (std::size_t j = 0; j < m.centres.size(); ++j) {
+      const Real x = (z - m.centres[j]) / sigma;
+      sum += m.weights[j] * exp(-x * x / 2);
+    }
+    return sum / sqrt(2 * pi);
+  };
+  const auto integrand = [&](const Real& x) -> Real {
+    const Real f = density(first, x * sigma), g = density(second, x * sigma);
+    return f * exp((Real(alpha) - 1) * log(f / g));
+  };
+  double least = 0.0, most = 0.0;
+  for (const Normals* m : {&first, &second})
+    for (const double c : m->centres) {
+      least = std::fmin(least, c / sigma_);
+      most = std::fmax(most, c / sigma_);
+    }
+  const double span = most - least, width = std::fmin(0.5, 1.5 / std::fmax(span, 1e-9));
+  const double end = most + alpha * span + 15.5;
+  Real sum = 0;
+  for (double x = std::fmax(from / sigma_, least - alpha * span - 15.5); x < end; x += width)
+    sum += boost::math::quadrature::gauss<Real, 30>::integrate(integrand, Real(x), Real(x + width));
+  return log(sum);
 }
 
 /// The series of Mironov, Talwar, Zhang 2019, section 3.3, summed as dp_accounting's
