@@ -53,8 +53,8 @@ Filter::Filter(Ledger ledger) : ledger_(std::move(ledger)) {
     throw std::invalid_argument("ledger: expected a budget in its first line, found none");
   const Budget& b = budget();
   const double delta = (b.delta - b.failure) * (1.0 - rounding);
-  limit_ = b.order == 0.0 ? zcdp_for(b.epsilon, delta)
-                          : largest_divergence(b.order, b.epsilon, delta);
+  limit_ =
+      b.order == 0.0 ? zcdp_for(b.epsilon, delta) : largest_divergence(b.order, b.epsilon, delta);
   for (const Step& step : ledger_.steps()) {
     const Price each = price(step.mechanism);
     if (!fits(each, step.count))

@@ -43,8 +43,7 @@ double divergence_wang(double q, double sigma, double alpha) {
   const double below = std::floor(alpha), share = alpha - below;
   const auto n = static_cast<std::uint64_t>(below);
   double log_a = n == 1 ? 0.0 : log_moment_wang(q, sigma, n);
-  if (share > 0.0)
-    log_a = (1.0 - share) * log_a + share * log_moment_wang(q, sigma, n + 1);
+  if (share > 0.0) log_a = (1.0 - share) * log_a + share * log_moment_wang(q, sigma, n + 1);
   return log_a / (alpha - 1.0) * (1.0 + 8.0 * rounding);
 }
 

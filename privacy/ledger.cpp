@@ -84,7 +84,8 @@ std::uint64_t Ledger::authorise(std::uint64_t begin, std::uint64_t end,
                                 const Mechanism& mechanism) {
   const std::uint64_t count = unpaid(begin, end, mechanism);
   if (count > 0)
-    append({.kind = Kind::steps, .first = until_, .step = {.mechanism = mechanism, .count = count}});
+    append(
+        {.kind = Kind::steps, .first = until_, .step = {.mechanism = mechanism, .count = count}});
   return count;
 }
 
@@ -133,8 +134,7 @@ std::vector<Phase> Ledger::phases() const {
   return phases;
 }
 
-Guarantee Ledger::spent(double delta, std::span<const double> orders,
-                        const Protected& whom) const {
+Guarantee Ledger::spent(double delta, std::span<const double> orders, const Protected& whom) const {
   return epsilon_by_rdp(steps(), delta, whom, orders);
 }
 

@@ -89,9 +89,9 @@ LogExcess excess_by_integral(const Mixture& first, const Mixture& second, double
   const double from = std::fmin(std::fmin(first.least(), second.least()),
                                 alpha * first.least() - c * second.most()) -
                       reach;
-  const double to = std::fmax(std::fmax(first.most(), second.most()),
-                              alpha * first.most() - c * second.least()) +
-                    reach;
+  const double to =
+      std::fmax(std::fmax(first.most(), second.most()), alpha * first.most() - c * second.least()) +
+      reach;
   const std::optional<double> integral = log_integral(
       [&](double x) {
         const double base = second.log_ratio(x), l = first.log_ratio(x) - base;

@@ -12,9 +12,9 @@ namespace cudp::privacy {
 /// std::invalid_argument on an order out of range.
 ///
 /// A pair that dominates in every (epsilon, delta) dominates in every f-divergence, these being
-/// mixtures of those (Zhu, Dong, Wang 2022, arXiv:2106.08567). The moment is integrated as a positive function; where that
-/// is too long, joint convexity (van Erven, Harremoes 2014, arXiv:1206.2459, Theorem 13) bounds it
-/// by the mean over the pairs of components.
+/// mixtures of those (Zhu, Dong, Wang 2022, arXiv:2106.08567). The moment is integrated as a
+/// positive function; where that is too long, joint convexity (van Erven, Harremoes 2014,
+/// arXiv:1206.2459, Theorem 13) bounds it by the mean over the pairs of components.
 double rdp_of_pairs(std::span<const GaussianPair> pairs, double alpha);
 
 }  // namespace cudp::privacy

@@ -39,17 +39,17 @@ double log_sinhc(double y) {
 }  // namespace
 
 // Proposition 6 gives A = (alpha e^((alpha-1) e) + (alpha-1) e^(-alpha e)) / (2 alpha - 1) with
-// e = 1 / scale. Its excess is alpha / (2 alpha - 1) times a gap: e^(c e) - 1 + c/alpha (e^(-alpha e) - 1).
+// e = 1 / scale. Its excess is alpha / (2 alpha - 1) times a gap: e^(c e) - 1 + c/alpha (e^(-alpha
+// e) - 1).
 double rdp_laplace(double scale, double alpha) {
   check_order(alpha);
   if (!(scale > 0.0 && scale < std::numeric_limits<double>::infinity()))
-    throw std::invalid_argument("scale: expected a finite noise scale > 0, found " +
-                                number(scale));
+    throw std::invalid_argument("scale: expected a finite noise scale > 0, found " + number(scale));
   // The divergence falls with the scale: past this one double would lose the loss's square.
   const double loss = 1.0 / std::fmin(scale, 1e100), c = alpha - 1.0;
   if (!(alpha * loss < 1e300)) return loss * (1.0 + 4.0 * rounding);
-  const double log_excess = std::log(alpha / (2.0 * alpha - 1.0)) +
-                            log_gap(c / alpha, alpha * loss);
+  const double log_excess =
+      std::log(alpha / (2.0 * alpha - 1.0)) + log_gap(c / alpha, alpha * loss);
   const double rdp = log_moment(log_excess, alpha * loss) / c * (1.0 + 4.0 * rounding);
   return std::fmin(rdp, loss * (1.0 + 4.0 * rounding));
 }

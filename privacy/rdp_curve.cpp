@@ -156,8 +156,7 @@ double RdpCurve::sum(double order, std::size_t entries, double place) const {
   return sum * (1.0 + (roundings_ + 8.0) * rounding);
 }
 
-double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries,
-                          double place) const {
+double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries, double place) const {
   const double least = rate.sigma.front(), log_range = std::log(rate.sigma.back() / least);
   const auto entry = [&](double i) {
     return least * std::exp(log_range * i / static_cast<double>(entries));

@@ -1,6 +1,6 @@
 // The numbers that dp_accounting's tests of its RDP accountant hold (version 0.6.0,
-// rdp/rdp_privacy_accountant_test.py), for the mechanisms that both have, and some that it computes.
-// Where it is too large, quadrature shows it.
+// rdp/rdp_privacy_accountant_test.py), for the mechanisms that both have, and some that it
+// computes. Where it is too large, quadrature shows it.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -34,9 +34,9 @@ struct Sampled {
 TEST(DpAccountingRdp, PoissonSampledGaussian) {
   // Fifty steps, q = 0.01, sigma = 2.5, printed to nine digits.
   const std::vector<Step> steps{{PoissonGaussian{0.01, 2.5}, 50}};
-  for (const auto& [order, published] : {Sampled{1.5, 6.70579741e-04}, Sampled{2.5, 1.08548710e-03},
-                                         Sampled{5, 2.18075656e-03}, Sampled{50, 2.38460375e-02},
-                                         Sampled{100, 1.67416308e+02}}) {
+  for (const auto& [order, published] :
+       {Sampled{1.5, 6.70579741e-04}, Sampled{2.5, 1.08548710e-03}, Sampled{5, 2.18075656e-03},
+        Sampled{50, 2.38460375e-02}, Sampled{100, 1.67416308e+02}}) {
     const double found = RdpCurve(steps).at(order);
     EXPECT_TRUE(close(found, 50 * oracle::rdp(0.01, 2.5, order), 1e-10)) << order;
     // Integer orders agree to the last digit printed. The fractional ones are 3.2 % and 0.007 % too
@@ -93,7 +93,8 @@ TEST(DpAccountingRdp, GaussiansAndZcdpAddUp) {
   EXPECT_TRUE(close(epsilon_from_zcdp(0.1, 1e-5), 1.9142498748403742, 1e-5));  // their orders
   // Steps composed in every way.
   const double one = rdp(Gaussian{3.14159}, 2.71828);
-  const std::vector<Step> six{{Gaussian{3.14159}, 1}, {Gaussian{3.14159}, 2}, {Gaussian{3.14159}, 3}};
+  const std::vector<Step> six{
+      {Gaussian{3.14159}, 1}, {Gaussian{3.14159}, 2}, {Gaussian{3.14159}, 3}};
   EXPECT_TRUE(close(RdpCurve(six).at(2.71828), 6 * one, 1e-13));
   // No step at all: q = 0, whatever the noise.
   const std::vector<Step> none{{PoissonGaussian{0.0, 1.0}, 10}};
@@ -150,16 +151,15 @@ TEST(DpAccountingRdp, Laplace) {
     std::vector<double> rdp;  ///< at the orders below
   };
   const std::vector<double> orders{1 + 1e-6, 1.1 - 1e-6, 1.1 + 1e-6, 2, 10.5, 1e10};
-  const std::vector<Row> rows{
-      {0.01,
-       {4.983379900097909e-05, 5.48169742222316e-05, 5.481707388736712e-05, 9.96641917232529e-05,
-        0.0005223907911491334, 0.009999999930685281}},
-      {1,
-       {0.36787976986540594, 0.40001721426044057, 0.4000178420674495, 0.6191236299985929,
-        0.9321729458394042, 0.9999999999306853}},
-      {100,
-       {99.00000149999767, 99.12988510472208, 99.12988735548232, 99.59453489189184,
-        99.9321729456431, 99.99999999993068}}};
+  const std::vector<Row> rows{{0.01,
+                               {4.983379900097909e-05, 5.48169742222316e-05, 5.481707388736712e-05,
+                                9.96641917232529e-05, 0.0005223907911491334, 0.009999999930685281}},
+                              {1,
+                               {0.36787976986540594, 0.40001721426044057, 0.4000178420674495,
+                                0.6191236299985929, 0.9321729458394042, 0.9999999999306853}},
+                              {100,
+                               {99.00000149999767, 99.12988510472208, 99.12988735548232,
+                                99.59453489189184, 99.9321729456431, 99.99999999993068}}};
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < orders.size(); ++i)
       EXPECT_TRUE(close(rdp_laplace(1 / row.epsilon, orders[i]), row.rdp[i], 1e-9))

@@ -50,9 +50,9 @@ TEST(Filter, NeverExceedsInTenThousandAdaptiveRuns) {
     double spent = 0.0;  // counted here, without the filter
     for (int stubborn = 0; stubborn < 3;) {
       const Step step = some_release(bits);
-      const double price = static_cast<double>(step.count) *
-                           (budget.order == 0.0 ? zcdp_of(step.mechanism)
-                                                : rdp(step.mechanism, budget.order));
+      const double price =
+          static_cast<double>(step.count) *
+          (budget.order == 0.0 ? zcdp_of(step.mechanism) : rdp(step.mechanism, budget.order));
       const bool admitted = filter.admits(step);
       ASSERT_EQ(filter.charge(step), admitted);
       if (admitted) {
@@ -119,7 +119,8 @@ TEST(Filter, DecidesTheSameAfterACrash) {
     Filter steady(budget), crashing(budget);
     std::uint64_t step = 0;
     for (int i = 0; i < 60; ++i) {
-      if (bits() % 5 == 0) crashing = Filter(Ledger::from_text(crashing.ledger().to_text(), "disk"));
+      if (bits() % 5 == 0)
+        crashing = Filter(Ledger::from_text(crashing.ledger().to_text(), "disk"));
       const Step next = some_release(bits);
       if (bits() % 2 == 0) {
         ASSERT_EQ(steady.charge(next), crashing.charge(next));
@@ -209,7 +210,10 @@ TEST(Filter, KeepsItsPromiseAgainstAnAdversary) {
     for (int run = 0; run < runs; ++run) {
       Filter filter(budget);
       const double loss = adversary(
-          bits, [&](double sigma) { return filter.charge({Gaussian{sigma}, 1}); },
+          bits,
+          [&](double sigma) {
+            return filter.charge({Gaussian{sigma}, 1});
+          },
           [&](double l) { return l > budget.epsilon + 1.0; });
       sum += std::fmax(0.0, 1.0 - std::exp(budget.epsilon - loss));
     }

@@ -84,9 +84,9 @@ TEST(Ledger, SpentIsTheEpsilonOfItsPhases) {
   const double spent = ledger.spent(1e-5).epsilon, listed = epsilon_of(phases, 1e-5).epsilon;
   EXPECT_TRUE(spent <= listed && spent >= 0.999 * listed) << spent << " " << listed;
   const std::vector<double> order{7.5};
-  EXPECT_TRUE(std::fabs(ledger.spent(1e-5, order).epsilon /
-                            epsilon_of(phases, 1e-5, order).epsilon -
-                        1) <= 1e-14);
+  EXPECT_TRUE(
+      std::fabs(ledger.spent(1e-5, order).epsilon / epsilon_of(phases, 1e-5, order).epsilon - 1) <=
+      1e-14);
   EXPECT_THROW(ledger.spent(0.0), std::invalid_argument);
 }
 

@@ -42,7 +42,8 @@ std::string place(double a, double b, double alpha) {
 /// 1 / (alpha - 1) log of sum p^alpha q^(1 - alpha), in fifty digits.
 double divergence(const std::vector<Real>& p, const std::vector<Real>& q, double alpha) {
   Real sum = 0;
-  for (std::size_t i = 0; i < p.size(); ++i) sum += p[i] * exp((Real(alpha) - 1) * log(p[i] / q[i]));
+  for (std::size_t i = 0; i < p.size(); ++i)
+    sum += p[i] * exp((Real(alpha) - 1) * log(p[i] / q[i]));
   return static_cast<double>(log(sum) / (Real(alpha) - 1));
 }
 
@@ -53,14 +54,14 @@ TEST(Laplace, IsItsClosedFormInFiftyDigits) {
     for (const double alpha : orders) {
       const Real a = alpha, e = 1 / Real(scale);
       const Real moment = (a * exp((a - 1) * e) + (a - 1) * exp(-a * e)) / (2 * a - 1);
-      expect_just_above(rdp_laplace(scale, alpha), static_cast<double>(log(moment) / (a - 1)), 2e-11,
-                        place(scale, 0, alpha));
+      expect_just_above(rdp_laplace(scale, alpha), static_cast<double>(log(moment) / (a - 1)),
+                        2e-11, place(scale, 0, alpha));
     }
   // The closed form itself, by its definition: three pieces, the middle one integrated.
   const Real e = Real(1) / 2, a = 3.7;
   const Real middle = boost::math::quadrature::gauss<Real, 30>::integrate(
-      [&](const Real& z) -> Real { return exp(-z * e) / 2 * e * exp(a * (2 * z - 1) * e); }, Real(0),
-      Real(1));
+      [&](const Real& z) -> Real { return exp(-z * e) / 2 * e * exp(a * (2 * z - 1) * e); },
+      Real(0), Real(1));
   const Real whole = exp(-a * e) / 2 + middle + exp(a * e) * exp(-e) / 2;
   EXPECT_TRUE(std::fabs(rdp_laplace(2.0, 3.7) / static_cast<double>(log(whole) / (a - 1)) - 1) <=
               1e-11);
@@ -101,7 +102,8 @@ TEST(BoundedRange, IsTheWorstOfItsTwoOutcomePairs) {
       const Real e = epsilon;
       for (int i = 1; i < 400; ++i) {
         const Real t = e * i / 400, p = (1 - exp(t - e)) / (1 - exp(-e));
-        worst = std::fmax(worst, divergence({p, 1 - p}, {p * exp(-t), (1 - p) * exp(e - t)}, alpha));
+        worst =
+            std::fmax(worst, divergence({p, 1 - p}, {p * exp(-t), (1 - p) * exp(e - t)}, alpha));
       }
       const double bound = rdp_bounded_range(epsilon, alpha);
       EXPECT_LE(worst, bound) << place(epsilon, 0, alpha);
@@ -147,7 +149,8 @@ TEST(Pairs, JustAboveQuadratureInBothDirections) {
     Normals mixture, other{{0.0}, {1.0}};
     double sum = 0.0;
     for (std::size_t j = 0; j < size; ++j) {
-      mixture.centres.push_back(run % 3 == 0 && size > 1 ? static_cast<double>(j) : 3.0 * uniform(bits));
+      mixture.centres.push_back(run % 3 == 0 && size > 1 ? static_cast<double>(j)
+                                                         : 3.0 * uniform(bits));
       mixture.weights.push_back(std::pow(10.0, -4.0 * uniform(bits)));
       sum += mixture.weights.back();
     }
@@ -240,8 +243,8 @@ TEST(FixedSize, WangsSumIsWhatTheoremNineSays) {
           if (j == 2) zeta = (std::min)(zeta, Real(4 * (exp(r) - 1)));
           sum += pow(Real(q), j) * binomial * zeta;
         }
-        const double truth = std::fmin(static_cast<double>(log(sum)) / (alpha - 1),
-                                       alpha / (2 * sigma * sigma));
+        const double truth =
+            std::fmin(static_cast<double>(log(sum)) / (alpha - 1), alpha / (2 * sigma * sigma));
         expect_just_above(rdp_fixed_size_wang(q, sigma, alpha), truth, 2e-11,
                           place(q, sigma, alpha));
       }
@@ -265,7 +268,9 @@ TEST(PoissonLaplace, BoundsBothDirectionsByQuadrature) {
       for (const double alpha : {1.3, 2.0, 3.0, 7.5, 30.0}) {
         const Real e = 1 / Real(scale);
         const auto moment = [&](const Real& power) -> Real {
-          const auto x = [&](const Real& z) -> Real { return 1 + Real(q) * (exp((2 * z - 1) * e) - 1); };
+          const auto x = [&](const Real& z) -> Real {
+            return 1 + Real(q) * (exp((2 * z - 1) * e) - 1);
+          };
           Real sum = pow(x(0), power) / 2 + pow(x(1), power) * exp(-e) / 2;
           for (int i = 0; i < 8; ++i)
             sum += boost::math::quadrature::gauss<Real, 30>::integrate(

@@ -89,8 +89,8 @@ TEST_F(GoldenCurve, NeverAboveTheListedOrdersNorBelowThePrivacyLossDistribution)
     EXPECT_LE(epsilon, c["epsilon"].get<double>() * 1.3);
   }
   for (const auto& c : golden["group_fixed_size"]) {
-    const std::vector<Step> steps{{FixedSizeGaussian{c["n"], c["batch"], c["sigma"]},
-                                   c["steps"].get<std::uint64_t>()}};
+    const std::vector<Step> steps{
+        {FixedSizeGaussian{c["n"], c["batch"], c["sigma"]}, c["steps"].get<std::uint64_t>()}};
     const Protected whom{.relation = Neighbours::add_or_remove, .group = c["group"]};
     const double epsilon = epsilon_by_rdp(steps, c["delta"], whom).epsilon;
     EXPECT_GE(epsilon, c["epsilon"].get<double>() * (1 - 1e-6));
@@ -147,11 +147,11 @@ TEST(RdpCurve, FailuresAreTakenFromDelta) {
   const std::vector<Step> steps{{ApproximateDp{0.1, 1e-8}, 10}, {Gaussian{20.0}, 1}};
   const std::vector<Step> pure{{ApproximateDp{0.1, 0.0}, 10}, {Gaussian{20.0}, 1}};
   EXPECT_TRUE(std::fabs(RdpCurve(steps).failure() / 1e-7 - 1) <= 1e-14);
-  EXPECT_TRUE(std::fabs(epsilon_by_rdp(steps, 1e-6).epsilon /
-                            epsilon_by_rdp(pure, 1e-6 - 1e-7).epsilon -
-                        1) <= 1e-9);
-  EXPECT_TRUE(std::fabs(delta_by_rdp(steps, 2.0).delta -
-                        (delta_by_rdp(pure, 2.0).delta + 1e-7)) <= 1e-15);
+  EXPECT_TRUE(
+      std::fabs(epsilon_by_rdp(steps, 1e-6).epsilon / epsilon_by_rdp(pure, 1e-6 - 1e-7).epsilon -
+                1) <= 1e-9);
+  EXPECT_TRUE(std::fabs(delta_by_rdp(steps, 2.0).delta - (delta_by_rdp(pure, 2.0).delta + 1e-7)) <=
+              1e-15);
   EXPECT_THROW(epsilon_by_rdp(steps, 1e-7), std::domain_error);
 }
 
