@@ -62,6 +62,7 @@ double log_delta_at(double order, double rdp, double epsilon) {
   const double by_order = c * (rdp - epsilon - shift) - std::log(order) +
                           4.0 * rounding * (c * (rdp + epsilon + shift) + std::log(order));
   // The total variation bounds delta at every epsilon, and rdp the KL divergence.
+  if (rdp == infinity) return infinity;
   const double by_distance = 0.5 * std::log(-std::expm1(-rdp)) + 4.0 * rounding;
   return std::fmin(by_order, by_distance);
 }

@@ -9,8 +9,9 @@
 namespace cudp::privacy {
 namespace {
 
-std::string field(double value) { return " " + hex(value); }
-std::string field(std::uint64_t value) { return " " + std::to_string(value); }
+std::string field(const std::string& word) { return std::string(1, ' ').append(word); }
+std::string field(double value) { return field(hex(value)); }
+std::string field(std::uint64_t value) { return field(std::to_string(value)); }
 
 struct Fields {
   std::string operator()(const Gaussian& m) const { return field(m.sigma); }

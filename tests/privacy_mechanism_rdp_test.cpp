@@ -126,7 +126,7 @@ TEST(BoundedRange, CoversSelectionsWithMonotoneScores) {
     std::vector<Real> p(k), q(k);
     Real p_sum = 0, q_sum = 0;
     for (std::size_t i = 0; i < k; ++i) {
-      const double score = 3.0 * uniform(bits), moved = bits() % 2 ? uniform(bits) : bits() % 2;
+      const double score = 3.0 * uniform(bits), moved = bits() % 2 == 0 ? uniform(bits) : 1.0;
       p_sum += p[i] = exp(Real(epsilon) * score);
       q_sum += q[i] = exp(Real(epsilon) * (score + moved));
     }

@@ -128,9 +128,9 @@ TEST(RdpCurve, MergesWithoutChangingTheSum) {
 TEST(RdpCurve, GroupingThousandsOfSigmasIsABoundWithTheLossThatIsStated) {
   std::mt19937_64 bits(1);
   std::uniform_real_distribution<> uniform(0.0, 1.0);
-  std::vector<Step> steps;
-  for (int i = 0; i < 5000; ++i)
-    steps.push_back({PoissonGaussian{0.005, 3.0 * std::pow(6.6, uniform(bits))}, 1 + bits() % 3});
+  std::vector<Step> steps(5000);
+  for (Step& step : steps)
+    step = {PoissonGaussian{0.005, 3.0 * std::pow(6.6, uniform(bits))}, 1 + bits() % 3};
   const RdpCurve curve(steps);
   for (const double order : {1.2, 2.0, 7.5, 40.0})
     for (const std::size_t entries : {64u, 256u, 1024u}) {
