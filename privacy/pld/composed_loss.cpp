@@ -1,0 +1,264 @@
+#include "privacy/pld/composed_loss.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <utility>
+
+#include "privacy/pld/fft_cache.hpp"
+#include "privacy/pld/lattice.hpp"
+#include "privacy/pld/window.hpp"
+
+namespace cudp::privacy::pld {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double coarse = 1e-2, fine = 1e-6;  // of the tilted variance, for the dots
+constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} << 17;
+
+/// What the lattice may add to epsilon, relatively, for a transform of this length.
+double loss_allowed(std::size_t length) {
+  return 2e-5 * std::fmax(1.0, static_cast<double>(length) / 65536.0);
+}
+
+}  // namespace
+
+struct ComposedLoss::Class {
+  Class(StepLoss above, StepLoss below, bool one, std::uint64_t steps)
+      : coarse_above(above),
+        fine_above(std::move(above)),
+        fine_below(std::move(below)),
+        same(one),
+        count(steps) {}
+  Dots coarse_above, fine_above, fine_below;
+  bool same;
+  std::uint64_t count;
+};
+
+/// The composition as seen with one tilt.
+struct ComposedLoss::View {
+  double tilt = 0.0, negligible = 0.0;
+  double mean = 0.0, deviation = 0.0, interval = 0.0, top = 0.0;
+  std::unique_ptr<Composition> above, below;
+};
+
+ComposedLoss::ComposedLoss(std::vector<LossClass> classes, Options options) : options_(options) {
+  classes_.reserve(classes.size());
+  for (LossClass& one : classes) {
+    if (one.same) one.below = {};
+    classes_.emplace_back(std::move(one.above), std::move(one.below), one.same, one.count);
+  }
+}
+
+ComposedLoss::~ComposedLoss() = default;
+ComposedLoss::ComposedLoss(ComposedLoss&&) noexcept = default;
+ComposedLoss& ComposedLoss::operator=(ComposedLoss&&) noexcept = default;
+
+Moments ComposedLoss::total_moments(double tilt) const {
+  Moments total;
+  for (const Class& one : classes_) {
+    const Moments step = moments(one.coarse_above.upper(), tilt);
+    const auto n = static_cast<double>(one.count);
+    total.log_sum += n * step.log_sum;
+    total.mean += n * step.mean;
+    total.variance += n * step.variance;
+  }
+  // A sum that does not vary is not looked at more closely than this.
+  total.variance = std::fmax(total.variance, 1e-8 * total.mean * total.mean);
+  return total;
+}
+
+/// Solves for the tilt on dots that were refined for the tilt of the round before.
+template <class Solve>
+double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
+  double tilt = 1.0;
+  for (int round = 0; round < 5; ++round) {
+    for (Class& one : classes_) one.coarse_above.refine(tilt, coarse, negligible);
+    const double before = tilt;
+    tilt = solve();
+    if (std::fabs(tilt - before) <= 0.1 * before) break;
+  }
+  return tilt;
+}
+
+/// The tilt for which `low_enough` changes from true to false, among those worth looking at: the
+/// Gaussian's is a few over the standard deviation.
+template <class Moments, class LowEnough>
+static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough) {
+  double low = std::log(1e-6), high = std::log(1e9);
+  for (int i = 0; i < 16; ++i) {
+    const double middle = 0.5 * (low + high), tilt = std::exp(middle);
+    const auto at = moments_at(tilt);
+    const bool worth = tilt * std::sqrt(at.variance) <= 40.0;
+    (worth && low_enough(at, tilt) ? low : high) = middle;
+  }
+  return std::exp(0.5 * (low + high));
+}
+
+/// About log delta where the tilted mean is epsilon, from the saddle point. It falls with the tilt.
+static double log_delta_near(const Moments& at, double tilt) {
+  return at.log_sum - tilt * at.mean - std::log1p(tilt) -
+         std::log1p(tilt * std::sqrt(2.0 * std::numbers::pi * at.variance));
+}
+
+/// The saddle point for delta. Any tilt gives a bound; this one a good one.
+double ComposedLoss::tilt_for_delta(double delta) {
+  const double target = std::log(delta);
+  return settle_tilt(negligible_for(delta), [&] {
+    return bisect_tilt(
+        [&](double tilt) { return total_moments(tilt); },
+        [&](const Moments& at, double tilt) { return log_delta_near(at, tilt) > target; });
+  });
+}
+
+/// K'(tilt) = epsilon. `delta` becomes about what will be found there.
+double ComposedLoss::tilt_for_epsilon(double epsilon, double& delta) {
+  double tilt = 0.0;
+  delta = 1e-30;
+  for (int round = 0; round < 3; ++round) {
+    tilt = settle_tilt(negligible_for(delta), [&] {
+      return bisect_tilt([&](double at) { return total_moments(at); },
+                         [&](const Moments& at, double) { return at.mean < epsilon; });
+    });
+    const double before = delta;
+    delta = std::fmax(std::exp(log_delta_near(total_moments(tilt), tilt)), 1e-45);
+    if (delta <= 100.0 * before && delta >= 0.01 * before) break;
+  }
+  return tilt;
+}
+
+/// So little that all steps together are a ten-millionth of delta.
+double ComposedLoss::negligible_for(double delta) const {
+  double count = 0.0;
+  for (const Class& one : classes_) count += static_cast<double>(one.count);
+  return 1e-7 * delta / count;
+}
+
+double ComposedLoss::choose_interval(double tilt, double span) const {
+  // At the tilted mean a change of K moves epsilon by it over the tilt.
+  double mean = 0.0;
+  for (const Class& one : classes_)
+    mean += static_cast<double>(one.count) * moments(one.fine_above.upper(), tilt).mean;
+  const double one_part = tilt * std::fmax(mean, 1e-3 * span);
+  const auto added = [&](double interval) {
+    double sum = 0.0;
+    for (const Class& one : classes_)
+      sum += static_cast<double>(one.count) * added_log_sum(one.fine_above.upper(), interval, tilt);
+    return sum / one_part;
+  };
+  double requested = options_.interval;
+  if (requested == 0.0 && options_.looseness == 1.0 && added(1e-4) <= 2e-4) requested = 1e-4;
+  if (requested > 0.0) {
+    double interval = requested;
+    while (true) {
+      const std::size_t length = length_for(span, interval);
+      if (length <= usual) return interval;
+      if (length <= options_.longest &&
+          added(2.0 * interval) > options_.looseness * loss_allowed(length / 2))
+        return interval;
+      interval *= 2.0;
+    }
+  }
+  for (std::size_t length = shortest;; length *= 2) {
+    const double interval = span / static_cast<double>(length - 2);
+    if (length >= options_.longest || added(interval) <= options_.looseness * loss_allowed(length))
+      return interval;
+  }
+}
+
+std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negligible) {
+  auto view = std::make_unique<View>();
+  view->tilt = tilt;
+  view->negligible = negligible;
+  double loss_error = 0.0;
+  for (Class& one : classes_) {
+    one.fine_above.refine(tilt, fine * options_.looseness, negligible);
+    if (!one.same) one.fine_below.refine(tilt, fine * options_.looseness, negligible);
+    loss_error = std::fmax(loss_error, one.fine_above.loss_error());
+  }
+  Cumulants cumulants;
+  for (const Class& one : classes_) cumulants.add(one.fine_above.upper(), one.count);
+  const Reach reach = cumulants.reach(tilt);
+  view->mean = reach.mean;
+  view->deviation = reach.deviation;
+  const double interval = choose_interval(tilt, reach.below + reach.above);
+  view->interval = interval;
+
+  std::vector<Repeated> above, below;
+  for (const Class& one : classes_) {
+    above.push_back({lattice_above(one.fine_above, interval), one.count});
+    below.push_back(
+        {lattice_below(one.same ? one.fine_above : one.fine_below, interval, negligible),
+         one.count});
+  }
+  const double span = reach.below + reach.above;
+  const std::shared_ptr<const Fft> fft = fft_of(length_for(span, interval));
+  const auto compose = [&](const std::vector<Repeated>& steps, bool from_above) {
+    double offset = 0.0;
+    for (const Repeated& step : steps)
+      offset += static_cast<double>(step.count) * step.lattice.offset;
+    Window window{.interval = interval, .length = fft->length()};
+    const double spare = static_cast<double>(window.length) * interval - span;
+    const double low = reach.mean - offset - reach.below - 0.5 * std::fmax(spare, 0.0);
+    window.first = static_cast<std::int64_t>(std::floor(low / interval));
+    bound_outside(steps, tilt, reach, window);
+    const double top = low + offset + interval * static_cast<double>(window.length);
+    view->top = std::fmax(view->top, top);
+    return std::make_unique<Composition>(steps, tilt, window, *fft, loss_error, from_above);
+  };
+  view->above = compose(above, true);
+  view->below = compose(below, false);
+  return view;
+}
+
+const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
+  for (const std::unique_ptr<View>& known : views_)
+    if (known->negligible <= 10.0 * negligible && known->negligible >= 1e-10 * negligible &&
+        (std::fabs(tilt - known->tilt) * known->deviation <= 0.5 ||
+         std::fabs(tilt - known->tilt) <= 0.02 * tilt))
+      return *known;
+  if (views_.size() >= 8) views_.erase(views_.begin());
+  views_.push_back(look(tilt, negligible));
+  return *views_.back();
+}
+
+Bounds ComposedLoss::epsilon(double delta) {
+  if (classes_.empty()) return {.upper = 0.0, .lower = 0.0, .interval = options_.interval};
+  const View& at = view(tilt_for_delta(delta), negligible_for(delta));
+  const auto bisect = [delta](const Composition& bound, double low, double high) {
+    for (int i = 0; i < 60 && high - low > 1e-14 * high; ++i) {
+      const double middle = 0.5 * (low + high);
+      (bound.delta(middle) <= delta ? high : low) = middle;
+    }
+    return std::pair{low, high};
+  };
+  Bounds bounds{.upper = infinity, .lower = 0.0, .interval = at.interval};
+  if (at.above->delta(0.0) <= delta)
+    bounds.upper = 0.0;
+  else if (at.top > 0.0 && at.above->delta(at.top) <= delta)
+    bounds.upper = bisect(*at.above, 0.0, at.top).second;
+  // From below the bound is only good near the tilted mean: looked for from the upper one down.
+  const double from = std::fmin(bounds.upper, std::fmax(at.top, 0.0));
+  for (double step = 1e-6 * from + 1e-12; bounds.upper > 0.0; step *= 2.0) {
+    const double low = std::fmax(from - step, 0.0);
+    if (at.below->delta(low) > delta) {
+      bounds.lower = bisect(*at.below, low, std::fmin(from, low + step)).first;
+      break;
+    }
+    if (low == 0.0) break;
+  }
+  return bounds;
+}
+
+Bounds ComposedLoss::delta(double epsilon) {
+  if (classes_.empty()) return {.upper = 0.0, .lower = 0.0, .interval = options_.interval};
+  double about = 0.0;
+  const double tilt = tilt_for_epsilon(epsilon, about);
+  const View& at = view(tilt, negligible_for(about));
+  return {.upper = std::fmin(at.above->delta(epsilon), 1.0),
+          .lower = std::fmax(at.below->delta(epsilon), 0.0),
+          .interval = at.interval};
+}
+
+}  // namespace cudp::privacy::pld

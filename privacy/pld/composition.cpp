@@ -1,0 +1,253 @@
+#include "privacy/pld/composition.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace cudp::privacy::pld {
+namespace {
+
+using Complex = std::complex<double>;
+constexpr double unit = 0.5 * std::numeric_limits<double>::epsilon();
+
+/// A step's tilted probabilities, moved so that the largest is at 0, where its transform is known
+/// without a transform: the others' Euclidean norm is what rounding is relative to.
+struct Tilted {
+  std::vector<LatticeDot> dots;  ///< without the largest
+  double largest = 0.0;
+  std::int64_t place = 0;   ///< of the largest
+  double log_scale = 0.0;   ///< K
+  double tail_error = 0.0;  ///< mean, by the weights, of the relative error of the tail at a dot
+};
+
+Tilted tilt_lattice(const Lattice& lattice, double tilt, double interval) {
+  double top = -std::numeric_limits<double>::infinity();
+  std::vector<double> logs;
+  logs.reserve(lattice.dots.size());
+  for (const LatticeDot& dot : lattice.dots) {
+    logs.push_back(std::log(dot.mass) + tilt * static_cast<double>(dot.index) * interval);
+    top = std::fmax(top, logs.back());
+  }
+  double sum = 0.0;
+  for (const double log : logs) sum += std::exp(log - top);
+  Tilted result{.dots = {}, .largest = 0.0, .place = 0, .log_scale = top + std::log(sum)};
+  std::size_t largest = 0;
+  for (std::size_t i = 0; i < logs.size(); ++i)
+    if (logs[i] > logs[largest]) largest = i;
+  double above = 0.0;
+  for (std::size_t i = logs.size(); i-- > 0;) {
+    const double weight = std::exp(logs[i] - result.log_scale);
+    // erfc(z) of a rounded z is wrong by 2 z^2 roundings, and z^2 is below -log of the tail.
+    above += lattice.dots[i].mass;
+    result.tail_error += weight * unit * (32.0 - 8.0 * std::log(std::fmin(above, 1.0)));
+    if (i == largest) {
+      result.largest = weight;
+      result.place = lattice.dots[i].index;
+    } else if (weight > 0.0) {
+      result.dots.push_back({lattice.dots[i].index - lattice.dots[largest].index, weight});
+    }
+  }
+  return result;
+}
+
+std::size_t wrapped(std::int64_t index, std::size_t length) {
+  return static_cast<std::size_t>(index) & (length - 1);  // length is a power of two
+}
+
+/// values^count, by squaring, a block at a time.
+void raise(std::span<Complex> values, std::uint64_t count) {
+  constexpr std::size_t block = 32;
+  double re[block], im[block], out_re[block], out_im[block];
+  for (std::size_t begin = 0; begin < values.size(); begin += block) {
+    const std::size_t n = std::min(block, values.size() - begin);
+    double largest = 0.0;
+    for (std::size_t i = 0; i < block; ++i) {
+      re[i] = i < n ? values[begin + i].real() : 0.0;
+      im[i] = i < n ? values[begin + i].imag() : 0.0;
+      out_re[i] = 1.0;
+      out_im[i] = 0.0;
+      largest = std::fmax(largest, re[i] * re[i] + im[i] * im[i]);
+    }
+    // Powers below 1e-200 of a sum that is near 1 are nothing, and slow where they are denormal.
+    const bool nothing = static_cast<double>(count) * std::log(largest) < -920.0;
+    for (std::uint64_t left = nothing ? 0 : count; left > 0; left >>= 1) {
+      if ((left & 1) != 0)
+        for (std::size_t i = 0; i < block; ++i) {
+          const double product = out_re[i] * re[i] - out_im[i] * im[i];
+          out_im[i] = out_re[i] * im[i] + out_im[i] * re[i];
+          out_re[i] = product;
+        }
+      if (left > 1)
+        for (std::size_t i = 0; i < block; ++i) {
+          const double square = re[i] * re[i] - im[i] * im[i];
+          im[i] = 2.0 * re[i] * im[i];
+          re[i] = square;
+          // Keep out of the denormal numbers.
+          const bool small = std::fabs(re[i]) + std::fabs(im[i]) < 1e-150;
+          re[i] = small ? 0.0 : re[i];
+          im[i] = small ? 0.0 : im[i];
+        }
+    }
+    for (std::size_t i = 0; i < n; ++i)
+      values[begin + i] = nothing ? Complex(0.0, 0.0) : Complex(out_re[i], out_im[i]);
+  }
+}
+
+/// std::abs guards against overflow, which costs more than all else here.
+double size(const Complex& value) { return std::sqrt(std::norm(value)); }
+
+/// The product of all steps' transforms, with a bound of each frequency's error.
+///
+/// A transform's error d is known by its Euclidean norm. Where |f| >= 1/4, its way to the result is
+/// through n f^(n-1) and the other factors, which together are at most n F / |f|, F the product:
+/// that part of the errors is `through` times the Euclidean norm of F / least (Cauchy-Schwarz),
+/// where `least` is the least such |f|. Elsewhere every frequency is given the whole norm.
+struct Spectrum {
+  explicit Spectrum(std::size_t frequencies)
+      : value(frequencies), error(frequencies, 0.0), least(frequencies, 1.0) {}
+  std::vector<Complex> value;
+  std::vector<double> error, least;
+  double through = 0.0;
+};
+
+/// Multiplies `result` by the count-th power of a step's transform f, known to e by frequency:
+/// |(f + d)^n - f^n| <= n |d| (|f| + e)^(n-1), and each product adds sqrt(5) roundings (Brent,
+/// Percival, Zimmermann 2007).
+void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uint64_t count,
+              bool first) {
+  const auto n = static_cast<double>(count);
+  const double rounding = 2.5 * unit * n;
+  result.through += n * e * std::exp(std::fmin(4.0 * e * n, 700.0));
+  std::vector<double> magnitude(factor.size());
+  for (std::size_t k = 0; k < factor.size(); ++k) magnitude[k] = size(factor[k]);
+  raise(factor, count);
+  for (std::size_t k = 0; k < factor.size(); ++k) {
+    const double m = magnitude[k], power = size(factor[k]);
+    double own = rounding * power + 1e-140;
+    result.least[k] = std::fmax(std::fmin(result.least[k], m), 0.25);
+    if (m < 0.25) {  // (m + e)^(n-1) is at most m^(n-1) + 2 e
+      const double through = count == 1 ? 1.0 : (m > 0.0 ? power / m : 0.0) + 2.0 * e;
+      own += n * e * std::fmin(through, 1.0);
+    }
+    double& error = result.error[k];
+    if (first) {
+      result.value[k] = factor[k];
+      error = own;
+      continue;
+    }
+    const Complex a = result.value[k], b = factor[k];
+    error = error * (power + own) + size(a) * own + 2.5 * unit * size(a) * power;
+    result.value[k] = {a.real() * b.real() - a.imag() * b.imag(),
+                       a.real() * b.imag() + a.imag() * b.real()};
+  }
+}
+
+}  // namespace
+
+Composition::Composition(std::span<const Repeated> steps, double tilt, const Window& window,
+                         const Fft& fft, double loss_error, bool above)
+    : tilt_(tilt), interval_(window.interval), first_(window.first), above_(above) {
+  const std::size_t length = window.length;
+  Spectrum total(fft.frequencies());
+  std::int64_t offset = 0;
+  double count = 0.0, infinite = 0.0, magnitude = 0.0;
+  std::vector<double> values(length);
+  bool first = true;
+  for (const Repeated& step : steps) {
+    const auto n = static_cast<double>(step.count);
+    Tilted tilted = tilt_lattice(step.lattice, tilt, window.interval);
+    std::fill(values.begin(), values.end(), 0.0);
+    double largest_exponent = 0.0;
+    for (const LatticeDot& dot : tilted.dots) values[wrapped(dot.index, length)] += dot.mass;
+    for (const LatticeDot& dot : step.lattice.dots)
+      if (dot.mass > 1e-60)
+        largest_exponent = std::fmax(largest_exponent,
+                                     std::fabs(tilt * static_cast<double>(dot.index) * interval_));
+    double norm = 0.0;
+    for (const double value : values) norm += value * value;
+    norm = std::sqrt(norm);
+    std::vector<Complex> spectrum(fft.frequencies());
+    fft.forward(values, spectrum);
+    for (Complex& value : spectrum) value += tilted.largest;
+    const double by_frequency =
+        fft.relative_error() * norm * std::sqrt(static_cast<double>(length)) + 4.0 * unit;
+    multiply(total, spectrum, by_frequency, step.count, first);
+    first = false;
+    offset += static_cast<std::int64_t>(step.count) * tilted.place;
+    offset_ += n * step.lattice.offset;
+    log_scale_ += n * tilted.log_scale;
+    magnitude += n * std::fabs(tilted.log_scale);
+    infinite += n * step.lattice.infinite;
+    count += n;
+    by_sum_ += n * tilted.tail_error * 2.72 * (2.0 + tilt);
+    // The tilted weights' own rounding, which is relative.
+    by_sum_ += n * 8.0 * unit * (largest_exponent + std::fabs(tilted.log_scale) + 50.0);
+  }
+  by_sum_ = std::expm1(std::fmin(by_sum_, 100.0)) + std::expm1(4.0 * unit * magnitude);
+  shift_ = count * loss_error;
+
+  double product = 0.0;
+  for (std::size_t k = 0; k < total.error.size(); ++k) {
+    const double twice = k == 0 || 2 * k == length ? 1.0 : 2.0;
+    by_place_ += twice * total.error[k];
+    const double passed = (size(total.value[k]) + total.error[k]) / total.least[k];
+    product += twice * passed * passed;
+  }
+  by_place_ += total.through * std::sqrt(product);
+  by_place_ /= static_cast<double>(length);
+  fft.inverse(total.value, values);
+  double norm = 0.0;
+  for (const double value : values) norm += value * value;
+  by_place_ += 1.01 * fft.relative_error() * std::sqrt(norm);
+
+  std::vector<double> in_window(length);
+  for (std::size_t i = 0; i < length; ++i)
+    in_window[i] = values[wrapped(first_ + static_cast<std::int64_t>(i) - offset, length)];
+  sum_tails(in_window);
+  if (above) {
+    added_ = infinite * (1.0 + 1e-12) + window.mass_above;
+  } else {
+    added_ = -std::expm1(infinite) * (1.0 + 1e-12);
+    by_sum_ += window.tilted_outside;
+  }
+}
+
+void Composition::sum_tails(std::span<const double> tilted) {
+  const std::size_t length = tilted.size();
+  sum_.assign(length + 1, 0.0);
+  sum_moved_.assign(length + 1, 0.0);
+  const double fall = std::exp(-tilt_ * interval_),
+               fall_moved = std::exp(-(tilt_ + 1.0) * interval_);
+  for (std::size_t i = length; i-- > 0;) {
+    sum_[i] = tilted[i] + fall * sum_[i + 1];
+    sum_moved_[i] = tilted[i] + fall_moved * sum_moved_[i + 1];
+  }
+}
+
+double Composition::delta(double epsilon) const {
+  const double from = epsilon - offset_ + (above_ ? -shift_ : shift_);
+  // The first place above epsilon; the one at it has weight 0.
+  const double place = std::floor(from / interval_) + 1.0 - static_cast<double>(first_);
+  if (place < 0.0) return above_ ? 1.0 : 0.0;  // below the window: say nothing
+  const auto last = static_cast<double>(sum_.size() - 1);
+  const auto i = static_cast<std::size_t>(std::fmin(place, last));
+  const double x = (static_cast<double>(first_) + static_cast<double>(i)) * interval_;
+  const double before = std::fmin(from - x, 0.0);
+  const double tail = sum_[i], moved = std::exp(before) * sum_moved_[i];
+  // Untilting weighs a place y by e^(-tilt (y - x)) (1 - e^(from - y)): the largest such weight,
+  // and the sum of all. What a place holds came down to here by up to 1 / (tilt interval) products.
+  const double at_from = std::exp(-tilt_ * before);
+  const double peak =
+      tilt_ > 0.0 ? std::exp(tilt_ * std::log(tilt_ / (1.0 + tilt_))) / (1.0 + tilt_) : 1.0;
+  const double places = last - static_cast<double>(i);
+  const double weights = std::fmin(places, 1.0 + 1.0 / (tilt_ * interval_ + 1e-300));
+  const double rounding = 8.0 * unit * (8.0 + places) * (std::fabs(tail) + std::fabs(moved));
+  const double error = rounding + at_from * peak * by_sum_ + weights * by_place_;
+  const double scale = std::exp(std::fmin(log_scale_ - tilt_ * x, 700.0));
+  const double value = tail - moved;
+  if (above_) return (value + error) * scale * (1.0 + 1e-12) + added_;
+  return (value - error) * scale * (1.0 - 1e-12) + added_;
+}
+
+}  // namespace cudp::privacy::pld
