@@ -3,23 +3,25 @@
 
 #include <CLI/CLI.hpp>
 
+#include "privacy/gaussian.hpp"
+#include "privacy/mechanism_rdp.hpp"
 #include "privacy/number.hpp"
-#include "privacy/rdp.hpp"
 #include "privacy/zcdp.hpp"
 #include "runtime/cli/accountant.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/privacy_curve.hpp"
 
 namespace cudp {
 namespace {
 
-using privacy::Guarantee;
 using privacy::number;
-using privacy::Phase;
+using privacy::Step;
 
 struct AccountOptions : AccountantOptions {
-  std::optional<std::string> phases;
+  std::optional<std::string> phases, curve;
   std::optional<double> zcdp, rdp_at;
+  std::optional<std::uint64_t> groups;
 };
 
 /// The Renyi divergence of one step at one order.
@@ -30,16 +32,18 @@ Answer divergence_at(const AccountOptions& o) {
   unused(o.steps, "--steps", with);
   unused(o.delta, "--delta", with);
   unused(o.epsilon, "--epsilon", with);
-  const double q = needed(o.q, "--q"), sigma = needed(o.sigma, "--sigma");
-  const double rdp = privacy::rdp_sampled_gaussian(q, sigma, *o.rdp_at);
+  unused(o.groups, "--groups", with);
+  unused(o.curve, "--curve", with);
+  const privacy::Mechanism mechanism = mechanism_of(o);
+  const double rdp =
+      privacy::rdp(mechanism, *o.rdp_at, {.relation = neighbours_of(o), .group = o.group});
   if (!std::isfinite(rdp))
     throw InputError("--rdp-at: expected an order with a divergence that double holds, found " +
                      number(*o.rdp_at));
-  return {.json = {{"rdp", rdp}, {"order", *o.rdp_at}, {"q", q}, {"sigma", sigma}},
-          .rows = {{"rdp", rounded_up(rdp)},
-                   {"order", number(*o.rdp_at)},
-                   {"q", number(q)},
-                   {"sigma", number(sigma)}}};
+  Answer answer{.json = {{"rdp", rdp}, {"order", *o.rdp_at}},
+                .rows = {{"rdp", rounded_up(rdp)}, {"order", number(*o.rdp_at)}}};
+  add_steps(answer, std::vector<Step>{{mechanism, 1}});
+  return answer;
 }
 
 /// Zero-concentrated DP as (epsilon, delta).
@@ -50,6 +54,8 @@ Answer zcdp_as_epsilon(const AccountOptions& o) {
   unused(o.sigma, "--sigma", with);
   unused(o.steps, "--steps", with);
   unused(o.epsilon, "--epsilon", with);
+  unused(o.groups, "--groups", with);
+  unused(o.curve, "--curve", with);
   const double delta = needed(o.delta, "--delta");
   const double epsilon = privacy::epsilon_from_zcdp(*o.zcdp, delta);
   const double classical = privacy::epsilon_from_zcdp_classical(*o.zcdp, delta);
@@ -63,57 +69,144 @@ Answer zcdp_as_epsilon(const AccountOptions& o) {
                    {"delta", number(delta)}}};
 }
 
-std::vector<Phase> phases_of(const AccountOptions& o) {
-  if (!o.phases)
-    return {{.q = needed(o.q, "--q"),
-             .sigma = needed(o.sigma, "--sigma"),
-             .steps = needed(o.steps, "--steps")}};
+std::vector<Step> steps_of(const AccountOptions& o) {
+  if (!o.phases) return {{mechanism_of(o), needed(o.steps, "--steps")}};
   unused(o.q, "--q", "--phases");
   unused(o.sigma, "--sigma", "--phases");
   unused(o.steps, "--steps", "--phases");
+  unused(o.n, "--n", "--phases");
+  unused(o.batch, "--batch", "--phases");
   return read_phases(*o.phases);
 }
 
-/// Epsilon from delta or delta from epsilon, for one phase or several.
-Answer epsilon_or_delta(const AccountOptions& o) {
-  if (o.epsilon.has_value() == o.delta.has_value())
-    throw InputError(std::string("account: expected one of --delta and --epsilon, found ") +
-                     (o.delta ? "both" : "none"));
-  const std::vector<Phase> phases = phases_of(o);
-  const Guarantee found = o.delta ? privacy::epsilon_of(phases, *o.delta, o.orders)
-                                  : privacy::delta_of(phases, *o.epsilon, o.orders);
-  Answer answer{.json = {{"epsilon", found.epsilon},
-                         {"delta", found.delta},
-                         {"accountant", o.accountant},
-                         {"sampling", "poisson"},
-                         {"order", found.order}},
-                .rows = {{"epsilon", o.delta ? rounded_up(found.epsilon) : number(found.epsilon)},
-                         {"delta", o.delta ? number(found.delta) : rounded_up(found.delta)},
-                         {"accountant", o.accountant + ", best at order " + number(found.order)},
-                         {"sampling", "poisson"}}};
-  if (!o.phases) {
-    answer.json.update(
-        {{"q", phases[0].q}, {"sigma", phases[0].sigma}, {"steps", phases[0].steps}});
-    answer.rows.insert(answer.rows.end(), {{"q", number(phases[0].q)},
-                                           {"sigma", number(phases[0].sigma)},
-                                           {"steps", std::to_string(phases[0].steps)}});
-    return answer;
+/// The central limit theorem's estimate. It says so wherever it is shown.
+Answer gaussian_dp_estimate(const AccountOptions& o, const std::vector<Step>& steps) {
+  const char* with = "--accountant gdp";
+  unused(o.interval, "--interval", with);
+  if (neighbours_of(o) != privacy::Neighbours::add_or_remove)
+    throw InputError("--neighbours: expected add-or-remove with --accountant gdp, found " +
+                     o.neighbours);
+  const privacy::GdpEstimate found = o.delta
+                                         ? privacy::gdp_estimate_epsilon(steps, *o.delta, o.group)
+                                         : privacy::gdp_estimate_delta(steps, *o.epsilon, o.group);
+  const char* warning = "an estimate by the central limit theorem, not an upper bound";
+  return {.json = {{"epsilon", found.estimated_epsilon},
+                   {"epsilon_add", nullptr},
+                   {"epsilon_remove", nullptr},
+                   {"epsilon_lower", nullptr},
+                   {"delta", found.estimated_delta},
+                   {"accountant", "gdp"},
+                   {"is_bound", false},
+                   {"note", warning},
+                   {"mu", found.mu},
+                   {"group", o.group},
+                   {"sampling", o.phases ? "phases" : o.sampling}},
+          .rows = {{"epsilon", number(found.estimated_epsilon)},
+                   {"delta", number(found.estimated_delta)},
+                   {"accountant", std::string("gdp: ") + warning},
+                   {"group", std::to_string(o.group)}}};
+}
+
+/// A bound and its parts: the larger direction, each direction, and how low the truth may be.
+Answer bound_of(const AccountOptions& o, const privacy::Question& question) {
+  privacy::Account account(question);
+  const privacy::Answer found = o.delta ? account.epsilon(*o.delta) : account.delta(*o.epsilon);
+  const std::string bound = bound_name(found);
+  Answer a;
+  if (o.delta) {
+    a.json = {{"epsilon", found.epsilon},
+              {"epsilon_add", found.epsilon_add.value_or(found.epsilon)},
+              {"epsilon_remove", found.epsilon_remove.value_or(found.epsilon)},
+              {"epsilon_lower", found.epsilon_lower},
+              {"delta", found.delta}};
+    a.rows = {{"epsilon", rounded_up(found.epsilon)}};
+    if (found.epsilon_add && found.epsilon_remove) {
+      a.rows.emplace_back("  add one", rounded_up(*found.epsilon_add));
+      a.rows.emplace_back("  remove one", rounded_up(*found.epsilon_remove));
+    }
+    if (found.epsilon_lower > 0.0)
+      a.rows.emplace_back("  and at least", rounded_down(found.epsilon_lower));
+    a.rows.emplace_back("delta", number(found.delta));
+  } else {
+    a.json = {{"epsilon", found.epsilon},
+              {"delta", found.delta},
+              {"delta_add", found.delta_add.value_or(found.delta)},
+              {"delta_remove", found.delta_remove.value_or(found.delta)},
+              {"delta_lower", found.delta_lower}};
+    a.rows = {{"epsilon", number(found.epsilon)}, {"delta", rounded_up(found.delta)}};
+    if (found.delta_lower > 0.0)
+      a.rows.emplace_back("  and at least", rounded_down(found.delta_lower));
   }
-  for (const Phase& phase : phases) {
-    answer.json["phases"].push_back(
-        {{"q", phase.q}, {"sigma", phase.sigma}, {"steps", phase.steps}});
-    answer.rows.emplace_back("phase " + std::to_string(answer.json["phases"].size()),
-                             "q " + number(phase.q) + ", sigma " + number(phase.sigma) +
-                                 ", steps " + std::to_string(phase.steps));
+  a.json.update({{"accountant", o.accountant},
+                 {"bound", bound},
+                 {"group", o.group},
+                 {"neighbours", o.neighbours},
+                 {"sampling", o.phases ? "phases" : o.sampling}});
+  std::string how = bound;
+  if (found.order > 0.0) {
+    a.json["order"] = found.order;
+    how += ", at order " + number(found.order);
   }
-  return answer;
+  if (found.interval > 0.0) {
+    a.json["interval"] = found.interval;
+    if (bound == "pld") how += ", interval " + number(found.interval);
+  }
+  a.rows.emplace_back("bound by", how);
+  a.rows.emplace_back(
+      "neighbours",
+      (o.group == 1 ? "" : "groups of " + std::to_string(o.group) + ", ") + o.neighbours);
+  return a;
+}
+
+/// Epsilon of groups of every size up to --groups, beside what the single example's would imply.
+Answer group_table(const AccountOptions& o, const privacy::Question& question) {
+  const double delta = needed(o.delta, "--delta");
+  Answer a{
+      .json = {{"delta", delta}, {"accountant", o.accountant}, {"groups", nlohmann::json::array()}},
+      .rows = {{"group", "epsilon      by Vadhan's lemma  k epsilon of one"}}};
+  for (const GroupRow& row : group_rows(question, *o.groups, delta)) {
+    a.json["groups"].push_back(
+        {{"group", row.group},
+         {"epsilon", row.bound.epsilon},
+         {"epsilon_add", row.bound.epsilon_add.value_or(row.bound.epsilon)},
+         {"epsilon_remove", row.bound.epsilon_remove.value_or(row.bound.epsilon)},
+         {"epsilon_lower", row.bound.epsilon_lower},
+         {"vadhan", row.vadhan ? nlohmann::json(*row.vadhan) : nlohmann::json()},
+         {"k_epsilon_1", row.linear}});
+    const auto column = [](std::string text) {
+      text.resize(std::max<std::size_t>(text.size(), 13), ' ');
+      return text;
+    };
+    a.rows.emplace_back(std::to_string(row.group),
+                        column(rounded_up(row.bound.epsilon)) +
+                            column(row.vadhan ? rounded_up(*row.vadhan) : "none") + "      " +
+                            rounded_up(row.linear));
+  }
+  return a;
 }
 
 Answer answer_of(const AccountOptions& o) {
-  check_accountant(o);
   if (o.rdp_at) return divergence_at(o);
   if (o.zcdp) return zcdp_as_epsilon(o);
-  return epsilon_or_delta(o);
+  if (o.epsilon.has_value() == o.delta.has_value())
+    throw InputError(std::string("account: expected one of --delta and --epsilon, found ") +
+                     (o.delta ? "both" : "none"));
+  const std::vector<Step> steps = steps_of(o);
+  if (o.accountant == "gdp") {
+    unused(o.groups, "--groups", "--accountant gdp");
+    unused(o.curve, "--curve", "--accountant gdp");
+    return gaussian_dp_estimate(o, steps);
+  }
+  const privacy::Question question = question_of(o, steps);
+  Answer answer = o.groups ? group_table(o, question) : bound_of(o, question);
+  add_steps(answer, steps);
+  if (o.curve) {
+    const std::uint64_t largest = o.groups ? *o.groups : o.group;
+    draw_privacy_curve(question, needed(o.delta, "--delta"), largest, *o.curve);
+    answer.json["curve"] = *o.curve;
+    answer.rows.emplace_back("curve", *o.curve);
+  }
+  return answer;
 }
 
 }  // namespace
@@ -122,9 +215,18 @@ void add_account_command(CLI::App& app, CommandBody& body) {
   CLI::App* command = app.add_subcommand("account", "Say what privacy a mechanism spends");
   const auto options = std::make_shared<AccountOptions>();
   add_accountant_options(*command, *options);
-  command->add_option("--phases", options->phases,
-                      "JSON file: a list of {\"q\": ..., \"sigma\": ..., \"steps\": ...}, in place "
-                      "of --q, --sigma and --steps");
+  command->get_option("--accountant")
+      ->description(command->get_option("--accountant")->get_description() +
+                    "; gdp: the central limit theorem's estimate, not a bound");
+  command->add_option(
+      "--phases", options->phases,
+      "JSON file: a list of {\"q\": ..., \"sigma\": ..., \"steps\": ...} or "
+      "{\"mechanism\": NAME, ..., \"steps\": ...}, in place of --q, --sigma, --steps");
+  command->add_option("--groups", options->groups,
+                      "Epsilon of groups of 1 to this many, and what Vadhan's lemma gives");
+  command->add_option("--curve", options->curve,
+                      "Draw a PNG: epsilon over group size with --group or --groups, or else delta "
+                      "over epsilon");
   command->add_option("--zcdp", options->zcdp, "Convert this rho of zero-concentrated DP");
   command->add_option("--rdp-at", options->rdp_at,
                       "Renyi divergence of one step, at this order, in nats");
@@ -132,10 +234,16 @@ void add_account_command(CLI::App& app, CommandBody& body) {
       "Examples:\n"
       "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6\n"
       "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --epsilon 2 --json\n"
+      "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6 --groups 16 --curve "
+      "groups.png\n"
+      "  cudp account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 --delta 1e-6\n"
       "  cudp account --phases phases.json --delta 1e-6\n"
       "  cudp account --zcdp 0.1 --delta 1e-5\n"
       "  cudp account --rdp-at 8.25 --q 0.001 --sigma 0.8 --json\n"
-      "Batches are Poisson samples, and neighbours differ by one example added or removed.");
+      "Mechanisms of --phases: gaussian (sigma), poisson-gaussian (q, sigma), fixed-size-gaussian\n"
+      "(n, batch, sigma), truncated-poisson-gaussian (n, q, max_batch, sigma), gaussian-mixture\n"
+      "(sensitivities, probabilities, sigma), laplace (scale), poisson-laplace (q, scale),\n"
+      "bounded-range (epsilon), approximate-dp (epsilon, delta).");
   command->callback([options, &body] {
     body = [options] { return for_user([&] { print(answer_of(*options), options->json); }); };
   });

@@ -27,20 +27,78 @@ void add_accountant_options(CLI::App& command, AccountantOptions& options) {
   command.add_option("--sigma", options.sigma,
                      "Noise multiplier: noise standard deviation / clipping norm");
   command.add_option("--steps", options.steps, "Number of steps")->check(whole_number);
-  command.add_option("--accountant", options.accountant, "rdp: Renyi differential privacy")
+  command
+      .add_option("--sampling", options.sampling,
+                  "poisson: each example independently with probability q; fixed: --batch of --n "
+                  "examples without replacement")
+      ->capture_default_str();
+  command.add_option("--n", options.n, "fixed: number of examples, in the smaller data set")
+      ->check(whole_number);
+  command.add_option("--batch", options.batch, "fixed: size of every batch")->check(whole_number);
+  command
+      .add_option("--accountant", options.accountant,
+                  "pld: privacy loss distributions, or any other valid bound where that is lower; "
+                  "rdp: Renyi divergences")
       ->capture_default_str();
   command
+      .add_option("--neighbours", options.neighbours,
+                  "add-or-remove, add, remove or replace-one example")
+      ->capture_default_str();
+  command.add_option("--group", options.group, "How many examples neighbours differ by")
+      ->check(whole_number)
+      ->capture_default_str();
+  command.add_option("--interval", options.interval,
+                     "pld: grid of the losses; chosen by what it adds to epsilon if not given");
+  command
       .add_option("--orders", options.orders,
-                  "Renyi orders > 1, separated by commas (default: 1.1 to 10.9 in tenths, 11 to "
-                  "63, 128, 256, 512, 1024)")
+                  "Renyi orders > 1, separated by commas (default: the best of all)")
       ->delimiter(',');
   command.add_flag("--json", options.json, "Print JSON, with all digits");
 }
 
-void check_accountant(const AccountantOptions& options) {
-  if (options.accountant != "rdp")
-    throw InputError("--accountant: expected rdp, the one available, found '" + options.accountant +
-                     "'");
+privacy::Mechanism mechanism_of(const AccountantOptions& o, const std::string& unknown) {
+  const double sigma = unknown == "sigma" ? 1.0 : needed(o.sigma, "--sigma");
+  if (o.sampling == "poisson") {
+    unused(o.n, "--n", "--sampling poisson");
+    unused(o.batch, "--batch", "--sampling poisson");
+    return privacy::PoissonGaussian{.q = unknown == "q" ? 0.0 : needed(o.q, "--q"), .sigma = sigma};
+  }
+  if (o.sampling != "fixed")
+    throw InputError("--sampling: expected poisson or fixed, found '" + o.sampling + "'");
+  unused(o.q, "--q", "--sampling fixed");
+  return privacy::FixedSizeGaussian{.n = needed(o.n, "--n"),
+                                    .batch = unknown == "batch" ? 1 : needed(o.batch, "--batch"),
+                                    .sigma = sigma};
+}
+
+privacy::Neighbours neighbours_of(const AccountantOptions& o) {
+  if (o.neighbours == "add") return privacy::Neighbours::add;
+  if (o.neighbours == "remove") return privacy::Neighbours::remove;
+  if (o.neighbours == "add-or-remove") return privacy::Neighbours::add_or_remove;
+  if (o.neighbours == "replace-one") return privacy::Neighbours::replace_one;
+  throw InputError("--neighbours: expected add-or-remove, add, remove or replace-one, found '" +
+                   o.neighbours + "'");
+}
+
+privacy::Question question_of(const AccountantOptions& o, std::vector<privacy::Step> steps) {
+  privacy::Question question;
+  question.steps = std::move(steps);
+  question.group = o.group;
+  question.relation = neighbours_of(o);
+  if (o.accountant == "rdp")
+    question.accountant = privacy::Accountant::rdp;
+  else if (o.accountant != "pld")
+    throw InputError("--accountant: expected pld, rdp or gdp, found '" + o.accountant + "'");
+  question.interval = o.interval.value_or(0.0);
+  if (o.interval && !(*o.interval > 0.0))
+    throw InputError("--interval: expected a number > 0, found " + std::to_string(*o.interval));
+  question.orders = o.orders;
+  return question;
+}
+
+std::string bound_name(const privacy::Answer& answer) {
+  return answer.accountant == privacy::Accountant::best ? "gaussian"  // the exact one
+                                                        : std::string(name(answer.accountant));
 }
 
 int for_user(const std::function<void()>& body) {

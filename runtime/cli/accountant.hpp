@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "privacy/phase.hpp"
+#include <nlohmann/json.hpp>
+
+#include "privacy/accountant.hpp"
 #include "runtime/error.hpp"
 
 namespace CLI {
@@ -18,8 +20,12 @@ namespace cudp {
 /// The options that `account` and `calibrate` share.
 struct AccountantOptions {
   std::optional<double> epsilon, delta, q, sigma;
-  std::optional<std::uint64_t> steps;
-  std::string accountant = "rdp";
+  std::optional<std::uint64_t> steps, n, batch;
+  std::string accountant = "pld";
+  std::string sampling = "poisson";
+  std::string neighbours = "add-or-remove";
+  std::uint64_t group = 1;
+  std::optional<double> interval;
   std::vector<double> orders;  ///< empty: the default ones
   bool json = false;
 };
@@ -40,12 +46,24 @@ void unused(const std::optional<T>& value, const char* flag, const std::string& 
     throw InputError(std::string(flag) + ": expected no value with " + with + ", found one");
 }
 
-/// Throws InputError unless the accountant exists.
-void check_accountant(const AccountantOptions& options);
+/// One step as the flags say: --q and --sigma, or --n, --batch and --sigma. What `unknown` names
+/// is not asked for, and stands in at an arbitrary value.
+privacy::Mechanism mechanism_of(const AccountantOptions& options, const std::string& unknown = "");
 
-/// A JSON list of {"q": ..., "sigma": ..., "steps": ...}.
-/// Throws InputError, "FILE, PLACE: expected ..., found ...".
-std::vector<privacy::Phase> read_phases(const std::filesystem::path& file);
+/// The flags' question about these steps. Throws InputError where a name is not known; "gdp" is
+/// not one of them, as it bounds nothing.
+privacy::Question question_of(const AccountantOptions& options, std::vector<privacy::Step> steps);
+privacy::Neighbours neighbours_of(const AccountantOptions& options);
+
+/// A JSON list of steps: {"q": ..., "sigma": ..., "steps": ...}, or {"mechanism": NAME, its fields,
+/// "steps": ...}. Throws InputError, "FILE, PLACE: expected ..., found ...".
+std::vector<privacy::Step> read_phases(const std::filesystem::path& file);
+
+/// A step as read_phases reads it.
+nlohmann::ordered_json json_of(const privacy::Step& step);
+
+/// The name of the bound that gave an answer.
+std::string bound_name(const privacy::Answer& answer);
 
 /// Runs `body`. What privacy/ refuses becomes the user's error: an argument out of range an
 /// InputError, a budget that nothing reaches a BudgetError.

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "privacy/mechanism.hpp"
+
 namespace cudp {
 
 /// What a command found, for machines and for people: a JSON object, or the rows of a table.
@@ -12,6 +14,9 @@ struct Answer {
   nlohmann::ordered_json json;
   std::vector<std::pair<std::string, std::string>> rows;
 };
+
+/// Adds what was asked about: one step's fields, or a list of them.
+void add_steps(Answer& answer, const std::vector<privacy::Step>& steps);
 
 /// Prints one of the two to stdout.
 void print(const Answer& answer, bool as_json);

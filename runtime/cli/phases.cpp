@@ -5,6 +5,8 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <variant>
 
 #include <nlohmann/json.hpp>
 
@@ -32,39 +34,157 @@ std::string shown(const json& value) {
   return text;
 }
 
-/// The phase's `key`, a number; steps must be whole.
-const json& number_at(const json& phase, const char* key, const std::string& place) {
-  const auto found = phase.find(key);
-  if (found == phase.end())
-    throw InputError(place + ": expected keys q, sigma, steps, found no '" + key + "'");
-  const bool whole = std::strcmp(key, "steps") == 0;
-  if (whole ? !found->is_number_unsigned() : !found->is_number())
-    throw InputError(place + ", " + key + ": expected " +
-                     (whole ? "a whole number >= 0" : "a number") + ", found " + shown(*found));
-  return *found;
+/// The fields of one entry of the list. Each must be taken, and there may be no others.
+class Entry {
+ public:
+  Entry(const json& entry, std::string place) : entry_(entry), place_(std::move(place)) {
+    if (!entry.is_object())
+      throw InputError(place_ + ": expected {\"q\": ..., \"sigma\": ..., \"steps\": ...}, found " +
+                       shown(entry));
+  }
+
+  double number(const char* key) {
+    const json& found = take(key);
+    if (!found.is_number()) refuse(key, "a number", found);
+    return found.get<double>();
+  }
+  std::uint64_t whole(const char* key) {
+    const json& found = take(key);
+    if (!found.is_number_unsigned()) refuse(key, "a whole number >= 0", found);
+    return found.get<std::uint64_t>();
+  }
+  std::vector<double> numbers(const char* key) {
+    const json& found = take(key);
+    if (!found.is_array()) refuse(key, "a list of numbers", found);
+    std::vector<double> values;
+    for (const json& v : found) {
+      if (!v.is_number()) refuse(key, "a list of numbers", v);
+      values.push_back(v.get<double>());
+    }
+    return values;
+  }
+  /// The text at `key`, or `otherwise` where there is none.
+  std::string text(const char* key, const char* otherwise) {
+    if (!entry_.contains(key)) return otherwise;
+    const json& found = take(key);
+    if (!found.is_string()) refuse(key, "a name", found);
+    return found.get<std::string>();
+  }
+
+  /// To be called when every field was taken.
+  void finish() const {
+    for (const auto& [key, value] : entry_.items())
+      if (std::find(taken_.begin(), taken_.end(), key) == taken_.end())
+        throw InputError(place_ + ": expected keys " + names() + ", found " + shown(key));
+  }
+  const std::string& place() const { return place_; }
+
+ private:
+  const json& take(const char* key) {
+    taken_.emplace_back(key);
+    const auto found = entry_.find(key);
+    if (found == entry_.end())
+      throw InputError(place_ + ": expected a key '" + key + "', found none");
+    return *found;
+  }
+  std::string names() const {
+    std::string all;
+    for (const std::string& t : taken_) all += (all.empty() ? "" : ", ") + t;
+    return all;
+  }
+  [[noreturn]] void refuse(const char* key, const char* expected, const json& found) const {
+    throw InputError(place_ + ", " + key + ": expected " + expected + ", found " + shown(found));
+  }
+
+  const json& entry_;
+  std::string place_;
+  std::vector<std::string> taken_;
+};
+
+privacy::Mechanism mechanism_at(Entry& e) {
+  const std::string name = e.text("mechanism", "poisson-gaussian");
+  // Braces keep the order of these calls, and so of the keys that a message lists.
+  if (name == "poisson-gaussian")
+    return privacy::PoissonGaussian{.q = e.number("q"), .sigma = e.number("sigma")};
+  if (name == "gaussian") return privacy::Gaussian{.sigma = e.number("sigma")};
+  if (name == "fixed-size-gaussian")
+    return privacy::FixedSizeGaussian{
+        .n = e.whole("n"), .batch = e.whole("batch"), .sigma = e.number("sigma")};
+  if (name == "truncated-poisson-gaussian")
+    return privacy::TruncatedPoissonGaussian{.n = e.whole("n"),
+                                             .q = e.number("q"),
+                                             .max_batch = e.whole("max_batch"),
+                                             .sigma = e.number("sigma")};
+  if (name == "gaussian-mixture")
+    return privacy::GaussianMixture{.sensitivities = e.numbers("sensitivities"),
+                                    .probabilities = e.numbers("probabilities"),
+                                    .sigma = e.number("sigma")};
+  if (name == "laplace") return privacy::Laplace{.scale = e.number("scale")};
+  if (name == "poisson-laplace")
+    return privacy::PoissonLaplace{.q = e.number("q"), .scale = e.number("scale")};
+  if (name == "bounded-range") return privacy::BoundedRange{.epsilon = e.number("epsilon")};
+  if (name == "approximate-dp")
+    return privacy::ApproximateDp{.epsilon = e.number("epsilon"), .delta = e.number("delta")};
+  throw InputError(e.place() +
+                   ", mechanism: expected gaussian, poisson-gaussian, fixed-size-gaussian, "
+                   "truncated-poisson-gaussian, gaussian-mixture, laplace, poisson-laplace, "
+                   "bounded-range or approximate-dp, found '" +
+                   name + "'");
 }
 
-privacy::Phase phase_of(const json& phase, const std::string& place) {
-  if (!phase.is_object())
-    throw InputError(place + ": expected {\"q\": ..., \"sigma\": ..., \"steps\": ...}, found " +
-                     shown(phase));
-  for (const auto& [key, value] : phase.items())
-    if (key != "q" && key != "sigma" && key != "steps")
-      throw InputError(place + ": expected keys q, sigma, steps, found " + shown(key));
-  const privacy::Phase result{.q = number_at(phase, "q", place).get<double>(),
-                              .sigma = number_at(phase, "sigma", place).get<double>(),
-                              .steps = number_at(phase, "steps", place).get<std::uint64_t>()};
+privacy::Step step_at(const json& entry, const std::string& place) {
+  Entry e(entry, place);
+  privacy::Step step{.mechanism = mechanism_at(e), .count = e.whole("steps")};
+  e.finish();
   try {
-    privacy::check(result);
+    privacy::check(step);
   } catch (const std::invalid_argument& refused) {
     throw InputError(place + ", " + refused.what());
   }
-  return result;
+  return step;
 }
+
+struct Fields {
+  nlohmann::ordered_json operator()(const privacy::Gaussian& m) const {
+    return {{"sigma", m.sigma}};
+  }
+  nlohmann::ordered_json operator()(const privacy::PoissonGaussian& m) const {
+    return {{"q", m.q}, {"sigma", m.sigma}};
+  }
+  nlohmann::ordered_json operator()(const privacy::FixedSizeGaussian& m) const {
+    return {{"n", m.n}, {"batch", m.batch}, {"sigma", m.sigma}};
+  }
+  nlohmann::ordered_json operator()(const privacy::TruncatedPoissonGaussian& m) const {
+    return {{"n", m.n}, {"q", m.q}, {"max_batch", m.max_batch}, {"sigma", m.sigma}};
+  }
+  nlohmann::ordered_json operator()(const privacy::GaussianMixture& m) const {
+    return {
+        {"sensitivities", m.sensitivities}, {"probabilities", m.probabilities}, {"sigma", m.sigma}};
+  }
+  nlohmann::ordered_json operator()(const privacy::Laplace& m) const {
+    return {{"scale", m.scale}};
+  }
+  nlohmann::ordered_json operator()(const privacy::PoissonLaplace& m) const {
+    return {{"q", m.q}, {"scale", m.scale}};
+  }
+  nlohmann::ordered_json operator()(const privacy::BoundedRange& m) const {
+    return {{"epsilon", m.epsilon}};
+  }
+  nlohmann::ordered_json operator()(const privacy::ApproximateDp& m) const {
+    return {{"epsilon", m.epsilon}, {"delta", m.delta}};
+  }
+};
 
 }  // namespace
 
-std::vector<privacy::Phase> read_phases(const std::filesystem::path& file) {
+nlohmann::ordered_json json_of(const privacy::Step& step) {
+  nlohmann::ordered_json j{{"mechanism", privacy::name(step.mechanism)}};
+  j.update(std::visit(Fields{}, step.mechanism));
+  j["steps"] = step.count;
+  return j;
+}
+
+std::vector<privacy::Step> read_phases(const std::filesystem::path& file) {
   const std::string text = read_text(file);
   json list;
   try {
@@ -77,12 +197,13 @@ std::vector<privacy::Phase> read_phases(const std::filesystem::path& file) {
     throw InputError(file.string() + ", line " + std::to_string(line) + ": expected JSON, found " +
                      (text.empty() ? "an empty file" : damage.what()));
   }
+  if (list.is_object() && list.size() == 1 && list.contains("phases")) list = json(list["phases"]);
   if (!list.is_array() || list.empty())
     throw InputError(file.string() + ": expected a list of phases, found " + shown(list));
-  std::vector<privacy::Phase> phases;
+  std::vector<privacy::Step> steps;
   for (std::size_t i = 0; i < list.size(); ++i)
-    phases.push_back(phase_of(list[i], file.string() + ", phase " + std::to_string(i + 1)));
-  return phases;
+    steps.push_back(step_at(list[i], file.string() + ", phase " + std::to_string(i + 1)));
+  return steps;
 }
 
 }  // namespace cudp
