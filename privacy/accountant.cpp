@@ -14,26 +14,12 @@
 #include "privacy/number.hpp"
 #include "privacy/pld/composed_loss.hpp"
 #include "privacy/pld/step_classes.hpp"
-#include "privacy/rdp.hpp"
+#include "privacy/rdp_curve.hpp"
 
 namespace cudp::privacy {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// The steps as phases that rdp.hpp knows, if they all are.
-std::optional<std::vector<Phase>> phases_of(std::span<const Step> steps) {
-  std::vector<Phase> phases;
-  for (const Step& step : steps) {
-    if (const auto* g = std::get_if<Gaussian>(&step.mechanism))
-      phases.push_back({.q = 1.0, .sigma = g->sigma, .steps = step.count});
-    else if (const auto* p = std::get_if<PoissonGaussian>(&step.mechanism))
-      phases.push_back({.q = p->q, .sigma = p->sigma, .steps = step.count});
-    else
-      return std::nullopt;
-  }
-  return phases;
-}
 
 /// The single Gaussian that purely Gaussian steps come to, for this relation and group; rounded up.
 std::optional<double> gaussian_mu(const Question& question) {
@@ -67,7 +53,6 @@ std::string_view name(Accountant accountant) {
 
 struct Account::State {
   Question question;
-  std::optional<std::vector<Phase>> phases;  ///< where the Renyi bound applies
   std::optional<double> mu;
   std::map<pld::Side, pld::ComposedLoss> losses;
   bool idle = false;
@@ -80,6 +65,22 @@ struct Account::State {
                            pld::classes_of(question.steps, side, question.group, question.classes),
                            {.interval = question.interval, .looseness = question.looseness}))
         .first->second;
+  }
+
+  /// Calls bound(whom) where the Renyi bound is wanted. Where it is one of several, it may have no
+  /// answer: a mechanism without a theorem, or no order with a finite divergence.
+  template <class Bound>
+  void by_renyi(const Bound& bound) const {
+    if (!wants(question.accountant, Accountant::rdp)) return;
+    const Protected whom{.relation = question.relation, .group = question.group};
+    if (question.accountant == Accountant::rdp) return bound(whom);
+    try {
+      bound(whom);
+    } catch (const std::domain_error&) {
+      return;
+    } catch (const std::invalid_argument&) {
+      return;
+    }
   }
 
   std::vector<pld::Side> sides() const {
@@ -114,13 +115,6 @@ Account::Account(Question question) : state_(std::make_unique<State>()) {
   std::erase_if(q.steps, [](const Step& step) { return releases_nothing(step); });
   s.idle = q.steps.empty();
   s.mu = gaussian_mu(q);
-  const bool one = q.group == 1 && q.relation != Neighbours::replace_one;
-  if (one) s.phases = phases_of(q.steps);
-  if (q.accountant == Accountant::rdp && !s.phases)
-    throw std::domain_error(
-        "rdp: expected Gaussian or Poisson-sampled Gaussian steps and a group of 1, found a group "
-        "of " +
-        std::to_string(q.group) + (one ? " and other steps" : ""));
 }
 
 Account::~Account() = default;
@@ -159,14 +153,10 @@ Answer Account::epsilon(double delta) {
   };
   if (wants(q.accountant, Accountant::best) && s.mu)
     improve(gaussian_epsilon(*s.mu, delta), Accountant::best, 0.0);
-  if (s.phases && wants(q.accountant, Accountant::rdp)) {
-    try {
-      const Guarantee rdp = epsilon_of(*s.phases, delta, q.orders);
-      improve(rdp.epsilon, Accountant::rdp, rdp.order);
-    } catch (const std::invalid_argument&) {
-      if (!std::isfinite(answer.epsilon)) throw;  // no order has a finite divergence
-    }
-  }
+  s.by_renyi([&](const Protected& whom) {
+    const Guarantee rdp = epsilon_by_rdp(q.steps, delta, whom, q.orders);
+    improve(rdp.epsilon, Accountant::rdp, rdp.order);
+  });
   if (!std::isfinite(answer.epsilon))
     throw std::domain_error("no finite epsilon can be shown at delta " + number(delta) +
                             " by the accountant " + std::string(name(q.accountant)));
@@ -205,10 +195,10 @@ Answer Account::delta(double epsilon) {
   };
   if (wants(q.accountant, Accountant::best) && s.mu)
     improve(gaussian_delta(*s.mu, epsilon), Accountant::best, 0.0);
-  if (s.phases && wants(q.accountant, Accountant::rdp)) {
-    const Guarantee rdp = delta_of(*s.phases, epsilon, q.orders);
+  s.by_renyi([&](const Protected& whom) {
+    const Guarantee rdp = delta_by_rdp(q.steps, epsilon, whom, q.orders);
     improve(rdp.delta, Accountant::rdp, rdp.order);
-  }
+  });
   answer.delta_lower = std::fmin(answer.delta_lower, answer.delta);
   return answer;
 }

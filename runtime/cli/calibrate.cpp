@@ -1,11 +1,9 @@
-#include "privacy/calibrate.hpp"
-
 #include <memory>
 
 #include <CLI/CLI.hpp>
 
 #include "privacy/number.hpp"
-#include "privacy/rdp.hpp"
+#include "privacy/solve.hpp"
 #include "runtime/cli/accountant.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
@@ -14,62 +12,70 @@ namespace cudp {
 namespace {
 
 using privacy::number;
-using privacy::Phase;
 
 struct CalibrateOptions : AccountantOptions {
   std::string solve = "sigma";
 };
 
-/// Fills in the one that is asked for from the other four.
+/// Fills in the one that is asked for from the others.
 void solve(CalibrateOptions& o) {
   const std::string with = "--solve " + o.solve;
+  const bool fixed = o.sampling == "fixed";
+  privacy::Step step{.mechanism = mechanism_of(o, o.solve), .count = 1};
+  if (o.solve != "steps") step.count = needed(o.steps, "--steps");
+  const privacy::Question budget = question_of(o, {});
+  const auto epsilon = [&] { return needed(o.epsilon, "--epsilon"); };
+  const auto delta = [&] { return needed(o.delta, "--delta"); };
   if (o.solve == "sigma") {
     unused(o.sigma, "--sigma", with);
-    o.sigma = privacy::sigma_for(needed(o.epsilon, "--epsilon"), needed(o.delta, "--delta"),
-                                 needed(o.q, "--q"), needed(o.steps, "--steps"), {}, o.orders);
+    o.sigma = privacy::solve_sigma(budget, step, epsilon(), delta());
   } else if (o.solve == "steps") {
     unused(o.steps, "--steps", with);
-    o.steps = privacy::steps_for(needed(o.epsilon, "--epsilon"), needed(o.delta, "--delta"),
-                                 needed(o.q, "--q"), needed(o.sigma, "--sigma"), {}, o.orders);
-  } else if (o.solve == "q") {
+    o.steps = privacy::solve_steps(budget, step, epsilon(), delta());
+  } else if (o.solve == "q" && !fixed) {
     unused(o.q, "--q", with);
-    o.q = privacy::rate_for(needed(o.epsilon, "--epsilon"), needed(o.delta, "--delta"),
-                            needed(o.sigma, "--sigma"), needed(o.steps, "--steps"), {}, o.orders);
+    o.q = privacy::solve_rate(budget, step, epsilon(), delta());
+  } else if (o.solve == "batch" && fixed) {
+    unused(o.batch, "--batch", with);
+    o.batch = privacy::solve_batch(budget, step, epsilon(), delta());
   } else if (o.solve == "delta") {
     unused(o.delta, "--delta", with);
-    const Phase phase{.q = needed(o.q, "--q"),
-                      .sigma = needed(o.sigma, "--sigma"),
-                      .steps = needed(o.steps, "--steps")};
-    o.delta = privacy::delta_of({&phase, 1}, needed(o.epsilon, "--epsilon"), o.orders).delta;
+    privacy::Question whole = budget;
+    whole.steps = {step};
+    o.delta = privacy::Account(std::move(whole)).delta(epsilon()).delta;
   } else {
-    throw InputError("--solve: expected sigma, steps, q or delta, found '" + o.solve + "'");
+    throw InputError("--solve: expected sigma, steps, delta or " +
+                     std::string(fixed ? "batch with --sampling fixed" : "q") + ", found '" +
+                     o.solve + "'");
   }
 }
 
 Answer answer_of(CalibrateOptions o) {
-  check_accountant(o);
   solve(o);
+  Answer a{.json = {{"solve", o.solve}, {"epsilon", *o.epsilon}, {"delta", *o.delta}},
+           .rows = {{"solved for", o.solve}}};
   // The safe side: more noise, a smaller rate, a larger delta.
-  const auto shown = [&](const char* key, double value) {
-    if (o.solve != key) return number(value);
-    return o.solve == "q" ? rounded_down(value) : rounded_up(value);
+  const auto show = [&](const char* key, double value) {
+    a.json[key] = value;
+    a.rows.emplace_back(key, o.solve != key            ? number(value)
+                             : std::string(key) == "q" ? rounded_down(value)
+                                                       : rounded_up(value));
   };
-  return {.json = {{"solve", o.solve},
-                   {"epsilon", *o.epsilon},
-                   {"delta", *o.delta},
-                   {"q", *o.q},
-                   {"sigma", *o.sigma},
-                   {"steps", *o.steps},
-                   {"accountant", o.accountant},
-                   {"sampling", "poisson"}},
-          .rows = {{"solved for", o.solve},
-                   {"sigma", shown("sigma", *o.sigma)},
-                   {"q", shown("q", *o.q)},
-                   {"steps", std::to_string(*o.steps)},
-                   {"epsilon", number(*o.epsilon)},
-                   {"delta", shown("delta", *o.delta)},
-                   {"accountant", o.accountant},
-                   {"sampling", "poisson"}}};
+  const auto show_count = [&](const char* key, std::uint64_t value) {
+    a.json[key] = value;
+    a.rows.emplace_back(key, std::to_string(value));
+  };
+  show("sigma", *o.sigma);
+  if (o.q) show("q", *o.q);
+  if (o.n) show_count("n", *o.n);
+  if (o.batch) show_count("batch", *o.batch);
+  show_count("steps", *o.steps);
+  show("epsilon", *o.epsilon);
+  show("delta", *o.delta);
+  a.json.update({{"accountant", o.accountant}, {"sampling", o.sampling}, {"group", o.group}});
+  a.rows.insert(a.rows.end(), {{"accountant", o.accountant}, {"sampling", o.sampling}});
+  if (o.group != 1) a.rows.emplace_back("group", std::to_string(o.group));
+  return a;
 }
 
 }  // namespace
@@ -79,7 +85,9 @@ void add_calibrate_command(CLI::App& app, CommandBody& body) {
       app.add_subcommand("calibrate", "Find the noise, steps, rate or delta for a privacy budget");
   const auto options = std::make_shared<CalibrateOptions>();
   add_accountant_options(*command, *options);
-  command->add_option("--solve", options->solve, "What to find: sigma, steps, q or delta")
+  command
+      ->add_option("--solve", options->solve,
+                   "What to find: sigma, steps, delta, and q or, with --sampling fixed, batch")
       ->capture_default_str();
   command->footer(
       "Examples:\n"
@@ -87,6 +95,9 @@ void add_calibrate_command(CLI::App& app, CommandBody& body) {
       "  cudp calibrate --solve steps --epsilon 3 --delta 1e-5 --q 0.0085 --sigma 1.1\n"
       "  cudp calibrate --solve q --epsilon 3 --delta 1e-5 --sigma 1.1 --steps 4680 --json\n"
       "  cudp calibrate --solve delta --epsilon 3 --q 0.0085 --sigma 1.1 --steps 4680\n"
+      "  cudp calibrate --solve batch --sampling fixed --n 60000 --epsilon 3 --delta 1e-5 --sigma "
+      "2 "
+      "--steps 4680\n"
       "Answers are rounded to the safe side: the budget holds for the printed value.");
   command->callback([options, &body] {
     body = [options] { return for_user([&] { print(answer_of(*options), options->json); }); };
