@@ -47,6 +47,8 @@ struct CpuKernels {
   std::int64_t (*sample)(const SampleArgs&);
   /// Noise and one optimizer step for parameters begin..end. See update.hpp.
   void (*update)(const UpdateArgs&);
+  /// |g|^2 over parameters begin..end, g the noisy gradient that update would make.
+  double (*noisy_square_sum)(const UpdateArgs&);
 };
 
 #ifdef CUDP_SIMD
@@ -74,6 +76,7 @@ void fill_words(const RandomStream& stream, std::int64_t begin, std::int64_t end
 void fill_normals(const RandomStream& stream, std::int64_t begin, std::int64_t end, float* normals);
 std::int64_t sample(const SampleArgs&);
 void update(const UpdateArgs&);
+double noisy_square_sum(const UpdateArgs&);
 }  // namespace CUDP_SIMD
 #endif
 

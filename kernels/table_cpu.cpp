@@ -27,6 +27,7 @@ const CpuKernels kKernels = {
     .fill_normals = fill_normals,
     .sample = sample,
     .update = update,
+    .noisy_square_sum = noisy_square_sum,
 };
 
 }  // namespace cudp::CUDP_SIMD

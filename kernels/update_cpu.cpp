@@ -94,6 +94,21 @@ void update_tail(const UpdateArgs& a, std::int64_t j, int count) {
 
 }  // namespace
 
+double noisy_square_sum(const UpdateArgs& a) {
+  double total = 0.0;
+  for (std::int64_t j = a.begin; j < a.end; j += kRandomChunk) {
+    const int count = static_cast<int>(a.end - j < kRandomChunk ? a.end - j : kRandomChunk);
+    float sum[kRandomChunk] = {};
+    float noise[kRandomChunk] = {};
+    for (int i = 0; i < count; ++i) sum[i] = a.sum[a.where ? a.where[j + i] : j + i];
+    if (a.scalars.noise_std != 0.0f) normals_chunk(a.noise, j, noise);
+    for (int i = 0; i < kRandomChunk; i += kLanes)
+      store(sum + i, noisy_gradient<VecLanes>(a.scalars, load(sum + i), load(noise + i)));
+    for (int i = 0; i < count; ++i) total += static_cast<double>(sum[i]) * sum[i];
+  }
+  return total;
+}
+
 void update(const UpdateArgs& a) {
   std::int64_t j = a.begin;
   for (; j + kRandomChunk <= a.end; j += kRandomChunk) update_whole_chunk(a, j);

@@ -7,6 +7,7 @@
 
 #include "kernels/clip.hpp"
 #include "kernels/random.hpp"
+#include "kernels/step_size.hpp"
 #include "kernels/update.hpp"
 #include "models/model.hpp"
 #include "runtime/dataset.hpp"
@@ -19,12 +20,14 @@ struct TrainState {
   std::vector<float> moment1;  ///< momentum buffer or Adam's first moment
   std::vector<float> moment2;  ///< Adam's second moment
   std::vector<float> average;  ///< EMA of the parameters
+  double step_size_sum = 0.0;  ///< b^2 of Engine::adapt_learning_rate
 };
 
 struct EngineSettings {
   ClipSettings clip;
   OptimizerSettings optimizer;
-  bool keep_average = false;  ///< EMA of the weights, TrainState::average
+  StepSizeSettings step_size;  ///< of adapt_learning_rate
+  bool keep_average = false;   ///< EMA of the weights, TrainState::average
   Generator generator = Generator::chacha20;
   RandomKey key{};
   std::uint64_t sampling_threshold = 0;  ///< see PrivacyPlan
@@ -83,6 +86,9 @@ class Engine {
   virtual void sample_batch() = 0;
   /// sum <- sum over the batch of clip(gradient). A non-finite example contributes nothing.
   virtual void sum_clipped_gradients() = 0;
+  /// Divides the step's learning rate by b, after b^2 has grown by the squared norm of g~, which
+  /// is what add_noise_and_update is about to release; see step_size.hpp.
+  virtual void adapt_learning_rate() = 0;
   /// Adds noise to the sum, divides by the expected batch, and takes the optimizer's step.
   virtual void add_noise_and_update() = 0;
 

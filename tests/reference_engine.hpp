@@ -110,13 +110,27 @@ class ReferenceEngine final : public Engine {
     }
   }
 
+  void adapt_learning_rate() override {
+    const StepSizeSettings& s = settings_.step_size;
+    double square = 0.0;
+    for (const double g : noisy_gradient()) square += g * g;
+    const double beta = std::fmax(s.weight / (1.0 + static_cast<double>(step_ % s.period)), 1.0);
+    state_.step_size_sum += std::fmax(beta * square, s.least);
+    scalars_.learning_rate =
+        static_cast<float>(scalars_.learning_rate / std::sqrt(state_.step_size_sum));
+  }
+
   void add_noise_and_update() override {
+    update(settings_.optimizer, scalars_, noisy_gradient(), state_);
+  }
+
+  Values noisy_gradient() const {
     const RandomStream noise = stream(Stream::noise, step_);
     Values g(net_.parameter_count);
     for (std::size_t j = 0; j < g.size(); ++j)
       g[j] = (sum_[j] + static_cast<double>(scalars_.noise_std) * normal(noise, j)) *
              scalars_.inverse_batch;
-    update(settings_.optimizer, scalars_, g, state_);
+    return g;
   }
 
   Accuracy evaluate(const Dataset& test, bool averaged) override {

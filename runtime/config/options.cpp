@@ -216,7 +216,12 @@ std::vector<Option> privacy_options() {
 
 std::vector<Option> training_options() {
   return {
-      choice("method", &Config::method, {{"dpsgd", Method::dpsgd}}, "training method: dpsgd"),
+      choice("method", &Config::method,
+             {{"dpsgd", MethodKind::dpsgd},
+              {"dpsgd-ts", MethodKind::dpsgd_ts},
+              {"dpsgd-decay", MethodKind::dpsgd_decay},
+              {"adp-sgd", MethodKind::adp_sgd}},
+             "training method: dpsgd, dpsgd-ts, dpsgd-decay or adp-sgd"),
       command(text("preset", "NAME", &Config::preset, "tuned settings to start from")),
       integer("batch", "B", &Config::batch, kCount, "expected batch size"),
       instead_of("length",
@@ -238,17 +243,42 @@ std::vector<Option> training_options() {
              {{"constant", ScheduleKind::constant},
               {"step", ScheduleKind::step},
               {"cosine", ScheduleKind::cosine},
-              {"polynomial", ScheduleKind::polynomial}},
-             "learning rate over time: constant, step, cosine or polynomial"),
+              {"polynomial", ScheduleKind::polynomial},
+              {"square-root", ScheduleKind::square_root},
+              {"adaptive", ScheduleKind::adaptive}},
+             "learning rate over time: constant, step, cosine, polynomial, square-root (lr - a "
+             "sqrt(t), nothing at the end) or adaptive (of adp-sgd)"),
       integer("decay-every", "N", &Config::decay_every, kCount, "step: epochs between decays"),
       number("decay-factor", "F", &Config::decay_factor, kInsideUnit, "step: factor of a decay"),
       number("final-lr", "F", &Config::final_lr, kUnit, "cosine: share of lr left at the end"),
       number("poly-a", "A", &Config::poly_a, kPositive,
              "polynomial: lr / sqrt(a + c t), t in steps"),
       number("poly-c", "C", &Config::poly_c, kNotNegative, "polynomial: see poly-a"),
+      number("adaptive-start", "B", &Config::adaptive_start, kPositive,
+             "adaptive: lr / b, where b^2 starts here"),
+      number(
+          "adaptive-weight", "W", &Config::adaptive_weight, kPositive,
+          "adaptive: b^2 grows by max(W / (1 + t), 1) |g|^2, g the released gradient, t in steps "
+          "of the epoch"),
+      number("adaptive-least", "NU", &Config::adaptive_least, kPositive,
+             "adaptive: and by no less than this"),
       integer("warmup", "N", &Config::warmup, kCountOrZero, "steps of linear warm-up"),
       number("ema", "D", &Config::ema, kBelowOne,
              "release an exponential average of the weights with this decay; 0: the last weights"),
+  };
+}
+
+std::vector<Option> method_options() {
+  return {
+      number("noise-decay", "K", &Config::noise_decay, kNotNegative,
+             "dpsgd-decay: noise sigma exp(-K t), t in epochs"),
+      toggle("adp-constant-noise", &Config::adp_constant_noise,
+             "adp-sgd: the same noise at every step, which is dpsgd with adp-sgd's step sizes"),
+      number("adp-noise-growth", "C", &Config::adp_noise_growth, kNotNegative,
+             "adp-sgd with schedule adaptive: noise sigma (b^2 + C t)^(1/4), b^2 adaptive-start"),
+      choice("calibration", &Config::calibration,
+             {{"accountant", Calibration::accountant}, {"theorem41", Calibration::theorem41}},
+             "where sigma comes from: accountant, or theorem41 of the paper of adp-sgd"),
   };
 }
 
@@ -293,6 +323,7 @@ const std::vector<Option>& train_options() {
     add("Model", model_options());
     add("Privacy", privacy_options());
     add("Training", training_options());
+    add("Methods", method_options());
     add("Machine", machine_options());
     add("Output", output_options());
     return all;

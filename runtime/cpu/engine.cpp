@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "kernels/cpu.hpp"
@@ -41,7 +42,10 @@ class CpuEngine final : public Engine {
         graph_(build_graph(network_)),
         k_(cpu_kernels(best_simd_level())),
         team_(settings.threads),
-        state_{std::vector<float>(network_.parameter_count), {}, {}, {}},
+        state_{.parameters = std::vector<float>(network_.parameter_count),
+               .moment1 = {},
+               .moment2 = {},
+               .average = {}},
         packed_(to_size(graph_.packed_size)),
         transposed_(to_size(graph_.transposed_size)),
         sum_(to_size(graph_.packed_size)) {
@@ -110,24 +114,22 @@ class CpuEngine final : public Engine {
     });
   }
 
+  void adapt_learning_rate() override {
+    std::vector<double> squares(to_size(ranges(parameter_count(), kParameterRange)));
+    team_.run(squares.size(),
+              [&](std::size_t i, int) { squares[i] = k_.noisy_square_sum(update_args(i)); });
+    const double square = std::accumulate(squares.begin(), squares.end(), 0.0);
+    state_.step_size_sum =
+        grown_step_size_sum(settings_.step_size, step_, state_.step_size_sum, square);
+    scalars_.learning_rate = static_cast<float>(static_cast<double>(scalars_.learning_rate) /
+                                                std::sqrt(state_.step_size_sum));
+  }
+
   void add_noise_and_update() override {
-    const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
-    const auto d = static_cast<std::int64_t>(network_.parameter_count);
-    team_.run(to_size(ranges(d, kParameterRange)), [&](std::size_t i, int) {
-      const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
-      const std::int64_t end = std::min(begin + kParameterRange, d);
-      k_.update({.sum = sum_.data(),
-                 .where = graph_.where.data(),
-                 .parameters = state_.parameters.data(),
-                 .moment1 = optional(state_.moment1),
-                 .moment2 = optional(state_.moment2),
-                 .average = optional(state_.average),
-                 .begin = begin,
-                 .end = end,
-                 .noise = stream(Stream::noise, step_),
-                 .optimizer = settings_.optimizer,
-                 .scalars = scalars_});
-      pack_range(state_.parameters, begin, end);
+    team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
+      const UpdateArgs args = update_args(i);
+      k_.update(args);
+      pack_range(state_.parameters, args.begin, args.end);
     });
   }
 
@@ -195,6 +197,27 @@ class CpuEngine final : public Engine {
   Diagnostics diagnostics() override { return std::exchange(diagnostics_, {}); }
 
  private:
+  std::int64_t parameter_count() const {
+    return static_cast<std::int64_t>(network_.parameter_count);
+  }
+
+  /// Of the i-th range of parameters.
+  UpdateArgs update_args(std::size_t i) {
+    const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
+    const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
+    return {.sum = sum_.data(),
+            .where = graph_.where.data(),
+            .parameters = state_.parameters.data(),
+            .moment1 = optional(state_.moment1),
+            .moment2 = optional(state_.moment2),
+            .average = optional(state_.average),
+            .begin = begin,
+            .end = std::min(begin + kParameterRange, parameter_count()),
+            .noise = stream(Stream::noise, step_),
+            .optimizer = settings_.optimizer,
+            .scalars = scalars_};
+  }
+
   Weights weights() const { return {packed_.data(), transposed_.data()}; }
 
   RandomStream stream(Stream purpose, std::uint64_t step) const {

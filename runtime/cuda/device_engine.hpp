@@ -12,6 +12,7 @@
 #include "kernels/fixed_point.cuh"
 #include "kernels/sample.cuh"
 #include "kernels/step_cursor.cuh"
+#include "kernels/step_size.cuh"
 #include "kernels/update.cuh"
 #include "runtime/cuda/buffer.hpp"
 #include "runtime/cuda/device_network.hpp"
@@ -46,6 +47,8 @@ class DeviceEngine final : public Engine {
         sum_(gpu_, network.parameter_count),
         scalars_(gpu_, kScalars),
         cursor_(gpu_, 1),
+        norm_parts_(gpu_, update_shape().grid.x),
+        step_size_sum_(gpu_, 1),
         drawn_count_(gpu_, 1),
         live_count_(gpu_, 1),
         listed_(gpu_, static_cast<std::size_t>(passes_.room())),
@@ -57,6 +60,7 @@ class DeviceEngine final : public Engine {
     average_.clear();
     fixed_sum_.clear();
     sum_.clear();
+    step_size_sum_.clear();
     train_tally_.clear();
   }
 
@@ -86,10 +90,15 @@ class DeviceEngine final : public Engine {
     moment1_.upload(s.moment1);
     moment2_.upload(s.moment2);
     average_.upload(s.average);
+    step_size_sum_.upload({&s.step_size_sum, 1});
   }
 
   TrainState state() override {
-    return {parameters_.download(), moment1_.download(), moment2_.download(), average_.download()};
+    return {.parameters = parameters_.download(),
+            .moment1 = moment1_.download(),
+            .moment2 = moment2_.download(),
+            .average = average_.download(),
+            .step_size_sum = step_size_sum_.download().front()};
   }
 
   void run(std::uint64_t first, std::span<const StepScalars> scalars,
@@ -115,6 +124,7 @@ class DeviceEngine final : public Engine {
 
   void sample_batch() override { note(Verb::sample); }
   void sum_clipped_gradients() override { note(Verb::sum); }
+  void adapt_learning_rate() override { note(Verb::adapt); }
   void add_noise_and_update() override { note(Verb::update); }
 
   Accuracy evaluate(const Dataset& test, bool averaged) override {
@@ -203,7 +213,7 @@ class DeviceEngine final : public Engine {
   }
 
  private:
-  enum class Verb { sample, sum, update };
+  enum class Verb { sample, sum, adapt, update };
   struct Recorded {
     std::vector<Verb> step;
     typename Gpu::Recording recording;
@@ -247,6 +257,7 @@ class DeviceEngine final : public Engine {
       for (const Verb v : verbs) {
         if (v == Verb::sample) draw();
         if (v == Verb::sum) add_clipped();
+        if (v == Verb::adapt) adapt();
         if (v == Verb::update) update();
       }
     });
@@ -314,12 +325,23 @@ class DeviceEngine final : public Engine {
     return args;
   }
 
+  /// A thread a generator block of 16 numbers; small blocks, so that small models fill the device.
+  LaunchShape update_shape() const {
+    return strided_shape((static_cast<std::int64_t>(parameters_.size()) + 255) / 256 * 16, 64);
+  }
+  UpdateNow now() const { return {step_number(), &cursor_.get()->scalars}; }
+
+  void adapt() {
+    gpu_.launch("noisy norm", noisy_norm_kernel, update_shape(), update_args(), now(),
+                NoisyNormParts{norm_parts_.get()});
+    start("step size", adapt_step_size_kernel,
+          AdaptStepSize{settings_.step_size, norm_parts_.get(),
+                        static_cast<int>(norm_parts_.size()), step_size_sum_.get(), cursor_.get()});
+  }
+
   void update() {
-    const UpdateArgs args = update_args();
-    // A thread a generator block of 16 numbers; small blocks, so that small models fill the device.
-    gpu_.launch("update", update_kernel_of(settings_.optimizer.kind),
-                strided_shape((args.end + 255) / 256 * 16, 64), args,
-                UpdateNow{step_number(), &cursor_.get()->scalars});
+    gpu_.launch("update", update_kernel_of(settings_.optimizer.kind), update_shape(), update_args(),
+                now());
   }
 
   const std::uint64_t* step_number() const { return &cursor_.get()->step; }
@@ -336,6 +358,8 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, float> sum_;
   Buffer<Gpu, StepScalars> scalars_;
   Buffer<Gpu, StepCursor> cursor_;
+  Buffer<Gpu, double> norm_parts_;
+  Buffer<Gpu, double> step_size_sum_;
   std::size_t examples_ = 0;
   DeviceData data_;
   Buffer<Gpu, std::uint8_t> bytes_;
