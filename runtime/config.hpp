@@ -9,7 +9,7 @@
 
 namespace cudp {
 
-enum class MethodKind { dpsgd, dpsgd_ts, dpsgd_decay, adp_sgd };
+enum class MethodKind { dpsgd, dpsgd_ts, dpsgd_decay, adp_sgd, adaclip };
 /// Where sigma comes from: the accountant, or Theorem 4.1 of Wu et al. 2021.
 enum class Calibration { accountant, theorem41 };
 enum class Device { automatic, cpu, cuda };
@@ -69,6 +69,11 @@ struct TrainConfig {
   bool adp_constant_noise = false;
   double adp_noise_growth = 1e-4;
   Calibration calibration = Calibration::accountant;
+  double adaclip_beta1 = 0.99;
+  double adaclip_beta2 = 0.9;
+  double adaclip_least = 1e-12;
+  double adaclip_most = 1e-2;
+  bool adaclip_literal = false;
 
   // Machine
   Device device = Device::automatic;

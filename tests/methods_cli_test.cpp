@@ -111,6 +111,8 @@ const MethodRun kRuns[] = {
     {"adp_square_root", {"--method", "adp-sgd", "--schedule", "square-root"}},
     {"adp_adaptive",
      {"--method", "adp-sgd", "--schedule", "adaptive", "--adp-noise-growth", "0.5", "--lr", "2"}},
+    {"adaclip",
+     {"--method", "adaclip", "--lr", "0.5", "--adaclip-least", "1e-3", "--adaclip-most", "1"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, CliMethods, testing::ValuesIn(kRuns),
                          [](const auto& i) { return i.param.name; });

@@ -29,6 +29,7 @@ struct Range {
 
 // Well inside what a float holds.
 constexpr Range kPositive{.low = 1e-30, .high = 1e30, .text = "a number > 0 (1e-30 to 1e30)"};
+constexpr Range kVariance{.low = 1e-20, .high = 1e20, .text = "a number of 1e-20 to 1e20"};
 constexpr Range kNotNegative{.low = 0.0, .high = 1e30, .text = "a number >= 0 (up to 1e30)"};
 constexpr Range kInsideUnit{
     .low = 0.0, .high = 1.0, .text = "a number in (0, 1)", .low_open = true, .high_open = true};
@@ -196,7 +197,8 @@ std::vector<Option> privacy_options() {
       number("delta", "D", &Config::delta, kInsideUnit, "probability outside of the promise"),
       instead_of("noise", number("sigma", "S", &Config::sigma, kPositive,
                                  "noise multiplier: standard deviation / sensitivity")),
-      number("clip", "C", &Config::clip, kPositive, "bound on one example's gradient norm"),
+      number("clip", "C", &Config::clip, kPositive,
+             "bound on one example's gradient norm; adaclip: 1, on its own scale"),
       choice("clipping", &Config::clipping,
              {{"flat", Clipping::flat},
               {"per-layer", Clipping::per_layer},
@@ -220,8 +222,9 @@ std::vector<Option> training_options() {
              {{"dpsgd", MethodKind::dpsgd},
               {"dpsgd-ts", MethodKind::dpsgd_ts},
               {"dpsgd-decay", MethodKind::dpsgd_decay},
-              {"adp-sgd", MethodKind::adp_sgd}},
-             "training method: dpsgd, dpsgd-ts, dpsgd-decay or adp-sgd"),
+              {"adp-sgd", MethodKind::adp_sgd},
+              {"adaclip", MethodKind::adaclip}},
+             "training method: dpsgd, dpsgd-ts, dpsgd-decay, adp-sgd or adaclip"),
       command(text("preset", "NAME", &Config::preset, "tuned settings to start from")),
       integer("batch", "B", &Config::batch, kCount, "expected batch size"),
       instead_of("length",
@@ -279,6 +282,16 @@ std::vector<Option> method_options() {
       choice("calibration", &Config::calibration,
              {{"accountant", Calibration::accountant}, {"theorem41", Calibration::theorem41}},
              "where sigma comes from: accountant, or theorem41 of the paper of adp-sgd"),
+      number("adaclip-beta1", "B", &Config::adaclip_beta1, kUnit,
+             "adaclip: memory of the gradients' mean"),
+      number("adaclip-beta2", "B", &Config::adaclip_beta2, kUnit,
+             "adaclip: memory of their variance"),
+      number("adaclip-least", "H1", &Config::adaclip_least, kVariance,
+             "adaclip: least variance of a coordinate"),
+      number("adaclip-most", "H2", &Config::adaclip_most, kVariance,
+             "adaclip: most variance of a coordinate; tune this one"),
+      toggle("adaclip-literal", &Config::adaclip_literal,
+             "adaclip: the paper's variance estimate, for batches of one"),
   };
 }
 

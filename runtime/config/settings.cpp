@@ -183,6 +183,10 @@ void check_complete(const TrainConfig& c) {
     throw InputError("--schedule: expected method adp-sgd for adaptive step sizes");
   if (c.calibration == Calibration::theorem41 && (!adp || !c.epsilon || c.sigma))
     throw InputError("--calibration: expected method adp-sgd and --epsilon alone for theorem41");
+  if (c.method == MethodKind::adaclip && c.clipping != Clipping::flat)
+    throw InputError("--clipping: expected flat for method adaclip");
+  if (c.adaclip_least > c.adaclip_most)
+    throw InputError("--adaclip-most: expected at least adaclip-least");
   if (c.method == MethodKind::dpsgd_ts && c.activation != "tanh" &&
       c.activation != "tempered-sigmoid" && c.activation != "tempered_sigmoid")
     throw InputError(

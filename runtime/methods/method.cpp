@@ -1,5 +1,6 @@
 #include "runtime/methods/method.hpp"
 
+#include "runtime/methods/adaclip.hpp"
 #include "runtime/methods/adp_sgd.hpp"
 #include "runtime/methods/dpsgd.hpp"
 #include "runtime/methods/dpsgd_decay.hpp"
@@ -15,6 +16,8 @@ std::unique_ptr<Method> make_method(const TrainConfig& config, const Schedule& s
       break;
     case MethodKind::adp_sgd:
       return std::make_unique<AdpSgd>(config, schedule);
+    case MethodKind::adaclip:
+      return std::make_unique<AdaClip>(schedule);
   }
   return std::make_unique<DpSgd>(schedule);
 }
@@ -24,6 +27,7 @@ std::vector<NoiseSpan> noise_over_time(const TrainConfig& config, std::uint64_t 
   switch (config.method) {
     case MethodKind::dpsgd:
     case MethodKind::dpsgd_ts:
+    case MethodKind::adaclip:
       break;
     case MethodKind::dpsgd_decay:
       return noise_spans(steps, [&](std::uint64_t t) {

@@ -45,6 +45,8 @@ Json make_certificate(const CertificateFacts& f) {
   j["sigma"] = plan.noise_multiplier;
   j["C"] = plan.clip_norm;
   j["clipping"] = chosen(f.config, "clipping");
+  if (f.config.method == MethodKind::adaclip)
+    j["clipped"] = "gradients centred and scaled by numbers of earlier releases";
   j["sensitivity"] = plan.sensitivity;  // C and what rounding can add to it
   j["noise_std"] = plan.noise_multiplier * plan.sensitivity;
   if (!plan.noise.empty()) {

@@ -59,7 +59,8 @@ PrivacyPlan decode_plan(const Json& j) {
 /// Calls visit on each array of a state, in the order of the file.
 template <class State, class Visit>
 void for_each_array(State& s, Visit visit) {
-  for (auto* array : {&s.parameters, &s.moment1, &s.moment2, &s.average}) visit(*array);
+  for (auto* array : {&s.parameters, &s.moment1, &s.moment2, &s.average, &s.mean, &s.deviation})
+    visit(*array);
 }
 
 void append_number(std::string& bytes, std::uint64_t number) {

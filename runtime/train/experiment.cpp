@@ -75,6 +75,12 @@ std::unique_ptr<Engine> make_engine(const Experiment& e, const PrivacyPlan& plan
   s.step_size = {.weight = e.config.adaptive_weight,
                  .period = size.steps_per_epoch(e.config.batch),
                  .least = e.config.adaptive_least};
+  s.coordinates = {.on = e.config.method == MethodKind::adaclip,
+                   .beta1 = static_cast<float>(e.config.adaclip_beta1),
+                   .beta2 = static_cast<float>(e.config.adaclip_beta2),
+                   .least = static_cast<float>(e.config.adaclip_least),
+                   .most = static_cast<float>(e.config.adaclip_most),
+                   .literal = e.config.adaclip_literal};
   s.keep_average = e.config.ema > 0.0;
   s.generator = e.config.rng;
   s.key = key;

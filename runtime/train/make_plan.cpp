@@ -6,6 +6,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "kernels/coordinates.hpp"
 #include "privacy/calibrate.hpp"
 #include "privacy/scale.hpp"
 #include "runtime/error.hpp"
@@ -106,8 +107,10 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
   const double most_examples = size_bound(size, 0.5 * plan.failure);
   const std::uint64_t largest =
       largest_batch(plan.sampling_rate() * most_examples, plan.steps, 0.5 * plan.failure);
-  plan.clip_norm = config.clip;
-  plan.sensitivity = config.clip * (1.0 + sensitivity_slack(network, largest, arithmetic));
+  const bool transformed = config.method == MethodKind::adaclip;
+  plan.clip_norm = transformed ? 1.0 : config.clip;
+  plan.sensitivity = plan.clip_norm * (1.0 + sensitivity_slack(network, largest, arithmetic,
+                                                               transformed ? kLargestShift : 0.0));
 
   plan.noise = noise_over_time(config, plan.steps, size.steps_per_epoch(config.batch));
   if (config.sigma)
