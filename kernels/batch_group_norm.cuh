@@ -73,7 +73,8 @@ __global__ inline void batch_group_norm_backward_kernel(BatchGroupNormBackward a
     });
     bias = block_sum(bias, partial);
     weight = block_sum(weight, partial);
-    square += bias * bias + weight * weight;
+    square += transformed_square(a.transform, c, weight) +
+              transformed_square(a.transform, a.x_planes.channels + c, bias);
     mean_u += a.weight[c] * bias / count;
     mean_uz += a.weight[c] * weight / count;
     if (threadIdx.x == 0) {
@@ -100,10 +101,14 @@ __global__ inline void weighted_rows_kernel(WeightedRows a) {
   const auto step = static_cast<int>(gridDim.x * blockDim.x);
   for (auto c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); c < a.columns; c += step) {
     float sum = 0.0f;
+    float factors = 0.0f;
     for (int e = begin; e < end; ++e) {
       const float factor = a.factors[static_cast<std::int64_t>(e) * a.factor_stride];
+      factors += factor;
       if (factor != 0.0f) sum += factor * a.rows[static_cast<std::int64_t>(e) * a.columns + c];
     }
+    if (a.transform.mean != nullptr)
+      sum = (sum - factors * a.transform.mean[c]) * a.transform.inverse[c];
     atomicAdd(a.sum + c, to_fixed(sum, a.inverse_grid));
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/batch.hpp"
+#include "kernels/coordinates.hpp"
 #include "kernels/fixed_point.hpp"
 
 namespace cudp {
@@ -32,8 +33,9 @@ struct BatchGroupNormBackward {
   const float* statistics;
   float* dx;
   Planes dx_planes;
-  float* gradient;  ///< [room, 2 channels]: dweight, then dbias
-  float* parts;     ///< [groups, room]
+  float* gradient;           ///< [room, 2 channels]: dweight, then dbias
+  float* parts;              ///< [groups, room]
+  Transform transform = {};  ///< of the gradient, [2 channels] each, for parts; or null
 };
 
 /// sum += sum_e factors[e] rows[e], leaving out examples with factor 0; rows [room, columns].
@@ -45,6 +47,7 @@ struct WeightedRows {
   std::int32_t factor_stride;
   FixedPoint* sum;  ///< [columns]
   float inverse_grid;
+  Transform transform = {};  ///< of the rows before they are weighed, [columns] each, or null
 };
 
 inline void validate(const BatchGroupNorm& a) {

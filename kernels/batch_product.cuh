@@ -185,6 +185,22 @@ __device__ __forceinline__ bool holds_bias() {
   return blockIdx.x == 0 && T::row(0) == 0;
 }
 
+/// Calls body(place, number) for every number of the gradient that this thread holds.
+template <class T, class Body>
+__device__ __forceinline__ void for_each_place(const WeightGradient& g, const Sums<T>& sums,
+                                               const Body& body) {
+  CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+    const int column = T::first_column() + T::column(n);
+    if (column >= g.columns) continue;
+    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+      const int row = T::first_row() + T::row(m);
+      if (row < g.rows) body(static_cast<std::int64_t>(column) * g.rows + row, sums.cell[m][n]);
+    }
+    if (holds_bias<T>())
+      body(static_cast<std::int64_t>(g.columns) * g.rows + column, sums.column[n]);
+  }
+}
+
 // grid: row tiles, column tiles, examples. block: Tile::kThreads. static smem: as above.
 template <int tile_columns>
 __global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
@@ -206,7 +222,14 @@ __global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
                    [](int) {});
 
   // Past the last row or column the tile holds zeros.
-  const float square = block_sum(sums.square(holds_bias<T>()), partial);
+  float square = 0.0f;
+  if (a.transform.mean == nullptr)
+    square = sums.square(holds_bias<T>());
+  else
+    for_each_place<T>(g, sums, [&](std::int64_t at, float v) {
+      square += transformed_square(a.transform, at, v);
+    });
+  square = block_sum(square, partial);
   const unsigned which = blockIdx.y * gridDim.x + blockIdx.x;
   if (threadIdx.x == 0) a.parts[static_cast<std::int64_t>(which) * g.batch.room + e] = square;
 }
@@ -255,22 +278,17 @@ __global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
                      one.clear();
                    });
 
-  const auto give = [&](std::int64_t at, float v) {
+  float factors = 0.0f;
+  if (a.transform.mean != nullptr)
+    for (int e = 0; e < examples; ++e) factors += factor_of(e);
+  for_each_place<T>(g, all, [&](std::int64_t at, float v) {
+    if (a.transform.mean != nullptr)
+      v = (v - factors * a.transform.mean[at]) * a.transform.inverse[at];
     if (a.sum != nullptr)
       atomicAdd(a.sum + at, to_fixed(v, a.inverse_grid));
     else
       a.gradients[first * a.gradients_stride + at] = v;
-  };
-  CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
-    const int column = T::first_column() + T::column(n);
-    if (column >= g.columns) continue;
-    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
-      const int row = T::first_row() + T::row(m);
-      if (row < g.rows) give(static_cast<std::int64_t>(column) * g.rows + row, all.cell[m][n]);
-    }
-    if (holds_bias<T>())
-      give(static_cast<std::int64_t>(g.columns) * g.rows + column, all.column[n]);
-  }
+  });
 }
 
 }  // namespace cudp::inline CUDP_SIMT

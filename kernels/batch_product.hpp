@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/batch.hpp"
+#include "kernels/coordinates.hpp"
 #include "kernels/fixed_point.hpp"
 
 namespace cudp {
@@ -73,6 +74,7 @@ struct WeightGradient {
 struct WeightGradientNorm {
   WeightGradient gradient;
   float* parts;
+  Transform transform = {};  ///< of the gradient, [(rows + 1) columns] each, or null
 };
 
 /// sum += sum_e factors[e] G_e. An example with factor 0 is left out, not multiplied: it may hold
@@ -86,6 +88,7 @@ struct WeightGradientSum {
   float inverse_grid;  ///< a power of two
   float* gradients;    ///< [room, gradients_stride], or null
   std::int64_t gradients_stride;
+  Transform transform = {};  ///< of the gradients before they are weighed, or null
 };
 
 // --- Tiles ---

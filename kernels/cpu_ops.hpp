@@ -35,6 +35,11 @@ struct CpuKernels {
   void (*settle_sum)(const SettleSum&);
   void (*collect_sum)(const CollectSum&);
   float (*square_sum)(const float* g, std::int64_t n);  ///< |g|^2, n a multiple of 16
+  /// |w|^2 of w = (g - mean) inverse, n a multiple of 16.
+  float (*transformed_square_sum)(const float* g, const Transform& t, std::int64_t n);
+  /// y = x^2, n a multiple of 16.
+  void (*square_numbers)(const float* x, float* y, std::int64_t n);
+  TransformedDenseSums (*transformed_dense)(const TransformedDense&);  ///< n a multiple of 16
 
   // Random streams (random.hpp), `begin` a multiple of 256.
   /// words[i - begin] = word i of the stream, begin <= i < end.
@@ -47,6 +52,8 @@ struct CpuKernels {
   std::int64_t (*sample)(const SampleArgs&);
   /// Noise and one optimizer step for parameters begin..end. See update.hpp.
   void (*update)(const UpdateArgs&);
+  /// |g|^2 over parameters begin..end, g the noisy gradient that update would make.
+  double (*noisy_square_sum)(const UpdateArgs&);
 };
 
 #ifdef CUDP_SIMD
@@ -68,12 +75,16 @@ void add_scaled(const AddScaled&);
 void settle_sum(const SettleSum&);
 void collect_sum(const CollectSum&);
 float square_sum(const float* g, std::int64_t n);
+float transformed_square_sum(const float* g, const Transform& t, std::int64_t n);
+void square_numbers(const float* x, float* y, std::int64_t n);
+TransformedDenseSums transformed_dense(const TransformedDense& a);
 
 void fill_words(const RandomStream& stream, std::int64_t begin, std::int64_t end,
                 std::uint32_t* words);
 void fill_normals(const RandomStream& stream, std::int64_t begin, std::int64_t end, float* normals);
 std::int64_t sample(const SampleArgs&);
 void update(const UpdateArgs&);
+double noisy_square_sum(const UpdateArgs&);
 }  // namespace CUDP_SIMD
 #endif
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/coordinates.hpp"
 #include "kernels/gather_gemm.hpp"
 
 namespace cudp {
@@ -26,13 +27,28 @@ struct ColumnSum {
   float* out;
 };
 
-/// total += acc rounded to a multiple of the grid, in units of it; then acc = 0.
+/// total += acc rounded to a multiple of the grid, in units of it; then acc = 0. With a transform,
+/// of (acc - factor_sum mean) inverse in place of acc.
 /// Exact while |acc| < 2^50 grid and |total| < 2^53 grid.
 struct SettleSum {
   float* acc;
   double* total;
   double inverse_grid;  ///< a power of two
   std::int64_t n;
+  Transform transform = {};
+  float factor_sum = 0.0f;
+};
+
+/// A = sum dy^2 u and B = sum dy v of dense_square.
+struct TransformedDense {
+  const float* dy;
+  const float* u;
+  const float* v;
+  int n;
+};
+struct TransformedDenseSums {
+  double squares;
+  double products;
 };
 
 /// out = grid * (totals[0] + totals[1] + ...), rounded once. The totals are cleared.

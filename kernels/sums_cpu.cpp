@@ -43,8 +43,55 @@ float square_sum(const float* g, std::int64_t n) {
   return reduce_add(s0 + s1);
 }
 
+float transformed_square_sum(const float* g, const Transform& t, std::int64_t n) {
+  Vec s0{};
+  Vec s1{};
+  const auto w = [&](std::int64_t i) {
+    return (load(g + i) - load(t.mean + i)) * load(t.inverse + i);
+  };
+  std::int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    const Vec a = w(i);
+    const Vec b = w(i + kLanes);
+    s0 += a * a;
+    s1 += b * b;
+  }
+  if (i < n) {
+    const Vec a = w(i);
+    s0 += a * a;
+  }
+  return reduce_add(s0 + s1);
+}
+
+void square_numbers(const float* x, float* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += kLanes) {
+    const Vec a = load(x + i);
+    store(y + i, a * a);
+  }
+}
+
+TransformedDenseSums transformed_dense(const TransformedDense& a) {
+  double squares[16] = {};
+  double products[16] = {};
+  for (int i = 0; i < a.n; i += 16)
+    for (int k = 0; k < 16; ++k) {
+      const double dy = a.dy[i + k];
+      squares[k] += dy * dy * static_cast<double>(a.u[i + k]);
+      products[k] += dy * static_cast<double>(a.v[i + k]);
+    }
+  TransformedDenseSums sums{0.0, 0.0};
+  for (int k = 0; k < 16; ++k) {
+    sums.squares += squares[k];
+    sums.products += products[k];
+  }
+  return sums;
+}
+
 void settle_sum(const SettleSum& s) {
   constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to an integer
+  if (s.transform.mean != nullptr)
+    for (std::int64_t i = 0; i < s.n; ++i)
+      s.acc[i] = (s.acc[i] - s.factor_sum * s.transform.mean[i]) * s.transform.inverse[i];
   for (std::int64_t i = 0; i < s.n; ++i) {
     const double units = static_cast<double>(s.acc[i]) * s.inverse_grid + kRound;
     s.total[i] += units - kRound;

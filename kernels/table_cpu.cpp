@@ -23,10 +23,14 @@ const CpuKernels kKernels = {
     .settle_sum = settle_sum,
     .collect_sum = collect_sum,
     .square_sum = square_sum,
+    .transformed_square_sum = transformed_square_sum,
+    .square_numbers = square_numbers,
+    .transformed_dense = transformed_dense,
     .fill_words = fill_words,
     .fill_normals = fill_normals,
     .sample = sample,
     .update = update,
+    .noisy_square_sum = noisy_square_sum,
 };
 
 }  // namespace cudp::CUDP_SIMD

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/batch_coordinates.hpp"
+
 namespace cudp {
 
 namespace {
@@ -31,7 +33,12 @@ void validate(const UpdateArgs& a) {
     expect_array(true, a.parameters, "parameters");
     expect_array(kind != OptimizerKind::sgd, a.moment1, "moment1");
     expect_array(adaptive, a.moment2, "moment2");
+    expect_array(a.coordinates.on, a.mean, "mean");
+    expect_array(a.coordinates.on, a.deviation, "deviation");
+    if (a.coordinates.on && !a.scale)
+      throw std::invalid_argument("update: expected the coordinates' scale, found none");
   }
+  if (a.coordinates.on) validate(a.coordinates);
 
   const StepScalars& s = a.scalars;
   expect(std::isfinite(s.learning_rate), "a finite learning_rate", s.learning_rate);

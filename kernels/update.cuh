@@ -2,6 +2,7 @@
 // Noise and one optimizer step (update.hpp). The noise lives in registers only.
 #include <cstdint>
 
+#include "kernels/coordinates_math.hpp"
 #include "kernels/random.cuh"
 #include "kernels/update.hpp"
 #include "kernels/update_math.hpp"
@@ -33,7 +34,22 @@ __global__ void update_kernel(UpdateArgs a, UpdateNow now) {
       CUDP_UNROLL for (int k = 0; k < 2; ++k) {
         const std::int64_t j = number_at(block, row + k);
         if (j >= a.end) continue;
-        const float g = noisy_gradient<ScalarLanes>(s, a.sum[a.where ? a.where[j] : j], z[k]);
+        const float sum = a.sum[a.where ? a.where[j] : j];
+        float g = 0.0f;
+        float mean = 0.0f;
+        float deviation = 0.0f;
+        float scale = 0.0f;
+        if (a.coordinates.on) {
+          mean = a.scale->shrink * a.mean[j];
+          deviation = a.deviation[j];
+          scale = ScalarLanes::sqrt(deviation) * a.scale->root;
+          g = restored_gradient<ScalarLanes>(s, sum, z[k], scale, mean);
+          update_moments<ScalarLanes>(a.coordinates, s, g, scale, mean, deviation);
+          a.mean[j] = mean;
+          a.deviation[j] = deviation;
+        } else {
+          g = noisy_gradient<ScalarLanes>(s, sum, z[k]);
+        }
         float theta = a.parameters[j];
         float m = 0.0f;
         float v = 0.0f;

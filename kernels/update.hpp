@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/coordinates.hpp"
 #include "kernels/random.hpp"
 
 namespace cudp {
@@ -45,6 +46,12 @@ struct UpdateArgs {
   RandomStream noise;
   OptimizerSettings optimizer;
   StepScalars scalars;
+  // Where the sum is of transformed gradients (coordinates.hpp), g is scale (sum + noise) / b + m
+  // instead, and updates m and s after the step. Otherwise null.
+  float* mean = nullptr;       ///< [d], m
+  float* deviation = nullptr;  ///< [d], s
+  const CoordinateScale* scale = nullptr;
+  CoordinateSettings coordinates = {};
 };
 
 /// Throws std::invalid_argument naming the member that is missing or out of range.

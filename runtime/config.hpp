@@ -9,9 +9,11 @@
 
 namespace cudp {
 
-enum class Method { dpsgd };
+enum class MethodKind { dpsgd, dpsgd_ts, dpsgd_decay, adp_sgd, adaclip };
+/// Where sigma comes from: the accountant, or Theorem 4.1 of Wu et al. 2021.
+enum class Calibration { accountant, theorem41 };
 enum class Device { automatic, cpu, cuda };
-enum class ScheduleKind { constant, step, cosine, polynomial };
+enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adaptive };
 
 /// Everything that `cudp train` can be told. A member's initial value is its default; what each one
 /// means, and its range, stands in the table of runtime/config/options.cpp.
@@ -39,7 +41,7 @@ struct TrainConfig {
   bool unsafe_diagnostics = false;
 
   // Training
-  Method method = Method::dpsgd;
+  MethodKind method = MethodKind::dpsgd;
   std::string preset;
   std::int64_t batch = 512;
   std::optional<std::int64_t> epochs = 20;
@@ -56,8 +58,22 @@ struct TrainConfig {
   double final_lr = 0.0;
   double poly_a = 20.0;
   double poly_c = 1.0;
+  double adaptive_start = 20.0;
+  double adaptive_weight = 1.0;
+  double adaptive_least = 1e-5;
   std::int64_t warmup = 0;
   double ema = 0.0;
+
+  // Methods
+  double noise_decay = 0.005;
+  bool adp_constant_noise = false;
+  double adp_noise_growth = 1e-4;
+  Calibration calibration = Calibration::accountant;
+  double adaclip_beta1 = 0.99;
+  double adaclip_beta2 = 0.9;
+  double adaclip_least = 1e-12;
+  double adaclip_most = 1e-2;
+  bool adaclip_literal = false;
 
   // Machine
   Device device = Device::automatic;

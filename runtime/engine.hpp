@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "kernels/clip.hpp"
+#include "kernels/coordinates.hpp"
 #include "kernels/random.hpp"
+#include "kernels/step_size.hpp"
 #include "kernels/update.hpp"
 #include "models/model.hpp"
 #include "runtime/dataset.hpp"
@@ -19,11 +21,17 @@ struct TrainState {
   std::vector<float> moment1;  ///< momentum buffer or Adam's first moment
   std::vector<float> moment2;  ///< Adam's second moment
   std::vector<float> average;  ///< EMA of the parameters
+  double step_size_sum = 0.0;  ///< b^2 of Engine::adapt_learning_rate
+  std::vector<float> mean;     ///< of EngineSettings::coordinates
+  std::vector<float> deviation;
 };
 
 struct EngineSettings {
   ClipSettings clip;
   OptimizerSettings optimizer;
+  StepSizeSettings step_size;  ///< of adapt_learning_rate
+  /// Coordinate-wise clipping; the clipping norm is then 1, flat.
+  CoordinateSettings coordinates;
   bool keep_average = false;  ///< EMA of the weights, TrainState::average
   Generator generator = Generator::chacha20;
   RandomKey key{};
@@ -83,8 +91,16 @@ class Engine {
   virtual void sample_batch() = 0;
   /// sum <- sum over the batch of clip(gradient). A non-finite example contributes nothing.
   virtual void sum_clipped_gradients() = 0;
+  /// sum <- sum over the batch of clip((gradient - mean) / scale); see coordinates.hpp.
+  virtual void sum_transformed_gradients() = 0;
+  /// Divides the step's learning rate by b, after b^2 has grown by the squared norm of g~, which
+  /// is what add_noise_and_update is about to release; see step_size.hpp.
+  virtual void adapt_learning_rate() = 0;
   /// Adds noise to the sum, divides by the expected batch, and takes the optimizer's step.
   virtual void add_noise_and_update() = 0;
+  /// The same for a sum of transformed gradients, which is brought back first: g~ = scale (sum +
+  /// noise) / b + mean. Afterwards mean and deviation follow g~.
+  virtual void add_noise_restore_and_update() = 0;
 
   /// Test accuracy and mean loss, with the averaged weights if asked for and kept.
   virtual Accuracy evaluate(const Dataset& test, bool averaged) = 0;

@@ -10,6 +10,13 @@ namespace cudp {
 
 enum class Neighbours { add_or_remove_one };
 
+/// The noise of the steps from where the span before ends up to, but not including, `until`.
+struct NoiseSpan {
+  std::uint64_t until = 0;
+  double scale = 1.0;  ///< of PrivacyPlan::noise_multiplier; finite, > 0
+  bool operator==(const NoiseSpan&) const = default;
+};
+
 /// What the privacy of a run rests on. The sampler that runs and the accountant that certifies are
 /// both built from this object and from nothing else, so they cannot disagree.
 struct PrivacyPlan {
@@ -20,7 +27,10 @@ struct PrivacyPlan {
   std::uint64_t steps = 0;
   double clip_norm = 0.0;         ///< C, L2 bound of one example's contribution before rounding
   double sensitivity = 0.0;       ///< C plus what rounding can add; the noise is scaled to this
-  double noise_multiplier = 0.0;  ///< sigma: noise std / sensitivity
+  double noise_multiplier = 0.0;  ///< sigma: noise std / sensitivity, of a step of scale 1
+  /// Where steps differ in their noise: spans that end at `steps`. Empty: every step has scale 1.
+  /// Fixed before training starts, so the composition is not adaptive.
+  std::vector<NoiseSpan> noise;
   double delta = 0.0;
   /// Standard deviation of the noise on the number of examples (sensitivity 1), 0 if that is
   /// public.
@@ -33,9 +43,14 @@ struct PrivacyPlan {
   double order = 0.0;
 
   double sampling_rate() const { return static_cast<double>(sampling_threshold) * 0x1p-32; }
-  double noise_std() const { return noise_multiplier * sensitivity; }
+  double noise_multiplier_at(std::uint64_t step) const;
+  double noise_std_at(std::uint64_t step) const { return noise_multiplier_at(step) * sensitivity; }
   bool operator==(const PrivacyPlan&) const = default;
 };
+
+/// The noisy sums of steps first <= t < last, a phase for each stretch of equal noise.
+std::vector<privacy::Phase> step_phases(const PrivacyPlan& plan, std::uint64_t first,
+                                        std::uint64_t last);
 
 /// What the plan releases in its first `steps` steps: the noisy number of examples, where that is
 /// not public, then the noisy sums.

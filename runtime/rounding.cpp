@@ -25,7 +25,7 @@ std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure) {
 }
 
 double sensitivity_slack(const Network& network, std::uint64_t largest_batch,
-                         const Arithmetic& arithmetic) {
+                         const Arithmetic& arithmetic, double shift) {
   constexpr double kUnit = 0x1p-24;
   std::size_t largest_tensor = 0;
   for (const ParameterTensor& t : network.parameters)
@@ -33,8 +33,9 @@ double sensitivity_slack(const Network& network, std::uint64_t largest_batch,
   const double chains = arithmetic.norm_chains;
   const double additions = static_cast<double>(largest_tensor) / chains + chains + 8.0;
   const double norm_error = std::fmax(0x1p-13, 0.5 * additions * kUnit) + arithmetic.extra_error;
+  const double roundings = arithmetic.float_terms + (shift > 0.0 ? 6 : 3);
   const double sum_error =
-      2.0 * (arithmetic.float_terms + 3) * kUnit * static_cast<double>(largest_batch);
+      2.0 * roundings * kUnit * (1.0 + shift) * static_cast<double>(largest_batch);
   return (1.0 + norm_error) * (1.0 + sum_error) - 1.0;
 }
 

@@ -34,7 +34,12 @@ std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure);
 /// in each coordinate, over the batch (t + 3) u B C (1 + e) in L2. Neighbouring data sets can
 /// differ by that error twice over, because one more example shifts the groups of all that follow:
 ///   slack = (1 + e) (1 + 2 (t + 3) u B) - 1.
+///
+/// Gradients that are transformed first (kernels/coordinates.hpp), with |m / scale| <= shift: e is
+/// the error of the norm of w (a dense layer's is never too small). A partial sum of f g has the
+/// numbers of f w and f m / scale, and three more roundings take it to the transformed side:
+///   slack = (1 + e) (1 + 2 (t + 6) u B (1 + shift)) - 1.
 double sensitivity_slack(const Network& network, std::uint64_t largest_batch,
-                         const Arithmetic& arithmetic);
+                         const Arithmetic& arithmetic, double shift = 0.0);
 
 }  // namespace cudp

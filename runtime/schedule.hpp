@@ -9,6 +9,11 @@ namespace cudp {
 
 OptimizerSettings optimizer_settings(const TrainConfig& config);
 
+/// The learning rate of a step, of `steps`, counted from 0. For ScheduleKind::adaptive the number
+/// that the engine divides by b_t.
+double learning_rate(const TrainConfig& config, std::uint64_t steps, std::uint64_t steps_per_epoch,
+                     std::uint64_t step);
+
 /// The numbers of every step, known before training starts: learning rate, noise, bias corrections,
 /// averaging.
 class Schedule {

@@ -21,6 +21,10 @@ Checkpoint example(std::uint64_t step) {
   c.state.parameters = {1.0f, -2.5f, 3e-20f};
   c.state.moment1 = {0.1f, 0.2f, 0.3f};
   c.state.average = {7.0f, 8.0f, 9.0f};
+  c.state.mean = {1.0f, 2.0f, -3.0f};
+  c.state.deviation = {0.5f, 0.25f, 1e-9f};
+  c.state.step_size_sum = 20.0 + 1e-15;
+  c.plan.noise = {{100, 1.0}, {4680, 1.0 / 7.0}};
   c.plan.sampling_threshold = 36650387;
   c.plan.expected_batch = 512.0;
   c.plan.steps = 4680;
@@ -52,6 +56,9 @@ TEST(Checkpoint, RestoresEverything) {
   EXPECT_EQ(back.state.moment1, c.state.moment1);
   EXPECT_EQ(back.state.moment2, c.state.moment2);
   EXPECT_EQ(back.state.average, c.state.average);
+  EXPECT_EQ(back.state.mean, c.state.mean);
+  EXPECT_EQ(back.state.deviation, c.state.deviation);
+  EXPECT_EQ(back.state.step_size_sum, c.state.step_size_sum);
   EXPECT_EQ(back.plan, c.plan);
   EXPECT_EQ(back.training_size, c.training_size);
   EXPECT_EQ(back.config, c.config);

@@ -160,7 +160,7 @@ TEST_F(CliTrain, ExitCodesAndNothingWrittenOnBadInput) {
            {{"--epsilon", "3", "--batch", "100000", "--size-is-public"}, 2, "--batch"},
            {{"--epsilon", "3", "--model", "logistik"}, 2, "the nearest is logistic"},
            {{"--epsilon", "3", "--model", "cnn"}, 2, "cnn, layer 1"},
-           {{"--epsilon", "3", "--method", "dpis"}, 2, "--method: expected dpsgd"},
+           {{"--epsilon", "3", "--method", "dp-sgdd"}, 2, "--method: expected one of dpsgd"},
            {{"--epsilon", "3", "--dataset", folder_ / "none.csv"}, 2, "none.csv"},
            {{"--epsilon", "3", "--learning-rate", "1"}, 2, "'--learning-rate'; the nearest is"},
            {{"--epsilon", "3", "--config", folder_ / "none.toml"}, 2, "none.toml"},

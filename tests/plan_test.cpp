@@ -113,11 +113,11 @@ TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
 TEST(Plan, AffordableStepsAreTheMostThatFit) {
   TrainConfig c = config();
   const PrivacyPlan p = make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic);
-  EXPECT_EQ(affordable_steps(p, {}, 3.0, p.steps), p.steps);
+  EXPECT_EQ(affordable_steps(p, {}, 3.0, 0, p.steps), p.steps);
   const std::vector<privacy::Phase> already = releases(p, 1000);
-  EXPECT_EQ(affordable_steps(p, already, 3.0, p.steps), p.steps - 1000);
-  EXPECT_EQ(affordable_steps(p, releases(p, p.steps), 3.0, 10), 0u);
-  const std::uint64_t most = affordable_steps(p, {}, 1.5, p.steps);
+  EXPECT_EQ(affordable_steps(p, already, 3.0, 1000, p.steps), p.steps - 1000);
+  EXPECT_EQ(affordable_steps(p, releases(p, p.steps), 3.0, p.steps, 10), 0u);
+  const std::uint64_t most = affordable_steps(p, {}, 1.5, 0, p.steps);
   EXPECT_LE(guarantee(p, releases(p, most)).epsilon, 1.5);
   EXPECT_GT(guarantee(p, releases(p, most + 1)).epsilon, 1.5);
 }

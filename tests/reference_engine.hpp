@@ -110,13 +110,63 @@ class ReferenceEngine final : public Engine {
     }
   }
 
+  void sum_transformed_gradients() override {
+    transform();
+    sum_.assign(net_.parameter_count, 0.0);
+    for (const std::uint32_t i : batch_) {
+      const ExampleGradient e = example(i);
+      Values w(e.gradient.size());
+      double square = 0.0;
+      for (std::size_t j = 0; j < w.size(); ++j) {
+        w[j] = (e.gradient[j] - centre_[j]) / scale_[j];
+        square += w[j] * w[j];
+      }
+      count(e, {square}, {std::fmin(1.0, 1.0 / std::sqrt(square))});
+      if (!std::isfinite(square)) continue;
+      for (std::size_t j = 0; j < w.size(); ++j)
+        sum_[j] += w[j] / std::fmax(1.0, std::sqrt(square));
+    }
+  }
+
+  void add_noise_restore_and_update() override {
+    const CoordinateSettings& c = settings_.coordinates;
+    const double std = scalars_.noise_std;
+    const double inverse_batch = scalars_.inverse_batch;
+    Values g = noisy_gradient();
+    for (std::size_t j = 0; j < g.size(); ++j) {
+      g[j] = scale_[j] * g[j] + centre_[j];
+      const double m = c.beta1 * centre_[j] + (1.0 - c.beta1) * g[j];
+      double v = (g[j] - m) * (g[j] - m) - std::pow(scale_[j] * std * inverse_batch, 2);
+      if (!c.literal) v /= inverse_batch;
+      v = std::fmin(std::fmax(v, c.least), c.most);
+      const double s = state_.deviation[j];
+      state_.mean[j] = static_cast<float>(m);
+      state_.deviation[j] = static_cast<float>(std::sqrt(c.beta2 * s * s + (1.0 - c.beta2) * v));
+    }
+    update(settings_.optimizer, scalars_, g, state_);
+  }
+
+  void adapt_learning_rate() override {
+    const StepSizeSettings& s = settings_.step_size;
+    double square = 0.0;
+    for (const double g : noisy_gradient()) square += g * g;
+    const double beta = std::fmax(s.weight / (1.0 + static_cast<double>(step_ % s.period)), 1.0);
+    state_.step_size_sum += std::fmax(beta * square, s.least);
+    scalars_.learning_rate =
+        static_cast<float>(scalars_.learning_rate / std::sqrt(state_.step_size_sum));
+  }
+
   void add_noise_and_update() override {
+    update(settings_.optimizer, scalars_, noisy_gradient(), state_);
+  }
+
+  Values noisy_gradient() const {
     const RandomStream noise = stream(Stream::noise, step_);
     Values g(net_.parameter_count);
     for (std::size_t j = 0; j < g.size(); ++j)
       g[j] = (sum_[j] + static_cast<double>(scalars_.noise_std) * normal(noise, j)) *
              scalars_.inverse_batch;
-    update(settings_.optimizer, scalars_, g, state_);
+    return g;
   }
 
   Accuracy evaluate(const Dataset& test, bool averaged) override {
@@ -164,6 +214,22 @@ class ReferenceEngine final : public Engine {
   const Values& sum() const { return sum_; }
 
  private:
+  /// scale_j = sqrt(s_j) sqrt(sum_l s_l), and m, shortened to |m / scale| <= 4.
+  void transform() {
+    double sum = 0.0;
+    for (const float s : state_.deviation) sum += s;
+    scale_.assign(net_.parameter_count, 0.0);
+    centre_.assign(net_.parameter_count, 0.0);
+    double square = 0.0;
+    for (std::size_t j = 0; j < scale_.size(); ++j) {
+      scale_[j] = std::sqrt(state_.deviation[j]) * std::sqrt(sum);
+      centre_[j] = state_.mean[j];
+      square += std::pow(centre_[j] / scale_[j], 2);
+    }
+    if (square > 16.0)
+      for (double& m : centre_) m *= 4.0 / std::sqrt(square);
+  }
+
   static Values as_double(const std::vector<float>& v) { return {v.begin(), v.end()}; }
 
   RandomStream stream(Stream stream, std::uint64_t step) const {
@@ -198,6 +264,8 @@ class ReferenceEngine final : public Engine {
   StepScalars scalars_{};
   std::vector<std::uint32_t> batch_;
   Values sum_;
+  Values scale_;
+  Values centre_;
   Diagnostics diagnostics_;
 };
 

@@ -82,6 +82,9 @@ class RecordingEngine final : public Engine {
   }
   void sample_batch() override { calls += "sample "; }
   void sum_clipped_gradients() override { calls += "clip "; }
+  void sum_transformed_gradients() override { calls += "transform "; }
+  void add_noise_restore_and_update() override { calls += "restore "; }
+  void adapt_learning_rate() override { calls += "adapt "; }
   void add_noise_and_update() override { calls += "update "; }
   Accuracy evaluate(const Dataset&, bool) override { return {}; }
   PerExample per_example(std::span<const std::uint32_t>, bool) override { return {}; }

@@ -29,6 +29,7 @@ struct Range {
 
 // Well inside what a float holds.
 constexpr Range kPositive{.low = 1e-30, .high = 1e30, .text = "a number > 0 (1e-30 to 1e30)"};
+constexpr Range kVariance{.low = 1e-20, .high = 1e20, .text = "a number of 1e-20 to 1e20"};
 constexpr Range kNotNegative{.low = 0.0, .high = 1e30, .text = "a number >= 0 (up to 1e30)"};
 constexpr Range kInsideUnit{
     .low = 0.0, .high = 1.0, .text = "a number in (0, 1)", .low_open = true, .high_open = true};
@@ -196,7 +197,8 @@ std::vector<Option> privacy_options() {
       number("delta", "D", &Config::delta, kInsideUnit, "probability outside of the promise"),
       instead_of("noise", number("sigma", "S", &Config::sigma, kPositive,
                                  "noise multiplier: standard deviation / sensitivity")),
-      number("clip", "C", &Config::clip, kPositive, "bound on one example's gradient norm"),
+      number("clip", "C", &Config::clip, kPositive,
+             "bound on one example's gradient norm; adaclip: 1, on its own scale"),
       choice("clipping", &Config::clipping,
              {{"flat", Clipping::flat},
               {"per-layer", Clipping::per_layer},
@@ -216,7 +218,13 @@ std::vector<Option> privacy_options() {
 
 std::vector<Option> training_options() {
   return {
-      choice("method", &Config::method, {{"dpsgd", Method::dpsgd}}, "training method: dpsgd"),
+      choice("method", &Config::method,
+             {{"dpsgd", MethodKind::dpsgd},
+              {"dpsgd-ts", MethodKind::dpsgd_ts},
+              {"dpsgd-decay", MethodKind::dpsgd_decay},
+              {"adp-sgd", MethodKind::adp_sgd},
+              {"adaclip", MethodKind::adaclip}},
+             "training method: dpsgd, dpsgd-ts, dpsgd-decay, adp-sgd or adaclip"),
       command(text("preset", "NAME", &Config::preset, "tuned settings to start from")),
       integer("batch", "B", &Config::batch, kCount, "expected batch size"),
       instead_of("length",
@@ -238,17 +246,52 @@ std::vector<Option> training_options() {
              {{"constant", ScheduleKind::constant},
               {"step", ScheduleKind::step},
               {"cosine", ScheduleKind::cosine},
-              {"polynomial", ScheduleKind::polynomial}},
-             "learning rate over time: constant, step, cosine or polynomial"),
+              {"polynomial", ScheduleKind::polynomial},
+              {"square-root", ScheduleKind::square_root},
+              {"adaptive", ScheduleKind::adaptive}},
+             "learning rate over time: constant, step, cosine, polynomial, square-root (lr - a "
+             "sqrt(t), nothing at the end) or adaptive (of adp-sgd)"),
       integer("decay-every", "N", &Config::decay_every, kCount, "step: epochs between decays"),
       number("decay-factor", "F", &Config::decay_factor, kInsideUnit, "step: factor of a decay"),
       number("final-lr", "F", &Config::final_lr, kUnit, "cosine: share of lr left at the end"),
       number("poly-a", "A", &Config::poly_a, kPositive,
              "polynomial: lr / sqrt(a + c t), t in steps"),
       number("poly-c", "C", &Config::poly_c, kNotNegative, "polynomial: see poly-a"),
+      number("adaptive-start", "B", &Config::adaptive_start, kPositive,
+             "adaptive: lr / b, where b^2 starts here"),
+      number(
+          "adaptive-weight", "W", &Config::adaptive_weight, kPositive,
+          "adaptive: b^2 grows by max(W / (1 + t), 1) |g|^2, g the released gradient, t in steps "
+          "of the epoch"),
+      number("adaptive-least", "NU", &Config::adaptive_least, kPositive,
+             "adaptive: and by no less than this"),
       integer("warmup", "N", &Config::warmup, kCountOrZero, "steps of linear warm-up"),
       number("ema", "D", &Config::ema, kBelowOne,
              "release an exponential average of the weights with this decay; 0: the last weights"),
+  };
+}
+
+std::vector<Option> method_options() {
+  return {
+      number("noise-decay", "K", &Config::noise_decay, kNotNegative,
+             "dpsgd-decay: noise sigma exp(-K t), t in epochs"),
+      toggle("adp-constant-noise", &Config::adp_constant_noise,
+             "adp-sgd: the same noise at every step, which is dpsgd with adp-sgd's step sizes"),
+      number("adp-noise-growth", "C", &Config::adp_noise_growth, kNotNegative,
+             "adp-sgd with schedule adaptive: noise sigma (b^2 + C t)^(1/4), b^2 adaptive-start"),
+      choice("calibration", &Config::calibration,
+             {{"accountant", Calibration::accountant}, {"theorem41", Calibration::theorem41}},
+             "where sigma comes from: accountant, or theorem41 of the paper of adp-sgd"),
+      number("adaclip-beta1", "B", &Config::adaclip_beta1, kUnit,
+             "adaclip: memory of the gradients' mean"),
+      number("adaclip-beta2", "B", &Config::adaclip_beta2, kUnit,
+             "adaclip: memory of their variance"),
+      number("adaclip-least", "H1", &Config::adaclip_least, kVariance,
+             "adaclip: least variance of a coordinate"),
+      number("adaclip-most", "H2", &Config::adaclip_most, kVariance,
+             "adaclip: most variance of a coordinate; tune this one"),
+      toggle("adaclip-literal", &Config::adaclip_literal,
+             "adaclip: the paper's variance estimate, for batches of one"),
   };
 }
 
@@ -293,6 +336,7 @@ const std::vector<Option>& train_options() {
     add("Model", model_options());
     add("Privacy", privacy_options());
     add("Training", training_options());
+    add("Methods", method_options());
     add("Machine", machine_options());
     add("Output", output_options());
     return all;

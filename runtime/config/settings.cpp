@@ -141,6 +141,8 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
   apply_settings(named.preset, config);
   apply_settings(named.file, config);
   apply_settings(flags, config);
+  if (config.method == MethodKind::dpsgd_ts && config.activation.empty())
+    config.activation = "tempered-sigmoid";
   check_complete(config);
   make_absolute(config);
   return config;
@@ -176,6 +178,20 @@ void check_complete(const TrainConfig& c) {
   if (!c.delta)
     throw InputError(
         "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");
+  const bool adp = c.method == MethodKind::adp_sgd;
+  if (c.schedule == ScheduleKind::adaptive && !adp)
+    throw InputError("--schedule: expected method adp-sgd for adaptive step sizes");
+  if (c.calibration == Calibration::theorem41 && (!adp || !c.epsilon || c.sigma))
+    throw InputError("--calibration: expected method adp-sgd and --epsilon alone for theorem41");
+  if (c.method == MethodKind::adaclip && c.clipping != Clipping::flat)
+    throw InputError("--clipping: expected flat for method adaclip");
+  if (c.adaclip_least > c.adaclip_most)
+    throw InputError("--adaclip-most: expected at least adaclip-least");
+  if (c.method == MethodKind::dpsgd_ts && c.activation != "tanh" &&
+      c.activation != "tempered-sigmoid" && c.activation != "tempered_sigmoid")
+    throw InputError(
+        "--activation: expected tempered-sigmoid or tanh for method dpsgd-ts, found '" +
+        c.activation + "'");
 }
 
 std::string write_config(const TrainConfig& config, Audience audience) {

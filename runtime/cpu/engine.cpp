@@ -4,12 +4,15 @@
 #include <bit>
 #include <cmath>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "kernels/cpu.hpp"
 #include "kernels/cpu_ops.hpp"
 #include "kernels/loss_math.hpp"
 #include "runtime/aligned.hpp"
+#include "runtime/cpu/coordinates.hpp"
 #include "runtime/cpu/graph.hpp"
 #include "runtime/cpu/worker.hpp"
 #include "runtime/error.hpp"
@@ -41,7 +44,12 @@ class CpuEngine final : public Engine {
         graph_(build_graph(network_)),
         k_(cpu_kernels(best_simd_level())),
         team_(settings.threads),
-        state_{std::vector<float>(network_.parameter_count), {}, {}, {}},
+        state_{.parameters = std::vector<float>(network_.parameter_count),
+               .moment1 = {},
+               .moment2 = {},
+               .average = {},
+               .mean = {},
+               .deviation = {}},
         packed_(to_size(graph_.packed_size)),
         transposed_(to_size(graph_.transposed_size)),
         sum_(to_size(graph_.packed_size)) {
@@ -51,6 +59,11 @@ class CpuEngine final : public Engine {
     if (kind != OptimizerKind::sgd) state_.moment1.resize(network_.parameter_count);
     if (adam) state_.moment2.resize(network_.parameter_count);
     if (settings.keep_average) state_.average.resize(network_.parameter_count);
+    if (settings.coordinates.on) {
+      state_.mean.resize(network_.parameter_count);
+      state_.deviation.resize(network_.parameter_count);
+      coordinates_.emplace(graph_);
+    }
   }
 
   void load(const Dataset& train) override {
@@ -66,7 +79,8 @@ class CpuEngine final : public Engine {
   void set_state(const TrainState& state) override {
     const auto same = [](const auto& a, const auto& b) { return a.size() == b.size(); };
     ensure(same(state.parameters, state_.parameters) && same(state.moment1, state_.moment1) &&
-               same(state.moment2, state_.moment2) && same(state.average, state_.average),
+               same(state.moment2, state_.moment2) && same(state.average, state_.average) &&
+               same(state.mean, state_.mean) && same(state.deviation, state_.deviation),
            "the state does not fit the network and optimizer");
     state_ = state;
     pack(state_.parameters);
@@ -86,50 +100,26 @@ class CpuEngine final : public Engine {
 
   void sample_batch() override { draw(step_); }
 
-  void sum_clipped_gradients() override {
-    const std::size_t chunk = to_size(graph_.chunk);
-    const std::size_t chunks = (batch_ + chunk - 1) / chunk;
-    if (settings_.diagnostics) records_.resize(batch_);
-    team_.run(chunks, [&](std::size_t i, int thread) {
-      const std::size_t at = i * chunk;
-      workers_[to_size(thread)]->add_clipped(
-          *train_, std::span(drawn_).subspan(at, std::min(chunk, batch_ - at)), weights(),
-          settings_.clip, 1.0 / grid_, settings_.diagnostics ? records_.data() + at : nullptr);
-    });
-    if (settings_.diagnostics) add_diagnostics();
-    const std::int64_t size = graph_.packed_size;
-    team_.run(to_size(ranges(size, kParameterRange)), [&](std::size_t i, int) {
-      const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
-      std::vector<double*> parts;
-      for (const auto& w : workers_) parts.push_back(w->totals() + begin);
-      k_.collect_sum({.totals = parts.data(),
-                      .count = static_cast<int>(parts.size()),
-                      .grid = grid_,
-                      .out = sum_.data() + begin,
-                      .n = std::min(kParameterRange, size - begin)});
-    });
+  void sum_clipped_gradients() override { add_up(nullptr); }
+
+  void sum_transformed_gradients() override {
+    const Coordinates c = coordinates_->refresh(state_.mean, state_.deviation, team_);
+    add_up(&c);
   }
 
-  void add_noise_and_update() override {
-    const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
-    const auto d = static_cast<std::int64_t>(network_.parameter_count);
-    team_.run(to_size(ranges(d, kParameterRange)), [&](std::size_t i, int) {
-      const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
-      const std::int64_t end = std::min(begin + kParameterRange, d);
-      k_.update({.sum = sum_.data(),
-                 .where = graph_.where.data(),
-                 .parameters = state_.parameters.data(),
-                 .moment1 = optional(state_.moment1),
-                 .moment2 = optional(state_.moment2),
-                 .average = optional(state_.average),
-                 .begin = begin,
-                 .end = end,
-                 .noise = stream(Stream::noise, step_),
-                 .optimizer = settings_.optimizer,
-                 .scalars = scalars_});
-      pack_range(state_.parameters, begin, end);
-    });
+  void adapt_learning_rate() override {
+    std::vector<double> squares(to_size(ranges(parameter_count(), kParameterRange)));
+    team_.run(squares.size(),
+              [&](std::size_t i, int) { squares[i] = k_.noisy_square_sum(update_args(i)); });
+    const double square = std::accumulate(squares.begin(), squares.end(), 0.0);
+    state_.step_size_sum =
+        grown_step_size_sum(settings_.step_size, step_, state_.step_size_sum, square);
+    scalars_.learning_rate = static_cast<float>(static_cast<double>(scalars_.learning_rate) /
+                                                std::sqrt(state_.step_size_sum));
   }
+
+  void add_noise_and_update() override { update({}); }
+  void add_noise_restore_and_update() override { update(settings_.coordinates); }
 
   Accuracy evaluate(const Dataset& test, bool averaged) override {
     ensure(test.shape == network_.input, "the test set does not fit the model");
@@ -195,6 +185,65 @@ class CpuEngine final : public Engine {
   Diagnostics diagnostics() override { return std::exchange(diagnostics_, {}); }
 
  private:
+  /// sum_ <- clipped gradients of the batch.
+  void add_up(const Coordinates* coordinates) {
+    const std::size_t chunk = to_size(graph_.chunk);
+    const std::size_t chunks = (batch_ + chunk - 1) / chunk;
+    if (settings_.diagnostics) records_.resize(batch_);
+    team_.run(chunks, [&](std::size_t i, int thread) {
+      const std::size_t at = i * chunk;
+      workers_[to_size(thread)]->add_clipped(
+          *train_, std::span(drawn_).subspan(at, std::min(chunk, batch_ - at)), weights(),
+          settings_.clip, coordinates, 1.0 / grid_,
+          settings_.diagnostics ? records_.data() + at : nullptr);
+    });
+    if (settings_.diagnostics) add_diagnostics();
+    const std::int64_t size = graph_.packed_size;
+    team_.run(to_size(ranges(size, kParameterRange)), [&](std::size_t i, int) {
+      const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
+      std::vector<double*> parts;
+      for (const auto& w : workers_) parts.push_back(w->totals() + begin);
+      k_.collect_sum({.totals = parts.data(),
+                      .count = static_cast<int>(parts.size()),
+                      .grid = grid_,
+                      .out = sum_.data() + begin,
+                      .n = std::min(kParameterRange, size - begin)});
+    });
+  }
+
+  void update(const CoordinateSettings& coordinates) {
+    team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
+      UpdateArgs args = update_args(i);
+      args.coordinates = coordinates;
+      k_.update(args);
+      pack_range(state_.parameters, args.begin, args.end);
+    });
+  }
+
+  std::int64_t parameter_count() const {
+    return static_cast<std::int64_t>(network_.parameter_count);
+  }
+
+  /// Of the i-th range of parameters.
+  UpdateArgs update_args(std::size_t i) {
+    const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
+    const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
+    return {.sum = sum_.data(),
+            .where = graph_.where.data(),
+            .parameters = state_.parameters.data(),
+            .moment1 = optional(state_.moment1),
+            .moment2 = optional(state_.moment2),
+            .average = optional(state_.average),
+            .begin = begin,
+            .end = std::min(begin + kParameterRange, parameter_count()),
+            .noise = stream(Stream::noise, step_),
+            .optimizer = settings_.optimizer,
+            .scalars = scalars_,
+            .mean = optional(state_.mean),
+            .deviation = optional(state_.deviation),
+            .scale = coordinates_ ? &coordinates_->scale() : nullptr};
+  }
+
   Weights weights() const { return {packed_.data(), transposed_.data()}; }
 
   RandomStream stream(Stream purpose, std::uint64_t step) const {
@@ -255,6 +304,7 @@ class CpuEngine final : public Engine {
   const Dataset* train_ = nullptr;
   double grid_ = 1.0;
   TrainState state_;
+  std::optional<PackedCoordinates> coordinates_;
   AlignedVector<float> packed_;
   AlignedVector<float> transposed_;
   AlignedVector<float> sum_;

@@ -153,16 +153,19 @@ void Worker::backward_op(const Op& op, int begin, int count, const Weights& w) {
     std::int32_t in_row[kMaxChunk];
     std::int32_t out_row[kMaxChunk];
     for (int e = 0; e < count; ++e) {
-      // |x dy^T|^2 = |x|^2 |dy|^2, and |dy|^2 for the bias.
-      const float x2 = k_.square_sum(value(op.in, begin + e), padded(in.size()));
-      const float dy2 = k_.square_sum(gradient_of(op.out, begin + e), out.stride);
-      norm(begin + e, op.layer->group) = (x2 + 1.0f) * dy2;
+      if (coordinates_ == nullptr) {
+        // |x dy^T|^2 = |x|^2 |dy|^2, and |dy|^2 for the bias.
+        const float x2 = k_.square_sum(value(op.in, begin + e), padded(in.size()));
+        const float dy2 = k_.square_sum(gradient_of(op.out, begin + e), out.stride);
+        norm(begin + e, op.layer->group) = (x2 + 1.0f) * dy2;
+      }
       out_row[e] =
           static_cast<std::int32_t>(gradient_of(op.out, begin + e) - gradient_of(op.out, begin));
       if (op.gives_input_gradient)
         in_row[e] =
             static_cast<std::int32_t>(gradient_of(op.in, begin + e) - gradient_of(op.in, begin));
     }
+    if (coordinates_ != nullptr) transformed_dense_squares(op, begin, count);
     if (op.gives_input_gradient)
       k_.gather_gemm({.a = gradient_of(op.out, begin),
                       .b = w.transposed + op.transposed,
@@ -206,7 +209,7 @@ void Worker::backward_op(const Op& op, int begin, int count, const Weights& w) {
                      .terms = pixels,
                      .columns = op.columns,
                      .out = direct + static_cast<std::int64_t>(op.rows) * op.columns});
-      norm(e, op.layer->group) = k_.square_sum(direct, op.packed_size());
+      norm(e, op.layer->group) = direct_square(op);
       if (dx == nullptr) continue;
       std::fill_n(dx, in.size(), 0.0f);
       k_.gather_gemm({.a = dy,
@@ -243,8 +246,65 @@ void Worker::backward_op(const Op& op, int begin, int count, const Weights& w) {
                               .dx = dx,
                               .dweight = direct,
                               .dbias = direct + op.columns});
-      norm(e, op.layer->group) = k_.square_sum(direct, op.packed_size());
+      norm(e, op.layer->group) = direct_square(op);
     }
+  }
+}
+
+float Worker::direct_square(const Op& op) {
+  const float* direct = direct_.data() + op.direct;
+  if (coordinates_ == nullptr) return k_.square_sum(direct, op.packed_size());
+  const Transform& t = coordinates_->transform;
+  return k_.transformed_square_sum(direct, {t.mean + op.packed, t.inverse + op.packed},
+                                   op.packed_size());
+}
+
+void Worker::transformed_dense_squares(const Op& op, int begin, int count) {
+  const ImageLayout& in = graph_.edges[to_size(op.in)].layout;
+  const std::int64_t inputs = padded(in.size());
+  const std::int64_t results = static_cast<std::int64_t>(count) * op.columns;
+  if (static_cast<std::int64_t>(inputs_squared_.size()) < inputs * count)
+    inputs_squared_ = AlignedVector<float>(to_size(inputs * in_flight_));
+  if (static_cast<std::int64_t>(dense_products_.size()) < 2 * results)
+    dense_products_ =
+        AlignedVector<float>(to_size(2 * static_cast<std::int64_t>(in_flight_) * op.columns));
+  std::int32_t squared_row[kMaxChunk];
+  std::int32_t in_row[kMaxChunk];
+  std::int32_t out_row[kMaxChunk];
+  for (int e = 0; e < count; ++e) {
+    squared_row[e] = static_cast<std::int32_t>(inputs * e);
+    in_row[e] = static_cast<std::int32_t>(graph_.value_size * e);
+    out_row[e] = e * op.columns;
+    k_.square_numbers(value(op.in, begin + e), inputs_squared_.data() + inputs * e, inputs);
+  }
+  const auto multiply = [&](const float* x, const std::int32_t* row, const float* factor,
+                            float* result) {
+    const float* b = factor + op.packed;
+    k_.gather_gemm({.a = x,
+                    .b = b,
+                    .out = result,
+                    .a_row = row,
+                    .out_row = out_row,
+                    .out_block = nullptr,
+                    .step = op.forward_steps.data(),
+                    .bias = b + static_cast<std::int64_t>(op.rows) * op.columns,
+                    .rows = count,
+                    .terms = op.rows,
+                    .columns = op.columns,
+                    .start = GemmStart::bias});
+  };
+  float* const u = dense_products_.data();
+  float* const v = u + results;
+  multiply(inputs_squared_.data(), squared_row, coordinates_->square, u);
+  multiply(value(op.in, begin), in_row, coordinates_->product, v);
+  const double shift = coordinates_->shifts[to_size(&op - graph_.ops.data())];
+  for (int e = 0; e < count; ++e) {
+    const auto sums = k_.transformed_dense({.dy = gradient_of(op.out, begin + e),
+                                            .u = u + out_row[e],
+                                            .v = v + out_row[e],
+                                            .n = op.columns});
+    norm(begin + e, op.layer->group) =
+        dense_square(sums.squares, sums.products, shift, dense_square_error(op.rows, op.columns));
   }
 }
 
@@ -340,18 +400,26 @@ void Worker::run_batch(const Dataset& data, std::span<const std::uint32_t> examp
 }
 
 void Worker::add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
-                         const Weights& weights, const ClipSettings& clip, double inverse_grid,
+                         const Weights& weights, const ClipSettings& clip,
+                         const Coordinates* coordinates, double inverse_grid,
                          ExampleRecord* records) {
   ensure(examples.size() <= to_size(graph_.chunk), "too many examples in a chunk");
+  coordinates_ = coordinates;
+  float factor_sum = 0.0f;
   for (std::size_t i = 0; i < examples.size(); i += to_size(in_flight_)) {
     const auto part = examples.subspan(i, std::min(to_size(in_flight_), examples.size() - i));
     run_batch(data, part, weights, &clip, partial_.data(),
               records != nullptr ? records + i : nullptr);
+    for (std::size_t e = 0; e < part.size(); ++e)  // one factor for all layers of an example
+      factor_sum += factors_[e * to_size(graph_.network->groups)];
   }
+  coordinates_ = nullptr;
   k_.settle_sum({.acc = partial_.data(),
                  .total = totals_.data(),
                  .inverse_grid = inverse_grid,
-                 .n = graph_.packed_size});
+                 .n = graph_.packed_size,
+                 .transform = coordinates != nullptr ? coordinates->transform : Transform{},
+                 .factor_sum = factor_sum});
 }
 
 void Worker::logits(const Dataset& data, std::span<const std::uint32_t> examples,

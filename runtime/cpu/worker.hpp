@@ -17,6 +17,15 @@ struct Weights {
   const float* transposed;  ///< [Graph::transposed_size]
 };
 
+/// What gradients are transformed by before they are clipped, packed as the weights are; see
+/// coordinates.hpp. Nobody writes it during a step.
+struct Coordinates {
+  Transform transform;             ///< [Graph::packed_size]
+  const float* square;             ///< [Graph::packed_size], 1 / scale^2
+  const float* product;            ///< [Graph::packed_size], m / scale^2
+  std::span<const double> shifts;  ///< by op, c of dense_square
+};
+
 /// What is known of one example after its backward pass. Private.
 struct ExampleRecord {
   float loss = 0.0f;
@@ -31,10 +40,11 @@ class Worker {
   Worker(const Graph& graph, const CpuKernels& kernels);
 
   /// Adds the clipped gradients of `examples`, at most Graph::chunk of them, to the float32 partial
-  /// sum, and settles it into totals(). records: [examples.size()], or null.
+  /// sum, and settles it into totals(). coordinates: null for the gradients as they are.
+  /// records: [examples.size()], or null.
   void add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
-                   const Weights& weights, const ClipSettings& clip, double inverse_grid,
-                   ExampleRecord* records);
+                   const Weights& weights, const ClipSettings& clip, const Coordinates* coordinates,
+                   double inverse_grid, ExampleRecord* records);
 
   /// Logits of at most Graph::chunk examples, [examples.size()][outputs] without padding.
   void logits(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
@@ -61,6 +71,9 @@ class Worker {
                  const ClipSettings* clip, float* sum, ExampleRecord* records);
   void forward_op(const Op& op, int first, int count, const Weights& w);
   void backward_op(const Op& op, int begin, int count, const Weights& w);
+  /// Of a gradient that lies in direct_.
+  float direct_square(const Op& op);
+  void transformed_dense_squares(const Op& op, int begin, int count);
   void accumulate_op(const Op& op, int begin, int count, const float* factors, float* sum);
 
   float* value(int edge, int example);
@@ -78,6 +91,9 @@ class Worker {
   AlignedVector<float> norms_;
   std::vector<float> factors_;
   AlignedVector<float> partial_;
+  const Coordinates* coordinates_ = nullptr;  ///< of the examples in flight, or null
+  AlignedVector<float> inputs_squared_;       ///< the two of transformed_dense_squares
+  AlignedVector<float> dense_products_;
   AlignedVector<double> totals_;
 };
 

@@ -12,6 +12,7 @@
 #include "kernels/fixed_point.cuh"
 #include "kernels/sample.cuh"
 #include "kernels/step_cursor.cuh"
+#include "kernels/step_size.cuh"
 #include "kernels/update.cuh"
 #include "runtime/cuda/buffer.hpp"
 #include "runtime/cuda/device_network.hpp"
@@ -37,15 +38,19 @@ class DeviceEngine final : public Engine {
       : gpu_(std::move(gpu)),
         network_(network),
         settings_(settings),
-        passes_(gpu_, network_, settings.micro_batch, large_dense),
+        passes_(gpu_, network_, settings.micro_batch, large_dense, settings.coordinates.on),
         parameters_(gpu_, network.parameter_count),
         moment1_(gpu_, settings.optimizer.kind != OptimizerKind::sgd ? network.parameter_count : 0),
         moment2_(gpu_, has_second_moment() ? network.parameter_count : 0),
         average_(gpu_, settings.keep_average ? network.parameter_count : 0),
+        coordinates_(gpu_, settings.coordinates.on ? network.parameter_count : 0,
+                     passes_.graph().ops.size()),
         fixed_sum_(gpu_, network.parameter_count),
         sum_(gpu_, network.parameter_count),
         scalars_(gpu_, kScalars),
         cursor_(gpu_, 1),
+        norm_parts_(gpu_, update_shape().grid.x),
+        step_size_sum_(gpu_, 1),
         drawn_count_(gpu_, 1),
         live_count_(gpu_, 1),
         listed_(gpu_, static_cast<std::size_t>(passes_.room())),
@@ -57,6 +62,7 @@ class DeviceEngine final : public Engine {
     average_.clear();
     fixed_sum_.clear();
     sum_.clear();
+    step_size_sum_.clear();
     train_tally_.clear();
   }
 
@@ -80,16 +86,27 @@ class DeviceEngine final : public Engine {
 
   void set_state(const TrainState& s) override {
     ensure(s.parameters.size() == parameters_.size() && s.moment1.size() == moment1_.size() &&
-               s.moment2.size() == moment2_.size() && s.average.size() == average_.size(),
+               s.moment2.size() == moment2_.size() && s.average.size() == average_.size() &&
+               s.mean.size() == coordinates_.mean().size() &&
+               s.deviation.size() == coordinates_.deviation().size(),
            "the state does not fit the network and optimizer");
     parameters_.upload(s.parameters);
     moment1_.upload(s.moment1);
     moment2_.upload(s.moment2);
     average_.upload(s.average);
+    step_size_sum_.upload({&s.step_size_sum, 1});
+    coordinates_.mean().upload(s.mean);
+    coordinates_.deviation().upload(s.deviation);
   }
 
   TrainState state() override {
-    return {parameters_.download(), moment1_.download(), moment2_.download(), average_.download()};
+    return {.parameters = parameters_.download(),
+            .moment1 = moment1_.download(),
+            .moment2 = moment2_.download(),
+            .average = average_.download(),
+            .step_size_sum = step_size_sum_.download().front(),
+            .mean = coordinates_.mean().download(),
+            .deviation = coordinates_.deviation().download()};
   }
 
   void run(std::uint64_t first, std::span<const StepScalars> scalars,
@@ -115,7 +132,10 @@ class DeviceEngine final : public Engine {
 
   void sample_batch() override { note(Verb::sample); }
   void sum_clipped_gradients() override { note(Verb::sum); }
+  void sum_transformed_gradients() override { note(Verb::sum_transformed); }
+  void adapt_learning_rate() override { note(Verb::adapt); }
   void add_noise_and_update() override { note(Verb::update); }
+  void add_noise_restore_and_update() override { note(Verb::restore_and_update); }
 
   Accuracy evaluate(const Dataset& test, bool averaged) override {
     ensure(test.shape == network_.input, "the test set does not fit the model");
@@ -203,7 +223,7 @@ class DeviceEngine final : public Engine {
   }
 
  private:
-  enum class Verb { sample, sum, update };
+  enum class Verb { sample, sum, sum_transformed, adapt, update, restore_and_update };
   struct Recorded {
     std::vector<Verb> step;
     typename Gpu::Recording recording;
@@ -246,8 +266,11 @@ class DeviceEngine final : public Engine {
       start("begin step", begin_step_kernel, BeginStep{cursor_.get(), scalars_.get()});
       for (const Verb v : verbs) {
         if (v == Verb::sample) draw();
-        if (v == Verb::sum) add_clipped();
-        if (v == Verb::update) update();
+        if (v == Verb::sum) add_clipped(nullptr);
+        if (v == Verb::sum_transformed) add_transformed();
+        if (v == Verb::adapt) adapt();
+        if (v == Verb::update) update({});
+        if (v == Verb::restore_and_update) update(settings_.coordinates);
       }
     });
     recorded_.emplace(Recorded{std::move(verbs), std::move(recording)});
@@ -284,13 +307,19 @@ class DeviceEngine final : public Engine {
           WatchBatch{cursor_.get(), drawn_count_.get(), static_cast<std::uint32_t>(capacity())});
   }
 
-  void add_clipped() {
+  void add_transformed() {
+    coordinates_.refresh(passes_.graph());
+    const CoordinatesView view = coordinates_.view();
+    add_clipped(&view);
+  }
+
+  void add_clipped(const CoordinatesView* coordinates) {
     const auto room = static_cast<std::int64_t>(passes_.room());
     for (std::int64_t first = 0; first < capacity(); first += room) {
       const Batch batch{drawn_count_.get(), static_cast<std::int32_t>(first),
                         static_cast<std::int32_t>(std::min(room, capacity() - first))};
       passes_.forward(batch, data_, drawn_.get(), parameters_.get(), true);
-      passes_.backward(batch, parameters_.get());
+      passes_.backward(batch, parameters_.get(), coordinates);
       passes_.clip(batch, settings_.clip);
       passes_.add_clipped(batch, fixed_sum_.get(), 1.0f / grid_);
       if (settings_.diagnostics) passes_.tally(batch, true, train_tally_.get());
@@ -301,7 +330,7 @@ class DeviceEngine final : public Engine {
   }
 
   /// Without the step's number and scalars, which the kernel finds in the cursor.
-  UpdateArgs update_args() const {
+  UpdateArgs update_args() {
     UpdateArgs args{};
     args.sum = sum_.get();
     args.parameters = parameters_.get();
@@ -311,15 +340,30 @@ class DeviceEngine final : public Engine {
     args.end = static_cast<std::int64_t>(parameters_.size());
     args.noise = stream(Stream::noise);
     args.optimizer = settings_.optimizer;
+    args.mean = coordinates_.mean().get();
+    args.deviation = coordinates_.deviation().get();
+    args.scale = coordinates_.scale();
     return args;
   }
 
-  void update() {
-    const UpdateArgs args = update_args();
-    // A thread a generator block of 16 numbers; small blocks, so that small models fill the device.
-    gpu_.launch("update", update_kernel_of(settings_.optimizer.kind),
-                strided_shape((args.end + 255) / 256 * 16, 64), args,
-                UpdateNow{step_number(), &cursor_.get()->scalars});
+  /// A thread a generator block of 16 numbers; small blocks, so that small models fill the device.
+  LaunchShape update_shape() const {
+    return strided_shape((static_cast<std::int64_t>(parameters_.size()) + 255) / 256 * 16, 64);
+  }
+  UpdateNow now() const { return {step_number(), &cursor_.get()->scalars}; }
+
+  void adapt() {
+    gpu_.launch("noisy norm", noisy_norm_kernel, update_shape(), update_args(), now(),
+                NoisyNormParts{norm_parts_.get()});
+    start("step size", adapt_step_size_kernel,
+          AdaptStepSize{settings_.step_size, norm_parts_.get(),
+                        static_cast<int>(norm_parts_.size()), step_size_sum_.get(), cursor_.get()});
+  }
+
+  void update(const CoordinateSettings& coordinates) {
+    UpdateArgs args = update_args();
+    args.coordinates = coordinates;
+    gpu_.launch("update", update_kernel_of(settings_.optimizer.kind), update_shape(), args, now());
   }
 
   const std::uint64_t* step_number() const { return &cursor_.get()->step; }
@@ -332,10 +376,13 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, float> moment1_;
   Buffer<Gpu, float> moment2_;
   Buffer<Gpu, float> average_;
+  DeviceCoordinates<Gpu> coordinates_;
   Buffer<Gpu, FixedPoint> fixed_sum_;
   Buffer<Gpu, float> sum_;
   Buffer<Gpu, StepScalars> scalars_;
   Buffer<Gpu, StepCursor> cursor_;
+  Buffer<Gpu, double> norm_parts_;
+  Buffer<Gpu, double> step_size_sum_;
   std::size_t examples_ = 0;
   DeviceData data_;
   Buffer<Gpu, std::uint8_t> bytes_;

@@ -15,6 +15,7 @@
 #include "kernels/batch_pool.cuh"
 #include "kernels/batch_product.cuh"
 #include "runtime/cuda/buffer.hpp"
+#include "runtime/cuda/device_coordinates.hpp"
 #include "runtime/cuda/device_graph.hpp"
 #include "runtime/error.hpp"
 
@@ -48,7 +49,9 @@ template <class Gpu>
 class DeviceNetwork {
  public:
   /// micro_batch: examples in flight at most, 0 to choose. large_dense: see device_graph.hpp.
-  DeviceNetwork(Gpu& gpu, const Network& network, int micro_batch, std::int64_t large_dense)
+  /// transforms: whether gradients are ever transformed before they are clipped.
+  DeviceNetwork(Gpu& gpu, const Network& network, int micro_batch, std::int64_t large_dense,
+                bool transforms = false)
       : gpu_(gpu),
         net_(network),
         graph_(build_device_graph(network, large_dense)),
@@ -63,7 +66,9 @@ class DeviceNetwork {
         gradient_rows_(gpu, per_example(graph_.gradient_rows)),
         parts_(gpu, per_example(graph_.parts())),
         squared_norms_(gpu, per_example(net_.groups)),
-        factors_(gpu, per_example(net_.groups)) {
+        factors_(gpu, per_example(net_.groups)),
+        squares_(gpu, transforms ? per_example(widest_dense(&GradientPlan::rows)) : 0),
+        products_(gpu, transforms ? 2 * per_example(widest_dense(&GradientPlan::columns)) : 0) {
     if (graph_.uses_blas()) gpu_.prepare_blas();
     tables_.upload(graph_.tables);
     group_parts_.upload(graph_.group_parts);
@@ -102,8 +107,11 @@ class DeviceNetwork {
                     with_gradient ? gradients_.back().get() : nullptr, last.gradient});
   }
 
-  /// Gradients by every activation, and squared norms of the parameters' gradients.
-  void backward(const Batch& batch, const float* parameters) {
+  /// Gradients by every activation, and squared norms of the parameters' gradients, transformed
+  /// where coordinates are given.
+  void backward(const Batch& batch, const float* parameters,
+                const CoordinatesView* coordinates = nullptr) {
+    coordinates_ = coordinates;
     for (std::size_t i = graph_.ops.size(); i-- > 0;) {
       const Op& op = graph_.ops[i];
       if (op.gives_input_gradient || op.layer->group >= 0)
@@ -118,7 +126,7 @@ class DeviceNetwork {
                     squared_norms_.get(), factors_.get()});
   }
 
-  /// sum [d] += the micro-batch's clipped gradients.
+  /// sum [d] += the micro-batch's clipped gradients, as backward() saw them.
   void add_clipped(const Batch& batch, FixedPoint* sum, float inverse_grid) {
     for (const Op& op : graph_.ops) {
       if (op.layer->group < 0) continue;
@@ -127,13 +135,14 @@ class DeviceNetwork {
         start("group norm sum", weighted_rows_kernel,
               WeightedRows{batch, gradient_rows_.get() + op.rows * room_,
                            static_cast<std::int32_t>(op.parameter_count), factors, net_.groups,
-                           sum + op.parameters, inverse_grid});
+                           sum + op.parameters, inverse_grid, transform_of(op)});
       else
-        start_tiled("weight gradient sum", kSumKernels,
-                    WeightGradientSum{gradient_of(batch, op), factors, net_.groups,
-                                      examples_per_block(op.gradient.terms_per_example),
-                                      sum + op.parameters, inverse_grid, nullptr, 0},
-                    op.gradient.columns);
+        start_tiled(
+            "weight gradient sum", kSumKernels,
+            WeightGradientSum{gradient_of(batch, op), factors, net_.groups,
+                              examples_per_block(op.gradient.terms_per_example),
+                              sum + op.parameters, inverse_grid, nullptr, 0, transform_of(op)},
+            op.gradient.columns);
     }
   }
 
@@ -169,6 +178,17 @@ class DeviceNetwork {
   static constexpr Kernel<WeightGradientSum> kSumKernels[] = {weight_gradient_sum_kernel<16>,
                                                               weight_gradient_sum_kernel<32>,
                                                               weight_gradient_sum_kernel<64>};
+
+  Transform transform_of(const Op& op) const {
+    return coordinates_ != nullptr ? coordinates_->of(op) : Transform{};
+  }
+  std::int64_t widest_dense(std::int32_t GradientPlan::*side) const {
+    std::int64_t widest = 0;
+    for (const Op& op : graph_.ops)
+      if (std::holds_alternative<Dense>(op.layer->layer))
+        widest = std::max<std::int64_t>(widest, op.gradient.*side);
+    return widest;
+  }
 
   std::size_t per_example(std::int64_t floats) const {
     return static_cast<std::size_t>(floats) * static_cast<std::size_t>(room_);
@@ -296,15 +316,39 @@ class DeviceNetwork {
   }
   void backward(const Batch& batch, const Op& op, const Conv2d&, const float* weight) {
     start_tiled("weight gradient norm", kNormKernels,
-                WeightGradientNorm{gradient_of(batch, op), parts_of(batch, op)},
+                WeightGradientNorm{gradient_of(batch, op), parts_of(batch, op), transform_of(op)},
                 op.gradient.columns);
     input_gradient(batch, op, weight);
   }
   void backward(const Batch& batch, const Op& op, const Dense&, const float* weight) {
-    start("dense gradient norm", dense_gradient_norm_kernel,
-          DenseGradientNorm{batch, values_[op.in].get(), op.gradient.rows, gradients_[op.out].get(),
-                            op.gradient.columns, parts_of(batch, op)});
+    if (coordinates_ == nullptr)
+      start("dense gradient norm", dense_gradient_norm_kernel,
+            DenseGradientNorm{batch, values_[op.in].get(), op.gradient.rows,
+                              gradients_[op.out].get(), op.gradient.columns, parts_of(batch, op)});
+    else
+      transformed_norm(batch, op);
     input_gradient(batch, op, weight);
+  }
+  /// The squared norm of a dense layer's transformed gradient, from two products; see dense_square.
+  void transformed_norm(const Batch& batch, const Op& op) {
+    const int in = op.gradient.rows;
+    const int out = op.gradient.columns;
+    const float* const x = values_[op.in].get();
+    float* const u = products_.get();
+    float* const v = u + static_cast<std::int64_t>(batch.room) * out;
+    start("square", square_rows_kernel,
+          SquareRows{x, squares_.get(), static_cast<std::int64_t>(batch.room) * in});
+    ProductPlan plan = op.forward;
+    plan.out_row = {.table = -1, .period = 0, .outer = 0, .inner = out};
+    plan.out_column = {};
+    const float* const square = coordinates_->square + op.parameters;
+    const float* const product = coordinates_->product + op.parameters;
+    multiply("transformed norm", batch, plan, squares_.get(), square, bias_of(op, square), u);
+    multiply("transformed norm", batch, plan, x, product, bias_of(op, product), v);
+    start("dense transformed norm", dense_transformed_norm_kernel,
+          DenseTransformedNorm{batch, gradients_[op.out].get(), u, v,
+                               coordinates_->shifts + (&op - graph_.ops.data()), in, out,
+                               parts_of(batch, op)});
   }
   void backward(const Batch& batch, const Op& op, const Activate& f, const float*) {
     start("activation gradient", batch_activation_kernel,
@@ -335,13 +379,13 @@ class DeviceNetwork {
   void backward(const Batch& batch, const Op& op, const GroupNorm& n, const float* weight) {
     const Planes none{};
     start("group norm gradient", batch_group_norm_backward_kernel,
-          BatchGroupNormBackward{batch, n.groups, weight, values_[op.in].get(),
-                                 graph_.edges[op.in].value, gradients_[op.out].get(),
-                                 graph_.edges[op.out].gradient,
-                                 statistics_.get() + op.statistics * room_,
-                                 op.gives_input_gradient ? gradients_[op.in].get() : nullptr,
-                                 op.gives_input_gradient ? graph_.edges[op.in].gradient : none,
-                                 gradient_rows_.get() + op.rows * room_, parts_of(batch, op)});
+          BatchGroupNormBackward{
+              batch, n.groups, weight, values_[op.in].get(), graph_.edges[op.in].value,
+              gradients_[op.out].get(), graph_.edges[op.out].gradient,
+              statistics_.get() + op.statistics * room_,
+              op.gives_input_gradient ? gradients_[op.in].get() : nullptr,
+              op.gives_input_gradient ? graph_.edges[op.in].gradient : none,
+              gradient_rows_.get() + op.rows * room_, parts_of(batch, op), transform_of(op)});
   }
 
   Gpu& gpu_;
@@ -361,6 +405,9 @@ class DeviceNetwork {
   Buffer<Gpu, float> parts_;          // [parts, room of the batch]
   Buffer<Gpu, float> squared_norms_;  // [room, groups]
   Buffer<Gpu, float> factors_;        // [room, groups]
+  Buffer<Gpu, float> squares_;        // of transformed_norm
+  Buffer<Gpu, float> products_;
+  const CoordinatesView* coordinates_ = nullptr;  // of the last backward()
 };
 
 }  // namespace cudp::cuda

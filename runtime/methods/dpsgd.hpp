@@ -1,19 +1,19 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/engine.hpp"
-#include "runtime/schedule.hpp"
+#include "runtime/methods/method.hpp"
 
 namespace cudp {
 
 /// DP-SGD: Abadi et al. 2016, Algorithm 1, with the Poisson sampling that its analysis needs
 /// (Mironov, Talwar, Zhang 2019) and division by the expected batch b instead of the drawn one.
-class DpSgd {
+/// Also the algorithm of dpsgd-ts, which is DP-SGD on a network of tempered sigmoids or tanh
+/// (Papernot et al. 2021), and of dpsgd-decay, whose noise falls over time (dpsgd_decay.hpp).
+class DpSgd final : public Method {
  public:
   explicit DpSgd(const Schedule& schedule) : schedule_(schedule) {}
 
-  /// Steps first <= t < last.
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const;
+  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
 
  private:
   Schedule schedule_;

@@ -1,5 +1,7 @@
 #include "runtime/run/certificate.hpp"
 
+#include <algorithm>
+
 #include "runtime/build_info.hpp"
 #include "runtime/config/options.hpp"
 
@@ -33,7 +35,9 @@ Json make_certificate(const CertificateFacts& f) {
   j["epsilon"] = promise.epsilon;
   j["delta"] = promise.delta;
   j["neighbouring_relation"] = "add or remove one training example";
-  j["mechanism"] = "Poisson-subsampled Gaussian (DP-SGD)";
+  j["mechanism"] = plan.noise.empty()
+                       ? "Poisson-subsampled Gaussian (DP-SGD)"
+                       : "Poisson-subsampled Gaussians of different noise, fixed beforehand";
   j["method"] = chosen(f.config, "method");
   j["sampling"] = "poisson";
   j["q"] = plan.sampling_rate();
@@ -41,8 +45,15 @@ Json make_certificate(const CertificateFacts& f) {
   j["sigma"] = plan.noise_multiplier;
   j["C"] = plan.clip_norm;
   j["clipping"] = chosen(f.config, "clipping");
+  if (f.config.method == MethodKind::adaclip)
+    j["clipped"] = "gradients centred and scaled by numbers of earlier releases";
   j["sensitivity"] = plan.sensitivity;  // C and what rounding can add to it
-  j["noise_std"] = plan.noise_std();
+  j["noise_std"] = plan.noise_multiplier * plan.sensitivity;
+  if (!plan.noise.empty()) {
+    const auto [least, most] = std::ranges::minmax(plan.noise, {}, &NoiseSpan::scale);
+    // sigma and noise_std are those of the first step; steps differ as `releases` lists them
+    j["noise_over_time"] = {{"least", least.scale}, {"most", most.scale}};
+  }
   j["expected_batch"] = plan.expected_batch;
   j["steps"] = steps_charged(plan, f.ledger);
   j["steps_planned"] = plan.steps;

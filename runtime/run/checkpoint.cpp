@@ -19,17 +19,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "cudp checkpoint 1\n";
+constexpr std::string_view kMagic = "cudp checkpoint 2\n";
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
 
 Json encode_plan(const PrivacyPlan& p) {
+  Json noise = Json::array();
+  for (const NoiseSpan& span : p.noise) noise.push_back({span.until, span.scale});
   return {{"sampling_threshold", p.sampling_threshold},
           {"expected_batch", p.expected_batch},
           {"steps", p.steps},
           {"clip_norm", p.clip_norm},
           {"sensitivity", p.sensitivity},
           {"noise_multiplier", p.noise_multiplier},
+          {"noise", noise},
           {"delta", p.delta},
           {"size_noise", p.size_noise},
           {"failure", p.failure},
@@ -44,6 +47,8 @@ PrivacyPlan decode_plan(const Json& j) {
   p.clip_norm = j.at("clip_norm").get<double>();
   p.sensitivity = j.at("sensitivity").get<double>();
   p.noise_multiplier = j.at("noise_multiplier").get<double>();
+  for (const Json& span : j.at("noise"))
+    p.noise.push_back({span.at(0).get<std::uint64_t>(), span.at(1).get<double>()});
   p.delta = j.at("delta").get<double>();
   p.size_noise = j.at("size_noise").get<double>();
   p.failure = j.at("failure").get<double>();
@@ -54,7 +59,8 @@ PrivacyPlan decode_plan(const Json& j) {
 /// Calls visit on each array of a state, in the order of the file.
 template <class State, class Visit>
 void for_each_array(State& s, Visit visit) {
-  for (auto* array : {&s.parameters, &s.moment1, &s.moment2, &s.average}) visit(*array);
+  for (auto* array : {&s.parameters, &s.moment1, &s.moment2, &s.average, &s.mean, &s.deviation})
+    visit(*array);
 }
 
 void append_number(std::string& bytes, std::uint64_t number) {
@@ -107,6 +113,7 @@ std::string encode_checkpoint(const Checkpoint& c) {
               {"metrics", encode_metrics(c.metrics)},
               {"config", c.config},
               {"model", c.model},
+              {"step_size_sum", c.state.step_size_sum},
               {"arrays", Json::array()}};
   for_each_array(c.state, [&](const auto& array) { header["arrays"].push_back(array.size()); });
   const std::string json = header.dump();
@@ -148,6 +155,7 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     c.metrics = decode_metrics(header.at("metrics").get<std::string>());
     c.config = header.at("config").get<std::string>();
     c.model = header.at("model").get<std::string>();
+    c.state.step_size_sum = header.at("step_size_sum").get<double>();
     std::size_t next = 0;
     for_each_array(c.state, [&](std::vector<float>& array) {
       array.resize(header.at("arrays").at(next++).get<std::size_t>());

@@ -67,11 +67,20 @@ Experiment prepare(const TrainConfig& config, const std::string& known_model) {
 }
 
 std::unique_ptr<Engine> make_engine(const Experiment& e, const PrivacyPlan& plan,
-                                    const RandomKey& key) {
+                                    const TrainingSize& size, const RandomKey& key) {
   EngineSettings s;
   s.clip.kind = e.config.clipping;
   s.clip.max_norm = float_below(plan.clip_norm);
   s.optimizer = optimizer_settings(e.config);
+  s.step_size = {.weight = e.config.adaptive_weight,
+                 .period = size.steps_per_epoch(e.config.batch),
+                 .least = e.config.adaptive_least};
+  s.coordinates = {.on = e.config.method == MethodKind::adaclip,
+                   .beta1 = static_cast<float>(e.config.adaclip_beta1),
+                   .beta2 = static_cast<float>(e.config.adaclip_beta2),
+                   .least = static_cast<float>(e.config.adaclip_least),
+                   .most = static_cast<float>(e.config.adaclip_most),
+                   .literal = e.config.adaclip_literal};
   s.keep_average = e.config.ema > 0.0;
   s.generator = e.config.rng;
   s.key = key;

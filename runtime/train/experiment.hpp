@@ -8,6 +8,7 @@
 #include "runtime/engine.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/train/backend.hpp"
+#include "runtime/train/make_plan.hpp"
 
 namespace cudp {
 
@@ -33,6 +34,6 @@ Network make_network(const std::string& model_text, const std::string& source,
 
 /// An engine with the training set on it.
 std::unique_ptr<Engine> make_engine(const Experiment& experiment, const PrivacyPlan& plan,
-                                    const RandomKey& key);
+                                    const TrainingSize& size, const RandomKey& key);
 
 }  // namespace cudp

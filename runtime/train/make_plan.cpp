@@ -6,8 +6,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "kernels/coordinates.hpp"
 #include "privacy/calibrate.hpp"
+#include "privacy/scale.hpp"
 #include "runtime/error.hpp"
+#include "runtime/methods/adp_sgd.hpp"
+#include "runtime/methods/method.hpp"
 #include "runtime/train/random_numbers.hpp"
 
 namespace cudp {
@@ -41,6 +45,13 @@ double size_bound(const TrainingSize& size, double failure) {
 
 double calibrated_sigma(const TrainConfig& config, const PrivacyPlan& plan) {
   try {
+    if (!plan.noise.empty()) {
+      PrivacyPlan unit = plan;
+      unit.noise_multiplier = 1.0;
+      return privacy::noise_factor_for(*config.epsilon, plan.delta - plan.failure,
+                                       step_phases(unit, 0, plan.steps), releases(plan, 0),
+                                       fixed_order(plan));
+    }
     return privacy::sigma_for(*config.epsilon, plan.delta - plan.failure, plan.sampling_rate(),
                               plan.steps, releases(plan, 0), fixed_order(plan));
   } catch (const std::domain_error& e) {
@@ -96,10 +107,19 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
   const double most_examples = size_bound(size, 0.5 * plan.failure);
   const std::uint64_t largest =
       largest_batch(plan.sampling_rate() * most_examples, plan.steps, 0.5 * plan.failure);
-  plan.clip_norm = config.clip;
-  plan.sensitivity = config.clip * (1.0 + sensitivity_slack(network, largest, arithmetic));
+  const bool transformed = config.method == MethodKind::adaclip;
+  plan.clip_norm = transformed ? 1.0 : config.clip;
+  plan.sensitivity = plan.clip_norm * (1.0 + sensitivity_slack(network, largest, arithmetic,
+                                                               transformed ? kLargestShift : 0.0));
 
-  plan.noise_multiplier = config.sigma ? *config.sigma : calibrated_sigma(config, plan);
+  plan.noise = noise_over_time(config, plan.steps, size.steps_per_epoch(config.batch));
+  if (config.sigma)
+    plan.noise_multiplier = *config.sigma;
+  else if (config.calibration == Calibration::theorem41)
+    plan.noise_multiplier =
+        theorem41_sigma(*config.epsilon, plan.delta, size.value, batch, plan.steps, plan.noise);
+  else
+    plan.noise_multiplier = calibrated_sigma(config, plan);
   if (config.epsilon) {
     const double epsilon = guarantee(plan, releases(plan, plan.steps)).epsilon;
     if (!(epsilon <= *config.epsilon))
@@ -111,10 +131,11 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
 }
 
 std::uint64_t affordable_steps(const PrivacyPlan& plan, std::span<const privacy::Phase> already,
-                               double epsilon, std::uint64_t wanted) {
+                               double epsilon, std::uint64_t first, std::uint64_t wanted) {
   const auto fits = [&](std::uint64_t steps) {
     std::vector<privacy::Phase> phases(already.begin(), already.end());
-    if (steps > 0) phases.push_back({plan.sampling_rate(), plan.noise_multiplier, steps});
+    const std::vector<privacy::Phase> more = step_phases(plan, first, first + steps);
+    phases.insert(phases.end(), more.begin(), more.end());
     return phases.empty() || guarantee(plan, phases).epsilon <= epsilon;
   };
   if (fits(wanted)) return wanted;

@@ -30,8 +30,9 @@ TrainingSize training_size(const DataSplit& data, const TrainConfig& config, con
 PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const TrainingSize& size,
                       const Arithmetic& arithmetic);
 
-/// Most further steps, at most `wanted`, that stay within epsilon after what is spent already.
+/// Most steps from `first` on, at most `wanted`, that stay within epsilon after what is spent
+/// already.
 std::uint64_t affordable_steps(const PrivacyPlan& plan, std::span<const privacy::Phase> already,
-                               double epsilon, std::uint64_t wanted);
+                               double epsilon, std::uint64_t first, std::uint64_t wanted);
 
 }  // namespace cudp

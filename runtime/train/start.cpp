@@ -1,3 +1,4 @@
+#include <cmath>
 #include <sstream>
 #include <stdexcept>
 
@@ -39,6 +40,12 @@ TrainState initial_state(const Experiment& e, const RandomKey& key) {
   if (kind != OptimizerKind::sgd) s.moment1.resize(s.parameters.size());
   if (adam) s.moment2.resize(s.parameters.size());
   if (e.config.ema > 0.0) s.average = s.parameters;
+  if (e.config.method == MethodKind::adaclip) {
+    s.mean.resize(s.parameters.size());
+    const double start = std::sqrt(e.config.adaclip_least * e.config.adaclip_most);
+    s.deviation.assign(s.parameters.size(), static_cast<float>(start));
+  }
+  if (e.config.schedule == ScheduleKind::adaptive) s.step_size_sum = e.config.adaptive_start;
   return s;
 }
 
@@ -49,8 +56,8 @@ void limit_to_budget(Run& run) {
   run.last_step = run.plan.steps;
   const auto& budget = run.experiment.config.epsilon;
   if (!budget || allowed >= run.plan.steps) return;
-  run.last_step =
-      allowed + affordable_steps(run.plan, run.ledger.phases(), *budget, run.plan.steps - allowed);
+  run.last_step = allowed + affordable_steps(run.plan, run.ledger.phases(), *budget, allowed,
+                                             run.plan.steps - allowed);
   if (run.last_step == 0 || run.last_step <= run.step)
     throw BudgetError(fmt::format("the budget is spent: epsilon {:.6g} of {:.6g} at step {} of {}",
                                   guarantee(run.plan, run.ledger.phases()).epsilon, *budget,
@@ -167,7 +174,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   run.plan = make_plan(e.config, e.network, run.size, e.backend.arithmetic(e.network));
   for (const privacy::Phase& phase : releases(run.plan, 0)) run.ledger.charge(phase);
   limit_to_budget(run);
-  run.engine = make_engine(e, run.plan, key.key());
+  run.engine = make_engine(e, run.plan, run.size, key.key());
   run.engine->set_state(initial_state(e, key.key()));
 
   NewRunFolder place(config.out.empty()
@@ -211,7 +218,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
   if (run.last_step < run.plan.steps)
     reporter.warn(fmt::format("the budget allows training up to step {} of {}", run.last_step,
                               run.plan.steps));
-  run.engine = make_engine(run.experiment, run.plan, key->key());
+  run.engine = make_engine(run.experiment, run.plan, run.size, key->key());
   run.engine->set_state(checkpoint->state);
 
   if (!same_key) {

@@ -5,7 +5,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/error.hpp"
-#include "runtime/methods/dpsgd.hpp"
+#include "runtime/methods/method.hpp"
 #include "runtime/run/certificate.hpp"
 #include "runtime/schedule.hpp"
 #include "runtime/train/interrupt.hpp"
@@ -32,7 +32,7 @@ class Loop {
         config_(run.experiment.config),
         reporter_(reporter),
         schedule_(config_, run.plan, run.steps_per_epoch()),
-        method_(schedule_),
+        method_(make_method(config_, schedule_)),
         seconds_before_(run.seconds) {}
 
   void train() {
@@ -75,7 +75,11 @@ class Loop {
 
   /// The write-ahead of the ledger: durable before the first of these steps draws its noise.
   void authorise(std::uint64_t until) {
-    run_.ledger.authorise(run_.step, until, run_.plan.sampling_rate(), run_.plan.noise_multiplier);
+    std::uint64_t from = run_.step;
+    for (const privacy::Phase& phase : step_phases(run_.plan, run_.step, until)) {
+      run_.ledger.authorise(from, from + phase.steps, phase.q, phase.sigma);
+      from += phase.steps;
+    }
     save_ledger(run_);
   }
 
@@ -84,7 +88,7 @@ class Loop {
         (run_.step / run_.steps_per_epoch() + 1) * run_.steps_per_epoch();
     const std::uint64_t last = std::min({until, epoch_end, run_.step + steps_in(kChunkSeconds, 1)});
     const Clock::time_point start = Clock::now();
-    method_.run(*run_.engine, run_.step, last);
+    method_->run(*run_.engine, run_.step, last);
     engine_seconds_ += seconds_since(start);
     steps_taken_ += last - run_.step;
     run_.step = last;
@@ -108,7 +112,12 @@ class Loop {
   /// Epsilon of the steps done: the ledger less what it has authorised ahead.
   double epsilon_so_far() const {
     std::vector<privacy::Phase> phases = run_.ledger.phases();
-    phases.back().steps -= run_.ledger.authorised_until() - run_.step;
+    std::uint64_t ahead = run_.ledger.authorised_until() - run_.step;
+    for (auto phase = phases.rbegin(); ahead > 0; ++phase) {
+      const std::uint64_t undone = std::min(ahead, phase->steps);
+      phase->steps -= undone;
+      ahead -= undone;
+    }
     return guarantee(run_.plan, phases).epsilon;
   }
 
@@ -161,7 +170,7 @@ class Loop {
   const TrainConfig& config_;
   Reporter& reporter_;
   Schedule schedule_;
-  DpSgd method_;
+  std::unique_ptr<Method> method_;
   InterruptWatch interrupted_;
   Clock::time_point start_ = Clock::now();
   double seconds_before_;

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+
+#include "runtime/methods/method.hpp"
+
+namespace cudp {
+
+/// AdaCliP: Pichapati et al. 2019 (arXiv:1908.07643), Algorithm 1. Every coordinate of a gradient
+/// is centred and scaled by what released gradients say of it, so that clipping and noise follow
+/// the gradients' own shape. m, s and the scale are functions of released values: privacy is
+/// DP-SGD's with clipping norm 1.
+///
+/// Departs from the paper:
+/// (a) it is written for one example a step, whose user adds the noise. In a batch of b the noise
+/// of
+///     coordinate j of g~ has variance (scale_j sigma / b)^2, and the variance of a mean of b
+///     gradients is s^2 / b: v = clamp(b ((g~ - m)^2 - (scale sigma / b)^2), h1, h2) estimates the
+///     variance of an example's gradient. --adaclip-literal leaves the factor b out.
+/// (b) m is added back once, not |B| / b times: under Poisson sampling |B| is private.
+/// (c) m is shortened where |m / scale| > 4, so that rounding in float32 cannot raise the
+///     sensitivity by more than the plan accounts for (kernels/coordinates.hpp).
+class AdaClip final : public Method {
+ public:
+  explicit AdaClip(const Schedule& schedule) : schedule_(schedule) {}
+
+  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+
+ private:
+  Schedule schedule_;
+};
+
+}  // namespace cudp

@@ -1,0 +1,29 @@
+#include "runtime/methods/noise_spans.hpp"
+
+#include <cmath>
+
+#include "runtime/error.hpp"
+
+namespace cudp {
+
+std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha) {
+  std::vector<NoiseSpan> spans;
+  const double first = alpha(0);
+  for (std::uint64_t t = 0; t < steps; ++t) {
+    const double scale = alpha(t) / first;
+    ensure(std::isfinite(scale) && scale > 0.0, "a step's noise is out of range");
+    if (spans.empty() || spans.back().scale != scale) spans.push_back({t, scale});
+    spans.back().until = t + 1;
+  }
+  if (spans.size() == 1) spans.clear();  // the first one's scale is 1
+  return spans;
+}
+
+std::vector<NoiseSpan> noise_spans_on_grid(std::uint64_t steps, const NoiseOfStep& alpha) {
+  const double first = alpha(0);
+  return noise_spans(steps, [&](std::uint64_t t) {
+    return std::exp2(std::nearbyint(kNoiseGrid * std::log2(alpha(t) / first)) / kNoiseGrid);
+  });
+}
+
+}  // namespace cudp

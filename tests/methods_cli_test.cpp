@@ -1,0 +1,142 @@
+// Every method from the command line to its certificate, and through a crash.
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cudp_process.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::json;
+
+struct MethodRun {
+  const char* name;
+  std::vector<std::string> flags;
+};
+void PrintTo(const MethodRun& m, std::ostream* os) { *os << m.name; }
+
+class CliMethods : public testing::TestWithParam<MethodRun> {
+ protected:
+  std::vector<std::string> training(const std::string& out) const {
+    std::vector<std::string> a = {"train",
+                                  "--dataset",
+                                  table_.table,
+                                  "--schema",
+                                  table_.schema,
+                                  "--model",
+                                  "logistic",
+                                  "--seed",
+                                  "11",
+                                  "--delta",
+                                  "1e-5",
+                                  "--size-is-public",
+                                  "--batch",
+                                  "64",
+                                  "--steps",
+                                  "60",
+                                  "--threads",
+                                  "1",
+                                  "--checkpoint-every",
+                                  "5",
+                                  "--device",
+                                  "cpu",
+                                  "--quiet",
+                                  "--json",
+                                  "--epsilon",
+                                  "3",
+                                  "--out",
+                                  folder_ / out};
+    a.insert(a.end(), GetParam().flags.begin(), GetParam().flags.end());
+    return a;
+  }
+  std::string file(const std::string& name) const { return content_of(folder_ / name); }
+
+  TemporaryFolder folder_;
+  SmallTable table_ = write_small_table(folder_);
+};
+
+TEST_P(CliMethods, LearnsWithinItsBudget) {
+  const Finished f = run_cudp(folder_, training("run"));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const Json result = Json::parse(f.out);
+  const Json certificate = Json::parse(file("run/release/privacy.json"));
+  EXPECT_GT(result["test_accuracy"], 0.7);
+  EXPECT_LE(certificate["epsilon"], 3.0);
+  EXPECT_EQ(certificate["steps"], result["steps"]);
+  std::uint64_t released = 0;
+  for (const Json& r : certificate["releases"]) {
+    released += r["steps"].get<std::uint64_t>();
+    EXPECT_GT(r["sigma"], 0.0);
+  }
+  EXPECT_GE(released, result["steps"]);
+}
+
+TEST_P(CliMethods, EndsTheSameAfterACrash) {
+  ASSERT_EQ(run_cudp(folder_, training("whole")).exit, 0);
+  {
+    CudpProcess process(folder_, training("broken"));
+    const fs::path ledger = folder_ / "broken/private";
+    const auto begun = [&] {
+      std::error_code none;
+      for (const auto& entry : fs::directory_iterator(ledger, none)) {
+        const std::string name = entry.path().filename().string();
+        if (name == "result.json" ||
+            (name.starts_with("checkpoint-") && std::stoi(name.substr(11)) >= 10))
+          return true;
+      }
+      return false;
+    };
+    for (int i = 0; i < 100'000 && !begun(); ++i)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    process.signal(SIGKILL);
+    process.wait();
+  }
+  const Finished resumed =
+      run_cudp(folder_, {"train", "--resume", folder_ / "broken", "--quiet", "--json"});
+  ASSERT_EQ(resumed.exit, 0) << resumed.err;
+  for (const char* name : {"model.safetensors", "privacy.json", "metrics.jsonl", "config.toml"})
+    EXPECT_EQ(file(std::string("broken/release/") + name),
+              file(std::string("whole/release/") + name))
+        << name;
+}
+
+const MethodRun kRuns[] = {
+    {"dpsgd_decay", {"--method", "dpsgd-decay", "--noise-decay", "0.3"}},
+    {"dpsgd_ts", {"--method", "dpsgd-ts", "--model", "mlp", "--optimizer", "adam", "--lr", "0.01"}},
+    {"adp_polynomial", {"--method", "adp-sgd", "--schedule", "polynomial", "--lr", "2"}},
+    {"adp_square_root", {"--method", "adp-sgd", "--schedule", "square-root"}},
+    {"adp_adaptive",
+     {"--method", "adp-sgd", "--schedule", "adaptive", "--adp-noise-growth", "0.5", "--lr", "2"}},
+    {"adaclip",
+     {"--method", "adaclip", "--lr", "0.5", "--adaclip-least", "1e-3", "--adaclip-most", "1"}},
+};
+INSTANTIATE_TEST_SUITE_P(All, CliMethods, testing::ValuesIn(kRuns),
+                         [](const auto& i) { return i.param.name; });
+
+class CliMethodFlags : public testing::Test {
+ protected:
+  std::string refusal(std::vector<std::string> flags) const {
+    std::vector<std::string> a = {"train", "--dataset", "glyphs", "--delta",
+                                  "1e-5",  "--epsilon", "1"};
+    a.insert(a.end(), flags.begin(), flags.end());
+    const Finished f = run_cudp(folder_, a);
+    EXPECT_EQ(f.exit, 2) << f.err;
+    return f.err;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(CliMethodFlags, ThatDoNotFitAreRefused) {
+  EXPECT_NE(refusal({"--schedule", "adaptive"}).find("adp-sgd"), std::string::npos);
+  EXPECT_NE(refusal({"--calibration", "theorem41"}).find("adp-sgd"), std::string::npos);
+  EXPECT_NE(refusal({"--method", "dpsgd-ts", "--activation", "relu"}).find("tempered-sigmoid"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "dpsgdd"}).find("one of dpsgd"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cudp
