@@ -51,6 +51,10 @@ std::string_view name(Accountant accountant) {
   return "unknown";
 }
 
+std::string_view bound_name(const Answer& answer) {
+  return answer.accountant == Accountant::best ? "gaussian" : name(answer.accountant);
+}
+
 struct Account::State {
   Question question;
   std::optional<double> mu;
@@ -72,8 +76,10 @@ struct Account::State {
   template <class Bound>
   void by_renyi(const Bound& bound) const {
     if (!wants(question.accountant, Accountant::rdp)) return;
-    const Protected whom{.relation = question.relation, .group = question.group};
+    Protected whom{.relation = question.relation, .group = question.group};
     if (question.accountant == Accountant::rdp) return bound(whom);
+    // The same bound whichever direction is asked about: two directions are no worse than both.
+    if (whom.relation != Neighbours::replace_one) whom.relation = Neighbours::add_or_remove;
     try {
       bound(whom);
     } catch (const std::domain_error&) {
@@ -112,6 +118,7 @@ Account::Account(Question question) : state_(std::make_unique<State>()) {
     throw std::invalid_argument("looseness: expected a number in [1, 1e4], found " +
                                 number(q.looseness));
   for (const Step& step : q.steps) check(step);
+  for (const double order : q.orders) check_order(order);
   std::erase_if(q.steps, [](const Step& step) { return releases_nothing(step); });
   s.idle = q.steps.empty();
   s.mu = gaussian_mu(q);

@@ -53,6 +53,9 @@ struct Answer {
   std::uint64_t group = 1;
 };
 
+/// The name of the bound that gave an answer: "pld", "rdp", or "gaussian" for the exact one.
+std::string_view bound_name(const Answer& answer);
+
 /// Answers questions about one composition; what is costly is kept between them.
 ///
 /// Sources: privacy loss distributions: Koskela, Jalko, Honkela 2020 (arXiv:1906.03049), and what

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "privacy/boundary.hpp"
 #include "privacy/curve.hpp"
@@ -28,10 +29,10 @@ struct Unknown {
 
 class Solver {
  public:
-  Solver(Question budget, std::function<Step(double)> step_at, Unknown unknown, double epsilon,
-         double delta)
+  Solver(Question budget, std::function<std::vector<Step>(double)> steps_at, Unknown unknown,
+         double epsilon, double delta)
       : budget_(std::move(budget)),
-        step_at_(std::move(step_at)),
+        steps_at_(std::move(steps_at)),
         unknown_(unknown),
         epsilon_(epsilon),
         delta_(delta) {
@@ -130,7 +131,8 @@ class Solver {
 
   /// log(epsilon found / epsilon allowed)
   double excess(double v, Question question) const {
-    question.steps.push_back(step_at_(value_of(v)));
+    const std::vector<Step> steps = steps_at_(value_of(v));
+    question.steps.insert(question.steps.end(), steps.begin(), steps.end());
     try {
       return std::log(std::fmax(Account(std::move(question)).epsilon(delta_).epsilon, 1e-9) /
                       epsilon_);
@@ -176,7 +178,7 @@ class Solver {
   }
 
   Question budget_;
-  std::function<Step(double)> step_at_;
+  std::function<std::vector<Step>(double)> steps_at_;
   Unknown unknown_;
   double epsilon_, delta_;
   std::optional<Neighbours> worse_;
@@ -226,9 +228,9 @@ double solve_sigma(const Question& budget, const Step& step, double epsilon, dou
             refuse("sigma", step.mechanism);
         },
         made.mechanism);
-    return made;
+    return std::vector<Step>(1, made);
   };
-  const Sampled at = sampled(with(1.0).mechanism, budget.group);
+  const Sampled at = sampled(with(1.0).front().mechanism, budget.group);
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
   const double per_step = mu / at.q / std::sqrt(std::fmax(static_cast<double>(step.count), 1.0));
   const Unknown unknown{.what = "sigma",
@@ -249,9 +251,9 @@ double solve_rate(const Question& budget, const Step& step, double epsilon, doub
             refuse("q", step.mechanism);
         },
         made.mechanism);
-    return made;
+    return std::vector<Step>(1, made);
   };
-  const Sampled at = sampled(with(1.0).mechanism, budget.group);
+  const Sampled at = sampled(with(1.0).front().mechanism, budget.group);
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
   const double one = std::sqrt(static_cast<double>(step.count) *
                                std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
@@ -266,7 +268,7 @@ std::uint64_t solve_batch(const Question& budget, const Step& step, double epsil
   const auto with = [step](double batch) {
     Step made = step;
     std::get<FixedSizeGaussian>(made.mechanism).batch = static_cast<std::uint64_t>(batch);
-    return made;
+    return std::vector<Step>(1, made);
   };
   const Sampled at = sampled(step.mechanism, budget.group);
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
@@ -285,7 +287,7 @@ std::uint64_t solve_steps(const Question& budget, const Step& step, double epsil
   const auto with = [step](double count) {
     Step made = step;
     made.count = static_cast<std::uint64_t>(count);
-    return made;
+    return std::vector<Step>(1, made);
   };
   const Sampled at = sampled(step.mechanism, budget.group);
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
@@ -296,6 +298,42 @@ std::uint64_t solve_steps(const Question& budget, const Step& step, double epsil
                         .greedy_end = 0x1p40,
                         .whole = true};
   return static_cast<std::uint64_t>(Solver(budget, with, unknown, epsilon, delta).solve());
+}
+
+double solve_noise_factor(const Question& budget, std::span<const Step> steps, double epsilon,
+                          double delta) {
+  const auto with = [steps](double factor) {
+    std::vector<Step> made(steps.begin(), steps.end());
+    for (Step& step : made)
+      std::visit(
+          [&](auto& m) {
+            if constexpr (requires { m.sigma; })
+              m.sigma *= factor;
+            else
+              refuse("sigma", step.mechanism);
+          },
+          step.mechanism);
+    return made;
+  };
+  // The central limit's mu of all of them, at the factor where it is what the budget allows.
+  const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
+  const auto square = [&](double factor) {
+    double sum = 0.0;
+    for (const Step& step : with(factor)) {
+      const Sampled at = sampled(step.mechanism, budget.group);
+      sum += static_cast<double>(step.count) * at.q * at.q *
+             std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0));
+    }
+    return sum;
+  };
+  double low = -10.0, high = 20.0;
+  while (high - low > 0.01) {
+    const double middle = 0.5 * (low + high);
+    (square(std::exp(middle)) > mu * mu ? low : high) = middle;
+  }
+  const Unknown unknown{
+      .what = "noise factor", .guess = std::exp(high), .safe_end = 1e9, .greedy_end = 1e-9};
+  return Solver(budget, with, unknown, epsilon, delta).solve();
 }
 
 }  // namespace cudp::privacy

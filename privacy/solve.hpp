@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 
 #include "privacy/accountant.hpp"
 
@@ -24,5 +25,10 @@ std::uint64_t solve_batch(const Question& budget, const Step& step, double epsil
 
 /// Largest count of any step, within 1e-6 relative above a million; at most 2^40.
 std::uint64_t solve_steps(const Question& budget, const Step& step, double epsilon, double delta);
+
+/// Smallest factor for the noise multipliers of all these steps, each Gaussian noise of some kind,
+/// within 1e-5 relative: calibrates a sequence that differs in its noise.
+double solve_noise_factor(const Question& budget, std::span<const Step> steps, double epsilon,
+                          double delta);
 
 }  // namespace cudp::privacy

@@ -6,6 +6,7 @@
 #include "kernels/clip.hpp"
 #include "kernels/random.hpp"
 #include "kernels/update.hpp"
+#include "privacy/accountant.hpp"
 
 namespace cudp {
 
@@ -34,6 +35,7 @@ struct TrainConfig {
   std::optional<double> epsilon;
   std::optional<double> delta;
   std::optional<double> sigma;
+  privacy::Accountant accountant = privacy::Accountant::best;
   double clip = 1.0;
   Clipping clipping = Clipping::flat;
   Generator rng = Generator::chacha20;

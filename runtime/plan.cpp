@@ -1,6 +1,7 @@
 #include "runtime/plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace cudp {
 
@@ -30,14 +31,24 @@ std::vector<privacy::Phase> releases(const PrivacyPlan& plan, std::uint64_t step
   return phases;
 }
 
-std::span<const double> fixed_order(const PrivacyPlan& plan) {
-  return plan.order > 0.0 ? std::span(&plan.order, 1) : std::span<const double>();
+privacy::Question question(const PrivacyPlan& plan, std::span<const privacy::Phase> phases) {
+  privacy::Question q;
+  q.steps = privacy::steps_of(phases);
+  q.accountant = plan.accountant;
+  if (plan.order > 0.0) {
+    q.accountant = privacy::Accountant::rdp;
+    q.orders = {plan.order};
+  }
+  return q;
 }
 
-privacy::Guarantee guarantee(const PrivacyPlan& plan, std::span<const privacy::Phase> phases) {
-  privacy::Guarantee g = privacy::epsilon_of(phases, plan.delta - plan.failure, fixed_order(plan));
-  g.delta = plan.delta;
-  return g;
+privacy::Answer guarantee(const PrivacyPlan& plan, std::span<const privacy::Phase> phases,
+                          double looseness) {
+  privacy::Question q = question(plan, phases);
+  q.looseness = looseness;
+  privacy::Answer answer = privacy::Account(std::move(q)).epsilon(plan.delta - plan.failure);
+  answer.delta = plan.delta;
+  return answer;
 }
 
 }  // namespace cudp

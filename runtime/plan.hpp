@@ -4,11 +4,14 @@
 #include <vector>
 
 #include "kernels/random.hpp"
-#include "privacy/rdp.hpp"
+#include "privacy/accountant.hpp"
 
 namespace cudp {
 
 enum class Neighbours { add_or_remove_one };
+
+/// The largest group of examples (a user's, say) that a certificate has an epsilon for.
+inline constexpr int kLargestGroup = 16;
 
 /// The noise of the steps from where the span before ends up to, but not including, `until`.
 struct NoiseSpan {
@@ -37,10 +40,11 @@ struct PrivacyPlan {
   double size_noise = 0.0;
   /// Probability that a batch is larger than `sensitivity` allows for; part of delta.
   double failure = 0.0;
-  /// The Renyi order that the accountant must use, 0 for the best of all. Where the rest of the
+  /// The Renyi order that the accountant must use, 0 where it may choose its bound. Where the rest of the
   /// plan depends on a released noisy size, composition is adaptive, and its order is fixed
   /// beforehand (Feldman & Zrnic 2021).
   double order = 0.0;
+  privacy::Accountant accountant = privacy::Accountant::best;
 
   double sampling_rate() const { return static_cast<double>(sampling_threshold) * 0x1p-32; }
   double noise_multiplier_at(std::uint64_t step) const;
@@ -56,10 +60,12 @@ std::vector<privacy::Phase> step_phases(const PrivacyPlan& plan, std::uint64_t f
 /// not public, then the noisy sums.
 std::vector<privacy::Phase> releases(const PrivacyPlan& plan, std::uint64_t steps);
 
-/// The orders for the accountant; empty where it may choose.
-std::span<const double> fixed_order(const PrivacyPlan& plan);
+/// What to ask the accountant about these phases.
+privacy::Question question(const PrivacyPlan& plan, std::span<const privacy::Phase> phases);
 
 /// What releases add up to at the plan's delta, part of which is set aside for plan.failure.
-privacy::Guarantee guarantee(const PrivacyPlan& plan, std::span<const privacy::Phase> phases);
+/// Looseness: see privacy::Question; a bound all the same.
+privacy::Answer guarantee(const PrivacyPlan& plan, std::span<const privacy::Phase> phases,
+                          double looseness = 1.0);
 
 }  // namespace cudp

@@ -36,18 +36,56 @@ TEST(Certificate, StatesTheMechanismAndThePromise) {
   EXPECT_EQ(j["sensitivity"], 0.51);
   EXPECT_EQ(j["steps"], 100);
   EXPECT_EQ(j["delta"], 1e-5);
-  EXPECT_EQ(j["accountant"], "rdp");
+  EXPECT_EQ(j["accountant"], "pld");
   EXPECT_EQ(j["rng"], "chacha20");
   EXPECT_EQ(j["seeded"], false);
   EXPECT_EQ(j["training_examples"], 8192);
   EXPECT_TRUE(j["unsafe_flags"].empty());
-  for (const char* key : {"mechanism", "neighbouring_relation", "accountant_version", "order",
-                          "expected_batch", "hyperparameter_tuning"})
+  for (const char* key :
+       {"mechanism", "neighbouring_relation", "accountant_version", "epsilon_lower",
+        "loss_interval", "expected_batch", "hyperparameter_tuning"})
     EXPECT_TRUE(j.contains(key)) << key;
   for (const char* key : {"version", "commit", "compiler", "backend"})
     EXPECT_FALSE(j["build"][key].get<std::string>().empty()) << key;
-  const std::vector<privacy::Phase> phases = {{0x1p-7, 1.5, 100}};
-  EXPECT_EQ(j["epsilon"], privacy::epsilon_of(phases, 1e-5 - 1e-14).epsilon);
+  privacy::Question question;
+  question.steps = privacy::steps_of(std::vector<privacy::Phase>{{0x1p-7, 1.5, 100}});
+  EXPECT_EQ(j["epsilon"], privacy::Account(question).epsilon(1e-5 - 1e-14).epsilon);
+  EXPECT_LT(j["epsilon_lower"], j["epsilon"]);
+  EXPECT_GT(j["epsilon_lower"], 0.99 * j["epsilon"].get<double>());
+}
+
+TEST(Certificate, RenyiOnRequest) {
+  CertificateFacts f = facts();
+  const double tight = make_certificate(f)["epsilon"];
+  f.plan.accountant = privacy::Accountant::rdp;
+  const auto j = make_certificate(f);
+  EXPECT_EQ(j["accountant"], "rdp");
+  EXPECT_GT(j["order"], 1.0);
+  EXPECT_EQ(j["order_fixed_before"], false);
+  EXPECT_GT(j["epsilon"], tight);
+}
+
+TEST(Certificate, GroupsOfAUsersExamples) {
+  CertificateFacts f = facts();
+  const auto groups = make_certificate(f)["groups"];
+  ASSERT_EQ(groups.size(), 5u);
+  EXPECT_EQ(groups[0]["epsilon"], make_certificate(f)["epsilon"]);
+  privacy::Question question;
+  question.steps = privacy::steps_of(f.ledger.phases());
+  std::uint64_t size = 1;
+  for (const auto& row : groups) {
+    EXPECT_EQ(row["examples"], size);
+    question.group = size;
+    const privacy::Answer exact = privacy::Account(question).epsilon(1e-5 - 1e-14);
+    EXPECT_GE(row["epsilon"], exact.epsilon_lower);
+    EXPECT_LE(row["epsilon"], 1.01 * exact.epsilon);
+    size *= 2;
+  }
+  // What follows from a noisy size is adaptive: no such number is claimed.
+  f.plan.size_noise = 33.0;
+  f.plan.order = 8.0;
+  f.ledger.charge(privacy::Phase{1.0, 33.0, 1});
+  EXPECT_TRUE(make_certificate(f)["groups"].is_string());
 }
 
 TEST(Certificate, ChargesWhatTheLedgerKnowsNotWhatWasPlanned) {
@@ -77,7 +115,7 @@ TEST(Certificate, APrivateSizeIsOnlyThereWithItsNoise) {
   f.plan.size_noise = 33.0;
   f.training_size = 8150.75;
   f.ledger = {};
-  f.ledger.charge({1.0, 33.0, 1});
+  f.ledger.charge(privacy::Phase{1.0, 33.0, 1});
   f.ledger.authorise(0, 100, f.plan.sampling_rate(), 1.5);
   const auto j = make_certificate(f);
   EXPECT_FALSE(j.contains("training_examples"));

@@ -12,8 +12,10 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "privacy/accountant.hpp"
 #include "privacy/calibrate.hpp"
 #include "privacy/rdp.hpp"
+#include "privacy/rdp_curve.hpp"
 #include "privacy/zcdp.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
@@ -23,6 +25,7 @@ namespace cudp {
 namespace {
 
 using nlohmann::json;
+using privacy::Step;
 
 struct Outcome {
   int code = 0;
@@ -82,43 +85,105 @@ class PhasesFile : public ::testing::Test {
       std::filesystem::temp_directory_path() / ("cudp_phases_" + std::to_string(getpid()));
 };
 
+const std::string kUsual = "account --q 0.01 --sigma 1.0 --steps 2000 ";
+
+privacy::Question usual() {
+  privacy::Question question;
+  question.steps = {{privacy::PoissonGaussian{.q = 0.01, .sigma = 1.0}, 2000}};
+  return question;
+}
+
 TEST(Account, EpsilonFromDelta) {
-  const json found = answer("account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6");
-  const privacy::Phase phase{.q = 0.01, .sigma = 1.0, .steps = 2000};
-  const privacy::Guarantee expected = privacy::epsilon_of({&phase, 1}, 1e-6);
-  EXPECT_EQ(found, (json{{"epsilon", expected.epsilon},
-                         {"delta", 1e-6},
-                         {"accountant", "rdp"},
-                         {"sampling", "poisson"},
-                         {"order", expected.order},
-                         {"q", 0.01},
-                         {"sigma", 1.0},
-                         {"steps", 2000}}));
+  const json found = answer(kUsual + "--delta 1e-6");
+  const privacy::Answer exact = privacy::Account(usual()).epsilon(1e-6);
+  EXPECT_EQ(found["epsilon"], exact.epsilon);
+  EXPECT_EQ(found["epsilon_add"], *exact.epsilon_add);
+  EXPECT_EQ(found["epsilon_remove"], *exact.epsilon_remove);
+  EXPECT_EQ(found["epsilon_lower"], exact.epsilon_lower);
+  EXPECT_EQ(found["delta"], 1e-6);
+  EXPECT_EQ(found["accountant"], "pld");
+  EXPECT_EQ(found["bound"], "pld");
+  EXPECT_EQ(found["group"], 1);
+  EXPECT_EQ(found["sampling"], "poisson");
+  EXPECT_EQ(found["q"], 0.01);
+  EXPECT_EQ(found["steps"], 2000);
 }
 
 TEST(Account, DeltaFromEpsilon) {
-  const json found = answer("account --q 0.01 --sigma 1.0 --steps 2000 --epsilon 2");
-  const privacy::Phase phase{.q = 0.01, .sigma = 1.0, .steps = 2000};
-  EXPECT_EQ(found["delta"], privacy::delta_of({&phase, 1}, 2.0).delta);
+  const json found = answer(kUsual + "--epsilon 2");
+  const privacy::Answer exact = privacy::Account(usual()).delta(2.0);
+  EXPECT_EQ(found["delta"], exact.delta);
+  EXPECT_EQ(found["delta_lower"], exact.delta_lower);
   EXPECT_EQ(found["epsilon"], 2.0);
 }
 
-TEST(Account, OrdersCanBeChosen) {
-  const json found =
-      answer("account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6 --orders 2,4.5,64");
-  EXPECT_EQ(found["order"], 4.5);
+TEST(Account, RenyiDivergencesAlone) {
+  const privacy::Phase phase{.q = 0.01, .sigma = 1.0, .steps = 2000};
+  const json found = answer(kUsual + "--delta 1e-6 --accountant rdp");
+  const double usual_orders = privacy::epsilon_of({&phase, 1}, 1e-6).epsilon;
+  EXPECT_NEAR(found["epsilon"], usual_orders, 1e-10 * usual_orders);
+  EXPECT_EQ(found["order"], 7.2);
+  EXPECT_EQ(found["accountant"], "rdp");
+  EXPECT_LT(answer(kUsual + "--delta 1e-6 --accountant rdp --orders adaptive")["epsilon"],
+            usual_orders);
+  EXPECT_EQ(answer(kUsual + "--delta 1e-6 --accountant rdp --orders 2,4.5,64")["order"], 4.5);
+}
+
+TEST(Account, GaussianDpSaysThatItIsAnEstimate) {
+  const json found = answer(kUsual + "--delta 1e-6 --accountant gdp");
+  EXPECT_EQ(found["is_bound"], false);
+  EXPECT_LT(found["epsilon"], privacy::Account(usual()).epsilon(1e-6).epsilon_lower);
+  EXPECT_NE(cudp(kUsual + "--delta 1e-6 --accountant gdp").out.find("not an upper bound"),
+            std::string::npos);
+}
+
+TEST(Account, GroupsAndFixedSizeBatches) {
+  privacy::Question four = usual();
+  four.group = 4;
+  const privacy::Answer exact = privacy::Account(four).epsilon(1e-6);
+  const json found = answer(kUsual + "--delta 1e-6 --group 4");
+  EXPECT_EQ(found["epsilon"], exact.epsilon);
+  EXPECT_EQ(found["group"], 4);
+
+  const json groups = answer(kUsual + "--delta 1e-6 --groups 3")["groups"];
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(groups[2]["group"], 3);
+  EXPECT_GE(groups[2]["vadhan"], groups[2]["epsilon"]);
+  EXPECT_EQ(groups[2]["k_epsilon_1"], 3.0 * groups[0]["epsilon"].get<double>());
+
+  privacy::Question fixed;
+  fixed.steps = {{privacy::FixedSizeGaussian{.n = 50000, .batch = 500, .sigma = 2.0}, 2000}};
+  const json without =
+      answer("account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 --delta 1e-6");
+  EXPECT_EQ(without["epsilon"], privacy::Account(fixed).epsilon(1e-6).epsilon);
+  EXPECT_EQ(without["sampling"], "fixed");
+  fixed.relation = privacy::Neighbours::replace_one;
+  EXPECT_EQ(
+      answer("account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 "
+             "--delta 1e-6 --accountant rdp --orders adaptive --neighbours replace-one")["epsilon"],
+      privacy::epsilon_by_rdp(fixed.steps, 1e-6, {.relation = fixed.relation}).epsilon);
 }
 
 TEST(Account, TableRoundsUp) {
-  const Outcome outcome = cudp("account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6");
-  EXPECT_EQ(outcome.out,
-            "epsilon     3.24646\n"
-            "delta       1e-06\n"
-            "accountant  rdp, best at order 7.2\n"
-            "sampling    poisson\n"
-            "q           0.01\n"
-            "sigma       1\n"
-            "steps       2000\n");
+  const std::string table = cudp(kUsual + "--delta 1e-6").out;
+  const privacy::Answer exact = privacy::Account(usual()).epsilon(1e-6);
+  EXPECT_EQ(table.substr(0, table.find('\n')), "epsilon         " + rounded_up(exact.epsilon));
+  EXPECT_NE(table.find("and at least  " + rounded_down(exact.epsilon_lower)), std::string::npos);
+  EXPECT_NE(table.find("poisson-gaussian, q 0.01, sigma 1, steps 2000"), std::string::npos);
+}
+
+TEST(Account, DrawsItsCurves) {
+  const auto picture =
+      std::filesystem::temp_directory_path() / ("cudp_curve_" + std::to_string(getpid()) + ".png");
+  for (const char* which : {"", "--groups 3 "}) {
+    const Outcome drawn = cudp(kUsual + "--delta 1e-6 " + which + "--curve " + picture.string());
+    if (drawn.code != 0) GTEST_SKIP() << "gnuplot is missing: " << drawn.error;
+    std::ifstream file(picture, std::ios::binary);
+    std::string start(4, ' ');
+    file.read(start.data(), 4);
+    EXPECT_EQ(start, "\x89PNG");
+    std::filesystem::remove(picture);
+  }
 }
 
 TEST(Account, Zcdp) {
@@ -137,12 +202,43 @@ TEST_F(PhasesFile, ComposesItsPhases) {
   const std::string file = with(R"([{"q": 0.01, "sigma": 1, "steps": 500},
                                     {"steps": 300, "sigma": 2.0, "q": 2e-2}])");
   const json found = answer("account --delta 1e-6 --phases " + file);
-  const std::vector<privacy::Phase> phases{{.q = 0.01, .sigma = 1.0, .steps = 500},
-                                           {.q = 0.02, .sigma = 2.0, .steps = 300}};
-  EXPECT_EQ(found["epsilon"], privacy::epsilon_of(phases, 1e-6).epsilon);
+  privacy::Question question;
+  question.steps = privacy::steps_of(std::vector<privacy::Phase>{
+      {.q = 0.01, .sigma = 1.0, .steps = 500}, {.q = 0.02, .sigma = 2.0, .steps = 300}});
+  EXPECT_EQ(found["epsilon"], privacy::Account(question).epsilon(1e-6).epsilon);
   EXPECT_EQ(found["phases"].size(), 2u);
   EXPECT_EQ(found["phases"][1]["q"], 0.02);
   EXPECT_NE(cudp("account --delta 1e-6 --phases " + file).out.find("phase 2"), std::string::npos);
+}
+
+TEST_F(PhasesFile, KnowsEveryMechanism) {
+  const json found = answer("account --delta 1e-6 --phases " + with(R"({"phases": [
+      {"mechanism": "gaussian", "sigma": 30, "steps": 1},
+      {"mechanism": "poisson-gaussian", "q": 0.01, "sigma": 2, "steps": 10},
+      {"mechanism": "fixed-size-gaussian", "n": 5000, "batch": 50, "sigma": 4, "steps": 10},
+      {"mechanism": "truncated-poisson-gaussian", "n": 5000, "q": 0.01, "max_batch": 90, "sigma": 4,
+       "steps": 10},
+      {"mechanism": "gaussian-mixture", "sensitivities": [0, 1], "probabilities": [0.9, 0.1],
+       "sigma": 4, "steps": 10},
+      {"mechanism": "laplace", "scale": 50, "steps": 2},
+      {"mechanism": "poisson-laplace", "q": 0.1, "scale": 5, "steps": 2},
+      {"mechanism": "bounded-range", "epsilon": 0.02, "steps": 5},
+      {"mechanism": "approximate-dp", "epsilon": 0.02, "delta": 1e-8, "steps": 3}]})"));
+  const std::vector<Step> steps{{privacy::Gaussian{30}, 1},
+                                {privacy::PoissonGaussian{0.01, 2}, 10},
+                                {privacy::FixedSizeGaussian{5000, 50, 4}, 10},
+                                {privacy::TruncatedPoissonGaussian{5000, 0.01, 90, 4}, 10},
+                                {privacy::GaussianMixture{{0, 1}, {0.9, 0.1}, 4}, 10},
+                                {privacy::Laplace{50}, 2},
+                                {privacy::PoissonLaplace{0.1, 5}, 2},
+                                {privacy::BoundedRange{0.02}, 5},
+                                {privacy::ApproximateDp{0.02, 1e-8}, 3}};
+  privacy::Question question;
+  question.steps = steps;
+  EXPECT_EQ(found["epsilon"], privacy::Account(question).epsilon(1e-6).epsilon);
+  ASSERT_EQ(found["phases"].size(), steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    EXPECT_EQ(found["phases"][i]["mechanism"], privacy::name(steps[i].mechanism));
 }
 
 TEST_F(PhasesFile, BadFilesAreRefusedByPlace) {
@@ -155,8 +251,13 @@ TEST_F(PhasesFile, BadFilesAreRefusedByPlace) {
   refused("[]", "expected a list of phases, found []");
   refused("[7]", "phase 1: expected {");
   refused(R"([{"q": 0.01, "sigma": 1, "steps": 5}, {"q": 0.01, "sigma": 1}])",
-          "phase 2: expected keys q, sigma, steps, found no 'steps'");
+          "phase 2: expected a key 'steps', found none");
   refused(R"([{"q": 0.01, "sigma": 1, "steps": 5, "sgima": 2}])", "found \"sgima\"");
+  refused(R"([{"mechanism": "gauss", "sigma": 1, "steps": 5}])", "found 'gauss'");
+  refused(R"([{"mechanism": "laplace", "sigma": 1, "steps": 5}])", "expected a key 'scale'");
+  refused(R"([{"mechanism": "gaussian-mixture", "sensitivities": [1], "probabilities": ["x"],
+              "sigma": 1, "steps": 5}])",
+          "probabilities: expected a list of numbers");
   refused(R"([{"q": "1%", "sigma": 1, "steps": 5}])",
           "phase 1, q: expected a number, found \"1%\"");
   refused(R"([{"q": 0.01, "sigma": 1, "steps": -5}])", "steps: expected a whole number >= 0");
@@ -175,9 +276,16 @@ TEST(Account, BadUseIsRefused) {
   expect_refused(fine + "--delta 0", 2, "delta: expected");
   expect_refused(fine + "--delta nan", 2, "delta: expected");
   expect_refused(fine + "--epsilon -1", 2, "epsilon: expected");
-  expect_refused(fine + "--delta 1e-5 --orders 1", 2, "orders: expected");
-  expect_refused(fine + "--delta 1e-5 --orders 2,x", 2, "orders");
-  expect_refused(fine + "--delta 1e-5 --accountant pld", 2, "expected rdp, the one available");
+  expect_refused(fine + "--delta 1e-5 --orders 1", 2, "order: expected");
+  expect_refused(fine + "--delta 1e-5 --orders 2,x", 2, "--orders: expected numbers");
+  expect_refused(fine + "--delta 1e-5 --accountant pdl", 2, "expected pld, rdp or gdp");
+  expect_refused(fine + "--delta 1e-5 --sampling shuffle", 2, "expected poisson or fixed");
+  expect_refused(fine + "--delta 1e-5 --sampling fixed", 2, "--q: expected no value");
+  expect_refused(fine + "--delta 1e-5 --n 100", 2,
+                 "--n: expected no value with --sampling poisson");
+  expect_refused(fine + "--delta 1e-5 --neighbours all", 2, "expected add-or-remove");
+  expect_refused(fine + "--delta 1e-5 --group 0", 2, "group: expected");
+  expect_refused(fine + "--delta 1e-5 --interval 0", 2, "--interval: expected");
   expect_refused(fine + "--delta 1e-5 --zcdp 0.1", 2, "--q: expected no value with --zcdp");
   expect_refused(fine + "--delta 1e-5 --phases f", 2, "--q: expected no value with --phases");
   expect_refused("account --sigma 1 --steps 10 --delta 1e-5", 2, "--q: expected a value");
@@ -197,24 +305,44 @@ TEST(Account, BadUseIsRefused) {
 }
 
 TEST(CalibrateCommand, SolvesForEach) {
+  const auto epsilon = [](double q, double sigma, std::uint64_t steps) {
+    privacy::Question question;
+    question.steps = {{privacy::PoissonGaussian{.q = q, .sigma = sigma}, steps}};
+    return privacy::Account(question).epsilon(1e-5).epsilon;
+  };
   const json sigma = answer("calibrate --epsilon 3 --delta 1e-5 --q 0.0085 --steps 4680");
-  EXPECT_EQ(sigma, (json{{"solve", "sigma"},
-                         {"epsilon", 3.0},
-                         {"delta", 1e-5},
-                         {"q", 0.0085},
-                         {"sigma", privacy::sigma_for(3.0, 1e-5, 0.0085, 4680)},
-                         {"steps", 4680},
-                         {"accountant", "rdp"},
-                         {"sampling", "poisson"}}));
-  EXPECT_EQ(
-      answer("calibrate --solve steps --epsilon 3 --delta 1e-5 --q 0.0085 --sigma 1.1")["steps"],
-      privacy::steps_for(3.0, 1e-5, 0.0085, 1.1));
-  EXPECT_EQ(answer("calibrate --solve q --epsilon 3 --delta 1e-5 --steps 4680 --sigma 1.1")["q"],
-            privacy::rate_for(3.0, 1e-5, 1.1, 4680));
-  const privacy::Phase phase{.q = 0.0085, .sigma = 1.1, .steps = 4680};
+  EXPECT_LE(epsilon(0.0085, sigma["sigma"], 4680), 3.0);
+  EXPECT_GT(epsilon(0.0085, sigma["sigma"].get<double>() * (1 - 3e-5), 4680), 3.0);
+  EXPECT_EQ(sigma["accountant"], "pld");
+  EXPECT_EQ(sigma["steps"], 4680);
+  const std::uint64_t steps =
+      answer("calibrate --solve steps --epsilon 3 --delta 1e-5 --q 0.0085 --sigma 1.1")["steps"];
+  EXPECT_LE(epsilon(0.0085, 1.1, steps), 3.0);
+  EXPECT_GT(epsilon(0.0085, 1.1, steps + 1), 3.0);
+  const double q =
+      answer("calibrate --solve q --epsilon 3 --delta 1e-5 --steps 4680 --sigma 1.1")["q"];
+  EXPECT_LE(epsilon(q, 1.1, 4680), 3.0);
+  EXPECT_GT(epsilon(q * (1 + 3e-5), 1.1, 4680), 3.0);
+  privacy::Question question;
+  question.steps = {{privacy::PoissonGaussian{.q = 0.0085, .sigma = 1.1}, 4680}};
   EXPECT_EQ(
       answer("calibrate --solve delta --epsilon 3 --q 0.0085 --steps 4680 --sigma 1.1")["delta"],
-      privacy::delta_of({&phase, 1}, 3.0).delta);
+      privacy::Account(question).delta(3.0).delta);
+  const std::uint64_t batch = answer(
+      "calibrate --solve batch --sampling fixed --n 60000 --epsilon 3 --delta 1e-5 --steps 4680 "
+      "--sigma 2.2")["batch"];
+  EXPECT_GT(batch, 400u);
+  EXPECT_LT(batch, 600u);
+}
+
+TEST(CalibrateCommand, RenyiDivergencesAlone) {
+  const std::string rdp = " --epsilon 3 --delta 1e-5 --accountant rdp";
+  EXPECT_EQ(answer("calibrate --q 0.0085 --steps 4680" + rdp)["sigma"],
+            privacy::sigma_for(3.0, 1e-5, 0.0085, 4680));
+  EXPECT_EQ(answer("calibrate --solve steps --q 0.0085 --sigma 1.1" + rdp)["steps"],
+            privacy::steps_for(3.0, 1e-5, 0.0085, 1.1));
+  EXPECT_EQ(answer("calibrate --solve q --steps 4680 --sigma 1.1" + rdp)["q"],
+            privacy::rate_for(3.0, 1e-5, 1.1, 4680));
 }
 
 TEST(CalibrateCommand, TheValueOfTheTableIsSafeToCopy) {
@@ -233,7 +361,8 @@ TEST(CalibrateCommand, TheValueOfTheTableIsSafeToCopy) {
     return privacy::epsilon_of({&phase, 1}, 1e-5).epsilon;
   };
   for (const double budget : {0.3, 1.0, 2.2, 7.0}) {
-    const std::string given = " --epsilon " + std::to_string(budget) + " --delta 1e-5 --steps 777 ";
+    const std::string given =
+        " --epsilon " + std::to_string(budget) + " --delta 1e-5 --steps 777 --accountant rdp ";
     const double sigma = row(cudp("calibrate --q 0.013" + given).out, "sigma");
     EXPECT_TRUE(epsilon(0.013, sigma) <= budget) << sigma;
     EXPECT_TRUE(epsilon(0.013, sigma - 2e-5) > budget) << sigma;
@@ -244,10 +373,10 @@ TEST(CalibrateCommand, TheValueOfTheTableIsSafeToCopy) {
 }
 
 TEST(CalibrateCommand, AnUnreachableBudgetHasItsOwnExitCode) {
-  expect_refused("calibrate --epsilon 0.01 --delta 1e-15 --q 0.01 --steps 10", 3,
+  expect_refused("calibrate --epsilon 0.01 --delta 1e-15 --q 0.01 --steps 10 --accountant rdp", 3,
                  "epsilon 0.01 at delta 1e-15 cannot be reached: 0.02");
   expect_refused("calibrate --solve steps --epsilon 1 --delta 1e-5 --q 1 --sigma 0.1", 3,
-                 "a single step exceeds it");
+                 "steps: none from 1");
 }
 
 TEST(CalibrateCommand, BadUseIsRefused) {
@@ -260,8 +389,8 @@ TEST(CalibrateCommand, BadUseIsRefused) {
                  "--sigma: expected no value with --solve sigma");
   expect_refused("calibrate --solve epsilon --delta 1e-5 --q 0.1 --steps 5", 2,
                  "--solve: expected");
-  expect_refused("calibrate --accountant pld --epsilon 3 --delta 1e-5 --q 0.1 --steps 5", 2,
-                 "expected rdp");
+  expect_refused("calibrate --accountant gdp --epsilon 3 --delta 1e-5 --q 0.1 --steps 5", 2,
+                 "expected pld");
 }
 
 TEST(Help, HasExamples) {

@@ -42,7 +42,7 @@ Answer divergence_at(const AccountOptions& o) {
                      number(*o.rdp_at));
   Answer answer{.json = {{"rdp", rdp}, {"order", *o.rdp_at}},
                 .rows = {{"rdp", rounded_up(rdp)}, {"order", number(*o.rdp_at)}}};
-  add_steps(answer, std::vector<Step>{{mechanism, 1}});
+  add_steps(answer, std::vector<Step>(1, {.mechanism = mechanism, .count = 1}));
   return answer;
 }
 
@@ -70,7 +70,9 @@ Answer zcdp_as_epsilon(const AccountOptions& o) {
 }
 
 std::vector<Step> steps_of(const AccountOptions& o) {
-  if (!o.phases) return {{mechanism_of(o), needed(o.steps, "--steps")}};
+  if (!o.phases)
+    return std::vector<Step>(1,
+                             {.mechanism = mechanism_of(o), .count = needed(o.steps, "--steps")});
   unused(o.q, "--q", "--phases");
   unused(o.sigma, "--sigma", "--phases");
   unused(o.steps, "--steps", "--phases");
@@ -111,7 +113,7 @@ Answer gaussian_dp_estimate(const AccountOptions& o, const std::vector<Step>& st
 Answer bound_of(const AccountOptions& o, const privacy::Question& question) {
   privacy::Account account(question);
   const privacy::Answer found = o.delta ? account.epsilon(*o.delta) : account.delta(*o.epsilon);
-  const std::string bound = bound_name(found);
+  const std::string bound{privacy::bound_name(found)};
   Answer a;
   if (o.delta) {
     a.json = {{"epsilon", found.epsilon},

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "privacy/rdp.hpp"
+
 namespace cudp {
 namespace {
 
@@ -50,8 +52,10 @@ void add_accountant_options(CLI::App& command, AccountantOptions& options) {
   command.add_option("--interval", options.interval,
                      "pld: grid of the losses; chosen by what it adds to epsilon if not given");
   command
-      .add_option("--orders", options.orders,
-                  "Renyi orders > 1, separated by commas (default: the best of all)")
+      .add_option(
+          "--orders", options.orders,
+          "Renyi orders > 1, separated by commas, or adaptive: the best of all (default for rdp: "
+          "1.1 to 10.9 in tenths, 11 to 63, 128, 256, 512, 1024)")
       ->delimiter(',');
   command.add_flag("--json", options.json, "Print JSON, with all digits");
 }
@@ -80,6 +84,25 @@ privacy::Neighbours neighbours_of(const AccountantOptions& o) {
                    o.neighbours + "'");
 }
 
+std::vector<double> orders_of(const AccountantOptions& o) {
+  if (o.orders.empty() && o.accountant == "rdp") {
+    const std::span<const double> usual = privacy::default_orders();
+    return {usual.begin(), usual.end()};
+  }
+  std::vector<double> orders;
+  for (const std::string& text : o.orders) {
+    if (text == "adaptive" && o.orders.size() == 1) return {};
+    double value = 0.0;
+    const char* end = text.data() + text.size();
+    const std::from_chars_result read = std::from_chars(text.data(), end, value);
+    if (read.ec != std::errc() || read.ptr != end)
+      throw InputError("--orders: expected numbers separated by commas, or adaptive, found '" +
+                       text + "'");
+    orders.push_back(value);
+  }
+  return orders;
+}
+
 privacy::Question question_of(const AccountantOptions& o, std::vector<privacy::Step> steps) {
   privacy::Question question;
   question.steps = std::move(steps);
@@ -92,13 +115,8 @@ privacy::Question question_of(const AccountantOptions& o, std::vector<privacy::S
   question.interval = o.interval.value_or(0.0);
   if (o.interval && !(*o.interval > 0.0))
     throw InputError("--interval: expected a number > 0, found " + std::to_string(*o.interval));
-  question.orders = o.orders;
+  question.orders = orders_of(o);
   return question;
-}
-
-std::string bound_name(const privacy::Answer& answer) {
-  return answer.accountant == privacy::Accountant::best ? "gaussian"  // the exact one
-                                                        : std::string(name(answer.accountant));
 }
 
 int for_user(const std::function<void()>& body) {

@@ -26,7 +26,7 @@ struct AccountantOptions {
   std::string neighbours = "add-or-remove";
   std::uint64_t group = 1;
   std::optional<double> interval;
-  std::vector<double> orders;  ///< empty: the default ones
+  std::vector<std::string> orders;  ///< numbers, or "adaptive"; empty: default_orders()
   bool json = false;
 };
 
@@ -50,6 +50,9 @@ void unused(const std::optional<T>& value, const char* flag, const std::string& 
 /// is not asked for, and stands in at an arbitrary value.
 privacy::Mechanism mechanism_of(const AccountantOptions& options, const std::string& unknown = "");
 
+/// What --orders says; empty for all orders, of which the best is searched.
+std::vector<double> orders_of(const AccountantOptions& options);
+
 /// The flags' question about these steps. Throws InputError where a name is not known; "gdp" is
 /// not one of them, as it bounds nothing.
 privacy::Question question_of(const AccountantOptions& options, std::vector<privacy::Step> steps);
@@ -61,9 +64,6 @@ std::vector<privacy::Step> read_phases(const std::filesystem::path& file);
 
 /// A step as read_phases reads it.
 nlohmann::ordered_json json_of(const privacy::Step& step);
-
-/// The name of the bound that gave an answer.
-std::string bound_name(const privacy::Answer& answer);
 
 /// Runs `body`. What privacy/ refuses becomes the user's error: an argument out of range an
 /// InputError, a budget that nothing reaches a BudgetError.

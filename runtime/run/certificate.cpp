@@ -1,6 +1,8 @@
 #include "runtime/run/certificate.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <utility>
 
 #include "runtime/build_info.hpp"
 #include "runtime/config/options.hpp"
@@ -15,6 +17,28 @@ std::string chosen(const TrainConfig& config, const char* key) {
   return std::get<std::string>(*find_option(key)->get(config));
 }
 
+/// Epsilon at the same delta for the examples of one user: any that differ in so many examples.
+Json group_promises(const PrivacyPlan& plan, std::span<const privacy::Phase> phases,
+                    const privacy::Answer& one) {
+  if (plan.order > 0.0)
+    return "not stated: what depends on the noisy number of examples is bounded for single ones";
+  Json list = Json::array({{{"examples", 1}, {"epsilon", one.epsilon}}});
+  privacy::Question q = question(plan, phases);
+  q.looseness = 10.0;
+  for (std::uint64_t k = 2; k <= kLargestGroup; k *= 2) {
+    q.group = k;
+    Json row{{"examples", k}};
+    try {
+      row["epsilon"] = privacy::Account(q).epsilon(plan.delta - plan.failure).epsilon;
+    } catch (const std::domain_error& none) {
+      row["epsilon"] = nullptr;
+      row["reason"] = none.what();
+    }
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
 }  // namespace
 
 std::uint64_t steps_charged(const PrivacyPlan& plan, const privacy::Ledger& ledger) {
@@ -26,7 +50,8 @@ std::uint64_t steps_charged(const PrivacyPlan& plan, const privacy::Ledger& ledg
 Json make_certificate(const CertificateFacts& f) {
   const PrivacyPlan& plan = f.plan;
   const BuildInfo build = build_info();
-  const privacy::Guarantee promise = guarantee(plan, f.ledger.phases());
+  const std::vector<privacy::Phase> phases = f.ledger.phases();
+  const privacy::Answer promise = guarantee(plan, phases);
   const bool seeded = f.config.seed.has_value();
 
   Json j;
@@ -58,14 +83,19 @@ Json make_certificate(const CertificateFacts& f) {
   j["steps"] = steps_charged(plan, f.ledger);
   j["steps_planned"] = plan.steps;
   j["releases"] = Json::array();
-  for (const privacy::Phase& p : f.ledger.phases())
+  for (const privacy::Phase& p : phases)
     j["releases"].push_back({{"q", p.q}, {"sigma", p.sigma}, {"steps", p.steps}});
 
-  j["accountant"] = "rdp";
+  j["accountant"] = privacy::bound_name(promise);
   j["accountant_version"] = build.version;
-  j["order"] = promise.order;
-  j["order_fixed_before"] = plan.order > 0.0;
-  j["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
+  j["epsilon_lower"] = promise.epsilon_lower;  // the truth is not below
+  if (promise.interval > 0.0) j["loss_interval"] = promise.interval;
+  if (promise.order > 0.0) {
+    j["order"] = promise.order;
+    j["order_fixed_before"] = plan.order > 0.0;
+    j["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
+  }
+  j["groups"] = group_promises(plan, phases, promise);
   j["delta_for_rounding"] = plan.failure;  // part of delta: a batch above what sensitivity covers
 
   j["dataset"] = f.dataset;

@@ -7,8 +7,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "kernels/coordinates.hpp"
-#include "privacy/calibrate.hpp"
-#include "privacy/scale.hpp"
+#include "privacy/solve.hpp"
 #include "runtime/error.hpp"
 #include "runtime/methods/adp_sgd.hpp"
 #include "runtime/methods/method.hpp"
@@ -37,23 +36,21 @@ double order_for(double epsilon, double delta) {
   return std::fmin(1.0 + 0.65 * std::sqrt(l) / root, 1e5);
 }
 
-/// An upper bound on the number of examples that fails with probability at most `failure`:
-/// P(N(0, s^2) < -z s) <= exp(-z^2 / 2).
+/// An upper bound on the number of examples, also with a group of them added, that fails with
+/// probability at most `failure`: P(N(0, s^2) < -z s) <= exp(-z^2 / 2).
 double size_bound(const TrainingSize& size, double failure) {
-  return size.value + size.noise * std::sqrt(-2.0 * std::log(failure)) + 1.0;
+  return size.value + size.noise * std::sqrt(-2.0 * std::log(failure)) + kLargestGroup;
 }
 
 double calibrated_sigma(const TrainConfig& config, const PrivacyPlan& plan) {
+  PrivacyPlan unit = plan;
+  unit.noise_multiplier = 1.0;
+  const std::vector<privacy::Step> sums = privacy::steps_of(step_phases(unit, 0, plan.steps));
+  const privacy::Question budget = question(plan, releases(plan, 0));
+  const double delta = plan.delta - plan.failure;
   try {
-    if (!plan.noise.empty()) {
-      PrivacyPlan unit = plan;
-      unit.noise_multiplier = 1.0;
-      return privacy::noise_factor_for(*config.epsilon, plan.delta - plan.failure,
-                                       step_phases(unit, 0, plan.steps), releases(plan, 0),
-                                       fixed_order(plan));
-    }
-    return privacy::sigma_for(*config.epsilon, plan.delta - plan.failure, plan.sampling_rate(),
-                              plan.steps, releases(plan, 0), fixed_order(plan));
+    return sums.size() == 1 ? privacy::solve_sigma(budget, sums[0], *config.epsilon, delta)
+                            : privacy::solve_noise_factor(budget, sums, *config.epsilon, delta);
   } catch (const std::domain_error& e) {
     throw BudgetError(e.what());
   } catch (const std::invalid_argument& e) {
@@ -91,6 +88,7 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
   PrivacyPlan plan;
   plan.delta = *config.delta;
   plan.size_noise = size.noise;
+  plan.accountant = config.accountant;
   // With sigma alone there is no budget to fix an order for: epsilon is then that of the plan
   // drawn.
   if (!size.is_public() && config.epsilon) plan.order = order_for(*config.epsilon, plan.delta);

@@ -49,9 +49,9 @@ std::string progress_line(const Progress& p, int width) {
   std::string bar(static_cast<std::size_t>(filled), '=');
   if (filled < kBar) bar += '>';
   bar.resize(kBar, ' ');
-  std::string line =
-      fmt::format("epoch {:.0f}/{:.0f} [{}] step {}/{}  epsilon {:.3f}", std::floor(p.epoch),
-                  std::ceil(p.epochs), bar, p.step, p.steps, p.epsilon);
+  std::string line = fmt::format("epoch {:.0f}/{:.0f} [{}] step {}/{}", std::floor(p.epoch),
+                                 std::ceil(p.epochs), bar, p.step, p.steps);
+  if (p.epsilon) line += fmt::format("  epsilon {:.3f}", *p.epsilon);
   if (p.test_accuracy) line += fmt::format("  test {:.2f} %", 100.0 * *p.test_accuracy);
   line += fmt::format("  {} examples/s", with_thousands(p.examples_per_second));
   if (p.step < p.steps) line += "  " + duration_text(p.seconds_left) + " left";

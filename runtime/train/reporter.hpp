@@ -18,7 +18,7 @@ struct Progress {
   double epochs = 0.0;
   std::uint64_t step = 0;
   std::uint64_t steps = 0;
-  double epsilon = 0.0;
+  std::optional<double> epsilon;  ///< at the last evaluation
   std::optional<double> test_accuracy;
   double examples_per_second = 0.0;
   double seconds_left = 0.0;
