@@ -9,6 +9,7 @@
 #include "kernels/pool.hpp"
 #include "kernels/random.hpp"
 #include "kernels/sample.hpp"
+#include "kernels/scatter.hpp"
 #include "kernels/sums.hpp"
 #include "kernels/update.hpp"
 
@@ -35,6 +36,9 @@ struct CpuKernels {
   void (*settle_sum)(const SettleSum&);
   void (*collect_sum)(const CollectSum&);
   float (*square_sum)(const float* g, std::int64_t n);  ///< |g|^2, n a multiple of 16
+
+  /// Scattering transform of up to `lanes` planes. See scatter.hpp.
+  void (*scatter)(const Scatter&);
 
   // Random streams (random.hpp), `begin` a multiple of 256.
   /// words[i - begin] = word i of the stream, begin <= i < end.
@@ -68,6 +72,7 @@ void add_scaled(const AddScaled&);
 void settle_sum(const SettleSum&);
 void collect_sum(const CollectSum&);
 float square_sum(const float* g, std::int64_t n);
+void scatter(const Scatter&);
 
 void fill_words(const RandomStream& stream, std::int64_t begin, std::int64_t end,
                 std::uint32_t* words);

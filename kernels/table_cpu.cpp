@@ -23,6 +23,7 @@ const CpuKernels kKernels = {
     .settle_sum = settle_sum,
     .collect_sum = collect_sum,
     .square_sum = square_sum,
+    .scatter = scatter,
     .fill_words = fill_words,
     .fill_normals = fill_normals,
     .sample = sample,
