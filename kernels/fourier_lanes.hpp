@@ -36,9 +36,7 @@ CUDP_INLINE void butterfly3(Complex& a, Complex& b, Complex& c) {
   b = middle + turn;
   c = middle - turn;
 }
-CUDP_INLINE void butterfly(Complex (&a)[3]) {
-  butterfly3(a[0], a[1], a[2]);
-}
+CUDP_INLINE void butterfly(Complex (&a)[3]) { butterfly3(a[0], a[1], a[2]); }
 
 CUDP_INLINE void butterfly4(Complex& a, Complex& b, Complex& c, Complex& d) {
   const Complex even = a + c;
@@ -50,9 +48,7 @@ CUDP_INLINE void butterfly4(Complex& a, Complex& b, Complex& c, Complex& d) {
   c = even - odd;
   d = even_difference - odd_difference;
 }
-CUDP_INLINE void butterfly(Complex (&a)[4]) {
-  butterfly4(a[0], a[1], a[2], a[3]);
-}
+CUDP_INLINE void butterfly(Complex (&a)[4]) { butterfly4(a[0], a[1], a[2], a[3]); }
 
 CUDP_INLINE void butterfly(Complex (&a)[5]) {
   constexpr float kCos1 = 0.309016994374947424f;   // cos(2 pi / 5)
@@ -127,9 +123,8 @@ CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, st
 }
 
 /// The same for any radix, by its definition.
-CUDP_INLINE void fourier_stage_any(int radix, const float* roots, const Complex* x,
-                                   std::int64_t dx, Complex* y, std::int64_t dy, int m, int s,
-                                   const float* w) {
+CUDP_INLINE void fourier_stage_any(int radix, const float* roots, const Complex* x, std::int64_t dx,
+                                   Complex* y, std::int64_t dy, int m, int s, const float* w) {
   for (int p = 0; p < m; ++p)
     for (int q = 0; q < s; ++q)
       for (int k = 0; k < radix; ++k) {
@@ -139,8 +134,7 @@ CUDP_INLINE void fourier_stage_any(int radix, const float* roots, const Complex*
           sum = sum + times(x[(q + s * (p + m * j)) * dx], root[0], root[1]);
         }
         const float* const f = w + 2 * (p * (radix - 1) + k - 1);
-        y[(q + s * (radix * p + k)) * dy] =
-            w != nullptr && k > 0 ? times(sum, f[0], f[1]) : sum;
+        y[(q + s * (radix * p + k)) * dy] = w != nullptr && k > 0 ? times(sum, f[0], f[1]) : sum;
       }
 }
 

@@ -11,8 +11,7 @@
 namespace cudp {
 
 inline constexpr int kScatterAngles = 8;
-inline constexpr int kScatterChannels =
-    1 + 2 * kScatterAngles + kScatterAngles * kScatterAngles;
+inline constexpr int kScatterChannels = 1 + 2 * kScatterAngles + kScatterAngles * kScatterAngles;
 
 /// Rows that the low-pass filter makes at once.
 inline constexpr int kLowPassBlock = 8;
@@ -31,8 +30,8 @@ struct ScatterTables {
   /// [2 scales][8 angles][rows[0], columns[0]]: Fourier transforms, which are real, of the
   /// wavelets, over rows[0] columns[0] so that an inverse transform need not divide.
   const float* psi = nullptr;
-  /// What filters with phi and takes the pixels that are kept, along one axis: [blocks of 8 outputs]
-  /// [rows or columns of the level][8], outputs past the last are zero.
+  /// What filters with phi and takes the pixels that are kept, along one axis: [blocks of 8
+  /// outputs] [rows or columns of the level][8], outputs past the last are zero.
   const float* low_rows[2] = {};
   const float* low_columns[2] = {};
   FourierPlan row_plan[2];     ///< along a row: columns[level] numbers
@@ -57,12 +56,14 @@ struct Scatter {
 
 /// Numbers of working memory for each lane.
 inline std::size_t scatter_work(const ScatterTables& t) {
-  const auto n = [](int a, int b) { return static_cast<std::size_t>(a) * static_cast<std::size_t>(b); };
+  const auto n = [](int a, int b) {
+    return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
+  };
   const int longest = t.rows[0] > t.columns[0] ? t.rows[0] : t.columns[0];
-  return n(t.rows[0], t.columns[0]) +               // a real image
-         3 * 2 * n(t.rows[0], t.columns[0] + 1) +   // three complex ones
-         2 * n(3, longest) +                        // lines being transformed
-         n(longest, 1) +                            // a real line
+  return n(t.rows[0], t.columns[0]) +              // a real image
+         3 * 2 * n(t.rows[0], t.columns[0] + 1) +  // three complex ones
+         2 * n(3, longest) +                       // lines being transformed
+         n(longest, 1) +                           // a real line
          n(low_pass_blocks(t.out_height) * kLowPassBlock, t.columns[0]) +
          n(t.out_height, low_pass_blocks(t.out_width) * kLowPassBlock);
 }

@@ -1,9 +1,8 @@
 // Every lane of a register is another plane, so that all arithmetic is the scalar algorithm's and
 // any size is served alike.
-#include "kernels/scatter.hpp"
-
 #include "kernels/cpu_ops.hpp"
 #include "kernels/fourier_lanes.hpp"
+#include "kernels/scatter.hpp"
 #include "kernels/vec.hpp"
 
 namespace cudp::CUDP_SIMD {
@@ -35,8 +34,8 @@ Work parts_of(const Scatter& s) {
   w.line = w.half + complex_pixels;
   w.real_line = reinterpret_cast<Vec*>(w.line + std::int64_t{3} * longest);
   w.low = w.real_line + longest;
-  w.low_line =
-      w.low + static_cast<std::int64_t>(low_pass_blocks(t.out_height)) * kLowPassBlock * t.columns[0];
+  w.low_line = w.low + static_cast<std::int64_t>(low_pass_blocks(t.out_height)) * kLowPassBlock *
+                           t.columns[0];
   return w;
 }
 
@@ -90,7 +89,8 @@ void finish_channel(const Scatter& s, const Work& w, int level, int channel) {
                   blocks, w.low_line + static_cast<std::int64_t>(y) * line, 1);
   const auto* const lanes = reinterpret_cast<const char*>(w.low_line);
   for (int p = 0; p < s.planes; ++p) {
-    float* out = s.out + (static_cast<std::int64_t>(p) * kScatterChannels + channel) * t.out_pixels();
+    float* out =
+        s.out + (static_cast<std::int64_t>(p) * kScatterChannels + channel) * t.out_pixels();
     for (int y = 0; y < t.out_height; ++y)
       for (int x = 0; x < t.out_width; ++x)
         __builtin_memcpy(out++,

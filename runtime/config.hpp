@@ -11,6 +11,7 @@ namespace cudp {
 
 enum class Method { dpsgd };
 enum class Device { automatic, cpu, cuda };
+enum class Features { none, scatter };
 enum class ScheduleKind { constant, step, cosine, polynomial };
 
 /// Everything that `cudp train` can be told. A member's initial value is its default; what each one
@@ -23,9 +24,13 @@ struct TrainConfig {
   std::string test_data;
   bool size_is_public = false;
   bool accept_private_bounds = false;
+  Features features = Features::none;
+  std::int64_t feature_groups = 27;
+  std::string feature_cache = "auto";
 
   // Model
-  std::string model;  ///< empty: cnn for images, logistic for tables
+  std::string
+      model;  ///< empty: cnn for images, scatter-cnn for their features, logistic for tables
   std::string activation;
 
   // Privacy. No default for what a promise rests on: these stay empty until someone says them.

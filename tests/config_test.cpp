@@ -48,6 +48,9 @@ TEST(Config, EveryOptionSurvivesBeingWrittenAndRead) {
   c.schema = "s.toml";
   c.test_data = "t.csv";
   c.size_is_public = true;
+  c.features = Features::scatter;
+  c.feature_groups = 9;
+  c.feature_cache = "none";
   c.model = "mlp";
   c.activation = "relu";
   c.epsilon = 0.1;

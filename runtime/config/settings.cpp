@@ -67,6 +67,7 @@ void make_absolute(TrainConfig& c) {
   from_root(c.data_dir);
   from_root(c.schema);
   from_root(c.test_data);
+  if (c.feature_cache != "auto" && c.feature_cache != "none") from_root(c.feature_cache);
 }
 
 /// A path as it may be published: without its folders.

@@ -97,8 +97,8 @@ std::vector<double> low_pass_spectrum(int n) {
   for (int period = -2; period <= 2; ++period)
     for (int i = 0; i < n; ++i) {
       const double x = i + period * n;
-      g[static_cast<std::size_t>(i)] += std::exp(-x * x / (2.0 * sigma * sigma)) /
-                                        (std::sqrt(2.0 * kKymatiosPi) * sigma);
+      g[static_cast<std::size_t>(i)] +=
+          std::exp(-x * x / (2.0 * sigma * sigma)) / (std::sqrt(2.0 * kKymatiosPi) * sigma);
     }
   std::vector<double> spectrum(g.size());
   for (int k = 0; k < n; ++k)
@@ -119,8 +119,8 @@ std::vector<float> low_pass_table(int n, int level, int outputs) {
     for (int k = 0; k < size; ++k) {
       const int high = k < (size + 1) / 2 ? k : k + n - size;
       const int frequency = level == 0 ? k : high;
-      filter[static_cast<std::size_t>(i)] += full[static_cast<std::size_t>(frequency)] *
-                                             std::cos(2.0 * pi * i * k / size) / size;
+      filter[static_cast<std::size_t>(i)] +=
+          full[static_cast<std::size_t>(frequency)] * std::cos(2.0 * pi * i * k / size) / size;
     }
   const int blocks = low_pass_blocks(outputs);
   std::vector<float> table(area(blocks * size, kLowPassBlock));
