@@ -29,8 +29,7 @@ struct TrainConfig {
   std::string feature_cache = "auto";
 
   // Model
-  std::string
-      model;  ///< empty: cnn for images, scatter-cnn for their features, logistic for tables
+  std::string model;  ///< empty: cnn for images, logistic for tables; scatter-cnn for features
   std::string activation;
 
   // Privacy. No default for what a promise rests on: these stay empty until someone says them.

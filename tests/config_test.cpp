@@ -226,6 +226,18 @@ TEST(Config, EveryPresetIsComplete) {
     EXPECT_TRUE(c.epsilon && c.delta) << name;
   }
   EXPECT_EQ(preset_for("nothing"), "");
+  EXPECT_EQ(preset_for("mnist"), "mnist-cnn");
+  EXPECT_EQ(preset_for("mnist", "scatter"), "mnist-hf");
+  EXPECT_EQ(preset_for("adult", "scatter"), "");
+}
+
+TEST(Config, ThePresetOfADataSetIsTheOneForItsFeatures) {
+  const auto given = [](const char* features) {
+    return resolved(
+        flags({{"dataset", "mnist"}, {"features", features}, {"sigma", "1"}, {"delta", "1e-5"}}));
+  };
+  EXPECT_EQ(given("scatter").model, "scatter-cnn");
+  EXPECT_EQ(given("none").model, "cnn");
 }
 
 TEST(Config, AResumeMayNotChangeTheExperiment) {

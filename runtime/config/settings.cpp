@@ -129,7 +129,9 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
   NamedSources named = named_sources(flags);
   std::string dataset = text_setting(flags, "dataset");
   if (dataset.empty()) dataset = text_setting(named.file, "dataset");
-  const std::string own = preset_for(dataset);
+  std::string features = text_setting(flags, "features");
+  if (features.empty()) features = text_setting(named.file, "features");
+  const std::string own = preset_for(dataset, features.empty() ? "none" : features);
   if (named.preset.empty() && !own.empty()) {
     // The data set's tuned settings are a better start than general ones; a privacy budget is
     // nobody's to assume.

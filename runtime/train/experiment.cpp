@@ -5,6 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "kernels/scatter.hpp"
 #include "runtime/config/nearest.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/error.hpp"
@@ -18,6 +19,12 @@ namespace {
 float float_below(double x) {
   const auto f = static_cast<float>(x);
   return static_cast<double>(f) > x ? std::nextafterf(f, 0.0f) : f;
+}
+
+std::string default_model(Features features, const Shape& shape) {
+  if (features == Features::scatter)
+    return shape.channels == kScatterChannels ? "scatter-cnn" : "scatter-cifar-cnn";
+  return shape.height > 1 || shape.width > 1 ? "cnn" : "logistic";
 }
 
 }  // namespace
@@ -61,9 +68,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
     make_features(*part, feature_settings(config), e.backend, reporter);
   const Shape& shape = e.data.train.shape;
   if (config.model.empty()) {
-    e.config.model = config.features == Features::scatter  ? "scatter-cnn"
-                     : shape.height > 1 || shape.width > 1 ? "cnn"
-                                                           : "logistic";
+    e.config.model = default_model(config.features, shape);
     e.model_text = read_model(e.config.model);
   }
   e.network =
