@@ -1,17 +1,9 @@
 #pragma once
 #include "kernels/device_scatter.hpp"
+#include "kernels/fixed_point.cuh"
 #include "kernels/simt.cuh"
 
 namespace cudp::inline CUDP_SIMT {
-
-/// Calls body(i) for i < count, spread over the grid.
-template <class Body>
-__device__ __forceinline__ void for_each_number(std::int64_t count, const Body& body) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += step)
-    body(i);
-}
 
 // grid, block: any. smem: none.
 __global__ inline void scatter_load_kernel(ScatterLoad a) {

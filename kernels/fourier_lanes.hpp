@@ -105,9 +105,9 @@ CUDP_INLINE void butterfly(Complex (&a)[8]) {
 /// w: twiddles, null for the last stage (m = 1).
 template <int R>
 CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, std::int64_t dy,
-                               int m, int s, const float* w) {
-  for (int p = 0; p < m; ++p)
-    for (int q = 0; q < s; ++q) {
+                               std::int64_t m, std::int64_t s, const float* w) {
+  for (std::int64_t p = 0; p < m; ++p)
+    for (std::int64_t q = 0; q < s; ++q) {
       Complex a[R];
       CUDP_UNROLL
       for (int k = 0; k < R; ++k) a[k] = x[(q + s * (p + m * k)) * dx];
@@ -123,13 +123,14 @@ CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, st
 }
 
 /// The same for any radix, by its definition.
-CUDP_INLINE void fourier_stage_any(int radix, const float* roots, const Complex* x, std::int64_t dx,
-                                   Complex* y, std::int64_t dy, int m, int s, const float* w) {
-  for (int p = 0; p < m; ++p)
-    for (int q = 0; q < s; ++q)
-      for (int k = 0; k < radix; ++k) {
+CUDP_INLINE void fourier_stage_any(std::int64_t radix, const float* roots, const Complex* x,
+                                   std::int64_t dx, Complex* y, std::int64_t dy, std::int64_t m,
+                                   std::int64_t s, const float* w) {
+  for (std::int64_t p = 0; p < m; ++p)
+    for (std::int64_t q = 0; q < s; ++q)
+      for (std::int64_t k = 0; k < radix; ++k) {
         Complex sum = x[(q + s * p) * dx];
-        for (int j = 1; j < radix; ++j) {
+        for (std::int64_t j = 1; j < radix; ++j) {
           const float* const root = roots + 2 * (j * k % radix);
           sum = sum + times(x[(q + s * (p + m * j)) * dx], root[0], root[1]);
         }
@@ -142,8 +143,8 @@ CUDP_INLINE void fourier_stage_any(int radix, const float* roots, const Complex*
 /// neither overlaps.
 static inline void fourier(const FourierPlan& plan, const Complex* from, std::int64_t dx,
                            Complex* to, std::int64_t dy, Complex* work) {
-  int s = 1;
-  int left = plan.n;
+  std::int64_t s = 1;
+  std::int64_t left = plan.n;
   const float* w = plan.twiddles;
   const Complex* x = from;
   if (plan.stages < 2) {  // no work area in between, so make one
@@ -154,7 +155,7 @@ static inline void fourier(const FourierPlan& plan, const Complex* from, std::in
   for (int stage = 0; stage < plan.stages; ++stage) {
     const int radix = plan.radix[stage];
     const bool last = stage + 1 == plan.stages;
-    const int m = left / radix;
+    const std::int64_t m = left / radix;
     Complex* const y = last ? to : work + (stage % 2 == 0 ? 0 : plan.n);
     const std::int64_t d = last ? dy : 1;
     const float* const f = last ? nullptr : w;

@@ -56,16 +56,16 @@ struct Scatter {
 
 /// Numbers of working memory for each lane.
 inline std::size_t scatter_work(const ScatterTables& t) {
-  const auto n = [](int a, int b) {
-    return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
-  };
-  const int longest = t.rows[0] > t.columns[0] ? t.rows[0] : t.columns[0];
-  return n(t.rows[0], t.columns[0]) +              // a real image
-         3 * 2 * n(t.rows[0], t.columns[0] + 1) +  // three complex ones
-         2 * n(3, longest) +                       // lines being transformed
-         n(longest, 1) +                           // a real line
-         n(low_pass_blocks(t.out_height) * kLowPassBlock, t.columns[0]) +
-         n(t.out_height, low_pass_blocks(t.out_width) * kLowPassBlock);
+  const auto size = [](int n) { return static_cast<std::size_t>(n); };
+  const std::size_t rows = size(t.rows[0]);
+  const std::size_t columns = size(t.columns[0]);
+  const std::size_t longest = rows > columns ? rows : columns;
+  const std::size_t low_rows = size(low_pass_blocks(t.out_height)) * kLowPassBlock;
+  const std::size_t low_columns = size(low_pass_blocks(t.out_width)) * kLowPassBlock;
+  const std::size_t complex_numbers = 3 * (rows * (columns + 1) + longest);  // images and lines
+  const std::size_t real_numbers =  // an image, a line, and what the low-pass filter makes
+      rows * columns + longest + low_rows * columns + size(t.out_height) * low_columns;
+  return 2 * complex_numbers + real_numbers;
 }
 
 }  // namespace cudp

@@ -183,7 +183,7 @@ TEST_F(CliFeatures, TrainingAndEvalSeeTheSameFeatures) {
   ASSERT_EQ(train("linear", {cache, "--model", "scatter-linear", "--feature-groups", "9"}).exit, 0);
   const TensorFile linear = decode_safetensors(model("linear"), "model");
   EXPECT_EQ(linear.metadata.at("features"), "scatter");
-  EXPECT_EQ(linear.metadata.at("feature_groups"), "9");
+  EXPECT_EQ(linear.metadata.at("feature-groups"), "9");
   EXPECT_EQ(linear.metadata.at("input"), "81x7x7");
 }
 

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -74,10 +73,8 @@ ReleasedModel read_released(const fs::path& path) {
     TrainConfig stored;
     for (const char* key : {"features", "feature-groups"}) {
       const Option& option = *find_option(key);
-      std::string stored_as = key;
-      std::ranges::replace(stored_as, '-', '_');
-      const std::string place = source + ", " + stored_as;
-      option.set(stored, parse_value(option, text(stored_as.c_str()), place), place);
+      const std::string place = std::string(source).append(", ").append(key);
+      option.set(stored, parse_value(option, text(key), place), place);
     }
     m.features = feature_settings(stored);
   }

@@ -15,13 +15,15 @@ std::vector<float> scatter_on_cpu(const Dataset& images, int threads, const Work
   const ScatterBank bank(images.shape.height, images.shape.width);
   const CpuKernels& kernels = cpu_kernels(best_simd_level());
   const auto lanes = static_cast<std::size_t>(kernels.lanes);
-  const auto pixels = static_cast<std::size_t>(images.shape.height * images.shape.width);
+  const auto pixels = static_cast<std::size_t>(images.shape.size() / images.shape.channels);
   const std::size_t planes = images.size() * static_cast<std::size_t>(images.shape.channels);
-  const auto features = static_cast<std::size_t>(kScatterChannels * bank.tables().out_pixels());
+  const auto features =
+      std::size_t{kScatterChannels} * static_cast<std::size_t>(bank.tables().out_pixels());
   std::vector<float> out(planes * features);
 
   ThreadTeam team(threads);
   std::vector<AlignedVector<float>> work;
+  work.reserve(static_cast<std::size_t>(team.size()));
   for (int t = 0; t < team.size(); ++t) work.emplace_back(scatter_work(bank.tables()) * lanes);
   const std::size_t tasks = (planes + lanes - 1) / lanes;
   const std::size_t slab = std::max<std::size_t>(tasks / 100, 64);

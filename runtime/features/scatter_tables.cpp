@@ -25,6 +25,7 @@ std::size_t area(int rows, int columns) {
 /// exp(-2 pi i k / n), k = 0..n-1.
 std::vector<Complex> roots_of_unity(int n) {
   std::vector<Complex> roots;
+  roots.reserve(static_cast<std::size_t>(n));
   for (int k = 0; k < n; ++k) roots.push_back(std::polar(1.0, -2.0 * pi * k / n));
   return roots;
 }
@@ -71,7 +72,8 @@ Field gabor(int rows, int columns, double sigma, double theta, double xi) {
 /// sum is zero.
 std::vector<double> morlet(int rows, int columns, int scale, int angle) {
   const double sigma = 0.8 * (1 << scale);
-  const double theta = (kScatterAngles / 2 - 1 - angle) * pi / kScatterAngles;
+  constexpr int kMiddle = kScatterAngles / 2 - 1;
+  const double theta = (kMiddle - angle) * pi / kScatterAngles;
   const double xi = 0.75 * pi / (1 << scale);
   Field wave = gabor(rows, columns, sigma, theta, xi);
   const Field envelope = gabor(rows, columns, sigma, theta, 0.0);

@@ -37,7 +37,7 @@ TensorFile released_model(Run& run) {
                    {"dataset", e.data.name}};
   if (e.config.features != Features::none) {
     file.metadata["features"] = std::get<std::string>(*find_option("features")->get(e.config));
-    file.metadata["feature_groups"] = std::to_string(e.config.feature_groups);
+    file.metadata["feature-groups"] = std::to_string(e.config.feature_groups);
   }
   return file;
 }
