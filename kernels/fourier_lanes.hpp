@@ -116,8 +116,12 @@ CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, st
       to[0] = a[0];
       CUDP_UNROLL
       for (int k = 1; k < R; ++k) {
-        const float* const f = w + 2 * (p * (R - 1) + k - 1);
-        to[s * k * dy] = w != nullptr ? times(a[k], f[0], f[1]) : a[k];
+        if (w == nullptr) {
+          to[s * k * dy] = a[k];
+        } else {
+          const float* const f = w + 2 * (p * (R - 1) + k - 1);
+          to[s * k * dy] = times(a[k], f[0], f[1]);
+        }
       }
     }
 }
@@ -134,8 +138,11 @@ CUDP_INLINE void fourier_stage_any(std::int64_t radix, const float* roots, const
           const float* const root = roots + 2 * (j * k % radix);
           sum = sum + times(x[(q + s * (p + m * j)) * dx], root[0], root[1]);
         }
-        const float* const f = w + 2 * (p * (radix - 1) + k - 1);
-        y[(q + s * (radix * p + k)) * dy] = w != nullptr && k > 0 ? times(sum, f[0], f[1]) : sum;
+        if (w != nullptr && k > 0) {
+          const float* const f = w + 2 * (p * (radix - 1) + k - 1);
+          sum = times(sum, f[0], f[1]);
+        }
+        y[(q + s * (radix * p + k)) * dy] = sum;
       }
 }
 

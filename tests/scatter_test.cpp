@@ -34,7 +34,8 @@ std::vector<float> scatter_at(SimdLevel level, const Dataset& d, int planes) {
   const CpuKernels& k = cpu_kernels(level);
   AlignedVector<float> work(scatter_work(bank.tables()) * static_cast<std::size_t>(k.lanes));
   for (std::size_t i = 0; i < work.size(); ++i) work[i] = NAN;
-  const auto n = static_cast<std::size_t>(planes * kScatterChannels * bank.tables().out_pixels());
+  const auto n = static_cast<std::size_t>(planes) * kScatterChannels *
+                 static_cast<std::size_t>(bank.tables().out_pixels());
   std::vector<float> out(n + 1, 1e30f);
   k.scatter({&bank.tables(), d.is_bytes() ? d.bytes.data() : nullptr,
              d.is_bytes() ? nullptr : d.floats.data(), d.scale, d.shift, planes, out.data(),
