@@ -9,6 +9,7 @@
 #include "kernels/pool.hpp"
 #include "kernels/random.hpp"
 #include "kernels/sample.hpp"
+#include "kernels/scatter.hpp"
 #include "kernels/sums.hpp"
 #include "kernels/update.hpp"
 
@@ -40,6 +41,9 @@ struct CpuKernels {
   /// y = x^2, n a multiple of 16.
   void (*square_numbers)(const float* x, float* y, std::int64_t n);
   TransformedDenseSums (*transformed_dense)(const TransformedDense&);  ///< n a multiple of 16
+
+  /// Scattering transform of up to `lanes` planes. See scatter.hpp.
+  void (*scatter)(const Scatter&);
 
   // Random streams (random.hpp), `begin` a multiple of 256.
   /// words[i - begin] = word i of the stream, begin <= i < end.
@@ -78,6 +82,7 @@ float square_sum(const float* g, std::int64_t n);
 float transformed_square_sum(const float* g, const Transform& t, std::int64_t n);
 void square_numbers(const float* x, float* y, std::int64_t n);
 TransformedDenseSums transformed_dense(const TransformedDense& a);
+void scatter(const Scatter&);
 
 void fill_words(const RandomStream& stream, std::int64_t begin, std::int64_t end,
                 std::uint32_t* words);

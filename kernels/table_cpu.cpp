@@ -26,6 +26,7 @@ const CpuKernels kKernels = {
     .transformed_square_sum = transformed_square_sum,
     .square_numbers = square_numbers,
     .transformed_dense = transformed_dense,
+    .scatter = scatter,
     .fill_words = fill_words,
     .fill_normals = fill_normals,
     .sample = sample,

@@ -66,7 +66,7 @@ Network build_network(const ModelSpec& spec, const Shape& input, int classes);
 ModelSpec parse_model(std::string_view toml, const std::string& source, int classes,
                       const std::string& activation = "");
 
-/// The built-in models: logistic, svm, mlp, cnn, cifar-cnn.
+/// The built-in models: models/*.toml.
 std::vector<std::string> model_names();
 
 /// The TOML text of a built-in model; empty if there is none of that name.

@@ -15,6 +15,7 @@ enum class MethodKind { dpsgd, dpsgd_ts, dpsgd_decay, adp_sgd, adaclip };
 enum class Calibration { accountant, theorem41 };
 enum class Device { automatic, cpu, cuda };
 enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adaptive };
+enum class Features { none, scatter };
 
 /// Everything that `cudp train` can be told. A member's initial value is its default; what each one
 /// means, and its range, stands in the table of runtime/config/options.cpp.
@@ -26,9 +27,12 @@ struct TrainConfig {
   std::string test_data;
   bool size_is_public = false;
   bool accept_private_bounds = false;
+  Features features = Features::none;
+  std::int64_t feature_groups = 27;
+  std::string feature_cache = "auto";
 
   // Model
-  std::string model;  ///< empty: cnn for images, logistic for tables
+  std::string model;  ///< empty: cnn for images, logistic for tables; scatter-cnn for features
   std::string activation;
 
   // Privacy. No default for what a promise rests on: these stay empty until someone says them.

@@ -48,6 +48,9 @@ TEST(Config, EveryOptionSurvivesBeingWrittenAndRead) {
   c.schema = "s.toml";
   c.test_data = "t.csv";
   c.size_is_public = true;
+  c.features = Features::scatter;
+  c.feature_groups = 9;
+  c.feature_cache = "none";
   c.model = "mlp";
   c.activation = "relu";
   c.epsilon = 0.1;
@@ -223,6 +226,18 @@ TEST(Config, EveryPresetIsComplete) {
     EXPECT_TRUE(c.epsilon && c.delta) << name;
   }
   EXPECT_EQ(preset_for("nothing"), "");
+  EXPECT_EQ(preset_for("mnist"), "mnist-cnn");
+  EXPECT_EQ(preset_for("mnist", "scatter"), "mnist-hf");
+  EXPECT_EQ(preset_for("adult", "scatter"), "");
+}
+
+TEST(Config, ThePresetOfADataSetIsTheOneForItsFeatures) {
+  const auto given = [](const char* features) {
+    return resolved(
+        flags({{"dataset", "mnist"}, {"features", features}, {"sigma", "1"}, {"delta", "1e-5"}}));
+  };
+  EXPECT_EQ(given("scatter").model, "scatter-cnn");
+  EXPECT_EQ(given("none").model, "cnn");
 }
 
 TEST(Config, AResumeMayNotChangeTheExperiment) {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/batch.hpp"
+#include "kernels/device_scatter.hpp"
 #include "runtime/cuda/buffer.hpp"
 
 namespace cudp {
@@ -45,6 +46,9 @@ class CudaKernel : public testing::Test {
   void run_tiled(void (*k16)(Args), void (*k32)(Args), void (*k64)(Args), const Args& args,
                  int columns) {
     run(columns <= 16 ? k16 : columns <= 32 ? k32 : k64, args);
+  }
+  void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
+    gpu().fourier(rows, columns, images, z, inverse);
   }
   Batch batch(int first, int room, unsigned count) {
     return {device(std::vector<std::uint32_t>{count}), first, room};

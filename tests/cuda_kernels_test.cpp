@@ -6,4 +6,5 @@ using TestGpu = EmulatedGpu;
 
 #include "tests/cuda_layer_tests.hpp"
 #include "tests/cuda_product_tests.hpp"
+#include "tests/cuda_scatter_tests.hpp"
 #include "tests/cuda_sum_tests.hpp"

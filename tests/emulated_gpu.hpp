@@ -2,6 +2,8 @@
 // A Gpu for DeviceEngine whose kernels run under the SIMT emulator. Memory starts poisoned (0xff:
 // NaN, -1) and is guarded behind its end by ASan, or by a pattern that is checked when it is
 // released.
+#include <cmath>
+#include <complex>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "kernels/batch.hpp"
+#include "kernels/device_scatter.hpp"
 #include "kernels/simt.cuh"
 
 namespace cudp {
@@ -72,6 +75,27 @@ class EmulatedGpu {
         float& to = c[i + std::size_t(j) * ldc];
         to = sum + (beta != 0.0f ? beta * to : 0.0f);
       }
+  }
+
+  /// The definition of a discrete Fourier transform, one axis after the other; the inverse does not
+  /// divide.
+  void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
+    const auto lines = [&](ComplexFloat* line, int n, int step) {
+      std::vector<std::complex<double>> from, roots;
+      for (int j = 0; j < n; ++j) {
+        from.emplace_back(line[std::ptrdiff_t{j} * step].re, line[std::ptrdiff_t{j} * step].im);
+        roots.push_back(std::polar(1.0, (inverse ? 2.0 : -2.0) * 3.14159265358979323846 * j / n));
+      }
+      for (int k = 0; k < n; ++k) {
+        std::complex<double> sum = 0.0;
+        for (int j = 0; j < n; ++j) sum += from[std::size_t(j)] * roots[std::size_t(j) * k % n];
+        line[std::ptrdiff_t{k} * step] = {float(sum.real()), float(sum.imag())};
+      }
+    };
+    for (int i = 0; i < images; ++i, z += std::ptrdiff_t{rows} * columns) {
+      for (int y = 0; y < rows; ++y) lines(z + std::ptrdiff_t{y} * columns, columns, 1);
+      for (int x = 0; x < columns; ++x) lines(z + x, rows, columns);
+    }
   }
 
   /// Recording runs nothing, as on the device.

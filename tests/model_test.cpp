@@ -24,6 +24,10 @@ TEST(Models, ParameterCountsOfThePapers) {
   EXPECT_EQ(builtin("cnn", {1, 28, 28}, 10).parameter_count, 26'010u);
   EXPECT_EQ(builtin("cifar-cnn", {3, 32, 32}, 10).parameter_count, 550'570u);
   EXPECT_EQ(builtin("mlp", {60, 1, 1}, 10).parameter_count, 71'010u);
+  EXPECT_EQ(builtin("scatter-cnn", {81, 7, 7}, 10).parameter_count, 33'066u);
+  EXPECT_EQ(builtin("scatter-cifar-cnn", {243, 8, 8}, 10).parameter_count, 187'210u);
+  EXPECT_EQ(builtin("scatter-linear", {81, 7, 7}, 10).parameter_count, 39'700u);
+  EXPECT_EQ(builtin("scatter-linear", {243, 8, 8}, 10).parameter_count, 155'530u);
   EXPECT_EQ(builtin("logistic", {124, 1, 1}, 2).parameter_count, 125u);
   EXPECT_EQ(builtin("svm", {32, 1, 1}, 2).parameter_count, 33u);
 }

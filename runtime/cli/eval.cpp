@@ -11,6 +11,7 @@
 #include "runtime/config/options.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/error.hpp"
+#include "runtime/features/features.hpp"
 #include "runtime/run/files.hpp"
 #include "runtime/safetensors.hpp"
 #include "runtime/train/experiment.hpp"
@@ -29,6 +30,7 @@ struct EvalOptions {
   std::string run_dir;
   DataRequest data;
   std::string device = "auto";
+  std::string feature_cache = "auto";
   int threads = 0;
   bool json = false;
 };
@@ -45,6 +47,7 @@ struct ReleasedModel {
   Network network;
   std::vector<float> parameters;
   std::string dataset;
+  FeatureSettings features;
 };
 
 Shape parse_shape(const std::string& text, const std::string& source) {
@@ -66,6 +69,15 @@ ReleasedModel read_released(const fs::path& path) {
   };
   ReleasedModel m;
   m.dataset = text("dataset");
+  if (file.metadata.contains("features")) {
+    TrainConfig stored;
+    for (const char* key : {"features", "feature-groups"}) {
+      const Option& option = *find_option(key);
+      const std::string place = std::string(source).append(", ").append(key);
+      option.set(stored, parse_value(option, text(key), place), place);
+    }
+    m.features = feature_settings(stored);
+  }
   m.network = make_network(text("model"), source, text("activation"),
                            parse_shape(text("input"), source), std::atoi(text("classes").c_str()));
   m.parameters.resize(m.network.parameter_count);
@@ -92,7 +104,12 @@ int evaluate(EvalOptions o) {
   const ReleasedModel model = read_released(path);
   const Backend backend = choose_backend(device_named(o.device));
   if (o.data.dataset.empty()) o.data.dataset = model.dataset;
-  const DataSplit data = load_data(o.data);
+  DataSplit data = load_data(o.data);
+  FeatureSettings features = model.features;
+  features.cache = o.feature_cache;
+  features.threads = o.threads;
+  Reporter reporter(o.json);
+  make_features(data.test, features, backend, reporter);
   const auto shape = [](const Shape& s) {
     return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
   };
@@ -143,6 +160,10 @@ void add_eval_command(CLI::App& app, CommandBody& body) {
   command->add_flag("--accept-private-bounds", o->data.accept_private_bounds,
                     "scale numbers by bounds read from the training data, as in training");
   command->add_option("--device", o->device, "auto, cpu or cuda")->type_name("NAME");
+  command
+      ->add_option("--feature-cache", o->feature_cache,
+                   "where computed features are kept: a folder, auto (~/.cache/cudp) or none")
+      ->type_name("DIR");
   command->add_option("--threads", o->threads, "CPU threads, 0 for every core")
       ->type_name("N")
       ->check(CLI::Range(0, 4096));

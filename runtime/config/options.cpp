@@ -178,13 +178,23 @@ std::vector<Option> data_options() {
              "for"),
       toggle("accept-private-bounds", &Config::accept_private_bounds,
              "scale numbers by bounds read from the private data (unsafe)"),
+      choice("features", &Config::features,
+             {{"none", Features::none}, {"scatter", Features::scatter}},
+             "what the model sees of an image: none (its pixels) or scatter (ScatterNet)"),
+      integer("feature-groups", "N", &Config::feature_groups, kCountOrZero,
+              "groups of channels normalised within each example's features, 0: none"),
+      machine(text("feature-cache", "DIR", &Config::feature_cache,
+                   "where computed features are kept, readable by their owner only: a folder, auto "
+                   "(~/.cache/cudp) or none")),
   };
 }
 
 std::vector<Option> model_options() {
   return {
       text("model", "NAME", &Config::model,
-           "cnn, cifar-cnn, mlp, logistic, svm, or a .toml file of layers"),
+           "cnn, cifar-cnn, scatter-cnn, scatter-cifar-cnn, scatter-linear, mlp, logistic, svm, or "
+           "a "
+           ".toml file of layers"),
       text("activation", "NAME", &Config::activation,
            "what the model's `activation` layers are: relu, tanh or tempered-sigmoid"),
   };

@@ -20,11 +20,15 @@ Settings preset_settings(const std::string& name) {
                    nearest(name, preset_names()));
 }
 
-std::string preset_for(std::string_view dataset) {
+std::string preset_for(std::string_view dataset, std::string_view features) {
   for (const EmbeddedText& t : builtin_presets()) {
     const Settings s = parse_settings(t.text, "preset " + std::string(t.name));
-    const auto it = s.find("dataset");
-    if (it != s.end() && it->second.value == Value(std::string(dataset)))
+    const auto says = [&s](const char* key, std::string_view otherwise) {
+      const auto it = s.find(key);
+      return it != s.end() ? it->second.value : Value(std::string(otherwise));
+    };
+    if (says("dataset", "") == Value(std::string(dataset)) &&
+        says("features", "none") == Value(std::string(features)))
       return std::string(t.name);
   }
   return "";

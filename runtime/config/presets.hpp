@@ -13,7 +13,7 @@ std::vector<std::string> preset_names();
 /// Throws InputError, naming the nearest preset, if there is none of that name.
 Settings preset_settings(const std::string& name);
 
-/// The preset made for a data set; empty if there is none.
-std::string preset_for(std::string_view dataset);
+/// The preset made for a data set and what models see of it (`features`); empty if there is none.
+std::string preset_for(std::string_view dataset, std::string_view features = "none");
 
 }  // namespace cudp

@@ -67,6 +67,7 @@ void make_absolute(TrainConfig& c) {
   from_root(c.data_dir);
   from_root(c.schema);
   from_root(c.test_data);
+  if (c.feature_cache != "auto" && c.feature_cache != "none") from_root(c.feature_cache);
 }
 
 /// A path as it may be published: without its folders.
@@ -128,7 +129,9 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
   NamedSources named = named_sources(flags);
   std::string dataset = text_setting(flags, "dataset");
   if (dataset.empty()) dataset = text_setting(named.file, "dataset");
-  const std::string own = preset_for(dataset);
+  std::string features = text_setting(flags, "features");
+  if (features.empty()) features = text_setting(named.file, "features");
+  const std::string own = preset_for(dataset, features.empty() ? "none" : features);
   if (named.preset.empty() && !own.empty()) {
     // The data set's tuned settings are a better start than general ones; a privacy budget is
     // nobody's to assume.

@@ -4,13 +4,19 @@
 #include <cstddef>
 #include <cstdio>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
+#include <cufft.h>
+
 #include "kernels/batch.hpp"
+#include "kernels/device_scatter.hpp"
 #include "runtime/error.hpp"
 
 namespace cudp::cuda {
@@ -26,6 +32,32 @@ inline void check(cublasStatus_t s, const char* what) {
   if (s != CUBLAS_STATUS_SUCCESS)
     throw Error(std::string("cuBLAS: ") + what + ": " + cublasGetStatusString(s));
 }
+
+inline void check(cufftResult r, const char* what) {
+  if (r != CUFFT_SUCCESS)
+    throw Error(std::string("cuFFT: ") + what + ": error " + std::to_string(static_cast<int>(r)));
+}
+
+/// A plan of cuFFT's, whose handle may be any number.
+class FourierHandle {
+ public:
+  FourierHandle() { check(cufftCreate(&handle_.emplace()), "start"); }
+  FourierHandle(FourierHandle&& o) noexcept : handle_(std::exchange(o.handle_, std::nullopt)) {}
+  FourierHandle& operator=(FourierHandle&& o) noexcept {
+    std::swap(handle_, o.handle_);
+    return *this;
+  }
+  FourierHandle(const FourierHandle&) = delete;
+  FourierHandle& operator=(const FourierHandle&) = delete;
+  ~FourierHandle() {
+    if (handle_ && cufftDestroy(*handle_) != CUFFT_SUCCESS)
+      std::fputs("cudp: a plan of cuFFT was not released\n", stderr);
+  }
+  cufftHandle get() const { return *handle_; }
+
+ private:
+  std::optional<cufftHandle> handle_;
+};
 
 /// Owns a CUDA handle; destruction never throws.
 template <class Handle, auto destroy>
@@ -111,6 +143,23 @@ class CudaGpu {
         "multiply");
   }
 
+  /// Transforms `images` complex images of rows x columns in place; the inverse does not divide. A
+  /// plan is made at the first call of a size, so not inside record().
+  void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
+    const auto [at, is_new] = fourier_plans_.try_emplace({rows, columns, images});
+    if (is_new) {
+      int size[2] = {rows, columns};
+      std::size_t workspace = 0;
+      check(cufftMakePlanMany(at->second.get(), 2, size, nullptr, 1, rows * columns, nullptr, 1,
+                              rows * columns, CUFFT_C2C, images, &workspace),
+            "make a plan");
+      check(cufftSetStream(at->second.get(), stream_.get()), "choose the stream");
+    }
+    auto* const data = reinterpret_cast<cufftComplex*>(z);
+    check(cufftExecC2C(at->second.get(), data, data, inverse ? CUFFT_INVERSE : CUFFT_FORWARD),
+          "transform");
+  }
+
   /// What `work` launches, to be replayed; it runs nothing yet. `work` may launch and clear, but
   /// not allocate, upload or download.
   using Recording = Unique<cudaGraphExec_t, cudaGraphExecDestroy>;
@@ -136,6 +185,7 @@ class CudaGpu {
   Unique<cudaStream_t, cudaStreamDestroy> stream_;
   Unique<void*, cudaFree> workspace_;
   Unique<cublasHandle_t, cublasDestroy> blas_;
+  std::map<std::tuple<int, int, int>, FourierHandle> fourier_plans_;
 };
 
 }  // namespace cudp::cuda

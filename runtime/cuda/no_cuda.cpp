@@ -3,6 +3,7 @@
 #include "runtime/cuda/devices.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/error.hpp"
+#include "runtime/features/scatter.hpp"
 
 namespace cudp {
 
@@ -10,6 +11,9 @@ std::vector<DeviceInfo> cuda_devices() { return {}; }
 bool built_with_cuda() { return false; }
 
 std::unique_ptr<Engine> make_cuda_engine(const Network&, const EngineSettings&) {
+  throw Error("this build has no CUDA backend");
+}
+std::vector<float> scatter_on_cuda(const Dataset&, const WorkDone&) {
   throw Error("this build has no CUDA backend");
 }
 

@@ -99,6 +99,8 @@ Json make_certificate(const CertificateFacts& f) {
   j["delta_for_rounding"] = plan.failure;  // part of delta: a batch above what sensitivity covers
 
   j["dataset"] = f.dataset;
+  if (f.config.features != Features::none)  // of each example by itself, so they cost nothing
+    j["features"] = chosen(f.config, "features");
   if (plan.size_noise > 0.0)
     j["size_release"] = {{"noisy_size", f.training_size}, {"noise_std", plan.size_noise}};
   else

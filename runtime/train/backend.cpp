@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "kernels/cpu.hpp"
 #include "runtime/cuda/devices.hpp"
 #include "runtime/error.hpp"
 
@@ -26,10 +27,14 @@ Backend choose_backend(Device wish) {
         "--device: expected a CUDA device of compute capability 8.0 or higher, found " +
         what_there_is(devices));
   if (wish != Device::cpu && usable)
-    return {"cuda", [](const Network&) { return kCudaArithmetic; }, make_cuda_engine};
+    return {"cuda", [](const Network&) { return kCudaArithmetic; }, make_cuda_engine,
+            [](const Dataset& images, int, const WorkDone& done) {
+              return scatter_on_cuda(images, done);
+            },
+            "cuda"};
   return {"cpu",
           [](const Network& network) { return Arithmetic{.float_terms = cpu_sum_terms(network)}; },
-          make_cpu_engine};
+          make_cpu_engine, scatter_on_cpu, "cpu " + std::string(simd_name(best_simd_level()))};
 }
 
 }  // namespace cudp

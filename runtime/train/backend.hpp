@@ -2,9 +2,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/config.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/features/scatter.hpp"
 #include "runtime/rounding.hpp"
 
 namespace cudp {
@@ -17,6 +19,10 @@ struct Backend {
   std::string name;  ///< "cpu" or "cuda"
   std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
+  /// Scattering features of images; threads is for the CPU.
+  std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
+      scatter;
+  std::string arithmetic_name;  ///< two backends of one name compute the same bits
 };
 
 /// automatic: CUDA where this build and this machine have it, else the CPU.

@@ -5,9 +5,11 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "kernels/scatter.hpp"
 #include "runtime/config/nearest.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/error.hpp"
+#include "runtime/features/features.hpp"
 #include "runtime/schedule.hpp"
 
 namespace cudp {
@@ -17,6 +19,12 @@ namespace {
 float float_below(double x) {
   const auto f = static_cast<float>(x);
   return static_cast<double>(f) > x ? std::nextafterf(f, 0.0f) : f;
+}
+
+std::string default_model(Features features, const Shape& shape) {
+  if (features == Features::scatter)
+    return shape.channels == kScatterChannels ? "scatter-cnn" : "scatter-cifar-cnn";
+  return shape.height > 1 || shape.width > 1 ? "cnn" : "logistic";
 }
 
 }  // namespace
@@ -42,7 +50,7 @@ Network make_network(const std::string& model_text, const std::string& source,
   }
 }
 
-Experiment prepare(const TrainConfig& config, const std::string& known_model) {
+Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model) {
   Experiment e;
   e.config = config;
   e.backend = choose_backend(config.device);
@@ -56,9 +64,11 @@ Experiment prepare(const TrainConfig& config, const std::string& known_model) {
                       .test_path = config.test_data,
                       .accept_private_bounds = config.accept_private_bounds,
                       .size_is_public = config.size_is_public});
+  for (Dataset* const part : {&e.data.train, &e.data.test})
+    make_features(*part, feature_settings(config), e.backend, reporter);
   const Shape& shape = e.data.train.shape;
   if (config.model.empty()) {
-    e.config.model = shape.height > 1 || shape.width > 1 ? "cnn" : "logistic";
+    e.config.model = default_model(config.features, shape);
     e.model_text = read_model(e.config.model);
   }
   e.network =

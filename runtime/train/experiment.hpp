@@ -9,6 +9,7 @@
 #include "runtime/plan.hpp"
 #include "runtime/train/backend.hpp"
 #include "runtime/train/make_plan.hpp"
+#include "runtime/train/reporter.hpp"
 
 namespace cudp {
 
@@ -23,7 +24,8 @@ struct Experiment {
 
 /// Reads the data and the model, or takes the model of a run that is resumed. Throws InputError;
 /// writes nothing.
-Experiment prepare(const TrainConfig& config, const std::string& known_model = "");
+Experiment prepare(const TrainConfig& config, Reporter& reporter,
+                   const std::string& known_model = "");
 
 /// The model's TOML: a built-in one by name, or a file. Throws InputError.
 std::string read_model(const std::string& name);

@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/config/options.hpp"
 #include "runtime/error.hpp"
 #include "runtime/run/certificate.hpp"
 #include "runtime/safetensors.hpp"
@@ -34,6 +35,10 @@ TensorFile released_model(Run& run) {
                    {"input", fmt::format("{}x{}x{}", in.channels, in.height, in.width)},
                    {"classes", std::to_string(e.network.classes)},
                    {"dataset", e.data.name}};
+  if (e.config.features != Features::none) {
+    file.metadata["features"] = std::get<std::string>(*find_option("features")->get(e.config));
+    file.metadata["feature-groups"] = std::to_string(e.config.feature_groups);
+  }
   return file;
 }
 

@@ -105,6 +105,17 @@ void Reporter::progress(const Progress& p) {
   info(progress_line(p, 200));
 }
 
+void Reporter::work(const std::string& what, double share) {
+  if (!terminal_ || quiet_) return;
+  if (share >= 1.0) return clear_bar();
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_drawn_ < kRedraw) return;
+  last_drawn_ = now;
+  std::fprintf(stderr, "\r%s: %.0f %%\033[K", what.c_str(), 100.0 * share);
+  std::fflush(stderr);
+  bar_shown_ = true;
+}
+
 void Reporter::clear_bar() {
   if (!bar_shown_) return;
   std::fputs("\r\033[K", stderr);

@@ -45,6 +45,8 @@ class Reporter {
   void info(const std::string& line);
   void warn(const std::string& line);
   void progress(const Progress& progress);
+  /// A share of something that comes before training, 0 to 1: a bar on a terminal, else nothing.
+  void work(const std::string& what, double share);
 
  private:
   void clear_bar();

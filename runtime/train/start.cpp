@@ -129,10 +129,12 @@ RunFolder resumed_folder(const Settings& flags) {
 }
 
 /// The run as it was at a checkpoint, but for its key, ledger and engine.
-std::unique_ptr<Run> restore(const Checkpoint& c, const Settings& flags, const RunFolder& folder) {
+std::unique_ptr<Run> restore(const Checkpoint& c, const Settings& flags, const RunFolder& folder,
+                             Reporter& reporter) {
   TrainConfig stored;
   apply_settings(parse_settings(c.config, "checkpoint"), stored);
-  auto run = std::make_unique<Run>(prepare(resolve_resumed(flags, stored), c.model), folder);
+  auto run =
+      std::make_unique<Run>(prepare(resolve_resumed(flags, stored), reporter, c.model), folder);
   run->plan = c.plan;
   run->size = {c.training_size, c.plan.size_noise};
   run->step = c.step;
@@ -164,7 +166,7 @@ void save_ledger(const Run& run) {
 
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   if (!config.out.empty()) check_free(config.out);
-  auto started = std::make_unique<Run>(prepare(config), RunFolder(""));
+  auto started = std::make_unique<Run>(prepare(config, reporter), RunFolder(""));
   Run& run = *started;
   Experiment& e = run.experiment;
   const SecretKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
@@ -201,7 +203,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
   if (!checkpoint)
     throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
 
-  std::unique_ptr<Run> restored = restore(*checkpoint, flags, folder);
+  std::unique_ptr<Run> restored = restore(*checkpoint, flags, folder, reporter);
   Run& run = *restored;
   run.lock = std::move(lock);
   std::optional<SecretKey> key = read_key(folder.key());

@@ -1,5 +1,5 @@
 # Sets CUDP_WITH_CUDA and, with it, the CUDA language, after the wish CUDP_CUDA=AUTO|ON|OFF.
-# AUTO takes the backend where nvcc 12 or newer and cuBLAS are found.
+# AUTO takes the backend where nvcc 12 or newer, cuBLAS and cuFFT are found.
 include(CheckLanguage)
 set(CUDP_WITH_CUDA OFF)
 if(CUDP_CUDA STREQUAL "OFF")
@@ -19,6 +19,8 @@ else()
       set(cuda_missing "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is older than 12.0")
     elseif(NOT TARGET CUDA::cublas)
       set(cuda_missing "cuBLAS was not found")
+    elseif(NOT TARGET CUDA::cufft)
+      set(cuda_missing "cuFFT was not found")
     else()
       set(CUDP_WITH_CUDA ON)
     endif()

@@ -1,0 +1,164 @@
+#include "runtime/features/cache.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <span>
+#include <string_view>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/error.hpp"
+#include "runtime/run/files.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+/// A file is this, the key, zeros up to a multiple of 64 bytes, and the features.
+struct Header {
+  std::array<char, 8> magic = {'c', 'u', 'd', 'p', 'f', 'e', 'a', '1'};
+  std::uint64_t key_size = 0;
+  std::uint64_t count = 0;
+  std::uint64_t checksum = 0;  ///< of the features
+
+  std::size_t features_at() const { return (sizeof(Header) + key_size + 63) / 64 * 64; }
+  bool operator==(const Header&) const = default;
+};
+
+std::string_view bytes_of(const std::vector<float>& v) {
+  return {reinterpret_cast<const char*>(v.data()), v.size() * sizeof(float)};
+}
+
+[[noreturn]] void fail(const fs::path& path, const char* what) {
+  throw Error(path.string() + ": cannot " + what + ": " + std::strerror(errno));
+}
+
+void write_all(int file, std::string_view content, const fs::path& path) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(file, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(path, "write");
+    content.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+/// A file of its own that is removed unless it was kept.
+class Draft {
+ public:
+  explicit Draft(const fs::path& folder) : path_((folder / ".features-XXXXXX").string()) {
+    file_ = ::mkostemp(path_.data(), O_CLOEXEC);  // mode 0600
+    if (file_ < 0) fail(path_, "create");
+  }
+  ~Draft() {
+    ::close(file_);
+    if (!kept_) ::unlink(path_.c_str());
+  }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+  void add(std::string_view content) const { write_all(file_, content, path_); }
+  void keep(const fs::path& as) {
+    if (::rename(path_.c_str(), as.c_str()) != 0) fail(as, "rename to it");
+    kept_ = true;
+  }
+
+ private:
+  std::string path_;
+  int file_ = -1;
+  bool kept_ = false;
+};
+
+bool is_features(const fs::directory_entry& e) { return e.path().extension() == ".features"; }
+
+/// Removes the oldest files until `more` bytes fit. Files that another process removes meanwhile
+/// are no error.
+void make_room(const fs::path& folder, std::uintmax_t more) {
+  struct Kept {
+    fs::file_time_type time;
+    std::uintmax_t size;
+    fs::path path;
+  };
+  std::vector<Kept> files;
+  std::error_code gone;
+  std::uintmax_t total = more;
+  for (const auto& e : fs::directory_iterator(folder, gone)) {
+    if (!is_features(e)) continue;
+    const Kept k{e.last_write_time(gone), e.file_size(gone), e.path()};
+    if (gone) continue;
+    total += k.size;
+    files.push_back(k);
+  }
+  std::ranges::sort(files, {}, &Kept::time);
+  for (const Kept& k : files) {
+    if (total <= FeatureCache::kMost) return;
+    fs::remove(k.path, gone);
+    total -= k.size;
+  }
+}
+
+}  // namespace
+
+fs::path FeatureCache::file(const std::string& key) const {
+  std::array<char, 17> name{};
+  std::snprintf(name.data(), name.size(), "%016llx",
+                static_cast<unsigned long long>(checksum(key)));
+  return folder_ / (std::string(name.data()) + ".features");
+}
+
+std::optional<std::vector<float>> FeatureCache::read(const std::string& key,
+                                                     std::size_t count) const {
+  if (folder_.empty()) return std::nullopt;
+  std::ifstream in(file(key), std::ios::binary);
+  Header header;
+  if (!in.read(reinterpret_cast<char*>(&header), sizeof header)) return std::nullopt;
+  const Header expected{.key_size = key.size(), .count = count, .checksum = header.checksum};
+  std::string stored(key.size(), '\0');
+  if (header != expected || !in.read(stored.data(), static_cast<std::streamsize>(stored.size())) ||
+      stored != key)
+    return std::nullopt;
+  std::error_code error;
+  if (fs::file_size(file(key), error) != header.features_at() + count * sizeof(float) || error)
+    return std::nullopt;
+  std::vector<float> features(count);
+  in.seekg(static_cast<std::streamoff>(header.features_at()));
+  in.read(reinterpret_cast<char*>(features.data()),
+          static_cast<std::streamsize>(count * sizeof(float)));
+  if (!in || checksum(bytes_of(features)) != header.checksum) return std::nullopt;
+  return features;
+}
+
+void FeatureCache::write(const std::string& key, const std::vector<float>& features) const {
+  if (folder_.empty()) return;
+  if (!fs::exists(folder_)) {
+    std::error_code error;
+    fs::create_directories(folder_.parent_path(), error);
+    if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) fail(folder_, "create");
+  }
+  const std::string_view content = bytes_of(features);
+  const Header header{
+      .key_size = key.size(), .count = features.size(), .checksum = checksum(content)};
+  make_room(folder_, content.size());
+  Draft draft(folder_);
+  draft.add({reinterpret_cast<const char*>(&header), sizeof header});
+  draft.add(key);
+  draft.add(std::string(header.features_at() - sizeof header - key.size(), '\0'));
+  draft.add(content);
+  draft.keep(file(key));
+}
+
+fs::path user_cache_folder() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
+    return fs::path(cache) / "cudp";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
+    return fs::path(home) / ".cache" / "cudp";
+  return {};
+}
+
+}  // namespace cudp
