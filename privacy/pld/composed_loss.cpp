@@ -1,0 +1,238 @@
+#include "privacy/pld/composed_loss.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <utility>
+
+#include "privacy/pld/fft_cache.hpp"
+#include "privacy/pld/lattice.hpp"
+#include "privacy/pld/window.hpp"
+
+namespace cudp::privacy::pld {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double coarse = 1e-2, fine = 1e-6;  // of the tilted variance, for the dots
+constexpr std::size_t shortest = std::size_t{1} << 12, usual = std::size_t{1} << 17;
+
+/// What the lattice may add to the tilted variance for a transform of this length. Epsilon grows by
+/// less than half of that, relatively.
+double variance_allowed(std::size_t length) {
+  if (length <= std::size_t{1} << 16) return 5e-5;
+  return 5e-5 * std::pow(static_cast<double>(length) / 65536.0, 0.8);
+}
+
+}  // namespace
+
+struct ComposedLoss::Class {
+  Class(StepLoss above, StepLoss below, bool one, std::uint64_t steps)
+      : coarse_above(above),
+        fine_above(std::move(above)),
+        fine_below(std::move(below)),
+        same(one),
+        count(steps) {}
+  Dots coarse_above, fine_above, fine_below;
+  bool same;
+  std::uint64_t count;
+};
+
+/// The composition as seen with one tilt.
+struct ComposedLoss::View {
+  double tilt = 0.0;
+  double mean = 0.0, deviation = 0.0, interval = 0.0, top = 0.0;
+  std::unique_ptr<Composition> above, below;
+};
+
+ComposedLoss::ComposedLoss(std::vector<LossClass> classes, Options options) : options_(options) {
+  classes_.reserve(classes.size());
+  for (LossClass& one : classes) {
+    if (one.same) one.below = {};
+    classes_.emplace_back(std::move(one.above), std::move(one.below), one.same, one.count);
+  }
+}
+
+ComposedLoss::~ComposedLoss() = default;
+ComposedLoss::ComposedLoss(ComposedLoss&&) noexcept = default;
+ComposedLoss& ComposedLoss::operator=(ComposedLoss&&) noexcept = default;
+
+Moments ComposedLoss::total_moments(double tilt) const {
+  Moments total;
+  for (const Class& one : classes_) {
+    const Moments step = moments(one.coarse_above.upper(), tilt);
+    const auto n = static_cast<double>(one.count);
+    total.log_sum += n * step.log_sum;
+    total.mean += n * step.mean;
+    total.variance += n * step.variance;
+  }
+  return total;
+}
+
+/// Solves for the tilt on dots that were refined for the tilt of the round before.
+template <class Solve>
+double ComposedLoss::settle_tilt(const Solve& solve) {
+  double tilt = 1.0;
+  for (int round = 0; round < 5; ++round) {
+    for (Class& one : classes_) one.coarse_above.refine(tilt, coarse);
+    const double before = tilt;
+    tilt = solve();
+    if (std::fabs(tilt - before) <= 0.1 * before) break;
+  }
+  return tilt;
+}
+
+/// The largest tilt worth looking at: the Gaussian's is a few over the standard deviation.
+static double largest_tilt(const Moments& untilted) {
+  return 100.0 + 1000.0 / std::sqrt(std::fmax(untilted.variance, 1e-300));
+}
+
+/// The saddle point for delta: e^(K - tilt K') / ((1 + tilt) (1 + tilt sqrt(2 pi K''))) falls with
+/// the tilt. Any tilt gives a bound; this one a good one.
+double ComposedLoss::tilt_for_delta(double delta) {
+  const double target = std::log(delta);
+  return settle_tilt([&] {
+    const double most = largest_tilt(total_moments(0.0));
+    double log_low = std::log(1e-6), log_high = std::log(most);
+    for (int i = 0; i < 14; ++i) {
+      const double middle = 0.5 * (log_low + log_high), tilt = std::exp(middle);
+      const Moments at = total_moments(tilt);
+      const double log_delta = at.log_sum - tilt * at.mean - std::log1p(tilt) -
+                               std::log1p(tilt * std::sqrt(2.0 * std::numbers::pi * at.variance));
+      (log_delta > target ? log_low : log_high) = middle;
+    }
+    return std::exp(0.5 * (log_low + log_high));
+  });
+}
+
+double ComposedLoss::tilt_for_epsilon(double epsilon) {
+  return settle_tilt([&] {
+    const Moments untilted = total_moments(0.0);
+    if (untilted.mean >= epsilon) return 1e-6;
+    double log_low = std::log(1e-6), log_high = std::log(largest_tilt(untilted));
+    for (int i = 0; i < 14; ++i) {
+      const double middle = 0.5 * (log_low + log_high);
+      (total_moments(std::exp(middle)).mean < epsilon ? log_low : log_high) = middle;
+    }
+    return std::exp(0.5 * (log_low + log_high));
+  });
+}
+
+double ComposedLoss::choose_interval(double tilt, double span) const {
+  // The lattice's effect on the composed variance, by one common interval.
+  double variance = 0.0;
+  std::vector<Moments> steps;
+  for (const Class& one : classes_) {
+    steps.push_back(moments(one.fine_above.upper(), tilt));
+    variance += static_cast<double>(one.count) * steps.back().variance;
+  }
+  const auto added = [&](double interval) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < classes_.size(); ++i)
+      sum += static_cast<double>(classes_[i].count) * steps[i].variance *
+             added_variance(classes_[i].fine_above.upper(), interval, tilt);
+    return variance > 0.0 ? sum / variance : 0.0;
+  };
+  const double requested = options_.interval;
+  if (requested > 0.0) {
+    double interval = requested;
+    while (true) {
+      const std::size_t length = length_for(span, interval);
+      if (length <= usual) return interval;
+      if (length <= options_.longest && added(2.0 * interval) > variance_allowed(length / 2))
+        return interval;
+      interval *= 2.0;
+    }
+  }
+  for (std::size_t length = shortest;; length *= 2) {
+    const double interval = span / static_cast<double>(length - 2);
+    if (length >= options_.longest || added(interval) <= variance_allowed(length)) return interval;
+  }
+}
+
+std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt) {
+  auto view = std::make_unique<View>();
+  view->tilt = tilt;
+  StepError error;
+  for (Class& one : classes_) {
+    one.fine_above.refine(tilt, fine);
+    if (!one.same) one.fine_below.refine(tilt, fine);
+    error.loss = std::fmax(error.loss, one.fine_above.loss_error());
+    error.tail = std::fmax(error.tail, one.fine_above.tail_error());
+  }
+  Cumulants cumulants;
+  for (const Class& one : classes_) cumulants.add(one.fine_above.upper(), one.count);
+  const Reach reach = cumulants.reach(tilt);
+  view->mean = reach.mean;
+  view->deviation = reach.deviation;
+  const double interval = choose_interval(tilt, reach.below + reach.above);
+  view->interval = interval;
+
+  std::vector<Repeated> above, below;
+  for (const Class& one : classes_) {
+    above.push_back({lattice_above(one.fine_above, interval), one.count});
+    below.push_back(
+        {lattice_below(one.same ? one.fine_above : one.fine_below, interval), one.count});
+  }
+  Window window{.interval = interval};
+  window.length = std::max(length_for(reach.below + reach.above, interval), std::size_t{64});
+  const double spare = static_cast<double>(window.length) * interval - (reach.below + reach.above);
+  window.first = static_cast<std::int64_t>(
+      std::floor((reach.mean - reach.below - 0.5 * std::fmax(spare, 0.0)) / interval));
+  bound_outside(above, tilt, reach, window);
+  const std::shared_ptr<const Fft> fft = fft_of(window.length);
+  view->above = std::make_unique<Composition>(above, tilt, window, *fft, error, true);
+  bound_outside(below, tilt, reach, window);
+  view->below = std::make_unique<Composition>(below, tilt, window, *fft, error, false);
+  view->top =
+      interval * static_cast<double>(window.first + static_cast<std::int64_t>(window.length));
+  return view;
+}
+
+const ComposedLoss::View& ComposedLoss::view(double tilt) {
+  for (const std::unique_ptr<View>& known : views_)
+    if (std::fabs(tilt - known->tilt) * known->deviation <= 0.5 ||
+        std::fabs(tilt - known->tilt) <= 0.02 * tilt)
+      return *known;
+  if (views_.size() >= 8) views_.erase(views_.begin());
+  views_.push_back(look(tilt));
+  return *views_.back();
+}
+
+Bounds ComposedLoss::epsilon(double delta) {
+  if (classes_.empty()) return {.upper = 0.0, .lower = 0.0, .interval = options_.interval};
+  const View& at = view(tilt_for_delta(delta));
+  const auto bisect = [delta](const Composition& bound, double low, double high) {
+    for (int i = 0; i < 60 && high - low > 1e-14 * high; ++i) {
+      const double middle = 0.5 * (low + high);
+      (bound.delta(middle) <= delta ? high : low) = middle;
+    }
+    return std::pair{low, high};
+  };
+  Bounds bounds{.upper = infinity, .lower = 0.0, .interval = at.interval};
+  if (at.above->delta(0.0) <= delta)
+    bounds.upper = 0.0;
+  else if (at.top > 0.0 && at.above->delta(at.top) <= delta)
+    bounds.upper = bisect(*at.above, 0.0, at.top).second;
+  // From below the bound is only good near the tilted mean: looked for from the upper one down.
+  const double from = std::fmin(bounds.upper, std::fmax(at.top, 0.0));
+  for (double step = 1e-6 * from + 1e-12; bounds.upper > 0.0; step *= 2.0) {
+    const double low = std::fmax(from - step, 0.0);
+    if (at.below->delta(low) > delta) {
+      bounds.lower = bisect(*at.below, low, std::fmin(from, low + step)).first;
+      break;
+    }
+    if (low == 0.0) break;
+  }
+  return bounds;
+}
+
+Bounds ComposedLoss::delta(double epsilon) {
+  if (classes_.empty()) return {.upper = 0.0, .lower = 0.0, .interval = options_.interval};
+  const View& at = view(tilt_for_epsilon(epsilon));
+  return {.upper = std::fmin(at.above->delta(epsilon), 1.0),
+          .lower = std::fmax(at.below->delta(epsilon), 0.0),
+          .interval = at.interval};
+}
+
+}  // namespace cudp::privacy::pld

@@ -1,0 +1,68 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "privacy/pld/composition.hpp"
+#include "privacy/pld/dots.hpp"
+
+namespace cudp::privacy::pld {
+
+struct Options {
+  /// The interval to discretise composed losses with; 0 chooses. It is doubled where that costs
+  /// next to nothing, or where the memory demands it.
+  double interval = 0.0;
+  /// The longest transform; 64 bytes an element.
+  std::size_t longest = std::size_t{1} << 21;
+};
+
+/// One value from above and from below, and the interval that gave them.
+struct Bounds {
+  double upper = 0.0;
+  double lower = 0.0;
+  double interval = 0.0;
+};
+
+/// `count` steps of which two losses are known: one that dominates each of them, and one that each
+/// of them dominates. They are the same but for steps that were grouped.
+struct LossClass {
+  StepLoss above, below;
+  bool same = true;
+  std::uint64_t count = 0;
+};
+
+/// The privacy loss of independent steps in one direction.
+class ComposedLoss {
+ public:
+  ComposedLoss(std::vector<LossClass> classes, Options options);
+  ~ComposedLoss();
+  ComposedLoss(ComposedLoss&&) noexcept;
+  ComposedLoss& operator=(ComposedLoss&&) noexcept;
+
+  /// Smallest epsilon >= 0 with delta(epsilon) <= delta. The upper bound is +infinity where none
+  /// can be shown, the lower one 0.
+  Bounds epsilon(double delta);
+  /// Smallest delta for epsilon >= 0: at most 1, at least 0.
+  Bounds delta(double epsilon);
+
+ private:
+  struct Class;
+  struct View;
+
+  Moments total_moments(double tilt) const;
+  double tilt_for_delta(double delta);
+  double tilt_for_epsilon(double epsilon);
+  template <class Solve>
+  double settle_tilt(const Solve& solve);
+  const View& view(double tilt);
+  std::unique_ptr<View> look(double tilt);
+  double choose_interval(double tilt, double span) const;
+
+  std::vector<Class> classes_;
+  Options options_;
+  std::vector<std::unique_ptr<View>> views_;
+};
+
+}  // namespace cudp::privacy::pld

@@ -1,0 +1,75 @@
+#pragma once
+#include <complex>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "privacy/pld/fft.hpp"
+#include "privacy/pld/lattice.hpp"
+
+namespace cudp::privacy::pld {
+
+/// `count` steps with the same lattice of losses.
+struct Repeated {
+  Lattice lattice;
+  std::uint64_t count = 0;
+};
+
+/// Where a composition is looked at: losses first * interval ... (first + length - 1) * interval.
+struct Window {
+  double interval = 0.0;
+  std::int64_t first = 0;
+  std::size_t length = 0;  ///< a power of two
+  /// More than the tilted probability of a composed loss outside, on either side together.
+  double tilted_outside = 0.0;
+  /// At least the probability of a composed loss at or beyond the upper end.
+  double mass_above = 0.0;
+};
+
+/// What else is uncertain about a step, relatively, after tilting: see `Composition`.
+struct StepError {
+  double loss = 0.0;  ///< of every step's loss
+  double tail = 0.0;  ///< of the tails that its dots were made from
+};
+
+/// The sum of independent lattice losses near the losses that matter for one (epsilon, delta).
+///
+/// Every pmf p is tilted to t = p e^(tilt L - K), where K makes the sum 1 (Esscher). Transforms of
+/// t multiply as those of p do, and dividing the tilt out again afterwards leaves an error that is
+/// relative to the tail of the sum at the tilted mean, instead of absolute.
+///
+/// Errors, all bounded and carried to the result:
+/// - rounding of the transforms: relative in Euclidean norm (Fft), hence absolute by frequency,
+///   through the powers and products to the inverse;
+/// - wrap-around: from above it only adds; from below it is subtracted;
+/// - the tails' rounding r: where a step's hockey-stick curve is wrong by r P(L > l), the curve
+/// plus
+///   r e (1 + tilt) of itself moved up by 1/(1 + tilt) lies above, since 1 - e^(-1/(1+tilt)) is
+///   at least 1/(2 + tilt). That adds r e (2 + tilt) to the tilted mass of each step;
+/// - rounding of the losses: by moving epsilon.
+class Composition {
+ public:
+  /// `above`: whether the lattices bound from above, and so shall the result.
+  Composition(std::span<const Repeated> steps, double tilt, const Window& window, const Fft& fft,
+              StepError error, bool above);
+
+  /// A bound of delta(epsilon), from the side that was asked for; not clamped to [0, 1].
+  double delta(double epsilon) const;
+
+ private:
+  void sum_tails(std::span<const double> tilted);
+
+  double tilt_, interval_;
+  std::int64_t first_;
+  double log_scale_ = 0.0;  ///< log of what one unit of tilted mass at the reference weighs
+  double reference_ = 0.0;  ///< the loss at which untilting weighs 1
+  double shift_ = 0.0;      ///< of epsilon, for the losses' rounding
+  double by_place_ = 0.0;   ///< error of each tilted probability
+  double by_sum_ = 0.0;     ///< error of the tilted probability altogether
+  double added_ = 0.0;      ///< probability of losses beyond the window or infinite
+  bool above_;
+  std::size_t begin_ = 0;            ///< the first place that sums are kept for
+  std::vector<double> sum_, sum_e_;  ///< sums upwards of t e^(-tilt x) and of t e^(-(tilt+1) x)
+};
+
+}  // namespace cudp::privacy::pld

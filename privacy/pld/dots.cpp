@@ -1,0 +1,196 @@
+#include "privacy/pld/dots.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace cudp::privacy::pld {
+namespace {
+
+constexpr double rounding = std::numeric_limits<double>::epsilon();
+constexpr std::size_t most_cells = 20000, first_cells = 32;
+constexpr double cells_expected = 3000.0;  // among which the tolerance is shared
+
+/// The probability between two points, from whichever tails are small.
+double between(double above_low, double above_high, double below_low, double below_high) {
+  double mass = 0.0;
+  if (above_low <= 0.5)
+    mass = above_low - above_high;
+  else if (below_high <= 0.5)
+    mass = below_high - below_low;
+  else
+    mass = 1.0 - below_low - above_high;
+  return std::fmax(mass, 0.0);
+}
+
+void sort_and_merge(std::vector<Dot>& dots) {
+  std::sort(dots.begin(), dots.end(), [](const Dot& a, const Dot& b) { return a.loss < b.loss; });
+  std::size_t kept = 0;
+  for (const Dot& dot : dots) {
+    if (!(dot.mass > 0.0)) continue;
+    if (kept > 0 && dots[kept - 1].loss == dot.loss)
+      dots[kept - 1].mass += dot.mass;
+    else
+      dots[kept++] = dot;
+  }
+  dots.resize(kept);
+}
+
+}  // namespace
+
+Moments moments(std::span<const Dot> dots, double tilt) {
+  double largest = -std::numeric_limits<double>::infinity();
+  for (const Dot& dot : dots) largest = std::fmax(largest, tilt * dot.loss + std::log(dot.mass));
+  double sum = 0.0, first = 0.0, second = 0.0;
+  double centre = 0.0;
+  for (int pass = 0; pass < 2; ++pass) {
+    sum = first = second = 0.0;
+    for (const Dot& dot : dots) {
+      const double weight = dot.mass * std::exp(tilt * dot.loss - largest);
+      const double d = dot.loss - centre;
+      sum += weight;
+      first += weight * d;
+      second += weight * d * d;
+    }
+    if (pass == 0) centre = first / sum;
+  }
+  const double mean = first / sum;
+  return {.log_sum = largest + std::log(sum),
+          .mean = centre + mean,
+          .variance = std::fmax(second / sum - mean * mean, 0.0)};
+}
+
+Dots::Dots(StepLoss loss) : loss_(std::move(loss)) {
+  double largest = 0.0;
+  for (const StepLoss::Part& part : loss_.parts) {
+    const LossSource& source = *part.source;
+    std::vector<Cell>& cells = cells_.emplace_back();
+    TailPoint low = source.at(source.begin());
+    double begin = source.begin();
+    largest = std::fmax(largest, std::fabs(low.loss));
+    for (std::size_t i = 1; i <= first_cells; ++i) {
+      const double share = static_cast<double>(i) / first_cells;
+      const double end = i == first_cells
+                             ? source.end()
+                             : source.begin() + share * (source.end() - source.begin());
+      const TailPoint high = source.at(end);
+      cells.push_back({.begin = begin, .end = end, .low = low, .high = high});
+      largest = std::fmax(largest, std::fabs(high.loss));
+      begin = end;
+      low = high;
+    }
+  }
+  for (const Atom& atom : loss_.atoms) largest = std::fmax(largest, std::fabs(atom.loss));
+  loss_error_ = 16.0 * rounding * (1.0 + largest);
+  // erfc(z) of a rounded z is wrong by 2 z^2 roundings, and z^2 <= 140 where more than 1e-60 is.
+  tail_error_ = loss_.parts.empty() ? 8.0 * rounding : 1024.0 * rounding;
+  for (std::vector<Cell>& cells : cells_)
+    for (Cell& cell : cells) {
+      cell.p = between(cell.low.p_above, cell.high.p_above, cell.low.p_below, cell.high.p_below);
+      cell.q = between(cell.low.q_above, cell.high.q_above, cell.low.q_below, cell.high.q_below);
+    }
+  connect();
+}
+
+void Dots::refine(double tilt, double tolerance) {
+  for (int round = 0; round < 40; ++round) {
+    const Moments now = moments(upper_, tilt);
+    const double threshold = tolerance * now.variance / cells_expected;
+    std::size_t before = 0, after = 0;
+    for (std::size_t part = 0; part < cells_.size(); ++part) {
+      before += cells_[part].size();
+      split(part, cells_[part], tilt, threshold, now.log_sum);
+      after += cells_[part].size();
+    }
+    if (after == before) return;
+    connect();
+    if (after > most_cells) return;
+  }
+}
+
+void Dots::split(std::size_t part, std::vector<Cell>& cells, double tilt, double threshold,
+                 double shift) {
+  const LossSource& source = *loss_.parts[part].source;
+  const double log_weight = std::log(loss_.parts[part].weight);
+  std::vector<Cell> finer;
+  finer.reserve(cells.size() * 2);
+  for (const Cell& cell : cells) {
+    const double width = cell.high.loss - cell.low.loss;
+    const double middle = 0.5 * (cell.begin + cell.end);
+    bool halve = cell.p > 0.0 && middle > cell.begin && middle < cell.end && width > 0.0;
+    if (halve) {
+      const double log_part =
+          std::log(cell.p) + log_weight + tilt * std::fmax(cell.high.loss, cell.low.loss) - shift;
+      halve = std::exp(std::fmin(log_part, 700.0)) * width * width > threshold;
+    }
+    if (!halve) {
+      finer.push_back(cell);
+      continue;
+    }
+    const TailPoint point = source.at(middle);
+    Cell left{.begin = cell.begin, .end = middle, .low = cell.low, .high = point};
+    Cell right{.begin = middle, .end = cell.end, .low = point, .high = cell.high};
+    for (Cell* half : {&left, &right}) {
+      half->p =
+          between(half->low.p_above, half->high.p_above, half->low.p_below, half->high.p_below);
+      half->q =
+          between(half->low.q_above, half->high.q_above, half->low.q_below, half->high.q_below);
+      finer.push_back(*half);
+    }
+  }
+  cells = std::move(finer);
+}
+
+void Dots::connect() {
+  upper_.clear();
+  lower_.clear();
+  infinite_ = loss_.infinite;
+  for (std::size_t part = 0; part < cells_.size(); ++part) {
+    const double weight = loss_.parts[part].weight;
+    const bool constant = loss_.parts[part].source->constant_beyond();
+    const std::vector<Cell>& cells = cells_[part];
+    const TailPoint &first = cells.front().low, &last = cells.back().high;
+    upper_.push_back({first.loss, weight * first.p_below});
+    if (constant) {
+      lower_.push_back({first.loss, weight * first.p_below});
+      upper_.push_back({last.loss, weight * last.p_above});
+    } else {
+      infinite_ += weight * last.p_above;
+    }
+    lower_.push_back({last.loss, weight * last.p_above});
+    for (const Cell& cell : cells) {
+      const double low = cell.low.loss, high = cell.high.loss;
+      if (!(cell.p > 0.0)) {
+        continue;
+      }
+      if (!(high > low)) {
+        upper_.push_back({std::fmax(low, high), weight * cell.p});
+        lower_.push_back({std::fmin(low, high), weight * cell.p});
+        continue;
+      }
+      // In units of the first distribution's mass: q e^low is it times E[e^(low - L)].
+      const double shrunk = cell.q * std::exp(low);
+      const double share = std::clamp((1.0 - shrunk / cell.p) / -std::expm1(low - high), 0.0, 1.0);
+      upper_.push_back({low, weight * cell.p * (1.0 - share)});
+      upper_.push_back({high, weight * cell.p * share});
+      // The merged loss, less what rounding of the tails may have done to the quotient.
+      const double tails_p =
+          std::fmin(std::fmin(cell.low.p_above, cell.high.p_below) + cell.p, 1.0);
+      const double tails_q =
+          std::fmin(std::fmin(cell.low.q_above, cell.high.q_below) + cell.q, 1.0);
+      const double error =
+          4.0 * rounding * (tails_p / cell.p + (cell.q > 0.0 ? tails_q / cell.q : 1e300));
+      const double merged = error < 1.0 ? std::log(cell.p / cell.q) - 2.0 * error : low;
+      lower_.push_back({std::clamp(merged, low, high), weight * cell.p});
+    }
+  }
+  for (const Atom& atom : loss_.atoms) {
+    upper_.push_back({atom.loss, atom.mass});
+    lower_.push_back({atom.loss, atom.mass});
+  }
+  sort_and_merge(upper_);
+  sort_and_merge(lower_);
+}
+
+}  // namespace cudp::privacy::pld

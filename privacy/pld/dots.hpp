@@ -1,0 +1,64 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "privacy/pld/loss_source.hpp"
+
+namespace cudp::privacy::pld {
+
+/// Probability `mass` of the privacy loss `loss`.
+struct Dot {
+  double loss = 0.0;
+  double mass = 0.0;
+};
+
+/// log E[e^(tilt L)] of some dots, and mean and variance of the loss under their tilted weights.
+struct Moments {
+  double log_sum = 0.0;
+  double mean = 0.0;
+  double variance = 0.0;
+};
+Moments moments(std::span<const Dot> dots, double tilt);
+
+/// One step's privacy loss as finitely many dots, from above and from below.
+///
+/// The parameter's range is cut into cells. From above: a cell's probability is put on its two
+/// ends, such that both distributions keep their mass: the hockey-stick curve's dots are connected
+/// by chords, which lie above it (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022,
+/// arXiv:2207.04380). From below: a cell's outcomes are merged into one, which is post-processing.
+/// Both are wrong to second order in the cell's width. Cells are halved where that matters most: by
+/// the probability that tilting with e^(tilt L) gives them, times the square of their width.
+class Dots {
+ public:
+  explicit Dots(StepLoss loss);
+
+  /// Halves cells until the chords add about `tolerance` of the tilted variance, or the cells are
+  /// too many.
+  void refine(double tilt, double tolerance);
+
+  std::span<const Dot> upper() const { return upper_; }
+  std::span<const Dot> lower() const { return lower_; }
+  double infinite() const { return infinite_; }
+  /// A dot's loss is known to this much.
+  double loss_error() const { return loss_error_; }
+  /// The tails it was made from are known to this much of their size.
+  double tail_error() const { return tail_error_; }
+
+ private:
+  struct Cell {
+    double begin = 0.0, end = 0.0;
+    TailPoint low, high;
+    double p = 0.0, q = 0.0;  ///< its mass
+  };
+  void split(std::size_t part, std::vector<Cell>& cells, double tilt, double threshold,
+             double shift);
+  void connect();
+
+  StepLoss loss_;
+  std::vector<std::vector<Cell>> cells_;  ///< by part
+  std::vector<Dot> upper_, lower_;
+  double infinite_ = 0.0, loss_error_ = 0.0, tail_error_ = 0.0;
+};
+
+}  // namespace cudp::privacy::pld

@@ -1,0 +1,13 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+
+#include "privacy/pld/fft.hpp"
+
+namespace cudp::privacy::pld {
+
+/// The transform of this length: the last ones used in this thread are kept, since making the
+/// tables costs as much as a transform.
+std::shared_ptr<const Fft> fft_of(std::size_t length);
+
+}  // namespace cudp::privacy::pld

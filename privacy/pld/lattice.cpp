@@ -1,0 +1,184 @@
+#include "privacy/pld/lattice.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace cudp::privacy::pld {
+namespace {
+
+void add(std::vector<LatticeDot>& dots, std::int64_t index, double mass) {
+  if (!dots.empty() && dots.back().index == index) {
+    dots.back().mass += mass;
+  } else if (dots.size() > 1 && dots[dots.size() - 2].index == index) {
+    dots[dots.size() - 2].mass += mass;
+  } else {
+    dots.push_back({index, mass});
+  }
+}
+
+struct Split {
+  std::int64_t low = 0;
+  double inside = 0.0;  ///< the loss less low * interval
+  double share = 0.0;   ///< what goes to low + 1
+};
+
+Split split(double loss, double interval) {
+  const double place = std::floor(loss / interval);
+  const double inside = std::clamp(loss - place * interval, 0.0, interval);
+  return {static_cast<std::int64_t>(place), inside, std::expm1(-inside) / std::expm1(-interval)};
+}
+
+/// How far the chord over one cell rises above the curve of the dots inside: the largest of the
+/// tents, at one of the dots. Losses from the cell's left end; q relative to there too.
+class CellRise {
+ public:
+  explicit CellRise(double interval) : width_(std::expm1(interval)) {}
+  void add(double inside, double mass) {
+    inner_.push_back({std::expm1(inside), mass * std::exp(-inside)});
+  }
+  double finish() {
+    double left = 0.0, right = 0.0, most = 0.0;
+    for (const Inner& dot : inner_) right += dot.q * (width_ - dot.place);
+    for (const Inner& dot : inner_) {
+      left += dot.q * dot.place;
+      right -= dot.q * (width_ - dot.place);
+      most = std::fmax(most, ((width_ - dot.place) * left + dot.place * right) / width_);
+    }
+    inner_.clear();
+    return most;
+  }
+
+ private:
+  struct Inner {
+    double place = 0.0;  ///< e^(loss - left end) - 1
+    double q = 0.0;
+  };
+  double width_;
+  std::vector<Inner> inner_;
+};
+
+/// The lattice's dots by chords, and the rise of the chord right of each dot.
+std::vector<LatticeDot> connect(std::span<const Dot> dots, double interval,
+                                std::vector<double>* rises) {
+  std::vector<LatticeDot> lattice;
+  lattice.reserve(2 * dots.size());
+  CellRise rise(interval);
+  std::int64_t cell = 0;
+  bool open = false;
+  const auto finish = [&] {
+    if (rises == nullptr || !open) return;
+    rises->resize(lattice.size(), 0.0);
+    (*rises)[lattice.size() - 2] = rise.finish();  // the last dot is the cell's right end
+    open = false;
+  };
+  for (const Dot& dot : dots) {
+    const Split at = split(dot.loss, interval);
+    if (at.low != cell) finish();
+    cell = at.low;
+    if (at.share == 0.0) {
+      add(lattice, at.low, dot.mass);
+      continue;
+    }
+    add(lattice, at.low, dot.mass * (1.0 - at.share));
+    add(lattice, at.low + 1, dot.mass * at.share);
+    if (rises != nullptr) rise.add(at.inside, dot.mass);
+    open = true;
+  }
+  finish();
+  if (rises != nullptr) rises->resize(lattice.size(), 0.0);
+  return lattice;
+}
+
+/// The curve's height at each dot: sum over the dots above of mass (1 - e^(here - there)).
+std::vector<double> heights(std::span<const LatticeDot> lattice, double interval) {
+  std::vector<double> height(lattice.size(), 0.0);
+  double q = 0.0;  // of the dots above, times e^here
+  for (std::size_t i = lattice.size() - 1; i-- > 0;) {
+    const double gap = static_cast<double>(lattice[i + 1].index - lattice[i].index) * interval;
+    // height(here) = height(there) + (slope) (e^there - e^here), with slope times e^there = q +
+    // mass
+    q += lattice[i + 1].mass;
+    height[i] = height[i + 1] + q * -std::expm1(-gap);
+    q *= std::exp(-gap);
+  }
+  return height;
+}
+
+}  // namespace
+
+Lattice lattice_above(const Dots& dots, double interval) {
+  return {.dots = connect(dots.upper(), interval, nullptr), .infinite = dots.infinite()};
+}
+
+Lattice lattice_below(const Dots& dots, double interval) {
+  std::vector<double> rises;  // of the chord right of each dot
+  std::vector<LatticeDot> lattice = connect(dots.lower(), interval, &rises);
+  const std::size_t n = lattice.size();
+  if (n == 0) return {};
+  // A bounded loss may end inside a cell, with much probability: the chord's right end would have
+  // to go below 0. Instead the curve is 0 from an earlier dot on, one that is high enough for the
+  // cell before it: lowered there by all its height, and after it gone.
+  const std::vector<double> height = heights(lattice, interval);
+  std::size_t end = n - 1;
+  while (end > 0 && !(height[end] >= rises[end - 1])) --end;
+  std::vector<double> lowered(end + 1, 0.0);
+  for (std::size_t i = 0; i < end; ++i)
+    lowered[i] = std::fmax(rises[i], i > 0 ? rises[i - 1] : 0.0);
+  lowered[end] = height[end];
+  const auto gap = [&](std::size_t i) {
+    return static_cast<double>(lattice[i + 1].index - lattice[i].index) * interval;
+  };
+  // Lowering changes the slopes: the second difference in e^loss, times e^loss for the first
+  // distribution's mass.
+  for (std::size_t i = 0; i < end; ++i) {
+    const double right = (lowered[i + 1] - lowered[i]) / std::expm1(gap(i));
+    const double left = i > 0 ? (lowered[i] - lowered[i - 1]) / -std::expm1(-gap(i - 1)) : 0.0;
+    lattice[i].mass -= right - left;
+  }
+  lattice[end].mass =
+      end > 0 ? (height[end - 1] - lowered[end - 1]) / -std::expm1(-gap(end - 1)) : 0.0;
+  lattice.resize(end + 1);
+  Lattice result;
+
+  // The lower convex hull: a negative dot is shared between its neighbours, like a positive one
+  // that is connected. The first one's can only go to the right, the last one's to infinity.
+  std::vector<LatticeDot>& hull = result.dots;
+  hull.reserve(end + 1);
+  double carried = 0.0;  // negative mass handed to the next dot
+  for (std::size_t i = 0; i <= end; ++i) {
+    hull.push_back({lattice[i].index, lattice[i].mass + carried});
+    carried = 0.0;
+    if (i == end) break;
+    while (!hull.empty() && hull.back().mass < 0.0) {
+      const LatticeDot bad = hull.back();
+      hull.pop_back();
+      if (hull.empty()) {
+        carried += bad.mass;
+        break;
+      }
+      const double to_left = static_cast<double>(bad.index - hull.back().index) * interval;
+      const double whole = static_cast<double>(lattice[i + 1].index - hull.back().index) * interval;
+      const double share = std::expm1(-to_left) / std::expm1(-whole);
+      carried += bad.mass * share;
+      hull.back().mass += bad.mass * (1.0 - share);
+    }
+  }
+  while (!hull.empty() && hull.back().mass < 0.0) {
+    result.infinite -= hull.back().mass;
+    hull.pop_back();
+  }
+  return result;
+}
+
+double added_variance(std::span<const Dot> dots, double interval, double tilt) {
+  const Moments now = moments(dots, tilt);
+  double added = 0.0;
+  for (const Dot& dot : dots) {
+    const double place = dot.loss / interval, inside = place - std::floor(place);
+    added += std::exp(std::log(dot.mass) + tilt * dot.loss - now.log_sum) * inside * (1.0 - inside);
+  }
+  return now.variance > 0.0 ? added * interval * interval / now.variance : 0.0;
+}
+
+}  // namespace cudp::privacy::pld

@@ -1,0 +1,34 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "privacy/pld/dots.hpp"
+
+namespace cudp::privacy::pld {
+
+/// Probabilities of losses that are whole multiples of an interval; ascending, without repeats.
+struct LatticeDot {
+  std::int64_t index = 0;
+  double mass = 0.0;
+};
+
+struct Lattice {
+  std::vector<LatticeDot> dots;
+  double infinite = 0.0;  ///< from above: probability to add; from below: to subtract
+};
+
+/// From above: each dot is put on its two neighbours in the lattice, both distributions keeping
+/// their mass (connect the dots again: the chords only rise).
+Lattice lattice_above(const Dots& dots, double interval);
+
+/// From below: the curve through the lattice's points, lowered at each by what the chords beside it
+/// rise above the dots' curve, so that the chords between the lowered points are below it; and made
+/// convex where that left it concave. Sources: Doroshenko et al. 2022 for curves as distributions;
+/// that a curve below another may take its place in compositions: Zhu, Dong, Wang 2022, Theorem 10.
+Lattice lattice_below(const Dots& dots, double interval);
+
+/// How much variance lattice_above adds under the tilted weights, relative to what is there.
+double added_variance(std::span<const Dot> dots, double interval, double tilt);
+
+}  // namespace cudp::privacy::pld

@@ -1,0 +1,225 @@
+#include "privacy/pld/loss_source.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace cudp::privacy::pld {
+namespace {
+
+constexpr double negligible = 1e-60;
+
+/// log of sum w_i exp((c_i x - c_i^2 / 2) / sigma^2), the density ratio of a mixture to N(0).
+double log_ratio(const ScalarMixture& mixture, double x, double inverse_variance) {
+  double excess = 0.0, largest = -1e300;
+  for (std::size_t i = 0; i < mixture.centres.size(); ++i) {
+    const double c = mixture.centres[i];
+    const double exponent = c * (x - 0.5 * c) * inverse_variance;
+    largest = std::fmax(largest, exponent);
+    if (c != 0.0 && largest < 700.0) excess += mixture.weights[i] * std::expm1(exponent);
+  }
+  // The weights sum to 1: relative to 1 nothing cancels, unless little of the 1 is left.
+  if (largest < 700.0 && excess > -0.5) return std::log1p(excess);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < mixture.centres.size(); ++i) {
+    const double c = mixture.centres[i];
+    sum += mixture.weights[i] * std::exp(c * (x - 0.5 * c) * inverse_variance - largest);
+  }
+  return largest + std::log(sum);
+}
+
+double above(const ScalarMixture& mixture, double x, double inverse_root) {
+  double sum = 0.0;
+  for (std::size_t i = mixture.centres.size(); i-- > 0;)
+    sum += mixture.weights[i] * std::erfc((x - mixture.centres[i]) * inverse_root);
+  return 0.5 * sum;
+}
+
+double below(const ScalarMixture& mixture, double x, double inverse_root) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < mixture.centres.size(); ++i)
+    sum += mixture.weights[i] * std::erfc((mixture.centres[i] - x) * inverse_root);
+  return 0.5 * sum;
+}
+
+/// The parameter is x where the first mixture lies to the right, -x where the second does.
+class GaussianSource final : public LossSource {
+ public:
+  explicit GaussianSource(GaussianPair pair)
+      : first_(std::move(pair.first)),
+        second_(std::move(pair.second)),
+        inverse_variance_(1.0 / pair.sigma / pair.sigma),
+        inverse_root_(1.0 / pair.sigma / std::numbers::sqrt2),
+        sign_(first_.centres.back() > second_.centres.back() ? 1.0 : -1.0) {
+    const double reach = 17.0 * pair.sigma;
+    const double least = first_.centres.front() - reach, most = first_.centres.back() + reach;
+    const double low = edge(first_.centres.front(), least, below);
+    const double high = edge(first_.centres.back(), most, above);
+    begin_ = sign_ > 0.0 ? low : -high;
+    end_ = sign_ > 0.0 ? high : -low;
+  }
+
+  TailPoint at(double parameter) const override {
+    const double x = sign_ * parameter;
+    TailPoint point{
+        .loss = log_ratio(first_, x, inverse_variance_) - log_ratio(second_, x, inverse_variance_),
+        .p_above = above(first_, x, inverse_root_),
+        .q_above = above(second_, x, inverse_root_),
+        .p_below = below(first_, x, inverse_root_),
+        .q_below = below(second_, x, inverse_root_)};
+    if (sign_ < 0.0) {
+      std::swap(point.p_above, point.p_below);
+      std::swap(point.q_above, point.q_below);
+    }
+    return point;
+  }
+
+ private:
+  /// A point between an outer centre and 17 standard deviations beyond, outside which next to
+  /// nothing of `first` lies; the far centres of a large group weigh next to nothing themselves.
+  template <class Tail>
+  double edge(double centre, double outside, const Tail& tail) const {
+    double inside = first_.centres.front() + first_.centres.back() - centre;
+    for (int i = 0; i < 60; ++i) {
+      const double middle = 0.5 * (inside + outside);
+      (tail(first_, middle, inverse_root_) > negligible ? inside : outside) = middle;
+    }
+    return outside;
+  }
+
+  ScalarMixture first_, second_;
+  double inverse_variance_, inverse_root_;
+  double sign_;
+};
+
+/// q Lap(distance) + (1 - q) Lap(0) against Lap(0), or the other way round; between the two
+/// centres. `depth` is how far x is from the centre where the loss is least.
+class LaplaceSource final : public LossSource {
+ public:
+  LaplaceSource(double q, double scale, double distance, Direction direction)
+      : q_(q), scale_(scale), distance_(distance), direction_(direction) {
+    begin_ = 0.0;
+    end_ = distance;
+    constant_beyond_ = true;
+  }
+
+  TailPoint at(double depth) const override {
+    const bool removed = direction_ == Direction::remove;
+    const double x = removed ? depth : distance_ - depth;
+    // Halves of the tails of the two Laplace distributions beyond x.
+    const double zero_right = 0.5 * std::exp(-x / scale_);
+    const double moved_left = 0.5 * std::exp((x - distance_) / scale_);
+    const double mixed_right = (1.0 - q_) * zero_right + q_ * (1.0 - moved_left);
+    const double mixed_left = (1.0 - q_) * (1.0 - zero_right) + q_ * moved_left;
+    const double loss = std::log1p(q_ * std::expm1((2.0 * x - distance_) / scale_));
+    if (removed)
+      return {.loss = loss,
+              .p_above = mixed_right,
+              .q_above = zero_right,
+              .p_below = mixed_left,
+              .q_below = 1.0 - zero_right};
+    return {.loss = -loss,
+            .p_above = 1.0 - zero_right,
+            .q_above = mixed_left,
+            .p_below = zero_right,
+            .q_below = mixed_right};
+  }
+
+ private:
+  double q_, scale_, distance_;
+  Direction direction_;
+};
+
+/// The curve (1 - r)^2 / (1 - e^-range) with r = e^((loss - range)/2): its derivatives are tails.
+class BoundedRangeSource final : public LossSource {
+ public:
+  explicit BoundedRangeSource(double range) : range_(range), whole_(-std::expm1(-range)) {
+    begin_ = -range;
+    end_ = range;
+    constant_beyond_ = true;
+  }
+
+  TailPoint at(double loss) const override {
+    const double part = -std::expm1(0.5 * (loss - range_)) / whole_;
+    const double above_second = part * std::exp(-0.5 * (loss + range_));
+    const double rise = -std::expm1(-0.5 * (loss + range_)) / whole_;
+    return {.loss = loss,
+            .p_above = part,
+            .q_above = above_second,
+            .p_below = rise * std::exp(0.5 * (loss - range_)),
+            .q_below = rise};
+  }
+
+ private:
+  double range_, whole_;
+};
+
+[[noreturn]] void unknown(const Mechanism& mechanism, const std::string& expected) {
+  throw std::domain_error(std::string(name(mechanism)) + ": expected " + expected);
+}
+
+bool needs_group_of_one(std::uint64_t k, const Mechanism& mechanism) {
+  if (k == 1) return true;
+  unknown(mechanism,
+          "a group of 1 (no dominating pair is known for more), found " + std::to_string(k));
+}
+
+StepLoss of_approximate_dp(const ApproximateDp& m) {
+  // Randomised response with probability 1 - delta, otherwise the answer itself.
+  const double high = (1.0 - m.delta) / (1.0 + std::exp(-m.epsilon));
+  const double low = (1.0 - m.delta) / (1.0 + std::exp(m.epsilon));
+  return {.parts = {}, .atoms = {{m.epsilon, high}, {-m.epsilon, low}}, .infinite = m.delta};
+}
+
+StepLoss of_source(std::shared_ptr<const LossSource> source) {
+  return {.parts = {{1.0, std::move(source)}}, .atoms = {}, .infinite = 0.0};
+}
+
+StepLoss of_pairs(std::vector<GaussianPair> pairs) {
+  StepLoss loss;
+  for (GaussianPair& pair : pairs) {
+    const double probability = pair.probability;
+    const bool same = pair.first.centres == pair.second.centres;
+    if (same) {  // nothing moves
+      loss.atoms.push_back({0.0, probability});
+      continue;
+    }
+    loss.parts.push_back({probability, std::make_shared<GaussianSource>(std::move(pair))});
+  }
+  return loss;
+}
+
+}  // namespace
+
+StepLoss step_loss(const Mechanism& mechanism, Direction direction, std::uint64_t k) {
+  if (const auto* m = std::get_if<Laplace>(&mechanism)) {
+    check(mechanism);
+    return of_source(
+        std::make_shared<LaplaceSource>(1.0, m->scale, static_cast<double>(k), direction));
+  }
+  if (const auto* m = std::get_if<PoissonLaplace>(&mechanism)) {
+    check(mechanism);
+    if (m->q < 1.0) needs_group_of_one(k, mechanism);
+    return of_source(
+        std::make_shared<LaplaceSource>(m->q, m->scale, static_cast<double>(k), direction));
+  }
+  if (const auto* m = std::get_if<BoundedRange>(&mechanism)) {
+    check(mechanism);
+    return of_source(std::make_shared<BoundedRangeSource>(m->epsilon * static_cast<double>(k)));
+  }
+  if (const auto* m = std::get_if<ApproximateDp>(&mechanism)) {
+    check(mechanism);
+    needs_group_of_one(k, mechanism);
+    return of_approximate_dp(*m);
+  }
+  return of_pairs(dominating_pairs(mechanism, direction, k));
+}
+
+StepLoss replace_loss(const Mechanism& mechanism, std::uint64_t k) {
+  return of_pairs(dominating_pairs_replace(mechanism, k));
+}
+
+}  // namespace cudp::privacy::pld

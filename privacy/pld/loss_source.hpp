@@ -1,0 +1,62 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "privacy/dominating_pair.hpp"
+#include "privacy/mechanism.hpp"
+
+namespace cudp::privacy::pld {
+
+/// A privacy loss and how much lies on either side of it, under both distributions of the pair:
+/// p under the first (whose loss it is), q under the second. Each tail is known to a few roundings
+/// of its own size, however small it is.
+struct TailPoint {
+  double loss = 0.0;
+  double p_above = 0.0, q_above = 0.0;
+  double p_below = 0.0, q_below = 0.0;
+};
+
+/// The privacy loss of one step, along a parameter with which it grows.
+class LossSource {
+ public:
+  virtual ~LossSource() = default;
+  virtual TailPoint at(double parameter) const = 0;
+  double begin() const { return begin_; }
+  double end() const { return end_; }
+  /// Whether the loss beyond the ends is the loss at the ends; otherwise next to nothing lies there
+  /// (1e-60), and above the end it counts as infinite.
+  bool constant_beyond() const { return constant_beyond_; }
+
+ protected:
+  double begin_ = 0.0, end_ = 0.0;
+  bool constant_beyond_ = false;
+};
+
+struct Atom {
+  double loss = 0.0;
+  double mass = 0.0;
+};
+
+/// One step's privacy loss: with `weight` each source, and atoms.
+struct StepLoss {
+  struct Part {
+    double weight = 1.0;
+    std::shared_ptr<const LossSource> source;
+  };
+  std::vector<Part> parts;
+  std::vector<Atom> atoms;
+  double infinite = 0.0;  ///< probability of an infinite loss
+};
+
+/// The dominating loss of one step for groups of k under one direction; for replace_one, which has
+/// only one, under `replace_loss`. Sources: dominating_pair.hpp for Gaussian noise. Laplace: the
+/// step's own pair, at distance k. Poisson Laplace, k = 1: Zhu, Dong, Wang 2022, Proposition 30.
+/// Bounded range: the largest, over where the interval lies, of the hockey-stick divergences
+/// (Dong, Durfee, Rogers 2020, arXiv:1909.13830, Lemma 3.4); groups add their ranges. Approximate
+/// DP: Kairouz, Oh, Viswanath 2015 (arXiv:1311.0776), Theorem 3.1; k = 1.
+/// Throws std::domain_error where none is known.
+StepLoss step_loss(const Mechanism& mechanism, Direction direction, std::uint64_t k);
+StepLoss replace_loss(const Mechanism& mechanism, std::uint64_t k);
+
+}  // namespace cudp::privacy::pld

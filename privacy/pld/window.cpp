@@ -1,0 +1,96 @@
+#include "privacy/pld/window.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "privacy/log_sum.hpp"
+#include "privacy/pld/fft_cache.hpp"
+
+namespace cudp::privacy::pld {
+namespace {
+
+constexpr double log_outside = 20.7;  // e^-20.7 = 1e-9
+
+double log_sum(std::span<const Dot> dots, double tilt) {
+  LogSum sum;
+  for (const Dot& dot : dots) sum.add(std::log(dot.mass) + tilt * dot.loss);
+  return sum.value();
+}
+
+double log_sum(const Lattice& lattice, double tilt, double interval) {
+  LogSum sum;
+  for (const LatticeDot& dot : lattice.dots)
+    sum.add(std::log(dot.mass) + tilt * static_cast<double>(dot.index) * interval);
+  return sum.value();
+}
+
+}  // namespace
+
+Reach Cumulants::reach(double tilt) const {
+  Reach reach;
+  double log_here = 0.0, variance = 0.0;
+  for (const Step& step : steps_) {
+    const Moments at = moments(step.dots, tilt);
+    const auto n = static_cast<double>(step.count);
+    log_here += n * at.log_sum;
+    reach.mean += n * at.mean;
+    variance += n * at.variance;
+  }
+  reach.deviation = std::sqrt(variance);
+  // The Gaussian's best move is sqrt(2 log) / deviation; a skewed sum's lies some factor off.
+  const double usual = std::sqrt(2.0 * log_outside / std::fmax(variance, 1e-300));
+  reach.below = reach.above = std::numeric_limits<double>::infinity();
+  for (const bool upwards : {false, true}) {
+    double& best = upwards ? reach.above : reach.below;
+    double& best_move = upwards ? reach.move_above : reach.move_below;
+    for (double factor = 1.0;; factor /= 1.5) {
+      const double move = (upwards ? usual : -usual) * factor;
+      double log_moved = 0.0;
+      for (const Step& step : steps_)
+        log_moved += static_cast<double>(step.count) * log_sum(step.dots, tilt + move);
+      const double found =
+          (log_moved - log_here - move * reach.mean + log_outside) / std::fabs(move);
+      if (!(found < best)) break;
+      best = found;
+      best_move = move;
+      if (factor < 0.01) break;
+    }
+  }
+  return reach;
+}
+
+std::size_t length_for(double span, double interval) {
+  const double needed = std::ceil(span / interval) + 2.0;
+  if (!(needed < 0x1p40)) return std::size_t{1} << 40;
+  return std::bit_ceil(static_cast<std::size_t>(std::fmax(needed, 64.0)));
+}
+
+void bound_outside(std::span<const Repeated> steps, double tilt, const Reach& reach,
+                   Window& window) {
+  double log_here = 0.0, log_up = 0.0, log_down = 0.0;
+  for (const Repeated& step : steps) {
+    const auto n = static_cast<double>(step.count);
+    log_here += n * log_sum(step.lattice, tilt, window.interval);
+    log_up += n * log_sum(step.lattice, tilt + reach.move_above, window.interval);
+    log_down += n * log_sum(step.lattice, tilt + reach.move_below, window.interval);
+  }
+  const double low = static_cast<double>(window.first) * window.interval;
+  const double high = low + static_cast<double>(window.length) * window.interval;
+  const double slack = 1.0 + 1e-6;
+  window.tilted_outside = slack * (std::exp(log_up - log_here - reach.move_above * high) +
+                                   std::exp(log_down - log_here - reach.move_below * low));
+  window.mass_above = slack * std::exp(log_up - (tilt + reach.move_above) * high);
+}
+
+std::shared_ptr<const Fft> fft_of(std::size_t length) {
+  thread_local std::vector<std::shared_ptr<const Fft>> kept;
+  for (const std::shared_ptr<const Fft>& fft : kept)
+    if (fft->length() == length) return fft;
+  if (kept.size() >= 3) kept.erase(kept.begin());
+  kept.push_back(std::make_shared<const Fft>(length));
+  return kept.back();
+}
+
+}  // namespace cudp::privacy::pld

@@ -1,0 +1,42 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "privacy/pld/composition.hpp"
+#include "privacy/pld/dots.hpp"
+
+namespace cudp::privacy::pld {
+
+/// How far the tilted sum goes from its mean, but for about 1e-9 of it on each side, by Chernoff's
+/// bound at the listed moves of the tilt.
+struct Reach {
+  double mean = 0.0, deviation = 0.0;
+  double below = 0.0, above = 0.0;
+  double move_below = 0.0, move_above = 0.0;  ///< the moves of the tilt that gave them
+};
+
+/// The cumulants K(tilt) = log E[e^(tilt L)] of a sum of steps.
+class Cumulants {
+ public:
+  void add(std::span<const Dot> dots, std::uint64_t count) { steps_.push_back({dots, count}); }
+  Reach reach(double tilt) const;
+
+ private:
+  struct Step {
+    std::span<const Dot> dots;
+    std::uint64_t count = 0;
+  };
+  std::vector<Step> steps_;
+};
+
+/// The transform's length for losses that span this much.
+std::size_t length_for(double span, double interval);
+
+/// Sets what lies outside of the window, by Chernoff's bound on the steps themselves.
+void bound_outside(std::span<const Repeated> steps, double tilt, const Reach& reach,
+                   Window& window);
+
+}  // namespace cudp::privacy::pld
