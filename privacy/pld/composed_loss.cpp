@@ -40,7 +40,7 @@ struct ComposedLoss::Class {
 
 /// The composition as seen with one tilt.
 struct ComposedLoss::View {
-  double tilt = 0.0;
+  double tilt = 0.0, negligible = 0.0;
   double mean = 0.0, deviation = 0.0, interval = 0.0, top = 0.0;
   std::unique_ptr<Composition> above, below;
 };
@@ -71,10 +71,10 @@ Moments ComposedLoss::total_moments(double tilt) const {
 
 /// Solves for the tilt on dots that were refined for the tilt of the round before.
 template <class Solve>
-double ComposedLoss::settle_tilt(const Solve& solve) {
+double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   double tilt = 1.0;
   for (int round = 0; round < 5; ++round) {
-    for (Class& one : classes_) one.coarse_above.refine(tilt, coarse);
+    for (Class& one : classes_) one.coarse_above.refine(tilt, coarse, negligible);
     const double before = tilt;
     tilt = solve();
     if (std::fabs(tilt - before) <= 0.1 * before) break;
@@ -87,11 +87,16 @@ static double largest_tilt(const Moments& untilted) {
   return 100.0 + 1000.0 / std::sqrt(std::fmax(untilted.variance, 1e-300));
 }
 
-/// The saddle point for delta: e^(K - tilt K') / ((1 + tilt) (1 + tilt sqrt(2 pi K''))) falls with
-/// the tilt. Any tilt gives a bound; this one a good one.
+/// About log delta where the tilted mean is epsilon, from the saddle point. It falls with the tilt.
+static double log_delta_near(const Moments& at, double tilt) {
+  return at.log_sum - tilt * at.mean - std::log1p(tilt) -
+         std::log1p(tilt * std::sqrt(2.0 * std::numbers::pi * at.variance));
+}
+
+/// The saddle point for delta. Any tilt gives a bound; this one a good one.
 double ComposedLoss::tilt_for_delta(double delta) {
   const double target = std::log(delta);
-  return settle_tilt([&] {
+  return settle_tilt(negligible_for(delta), [&] {
     const double most = largest_tilt(total_moments(0.0));
     double log_low = std::log(1e-6), log_high = std::log(most);
     for (int i = 0; i < 14; ++i) {
@@ -105,17 +110,33 @@ double ComposedLoss::tilt_for_delta(double delta) {
   });
 }
 
-double ComposedLoss::tilt_for_epsilon(double epsilon) {
-  return settle_tilt([&] {
-    const Moments untilted = total_moments(0.0);
-    if (untilted.mean >= epsilon) return 1e-6;
-    double log_low = std::log(1e-6), log_high = std::log(largest_tilt(untilted));
-    for (int i = 0; i < 14; ++i) {
-      const double middle = 0.5 * (log_low + log_high);
-      (total_moments(std::exp(middle)).mean < epsilon ? log_low : log_high) = middle;
-    }
-    return std::exp(0.5 * (log_low + log_high));
-  });
+/// K'(tilt) = epsilon. `delta` becomes about what will be found there.
+double ComposedLoss::tilt_for_epsilon(double epsilon, double& delta) {
+  double tilt = 0.0;
+  delta = 1e-30;
+  for (int round = 0; round < 3; ++round) {
+    tilt = settle_tilt(negligible_for(delta), [&] {
+      const Moments untilted = total_moments(0.0);
+      if (untilted.mean >= epsilon) return 1e-6;
+      double log_low = std::log(1e-6), log_high = std::log(largest_tilt(untilted));
+      for (int i = 0; i < 14; ++i) {
+        const double middle = 0.5 * (log_low + log_high);
+        (total_moments(std::exp(middle)).mean < epsilon ? log_low : log_high) = middle;
+      }
+      return std::exp(0.5 * (log_low + log_high));
+    });
+    const double before = delta;
+    delta = std::fmax(std::exp(log_delta_near(total_moments(tilt), tilt)), 1e-45);
+    if (delta <= 100.0 * before && delta >= 0.01 * before) break;
+  }
+  return tilt;
+}
+
+/// So little that all steps together are a ten-millionth of delta.
+double ComposedLoss::negligible_for(double delta) const {
+  double count = 0.0;
+  for (const Class& one : classes_) count += static_cast<double>(one.count);
+  return 1e-7 * delta / count;
 }
 
 double ComposedLoss::choose_interval(double tilt, double span) const {
@@ -150,13 +171,14 @@ double ComposedLoss::choose_interval(double tilt, double span) const {
   }
 }
 
-std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt) {
+std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negligible) {
   auto view = std::make_unique<View>();
   view->tilt = tilt;
+  view->negligible = negligible;
   StepError error;
   for (Class& one : classes_) {
-    one.fine_above.refine(tilt, fine);
-    if (!one.same) one.fine_below.refine(tilt, fine);
+    one.fine_above.refine(tilt, fine, negligible);
+    if (!one.same) one.fine_below.refine(tilt, fine, negligible);
     error.loss = std::fmax(error.loss, one.fine_above.loss_error());
     error.tail = std::fmax(error.tail, one.fine_above.tail_error());
   }
@@ -189,19 +211,20 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt) {
   return view;
 }
 
-const ComposedLoss::View& ComposedLoss::view(double tilt) {
+const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
   for (const std::unique_ptr<View>& known : views_)
-    if (std::fabs(tilt - known->tilt) * known->deviation <= 0.5 ||
-        std::fabs(tilt - known->tilt) <= 0.02 * tilt)
+    if (known->negligible <= 10.0 * negligible && known->negligible >= 1e-10 * negligible &&
+        (std::fabs(tilt - known->tilt) * known->deviation <= 0.5 ||
+         std::fabs(tilt - known->tilt) <= 0.02 * tilt))
       return *known;
   if (views_.size() >= 8) views_.erase(views_.begin());
-  views_.push_back(look(tilt));
+  views_.push_back(look(tilt, negligible));
   return *views_.back();
 }
 
 Bounds ComposedLoss::epsilon(double delta) {
   if (classes_.empty()) return {.upper = 0.0, .lower = 0.0, .interval = options_.interval};
-  const View& at = view(tilt_for_delta(delta));
+  const View& at = view(tilt_for_delta(delta), negligible_for(delta));
   const auto bisect = [delta](const Composition& bound, double low, double high) {
     for (int i = 0; i < 60 && high - low > 1e-14 * high; ++i) {
       const double middle = 0.5 * (low + high);
@@ -229,7 +252,9 @@ Bounds ComposedLoss::epsilon(double delta) {
 
 Bounds ComposedLoss::delta(double epsilon) {
   if (classes_.empty()) return {.upper = 0.0, .lower = 0.0, .interval = options_.interval};
-  const View& at = view(tilt_for_epsilon(epsilon));
+  double about = 0.0;
+  const double tilt = tilt_for_epsilon(epsilon, about);
+  const View& at = view(tilt, negligible_for(about));
   return {.upper = std::fmin(at.above->delta(epsilon), 1.0),
           .lower = std::fmax(at.below->delta(epsilon), 0.0),
           .interval = at.interval};

@@ -53,11 +53,12 @@ class ComposedLoss {
 
   Moments total_moments(double tilt) const;
   double tilt_for_delta(double delta);
-  double tilt_for_epsilon(double epsilon);
+  double tilt_for_epsilon(double epsilon, double& delta);
   template <class Solve>
-  double settle_tilt(const Solve& solve);
-  const View& view(double tilt);
-  std::unique_ptr<View> look(double tilt);
+  double settle_tilt(double negligible, const Solve& solve);
+  const View& view(double tilt, double negligible);
+  std::unique_ptr<View> look(double tilt, double negligible);
+  double negligible_for(double delta) const;
   double choose_interval(double tilt, double span) const;
 
   std::vector<Class> classes_;

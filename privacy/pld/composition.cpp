@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -252,6 +254,13 @@ double Composition::delta(double epsilon) const {
   const double error = rounding + untilted * (peak * by_sum_ + weights * by_place_);
   const double scale = std::exp(log_scale_);
   const double value = tail - moved;
+  if (getenv("DBG"))
+    fprintf(stderr,
+            "eps %g above %d value %g rounding %g sum %g (by_sum %g) place %g (by_place %g) added "
+            "%g scale %g tilt %g shift %g\n",
+            epsilon, above_, value * scale, rounding * scale, untilted * peak * by_sum_ * scale,
+            by_sum_, untilted * weights * by_place_ * scale, by_place_, added_, scale, tilt_,
+            shift_);
   if (above_) return (value + error) * scale * (1.0 + 1e-12) + added_;
   return (value - error) * scale * (1.0 - 1e-12) + added_;
 }

@@ -93,7 +93,11 @@ Dots::Dots(StepLoss loss) : loss_(std::move(loss)) {
   connect();
 }
 
-void Dots::refine(double tilt, double tolerance) {
+void Dots::refine(double tilt, double tolerance, double negligible) {
+  if (negligible != negligible_) {
+    negligible_ = negligible;
+    connect();
+  }
   for (int round = 0; round < 40; ++round) {
     const Moments now = moments(upper_, tilt);
     const double threshold = tolerance * now.variance / cells_expected;
@@ -118,7 +122,8 @@ void Dots::split(std::size_t part, std::vector<Cell>& cells, double tilt, double
   for (const Cell& cell : cells) {
     const double width = cell.high.loss - cell.low.loss;
     const double middle = 0.5 * (cell.begin + cell.end);
-    bool halve = cell.p > 0.0 && middle > cell.begin && middle < cell.end && width > 0.0;
+    bool halve = cell.p > 0.0 && cell.low.p_above > negligible_ && middle > cell.begin &&
+                 middle < cell.end && width > 0.0;
     if (halve) {
       const double log_part =
           std::log(cell.p) + log_weight + tilt * std::fmax(cell.high.loss, cell.low.loss) - shift;
@@ -150,7 +155,11 @@ void Dots::connect() {
     const double weight = loss_.parts[part].weight;
     const bool constant = loss_.parts[part].source->constant_beyond();
     const std::vector<Cell>& cells = cells_[part];
-    const TailPoint &first = cells.front().low, &last = cells.back().high;
+    const TailPoint& first = cells.front().low;
+    std::size_t kept = cells.size();
+    if (!constant)
+      while (kept > 1 && cells[kept - 1].low.p_above <= negligible_) --kept;
+    const TailPoint& last = cells[kept - 1].high;
     upper_.push_back({first.loss, weight * first.p_below});
     if (constant) {
       lower_.push_back({first.loss, weight * first.p_below});
@@ -159,7 +168,8 @@ void Dots::connect() {
       infinite_ += weight * last.p_above;
     }
     lower_.push_back({last.loss, weight * last.p_above});
-    for (const Cell& cell : cells) {
+    for (std::size_t i = 0; i < kept; ++i) {
+      const Cell& cell = cells[i];
       const double low = cell.low.loss, high = cell.high.loss;
       if (!(cell.p > 0.0)) {
         continue;

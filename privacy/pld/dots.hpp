@@ -34,8 +34,9 @@ class Dots {
   explicit Dots(StepLoss loss);
 
   /// Halves cells until the chords add about `tolerance` of the tilted variance, or the cells are
-  /// too many.
-  void refine(double tilt, double tolerance);
+  /// too many. Losses that are exceeded with a probability below `negligible` are infinite from
+  /// above, and the least of them from below.
+  void refine(double tilt, double tolerance, double negligible);
 
   std::span<const Dot> upper() const { return upper_; }
   std::span<const Dot> lower() const { return lower_; }
@@ -58,7 +59,7 @@ class Dots {
   StepLoss loss_;
   std::vector<std::vector<Cell>> cells_;  ///< by part
   std::vector<Dot> upper_, lower_;
-  double infinite_ = 0.0, loss_error_ = 0.0, tail_error_ = 0.0;
+  double negligible_ = 0.0, infinite_ = 0.0, loss_error_ = 0.0, tail_error_ = 0.0;
 };
 
 }  // namespace cudp::privacy::pld

@@ -96,11 +96,23 @@ std::vector<double> heights(std::span<const LatticeDot> lattice, double interval
   double q = 0.0;  // of the dots above, times e^here
   for (std::size_t i = lattice.size() - 1; i-- > 0;) {
     const double gap = static_cast<double>(lattice[i + 1].index - lattice[i].index) * interval;
-    // height(here) = height(there) + (slope) (e^there - e^here), with slope times e^there = q +
-    // mass
     q += lattice[i + 1].mass;
     height[i] = height[i + 1] + q * -std::expm1(-gap);
     q *= std::exp(-gap);
+  }
+  return height;
+}
+
+/// Its height over the line P - e^loss Q of all the dots: sum over those below of
+/// mass (e^(here - there) - 1).
+std::vector<double> heights_over_line(std::span<const LatticeDot> lattice, double interval) {
+  std::vector<double> height(lattice.size(), 0.0);
+  double q = 0.0;
+  for (std::size_t i = 1; i < lattice.size(); ++i) {
+    const double gap = static_cast<double>(lattice[i].index - lattice[i - 1].index) * interval;
+    q += lattice[i - 1].mass;
+    height[i] = height[i - 1] + q * std::expm1(gap);
+    q *= std::exp(gap);
   }
   return height;
 }
@@ -116,37 +128,39 @@ Lattice lattice_below(const Dots& dots, double interval) {
   std::vector<LatticeDot> lattice = connect(dots.lower(), interval, &rises);
   const std::size_t n = lattice.size();
   if (n == 0) return {};
-  // A bounded loss may end inside a cell, with much probability: the chord's right end would have
-  // to go below 0. Instead the curve is 0 from an earlier dot on, one that is high enough for the
-  // cell before it: lowered there by all its height, and after it gone.
+  // A loss may end inside a cell, with much probability: the lowered chord would leave the region
+  // above 0 and above the line P - e^loss Q, where curves lie. Instead the curve joins that line,
+  // or 0, at a dot that is high enough above it for the chord beside it, and has no dots beyond.
   const std::vector<double> height = heights(lattice, interval);
-  std::size_t end = n - 1;
+  const std::vector<double> over_line = heights_over_line(lattice, interval);
+  std::size_t begin = 0, end = n - 1;
   while (end > 0 && !(height[end] >= rises[end - 1])) --end;
-  std::vector<double> lowered(end + 1, 0.0);
-  for (std::size_t i = 0; i < end; ++i)
-    lowered[i] = std::fmax(rises[i], i > 0 ? rises[i - 1] : 0.0);
+  while (begin < end && !(over_line[begin] >= rises[begin])) ++begin;
+  double total = 0.0;
+  for (const LatticeDot& dot : lattice) total += dot.mass;
+  if (end - begin < 2) return {.dots = {{0, std::fmin(total, 1.0)}}, .infinite = 0.0};
+  std::vector<double> lowered(n, 0.0);
+  for (std::size_t i = begin + 1; i < end; ++i) lowered[i] = std::fmax(rises[i], rises[i - 1]);
+  lowered[begin] = over_line[begin];
   lowered[end] = height[end];
   const auto gap = [&](std::size_t i) {
     return static_cast<double>(lattice[i + 1].index - lattice[i].index) * interval;
   };
   // Lowering changes the slopes: the second difference in e^loss, times e^loss for the first
   // distribution's mass.
-  for (std::size_t i = 0; i < end; ++i) {
-    const double right = (lowered[i + 1] - lowered[i]) / std::expm1(gap(i));
-    const double left = i > 0 ? (lowered[i] - lowered[i - 1]) / -std::expm1(-gap(i - 1)) : 0.0;
-    lattice[i].mass -= right - left;
-  }
-  lattice[end].mass =
-      end > 0 ? (height[end - 1] - lowered[end - 1]) / -std::expm1(-gap(end - 1)) : 0.0;
-  lattice.resize(end + 1);
+  for (std::size_t i = begin + 1; i < end; ++i)
+    lattice[i].mass -= (lowered[i + 1] - lowered[i]) / std::expm1(gap(i)) -
+                       (lowered[i] - lowered[i - 1]) / -std::expm1(-gap(i - 1));
+  lattice[begin].mass = (over_line[begin + 1] - lowered[begin + 1]) / std::expm1(gap(begin));
+  lattice[end].mass = (height[end - 1] - lowered[end - 1]) / -std::expm1(-gap(end - 1));
   Lattice result;
 
   // The lower convex hull: a negative dot is shared between its neighbours, like a positive one
   // that is connected. The first one's can only go to the right, the last one's to infinity.
   std::vector<LatticeDot>& hull = result.dots;
-  hull.reserve(end + 1);
+  hull.reserve(end + 1 - begin);
   double carried = 0.0;  // negative mass handed to the next dot
-  for (std::size_t i = 0; i <= end; ++i) {
+  for (std::size_t i = begin; i <= end; ++i) {
     hull.push_back({lattice[i].index, lattice[i].mass + carried});
     carried = 0.0;
     if (i == end) break;
