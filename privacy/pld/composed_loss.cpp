@@ -66,6 +66,8 @@ Moments ComposedLoss::total_moments(double tilt) const {
     total.mean += n * step.mean;
     total.variance += n * step.variance;
   }
+  // A sum that does not vary is not looked at more closely than this.
+  total.variance = std::fmax(total.variance, 1e-8 * total.mean * total.mean);
   return total;
 }
 
@@ -82,9 +84,18 @@ double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   return tilt;
 }
 
-/// The largest tilt worth looking at: the Gaussian's is a few over the standard deviation.
-static double largest_tilt(const Moments& untilted) {
-  return 100.0 + 1000.0 / std::sqrt(std::fmax(untilted.variance, 1e-300));
+/// The tilt for which `low_enough` changes from true to false, among those worth looking at: the
+/// Gaussian's is a few over the standard deviation.
+template <class Moments, class LowEnough>
+static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough) {
+  double low = std::log(1e-6), high = std::log(1e9);
+  for (int i = 0; i < 16; ++i) {
+    const double middle = 0.5 * (low + high), tilt = std::exp(middle);
+    const auto at = moments_at(tilt);
+    const bool worth = tilt * std::sqrt(at.variance) <= 40.0;
+    (worth && low_enough(at, tilt) ? low : high) = middle;
+  }
+  return std::exp(0.5 * (low + high));
 }
 
 /// About log delta where the tilted mean is epsilon, from the saddle point. It falls with the tilt.
@@ -97,16 +108,9 @@ static double log_delta_near(const Moments& at, double tilt) {
 double ComposedLoss::tilt_for_delta(double delta) {
   const double target = std::log(delta);
   return settle_tilt(negligible_for(delta), [&] {
-    const double most = largest_tilt(total_moments(0.0));
-    double log_low = std::log(1e-6), log_high = std::log(most);
-    for (int i = 0; i < 14; ++i) {
-      const double middle = 0.5 * (log_low + log_high), tilt = std::exp(middle);
-      const Moments at = total_moments(tilt);
-      const double log_delta = at.log_sum - tilt * at.mean - std::log1p(tilt) -
-                               std::log1p(tilt * std::sqrt(2.0 * std::numbers::pi * at.variance));
-      (log_delta > target ? log_low : log_high) = middle;
-    }
-    return std::exp(0.5 * (log_low + log_high));
+    return bisect_tilt(
+        [&](double tilt) { return total_moments(tilt); },
+        [&](const Moments& at, double tilt) { return log_delta_near(at, tilt) > target; });
   });
 }
 
@@ -116,14 +120,8 @@ double ComposedLoss::tilt_for_epsilon(double epsilon, double& delta) {
   delta = 1e-30;
   for (int round = 0; round < 3; ++round) {
     tilt = settle_tilt(negligible_for(delta), [&] {
-      const Moments untilted = total_moments(0.0);
-      if (untilted.mean >= epsilon) return 1e-6;
-      double log_low = std::log(1e-6), log_high = std::log(largest_tilt(untilted));
-      for (int i = 0; i < 14; ++i) {
-        const double middle = 0.5 * (log_low + log_high);
-        (total_moments(std::exp(middle)).mean < epsilon ? log_low : log_high) = middle;
-      }
-      return std::exp(0.5 * (log_low + log_high));
+      return bisect_tilt([&](double at) { return total_moments(at); },
+                         [&](const Moments& at, double) { return at.mean < epsilon; });
     });
     const double before = delta;
     delta = std::fmax(std::exp(log_delta_near(total_moments(tilt), tilt)), 1e-45);
@@ -141,12 +139,14 @@ double ComposedLoss::negligible_for(double delta) const {
 
 double ComposedLoss::choose_interval(double tilt, double span) const {
   // The lattice's effect on the composed variance, by one common interval.
-  double variance = 0.0;
+  double variance = 0.0, mean = 0.0;
   std::vector<Moments> steps;
   for (const Class& one : classes_) {
     steps.push_back(moments(one.fine_above.upper(), tilt));
     variance += static_cast<double>(one.count) * steps.back().variance;
+    mean += static_cast<double>(one.count) * steps.back().mean;
   }
+  variance = std::fmax(variance, 1e-8 * mean * mean);
   const auto added = [&](double interval) {
     double sum = 0.0;
     for (std::size_t i = 0; i < classes_.size(); ++i)
@@ -175,12 +175,11 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   auto view = std::make_unique<View>();
   view->tilt = tilt;
   view->negligible = negligible;
-  StepError error;
+  double loss_error = 0.0;
   for (Class& one : classes_) {
     one.fine_above.refine(tilt, fine, negligible);
     if (!one.same) one.fine_below.refine(tilt, fine, negligible);
-    error.loss = std::fmax(error.loss, one.fine_above.loss_error());
-    error.tail = std::fmax(error.tail, one.fine_above.tail_error());
+    loss_error = std::fmax(loss_error, one.fine_above.loss_error());
   }
   Cumulants cumulants;
   for (const Class& one : classes_) cumulants.add(one.fine_above.upper(), one.count);
@@ -196,18 +195,23 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
     below.push_back(
         {lattice_below(one.same ? one.fine_above : one.fine_below, interval), one.count});
   }
-  Window window{.interval = interval};
-  window.length = std::max(length_for(reach.below + reach.above, interval), std::size_t{64});
-  const double spare = static_cast<double>(window.length) * interval - (reach.below + reach.above);
-  window.first = static_cast<std::int64_t>(
-      std::floor((reach.mean - reach.below - 0.5 * std::fmax(spare, 0.0)) / interval));
-  bound_outside(above, tilt, reach, window);
-  const std::shared_ptr<const Fft> fft = fft_of(window.length);
-  view->above = std::make_unique<Composition>(above, tilt, window, *fft, error, true);
-  bound_outside(below, tilt, reach, window);
-  view->below = std::make_unique<Composition>(below, tilt, window, *fft, error, false);
-  view->top =
-      interval * static_cast<double>(window.first + static_cast<std::int64_t>(window.length));
+  const double span = reach.below + reach.above;
+  const std::shared_ptr<const Fft> fft = fft_of(length_for(span, interval));
+  const auto compose = [&](const std::vector<Repeated>& steps, bool from_above) {
+    double offset = 0.0;
+    for (const Repeated& step : steps)
+      offset += static_cast<double>(step.count) * step.lattice.offset;
+    Window window{.interval = interval, .length = fft->length()};
+    const double spare = static_cast<double>(window.length) * interval - span;
+    const double low = reach.mean - offset - reach.below - 0.5 * std::fmax(spare, 0.0);
+    window.first = static_cast<std::int64_t>(std::floor(low / interval));
+    bound_outside(steps, tilt, reach, window);
+    const double top = low + offset + interval * static_cast<double>(window.length);
+    view->top = std::fmax(view->top, top);
+    return std::make_unique<Composition>(steps, tilt, window, *fft, loss_error, from_above);
+  };
+  view->above = compose(above, true);
+  view->below = compose(below, false);
   return view;
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -18,9 +16,9 @@ constexpr double unit = 0.5 * std::numeric_limits<double>::epsilon();
 struct Tilted {
   std::vector<LatticeDot> dots;  ///< without the largest
   double largest = 0.0;
-  std::int64_t place = 0;  ///< of the largest
-  double log_scale = 0.0;  ///< K
-  double norm = 0.0;       ///< of the dots, as they fall onto the transform's places
+  std::int64_t place = 0;   ///< of the largest
+  double log_scale = 0.0;   ///< K
+  double tail_error = 0.0;  ///< mean, by the weights, of the relative error of the tail at a dot
 };
 
 Tilted tilt_lattice(const Lattice& lattice, double tilt, double interval) {
@@ -37,8 +35,12 @@ Tilted tilt_lattice(const Lattice& lattice, double tilt, double interval) {
   std::size_t largest = 0;
   for (std::size_t i = 0; i < logs.size(); ++i)
     if (logs[i] > logs[largest]) largest = i;
-  for (std::size_t i = 0; i < logs.size(); ++i) {
+  double above = 0.0;
+  for (std::size_t i = logs.size(); i-- > 0;) {
     const double weight = std::exp(logs[i] - result.log_scale);
+    // erfc(z) of a rounded z is wrong by 2 z^2 roundings, and z^2 is below -log of the tail.
+    above += lattice.dots[i].mass;
+    result.tail_error += weight * unit * (32.0 - 8.0 * std::log(std::fmin(above, 1.0)));
     if (i == largest) {
       result.largest = weight;
       result.place = lattice.dots[i].index;
@@ -96,38 +98,46 @@ void raise(std::span<Complex> values, std::uint64_t count) {
 double size(const Complex& value) { return std::sqrt(std::norm(value)); }
 
 /// The product of all steps' transforms, with a bound of each frequency's error.
+///
+/// A transform's error d is known by its Euclidean norm. Where |f| >= 1/4, its way to the result is
+/// through n f^(n-1) and the other factors, which together are at most n F / |f|, F the product:
+/// that part of the errors is `through` times the Euclidean norm of F / least (Cauchy-Schwarz),
+/// where `least` is the least such |f|. Elsewhere every frequency is given the whole norm.
 struct Spectrum {
+  explicit Spectrum(std::size_t frequencies)
+      : value(frequencies), error(frequencies, 0.0), least(frequencies, 1.0) {}
   std::vector<Complex> value;
-  std::vector<double> error;
+  std::vector<double> error, least;
+  double through = 0.0;
 };
 
 /// Multiplies `result` by the count-th power of a step's transform f, known to e by frequency:
-/// |(f + d)^n - f^n| <= n e (|f| + e)^(n-1), and each product adds sqrt(5) roundings (Brent,
+/// |(f + d)^n - f^n| <= n |d| (|f| + e)^(n-1), and each product adds sqrt(5) roundings (Brent,
 /// Percival, Zimmermann 2007).
 void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uint64_t count,
               bool first) {
   const auto n = static_cast<double>(count);
-  const double rounding = 2.5 * unit * n, growth = std::exp(std::fmin(4.0 * e * n, 700.0));
-  std::vector<double>& error = result.error;
+  const double rounding = 2.5 * unit * n;
+  result.through += n * e * std::exp(std::fmin(4.0 * e * n, 700.0));
   std::vector<double> magnitude(factor.size());
   for (std::size_t k = 0; k < factor.size(); ++k) magnitude[k] = size(factor[k]);
   raise(factor, count);
   for (std::size_t k = 0; k < factor.size(); ++k) {
     const double m = magnitude[k], power = size(factor[k]);
-    // (m + e)^(n-1): by growth where m is at least 1/4; below, n m^(n-1) is at most 1 itself.
-    double through = e;
-    if (count > 1)
-      through =
-          m >= 0.25 ? n * e * growth * power / m : n * e * std::fmin(power / m + 2.0 * e, 1.0);
-    if (m == 0.0 && count > 1) through = n * e * std::fmin(2.0 * e, 1.0);
-    const double own = through + rounding * power + 1e-140;
+    double own = rounding * power + 1e-140;
+    result.least[k] = std::fmax(std::fmin(result.least[k], m), 0.25);
+    if (m < 0.25) {  // (m + e)^(n-1) is at most m^(n-1) + 2 e
+      const double through = count == 1 ? 1.0 : (m > 0.0 ? power / m : 0.0) + 2.0 * e;
+      own += n * e * std::fmin(through, 1.0);
+    }
+    double& error = result.error[k];
     if (first) {
       result.value[k] = factor[k];
-      error[k] = own;
+      error = own;
       continue;
     }
     const Complex a = result.value[k], b = factor[k];
-    error[k] = error[k] * (power + own) + size(a) * own + 2.5 * unit * size(a) * power;
+    error = error * (power + own) + size(a) * own + 2.5 * unit * size(a) * power;
     result.value[k] = {a.real() * b.real() - a.imag() * b.imag(),
                        a.real() * b.imag() + a.imag() * b.real()};
   }
@@ -136,11 +146,10 @@ void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uin
 }  // namespace
 
 Composition::Composition(std::span<const Repeated> steps, double tilt, const Window& window,
-                         const Fft& fft, StepError error, bool above)
+                         const Fft& fft, double loss_error, bool above)
     : tilt_(tilt), interval_(window.interval), first_(window.first), above_(above) {
   const std::size_t length = window.length;
-  Spectrum total{.value = std::vector<Complex>(fft.frequencies()),
-                 .error = std::vector<double>(fft.frequencies())};
+  Spectrum total(fft.frequencies());
   std::int64_t offset = 0;
   double count = 0.0, infinite = 0.0, magnitude = 0.0;
   std::vector<double> values(length);
@@ -166,19 +175,26 @@ Composition::Composition(std::span<const Repeated> steps, double tilt, const Win
     multiply(total, spectrum, by_frequency, step.count, first);
     first = false;
     offset += static_cast<std::int64_t>(step.count) * tilted.place;
+    offset_ += n * step.lattice.offset;
     log_scale_ += n * tilted.log_scale;
     magnitude += n * std::fabs(tilted.log_scale);
     infinite += n * step.lattice.infinite;
     count += n;
+    by_sum_ += n * tilted.tail_error * 2.72 * (2.0 + tilt);
     // The tilted weights' own rounding, which is relative.
     by_sum_ += n * 8.0 * unit * (largest_exponent + std::fabs(tilted.log_scale) + 50.0);
   }
-  by_sum_ += count * error.tail * 2.72 * (2.0 + tilt);
   by_sum_ = std::expm1(std::fmin(by_sum_, 100.0)) + std::expm1(4.0 * unit * magnitude);
-  shift_ = count * error.loss;
+  shift_ = count * loss_error;
 
-  for (std::size_t k = 0; k < total.error.size(); ++k)
-    by_place_ += (k == 0 || 2 * k == length ? 1.0 : 2.0) * total.error[k];
+  double product = 0.0;
+  for (std::size_t k = 0; k < total.error.size(); ++k) {
+    const double twice = k == 0 || 2 * k == length ? 1.0 : 2.0;
+    by_place_ += twice * total.error[k];
+    const double passed = (size(total.value[k]) + total.error[k]) / total.least[k];
+    product += twice * passed * passed;
+  }
+  by_place_ += total.through * std::sqrt(product);
   by_place_ /= static_cast<double>(length);
   fft.inverse(total.value, values);
   double norm = 0.0;
@@ -198,69 +214,38 @@ Composition::Composition(std::span<const Repeated> steps, double tilt, const Win
 }
 
 void Composition::sum_tails(std::span<const double> tilted) {
-  // The reference is the middle; below it weights grow, and are kept as long as they fit.
   const std::size_t length = tilted.size();
-  reference_ = static_cast<double>(first_ + static_cast<std::int64_t>(length / 2)) * interval_;
-  const double reach = 600.0 / ((tilt_ + 1.0) * interval_);
-  const auto half = static_cast<double>(length / 2);
-  begin_ = reach >= half ? 0 : length / 2 - static_cast<std::size_t>(reach);
-  sum_.assign(length - begin_ + 1, 0.0);
-  sum_e_.assign(length - begin_ + 1, 0.0);
-  constexpr std::size_t block = 64;
-  double a[block], b[block];
-  for (std::size_t j = 0; j < block; ++j) {
-    a[j] = std::exp(-tilt_ * static_cast<double>(j) * interval_);
-    b[j] = std::exp(-(tilt_ + 1.0) * static_cast<double>(j) * interval_);
+  sum_.assign(length + 1, 0.0);
+  sum_moved_.assign(length + 1, 0.0);
+  const double fall = std::exp(-tilt_ * interval_),
+               fall_moved = std::exp(-(tilt_ + 1.0) * interval_);
+  for (std::size_t i = length; i-- > 0;) {
+    sum_[i] = tilted[i] + fall * sum_[i + 1];
+    sum_moved_[i] = tilted[i] + fall_moved * sum_moved_[i + 1];
   }
-  double sum = 0.0, sum_e = 0.0;
-  for (std::size_t end = length; end > begin_;) {
-    const std::size_t begin = std::max(begin_, (end - 1) / block * block);
-    const double x = (static_cast<double>(begin) - half) * interval_;
-    const double start = std::exp(-tilt_ * x), start_e = std::exp(-(tilt_ + 1.0) * x);
-    for (std::size_t i = end; i-- > begin;) {
-      const double t = tilted[i];
-      sum += t * (start * a[i - begin]);
-      sum_e += t * (start_e * b[i - begin]);
-      sum_[i - begin_] = sum;
-      sum_e_[i - begin_] = sum_e;
-    }
-    end = begin;
-  }
-  // log_scale_ is now that of one unit at the reference.
-  log_scale_ -= tilt_ * reference_;
 }
 
 double Composition::delta(double epsilon) const {
-  const double from = above_ ? epsilon - shift_ : epsilon + shift_;
-  // Everything relative to the reference.
-  const double e = from - reference_;
-  const std::size_t middle = (sum_.size() - 1 + begin_) / 2;
-  const double place = e / interval_ + static_cast<double>(middle - begin_);
-  // Places strictly above epsilon; the one at it has weight 0.
-  const double next = std::floor(place) + 1.0;
+  const double from = epsilon - offset_ + (above_ ? -shift_ : shift_);
+  // The first place above epsilon; the one at it has weight 0.
+  const double place = std::floor(from / interval_) + 1.0 - static_cast<double>(first_);
+  if (place < 0.0) return above_ ? 1.0 : 0.0;  // below the window: say nothing
   const auto last = static_cast<double>(sum_.size() - 1);
-  if (next < 0.0) return above_ ? 1.0 : 0.0;  // outside of what was kept: say nothing
-  const auto i = static_cast<std::size_t>(std::fmin(next, last));
-  const double tail = sum_[i], moved = std::exp(e) * sum_e_[i];
-  // Rounding of the two sums, whose difference this is.
-  const double rounding =
-      4.0 * unit * (64.0 + std::fmin(last, 1e9)) * (std::fabs(tail) + std::fabs(moved));
-  // The largest weight e^(-tilt x) (1 - e^(e - x)) of one place, and the sum of all weights.
-  const double untilted = std::exp(-tilt_ * e);
+  const auto i = static_cast<std::size_t>(std::fmin(place, last));
+  const double x = (static_cast<double>(first_) + static_cast<double>(i)) * interval_;
+  const double before = std::fmin(from - x, 0.0);
+  const double tail = sum_[i], moved = std::exp(before) * sum_moved_[i];
+  // Untilting weighs a place y by e^(-tilt (y - x)) (1 - e^(from - y)): the largest such weight,
+  // and the sum of all. What a place holds came down to here by up to 1 / (tilt interval) products.
+  const double at_from = std::exp(-tilt_ * before);
   const double peak =
       tilt_ > 0.0 ? std::exp(tilt_ * std::log(tilt_ / (1.0 + tilt_))) / (1.0 + tilt_) : 1.0;
-  const double places = std::fmax(last - static_cast<double>(i), 0.0);
+  const double places = last - static_cast<double>(i);
   const double weights = std::fmin(places, 1.0 + 1.0 / (tilt_ * interval_ + 1e-300));
-  const double error = rounding + untilted * (peak * by_sum_ + weights * by_place_);
-  const double scale = std::exp(log_scale_);
+  const double rounding = 8.0 * unit * (8.0 + places) * (std::fabs(tail) + std::fabs(moved));
+  const double error = rounding + at_from * peak * by_sum_ + weights * by_place_;
+  const double scale = std::exp(std::fmin(log_scale_ - tilt_ * x, 700.0));
   const double value = tail - moved;
-  if (getenv("DBG"))
-    fprintf(stderr,
-            "eps %g above %d value %g rounding %g sum %g (by_sum %g) place %g (by_place %g) added "
-            "%g scale %g tilt %g shift %g\n",
-            epsilon, above_, value * scale, rounding * scale, untilted * peak * by_sum_ * scale,
-            by_sum_, untilted * weights * by_place_ * scale, by_place_, added_, scale, tilt_,
-            shift_);
   if (above_) return (value + error) * scale * (1.0 + 1e-12) + added_;
   return (value - error) * scale * (1.0 - 1e-12) + added_;
 }

@@ -15,7 +15,8 @@ struct Repeated {
   std::uint64_t count = 0;
 };
 
-/// Where a composition is looked at: losses first * interval ... (first + length - 1) * interval.
+/// Where a composition is looked at: losses offset + first * interval ... offset + (first + length
+/// - 1) * interval, where the offset is the sum of the steps'.
 struct Window {
   double interval = 0.0;
   std::int64_t first = 0;
@@ -24,12 +25,6 @@ struct Window {
   double tilted_outside = 0.0;
   /// At least the probability of a composed loss at or beyond the upper end.
   double mass_above = 0.0;
-};
-
-/// What else is uncertain about a step, relatively, after tilting: see `Composition`.
-struct StepError {
-  double loss = 0.0;  ///< of every step's loss
-  double tail = 0.0;  ///< of the tails that its dots were made from
 };
 
 /// The sum of independent lattice losses near the losses that matter for one (epsilon, delta).
@@ -49,9 +44,10 @@ struct StepError {
 /// - rounding of the losses: by moving epsilon.
 class Composition {
  public:
-  /// `above`: whether the lattices bound from above, and so shall the result.
+  /// A step's loss is known to loss_error. `above`: whether the lattices bound from above, and so
+  /// shall the result.
   Composition(std::span<const Repeated> steps, double tilt, const Window& window, const Fft& fft,
-              StepError error, bool above);
+              double loss_error, bool above);
 
   /// A bound of delta(epsilon), from the side that was asked for; not clamped to [0, 1].
   double delta(double epsilon) const;
@@ -61,15 +57,16 @@ class Composition {
 
   double tilt_, interval_;
   std::int64_t first_;
-  double log_scale_ = 0.0;  ///< log of what one unit of tilted mass at the reference weighs
-  double reference_ = 0.0;  ///< the loss at which untilting weighs 1
+  double offset_ = 0.0;     ///< all losses here are less this
+  double log_scale_ = 0.0;  ///< sum of the K: a tilted mass at loss x weighs e^(log_scale - tilt x)
   double shift_ = 0.0;      ///< of epsilon, for the losses' rounding
   double by_place_ = 0.0;   ///< error of each tilted probability
   double by_sum_ = 0.0;     ///< error of the tilted probability altogether
   double added_ = 0.0;      ///< probability of losses beyond the window or infinite
   bool above_;
-  std::size_t begin_ = 0;            ///< the first place that sums are kept for
-  std::vector<double> sum_, sum_e_;  ///< sums upwards of t e^(-tilt x) and of t e^(-(tilt+1) x)
+  /// From each place x upwards, over the places y: sums of t e^(-tilt (y - x)), and of
+  /// t e^(-(tilt + 1) (y - x)).
+  std::vector<double> sum_, sum_moved_;
 };
 
 }  // namespace cudp::privacy::pld

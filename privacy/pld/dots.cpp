@@ -83,8 +83,6 @@ Dots::Dots(StepLoss loss) : loss_(std::move(loss)) {
   }
   for (const Atom& atom : loss_.atoms) largest = std::fmax(largest, std::fabs(atom.loss));
   loss_error_ = 16.0 * rounding * (1.0 + largest);
-  // erfc(z) of a rounded z is wrong by 2 z^2 roundings, and z^2 <= 140 where more than 1e-60 is.
-  tail_error_ = loss_.parts.empty() ? 8.0 * rounding : 1024.0 * rounding;
   for (std::vector<Cell>& cells : cells_)
     for (Cell& cell : cells) {
       cell.p = between(cell.low.p_above, cell.high.p_above, cell.low.p_below, cell.high.p_below);

@@ -43,8 +43,6 @@ class Dots {
   double infinite() const { return infinite_; }
   /// A dot's loss is known to this much.
   double loss_error() const { return loss_error_; }
-  /// The tails it was made from are known to this much of their size.
-  double tail_error() const { return tail_error_; }
 
  private:
   struct Cell {
@@ -59,7 +57,7 @@ class Dots {
   StepLoss loss_;
   std::vector<std::vector<Cell>> cells_;  ///< by part
   std::vector<Dot> upper_, lower_;
-  double negligible_ = 0.0, infinite_ = 0.0, loss_error_ = 0.0, tail_error_ = 0.0;
+  double negligible_ = 0.0, infinite_ = 0.0, loss_error_ = 0.0;
 };
 
 }  // namespace cudp::privacy::pld

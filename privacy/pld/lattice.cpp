@@ -59,7 +59,7 @@ class CellRise {
 };
 
 /// The lattice's dots by chords, and the rise of the chord right of each dot.
-std::vector<LatticeDot> connect(std::span<const Dot> dots, double interval,
+std::vector<LatticeDot> connect(std::span<const Dot> dots, double offset, double interval,
                                 std::vector<double>* rises) {
   std::vector<LatticeDot> lattice;
   lattice.reserve(2 * dots.size());
@@ -73,7 +73,7 @@ std::vector<LatticeDot> connect(std::span<const Dot> dots, double interval,
     open = false;
   };
   for (const Dot& dot : dots) {
-    const Split at = split(dot.loss, interval);
+    const Split at = split(dot.loss - offset, interval);
     if (at.low != cell) finish();
     cell = at.low;
     if (at.share == 0.0) {
@@ -120,12 +120,16 @@ std::vector<double> heights_over_line(std::span<const LatticeDot> lattice, doubl
 }  // namespace
 
 Lattice lattice_above(const Dots& dots, double interval) {
-  return {.dots = connect(dots.upper(), interval, nullptr), .infinite = dots.infinite()};
+  const double offset = likeliest(dots.upper());
+  return {.dots = connect(dots.upper(), offset, interval, nullptr),
+          .offset = offset,
+          .infinite = dots.infinite()};
 }
 
 Lattice lattice_below(const Dots& dots, double interval) {
+  const double offset = likeliest(dots.lower());
   std::vector<double> rises;  // of the chord right of each dot
-  std::vector<LatticeDot> lattice = connect(dots.lower(), interval, &rises);
+  std::vector<LatticeDot> lattice = connect(dots.lower(), offset, interval, &rises);
   const std::size_t n = lattice.size();
   if (n == 0) return {};
   // A loss may end inside a cell, with much probability: the lowered chord would leave the region
@@ -138,7 +142,7 @@ Lattice lattice_below(const Dots& dots, double interval) {
   while (begin < end && !(over_line[begin] >= rises[begin])) ++begin;
   double total = 0.0;
   for (const LatticeDot& dot : lattice) total += dot.mass;
-  if (end - begin < 2) return {.dots = {{0, std::fmin(total, 1.0)}}, .infinite = 0.0};
+  if (end - begin < 2) return {.dots = {{0, std::fmin(total, 1.0)}}, .offset = 0.0};  // no loss
   std::vector<double> lowered(n, 0.0);
   for (std::size_t i = begin + 1; i < end; ++i) lowered[i] = std::fmax(rises[i], rises[i - 1]);
   lowered[begin] = over_line[begin];
@@ -153,7 +157,7 @@ Lattice lattice_below(const Dots& dots, double interval) {
                        (lowered[i] - lowered[i - 1]) / -std::expm1(-gap(i - 1));
   lattice[begin].mass = (over_line[begin + 1] - lowered[begin + 1]) / std::expm1(gap(begin));
   lattice[end].mass = (height[end - 1] - lowered[end - 1]) / -std::expm1(-gap(end - 1));
-  Lattice result;
+  Lattice result{.dots = {}, .offset = offset};
 
   // The lower convex hull: a negative dot is shared between its neighbours, like a positive one
   // that is connected. The first one's can only go to the right, the last one's to infinity.
@@ -185,11 +189,18 @@ Lattice lattice_below(const Dots& dots, double interval) {
   return result;
 }
 
+double likeliest(std::span<const Dot> dots) {
+  return std::max_element(dots.begin(), dots.end(),
+                          [](const Dot& a, const Dot& b) { return a.mass < b.mass; })
+      ->loss;
+}
+
 double added_variance(std::span<const Dot> dots, double interval, double tilt) {
   const Moments now = moments(dots, tilt);
+  const double offset = likeliest(dots);
   double added = 0.0;
   for (const Dot& dot : dots) {
-    const double place = dot.loss / interval, inside = place - std::floor(place);
+    const double place = (dot.loss - offset) / interval, inside = place - std::floor(place);
     added += std::exp(std::log(dot.mass) + tilt * dot.loss - now.log_sum) * inside * (1.0 - inside);
   }
   return now.variance > 0.0 ? added * interval * interval / now.variance : 0.0;

@@ -7,14 +7,15 @@
 
 namespace cudp::privacy::pld {
 
-/// Probabilities of losses that are whole multiples of an interval; ascending, without repeats.
 struct LatticeDot {
   std::int64_t index = 0;
   double mass = 0.0;
 };
 
+/// Probabilities of the losses offset + index * interval; ascending, without repeats.
 struct Lattice {
   std::vector<LatticeDot> dots;
+  double offset = 0.0;
   double infinite = 0.0;  ///< from above: probability to add; from below: to subtract
 };
 
@@ -30,5 +31,9 @@ Lattice lattice_below(const Dots& dots, double interval);
 
 /// How much variance lattice_above adds under the tilted weights, relative to what is there.
 double added_variance(std::span<const Dot> dots, double interval, double tilt);
+
+/// Where both lattices have their 0: at the likeliest dot, because many steps' loss is nearly
+/// always the same.
+double likeliest(std::span<const Dot> dots);
 
 }  // namespace cudp::privacy::pld

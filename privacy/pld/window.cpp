@@ -38,6 +38,7 @@ Reach Cumulants::reach(double tilt) const {
     reach.mean += n * at.mean;
     variance += n * at.variance;
   }
+  variance = std::fmax(variance, 1e-8 * reach.mean * reach.mean);
   reach.deviation = std::sqrt(variance);
   // The Gaussian's best move is sqrt(2 log) / deviation; a skewed sum's lies some factor off.
   const double usual = std::sqrt(2.0 * log_outside / std::fmax(variance, 1e-300));
