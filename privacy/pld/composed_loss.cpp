@@ -17,11 +17,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double coarse = 1e-2, fine = 1e-6;  // of the tilted variance, for the dots
 constexpr std::size_t shortest = std::size_t{1} << 12, usual = std::size_t{1} << 17;
 
-/// What the lattice may add to the tilted variance for a transform of this length. Epsilon grows by
-/// less than half of that, relatively.
-double variance_allowed(std::size_t length) {
-  if (length <= std::size_t{1} << 16) return 5e-5;
-  return 5e-5 * std::pow(static_cast<double>(length) / 65536.0, 0.8);
+/// What the lattice may add to epsilon, relatively, for a transform of this length.
+double loss_allowed(std::size_t length) {
+  return 2e-5 * std::fmax(1.0, static_cast<double>(length) / 65536.0);
 }
 
 }  // namespace
@@ -138,21 +136,16 @@ double ComposedLoss::negligible_for(double delta) const {
 }
 
 double ComposedLoss::choose_interval(double tilt, double span) const {
-  // The lattice's effect on the composed variance, by one common interval.
-  double variance = 0.0, mean = 0.0;
-  std::vector<Moments> steps;
-  for (const Class& one : classes_) {
-    steps.push_back(moments(one.fine_above.upper(), tilt));
-    variance += static_cast<double>(one.count) * steps.back().variance;
-    mean += static_cast<double>(one.count) * steps.back().mean;
-  }
-  variance = std::fmax(variance, 1e-8 * mean * mean);
+  // At the tilted mean a change of K moves epsilon by it over the tilt.
+  double mean = 0.0;
+  for (const Class& one : classes_)
+    mean += static_cast<double>(one.count) * moments(one.fine_above.upper(), tilt).mean;
+  const double one_part = tilt * std::fmax(mean, 1e-3 * span);
   const auto added = [&](double interval) {
     double sum = 0.0;
-    for (std::size_t i = 0; i < classes_.size(); ++i)
-      sum += static_cast<double>(classes_[i].count) * steps[i].variance *
-             added_variance(classes_[i].fine_above.upper(), interval, tilt);
-    return variance > 0.0 ? sum / variance : 0.0;
+    for (const Class& one : classes_)
+      sum += static_cast<double>(one.count) * added_log_sum(one.fine_above.upper(), interval, tilt);
+    return sum / one_part;
   };
   const double requested = options_.interval;
   if (requested > 0.0) {
@@ -160,14 +153,14 @@ double ComposedLoss::choose_interval(double tilt, double span) const {
     while (true) {
       const std::size_t length = length_for(span, interval);
       if (length <= usual) return interval;
-      if (length <= options_.longest && added(2.0 * interval) > variance_allowed(length / 2))
+      if (length <= options_.longest && added(2.0 * interval) > loss_allowed(length / 2))
         return interval;
       interval *= 2.0;
     }
   }
   for (std::size_t length = shortest;; length *= 2) {
     const double interval = span / static_cast<double>(length - 2);
-    if (length >= options_.longest || added(interval) <= variance_allowed(length)) return interval;
+    if (length >= options_.longest || added(interval) <= loss_allowed(length)) return interval;
   }
 }
 
@@ -193,7 +186,8 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   for (const Class& one : classes_) {
     above.push_back({lattice_above(one.fine_above, interval), one.count});
     below.push_back(
-        {lattice_below(one.same ? one.fine_above : one.fine_below, interval), one.count});
+        {lattice_below(one.same ? one.fine_above : one.fine_below, interval, negligible),
+         one.count});
   }
   const double span = reach.below + reach.above;
   const std::shared_ptr<const Fft> fft = fft_of(length_for(span, interval));

@@ -126,7 +126,7 @@ Lattice lattice_above(const Dots& dots, double interval) {
           .infinite = dots.infinite()};
 }
 
-Lattice lattice_below(const Dots& dots, double interval) {
+Lattice lattice_below(const Dots& dots, double interval, double negligible) {
   const double offset = likeliest(dots.lower());
   std::vector<double> rises;  // of the chord right of each dot
   std::vector<LatticeDot> lattice = connect(dots.lower(), offset, interval, &rises);
@@ -138,15 +138,15 @@ Lattice lattice_below(const Dots& dots, double interval) {
   const std::vector<double> height = heights(lattice, interval);
   const std::vector<double> over_line = heights_over_line(lattice, interval);
   std::size_t begin = 0, end = n - 1;
-  while (end > 0 && !(height[end] >= rises[end - 1])) --end;
-  while (begin < end && !(over_line[begin] >= rises[begin])) ++begin;
+  while (end > 0 && rises[end - 1] - height[end] > negligible) --end;
+  while (begin < end && rises[begin] - over_line[begin] > 1e-15) ++begin;
   double total = 0.0;
   for (const LatticeDot& dot : lattice) total += dot.mass;
   if (end - begin < 2) return {.dots = {{0, std::fmin(total, 1.0)}}, .offset = 0.0};  // no loss
   std::vector<double> lowered(n, 0.0);
   for (std::size_t i = begin + 1; i < end; ++i) lowered[i] = std::fmax(rises[i], rises[i - 1]);
-  lowered[begin] = over_line[begin];
-  lowered[end] = height[end];
+  lowered[begin] = std::fmax(over_line[begin], rises[begin]);
+  lowered[end] = std::fmax(height[end], rises[end - 1]);
   const auto gap = [&](std::size_t i) {
     return static_cast<double>(lattice[i + 1].index - lattice[i].index) * interval;
   };
@@ -155,9 +155,12 @@ Lattice lattice_below(const Dots& dots, double interval) {
   for (std::size_t i = begin + 1; i < end; ++i)
     lattice[i].mass -= (lowered[i + 1] - lowered[i]) / std::expm1(gap(i)) -
                        (lowered[i] - lowered[i - 1]) / -std::expm1(-gap(i - 1));
-  lattice[begin].mass = (over_line[begin + 1] - lowered[begin + 1]) / std::expm1(gap(begin));
-  lattice[end].mass = (height[end - 1] - lowered[end - 1]) / -std::expm1(-gap(end - 1));
-  Lattice result{.dots = {}, .offset = offset};
+  lattice[begin].mass =
+      (over_line[begin + 1] - lowered[begin + 1] - over_line[begin] + lowered[begin]) /
+      std::expm1(gap(begin));
+  lattice[end].mass = (height[end - 1] - lowered[end - 1] - height[end] + lowered[end]) /
+                      -std::expm1(-gap(end - 1));
+  Lattice result{.dots = {}, .offset = offset, .infinite = lowered[end] - height[end]};
 
   // The lower convex hull: a negative dot is shared between its neighbours, like a positive one
   // that is connected. The first one's can only go to the right, the last one's to infinity.
@@ -195,15 +198,19 @@ double likeliest(std::span<const Dot> dots) {
       ->loss;
 }
 
-double added_variance(std::span<const Dot> dots, double interval, double tilt) {
+double added_log_sum(std::span<const Dot> dots, double interval, double tilt) {
   const Moments now = moments(dots, tilt);
   const double offset = likeliest(dots);
+  const double whole = std::expm1(tilt * interval);
   double added = 0.0;
   for (const Dot& dot : dots) {
-    const double place = (dot.loss - offset) / interval, inside = place - std::floor(place);
-    added += std::exp(std::log(dot.mass) + tilt * dot.loss - now.log_sum) * inside * (1.0 - inside);
+    const Split at = split(dot.loss - offset, interval);
+    // (1 - share) e^(-tilt inside) + share e^(tilt (interval - inside)) - 1
+    const double here = std::expm1(-tilt * at.inside);
+    const double grown = here + at.share * whole * (1.0 + here);
+    added += std::exp(std::log(dot.mass) + tilt * dot.loss - now.log_sum) * grown;
   }
-  return now.variance > 0.0 ? added * interval * interval / now.variance : 0.0;
+  return added;
 }
 
 }  // namespace cudp::privacy::pld

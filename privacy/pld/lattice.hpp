@@ -27,10 +27,11 @@ Lattice lattice_above(const Dots& dots, double interval);
 /// rise above the dots' curve, so that the chords between the lowered points are below it; and made
 /// convex where that left it concave. Sources: Doroshenko et al. 2022 for curves as distributions;
 /// that a curve below another may take its place in compositions: Zhu, Dong, Wang 2022, Theorem 10.
-Lattice lattice_below(const Dots& dots, double interval);
+/// `negligible`: a probability that may be lost at the upper end.
+Lattice lattice_below(const Dots& dots, double interval, double negligible);
 
-/// How much variance lattice_above adds under the tilted weights, relative to what is there.
-double added_variance(std::span<const Dot> dots, double interval, double tilt);
+/// How much lattice_above adds to log E[e^(tilt L)].
+double added_log_sum(std::span<const Dot> dots, double interval, double tilt);
 
 /// Where both lattices have their 0: at the likeliest dot, because many steps' loss is nearly
 /// always the same.
