@@ -78,7 +78,7 @@ struct Account::State {
     return losses
         .emplace(side, pld::ComposedLoss(
                            pld::classes_of(question.steps, side, question.group, question.classes),
-                           {.interval = question.interval}))
+                           {.interval = question.interval, .looseness = question.looseness}))
         .first->second;
   }
 
@@ -107,6 +107,9 @@ Account::Account(Question question) : state_(std::make_unique<State>()) {
   if (!(q.interval >= 0.0 && q.interval <= 1.0))
     throw std::invalid_argument("interval: expected a number in [0, 1], found " +
                                 number(q.interval));
+  if (!(q.looseness >= 1.0 && q.looseness <= 1e4))
+    throw std::invalid_argument("looseness: expected a number in [1, 1e4], found " +
+                                number(q.looseness));
   for (const Step& step : q.steps) check(step);
   std::erase_if(q.steps, [](const Step& step) { return releases_nothing(step); });
   s.idle = q.steps.empty();

@@ -25,9 +25,11 @@ struct Question {
   std::uint64_t group = 1;  ///< how many examples the neighbours differ by; at most 1000
   Neighbours relation = Neighbours::add_or_remove;
   Accountant accountant = Accountant::best;
-  /// Of the privacy losses' grid; 0 chooses. It is doubled where that costs less than 1e-4 of
-  /// epsilon, or the memory demands it; the answer says what it was.
+  /// Of the privacy losses' grid; 0 takes 1e-4 where that adds less than 2e-4 to epsilon, and
+  /// chooses otherwise. It is doubled where that costs less than 1e-4 of epsilon, or the memory
+  /// demands it; the answer says what it was.
   double interval = 0.0;
+  double looseness = 1.0;      ///< a coarser, faster look: how many times more that may all add
   std::vector<double> orders;  ///< Renyi orders; empty: default_orders()
   /// Most different steps that are composed as they are. Of more, similar ones are grouped, each as
   /// the least noisy and most sampled of its group; the answer's epsilon_lower takes the most

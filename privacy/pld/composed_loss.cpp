@@ -15,7 +15,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double coarse = 1e-2, fine = 1e-6;  // of the tilted variance, for the dots
-constexpr std::size_t shortest = std::size_t{1} << 12, usual = std::size_t{1} << 17;
+constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} << 17;
 
 /// What the lattice may add to epsilon, relatively, for a transform of this length.
 double loss_allowed(std::size_t length) {
@@ -147,20 +147,23 @@ double ComposedLoss::choose_interval(double tilt, double span) const {
       sum += static_cast<double>(one.count) * added_log_sum(one.fine_above.upper(), interval, tilt);
     return sum / one_part;
   };
-  const double requested = options_.interval;
+  double requested = options_.interval;
+  if (requested == 0.0 && options_.looseness == 1.0 && added(1e-4) <= 2e-4) requested = 1e-4;
   if (requested > 0.0) {
     double interval = requested;
     while (true) {
       const std::size_t length = length_for(span, interval);
       if (length <= usual) return interval;
-      if (length <= options_.longest && added(2.0 * interval) > loss_allowed(length / 2))
+      if (length <= options_.longest &&
+          added(2.0 * interval) > options_.looseness * loss_allowed(length / 2))
         return interval;
       interval *= 2.0;
     }
   }
   for (std::size_t length = shortest;; length *= 2) {
     const double interval = span / static_cast<double>(length - 2);
-    if (length >= options_.longest || added(interval) <= loss_allowed(length)) return interval;
+    if (length >= options_.longest || added(interval) <= options_.looseness * loss_allowed(length))
+      return interval;
   }
 }
 
@@ -170,8 +173,8 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   view->negligible = negligible;
   double loss_error = 0.0;
   for (Class& one : classes_) {
-    one.fine_above.refine(tilt, fine, negligible);
-    if (!one.same) one.fine_below.refine(tilt, fine, negligible);
+    one.fine_above.refine(tilt, fine * options_.looseness, negligible);
+    if (!one.same) one.fine_below.refine(tilt, fine * options_.looseness, negligible);
     loss_error = std::fmax(loss_error, one.fine_above.loss_error());
   }
   Cumulants cumulants;

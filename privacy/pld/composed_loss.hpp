@@ -11,9 +11,12 @@
 namespace cudp::privacy::pld {
 
 struct Options {
-  /// The interval to discretise composed losses with; 0 chooses. It is doubled where that costs
-  /// next to nothing, or where the memory demands it.
+  /// The interval to discretise composed losses with; 0 takes 1e-4 where that is fine enough and
+  /// chooses otherwise. It is doubled where that costs next to nothing, or where the memory demands
+  /// it.
   double interval = 0.0;
+  /// How many times more than usual the dots and the lattice may add to epsilon.
+  double looseness = 1.0;
   /// The longest transform; 64 bytes an element.
   std::size_t longest = std::size_t{1} << 21;
 };

@@ -1,0 +1,301 @@
+#include "privacy/solve.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "privacy/boundary.hpp"
+#include "privacy/curve.hpp"
+#include "privacy/gaussian.hpp"
+#include "privacy/number.hpp"
+
+namespace cudp::privacy {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// One unknown on a logarithmic scale, `safe_end` fitting if anything does.
+struct Unknown {
+  const char* what = "";
+  double guess = 1.0;
+  double safe_end = 0.0, greedy_end = 0.0;
+  bool whole = false;  ///< whether only whole numbers are allowed
+};
+
+class Solver {
+ public:
+  Solver(Question budget, std::function<Step(double)> step_at, Unknown unknown, double epsilon,
+         double delta)
+      : budget_(std::move(budget)),
+        step_at_(std::move(step_at)),
+        unknown_(unknown),
+        epsilon_(epsilon),
+        delta_(delta) {
+    if (!(epsilon >= 1e-6 && epsilon <= 1e6))
+      throw std::invalid_argument("epsilon: expected a number in [1e-6, 1e6], found " +
+                                  number(epsilon));
+    check_delta(delta);
+  }
+
+  double solve() {
+    const double safe = log_of(unknown_.safe_end), greedy = log_of(unknown_.greedy_end);
+    const double toward_greedy = greedy > safe ? 1.0 : -1.0;
+    const auto clamp = [&](double v) {
+      return std::clamp(v, std::fmin(safe, greedy), std::fmax(safe, greedy));
+    };
+
+    // A coarse bracket around the guess, then a coarse root.
+    double v = clamp(log_of(unknown_.guess)), g = coarse(v), good = v, bad = v;
+    for (double step = 0.1;; step *= 2.0) {
+      if (g <= 0.0) {
+        good = v;
+        if (v == greedy) break;
+        v = clamp(v + toward_greedy * step);
+        g = coarse(v);
+        if (g <= 0.0) continue;
+        bad = v;
+        break;
+      }
+      bad = v;
+      if (v == safe) break;
+      v = clamp(v - toward_greedy * step);
+      g = coarse(v);
+      if (g > 0.0) continue;
+      good = v;
+      break;
+    }
+    if (good != bad) v = safe_boundary([this](double at) { return coarse(at); }, bad, good, 1e-3);
+    const double slope_step = 0.01 * -toward_greedy;
+    double slope = (coarse(clamp(v + slope_step)) - coarse(v)) / slope_step;
+    if (!(std::fabs(slope) > 0.01 && std::fabs(slope) < 1e3)) slope = toward_greedy;
+
+    // Newton's steps on the usual grid, kept between what is known to fit and not to fit.
+    good = safe - toward_greedy;  // nothing known
+    bad = greedy + toward_greedy;
+    double last_v = 0.0, last_g = infinity;
+    for (int round = 0; round < 60; ++round) {
+      v = snap(clamp(v));
+      g = fine(v);
+      if (g <= 0.0) {
+        good = v;
+        if (g > -1e-5 && !unknown_.whole) break;
+        if (v == greedy) break;
+      } else {
+        if (v == safe)
+          throw std::domain_error(std::string(unknown_.what) + ": none from " +
+                                  number(unknown_.safe_end) + " to " + number(unknown_.greedy_end) +
+                                  " reaches epsilon " + number(epsilon_) + " at delta " +
+                                  number(delta_));
+        bad = v;
+      }
+      if (between(good, bad)) break;
+      if (std::isfinite(last_g) && std::isfinite(g) && v != last_v &&
+          (g - last_g) / (v - last_v) * slope > 0.0)
+        slope = (g - last_g) / (v - last_v);
+      last_v = v;
+      last_g = g;
+      double next = std::isfinite(g) ? v - (g + 3e-6) / slope : v - toward_greedy;
+      // What is not strictly between what fits and what does not tells nothing new.
+      const bool bracketed =
+          (good - safe) * toward_greedy >= 0.0 && (greedy - bad) * toward_greedy >= 0.0;
+      const bool inside = (next - good) * toward_greedy > 0.0 && (bad - next) * toward_greedy > 0.0;
+      if (bracketed && (!inside || round > 6)) next = 0.5 * (good + bad);
+      if (unknown_.whole && snap(clamp(next)) == v)
+        next = log_of(value_of(v) + (g <= 0.0 ? toward_greedy : -toward_greedy));
+      v = next;
+    }
+    return value_of(good);
+  }
+
+ private:
+  static double log_of(double x) { return std::log(x); }
+  double value_of(double v) const {
+    const double x = std::exp(v);
+    return unknown_.whole ? std::round(x) : x;
+  }
+  double snap(double v) const { return unknown_.whole ? log_of(std::fmax(value_of(v), 1.0)) : v; }
+
+  /// Whether what fits and what does not are as close as they need to be.
+  bool between(double good, double bad) const {
+    if (unknown_.whole) {
+      const double gap = std::fabs(value_of(bad) - value_of(good));
+      return gap <= std::fmax(1.0, 1e-6 * value_of(good));
+    }
+    return std::fabs(good - bad) < 1e-6;
+  }
+
+  /// log(epsilon found / epsilon allowed)
+  double excess(double v, Question question) const {
+    question.steps.push_back(step_at_(value_of(v)));
+    try {
+      return std::log(std::fmax(Account(std::move(question)).epsilon(delta_).epsilon, 1e-9) /
+                      epsilon_);
+    } catch (const std::domain_error&) {
+      return infinity;
+    }
+  }
+
+  double coarse(double v) {
+    Question question = budget_;
+    question.looseness = 100.0;
+    question.interval = 0.0;
+    question.relation = worse(v);
+    // Root finding needs a finite value.
+    return std::fmin(excess(v, std::move(question)), 30.0);
+  }
+
+  double fine(double v) {
+    Question question = budget_;
+    question.relation = worse(v);
+    const double g = excess(v, question);
+    if (g > 0.0 || question.relation == budget_.relation) return g;
+    // It fits in the direction that is the worse one nearby; the other must be seen too.
+    question.relation = question.relation == Neighbours::add ? Neighbours::remove : Neighbours::add;
+    return std::fmax(g, excess(v, std::move(question)));
+  }
+
+  /// The direction with the larger epsilon where it was first looked at; both are needed only for
+  /// what is returned.
+  Neighbours worse(double v) {
+    if (budget_.relation != Neighbours::add_or_remove || budget_.accountant == Accountant::rdp)
+      return budget_.relation;
+    if (!worse_) {
+      Question question = budget_;
+      question.looseness = 100.0;
+      question.interval = 0.0;
+      question.relation = Neighbours::add;
+      const double add = excess(v, question);
+      question.relation = Neighbours::remove;
+      worse_ = add > excess(v, std::move(question)) ? Neighbours::add : Neighbours::remove;
+    }
+    return *worse_;
+  }
+
+  Question budget_;
+  std::function<Step(double)> step_at_;
+  Unknown unknown_;
+  double epsilon_, delta_;
+  std::optional<Neighbours> worse_;
+};
+
+/// The Gaussian's mu for this budget, for guesses.
+double mu_for(double epsilon, double delta) {
+  double low = -30.0, high = 15.0;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = 0.5 * (low + high);
+    (gaussian_delta(std::exp(middle), epsilon) <= delta ? low : high) = middle;
+  }
+  return std::exp(low);
+}
+
+/// Rate and distance of a sampled step as a Poisson-sampled one with distance 1 has them, for
+/// guesses.
+struct Sampled {
+  double q = 1.0, sigma = 1.0;
+};
+
+Sampled sampled(const Mechanism& mechanism, std::uint64_t group) {
+  const auto k = static_cast<double>(group);
+  if (const auto* m = std::get_if<Gaussian>(&mechanism)) return {1.0, m->sigma / k};
+  if (const auto* m = std::get_if<PoissonGaussian>(&mechanism)) return {m->q, m->sigma / k};
+  if (const auto* m = std::get_if<TruncatedPoissonGaussian>(&mechanism)) return {m->q, m->sigma};
+  if (const auto* m = std::get_if<FixedSizeGaussian>(&mechanism))
+    return {static_cast<double>(m->batch) / static_cast<double>(m->n), 0.5 * m->sigma / k};
+  return {};
+}
+
+[[noreturn]] void refuse(const char* what, const Mechanism& mechanism) {
+  throw std::domain_error(std::string(what) + ": expected a step that has one, found " +
+                          std::string(name(mechanism)));
+}
+
+}  // namespace
+
+double solve_sigma(const Question& budget, const Step& step, double epsilon, double delta) {
+  const auto with = [step](double sigma) {
+    Step made = step;
+    std::visit(
+        [&](auto& m) {
+          if constexpr (requires { m.sigma; })
+            m.sigma = sigma;
+          else
+            refuse("sigma", step.mechanism);
+        },
+        made.mechanism);
+    return made;
+  };
+  const Sampled at = sampled(with(1.0).mechanism, budget.group);
+  const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
+  const double per_step = mu / at.q / std::sqrt(std::fmax(static_cast<double>(step.count), 1.0));
+  const Unknown unknown{.what = "sigma",
+                        .guess = 1.0 / at.sigma / std::sqrt(std::log1p(per_step * per_step)),
+                        .safe_end = 1e9,
+                        .greedy_end = 1e-3};
+  return Solver(budget, with, unknown, epsilon, delta).solve();
+}
+
+double solve_rate(const Question& budget, const Step& step, double epsilon, double delta) {
+  const auto with = [step](double q) {
+    Step made = step;
+    std::visit(
+        [&](auto& m) {
+          if constexpr (requires { m.q; })
+            m.q = q;
+          else
+            refuse("q", step.mechanism);
+        },
+        made.mechanism);
+    return made;
+  };
+  const Sampled at = sampled(with(1.0).mechanism, budget.group);
+  const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
+  const double one = std::sqrt(static_cast<double>(step.count) *
+                               std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
+  const Unknown unknown{
+      .what = "q", .guess = std::clamp(mu / one, 1e-9, 1.0), .safe_end = 1e-12, .greedy_end = 1.0};
+  return std::fmin(Solver(budget, with, unknown, epsilon, delta).solve(), 1.0);
+}
+
+std::uint64_t solve_batch(const Question& budget, const Step& step, double epsilon, double delta) {
+  const auto* fixed = std::get_if<FixedSizeGaussian>(&step.mechanism);
+  if (fixed == nullptr) refuse("batch", step.mechanism);
+  const auto with = [step](double batch) {
+    Step made = step;
+    std::get<FixedSizeGaussian>(made.mechanism).batch = static_cast<std::uint64_t>(batch);
+    return made;
+  };
+  const Sampled at = sampled(step.mechanism, budget.group);
+  const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
+  const double one = std::sqrt(static_cast<double>(step.count) *
+                               std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
+  const auto n = static_cast<double>(fixed->n);
+  const Unknown unknown{.what = "batch",
+                        .guess = std::clamp(std::round(n * mu / one), 1.0, n),
+                        .safe_end = 1.0,
+                        .greedy_end = n,
+                        .whole = true};
+  return static_cast<std::uint64_t>(Solver(budget, with, unknown, epsilon, delta).solve());
+}
+
+std::uint64_t solve_steps(const Question& budget, const Step& step, double epsilon, double delta) {
+  const auto with = [step](double count) {
+    Step made = step;
+    made.count = static_cast<std::uint64_t>(count);
+    return made;
+  };
+  const Sampled at = sampled(step.mechanism, budget.group);
+  const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
+  const double one = at.q * std::sqrt(std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
+  const Unknown unknown{.what = "steps",
+                        .guess = std::clamp(std::round(mu * mu / one / one), 1.0, 1e9),
+                        .safe_end = 1.0,
+                        .greedy_end = 0x1p40,
+                        .whole = true};
+  return static_cast<std::uint64_t>(Solver(budget, with, unknown, epsilon, delta).solve());
+}
+
+}  // namespace cudp::privacy
