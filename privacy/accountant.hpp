@@ -21,7 +21,7 @@ std::string_view name(Accountant accountant);
 
 /// What is released, to whom it is compared, and how to bound it.
 struct Question {
-  std::vector<Step> steps;
+  std::vector<Step> steps = {};
   std::uint64_t group = 1;  ///< how many examples the neighbours differ by; at most 1000
   Neighbours relation = Neighbours::add_or_remove;
   Accountant accountant = Accountant::best;
@@ -30,7 +30,7 @@ struct Question {
   /// demands it; the answer says what it was.
   double interval = 0.0;
   double looseness = 1.0;      ///< a coarser, faster look: how many times more that may all add
-  std::vector<double> orders;  ///< Renyi orders; empty: default_orders()
+  std::vector<double> orders = {};  ///< Renyi orders; empty: default_orders()
   /// Most different steps that are composed as they are. Of more, similar ones are grouped, each as
   /// the least noisy and most sampled of its group; the answer's epsilon_lower takes the most
   /// noisy.

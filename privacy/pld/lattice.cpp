@@ -132,19 +132,24 @@ Lattice lattice_below(const Dots& dots, double interval, double negligible) {
   std::vector<LatticeDot> lattice = connect(dots.lower(), offset, interval, &rises);
   const std::size_t n = lattice.size();
   if (n == 0) return {};
-  // A loss may end inside a cell, with much probability: the lowered chord would leave the region
+  std::vector<double> lowered(n, 0.0);
+  for (std::size_t i = 0; i < n; ++i) lowered[i] = std::fmax(rises[i], i > 0 ? rises[i - 1] : 0.0);
+  // A loss may end inside a cell, with much probability: the lowered points would leave the region
   // above 0 and above the line P - e^loss Q, where curves lie. Instead the curve joins that line,
-  // or 0, at a dot that is high enough above it for the chord beside it, and has no dots beyond.
+  // or 0, at a dot that is high enough above it for the chord beside it, and has no dots beyond; or
+  // misses that by next to nothing, which is taken from the probability.
   const std::vector<double> height = heights(lattice, interval);
   const std::vector<double> over_line = heights_over_line(lattice, interval);
   std::size_t begin = 0, end = n - 1;
+  for (std::size_t i = 0; i < end; ++i)
+    if (lowered[i] - height[i] > negligible) end = i;
+  for (std::size_t i = n; i-- > begin + 1;)
+    if (lowered[i] - over_line[i] > 1e-15) begin = i;
   while (end > 0 && rises[end - 1] - height[end] > negligible) --end;
   while (begin < end && rises[begin] - over_line[begin] > 1e-15) ++begin;
   double total = 0.0;
   for (const LatticeDot& dot : lattice) total += dot.mass;
-  if (end - begin < 2) return {.dots = {{0, std::fmin(total, 1.0)}}, .offset = 0.0};  // no loss
-  std::vector<double> lowered(n, 0.0);
-  for (std::size_t i = begin + 1; i < end; ++i) lowered[i] = std::fmax(rises[i], rises[i - 1]);
+  if (end < begin + 2) return {.dots = {{0, std::fmin(total, 1.0)}}, .offset = 0.0};  // no loss
   lowered[begin] = std::fmax(over_line[begin], rises[begin]);
   lowered[end] = std::fmax(height[end], rises[end - 1]);
   const auto gap = [&](std::size_t i) {
@@ -185,7 +190,7 @@ Lattice lattice_below(const Dots& dots, double interval, double negligible) {
       hull.back().mass += bad.mass * (1.0 - share);
     }
   }
-  while (!hull.empty() && hull.back().mass < 0.0) {
+  while (!hull.empty() && hull.back().mass < 0.0) {  // by as much as was negligible
     result.infinite -= hull.back().mass;
     hull.pop_back();
   }

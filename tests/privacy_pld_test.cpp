@@ -1,0 +1,268 @@
+// Privacy loss distributions against quadrature and closed forms: privacy/accountant.hpp with
+// Accountant::pld, and the parts in privacy/pld/.
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "privacy/accountant.hpp"
+#include "privacy/binomial.hpp"
+#include "privacy/gaussian.hpp"
+#include "privacy/pld/fft.hpp"
+#include "tests/privacy_oracle.hpp"
+#include "tests/privacy_pld_oracle.hpp"
+
+namespace cudp::privacy {
+namespace {
+
+Answer delta_by_pld(std::vector<Step> steps, Neighbours relation, double epsilon,
+                    std::uint64_t group = 1) {
+  return Account({.steps = std::move(steps),
+                  .group = group,
+                  .relation = relation,
+                  .accountant = Accountant::pld})
+      .delta(epsilon);
+}
+
+Answer epsilon_by_pld(std::vector<Step> steps, double delta, std::uint64_t group = 1) {
+  return Account({.steps = std::move(steps), .group = group, .accountant = Accountant::pld})
+      .epsilon(delta);
+}
+
+/// The truth lies between the two bounds, and they within `tolerance` of it, relatively.
+void expect_around(const Answer& found, double truth, double tolerance, const std::string& what) {
+  EXPECT_TRUE(found.delta >= truth * (1 - 1e-11)) << what << ": " << found.delta << " < " << truth;
+  EXPECT_TRUE(found.delta_lower <= truth * (1 + 1e-11))
+      << what << ": " << found.delta_lower << " > " << truth;
+  EXPECT_TRUE(found.delta <= truth * (1 + tolerance) + 1e-40)
+      << what << ": " << found.delta << " against " << truth;
+  EXPECT_TRUE(found.delta_lower >= truth * (1 - 4 * tolerance) - 1e-40)
+      << what << ": " << found.delta_lower << " against " << truth;
+}
+
+oracle::Mixture binomial_mixture(std::uint64_t k, double q, double sigma) {
+  oracle::Mixture mixture{.parts = {}, .sigma = sigma};
+  for (std::uint64_t j = 0; j <= k; ++j) {
+    double weight =
+        std::pow(q, static_cast<double>(j)) * std::pow(1 - q, static_cast<double>(k - j));
+    for (std::uint64_t i = 0; i < j; ++i)
+      weight *= static_cast<double>(k - i) / static_cast<double>(j - i);
+    mixture.parts.emplace_back(static_cast<double>(j), weight);
+  }
+  return mixture;
+}
+
+TEST(Pld, OneStepByQuadrature) {
+  for (const double q : {0.001, 0.05, 0.7})
+    for (const double sigma : {0.4, 1.0, 5.0})
+      for (const std::uint64_t k : {1u, 3u, 8u}) {
+        const oracle::Mixture mixed = binomial_mixture(k, q, sigma);
+        const oracle::Mixture zero{.parts = {{0.0, 1.0}}, .sigma = sigma};
+        const std::vector<Step> step{{PoissonGaussian{q, sigma}, 1}};
+        for (const double epsilon : {0.0, 0.02, 0.5, 2.0, 9.0}) {
+          const auto add = static_cast<double>(oracle::delta_of_one(zero, mixed, epsilon));
+          const auto remove = static_cast<double>(oracle::delta_of_one(mixed, zero, epsilon));
+          const std::string what = "q " + std::to_string(q) + " sigma " + std::to_string(sigma) +
+                                   " k " + std::to_string(k) + " epsilon " +
+                                   std::to_string(epsilon);
+          if (add > 1e-30)
+            expect_around(delta_by_pld(step, Neighbours::add, epsilon, k), add, 2e-3,
+                          what + " add");
+          if (remove > 1e-30)
+            expect_around(delta_by_pld(step, Neighbours::remove, epsilon, k), remove, 2e-3,
+                          what + " remove");
+        }
+      }
+}
+
+TEST(Pld, TwoStepsByQuadrature) {
+  struct Case {
+    double q, sigma;
+    std::uint64_t k;
+    double epsilon;
+  };
+  for (const Case& c : {Case{0.1, 1.0, 1, 0.5}, Case{0.02, 0.6, 2, 1.5}, Case{0.5, 2.0, 4, 1.0},
+                        Case{0.001, 0.8, 1, 3.0}}) {
+    const oracle::Mixture mixed = binomial_mixture(c.k, c.q, c.sigma);
+    const oracle::Mixture zero{.parts = {{0.0, 1.0}}, .sigma = c.sigma};
+    const std::vector<Step> steps{{PoissonGaussian{c.q, c.sigma}, 2}};
+    const double remove = oracle::delta_of_two(mixed, zero, c.epsilon);
+    const double add = oracle::delta_of_two(zero, mixed, c.epsilon);
+    const std::string what = "q " + std::to_string(c.q);
+    expect_around(delta_by_pld(steps, Neighbours::remove, c.epsilon, c.k), remove, 1e-3, what);
+    if (add > 1e-20)
+      expect_around(delta_by_pld(steps, Neighbours::add, c.epsilon, c.k), add, 1e-3, what + " add");
+    // The same two steps as two entries.
+    const std::vector<Step> apart{{PoissonGaussian{c.q, c.sigma}, 1},
+                                  {PoissonGaussian{c.q * (1 + 1e-15), c.sigma}, 1}};
+    expect_around(delta_by_pld(apart, Neighbours::remove, c.epsilon, c.k), remove, 1e-3,
+                  what + " apart");
+  }
+}
+
+TEST(Pld, ReplacingOneByQuadrature) {
+  for (const double q : {0.01, 0.3})
+    for (const double epsilon : {0.0, 0.3, 2.0}) {
+      const oracle::Mixture p{.parts = {{0.0, 1 - q}, {1.0, q}}, .sigma = 0.9};
+      const oracle::Mixture m{.parts = {{-1.0, q}, {0.0, 1 - q}}, .sigma = 0.9};
+      const auto truth = static_cast<double>(oracle::delta_of_one(p, m, epsilon));
+      expect_around(delta_by_pld({{PoissonGaussian{q, 0.9}, 1}}, Neighbours::replace_one, epsilon),
+                    truth, 1e-3, "q " + std::to_string(q));
+    }
+}
+
+TEST(Pld, GaussiansAreExact) {
+  for (const double sigma : {0.05, 0.7, 20.0, 3000.0})
+    for (const std::uint64_t steps : {1u, 30u, 100'000u})
+      for (const double delta : {0.2, 1e-2, 1e-6, 1e-15}) {
+        const double mu = std::sqrt(static_cast<double>(steps)) / sigma;
+        const double truth = gaussian_epsilon(mu, delta);
+        const Answer found = epsilon_by_pld({{Gaussian{sigma}, steps}}, delta);
+        EXPECT_TRUE(found.epsilon >= truth * (1 - 1e-11)) << sigma << " " << steps << " " << delta;
+        EXPECT_TRUE(found.epsilon <= truth * (1 + 3e-4) + 1e-9 * mu)
+            << sigma << " " << steps << " " << delta << ": " << found.epsilon << " " << truth;
+        EXPECT_TRUE(found.epsilon_lower <= truth * (1 + 1e-11) &&
+                    found.epsilon_lower >= truth * (1 - 2e-3) - 1e-9 * mu)
+            << sigma << " " << steps << " " << delta << ": " << found.epsilon_lower << " " << truth;
+      }
+}
+
+TEST(Gaussian, AgreesWithTheOracle) {
+  for (const double sigma : {0.1, 1.0, 30.0})
+    for (const double epsilon : {0.0, 0.01, 1.0, 8.0}) {
+      const double truth = oracle::gaussian_delta(sigma, epsilon);
+      const double found = gaussian_delta(1.0 / sigma, epsilon);
+      EXPECT_TRUE(found >= truth && (found <= truth * (1 + 1e-9) || truth < 1e-200)) << sigma;
+    }
+}
+
+TEST(Pld, RandomisedResponseComposesAsInTheBook) {
+  // Kairouz, Oh, Viswanath 2015, Theorem 3.3: delta at (n - 2 i) epsilon.
+  const double epsilon = 0.3;
+  const int n = 20;
+  const double high = 1 / (1 + std::exp(-epsilon)), low = 1 - high;
+  for (const int target : {0, 2, 6, 12, 18}) {
+    double truth = 0.0;
+    for (int j = 0; j <= n; ++j) {
+      const double loss = (n - 2 * j) * epsilon,
+                   binomial =
+                       std::exp(std::lgamma(n + 1) - std::lgamma(j + 1) - std::lgamma(n - j + 1));
+      const double p = binomial * std::pow(high, n - j) * std::pow(low, j);
+      if (loss > target * epsilon) truth += p * (1 - std::exp(target * epsilon - loss));
+    }
+    expect_around(delta_by_pld({{ApproximateDp{epsilon, 0.0}, n}}, Neighbours::add_or_remove,
+                               target * epsilon),
+                  truth, 1e-3, "rr " + std::to_string(target));
+  }
+}
+
+TEST(Pld, BoundedRangeOfOneAndTwo) {
+  const double range = 0.8, whole = 1 - std::exp(-range);
+  const auto one = [&](double epsilon) {
+    if (epsilon >= range) return 0.0;
+    if (epsilon <= -range) return 1 - std::exp(epsilon);
+    return std::pow(1 - std::exp((epsilon - range) / 2), 2) / whole;
+  };
+  for (const double epsilon : {0.0, 0.2, 0.7}) {
+    expect_around(delta_by_pld({{BoundedRange{range}, 1}}, Neighbours::add_or_remove, epsilon),
+                  one(epsilon), 1e-3, "one");
+    double two = 0.0;
+    for (int i = 0; i < 400; ++i)
+      two += boost::math::quadrature::gauss<double, 7>::integrate(
+          [&](double loss) {
+            return std::exp((loss - range) / 2) / 2 / whole * one(epsilon - loss);
+          },
+          -range + 2 * range * i / 400, -range + 2 * range * (i + 1) / 400);
+    expect_around(delta_by_pld({{BoundedRange{range}, 2}}, Neighbours::add_or_remove, epsilon), two,
+                  1e-3, "two");
+  }
+}
+
+TEST(Pld, NoFloorAtSmallDeltas) {
+  const std::vector<Step> steps{{PoissonGaussian{0.01, 1.0}, 2000}};
+  double last = 0.0;
+  for (const double delta : {1e-5, 1e-10, 1e-15, 1e-20, 1e-30}) {
+    const Answer found = epsilon_by_pld(steps, delta);
+    EXPECT_TRUE(found.epsilon > last && found.epsilon < 12.0) << delta << " " << found.epsilon;
+    EXPECT_TRUE(found.epsilon_lower > found.epsilon * (1 - 2e-3)) << delta;
+    last = found.epsilon;
+    const Answer back = Account({.steps = steps, .accountant = Accountant::pld}).delta(last);
+    EXPECT_TRUE(std::fabs(std::log(back.delta / delta)) < 0.02) << delta << " " << back.delta;
+  }
+}
+
+TEST(Pld, ExtremesStayFiniteAndOrdered) {
+  for (const double q : {1e-7, 1e-3, 0.3, 1.0})
+    for (const double sigma : {0.05, 0.5, 50.0})
+      for (const std::uint64_t steps : {1u, 3000u, 10'000'000u}) {
+        if (steps > 1'000'000 && (q < 1e-6 || sigma < 0.1)) continue;  // covered by shorter ones
+        const Answer found = epsilon_by_pld({{PoissonGaussian{q, sigma}, steps}}, 1e-9);
+        EXPECT_TRUE(found.epsilon >= 0.0 &&
+                    found.epsilon < std::numeric_limits<double>::infinity() &&
+                    found.epsilon_lower <= found.epsilon)
+            << q << " " << sigma << " " << steps << ": " << found.epsilon;
+      }
+}
+
+TEST(Fft, ErrorsStayWithinTheBound) {
+  std::mt19937_64 bits(11);
+  std::normal_distribution<> normal;
+  for (const std::size_t n : {4u, 8u, 64u, 512u}) {
+    const pld::Fft fft(n);
+    std::vector<double> x(n), back(n);
+    for (double& value : x) value = normal(bits);
+    std::vector<std::complex<double>> y(fft.frequencies());
+    fft.forward(x, y);
+    long double error = 0, size = 0;
+    for (std::size_t k = 0; k < n; ++k) {
+      std::complex<long double> sum = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        const long double angle = -2 * 3.14159265358979323846264338327950288L *
+                                  static_cast<long double>(i * k % n) / static_cast<long double>(n);
+        sum += static_cast<long double>(x[i]) *
+               std::complex<long double>(std::cos(angle), std::sin(angle));
+      }
+      const std::complex<double> found = k <= n / 2 ? y[k] : std::conj(y[n - k]);
+      error += std::norm(std::complex<long double>(found) - sum);
+      size += std::norm(sum);
+    }
+    EXPECT_TRUE(std::sqrt(error / size) <= fft.relative_error()) << n;
+    fft.inverse(y, back);
+    long double round_trip = 0, whole = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      round_trip += (back[i] - x[i]) * (back[i] - x[i]);
+      whole += x[i] * x[i];
+    }
+    EXPECT_TRUE(std::sqrt(round_trip / whole) <= 2.1 * fft.relative_error()) << n;
+  }
+}
+
+TEST(Binomial, AgreesWithSums) {
+  const std::vector<double> weights = hypergeometric_weights(3, 5, 2);  // 3 of 5 white + 2 black
+  EXPECT_NEAR(weights[0], 10.0 / 35.0, 1e-15);
+  EXPECT_NEAR(weights[1], 20.0 / 35.0, 1e-15);
+  EXPECT_NEAR(weights[2], 5.0 / 35.0, 1e-15);
+  for (const std::uint64_t least : {0u, 1u, 3u, 7u, 10u, 11u}) {
+    double tail = 0.0;
+    const std::vector<double> all = binomial_weights(10, 0.3);
+    for (std::uint64_t j = least; j <= 10; ++j) tail += all[j];
+    const double found = binomial_tail(10, 0.3, least);
+    EXPECT_TRUE(found >= tail * (1 - 1e-14) && found <= tail * (1 + 1e-8) + 1e-300) << least;
+  }
+  // Far out of a large one: by the sum of its terms.
+  double term = std::exp(std::lgamma(1e6 + 1) - std::lgamma(10701.0) - std::lgamma(989301.0) +
+                         10700 * std::log(0.01) + 989300 * std::log1p(-0.01));
+  double tail = 0.0;
+  for (int j = 10700; j < 14000; ++j) {
+    tail += term;
+    term *= (1e6 - j) / (j + 1.0) * (0.01 / 0.99);
+  }
+  EXPECT_NEAR(binomial_tail(1'000'000, 0.01, 10700) / tail, 1.0, 1e-6);
+}
+
+}  // namespace
+}  // namespace cudp::privacy
