@@ -58,22 +58,31 @@ inline Wide delta_of_one(const Mixture& p, const Mixture& q, const Wide& epsilon
   return (std::max)(Wide(below(p) - exp(epsilon) * below(q)), Wide(0));
 }
 
-/// The same for two independent steps: the mean of delta_of_one(epsilon - loss) over the first.
+/// The same for two independent steps: the mean of delta_of_one(epsilon - loss) over the first,
+/// which has a kink where epsilon - loss is the end of the loss's range, log(first weight) or minus
+/// that.
 inline double delta_of_two(const Mixture& p, const Mixture& q, double epsilon) {
   using Rule = boost::math::quadrature::gauss<double, 20>;
   const double scale = 1.0 / (p.sigma * std::sqrt(2.0 * 3.14159265358979323846));
+  const auto loss = [&](double x) -> Wide { return log(p.density(Wide(x)) / q.density(Wide(x))); };
   const auto integrand = [&](double x) {
     const Wide density = p.density(Wide(x));
-    if (density == 0) return 0.0;
-    const Wide loss = log(density / q.density(Wide(x)));
-    return static_cast<double>(density * delta_of_one(p, q, Wide(epsilon) - loss)) * scale;
+    return static_cast<double>(density * delta_of_one(p, q, Wide(epsilon) - loss(x))) * scale;
   };
-  double sum = 0.0;
+  const bool mixed_first = p.parts.size() > 1;
+  const double edge = std::log((mixed_first ? p : q).parts.front().second) * (mixed_first ? 1 : -1);
   const double begin = -9.0 * p.sigma, end = p.parts.back().first + 9.0 * p.sigma;
+  double low = begin, high = end;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    ((loss(middle) < epsilon - edge) == mixed_first ? low : high) = middle;
+  }
+  double sum = 0.0;
   const int panels = 24;
-  for (int i = 0; i < panels; ++i)
-    sum += Rule::integrate(integrand, begin + (end - begin) * i / panels,
-                           begin + (end - begin) * (i + 1) / panels);
+  for (const auto& [from, to] : {std::pair(begin, low), std::pair(low, end)})
+    for (int i = 0; i < panels; ++i)
+      sum += Rule::integrate(integrand, from + (to - from) * i / panels,
+                             from + (to - from) * (i + 1) / panels);
   return sum;
 }
 

@@ -171,10 +171,12 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   auto view = std::make_unique<View>();
   view->tilt = tilt;
   view->negligible = negligible;
-  double loss_error = 0.0;
+  double loss_error = 0.0, count = 0.0;
+  for (const Class& one : classes_) count += static_cast<double>(one.count);
+  const double share = count <= 1000.0 ? 0.05 * options_.looseness : 1.0;
   for (Class& one : classes_) {
-    one.fine_above.refine(tilt, fine * options_.looseness, negligible);
-    if (!one.same) one.fine_below.refine(tilt, fine * options_.looseness, negligible);
+    one.fine_above.refine(tilt, fine * options_.looseness, negligible, share);
+    if (!one.same) one.fine_below.refine(tilt, fine * options_.looseness, negligible, share);
     loss_error = std::fmax(loss_error, one.fine_above.loss_error());
   }
   Cumulants cumulants;
@@ -184,6 +186,7 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   view->deviation = reach.deviation;
   const double interval = choose_interval(tilt, reach.below + reach.above);
   view->interval = interval;
+  loss_error += lattice_rounding * interval;
 
   std::vector<Repeated> above, below;
   for (const Class& one : classes_) {
@@ -255,10 +258,22 @@ Bounds ComposedLoss::delta(double epsilon) {
   if (classes_.empty()) return {.upper = 0.0, .lower = 0.0, .interval = options_.interval};
   double about = 0.0;
   const double tilt = tilt_for_epsilon(epsilon, about);
-  const View& at = view(tilt, negligible_for(about));
-  return {.upper = std::fmin(at.above->delta(epsilon), 1.0),
-          .lower = std::fmax(at.below->delta(epsilon), 0.0),
-          .interval = at.interval};
+  const View* at = &view(tilt, negligible_for(about));
+  double upper = at->above->delta(epsilon), lower = at->below->delta(epsilon);
+  if (!(upper < 1.0)) {  // so unlikely that this window missed it; any other one bounds it too
+    at = &view(tilt_for_delta(1e-20), negligible_for(1e-20));
+    upper = at->above->delta(epsilon);
+    lower = std::fmax(lower, at->below->delta(epsilon));
+  }
+  // Where one step's tail falls slowly, the saddle point's delta is far too large, and so is what
+  // was taken to be negligible.
+  for (int round = 0; round < 2 && upper < 1.0; ++round) {
+    if (at->negligible <= 1e3 * negligible_for(upper)) break;
+    at = &view(at->tilt, negligible_for(1e-2 * upper));
+    upper = std::fmin(upper, at->above->delta(epsilon));
+    lower = std::fmax(lower, at->below->delta(epsilon));
+  }
+  return {.upper = std::fmin(upper, 1.0), .lower = std::fmax(lower, 0.0), .interval = at->interval};
 }
 
 }  // namespace cudp::privacy::pld
