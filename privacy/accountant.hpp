@@ -65,6 +65,8 @@ class Account {
  public:
   explicit Account(Question question);
   ~Account();
+  Account(const Account&) = delete;
+  Account& operator=(const Account&) = delete;
   Account(Account&&) noexcept;
   Account& operator=(Account&&) noexcept;
 

@@ -219,6 +219,13 @@ TEST(Pld, ExtremesStayFiniteAndOrdered) {
       }
 }
 
+TEST(Pld, LittleNoiseAndManyStepsTakeACoarserGrid) {
+  // An example is seen in about half of the steps, at a loss of 1 / (2 sigma^2) = 200 and more.
+  const Answer found = epsilon_by_pld({{PoissonGaussian{0.5, 0.05}, 10'000'000}}, 1e-6);
+  EXPECT_TRUE(found.epsilon > 0.99e9 && found.epsilon < 1.05e9) << found.epsilon;
+  EXPECT_GT(found.interval, 1.0);
+}
+
 TEST(Fft, ErrorsStayWithinTheBound) {
   std::mt19937_64 bits(11);
   std::normal_distribution<> normal;

@@ -41,6 +41,8 @@ struct ComposedLoss::View {
 };
 
 ComposedLoss::ComposedLoss(std::vector<LossClass> classes, Options options) : options_(options) {
+  // Many classes were grouped, at a greater loss than this; each costs transforms.
+  if (classes.size() > 16 && options_.interval == 0.0) options_.looseness *= 20.0;
   classes_.reserve(classes.size());
   for (LossClass& one : classes) {
     if (one.same) one.below = {};
@@ -182,7 +184,7 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
 
   // The dots' loss adds up over the classes as shares of the whole.
   const double tolerance =
-      fine * options_.looseness * std::fmin(static_cast<double>(classes_.size()), 100.0);
+      fine * std::fmin(options_.looseness * static_cast<double>(classes_.size()), 100.0);
   const double share = count <= 1000.0 ? 0.05 * options_.looseness : 1.0;
   double loss_error = 0.0;
   std::vector<Repeated> above, below;
@@ -206,7 +208,8 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
       offset += static_cast<double>(step.count) * step.lattice.offset;
     Window window{.interval = interval, .length = fft->length()};
     const double spare = static_cast<double>(window.length) * interval - span;
-    const double low = reach.mean - offset - reach.below - 0.5 * std::fmax(spare, 0.0);
+    const double mean = lattice_mean(steps, tilt, interval);
+    const double low = mean - reach.below - 0.5 * std::fmax(spare, 0.0);
     window.first = static_cast<std::int64_t>(std::floor(low / interval));
     bound_outside(steps, tilt, reach, window);
     const double top = low + offset + interval * static_cast<double>(window.length);

@@ -41,6 +41,8 @@ class ComposedLoss {
  public:
   ComposedLoss(std::vector<LossClass> classes, Options options);
   ~ComposedLoss();
+  ComposedLoss(const ComposedLoss&) = delete;
+  ComposedLoss& operator=(const ComposedLoss&) = delete;
   ComposedLoss(ComposedLoss&&) noexcept;
   ComposedLoss& operator=(ComposedLoss&&) noexcept;
 

@@ -21,6 +21,9 @@ struct TailPoint {
 /// The privacy loss of one step, along a parameter with which it grows.
 class LossSource {
  public:
+  LossSource() = default;
+  LossSource(const LossSource&) = delete;
+  LossSource& operator=(const LossSource&) = delete;
   virtual ~LossSource() = default;
   virtual TailPoint at(double parameter) const = 0;
   double begin() const { return begin_; }
