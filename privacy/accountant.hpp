@@ -29,7 +29,7 @@ struct Question {
   /// chooses otherwise. It is doubled where that costs less than 1e-4 of epsilon, or the memory
   /// demands it; the answer says what it was.
   double interval = 0.0;
-  double looseness = 1.0;      ///< a coarser, faster look: how many times more that may all add
+  double looseness = 1.0;  ///< a coarser, faster look: how many times more that may all add
   std::vector<double> orders = {};  ///< Renyi orders; empty: default_orders()
   /// Most different steps that are composed as they are. Of more, similar ones are grouped, each as
   /// the least noisy and most sampled of its group; the answer's epsilon_lower takes the most
@@ -59,7 +59,7 @@ std::string_view bound_name(const Answer& answer);
 /// Answers questions about one composition; what is costly is kept between them.
 ///
 /// Sources: privacy loss distributions: Koskela, Jalko, Honkela 2020 (arXiv:1906.03049), and what
-/// pld/ names; the Renyi bound: rdp.hpp; dominating pairs and groups: dominating_pair.hpp.
+/// pld/ names; the Renyi bound: rdp_curve.hpp; dominating pairs and groups: dominating_pair.hpp.
 ///
 /// Throws std::invalid_argument for what is out of range, and std::domain_error where the theory
 /// has no bound for such a step, group or relation, or none can be computed. Answers are never
@@ -68,6 +68,8 @@ class Account {
  public:
   explicit Account(Question question);
   ~Account();
+  Account(const Account&) = delete;
+  Account& operator=(const Account&) = delete;
   Account(Account&&) noexcept;
   Account& operator=(Account&&) noexcept;
 

@@ -210,6 +210,14 @@ Sampled sampled(const Mechanism& mechanism, std::uint64_t group) {
   return {};
 }
 
+/// A step that releases nothing has no answer: any value would do.
+void check_releases(const Step& step) {
+  check(step);
+  if (releases_nothing(step))
+    throw std::invalid_argument(
+        "step: expected one that releases something, found no steps or q = 0");
+}
+
 [[noreturn]] void refuse(const char* what, const Mechanism& mechanism) {
   throw std::domain_error(std::string(what) + ": expected a step that has one, found " +
                           std::string(name(mechanism)));
@@ -230,6 +238,7 @@ double solve_sigma(const Question& budget, const Step& step, double epsilon, dou
         made.mechanism);
     return std::vector<Step>(1, made);
   };
+  check_releases(with(1.0).front());
   const Sampled at = sampled(with(1.0).front().mechanism, budget.group);
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
   const double per_step = mu / at.q / std::sqrt(std::fmax(static_cast<double>(step.count), 1.0));
@@ -253,6 +262,7 @@ double solve_rate(const Question& budget, const Step& step, double epsilon, doub
         made.mechanism);
     return std::vector<Step>(1, made);
   };
+  check_releases(with(1.0).front());
   const Sampled at = sampled(with(1.0).front().mechanism, budget.group);
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
   const double one = std::sqrt(static_cast<double>(step.count) *

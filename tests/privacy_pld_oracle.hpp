@@ -7,14 +7,13 @@
 
 #include <boost/math/quadrature/gauss.hpp>
 #include <boost/math/special_functions/erf.hpp>
-#include <boost/multiprecision/cpp_bin_float.hpp>
 
 // Judges of privacy/pld that share no code with it: hockey-stick divergences of one and of two
-// steps from their definition, in thirty digits or more.
+// steps from their definition, in nineteen digits.
 
 namespace cudp::privacy::oracle {
 
-using Wide = boost::multiprecision::cpp_bin_float_50;
+using Wide = long double;
 
 /// sum w_i N(c_i, sigma^2)
 struct Mixture {
@@ -25,14 +24,14 @@ struct Mixture {
     Wide sum = 0;
     for (const auto& [centre, weight] : parts) {
       const Wide z = (x - centre) / sigma;
-      sum += weight * exp(-z * z / 2);
+      sum += weight * std::exp(-z * z / 2);
     }
     return sum;
   }
   Wide above(const Wide& x) const {
     Wide sum = 0;
     for (const auto& [centre, weight] : parts)
-      sum += weight * boost::math::erfc(Wide((x - centre) / (sigma * sqrt(Wide(2))))) / 2;
+      sum += weight * boost::math::erfc(Wide((x - centre) / (sigma * std::sqrt(Wide(2))))) / 2;
     return sum;
   }
 };
@@ -40,40 +39,51 @@ struct Mixture {
 /// E[(P - e^epsilon Q)+] for two mixtures whose ratio is monotone.
 inline Wide delta_of_one(const Mixture& p, const Mixture& q, const Wide& epsilon) {
   const Wide sigma = p.sigma;
-  const auto loss = [&](const Wide& x) -> Wide { return log(p.density(x) / q.density(x)); };
+  const auto loss = [&](const Wide& x) -> Wide { return std::log(p.density(x) / q.density(x)); };
   Wide low = -60 * sigma - 3, high = 60 * sigma + 10;
   const bool rising = loss(high) > loss(low);
-  for (int i = 0; i < 110; ++i) {
+  for (int i = 0; i < 80; ++i) {
     const Wide middle = (low + high) / 2;
     ((loss(middle) < epsilon) == rising ? low : high) = middle;
   }
   const Wide x = (low + high) / 2;
   // P(above) - e^epsilon Q(above), or of what is below where the loss falls.
-  if (rising) return (std::max)(Wide(p.above(x) - exp(epsilon) * q.above(x)), Wide(0));
+  if (rising) return (std::max)(Wide(p.above(x) - std::exp(epsilon) * q.above(x)), Wide(0));
   const auto below = [&](const Mixture& m) {
     Mixture mirrored = m;
     for (auto& part : mirrored.parts) part.first = -part.first;
     return mirrored.above(-x);
   };
-  return (std::max)(Wide(below(p) - exp(epsilon) * below(q)), Wide(0));
+  return (std::max)(Wide(below(p) - std::exp(epsilon) * below(q)), Wide(0));
 }
 
-/// The same for two independent steps: the mean of delta_of_one(epsilon - loss) over the first.
+/// The same for two independent steps: the mean of delta_of_one(epsilon - loss) over the first,
+/// which has a kink where epsilon - loss is the end of the loss's range, log(first weight) or minus
+/// that.
 inline double delta_of_two(const Mixture& p, const Mixture& q, double epsilon) {
   using Rule = boost::math::quadrature::gauss<double, 20>;
   const double scale = 1.0 / (p.sigma * std::sqrt(2.0 * 3.14159265358979323846));
+  const auto loss = [&](double x) -> Wide {
+    return std::log(p.density(Wide(x)) / q.density(Wide(x)));
+  };
   const auto integrand = [&](double x) {
     const Wide density = p.density(Wide(x));
-    if (density == 0) return 0.0;
-    const Wide loss = log(density / q.density(Wide(x)));
-    return static_cast<double>(density * delta_of_one(p, q, Wide(epsilon) - loss)) * scale;
+    return static_cast<double>(density * delta_of_one(p, q, Wide(epsilon) - loss(x))) * scale;
   };
-  double sum = 0.0;
+  const bool mixed_first = p.parts.size() > 1;
+  const double edge = std::log((mixed_first ? p : q).parts.front().second) * (mixed_first ? 1 : -1);
   const double begin = -9.0 * p.sigma, end = p.parts.back().first + 9.0 * p.sigma;
+  double low = begin, high = end;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    ((loss(middle) < epsilon - edge) == mixed_first ? low : high) = middle;
+  }
+  double sum = 0.0;
   const int panels = 24;
-  for (int i = 0; i < panels; ++i)
-    sum += Rule::integrate(integrand, begin + (end - begin) * i / panels,
-                           begin + (end - begin) * (i + 1) / panels);
+  for (const auto& [from, to] : {std::pair(begin, low), std::pair(low, end)})
+    for (int i = 0; i < panels; ++i)
+      sum += Rule::integrate(integrand, from + (to - from) * i / panels,
+                             from + (to - from) * (i + 1) / panels);
   return sum;
 }
 

@@ -19,19 +19,16 @@ constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} <<
 
 /// What the lattice may add to epsilon, relatively, for a transform of this length.
 double loss_allowed(std::size_t length) {
-  return 2e-5 * std::fmax(1.0, static_cast<double>(length) / 65536.0);
+  if (length < usual) return 2e-5;
+  return 2e-4 * std::sqrt(static_cast<double>(length) / static_cast<double>(usual));
 }
 
 }  // namespace
 
 struct ComposedLoss::Class {
-  Class(StepLoss above, StepLoss below, bool one, std::uint64_t steps)
-      : coarse_above(above),
-        fine_above(std::move(above)),
-        fine_below(std::move(below)),
-        same(one),
-        count(steps) {}
-  Dots coarse_above, fine_above, fine_below;
+  Class(StepLoss loss_above, StepLoss loss_below, bool one, std::uint64_t steps)
+      : above(std::move(loss_above)), below(std::move(loss_below)), same(one), count(steps) {}
+  Dots above, below;  ///< coarse ones: fine ones are made for each look, and not kept
   bool same;
   std::uint64_t count;
 };
@@ -44,6 +41,8 @@ struct ComposedLoss::View {
 };
 
 ComposedLoss::ComposedLoss(std::vector<LossClass> classes, Options options) : options_(options) {
+  // Many classes were grouped, at a greater loss than this; each costs transforms.
+  if (classes.size() > 16 && options_.interval == 0.0) options_.looseness *= 20.0;
   classes_.reserve(classes.size());
   for (LossClass& one : classes) {
     if (one.same) one.below = {};
@@ -58,7 +57,7 @@ ComposedLoss& ComposedLoss::operator=(ComposedLoss&&) noexcept = default;
 Moments ComposedLoss::total_moments(double tilt) const {
   Moments total;
   for (const Class& one : classes_) {
-    const Moments step = moments(one.coarse_above.upper(), tilt);
+    const Moments step = moments(one.above.upper(), tilt);
     const auto n = static_cast<double>(one.count);
     total.log_sum += n * step.log_sum;
     total.mean += n * step.mean;
@@ -74,7 +73,7 @@ template <class Solve>
 double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   double tilt = 1.0;
   for (int round = 0; round < 5; ++round) {
-    for (Class& one : classes_) one.coarse_above.refine(tilt, coarse, negligible);
+    for (Class& one : classes_) one.above.refine(tilt, coarse, negligible);
     const double before = tilt;
     tilt = solve();
     if (std::fabs(tilt - before) <= 0.1 * before) break;
@@ -139,12 +138,12 @@ double ComposedLoss::choose_interval(double tilt, double span) const {
   // At the tilted mean a change of K moves epsilon by it over the tilt.
   double mean = 0.0;
   for (const Class& one : classes_)
-    mean += static_cast<double>(one.count) * moments(one.fine_above.upper(), tilt).mean;
+    mean += static_cast<double>(one.count) * moments(one.above.upper(), tilt).mean;
   const double one_part = tilt * std::fmax(mean, 1e-3 * span);
   const auto added = [&](double interval) {
     double sum = 0.0;
     for (const Class& one : classes_)
-      sum += static_cast<double>(one.count) * added_log_sum(one.fine_above.upper(), interval, tilt);
+      sum += static_cast<double>(one.count) * added_log_sum(one.above.upper(), interval, tilt);
     return sum / one_part;
   };
   double requested = options_.interval;
@@ -171,27 +170,36 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   auto view = std::make_unique<View>();
   view->tilt = tilt;
   view->negligible = negligible;
-  double loss_error = 0.0;
-  for (Class& one : classes_) {
-    one.fine_above.refine(tilt, fine * options_.looseness, negligible);
-    if (!one.same) one.fine_below.refine(tilt, fine * options_.looseness, negligible);
-    loss_error = std::fmax(loss_error, one.fine_above.loss_error());
-  }
   Cumulants cumulants;
-  for (const Class& one : classes_) cumulants.add(one.fine_above.upper(), one.count);
+  double count = 0.0;
+  for (const Class& one : classes_) {
+    cumulants.add(one.above.upper(), one.count);
+    count += static_cast<double>(one.count);
+  }
   const Reach reach = cumulants.reach(tilt);
   view->mean = reach.mean;
   view->deviation = reach.deviation;
   const double interval = choose_interval(tilt, reach.below + reach.above);
   view->interval = interval;
 
+  // The dots' loss adds up over the classes as shares of the whole.
+  const double tolerance =
+      fine * std::fmin(options_.looseness * static_cast<double>(classes_.size()), 100.0);
+  const double share = count <= 1000.0 ? 0.05 * options_.looseness : 1.0;
+  double loss_error = 0.0;
   std::vector<Repeated> above, below;
   for (const Class& one : classes_) {
-    above.push_back({lattice_above(one.fine_above, interval), one.count});
-    below.push_back(
-        {lattice_below(one.same ? one.fine_above : one.fine_below, interval, negligible),
-         one.count});
+    Dots dots = one.above;
+    dots.refine(tilt, tolerance, negligible, share);
+    above.push_back({lattice_above(dots, interval), one.count});
+    if (!one.same) {
+      dots = one.below;
+      dots.refine(tilt, tolerance, negligible, share);
+    }
+    below.push_back({lattice_below(dots, interval, negligible), one.count});
+    loss_error = std::fmax(loss_error, dots.loss_error());
   }
+  loss_error += lattice_rounding * interval;
   const double span = reach.below + reach.above;
   const std::shared_ptr<const Fft> fft = fft_of(length_for(span, interval));
   const auto compose = [&](const std::vector<Repeated>& steps, bool from_above) {
@@ -200,7 +208,8 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
       offset += static_cast<double>(step.count) * step.lattice.offset;
     Window window{.interval = interval, .length = fft->length()};
     const double spare = static_cast<double>(window.length) * interval - span;
-    const double low = reach.mean - offset - reach.below - 0.5 * std::fmax(spare, 0.0);
+    const double mean = lattice_mean(steps, tilt, interval);
+    const double low = mean - reach.below - 0.5 * std::fmax(spare, 0.0);
     window.first = static_cast<std::int64_t>(std::floor(low / interval));
     bound_outside(steps, tilt, reach, window);
     const double top = low + offset + interval * static_cast<double>(window.length);
@@ -255,10 +264,22 @@ Bounds ComposedLoss::delta(double epsilon) {
   if (classes_.empty()) return {.upper = 0.0, .lower = 0.0, .interval = options_.interval};
   double about = 0.0;
   const double tilt = tilt_for_epsilon(epsilon, about);
-  const View& at = view(tilt, negligible_for(about));
-  return {.upper = std::fmin(at.above->delta(epsilon), 1.0),
-          .lower = std::fmax(at.below->delta(epsilon), 0.0),
-          .interval = at.interval};
+  const View* at = &view(tilt, negligible_for(about));
+  double upper = at->above->delta(epsilon), lower = at->below->delta(epsilon);
+  if (!(upper < 1.0)) {  // so unlikely that this window missed it; any other one bounds it too
+    at = &view(tilt_for_delta(1e-20), negligible_for(1e-20));
+    upper = at->above->delta(epsilon);
+    lower = std::fmax(lower, at->below->delta(epsilon));
+  }
+  // Where one step's tail falls slowly, the saddle point's delta is far too large, and so is what
+  // was taken to be negligible.
+  for (int round = 0; round < 2 && upper < 1.0; ++round) {
+    if (at->negligible <= 1e3 * negligible_for(upper)) break;
+    at = &view(at->tilt, negligible_for(1e-2 * upper));
+    upper = std::fmin(upper, at->above->delta(epsilon));
+    lower = std::fmax(lower, at->below->delta(epsilon));
+  }
+  return {.upper = std::fmin(upper, 1.0), .lower = std::fmax(lower, 0.0), .interval = at->interval};
 }
 
 }  // namespace cudp::privacy::pld

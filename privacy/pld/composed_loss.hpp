@@ -17,8 +17,8 @@ struct Options {
   double interval = 0.0;
   /// How many times more than usual the dots and the lattice may add to epsilon.
   double looseness = 1.0;
-  /// The longest transform; 64 bytes an element.
-  std::size_t longest = std::size_t{1} << 21;
+  /// The longest transform; about 120 bytes an element.
+  std::size_t longest = std::size_t{1} << 20;
 };
 
 /// One value from above and from below, and the interval that gave them.
@@ -41,6 +41,8 @@ class ComposedLoss {
  public:
   ComposedLoss(std::vector<LossClass> classes, Options options);
   ~ComposedLoss();
+  ComposedLoss(const ComposedLoss&) = delete;
+  ComposedLoss& operator=(const ComposedLoss&) = delete;
   ComposedLoss(ComposedLoss&&) noexcept;
   ComposedLoss& operator=(ComposedLoss&&) noexcept;
 

@@ -149,6 +149,10 @@ Composition::Composition(std::span<const Repeated> steps, double tilt, const Win
                          const Fft& fft, double loss_error, bool above)
     : tilt_(tilt), interval_(window.interval), first_(window.first), above_(above) {
   const std::size_t length = window.length;
+  if (steps.size() == 1 && steps.front().count == 1) {
+    take_one(steps.front().lattice, length, loss_error);
+    return;
+  }
   Spectrum total(fft.frequencies());
   std::int64_t offset = 0;
   double count = 0.0, infinite = 0.0, magnitude = 0.0;
@@ -211,6 +215,27 @@ Composition::Composition(std::span<const Repeated> steps, double tilt, const Win
     added_ = -std::expm1(infinite) * (1.0 + 1e-12);
     by_sum_ += window.tilted_outside;
   }
+}
+
+/// One step is its own composition: no transform, no wrap-around, and what lies outside is known.
+void Composition::take_one(const Lattice& lattice, std::size_t length, double loss_error) {
+  const Tilted tilted = tilt_lattice(lattice, tilt_, interval_);
+  offset_ = lattice.offset;
+  log_scale_ = tilted.log_scale;
+  shift_ = loss_error;
+  by_sum_ = tilted.tail_error * 2.72 * (2.0 + tilt_);
+  added_ = above_ ? lattice.infinite : -lattice.infinite;
+  std::vector<double> in_window(length, 0.0);
+  const auto last = first_ + static_cast<std::int64_t>(length);
+  for (const LatticeDot& dot : lattice.dots) {
+    const double exponent = tilt_ * static_cast<double>(dot.index) * interval_ - log_scale_;
+    if (dot.index >= last && above_) added_ += dot.mass;
+    if (dot.index < first_ || dot.index >= last) continue;
+    const double weight = std::exp(std::log(dot.mass) + exponent);
+    in_window[static_cast<std::size_t>(dot.index - first_)] = weight;
+    by_sum_ += weight * 8.0 * unit * (std::fabs(exponent) + std::fabs(log_scale_) + 50.0);
+  }
+  sum_tails(in_window);
 }
 
 void Composition::sum_tails(std::span<const double> tilted) {

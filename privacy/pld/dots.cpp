@@ -91,7 +91,8 @@ Dots::Dots(StepLoss loss) : loss_(std::move(loss)) {
   connect();
 }
 
-void Dots::refine(double tilt, double tolerance, double negligible) {
+void Dots::refine(double tilt, double tolerance, double negligible, double share) {
+  share_ = share;
   if (negligible != negligible_) {
     negligible_ = negligible;
     connect();
@@ -125,7 +126,9 @@ void Dots::split(std::size_t part, std::vector<Cell>& cells, double tilt, double
     if (halve) {
       const double log_part =
           std::log(cell.p) + log_weight + tilt * std::fmax(cell.high.loss, cell.low.loss) - shift;
-      halve = std::exp(std::fmin(log_part, 700.0)) * width * width > threshold;
+      halve = std::exp(std::fmin(log_part, 700.0)) * width * width > threshold ||
+              (cell.low.p_above < 0.5 && cell.p > share_ * cell.low.p_above &&
+               width > 1e-6 * std::fabs(cell.high.loss));
     }
     if (!halve) {
       finer.push_back(cell);
@@ -162,6 +165,8 @@ void Dots::connect() {
     if (constant) {
       lower_.push_back({first.loss, weight * first.p_below});
       upper_.push_back({last.loss, weight * last.p_above});
+    } else if (std::isfinite(loss_.parts[part].source->greatest())) {
+      upper_.push_back({loss_.parts[part].source->greatest(), weight * last.p_above});
     } else {
       infinite_ += weight * last.p_above;
     }

@@ -36,7 +36,7 @@ class Dots {
   /// Halves cells until the chords add about `tolerance` of the tilted variance, or the cells are
   /// too many. Losses that are exceeded with a probability below `negligible` are infinite from
   /// above, and the least of them from below.
-  void refine(double tilt, double tolerance, double negligible);
+  void refine(double tilt, double tolerance, double negligible, double share = 1.0);
 
   std::span<const Dot> upper() const { return upper_; }
   std::span<const Dot> lower() const { return lower_; }
@@ -57,7 +57,7 @@ class Dots {
   StepLoss loss_;
   std::vector<std::vector<Cell>> cells_;  ///< by part
   std::vector<Dot> upper_, lower_;
-  double negligible_ = 0.0, infinite_ = 0.0, loss_error_ = 0.0;
+  double negligible_ = 0.0, share_ = 1.0, infinite_ = 0.0, loss_error_ = 0.0;
 };
 
 }  // namespace cudp::privacy::pld

@@ -23,10 +23,13 @@ struct Split {
   double share = 0.0;   ///< what goes to low + 1
 };
 
+/// A loss within 1e-9 intervals of a lattice point is taken to be there: see lattice_rounding.
 Split split(double loss, double interval) {
-  const double place = std::floor(loss / interval);
-  const double inside = std::clamp(loss - place * interval, 0.0, interval);
-  return {static_cast<std::int64_t>(place), inside, std::expm1(-inside) / std::expm1(-interval)};
+  const double place = std::floor(loss / interval + lattice_rounding);
+  const double inside = loss - place * interval;
+  if (inside <= lattice_rounding * interval) return {static_cast<std::int64_t>(place), 0.0, 0.0};
+  return {static_cast<std::int64_t>(place), std::fmin(inside, interval),
+          std::fmin(std::expm1(-inside) / std::expm1(-interval), 1.0)};
 }
 
 /// How far the chord over one cell rises above the curve of the dots inside: the largest of the
@@ -149,7 +152,7 @@ Lattice lattice_below(const Dots& dots, double interval, double negligible) {
   while (begin < end && rises[begin] - over_line[begin] > 1e-15) ++begin;
   double total = 0.0;
   for (const LatticeDot& dot : lattice) total += dot.mass;
-  if (end < begin + 2) return {.dots = {{0, std::fmin(total, 1.0)}}, .offset = 0.0};  // no loss
+  if (end <= begin) return {.dots = {{0, std::fmin(total, 1.0)}}, .offset = 0.0};  // no loss
   lowered[begin] = std::fmax(over_line[begin], rises[begin]);
   lowered[end] = std::fmax(height[end], rises[end - 1]);
   const auto gap = [&](std::size_t i) {

@@ -19,6 +19,10 @@ struct Lattice {
   double infinite = 0.0;  ///< from above: probability to add; from below: to subtract
 };
 
+/// Either moves losses by up to this many intervals, and says nothing of it: an atom on the lattice
+/// shall not be split for the sake of its last digit.
+inline constexpr double lattice_rounding = 1e-9;
+
 /// From above: each dot is put on its two neighbours in the lattice, both distributions keeping
 /// their mass (connect the dots again: the chords only rise).
 Lattice lattice_above(const Dots& dots, double interval);

@@ -58,6 +58,9 @@ class GaussianSource final : public LossSource {
     const double least = first_.centres.front() - reach, most = first_.centres.back() + reach;
     const double low = edge(first_.centres.front(), least, below);
     const double high = edge(first_.centres.back(), most, above);
+    // Against a mixture that contains N(0) itself, N(0) is at most 1 / weight as likely.
+    if (first_.centres.size() == 1 && second_.centres.front() == first_.centres.front())
+      greatest_ = -std::log(second_.weights.front());
     begin_ = sign_ > 0.0 ? low : -high;
     end_ = sign_ > 0.0 ? high : -low;
   }
@@ -104,6 +107,7 @@ class LaplaceSource final : public LossSource {
     begin_ = 0.0;
     end_ = distance;
     constant_beyond_ = true;
+    greatest_ = LaplaceSource::at(end_).loss;
   }
 
   TailPoint at(double depth) const override {
@@ -140,6 +144,7 @@ class BoundedRangeSource final : public LossSource {
     begin_ = -range;
     end_ = range;
     constant_beyond_ = true;
+    greatest_ = range;
   }
 
   TailPoint at(double loss) const override {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct TailPoint {
 /// The privacy loss of one step, along a parameter with which it grows.
 class LossSource {
  public:
+  LossSource() = default;
+  LossSource(const LossSource&) = delete;
+  LossSource& operator=(const LossSource&) = delete;
   virtual ~LossSource() = default;
   virtual TailPoint at(double parameter) const = 0;
   double begin() const { return begin_; }
@@ -27,10 +31,13 @@ class LossSource {
   /// Whether the loss beyond the ends is the loss at the ends; otherwise next to nothing lies there
   /// (1e-60), and above the end it counts as infinite.
   bool constant_beyond() const { return constant_beyond_; }
+  /// No loss is greater.
+  double greatest() const { return greatest_; }
 
  protected:
   double begin_ = 0.0, end_ = 0.0;
   bool constant_beyond_ = false;
+  double greatest_ = std::numeric_limits<double>::infinity();
 };
 
 struct Atom {

@@ -62,6 +62,18 @@ Reach Cumulants::reach(double tilt) const {
   return reach;
 }
 
+double lattice_mean(std::span<const Repeated> steps, double tilt, double interval) {
+  double mean = 0.0;
+  std::vector<Dot> dots;
+  for (const Repeated& step : steps) {
+    dots.clear();
+    for (const LatticeDot& dot : step.lattice.dots)
+      if (dot.mass > 0.0) dots.push_back({static_cast<double>(dot.index) * interval, dot.mass});
+    mean += static_cast<double>(step.count) * moments(dots, tilt).mean;
+  }
+  return mean;
+}
+
 std::size_t length_for(double span, double interval) {
   const double needed = std::ceil(span / interval) + 2.0;
   if (!(needed < 0x1p40)) return std::size_t{1} << 40;

@@ -32,6 +32,10 @@ class Cumulants {
   std::vector<Step> steps_;
 };
 
+/// The tilted mean of the steps' sum on its lattice, without the offsets. Rounding each of many
+/// steps moves it from where the dots have it.
+double lattice_mean(std::span<const Repeated> steps, double tilt, double interval);
+
 /// The transform's length for losses that span this much.
 std::size_t length_for(double span, double interval);
 

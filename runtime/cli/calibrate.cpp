@@ -45,6 +45,14 @@ bool solve_by_rdp(CalibrateOptions& o) {
 void solve(CalibrateOptions& o) {
   const std::string with = "--solve " + o.solve;
   const bool fixed = o.sampling == "fixed";
+  if (o.solve != "sigma" && o.solve != "steps" && o.solve != "delta" &&
+      o.solve != (fixed ? "batch" : "q"))
+    throw InputError("--solve: expected sigma, steps, delta or " +
+                     std::string(fixed ? "batch with --sampling fixed" : "q") + ", found '" +
+                     o.solve + "'");
+  if (o.solve != "steps" && o.steps == 0u)
+    throw InputError("--steps: expected at least 1, found 0");
+  if (o.solve != "q" && o.q == 0.0) throw InputError("--q: expected a rate in (0, 1], found 0");
   privacy::Step step{.mechanism = mechanism_of(o, o.solve), .count = 1};
   if (o.solve != "steps") step.count = needed(o.steps, "--steps");
   const privacy::Question budget = question_of(o, {});
@@ -56,21 +64,17 @@ void solve(CalibrateOptions& o) {
   } else if (o.solve == "steps") {
     unused(o.steps, "--steps", with);
     o.steps = privacy::solve_steps(budget, step, epsilon(), delta());
-  } else if (o.solve == "q" && !fixed) {
+  } else if (o.solve == "q") {
     unused(o.q, "--q", with);
     o.q = privacy::solve_rate(budget, step, epsilon(), delta());
-  } else if (o.solve == "batch" && fixed) {
+  } else if (o.solve == "batch") {
     unused(o.batch, "--batch", with);
     o.batch = privacy::solve_batch(budget, step, epsilon(), delta());
-  } else if (o.solve == "delta") {
+  } else {
     unused(o.delta, "--delta", with);
     privacy::Question whole = budget;
     whole.steps.push_back(step);
     o.delta = privacy::Account(std::move(whole)).delta(epsilon()).delta;
-  } else {
-    throw InputError("--solve: expected sigma, steps, delta or " +
-                     std::string(fixed ? "batch with --sampling fixed" : "q") + ", found '" +
-                     o.solve + "'");
   }
 }
 
