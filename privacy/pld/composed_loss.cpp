@@ -16,11 +16,12 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double coarse = 1e-2, fine = 1e-6;  // of the tilted variance, for the dots
 constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} << 17;
+constexpr std::size_t few_classes = 16;
 
 /// What the lattice may add to epsilon, relatively, for a transform of this length.
 double loss_allowed(std::size_t length) {
   if (length < usual) return 2e-5;
-  return 2e-4 * std::sqrt(static_cast<double>(length) / static_cast<double>(usual));
+  return 1.2e-4 * std::sqrt(static_cast<double>(length) / static_cast<double>(usual));
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ struct ComposedLoss::View {
 
 ComposedLoss::ComposedLoss(std::vector<LossClass> classes, Options options) : options_(options) {
   // Many classes were grouped, at a greater loss than this; each costs transforms.
-  if (classes.size() > 16 && options_.interval == 0.0) options_.looseness *= 20.0;
+  if (classes.size() > few_classes && options_.interval == 0.0) options_.looseness *= 20.0;
   classes_.reserve(classes.size());
   for (LossClass& one : classes) {
     if (one.same) one.below = {};
@@ -134,16 +135,19 @@ double ComposedLoss::negligible_for(double delta) const {
   return 1e-7 * delta / count;
 }
 
-double ComposedLoss::choose_interval(double tilt, double span) const {
+double ComposedLoss::choose_interval(std::span<const Dots> dots, double tilt, double span) const {
+  const auto dots_of = [&](std::size_t i) {
+    return i < dots.size() ? dots[i].upper() : classes_[i].above.upper();
+  };
   // At the tilted mean a change of K moves epsilon by it over the tilt.
   double mean = 0.0;
-  for (const Class& one : classes_)
-    mean += static_cast<double>(one.count) * moments(one.above.upper(), tilt).mean;
+  for (std::size_t i = 0; i < classes_.size(); ++i)
+    mean += static_cast<double>(classes_[i].count) * moments(dots_of(i), tilt).mean;
   const double one_part = tilt * std::fmax(mean, 1e-3 * span);
   const auto added = [&](double interval) {
     double sum = 0.0;
-    for (const Class& one : classes_)
-      sum += static_cast<double>(one.count) * added_log_sum(one.above.upper(), interval, tilt);
+    for (std::size_t i = 0; i < classes_.size(); ++i)
+      sum += static_cast<double>(classes_[i].count) * added_log_sum(dots_of(i), interval, tilt);
     return sum / one_part;
   };
   double requested = options_.interval;
@@ -170,33 +174,36 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   auto view = std::make_unique<View>();
   view->tilt = tilt;
   view->negligible = negligible;
-  Cumulants cumulants;
   double count = 0.0;
-  for (const Class& one : classes_) {
-    cumulants.add(one.above.upper(), one.count);
-    count += static_cast<double>(one.count);
-  }
-  const Reach reach = cumulants.reach(tilt);
-  view->mean = reach.mean;
-  view->deviation = reach.deviation;
-  const double interval = choose_interval(tilt, reach.below + reach.above);
-  view->interval = interval;
-
+  for (const Class& one : classes_) count += static_cast<double>(one.count);
   // The dots' loss adds up over the classes as shares of the whole.
   const double tolerance =
       fine * std::fmin(options_.looseness * static_cast<double>(classes_.size()), 100.0);
   const double share = count <= 1000.0 ? 0.05 * options_.looseness : 1.0;
+  const auto refined = [&](Dots dots) {
+    dots.refine(tilt, tolerance, negligible, share);
+    return dots;
+  };
+  std::vector<Dots> kept;  // of few classes; of many, one at a time
+  if (classes_.size() <= few_classes)
+    for (const Class& one : classes_) kept.push_back(refined(one.above));
+  Cumulants cumulants;
+  for (std::size_t i = 0; i < classes_.size(); ++i)
+    cumulants.add(kept.empty() ? classes_[i].above.upper() : kept[i].upper(), classes_[i].count);
+  const Reach reach = cumulants.reach(tilt);
+  view->mean = reach.mean;
+  view->deviation = reach.deviation;
+  const double interval = choose_interval(kept, tilt, reach.below + reach.above);
+  view->interval = interval;
+
   double loss_error = 0.0;
   std::vector<Repeated> above, below;
-  for (const Class& one : classes_) {
-    Dots dots = one.above;
-    dots.refine(tilt, tolerance, negligible, share);
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    const Class& one = classes_[i];
+    const Dots dots = kept.empty() ? refined(one.above) : std::move(kept[i]);
     above.push_back({lattice_above(dots, interval), one.count});
-    if (!one.same) {
-      dots = one.below;
-      dots.refine(tilt, tolerance, negligible, share);
-    }
-    below.push_back({lattice_below(dots, interval, negligible), one.count});
+    below.push_back(
+        {lattice_below(one.same ? dots : refined(one.below), interval, negligible), one.count});
     loss_error = std::fmax(loss_error, dots.loss_error());
   }
   loss_error += lattice_rounding * interval;
@@ -224,7 +231,8 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
 const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
   for (const std::unique_ptr<View>& known : views_)
     if (known->negligible <= 10.0 * negligible && known->negligible >= 1e-10 * negligible &&
-        (std::fabs(tilt - known->tilt) * known->deviation <= 0.5 ||
+        ((std::fabs(tilt - known->tilt) * known->deviation <= 0.5 &&
+          std::fabs(tilt - known->tilt) <= 0.3 * tilt) ||
          std::fabs(tilt - known->tilt) <= 0.02 * tilt))
       return *known;
   if (views_.size() >= 8) views_.erase(views_.begin());

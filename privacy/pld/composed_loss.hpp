@@ -64,7 +64,7 @@ class ComposedLoss {
   const View& view(double tilt, double negligible);
   std::unique_ptr<View> look(double tilt, double negligible);
   double negligible_for(double delta) const;
-  double choose_interval(double tilt, double span) const;
+  double choose_interval(std::span<const Dots> dots, double tilt, double span) const;
 
   std::vector<Class> classes_;
   Options options_;

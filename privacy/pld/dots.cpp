@@ -165,12 +165,12 @@ void Dots::connect() {
     if (constant) {
       lower_.push_back({first.loss, weight * first.p_below});
       upper_.push_back({last.loss, weight * last.p_above});
+      lower_.push_back({last.loss, weight * last.p_above});
     } else if (std::isfinite(loss_.parts[part].source->greatest())) {
       upper_.push_back({loss_.parts[part].source->greatest(), weight * last.p_above});
     } else {
       infinite_ += weight * last.p_above;
     }
-    lower_.push_back({last.loss, weight * last.p_above});
     for (std::size_t i = 0; i < kept; ++i) {
       const Cell& cell = cells[i];
       const double low = cell.low.loss, high = cell.high.loss;

@@ -35,7 +35,7 @@ class Dots {
 
   /// Halves cells until the chords add about `tolerance` of the tilted variance, or the cells are
   /// too many. Losses that are exceeded with a probability below `negligible` are infinite from
-  /// above, and the least of them from below.
+  /// above, and nothing from below.
   void refine(double tilt, double tolerance, double negligible, double share = 1.0);
 
   std::span<const Dot> upper() const { return upper_; }
