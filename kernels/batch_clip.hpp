@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/batch.hpp"
 #include "kernels/clip.hpp"
+#include "kernels/importance.hpp"
 
 namespace cudp {
 
@@ -27,6 +28,31 @@ struct BatchClip {
   float* factors;        ///< [room, groups], written; all 0 for a non-finite example
 };
 
+/// The same for candidates (importance.hpp): factor 1 / norm for those accepted, 0 for others, the
+/// same for every group. norms [examples of the data set]: as last seen, brought up to date.
+struct BatchAccept {
+  Batch batch;
+  ImportanceRule rule;
+  RandomStream stream;            ///< Stream::acceptance
+  const std::uint64_t* step;      ///< [1], read in place of stream.step
+  const std::uint32_t* examples;  ///< numbers of the batch's examples in the data set
+  float* norms;
+  const float* parts;
+  const std::int32_t* group_parts;
+  int groups;
+  float* squared_norms;
+  float* factors;
+};
+
+/// norms[first + e] = the norm of the gradient of example e of this micro-batch, 0 where that is
+/// not finite.
+struct BatchNorms {
+  Batch batch;
+  const float* parts;
+  int part_count;
+  float* norms;
+};
+
 inline void validate(const DenseGradientNorm& a) {
   validate(a.batch);
   expect(a.x && a.dy && a.parts && a.inputs > 0 && a.outputs > 0,
@@ -44,6 +70,23 @@ inline void validate(const BatchClip& a) {
   expect(a.parts && a.group_parts && a.groups > 0 && a.squared_norms && a.factors,
          "clip: expected pointers");
 }
+inline void validate(const BatchAccept& a) {
+  validate(a.batch);
+  expect(a.rule.clip > 0 && a.rule.multiple >= 1 && a.rule.least > 0 && a.rule.rate > 0 &&
+             a.rule.clip * a.rule.rate < 1,
+         "accept: expected a rule with clip, least, rate > 0, multiple >= 1, clip rate < 1");
+  expect(a.step && a.examples && a.norms && a.parts && a.group_parts && a.groups > 0 &&
+             a.squared_norms && a.factors,
+         "accept: expected pointers");
+}
+inline LaunchShape launch_shape(const BatchAccept& a) { return strided_shape(a.batch.room, 64); }
+
+inline void validate(const BatchNorms& a) {
+  validate(a.batch);
+  expect(a.parts && a.part_count > 0 && a.norms, "norms: expected pointers and parts");
+}
+inline LaunchShape launch_shape(const BatchNorms& a) { return strided_shape(a.batch.room, 64); }
+
 inline LaunchShape launch_shape(const BatchClip& a) { return strided_shape(a.batch.room, 64); }
 
 }  // namespace cudp

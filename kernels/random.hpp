@@ -16,7 +16,10 @@ enum class Stream : std::uint32_t {
   sampling = 1,
   noise = 2,
   initial_weights = 3,
-  dataset_size = 4
+  dataset_size = 4,
+  acceptance = 5,     ///< of candidates, importance.hpp
+  norm_total = 6,     ///< on the sum of the norms of an epoch
+  largest_norms = 7,  ///< on the sum of the norms that chooses the next clipping norm
 };
 
 /// One stream of 32-bit words, addressed by position, the same on every backend.

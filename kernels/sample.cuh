@@ -39,7 +39,11 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
     random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
     unsigned row_flags = 0;  // of row `lane`
     CUDP_UNROLL for (std::int64_t row = 0; row < 16; ++row) {
-      const bool drawn = word[row] < a.threshold && first + 16 * row + lane < a.end;
+      const std::int64_t example = first + 16 * row + lane;
+      const bool exists = example < a.end;
+      const bool drawn =
+          exists && word[row] < (a.norms != nullptr ? candidate_threshold(a.rule, a.norms[example])
+                                                    : a.threshold);
       const unsigned flags = __ballot_sync(kFullWarp, drawn) >> 16 * upper & 0xffffu;
       if (row == lane) row_flags = flags;
     }

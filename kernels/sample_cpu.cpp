@@ -44,9 +44,24 @@ CUDP_INLINE int sample_chunk(const RandomStream& stream, std::int64_t first, Vec
   return count;
 }
 
+// Every example with a threshold of its own.
+std::int64_t sample_candidates(const SampleArgs& a) {
+  std::int64_t count = 0;
+  for (std::int64_t i = a.begin; i < a.end; i += kRandomChunk) {
+    std::uint32_t words[kRandomChunk];
+    words_chunk(a.stream, i, words);
+    const std::int64_t end = i + kRandomChunk < a.end ? i + kRandomChunk : a.end;
+    for (std::int64_t j = i; j < end; ++j)
+      if (words[j - i] < candidate_threshold(a.rule, a.norms[j]))
+        a.drawn[count++] = static_cast<std::uint32_t>(j);
+  }
+  return count;
+}
+
 }  // namespace
 
 std::int64_t sample(const SampleArgs& a) {
+  if (a.norms != nullptr) return sample_candidates(a);
   if (a.threshold == 0) return 0;
   // word < threshold as word <= threshold - 1: then 2^32 needs no case of its own
   const VecU largest = broadcast_u(static_cast<std::uint32_t>(a.threshold - 1));

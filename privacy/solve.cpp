@@ -36,9 +36,12 @@ class Solver {
         unknown_(unknown),
         epsilon_(epsilon),
         delta_(delta) {
-    if (!(epsilon >= 1e-6 && epsilon <= 1e6))
-      throw std::invalid_argument("epsilon: expected a number in [1e-6, 1e6], found " +
+    if (!(epsilon > 0.0 && epsilon <= 1e6))
+      throw std::invalid_argument("epsilon: expected a number in (0, 1e6], found " +
                                   number(epsilon));
+    if (epsilon < 1e-6)
+      throw std::domain_error("epsilon " + number(epsilon) + " at delta " + number(delta) +
+                              " cannot be reached: 1e-06 is the least that is looked for");
     check_delta(delta);
   }
 

@@ -10,7 +10,7 @@ namespace cudp::privacy {
 // steps), for which group, relation and accountant; `step` is the step that is to be had, of which
 // one field is unknown and ignored. Each answer is on the safe side: Account itself, on its usual
 // grid, finds that it fits. Monotone: more noise, a lower rate and fewer steps are never worse.
-// epsilon in [1e-6, 1e6], delta in (0, 1). std::invalid_argument for what is out of range,
+// epsilon in (0, 1e6], delta in (0, 1). std::invalid_argument for what is out of range,
 // std::domain_error, with the numbers, where nothing fits.
 
 /// Smallest noise multiplier of a Gaussian step of any kind, within 1e-5 relative; up to 1e9.

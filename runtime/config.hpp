@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-enum class MethodKind { dpsgd, dpsgd_ts, dpsgd_decay, adp_sgd, adaclip };
+enum class MethodKind { dpsgd, dpsgd_ts, dpsgd_decay, adp_sgd, adaclip, dpis };
 /// Where sigma comes from: the accountant, or Theorem 4.1 of Wu et al. 2021.
 enum class Calibration { accountant, theorem41 };
 enum class Device { automatic, cpu, cuda };
@@ -80,6 +80,12 @@ struct TrainConfig {
   double adaclip_least = 1e-12;
   double adaclip_most = 1e-2;
   bool adaclip_literal = false;
+  double dpis_multiple = 5.0;
+  double dpis_floor = 0.01;
+  double dpis_total_noise = 0.02;
+  double dpis_first_phase = 0.8;
+  bool dpis_adaptive_clip = false;
+  double dpis_lambda = 1.0;
 
   // Machine
   Device device = Device::automatic;

@@ -7,6 +7,7 @@
 
 #include "kernels/clip.hpp"
 #include "kernels/coordinates.hpp"
+#include "kernels/importance.hpp"
 #include "kernels/random.hpp"
 #include "kernels/step_size.hpp"
 #include "kernels/update.hpp"
@@ -24,6 +25,9 @@ struct TrainState {
   double step_size_sum = 0.0;  ///< b^2 of Engine::adapt_learning_rate
   std::vector<float> mean;     ///< of EngineSettings::coordinates
   std::vector<float> deviation;
+  /// [examples] or empty: the norm of every example's gradient as it was last seen. Private: it
+  /// must not leave a checkpoint.
+  std::vector<float> norms;
 };
 
 struct EngineSettings {
@@ -32,6 +36,7 @@ struct EngineSettings {
   StepSizeSettings step_size;  ///< of adapt_learning_rate
   /// Coordinate-wise clipping; the clipping norm is then 1, flat.
   CoordinateSettings coordinates;
+  bool importance = false;    ///< keep norms, for importance sampling
   bool keep_average = false;  ///< EMA of the weights, TrainState::average
   Generator generator = Generator::chacha20;
   RandomKey key{};
@@ -85,10 +90,27 @@ class Engine {
   virtual void run(std::uint64_t first, std::span<const StepScalars> scalars,
                    const std::function<void(Engine&)>& step) = 0;
 
+  // Importance sampling (kernels/importance.hpp), outside `run`.
+
+  /// Makes every example's gradient at the present weights and keeps its norm.
+  virtual void measure_norms() = 0;
+  /// The norms as last seen. Private.
+  virtual std::vector<float> norms() = 0;
+  /// A normal number of the run's key, for a release that the host makes; stream `purpose` at
+  /// `step` has no other use.
+  virtual double released_normal(Stream purpose, std::uint64_t step) = 0;
+  /// For the steps that follow.
+  virtual void set_importance(const ImportanceRule& rule) = 0;
+
   // The verbs; to be called inside `run` only.
 
   /// Poisson: every example independently with the plan's rate. An empty batch is legal.
   virtual void sample_batch() = 0;
+  /// Every example independently with its own probability, by the norm last seen.
+  virtual void sample_candidates() = 0;
+  /// sum <- sum of gradient / norm over the candidates that are accepted by their norm now. All
+  /// candidates' norms are kept.
+  virtual void sum_accepted_directions() = 0;
   /// sum <- sum over the batch of clip(gradient). A non-finite example contributes nothing.
   virtual void sum_clipped_gradients() = 0;
   /// sum <- sum over the batch of clip((gradient - mean) / scale); see coordinates.hpp.

@@ -34,14 +34,18 @@ struct PrivacyPlan {
   /// Where steps differ in their noise: spans that end at `steps`. Empty: every step has scale 1.
   /// Fixed before training starts, so the composition is not adaptive.
   std::vector<NoiseSpan> noise;
+  /// Noisy sums besides those of the steps: how many all epochs may make, with which noise
+  /// multiplier.
+  std::uint64_t epoch_releases = 0;
+  double epoch_noise = 0.0;
   double delta = 0.0;
   /// Standard deviation of the noise on the number of examples (sensitivity 1), 0 if that is
   /// public.
   double size_noise = 0.0;
   /// Probability that a batch is larger than `sensitivity` allows for; part of delta.
   double failure = 0.0;
-  /// The Renyi order that the accountant must use, 0 where it may choose its bound. Where the rest of the
-  /// plan depends on a released noisy size, composition is adaptive, and its order is fixed
+  /// The Renyi order that the accountant must use, 0 where it may choose its bound. Where the rest
+  /// of the plan depends on a released noisy size, composition is adaptive, and its order is fixed
   /// beforehand (Feldman & Zrnic 2021).
   double order = 0.0;
   privacy::Accountant accountant = privacy::Accountant::best;

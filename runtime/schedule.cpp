@@ -10,13 +10,12 @@ namespace {
 /// Where the square-root schedule ends (Wu et al. 2021, Table 1).
 constexpr double kLeastRate = 1e-10;
 
-/// The smallest float that is not below x: rounding must not take noise away.
+}  // namespace
+
 float float_above(double x) {
   const auto f = static_cast<float>(x);
   return static_cast<double>(f) < x ? std::nextafterf(f, HUGE_VALF) : f;
 }
-
-}  // namespace
 
 OptimizerSettings optimizer_settings(const TrainConfig& c) {
   return {.kind = c.optimizer,

@@ -9,6 +9,9 @@ namespace cudp {
 
 OptimizerSettings optimizer_settings(const TrainConfig& config);
 
+/// The smallest float that is not below x: rounding must not take noise away.
+float float_above(double x);
+
 /// The learning rate of a step, of `steps`, counted from 0. For ScheduleKind::adaptive the number
 /// that the engine divides by b_t.
 double learning_rate(const TrainConfig& config, std::uint64_t steps, std::uint64_t steps_per_epoch,
@@ -23,6 +26,7 @@ class Schedule {
   /// step counts from 0.
   double learning_rate(std::uint64_t step) const;
   StepScalars at(std::uint64_t step) const;
+  const PrivacyPlan& plan() const { return plan_; }
 
  private:
   TrainConfig config_;

@@ -21,6 +21,7 @@ Checkpoint example(std::uint64_t step) {
   c.state.parameters = {1.0f, -2.5f, 3e-20f};
   c.state.moment1 = {0.1f, 0.2f, 0.3f};
   c.state.average = {7.0f, 8.0f, 9.0f};
+  c.state.norms = {0.5f, 1.5f};
   c.state.mean = {1.0f, 2.0f, -3.0f};
   c.state.deviation = {0.5f, 0.25f, 1e-9f};
   c.state.step_size_sum = 20.0 + 1e-15;
@@ -41,6 +42,9 @@ Checkpoint example(std::uint64_t step) {
   c.key_check = 0xfedcba9876543210;
   c.ledger.charge({1.0, 40.0, 1});
   c.ledger.authorise(0, step, 0.01, 1.0 / 3.0);
+  c.dpis = {7, 0.1, 1234.5, 1.0 / 3.0, 0.7};
+  c.plan.epoch_releases = 40;
+  c.plan.epoch_noise = 1200.0;
   c.metrics = {{1.0, 117, 0.7, 0.5, 0.91, 0.3}};
   c.seconds = 12.5;
   return c;
@@ -56,9 +60,11 @@ TEST(Checkpoint, RestoresEverything) {
   EXPECT_EQ(back.state.moment1, c.state.moment1);
   EXPECT_EQ(back.state.moment2, c.state.moment2);
   EXPECT_EQ(back.state.average, c.state.average);
+  EXPECT_EQ(back.state.norms, c.state.norms);
   EXPECT_EQ(back.state.mean, c.state.mean);
   EXPECT_EQ(back.state.deviation, c.state.deviation);
   EXPECT_EQ(back.state.step_size_sum, c.state.step_size_sum);
+  EXPECT_EQ(back.dpis, c.dpis);
   EXPECT_EQ(back.plan, c.plan);
   EXPECT_EQ(back.training_size, c.training_size);
   EXPECT_EQ(back.config, c.config);

@@ -66,6 +66,7 @@ TEST_P(CliMethods, LearnsWithinItsBudget) {
   const Json certificate = Json::parse(file("run/release/privacy.json"));
   EXPECT_GT(result["test_accuracy"], 0.7);
   EXPECT_LE(certificate["epsilon"], 3.0);
+  EXPECT_GT(certificate["epsilon"], 2.99);
   EXPECT_EQ(certificate["steps"], result["steps"]);
   std::uint64_t released = 0;
   for (const Json& r : certificate["releases"]) {
@@ -111,6 +112,8 @@ const MethodRun kRuns[] = {
     {"adp_square_root", {"--method", "adp-sgd", "--schedule", "square-root"}},
     {"adp_adaptive",
      {"--method", "adp-sgd", "--schedule", "adaptive", "--adp-noise-growth", "0.5", "--lr", "2"}},
+    {"dpis", {"--method", "dpis", "--lr", "0.3"}},
+    {"dpis_adaptive", {"--method", "dpis", "--dpis-adaptive-clip", "--lr", "0.3"}},
     {"adaclip",
      {"--method", "adaclip", "--lr", "0.5", "--adaclip-least", "1e-3", "--adaclip-most", "1"}},
 };

@@ -276,7 +276,7 @@ TEST(Account, BadUseIsRefused) {
   expect_refused(fine + "--delta 0", 2, "delta: expected");
   expect_refused(fine + "--delta nan", 2, "delta: expected");
   expect_refused(fine + "--epsilon -1", 2, "epsilon: expected");
-  expect_refused(fine + "--delta 1e-5 --orders 1", 2, "order: expected");
+  expect_refused(fine + "--delta 1e-5 --orders 1", 2, "orders: expected");
   expect_refused(fine + "--delta 1e-5 --orders 2,x", 2, "--orders: expected numbers");
   expect_refused(fine + "--delta 1e-5 --accountant pdl", 2, "expected pld, rdp or gdp");
   expect_refused(fine + "--delta 1e-5 --sampling shuffle", 2, "expected poisson or fixed");
@@ -296,7 +296,7 @@ TEST(Account, BadUseIsRefused) {
   expect_refused("account --q 0.1 --sigma 1 --steps 1.5 --delta 1e-5", 2, "steps");
   expect_refused("account --q 0.1x --sigma 1 --steps 1 --delta 1e-5", 2, "q");
   expect_refused("account --q 0.1 --sgima 1 --steps 1 --delta 1e-5", 2, "--sgima");
-  expect_refused("account --rdp-at 1 --q 0.1 --sigma 1", 2, "order: expected");
+  expect_refused("account --rdp-at 1 --q 0.1 --sigma 1", 2, "orders: expected");
   expect_refused("account --rdp-at 2 --q 0.1 --sigma 1e-200", 2, "that double holds");
   expect_refused("account --rdp-at 2 --q 0.1", 2, "--sigma: expected a value");
   expect_refused("account --rdp-at 2 --q 0.1 --sigma 1 --delta 1e-5", 2, "--delta: expected no");

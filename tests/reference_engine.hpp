@@ -70,7 +70,7 @@ inline void update(const OptimizerSettings& o, const StepScalars& s, const Value
   }
 }
 
-class ReferenceEngine final : public Engine {
+class ReferenceEngine : public Engine {
  public:
   ReferenceEngine(const Network& network, const EngineSettings& settings)
       : net_(network), settings_(settings) {}
@@ -80,7 +80,10 @@ class ReferenceEngine final : public Engine {
     train_ = train;
   }
 
-  void set_state(const TrainState& state) override { state_ = state; }
+  void set_state(const TrainState& state) override {
+    state_ = state;
+    if (settings_.importance) state_.norms.resize(train_.size());
+  }
   TrainState state() override { return state_; }
 
   void run(std::uint64_t first, std::span<const StepScalars> scalars,
@@ -89,6 +92,49 @@ class ReferenceEngine final : public Engine {
       step_ = first + i;
       scalars_ = scalars[i];
       step(*this);
+    }
+  }
+
+  void measure_norms() override {
+    state_.norms.resize(train_.size());
+    for (std::uint32_t i = 0; i < train_.size(); ++i)
+      state_.norms[i] = static_cast<float>(norm_of(example(i)));
+  }
+  std::vector<float> norms() override { return state_.norms; }
+  double released_normal(Stream purpose, std::uint64_t step) override {
+    return normal(stream(purpose, step), 0);
+  }
+  void set_importance(const ImportanceRule& rule) override { rule_ = rule; }
+
+  /// min(k max(n, g_L), K / b), n the norm last seen, at most C.
+  double estimate(std::uint32_t i) const {
+    const double n = std::fmin(state_.norms[i], rule_.clip);
+    return std::fmin(rule_.multiple * std::fmax(n, rule_.least), 1.0 / rule_.rate);
+  }
+  double norm_of(const ExampleGradient& e) const {
+    double square = 0.0;
+    for (const double s : squared_norms(net_, e.gradient)) square += s;
+    return std::isfinite(square) ? std::sqrt(square) : 0.0;
+  }
+
+  void sample_candidates() override {
+    const RandomStream s = stream(Stream::sampling, step_);
+    batch_.clear();
+    for (std::uint32_t i = 0; i < train_.size(); ++i)
+      if (word(s, i) * 0x1p-32 < estimate(i) * rule_.rate) batch_.push_back(i);
+  }
+
+  void sum_accepted_directions() override {
+    const RandomStream s = stream(Stream::acceptance, step_);
+    sum_.assign(net_.parameter_count, 0.0);
+    for (const std::uint32_t i : batch_) {
+      const ExampleGradient e = example(i);
+      const double norm = norm_of(e);
+      const double n = std::fmin(norm, std::fmin(estimate(i), rule_.clip));
+      const bool accepted = word(s, i) * 0x1p-32 < n / estimate(i);
+      state_.norms[i] = static_cast<float>(norm);
+      if (accepted)
+        for (std::size_t j = 0; j < sum_.size(); ++j) sum_[j] += e.gradient[j] / norm;
     }
   }
 
@@ -264,6 +310,7 @@ class ReferenceEngine final : public Engine {
   StepScalars scalars_{};
   std::vector<std::uint32_t> batch_;
   Values sum_;
+  ImportanceRule rule_;
   Values scale_;
   Values centre_;
   Diagnostics diagnostics_;

@@ -82,6 +82,12 @@ class RecordingEngine final : public Engine {
   }
   void sample_batch() override { calls += "sample "; }
   void sum_clipped_gradients() override { calls += "clip "; }
+  void measure_norms() override {}
+  std::vector<float> norms() override { return {}; }
+  double released_normal(Stream, std::uint64_t) override { return 0.0; }
+  void set_importance(const ImportanceRule&) override {}
+  void sample_candidates() override { calls += "candidates "; }
+  void sum_accepted_directions() override { calls += "accept "; }
   void sum_transformed_gradients() override { calls += "transform "; }
   void add_noise_restore_and_update() override { calls += "restore "; }
   void adapt_learning_rate() override { calls += "adapt "; }

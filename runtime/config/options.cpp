@@ -29,6 +29,8 @@ struct Range {
 
 // Well inside what a float holds.
 constexpr Range kPositive{.low = 1e-30, .high = 1e30, .text = "a number > 0 (1e-30 to 1e30)"};
+constexpr Range kMultiple{.low = 1.0, .high = 1000.0, .text = "a number of 1 to 1000"};
+constexpr Range kUnitPositive{.low = 1e-6, .high = 1.0, .text = "a number of 1e-6 to 1"};
 constexpr Range kVariance{.low = 1e-20, .high = 1e20, .text = "a number of 1e-20 to 1e20"};
 constexpr Range kNotNegative{.low = 0.0, .high = 1e30, .text = "a number >= 0 (up to 1e30)"};
 constexpr Range kInsideUnit{
@@ -236,8 +238,9 @@ std::vector<Option> training_options() {
               {"dpsgd-ts", MethodKind::dpsgd_ts},
               {"dpsgd-decay", MethodKind::dpsgd_decay},
               {"adp-sgd", MethodKind::adp_sgd},
-              {"adaclip", MethodKind::adaclip}},
-             "training method: dpsgd, dpsgd-ts, dpsgd-decay, adp-sgd or adaclip"),
+              {"adaclip", MethodKind::adaclip},
+              {"dpis", MethodKind::dpis}},
+             "training method: dpsgd, dpsgd-ts, dpsgd-decay, adp-sgd, adaclip or dpis"),
       command(text("preset", "NAME", &Config::preset, "tuned settings to start from")),
       integer("batch", "B", &Config::batch, kCount, "expected batch size"),
       instead_of("length",
@@ -305,6 +308,18 @@ std::vector<Option> method_options() {
              "adaclip: most variance of a coordinate; tune this one"),
       toggle("adaclip-literal", &Config::adaclip_literal,
              "adaclip: the paper's variance estimate, for batches of one"),
+      number("dpis-multiple", "K", &Config::dpis_multiple, kMultiple,
+             "dpis: candidates for each example of the batch"),
+      number("dpis-floor", "F", &Config::dpis_floor, kUnitPositive,
+             "dpis: least norm that examples are drawn by, a share of the clipping norm"),
+      number("dpis-total-noise", "S", &Config::dpis_total_noise, kUnitPositive,
+             "dpis: noise on the sum of norms, a share of the number of examples"),
+      number("dpis-first-phase", "A", &Config::dpis_first_phase, kUnit,
+             "dpis: share of the epochs that save for the worst case"),
+      toggle("dpis-adaptive-clip", &Config::dpis_adaptive_clip,
+             "dpis: from the second epoch on, clip to the noisy mean norm"),
+      number("dpis-lambda", "L", &Config::dpis_lambda, kPositive,
+             "dpis: times this, with dpis-adaptive-clip"),
   };
 }
 

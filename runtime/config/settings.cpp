@@ -186,8 +186,11 @@ void check_complete(const TrainConfig& c) {
     throw InputError("--schedule: expected method adp-sgd for adaptive step sizes");
   if (c.calibration == Calibration::theorem41 && (!adp || !c.epsilon || c.sigma))
     throw InputError("--calibration: expected method adp-sgd and --epsilon alone for theorem41");
-  if (c.method == MethodKind::adaclip && c.clipping != Clipping::flat)
-    throw InputError("--clipping: expected flat for method adaclip");
+  const bool dpis = c.method == MethodKind::dpis;
+  if ((c.method == MethodKind::adaclip || dpis) && c.clipping != Clipping::flat)
+    throw InputError("--clipping: expected flat for methods adaclip and dpis");
+  if (dpis && (!c.epsilon || c.sigma))
+    throw InputError("--epsilon: expected a budget, and no --sigma, for method dpis");
   if (c.adaclip_least > c.adaclip_most)
     throw InputError("--adaclip-most: expected at least adaclip-least");
   if (c.method == MethodKind::dpsgd_ts && c.activation != "tanh" &&

@@ -16,6 +16,7 @@
 #include "runtime/cpu/graph.hpp"
 #include "runtime/cpu/worker.hpp"
 #include "runtime/error.hpp"
+#include "runtime/random_numbers.hpp"
 #include "runtime/threads.hpp"
 
 namespace cudp {
@@ -49,7 +50,8 @@ class CpuEngine final : public Engine {
                .moment2 = {},
                .average = {},
                .mean = {},
-               .deviation = {}},
+               .deviation = {},
+               .norms = {}},
         packed_(to_size(graph_.packed_size)),
         transposed_(to_size(graph_.transposed_size)),
         sum_(to_size(graph_.packed_size)) {
@@ -72,17 +74,22 @@ class CpuEngine final : public Engine {
     if (train.size() > std::size_t{1} << 31)
       throw InputError("expected at most 2^31 training examples");
     train_ = &train;
-    grid_ = sum_grid(settings_.clip.max_norm, train.size());
+    // Accepted directions have norm 1.
+    grid_ = sum_grid(settings_.importance ? 1.0 : settings_.clip.max_norm, train.size());
     drawn_.resize(train.size());
+    if (settings_.importance) state_.norms.assign(train.size(), 0.0f);
   }
 
   void set_state(const TrainState& state) override {
     const auto same = [](const auto& a, const auto& b) { return a.size() == b.size(); };
     ensure(same(state.parameters, state_.parameters) && same(state.moment1, state_.moment1) &&
                same(state.moment2, state_.moment2) && same(state.average, state_.average) &&
-               same(state.mean, state_.mean) && same(state.deviation, state_.deviation),
+               same(state.mean, state_.mean) && same(state.deviation, state_.deviation) &&
+               (state.norms.empty() || same(state.norms, state_.norms)),
            "the state does not fit the network and optimizer");
+    std::vector<float> norms = std::move(state_.norms);
     state_ = state;
+    if (state.norms.empty()) state_.norms = std::move(norms);  // none seen yet
     pack(state_.parameters);
   }
 
@@ -98,13 +105,38 @@ class CpuEngine final : public Engine {
     }
   }
 
-  void sample_batch() override { draw(step_); }
+  void measure_norms() override {
+    ensure(train_ != nullptr && settings_.importance, "norms are not kept");
+    const std::size_t n = train_->size();
+    const std::size_t chunk = to_size(graph_.chunk);
+    team_.run((n + chunk - 1) / chunk, [&](std::size_t i, int thread) {
+      std::uint32_t examples[kMaxChunk];
+      const std::size_t at = i * chunk;
+      const std::size_t count = std::min(chunk, n - at);
+      for (std::size_t e = 0; e < count; ++e) examples[e] = static_cast<std::uint32_t>(at + e);
+      workers_[to_size(thread)]->norms(*train_, {examples, count}, weights(),
+                                       state_.norms.data() + at);
+    });
+  }
+  std::vector<float> norms() override { return state_.norms; }
+  double released_normal(Stream purpose, std::uint64_t step) override {
+    return normal_number(stream(purpose, step));
+  }
+  void set_importance(const ImportanceRule& rule) override { rule_ = rule; }
 
-  void sum_clipped_gradients() override { add_up(nullptr); }
+  void sample_batch() override { draw(step_, false); }
+  void sample_candidates() override { draw(step_, true); }
+
+  void sum_clipped_gradients() override { add_up(nullptr, nullptr); }
+
+  void sum_accepted_directions() override {
+    const Acceptance acceptance{rule_, stream(Stream::acceptance, step_), state_.norms.data()};
+    add_up(nullptr, &acceptance);
+  }
 
   void sum_transformed_gradients() override {
     const Coordinates c = coordinates_->refresh(state_.mean, state_.deviation, team_);
-    add_up(&c);
+    add_up(&c, nullptr);
   }
 
   void adapt_learning_rate() override {
@@ -178,7 +210,7 @@ class CpuEngine final : public Engine {
 
   std::vector<std::uint32_t> sampled(std::uint64_t step) override {
     ensure(train_ != nullptr, "no training set is loaded");
-    draw(step);
+    draw(step, false);
     return {drawn_.begin(), drawn_.begin() + static_cast<std::ptrdiff_t>(batch_)};
   }
 
@@ -186,7 +218,7 @@ class CpuEngine final : public Engine {
 
  private:
   /// sum_ <- clipped gradients of the batch.
-  void add_up(const Coordinates* coordinates) {
+  void add_up(const Coordinates* coordinates, const Acceptance* acceptance) {
     const std::size_t chunk = to_size(graph_.chunk);
     const std::size_t chunks = (batch_ + chunk - 1) / chunk;
     if (settings_.diagnostics) records_.resize(batch_);
@@ -194,7 +226,7 @@ class CpuEngine final : public Engine {
       const std::size_t at = i * chunk;
       workers_[to_size(thread)]->add_clipped(
           *train_, std::span(drawn_).subspan(at, std::min(chunk, batch_ - at)), weights(),
-          settings_.clip, coordinates, 1.0 / grid_,
+          settings_.clip, coordinates, acceptance, 1.0 / grid_,
           settings_.diagnostics ? records_.data() + at : nullptr);
     });
     if (settings_.diagnostics) add_diagnostics();
@@ -251,7 +283,7 @@ class CpuEngine final : public Engine {
   }
 
   /// The batch of a step, ascending, in drawn_[0..batch_).
-  void draw(std::uint64_t step) {
+  void draw(std::uint64_t step, bool candidates) {
     const auto n = static_cast<std::int64_t>(train_->size());
     std::vector<std::int64_t> counts(to_size(ranges(n, kSampleRange)));
     team_.run(counts.size(), [&](std::size_t i, int) {
@@ -260,7 +292,9 @@ class CpuEngine final : public Engine {
                              .threshold = settings_.sampling_threshold,
                              .begin = begin,
                              .end = std::min(begin + kSampleRange, n),
-                             .drawn = drawn_.data() + begin});
+                             .drawn = drawn_.data() + begin,
+                             .norms = candidates ? state_.norms.data() : nullptr,
+                             .rule = rule_});
     });
     batch_ = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -310,6 +344,7 @@ class CpuEngine final : public Engine {
   AlignedVector<float> sum_;
   std::uint64_t step_ = 0;
   StepScalars scalars_{};
+  ImportanceRule rule_;
   std::vector<std::uint32_t> drawn_;
   std::size_t batch_ = 0;
   std::vector<ExampleRecord> records_;

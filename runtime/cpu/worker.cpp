@@ -384,27 +384,34 @@ void Worker::run_batch(const Dataset& data, std::span<const std::uint32_t> examp
     backward(0, split, e, 1, w);
     float* f = factors_.data() + e * groups;
     float squared = 0.0f;
-    if (clip != nullptr) {
+    if (acceptance_ != nullptr) {
+      for (int g = 0; g < groups; ++g) squared += norm(e, g);
+      const std::uint32_t example = examples[to_size(e)];
+      const float factor = accept_candidate(acceptance_->rule, acceptance_->stream, example,
+                                            squared, acceptance_->norms + example);
+      std::fill_n(f, groups, factor);
+    } else if (clip != nullptr) {
       squared = clip_factors(*clip, &norm(e, 0), groups, f);
     } else {
       std::fill_n(f, groups, 1.0f);
     }
-    accumulate(0, split, e, 1, f, sum);
+    if (sum != nullptr) accumulate(0, split, e, 1, f, sum);
     if (records != nullptr) {
       bool clipped = false;
       for (int g = 0; g < groups; ++g) clipped |= f[g] < 1.0f;
       records[e] = {losses[e], squared, clipped, std::isfinite(squared)};
     }
   }
-  accumulate(split, ops, 0, count, factors_.data(), sum);
+  if (sum != nullptr) accumulate(split, ops, 0, count, factors_.data(), sum);
 }
 
 void Worker::add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
                          const Weights& weights, const ClipSettings& clip,
-                         const Coordinates* coordinates, double inverse_grid,
-                         ExampleRecord* records) {
+                         const Coordinates* coordinates, const Acceptance* acceptance,
+                         double inverse_grid, ExampleRecord* records) {
   ensure(examples.size() <= to_size(graph_.chunk), "too many examples in a chunk");
   coordinates_ = coordinates;
+  acceptance_ = acceptance;
   float factor_sum = 0.0f;
   for (std::size_t i = 0; i < examples.size(); i += to_size(in_flight_)) {
     const auto part = examples.subspan(i, std::min(to_size(in_flight_), examples.size() - i));
@@ -414,12 +421,28 @@ void Worker::add_clipped(const Dataset& data, std::span<const std::uint32_t> exa
       factor_sum += factors_[e * to_size(graph_.network->groups)];
   }
   coordinates_ = nullptr;
+  acceptance_ = nullptr;
   k_.settle_sum({.acc = partial_.data(),
                  .total = totals_.data(),
                  .inverse_grid = inverse_grid,
                  .n = graph_.packed_size,
                  .transform = coordinates != nullptr ? coordinates->transform : Transform{},
                  .factor_sum = factor_sum});
+}
+
+void Worker::norms(const Dataset& data, std::span<const std::uint32_t> examples,
+                   const Weights& weights, float* out) {
+  const int groups = graph_.network->groups;
+  for (std::size_t i = 0; i < examples.size(); i += to_size(in_flight_)) {
+    const auto part = examples.subspan(i, std::min(to_size(in_flight_), examples.size() - i));
+    run_batch(data, part, weights, nullptr, nullptr, nullptr);
+    for (int e = 0; e < static_cast<int>(part.size()); ++e) {
+      float squared = 0.0f;
+      for (int g = 0; g < groups; ++g) squared += norm(e, g);
+      const float n = std::sqrt(squared);
+      out[i + to_size(e)] = std::isfinite(n) ? n : 0.0f;
+    }
+  }
 }
 
 void Worker::logits(const Dataset& data, std::span<const std::uint32_t> examples,

@@ -5,6 +5,7 @@
 
 #include "kernels/clip.hpp"
 #include "kernels/cpu_ops.hpp"
+#include "kernels/importance.hpp"
 #include "runtime/aligned.hpp"
 #include "runtime/cpu/graph.hpp"
 #include "runtime/dataset.hpp"
@@ -26,6 +27,14 @@ struct Coordinates {
   std::span<const double> shifts;  ///< by op, c of dense_square
 };
 
+/// By what candidates are accepted instead of clipped. Each example's norm is read and written by
+/// the worker that has the example.
+struct Acceptance {
+  ImportanceRule rule;
+  RandomStream stream;  ///< Stream::acceptance
+  float* norms;         ///< [examples of the data set]
+};
+
 /// What is known of one example after its backward pass. Private.
 struct ExampleRecord {
   float loss = 0.0f;
@@ -41,10 +50,16 @@ class Worker {
 
   /// Adds the clipped gradients of `examples`, at most Graph::chunk of them, to the float32 partial
   /// sum, and settles it into totals(). coordinates: null for the gradients as they are.
+  /// acceptance: null for clipping.
   /// records: [examples.size()], or null.
   void add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
                    const Weights& weights, const ClipSettings& clip, const Coordinates* coordinates,
-                   double inverse_grid, ExampleRecord* records);
+                   const Acceptance* acceptance, double inverse_grid, ExampleRecord* records);
+
+  /// Norms of the gradients of at most Graph::chunk examples, [examples.size()], 0 for one that is
+  /// not finite.
+  void norms(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
+             float* out);
 
   /// Logits of at most Graph::chunk examples, [examples.size()][outputs] without padding.
   void logits(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
@@ -91,6 +106,7 @@ class Worker {
   AlignedVector<float> norms_;
   std::vector<float> factors_;
   AlignedVector<float> partial_;
+  const Acceptance* acceptance_ = nullptr;    ///< of the examples in flight, or null
   const Coordinates* coordinates_ = nullptr;  ///< of the examples in flight, or null
   AlignedVector<float> inputs_squared_;       ///< the two of transformed_dense_squares
   AlignedVector<float> dense_products_;

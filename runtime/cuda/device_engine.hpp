@@ -18,6 +18,7 @@
 #include "runtime/cuda/device_network.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/error.hpp"
+#include "runtime/random_numbers.hpp"
 
 namespace cudp::cuda {
 
@@ -80,7 +81,10 @@ class DeviceEngine final : public Engine {
     flags_ = {gpu_, tiles * 16};
     offsets_ = {gpu_, tiles};
     drawn_ = {gpu_, examples_};
-    grid_ = sum_grid(settings_.clip.max_norm, examples_);
+    norms_ = {gpu_, settings_.importance ? examples_ : 0};
+    norms_.clear();
+    // Accepted directions have norm 1.
+    grid_ = sum_grid(settings_.importance ? 1.0f : settings_.clip.max_norm, examples_);
     recorded_.reset();  // it holds addresses of the buffers before
   }
 
@@ -88,7 +92,8 @@ class DeviceEngine final : public Engine {
     ensure(s.parameters.size() == parameters_.size() && s.moment1.size() == moment1_.size() &&
                s.moment2.size() == moment2_.size() && s.average.size() == average_.size() &&
                s.mean.size() == coordinates_.mean().size() &&
-               s.deviation.size() == coordinates_.deviation().size(),
+               s.deviation.size() == coordinates_.deviation().size() &&
+               (s.norms.empty() || s.norms.size() == norms_.size()),
            "the state does not fit the network and optimizer");
     parameters_.upload(s.parameters);
     moment1_.upload(s.moment1);
@@ -97,6 +102,7 @@ class DeviceEngine final : public Engine {
     step_size_sum_.upload({&s.step_size_sum, 1});
     coordinates_.mean().upload(s.mean);
     coordinates_.deviation().upload(s.deviation);
+    norms_.upload(s.norms);
   }
 
   TrainState state() override {
@@ -106,7 +112,8 @@ class DeviceEngine final : public Engine {
             .average = average_.download(),
             .step_size_sum = step_size_sum_.download().front(),
             .mean = coordinates_.mean().download(),
-            .deviation = coordinates_.deviation().download()};
+            .deviation = coordinates_.deviation().download(),
+            .norms = norms_.download()};
   }
 
   void run(std::uint64_t first, std::span<const StepScalars> scalars,
@@ -126,10 +133,37 @@ class DeviceEngine final : public Engine {
       for (std::size_t i = 0; i < part.size(); ++i) gpu_.replay(recorded_->recording);
       if (cursor_.download().front().failed != 0)
         throw Error("a batch was larger than the recorded step has room for (" +
-                    std::to_string(capacity()) + " examples): the run cannot be used");
+                    std::to_string(recorded_->capacity) + " examples): the run cannot be used");
     }
   }
 
+  void measure_norms() override {
+    ensure(examples_ > 0 && settings_.importance, "norms are not kept");
+    const auto count = static_cast<std::uint32_t>(examples_);
+    live_count_.upload({&count, 1});
+    const auto room = static_cast<std::size_t>(passes_.room());
+    for (std::size_t first = 0; first < examples_; first += room) {
+      const Batch batch{live_count_.get(), static_cast<std::int32_t>(first),
+                        static_cast<std::int32_t>(std::min(room, examples_ - first))};
+      passes_.forward(batch, data_, nullptr, parameters_.get(), true);
+      passes_.backward(batch, parameters_.get());
+      passes_.norms(batch, norms_.get());
+    }
+  }
+  std::vector<float> norms() override { return norms_.download(); }
+  double released_normal(Stream purpose, std::uint64_t step) override {
+    RandomStream s = stream(purpose);
+    s.step = step;
+    return normal_number(s);
+  }
+  void set_importance(const ImportanceRule& rule) override {
+    if (rule == rule_) return;
+    rule_ = rule;
+    recorded_.reset();  // it holds the rule before
+  }
+
+  void sample_candidates() override { note(Verb::sample_candidates); }
+  void sum_accepted_directions() override { note(Verb::sum_accepted); }
   void sample_batch() override { note(Verb::sample); }
   void sum_clipped_gradients() override { note(Verb::sum); }
   void sum_transformed_gradients() override { note(Verb::sum_transformed); }
@@ -208,7 +242,7 @@ class DeviceEngine final : public Engine {
     ensure(examples_ > 0, "no training set is loaded");
     const StepCursor at{step, 0, 0, step, {}};
     cursor_.upload({&at, 1});
-    draw();
+    draw(false);
     return drawn_.download(drawn_count_.download().front());
   }
 
@@ -223,10 +257,20 @@ class DeviceEngine final : public Engine {
   }
 
  private:
-  enum class Verb { sample, sum, sum_transformed, adapt, update, restore_and_update };
+  enum class Verb {
+    sample,
+    sample_candidates,
+    sum,
+    sum_accepted,
+    sum_transformed,
+    adapt,
+    update,
+    restore_and_update
+  };
   struct Recorded {
     std::vector<Verb> step;
     typename Gpu::Recording recording;
+    std::int64_t capacity;
   };
   static constexpr std::size_t kScalars = 4096;  // steps between two waits
 
@@ -234,7 +278,13 @@ class DeviceEngine final : public Engine {
     return settings_.optimizer.kind == OptimizerKind::adam ||
            settings_.optimizer.kind == OptimizerKind::adamw;
   }
-  std::int64_t capacity() const { return batch_capacity(settings_.sampling_threshold, examples_); }
+  /// Of candidates: as many as there would be if every norm were as large as it can be. Blocks
+  /// without examples leave at once.
+  std::int64_t capacity(bool candidates = false) const {
+    return batch_capacity(candidates ? candidate_threshold(rule_, static_cast<float>(rule_.clip))
+                                     : settings_.sampling_threshold,
+                          examples_);
+  }
 
   template <class T>
   Buffer<Gpu, T> filled(const std::vector<T>& from) {
@@ -265,15 +315,18 @@ class DeviceEngine final : public Engine {
     auto recording = gpu_.record([this, verbs] {
       start("begin step", begin_step_kernel, BeginStep{cursor_.get(), scalars_.get()});
       for (const Verb v : verbs) {
-        if (v == Verb::sample) draw();
-        if (v == Verb::sum) add_clipped(nullptr);
+        if (v == Verb::sample) draw(false);
+        if (v == Verb::sample_candidates) draw(true);
+        if (v == Verb::sum) add_clipped(nullptr, false);
+        if (v == Verb::sum_accepted) add_clipped(nullptr, true);
         if (v == Verb::sum_transformed) add_transformed();
         if (v == Verb::adapt) adapt();
         if (v == Verb::update) update({});
         if (v == Verb::restore_and_update) update(settings_.coordinates);
       }
     });
-    recorded_.emplace(Recorded{std::move(verbs), std::move(recording)});
+    const bool candidates = std::ranges::find(verbs, Verb::sample_candidates) != verbs.end();
+    recorded_.emplace(Recorded{std::move(verbs), std::move(recording), capacity(candidates)});
   }
 
   template <class Args>
@@ -288,9 +341,14 @@ class DeviceEngine final : public Engine {
   }
 
   /// The batch of the present step to drawn_, ascending.
-  void draw() {
-    const SampleArgs args{stream(Stream::sampling), settings_.sampling_threshold, 0,
-                          static_cast<std::int64_t>(examples_), drawn_.get()};
+  void draw(bool candidates) {
+    const SampleArgs args{stream(Stream::sampling),
+                          settings_.sampling_threshold,
+                          0,
+                          static_cast<std::int64_t>(examples_),
+                          drawn_.get(),
+                          candidates ? norms_.get() : nullptr,
+                          rule_};
     const SampleSpace space{flags_.get(), offsets_.get(), drawn_count_.get(), step_number()};
     validate(args);
     // Half a warp a tile; one block for the scan of the tiles' counts.
@@ -304,23 +362,29 @@ class DeviceEngine final : public Engine {
                 args, space);
     gpu_.launch("sample scatter", sample_scatter_kernel, tiles, args, space);
     start("watch batch", watch_batch_kernel,
-          WatchBatch{cursor_.get(), drawn_count_.get(), static_cast<std::uint32_t>(capacity())});
+          WatchBatch{cursor_.get(), drawn_count_.get(),
+                     static_cast<std::uint32_t>(capacity(candidates))});
   }
 
   void add_transformed() {
     coordinates_.refresh(passes_.graph());
     const CoordinatesView view = coordinates_.view();
-    add_clipped(&view);
+    add_clipped(&view, false);
   }
 
-  void add_clipped(const CoordinatesView* coordinates) {
+  void add_clipped(const CoordinatesView* coordinates, bool candidates) {
     const auto room = static_cast<std::int64_t>(passes_.room());
-    for (std::int64_t first = 0; first < capacity(); first += room) {
+    const std::int64_t most = capacity(candidates);
+    for (std::int64_t first = 0; first < most; first += room) {
       const Batch batch{drawn_count_.get(), static_cast<std::int32_t>(first),
-                        static_cast<std::int32_t>(std::min(room, capacity() - first))};
+                        static_cast<std::int32_t>(std::min(room, most - first))};
       passes_.forward(batch, data_, drawn_.get(), parameters_.get(), true);
       passes_.backward(batch, parameters_.get(), coordinates);
-      passes_.clip(batch, settings_.clip);
+      if (candidates)
+        passes_.accept(batch, rule_, stream(Stream::acceptance), step_number(), drawn_.get(),
+                       norms_.get());
+      else
+        passes_.clip(batch, settings_.clip);
       passes_.add_clipped(batch, fixed_sum_.get(), 1.0f / grid_);
       if (settings_.diagnostics) passes_.tally(batch, true, train_tally_.get());
     }
@@ -390,6 +454,8 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, std::uint8_t> labels_;
   Buffer<Gpu, std::uint16_t> flags_;  // sampling: see SampleSpace
   Buffer<Gpu, std::uint32_t> offsets_;
+  Buffer<Gpu, float> norms_;  // [examples] or empty, as last seen
+  ImportanceRule rule_;
   Buffer<Gpu, std::uint32_t> drawn_;  // [examples], the present batch
   Buffer<Gpu, std::uint32_t> drawn_count_;
   Buffer<Gpu, std::uint32_t> live_count_;

@@ -126,6 +126,19 @@ class DeviceNetwork {
                     squared_norms_.get(), factors_.get()});
   }
 
+  /// Accepts candidates instead of clipping; see BatchAccept.
+  void accept(const Batch& batch, const ImportanceRule& rule, const RandomStream& stream,
+              const std::uint64_t* step, const std::uint32_t* examples, float* norms) {
+    start("accept", batch_accept_kernel,
+          BatchAccept{batch, rule, stream, step, examples, norms, parts_.get(), group_parts_.get(),
+                      net_.groups, squared_norms_.get(), factors_.get()});
+  }
+
+  /// Norms of the micro-batch's gradients to norms[batch.first ...].
+  void norms(const Batch& batch, float* norms) {
+    start("norms", batch_norms_kernel, BatchNorms{batch, parts_.get(), graph_.parts(), norms});
+  }
+
   /// sum [d] += the micro-batch's clipped gradients, as backward() saw them.
   void add_clipped(const Batch& batch, FixedPoint* sum, float inverse_grid) {
     for (const Op& op : graph_.ops) {

@@ -19,14 +19,10 @@ namespace cudp {
 /// (b) m is added back once, not |B| / b times: under Poisson sampling |B| is private.
 /// (c) m is shortened where |m / scale| > 4, so that rounding in float32 cannot raise the
 ///     sensitivity by more than the plan accounts for (kernels/coordinates.hpp).
-class AdaClip final : public Method {
+class AdaClip final : public PlannedMethod {
  public:
-  explicit AdaClip(const Schedule& schedule) : schedule_(schedule) {}
-
+  using PlannedMethod::PlannedMethod;
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
-
- private:
-  Schedule schedule_;
 };
 
 }  // namespace cudp

@@ -6,7 +6,7 @@ namespace cudp {
 
 void AdpSgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
   std::vector<StepScalars> scalars;  // eta_t, alpha_t sigma C, 1 / b
-  for (std::uint64_t t = first; t < last; ++t) scalars.push_back(schedule_.at(t));
+  for (std::uint64_t t = first; t < last; ++t) scalars.push_back(schedule().at(t));
 
   engine.run(first, scalars, [this](Engine& step) {
     step.sample_batch();

@@ -17,16 +17,15 @@ namespace cudp {
 ///     away. Here they are a function of the released g~, which is free.
 /// (c) sigma follows from the composition of the sequence as it is, by the accountant; Theorem 4.1
 ///     is offered to repeat the paper's tables (theorem41_sigma).
-class AdpSgd final : public Method {
+class AdpSgd final : public PlannedMethod {
  public:
   AdpSgd(const TrainConfig& config, const Schedule& schedule)
-      : adaptive_(config.schedule == ScheduleKind::adaptive), schedule_(schedule) {}
+      : PlannedMethod(schedule), adaptive_(config.schedule == ScheduleKind::adaptive) {}
 
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
 
  private:
   bool adaptive_;
-  Schedule schedule_;
 };
 
 /// alpha_t, up to a constant. eta_t = eta / b_{t+1}:

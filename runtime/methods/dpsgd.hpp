@@ -9,14 +9,10 @@ namespace cudp {
 /// (Mironov, Talwar, Zhang 2019) and division by the expected batch b instead of the drawn one.
 /// Also the algorithm of dpsgd-ts, which is DP-SGD on a network of tempered sigmoids or tanh
 /// (Papernot et al. 2021), and of dpsgd-decay, whose noise falls over time (dpsgd_decay.hpp).
-class DpSgd final : public Method {
+class DpSgd final : public PlannedMethod {
  public:
-  explicit DpSgd(const Schedule& schedule) : schedule_(schedule) {}
-
+  using PlannedMethod::PlannedMethod;
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
-
- private:
-  Schedule schedule_;
 };
 
 }  // namespace cudp

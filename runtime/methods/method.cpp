@@ -2,13 +2,16 @@
 
 #include "runtime/methods/adaclip.hpp"
 #include "runtime/methods/adp_sgd.hpp"
+#include "runtime/methods/dpis.hpp"
 #include "runtime/methods/dpsgd.hpp"
 #include "runtime/methods/dpsgd_decay.hpp"
 #include "runtime/methods/noise_spans.hpp"
 
 namespace cudp {
 
-std::unique_ptr<Method> make_method(const TrainConfig& config, const Schedule& schedule) {
+std::unique_ptr<Method> make_method(const MethodFacts& f, DpisEpoch& epoch) {
+  const TrainConfig& config = f.config;
+  const Schedule schedule(config, f.plan, f.steps_per_epoch);
   switch (config.method) {
     case MethodKind::dpsgd:
     case MethodKind::dpsgd_ts:
@@ -18,6 +21,9 @@ std::unique_ptr<Method> make_method(const TrainConfig& config, const Schedule& s
       return std::make_unique<AdpSgd>(config, schedule);
     case MethodKind::adaclip:
       return std::make_unique<AdaClip>(schedule);
+    case MethodKind::dpis:
+      return std::make_unique<Dpis>(config, schedule, f.plan, f.size, f.steps_per_epoch, f.network,
+                                    f.arithmetic, epoch);
   }
   return std::make_unique<DpSgd>(schedule);
 }
@@ -28,6 +34,7 @@ std::vector<NoiseSpan> noise_over_time(const TrainConfig& config, std::uint64_t 
     case MethodKind::dpsgd:
     case MethodKind::dpsgd_ts:
     case MethodKind::adaclip:
+    case MethodKind::dpis:
       break;
     case MethodKind::dpsgd_decay:
       return noise_spans(steps, [&](std::uint64_t t) {

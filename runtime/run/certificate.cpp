@@ -21,7 +21,7 @@ std::string chosen(const TrainConfig& config, const char* key) {
 Json group_promises(const PrivacyPlan& plan, std::span<const privacy::Phase> phases,
                     const privacy::Answer& one) {
   if (plan.order > 0.0)
-    return "not stated: what depends on the noisy number of examples is bounded for single ones";
+    return "not stated: releases that depend on earlier ones are bounded for single examples only";
   Json list = Json::array({{{"examples", 1}, {"epsilon", one.epsilon}}});
   privacy::Question q = question(plan, phases);
   q.looseness = 10.0;
@@ -43,7 +43,8 @@ Json group_promises(const PrivacyPlan& plan, std::span<const privacy::Phase> pha
 
 std::uint64_t steps_charged(const PrivacyPlan& plan, const privacy::Ledger& ledger) {
   std::uint64_t steps = 0;
-  for (const privacy::Phase& p : ledger.phases()) steps += p.steps;
+  for (const privacy::Phase& p : ledger.phases())
+    if (plan.epoch_releases == 0 || p.q != 1.0 || p.sigma != plan.epoch_noise) steps += p.steps;
   return plan.size_noise > 0.0 ? steps - 1 : steps;
 }
 
@@ -57,14 +58,18 @@ Json make_certificate(const CertificateFacts& f) {
   Json j;
   j["format"] = "cudp privacy certificate 1";
   j["for_release"] = !seeded && f.unsafe.empty();
-  j["epsilon"] = promise.epsilon;
+  // A filter's promise was made before the first release and holds whatever was chosen later.
+  j["epsilon"] = f.ledger.budget() ? f.ledger.budget()->epsilon : promise.epsilon;
   j["delta"] = promise.delta;
   j["neighbouring_relation"] = "add or remove one training example";
-  j["mechanism"] = plan.noise.empty()
+  j["mechanism"] = f.config.method == MethodKind::dpis
+                       ? "importance-sampled Gaussian (DPIS), within Poisson-subsampled Gaussians "
+                         "admitted by a Renyi filter"
+                   : plan.noise.empty()
                        ? "Poisson-subsampled Gaussian (DP-SGD)"
                        : "Poisson-subsampled Gaussians of different noise, fixed beforehand";
   j["method"] = chosen(f.config, "method");
-  j["sampling"] = "poisson";
+  j["sampling"] = f.config.method == MethodKind::dpis ? "importance" : "poisson";
   j["q"] = plan.sampling_rate();
   j["sampling_threshold"] = plan.sampling_threshold;
   j["sigma"] = plan.noise_multiplier;
@@ -101,6 +106,8 @@ Json make_certificate(const CertificateFacts& f) {
   j["dataset"] = f.dataset;
   if (f.config.features != Features::none)  // of each example by itself, so they cost nothing
     j["features"] = chosen(f.config, "features");
+  if (plan.epoch_releases > 0)
+    j["norm_total_noise"] = plan.epoch_noise;  // of the sum of norms that an epoch begins with
   if (plan.size_noise > 0.0)
     j["size_release"] = {{"noisy_size", f.training_size}, {"noise_std", plan.size_noise}};
   else

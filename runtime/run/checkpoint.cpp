@@ -33,6 +33,8 @@ Json encode_plan(const PrivacyPlan& p) {
           {"sensitivity", p.sensitivity},
           {"noise_multiplier", p.noise_multiplier},
           {"noise", noise},
+          {"epoch_releases", p.epoch_releases},
+          {"epoch_noise", p.epoch_noise},
           {"delta", p.delta},
           {"size_noise", p.size_noise},
           {"failure", p.failure},
@@ -49,6 +51,8 @@ PrivacyPlan decode_plan(const Json& j) {
   p.noise_multiplier = j.at("noise_multiplier").get<double>();
   for (const Json& span : j.at("noise"))
     p.noise.push_back({span.at(0).get<std::uint64_t>(), span.at(1).get<double>()});
+  p.epoch_releases = j.at("epoch_releases").get<std::uint64_t>();
+  p.epoch_noise = j.at("epoch_noise").get<double>();
   p.delta = j.at("delta").get<double>();
   p.size_noise = j.at("size_noise").get<double>();
   p.failure = j.at("failure").get<double>();
@@ -59,7 +63,8 @@ PrivacyPlan decode_plan(const Json& j) {
 /// Calls visit on each array of a state, in the order of the file.
 template <class State, class Visit>
 void for_each_array(State& s, Visit visit) {
-  for (auto* array : {&s.parameters, &s.moment1, &s.moment2, &s.average, &s.mean, &s.deviation})
+  for (auto* array :
+       {&s.parameters, &s.moment1, &s.moment2, &s.average, &s.mean, &s.deviation, &s.norms})
     visit(*array);
 }
 
@@ -114,6 +119,7 @@ std::string encode_checkpoint(const Checkpoint& c) {
               {"config", c.config},
               {"model", c.model},
               {"step_size_sum", c.state.step_size_sum},
+              {"dpis", {c.dpis.epoch, c.dpis.clip, c.dpis.total, c.dpis.sigma, c.dpis.left}},
               {"arrays", Json::array()}};
   for_each_array(c.state, [&](const auto& array) { header["arrays"].push_back(array.size()); });
   const std::string json = header.dump();
@@ -155,6 +161,9 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     c.metrics = decode_metrics(header.at("metrics").get<std::string>());
     c.config = header.at("config").get<std::string>();
     c.model = header.at("model").get<std::string>();
+    const Json& dpis = header.at("dpis");
+    c.dpis = {dpis.at(0).get<std::uint64_t>(), dpis.at(1).get<double>(), dpis.at(2).get<double>(),
+              dpis.at(3).get<double>(), dpis.at(4).get<double>()};
     c.state.step_size_sum = header.at("step_size_sum").get<double>();
     std::size_t next = 0;
     for_each_array(c.state, [&](std::vector<float>& array) {

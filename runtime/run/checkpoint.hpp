@@ -8,6 +8,7 @@
 
 #include "privacy/ledger.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/methods/dpis_epoch.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/run/metrics.hpp"
 
@@ -25,6 +26,7 @@ struct Checkpoint {
   std::string backend;
   std::uint64_t key_check = 0;  ///< which random key the steps since the last loss of one drew with
   privacy::Ledger ledger;
+  DpisEpoch dpis;
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;  ///< of training so far
 };

@@ -85,6 +85,7 @@ std::unique_ptr<Engine> make_engine(const Experiment& e, const PrivacyPlan& plan
   s.step_size = {.weight = e.config.adaptive_weight,
                  .period = size.steps_per_epoch(e.config.batch),
                  .least = e.config.adaptive_least};
+  s.importance = e.config.method == MethodKind::dpis;
   s.coordinates = {.on = e.config.method == MethodKind::adaclip,
                    .beta1 = static_cast<float>(e.config.adaclip_beta1),
                    .beta2 = static_cast<float>(e.config.adaclip_beta2),

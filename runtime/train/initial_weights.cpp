@@ -4,7 +4,7 @@
 #include <cmath>
 #include <variant>
 
-#include "runtime/train/random_numbers.hpp"
+#include "runtime/random_numbers.hpp"
 
 namespace cudp {
 namespace {

@@ -11,7 +11,7 @@
 #include "runtime/error.hpp"
 #include "runtime/methods/adp_sgd.hpp"
 #include "runtime/methods/method.hpp"
-#include "runtime/train/random_numbers.hpp"
+#include "runtime/random_numbers.hpp"
 
 namespace cudp {
 namespace {
@@ -46,7 +46,9 @@ double calibrated_sigma(const TrainConfig& config, const PrivacyPlan& plan) {
   PrivacyPlan unit = plan;
   unit.noise_multiplier = 1.0;
   const std::vector<privacy::Step> sums = privacy::steps_of(step_phases(unit, 0, plan.steps));
-  const privacy::Question budget = question(plan, releases(plan, 0));
+  std::vector<privacy::Phase> before = releases(plan, 0);
+  if (plan.epoch_releases > 0) before.push_back({1.0, plan.epoch_noise, plan.epoch_releases});
+  const privacy::Question budget = question(plan, before);
   const double delta = plan.delta - plan.failure;
   try {
     return sums.size() == 1 ? privacy::solve_sigma(budget, sums[0], *config.epsilon, delta)
@@ -85,10 +87,17 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
   if (size.is_public() && batch > size.value)
     throw InputError(fmt::format("--batch: expected at most the {} training examples, found {}",
                                  size.value, config.batch));
+  if (config.method == MethodKind::dpis && !(batch * (1.0 + 1e-5) < size.value))
+    throw InputError(
+        fmt::format("--batch: expected less than the {:.0f} training examples for "
+                    "method dpis, found {}",
+                    size.value, config.batch));
   PrivacyPlan plan;
   plan.delta = *config.delta;
   plan.size_noise = size.noise;
-  plan.accountant = config.accountant;
+  // DPIS chooses as it goes: only Renyi divergences of one order add up then.
+  plan.accountant =
+      config.method == MethodKind::dpis ? privacy::Accountant::rdp : config.accountant;
   // With sigma alone there is no budget to fix an order for: epsilon is then that of the plan
   // drawn.
   if (!size.is_public() && config.epsilon) plan.order = order_for(*config.epsilon, plan.delta);
@@ -111,6 +120,16 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
                                                                transformed ? kLargestShift : 0.0));
 
   plan.noise = noise_over_time(config, plan.steps, size.steps_per_epoch(config.batch));
+  if (config.method == MethodKind::dpis) {
+    const std::uint64_t epoch = size.steps_per_epoch(config.batch);
+    plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (config.dpis_adaptive_clip ? 2 : 1);
+    plan.epoch_noise = config.dpis_total_noise * std::fmax(size.value, batch);
+    if (plan.order == 0.0) {
+      // The best order of the worst case, K~ = N~ C throughout, fixed before anything is released.
+      plan.noise_multiplier = calibrated_sigma(config, plan);
+      plan.order = guarantee(plan, releases(plan, plan.steps)).order;
+    }
+  }
   if (config.sigma)
     plan.noise_multiplier = *config.sigma;
   else if (config.calibration == Calibration::theorem41)

@@ -10,6 +10,7 @@
 #include "privacy/ledger.hpp"
 #include "runtime/config/settings.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/methods/method.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/files.hpp"
@@ -33,11 +34,13 @@ struct Run {
   std::uint64_t key_check = 0;
 
   privacy::Ledger ledger;
+  DpisEpoch dpis;               ///< of method dpis
   std::uint64_t step = 0;       ///< steps done
   std::uint64_t last_step = 0;  ///< where to stop: the plan's steps, or what the budget allows
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;  ///< of training so far
 
+  std::unique_ptr<Method> make_method();
   std::uint64_t steps_per_epoch() const { return size.steps_per_epoch(experiment.config.batch); }
 };
 

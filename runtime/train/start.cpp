@@ -4,7 +4,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "privacy/curve.hpp"
 #include "runtime/error.hpp"
+#include "runtime/methods/dpis.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/train/initial_weights.hpp"
 #include "runtime/train/run.hpp"
@@ -49,11 +51,14 @@ TrainState initial_state(const Experiment& e, const RandomKey& key) {
   return s;
 }
 
+bool has_filter(const Run& run) { return run.ledger.budget().has_value(); }
+
 /// Lets the run go on from its step, as far as the budget allows. Under a key that is not the one
 /// the run began with, its steps count again.
 void limit_to_budget(Run& run) {
   const std::uint64_t allowed = run.ledger.authorised_until();
   run.last_step = run.plan.steps;
+  if (has_filter(run)) return;  // it is asked as training goes on
   const auto& budget = run.experiment.config.epsilon;
   if (!budget || allowed >= run.plan.steps) return;
   run.last_step = allowed + affordable_steps(run.plan, run.ledger.phases(), *budget, allowed,
@@ -62,6 +67,16 @@ void limit_to_budget(Run& run) {
     throw BudgetError(fmt::format("the budget is spent: epsilon {:.6g} of {:.6g} at step {} of {}",
                                   guarantee(run.plan, run.ledger.phases()).epsilon, *budget,
                                   run.step, run.plan.steps));
+}
+
+/// What a filter has left when the steps of the epoch in progress will have been made (again).
+double left_after_epoch(Run& run) {
+  const auto method = run.make_method();
+  double left = divergence_left(run.ledger);
+  if (run.dpis.epoch == run.step / run.steps_per_epoch())
+    for (const privacy::Phase& p : method->phases(run.step, method->prepared_until(run.step)))
+      left -= privacy::composed_rdp({&p, 1}, run.plan.order);
+  return left;
 }
 
 privacy::Ledger read_ledger(const fs::path& path) {
@@ -138,6 +153,7 @@ std::unique_ptr<Run> restore(const Checkpoint& c, const Settings& flags, const R
   run->plan = c.plan;
   run->size = {c.training_size, c.plan.size_noise};
   run->step = c.step;
+  run->dpis = c.dpis;
   run->metrics = c.metrics;
   run->seconds = c.seconds;
   check_same_data(c, *run);
@@ -145,6 +161,16 @@ std::unique_ptr<Run> restore(const Checkpoint& c, const Settings& flags, const R
 }
 
 }  // namespace
+
+std::unique_ptr<Method> Run::make_method() {
+  return cudp::make_method({.config = experiment.config,
+                            .plan = plan,
+                            .size = size.value,
+                            .steps_per_epoch = steps_per_epoch(),
+                            .network = experiment.network,
+                            .arithmetic = experiment.backend.arithmetic(experiment.network)},
+                           dpis);
+}
 
 Checkpoint checkpoint_of(const Run& run) {
   return {.step = run.step,
@@ -156,6 +182,7 @@ Checkpoint checkpoint_of(const Run& run) {
           .backend = run.experiment.backend.name,
           .key_check = run.key_check,
           .ledger = run.ledger,
+          .dpis = run.dpis,
           .metrics = run.metrics,
           .seconds = run.seconds};
 }
@@ -174,7 +201,11 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   run.key_check = key_check(key.key());
   run.size = training_size(e.data, config, key.key());
   run.plan = make_plan(e.config, e.network, run.size, e.backend.arithmetic(e.network));
+  if (config.method == MethodKind::dpis)
+    run.ledger.limit(
+        privacy::renyi_budget(run.plan.order, *config.epsilon, run.plan.delta - run.plan.failure));
   for (const privacy::Phase& phase : releases(run.plan, 0)) run.ledger.charge(phase);
+  if (has_filter(run)) run.dpis.left = divergence_left(run.ledger);
   limit_to_budget(run);
   run.engine = make_engine(e, run.plan, run.size, key.key());
   run.engine->set_state(initial_state(e, key.key()));
@@ -211,7 +242,8 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
   run.ledger = resumed_ledger(folder, *checkpoint, same_key);
   if (!same_key) {
     key.emplace(make_key());
-    run.ledger.fresh_key(run.step);
+    run.ledger.fresh_key(run.make_method()->place(run.step));
+    if (has_filter(run)) run.dpis.left = left_after_epoch(run);
     reporter.warn("the run's random key is gone: training goes on from step " +
                   std::to_string(run.step) + " with a new one, and repeated steps are paid again");
   }

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include <spdlog/fmt/fmt.h>
 
+#include "privacy/filter.hpp"
 #include "runtime/error.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/run/certificate.hpp"
@@ -32,18 +34,26 @@ class Loop {
         config_(run.experiment.config),
         reporter_(reporter),
         schedule_(config_, run.plan, run.steps_per_epoch()),
-        method_(make_method(config_, schedule_)),
+        method_(run.make_method()),
         seconds_before_(run.seconds) {}
 
   void train() {
     while (run_.step < run_.last_step) {
-      const std::uint64_t until = next_checkpoint();
-      authorise(until);
+      if (!prepare()) break;
+      const std::uint64_t until = std::min(next_checkpoint(), method_->prepared_until(run_.step));
+      if (!authorise(until)) break;
       while (run_.step < until && !interrupted_.requested()) take_steps(until);
       run_.seconds = seconds_before_ + seconds_since(start_);
       if (run_.step < run_.last_step)
         save_checkpoint(run_.folder.checkpoints(), checkpoint_of(run_));
       if (interrupted_.requested() && run_.step < run_.last_step) stop();
+    }
+    if (run_.step == 0) throw BudgetError("the budget does not allow a single step");
+    if (run_.step < run_.last_step) {
+      reporter_.warn(
+          fmt::format("the budget is spent at step {} of {}", run_.step, run_.last_step));
+      run_.last_step = run_.step;
+      if (run_.metrics.empty() || run_.metrics.back().step != run_.step) evaluate();
     }
   }
 
@@ -73,14 +83,41 @@ class Loop {
     return std::min(run_.step + steps, run_.last_step);
   }
 
-  /// The write-ahead of the ledger: durable before the first of these steps draws its noise.
-  void authorise(std::uint64_t until) {
-    std::uint64_t from = run_.step;
-    for (const privacy::Phase& phase : step_phases(run_.plan, run_.step, until)) {
-      run_.ledger.authorise(from, from + phase.steps, phase.q, phase.sigma);
-      from += phase.steps;
+  /// The write-ahead of the ledger: durable before the first of these releases draws its noise.
+  /// False where a filter refuses.
+  bool charge(std::uint64_t place, const std::vector<privacy::Phase>& releases) {
+    std::optional<privacy::Filter> filter;
+    if (run_.ledger.budget()) filter.emplace(run_.ledger);
+    for (const privacy::Phase& release : releases) {
+      const std::uint64_t end = place + release.steps;
+      if (!filter)
+        run_.ledger.authorise(place, end, release.q, release.sigma);
+      else if (!filter->authorise(place, end, privacy::step_of(release).mechanism))
+        return false;
+      place = end;
     }
+    if (filter) run_.ledger = filter->ledger();
     save_ledger(run_);
+    return true;
+  }
+
+  bool authorise(std::uint64_t until) {
+    return charge(method_->place(run_.step), method_->phases(run_.step, until));
+  }
+
+  /// What the method releases besides its steps is in a checkpoint before the steps that rest on
+  /// it.
+  bool prepare() {
+    const DpisEpoch before = run_.dpis;
+    const bool ready = method_->prepare(
+        *run_.engine, run_.step,
+        {.authorise = [&](std::uint64_t begin, std::uint64_t end, privacy::Phase release) {
+          release.steps = end - begin;
+          return charge(begin, {release});
+        }});
+    if (ready && !(run_.dpis == before))
+      save_checkpoint(run_.folder.checkpoints(), checkpoint_of(run_));
+    return ready;
   }
 
   void take_steps(std::uint64_t until) {
@@ -112,7 +149,9 @@ class Loop {
   /// Epsilon of the steps done: the ledger less what it has authorised ahead.
   double epsilon_so_far() const {
     std::vector<privacy::Phase> phases = run_.ledger.phases();
-    std::uint64_t ahead = run_.ledger.authorised_until() - run_.step;
+    const std::uint64_t done = method_->place(run_.step);
+    const std::uint64_t until = run_.ledger.authorised_until();
+    std::uint64_t ahead = until > done ? until - done : 0;
     for (auto phase = phases.rbegin(); ahead > 0; ++phase) {
       const std::uint64_t undone = std::min(ahead, phase->steps);
       phase->steps -= undone;

@@ -1,4 +1,4 @@
-#include "runtime/train/random_numbers.hpp"
+#include "runtime/random_numbers.hpp"
 
 #include "kernels/cpu.hpp"
 #include "kernels/cpu_ops.hpp"
