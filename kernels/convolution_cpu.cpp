@@ -26,7 +26,7 @@ void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias
   for (int ky = 0; ky < K; ++ky) {
     Vec weight[K];
 #pragma GCC unroll 16
-    for (int kx = 0; kx < K; ++kx) weight[kx] = load(w + (ky * K + kx) * kLanes);
+    for (int kx = 0; kx < K; ++kx) weight[kx] = load(w + std::ptrdiff_t{ky * K + kx} * kLanes);
     const float* row = x + ky * x_row;
 #pragma GCC unroll 64
     for (int i = 0; i < (R - 1) * S + K; ++i) {
@@ -38,7 +38,7 @@ void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias
     }
   }
 #pragma GCC unroll 16
-  for (int p = 0; p < R; ++p) store(y + p * kLanes, acc[p]);
+  for (int p = 0; p < R; ++p) store(y + std::ptrdiff_t{p} * kLanes, acc[p]);
 }
 
 /// acc[rows][K] += x dy over R pixels of one output row, for kernel rows ky .. ky + Rows - 1.
@@ -47,7 +47,7 @@ CUDP_INLINE void weight_pixels(const float* x, std::int64_t x_row, const float* 
                                Vec (&acc)[Rows][K]) {
   Vec g[R];
 #pragma GCC unroll 16
-  for (int p = 0; p < R; ++p) g[p] = load(dy + p * kLanes);
+  for (int p = 0; p < R; ++p) g[p] = load(dy + std::ptrdiff_t{p} * kLanes);
 #pragma GCC unroll 64
   for (int i = 0; i < (R - 1) * S + K; ++i)
 #pragma GCC unroll 2
@@ -104,7 +104,8 @@ void weight_kernel_rows(const Convolution& c, int ky) {
           c.in.row(), c.product.b + c.out.at(y, first), acc);
     }
   for (int r = 0; r < Rows; ++r)
-    for (int kx = 0; kx < K; ++kx) store(c.product.out + ((ky + r) * K + kx) * kLanes, acc[r][kx]);
+    for (int kx = 0; kx < K; ++kx)
+      store(c.product.out + std::ptrdiff_t{(ky + r) * K + kx} * kLanes, acc[r][kx]);
 }
 
 template <int K, int S>

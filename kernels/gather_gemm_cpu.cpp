@@ -35,14 +35,14 @@ void tile(const float* a, const float* b, float* out, const std::int32_t* a_row,
     row[r] = a + a_row[r];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v)
-      acc[r][v] = start == GemmStart::bias ? load(bias + v * kLanes) : Vec{};
+      acc[r][v] = start == GemmStart::bias ? load(bias + std::ptrdiff_t{v} * kLanes) : Vec{};
   }
   for (int t = 0; t < terms; ++t) {
     const std::int64_t ia = step[t].a;
     const float* bt = b + step[t].b;
     Vec bv[V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) bv[v] = load(bt + v * kLanes);
+    for (int v = 0; v < V; ++v) bv[v] = load(bt + std::ptrdiff_t{v} * kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       const Vec x = broadcast(row[r][ia]);

@@ -20,7 +20,7 @@ template <class F>
 CUDP_INLINE void for_each_pixel(const PoolGeometry& g, F f) {
   const std::int64_t row = g.in.row();
   for (int ky = 0; ky < g.kernel; ++ky)
-    for (int kx = 0; kx < g.kernel; ++kx) f(ky * row + kx * g.in.stride);
+    for (int kx = 0; kx < g.kernel; ++kx) f(ky * row + std::ptrdiff_t{kx} * g.in.stride);
 }
 
 CUDP_INLINE void clear(float* p, std::int64_t n) {
