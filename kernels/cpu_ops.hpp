@@ -6,6 +6,7 @@
 #include "kernels/gather_gemm.hpp"
 #include "kernels/group_norm.hpp"
 #include "kernels/image.hpp"
+#include "kernels/linear_model.hpp"
 #include "kernels/pool.hpp"
 #include "kernels/random.hpp"
 #include "kernels/sample.hpp"
@@ -45,6 +46,11 @@ struct CpuKernels {
   /// Scattering transform of up to `lanes` planes. See scatter.hpp.
   void (*scatter)(const Scatter&);
 
+  // Linear models (linear_model.hpp), by whole tiles.
+  void (*linear_scores)(const LinearScores&);
+  void (*linear_gradient)(const LinearGradient&);
+  void (*linear_losses)(const LinearLosses&);
+
   // Random streams (random.hpp), `begin` a multiple of 256.
   /// words[i - begin] = word i of the stream, begin <= i < end.
   void (*fill_words)(const RandomStream& stream, std::int64_t begin, std::int64_t end,
@@ -83,6 +89,9 @@ float transformed_square_sum(const float* g, const Transform& t, std::int64_t n)
 void square_numbers(const float* x, float* y, std::int64_t n);
 TransformedDenseSums transformed_dense(const TransformedDense& a);
 void scatter(const Scatter&);
+void linear_scores(const LinearScores&);
+void linear_gradient(const LinearGradient&);
+void linear_losses(const LinearLosses&);
 
 void fill_words(const RandomStream& stream, std::int64_t begin, std::int64_t end,
                 std::uint32_t* words);

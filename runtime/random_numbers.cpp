@@ -12,10 +12,12 @@ std::vector<std::uint32_t> random_words(const RandomStream& stream, std::size_t 
   return words;
 }
 
-double normal_number(const RandomStream& stream) {
-  float z = 0.0f;
-  cpu_kernels(best_simd_level()).fill_normals(stream, 0, 1, &z);
+std::vector<float> normal_numbers(const RandomStream& stream, std::size_t count) {
+  std::vector<float> z(count);
+  cpu_kernels(best_simd_level()).fill_normals(stream, 0, static_cast<std::int64_t>(count), z.data());
   return z;
 }
+
+double normal_number(const RandomStream& stream) { return normal_numbers(stream, 1).front(); }
 
 }  // namespace cudp

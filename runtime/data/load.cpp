@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kNamed = {"glyphs", "mnist", "fashion-mnist", "cifar-10", "adult", "bank"};
+constexpr std::array kNamed = {"glyphs",   "mnist", "fashion-mnist", "cifar-10",
+                               "adult",    "bank",  "ipums-br"};
 constexpr std::uint64_t kGlyphSeed = 1;
 constexpr std::size_t kGlyphTrain = 12'000;
 constexpr std::size_t kGlyphTest = 2'000;
@@ -28,7 +29,7 @@ bool is_folder(const fs::path& path) {
 
 DataSplit load_named(const DataRequest& request) {
   const std::string& name = request.dataset;
-  if (name == "adult" || name == "bank") return load_named_table(request);
+  if (name == "adult" || name == "bank" || name == "ipums-br") return load_named_table(request);
   if (!request.schema.empty() || !request.test_path.empty())
     throw InputError("schema or test table: expected only with a table, found with " + name);
   if (name == "cifar-10") return load_cifar_folder(named_folder(request, {"data_batch_1.bin"}));

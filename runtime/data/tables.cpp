@@ -104,8 +104,11 @@ DataSplit load_named_table(const DataRequest& request) {
     throw InputError("test table: expected only with a table given by its path, found " +
                      shown(request.test_path) + " with " + request.dataset);
   const bool adult = request.dataset == "adult";
-  const std::string main = adult ? "adult.data" : "BANK.dat";
-  const fs::path folder = named_folder(request, {main});
+  const bool ipums = request.dataset == "ipums-br";
+  const std::string main = adult ? "adult.data" : ipums ? "IPUMS-BR.dat" : "BANK.dat";
+  DataRequest place = request;
+  if (ipums) place.dataset = "ipums";  // the folder's name
+  const fs::path folder = named_folder(place, {main});
   TableFiles files{require_file(folder, {main}), {}};
   if (adult) files.test = require_file(folder, {"adult.test"});
   return read_split(files,

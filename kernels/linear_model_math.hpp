@@ -1,0 +1,56 @@
+#pragma once
+// Losses of a linear model by the margin m = y score, for float and for a SIMD vector of floats.
+#include "kernels/activation_math.hpp"
+
+namespace cudp {
+
+/// ln(1 + e) for 0 <= e <= 1, to 1e-7. The polynomial is the one of normal_math.hpp, for 1 + f in
+/// [2/3, 4/3).
+template <class V>
+CUDP_HD V log_one_plus(V e) {
+  const V zero = V{};
+  const auto upper = e > zero + 0.33333333f;
+  const V f = upper ? e * 0.5f - 0.5f : e;
+  V q = f * -0x1.32a566p-2f + 0x1.3a35e6p-2f;
+  q = q * f + -0x1.19ee1ep-2f;
+  q = q * f + 0x1.507b60p-2f;
+  q = q * f + -0x1.9a30cep-2f;
+  q = q * f + 0x1.00111ep-1f;
+  q = q * f + -0x1.5553e0p-1f;
+  q = q * f + 0x1.ffffeep-1f;
+  const V log_mantissa = f - q * (f * f) * 0.5f;
+  return log_mantissa + (upper ? zero + 0.69314718f : zero);
+}
+
+struct LogisticMargin {
+  /// ln(1 + e^-m)
+  template <class V>
+  CUDP_HD V loss(V m) const {
+    const V zero = V{};
+    return log_one_plus(exp_of(zero - magnitude(m))) + (m < zero ? zero - m : zero);
+  }
+  /// d loss / d m = -1 / (1 + e^m)
+  template <class V>
+  CUDP_HD V slope(V m) const {
+    const V zero = V{};
+    const V one = zero + 1.0f;
+    const V e = exp_of(zero - magnitude(m));
+    return zero - (m < zero ? one : e) / (one + e);
+  }
+};
+
+struct HingeMargin {
+  /// max(0, 1 - m)
+  template <class V>
+  CUDP_HD V loss(V m) const {
+    const V slack = (V{} + 1.0f) - m;
+    return V{} > slack ? V{} : slack;
+  }
+  template <class V>
+  CUDP_HD V slope(V m) const {
+    const V one = V{} + 1.0f;
+    return m < one ? V{} - one : m * 0.0f;  // NaN stays NaN
+  }
+};
+
+}  // namespace cudp

@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "runtime/aligned.hpp"
+#include "runtime/dataset.hpp"
+
+namespace cudp {
+
+/// Examples in the tiles of kernels/linear_model.hpp, with the constant feature added.
+struct LinearData {
+  AlignedVector<float> features;  ///< [tiles, d, 16]
+  AlignedVector<float> signs;     ///< [tiles, 16]; 0: none
+  AlignedVector<float> norms;     ///< [tiles, 16], |x| rounded up; 1 where there is none
+  std::int64_t tiles = 0;
+  int d = 0;
+};
+
+/// The examples listed, or all. An example with a feature that is not finite is left out: its sign
+/// is 0 and its features are.
+LinearData linear_data(const Dataset& data);
+LinearData linear_data(const Dataset& data, std::span<const std::uint32_t> examples);
+
+}  // namespace cudp

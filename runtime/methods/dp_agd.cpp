@@ -1,0 +1,135 @@
+#include "runtime/methods/dp_agd.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "runtime/linear/linear_rounding.hpp"
+#include "runtime/train/random_numbers.hpp"
+
+namespace cudp {
+
+DpAgd::DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples,
+             Generator generator, const RandomKey& key, AskFilter ask)
+    : settings_(settings),
+      engine_(engine),
+      examples_(settings.threshold > 0
+                    ? examples * static_cast<double>(settings.threshold) * 0x1p-32
+                    : examples),
+      generator_(generator),
+      key_(key),
+      ask_(std::move(ask)) {}
+
+DpAgdState DpAgd::begin(std::vector<float> w) const {
+  DpAgdState s;
+  s.w = std::move(w);
+  s.rho_gradient = settings_.rho_gradient;
+  s.largest = settings_.first_largest;
+  return s;
+}
+
+bool DpAgd::iterate(DpAgdState& s) {
+  if (settings_.threshold > 0)
+    engine_.draw_batch(stream(Stream::sampling, s.iterations), settings_.threshold);
+  // g = sum of grad_i / max(1, |grad_i| / C_grad)
+  const std::vector<double> g = engine_.clipped_gradient_sum(s.w, settings_.gradient_clip);
+  // g~ = g + N(0, C_grad^2 / (2 rho_ng) I)
+  auto measured = measure(s, g, s.rho_gradient);
+  if (!measured) return false;
+
+  const std::vector<float> steps = step_sizes(s);  // Phi
+  for (;;) {
+    const std::vector<float> unit = direction(s, *measured);
+    // i = NoisyMin of f(w - alpha g~ / |g~|) over alpha in Phi
+    const std::vector<double> scores = objective(s, unit, steps);
+    const double epsilon = noisy_min_epsilon(settings_.rho_selection, settings_.selection);
+    const std::uint64_t number = s.releases;
+    if (!admitted(s, noisy_min_mechanism(epsilon, settings_.selection), settings_.rho_selection))
+      return false;
+    const std::size_t i = noisy_min(scores, linear_loss_sensitivity(settings_.loss_clip), epsilon,
+                                    settings_.selection, stream(Stream::selection, number));
+    if (i > 0) {
+      accept(s, static_cast<double>(steps[i]), unit);
+      return true;
+    }
+    // No step helps: measure again with gamma rho_ng more, and merge by precision.
+    const double more = settings_.gamma * s.rho_gradient;
+    const auto second = measure(s, g, more);
+    if (!second) return false;
+    for (std::size_t j = 0; j < measured->size(); ++j)
+      (*measured)[j] = (s.rho_gradient * (*measured)[j] + more * (*second)[j]) /
+                       (s.rho_gradient + more);
+    s.rho_gradient += more;
+  }
+}
+
+bool DpAgd::admitted(DpAgdState& s, const privacy::Mechanism& release, double rho) {
+  if (!ask_(s.releases, release)) return false;
+  ++s.releases;
+  s.rho += rho;
+  return true;
+}
+
+std::optional<std::vector<double>> DpAgd::measure(DpAgdState& s, const std::vector<double>& sum,
+                                                  double rho) {
+  const double sigma = 1.0 / std::sqrt(2.0 * rho);
+  const std::uint64_t number = s.releases;
+  if (!admitted(s, privacy::Gaussian{sigma}, rho)) return std::nullopt;
+  const double std_dev =
+      sigma * linear_gradient_sensitivity(settings_.gradient_clip, engine_.dimension());
+  const std::vector<float> noise =
+      normal_numbers(stream(Stream::noise, number), sum.size());
+  std::vector<double> noisy = sum;
+  for (std::size_t j = 0; j < noisy.size(); ++j)
+    noisy[j] += std_dev * static_cast<double>(noise[j]);
+  return noisy;
+}
+
+std::vector<float> DpAgd::direction(const DpAgdState& s, const std::vector<double>& measured) const {
+  std::vector<double> g = measured;
+  for (std::size_t j = 0; j < g.size(); ++j)
+    g[j] += examples_ * settings_.l2 * static_cast<double>(s.w[j]);
+  double square = 0.0;
+  for (const double v : g) square += v * v;
+  const double scale = square > 0.0 ? 1.0 / std::sqrt(square) : 0.0;
+  std::vector<float> unit;
+  for (const double v : g) unit.push_back(static_cast<float>(v * scale));
+  return unit;
+}
+
+std::vector<float> DpAgd::step_sizes(const DpAgdState& s) const {
+  std::vector<float> steps;
+  for (int k = 0; k < settings_.step_sizes; ++k)
+    steps.push_back(static_cast<float>(s.largest * k / (settings_.step_sizes - 1)));
+  return steps;
+}
+
+std::vector<double> DpAgd::objective(const DpAgdState& s, const std::vector<float>& unit,
+                                     const std::vector<float>& steps) {
+  std::vector<double> scores = engine_.clipped_losses(unit, steps, settings_.loss_clip);
+  // N lambda/2 |w - a d|^2, less N lambda/2 |w|^2
+  double along = 0.0;
+  double square = 0.0;
+  for (std::size_t j = 0; j < unit.size(); ++j) {
+    along += static_cast<double>(s.w[j]) * unit[j];
+    square += static_cast<double>(unit[j]) * unit[j];
+  }
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    const auto a = static_cast<double>(steps[k]);
+    scores[k] += examples_ * settings_.l2 * (0.5 * a * a * square - a * along);
+  }
+  return scores;
+}
+
+void DpAgd::accept(DpAgdState& s, double step, const std::vector<float>& unit) const {
+  for (std::size_t j = 0; j < unit.size(); ++j)
+    s.w[j] = static_cast<float>(static_cast<double>(s.w[j]) - step * static_cast<double>(unit[j]));
+  s.chosen.push_back(step);
+  ++s.iterations;
+  if (s.chosen.size() < static_cast<std::size_t>(settings_.window)) return;
+  // alpha_max = (1 + eta) max of the last tau steps
+  s.largest = (1.0 + settings_.window_growth) * *std::ranges::max_element(s.chosen);
+  s.chosen.clear();
+}
+
+}  // namespace cudp
