@@ -7,12 +7,17 @@
 #include "kernels/random.hpp"
 #include "kernels/update.hpp"
 #include "privacy/accountant.hpp"
+#include "runtime/methods/noisy_min.hpp"
 
 namespace cudp {
 
-enum class MethodKind { dpsgd, dpsgd_ts, dpsgd_decay, adp_sgd, adaclip, dpis };
+enum class MethodKind { dpsgd, dpsgd_ts, dpsgd_decay, adp_sgd, adaclip, dpis, dp_agd };
 /// Where sigma comes from: the accountant, or Theorem 4.1 of Wu et al. 2021.
 enum class Calibration { accountant, theorem41 };
+/// How DP-AGD shares its budget out at the start: equal parts of rho, or of epsilon as its paper.
+enum class BudgetSplit { rho, epsilon };
+/// From rho to epsilon: Canonne, Kamath, Steinke 2020, or Bun, Steinke 2016.
+enum class Conversion { tight, classical };
 enum class Device { automatic, cpu, cuda };
 enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adaptive };
 enum class Features { none, scatter };
@@ -86,6 +91,17 @@ struct TrainConfig {
   double dpis_first_phase = 0.8;
   bool dpis_adaptive_clip = false;
   double dpis_lambda = 1.0;
+
+  // DP-AGD
+  double splits = 0.0;
+  BudgetSplit budget_split = BudgetSplit::rho;
+  double gradient_share = 0.6;
+  double gamma = 0.1;
+  double loss_clip = 3.0;
+  double l2 = 0.001;
+  SelectionNoise noisy_min = SelectionNoise::gumbel;
+  Conversion conversion = Conversion::tight;
+  std::int64_t mini_batch = 0;
 
   // Machine
   Device device = Device::automatic;

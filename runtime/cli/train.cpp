@@ -11,6 +11,7 @@
 #include "runtime/config/presets.hpp"
 #include "runtime/config/settings.hpp"
 #include "runtime/error.hpp"
+#include "runtime/train/guarded_run.hpp"
 #include "runtime/train/run.hpp"
 
 namespace cudp {
@@ -69,12 +70,13 @@ Answer answer_of(const RunResult& r) {
       {"test accuracy", fmt::format("{:.2f} %", 100.0 * r["test_accuracy"].get<double>())},
       {"epsilon", fmt::format("{} at delta {:.3g}", rounded_up(r["epsilon"].get<double>()),
                               r["delta"].get<double>())},
-      {"sigma", rounded_down(r["sigma"].get<double>())},
       {"steps", std::to_string(r["steps"].get<std::uint64_t>())},
       {"time", fmt::format("{} ({:.0f} examples/s)", duration_text(r["seconds"].get<double>()),
                            r["examples_per_second"].get<double>())},
       {"run folder", r["run_dir"].get<std::string>()},
   };
+  if (r.contains("sigma"))
+    a.rows.insert(a.rows.begin() + 2, {"sigma", rounded_down(r["sigma"].get<double>())});
   if (!r["for_release"].get<bool>())
     a.rows.emplace_back("release", "NOT for release: see release/privacy.json");
   return a;
@@ -89,6 +91,11 @@ int resume_training(const Settings& flags) {
     print(answer_of(*result), asked.json);
     return 0;
   }
+  if (is_guarded_run(RunFolder(asked.resume))) {
+    const auto guarded = resume_guarded_run(flags, reporter);
+    print(answer_of(train(*guarded, reporter)), asked.json);
+    return 0;
+  }
   const std::unique_ptr<Run> run = resume_run(flags, reporter);
   print(answer_of(train(*run, reporter)), asked.json);
   return 0;
@@ -100,6 +107,11 @@ int run_training(const Settings& flags) {
   const TrainConfig config = resolve_config(flags, notes);
   Reporter reporter(config.quiet);
   for (const std::string& note : notes) reporter.info(note);
+  if (is_guarded(config.method)) {
+    const auto guarded = start_guarded_run(config, reporter);
+    print(answer_of(train(*guarded, reporter)), config.json);
+    return 0;
+  }
   const std::unique_ptr<Run> run = start_run(config, reporter);
   print(answer_of(train(*run, reporter)), config.json);
   return 0;

@@ -169,8 +169,8 @@ Option instead_of(const char* group, Option o) {
 std::vector<Option> data_options() {
   return {
       text("dataset", "NAME", &Config::dataset,
-           "glyphs (built in), mnist, fashion-mnist, cifar-10, adult, bank, or a path to a folder "
-           "or table"),
+           "glyphs (built in), mnist, fashion-mnist, cifar-10, adult, bank, ipums-br, or a path to a "
+           "folder or table"),
       machine(
           text("data-dir", "DIR", &Config::data_dir, "where the files of a named data set are")),
       text("schema", "FILE", &Config::schema, "schema of a table"),
@@ -239,8 +239,9 @@ std::vector<Option> training_options() {
               {"dpsgd-decay", MethodKind::dpsgd_decay},
               {"adp-sgd", MethodKind::adp_sgd},
               {"adaclip", MethodKind::adaclip},
-              {"dpis", MethodKind::dpis}},
-             "training method: dpsgd, dpsgd-ts, dpsgd-decay, adp-sgd, adaclip or dpis"),
+              {"dpis", MethodKind::dpis},
+              {"dp-agd", MethodKind::dp_agd}},
+             "training method: dpsgd, dpsgd-ts, dpsgd-decay, adp-sgd, adaclip, dpis or dp-agd"),
       command(text("preset", "NAME", &Config::preset, "tuned settings to start from")),
       integer("batch", "B", &Config::batch, kCount, "expected batch size"),
       instead_of("length",
@@ -323,6 +324,31 @@ std::vector<Option> method_options() {
   };
 }
 
+std::vector<Option> dp_agd_options() {
+  return {
+      number("splits", "N", &Config::splits, kNotNegative,
+             "about how many iterations the budget is for; 0: one a hundredth of examples x "
+             "epsilon, or 60 with budget-split epsilon"),
+      choice("budget-split", &Config::budget_split,
+             {{"rho", BudgetSplit::rho}, {"epsilon", BudgetSplit::epsilon}},
+             "what is split: rho, or epsilon as in the paper"),
+      number("gradient-share", "S", &Config::gradient_share, kInsideUnit,
+             "part of an iteration's rho for its gradient, the rest is for its step size"),
+      number("gamma", "G", &Config::gamma, kPositive,
+             "growth of a gradient's budget where no step size helps"),
+      number("loss-clip", "C", &Config::loss_clip, kPositive, "bound on one example's loss"),
+      number("l2", "L", &Config::l2, kNotNegative, "regularisation, lambda/2 |w|^2 an example"),
+      choice("noisy-min", &Config::noisy_min,
+             {{"gumbel", SelectionNoise::gumbel}, {"laplace", SelectionNoise::laplace}},
+             "noise on the candidate step sizes: gumbel, or laplace as in the paper"),
+      choice("conversion", &Config::conversion,
+             {{"tight", Conversion::tight}, {"classical", Conversion::classical}},
+             "from zCDP to epsilon: tight, or classical as in the paper"),
+      integer("mini-batch", "B", &Config::mini_batch, kCountOrZero,
+              "expected examples an iteration looks at, for large sets; 0: all"),
+  };
+}
+
 std::vector<Option> machine_options() {
   return {
       choice("device", &Config::device,
@@ -365,6 +391,7 @@ const std::vector<Option>& train_options() {
     add("Privacy", privacy_options());
     add("Training", training_options());
     add("Methods", method_options());
+    add("DP-AGD", dp_agd_options());
     add("Machine", machine_options());
     add("Output", output_options());
     return all;

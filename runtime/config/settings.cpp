@@ -1,6 +1,7 @@
 #include "runtime/config/settings.hpp"
 
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -55,6 +56,27 @@ NamedSources named_sources(const Settings& flags) {
   if (preset.empty()) preset = text_setting(s.file, "preset");
   if (!preset.empty()) s.preset = preset_settings(preset);
   return s;
+}
+
+/// A flag that the chosen method does not look at is a mistake. A file may say more: a resolved
+/// config has every setting.
+void check_flags(const Settings& flags, const TrainConfig& config) {
+  const bool agd = config.method == MethodKind::dp_agd;
+  static const std::set<std::string_view> kNotOfAgd = {
+      "sigma",      "clipping",   "unsafe-diagnostics", "batch",        "epochs",
+      "steps",      "lr",         "optimizer",          "momentum",     "beta1",
+      "beta2",      "schedule",   "weight-decay",       "decay-every",  "decay-factor",
+      "final-lr",   "poly-a",     "poly-c",             "warmup",       "ema",
+      "activation", "micro-batch"};
+  for (const auto& [key, setting] : flags) {
+    const Option& option = *find_option(key);
+    const bool of_agd = option.group == "DP-AGD";
+    if (agd ? kNotOfAgd.contains(key) : of_agd)
+      throw InputError(setting.place + ": expected " + (agd ? "none" : "--method dp-agd") +
+                       " with it, found " +
+                       (agd ? value_text(setting.value) + " with --method dp-agd"
+                            : "another method"));
+  }
 }
 
 /// Paths from the root, so that a resume from another folder finds the same files.
@@ -131,7 +153,10 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
   if (dataset.empty()) dataset = text_setting(named.file, "dataset");
   std::string features = text_setting(flags, "features");
   if (features.empty()) features = text_setting(named.file, "features");
-  const std::string own = preset_for(dataset, features.empty() ? "none" : features);
+  std::string method = text_setting(flags, "method");
+  if (method.empty()) method = text_setting(named.file, "method");
+  const std::string own =
+      method == "dp-agd" ? method : preset_for(dataset, features.empty() ? "none" : features);
   if (named.preset.empty() && !own.empty()) {
     // The data set's tuned settings are a better start than general ones; a privacy budget is
     // nobody's to assume.
@@ -144,6 +169,7 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
   apply_settings(named.preset, config);
   apply_settings(named.file, config);
   apply_settings(flags, config);
+  check_flags(flags, config);
   if (config.method == MethodKind::dpsgd_ts && config.activation.empty())
     config.activation = "tempered-sigmoid";
   check_complete(config);
@@ -178,6 +204,8 @@ void check_complete(const TrainConfig& c) {
     throw InputError(
         "--epsilon: expected a privacy budget (or --sigma) from a flag, --config or --preset, "
         "found none");
+  if (!c.epsilon && c.method == MethodKind::dp_agd)
+    throw InputError("--epsilon: expected a privacy budget with --method dp-agd, found none");
   if (!c.delta)
     throw InputError(
         "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");

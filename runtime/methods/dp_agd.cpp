@@ -124,12 +124,13 @@ std::vector<double> DpAgd::objective(const DpAgdState& s, const std::vector<floa
 void DpAgd::accept(DpAgdState& s, double step, const std::vector<float>& unit) const {
   for (std::size_t j = 0; j < unit.size(); ++j)
     s.w[j] = static_cast<float>(static_cast<double>(s.w[j]) - step * static_cast<double>(unit[j]));
+  const auto window = static_cast<std::size_t>(settings_.window);
+  if (s.chosen.size() == window) s.chosen.clear();
   s.chosen.push_back(step);
   ++s.iterations;
-  if (s.chosen.size() < static_cast<std::size_t>(settings_.window)) return;
   // alpha_max = (1 + eta) max of the last tau steps
-  s.largest = (1.0 + settings_.window_growth) * *std::ranges::max_element(s.chosen);
-  s.chosen.clear();
+  if (s.chosen.size() == window)
+    s.largest = (1.0 + settings_.window_growth) * *std::ranges::max_element(s.chosen);
 }
 
 }  // namespace cudp

@@ -48,6 +48,28 @@ std::uint64_t steps_charged(const PrivacyPlan& plan, const privacy::Ledger& ledg
   return plan.size_noise > 0.0 ? steps - 1 : steps;
 }
 
+void add_circumstances(Json& j, const CertificateFacts& f) {
+  const BuildInfo build = build_info();
+  j["dataset"] = f.dataset;
+  if (f.config.features != Features::none)  // of each example by itself, so they cost nothing
+    j["features"] = chosen(f.config, "features");
+  if (f.plan.size_noise > 0.0)
+    j["size_release"] = {{"noisy_size", f.training_size}, {"noise_std", f.plan.size_noise}};
+  else
+    j["training_examples"] = static_cast<std::uint64_t>(f.training_size);
+
+  j["rng"] = chosen(f.config, "rng");
+  j["seeded"] = f.config.seed.has_value();
+  j["unsafe_flags"] = f.unsafe;
+  j["hyperparameter_tuning"] = "not counted in epsilon";
+  j["test_set"] = "read for test_accuracy only; not covered by the promise";
+  j["build"] = {{"program", "cudp"},
+                {"version", build.version},
+                {"commit", build.commit},
+                {"compiler", build.compiler},
+                {"backend", f.backend}};
+}
+
 Json make_certificate(const CertificateFacts& f) {
   const PrivacyPlan& plan = f.plan;
   const BuildInfo build = build_info();
@@ -103,26 +125,9 @@ Json make_certificate(const CertificateFacts& f) {
   j["groups"] = group_promises(plan, phases, promise);
   j["delta_for_rounding"] = plan.failure;  // part of delta: a batch above what sensitivity covers
 
-  j["dataset"] = f.dataset;
-  if (f.config.features != Features::none)  // of each example by itself, so they cost nothing
-    j["features"] = chosen(f.config, "features");
   if (plan.epoch_releases > 0)
     j["norm_total_noise"] = plan.epoch_noise;  // of the sum of norms that an epoch begins with
-  if (plan.size_noise > 0.0)
-    j["size_release"] = {{"noisy_size", f.training_size}, {"noise_std", plan.size_noise}};
-  else
-    j["training_examples"] = static_cast<std::uint64_t>(f.training_size);
-
-  j["rng"] = chosen(f.config, "rng");
-  j["seeded"] = seeded;
-  j["unsafe_flags"] = f.unsafe;
-  j["hyperparameter_tuning"] = "not counted in epsilon";
-  j["test_set"] = "read for test_accuracy only; not covered by the promise";
-  j["build"] = {{"program", "cudp"},
-                {"version", build.version},
-                {"commit", build.commit},
-                {"compiler", build.compiler},
-                {"backend", f.backend}};
+  add_circumstances(j, f);
   return j;
 }
 

@@ -26,6 +26,9 @@ struct CertificateFacts {
 /// training data but what the ledger paid for.
 nlohmann::ordered_json make_certificate(const CertificateFacts& facts);
 
+/// The part of a certificate that does not depend on the method: data, generator, flags, build.
+void add_circumstances(nlohmann::ordered_json& certificate, const CertificateFacts& facts);
+
 /// Steps in a ledger: all releases but the noisy size.
 std::uint64_t steps_charged(const PrivacyPlan& plan, const privacy::Ledger& ledger);
 

@@ -120,6 +120,7 @@ std::string encode_checkpoint(const Checkpoint& c) {
               {"model", c.model},
               {"step_size_sum", c.state.step_size_sum},
               {"dpis", {c.dpis.epoch, c.dpis.clip, c.dpis.total, c.dpis.sigma, c.dpis.left}},
+              {"method", c.method},
               {"arrays", Json::array()}};
   for_each_array(c.state, [&](const auto& array) { header["arrays"].push_back(array.size()); });
   const std::string json = header.dump();
@@ -165,6 +166,7 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     c.dpis = {dpis.at(0).get<std::uint64_t>(), dpis.at(1).get<double>(), dpis.at(2).get<double>(),
               dpis.at(3).get<double>(), dpis.at(4).get<double>()};
     c.state.step_size_sum = header.at("step_size_sum").get<double>();
+    c.method = header.at("method").get<std::string>();
     std::size_t next = 0;
     for_each_array(c.state, [&](std::vector<float>& array) {
       array.resize(header.at("arrays").at(next++).get<std::size_t>());

@@ -29,6 +29,7 @@ struct Checkpoint {
   DpisEpoch dpis;
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;  ///< of training so far
+  std::string method{};  ///< what a method keeps beside `state`, as text; empty: nothing
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);

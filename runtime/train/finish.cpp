@@ -1,54 +1,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include <spdlog/fmt/fmt.h>
-
-#include "runtime/config/options.hpp"
 #include "runtime/error.hpp"
 #include "runtime/run/certificate.hpp"
-#include "runtime/safetensors.hpp"
+#include "runtime/train/release.hpp"
 #include "runtime/train/run.hpp"
 
 namespace fs = std::filesystem;
 
 namespace cudp {
-namespace {
-
-/// Flags that the certificate must show.
-std::vector<std::string> unsafe_flags(const Experiment& e) {
-  std::vector<std::string> flags = e.data.unsafe;
-  if (e.config.unsafe_diagnostics) flags.emplace_back("unsafe-diagnostics");
-  return flags;
-}
-
-/// The weights that are released, with what `cudp eval` needs to rebuild the network.
-TensorFile released_model(Run& run) {
-  const Experiment& e = run.experiment;
-  TrainState state = run.engine->state();
-  TensorFile file;
-  file.tensors = e.network.parameters;
-  file.values = e.config.ema > 0.0 ? std::move(state.average) : std::move(state.parameters);
-  const Shape& in = e.network.input;
-  file.metadata = {{"format", "pt"},  // layouts are PyTorch's
-                   {"model", e.model_text},
-                   {"activation", e.config.activation},
-                   {"input", fmt::format("{}x{}x{}", in.channels, in.height, in.width)},
-                   {"classes", std::to_string(e.network.classes)},
-                   {"dataset", e.data.name}};
-  if (e.config.features != Features::none) {
-    file.metadata["features"] = std::get<std::string>(*find_option("features")->get(e.config));
-    file.metadata["feature-groups"] = std::to_string(e.config.feature_groups);
-  }
-  return file;
-}
-
-void remove_leftovers(const RunFolder& folder) {
-  std::error_code ignored;
-  fs::remove(folder.key(), ignored);
-  remove_checkpoints(folder.checkpoints());
-}
-
-}  // namespace
 
 RunResult finish(Run& run, double examples_per_second, Reporter& reporter) {
   const Experiment& e = run.experiment;
@@ -59,17 +19,11 @@ RunResult finish(Run& run, double examples_per_second, Reporter& reporter) {
                                              .backend = e.backend.name,
                                              .training_size = run.size.value,
                                              .unsafe = unsafe_flags(e)});
-  write_atomically(run.folder.model(), encode_safetensors(released_model(run)));
-  write_atomically(run.folder.metrics(), encode_metrics(run.metrics));
-  write_atomically(run.folder.certificate(), certificate.dump(2) + "\n");
-  const TrainState end = run.engine->state();
+  TrainState end = run.engine->state();
   if (!std::ranges::all_of(end.parameters, [](float w) { return std::isfinite(w); }))
     reporter.warn("the model holds numbers that are not finite: training diverged; try a lower lr");
-  const std::string title =
-      fmt::format("{} on {}, epsilon {:.3g} at delta {:.2g}", e.network.spec.name, e.data.name,
-                  certificate["epsilon"].get<double>(), run.plan.delta);
-  if (!draw_curves(run.metrics, title, run.folder.curves()))
-    reporter.warn("no picture of the curves: gnuplot is missing or failed");
+  write_release(run.folder, e, e.config.ema > 0.0 ? end.average : end.parameters, run.metrics,
+                certificate, reporter);
 
   RunResult result;
   result["test_accuracy"] = run.metrics.back().test_accuracy;

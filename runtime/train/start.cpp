@@ -9,6 +9,7 @@
 #include "runtime/methods/dpis.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/train/initial_weights.hpp"
+#include "runtime/train/resume.hpp"
 #include "runtime/train/run.hpp"
 
 namespace fs = std::filesystem;
@@ -79,29 +80,6 @@ double left_after_epoch(Run& run) {
   return left;
 }
 
-privacy::Ledger read_ledger(const fs::path& path) {
-  try {
-    return privacy::Ledger::from_text(read_file(path), path.string());
-  } catch (const std::invalid_argument& e) {
-    throw Error(std::string(e.what()) + "; what was spent is not known");
-  }
-}
-
-/// The ledger file, or the checkpoint's copy where the file is gone but the key is there: with the
-/// same key, repeated steps release nothing new.
-privacy::Ledger resumed_ledger(const RunFolder& folder, const Checkpoint& c, bool same_key) {
-  if (!fs::exists(folder.ledger())) {
-    if (same_key) return c.ledger;
-    throw Error(folder.ledger().string() +
-                ": expected the ledger, found neither it nor the key; what was spent is not known");
-  }
-  privacy::Ledger ledger = read_ledger(folder.ledger());
-  if (!ledger.continues(c.ledger))
-    throw Error(folder.ledger().string() +
-                ": expected the ledger of this run, found one that lacks what a checkpoint knows");
-  return ledger;
-}
-
 /// The steps after the checkpoint will be told again.
 void forget_diagnostics_after(const Run& run) {
   const fs::path path = run.folder.diagnostics();
@@ -113,34 +91,6 @@ void forget_diagnostics_after(const Run& run) {
     if (j.is_object() && j.value("step", std::uint64_t{0}) <= run.step) kept += line + "\n";
   }
   write_atomically(path, kept, 0600);
-}
-
-void check_same_data(const Checkpoint& c, const Run& run) {
-  const Experiment& e = run.experiment;
-  if (c.state.parameters.size() != e.network.parameter_count)
-    throw InputError(fmt::format("{}: expected a model of {} parameters as in the run, found {}",
-                                 e.config.model, c.state.parameters.size(),
-                                 e.network.parameter_count));
-  if (e.data.size_is_public && static_cast<double>(e.data.train.size()) != c.training_size)
-    throw InputError(fmt::format("{}: expected {} training examples as in the run, found {}",
-                                 e.data.name, c.training_size, e.data.train.size()));
-  if (e.data.size_is_public != run.size.is_public())
-    throw InputError(e.data.name + ": expected a size that is public or not as in the run");
-}
-
-/// The folder that --resume names.
-RunFolder resumed_folder(const Settings& flags) {
-  TrainConfig asked;
-  apply_settings(flags, asked);
-  const auto same = [](const std::string& a, const std::string& b) {
-    return fs::weakly_canonical(a) == fs::weakly_canonical(b);
-  };
-  if (!asked.out.empty() && !same(asked.out, asked.resume))
-    throw InputError("--out: expected the folder of --resume or none, found '" + asked.out + "'");
-  RunFolder folder{fs::path(asked.resume)};
-  if (!fs::is_directory(folder.checkpoints()))
-    throw InputError("--resume " + asked.resume + ": expected a run folder, found none");
-  return folder;
 }
 
 /// The run as it was at a checkpoint, but for its key, ledger and engine.
@@ -156,7 +106,7 @@ std::unique_ptr<Run> restore(const Checkpoint& c, const Settings& flags, const R
   run->dpis = c.dpis;
   run->metrics = c.metrics;
   run->seconds = c.seconds;
-  check_same_data(c, *run);
+  check_same_data(c, run->experiment, run->size);
   return run;
 }
 

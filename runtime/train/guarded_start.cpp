@@ -1,0 +1,201 @@
+#include <utility>
+
+#include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/error.hpp"
+#include "runtime/methods/dp_agd_budget.hpp"
+#include "runtime/run/key_file.hpp"
+#include "runtime/train/guarded_run.hpp"
+#include "runtime/train/initial_weights.hpp"
+#include "runtime/train/resume.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string method_text(const DpAgdState& s) {
+  return Json{{"rho_gradient", s.rho_gradient}, {"largest", s.largest},   {"chosen", s.chosen},
+              {"iterations", s.iterations},     {"releases", s.releases}, {"rho", s.rho}}
+      .dump();
+}
+
+DpAgdState state_of(const Checkpoint& c) {
+  const Json j = Json::parse(c.method, nullptr, false);
+  if (!j.is_object()) throw Error("checkpoint: expected the state of DP-AGD, found none");
+  DpAgdState s;
+  s.w = c.state.parameters;
+  s.rho_gradient = j.at("rho_gradient").get<double>();
+  s.largest = j.at("largest").get<double>();
+  s.chosen = j.at("chosen").get<std::vector<double>>();
+  s.iterations = j.at("iterations").get<std::uint64_t>();
+  s.releases = j.at("releases").get<std::uint64_t>();
+  s.rho = j.at("rho").get<double>();
+  return s;
+}
+
+/// The data and the model, of which DP-AGD takes only some, on the only device that it runs on.
+Experiment prepare_linear(TrainConfig config, Reporter& reporter,
+                          const std::string& known_model = "") {
+  if (config.device == Device::cuda)
+    throw InputError("--device: expected cpu with --method dp-agd, found cuda");
+  config.device = Device::cpu;
+  Experiment e = prepare(config, reporter, known_model);
+  const Network& n = e.network;
+  const bool linear = n.layers.size() == 1 && n.parameters.size() == 2 && n.outputs == 1;
+  if (!linear || n.spec.loss == Loss::softmax_cross_entropy)
+    throw InputError(fmt::format(
+        "--model: expected logistic or svm, and two classes, with --method dp-agd, found {} and {}",
+        n.spec.name, n.classes));
+  return e;
+}
+
+void make_engines(GuardedRun& run) {
+  const Experiment& e = run.experiment;
+  const int threads = static_cast<int>(e.config.threads);
+  run.engine = make_cpu_linear_engine(e.data.train, e.network.spec.loss, threads);
+  EngineSettings settings;
+  settings.threads = threads;
+  run.evaluator = e.backend.make_engine(e.network, settings);
+}
+
+void describe(const GuardedRun& run, Reporter& reporter) {
+  const Experiment& e = run.experiment;
+  const DpAgdSettings& s = run.settings;
+  reporter.info(fmt::format(
+      "{}{}, {} ({} parameters) on {}", e.data.name,
+      run.size.is_public() ? fmt::format(" ({} training examples)", e.data.train.size()) : "",
+      e.network.spec.name, e.network.parameter_count, e.backend.name));
+  reporter.info(fmt::format(
+      "epsilon {:.4g} at delta {:.3g}: rho {:.4g}, {:.3g} for a first gradient and {:.3g} for a "
+      "step size, C {:.4g} and {:.4g}",
+      run.filter.budget().epsilon, run.filter.budget().delta, run.filter.limit(), s.rho_gradient,
+      s.rho_selection, s.gradient_clip, s.loss_clip));
+}
+
+/// The filter that a ledger ends with, or the reason why there is none.
+privacy::Filter filter_of(const RunFolder& folder, privacy::Ledger ledger) {
+  try {
+    return privacy::Filter(std::move(ledger));
+  } catch (const std::invalid_argument& e) {
+    throw Error(folder.ledger().string() + ": " + e.what());
+  }
+}
+
+}  // namespace
+
+bool is_guarded(MethodKind method) { return method == MethodKind::dp_agd; }
+
+bool is_guarded_run(const RunFolder& folder) {
+  if (!fs::exists(folder.config())) return false;  // whoever resumes says what is missing
+  TrainConfig config;
+  apply_settings(read_settings(folder.config()), config);
+  return is_guarded(config.method);
+}
+
+Checkpoint checkpoint_of(const GuardedRun& run) {
+  Checkpoint c;
+  c.step = run.state.iterations;
+  c.state.parameters = run.state.w;
+  c.plan.delta = run.filter.budget().delta;
+  c.plan.size_noise = run.size.noise;
+  c.training_size = run.size.value;
+  c.config = write_config(run.experiment.config, Audience::owner);
+  c.model = run.experiment.model_text;
+  c.backend = run.experiment.backend.name;
+  c.key_check = run.key_check;
+  c.ledger = run.filter.ledger();
+  c.metrics = run.metrics;
+  c.seconds = run.seconds;
+  c.method = method_text(run.state);
+  return c;
+}
+
+std::unique_ptr<GuardedRun> start_guarded_run(const TrainConfig& config, Reporter& reporter) {
+  if (!config.out.empty()) check_free(config.out);
+  auto started = std::make_unique<GuardedRun>(prepare_linear(config, reporter), RunFolder(""),
+                                              dp_agd_budget(config));
+  GuardedRun& run = *started;
+  const Experiment& e = run.experiment;
+  run.key.emplace(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
+                              : make_key());
+  run.key_check = key_check(run.key->key());
+  run.size = training_size(e.data, config, run.key->key());
+  if (!run.size.is_public() && !run.filter.charge({privacy::Gaussian{run.size.noise}, 1}))
+    throw BudgetError("the budget does not allow to count the training examples");
+  run.settings = dp_agd_settings(e.config, run.filter.limit(), run.size.value);
+  make_engines(run);
+  run.state.w = initial_weights(e.network, config.rng, run.key->key());
+  run.state.rho_gradient = run.settings.rho_gradient;
+  run.state.largest = run.settings.first_largest;
+  if (!run.size.is_public()) run.state.rho = run.filter.cost(privacy::Gaussian{run.size.noise});
+
+  NewRunFolder place(config.out.empty()
+                         ? default_run_folder(e.data.name + "-" + e.network.spec.name)
+                         : fs::path(config.out));
+  run.folder = place.folder();
+  write_atomically(run.folder.config(), write_config(e.config, Audience::release));
+  write_atomically(run.folder.ledger(), run.filter.ledger().to_text(), 0600);
+  save_checkpoint(run.folder.checkpoints(), checkpoint_of(run));
+  write_key(run.folder.key(), run.key->key());
+  run.lock.emplace(run.folder.checkpoints());
+  run.folder = place.publish();
+  reporter.keep_log(run.folder.log());
+  describe(run, reporter);
+  return started;
+}
+
+std::unique_ptr<GuardedRun> resume_guarded_run(const Settings& flags, Reporter& reporter) {
+  const RunFolder folder = resumed_folder(flags);
+  FolderLock lock(folder.checkpoints());
+  reporter.keep_log(folder.log());
+  const auto checkpoint = newest_checkpoint(folder.checkpoints(),
+                                            [&](const std::string& line) { reporter.warn(line); });
+  if (!checkpoint)
+    throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
+  TrainConfig stored;
+  apply_settings(parse_settings(checkpoint->config, "checkpoint"), stored);
+  const TrainConfig config = resolve_resumed(flags, stored);
+
+  auto restored = std::make_unique<GuardedRun>(prepare_linear(config, reporter, checkpoint->model), folder,
+                                               dp_agd_budget(config));
+  GuardedRun& run = *restored;
+  run.lock = std::move(lock);
+  run.size = {checkpoint->training_size, checkpoint->plan.size_noise};
+  check_same_data(*checkpoint, run.experiment, run.size);
+  run.state = state_of(*checkpoint);
+  run.metrics = checkpoint->metrics;
+  run.seconds = checkpoint->seconds;
+
+  run.key = read_key(folder.key());
+  const bool same_key = run.key && key_check(run.key->key()) == checkpoint->key_check;
+  run.filter = filter_of(folder, resumed_ledger(folder, *checkpoint, same_key));
+  if (!same_key) {
+    run.key.emplace(make_key());
+    run.filter.fresh_key(run.state.releases);
+    // Releases after the checkpoint were paid and are lost.
+    run.state.rho = run.filter.limit() * (1.0 - run.filter.remaining());
+    reporter.warn("the run's random key is gone: training goes on from iteration " +
+                  std::to_string(run.state.iterations) +
+                  " with a new one, and repeated releases are paid again");
+  }
+  run.key_check = key_check(run.key->key());
+  run.settings = dp_agd_settings(run.experiment.config, run.filter.limit(), run.size.value);
+  make_engines(run);
+  if (!same_key) {
+    // In this order a crash in between leaves no key, or one that is not taken for the old one.
+    write_atomically(folder.ledger(), run.filter.ledger().to_text(), 0600);
+    save_checkpoint(folder.checkpoints(), checkpoint_of(run));
+    write_key(folder.key(), run.key->key());
+  }
+  replace_file(folder.metrics(), encode_metrics(run.metrics));
+  reporter.info(fmt::format("resuming {} at iteration {}", folder.root().string(),
+                            run.state.iterations));
+  describe(run, reporter);
+  return restored;
+}
+
+}  // namespace cudp

@@ -1,0 +1,26 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/run/folder.hpp"
+#include "runtime/run/metrics.hpp"
+#include "runtime/train/experiment.hpp"
+#include "runtime/train/reporter.hpp"
+
+namespace cudp {
+
+/// Flags that the certificate must show.
+std::vector<std::string> unsafe_flags(const Experiment& experiment);
+
+/// Writes the folder's release: the weights with what `cudp eval` needs to rebuild the network,
+/// metrics, certificate and curves.
+void write_release(const RunFolder& folder, const Experiment& experiment,
+                   std::vector<float> parameters, const std::vector<MetricsRow>& metrics,
+                   const nlohmann::ordered_json& certificate, Reporter& reporter);
+
+/// Removes what only a run in progress needs: key and checkpoints.
+void remove_leftovers(const RunFolder& folder);
+
+}  // namespace cudp
