@@ -1,6 +1,5 @@
-#include "kernels/linear_model.hpp"
-
 #include "kernels/cpu_ops.hpp"
+#include "kernels/linear_model.hpp"
 #include "kernels/linear_model_math.hpp"
 #include "kernels/vec.hpp"
 
@@ -38,8 +37,8 @@ void gradient(const LinearGradient& g) {
     const int tiles = static_cast<int>(g.end - begin < kBlock ? g.end - begin : kBlock);
     for (int i = 0; i < tiles * kTile; i += kLanes) {
       const std::int64_t at = begin * kTile + i;
-      store(c + i, clipped_slope<Margin>(g, load(g.scores + at), load(g.signs + at),
-                                         load(g.norms + at)));
+      store(c + i,
+            clipped_slope<Margin>(g, load(g.scores + at), load(g.signs + at), load(g.norms + at)));
     }
     for (int j = 0; j < g.d; ++j)
       for (int lane = 0; lane < kTile; lane += kLanes) {

@@ -46,6 +46,7 @@ int run(int argc, char** argv) {
   add_eval_command(app, body);
   add_account_command(app, body);
   add_calibrate_command(app, body);
+  add_reproduce_command(app, body);
   add_info_command(app, body);
   app.allow_extras();
   for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();

@@ -14,7 +14,8 @@ std::vector<std::uint32_t> random_words(const RandomStream& stream, std::size_t 
 
 std::vector<float> normal_numbers(const RandomStream& stream, std::size_t count) {
   std::vector<float> z(count);
-  cpu_kernels(best_simd_level()).fill_normals(stream, 0, static_cast<std::int64_t>(count), z.data());
+  cpu_kernels(best_simd_level())
+      .fill_normals(stream, 0, static_cast<std::int64_t>(count), z.data());
   return z;
 }
 

@@ -125,6 +125,11 @@ case $name in
     fetch BANK.dat fe536a257d242b1fb78dd0e753d2c50176ef12a5dd23dfb86402f62127a3b96e \
       https://raw.githubusercontent.com/ppmlguy/DP-AGD/master/dataset/BANK.dat
     ;;
+  ipums-br)
+    echo "fetch_data.sh: ipums-br is not downloaded: IPUMS restricts redistribution. The authors of" \
+      "DP-AGD keep IPUMS-BR.dat in their repository (ppmlguy/DP-AGD); put it into ${2:-data}/ipums" >&2
+    exit 2
+    ;;
   *)
     echo "fetch_data.sh: expected mnist, fashion-mnist, cifar-10, adult or bank, found '$name'" >&2
     exit 2

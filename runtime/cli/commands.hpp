@@ -16,6 +16,7 @@ void add_train_command(CLI::App& app, CommandBody& body);
 void add_eval_command(CLI::App& app, CommandBody& body);
 void add_account_command(CLI::App& app, CommandBody& body);
 void add_calibrate_command(CLI::App& app, CommandBody& body);
+void add_reproduce_command(CLI::App& app, CommandBody& body);
 void add_info_command(CLI::App& app, CommandBody& body);
 
 }  // namespace cudp

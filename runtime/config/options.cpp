@@ -169,7 +169,8 @@ Option instead_of(const char* group, Option o) {
 std::vector<Option> data_options() {
   return {
       text("dataset", "NAME", &Config::dataset,
-           "glyphs (built in), mnist, fashion-mnist, cifar-10, adult, bank, ipums-br, or a path to a "
+           "glyphs (built in), mnist, fashion-mnist, cifar-10, adult, bank, ipums-br, or a path to "
+           "a "
            "folder or table"),
       machine(
           text("data-dir", "DIR", &Config::data_dir, "where the files of a named data set are")),

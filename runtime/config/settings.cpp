@@ -63,19 +63,17 @@ NamedSources named_sources(const Settings& flags) {
 void check_flags(const Settings& flags, const TrainConfig& config) {
   const bool agd = config.method == MethodKind::dp_agd;
   static const std::set<std::string_view> kNotOfAgd = {
-      "sigma",      "clipping",   "unsafe-diagnostics", "batch",        "epochs",
-      "steps",      "lr",         "optimizer",          "momentum",     "beta1",
-      "beta2",      "schedule",   "weight-decay",       "decay-every",  "decay-factor",
-      "final-lr",   "poly-a",     "poly-c",             "warmup",       "ema",
-      "activation", "micro-batch"};
+      "sigma",        "clipping",    "unsafe-diagnostics", "batch",      "epochs", "steps",
+      "lr",           "optimizer",   "momentum",           "beta1",      "beta2",  "schedule",
+      "weight-decay", "decay-every", "decay-factor",       "final-lr",   "poly-a", "poly-c",
+      "warmup",       "ema",         "activation",         "micro-batch"};
   for (const auto& [key, setting] : flags) {
     const Option& option = *find_option(key);
     const bool of_agd = option.group == "DP-AGD";
     if (agd ? kNotOfAgd.contains(key) : of_agd)
-      throw InputError(setting.place + ": expected " + (agd ? "none" : "--method dp-agd") +
-                       " with it, found " +
-                       (agd ? value_text(setting.value) + " with --method dp-agd"
-                            : "another method"));
+      throw InputError(
+          setting.place + ": expected " + (agd ? "none" : "--method dp-agd") + " with it, found " +
+          (agd ? value_text(setting.value) + " with --method dp-agd" : "another method"));
   }
 }
 

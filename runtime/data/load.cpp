@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kNamed = {"glyphs",   "mnist", "fashion-mnist", "cifar-10",
-                               "adult",    "bank",  "ipums-br"};
+constexpr std::array kNamed = {"glyphs", "mnist", "fashion-mnist", "cifar-10",
+                               "adult",  "bank",  "ipums-br"};
 constexpr std::uint64_t kGlyphSeed = 1;
 constexpr std::size_t kGlyphTrain = 12'000;
 constexpr std::size_t kGlyphTest = 2'000;

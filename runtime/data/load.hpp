@@ -7,13 +7,13 @@
 namespace cudp {
 
 struct DataRequest {
-  /// glyphs, mnist, fashion-mnist, cifar-10, adult, bank, or a path: a folder of IDX or CIFAR
-  /// files, or a .csv/.tsv file (plain, .gz or .xz).
+  /// glyphs, mnist, fashion-mnist, cifar-10, adult, bank, ipums-br, or a path: a folder of IDX or
+  /// CIFAR files, or a .csv/.tsv file (plain, .gz or .xz).
   std::string dataset{};
   /// Where the files of a named data set are: in DIR/NAME/ or DIR/ itself; empty: data/.
   std::string dir{};
-  /// A schema file for a table; empty: PATH.schema.toml if it exists, the shipped one for adult and
-  /// bank.
+  /// A schema file for a table; empty: PATH.schema.toml if it exists, the shipped one for adult,
+  /// bank and ipums-br.
   std::string schema{};
   /// The test table of a table given by path; empty holds out test_fraction.
   std::string test_path{};

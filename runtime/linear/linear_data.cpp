@@ -9,8 +9,8 @@ namespace cudp {
 namespace {
 
 float feature(const Dataset& data, std::size_t example, int j) {
-  const std::size_t at = example * static_cast<std::size_t>(data.shape.size()) +
-                         static_cast<std::size_t>(j);
+  const std::size_t at =
+      example * static_cast<std::size_t>(data.shape.size()) + static_cast<std::size_t>(j);
   return data.is_bytes() ? data.scale * static_cast<float>(data.bytes[at]) + data.shift
                          : data.floats[at];
 }

@@ -57,8 +57,8 @@ bool DpAgd::iterate(DpAgdState& s) {
     const auto second = measure(s, g, more);
     if (!second) return false;
     for (std::size_t j = 0; j < measured->size(); ++j)
-      (*measured)[j] = (s.rho_gradient * (*measured)[j] + more * (*second)[j]) /
-                       (s.rho_gradient + more);
+      (*measured)[j] =
+          (s.rho_gradient * (*measured)[j] + more * (*second)[j]) / (s.rho_gradient + more);
     s.rho_gradient += more;
   }
 }
@@ -77,15 +77,15 @@ std::optional<std::vector<double>> DpAgd::measure(DpAgdState& s, const std::vect
   if (!admitted(s, privacy::Gaussian{sigma}, rho)) return std::nullopt;
   const double std_dev =
       sigma * linear_gradient_sensitivity(settings_.gradient_clip, engine_.dimension());
-  const std::vector<float> noise =
-      normal_numbers(stream(Stream::noise, number), sum.size());
+  const std::vector<float> noise = normal_numbers(stream(Stream::noise, number), sum.size());
   std::vector<double> noisy = sum;
   for (std::size_t j = 0; j < noisy.size(); ++j)
     noisy[j] += std_dev * static_cast<double>(noise[j]);
   return noisy;
 }
 
-std::vector<float> DpAgd::direction(const DpAgdState& s, const std::vector<double>& measured) const {
+std::vector<float> DpAgd::direction(const DpAgdState& s,
+                                    const std::vector<double>& measured) const {
   std::vector<double> g = measured;
   for (std::size_t j = 0; j < g.size(); ++j)
     g[j] += examples_ * settings_.l2 * static_cast<double>(s.w[j]);

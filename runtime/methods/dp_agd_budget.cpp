@@ -27,8 +27,7 @@ DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double exam
   } else {
     const double epsilon = *config.epsilon / (2.0 * (config.splits > 0.0 ? config.splits : 60.0));
     s.rho_gradient = epsilon * epsilon / (4.0 * std::log(1.25 / *config.delta));
-    s.rho_selection =
-        epsilon * epsilon / (config.noisy_min == SelectionNoise::gumbel ? 8.0 : 2.0);
+    s.rho_selection = epsilon * epsilon / (config.noisy_min == SelectionNoise::gumbel ? 8.0 : 2.0);
   }
   s.gamma = config.gamma;
   s.gradient_clip = config.clip;

@@ -8,8 +8,8 @@
 namespace cudp {
 
 /// What the filter of a run promises: the config's epsilon at its delta in zCDP; with the classical
-/// conversion the smaller epsilon that its rho = (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2
-/// (the paper's equation (5)) really has.
+/// conversion the smaller epsilon that its rho = (sqrt(ln(1/delta) + epsilon) -
+/// sqrt(ln(1/delta)))^2 (the paper's equation (5)) really has.
 privacy::Budget dp_agd_budget(const TrainConfig& config);
 
 /// The settings of DP-AGD for a filter's whole budget rho and `examples` in the training set.

@@ -15,9 +15,7 @@ double uniform(std::uint32_t high, std::uint32_t low) {
 }
 
 double gumbel(double u) { return -std::log(-std::log(u)); }
-double laplace(double u) {
-  return u < 0.5 ? std::log(2.0 * u) : -std::log(2.0 * (1.0 - u));
-}
+double laplace(double u) { return u < 0.5 ? std::log(2.0 * u) : -std::log(2.0 * (1.0 - u)); }
 
 }  // namespace
 

@@ -66,7 +66,8 @@ Json make_guarded_certificate(const CertificateFacts& f, const privacy::Filter& 
   j["selection_noise"] = gumbel ? "gumbel" : "laplace";
   j["steps"] = iterations;
   j["releases"] = Json::array();
-  for (const privacy::Step& step : by_mechanism(f.ledger)) j["releases"].push_back(release_of(step));
+  for (const privacy::Step& step : by_mechanism(f.ledger))
+    j["releases"].push_back(release_of(step));
 
   j["filter"] = {{"kind", "zcdp"},
                  {"rho", filter.limit()},

@@ -192,8 +192,8 @@ std::unique_ptr<GuardedRun> resume_guarded_run(const Settings& flags, Reporter& 
     write_key(folder.key(), run.key->key());
   }
   replace_file(folder.metrics(), encode_metrics(run.metrics));
-  reporter.info(fmt::format("resuming {} at iteration {}", folder.root().string(),
-                            run.state.iterations));
+  reporter.info(
+      fmt::format("resuming {} at iteration {}", folder.root().string(), run.state.iterations));
   describe(run, reporter);
   return restored;
 }

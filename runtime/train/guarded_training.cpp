@@ -42,8 +42,9 @@ class GuardedLoop {
       if (checkpoint_due()) save();
       if (interrupted_.requested()) {
         save();
-        throw Error(fmt::format("interrupted at iteration {}; continue with: cudp train --resume {}",
-                                s.iterations, run_.folder.root().string()));
+        throw Error(
+            fmt::format("interrupted at iteration {}; continue with: cudp train --resume {}",
+                        s.iterations, run_.folder.root().string()));
       }
     }
     if (run_.metrics.empty() || run_.metrics.back().step != s.iterations) evaluate();
@@ -55,8 +56,7 @@ class GuardedLoop {
   bool ask(std::uint64_t number, const privacy::Mechanism& release) {
     const bool repeated = number < run_.filter.ledger().authorised_until();
     if (!run_.filter.authorise(number, number + 1, release)) return false;
-    if (!repeated)
-      write_atomically(run_.folder.ledger(), run_.filter.ledger().to_text(), 0600);
+    if (!repeated) write_atomically(run_.folder.ledger(), run_.filter.ledger().to_text(), 0600);
     return true;
   }
 
@@ -145,10 +145,10 @@ RunResult train(GuardedRun& run, Reporter& reporter) {
   result["steps"] = run.state.iterations;
   result["releases"] = run.state.releases;
   result["seconds"] = run.seconds;
-  result["examples_per_second"] =
-      run.seconds > 0.0 ? static_cast<double>(run.state.iterations) *
-                              static_cast<double>(e.data.train.size()) / run.seconds
-                        : 0.0;
+  result["examples_per_second"] = run.seconds > 0.0
+                                      ? static_cast<double>(run.state.iterations) *
+                                            static_cast<double>(e.data.train.size()) / run.seconds
+                                      : 0.0;
   result["run_dir"] = run.folder.root().string();
   result["for_release"] = certificate["for_release"];
   result["dataset"] = e.data.name;

@@ -1,0 +1,96 @@
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/build_info.hpp"
+#include "runtime/cli/commands.hpp"
+#include "runtime/config/nearest.hpp"
+#include "runtime/error.hpp"
+#include "runtime/reproduce/reproduction.hpp"
+#include "runtime/run/files.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  cudp reproduce dp-agd-fig2 --data-dir data --quick
+  cudp reproduce dp-agd-fig2 --data-dir data --seeds 20 --out results
+)";
+
+struct ReproduceFlags {
+  std::string name;
+  ReproduceOptions options;
+  std::string out;
+  bool json = false;
+};
+
+const Reproduction& named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Reproduction& r : reproductions()) {
+    if (r.name == name) return r;
+    names.push_back(r.name);
+  }
+  throw InputError("reproduce: expected a known table, found '" + name + "'; the nearest is " +
+                   nearest(name, names));
+}
+
+int reproduce(const ReproduceFlags& f) {
+  const Reproduction& wanted = named(f.name);
+  Reporter reporter(f.json);
+  const auto start = std::chrono::steady_clock::now();
+  const ReproducedTable table = wanted.run(f.options, reporter);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  nlohmann::ordered_json j = table_json(table);
+  const BuildInfo build = build_info();
+  j["reproduction"] = wanted.name;
+  j["quick"] = f.options.quick;
+  j["seconds"] = seconds;
+  j["version"] = build.version;
+  j["commit"] = build.commit;
+  if (!f.out.empty()) {
+    std::error_code failed;
+    fs::create_directories(f.out, failed);
+    write_atomically(fs::path(f.out) / (wanted.name + ".json"), j.dump(2) + "\n");
+    if (!draw_table(table, fs::path(f.out) / (wanted.name + ".png")))
+      reporter.warn("no picture: gnuplot is missing or failed");
+  }
+  if (f.json)
+    std::cout << j.dump(2) << "\n";
+  else
+    std::cout << table_text(table) << fmt::format("{}\n", duration_text(seconds));
+  return 0;
+}
+
+}  // namespace
+
+void add_reproduce_command(CLI::App& app, CommandBody& body) {
+  CLI::App* command =
+      app.add_subcommand("reproduce", "Run a table or figure of a paper, beside its numbers");
+  std::string names = "Tables and figures:\n";
+  for (const Reproduction& r : reproductions()) names += "  " + r.name + "  " + r.what + "\n";
+  command->footer(names + kExamples);
+  auto f = std::make_shared<ReproduceFlags>();
+  command->add_option("name", f->name, "which table or figure")->required();
+  command->add_option("--data-dir", f->options.data_dir, "where the files of data sets are")
+      ->type_name("DIR");
+  command->add_flag("--quick", f->options.quick, "a subset that fits 10 minutes on 2 cores");
+  command->add_option("--seeds", f->options.seeds, "repetitions; 0: the table's own number")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000));
+  command->add_option("--threads", f->options.threads, "CPU threads, 0 for every core")
+      ->type_name("N")
+      ->check(CLI::Range(0, 4096));
+  command->add_option("--out", f->out, "folder for NAME.json and NAME.png")->type_name("DIR");
+  command->add_flag("--json", f->json, "print JSON");
+  command->callback([&body, f] { body = [f] { return reproduce(*f); }; });
+}
+
+}  // namespace cudp

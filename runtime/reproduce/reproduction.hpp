@@ -1,0 +1,69 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/train/reporter.hpp"
+
+namespace cudp {
+
+/// Numbers over the table's columns. `deviations` of single runs, empty for numbers that were read
+/// off elsewhere.
+struct TableRow {
+  std::string name;
+  std::vector<double> values;
+  std::vector<double> deviations;
+  int runs = 0;
+};
+
+/// A part of a table: one data set and model, say.
+struct TableGroup {
+  std::string name;
+  std::vector<TableRow> measured;
+  std::vector<TableRow> published;  ///< the paper's numbers, or others to stand beside
+};
+
+/// A table or figure of a paper, as it came out here.
+struct ReproducedTable {
+  std::string title;
+  std::string column_label;  ///< "epsilon"
+  std::vector<double> columns;
+  std::string value_label;  ///< "test accuracy (%)"
+  std::vector<TableGroup> groups;
+  std::vector<std::string> notes;  ///< settings, and what differs from the paper
+};
+
+struct ReproduceOptions {
+  std::string data_dir = "data";
+  bool quick = false;  ///< a subset that fits 10 minutes on 2 cores
+  int seeds = 0;       ///< repetitions; 0: the reproduction's own number
+  int threads = 0;
+};
+
+/// One entry a table; `cudp reproduce NAME` runs it.
+struct Reproduction {
+  std::string name;
+  std::string what;
+  std::function<ReproducedTable(const ReproduceOptions& options, Reporter& reporter)> run;
+};
+const std::vector<Reproduction>& reproductions();
+
+/// Rows of "mean +-sd", each group with the numbers to compare with below it.
+std::string table_text(const ReproducedTable& table);
+nlohmann::ordered_json table_json(const ReproducedTable& table);
+
+/// By gnuplot, a plot a group. Returns false where that is missing or fails.
+bool draw_table(const ReproducedTable& table, const std::filesystem::path& picture);
+
+/// Mean and sample standard deviation.
+struct MeanAndDeviation {
+  double mean = 0.0;
+  double deviation = 0.0;
+};
+MeanAndDeviation mean_and_deviation(const std::vector<double>& values);
+
+}  // namespace cudp

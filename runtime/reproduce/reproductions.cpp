@@ -1,0 +1,15 @@
+#include "runtime/reproduce/dp_agd_tables.hpp"
+#include "runtime/reproduce/reproduction.hpp"
+
+namespace cudp {
+
+const std::vector<Reproduction>& reproductions() {
+  static const std::vector<Reproduction> all = {
+      {"dp-agd-fig2", "DP-AGD, logistic regression by epsilon (Lee, Kifer 2018, figure 2)",
+       dp_agd_figure2},
+      {"dp-agd-fig3", "DP-AGD, linear SVM by epsilon (Lee, Kifer 2018, figure 3)", dp_agd_figure3},
+  };
+  return all;
+}
+
+}  // namespace cudp

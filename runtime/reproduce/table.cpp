@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/gnuplot.hpp"
+#include "runtime/reproduce/reproduction.hpp"
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string row_text(const TableRow& row, std::size_t width) {
+  std::string line = fmt::format("  {:<{}}", row.name, width);
+  for (std::size_t i = 0; i < row.values.size(); ++i) {
+    const std::string value = fmt::format("{:.2f}", row.values[i]);
+    const std::string spread =
+        row.deviations.empty() ? "" : fmt::format(" +-{:.2f}", row.deviations[i]);
+    line += fmt::format("  {:<12}", value + spread);
+  }
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
+Json row_json(const TableRow& row) {
+  Json j{{"name", row.name}, {"values", row.values}};
+  if (!row.deviations.empty()) {
+    j["deviations"] = row.deviations;
+    j["runs"] = row.runs;
+  }
+  return j;
+}
+
+}  // namespace
+
+std::string table_text(const ReproducedTable& t) {
+  std::size_t width = t.column_label.size();
+  for (const TableGroup& g : t.groups)
+    for (const auto* rows : {&g.measured, &g.published})
+      for (const TableRow& row : *rows) width = std::max(width, row.name.size());
+  std::string text = t.title + ", " + t.value_label + "\n";
+  for (const TableGroup& g : t.groups) {
+    text += "\n" + g.name + "\n" + fmt::format("  {:<{}}", t.column_label, width);
+    for (const double c : t.columns) text += fmt::format("  {:<12g}", c);
+    text = text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+    for (const TableRow& row : g.measured) text += row_text(row, width);
+    for (const TableRow& row : g.published) text += row_text(row, width);
+  }
+  for (const std::string& note : t.notes) text += "\n" + note;
+  return text + "\n";
+}
+
+Json table_json(const ReproducedTable& t) {
+  Json j{{"title", t.title}, {t.column_label, t.columns}, {"values_are", t.value_label}};
+  j["groups"] = Json::array();
+  for (const TableGroup& g : t.groups) {
+    Json group{{"name", g.name}, {"measured", Json::array()}, {"published", Json::array()}};
+    for (const TableRow& row : g.measured) group["measured"].push_back(row_json(row));
+    for (const TableRow& row : g.published) group["published"].push_back(row_json(row));
+    j["groups"].push_back(group);
+  }
+  j["notes"] = t.notes;
+  return j;
+}
+
+bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) {
+  constexpr int kAcross = 2;
+  const int groups = static_cast<int>(t.groups.size());
+  const int across = std::min(groups, kAcross);
+  const int down = (groups + kAcross - 1) / kAcross;
+  std::string s = fmt::format(
+      "set terminal pngcairo size {},{} font 'Sans,11' noenhanced\nset output {}\n"
+      "set multiplot layout {},{} title {}\n"
+      "set grid lc rgb '#e0e0e0'\nset border 3 lc rgb '#808080'\nset tics nomirror\n"
+      "set key bottom right box lc rgb '#c0c0c0' opaque\nset logscale x 2\n"
+      "set xlabel {}\nset ylabel {}\nset xtics (",
+      560 * across, 420 * down, gnuplot_text(picture.string()), down, across, gnuplot_text(t.title),
+      gnuplot_text(t.column_label), gnuplot_text(t.value_label));
+  for (std::size_t i = 0; i < t.columns.size(); ++i)
+    s += fmt::format("{}'{:g}' {}", i ? ", " : "", t.columns[i], t.columns[i]);
+  s += ")\n";
+  for (const TableGroup& g : t.groups) {
+    std::string plots;
+    int number = 0;
+    for (const auto* rows : {&g.measured, &g.published})
+      for (const TableRow& row : *rows) {
+        s += fmt::format("$data{} << EOD\n", number);
+        for (std::size_t i = 0; i < row.values.size(); ++i)
+          s += fmt::format("{} {} {}\n", t.columns[i], row.values[i],
+                           row.deviations.empty() ? 0.0 : row.deviations[i]);
+        s += "EOD\n";
+        const bool measured = rows == &g.measured;
+        plots += fmt::format("{}$data{} using 1:2{} with {} lw {} dt {} lc {} title {}",
+                             number ? ", " : "plot ", number, measured ? ":3" : "",
+                             measured ? "yerrorlines" : "lines", measured ? 2 : 1, measured ? 1 : 2,
+                             number + 1, gnuplot_text(row.name));
+        ++number;
+      }
+    s += "set title " + gnuplot_text(g.name) + "\n" + plots + "\n";
+  }
+  return run_gnuplot(s + "unset multiplot\n", picture);
+}
+
+MeanAndDeviation mean_and_deviation(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  MeanAndDeviation m;
+  for (const double v : values) m.mean += v / n;
+  double square = 0.0;
+  for (const double v : values) square += (v - m.mean) * (v - m.mean);
+  if (values.size() > 1) m.deviation = std::sqrt(square / (n - 1.0));
+  return m;
+}
+
+}  // namespace cudp
