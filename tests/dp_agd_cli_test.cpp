@@ -78,6 +78,7 @@ TEST_F(CliDpAgd, LearnsAndCertifies) {
   EXPECT_EQ(c["method"], "dp-agd");
   EXPECT_EQ(c["epsilon"], 2.0);
   EXPECT_EQ(c["sampling"], "all examples");
+  EXPECT_EQ(c["C"], 3.0);
   EXPECT_EQ(c["filter"]["kind"], "zcdp");
   EXPECT_EQ(c["seeded"], true);
   EXPECT_EQ(c["for_release"], false);

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <gtest/gtest.h>
 
+#include "privacy/calibrate.hpp"
 #include "runtime/reproduce/folds.hpp"
+#include "runtime/reproduce/linear_sgd.hpp"
 #include "runtime/reproduce/reproduction.hpp"
 #include "tests/cudp_process.hpp"
 #include "tests/shared_files.hpp"
@@ -59,6 +62,28 @@ TEST(ReproducedTable, SaysItAll) {
   if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no gnuplot";
   EXPECT_TRUE(draw_table(table, folder / "t.png"));
   EXPECT_GT(fs::file_size(folder / "t.png"), 1000u);
+}
+
+TEST(LinearSgd, AccountsForItsNoise) {
+  constexpr double kQ = 0.01;
+  const double moments = sgd_sigma(SgdAccounting::moments, 1.0, 1e-8, kQ, 1000);
+  EXPECT_EQ(moments, privacy::sigma_for(1.0, 1e-8, kQ, 1000));
+  const double advanced = sgd_sigma(SgdAccounting::advanced, 1.0, 1e-8, kQ, 1000);
+  EXPECT_GT(advanced, moments);
+  // Step by step, as the theorems have it.
+  const double e = std::sqrt(2.0 * std::log(1.25 / (0.5e-8 / (kQ * 1000)))) / advanced;
+  const double step = std::log(1.0 + kQ * (std::exp(e) - 1.0));
+  EXPECT_NEAR(std::sqrt(2000.0 * std::log(2e8)) * step + 1000.0 * step * (std::exp(step) - 1.0),
+              1.0, 1e-6);
+}
+
+TEST(LinearSgd, Learns) {
+  Dataset data = numbered(4000);
+  for (std::size_t i = 0; i < data.size(); ++i)
+    data.floats[i] = data.labels[i] ? 0.5f + static_cast<float>(i) / 8000 : 0.0f;
+  const auto engine = make_cpu_linear_engine(data, Loss::logistic, 1);
+  const auto fit = run_linear_sgd({}, SgdAccounting::moments, 8.0, 1e-5, *engine, {});
+  EXPECT_GT(engine->correct(fit, data), 3'600u);
 }
 
 TEST(CliReproduce, RefusesWhatItDoesNotKnow) {

@@ -214,7 +214,8 @@ std::vector<Option> privacy_options() {
              {{"pld", privacy::Accountant::best}, {"rdp", privacy::Accountant::rdp}},
              "what bounds epsilon: pld (or any bound that is lower) or rdp alone"),
       number("clip", "C", &Config::clip, kPositive,
-             "bound on one example's gradient norm; adaclip: 1, on its own scale"),
+             "bound on one example's gradient norm; adaclip: 1, on its own scale; "
+             "dp-agd: 3"),
       choice("clipping", &Config::clipping,
              {{"flat", Clipping::flat},
               {"per-layer", Clipping::per_layer},

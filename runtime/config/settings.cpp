@@ -153,8 +153,9 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
   if (features.empty()) features = text_setting(named.file, "features");
   std::string method = text_setting(flags, "method");
   if (method.empty()) method = text_setting(named.file, "method");
-  const std::string own =
-      method == "dp-agd" ? method : preset_for(dataset, features.empty() ? "none" : features);
+  const bool agd = method == "dp-agd";
+  // The presets are those of methods that take steps of gradient noise alone.
+  const std::string own = agd ? "" : preset_for(dataset, features.empty() ? "none" : features);
   if (named.preset.empty() && !own.empty()) {
     // The data set's tuned settings are a better start than general ones; a privacy budget is
     // nobody's to assume.
@@ -164,6 +165,7 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
   }
 
   TrainConfig config;
+  if (agd) config.clip = 3.0;  // C_grad of its paper
   apply_settings(named.preset, config);
   apply_settings(named.file, config);
   apply_settings(flags, config);

@@ -16,6 +16,7 @@ std::unique_ptr<Method> make_method(const MethodFacts& f, DpisEpoch& epoch) {
     case MethodKind::dpsgd:
     case MethodKind::dpsgd_ts:
     case MethodKind::dpsgd_decay:
+    case MethodKind::dp_agd:  // trains elsewhere: train/guarded_run.hpp
       break;
     case MethodKind::adp_sgd:
       return std::make_unique<AdpSgd>(config, schedule);
@@ -35,6 +36,7 @@ std::vector<NoiseSpan> noise_over_time(const TrainConfig& config, std::uint64_t 
     case MethodKind::dpsgd_ts:
     case MethodKind::adaclip:
     case MethodKind::dpis:
+    case MethodKind::dp_agd:
       break;
     case MethodKind::dpsgd_decay:
       return noise_spans(steps, [&](std::uint64_t t) {

@@ -1,0 +1,75 @@
+#include "runtime/reproduce/linear_sgd.hpp"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "privacy/calibrate.hpp"
+#include "runtime/linear/linear_rounding.hpp"
+#include "runtime/train/random_numbers.hpp"
+
+namespace cudp {
+namespace {
+
+/// Epsilon of the composition where every step on its whole sample is (e, .)-DP.
+double composed(double e, double q, double steps, double slack) {
+  const double step = std::log1p(q * std::expm1(e));
+  return step * std::sqrt(2.0 * steps * std::log(1.0 / slack)) + steps * step * std::expm1(step);
+}
+
+double sigma_advanced(double epsilon, double delta, double q, std::uint64_t steps) {
+  const auto t = static_cast<double>(steps);
+  double low = 0.0;  // of e, in which composed() grows
+  double high = 1.0;
+  if (composed(high, q, t, 0.5 * delta) > epsilon)
+    for (int i = 0; i < 200; ++i) {
+      const double middle = 0.5 * (low + high);
+      (composed(middle, q, t, 0.5 * delta) <= epsilon ? low : high) = middle;
+    }
+  else
+    low = high;  // the classical Gaussian mechanism is for e <= 1
+  if (low == 0.0) return std::numeric_limits<double>::infinity();
+  return std::sqrt(2.0 * std::log(1.25 * q * t / (0.5 * delta))) / low;
+}
+
+}  // namespace
+
+double sgd_sigma(SgdAccounting accounting, double epsilon, double delta, double q,
+                 std::uint64_t steps) {
+  if (accounting == SgdAccounting::advanced) return sigma_advanced(epsilon, delta, q, steps);
+  try {
+    return privacy::sigma_for(epsilon, delta, q, steps);
+  } catch (const std::domain_error&) {
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
+std::vector<float> run_linear_sgd(const LinearSgd& settings, SgdAccounting accounting,
+                                  double epsilon, double delta, LinearEngine& engine,
+                                  const RandomKey& key) {
+  const auto n = static_cast<double>(engine.size());
+  const double batch = std::sqrt(n);
+  const auto threshold = static_cast<std::uint64_t>(std::ceil(batch / n * 0x1p32));
+  const auto steps = settings.epochs * static_cast<std::uint64_t>(std::round(n / batch));
+  const double sigma =
+      sgd_sigma(accounting, epsilon, delta, static_cast<double>(threshold) * 0x1p-32, steps);
+  std::vector<float> w(static_cast<std::size_t>(engine.dimension()), 0.0f);
+  if (!std::isfinite(sigma)) return w;
+  const double noise = sigma * linear_gradient_sensitivity(settings.clip, engine.dimension());
+  for (std::uint64_t t = 0; t < steps; ++t) {
+    engine.draw_batch({Generator::chacha20, key, Stream::sampling, t}, threshold);
+    const std::vector<double> sum = engine.clipped_gradient_sum(w, settings.clip);
+    const std::vector<float> z =
+        normal_numbers({Generator::chacha20, key, Stream::noise, t}, w.size());
+    const double rate =
+        settings.learning_rate * (1.0 - static_cast<double>(t) / static_cast<double>(steps));
+    for (std::size_t j = 0; j < w.size(); ++j) {
+      const double g = (sum[j] + noise * static_cast<double>(z[j])) / batch +
+                       settings.l2 * static_cast<double>(w[j]);
+      w[j] = static_cast<float>(static_cast<double>(w[j]) - rate * g);
+    }
+  }
+  return w;
+}
+
+}  // namespace cudp
