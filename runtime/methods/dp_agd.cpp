@@ -93,12 +93,14 @@ std::vector<float> DpAgd::direction(const DpAgdState& s,
   for (const double v : g) square += v * v;
   const double scale = square > 0.0 ? 1.0 / std::sqrt(square) : 0.0;
   std::vector<float> unit;
+  unit.reserve(g.size());
   for (const double v : g) unit.push_back(static_cast<float>(v * scale));
   return unit;
 }
 
 std::vector<float> DpAgd::step_sizes(const DpAgdState& s) const {
   std::vector<float> steps;
+  steps.reserve(static_cast<std::size_t>(settings_.step_sizes));
   for (int k = 0; k < settings_.step_sizes; ++k)
     steps.push_back(static_cast<float>(s.largest * k / (settings_.step_sizes - 1)));
   return steps;
