@@ -97,6 +97,7 @@ struct TrainConfig {
   BudgetSplit budget_split = BudgetSplit::rho;
   double gradient_share = 0.6;
   double gamma = 0.1;
+  double step_shrink = 0.8;
   double loss_clip = 3.0;
   double l2 = 0.001;
   SelectionNoise noisy_min = SelectionNoise::gumbel;

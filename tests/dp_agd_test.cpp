@@ -188,6 +188,19 @@ TEST(DpAgd, StepSizesFollowThoseChosen) {
   EXPECT_FLOAT_EQ(engine.grids.back().back(), static_cast<float>(1.1 * 1.1 * 20.0 / 19.0));
 }
 
+TEST(DpAgd, StepsShrinkWhereNoneHelps) {
+  DpAgdSettings s = small_settings();
+  s.shrink = 0.5;
+  FakeEngine engine({1e9, 0.0});
+  engine.losses = [&](std::size_t n) { return best_at(engine.grids.size() < 4 ? 0 : 19, n); };
+  DpAgd method(s, engine, 100, Generator::chacha20, {}, always);
+  DpAgdState state = method.begin({0.0f, 0.0f});
+  ASSERT_TRUE(method.iterate(state));
+  EXPECT_FLOAT_EQ(engine.grids.front().back(), 2.0f);
+  EXPECT_FLOAT_EQ(engine.grids.back().back(), 0.25f);
+  EXPECT_NEAR(state.w[0], -0.25, 1e-5);
+}
+
 TEST(DpAgd, RepeatsItselfUnderOneKey) {
   FakeEngine engine({1.0, 2.0});
   engine.losses = [](std::size_t n) { return std::vector<double>(n, 10.0); };

@@ -36,6 +36,7 @@ constexpr Range kNotNegative{.low = 0.0, .high = 1e30, .text = "a number >= 0 (u
 constexpr Range kInsideUnit{
     .low = 0.0, .high = 1.0, .text = "a number in (0, 1)", .low_open = true, .high_open = true};
 constexpr Range kBelowOne{.low = 0.0, .high = 1.0, .text = "a number in [0, 1)", .high_open = true};
+constexpr Range kShrink{.low = 0.0, .high = 1.0, .text = "a number in (0, 1]", .low_open = true};
 constexpr Range kUnit{.low = 0.0, .high = 1.0, .text = "a number in [0, 1]"};
 // The batch must stay well inside 2^31, so that batch * 2^32 fits in 64 bits.
 constexpr Range kCount{.low = 1.0, .high = 1e9, .text = "a whole number of 1 to 1000000000"};
@@ -338,6 +339,8 @@ std::vector<Option> dp_agd_options() {
              "part of an iteration's rho for its gradient, the rest is for its step size"),
       number("gamma", "G", &Config::gamma, kPositive,
              "growth of a gradient's budget where no step size helps"),
+      number("step-shrink", "F", &Config::step_shrink, kShrink,
+             "factor on the step sizes where none helps; 1 as in the paper"),
       number("loss-clip", "C", &Config::loss_clip, kPositive, "bound on one example's loss"),
       number("l2", "L", &Config::l2, kNotNegative, "regularisation, lambda/2 |w|^2 an example"),
       choice("noisy-min", &Config::noisy_min,

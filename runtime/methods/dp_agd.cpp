@@ -37,8 +37,8 @@ bool DpAgd::iterate(DpAgdState& s) {
   auto measured = measure(s, g, s.rho_gradient);
   if (!measured) return false;
 
-  const std::vector<float> steps = step_sizes(s);  // Phi
   for (;;) {
+    const std::vector<float> steps = step_sizes(s);  // Phi
     const std::vector<float> unit = direction(s, *measured);
     // i = NoisyMin of f(w - alpha g~ / |g~|) over alpha in Phi
     const std::vector<double> scores = objective(s, unit, steps);
@@ -52,7 +52,7 @@ bool DpAgd::iterate(DpAgdState& s) {
       accept(s, static_cast<double>(steps[i]), unit);
       return true;
     }
-    // No step helps: measure again with gamma rho_ng more, and merge by precision.
+    // No step helps: measure again with gamma rho_ng more, merge by precision, try shorter steps.
     const double more = settings_.gamma * s.rho_gradient;
     const auto second = measure(s, g, more);
     if (!second) return false;
@@ -60,6 +60,7 @@ bool DpAgd::iterate(DpAgdState& s) {
       (*measured)[j] =
           (s.rho_gradient * (*measured)[j] + more * (*second)[j]) / (s.rho_gradient + more);
     s.rho_gradient += more;
+    s.largest *= settings_.shrink;
   }
 }
 

@@ -24,6 +24,7 @@ struct DpAgdSettings {
   double first_largest = 2.0;   ///< alpha_max at the start
   int window = 10;              ///< tau
   double window_growth = 0.1;   ///< eta
+  double shrink = 1.0;          ///< of alpha_max where no step size helps; 1: the paper's
   std::uint64_t threshold = 0;  ///< mini-batches of rate threshold / 2^32; 0: all examples
 };
 
@@ -54,6 +55,10 @@ using AskFilter = std::function<bool(std::uint64_t number, const privacy::Mechan
 ///     Laplace noise, the paper's, is selectable.
 /// (d) The budget in rho is that of the conversion of Canonne, Kamath and Steinke 2020; the
 ///     classical one is selectable (dp_agd_budget.hpp).
+/// (e) Where no step size helps, alpha_max shrinks too: where even the smallest step is too long,
+/// no
+///     budget makes a direction good, and a run would spend itself on one gradient. Free, as it
+///     follows from a released choice; 1 is the paper's.
 /// The regulariser does not depend on the data: its gradient joins after the noise.
 ///
 /// Mini-batches: an iteration draws its examples, each with the same probability, and uses them for

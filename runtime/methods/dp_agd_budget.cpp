@@ -30,6 +30,7 @@ DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double exam
     s.rho_selection = epsilon * epsilon / (config.noisy_min == SelectionNoise::gumbel ? 8.0 : 2.0);
   }
   s.gamma = config.gamma;
+  s.shrink = config.step_shrink;
   s.gradient_clip = config.clip;
   s.loss_clip = config.loss_clip;
   s.l2 = config.l2;

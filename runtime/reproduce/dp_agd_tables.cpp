@@ -70,6 +70,7 @@ std::vector<Contender> contenders(bool quick) {
   paper.budget_split = BudgetSplit::epsilon;
   paper.noisy_min = SelectionNoise::laplace;
   paper.conversion = Conversion::classical;
+  paper.step_shrink = 1.0;
   const auto agd = [](const TrainConfig& config) {
     return [config](LinearEngine& engine, double epsilon, std::uint64_t seed) {
       return dp_agd(config, engine, epsilon, seed);
