@@ -62,15 +62,36 @@ NamedSources named_sources(const Settings& flags) {
 /// config has every setting.
 void check_flags(const Settings& flags, const TrainConfig& config) {
   const bool agd = config.method == MethodKind::dp_agd;
-  static const std::set<std::string_view> kNotOfAgd = {
-      "sigma",        "clipping",    "unsafe-diagnostics", "batch",      "epochs", "steps",
-      "lr",           "optimizer",   "momentum",           "beta1",      "beta2",  "schedule",
-      "weight-decay", "decay-every", "decay-factor",       "final-lr",   "poly-a", "poly-c",
-      "warmup",       "ema",         "activation",         "micro-batch"};
+  static const std::set<std::string_view> kNotOfAgd = {"sigma",
+                                                       "clipping",
+                                                       "unsafe-diagnostics",
+                                                       "batch",
+                                                       "epochs",
+                                                       "steps",
+                                                       "lr",
+                                                       "optimizer",
+                                                       "momentum",
+                                                       "beta1",
+                                                       "beta2",
+                                                       "schedule",
+                                                       "weight-decay",
+                                                       "decay-every",
+                                                       "decay-factor",
+                                                       "final-lr",
+                                                       "poly-a",
+                                                       "poly-c",
+                                                       "warmup",
+                                                       "ema",
+                                                       "activation",
+                                                       "micro-batch",
+                                                       "accountant",
+                                                       "adaptive-start",
+                                                       "adaptive-weight",
+                                                       "adaptive-least"};
   for (const auto& [key, setting] : flags) {
     const Option& option = *find_option(key);
     const bool of_agd = option.group == "DP-AGD";
-    if (agd ? kNotOfAgd.contains(key) : of_agd)
+    if (agd ? kNotOfAgd.contains(key) || option.group == "Methods" : of_agd)
       throw InputError(
           setting.place + ": expected " + (agd ? "none" : "--method dp-agd") + " with it, found " +
           (agd ? value_text(setting.value) + " with --method dp-agd" : "another method"));
@@ -154,7 +175,7 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
   std::string method = text_setting(flags, "method");
   if (method.empty()) method = text_setting(named.file, "method");
   const bool agd = method == "dp-agd";
-  // The presets are those of methods that take steps of gradient noise alone.
+  // What is tuned for stochastic gradients says nothing about DP-AGD.
   const std::string own = agd ? "" : preset_for(dataset, features.empty() ? "none" : features);
   if (named.preset.empty() && !own.empty()) {
     // The data set's tuned settings are a better start than general ones; a privacy budget is

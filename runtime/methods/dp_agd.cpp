@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "runtime/linear/linear_rounding.hpp"
-#include "runtime/train/random_numbers.hpp"
+#include "runtime/random_numbers.hpp"
 
 namespace cudp {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "runtime/train/random_numbers.hpp"
+#include "runtime/random_numbers.hpp"
 
 namespace cudp {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "privacy/calibrate.hpp"
 #include "runtime/linear/linear_rounding.hpp"
-#include "runtime/train/random_numbers.hpp"
+#include "runtime/random_numbers.hpp"
 
 namespace cudp {
 namespace {
