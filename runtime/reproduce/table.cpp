@@ -73,9 +73,9 @@ bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) 
       "set terminal pngcairo size {},{} font 'Sans,11' noenhanced\nset output {}\n"
       "set multiplot layout {},{} title {}\n"
       "set grid lc rgb '#e0e0e0'\nset border 3 lc rgb '#808080'\nset tics nomirror\n"
-      "set key bottom right box lc rgb '#c0c0c0' opaque\nset logscale x 2\n"
+      "set key below\nset logscale x 2\n"
       "set xlabel {}\nset ylabel {}\nset xtics (",
-      560 * across, 420 * down, gnuplot_text(picture.string()), down, across, gnuplot_text(t.title),
+      560 * across, 500 * down, gnuplot_text(picture.string()), down, across, gnuplot_text(t.title),
       gnuplot_text(t.column_label), gnuplot_text(t.value_label));
   for (std::size_t i = 0; i < t.columns.size(); ++i)
     s += fmt::format("{}'{:g}' {}", i ? ", " : "", t.columns[i], t.columns[i]);
