@@ -160,8 +160,8 @@ std::unique_ptr<GuardedRun> resume_guarded_run(const Settings& flags, Reporter& 
   apply_settings(parse_settings(checkpoint->config, "checkpoint"), stored);
   const TrainConfig config = resolve_resumed(flags, stored);
 
-  auto restored = std::make_unique<GuardedRun>(prepare_linear(config, reporter, checkpoint->model), folder,
-                                               dp_agd_budget(config));
+  auto restored = std::make_unique<GuardedRun>(prepare_linear(config, reporter, checkpoint->model),
+                                               folder, dp_agd_budget(config));
   GuardedRun& run = *restored;
   run.lock = std::move(lock);
   run.size = {checkpoint->training_size, checkpoint->plan.size_noise};

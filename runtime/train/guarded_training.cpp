@@ -27,7 +27,8 @@ class GuardedLoop {
       : run_(run),
         config_(run.experiment.config),
         reporter_(reporter),
-        method_(run.settings, *run.engine, std::max(1.0, run.size.value), config_.rng, run.key->key(),
+        method_(run.settings, *run.engine, std::max(1.0, run.size.value), config_.rng,
+                run.key->key(),
                 [this](std::uint64_t number, const privacy::Mechanism& release) {
                   return ask(number, release);
                 }),
