@@ -12,11 +12,7 @@ configure() {  # folder, CMake arguments
   cmake -S . -B "$folder" -G Ninja -DCUDP_BENCH=OFF "$@" >/dev/null
 }
 
-format() {  # by comparing: --dry-run also reports comments that clang-format itself would write
-  local file differs=0
-  while read -r file; do clang-format "$file" | diff -u "$file" - || differs=1; done < <(sources)
-  return "$differs"
-}
+format() { sources | xargs clang-format --dry-run --Werror; }
 
 tidy() {
   configure build-tidy -DCUDP_CUDA=OFF -DCUDP_BENCH=ON
