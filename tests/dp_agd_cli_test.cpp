@@ -1,4 +1,5 @@
 // DP-AGD from the command line to its certificate, and through crashes.
+#include <cmath>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -160,6 +161,12 @@ TEST_F(CliDpAgd, APrivateSizeIsPaidFor) {
   const Json c = Json::parse(file("run/release/privacy.json"));
   EXPECT_FALSE(c.contains("training_examples"));
   EXPECT_EQ(c["releases"][0]["sigma"], c["size_release"]["noise_std"]);
+  // Speed, time and steps together tell the noisy size, not the real one.
+  const Json told = Json::parse(f.out);
+  const double size = told["examples_per_second"].get<double>() * told["seconds"].get<double>() /
+                      told["steps"].get<double>();
+  EXPECT_NEAR(size, c["size_release"]["noisy_size"].get<double>(), 1e-6 * size);
+  EXPECT_GT(std::fabs(size - table_.rows), 1e-3);
 }
 
 TEST_F(CliDpAgd, RefusesWhatItDoesNotHave) {
