@@ -30,7 +30,7 @@ struct Question {
   /// demands it; the answer says what it was.
   double interval = 0.0;
   double looseness = 1.0;  ///< a coarser, faster look: how many times more that may all add
-  std::vector<double> orders = {};  ///< Renyi orders; empty: default_orders()
+  std::vector<double> orders = {};  ///< Renyi orders; empty: all, of which the best is searched
   /// Most different steps that are composed as they are. Of more, similar ones are grouped, each as
   /// the least noisy and most sampled of its group; the answer's epsilon_lower takes the most
   /// noisy.
