@@ -10,13 +10,11 @@
 #include <tuple>
 #include <utility>
 
-#include <cublas_v2.h>
 #include <cuda_runtime.h>
-
-#include <cufft.h>
 
 #include "kernels/batch.hpp"
 #include "kernels/device_scatter.hpp"
+#include "runtime/cuda/late_libraries.hpp"
 #include "runtime/error.hpp"
 
 namespace cudp::cuda {
@@ -30,7 +28,7 @@ inline void check(cudaError_t e, const char* what) {
 
 inline void check(cublasStatus_t s, const char* what) {
   if (s != CUBLAS_STATUS_SUCCESS)
-    throw Error(std::string("cuBLAS: ") + what + ": " + cublasGetStatusString(s));
+    throw Error(std::string("cuBLAS: ") + what + ": " + cublas().status(s));
 }
 
 inline void check(cufftResult r, const char* what) {
@@ -41,7 +39,7 @@ inline void check(cufftResult r, const char* what) {
 /// A plan of cuFFT's, whose handle may be any number.
 class FourierHandle {
  public:
-  FourierHandle() { check(cufftCreate(&handle_.emplace()), "start"); }
+  FourierHandle() { check(cufft().create(&handle_.emplace()), "start"); }
   FourierHandle(FourierHandle&& o) noexcept : handle_(std::exchange(o.handle_, std::nullopt)) {}
   FourierHandle& operator=(FourierHandle&& o) noexcept {
     std::swap(handle_, o.handle_);
@@ -50,7 +48,7 @@ class FourierHandle {
   FourierHandle(const FourierHandle&) = delete;
   FourierHandle& operator=(const FourierHandle&) = delete;
   ~FourierHandle() {
-    if (handle_ && cufftDestroy(*handle_) != CUFFT_SUCCESS)
+    if (handle_ && cufft().destroy(*handle_) != CUFFT_SUCCESS)
       std::fputs("cudp: a plan of cuFFT was not released\n", stderr);
   }
   cufftHandle get() const { return *handle_; }
@@ -124,13 +122,13 @@ class CudaGpu {
   void prepare_blas() {
     if (blas_.get() != nullptr) return;
     cublasHandle_t h = nullptr;
-    check(cublasCreate(&h), "start");
-    blas_ = Unique<cublasHandle_t, cublasDestroy>(h);
-    check(cublasSetStream(h, stream_.get()), "choose the stream");
+    check(cublas().create(&h), "start");
+    blas_ = Unique<cublasHandle_t, destroy_cublas>(h);
+    check(cublas().set_stream(h, stream_.get()), "choose the stream");
     // A workspace of its own: what cuBLAS would allocate itself cannot be recorded.
     constexpr std::size_t kWorkspace = std::size_t{32} << 20;
     workspace_ = Unique<void*, cudaFree>(allocate(kWorkspace));
-    check(cublasSetWorkspace(h, workspace_.get(), kWorkspace), "take the workspace");
+    check(cublas().set_workspace(h, workspace_.get(), kWorkspace), "take the workspace");
   }
 
   /// c = op(a) op(b) + beta c, column by column as BLAS has it, in fp32; op 'N' or 'T'.
@@ -138,9 +136,9 @@ class CudaGpu {
              int ldb, float beta, float* c, int ldc) {
     const auto op = [](char o) { return o == 'T' ? CUBLAS_OP_T : CUBLAS_OP_N; };
     const float one = 1.0f;
-    check(
-        cublasSgemm(blas_.get(), op(op_a), op(op_b), m, n, k, &one, a, lda, b, ldb, &beta, c, ldc),
-        "multiply");
+    check(cublas().sgemm(blas_.get(), op(op_a), op(op_b), m, n, k, &one, a, lda, b, ldb, &beta, c,
+                         ldc),
+          "multiply");
   }
 
   /// Transforms `images` complex images of rows x columns in place; the inverse does not divide. A
@@ -150,13 +148,13 @@ class CudaGpu {
     if (is_new) {
       int size[2] = {rows, columns};
       std::size_t workspace = 0;
-      check(cufftMakePlanMany(at->second.get(), 2, size, nullptr, 1, rows * columns, nullptr, 1,
+      check(cufft().make_plan(at->second.get(), 2, size, nullptr, 1, rows * columns, nullptr, 1,
                               rows * columns, CUFFT_C2C, images, &workspace),
             "make a plan");
-      check(cufftSetStream(at->second.get(), stream_.get()), "choose the stream");
+      check(cufft().set_stream(at->second.get(), stream_.get()), "choose the stream");
     }
     auto* const data = reinterpret_cast<cufftComplex*>(z);
-    check(cufftExecC2C(at->second.get(), data, data, inverse ? CUFFT_INVERSE : CUFFT_FORWARD),
+    check(cufft().transform(at->second.get(), data, data, inverse ? CUFFT_INVERSE : CUFFT_FORWARD),
           "transform");
   }
 
@@ -184,7 +182,7 @@ class CudaGpu {
  private:
   Unique<cudaStream_t, cudaStreamDestroy> stream_;
   Unique<void*, cudaFree> workspace_;
-  Unique<cublasHandle_t, cublasDestroy> blas_;
+  Unique<cublasHandle_t, destroy_cublas> blas_;
   std::map<std::tuple<int, int, int>, FourierHandle> fourier_plans_;
 };
 
