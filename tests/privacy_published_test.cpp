@@ -1,10 +1,14 @@
 // Values that dp_accounting (Apache-2.0) publishes in its tests of privacy losses and accountants:
 // single mechanisms (rounded to eight digits or more), compositions, calibrated noise.
 #include <cmath>
+#include <cstdint>
+#include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "privacy/accountant.hpp"
 #include "privacy/solve.hpp"
@@ -149,6 +153,48 @@ TEST(PublishedValues, Compositions) {
   EXPECT_NEAR(mixtures.delta(17.193115).delta / 1e-6, 1.0, 2e-3);
 }
 
+Mechanism mechanism_of(const nlohmann::json& row) {
+  const std::string mechanism = row.at("mechanism");
+  if (mechanism == "poisson-gaussian") return PoissonGaussian{row.at("q"), row.at("sigma")};
+  if (mechanism == "poisson-laplace") return PoissonLaplace{row.at("q"), row.at("scale")};
+  if (mechanism == "gaussian-mixture")
+    return GaussianMixture{row.at("sensitivities"), row.at("probabilities"), row.at("sigma")};
+  return TruncatedPoissonGaussian{row.at("n"), row.at("q"), row.at("max_batch"), row.at("sigma")};
+}
+
+Answer delta_of(const Mechanism& mechanism, Neighbours relation, double epsilon) {
+  return Account({.steps = {{mechanism, 1}}, .relation = relation, .accountant = Accountant::pld})
+      .delta(epsilon);
+}
+
+TEST(PublishedValues, DeltaAtTheDots) {
+  std::ifstream file(CUDP_GOLDEN_DIR "/published_deltas.json");
+  ASSERT_TRUE(file);
+  const nlohmann::json golden = nlohmann::json::parse(file);
+  ASSERT_EQ(golden.at("deltas").size(), 142u);
+  for (const nlohmann::json& row : golden.at("deltas")) {
+    const Mechanism mechanism = mechanism_of(row);
+    const std::string relation_name = row.at("neighbours");
+    const Neighbours relation = relation_name == "add"      ? Neighbours::add
+                                : relation_name == "remove" ? Neighbours::remove
+                                                            : Neighbours::replace_one;
+    const double epsilon = row.at("epsilon");
+    const double published = row.at("delta");
+    const Answer found = delta_of(mechanism, relation, epsilon);
+    // Eight digits are printed of each mass, and there are up to ten of them.
+    constexpr double kPrinted = 1e-7;
+    EXPECT_TRUE(found.delta <= published * (1 + 1e-4) + kPrinted) << row << ": " << found.delta;
+    if (const auto* t = std::get_if<TruncatedPoissonGaussian>(&mechanism)) {
+      // Only a bound there (TruncatedBatchesAreTighter): not below batches that are never full.
+      const Answer poisson = delta_of(PoissonGaussian{t->q, t->sigma}, relation, epsilon);
+      EXPECT_TRUE(found.delta >= poisson.delta_lower) << row << ": " << found.delta;
+    } else {
+      EXPECT_TRUE(found.delta >= published - kPrinted) << row << ": " << found.delta;
+      EXPECT_TRUE(found.delta_lower <= published + kPrinted) << row << ": " << found.delta_lower;
+    }
+  }
+}
+
 TEST(PublishedValues, TruncatedBatchesAreTighter) {
   // The reference takes replacement for the full batches, which it calls slightly loose; here an
   // example that is added takes another's place in the batch, at twice the distance.
@@ -163,6 +209,11 @@ TEST(PublishedValues, TruncatedBatchesAreTighter) {
 TEST(PublishedValues, CalibratedNoise) {
   EXPECT_NEAR(solve_sigma(ask({}), {Gaussian{1.0}, 1}, 1.0, 0.78760074), 1.0 / 3.0, 1e-5);
   EXPECT_NEAR(solve_sigma(ask({}), {Gaussian{1.0}, 25}, 1.0, 0.78760074), 10.0 / 6.0, 1e-4);
+  for (const auto& [queries, scale] : {std::pair{20, 13.6}, {500, 71.0}}) {  // within 0.1
+    const auto steps = static_cast<std::uint64_t>(queries);
+    EXPECT_LT(Account(ask({{Laplace{scale + 0.1}, steps}})).epsilon(1e-4).epsilon, 1.0);
+    EXPECT_GT(Account(ask({{Laplace{scale - 0.1}, steps}})).epsilon(1e-4).epsilon, 1.0);
+  }
   EXPECT_NEAR(solve_sigma(ask({}), {PoissonGaussian{0.01, 1.0}, 1}, 1.0, 1e-5), 0.67379294682,
               1e-4);
   EXPECT_NEAR(solve_sigma(ask({}), {PoissonGaussian{0.001, 1.0}, 25}, 1.0, 1e-5),
