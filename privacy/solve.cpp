@@ -80,13 +80,13 @@ class Solver {
     // Newton's steps on the usual grid, kept between what is known to fit and not to fit.
     good = safe - toward_greedy;  // nothing known
     bad = greedy + toward_greedy;
-    double last_v = 0.0, last_g = infinity;
+    double last_v = 0.0, last_g = infinity, least_move = 1.0;
     for (int round = 0; round < 60; ++round) {
       v = snap(clamp(v));
       g = fine(v);
       if (g <= 0.0) {
         good = v;
-        if (g > -1e-5 && !unknown_.whole) break;
+        if (g > -1e-5 && !(unknown_.whole && value_of(v) < 1e6)) break;
         if (v == greedy) break;
       } else {
         if (v == safe)
@@ -108,8 +108,13 @@ class Solver {
           (good - safe) * toward_greedy >= 0.0 && (greedy - bad) * toward_greedy >= 0.0;
       const bool inside = (next - good) * toward_greedy > 0.0 && (bad - next) * toward_greedy > 0.0;
       if (bracketed && (!inside || round > 6)) next = 0.5 * (good + bad);
-      if (unknown_.whole && snap(clamp(next)) == v)
-        next = log_of(value_of(v) + (g <= 0.0 ? toward_greedy : -toward_greedy));
+      if (unknown_.whole && snap(clamp(next)) == v) {
+        // On by what is as close as needed; by more each time that is not past the root.
+        const double move = least_move * std::fmax(1.0, 5e-7 * value_of(v));
+        next = log_of(
+            std::fmax(value_of(v) + move * (g <= 0.0 ? toward_greedy : -toward_greedy), 1.0));
+        least_move *= 2.0;
+      }
       v = next;
     }
     return value_of(good);
@@ -306,7 +311,7 @@ std::uint64_t solve_steps(const Question& budget, const Step& step, double epsil
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
   const double one = at.q * std::sqrt(std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
   const Unknown unknown{.what = "steps",
-                        .guess = std::clamp(std::round(mu * mu / one / one), 1.0, 1e9),
+                        .guess = std::clamp(std::round(mu * mu / one / one), 1.0, 0x1p40),
                         .safe_end = 1.0,
                         .greedy_end = 0x1p40,
                         .whole = true};
