@@ -38,6 +38,7 @@ struct ComposedLoss::Class {
 struct ComposedLoss::View {
   double tilt = 0.0, negligible = 0.0;
   double mean = 0.0, deviation = 0.0, interval = 0.0, top = 0.0;
+  std::size_t length = 0;
   std::unique_ptr<Composition> above, below;
 };
 
@@ -208,7 +209,8 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   }
   loss_error += lattice_rounding * interval;
   const double span = reach.below + reach.above;
-  const std::shared_ptr<const Fft> fft = fft_of(length_for(span, interval));
+  view->length = length_for(span, interval);
+  const std::shared_ptr<const Fft> fft = fft_of(view->length);
   const auto compose = [&](const std::vector<Repeated>& steps, bool from_above) {
     double offset = 0.0;
     for (const Repeated& step : steps)
@@ -228,6 +230,16 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   return view;
 }
 
+/// Keeps so many views at most, and none that are long: they take 30 MB and more.
+void ComposedLoss::forget_views(std::size_t most) {
+  const auto too_much = [&] {
+    std::size_t points = 0;
+    for (const std::unique_ptr<View>& known : views_) points += known->length;
+    return views_.size() > most || points > 2 * usual;
+  };
+  while (!views_.empty() && too_much()) views_.erase(views_.begin());
+}
+
 const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
   for (const std::unique_ptr<View>& known : views_)
     if (known->negligible <= 10.0 * negligible && known->negligible >= 1e-10 * negligible &&
@@ -235,7 +247,7 @@ const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
           std::fabs(tilt - known->tilt) <= 0.3 * tilt) ||
          std::fabs(tilt - known->tilt) <= 0.02 * tilt))
       return *known;
-  if (views_.size() >= 8) views_.erase(views_.begin());
+  forget_views(7);
   views_.push_back(look(tilt, negligible));
   return *views_.back();
 }
@@ -265,6 +277,7 @@ Bounds ComposedLoss::epsilon(double delta) {
     }
     if (low == 0.0) break;
   }
+  forget_views(8);
   return bounds;
 }
 
@@ -287,7 +300,10 @@ Bounds ComposedLoss::delta(double epsilon) {
     upper = std::fmin(upper, at->above->delta(epsilon));
     lower = std::fmax(lower, at->below->delta(epsilon));
   }
-  return {.upper = std::fmin(upper, 1.0), .lower = std::fmax(lower, 0.0), .interval = at->interval};
+  const Bounds bounds{
+      .upper = std::fmin(upper, 1.0), .lower = std::fmax(lower, 0.0), .interval = at->interval};
+  forget_views(8);
+  return bounds;
 }
 
 }  // namespace cudp::privacy::pld

@@ -62,6 +62,7 @@ class ComposedLoss {
   template <class Solve>
   double settle_tilt(double negligible, const Solve& solve);
   const View& view(double tilt, double negligible);
+  void forget_views(std::size_t most);
   std::unique_ptr<View> look(double tilt, double negligible);
   double negligible_for(double delta) const;
   double choose_interval(std::span<const Dots> dots, double tilt, double span) const;
