@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -217,6 +218,32 @@ TEST(Pld, ExtremesStayFiniteAndOrdered) {
                     found.epsilon_lower <= found.epsilon)
             << q << " " << sigma << " " << steps << ": " << found.epsilon;
       }
+}
+
+TEST(Pld, RareStepsWithLittleNoise) {
+  // Nearly all the probability is at one loss, and what delta is about lies far above it.
+  for (const auto& [q, sigma, delta] :
+       {std::tuple{1e-7, 0.1, 1e-8}, {1e-7, 0.1, 5e-8}, {1e-6, 0.1, 1e-7}, {1e-5, 0.15, 1e-6}}) {
+    const oracle::Mixture without{.parts = {{0.0, 1.0}}, .sigma = sigma};
+    const oracle::Mixture with{.parts = {{0.0, 1.0 - q}, {1.0, q}}, .sigma = sigma};
+    const Answer found = Account({.steps = {{PoissonGaussian{q, sigma}, 1}},
+                                  .relation = Neighbours::remove,
+                                  .accountant = Accountant::pld})
+                             .epsilon(delta);
+    const auto truth = [&](double epsilon) {
+      return static_cast<double>(oracle::delta_of_one(with, without, oracle::Wide(epsilon)));
+    };
+    EXPECT_TRUE(truth(found.epsilon) <= delta * (1 + 1e-9)) << q << ": " << found.epsilon;
+    EXPECT_TRUE(truth(found.epsilon_lower) >= delta * (1 - 1e-9))
+        << q << ": " << found.epsilon_lower;
+    EXPECT_TRUE(found.epsilon_lower > found.epsilon * (1 - 1e-4))
+        << q << ": " << found.epsilon_lower;
+  }
+  // Where it is likely that nobody is ever seen, delta alone is enough; else an example seen once.
+  EXPECT_EQ(epsilon_by_pld({{PoissonGaussian{9e-10, 0.084}, 10'000'000}}, 0.01).epsilon, 0.0);
+  const Answer once = epsilon_by_pld({{PoissonGaussian{1e-7, 0.1}, 1000}}, 1e-5);
+  EXPECT_NEAR(once.epsilon, 45.7609, 1e-3);
+  EXPECT_NEAR(once.epsilon_lower, 45.7609, 1e-3);
 }
 
 TEST(Pld, LittleNoiseAndManyStepsTakeACoarserGrid) {

@@ -32,24 +32,30 @@ Split split(double loss, double interval) {
           std::fmin(std::expm1(-inside) / std::expm1(-interval), 1.0)};
 }
 
-/// How far the chord over one cell rises above the curve of the dots inside: the largest of the
-/// tents, at one of the dots. Losses from the cell's left end; q relative to there too.
+struct Rise {
+  double of_chord = 0.0;      ///< how far the chord over a cell rises above the curve inside
+  double over_tangent = 0.0;  ///< the curve at the right end over its tangent at the left end
+};
+
+/// The largest rise of the chord is at one of the dots inside, where their tents add up. Losses
+/// from the cell's left end; q relative to there too.
 class CellRise {
  public:
   explicit CellRise(double interval) : width_(std::expm1(interval)) {}
   void add(double inside, double mass) {
     inner_.push_back({std::expm1(inside), mass * std::exp(-inside)});
   }
-  double finish() {
+  Rise finish() {
     double left = 0.0, right = 0.0, most = 0.0;
     for (const Inner& dot : inner_) right += dot.q * (width_ - dot.place);
+    const double over_tangent = right;
     for (const Inner& dot : inner_) {
       left += dot.q * dot.place;
       right -= dot.q * (width_ - dot.place);
       most = std::fmax(most, ((width_ - dot.place) * left + dot.place * right) / width_);
     }
     inner_.clear();
-    return most;
+    return {.of_chord = most, .over_tangent = over_tangent};
   }
 
  private:
@@ -61,22 +67,26 @@ class CellRise {
   std::vector<Inner> inner_;
 };
 
-/// The lattice's dots by chords, and the rise of the chord right of each dot.
+/// The lattice's dots by chords, and the rise right of each dot where it is asked for: from below.
 std::vector<LatticeDot> connect(std::span<const Dot> dots, double offset, double interval,
-                                std::vector<double>* rises) {
+                                std::vector<Rise>* rises) {
   std::vector<LatticeDot> lattice;
   lattice.reserve(2 * dots.size());
   CellRise rise(interval);
   std::int64_t cell = 0;
+  const std::int64_t first = dots.empty() ? 0 : split(dots[0].loss - offset, interval).low;
   bool open = false;
   const auto finish = [&] {
     if (rises == nullptr || !open) return;
-    rises->resize(lattice.size(), 0.0);
+    rises->resize(lattice.size());
     (*rises)[lattice.size() - 2] = rise.finish();  // the last dot is the cell's right end
     open = false;
   };
   for (const Dot& dot : dots) {
-    const Split at = split(dot.loss - offset, interval);
+    Split at = split(dot.loss - offset, interval);
+    // In the first cell, where the curve is at its least possible, the tangent is paid for by the
+    // losses inside: those near its start are smaller by less than that.
+    if (rises != nullptr && at.low == first && at.inside < 0.5 * interval) at.share = 0.0;
     if (at.low != cell) finish();
     cell = at.low;
     if (at.share == 0.0) {
@@ -89,7 +99,7 @@ std::vector<LatticeDot> connect(std::span<const Dot> dots, double offset, double
     open = true;
   }
   finish();
-  if (rises != nullptr) rises->resize(lattice.size(), 0.0);
+  if (rises != nullptr) rises->resize(lattice.size());
   return lattice;
 }
 
@@ -131,12 +141,18 @@ Lattice lattice_above(const Dots& dots, double interval) {
 
 Lattice lattice_below(const Dots& dots, double interval, double negligible) {
   const double offset = likeliest(dots.lower());
-  std::vector<double> rises;  // of the chord right of each dot
+  std::vector<Rise> rises;  // right of each dot
   std::vector<LatticeDot> lattice = connect(dots.lower(), offset, interval, &rises);
   const std::size_t n = lattice.size();
   if (n == 0) return {};
+  const auto rise = [&](std::size_t i) { return rises[i].of_chord; };
   std::vector<double> lowered(n, 0.0);
-  for (std::size_t i = 0; i < n; ++i) lowered[i] = std::fmax(rises[i], i > 0 ? rises[i - 1] : 0.0);
+  for (std::size_t i = 0; i < n; ++i) lowered[i] = std::fmax(rise(i), i > 0 ? rise(i - 1) : 0.0);
+  if (n > 1) {  // the first dot cannot be lowered: from there on the tangent, not the chord
+    lowered[0] = 0.0;
+    lowered[1] = std::fmax(rises[0].over_tangent, rise(1));
+    rises[0].of_chord = 0.0;
+  }
   // A loss may end inside a cell, with much probability: the lowered points would leave the region
   // above 0 and above the line P - e^loss Q, where curves lie. Instead the curve joins that line,
   // or 0, at a dot that is high enough above it for the chord beside it, and has no dots beyond; or
@@ -148,13 +164,14 @@ Lattice lattice_below(const Dots& dots, double interval, double negligible) {
     if (lowered[i] - height[i] > negligible) end = i;
   for (std::size_t i = n; i-- > begin + 1;)
     if (lowered[i] - over_line[i] > 1e-15) begin = i;
-  while (end > 0 && rises[end - 1] - height[end] > negligible) --end;
-  while (begin < end && rises[begin] - over_line[begin] > 1e-15) ++begin;
+  while (end > 0 && rise(end - 1) - height[end] > negligible) --end;
+  while (begin < end && rise(begin) - over_line[begin] > 1e-15) ++begin;
   double total = 0.0;
   for (const LatticeDot& dot : lattice) total += dot.mass;
-  if (end <= begin) return {.dots = {{0, std::fmin(total, 1.0)}}, .offset = 0.0};  // no loss
-  lowered[begin] = std::fmax(over_line[begin], rises[begin]);
-  lowered[end] = std::fmax(height[end], rises[end - 1]);
+  if (end <= begin || over_line[begin] - height[begin] > negligible)  // no loss
+    return {.dots = {{0, std::fmin(total, 1.0)}}, .offset = 0.0};
+  lowered[begin] = std::fmax(over_line[begin], rise(begin));
+  lowered[end] = std::fmax(height[end], rise(end - 1));
   const auto gap = [&](std::size_t i) {
     return static_cast<double>(lattice[i + 1].index - lattice[i].index) * interval;
   };

@@ -11,7 +11,8 @@
 namespace cudp::privacy::pld {
 namespace {
 
-constexpr double log_outside = 20.7;  // e^-20.7 = 1e-9
+constexpr double log_outside = 20.7;                        // e^-20.7 = 1e-9
+constexpr std::size_t longest_kept = std::size_t{1} << 20;  // points of all transforms kept
 
 double log_sum(std::span<const Dot> dots, double tilt) {
   LogSum sum;
@@ -40,25 +41,26 @@ Reach Cumulants::reach(double tilt) const {
   }
   variance = std::fmax(variance, 1e-8 * reach.mean * reach.mean);
   reach.deviation = std::sqrt(variance);
-  // The Gaussian's best move is sqrt(2 log) / deviation; a skewed sum's lies some factor off.
+  // The Gaussian's best move is sqrt(2 log) / deviation; a skewed sum's lies some factor off. Where
+  // losses far below come with next to no tilted probability, a move that leaves some tilt sees
+  // that.
   const double usual = std::sqrt(2.0 * log_outside / std::fmax(variance, 1e-300));
   reach.below = reach.above = std::numeric_limits<double>::infinity();
-  for (const bool upwards : {false, true}) {
-    double& best = upwards ? reach.above : reach.below;
-    double& best_move = upwards ? reach.move_above : reach.move_below;
-    for (double factor = 1.0;; factor /= 1.5) {
-      const double move = (upwards ? usual : -usual) * factor;
-      double log_moved = 0.0;
-      for (const Step& step : steps_)
-        log_moved += static_cast<double>(step.count) * log_sum(step.dots, tilt + move);
-      const double found =
-          (log_moved - log_here - move * reach.mean + log_outside) / std::fabs(move);
-      if (!(found < best)) break;
-      best = found;
-      best_move = move;
-      if (factor < 0.01) break;
-    }
-  }
+  const auto try_move = [&](double move) {
+    double log_moved = 0.0;
+    for (const Step& step : steps_)
+      log_moved += static_cast<double>(step.count) * log_sum(step.dots, tilt + move);
+    const double found = (log_moved - log_here - move * reach.mean + log_outside) / std::fabs(move);
+    double& best = move > 0.0 ? reach.above : reach.below;
+    if (!(found < best)) return false;
+    best = found;
+    (move > 0.0 ? reach.move_above : reach.move_below) = move;
+    return true;
+  };
+  for (const double sign : {-1.0, 1.0})
+    for (double factor = 1.0; factor >= 0.01 && try_move(sign * usual * factor);) factor /= 1.5;
+  if (usual > tilt)
+    for (const double part : {0.9, 0.5, 0.1}) try_move(-part * tilt);
   return reach;
 }
 
@@ -101,7 +103,12 @@ std::shared_ptr<const Fft> fft_of(std::size_t length) {
   thread_local std::vector<std::shared_ptr<const Fft>> kept;
   for (const std::shared_ptr<const Fft>& fft : kept)
     if (fft->length() == length) return fft;
-  if (kept.size() >= 3) kept.erase(kept.begin());
+  const auto too_much = [&] {
+    std::size_t points = length;
+    for (const std::shared_ptr<const Fft>& fft : kept) points += fft->length();
+    return points > longest_kept;
+  };
+  while (!kept.empty() && (kept.size() >= 3 || too_much())) kept.erase(kept.begin());
   kept.push_back(std::make_shared<const Fft>(length));
   return kept.back();
 }
