@@ -18,6 +18,7 @@ namespace {
 double peak_of(SimdLevel level, int threads) {
   std::vector<double> rates(static_cast<std::size_t>(threads));
   std::vector<std::thread> team;
+  team.reserve(rates.size());
   for (double& r : rates) team.emplace_back([&r, level] { r = fma_peak(level); });
   for (auto& t : team) t.join();
   double sum = 0;

@@ -43,12 +43,14 @@ void gradient(const LinearGradient& g) {
     for (int j = 0; j < g.d; ++j)
       for (int lane = 0; lane < kTile; lane += kLanes) {
         const float* x = g.features + (begin * g.d + j) * kTile + lane;
-        double* total = g.total + j * kTile + lane;
+        double* total = g.total + std::ptrdiff_t{j} * kTile + lane;
         VecD sum;
         load_d(sum, total);
         for (int t = 0; t < tiles; ++t)
-          add_rounded(sum, load(c + t * kTile + lane) * load(x + std::int64_t{t} * g.d * kTile),
-                      g.inverse_grid);
+          add_rounded(
+              sum,
+              load(c + std::ptrdiff_t{t} * kTile + lane) * load(x + std::int64_t{t} * g.d * kTile),
+              g.inverse_grid);
         store_d(total, sum);
       }
   }
@@ -61,7 +63,7 @@ void losses(const LinearLosses& a) {
   for (int k = 0; k < a.count; ++k)
     for (int lane = 0; lane < kTile; lane += kLanes) {
       VecD sum;
-      load_d(sum, a.total + k * kTile + lane);
+      load_d(sum, a.total + std::ptrdiff_t{k} * kTile + lane);
       for (std::int64_t at = a.begin * kTile + lane; at < a.end * kTile; at += kTile) {
         const Vec sign = load(a.signs + at);
         const Vec score = load(a.scores + at) - broadcast(a.steps[k]) * load(a.slopes + at);
@@ -69,7 +71,7 @@ void losses(const LinearLosses& a) {
         const Vec clipped = loss < most ? loss : most;
         add_rounded(sum, sign == zero ? zero : clipped, a.inverse_grid);
       }
-      store_d(a.total + k * kTile + lane, sum);
+      store_d(a.total + std::ptrdiff_t{k} * kTile + lane, sum);
     }
 }
 

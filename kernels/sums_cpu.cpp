@@ -25,12 +25,14 @@ void column_sum(const ColumnSum& c) {
   }
 }
 
+constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};
+
 /// |g|^2 of n floats, n a multiple of 16: 64 / kLanes interleaved sums, then pairwise.
 float square_sum(const float* g, std::int64_t n) {
   Vec s0{};
   Vec s1{};
   std::int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+  for (; i + kPair <= n; i += kPair) {
     const Vec a = load(g + i);
     const Vec b = load(g + i + kLanes);
     s0 += a * a;
@@ -50,7 +52,7 @@ float transformed_square_sum(const float* g, const Transform& t, std::int64_t n)
     return (load(g + i) - load(t.mean + i)) * load(t.inverse + i);
   };
   std::int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+  for (; i + kPair <= n; i += kPair) {
     const Vec a = w(i);
     const Vec b = w(i + kLanes);
     s0 += a * a;

@@ -77,6 +77,9 @@ struct PerExample {
 /// verbs of a step; `run` may record them once and replay them without the host.
 class Engine {
  public:
+  Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
   virtual ~Engine() = default;
 
   /// Makes the training set resident. Throws InputError if it does not fit the network.

@@ -27,6 +27,7 @@ class ScatterBank {
   ScatterBank(int height, int width);
   ScatterBank(const ScatterBank&) = delete;
   ScatterBank& operator=(const ScatterBank&) = delete;
+  ~ScatterBank() = default;
 
   const ScatterTables& tables() const { return tables_; }
 
