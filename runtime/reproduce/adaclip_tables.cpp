@@ -20,8 +20,9 @@ constexpr int kBatch = 600;
 struct Tuned {
   std::int64_t epochs;
   double lr;
-  double most = 0.0;   ///< h2 of AdaCliP
-  double share = 0.0;  ///< of the budget for DP-PCA
+  double most = 0.0;    ///< h2 of AdaCliP
+  double beta1 = 0.99;  ///< of AdaCliP; 1: gradients are not centred
+  double share = 0.0;   ///< of the budget for DP-PCA
 };
 
 struct Contender {
@@ -57,6 +58,7 @@ double accuracy(TrainConfig config, double epsilon, const Tuned& tuned, const Da
   config.epochs = tuned.epochs;
   config.lr = tuned.lr;
   if (tuned.most > 0.0) config.adaclip_most = tuned.most;
+  config.adaclip_beta1 = tuned.beta1;
   if (tuned.share > 0.0) config.feature_share = tuned.share;
   config.seed = static_cast<std::int64_t>(seed);
   return 100.0 * train_in_memory(config, data).test_accuracy;
@@ -115,23 +117,27 @@ ReproducedTable adaclip_table1(const ReproduceOptions& options, Reporter& report
   const std::vector<Contender> contenders = {
       {"norm bound (28)",
        clipped(logistic, 28.0),
-       {{0.1, {2, 0.02}},
-        {0.25, {5, 0.02}},
-        {0.5, {10, 0.02}},
-        {1.0, {10, 0.03}},
-        {2.0, {20, 0.05}}},
+       {{0.1, {.epochs = 2, .lr = 0.02}},
+        {0.25, {.epochs = 5, .lr = 0.02}},
+        {0.5, {.epochs = 10, .lr = 0.02}},
+        {1.0, {.epochs = 10, .lr = 0.03}},
+        {2.0, {.epochs = 20, .lr = 0.05}}},
        {73.45, 79.18, 84.30, 88.02, 89.65}},
       {"Abadi et al. (C = 4)",
        clipped(logistic, 4.0),
-       {{0.1, {5, 0.1}}, {0.25, {5, 0.2}}, {0.5, {10, 0.2}}, {1.0, {10, 0.5}}, {2.0, {20, 0.5}}},
+       {{0.1, {.epochs = 5, .lr = 0.1}},
+        {0.25, {.epochs = 5, .lr = 0.2}},
+        {0.5, {.epochs = 10, .lr = 0.2}},
+        {1.0, {.epochs = 10, .lr = 0.5}},
+        {2.0, {.epochs = 20, .lr = 0.5}}},
        {84.23, 87.81, 90.13, 90.74, 90.97}},
       {"AdaCliP",
        adaptive(logistic),
-       {{0.1, {2, 1.0, 1e-3}},
-        {0.25, {5, 0.7, 1e-3}},
-        {0.5, {10, 1.0, 1e-3}},
-        {1.0, {20, 0.7, 1e-3}},
-        {2.0, {20, 1.0, 1e-3}}},
+       {{0.1, {.epochs = 2, .lr = 1.0, .most = 1e-3}},
+        {0.25, {.epochs = 5, .lr = 0.7, .most = 1e-3}},
+        {0.5, {.epochs = 10, .lr = 1.0, .most = 1e-3}},
+        {1.0, {.epochs = 20, .lr = 0.7, .most = 1e-3}},
+        {2.0, {.epochs = 20, .lr = 1.0, .most = 1e-3}}},
        {85.37, 88.11, 90.29, 90.87, 91.15}},
   };
   ReproducedTable table = measure("AdaCliP, logistic regression", "MNIST, logistic regression",
@@ -147,22 +153,23 @@ ReproducedTable adaclip_table2(const ReproduceOptions& options, Reporter& report
   TrainConfig network = on_mnist("mlp");
   network.features = Features::pca;
   network.feature_dimensions = 60;
+  network.schedule = ScheduleKind::cosine;
   const std::vector<Contender> contenders = {
       {"Abadi et al. (C = 4 a layer)",
        clipped(network, 4.0 * std::numbers::sqrt2, Clipping::per_layer),  // C / sqrt(2) a layer
-       {{0.2, {5, 0.2, 0.0, 0.1}},
-        {0.5, {10, 0.2, 0.0, 0.1}},
-        {1.0, {10, 0.5, 0.0, 0.1}},
-        {2.0, {20, 0.5, 0.0, 0.1}},
-        {4.0, {20, 1.0, 0.0, 0.1}}},
+       {{0.2, {.epochs = 5, .lr = 0.2, .share = 0.1}},
+        {0.5, {.epochs = 10, .lr = 0.25, .share = 0.08}},
+        {1.0, {.epochs = 15, .lr = 0.4, .share = 0.04}},
+        {2.0, {.epochs = 20, .lr = 0.5, .share = 0.02}},
+        {4.0, {.epochs = 20, .lr = 0.8, .share = 0.02}}},
        {85.55, 90.23, 92.92, 94.96, 95.91}},
       {"AdaCliP",
        adaptive(network),
-       {{0.2, {5, 0.2, 1e-2, 0.1}},
-        {0.5, {10, 0.2, 1e-2, 0.1}},
-        {1.0, {10, 0.25, 1e-2, 0.1}},
-        {2.0, {20, 0.25, 1e-2, 0.1}},
-        {4.0, {20, 0.25, 1e-2, 0.1}}},
+       {{0.2, {.epochs = 5, .lr = 0.1, .most = 1e-2, .share = 0.1}},
+        {0.5, {.epochs = 10, .lr = 0.12, .most = 1e-2, .share = 0.08}},
+        {1.0, {.epochs = 15, .lr = 0.5, .most = 1e-3, .beta1 = 1.0, .share = 0.04}},
+        {2.0, {.epochs = 20, .lr = 2.0, .most = 1e-4, .beta1 = 1.0, .share = 0.02}},
+        {4.0, {.epochs = 20, .lr = 2.0, .most = 1e-4, .beta1 = 1.0, .share = 0.02}}},
        {87.18, 91.26, 93.71, 95.56, 96.31}},
   };
   ReproducedTable table = measure("AdaCliP, neural network", "MNIST, DP-PCA to 60, 1000 relu units",
@@ -170,6 +177,10 @@ ReproducedTable adaclip_table2(const ReproduceOptions& options, Reporter& report
   table.notes.emplace_back(
       "DP-PCA: part of the budget, counted in 1 / sigma^2 as Gaussian releases add up, is spent on "
       "a noisy covariance; epsilon is that of both together.");
+  table.notes.emplace_back(
+      "AdaCliP from epsilon = 1 on: beta1 = 1, which leaves the mean at 0; with the paper's 0.99 "
+      "it "
+      "was worse (at epsilon = 2 at most 94.6 % in 12 tries).");
   return table;
 }
 
