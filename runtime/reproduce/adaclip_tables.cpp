@@ -180,7 +180,7 @@ ReproducedTable adaclip_table2(const ReproduceOptions& options, Reporter& report
   table.notes.emplace_back(
       "AdaCliP from epsilon = 1 on: beta1 = 1, which leaves the mean at 0; with the paper's 0.99 "
       "it "
-      "was worse (at epsilon = 2 at most 94.6 % in 12 tries).");
+      "was worse in tuning (at epsilon = 2 at most 94.6 %).");
   return table;
 }
 
