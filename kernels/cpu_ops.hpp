@@ -11,6 +11,7 @@
 #include "kernels/random.hpp"
 #include "kernels/sample.hpp"
 #include "kernels/scatter.hpp"
+#include "kernels/second_moments.hpp"
 #include "kernels/sums.hpp"
 #include "kernels/update.hpp"
 
@@ -45,6 +46,10 @@ struct CpuKernels {
 
   /// Scattering transform of up to `lanes` planes. See scatter.hpp.
   void (*scatter)(const Scatter&);
+
+  // Principal components (second_moments.hpp).
+  void (*second_moments)(const SecondMoments&);
+  void (*project_row)(const ProjectRow&);
 
   // Linear models (linear_model.hpp), by whole tiles.
   void (*linear_scores)(const LinearScores&);
@@ -89,6 +94,8 @@ float transformed_square_sum(const float* g, const Transform& t, std::int64_t n)
 void square_numbers(const float* x, float* y, std::int64_t n);
 TransformedDenseSums transformed_dense(const TransformedDense& a);
 void scatter(const Scatter&);
+void second_moments(const SecondMoments&);
+void project_row(const ProjectRow&);
 void linear_scores(const LinearScores&);
 void linear_gradient(const LinearGradient&);
 void linear_losses(const LinearLosses&);

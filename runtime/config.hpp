@@ -20,7 +20,7 @@ enum class BudgetSplit { rho, epsilon };
 enum class Conversion { tight, classical };
 enum class Device { automatic, cpu, cuda };
 enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adaptive };
-enum class Features { none, scatter };
+enum class Features { none, scatter, pca };
 
 /// Everything that `cudp train` can be told. A member's initial value is its default; what each one
 /// means, and its range, stands in the table of runtime/config/options.cpp.
@@ -35,6 +35,9 @@ struct TrainConfig {
   Features features = Features::none;
   std::int64_t feature_groups = 27;
   std::string feature_cache = "auto";
+  std::int64_t feature_dimensions = 60;
+  std::optional<double> feature_share = 0.1;
+  std::optional<double> feature_sigma;
 
   // Model
   std::string model;  ///< empty: cnn for images, logistic for tables; scatter-cnn for features

@@ -26,6 +26,7 @@ std::vector<privacy::Phase> step_phases(const PrivacyPlan& plan, std::uint64_t f
 std::vector<privacy::Phase> releases(const PrivacyPlan& plan, std::uint64_t steps) {
   std::vector<privacy::Phase> phases;
   if (plan.size_noise > 0.0) phases.push_back({1.0, plan.size_noise, 1});
+  if (plan.feature_noise > 0.0) phases.push_back({1.0, plan.feature_noise, 1});
   if (steps > 0 && plan.epoch_releases > 0)
     phases.push_back({1.0, plan.epoch_noise, plan.epoch_releases});
   const std::vector<privacy::Phase> sums = step_phases(plan, 0, steps);

@@ -42,6 +42,8 @@ struct PrivacyPlan {
   /// Standard deviation of the noise on the number of examples (sensitivity 1), 0 if that is
   /// public.
   double size_noise = 0.0;
+  /// Noise multiplier of a covariance whose eigenvectors become features, 0 without one.
+  double feature_noise = 0.0;
   /// Probability that a batch is larger than `sensitivity` allows for; part of delta.
   double failure = 0.0;
   /// The Renyi order that the accountant must use, 0 where it may choose its bound. Where the rest
@@ -61,7 +63,7 @@ std::vector<privacy::Phase> step_phases(const PrivacyPlan& plan, std::uint64_t f
                                         std::uint64_t last);
 
 /// What the plan releases in its first `steps` steps: the noisy number of examples, where that is
-/// not public, then the noisy sums.
+/// not public, and the noisy covariance, where there is one, then the noisy sums.
 std::vector<privacy::Phase> releases(const PrivacyPlan& plan, std::uint64_t steps);
 
 /// What to ask the accountant about these phases.

@@ -114,6 +114,9 @@ const MethodRun kRuns[] = {
      {"--method", "adp-sgd", "--schedule", "adaptive", "--adp-noise-growth", "0.5", "--lr", "2"}},
     {"dpis", {"--method", "dpis", "--lr", "0.3"}},
     {"dpis_adaptive", {"--method", "dpis", "--dpis-adaptive-clip", "--lr", "0.3"}},
+    {"dpsgd_pca", {"--features", "pca", "--feature-dimensions", "3"}},
+    {"dpis_pca",
+     {"--method", "dpis", "--features", "pca", "--feature-dimensions", "3", "--lr", "0.3"}},
     {"adaclip",
      {"--method", "adaclip", "--lr", "0.5", "--adaclip-least", "1e-3", "--adaclip-most", "1"}},
 };

@@ -12,6 +12,7 @@
 #include "runtime/data/load.hpp"
 #include "runtime/error.hpp"
 #include "runtime/features/features.hpp"
+#include "runtime/features/pca.hpp"
 #include "runtime/run/files.hpp"
 #include "runtime/safetensors.hpp"
 #include "runtime/train/experiment.hpp"
@@ -48,6 +49,7 @@ struct ReleasedModel {
   std::vector<float> parameters;
   std::string dataset;
   FeatureSettings features;
+  std::vector<float> projection;  ///< of Features::pca
 };
 
 Shape parse_shape(const std::string& text, const std::string& source) {
@@ -80,6 +82,7 @@ ReleasedModel read_released(const fs::path& path) {
   }
   m.network = make_network(text("model"), source, text("activation"),
                            parse_shape(text("input"), source), std::atoi(text("classes").c_str()));
+  if (m.features.kind == Features::pca) m.projection = read_projection(file, source);
   m.parameters.resize(m.network.parameter_count);
   for (const ParameterTensor& t : m.network.parameters) {
     const ParameterTensor* found = nullptr;
@@ -110,6 +113,15 @@ int evaluate(EvalOptions o) {
   features.threads = o.threads;
   Reporter reporter(o.json);
   make_features(data.test, features, backend, reporter);
+  if (!model.projection.empty()) {
+    const auto inputs = static_cast<std::size_t>(data.test.shape.size());
+    const std::size_t wanted =
+        model.projection.size() / static_cast<std::size_t>(model.network.input.size());
+    if (inputs != wanted)
+      throw InputError(
+          fmt::format("{}: expected examples of {} numbers, found {}", data.name, wanted, inputs));
+    project(data.test, model.projection, o.threads);
+  }
   const auto shape = [](const Shape& s) {
     return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
   };

@@ -182,11 +182,20 @@ std::vector<Option> data_options() {
              "for"),
       toggle("accept-private-bounds", &Config::accept_private_bounds,
              "scale numbers by bounds read from the private data (unsafe)"),
-      choice("features", &Config::features,
-             {{"none", Features::none}, {"scatter", Features::scatter}},
-             "what the model sees of an image: none (its pixels) or scatter (ScatterNet)"),
+      choice(
+          "features", &Config::features,
+          {{"none", Features::none}, {"scatter", Features::scatter}, {"pca", Features::pca}},
+          "what the model sees of an example: none (as it is), scatter (ScatterNet, of images) or "
+          "pca (principal components, paid for from the budget)"),
       integer("feature-groups", "N", &Config::feature_groups, kCountOrZero,
-              "groups of channels normalised within each example's features, 0: none"),
+              "scatter: groups of channels normalised within each example's features, 0: none"),
+      integer("feature-dimensions", "N", &Config::feature_dimensions, kCount,
+              "pca: how many components"),
+      instead_of("feature-noise", number("feature-share", "S", &Config::feature_share, kInsideUnit,
+                                         "pca: share of the budget, as Gaussian noise counts it "
+                                         "(1 / sigma^2)")),
+      instead_of("feature-noise", number("feature-sigma", "S", &Config::feature_sigma, kPositive,
+                                         "pca: noise multiplier of the covariance")),
       machine(text("feature-cache", "DIR", &Config::feature_cache,
                    "where computed features are kept, readable by their owner only: a folder, auto "
                    "(~/.cache/cudp) or none")),

@@ -240,6 +240,12 @@ void check_complete(const TrainConfig& c) {
     throw InputError("--clipping: expected flat for methods adaclip and dpis");
   if (dpis && (!c.epsilon || c.sigma))
     throw InputError("--epsilon: expected a budget, and no --sigma, for method dpis");
+  if (c.features == Features::pca && c.method == MethodKind::dp_agd)
+    throw InputError("--features: expected none or scatter with --method dp-agd, found pca");
+  if (c.features == Features::pca && !c.feature_sigma && !c.epsilon)
+    throw InputError(
+        "--feature-sigma: expected a noise multiplier where there is no --epsilon to share, found "
+        "none");
   if (c.adaclip_least > c.adaclip_most)
     throw InputError("--adaclip-most: expected at least adaclip-least");
   if (c.method == MethodKind::dpsgd_ts && c.activation != "tanh" &&

@@ -57,7 +57,7 @@ FeatureSettings feature_settings(const TrainConfig& config) {
 
 void make_features(Dataset& data, const FeatureSettings& settings, const Backend& backend,
                    Reporter& reporter) {
-  if (settings.kind == Features::none) return;
+  if (settings.kind != Features::scatter) return;
   if (data.shape.height < 4 || data.shape.width < 4)
     throw InputError(
         fmt::format("--features scatter: expected images of at least 4 x 4 pixels, found {} x {}",

@@ -18,8 +18,9 @@ struct FeatureSettings {
 
 FeatureSettings feature_settings(const TrainConfig& config);
 
-/// Turns images into features: a function of each example alone, so neighbouring data sets stay
-/// neighbours and nothing is to be paid. Throws InputError where the data are not images that fit.
+/// Turns images into scattering features: a function of each example alone, so neighbouring data
+/// sets stay neighbours and nothing is to be paid. Principal components are (pca.hpp). Throws
+/// InputError where the data are not images that fit.
 void make_features(Dataset& data, const FeatureSettings& settings, const Backend& backend,
                    Reporter& reporter);
 

@@ -45,14 +45,18 @@ std::uint64_t steps_charged(const PrivacyPlan& plan, const privacy::Ledger& ledg
   std::uint64_t steps = 0;
   for (const privacy::Phase& p : ledger.phases())
     if (plan.epoch_releases == 0 || p.q != 1.0 || p.sigma != plan.epoch_noise) steps += p.steps;
-  return plan.size_noise > 0.0 ? steps - 1 : steps;
+  return steps - (plan.size_noise > 0.0 ? 1 : 0) - (plan.feature_noise > 0.0 ? 1 : 0);
 }
 
 void add_circumstances(Json& j, const CertificateFacts& f) {
   const BuildInfo build = build_info();
   j["dataset"] = f.dataset;
-  if (f.config.features != Features::none)  // of each example by itself, so they cost nothing
-    j["features"] = chosen(f.config, "features");
+  if (f.config.features != Features::none) j["features"] = chosen(f.config, "features");
+  if (f.plan.feature_noise > 0.0)  // scattering features are each example's own and cost nothing
+    j["feature_release"] = {{"what", "covariance of rows clipped to norm 1, with Gaussian noise"},
+                            {"sigma", f.plan.feature_noise},
+                            {"sensitivity", 1.0},
+                            {"dimensions", f.config.feature_dimensions}};
   if (f.plan.size_noise > 0.0)
     j["size_release"] = {{"noisy_size", f.training_size}, {"noise_std", f.plan.size_noise}};
   else

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "cudp checkpoint 2\n";
+constexpr std::string_view kMagic = "cudp checkpoint 3\n";
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
 
@@ -37,6 +37,7 @@ Json encode_plan(const PrivacyPlan& p) {
           {"epoch_noise", p.epoch_noise},
           {"delta", p.delta},
           {"size_noise", p.size_noise},
+          {"feature_noise", p.feature_noise},
           {"failure", p.failure},
           {"order", p.order}};
 }
@@ -55,16 +56,18 @@ PrivacyPlan decode_plan(const Json& j) {
   p.epoch_noise = j.at("epoch_noise").get<double>();
   p.delta = j.at("delta").get<double>();
   p.size_noise = j.at("size_noise").get<double>();
+  p.feature_noise = j.at("feature_noise").get<double>();
   p.failure = j.at("failure").get<double>();
   p.order = j.at("order").get<double>();
   return p;
 }
 
-/// Calls visit on each array of a state, in the order of the file.
-template <class State, class Visit>
-void for_each_array(State& s, Visit visit) {
-  for (auto* array :
-       {&s.parameters, &s.moment1, &s.moment2, &s.average, &s.mean, &s.deviation, &s.norms})
+/// Calls visit on each array of a checkpoint, in the order of the file.
+template <class AnyCheckpoint, class Visit>
+void for_each_array(AnyCheckpoint& c, Visit visit) {
+  auto& s = c.state;
+  for (auto* array : {&s.parameters, &s.moment1, &s.moment2, &s.average, &s.mean, &s.deviation,
+                      &s.norms, &c.projection})
     visit(*array);
 }
 
@@ -105,7 +108,7 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
 
 }  // namespace
 
-// Layout: magic, length of the JSON header, header, the state's float arrays, and a checksum of all
+// Layout: magic, length of the JSON header, header, float arrays, and a checksum of all
 // that stands before it.
 std::string encode_checkpoint(const Checkpoint& c) {
   Json header{{"step", c.step},
@@ -122,13 +125,13 @@ std::string encode_checkpoint(const Checkpoint& c) {
               {"dpis", {c.dpis.epoch, c.dpis.clip, c.dpis.total, c.dpis.sigma, c.dpis.left}},
               {"method", c.method},
               {"arrays", Json::array()}};
-  for_each_array(c.state, [&](const auto& array) { header["arrays"].push_back(array.size()); });
+  for_each_array(c, [&](const auto& array) { header["arrays"].push_back(array.size()); });
   const std::string json = header.dump();
 
   std::string bytes(kMagic);
   append_number(bytes, json.size());
   bytes += json;
-  for_each_array(c.state, [&](const std::vector<float>& array) {
+  for_each_array(c, [&](const std::vector<float>& array) {
     bytes.append(reinterpret_cast<const char*>(array.data()), array.size() * sizeof(float));
   });
   append_number(bytes, checksum(bytes));
@@ -168,7 +171,7 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     c.state.step_size_sum = header.at("step_size_sum").get<double>();
     c.method = header.at("method").get<std::string>();
     std::size_t next = 0;
-    for_each_array(c.state, [&](std::vector<float>& array) {
+    for_each_array(c, [&](std::vector<float>& array) {
       array.resize(header.at("arrays").at(next++).get<std::size_t>());
       const std::size_t size = array.size() * sizeof(float);
       if (size > bytes.size()) fail("damaged: it is too short");

@@ -28,8 +28,9 @@ struct Checkpoint {
   privacy::Ledger ledger;
   DpisEpoch dpis;
   std::vector<MetricsRow> metrics;
-  double seconds = 0.0;  ///< of training so far
-  std::string method{};  ///< what a method keeps beside `state`, as text; empty: nothing
+  double seconds = 0.0;             ///< of training so far
+  std::vector<float> projection{};  ///< of Features::pca, as Experiment has it
+  std::string method{};             ///< what a method keeps beside `state`, as text; empty: nothing
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);

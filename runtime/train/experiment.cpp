@@ -4,12 +4,14 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "kernels/scatter.hpp"
 #include "runtime/config/nearest.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/error.hpp"
 #include "runtime/features/features.hpp"
+#include "runtime/features/pca.hpp"
 #include "runtime/schedule.hpp"
 
 namespace cudp {
@@ -51,22 +53,33 @@ Network make_network(const std::string& model_text, const std::string& source,
 }
 
 Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model) {
+  const Backend backend = choose_backend(config.device);
+  const std::string model =
+      known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;
+  DataSplit data = load_data({.dataset = config.dataset,
+                              .dir = config.data_dir,
+                              .schema = config.schema,
+                              .test_path = config.test_data,
+                              .accept_private_bounds = config.accept_private_bounds,
+                              .size_is_public = config.size_is_public});
+  for (Dataset* const part : {&data.train, &data.test})
+    make_features(*part, feature_settings(config), backend, reporter);
+  return on_data(config, backend, std::move(data), model);
+}
+
+Experiment on_data(const TrainConfig& config, const Backend& backend, DataSplit data,
+                   const std::string& model_text) {
   Experiment e;
   e.config = config;
-  e.backend = choose_backend(config.device);
-  e.config.device = e.backend.name == "cuda" ? Device::cuda : Device::cpu;
-  e.model_text = known_model;
-  if (e.model_text.empty() && !config.model.empty()) e.model_text = read_model(config.model);
-
-  e.data = load_data({.dataset = config.dataset,
-                      .dir = config.data_dir,
-                      .schema = config.schema,
-                      .test_path = config.test_data,
-                      .accept_private_bounds = config.accept_private_bounds,
-                      .size_is_public = config.size_is_public});
-  for (Dataset* const part : {&e.data.train, &e.data.test})
-    make_features(*part, feature_settings(config), e.backend, reporter);
-  const Shape& shape = e.data.train.shape;
+  e.config.device = backend.name == "cuda" ? Device::cuda : Device::cpu;
+  e.backend = backend;
+  e.data = std::move(data);
+  e.model_text = model_text;
+  Shape shape = e.data.train.shape;
+  if (config.features == Features::pca) {
+    check_pca(e.data.train, config.feature_dimensions);
+    shape = {.channels = static_cast<int>(config.feature_dimensions)};
+  }
   if (config.model.empty()) {
     e.config.model = default_model(config.features, shape);
     e.model_text = read_model(e.config.model);
@@ -74,6 +87,18 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   e.network =
       make_network(e.model_text, e.config.model, config.activation, shape, e.data.train.classes);
   return e;
+}
+
+std::vector<float> released_projection(const Experiment& e, const PrivacyPlan& plan,
+                                       const RandomKey& key) {
+  return dp_pca(e.data.train, static_cast<int>(e.config.feature_dimensions), plan.feature_noise,
+                {e.config.rng, key, Stream::covariance, 0}, static_cast<int>(e.config.threads));
+}
+
+void show_projected(Experiment& e, std::vector<float> projection) {
+  e.projection = std::move(projection);
+  for (Dataset* const part : {&e.data.train, &e.data.test})
+    project(*part, e.projection, static_cast<int>(e.config.threads));
 }
 
 std::unique_ptr<Engine> make_engine(const Experiment& e, const PrivacyPlan& plan,

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "models/model.hpp"
 #include "runtime/config.hpp"
@@ -19,6 +20,9 @@ struct Experiment {
   DataSplit data;
   std::string model_text;  ///< TOML
   Network network;
+  /// Of Features::pca, [feature_dimensions, inputs]; empty until it is released. The data are as
+  /// they were read until then.
+  std::vector<float> projection;
   Backend backend;
 };
 
@@ -27,12 +31,23 @@ struct Experiment {
 Experiment prepare(const TrainConfig& config, Reporter& reporter,
                    const std::string& known_model = "");
 
+/// The same of data that are in memory already, features other than principal components made.
+Experiment on_data(const TrainConfig& config, const Backend& backend, DataSplit data,
+                   const std::string& model_text);
+
 /// The model's TOML: a built-in one by name, or a file. Throws InputError.
 std::string read_model(const std::string& name);
 
 /// parse_model and build_network. Throws InputError.
 Network make_network(const std::string& model_text, const std::string& source,
                      const std::string& activation, const Shape& input, int classes);
+
+/// Draws the projection of Features::pca: a release, which must have been paid for.
+std::vector<float> released_projection(const Experiment& experiment, const PrivacyPlan& plan,
+                                       const RandomKey& key);
+
+/// Shows the model what `projection` leaves of the data (features/pca.hpp).
+void show_projected(Experiment& experiment, std::vector<float> projection);
 
 /// An engine with the training set on it.
 std::unique_ptr<Engine> make_engine(const Experiment& experiment, const PrivacyPlan& plan,

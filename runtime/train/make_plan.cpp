@@ -26,6 +26,16 @@ double size_noise(const TrainConfig& config) {
   return 10.0 * std::sqrt(-std::log(*config.delta)) / *config.epsilon;
 }
 
+/// Noise on the covariance: of the given multiplier, or such that it takes its share of 1 /
+/// sigma^2, in which Gaussian releases add up, of one that spends the whole budget.
+double feature_noise(const TrainConfig& config) {
+  if (config.features != Features::pca) return 0.0;
+  if (config.feature_sigma) return *config.feature_sigma;
+  const privacy::Step once = privacy::step_of({.q = 1.0, .sigma = 1.0, .steps = 1});
+  return privacy::solve_sigma({}, once, *config.epsilon, *config.delta) /
+         std::sqrt(*config.feature_share);
+}
+
 /// A Renyi order close to the best for this budget, from the budget alone: the best one for a
 /// Gaussian release is 1 + sqrt(L / rho) with L = ln(1/delta) and rho = (sqrt(L + epsilon) -
 /// sqrt(L))^2; subsampling makes it smaller. Over epsilon 0.5 to 8 and q 0.0085 to 0.1, 0.65 costs
@@ -95,6 +105,7 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
   PrivacyPlan plan;
   plan.delta = *config.delta;
   plan.size_noise = size.noise;
+  plan.feature_noise = feature_noise(config);
   // DPIS chooses as it goes: only Renyi divergences of one order add up then.
   plan.accountant =
       config.method == MethodKind::dpis ? privacy::Accountant::rdp : config.accountant;

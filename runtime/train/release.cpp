@@ -5,6 +5,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/config/options.hpp"
+#include "runtime/features/pca.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/files.hpp"
 #include "runtime/safetensors.hpp"
@@ -36,6 +37,7 @@ void write_release(const RunFolder& folder, const Experiment& e, std::vector<flo
     file.metadata["features"] = std::get<std::string>(*find_option("features")->get(e.config));
     file.metadata["feature-groups"] = std::to_string(e.config.feature_groups);
   }
+  if (!e.projection.empty()) add_projection(file, e.projection, e.config.feature_dimensions);
   write_atomically(folder.model(), encode_safetensors(file));
   write_atomically(folder.metrics(), encode_metrics(metrics));
   write_atomically(folder.certificate(), certificate.dump(2) + "\n");

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <sstream>
 #include <stdexcept>
 
@@ -8,7 +7,7 @@
 #include "runtime/error.hpp"
 #include "runtime/methods/dpis.hpp"
 #include "runtime/run/key_file.hpp"
-#include "runtime/train/initial_weights.hpp"
+#include "runtime/train/initial_state.hpp"
 #include "runtime/train/resume.hpp"
 #include "runtime/train/run.hpp"
 
@@ -28,28 +27,17 @@ void describe(const Run& run, Reporter& reporter) {
       "epsilon {:.4g} at delta {:.3g}: sigma {:.5g}, {} steps of expected batch {:.0f}, C {:.4g}",
       guarantee(p, releases(p, p.steps)).epsilon, p.delta, p.noise_multiplier, p.steps,
       p.expected_batch, p.clip_norm));
+  if (p.feature_noise > 0.0)
+    reporter.info(
+        fmt::format("{} principal components of {} numbers, released with sigma {:.5g}",
+                    e.config.feature_dimensions,
+                    e.projection.size() / static_cast<std::size_t>(e.config.feature_dimensions),
+                    p.feature_noise));
   if (run.size.noise > 0.1 * run.size.value)
     reporter.warn(fmt::format(
         "the number of training examples is private and known as {:.0f} +-{:.0f}; the sampling "
         "rate may be far from the one meant (--size-is-public if it is)",
         run.size.value, run.size.noise));
-}
-
-TrainState initial_state(const Experiment& e, const RandomKey& key) {
-  TrainState s;
-  s.parameters = initial_weights(e.network, e.config.rng, key);
-  const OptimizerKind kind = e.config.optimizer;
-  const bool adam = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
-  if (kind != OptimizerKind::sgd) s.moment1.resize(s.parameters.size());
-  if (adam) s.moment2.resize(s.parameters.size());
-  if (e.config.ema > 0.0) s.average = s.parameters;
-  if (e.config.method == MethodKind::adaclip) {
-    s.mean.resize(s.parameters.size());
-    const double start = std::sqrt(e.config.adaclip_least * e.config.adaclip_most);
-    s.deviation.assign(s.parameters.size(), static_cast<float>(start));
-  }
-  if (e.config.schedule == ScheduleKind::adaptive) s.step_size_sum = e.config.adaptive_start;
-  return s;
 }
 
 bool has_filter(const Run& run) { return run.ledger.budget().has_value(); }
@@ -107,6 +95,8 @@ std::unique_ptr<Run> restore(const Checkpoint& c, const Settings& flags, const R
   run->metrics = c.metrics;
   run->seconds = c.seconds;
   check_same_data(c, run->experiment, run->size);
+  if (run->experiment.config.features == Features::pca)
+    show_projected(run->experiment, c.projection);
   return run;
 }
 
@@ -134,7 +124,8 @@ Checkpoint checkpoint_of(const Run& run) {
           .ledger = run.ledger,
           .dpis = run.dpis,
           .metrics = run.metrics,
-          .seconds = run.seconds};
+          .seconds = run.seconds,
+          .projection = run.experiment.projection};
 }
 
 void save_ledger(const Run& run) {
@@ -157,8 +148,6 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   for (const privacy::Phase& phase : releases(run.plan, 0)) run.ledger.charge(phase);
   if (has_filter(run)) run.dpis.left = divergence_left(run.ledger);
   limit_to_budget(run);
-  run.engine = make_engine(e, run.plan, run.size, key.key());
-  run.engine->set_state(initial_state(e, key.key()));
 
   NewRunFolder place(config.out.empty()
                          ? default_run_folder(e.data.name + "-" + e.network.spec.name)
@@ -166,6 +155,10 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   run.folder = place.folder();
   write_atomically(run.folder.config(), write_config(e.config, Audience::release));
   save_ledger(run);
+  if (config.features == Features::pca)
+    show_projected(e, released_projection(e, run.plan, key.key()));
+  run.engine = make_engine(e, run.plan, run.size, key.key());
+  run.engine->set_state(initial_state(e, key.key()));
   save_checkpoint(run.folder.checkpoints(), checkpoint_of(run));
   write_key(run.folder.key(), key.key());
   run.lock.emplace(run.folder.checkpoints());

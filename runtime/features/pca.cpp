@@ -1,0 +1,169 @@
+#include "runtime/features/pca.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "kernels/cpu.hpp"
+#include "kernels/cpu_ops.hpp"
+#include "runtime/aligned.hpp"
+#include "runtime/error.hpp"
+#include "runtime/random_numbers.hpp"
+#include "runtime/threads.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr const char* kTensor = "features.projection";
+constexpr int kMostNumbers = 16384;      // of an example: the matrix has 2 GiB
+constexpr std::size_t kRowsAtOnce = 64;  // stay in a second-level cache while they are multiplied
+constexpr int kRange = 16;               // rows of the sum that one task handles, a multiple of 4
+
+std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
+std::int64_t padded(std::int64_t n, std::int64_t tile) { return (n + tile - 1) / tile * tile; }
+
+/// Numbers of one example, as an engine reads them.
+void read_example(const Dataset& data, std::size_t example, std::span<float> x) {
+  const std::size_t at = example * x.size();
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = data.is_bytes()
+               ? std::fma(data.scale, static_cast<float>(data.bytes[at + i]), data.shift)
+               : data.floats[at + i];
+}
+
+/// x clipped to norm 1 and cut to whole numbers of 2^-kRowBits.
+void clip_row(std::span<const float> x, double* row) {
+  double square = 0.0;
+  for (const float v : x) square += static_cast<double>(v) * static_cast<double>(v);
+  // A little less than 1, so that rounding here does not matter.
+  const double scale = (1.0 - 0x1p-30) / std::fmax(1.0, std::sqrt(square));
+  double units = 0.0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    row[i] = std::trunc(std::ldexp(static_cast<double>(x[i]) * scale, kRowBits));
+    units += row[i] * row[i];  // exact
+  }
+  if (!(units <= std::ldexp(1.0, 2 * kRowBits)))  // NaN and infinity too
+    std::fill_n(row, x.size(), 0.0);
+}
+
+}  // namespace
+
+void check_pca(const Dataset& data, std::int64_t dimensions) {
+  const int d = data.shape.size();
+  if (dimensions > d)
+    throw InputError(
+        fmt::format("--feature-dimensions: expected at most the {} numbers of an example, found {}",
+                    d, dimensions));
+  if (d > kMostNumbers)
+    throw InputError(fmt::format(
+        "--features pca: expected examples of at most {} numbers, found {}", kMostNumbers, d));
+  if (data.size() > to_size(kMostRows))
+    throw InputError(
+        fmt::format("--features pca: expected at most {} training examples", kMostRows));
+}
+
+std::vector<double> clipped_second_moments(const Dataset& data, int threads) {
+  const CpuKernels& kernels = cpu_kernels(best_simd_level());
+  const auto d = static_cast<std::int64_t>(data.shape.size());
+  const std::int64_t stride = padded(d, kColumnTile);
+  AlignedVector<double> rows(kRowsAtOnce * to_size(stride));
+  AlignedVector<double> sum(to_size(stride * stride));
+  ThreadTeam team(threads);
+  const std::size_t tasks = to_size(padded(d, kRange) / kRange);
+  for (std::size_t first = 0; first < data.size(); first += kRowsAtOnce) {
+    const std::size_t count = std::min(kRowsAtOnce, data.size() - first);
+    team.run(count, [&](std::size_t r, int) {
+      std::vector<float> x(to_size(d));
+      read_example(data, first + r, x);
+      clip_row(x, rows.data() + r * to_size(stride));
+    });
+    team.run(tasks, [&](std::size_t task, int) {
+      const int begin = static_cast<int>(task) * kRange;
+      kernels.second_moments({.rows = rows.data(),
+                              .count = static_cast<std::int64_t>(count),
+                              .stride = stride,
+                              .begin = begin,
+                              .end = std::min(begin + kRange, static_cast<int>(padded(d, 4))),
+                              .sum = sum.data()});
+    });
+  }
+  std::vector<double> moments(to_size(d * d));
+  for (std::int64_t i = 0; i < d; ++i)
+    for (std::int64_t j = i; j < d; ++j)
+      moments[to_size(i * d + j)] = moments[to_size(j * d + i)] =
+          std::ldexp(sum[to_size(i * stride + j)], -2 * kRowBits);
+  return moments;
+}
+
+void add_symmetric_noise(std::vector<double>& matrix, int d, double sigma,
+                         const RandomStream& stream) {
+  const std::size_t n = to_size(d);
+  const std::vector<float> z = normal_numbers(stream, n * (n + 1) / 2);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = i; j < n; ++j) {
+      const double std = i == j ? sigma : sigma * std::sqrt(0.5);
+      matrix[j * n + i] = matrix[i * n + j] += std * static_cast<double>(z[next++]);
+    }
+}
+
+std::vector<float> dp_pca(const Dataset& data, int dimensions, double sigma,
+                          const RandomStream& stream, int threads) {
+  const int d = data.shape.size();
+  std::vector<double> moments = clipped_second_moments(data, threads);
+  add_symmetric_noise(moments, d, sigma, stream);
+  return leading_eigenvectors(std::move(moments), d, dimensions);
+}
+
+void project(Dataset& data, const std::vector<float>& projection, int threads) {
+  const CpuKernels& kernels = cpu_kernels(best_simd_level());
+  const auto d = to_size(data.shape.size());
+  const std::size_t k = projection.size() / d;
+  const std::size_t columns = to_size(padded(static_cast<std::int64_t>(k), 16));
+  AlignedVector<float> directions(d * columns);
+  for (std::size_t c = 0; c < k; ++c)
+    for (std::size_t i = 0; i < d; ++i) directions[i * columns + c] = projection[c * d + i];
+  std::vector<float> projected(data.size() * k);
+  constexpr std::size_t kTask = 256;
+  ThreadTeam team(threads);
+  team.run((data.size() + kTask - 1) / kTask, [&](std::size_t task, int) {
+    std::vector<float> x(d);
+    AlignedVector<float> y(columns);
+    for (std::size_t e = task * kTask; e < std::min(data.size(), (task + 1) * kTask); ++e) {
+      read_example(data, e, x);
+      kernels.project_row({.x = x.data(),
+                           .directions = directions.data(),
+                           .inputs = static_cast<int>(d),
+                           .outputs = static_cast<int>(columns),
+                           .out = y.data()});
+      std::copy_n(y.data(), k, projected.data() + e * k);
+    }
+  });
+  data.floats = std::move(projected);
+  data.bytes = {};
+  data.shape = {.channels = static_cast<int>(k)};
+}
+
+void add_projection(TensorFile& file, const std::vector<float>& projection, std::int64_t k) {
+  ParameterTensor t;
+  t.name = kTensor;
+  t.shape = {static_cast<int>(k),
+             static_cast<int>(static_cast<std::int64_t>(projection.size()) / k)};
+  t.offset = file.values.size();
+  t.size = projection.size();
+  file.tensors.push_back(t);
+  file.values.insert(file.values.end(), projection.begin(), projection.end());
+}
+
+std::vector<float> read_projection(const TensorFile& file, const std::string& source) {
+  const auto t = std::ranges::find(file.tensors, kTensor, &ParameterTensor::name);
+  if (t == file.tensors.end() || t->size == 0)
+    throw InputError(source + ": expected a tensor " + kTensor + ", found none");
+  const auto first = file.values.begin() + static_cast<std::ptrdiff_t>(t->offset);
+  return {first, first + static_cast<std::ptrdiff_t>(t->size)};
+}
+
+}  // namespace cudp

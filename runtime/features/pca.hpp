@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/random.hpp"
+#include "runtime/dataset.hpp"
+#include "runtime/safetensors.hpp"
+
+namespace cudp {
+
+// Differentially private principal components: Dwork, Talwar, Thakurta, Zhang 2014, "Analyze
+// Gauss", Algorithm 1. Every row x is clipped to norm 1; the sum of x x^T is released with Gaussian
+// noise; its leading eigenvectors, a function of what was released, are the directions that rows
+// are projected on. Rows are not centred: the number of rows is not needed, and nothing else is
+// paid for.
+//
+// Sensitivity: one row added or removed changes the sum by x x^T, of Frobenius norm |x|^2 <= 1. It
+// is exactly that, rounding included: rows are cut to whole numbers of 2^-13 (towards zero, and
+// their norm is checked in those units), so that sums are exact.
+//
+// Departs from the paper: its noise has variance sigma^2 in every entry of the upper triangle. In
+// Frobenius norm an entry off the diagonal counts twice, so variance sigma^2 / 2 is enough there,
+// at the same privacy.
+
+/// Throws InputError unless examples have at least `dimensions` numbers, and no more than fit.
+void check_pca(const Dataset& data, std::int64_t dimensions);
+
+/// Sum of x x^T over clipped rows, [d, d] with d = data.shape.size(), symmetric; exact. A row that
+/// is not finite contributes nothing. Does not depend on the number of threads (0: every core).
+std::vector<double> clipped_second_moments(const Dataset& data, int threads);
+
+/// matrix [d, d] += E, symmetric: entries on the diagonal N(0, sigma^2), off it N(0, sigma^2 / 2).
+/// sigma in units of the sensitivity, 1.
+void add_symmetric_noise(std::vector<double>& matrix, int d, double sigma,
+                         const RandomStream& stream);
+
+/// The eigenvectors of the `count` largest eigenvalues of a symmetric matrix [d, d], largest first:
+/// [count, d], orthonormal, the largest number of each positive. By LAPACK's dsyevr. Throws Error
+/// where that fails.
+std::vector<float> leading_eigenvectors(std::vector<double> matrix, int d, int count);
+
+/// The three in a row: a release of the Gaussian mechanism with noise multiplier sigma.
+/// Returns [dimensions, d].
+std::vector<float> dp_pca(const Dataset& data, int dimensions, double sigma,
+                          const RandomStream& stream, int threads);
+
+/// Examples become their products with the rows of projection [k, data.shape.size()]: shape {k}.
+/// A function of each example alone, once the projection is there.
+void project(Dataset& data, const std::vector<float>& projection, int threads);
+
+/// The projection in a released model, as tensor "features.projection" [k, d].
+void add_projection(TensorFile& file, const std::vector<float>& projection, std::int64_t k);
+/// Throws InputError where there is none.
+std::vector<float> read_projection(const TensorFile& file, const std::string& source);
+
+}  // namespace cudp
