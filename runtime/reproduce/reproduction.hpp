@@ -11,8 +11,8 @@
 
 namespace cudp {
 
-/// Numbers over the table's columns. `deviations` of single runs, empty for numbers that were read
-/// off elsewhere.
+/// Numbers over the columns, NaN where there is none. `deviations` of single runs, empty for
+/// numbers that were read off elsewhere.
 struct TableRow {
   std::string name;
   std::vector<double> values;
@@ -24,7 +24,8 @@ struct TableRow {
 struct TableGroup {
   std::string name;
   std::vector<TableRow> measured;
-  std::vector<TableRow> published;  ///< the paper's numbers, or others to stand beside
+  std::vector<TableRow> published;   ///< the paper's numbers, or others to stand beside
+  std::vector<double> columns = {};  ///< where the group has its own; empty: the table's
 };
 
 /// A table or figure of a paper, as it came out here.
@@ -35,6 +36,11 @@ struct ReproducedTable {
   std::string value_label;  ///< "test accuracy (%)"
   std::vector<TableGroup> groups;
   std::vector<std::string> notes;  ///< settings, and what differs from the paper
+  bool log_values = false;         ///< the picture's other axis; that of the columns always is
+
+  const std::vector<double>& columns_of(const TableGroup& group) const {
+    return group.columns.empty() ? columns : group.columns;
+  }
 };
 
 struct ReproduceOptions {

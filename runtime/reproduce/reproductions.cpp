@@ -1,4 +1,5 @@
 #include "runtime/reproduce/dp_agd_tables.hpp"
+#include "runtime/reproduce/group_figures.hpp"
 #include "runtime/reproduce/reproduction.hpp"
 
 namespace cudp {
@@ -8,6 +9,9 @@ const std::vector<Reproduction>& reproductions() {
       {"dp-agd-fig2", "DP-AGD, logistic regression by epsilon (Lee, Kifer 2018, figure 2)",
        dp_agd_figure2},
       {"dp-agd-fig3", "DP-AGD, linear SVM by epsilon (Lee, Kifer 2018, figure 3)", dp_agd_figure3},
+      {"group-fig1", "epsilon of groups, Poisson batches (Ganesh 2024, figure 1)", group_figure1},
+      {"group-fig2", "epsilon of groups, batches of a fixed size (Ganesh 2024, figure 2)",
+       group_figure2},
   };
   return all;
 }
