@@ -48,6 +48,9 @@ struct ReproduceOptions {
   bool quick = false;  ///< a subset that fits 10 minutes on 2 cores
   int seeds = 0;       ///< repetitions; 0: the reproduction's own number
   int threads = 0;
+  std::vector<double> epsilons = {};  ///< columns, of a table that lets one choose; empty: its own
+  /// Where finished trainings are kept, so that an interrupted table goes on; empty: nowhere.
+  std::filesystem::path kept = {};
 };
 
 /// One entry a table; `cudp reproduce NAME` runs it.
@@ -55,6 +58,7 @@ struct Reproduction {
   std::string name;
   std::string what;
   std::function<ReproducedTable(const ReproduceOptions& options, Reporter& reporter)> run;
+  bool takes_epsilons = false;  ///< looks at ReproduceOptions::epsilons
 };
 const std::vector<Reproduction>& reproductions();
 

@@ -1,4 +1,5 @@
 #include "runtime/reproduce/dp_agd_tables.hpp"
+#include "runtime/reproduce/dpis_table.hpp"
 #include "runtime/reproduce/group_figures.hpp"
 #include "runtime/reproduce/reproduction.hpp"
 
@@ -12,6 +13,8 @@ const std::vector<Reproduction>& reproductions() {
       {"group-fig1", "epsilon of groups, Poisson batches (Ganesh 2024, figure 1)", group_figure1},
       {"group-fig2", "epsilon of groups, batches of a fixed size (Ganesh 2024, figure 2)",
        group_figure2},
+      {"dpis-table3", "DPIS and its rivals by epsilon (Wei et al. 2022, table 3)", dpis_table3,
+       true},
   };
   return all;
 }
