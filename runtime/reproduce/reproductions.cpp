@@ -1,3 +1,4 @@
+#include "runtime/reproduce/adp_table.hpp"
 #include "runtime/reproduce/dp_agd_tables.hpp"
 #include "runtime/reproduce/dpis_table.hpp"
 #include "runtime/reproduce/group_figures.hpp"
@@ -15,6 +16,8 @@ const std::vector<Reproduction>& reproductions() {
        group_figure2},
       {"dpis-table3", "DPIS and its rivals by epsilon (Wei et al. 2022, table 3)", dpis_table3,
        true},
+      {"adp-table2", "ADP-SGD's lead by length and clipping norm (Wu et al. 2021, table 2)",
+       adp_table2},
   };
   return all;
 }
