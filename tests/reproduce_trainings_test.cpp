@@ -128,6 +128,10 @@ TEST(DpisTable, SaysWhatItNeeds) {
       run_cudp(folder, {"reproduce", "dpis-table3", "--epsilons", "0.7", "--data-dir", data});
   EXPECT_EQ(other.exit, 2);
   EXPECT_NE(other.err.find("--epsilons: expected 0.5, 1, 2, 3 or 4, found 0.7"), std::string::npos);
+  const Finished nowhere =
+      run_cudp(folder, {"reproduce", "group-fig1", "--out", data + "/train-labels-idx1-ubyte/out"});
+  EXPECT_EQ(nowhere.exit, 2);
+  EXPECT_NE(nowhere.err.find("--out: expected a folder"), std::string::npos);
   const Finished none = run_cudp(folder, {"reproduce", "group-fig1", "--epsilons", "1"});
   EXPECT_EQ(none.exit, 2);
   EXPECT_NE(none.err.find("--epsilons: expected none"), std::string::npos);

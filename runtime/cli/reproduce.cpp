@@ -49,6 +49,9 @@ int reproduce(const ReproduceFlags& f) {
   if (!f.out.empty()) {
     std::error_code failed;
     fs::create_directories(f.out, failed);
+    if (failed)
+      throw InputError("--out: expected a folder that can be made, found " + f.out + ": " +
+                       failed.message());
     options.kept = fs::path(f.out) / (wanted.name + ".runs.jsonl");
   }
   Reporter reporter(f.json);
