@@ -32,8 +32,8 @@ struct Part {
   std::vector<Contender> contenders;
 };
 
-// Small budgets want fewer and larger batches. DP-SGD-HF and DPIS share a model, its features and
-// all settings but the method's; so do DP-SGD-TS, -Decay (tanh both) and DP-SGD (relu).
+// Small budgets want fewer and larger batches. DPIS has all settings of DP-SGD-HF, and DP-SGD-Decay
+// those of DP-SGD-TS, but for the method's own; both of the latter have tanh, DP-SGD has relu.
 const std::vector<Part>& parts() {
   static const std::vector<Part> all = {
       {"MNIST",
