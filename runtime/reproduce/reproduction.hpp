@@ -18,6 +18,7 @@ struct TableRow {
   std::vector<double> values;
   std::vector<double> deviations;
   int runs = 0;
+  bool drawn = true;  ///< stands in the picture too
 };
 
 /// A part of a table: one data set and model, say.

@@ -91,6 +91,7 @@ bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) 
     int number = 0;
     for (const auto* rows : {&g.measured, &g.published})
       for (const TableRow& row : *rows) {
+        if (!row.drawn) continue;
         s += fmt::format("$data{} << EOD\n", number);
         for (std::size_t i = 0; i < row.values.size(); ++i)
           if (std::isfinite(row.values[i]))
