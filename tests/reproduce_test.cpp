@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -58,10 +59,45 @@ TEST(ReproducedTable, SaysItAll) {
             "  it's  4.00          7.00\n\nn\n");
   const auto j = table_json(table);
   EXPECT_EQ(j["groups"][0]["measured"][0]["runs"], 4);
+  ReproducedTable own = table;
+  own.log_values = true;
+  own.groups[0].columns = {3.0, 4.0};
+  own.groups[0].measured[0].values[1] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(table_text(own),
+            "t, y\n\ng\n  x     3             4\n  ours  5.00 +-0.50   -\n"
+            "  it's  4.00          7.00\n\nn\n");
+  EXPECT_EQ(table_json(own)["groups"][0]["x"][1], 4.0);
+  EXPECT_NE(table_json(own).dump().find("[5.0,null]"), std::string::npos);
   const TemporaryFolder folder;
   if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no gnuplot";
   EXPECT_TRUE(draw_table(table, folder / "t.png"));
   EXPECT_GT(fs::file_size(folder / "t.png"), 1000u);
+  EXPECT_TRUE(draw_table(own, folder / "own.png"));
+}
+
+// Values of the project's specification, and what must hold between the rows.
+TEST(GroupFigures, AreWhatTheSpecificationSays) {
+  Reporter quiet(true);
+  for (const char* name : {"group-fig1", "group-fig2"}) {
+    const auto found = std::ranges::find_if(reproductions(),
+                                            [&](const Reproduction& r) { return r.name == name; });
+    ASSERT_NE(found, reproductions().end());
+    const ReproducedTable table = found->run({.data_dir = "", .quick = true}, quiet);
+    ASSERT_EQ(table.groups.size(), 1u);
+    int compared = 0;
+    for (const TableGroup& g : table.groups) {
+      const std::vector<double>& tight = g.measured[0].values;
+      for (std::size_t i = 0; i < g.columns.size(); ++i) {
+        EXPECT_EQ(tight[i], std::max(g.measured[1].values[i], g.measured[2].values[i]));
+        EXPECT_FALSE(g.measured[3].values[i] < tight[i] * (1.0 - 1e-3)) << "Vadhan's lemma";
+        if (g.published.empty() || std::isnan(g.published[0].values[i])) continue;
+        EXPECT_FALSE(!(std::abs(tight[i] - g.published[0].values[i]) <= 2e-3));
+        ++compared;
+      }
+    }
+    EXPECT_GE(compared, 3);
+    EXPECT_TRUE(std::isnan(table.groups[0].measured[3].values[5])) << "the lemma at k = 9";
+  }
 }
 
 TEST(LinearSgd, AccountsForItsNoise) {

@@ -21,6 +21,7 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   cudp reproduce dp-agd-fig2 --data-dir data --quick
   cudp reproduce dp-agd-fig2 --data-dir data --seeds 20 --out results
+  cudp reproduce dpis-table3 --data-dir data --epsilons 0.5 1 2 3 4 --out results
 )";
 
 struct ReproduceFlags {
@@ -42,9 +43,20 @@ const Reproduction& named(const std::string& name) {
 
 int reproduce(const ReproduceFlags& f) {
   const Reproduction& wanted = named(f.name);
+  if (!f.options.epsilons.empty() && !wanted.takes_epsilons)
+    throw InputError("--epsilons: expected none with " + f.name + ", found some");
+  ReproduceOptions options = f.options;
+  if (!f.out.empty()) {
+    std::error_code failed;
+    fs::create_directories(f.out, failed);
+    if (failed)
+      throw InputError("--out: expected a folder that can be made, found " + f.out + ": " +
+                       failed.message());
+    options.kept = fs::path(f.out) / (wanted.name + ".runs.jsonl");
+  }
   Reporter reporter(f.json);
   const auto start = std::chrono::steady_clock::now();
-  const ReproducedTable table = wanted.run(f.options, reporter);
+  const ReproducedTable table = wanted.run(options, reporter);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
@@ -56,8 +68,6 @@ int reproduce(const ReproduceFlags& f) {
   j["version"] = build.version;
   j["commit"] = build.commit;
   if (!f.out.empty()) {
-    std::error_code failed;
-    fs::create_directories(f.out, failed);
     write_atomically(fs::path(f.out) / (wanted.name + ".json"), j.dump(2) + "\n");
     if (!draw_table(table, fs::path(f.out) / (wanted.name + ".png")))
       reporter.warn("no picture: gnuplot is missing or failed");
@@ -85,10 +95,18 @@ void add_reproduce_command(CLI::App& app, CommandBody& body) {
   command->add_option("--seeds", f->options.seeds, "repetitions; 0: the table's own number")
       ->type_name("N")
       ->check(CLI::Range(0, 1000));
+  command
+      ->add_option("--epsilons", f->options.epsilons,
+                   "columns to run, where the table has more than it runs by itself")
+      ->type_name("E ...");
   command->add_option("--threads", f->options.threads, "CPU threads, 0 for every core")
       ->type_name("N")
       ->check(CLI::Range(0, 4096));
-  command->add_option("--out", f->out, "folder for NAME.json and NAME.png")->type_name("DIR");
+  command
+      ->add_option("--out", f->out,
+                   "folder for NAME.json, NAME.png and NAME.runs.jsonl, from which an "
+                   "interrupted table goes on")
+      ->type_name("DIR");
   command->add_flag("--json", f->json, "print JSON");
   command->callback([&body, f] { body = [f] { return reproduce(*f); }; });
 }

@@ -11,20 +11,22 @@
 
 namespace cudp {
 
-/// Numbers over the table's columns. `deviations` of single runs, empty for numbers that were read
-/// off elsewhere.
+/// Numbers over the columns, NaN where there is none. `deviations` of single runs, empty for
+/// numbers that were read off elsewhere.
 struct TableRow {
   std::string name;
   std::vector<double> values;
   std::vector<double> deviations;
   int runs = 0;
+  bool drawn = true;  ///< stands in the picture too
 };
 
 /// A part of a table: one data set and model, say.
 struct TableGroup {
   std::string name;
   std::vector<TableRow> measured;
-  std::vector<TableRow> published;  ///< the paper's numbers, or others to stand beside
+  std::vector<TableRow> published;   ///< the paper's numbers, or others to stand beside
+  std::vector<double> columns = {};  ///< where the group has its own; empty: the table's
 };
 
 /// A table or figure of a paper, as it came out here.
@@ -35,6 +37,11 @@ struct ReproducedTable {
   std::string value_label;  ///< "test accuracy (%)"
   std::vector<TableGroup> groups;
   std::vector<std::string> notes;  ///< settings, and what differs from the paper
+  bool log_values = false;         ///< the picture's other axis; that of the columns always is
+
+  const std::vector<double>& columns_of(const TableGroup& group) const {
+    return group.columns.empty() ? columns : group.columns;
+  }
 };
 
 struct ReproduceOptions {
@@ -42,6 +49,9 @@ struct ReproduceOptions {
   bool quick = false;  ///< a subset that fits 10 minutes on 2 cores
   int seeds = 0;       ///< repetitions; 0: the reproduction's own number
   int threads = 0;
+  std::vector<double> epsilons = {};  ///< columns, of a table that lets one choose; empty: its own
+  /// Where finished trainings are kept, so that an interrupted table goes on; empty: nowhere.
+  std::filesystem::path kept = {};
 };
 
 /// One entry a table; `cudp reproduce NAME` runs it.
@@ -49,6 +59,7 @@ struct Reproduction {
   std::string name;
   std::string what;
   std::function<ReproducedTable(const ReproduceOptions& options, Reporter& reporter)> run;
+  bool takes_epsilons = false;  ///< looks at ReproduceOptions::epsilons
 };
 const std::vector<Reproduction>& reproductions();
 

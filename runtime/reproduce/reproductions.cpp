@@ -1,5 +1,8 @@
 #include "runtime/reproduce/adaclip_tables.hpp"
+#include "runtime/reproduce/adp_table.hpp"
 #include "runtime/reproduce/dp_agd_tables.hpp"
+#include "runtime/reproduce/dpis_table.hpp"
+#include "runtime/reproduce/group_figures.hpp"
 #include "runtime/reproduce/reproduction.hpp"
 
 namespace cudp {
@@ -15,6 +18,13 @@ const std::vector<Reproduction>& reproductions() {
        adaclip_table2},
       {"adaclip-toy", "AdaCliP, l2 regression by dimension (Pichapati et al. 2019, figure 2)",
        adaclip_toy},
+      {"group-fig1", "epsilon of groups, Poisson batches (Ganesh 2024, figure 1)", group_figure1},
+      {"group-fig2", "epsilon of groups, batches of a fixed size (Ganesh 2024, figure 2)",
+       group_figure2},
+      {"dpis-table3", "DPIS and its rivals by epsilon (Wei et al. 2022, table 3)", dpis_table3,
+       true},
+      {"adp-table2", "ADP-SGD's lead by length and clipping norm (Wu et al. 2021, table 2)",
+       adp_table2},
   };
   return all;
 }

@@ -15,9 +15,10 @@ using Json = nlohmann::ordered_json;
 std::string row_text(const TableRow& row, std::size_t width) {
   std::string line = fmt::format("  {:<{}}", row.name, width);
   for (std::size_t i = 0; i < row.values.size(); ++i) {
-    const std::string value = fmt::format("{:.2f}", row.values[i]);
+    const bool known = std::isfinite(row.values[i]);
+    const std::string value = known ? fmt::format("{:.2f}", row.values[i]) : "-";
     const std::string spread =
-        row.deviations.empty() ? "" : fmt::format(" +-{:.2f}", row.deviations[i]);
+        row.deviations.empty() || !known ? "" : fmt::format(" +-{:.2f}", row.deviations[i]);
     line += fmt::format("  {:<12}", value + spread);
   }
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
@@ -42,7 +43,7 @@ std::string table_text(const ReproducedTable& t) {
   std::string text = t.title + ", " + t.value_label + "\n";
   for (const TableGroup& g : t.groups) {
     text += "\n" + g.name + "\n" + fmt::format("  {:<{}}", t.column_label, width);
-    for (const double c : t.columns) text += fmt::format("  {:<12g}", c);
+    for (const double c : t.columns_of(g)) text += fmt::format("  {:<12g}", c);
     text = text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
     for (const TableRow& row : g.measured) text += row_text(row, width);
     for (const TableRow& row : g.published) text += row_text(row, width);
@@ -55,7 +56,9 @@ Json table_json(const ReproducedTable& t) {
   Json j{{"title", t.title}, {t.column_label, t.columns}, {"values_are", t.value_label}};
   j["groups"] = Json::array();
   for (const TableGroup& g : t.groups) {
-    Json group{{"name", g.name}, {"measured", Json::array()}, {"published", Json::array()}};
+    Json group{{"name", g.name}};
+    if (!g.columns.empty()) group[t.column_label] = g.columns;
+    group.update({{"measured", Json::array()}, {"published", Json::array()}});
     for (const TableRow& row : g.measured) group["measured"].push_back(row_json(row));
     for (const TableRow& row : g.published) group["published"].push_back(row_json(row));
     j["groups"].push_back(group);
@@ -74,27 +77,33 @@ bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) 
       "set multiplot layout {},{} title {}\n"
       "set grid lc rgb '#e0e0e0'\nset border 3 lc rgb '#808080'\nset tics nomirror\n"
       "set key below\nset logscale x 2\n"
-      "set xlabel {}\nset ylabel {}\nset xtics (",
+      "set xlabel {}\nset ylabel {}\n",
       560 * across, 500 * down, gnuplot_text(picture.string()), down, across, gnuplot_text(t.title),
       gnuplot_text(t.column_label), gnuplot_text(t.value_label));
-  for (std::size_t i = 0; i < t.columns.size(); ++i)
-    s += fmt::format("{}'{:g}' {}", i ? ", " : "", t.columns[i], t.columns[i]);
-  s += ")\n";
+  if (t.log_values) s += "set logscale y\n";
   for (const TableGroup& g : t.groups) {
+    const std::vector<double>& columns = t.columns_of(g);
+    s += "set xtics (";
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      s += fmt::format("{}'{:g}' {}", i ? ", " : "", columns[i], columns[i]);
+    s += ")\n";
     std::string plots;
     int number = 0;
     for (const auto* rows : {&g.measured, &g.published})
       for (const TableRow& row : *rows) {
+        if (!row.drawn) continue;
         s += fmt::format("$data{} << EOD\n", number);
         for (std::size_t i = 0; i < row.values.size(); ++i)
-          s += fmt::format("{} {} {}\n", t.columns[i], row.values[i],
-                           row.deviations.empty() ? 0.0 : row.deviations[i]);
+          if (std::isfinite(row.values[i]))
+            s += fmt::format("{} {} {}\n", columns[i], row.values[i],
+                             row.deviations.empty() ? 0.0 : row.deviations[i]);
         s += "EOD\n";
         const bool measured = rows == &g.measured;
-        plots += fmt::format("{}$data{} using 1:2{} with {} lw {} dt {} lc {} title {}",
-                             number ? ", " : "plot ", number, measured ? ":3" : "",
-                             measured ? "yerrorlines" : "lines", measured ? 2 : 1, measured ? 1 : 2,
-                             number + 1, gnuplot_text(row.name));
+        const bool bars = !row.deviations.empty();
+        plots += fmt::format("{}$data{} using 1:2{} with {} lw {} dt {} lc {} pt 7 ps 0.5 title {}",
+                             number ? ", " : "plot ", number, bars ? ":3" : "",
+                             bars ? "yerrorlines" : "linespoints", measured ? 2 : 1,
+                             measured ? 1 : 2, number + 1, gnuplot_text(row.name));
         ++number;
       }
     s += "set title " + gnuplot_text(g.name) + "\n" + plots + "\n";

@@ -1,0 +1,10 @@
+#pragma once
+#include "runtime/reproduce/reproduction.hpp"
+
+namespace cudp {
+
+/// Table 3 of Wei et al. 2022: test accuracy of DPIS and its rivals by epsilon. MNIST,
+/// Fashion-MNIST and, where its test set is complete, CIFAR-10.
+ReproducedTable dpis_table3(const ReproduceOptions& options, Reporter& reporter);
+
+}  // namespace cudp

@@ -1,0 +1,140 @@
+#include "runtime/reproduce/trainings.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include "runtime/build_info.hpp"
+#include "runtime/config/settings.hpp"
+#include "runtime/error.hpp"
+#include "runtime/run/files.hpp"
+#include "runtime/train/run.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Where a training has its run folder while it runs.
+class Workplace {
+ public:
+  Workplace()
+      : path_(fs::temp_directory_path() /
+              fmt::format("cudp-reproduce-{}-{}", ::getpid(), count_++)) {}
+  ~Workplace() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+
+  std::string run_folder() const { return path_.string(); }
+
+ private:
+  static inline int count_ = 0;
+  fs::path path_;
+};
+
+/// What the settings change of the defaults, for a reader.
+Json chosen(const TrainConfig& config) {
+  Json j;
+  const TrainConfig usual;
+  for (const Option& option : train_options()) {
+    const auto value = option.get(config);
+    if (option.scope != Scope::experiment || option.key == "data-dir" || value == option.get(usual))
+      continue;
+    if (value) j[option.key] = Json::parse(value_text(*value));
+  }
+  return j;
+}
+
+TrainConfig resolved(const std::string& settings, std::uint64_t seed,
+                     const ReproduceOptions& options) {
+  Settings flags = parse_settings(settings, "settings of a table");
+  const auto set = [&flags](const char* key, Value value) {
+    flags[key] = {std::move(value), "a table"};
+  };
+  set("data-dir", options.data_dir);
+  set("threads", std::int64_t{options.threads});
+  set("seed", static_cast<std::int64_t>(seed));
+  if (!flags.contains("eval-every")) set("eval-every", std::int64_t{0});
+  std::vector<std::string> notes;
+  return resolve_config(flags, notes);
+}
+
+std::string digest_of(TrainConfig config) {
+  config.data_dir.clear();
+  return fmt::format("{:016x}", checksum(write_config(config, Audience::release) +
+                                         fmt::format("{}", config.eval_every)));
+}
+
+Json kept_line(const std::string& what, const std::string& digest, const TrainConfig& config,
+               const Trained& t) {
+  return {{"what", what},         {"seed", *config.seed},
+          {"last", t.last},       {"best", t.best},
+          {"epsilon", t.epsilon}, {"sigma", t.sigma},
+          {"seconds", t.seconds}, {"settings", chosen(config)},
+          {"digest", digest},     {"commit", build_info().commit}};
+}
+
+}  // namespace
+
+Trainings::Trainings(const ReproduceOptions& options, Reporter& reporter)
+    : options_(options), reporter_(reporter) {
+  if (options.kept.empty() || !fs::exists(options.kept)) return;
+  std::istringstream lines(read_file(options.kept));
+  for (std::string line; std::getline(lines, line);) {
+    const Json j = Json::parse(line, nullptr, false);
+    if (!j.is_object() || !j.contains("digest")) continue;  // cut off by a crash
+    kept_[j["digest"]] = {j["last"], j["best"], j["epsilon"], j["sigma"], j["seconds"]};
+  }
+}
+
+Trained Trainings::run(const std::string& what, const std::string& settings, std::uint64_t seed) {
+  TrainConfig config = resolved(settings, seed, options_);
+  const std::string digest = digest_of(config);
+  const auto found = kept_.find(digest);
+  if (found != kept_.end()) return found->second;
+
+  const Workplace workplace;
+  config.out = workplace.run_folder();
+  Reporter quiet(true);
+  const std::unique_ptr<Run> run = start_run(config, quiet);
+  RunResult result;
+  try {
+    result = cudp::train(*run, quiet);
+  } catch (const Error&) {
+    if (run->step == run->last_step) throw;
+    throw Error(what + ": interrupted" +
+                (options_.kept.empty() ? std::string("; nothing is kept without --out")
+                                       : "; what is finished is in " + options_.kept.string() +
+                                             ", the same command goes on from there"));
+  }
+  Trained t{.last = 100.0 * result["test_accuracy"].get<double>(),
+            .epsilon = result["epsilon"],
+            .sigma = result["sigma"],
+            .seconds = result["seconds"]};
+  for (const MetricsRow& m : run->metrics) t.best = std::max(t.best, 100.0 * m.test_accuracy);
+  if (!options_.kept.empty()) append_line(options_.kept, kept_line(what, digest, config, t).dump());
+  kept_[digest] = t;
+  reporter_.info(
+      fmt::format("{}, seed {}: {:.2f} % ({})", what, seed, t.last, duration_text(t.seconds)));
+  return t;
+}
+
+TableRow row_of(const std::string& name, const std::vector<std::vector<double>>& runs_by_column) {
+  TableRow row{name, {}, {}, 0};
+  for (const std::vector<double>& runs : runs_by_column) {
+    const MeanAndDeviation m = mean_and_deviation(runs);
+    row.values.push_back(m.mean);
+    row.deviations.push_back(m.deviation);
+    row.runs = static_cast<int>(runs.size());
+  }
+  return row;
+}
+
+}  // namespace cudp

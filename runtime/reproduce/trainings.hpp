@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/reproduce/reproduction.hpp"
+
+namespace cudp {
+
+/// How a training came out. Accuracies in percent.
+struct Trained {
+  double last = 0.0;  ///< test accuracy of the model at the end
+  double best = 0.0;  ///< the largest that was seen on the way: chosen on the test set
+  double epsilon = 0.0;
+  double sigma = 0.0;
+  double seconds = 0.0;
+};
+
+/// What the table `cudp reproduce` is making of trainings has so far, one line of JSON a training
+/// in ReproduceOptions::kept: a table that was interrupted goes on where it was. A line counts for
+/// trainings of the very same settings only, defaults included.
+class Trainings {
+ public:
+  Trainings(const ReproduceOptions& options, Reporter& reporter);
+
+  /// As `cudp train --config SETTINGS --seed SEED`; `what` names it to the user. Throws Error when
+  /// a signal interrupts it.
+  Trained run(const std::string& what, const std::string& settings, std::uint64_t seed);
+
+ private:
+  const ReproduceOptions& options_;
+  Reporter& reporter_;
+  std::map<std::string, Trained> kept_;  ///< by the digest of the settings
+};
+
+/// Mean and deviation of runs, a column each, as a row.
+TableRow row_of(const std::string& name, const std::vector<std::vector<double>>& runs_by_column);
+
+}  // namespace cudp
