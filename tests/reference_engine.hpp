@@ -259,7 +259,7 @@ class ReferenceEngine : public Engine {
   /// The last sum of clipped gradients, [d]; for comparisons.
   const Values& sum() const { return sum_; }
 
- private:
+ protected:  // for engines of which one thing is wrong
   /// scale_j = sqrt(s_j) sqrt(sum_l s_l), and m, shortened to |m / scale| <= 4.
   void transform() {
     double sum = 0.0;

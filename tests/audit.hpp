@@ -1,0 +1,113 @@
+#pragma once
+// Empirical audits: from runs with and without one example, a lower bound on the epsilon that they
+// really have, to be held against the epsilon that a certificate claims.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <boost/math/distributions/beta.hpp>
+
+namespace cudp::audit {
+
+/// Under sanitizers runs are slow and few. What must hold for any number of runs is tested all the
+/// same (no bound is above its certificate); how close a bound comes is not.
+#if defined(CUDP_SANITIZED)
+inline constexpr bool kFewRuns = true;
+#else
+inline constexpr bool kFewRuns = false;
+#endif
+inline constexpr int kRuns = kFewRuns ? 100 : 20'000;
+
+/// The probability that a bound is wrong.
+inline constexpr double kError = 1e-6;
+
+/// One run, with the example or without it: a number that should be large where the example was
+/// there, by all that is released. May be called from several threads.
+using Trial = std::function<double(bool with, std::uint64_t run)>;
+
+/// Bounds on a probability from `hits` of `runs`, each wrong with probability `error`.
+/// Source: Clopper, Pearson 1934.
+inline double at_least(double hits, double runs, double error) {
+  if (hits == 0.0) return 0.0;
+  return boost::math::quantile(boost::math::beta_distribution<>(hits, runs - hits + 1.0), error);
+}
+inline double at_most(double hits, double runs, double error) {
+  if (hits == runs) return 1.0;
+  return boost::math::quantile(boost::math::beta_distribution<>(hits + 1.0, runs - hits),
+                               1.0 - error);
+}
+
+/// P(hit | one) <= e^epsilon P(hit | other) + delta, solved for epsilon.
+inline double epsilon_shown(double hits_one, double hits_other, double runs, double delta,
+                            double error) {
+  const double one = at_least(hits_one, runs, error) - delta;
+  return one > 0.0 ? std::log(one / at_most(hits_other, runs, error)) : 0.0;
+}
+
+/// Of sorted numbers, how many are at or above a threshold.
+inline double above(const std::vector<double>& sorted, double threshold) {
+  return static_cast<double>(sorted.end() - std::ranges::lower_bound(sorted, threshold));
+}
+
+/// What a threshold shows: the example is guessed to be there at or above it, or, the other way
+/// round, not to be there below it.
+inline double shown(const std::vector<double>& with, const std::vector<double>& without,
+                    double threshold, bool there, double delta, double error) {
+  const auto runs = static_cast<double>(with.size());
+  const double a = above(with, threshold);
+  const double b = above(without, threshold);
+  return there ? epsilon_shown(a, b, runs, delta, error)
+               : epsilon_shown(runs - b, runs - a, runs, delta, error);
+}
+
+/// What the trial shows in `runs` runs from number `first` on, sorted.
+inline std::vector<double> outcomes(const Trial& trial, bool with, int runs, std::uint64_t first) {
+  std::vector<double> x(static_cast<std::size_t>(runs));
+  const auto part = [&](std::size_t begin) {
+    for (std::size_t i = begin; i < x.size(); i += 2) x[i] = trial(with, first + i);
+  };
+  std::thread other(part, 1);
+  part(0);
+  other.join();
+  std::ranges::sort(x);
+  return x;
+}
+
+/// A lower bound on the trial's epsilon at delta, wrong with probability kError. Half of the runs
+/// are with the example, half without; of either, thresholds are chosen on the first half and
+/// measured on the second.
+inline double epsilon_lower(const Trial& trial, double delta, int runs = kRuns) {
+  const double error = kError / 4.0;  // two directions, two probabilities
+  const int part = runs / 4;
+  const auto second = static_cast<std::uint64_t>(part);
+  const std::vector<double> with = outcomes(trial, true, part, 0);
+  const std::vector<double> without = outcomes(trial, false, part, 0);
+  const std::vector<double> with_then = outcomes(trial, true, part, second);
+  const std::vector<double> without_then = outcomes(trial, false, part, second);
+  double bound = 0.0;
+  for (const bool there : {true, false}) {
+    double best = 0.0;
+    double threshold = 0.0;
+    for (const std::vector<double>* x : {&with, &without})
+      for (std::size_t i = 0; i < x->size(); i += std::max<std::size_t>(1, x->size() / 250)) {
+        const double e = shown(with, without, (*x)[i], there, delta, error);
+        if (e <= best) continue;
+        best = e;
+        threshold = (*x)[i];
+      }
+    if (best > 0.0)
+      bound = std::max(bound, shown(with_then, without_then, threshold, there, delta, error));
+  }
+  return bound;
+}
+
+/// The log odds of x where the example adds 1 with probability q to noise of standard deviation
+/// sigma.
+inline double log_odds(double x, double q, double sigma) {
+  return std::log1p(q * std::expm1((x - 0.5) / (sigma * sigma)));
+}
+
+}  // namespace cudp::audit
