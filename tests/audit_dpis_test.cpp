@@ -196,19 +196,22 @@ class UncappedEngine final : public reference::ReferenceEngine {
   ImportanceRule uncapped_;
 };
 
+template <class OracleEngine>
+std::unique_ptr<Engine> oracle(const Audited& a, bool with, const RandomKey& key) {
+  EngineSettings s;
+  s.importance = true;
+  s.optimizer = optimizer_settings(a.config);
+  s.key = key;
+  auto engine = std::make_unique<OracleEngine>(a.with.network, s);
+  engine->load(a.of(with).data.train);
+  return engine;
+}
+
 TEST(DpisAudit, CatchesAnEstimateWithoutItsCap) {
   if (kFewRuns) GTEST_SKIP() << "too few runs under sanitizers";
   const Audited a(config(2), pair());
-  const MakeEngine uncapped = [](const Audited& audited, bool with, const RandomKey& key) {
-    EngineSettings s;
-    s.importance = true;
-    s.optimizer = optimizer_settings(audited.config);
-    s.key = key;
-    auto engine = std::make_unique<UncappedEngine>(audited.with.network, s);
-    engine->load(audited.of(with).data.train);
-    return engine;
-  };
-  EXPECT_GT(shown_by(a, uncapped, {.capped = false}), *a.config.epsilon);
+  EXPECT_GT(shown_by(a, oracle<UncappedEngine>, {.capped = false}), *a.config.epsilon);
+  EXPECT_LE(shown_by(a, oracle<reference::ReferenceEngine>, {}), *a.config.epsilon);
 }
 
 /// K' as the only release. It is a sum over all examples; with the paper's accounting, of a
