@@ -19,6 +19,9 @@ namespace cudp {
 /// threads.
 class LinearEngine {
  public:
+  LinearEngine() = default;
+  LinearEngine(const LinearEngine&) = delete;
+  LinearEngine& operator=(const LinearEngine&) = delete;
   virtual ~LinearEngine() = default;
 
   virtual int dimension() const = 0;

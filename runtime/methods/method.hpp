@@ -25,6 +25,9 @@ struct Charging {
 /// A training algorithm: what an engine is to do in a step, and what each step releases.
 class Method {
  public:
+  Method() = default;
+  Method(const Method&) = delete;
+  Method& operator=(const Method&) = delete;
   virtual ~Method() = default;
 
   /// Before step `step`, where the steps before are done: whatever has to be measured and released
