@@ -118,7 +118,8 @@ ReproducedTable adp_table2(const ReproduceOptions& options, Reporter& reporter) 
           "for its epsilon of {:g}, which is about the same by that accountant.",
           kEpsilon, kTheoremEpsilon),
       "The paper: the CNN on CIFAR-10, pre-trained on CIFAR-100, 196 steps an epoch, epsilon / 16 "
-      "= 0.8 by its theorem, best accuracy of every 20 steps (here of every 5 epochs); mean of 5."};
+      "= 0.8 by its theorem, best accuracy of every 20 steps (here of every 5 epochs); mean of 5.",
+      trainings.effort() + "."};
   return table;
 }
 

@@ -211,7 +211,8 @@ ReproducedTable dpis_table3(const ReproduceOptions& options, Reporter& reporter)
        "Epsilon by privacy loss distributions; of DPIS by a Renyi filter at one order, its sum of "
        "norms paid for without amplification by sampling.",
        "Settings were chosen on these data sets, which epsilon does not count (nor does the "
-       "paper). IMDb was not run."});
+       "paper). IMDb was not run.",
+       trainings.effort() + "."});
   return table;
 }
 

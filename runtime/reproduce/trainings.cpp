@@ -94,7 +94,19 @@ Trainings::Trainings(const ReproduceOptions& options, Reporter& reporter)
   }
 }
 
+std::string Trainings::effort() const {
+  return fmt::format("{} trainings, {} in all", count_, duration_text(seconds_));
+}
+
 Trained Trainings::run(const std::string& what, const std::string& settings, std::uint64_t seed) {
+  const Trained t = kept_or_made(what, settings, seed);
+  ++count_;
+  seconds_ += t.seconds;
+  return t;
+}
+
+Trained Trainings::kept_or_made(const std::string& what, const std::string& settings,
+                                std::uint64_t seed) {
   TrainConfig config = resolved(settings, seed, options_);
   const std::string digest = digest_of(config);
   const auto found = kept_.find(digest);

@@ -29,10 +29,17 @@ class Trainings {
   /// a signal interrupts it.
   Trained run(const std::string& what, const std::string& settings, std::uint64_t seed);
 
+  /// "60 trainings, 1h 05m in all", of those asked for, whenever they were made.
+  std::string effort() const;
+
  private:
+  Trained kept_or_made(const std::string& what, const std::string& settings, std::uint64_t seed);
+
   const ReproduceOptions& options_;
   Reporter& reporter_;
   std::map<std::string, Trained> kept_;  ///< by the digest of the settings
+  int count_ = 0;
+  double seconds_ = 0.0;
 };
 
 /// Mean and deviation of runs, a column each, as a row.
