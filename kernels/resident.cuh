@@ -139,10 +139,10 @@ __device__ __forceinline__ void hidden_forward(const Function& f, const float* x
   clear(sums);
   CUDP_UNROLL for (int i = 0; i < R::kIn; i += 4 * kWarp) {
     float from[4];
-    read_row<4>(x + i + 4 * lane, from);
+    read_row<4>(x + (i + 4 * lane), from);
     CUDP_UNROLL for (int o = 0; o < kEach; ++o) {
       float w[4];
-      read_row<4>(weight + (first + o) * R::kIn + i + 4 * lane, w);
+      read_row<4>(weight + ((first + o) * R::kIn + i + 4 * lane), w);
       CUDP_UNROLL for (int k = 0; k < 4; ++k) sums[o] += from[k] * w[k];
     }
   }

@@ -65,7 +65,8 @@ inline void validate(const ResidentSum& a) {
          "resident: expected all of the per-example results or none");
   expect(a.clip.max_norm > 0 && a.clip.max_norm < 1e30f && a.clip.stability > 0,
          "resident: expected a norm and stability that are finite and > 0");
-  expect(a.inverse_unit > 0 && a.inverse_unit <= 1.0f / resident_unit(a.clip.max_norm),
+  expect(a.inverse_unit > 0 && a.inverse_unit < INFINITY &&
+             a.inverse_unit <= 1.0f / resident_unit(a.clip.max_norm),
          "resident: expected a unit that holds the clipping norm");
   expect(a.blocks > 0 && a.batch.room <= std::int64_t{a.blocks} * kResidentExamples,
          "resident: expected no more examples than the blocks' integers hold");

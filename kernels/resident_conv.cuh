@@ -51,8 +51,9 @@ __device__ __forceinline__ void read_row(const float* p, float (&v)[n]) {
   constexpr int kFours = align % 4 == 0 ? n / 4 : 0;
   constexpr int kTwos = align % 2 == 0 ? (n - 4 * kFours) / 2 : 0;
   CUDP_UNROLL for (int i = 0; i < kFours; ++i) {
-    const auto four = *reinterpret_cast<const Numbers<4>*>(p + 4 * i);
-    CUDP_UNROLL for (int k = 0; k < 4; ++k) v[4 * i + k] = four.v[k];
+    const int at = 4 * i;
+    const auto four = *reinterpret_cast<const Numbers<4>*>(p + at);
+    CUDP_UNROLL for (int k = 0; k < 4; ++k) v[at + k] = four.v[k];
   }
   CUDP_UNROLL for (int i = 0; i < kTwos; ++i) {
     const int at = 4 * kFours + 2 * i;

@@ -29,10 +29,10 @@ std::unique_ptr<Engine> resident(const Network& net, const EngineSettings& setti
   return engine;
 }
 std::unique_ptr<Engine> resident_whole(const Network& net, const EngineSettings& settings) {
-  return resident(net, settings, 227 * 1024);
+  return resident(net, settings, std::size_t{227} * 1024);
 }
 std::unique_ptr<Engine> resident_small(const Network& net, const EngineSettings& settings) {
-  return resident(net, settings, 99 * 1024);
+  return resident(net, settings, std::size_t{99} * 1024);
 }
 
 /// Under TSan the emulator is a hundred times slower: small models show the same races.

@@ -3,7 +3,7 @@
 namespace cudp {
 class TestGpu : public EmulatedGpu {  // with as much shared memory as an H200's
  public:
-  TestGpu() : EmulatedGpu(1, {.multiprocessors = 3, .shared_bytes = 227 * 1024}) {}
+  TestGpu() : EmulatedGpu(1, {.multiprocessors = 3, .shared_bytes = std::size_t{227} * 1024}) {}
 };
 }
 
