@@ -3,6 +3,8 @@
 // measured in the same run, for comparison.
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,11 +80,13 @@ Peaks measure_peaks(int multiprocessors) {
   return p;
 }
 
-void step(benchmark::State& state, const Setup& setup, const Peaks& peaks) {
+using MakeEngine = std::unique_ptr<Engine> (*)(const Network&, const EngineSettings&);
+
+void step(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeEngine make) {
   const Dataset& data = images_for(setup);
   const Network net = network_of(setup);
   const double batch = static_cast<double>(state.range(0));
-  const auto engine = make_cuda_engine(net, settings_for(batch, data.size()));
+  const auto engine = make(net, settings_for(batch, data.size()));
   engine->load(data);
   engine->set_state(random_weights(net));
   const auto steps = static_cast<std::size_t>(static_cast<double>(data.size()) / batch);
@@ -100,10 +104,38 @@ void step(benchmark::State& state, const Setup& setup, const Peaks& peaks) {
   state.counters["of_fma_peak"] = Counter(examples * flops(net) / peaks.flops, Counter::kIsRate);
 }
 
-void add(const Setup& setup, std::initializer_list<int> batches, const Peaks& peaks) {
+/// The sum of clipped gradients alone, over one batch again and again, without sampling, noise and
+/// update: what is left of a step is its launches.
+void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeEngine make) {
+  const Dataset& data = images_for(setup);
+  const Network net = network_of(setup);
+  const double batch = static_cast<double>(state.range(0));
+  const auto engine = make(net, settings_for(batch, data.size()));
+  engine->load(data);
+  engine->set_state(random_weights(net));
+  constexpr std::size_t kSteps = 100;
+  const std::vector<StepScalars> steps(kSteps, scalars_for(batch));
+  const auto sum = [](Engine& e) { e.sum_clipped_gradients(); };
+  engine->run(0, std::span(steps).first(1), [](Engine& e) { e.sample_batch(); });
+  engine->run(0, std::span(steps).first(1), sum);  // records the step
+  for (auto _ : state) engine->run(0, steps, sum);
+  const double examples = static_cast<double>(engine->sampled(0).size()) *
+                          static_cast<double>(kSteps * state.iterations());
+  state.SetItemsProcessed(static_cast<std::int64_t>(examples));
+  using benchmark::Counter;
+  state.counters["step_seconds"] = Counter(static_cast<double>(kSteps * state.iterations()),
+                                           Counter::kIsRate | Counter::kInvert);
+  state.counters["of_fma_peak"] = Counter(examples * flops(net) / peaks.flops, Counter::kIsRate);
+}
+
+using Bench = void (*)(benchmark::State&, const Setup&, const Peaks&, MakeEngine);
+
+void add(const Setup& setup, std::initializer_list<int> batches, const Peaks& peaks,
+         const char* what = "/epoch", Bench bench = step, MakeEngine make = make_cuda_engine) {
   for (const int batch : batches)
-    benchmark::RegisterBenchmark((std::string(setup.model) + "/epoch").c_str(),
-                                 [&setup, peaks](benchmark::State& s) { step(s, setup, peaks); })
+    benchmark::RegisterBenchmark(
+        (std::string(setup.model) + what).c_str(),
+        [&setup, peaks, bench, make](benchmark::State& s) { bench(s, setup, peaks, make); })
         ->ArgName("batch")
         ->Arg(batch)
         ->UseRealTime()
@@ -125,6 +157,10 @@ int main(int argc, char** argv) {
   benchmark::AddCustomContext("copy_GB/s", std::to_string(peaks.copy_bytes * 1e-9));
   benchmark::AddCustomContext("fma_GFLOP/s", std::to_string(peaks.flops * 1e-9));
   add(kCnn, {16, 64, 256, 1024, 2048, 4096}, peaks);
+  add(kCnn, {256, 2048}, peaks, "/epoch_layer_wise", step, cudp::make_layer_wise_cuda_engine);
+  add(kCnn, {132, 256, 2048, 4096}, peaks, "/clipped_sum", clipped_sum);
+  add(kCnn, {256, 2048}, peaks, "/clipped_sum_layer_wise", clipped_sum,
+      cudp::make_layer_wise_cuda_engine);
   add(kCifarCnn, {256, 2048}, peaks);
   add(kMlp, {256, 2048}, peaks);
   add(kLogistic, {256, 2048}, peaks);

@@ -20,6 +20,12 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;
 };
 
+/// What a device has, as far as the choice of a kernel depends on it.
+struct DeviceLimits {
+  int multiprocessors = 1;
+  std::size_t shared_bytes = std::size_t{48} * 1024;  ///< a block may ask for at most
+};
+
 /// Examples first .. first + room - 1 of a batch. Those from *count on do not exist: blocks that
 /// have only such examples leave at once, and nothing of theirs reaches a result.
 struct Batch {

@@ -152,7 +152,7 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const F
 }
 
 // grid: row tiles, column tiles. block: Tile::kThreads. static smem: 2 tiles of 8 terms (5.5 to
-// 8.5 KB), or of 32 (22 KB).
+// 8.5 KB), or of 32 (22 KB). A multiprocessor holds 512 threads of the former, 256 of the latter.
 template <int tile_columns, int tile_terms = 8>
 __global__ void __launch_bounds__(Tile<tile_columns, tile_terms>::kThreads)
     batch_product_kernel(BatchProduct p) {
@@ -201,7 +201,8 @@ __device__ __forceinline__ void for_each_place(const WeightGradient& g, const Su
   }
 }
 
-// grid: row tiles, column tiles, examples. block: Tile::kThreads. static smem: as above.
+// grid: row tiles, column tiles, examples. block: Tile::kThreads. static smem: as above. A
+// multiprocessor holds 512 threads.
 template <int tile_columns>
 __global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
     weight_gradient_norm_kernel(WeightGradientNorm a) {
@@ -235,9 +236,10 @@ __global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
 }
 
 // grid: row tiles, column tiles, groups of examples_per_block examples. block: Tile::kThreads.
-// static smem: as above.
+// static smem: as above. A multiprocessor holds 384 threads; the 2 leaves the compiler room to
+// keep everything in registers.
 template <int tile_columns>
-__global__ void __launch_bounds__(Tile<tile_columns>::kThreads)
+__global__ void __launch_bounds__(Tile<tile_columns>::kThreads, tile_columns == 64 ? 2 : 6)
     weight_gradient_sum_kernel(WeightGradientSum a) {
   using T = Tile<tile_columns>;
   CUDP_SHARED(T, tile, );

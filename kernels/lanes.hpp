@@ -12,10 +12,14 @@
 // Unrolls the next loop whole, so that arrays indexed by it stay in registers.
 #if defined(__CUDA_ARCH__) || defined(__clang__)
 #define CUDP_UNROLL _Pragma("unroll")
+#define CUDP_PRAGMA(text) _Pragma(#text)
+#define CUDP_UNROLL_BY(n) CUDP_PRAGMA(unroll n)
 #elif defined(__CUDACC__)
 #define CUDP_UNROLL  // nvcc's host half runs none of it
+#define CUDP_UNROLL_BY(n)
 #else
 #define CUDP_UNROLL _Pragma("GCC unroll 16")
+#define CUDP_UNROLL_BY(n)
 #endif
 
 namespace cudp {

@@ -35,6 +35,10 @@ std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure);
 /// differ by that error twice over, because one more example shifts the groups of all that follow:
 ///   slack = (1 + e) (1 + 2 (t + 3) u B) - 1.
 ///
+/// Resident kernels round every clipped gradient once, to a grid (kernels/resident.hpp), and add
+/// without error: an example adds the same in both data sets, and slack is e + sqrt(d) 2^-26 and
+/// the final rounding. That is less, and is not told apart.
+///
 /// Gradients that are transformed first (kernels/coordinates.hpp), with |m / scale| <= shift: e is
 /// the error of the norm of w (a dense layer's is never too small). A partial sum of f g has the
 /// numbers of f w and f m / scale, and three more roundings take it to the transformed side:

@@ -17,6 +17,24 @@ std::unique_ptr<Engine> emulated_blas(const Network& net, const EngineSettings& 
   return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, settings, 1);
 }
 
+/// The same on a device whose blocks hold cnn whole, as an H200's do, or without the hidden layer's
+/// weights, as those of smaller devices.
+std::unique_ptr<Engine> resident(const Network& net, const EngineSettings& settings,
+                                 std::size_t shared_bytes) {
+  EngineSettings s = settings;
+  if (s.micro_batch == 0) s.micro_batch = 96;
+  auto engine = std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(
+      EmulatedGpu(1, {.multiprocessors = 3, .shared_bytes = shared_bytes}), net, s);
+  if (!engine->is_resident()) throw std::runtime_error("expected a resident kernel");
+  return engine;
+}
+std::unique_ptr<Engine> resident_whole(const Network& net, const EngineSettings& settings) {
+  return resident(net, settings, std::size_t{227} * 1024);
+}
+std::unique_ptr<Engine> resident_small(const Network& net, const EngineSettings& settings) {
+  return resident(net, settings, std::size_t{99} * 1024);
+}
+
 /// Under TSan the emulator is a hundred times slower: small models show the same races.
 std::vector<Case> emulated_cases() {
   std::vector<Case> v;
@@ -42,6 +60,20 @@ INSTANTIATE_TEST_SUITE_P(Blas, CudaEngine,
                                           testing::Values(DeviceBackend{"blas", emulated_blas})),
                          name_of);
 
+std::vector<Case> resident_cases() {
+  std::vector<Case> v;
+  for (const Case& c : emulated_cases())
+    if (c.name == std::string("cnn")) v.push_back(c);
+  return v;
+}
+INSTANTIATE_TEST_SUITE_P(Resident, CudaEngine,
+                         testing::Combine(testing::ValuesIn(resident_cases()),
+                                          testing::Values(DeviceBackend{"resident", resident_whole},
+                                                          DeviceBackend{"resident_small",
+                                                                        resident_small})),
+                         name_of);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CudaEngine);
+
 /// Says that every batch was too large for the recorded step.
 class CrampedGpu : public EmulatedGpu {
  public:
@@ -65,6 +97,56 @@ TEST(CudaEngineCapacity, ATooLargeBatchMakesTheRunFail) {
   cuda::DeviceEngine<CrampedGpu> engine(CrampedGpu(), net, s);
   EXPECT_NO_THROW(cases::clipped_sum(engine, net, cases::examples_for(c, 3)));
   EXPECT_THROW(cases::clipped_sum(engine, net, cases::examples_for(c, 4)), Error);
+}
+
+/// By what the device reports, and by the network's layers.
+TEST(ResidentChoice, NeedsTheNetworkAndTheSharedMemory) {
+  const auto kernel = [](const char* model, Shape shape, int classes, std::size_t kilobytes) {
+    return cuda::resident_kernel_for(cases::network_of({"case", model, shape, classes}),
+                                     {.multiprocessors = 1, .shared_bytes = kilobytes * 1024});
+  };
+  const auto with_weights = kernel("cnn", {1, 28, 28}, 10, 163);
+  const auto without = kernel("cnn", {1, 28, 28}, 10, 99);
+  ASSERT_TRUE(with_weights && without);
+  EXPECT_GT(with_weights->shared_bytes, without->shared_bytes + 65'000);
+  EXPECT_EQ(with_weights->functions[2].kind, Activation::tanh);
+  EXPECT_FALSE(kernel("cnn", {1, 28, 28}, 10, 48));
+  EXPECT_FALSE(kernel("cnn", {1, 28, 28}, 9, 227));
+  EXPECT_FALSE(kernel("cnn", {1, 32, 32}, 10, 227));
+  EXPECT_FALSE(kernel("cnn", {3, 28, 28}, 10, 227));
+  EXPECT_FALSE(kernel("mlp", {1, 28, 28}, 10, 227));
+  EXPECT_FALSE(kernel("cifar-cnn", {1, 28, 28}, 10, 227));
+  const std::string text(builtin_model("cnn"));
+  const auto changed = [&](const char* from, const char* to) {
+    std::string other = text;
+    other.replace(other.find(from), std::string(from).size(), to);
+    return kernel(other.c_str(), {1, 28, 28}, 10, 227).has_value();
+  };
+  EXPECT_TRUE(changed("\"tanh\"", "\"relu\""));
+  EXPECT_FALSE(changed("out = 16", "out = 15"));
+  EXPECT_FALSE(changed("pad = 3", "pad = 2"));
+  EXPECT_FALSE(
+      changed("\"maxpool\", kernel = 2, stride = 1", "\"avgpool\", kernel = 2, stride = 1"));
+  EXPECT_FALSE(changed("out = 32, kernel", "out = 31, kernel"));
+  EXPECT_FALSE(changed("name = \"fc1\", out = 32", "name = \"fc1\", out = 33"));
+}
+
+/// Methods that need more than a clipped sum go layer by layer, also where a kernel is resident.
+TEST(ResidentChoice, NormsForImportanceSamplingGoLayerByLayer) {
+  const Network net = cases::network_of({"cnn", "cnn", {1, 28, 28}, 10});
+  EngineSettings s;
+  s.importance = true;
+  const auto engine = resident_whole(net, s);
+  const Dataset data = cases::examples_for({"cnn", "cnn", {1, 28, 28}, 10}, 3);
+  engine->load(data);
+  engine->set_state(cases::weights_for(net));
+  engine->measure_norms();
+  reference::ReferenceEngine oracle(net, s);
+  oracle.load(data);
+  oracle.set_state(cases::weights_for(net));
+  oracle.measure_norms();
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(engine->norms()[i], oracle.norms()[i], 1e-5 * oracle.norms()[i]);
 }
 
 TEST(CudaEngineCapacity, HoldsTwelveDeviationsAndNeverMoreThanThereIs) {

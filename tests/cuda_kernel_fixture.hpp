@@ -12,6 +12,7 @@
 
 #include "kernels/batch.hpp"
 #include "kernels/device_scatter.hpp"
+#include "kernels/resident.cuh"
 #include "runtime/cuda/buffer.hpp"
 
 namespace cudp {
@@ -41,6 +42,13 @@ class CudaKernel : public testing::Test {
   void run(void (*kernel)(Args), const Args& args) {
     validate(args);
     gpu().launch("kernel", kernel, launch_shape(args), args);
+  }
+  std::size_t shared_bytes() { return gpu().limits().shared_bytes; }
+  template <class Args>
+  void run_resident(void (*kernel)(Args), const Args& args, std::size_t shared_bytes) {
+    validate(args);
+    gpu().allow_shared(kernel, shared_bytes);
+    gpu().launch("kernel", kernel, resident_shape(args, shared_bytes), args);
   }
   template <class Args>
   void run_tiled(void (*k16)(Args), void (*k32)(Args), void (*k64)(Args), const Args& args,

@@ -1,10 +1,14 @@
 #include "tests/emulated_gpu.hpp"
 
 namespace cudp {
-using TestGpu = EmulatedGpu;
+class TestGpu : public EmulatedGpu {  // with as much shared memory as an H200's
+ public:
+  TestGpu() : EmulatedGpu(1, {.multiprocessors = 3, .shared_bytes = std::size_t{227} * 1024}) {}
+};
 }
 
 #include "tests/cuda_layer_tests.hpp"
 #include "tests/cuda_product_tests.hpp"
+#include "tests/cuda_resident_tests.hpp"
 #include "tests/cuda_scatter_tests.hpp"
 #include "tests/cuda_sum_tests.hpp"

@@ -2,6 +2,7 @@
 // A Gpu for DeviceEngine whose kernels run under the SIMT emulator. Memory starts poisoned (0xff:
 // NaN, -1) and is guarded behind its end by ASan, or by a pattern that is checked when it is
 // released.
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstddef>
@@ -21,8 +22,10 @@ namespace cudp {
 
 class EmulatedGpu {
  public:
-  explicit EmulatedGpu(unsigned seed = 1) : state_(std::make_unique<State>()) {
+  explicit EmulatedGpu(unsigned seed = 1, const DeviceLimits& limits = {.multiprocessors = 3})
+      : state_(std::make_unique<State>()) {
     state_->seed = seed;
+    state_->limits = limits;
   }
   EmulatedGpu(EmulatedGpu&&) = default;
   EmulatedGpu& operator=(EmulatedGpu&&) = default;
@@ -49,10 +52,23 @@ class EmulatedGpu {
   void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 
+  const DeviceLimits& limits() const { return state_->limits; }
+  /// As on the device: without it a launch has at most 48 KB.
+  template <class... P>
+  void allow_shared(void (*kernel)(P...), std::size_t bytes) {
+    if (bytes > state_->limits.shared_bytes)
+      throw std::runtime_error("emulated GPU: a kernel is allowed more than there is");
+    state_->allowed[reinterpret_cast<void*>(kernel)] = bytes;
+  }
+
   template <class... P, class... A>
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
+    simt::Options options{.name = name, .seed = ++state_->seed};
+    const auto allowed = state_->allowed.find(reinterpret_cast<void*>(kernel));
+    if (allowed != state_->allowed.end())
+      options.max_shared = std::max(options.max_shared, allowed->second);
     simt::launch(kernel, dim3(s.grid.x, s.grid.y, s.grid.z), dim3(s.block.x, s.block.y, s.block.z),
-                 s.shared_bytes, {.name = name, .seed = ++state_->seed}, args...);
+                 s.shared_bytes, options, args...);
   }
 
   void prepare_blas() { state_->has_blas = true; }
@@ -109,6 +125,8 @@ class EmulatedGpu {
   struct State {
     unsigned seed = 1;
     bool has_blas = false;
+    DeviceLimits limits;
+    std::map<void*, std::size_t> allowed;  // bytes of shared memory, by kernel
     std::map<void*, std::size_t> memory;
   };
   void check_guard(void* p) const {

@@ -25,4 +25,10 @@ std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSet
   return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(), network, settings);
 }
 
+std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
+                                                    const EngineSettings& settings) {
+  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(), network, settings,
+                                                             cuda::kLargeDense, false);
+}
+
 }  // namespace cudp

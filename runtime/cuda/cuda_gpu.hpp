@@ -88,6 +88,22 @@ class CudaGpu {
     cudaStream_t s = nullptr;
     check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "create a stream");
     stream_ = Unique<cudaStream_t, cudaStreamDestroy>(s);
+    int shared = 0;
+    check(cudaDeviceGetAttribute(&limits_.multiprocessors, cudaDevAttrMultiProcessorCount, device),
+          "read the number of multiprocessors");
+    check(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+          "read the size of shared memory");
+    limits_.shared_bytes = static_cast<std::size_t>(shared);
+  }
+
+  const DeviceLimits& limits() const { return limits_; }
+
+  /// To be called before a kernel is launched with more shared memory than 48 KB.
+  template <class... P>
+  void allow_shared(void (*kernel)(P...), std::size_t bytes) {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(bytes)),
+          "allow a kernel its shared memory");
   }
 
   void* allocate(std::size_t bytes) {
@@ -180,6 +196,7 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
+  DeviceLimits limits_;
   Unique<cudaStream_t, cudaStreamDestroy> stream_;
   Unique<void*, cudaFree> workspace_;
   Unique<cublasHandle_t, destroy_cublas> blas_;

@@ -16,6 +16,7 @@
 #include "kernels/update.cuh"
 #include "runtime/cuda/buffer.hpp"
 #include "runtime/cuda/device_network.hpp"
+#include "runtime/cuda/device_resident.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/error.hpp"
 #include "runtime/random_numbers.hpp"
@@ -35,7 +36,7 @@ template <class Gpu>
 class DeviceEngine final : public Engine {
  public:
   DeviceEngine(Gpu gpu, const Network& network, const EngineSettings& settings,
-               std::int64_t large_dense = kLargeDense)
+               std::int64_t large_dense = kLargeDense, bool may_be_resident = true)
       : gpu_(std::move(gpu)),
         network_(network),
         settings_(settings),
@@ -65,7 +66,13 @@ class DeviceEngine final : public Engine {
     sum_.clear();
     step_size_sum_.clear();
     train_tally_.clear();
+    const auto kernel = resident_kernel_for(network_, gpu_.limits());
+    if (kernel && may_be_resident)
+      resident_.emplace(gpu_, network_, *kernel, settings.micro_batch, settings.diagnostics);
   }
+
+  /// Whether clipped sums are made by a resident kernel; else layer by layer.
+  bool is_resident() const { return resident_.has_value(); }
 
   void load(const Dataset& train) override {
     if (!(train.shape == network_.input) || train.classes != network_.classes)
@@ -317,7 +324,7 @@ class DeviceEngine final : public Engine {
       for (const Verb v : verbs) {
         if (v == Verb::sample) draw(false);
         if (v == Verb::sample_candidates) draw(true);
-        if (v == Verb::sum) add_clipped(nullptr, false);
+        if (v == Verb::sum) sum_clipped();
         if (v == Verb::sum_accepted) add_clipped(nullptr, true);
         if (v == Verb::sum_transformed) add_transformed();
         if (v == Verb::adapt) adapt();
@@ -364,6 +371,14 @@ class DeviceEngine final : public Engine {
     start("watch batch", watch_batch_kernel,
           WatchBatch{cursor_.get(), drawn_count_.get(),
                      static_cast<std::uint32_t>(capacity(candidates))});
+  }
+
+  void sum_clipped() {
+    if (resident_)
+      resident_->sum_clipped(drawn_count_.get(), capacity(), data_, drawn_.get(), parameters_.get(),
+                             settings_.clip, fixed_sum_.get(), sum_.get(), train_tally_.get());
+    else
+      add_clipped(nullptr, false);
   }
 
   void add_transformed() {
@@ -436,6 +451,7 @@ class DeviceEngine final : public Engine {
   Network network_;
   EngineSettings settings_;
   DeviceNetwork<Gpu> passes_;
+  std::optional<DeviceResident<Gpu>> resident_;
   Buffer<Gpu, float> parameters_;  // [d], and so the others down to sum_, or empty
   Buffer<Gpu, float> moment1_;
   Buffer<Gpu, float> moment2_;

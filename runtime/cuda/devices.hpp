@@ -1,7 +1,10 @@
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "runtime/engine.hpp"
 
 namespace cudp {
 
@@ -19,6 +22,10 @@ struct DeviceInfo {
 
 /// The CUDA devices that this process sees; none without a driver, or in a build without CUDA.
 std::vector<DeviceInfo> cuda_devices();
+
+/// make_cuda_engine without resident kernels (device_resident.hpp): for tests and benchmarks.
+std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
+                                                    const EngineSettings& settings);
 
 /// True if this build has the CUDA backend.
 bool built_with_cuda();

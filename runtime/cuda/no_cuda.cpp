@@ -13,6 +13,9 @@ bool built_with_cuda() { return false; }
 std::unique_ptr<Engine> make_cuda_engine(const Network&, const EngineSettings&) {
   throw Error("this build has no CUDA backend");
 }
+std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network&, const EngineSettings&) {
+  throw Error("this build has no CUDA backend");
+}
 std::vector<float> scatter_on_cuda(const Dataset&, const WorkDone&) {
   throw Error("this build has no CUDA backend");
 }

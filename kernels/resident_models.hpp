@@ -1,0 +1,39 @@
+#pragma once
+// The networks that have a resident kernel, as compile-time descriptions: convolution, function,
+// pool, convolution, function, pool, dense, function, dense, cross-entropy. A pool of 1 is none.
+// Every layer also says how the 256 threads of a block share its work; each split was chosen to
+// keep all of them busy with as few numbers read from shared memory per multiply-add as registers
+// allow (bench/roofline.md has the counts).
+namespace cudp {
+
+/// cnn (models/cnn.toml) on 28x28 grey: 26,010 parameters.
+struct ResidentCnn {
+  static constexpr const char* kName = "cnn";
+  struct First {
+    static constexpr int kChannels = 1, kHeight = 28, kWidth = 28;
+    static constexpr int kOut = 16, kKernel = 8, kStride = 2, kPad = 3, kPool = 2;
+    struct Forward {  // a thread: 2 channels of half a row; 224 threads
+      static constexpr int kChannels = 2, kRows = 1, kColumns = 7, kSlices = 1;
+    };
+    struct Gradient {  // a thread: a kernel row of 2 channels over a quarter of the rows
+      static constexpr int kChannels = 2, kSlices = 4;
+    };
+  };
+  struct Second {
+    static constexpr int kChannels = 16, kHeight = 13, kWidth = 13;
+    static constexpr int kOut = 32, kKernel = 4, kStride = 2, kPad = 0, kPool = 2;
+    struct Forward {  // a thread: 2 whole channels from one input channel
+      static constexpr int kChannels = 2, kRows = 5, kColumns = 5, kSlices = 16;
+    };
+    struct Gradient {  // a thread: a kernel row of 8 channels
+      static constexpr int kChannels = 8, kSlices = 1;
+    };
+    struct Input {  // a thread: 3 rows of one channel from a quarter of the output channels
+      static constexpr int kRows = 3, kSlices = 4;
+    };
+  };
+  static constexpr int kHidden = 32;
+  static constexpr int kOutputs = 10;
+};
+
+}  // namespace cudp

@@ -1,0 +1,173 @@
+#pragma once
+// Which networks are summed by a resident kernel (kernels/resident.cuh), and its launches.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <variant>
+
+#include "kernels/batch_loss.cuh"
+#include "kernels/resident.cuh"
+#include "kernels/resident_models.hpp"
+#include "models/model.hpp"
+#include "runtime/cuda/buffer.hpp"
+#include "runtime/cuda/device_network.hpp"
+
+namespace cudp::cuda {
+
+/// A resident kernel that fits a network and a device.
+struct ResidentKernel {
+  void (*sum)(ResidentSum) = nullptr;
+  std::size_t shared_bytes = 0;
+  std::array<Activate, 3> functions;
+};
+
+/// The layers of a network as a resident kernel has them, one after the other.
+class LayerWalk {
+ public:
+  explicit LayerWalk(const Network& n) : layers_(n.layers) {}
+
+  template <class L>
+  bool is_convolution() {
+    const auto* c = next<Conv2d>();
+    return c != nullptr && c->out_channels == L::kOut && c->kernel == L::kKernel &&
+           c->stride == L::kStride && c->pad == L::kPad;
+  }
+  template <class L>
+  bool is_pool() {
+    if (L::kPool == 1) return true;
+    const auto* p = next<MaxPool2d>();
+    return p != nullptr && p->kernel == L::kPool && p->stride == 1;
+  }
+  bool is_dense(int out) {
+    const auto* d = next<Dense>();
+    return d != nullptr && d->out == out;
+  }
+  bool is_function(Activate& function) {
+    const auto* f = next<Activate>();
+    if (f != nullptr) function = *f;
+    return f != nullptr;
+  }
+  bool is_end() const { return at_ == layers_.size(); }
+
+ private:
+  template <class L>
+  const L* next() {
+    return at_ < layers_.size() ? std::get_if<L>(&layers_[at_++].layer) : nullptr;
+  }
+  const std::vector<NetworkLayer>& layers_;
+  std::size_t at_ = 0;
+};
+
+/// The description's kernel if it is this network's and the device's shared memory holds it, with
+/// the hidden layer's weights if it can, without them else.
+template <class Model>
+std::optional<ResidentKernel> resident_kernel_of(const Network& net, const DeviceLimits& limits) {
+  using First = typename Model::First;
+  using Second = typename Model::Second;
+  LayerWalk walk(net);
+  ResidentKernel k;
+  const bool fits =
+      net.input == Shape{First::kChannels, First::kHeight, First::kWidth} &&
+      net.spec.loss == Loss::softmax_cross_entropy && walk.is_convolution<First>() &&
+      walk.is_function(k.functions[0]) && walk.is_pool<First>() && walk.is_convolution<Second>() &&
+      walk.is_function(k.functions[1]) && walk.is_pool<Second>() && walk.is_dense(Model::kHidden) &&
+      walk.is_function(k.functions[2]) && walk.is_dense(Model::kOutputs) && walk.is_end();
+  if (!fits) return std::nullopt;
+  ensure(net.parameter_count == Resident<Model>::kParameters,
+         "the resident kernel has another network's parameters");
+  if (resident_bytes<Model, true>() <= limits.shared_bytes) {
+    k.sum = resident_sum_kernel<Model, true>;
+    k.shared_bytes = resident_bytes<Model, true>();
+  } else if (resident_bytes<Model, false>() <= limits.shared_bytes) {
+    k.sum = resident_sum_kernel<Model, false>;
+    k.shared_bytes = resident_bytes<Model, false>();
+  } else {
+    return std::nullopt;
+  }
+  return k;
+}
+
+/// None where the layer-wise path (device_network.hpp) is to be taken.
+inline std::optional<ResidentKernel> resident_kernel_for(const Network& net,
+                                                         const DeviceLimits& limits) {
+  return resident_kernel_of<ResidentCnn>(net, limits);
+}
+
+template <class Gpu>
+class DeviceResident {
+ public:
+  /// micro_batch: examples a launch at most, 0 for as many as a launch can add.
+  DeviceResident(Gpu& gpu, const Network& net, const ResidentKernel& kernel, int micro_batch,
+                 bool diagnostics)
+      : gpu_(gpu),
+        kernel_(kernel),
+        groups_(net.groups),
+        parameters_(net.parameter_count),
+        blocks_(gpu.limits().multiprocessors),
+        room_(blocks_ * kResidentExamples),
+        slabs_(gpu, static_cast<std::size_t>(blocks_) * parameters_),
+        losses_(gpu, diagnostics ? static_cast<std::size_t>(room_) : 0),
+        squared_norms_(gpu, losses_.size() * static_cast<std::size_t>(groups_)),
+        factors_(gpu, squared_norms_.size()) {
+    if (micro_batch > 0) room_ = std::min(room_, micro_batch);
+    gpu.allow_shared(kernel_.sum, kernel_.shared_bytes);
+  }
+
+  /// sum [d] = the clipped gradients of the first `most` examples of those drawn, as far as there
+  /// are that many; fixed [d] zero before and after.
+  void sum_clipped(const std::uint32_t* count, std::int64_t most, const DeviceData& data,
+                   const std::uint32_t* examples, const float* parameters, const ClipSettings& clip,
+                   FixedPoint* fixed, float* sum, Tally* tally) {
+    const float unit = resident_unit(clip.max_norm);
+    for (std::int64_t first = 0; first < most; first += room_) {
+      const Batch batch{count, static_cast<std::int32_t>(first),
+                        static_cast<std::int32_t>(std::min<std::int64_t>(room_, most - first))};
+      ResidentSum a{};
+      a.batch = batch;
+      a.examples = examples;
+      a.bytes = data.bytes;
+      a.floats = data.floats;
+      a.labels = data.labels;
+      a.scale = data.scale;
+      a.shift = data.shift;
+      a.parameters = parameters;
+      std::copy(kernel_.functions.begin(), kernel_.functions.end(), a.functions);
+      a.clip = clip;
+      a.inverse_unit = 1.0f / unit;
+      a.blocks = blocks_;
+      a.slabs = slabs_.get();
+      a.losses = losses_.get();
+      a.squared_norms = squared_norms_.get();
+      a.factors = factors_.get();
+      validate(a);
+      gpu_.launch("resident sum", kernel_.sum, resident_shape(a, kernel_.shared_bytes), a);
+      start("resident reduce", resident_reduce_kernel,
+            ResidentReduce{batch, slabs_.get(), blocks_, static_cast<std::int64_t>(parameters_),
+                           fixed, first + room_ < most ? nullptr : sum, unit});
+      if (losses_.size() > 0)
+        start("tally", tally_kernel,
+              TallyBatch{batch, losses_.get(), nullptr, squared_norms_.get(), factors_.get(),
+                         groups_, tally});
+    }
+  }
+
+ private:
+  template <class Args>
+  void start(const char* name, void (*kernel)(Args), const Args& args) {
+    validate(args);
+    gpu_.launch(name, kernel, launch_shape(args), args);
+  }
+
+  Gpu& gpu_;
+  ResidentKernel kernel_;
+  int groups_;
+  std::size_t parameters_;
+  int blocks_;  // one a multiprocessor: two do not fit
+  int room_;
+  Buffer<Gpu, std::int32_t> slabs_;  // [blocks, d]
+  Buffer<Gpu, float> losses_;        // [room], and so on; empty without diagnostics
+  Buffer<Gpu, float> squared_norms_;
+  Buffer<Gpu, float> factors_;
+};
+
+}  // namespace cudp::cuda

@@ -1,0 +1,258 @@
+#pragma once
+// The resident kernels (kernels/resident.cuh) against the oracle: every example alone, and sums
+// that depend on nothing but the examples.
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/resident.cuh"
+#include "kernels/resident_models.hpp"
+#include "tests/cuda_kernel_fixture.hpp"
+#include "tests/engine_cases.hpp"
+#include "tests/reference_engine.hpp"
+
+namespace cudp {
+namespace {
+
+template <class Model>
+class ResidentStep : public CudaKernel {
+ protected:
+  using First = typename Model::First;
+  static constexpr std::size_t kD = Resident<Model>::kParameters;
+
+  ResidentStep()
+      : net_(cases::network_of({Model::kName,
+                                Model::kName,
+                                {First::kChannels, First::kHeight, First::kWidth},
+                                Model::kOutputs})),
+        theta_(cases::weights_for(net_).parameters) {}
+
+  void SetUp() override {
+    if (shared_bytes() < resident_bytes<Model, true>())
+      GTEST_SKIP() << "the device has too little shared memory";
+  }
+
+  /// What a launch leaves.
+  struct Left {
+    std::vector<std::int32_t> slabs;
+    std::vector<float> losses, squared_norms, factors;
+    std::vector<float> sum;  ///< from the reduction
+  };
+
+  /// The examples of `data` that `examples` lists, from `first` on and `room` of them at most.
+  template <bool dense_in_shared>
+  Left sum_of(const Dataset& data, const std::vector<std::uint32_t>& examples, int blocks,
+              const ClipSettings& clip, int first = 0, int room = 0) {
+    if (room == 0) room = blocks * kResidentExamples;
+    const auto count = static_cast<unsigned>(examples.size());
+    ResidentSum a{};
+    a.batch = batch(first, room, count);
+    a.examples = device(examples.empty() ? std::vector<std::uint32_t>{0} : examples);
+    if (data.is_bytes())
+      a.bytes = device(data.bytes);
+    else
+      a.floats = device(data.floats);
+    a.labels = device(data.labels);
+    a.scale = data.scale;
+    a.shift = data.shift;
+    a.parameters = device(theta_);
+    set_functions(a);
+    a.clip = clip;
+    a.inverse_unit = 1.0f / resident_unit(clip.max_norm);
+    a.blocks = blocks;
+    const std::size_t slab_size = static_cast<std::size_t>(blocks) * kD;
+    const auto rows = static_cast<std::size_t>(room);
+    a.slabs = device(std::vector<std::int32_t>(slab_size, kLoudUnits));
+    a.losses = device(std::vector<float>(rows, kLoud));
+    a.squared_norms = device(std::vector<float>(4 * rows, kLoud));
+    a.factors = device(std::vector<float>(4 * rows, kLoud));
+    constexpr std::size_t kBytes = resident_bytes<Model, dense_in_shared>();
+    run_resident(resident_sum_kernel<Model, dense_in_shared>, a, kBytes);
+    ResidentReduce r{};
+    r.batch = a.batch;
+    r.slabs = a.slabs;
+    r.blocks = blocks;
+    r.n = static_cast<std::int64_t>(kD);
+    r.fixed = device(std::vector<FixedPoint>(kD, 0));
+    r.sum = device(std::vector<float>(kD, kLoud));
+    r.unit = resident_unit(clip.max_norm);
+    run(resident_reduce_kernel, r);
+    return {host(a.slabs, slab_size), host(a.losses, rows), host(a.squared_norms, 4 * rows),
+            host(a.factors, 4 * rows), host(r.sum, kD)};
+  }
+
+  reference::ExampleGradient truth(const Dataset& data, std::uint32_t example) const {
+    return reference::gradient(net_, reference::Values(theta_.begin(), theta_.end()),
+                               reference::features(data, example), data.labels[example]);
+  }
+  Dataset examples(std::size_t n) const {
+    return cases::examples_for({Model::kName, Model::kName, net_.input, Model::kOutputs}, n);
+  }
+
+  /// All three functions of the network.
+  void choose(const Activate& f) {
+    for (NetworkLayer& l : net_.layers)
+      if (auto* a = std::get_if<Activate>(&l.layer)) *a = f;
+  }
+
+  static constexpr std::int32_t kLoudUnits = 0x7eadbeef;
+  Network net_;
+  std::vector<float> theta_;
+
+ private:
+  void set_functions(ResidentSum& a) const {
+    int n = 0;
+    for (const NetworkLayer& l : net_.layers)
+      if (const auto* f = std::get_if<Activate>(&l.layer)) a.functions[n++] = *f;
+  }
+};
+
+using ResidentModels = testing::Types<ResidentCnn>;
+TYPED_TEST_SUITE(ResidentStep, ResidentModels);
+
+/// With a bound above every norm the sum over one example is its gradient, to half a unit.
+TYPED_TEST(ResidentStep, GradientNormsAndLossOfOneExample) {
+  Dataset data = this->examples(3);
+  const Activate functions[] = {
+      {Activation::tanh}, {Activation::relu}, {Activation::tempered_sigmoid, 1.6f, 1.3f, 0.7f}};
+  for (std::uint32_t e = 0; e < 3; ++e) {
+    this->choose(functions[e]);
+    if (e == 2) data = cases::as_floats(data);
+    const auto want = this->truth(data, e);
+    const auto squares = reference::squared_norms(this->net_, want.gradient);
+    double norm = 0;
+    for (const double s : squares) norm += s;
+    norm = std::sqrt(norm);
+    const ClipSettings clip{Clipping::flat, static_cast<float>(norm * 1.01), 0.01f};
+    const auto whole = this->template sum_of<true>(data, {e}, 2, clip);
+    const auto small = this->template sum_of<false>(data, {e}, 2, clip);
+    EXPECT_EQ(whole.slabs, small.slabs) << "the hidden layer's weights are the same anywhere";
+    EXPECT_NEAR(whole.losses[0], want.loss, 1e-5 * (1 + want.loss));
+    EXPECT_EQ(whole.losses[1], kLoud) << "there is no second example";
+    const double unit = resident_unit(clip.max_norm);
+    std::vector<double> got(this->kD);
+    for (std::size_t j = 0; j < this->kD; ++j) got[j] = whole.slabs[j] * unit;
+    for (const ParameterTensor& t : this->net_.parameters) {
+      const auto [error, size] =
+          cases::distance(got.data() + t.offset, want.gradient.data() + t.offset, t.size);
+      EXPECT_TRUE(error <= 1e-5 * size + unit * std::sqrt(static_cast<double>(t.size)))
+          << "example " << e << ", " << t.name << ": " << error << " of " << size;
+    }
+    const auto [error, size] = cases::distance(got.data(), want.gradient.data(), this->kD);
+    EXPECT_TRUE(error <= 1e-5 * size) << "example " << e << ": " << error / size;
+    for (std::size_t g = 0; g < 4; ++g) {
+      expect_near(whole.squared_norms[g], squares[g], 2 * squares[g] + 1e-4, static_cast<int>(g));
+      EXPECT_EQ(whole.factors[g], 1.0f);
+    }
+    EXPECT_EQ(whole.slabs[this->kD], this->kLoudUnits) << "a block without examples writes nothing";
+  }
+}
+
+/// The sum over examples is, in units, the sum of what each example alone gives: whatever the
+/// number of blocks, the order of the examples, and where the batch starts.
+TYPED_TEST(ResidentStep, SumsDependOnTheExamplesAlone) {
+  Dataset data = cases::as_floats(this->examples(6));
+  const auto features = static_cast<std::size_t>(data.shape.size());
+  data.floats[4 * features + features / 2] = kNan;
+  for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
+    const ClipSettings clip{kind, 0.7f, 0.05f};
+    std::vector<std::int64_t> want(this->kD, 0);
+    reference::Values truth(this->kD, 0.0);
+    for (const std::uint32_t e : {0u, 3u, 4u, 5u}) {
+      const auto alone = this->template sum_of<true>(data, {e}, 1, clip);
+      for (std::size_t j = 0; j < this->kD; ++j) want[j] += alone.slabs[j];
+      if (e == 4) {
+        EXPECT_EQ(alone.slabs, std::vector<std::int32_t>(this->kD, 0));
+        for (std::size_t g = 0; g < 4; ++g) EXPECT_EQ(alone.factors[g], 0.0f);
+        continue;
+      }
+      const auto example = this->truth(data, e);
+      const auto squares = reference::squared_norms(this->net_, example.gradient);
+      const auto factors = reference::clip_factors(clip, squares);
+      double norm = 0;
+      for (std::size_t g = 0; g < 4; ++g) {
+        expect_near(alone.factors[g], factors[g], factors[g], static_cast<int>(g));
+        norm += factors[g] * factors[g] * squares[g];
+      }
+      for (const ParameterTensor& t : this->net_.parameters)
+        for (std::size_t j = t.offset; j < t.offset + t.size; ++j)
+          truth[j] += factors[static_cast<std::size_t>(t.group)] * example.gradient[j];
+      double got = 0;
+      for (const std::int32_t v : alone.slabs) got += std::pow(static_cast<double>(v), 2);
+      const double unit = resident_unit(clip.max_norm);
+      EXPECT_NEAR(std::sqrt(got) * unit, std::sqrt(norm), 1e-5 * clip.max_norm) << "clipped norm";
+    }
+    // A list that starts before the micro-batch and ends within it.
+    for (const int blocks : {1, 3, 7}) {
+      const auto sum = this->template sum_of<true>(data, {1, 5, 4, 0, 3}, blocks, clip, 1);
+      std::vector<double> got(this->kD);
+      for (std::size_t j = 0; j < this->kD; ++j) {
+        const double unit = resident_unit(clip.max_norm);
+        ASSERT_EQ(sum.sum[j], static_cast<float>(static_cast<double>(want[j]) * unit))
+            << j << " with " << blocks << " blocks";
+        got[j] = sum.sum[j];
+      }
+      const auto [error, size] = cases::distance(got.data(), truth.data(), this->kD);
+      EXPECT_TRUE(error <= 1e-5 * size) << error / size;
+      if (kind != Clipping::flat) break;
+    }
+  }
+}
+
+TYPED_TEST(ResidentStep, AnEmptyBatchAddsNothing) {
+  const auto sum = this->template sum_of<true>(this->examples(1), {}, 3, {});
+  for (const std::int32_t v : sum.slabs) ASSERT_EQ(v, this->kLoudUnits);
+  for (const float v : sum.sum) ASSERT_EQ(v, 0.0f);
+}
+
+TEST_F(CudaKernel, ResidentSlabsAreAddedExactly) {
+  constexpr int kBlocks = 4, kN = 300;
+  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  std::vector<std::int32_t> slabs(kBlocks * kN);
+  for (int b = 0; b < kBlocks; ++b)
+    for (int j = 0; j < kN; ++j)
+      slabs[b * kN + j] = j == 0 ? kMost : j == 1 ? -kMost : (b + 1) * (j - 150);
+  ResidentReduce a{};
+  a.batch = batch(0, 100, 3);  // the last block had none
+  a.slabs = device(slabs);
+  a.blocks = kBlocks;
+  a.n = kN;
+  a.fixed = device(std::vector<FixedPoint>(kN, static_cast<FixedPoint>(-7)));
+  a.unit = 0x1p-3;
+  run(resident_reduce_kernel, a);
+  const auto want = [&](int j) {
+    std::int64_t v = -7;
+    for (int b = 0; b < 3; ++b) v += slabs[b * kN + j];
+    return v;
+  };
+  const auto once = host(a.fixed, kN);
+  for (int j = 0; j < kN; ++j) EXPECT_EQ(static_cast<std::int64_t>(once[j]), want(j)) << j;
+  a.sum = device(std::vector<float>(kN, kLoud));
+  a.batch = batch(100, 100, 3);  // a second micro-batch, without examples
+  run(resident_reduce_kernel, a);
+  const auto sum = host(a.sum, kN);
+  for (int j = 0; j < kN; ++j)
+    EXPECT_EQ(sum[j], static_cast<float>(static_cast<double>(want(j)) / 8)) << j;
+  EXPECT_EQ(host(a.fixed, kN), std::vector<FixedPoint>(kN, 0)) << "settling clears";
+}
+
+TEST(ResidentUnit, HoldsABlocksExamplesAndRoundsLittle) {
+  for (const float norm : {1e-6f, 0.1f, 0.9999f, 1.0f, 1.5f, 3e4f}) {
+    const double unit = resident_unit(norm);
+    EXPECT_LT(kResidentExamples * (norm * (1 + 0x1p-7) / unit + 1), 0x1p31);
+    EXPECT_LE(std::sqrt(26010.0) * unit / 2, 2.5e-6 * norm);
+    EXPECT_EQ(std::exp2(std::round(std::log2(unit))), unit);
+  }
+}
+
+TEST(ResidentArguments, AreChecked) {
+  EXPECT_THROW(validate(ResidentSum{}), std::invalid_argument);
+  EXPECT_THROW(validate(ResidentReduce{}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace cudp

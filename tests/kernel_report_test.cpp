@@ -1,0 +1,151 @@
+// What nvcc says of the kernels that the CUDA backend is built from: registers, spills and shared
+// memory, for every generation of devices. tests/CMakeLists.txt keeps its report, a file an
+// architecture.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <cxxabi.h>
+#include <gtest/gtest.h>
+
+#include "kernels/resident.cuh"
+#include "kernels/resident_models.hpp"
+
+namespace cudp {
+namespace {
+
+struct Usage {
+  int registers = -1, stack = -1, spilled = -1;
+  int shared = 0;  // bytes, static
+};
+
+std::string readable(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? name.get() : mangled;
+}
+
+int number(const std::string& line, const char* pattern) {
+  std::smatch found;
+  return std::regex_search(line, found, std::regex(pattern)) ? std::stoi(found[1]) : -1;
+}
+
+/// By kernel.
+std::map<std::string, Usage> parse(std::istream& report) {
+  std::map<std::string, Usage> all;
+  Usage* now = nullptr;
+  std::smatch found;
+  for (std::string line; std::getline(report, line);) {
+    if (std::regex_search(line, found, std::regex("Compiling entry function '([^']*)'")))
+      now = &all[readable(found[1])];
+    if (now == nullptr) continue;
+    if (line.find("stack frame") != std::string::npos) {
+      now->stack = number(line, "([0-9]+) bytes stack frame");
+      now->spilled =
+          number(line, "([0-9]+) bytes spill stores") + number(line, "([0-9]+) bytes spill loads");
+    }
+    if (line.find("Used ") != std::string::npos) {
+      now->registers = number(line, "Used ([0-9]+) registers");
+      now->shared = std::max(0, number(line, "([0-9]+) bytes smem"));
+    }
+  }
+  return all;
+}
+
+/// Blocks of `threads` that a multiprocessor's 65,536 registers hold; a warp takes them by 256.
+int blocks_by_registers(int registers, int threads) {
+  const int a_warp = (registers * 32 + 255) / 256 * 256;
+  return 65536 / (a_warp * ((threads + 31) / 32));
+}
+
+/// What is stated above the kernels: threads of a block, and how many blocks a multiprocessor holds
+/// at once. The last entry is for all that are not named: 1024 threads in any blocks.
+struct Stated {
+  const char* kernel;
+  int threads;
+  int blocks;
+};
+constexpr Stated kStated[] = {
+    {"resident_sum_kernel<", kResidentThreads, 1}, {"batch_product_kernel<16, 32>", 64, 4},
+    {"batch_product_kernel<16, 8>", 64, 8},        {"batch_product_kernel<32, 8>", 64, 8},
+    {"batch_product_kernel<64, 8>", 128, 4},       {"weight_gradient_norm_kernel<16>", 64, 8},
+    {"weight_gradient_norm_kernel<32>", 64, 8},    {"weight_gradient_norm_kernel<64>", 128, 4},
+    {"weight_gradient_sum_kernel<16>", 64, 6},     {"weight_gradient_sum_kernel<32>", 64, 6},
+    {"weight_gradient_sum_kernel<64>", 128, 3},    {"", 1024, 1},
+};
+const Stated& stated_for(const std::string& kernel) {
+  const Stated* s = kStated;
+  while (kernel.find(s->kernel) == std::string::npos) ++s;
+  return *s;
+}
+
+class KernelReport : public testing::TestWithParam<const char*> {};
+
+TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
+#ifdef CUDP_KERNEL_REPORTS
+  const auto file = std::filesystem::path(CUDP_KERNEL_REPORTS) / (GetParam() + std::string(".txt"));
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "this nvcc does not know " << GetParam();
+  std::ifstream report(file);
+  const auto kernels = parse(report);
+  int residents = 0;
+  for (const auto& [name, u] : kernels) {
+    residents += name.find("resident_sum_kernel") != std::string::npos;
+    EXPECT_EQ(u.spilled, 0) << name;
+    EXPECT_EQ(u.stack, 0) << name;
+    ASSERT_GT(u.registers, 0) << name;
+    const Stated& s = stated_for(name);
+    EXPECT_GE(blocks_by_registers(u.registers, s.threads), s.blocks)
+        << name << ": " << u.registers << " registers";
+    // 100 KB at least, of which the device keeps one for every block.
+    EXPECT_LE((u.shared + 1024) * s.blocks, 100 * 1024) << name << ": " << u.shared << " bytes";
+  }
+  EXPECT_GE(kernels.size(), 40u);
+  EXPECT_EQ(residents, 2);
+#else
+  GTEST_SKIP() << "built without nvcc";
+#endif
+}
+INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "sm_90", "sm_100"),
+                         [](const auto& info) { return std::string(info.param); });
+
+/// What cudaDevAttrMaxSharedMemoryPerBlockOptin says of each generation.
+TEST(KernelReport, ResidentKernelsFitSharedMemory) {
+  EXPECT_LE((resident_bytes<ResidentCnn, true>()), 163u * 1024) << "A100; H200 has 227 KB";
+  EXPECT_LE((resident_bytes<ResidentCnn, false>()), 99u * 1024) << "Ada";
+}
+
+TEST(KernelReport, IsReadAsPtxasWritesIt) {
+  std::istringstream report(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function '_ZN4cudp1fEv' for 'sm_90'\n"
+      "ptxas info    : Function properties for _ZN4cudp1fEv\n"
+      "    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n"
+      "ptxas info    : Used 40 registers, used 1 barriers, 5632 bytes smem\n"
+      "ptxas info    : Compiling entry function 'plain' for 'sm_90'\n"
+      "ptxas info    : Function properties for plain\n"
+      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 255 registers, 368 bytes cmem[0]\n");
+  const auto kernels = parse(report);
+  ASSERT_EQ(kernels.size(), 2u);
+  const Usage& f = kernels.at("cudp::f()");
+  EXPECT_EQ(f.registers, 40);
+  EXPECT_EQ(f.stack, 16);
+  EXPECT_EQ(f.spilled, 20);
+  EXPECT_EQ(f.shared, 5632);
+  EXPECT_EQ(kernels.at("plain").registers, 255);
+  EXPECT_EQ(kernels.at("plain").shared, 0);
+  EXPECT_EQ(blocks_by_registers(255, 256), 1);
+  EXPECT_EQ(blocks_by_registers(128, 256), 2);
+  EXPECT_EQ(blocks_by_registers(129, 256), 1);
+}
+
+}  // namespace
+}  // namespace cudp
