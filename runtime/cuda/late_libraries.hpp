@@ -16,16 +16,24 @@ namespace cudp::cuda {
 /// A shared library that stays open until the process ends.
 class LateLibrary {
  public:
+  /// A function of it, as whatever type it is taken for.
+  struct Function {
+    void* address;
+    template <class F>
+    operator F*() const {
+      return reinterpret_cast<F*>(address);
+    }
+  };
+
   /// Throws Error where the dynamic loader does not find `name`.
   explicit LateLibrary(const std::string& name)
       : name_(name), handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) throw Error("CUDA: open " + name + ": " + dlerror());
   }
-  /// Sets `function` to the library's function of that name.
-  template <class F>
-  void find(F& function, const char* symbol) const {
-    function = reinterpret_cast<F>(dlsym(handle_, symbol));
-    if (function == nullptr) throw Error("CUDA: " + name_ + " has no function " + symbol);
+  Function find(const char* symbol) const {
+    const Function f{dlsym(handle_, symbol)};
+    if (f.address == nullptr) throw Error("CUDA: " + name_ + " has no function " + symbol);
+    return f;
   }
 
  private:
@@ -34,39 +42,22 @@ class LateLibrary {
 };
 
 struct Cublas {
-  decltype(&cublasCreate_v2) create = nullptr;
-  decltype(&cublasDestroy_v2) destroy = nullptr;
-  decltype(&cublasSetStream_v2) set_stream = nullptr;
-  decltype(&cublasSetWorkspace_v2) set_workspace = nullptr;
-  decltype(&cublasSgemm_v2) sgemm = nullptr;
-  decltype(&cublasGetStatusString) status = nullptr;
-
-  Cublas() {
-    const LateLibrary library("libcublas.so." + std::to_string(CUBLAS_VER_MAJOR));
-    library.find(create, "cublasCreate_v2");
-    library.find(destroy, "cublasDestroy_v2");
-    library.find(set_stream, "cublasSetStream_v2");
-    library.find(set_workspace, "cublasSetWorkspace_v2");
-    library.find(sgemm, "cublasSgemm_v2");
-    library.find(status, "cublasGetStatusString");
-  }
+  LateLibrary library{"libcublas.so." + std::to_string(CUBLAS_VER_MAJOR)};
+  decltype(&cublasCreate_v2) create = library.find("cublasCreate_v2");
+  decltype(&cublasDestroy_v2) destroy = library.find("cublasDestroy_v2");
+  decltype(&cublasSetStream_v2) set_stream = library.find("cublasSetStream_v2");
+  decltype(&cublasSetWorkspace_v2) set_workspace = library.find("cublasSetWorkspace_v2");
+  decltype(&cublasSgemm_v2) sgemm = library.find("cublasSgemm_v2");
+  decltype(&cublasGetStatusString) status = library.find("cublasGetStatusString");
 };
 
 struct Cufft {
-  decltype(&cufftCreate) create = nullptr;
-  decltype(&cufftDestroy) destroy = nullptr;
-  decltype(&cufftMakePlanMany) make_plan = nullptr;
-  decltype(&cufftSetStream) set_stream = nullptr;
-  decltype(&cufftExecC2C) transform = nullptr;
-
-  Cufft() {
-    const LateLibrary library("libcufft.so." + std::to_string(CUFFT_VER_MAJOR));
-    library.find(create, "cufftCreate");
-    library.find(destroy, "cufftDestroy");
-    library.find(make_plan, "cufftMakePlanMany");
-    library.find(set_stream, "cufftSetStream");
-    library.find(transform, "cufftExecC2C");
-  }
+  LateLibrary library{"libcufft.so." + std::to_string(CUFFT_VER_MAJOR)};
+  decltype(&cufftCreate) create = library.find("cufftCreate");
+  decltype(&cufftDestroy) destroy = library.find("cufftDestroy");
+  decltype(&cufftMakePlanMany) make_plan = library.find("cufftMakePlanMany");
+  decltype(&cufftSetStream) set_stream = library.find("cufftSetStream");
+  decltype(&cufftExecC2C) transform = library.find("cufftExecC2C");
 };
 
 /// Throws Error where the library is not installed.
