@@ -2,13 +2,9 @@
 #include <cmath>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
-#include "runtime/data/load.hpp"
 #include "runtime/reproduce/adaclip_tables.hpp"
 #include "runtime/reproduce/regression_toy.hpp"
-#include "runtime/train/in_memory.hpp"
-#include "tests/cudp_process.hpp"
 #include "tests/shared_files.hpp"
 
 namespace cudp {
@@ -37,69 +33,6 @@ TEST(RegressionToy, ErrorGrowsWithTheDimensionForDpSgdOnly) {
 TEST(RegressionToy, ALargeH2LetsTheScaleRunAway) {
   EXPECT_LT(excess(ToyMethod::adaclip, 10, 1.0f), 1e-4);
   EXPECT_GT(excess(ToyMethod::adaclip, 300, 1.0f), excess(ToyMethod::dpsgd, 300));
-}
-
-/// A run in memory is the program's run.
-TEST(TrainInMemory, EndsAsCudpTrainDoes) {
-  const TemporaryFolder folder;
-  const SmallTable table = write_small_table(folder);
-  for (const char* features : {"none", "pca"}) {
-    const Finished f = run_cudp(folder, {"train",
-                                         "--dataset",
-                                         table.table,
-                                         "--schema",
-                                         table.schema,
-                                         "--model",
-                                         "logistic",
-                                         "--method",
-                                         "adaclip",
-                                         "--seed",
-                                         "7",
-                                         "--epsilon",
-                                         "3",
-                                         "--delta",
-                                         "1e-5",
-                                         "--batch",
-                                         "64",
-                                         "--steps",
-                                         "50",
-                                         "--lr",
-                                         "0.5",
-                                         "--optimizer",
-                                         "sgd",
-                                         "--device",
-                                         "cpu",
-                                         "--size-is-public",
-                                         "--features",
-                                         features,
-                                         "--feature-dimensions",
-                                         "3",
-                                         "--quiet",
-                                         "--json",
-                                         "--out",
-                                         folder / features});
-    ASSERT_EQ(f.exit, 0) << f.err;
-    TrainConfig config;
-    config.model = "logistic";
-    config.method = MethodKind::adaclip;
-    config.seed = 7;
-    config.epsilon = 3.0;
-    config.delta = 1e-5;
-    config.batch = 64;
-    config.epochs.reset();
-    config.steps = 50;
-    config.lr = 0.5;
-    config.optimizer = OptimizerKind::sgd;
-    config.features = features == std::string("pca") ? Features::pca : Features::none;
-    config.feature_dimensions = 3;
-    config.threads = 1;
-    const TrainedInMemory got = train_in_memory(
-        config,
-        load_data({.dataset = table.table, .schema = table.schema, .size_is_public = true}));
-    const auto want = nlohmann::json::parse(f.out);
-    EXPECT_EQ(got.test_accuracy, want["test_accuracy"]) << features;
-    EXPECT_EQ(got.plan.noise_multiplier, want["sigma"]) << features;
-  }
 }
 
 TEST(AdaClipTables, StandBesideThePapersNumbers) {

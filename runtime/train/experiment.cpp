@@ -64,17 +64,13 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .size_is_public = config.size_is_public});
   for (Dataset* const part : {&data.train, &data.test})
     make_features(*part, feature_settings(config), backend, reporter);
-  return on_data(config, backend, std::move(data), model);
-}
 
-Experiment on_data(const TrainConfig& config, const Backend& backend, DataSplit data,
-                   const std::string& model_text) {
   Experiment e;
   e.config = config;
   e.config.device = backend.name == "cuda" ? Device::cuda : Device::cpu;
   e.backend = backend;
   e.data = std::move(data);
-  e.model_text = model_text;
+  e.model_text = model;
   Shape shape = e.data.train.shape;
   if (config.features == Features::pca) {
     check_pca(e.data.train, config.feature_dimensions);

@@ -31,10 +31,6 @@ struct Experiment {
 Experiment prepare(const TrainConfig& config, Reporter& reporter,
                    const std::string& known_model = "");
 
-/// The same of data that are in memory already, features other than principal components made.
-Experiment on_data(const TrainConfig& config, const Backend& backend, DataSplit data,
-                   const std::string& model_text);
-
 /// The model's TOML: a built-in one by name, or a file. Throws InputError.
 std::string read_model(const std::string& name);
 
