@@ -229,6 +229,15 @@ TEST(Config, EveryPresetIsComplete) {
   EXPECT_EQ(preset_for("mnist"), "mnist-cnn");
   EXPECT_EQ(preset_for("mnist", "scatter"), "mnist-hf");
   EXPECT_EQ(preset_for("adult", "scatter"), "");
+  // One that is for a method is not taken for another.
+  EXPECT_EQ(preset_for("mnist", "pca", "adaclip"), "mnist-adaclip");
+  EXPECT_EQ(preset_for("mnist", "none", "adp-sgd"), "mnist-cnn");
+  EXPECT_EQ(preset_for("mnist", "pca"), "");
+  EXPECT_EQ(
+      resolved(
+          flags({{"dataset", "mnist"}, {"features", "pca"}, {"epsilon", "1"}, {"delta", "1e-5"}}))
+          .method,
+      MethodKind::dpsgd);
 }
 
 TEST(Config, ThePresetOfADataSetIsTheOneForItsFeatures) {

@@ -20,7 +20,8 @@ Settings preset_settings(const std::string& name) {
                    nearest(name, preset_names()));
 }
 
-std::string preset_for(std::string_view dataset, std::string_view features) {
+std::string preset_for(std::string_view dataset, std::string_view features,
+                       std::string_view method) {
   for (const EmbeddedText& t : builtin_presets()) {
     const Settings s = parse_settings(t.text, "preset " + std::string(t.name));
     const auto says = [&s](const char* key, std::string_view otherwise) {
@@ -28,7 +29,8 @@ std::string preset_for(std::string_view dataset, std::string_view features) {
       return it != s.end() ? it->second.value : Value(std::string(otherwise));
     };
     if (says("dataset", "") == Value(std::string(dataset)) &&
-        says("features", "none") == Value(std::string(features)))
+        says("features", "none") == Value(std::string(features)) &&
+        says("method", method) == Value(std::string(method)))
       return std::string(t.name);
   }
   return "";

@@ -176,7 +176,9 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
   if (method.empty()) method = text_setting(named.file, "method");
   const bool agd = method == "dp-agd";
   // What is tuned for stochastic gradients says nothing about DP-AGD.
-  const std::string own = agd ? "" : preset_for(dataset, features.empty() ? "none" : features);
+  const std::string own = agd ? ""
+                              : preset_for(dataset, features.empty() ? "none" : features,
+                                           method.empty() ? "dpsgd" : method);
   if (named.preset.empty() && !own.empty()) {
     // The data set's tuned settings are a better start than general ones; a privacy budget is
     // nobody's to assume.
