@@ -157,7 +157,7 @@ ReproducedTable adaclip_table2(const ReproduceOptions& options, Reporter& report
       "a noisy covariance; epsilon is that of both together.");
   table.notes.emplace_back(
       "AdaCliP from epsilon = 1 on: beta1 = 1, which leaves the mean at 0; with the paper's 0.99 "
-      "it was worse in tuning (at epsilon = 2 at most 94.6 %).");
+      "it was no better in tuning (at epsilon = 2 at most 94.6 %).");
   return table;
 }
 
