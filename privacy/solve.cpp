@@ -106,14 +106,17 @@ class Solver {
       // What is not strictly between what fits and what does not tells nothing new.
       const bool bracketed =
           (good - safe) * toward_greedy >= 0.0 && (greedy - bad) * toward_greedy >= 0.0;
-      const bool inside = (next - good) * toward_greedy > 0.0 && (bad - next) * toward_greedy > 0.0;
-      if (bracketed && (!inside || round > 6)) next = 0.5 * (good + bad);
+      const auto inside = [&](double at) {
+        return (at - good) * toward_greedy > 0.0 && (bad - at) * toward_greedy > 0.0;
+      };
+      if (bracketed && (!inside(next) || round > 6)) next = 0.5 * (good + bad);
       if (unknown_.whole && snap(clamp(next)) == v) {
         // On by what is as close as needed; by more each time that is not past the root.
         const double move = least_move * std::fmax(1.0, 5e-7 * value_of(v));
         next = log_of(
             std::fmax(value_of(v) + move * (g <= 0.0 ? toward_greedy : -toward_greedy), 1.0));
         least_move *= 2.0;
+        if (bracketed && !inside(next)) next = 0.5 * (good + bad);
       }
       v = next;
     }
