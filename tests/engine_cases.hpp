@@ -29,7 +29,7 @@ layers = [
   { type = "dense", name = "d", out = "outputs" },
 ]
 )";
-/// A convolution behind a dense layer, and pooling and normalisation of the input itself.
+/// A convolution that pads behind a dense layer, and pooling and normalisation of the input itself.
 inline constexpr const char* kUnusual = R"(
 name = "unusual"
 layers = [
@@ -37,7 +37,7 @@ layers = [
   { type = "groupnorm", name = "n", groups = 1 },
   { type = "dense", name = "a", out = 18 },
   { type = "tanh" },
-  { type = "conv2d", name = "b", out = 33, kernel = 1 },
+  { type = "conv2d", name = "b", out = 33, kernel = 2, pad = 1 },
   { type = "relu" },
   { type = "dense", name = "c", out = "outputs" },
 ]

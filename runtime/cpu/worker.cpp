@@ -50,6 +50,14 @@ float* Worker::gradient_of(int edge, int example) {
                    : shared_gradients_.data() + e.gradient;
 }
 
+float* Worker::result(const Op& op, int example) {
+  return value(op.out, example) + graph_.edges[to_size(op.out)].layout.at(0, 0);
+}
+
+float* Worker::result_gradient(const Op& op, int example) {
+  return gradient_of(op.out, example) + graph_.edges[to_size(op.out)].layout.at(0, 0);
+}
+
 float& Worker::norm(int example, int group) {
   return norms_[to_size(static_cast<std::int64_t>(example) * graph_.network->groups + group)];
 }
@@ -83,7 +91,7 @@ void Worker::forward_op(const Op& op, int first, int count, const Weights& w) {
       in_row[e] = out_row[e] = static_cast<std::int32_t>(e * graph_.value_size);
     k_.gather_gemm({.a = value(op.in, first),
                     .b = weight,
-                    .out = value(op.out, first),
+                    .out = result(op, first),
                     .a_row = in_row,
                     .out_row = out_row,
                     .out_block = nullptr,
@@ -156,18 +164,18 @@ void Worker::backward_op(const Op& op, int begin, int count, const Weights& w) {
       if (coordinates_ == nullptr) {
         // |x dy^T|^2 = |x|^2 |dy|^2, and |dy|^2 for the bias.
         const float x2 = k_.square_sum(value(op.in, begin + e), padded(in.size()));
-        const float dy2 = k_.square_sum(gradient_of(op.out, begin + e), out.stride);
+        const float dy2 = k_.square_sum(result_gradient(op, begin + e), out.stride);
         norm(begin + e, op.layer->group) = (x2 + 1.0f) * dy2;
       }
       out_row[e] =
-          static_cast<std::int32_t>(gradient_of(op.out, begin + e) - gradient_of(op.out, begin));
+          static_cast<std::int32_t>(result_gradient(op, begin + e) - result_gradient(op, begin));
       if (op.gives_input_gradient)
         in_row[e] =
             static_cast<std::int32_t>(gradient_of(op.in, begin + e) - gradient_of(op.in, begin));
     }
     if (coordinates_ != nullptr) transformed_dense_squares(op, begin, count);
     if (op.gives_input_gradient)
-      k_.gather_gemm({.a = gradient_of(op.out, begin),
+      k_.gather_gemm({.a = result_gradient(op, begin),
                       .b = w.transposed + op.transposed,
                       .out = gradient_of(op.in, begin),
                       .a_row = out_row,
@@ -299,7 +307,7 @@ void Worker::transformed_dense_squares(const Op& op, int begin, int count) {
   multiply(value(op.in, begin), in_row, coordinates_->product, v);
   const double shift = coordinates_->shifts[to_size(&op - graph_.ops.data())];
   for (int e = 0; e < count; ++e) {
-    const auto sums = k_.transformed_dense({.dy = gradient_of(op.out, begin + e),
+    const auto sums = k_.transformed_dense({.dy = result_gradient(op, begin + e),
                                             .u = u + out_row[e],
                                             .v = v + out_row[e],
                                             .n = op.columns});
@@ -331,10 +339,10 @@ void Worker::accumulate_op(const Op& op, int begin, int count, const float* fact
   GemmStep steps[kMaxChunk];
   int terms = 0;
   const float* x = value(op.in, begin);
-  float* dy = gradient_of(op.out, begin);
+  float* dy = result_gradient(op, begin);
   for (int e = 0; e < count; ++e) {
     if (factor(e) == 0.0f) continue;
-    float* dy_e = gradient_of(op.out, begin + e);
+    float* dy_e = result_gradient(op, begin + e);
     for (int o = 0; o < op.columns; ++o) dy_e[o] *= factor(e);
     steps[terms++] = {static_cast<std::int32_t>(value(op.in, begin + e) - x),
                       static_cast<std::int32_t>(dy_e - dy)};

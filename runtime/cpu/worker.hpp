@@ -93,6 +93,10 @@ class Worker {
 
   float* value(int edge, int example);
   float* gradient_of(int edge, int example);
+  /// A dense layer's results, and their gradients: where a convolution that pads comes next, they
+  /// lie inside a border.
+  float* result(const Op& op, int example);
+  float* result_gradient(const Op& op, int example);
   float& norm(int example, int group);
 
   const Graph& graph_;
