@@ -1,7 +1,6 @@
 // The CPU engine, at every SIMD level, against the double-precision oracle.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -18,28 +17,17 @@ namespace {
 
 using cases::Case;
 using cases::clipped_sum;
+using cases::cpu_engine_at;
 using cases::examples_for;
 using cases::kCases;
 using cases::network_of;
 using cases::weights_for;
 
-/// Makes an engine at a given SIMD level.
-std::unique_ptr<Engine> engine_at(const std::string& level, const Network& net,
-                                  const EngineSettings& settings) {
-  setenv("CUDP_SIMD_LEVEL", level.c_str(), 1);
-  auto engine = make_cpu_engine(net, settings);
-  unsetenv("CUDP_SIMD_LEVEL");
-  return engine;
-}
-
-class CpuEngine : public testing::TestWithParam<std::tuple<Case, const char*>> {
+class CpuEngine : public testing::TestWithParam<std::tuple<Case, SimdLevel>> {
  protected:
   void SetUp() override {
-    const std::string level = std::get<1>(GetParam());
-    setenv("CUDP_SIMD_LEVEL", level.c_str(), 1);
-    const bool available = simd_name(best_simd_level()) == level;
-    unsetenv("CUDP_SIMD_LEVEL");
-    if (!available) GTEST_SKIP() << "this processor has no " << level;
+    const SimdLevel level = std::get<1>(GetParam());
+    if (!cases::has_simd_level(level)) GTEST_SKIP() << "this processor has no " << simd_name(level);
   }
 };
 
@@ -47,7 +35,7 @@ TEST_P(CpuEngine, PerExampleGradientsNormsAndLosses) {
   const auto& [c, level] = GetParam();
   const Network net = network_of(c);
   const Dataset data = examples_for(c, 5);
-  const auto engine = engine_at(level, net, {});
+  const auto engine = cpu_engine_at(level, net, {});
   reference::ReferenceEngine oracle(net, {});
   for (Engine* e : {engine.get(), static_cast<Engine*>(&oracle)}) {
     e->load(data);
@@ -84,7 +72,7 @@ TEST_P(CpuEngine, ClippedSumOfAPoissonBatch) {
     s.clip = {kind, 0.7f, 0.01f};
     s.sampling_threshold = std::uint64_t{1} << 31;
     s.threads = 2;
-    const auto engine = engine_at(level, net, s);
+    const auto engine = cpu_engine_at(level, net, s);
     reference::ReferenceEngine oracle(net, s);
     const auto got = clipped_sum(*engine, net, data);
     const auto want = clipped_sum(oracle, net, data);
@@ -109,7 +97,7 @@ TEST_P(CpuEngine, DoesNotDependOnTheNumberOfThreads) {
     s.clip.max_norm = 0.7f;
     s.sampling_threshold = std::uint64_t{1} << 31;
     s.threads = threads;
-    const auto sum = clipped_sum(*engine_at(level, net, s), net, data);
+    const auto sum = clipped_sum(*cpu_engine_at(level, net, s), net, data);
     if (first.empty())
       first = sum;
     else
@@ -131,16 +119,16 @@ TEST_P(CpuEngine, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
                     kept.floats.begin() + 8 * static_cast<std::ptrdiff_t>(features));
   kept.labels.erase(kept.labels.begin() + 7);
   data.floats[7 * features + 2] = NAN;
-  const auto engine = engine_at(level, net, s);
+  const auto engine = cpu_engine_at(level, net, s);
   const auto got = clipped_sum(*engine, net, data);
   const Diagnostics diagnostics = engine->diagnostics();
   EXPECT_EQ(diagnostics.examples, 40u);
   EXPECT_EQ(diagnostics.non_finite, 1u);
-  const auto want = clipped_sum(*engine_at(level, net, s), net, kept);
+  const auto want = clipped_sum(*cpu_engine_at(level, net, s), net, kept);
   for (std::size_t j = 0; j < want.size(); ++j) EXPECT_NEAR(got[j], want[j], 1e-5f);
 
   s.sampling_threshold = 0;
-  for (const float v : clipped_sum(*engine_at(level, net, s), net, kept)) EXPECT_EQ(v, 0.0f);
+  for (const float v : clipped_sum(*cpu_engine_at(level, net, s), net, kept)) EXPECT_EQ(v, 0.0f);
 }
 
 TEST_P(CpuEngine, Evaluates) {
@@ -149,7 +137,7 @@ TEST_P(CpuEngine, Evaluates) {
   const Dataset data = examples_for(c, 50);
   EngineSettings s;
   s.keep_average = true;
-  const auto engine = engine_at(level, net, s);
+  const auto engine = cpu_engine_at(level, net, s);
   reference::ReferenceEngine oracle(net, s);
   TrainState state = weights_for(net);
   state.average = state.parameters;
@@ -169,10 +157,11 @@ TEST_P(CpuEngine, Evaluates) {
 
 INSTANTIATE_TEST_SUITE_P(All, CpuEngine,
                          testing::Combine(testing::ValuesIn(kCases),
-                                          testing::Values("baseline", "avx2", "avx512")),
+                                          testing::Values(SimdLevel::baseline, SimdLevel::avx2,
+                                                          SimdLevel::avx512)),
                          [](const auto& i) {
                            return std::string(std::get<0>(i.param).name) + "_" +
-                                  std::get<1>(i.param);
+                                  std::string(simd_name(std::get<1>(i.param)));
                          });
 
 TEST(CpuEngine, RefusesDataThatDoesNotFit) {

@@ -2,11 +2,14 @@
 // Models, data and weights that every engine is tried with.
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <ostream>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "kernels/cpu.hpp"
 #include "runtime/engine.hpp"
 
 namespace cudp::cases {
@@ -117,6 +120,22 @@ inline TrainState weights_for(const Network& net) {
                                        ? 0.3f * normal(random)
                                        : normal(random) / std::sqrt(static_cast<float>(p.fan_in));
   return s;
+}
+
+/// Whether this build and processor have a SIMD level.
+inline bool has_simd_level(SimdLevel level) {
+  setenv("CUDP_SIMD_LEVEL", std::string(simd_name(level)).c_str(), 1);
+  const bool available = best_simd_level() == level;
+  unsetenv("CUDP_SIMD_LEVEL");
+  return available;
+}
+
+inline std::unique_ptr<Engine> cpu_engine_at(SimdLevel level, const Network& net,
+                                             const EngineSettings& settings) {
+  setenv("CUDP_SIMD_LEVEL", std::string(simd_name(level)).c_str(), 1);
+  auto engine = make_cpu_engine(net, settings);
+  unsetenv("CUDP_SIMD_LEVEL");
+  return engine;
 }
 
 /// A step of SGD with lr 1 and no noise turns the state into the sum of clipped gradients.
