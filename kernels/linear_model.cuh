@@ -1,4 +1,6 @@
 #pragma once
+// Launched in blocks of 256 threads (launch_shape), of which a multiprocessor's registers hold six,
+// and five of linear_sum_kernel.
 #include "kernels/fixed_point.cuh"
 #include "kernels/lanes.hpp"
 #include "kernels/linear_model_device.hpp"
@@ -9,7 +11,7 @@ namespace cudp::inline CUDP_SIMT {
 
 /// v in units of the grid, to the nearest, ties to even; |v| < 2^31 units.
 __device__ __forceinline__ int to_units(float v, float inverse_grid) {
-  return static_cast<int>(rintf(v * inverse_grid));
+  return __float2int_rn(v * inverse_grid);
 }
 
 // grid, block: any, a thread an example. smem: none.
@@ -46,11 +48,12 @@ __global__ inline void linear_sum_kernel(LinearSum a) {
     const std::int64_t j = item % strips * 8 + lane / 4;
     const std::int64_t first = item / strips * kSumTiles;
     const std::int64_t end = first + kSumTiles < a.tiles ? first + kSumTiles : a.tiles;
+    const std::int64_t part = std::int64_t{lane % 4} * 4;
     int sum = 0;
     if (j < a.d)
       for (std::int64_t t = first; t < end; ++t) {
-        const Four x = load_four(a.features + (t * a.d + j) * kTile + lane % 4 * 4);
-        const Four slope = load_four(a.slopes + t * kTile + lane % 4 * 4);
+        const Four x = load_four(a.features + (t * a.d + j) * kTile + part);
+        const Four slope = load_four(a.slopes + t * kTile + part);
         CUDP_UNROLL for (int i = 0; i < 4; ++i) {
           sum += to_units(slope.v[i] * x.v[i], a.inverse_grid);
         }

@@ -48,7 +48,7 @@ TEST_F(BesideTheCpu, SumsAreTheSameBits) {
     for (const int features : {1, 32, 124})
       for (const int examples : {1, 16, 17, 257, 520}) {
         Dataset data = linear::random_table(examples, features, ++seed, 3.0f);
-        if (examples > 16) data.floats[static_cast<std::size_t>(5 * features)] = NAN;
+        if (examples > 16) data.floats[std::size_t{5} * static_cast<std::size_t>(features)] = NAN;
         EmulatedLinear engine(EmulatedGpu(seed), data, loss);
         const auto cpu = cpu_engine(data, loss);
         const std::vector<float> w = linear::random_weights(features + 1, seed);
