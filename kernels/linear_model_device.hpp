@@ -27,7 +27,7 @@ struct LinearSlopes {
 };
 
 /// total[j] += sum over examples of slopes x[j], each product rounded to a multiple of the grid, in
-/// units of it. Together |product| <= 2^24 (1 + 2^-21) units.
+/// units of it. No product is above 2^24 (1 + 2^-21) units.
 struct LinearSum {
   const float* features;  ///< [tiles, d, 16], finite
   const float* slopes;    ///< [tiles, 16], finite
@@ -90,8 +90,9 @@ inline void validate(const LinearSum& a) {
   expect(linear_checks::positive(a.inverse_grid), "linear sum: expected a grid that float holds");
 }
 inline void validate(const LinearLossSums& a) {
-  expect(a.scores && a.along && a.signs && a.steps && a.total && a.n > 0 && a.count > 0,
-         "linear losses: expected pointers, n > 0 and steps");
+  expect(a.scores && a.along && a.signs && a.steps && a.total && a.n > 0 && a.count > 0 &&
+             a.count < 65536,
+         "linear losses: expected pointers, n > 0 and 1 to 65535 steps");
   expect(linear_checks::has_margin(a.loss) && linear_checks::positive(a.max_loss) &&
              linear_checks::positive(a.inverse_grid),
          "linear losses: expected logistic or hinge loss, a bound and a grid that float holds");
