@@ -35,13 +35,6 @@ struct Tile {
   }
 };
 
-struct alignas(16) Four {
-  float v[4];
-};
-__device__ __forceinline__ Four load_four(const float* p) {
-  return *reinterpret_cast<const Four*>(p);
-}
-
 /// One term of a factor: where it lies, and what it is multiplied by. `offset` < 0: it is zero.
 struct Term {
   std::int32_t offset;

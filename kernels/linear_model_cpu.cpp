@@ -19,17 +19,6 @@ CUDP_INLINE void add_rounded(VecD& total, Vec v, double inverse_grid) {
 CUDP_INLINE void load_d(VecD& v, const double* p) { __builtin_memcpy(&v, p, sizeof v); }
 CUDP_INLINE void store_d(double* p, const VecD& v) { __builtin_memcpy(p, &v, sizeof v); }
 
-/// c of some examples. sign 0 gives c = 0, and so does a NaN.
-template <class Margin>
-CUDP_INLINE Vec clipped_slope(const LinearGradient& g, Vec score, Vec sign, Vec norm) {
-  const Vec c = sign * Margin{}.slope(sign * score);
-  const Vec most = broadcast(g.max_norm) / norm;
-  const Vec size = magnitude(c);
-  const Vec zero = Vec{};
-  const Vec clipped = size > most ? (c < zero ? zero - most : most) : c;
-  return size <= broadcast(1.0f) ? clipped : zero;
-}
-
 template <class Margin>
 void gradient(const LinearGradient& g) {
   float c[kBlock * kTile];
@@ -37,8 +26,8 @@ void gradient(const LinearGradient& g) {
     const int tiles = static_cast<int>(g.end - begin < kBlock ? g.end - begin : kBlock);
     for (int i = 0; i < tiles * kTile; i += kLanes) {
       const std::int64_t at = begin * kTile + i;
-      store(c + i,
-            clipped_slope<Margin>(g, load(g.scores + at), load(g.signs + at), load(g.norms + at)));
+      store(c + i, clipped_slope<Margin>(load(g.scores + at), load(g.signs + at),
+                                         load(g.norms + at), g.max_norm));
     }
     for (int j = 0; j < g.d; ++j)
       for (int lane = 0; lane < kTile; lane += kLanes) {
@@ -58,18 +47,14 @@ void gradient(const LinearGradient& g) {
 
 template <class Margin>
 void losses(const LinearLosses& a) {
-  const Vec most = broadcast(a.max_loss);
-  const Vec zero = Vec{};
   for (int k = 0; k < a.count; ++k)
     for (int lane = 0; lane < kTile; lane += kLanes) {
       VecD sum;
       load_d(sum, a.total + std::ptrdiff_t{k} * kTile + lane);
       for (std::int64_t at = a.begin * kTile + lane; at < a.end * kTile; at += kTile) {
-        const Vec sign = load(a.signs + at);
         const Vec score = load(a.scores + at) - broadcast(a.steps[k]) * load(a.slopes + at);
-        const Vec loss = Margin{}.loss(sign * score);
-        const Vec clipped = loss < most ? loss : most;
-        add_rounded(sum, sign == zero ? zero : clipped, a.inverse_grid);
+        add_rounded(sum, clipped_loss<Margin>(score, load(a.signs + at), a.max_loss),
+                    a.inverse_grid);
       }
       store_d(a.total + std::ptrdiff_t{k} * kTile + lane, sum);
     }
@@ -81,15 +66,8 @@ void linear_scores(const LinearScores& a) {
   for (std::int64_t t = a.begin; t < a.end; ++t)
     for (int lane = 0; lane < kTile; lane += kLanes) {
       const float* x = a.features + t * a.d * kTile + lane;
-      Vec s0{};
-      Vec s1{};
-      int j = 0;
-      for (; j + 2 <= a.d; j += 2) {
-        s0 += load(x + std::int64_t{j} * kTile) * broadcast(a.w[j]);
-        s1 += load(x + std::int64_t{j + 1} * kTile) * broadcast(a.w[j + 1]);
-      }
-      if (j < a.d) s0 += load(x + std::int64_t{j} * kTile) * broadcast(a.w[j]);
-      store(a.scores + t * kTile + lane, s0 + s1);
+      const auto feature = [x](int j) { return load(x + std::int64_t{j} * kTile); };
+      store(a.scores + t * kTile + lane, linear_score<Vec>(feature, a.w, a.d));
     }
 }
 

@@ -29,6 +29,14 @@ namespace cudp::inline CUDP_SIMT {
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kFullWarp = 0xffffffffu;
 
+/// Four numbers in one read, from a multiple of 16 bytes.
+struct alignas(16) Four {
+  float v[4];
+};
+__device__ __forceinline__ Four load_four(const float* p) {
+  return *reinterpret_cast<const Four*>(p);
+}
+
 /// Sum over the warp, returned to every lane; every lane must call it. The order is fixed.
 template <class T>
 __device__ __forceinline__ T warp_sum(T v) {

@@ -74,12 +74,23 @@ struct Stated {
   int blocks;
 };
 constexpr Stated kStated[] = {
-    {"resident_sum_kernel<", kResidentThreads, 1}, {"batch_product_kernel<16, 32>", 64, 4},
-    {"batch_product_kernel<16, 8>", 64, 8},        {"batch_product_kernel<32, 8>", 64, 8},
-    {"batch_product_kernel<64, 8>", 128, 4},       {"weight_gradient_norm_kernel<16>", 64, 8},
-    {"weight_gradient_norm_kernel<32>", 64, 8},    {"weight_gradient_norm_kernel<64>", 128, 4},
-    {"weight_gradient_sum_kernel<16>", 64, 6},     {"weight_gradient_sum_kernel<32>", 64, 6},
-    {"weight_gradient_sum_kernel<64>", 128, 3},    {"", 1024, 1},
+    {"resident_sum_kernel<", kResidentThreads, 1},
+    {"batch_product_kernel<16, 32>", 64, 4},
+    {"batch_product_kernel<16, 8>", 64, 8},
+    {"batch_product_kernel<32, 8>", 64, 8},
+    {"batch_product_kernel<64, 8>", 128, 4},
+    {"weight_gradient_norm_kernel<16>", 64, 8},
+    {"weight_gradient_norm_kernel<32>", 64, 8},
+    {"weight_gradient_norm_kernel<64>", 128, 4},
+    {"weight_gradient_sum_kernel<16>", 64, 6},
+    {"weight_gradient_sum_kernel<32>", 64, 6},
+    {"weight_gradient_sum_kernel<64>", 128, 3},
+    {"linear_scores_kernel", 256, 6},
+    {"linear_slopes_kernel", 256, 6},
+    {"linear_sum_kernel", 256, 5},
+    {"linear_losses_kernel", 256, 6},
+    {"linear_gather_kernel", 256, 6},
+    {"", 1024, 1},
 };
 const Stated& stated_for(const std::string& kernel) {
   const Stated* s = kStated;
@@ -96,8 +107,10 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   std::ifstream report(file);
   const auto kernels = parse(report);
   int residents = 0;
+  int linear = 0;
   for (const auto& [name, u] : kernels) {
     residents += name.find("resident_sum_kernel") != std::string::npos;
+    linear += name.find("::linear_") != std::string::npos;
     EXPECT_EQ(u.spilled, 0) << name;
     EXPECT_EQ(u.stack, 0) << name;
     ASSERT_GT(u.registers, 0) << name;
@@ -109,6 +122,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   }
   EXPECT_GE(kernels.size(), 40u);
   EXPECT_EQ(residents, 2);
+  EXPECT_EQ(linear, 5);
 #else
   GTEST_SKIP() << "built without nvcc";
 #endif

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "kernels/fixed_point.cuh"
-#include "kernels/sample.cuh"
 #include "kernels/step_cursor.cuh"
 #include "kernels/step_size.cuh"
 #include "kernels/update.cuh"
 #include "runtime/cuda/buffer.hpp"
 #include "runtime/cuda/device_network.hpp"
 #include "runtime/cuda/device_resident.hpp"
+#include "runtime/cuda/device_sample.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/error.hpp"
 #include "runtime/random_numbers.hpp"
@@ -84,7 +84,7 @@ class DeviceEngine final : public Engine {
     floats_ = filled<float>(train.floats);
     labels_ = filled<std::uint8_t>(train.labels);
     data_ = {bytes_.get(), floats_.get(), labels_.get(), train.scale, train.shift};
-    const std::size_t tiles = (examples_ + 255) / 256;
+    const std::size_t tiles = sample_space_tiles(examples_);
     flags_ = {gpu_, tiles * 16};
     offsets_ = {gpu_, tiles};
     drawn_ = {gpu_, examples_};
@@ -357,17 +357,7 @@ class DeviceEngine final : public Engine {
                           candidates ? norms_.get() : nullptr,
                           rule_};
     const SampleSpace space{flags_.get(), offsets_.get(), drawn_count_.get(), step_number()};
-    validate(args);
-    // Half a warp a tile; one block for the scan of the tiles' counts.
-    const LaunchShape tiles = strided_shape(static_cast<std::int64_t>(offsets_.size()) * 16);
-    constexpr unsigned kScanThreads = 1024;
-    gpu_.launch("sample flags", sample_flags_kernel, tiles, args, space);
-    gpu_.launch("sample scan", sample_scan_kernel,
-                LaunchShape{.grid = {1},
-                            .block = {kScanThreads},
-                            .shared_bytes = kScanThreads / 32 * sizeof(std::uint32_t)},
-                args, space);
-    gpu_.launch("sample scatter", sample_scatter_kernel, tiles, args, space);
+    draw_poisson(gpu_, args, space);
     start("watch batch", watch_batch_kernel,
           WatchBatch{cursor_.get(), drawn_count_.get(),
                      static_cast<std::uint32_t>(capacity(candidates))});

@@ -4,6 +4,7 @@
 #include "runtime/engine.hpp"
 #include "runtime/error.hpp"
 #include "runtime/features/scatter.hpp"
+#include "runtime/linear/linear_engine.hpp"
 
 namespace cudp {
 
@@ -14,6 +15,9 @@ std::unique_ptr<Engine> make_cuda_engine(const Network&, const EngineSettings&) 
   throw Error("this build has no CUDA backend");
 }
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network&, const EngineSettings&) {
+  throw Error("this build has no CUDA backend");
+}
+std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset&, Loss) {
   throw Error("this build has no CUDA backend");
 }
 std::vector<float> scatter_on_cuda(const Dataset&, const WorkDone&) {

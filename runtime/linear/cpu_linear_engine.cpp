@@ -1,10 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "kernels/cpu.hpp"
 #include "kernels/cpu_ops.hpp"
-#include "runtime/error.hpp"
 #include "runtime/linear/linear_data.hpp"
 #include "runtime/linear/linear_engine.hpp"
 #include "runtime/linear/linear_rounding.hpp"
@@ -155,11 +153,7 @@ class CpuLinearEngine final : public LinearEngine {
 }  // namespace
 
 std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss, int threads) {
-  if (train.classes != 2)
-    throw InputError("a linear model of one score: expected two classes, found " +
-                     std::to_string(train.classes));
-  if (train.size() > kMostLinearExamples)
-    throw InputError("a linear model: expected at most 2^28 training examples");
+  check_linear_data(train);
   return std::make_unique<CpuLinearEngine>(train, loss, threads);
 }
 

@@ -16,6 +16,9 @@ struct LinearData {
   int d = 0;
 };
 
+/// Throws InputError unless `train` has two classes, and at most kMostLinearExamples examples.
+void check_linear_data(const Dataset& train);
+
 /// The examples listed, or all. An example with a feature that is not finite is left out: its sign
 /// is 0 and its features are.
 LinearData linear_data(const Dataset& data);

@@ -16,7 +16,7 @@ namespace cudp {
 ///
 /// Every sum is exact in multiples of a grid (linear_rounding.hpp), so one example more or less
 /// moves it by that example's own contribution, rounded; and no result depends on the number of
-/// threads.
+/// threads or blocks.
 class LinearEngine {
  public:
   LinearEngine() = default;
@@ -44,8 +44,11 @@ class LinearEngine {
   virtual std::uint64_t correct(std::span<const float> w, const Dataset& test) = 0;
 };
 
-/// loss: logistic or hinge. Throws InputError unless `train` has two classes, and at most
-/// kMostLinearExamples examples. threads: 0 takes every core.
+/// loss: logistic or hinge. Throws InputError unless `train`, which must outlive the engine, has
+/// two classes, and at most kMostLinearExamples examples. threads: 0 takes every core.
 std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss, int threads);
+
+/// The same on the first CUDA device (cuda/device_linear.hpp). Throws Error where there is none.
+std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss);
 
 }  // namespace cudp

@@ -27,14 +27,21 @@ Backend choose_backend(Device wish) {
         "--device: expected a CUDA device of compute capability 8.0 or higher, found " +
         what_there_is(devices));
   if (wish != Device::cpu && usable)
-    return {"cuda", [](const Network&) { return kCudaArithmetic; }, make_cuda_engine,
-            [](const Dataset& images, int, const WorkDone& done) {
-              return scatter_on_cuda(images, done);
-            },
-            "cuda"};
+    return {
+        "cuda",
+        [](const Network&) { return kCudaArithmetic; },
+        make_cuda_engine,
+        [](const Dataset& images, int, const WorkDone& done) {
+          return scatter_on_cuda(images, done);
+        },
+        [](const Dataset& train, Loss loss, int) { return make_cuda_linear_engine(train, loss); },
+        "cuda"};
   return {"cpu",
           [](const Network& network) { return Arithmetic{.float_terms = cpu_sum_terms(network)}; },
-          make_cpu_engine, scatter_on_cpu, "cpu " + std::string(simd_name(best_simd_level()))};
+          make_cpu_engine,
+          scatter_on_cpu,
+          make_cpu_linear_engine,
+          "cpu " + std::string(simd_name(best_simd_level()))};
 }
 
 }  // namespace cudp

@@ -7,6 +7,7 @@
 #include "runtime/config.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/features/scatter.hpp"
+#include "runtime/linear/linear_engine.hpp"
 #include "runtime/rounding.hpp"
 
 namespace cudp {
@@ -22,6 +23,9 @@ struct Backend {
   /// Scattering features of images; threads is for the CPU.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
+  /// For methods that work on all examples of a linear model at once; threads is for the CPU.
+  std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, int threads)>
+      make_linear_engine;
   std::string arithmetic_name;  ///< two backends of one name compute the same bits
 };
 

@@ -37,12 +37,9 @@ DpAgdState state_of(const Checkpoint& c) {
   return s;
 }
 
-/// The data and the model, of which DP-AGD takes only some, on the only device that it runs on.
-Experiment prepare_linear(TrainConfig config, Reporter& reporter,
+/// The data and the model, of which DP-AGD takes only some.
+Experiment prepare_linear(const TrainConfig& config, Reporter& reporter,
                           const std::string& known_model = "") {
-  if (config.device == Device::cuda)
-    throw InputError("--device: expected cpu with --method dp-agd, found cuda");
-  config.device = Device::cpu;
   Experiment e = prepare(config, reporter, known_model);
   const Network& n = e.network;
   const bool linear = n.layers.size() == 1 && n.parameters.size() == 2 && n.outputs == 1;
@@ -56,7 +53,7 @@ Experiment prepare_linear(TrainConfig config, Reporter& reporter,
 void make_engines(GuardedRun& run) {
   const Experiment& e = run.experiment;
   const int threads = static_cast<int>(e.config.threads);
-  run.engine = make_cpu_linear_engine(e.data.train, e.network.spec.loss, threads);
+  run.engine = e.backend.make_linear_engine(e.data.train, e.network.spec.loss, threads);
   EngineSettings settings;
   settings.threads = threads;
   run.evaluator = e.backend.make_engine(e.network, settings);

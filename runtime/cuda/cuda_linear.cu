@@ -1,0 +1,10 @@
+#include "runtime/cuda/cuda_gpu.hpp"
+#include "runtime/cuda/device_linear.hpp"
+
+namespace cudp {
+
+std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss) {
+  return std::make_unique<cuda::DeviceLinear<cuda::CudaGpu>>(cuda::CudaGpu(), train, loss);
+}
+
+}  // namespace cudp
