@@ -202,8 +202,8 @@ TEST(LinearMethods, LearnBank) {
     return static_cast<double>(engine->correct(trained(*method, bank.train, 1), bank.test)) /
            static_cast<double>(bank.test.size());
   };
-  EXPECT_GT(accuracy(MethodKind::objpert, 0.001), 0.885);
-  EXPECT_GT(accuracy(MethodKind::outpert, 0.01), 0.87);
+  EXPECT_GT(accuracy(MethodKind::objpert, 0.0003), 0.886);
+  EXPECT_GT(accuracy(MethodKind::outpert, 0.001), 0.884);
 }
 
 }  // namespace

@@ -71,6 +71,8 @@ void ObjectivePerturbation::describe(nlohmann::ordered_json& c) const {
   if (risk_.loss == Loss::hinge) c["huber"] = risk_.huber;
   c["solver_tolerance"] = tolerance_;
   c["accountant"] = "objective perturbation";
+  c["accounted"] =
+      "epsilon and delta are those of all releases together, the noisy size among them";
 }
 
 }  // namespace cudp

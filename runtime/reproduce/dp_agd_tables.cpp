@@ -35,7 +35,7 @@ struct Part {
 constexpr double kDelta = 1e-8;
 constexpr double kL2 = 0.001;
 constexpr double kObjPertL2 = 0.0003;
-constexpr double kOutPertL2 = 0.01;
+constexpr double kOutPertL2 = 0.003;
 
 double percent(std::uint64_t correct, const Dataset& test) {
   return 100.0 * static_cast<double>(correct) / static_cast<double>(test.size());
