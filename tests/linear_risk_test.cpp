@@ -70,8 +70,8 @@ double distance(const A& a, const B& b) {
 std::vector<double> weights(int d, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
-  std::vector<double> w;
-  for (int j = 0; j < d; ++j) w.push_back(normal(random));
+  std::vector<double> w(static_cast<std::size_t>(d));
+  for (double& v : w) v = normal(random);
   return w;
 }
 double length(const std::vector<double>& w) {
