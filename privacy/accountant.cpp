@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "privacy/advanced.hpp"
 #include "privacy/curve.hpp"
 #include "privacy/gaussian.hpp"
 #include "privacy/number.hpp"
@@ -47,6 +48,8 @@ std::string_view name(Accountant accountant) {
       return "rdp";
     case Accountant::best:
       return "best";
+    case Accountant::advanced:
+      return "advanced";
   }
   return "unknown";
 }
@@ -160,6 +163,9 @@ Answer Account::epsilon(double delta) {
   };
   if (wants(q.accountant, Accountant::best) && s.mu)
     improve(gaussian_epsilon(*s.mu, delta), Accountant::best, 0.0);
+  if (q.accountant == Accountant::advanced)
+    improve(advanced_epsilon(q.steps, delta, {.relation = q.relation, .group = q.group}),
+            Accountant::advanced, 0.0);
   s.by_renyi([&](const Protected& whom) {
     const Guarantee rdp = epsilon_by_rdp(q.steps, delta, whom, q.orders);
     improve(rdp.epsilon, Accountant::rdp, rdp.order);
@@ -202,6 +208,9 @@ Answer Account::delta(double epsilon) {
   };
   if (wants(q.accountant, Accountant::best) && s.mu)
     improve(gaussian_delta(*s.mu, epsilon), Accountant::best, 0.0);
+  if (q.accountant == Accountant::advanced)
+    improve(advanced_delta(q.steps, epsilon, {.relation = q.relation, .group = q.group}),
+            Accountant::advanced, 0.0);
   s.by_renyi([&](const Protected& whom) {
     const Guarantee rdp = delta_by_rdp(q.steps, epsilon, whom, q.orders);
     improve(rdp.delta, Accountant::rdp, rdp.order);

@@ -13,9 +13,10 @@ namespace cudp::privacy {
 
 /// Which bound is asked for. The Gaussian-DP estimate is not one: gaussian.hpp.
 enum class Accountant : std::uint8_t {
-  pld,   ///< privacy loss distributions
-  rdp,   ///< Renyi divergences
-  best,  ///< the least of all that apply: those two, and the exact Gaussian
+  pld,       ///< privacy loss distributions
+  rdp,       ///< Renyi divergences
+  best,      ///< the least of all that apply: those two, and the exact Gaussian
+  advanced,  ///< advanced composition (advanced.hpp): to reproduce papers
 };
 std::string_view name(Accountant accountant);
 
@@ -53,7 +54,8 @@ struct Answer {
   std::uint64_t group = 1;
 };
 
-/// The name of the bound that gave an answer: "pld", "rdp", or "gaussian" for the exact one.
+/// The name of the bound that gave an answer: "pld", "rdp", "advanced", or "gaussian" for the exact
+/// one.
 std::string_view bound_name(const Answer& answer);
 
 /// Answers questions about one composition; what is costly is kept between them.

@@ -80,6 +80,26 @@ double gaussian_epsilon(double mu, double delta) {
   return high;
 }
 
+double gaussian_mu(double epsilon, double delta) {
+  check_epsilon(epsilon);
+  check_delta(delta);
+  double low = 1e-12;
+  double high = 1.0;
+  if (gaussian_delta(low, epsilon) > delta)
+    throw std::domain_error("gaussian: no noise reaches epsilon " + number(epsilon) + " at delta " +
+                            number(delta));
+  while (gaussian_delta(high, epsilon) <= delta) {
+    low = high;
+    high *= 2.0;
+  }
+  while (high - low > 1e-13 * high) {
+    const double middle = 0.5 * (low + high);
+    if (middle <= low || middle >= high) break;
+    (gaussian_delta(middle, epsilon) <= delta ? low : high) = middle;
+  }
+  return low;
+}
+
 GdpEstimate gdp_estimate_epsilon(std::span<const Step> steps, double delta, std::uint64_t k) {
   const double mu = gdp_mu(steps, k);
   return {.mu = mu, .estimated_epsilon = gaussian_epsilon(mu, delta), .estimated_delta = delta};

@@ -15,6 +15,10 @@ double gaussian_delta(double mu, double epsilon);
 /// Smallest epsilon >= 0, rounded up by less than 1e-12 relatively; delta in (0, 1).
 double gaussian_epsilon(double mu, double delta);
 
+/// The largest mu that is (epsilon, delta)-DP, rounded down by less than 1e-12 relatively; epsilon
+/// > 0, delta in (0, 1): noise of sensitivity / mu is the least that will do.
+double gaussian_mu(double epsilon, double delta);
+
 /// What the central limit theorem says that many small steps come to: one Gaussian. An estimate and
 /// not a bound: it is often below the truth, and nothing may be certified by it.
 struct GdpEstimate {

@@ -174,7 +174,8 @@ class Solver {
   /// The direction with the larger epsilon where it was first looked at; both are needed only for
   /// what is returned.
   Neighbours worse(double v) {
-    if (budget_.relation != Neighbours::add_or_remove || budget_.accountant == Accountant::rdp)
+    if (budget_.relation != Neighbours::add_or_remove || budget_.accountant == Accountant::rdp ||
+        budget_.accountant == Accountant::advanced)
       return budget_.relation;
     if (!worse_) {
       Question question = budget_;

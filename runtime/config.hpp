@@ -11,7 +11,21 @@
 
 namespace cudp {
 
-enum class MethodKind { dpsgd, dpsgd_ts, dpsgd_decay, adp_sgd, adaclip, dpis, dp_agd };
+enum class MethodKind {
+  dpsgd,
+  dpsgd_ts,
+  dpsgd_decay,
+  adp_sgd,
+  adaclip,
+  dpis,
+  sgd_ma,
+  sgd_adv,
+  norm_bound,
+  dp_agd,
+  outpert,
+  objpert,
+  privgene
+};
 /// Where sigma comes from: the accountant, or Theorem 4.1 of Wu et al. 2021.
 enum class Calibration { accountant, theorem41 };
 /// How DP-AGD shares its budget out at the start: equal parts of rho, or of epsilon as its paper.
@@ -106,6 +120,14 @@ struct TrainConfig {
   SelectionNoise noisy_min = SelectionNoise::gumbel;
   Conversion conversion = Conversion::tight;
   std::int64_t mini_batch = 0;
+
+  // Output and objective perturbation, PrivGene
+  double max_norm = 1.0;
+  double huber = 0.5;
+  double solver_tolerance = 1e-5;
+  std::int64_t generations = 0;
+  std::int64_t candidates = 200;
+  std::int64_t parents = 10;
 
   // Machine
   Device device = Device::automatic;

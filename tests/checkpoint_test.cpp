@@ -35,6 +35,7 @@ Checkpoint example(std::uint64_t step) {
   c.plan.delta = 1e-5;
   c.plan.failure = 1e-14;
   c.plan.order = 7.5;
+  c.plan.accountant = privacy::Accountant::rdp;
   c.training_size = 59'999.25;
   c.config = "batch = 512\n";
   c.model = "name = 'm'";

@@ -112,6 +112,9 @@ const MethodRun kRuns[] = {
     {"adp_square_root", {"--method", "adp-sgd", "--schedule", "square-root"}},
     {"adp_adaptive",
      {"--method", "adp-sgd", "--schedule", "adaptive", "--adp-noise-growth", "0.5", "--lr", "2"}},
+    {"sgd_ma", {"--method", "sgd-ma"}},
+    {"sgd_adv", {"--method", "sgd-adv", "--lr", "0.1"}},
+    {"norm_bound", {"--method", "norm-bound"}},
     {"dpis", {"--method", "dpis", "--lr", "0.3"}},
     {"dpis_adaptive", {"--method", "dpis", "--dpis-adaptive-clip", "--lr", "0.3"}},
     {"dpsgd_pca", {"--features", "pca", "--feature-dimensions", "3"}},
@@ -140,6 +143,14 @@ TEST_F(CliMethodFlags, ThatDoNotFitAreRefused) {
   EXPECT_NE(refusal({"--schedule", "adaptive"}).find("adp-sgd"), std::string::npos);
   EXPECT_NE(refusal({"--calibration", "theorem41"}).find("adp-sgd"), std::string::npos);
   EXPECT_NE(refusal({"--method", "dpsgd-ts", "--activation", "relu"}).find("tempered-sigmoid"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "sgd-ma", "--accountant", "pld"}).find("expected rdp"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "sgd-adv", "--accountant", "rdp"}).find("expected advanced"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "norm-bound", "--clip", "28"}).find("--clip: expected none"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "norm-bound", "--model", "cnn"}).find("expected logistic"),
             std::string::npos);
   EXPECT_NE(refusal({"--method", "dpsgdd"}).find("one of dpsgd"), std::string::npos);
 }

@@ -132,5 +132,33 @@ TEST(NoisyMin, TakesTheLeastWhereNoiseIsSmall) {
     EXPECT_EQ(noisy_min(scores, 1.0, 1e6, noise, stream), 1u);
 }
 
+/// The pair that is chosen comes as often as by one exponential mechanism after another.
+TEST(NoisyLeast, IsOneChoiceAfterAnother) {
+  const std::vector<double> scores = {0.0, 3.0, 1.0, 5.0};
+  const double epsilon = 2.0;
+  const double sensitivity = 3.0;
+  double weight[4];
+  double all = 0.0;
+  for (std::size_t i = 0; i < 4; ++i)
+    all += weight[i] = std::exp(-epsilon * scores[i] / sensitivity);
+  double times[4][4] = {};
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const RandomStream stream{
+        Generator::chacha20, {{7}}, Stream::selection, static_cast<std::uint64_t>(draw)};
+    const std::vector<std::size_t> pair = noisy_least(scores, 2, sensitivity, epsilon, stream);
+    ASSERT_EQ(pair.size(), 2u);
+    ++times[pair[0]][pair[1]];
+  }
+  for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t j = 0; j < 4; ++j) {
+      if (i == j) continue;
+      const double p = weight[i] / all * weight[j] / (all - weight[i]);
+      EXPECT_TRUE(std::fabs(times[i][j] - kDraws * p) <= kAlarm * std::sqrt(kDraws * p * (1 - p)))
+          << i << " " << j << ": " << times[i][j] << " of " << kDraws * p;
+    }
+  EXPECT_EQ(
+      noisy_least(scores, 9, 1.0, 1.0, {Generator::chacha20, {}, Stream::selection, 0}).size(), 4u);
+}
+
 }  // namespace
 }  // namespace cudp

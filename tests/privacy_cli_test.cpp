@@ -278,7 +278,7 @@ TEST(Account, BadUseIsRefused) {
   expect_refused(fine + "--epsilon -1", 2, "epsilon: expected");
   expect_refused(fine + "--delta 1e-5 --orders 1", 2, "orders: expected");
   expect_refused(fine + "--delta 1e-5 --orders 2,x", 2, "--orders: expected numbers");
-  expect_refused(fine + "--delta 1e-5 --accountant pdl", 2, "expected pld, rdp or gdp");
+  expect_refused(fine + "--delta 1e-5 --accountant pdl", 2, "expected pld, rdp, advanced or gdp");
   expect_refused(fine + "--delta 1e-5 --sampling shuffle", 2, "expected poisson or fixed");
   expect_refused(fine + "--delta 1e-5 --sampling fixed", 2, "--q: expected no value");
   expect_refused(fine + "--delta 1e-5 --n 100", 2,

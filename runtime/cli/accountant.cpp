@@ -40,7 +40,7 @@ void add_accountant_options(CLI::App& command, AccountantOptions& options) {
   command
       .add_option("--accountant", options.accountant,
                   "pld: privacy loss distributions, or any other valid bound where that is lower; "
-                  "rdp: Renyi divergences")
+                  "rdp: Renyi divergences; advanced: advanced composition")
       ->capture_default_str();
   command
       .add_option("--neighbours", options.neighbours,
@@ -110,8 +110,10 @@ privacy::Question question_of(const AccountantOptions& o, std::vector<privacy::S
   question.relation = neighbours_of(o);
   if (o.accountant == "rdp")
     question.accountant = privacy::Accountant::rdp;
+  else if (o.accountant == "advanced")
+    question.accountant = privacy::Accountant::advanced;
   else if (o.accountant != "pld")
-    throw InputError("--accountant: expected pld, rdp or gdp, found '" + o.accountant + "'");
+    throw InputError("--accountant: expected pld, rdp, advanced or gdp, found '" + o.accountant + "'");
   question.interval = o.interval.value_or(0.0);
   if (o.interval && !(*o.interval > 0.0))
     throw InputError("--interval: expected a number > 0, found " + std::to_string(*o.interval));

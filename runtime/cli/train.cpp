@@ -12,6 +12,8 @@
 #include "runtime/config/settings.hpp"
 #include "runtime/error.hpp"
 #include "runtime/train/guarded_run.hpp"
+#include "runtime/train/linear_run.hpp"
+#include "runtime/train/resume.hpp"
 #include "runtime/train/run.hpp"
 
 namespace cudp {
@@ -91,9 +93,15 @@ int resume_training(const Settings& flags) {
     print(answer_of(*result), asked.json);
     return 0;
   }
-  if (is_guarded_run(RunFolder(asked.resume))) {
+  const MethodKind method = method_of_run(RunFolder(asked.resume));
+  if (is_guarded(method)) {
     const auto guarded = resume_guarded_run(flags, reporter);
     print(answer_of(train(*guarded, reporter)), asked.json);
+    return 0;
+  }
+  if (is_linear_method(method)) {
+    const auto linear = resume_linear_run(flags, reporter);
+    print(answer_of(train(*linear, reporter)), asked.json);
     return 0;
   }
   const std::unique_ptr<Run> run = resume_run(flags, reporter);
@@ -110,6 +118,11 @@ int run_training(const Settings& flags) {
   if (is_guarded(config.method)) {
     const auto guarded = start_guarded_run(config, reporter);
     print(answer_of(train(*guarded, reporter)), config.json);
+    return 0;
+  }
+  if (is_linear_method(config.method)) {
+    const auto linear = start_linear_run(config, reporter);
+    print(answer_of(train(*linear, reporter)), config.json);
     return 0;
   }
   const std::unique_ptr<Run> run = start_run(config, reporter);

@@ -221,8 +221,11 @@ std::vector<Option> privacy_options() {
       instead_of("noise", number("sigma", "S", &Config::sigma, kPositive,
                                  "noise multiplier: standard deviation / sensitivity")),
       choice("accountant", &Config::accountant,
-             {{"pld", privacy::Accountant::best}, {"rdp", privacy::Accountant::rdp}},
-             "what bounds epsilon: pld (or any bound that is lower) or rdp alone"),
+             {{"pld", privacy::Accountant::best},
+              {"rdp", privacy::Accountant::rdp},
+              {"advanced", privacy::Accountant::advanced}},
+             "what bounds epsilon: pld (or any bound that is lower), rdp alone, or advanced "
+             "composition, for comparison"),
       number("clip", "C", &Config::clip, kPositive,
              "bound on one example's gradient norm; adaclip: 1, on its own scale; "
              "dp-agd: 3"),
@@ -252,8 +255,15 @@ std::vector<Option> training_options() {
               {"adp-sgd", MethodKind::adp_sgd},
               {"adaclip", MethodKind::adaclip},
               {"dpis", MethodKind::dpis},
-              {"dp-agd", MethodKind::dp_agd}},
-             "training method: dpsgd, dpsgd-ts, dpsgd-decay, adp-sgd, adaclip, dpis or dp-agd"),
+              {"sgd-ma", MethodKind::sgd_ma},
+              {"sgd-adv", MethodKind::sgd_adv},
+              {"norm-bound", MethodKind::norm_bound},
+              {"dp-agd", MethodKind::dp_agd},
+              {"outpert", MethodKind::outpert},
+              {"objpert", MethodKind::objpert},
+              {"privgene", MethodKind::privgene}},
+             "training method: dpsgd, dpsgd-ts, dpsgd-decay, adp-sgd, adaclip, dpis, sgd-ma, "
+             "sgd-adv, norm-bound, dp-agd, outpert, objpert or privgene"),
       command(text("preset", "NAME", &Config::preset, "tuned settings to start from")),
       integer("batch", "B", &Config::batch, kCount, "expected batch size"),
       instead_of("length",
@@ -350,8 +360,10 @@ std::vector<Option> dp_agd_options() {
              "growth of a gradient's budget where no step size helps"),
       number("step-shrink", "F", &Config::step_shrink, kShrink,
              "factor on the step sizes where none helps; 1 as in the paper"),
-      number("loss-clip", "C", &Config::loss_clip, kPositive, "bound on one example's loss"),
-      number("l2", "L", &Config::l2, kNotNegative, "regularisation, lambda/2 |w|^2 an example"),
+      number("loss-clip", "C", &Config::loss_clip, kPositive,
+             "bound on one example's loss; also of privgene"),
+      number("l2", "L", &Config::l2, kNotNegative,
+             "regularisation, lambda/2 |w|^2 an example; also of outpert and objpert"),
       choice("noisy-min", &Config::noisy_min,
              {{"gumbel", SelectionNoise::gumbel}, {"laplace", SelectionNoise::laplace}},
              "noise on the candidate step sizes: gumbel, or laplace as in the paper"),
@@ -360,6 +372,22 @@ std::vector<Option> dp_agd_options() {
              "from zCDP to epsilon: tight, or classical as in the paper"),
       integer("mini-batch", "B", &Config::mini_batch, kCountOrZero,
               "expected examples an iteration looks at, for large sets; 0: all"),
+  };
+}
+
+std::vector<Option> linear_options() {
+  return {
+      number("max-norm", "R", &Config::max_norm, kPositive,
+             "outpert, objpert: examples longer than this, with a constant 1, are scaled down to "
+             "it; 1 makes all of them as long"),
+      number("huber", "H", &Config::huber, kUnitPositive,
+             "outpert, objpert: how far the hinge loss is rounded to each side of its corner"),
+      number("solver-tolerance", "T", &Config::solver_tolerance, kUnitPositive,
+             "outpert, objpert: largest gradient at the minimum found; noise covers it"),
+      integer("generations", "N", &Config::generations, kCountOrZero,
+              "privgene: how many; 0: examples x epsilon / (800 parents), at least 8"),
+      integer("candidates", "N", &Config::candidates, kCount, "privgene: models a generation"),
+      integer("parents", "N", &Config::parents, kCount, "privgene: models it leaves children of"),
   };
 }
 
@@ -406,6 +434,7 @@ const std::vector<Option>& train_options() {
     add("Training", training_options());
     add("Methods", method_options());
     add("DP-AGD", dp_agd_options());
+    add("Linear baselines", linear_options());
     add("Machine", machine_options());
     add("Output", output_options());
     return all;

@@ -1,6 +1,8 @@
 #include "runtime/config/settings.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -58,43 +60,83 @@ NamedSources named_sources(const Settings& flags) {
   return s;
 }
 
+/// Whether the method trains a linear model on all examples at once.
+bool is_linear(MethodKind method) {
+  return method == MethodKind::dp_agd || method == MethodKind::outpert ||
+         method == MethodKind::objpert || method == MethodKind::privgene;
+}
+
+/// What only some methods look at among the options of linear ones: those of DP-AGD, unless it
+/// stands here.
+std::vector<MethodKind> users_of(const Option& option) {
+  using enum MethodKind;
+  static const std::map<std::string_view, std::vector<MethodKind>> kUsers = {
+      {"l2", {dp_agd, outpert, objpert}},
+      {"loss-clip", {dp_agd, privgene}},
+      {"max-norm", {outpert, objpert}},
+      {"huber", {outpert, objpert}},
+      {"solver-tolerance", {outpert, objpert}},
+      {"generations", {privgene}},
+      {"candidates", {privgene}},
+      {"parents", {privgene}},
+      {"clip", {dp_agd}}};
+  const auto found = kUsers.find(option.key);
+  return found != kUsers.end() ? found->second : std::vector{dp_agd};
+}
+
+std::string name_of(MethodKind method) {
+  TrainConfig config;
+  config.method = method;
+  return std::get<std::string>(*find_option("method")->get(config));
+}
+
 /// A flag that the chosen method does not look at is a mistake. A file may say more: a resolved
 /// config has every setting.
 void check_flags(const Settings& flags, const TrainConfig& config) {
-  const bool agd = config.method == MethodKind::dp_agd;
-  static const std::set<std::string_view> kNotOfAgd = {"sigma",
-                                                       "clipping",
-                                                       "unsafe-diagnostics",
-                                                       "batch",
-                                                       "epochs",
-                                                       "steps",
-                                                       "lr",
-                                                       "optimizer",
-                                                       "momentum",
-                                                       "beta1",
-                                                       "beta2",
-                                                       "schedule",
-                                                       "weight-decay",
-                                                       "decay-every",
-                                                       "decay-factor",
-                                                       "final-lr",
-                                                       "poly-a",
-                                                       "poly-c",
-                                                       "warmup",
-                                                       "ema",
-                                                       "activation",
-                                                       "micro-batch",
-                                                       "accountant",
-                                                       "adaptive-start",
-                                                       "adaptive-weight",
-                                                       "adaptive-least"};
+  if (config.method == MethodKind::norm_bound && flags.contains("clip"))
+    throw InputError(flags.at("clip").place +
+                     ": expected none with --method norm-bound, which finds the bound itself");
+  const bool linear = is_linear(config.method);
+  static const std::set<std::string_view> kNotOfLinear = {"sigma",
+                                                          "clipping",
+                                                          "unsafe-diagnostics",
+                                                          "batch",
+                                                          "epochs",
+                                                          "steps",
+                                                          "lr",
+                                                          "optimizer",
+                                                          "momentum",
+                                                          "beta1",
+                                                          "beta2",
+                                                          "schedule",
+                                                          "weight-decay",
+                                                          "decay-every",
+                                                          "decay-factor",
+                                                          "final-lr",
+                                                          "poly-a",
+                                                          "poly-c",
+                                                          "warmup",
+                                                          "ema",
+                                                          "activation",
+                                                          "micro-batch",
+                                                          "accountant",
+                                                          "adaptive-start",
+                                                          "adaptive-weight",
+                                                          "adaptive-least"};
   for (const auto& [key, setting] : flags) {
     const Option& option = *find_option(key);
-    const bool of_agd = option.group == "DP-AGD";
-    if (agd ? kNotOfAgd.contains(key) || option.group == "Methods" : of_agd)
-      throw InputError(
-          setting.place + ": expected " + (agd ? "none" : "--method dp-agd") + " with it, found " +
-          (agd ? value_text(setting.value) + " with --method dp-agd" : "another method"));
+    if (linear && (kNotOfLinear.contains(key) || option.group == "Methods"))
+      throw InputError(setting.place + ": expected none with it, found " +
+                       value_text(setting.value) + " with --method " + name_of(config.method));
+    if (option.group != "DP-AGD" && option.group != "Linear baselines" &&
+        !(linear && key == "clip"))
+      continue;
+    const std::vector<MethodKind> users = users_of(option);
+    if (std::ranges::find(users, config.method) != users.end()) continue;
+    std::string names;
+    for (const MethodKind m : users) names += (names.empty() ? "" : " or ") + name_of(m);
+    throw InputError(setting.place + ": expected --method " + names + " with it, found " +
+                     name_of(config.method));
   }
 }
 
@@ -175,10 +217,11 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
   std::string method = text_setting(flags, "method");
   if (method.empty()) method = text_setting(named.file, "method");
   const bool agd = method == "dp-agd";
-  // What is tuned for stochastic gradients says nothing about DP-AGD.
-  const std::string own = agd ? ""
-                              : preset_for(dataset, features.empty() ? "none" : features,
-                                           method.empty() ? "dpsgd" : method);
+  const bool linear = agd || method == "outpert" || method == "objpert" || method == "privgene";
+  // What is tuned for stochastic gradients says nothing about the others.
+  const std::string own = linear ? ""
+                                 : preset_for(dataset, features.empty() ? "none" : features,
+                                              method.empty() ? "dpsgd" : method);
   if (named.preset.empty() && !own.empty()) {
     // The data set's tuned settings are a better start than general ones; a privacy budget is
     // nobody's to assume.
@@ -189,6 +232,8 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
 
   TrainConfig config;
   if (agd) config.clip = 3.0;  // C_grad of its paper
+  if (method == "sgd-ma") config.accountant = privacy::Accountant::rdp;
+  if (method == "sgd-adv") config.accountant = privacy::Accountant::advanced;
   apply_settings(named.preset, config);
   apply_settings(named.file, config);
   apply_settings(flags, config);
@@ -227,8 +272,9 @@ void check_complete(const TrainConfig& c) {
     throw InputError(
         "--epsilon: expected a privacy budget (or --sigma) from a flag, --config or --preset, "
         "found none");
-  if (!c.epsilon && c.method == MethodKind::dp_agd)
-    throw InputError("--epsilon: expected a privacy budget with --method dp-agd, found none");
+  if (!c.epsilon && is_linear(c.method))
+    throw InputError("--epsilon: expected a privacy budget with --method " + name_of(c.method) +
+                     ", found none");
   if (!c.delta)
     throw InputError(
         "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");
@@ -242,8 +288,24 @@ void check_complete(const TrainConfig& c) {
     throw InputError("--clipping: expected flat for methods adaclip and dpis");
   if (dpis && (!c.epsilon || c.sigma))
     throw InputError("--epsilon: expected a budget, and no --sigma, for method dpis");
-  if (c.features == Features::pca && c.method == MethodKind::dp_agd)
-    throw InputError("--features: expected none or scatter with --method dp-agd, found pca");
+  if (c.method == MethodKind::sgd_ma && c.accountant != privacy::Accountant::rdp)
+    throw InputError("--accountant: expected rdp for method sgd-ma");
+  if (c.method == MethodKind::sgd_adv && c.accountant != privacy::Accountant::advanced)
+    throw InputError("--accountant: expected advanced for method sgd-adv");
+  if (c.accountant == privacy::Accountant::advanced && dpis)
+    throw InputError("--accountant: expected pld or rdp for method dpis, found advanced");
+  if (c.method == MethodKind::norm_bound &&
+      (c.clipping != Clipping::flat || c.features != Features::none))
+    throw InputError(
+        "--method: expected flat clipping and no --features with norm-bound, whose bound is that "
+        "of the inputs");
+  if (c.features == Features::pca && is_linear(c.method))
+    throw InputError("--features: expected none or scatter with --method " + name_of(c.method) +
+                     ", found pca");
+  if ((c.method == MethodKind::outpert || c.method == MethodKind::objpert) && !(c.l2 > 0.0))
+    throw InputError("--l2: expected a number > 0 with --method " + name_of(c.method));
+  if (c.method == MethodKind::privgene && c.parents > c.candidates)
+    throw InputError("--parents: expected at most candidates");
   if (c.features == Features::pca && !c.feature_sigma && !c.epsilon)
     throw InputError(
         "--feature-sigma: expected a noise multiplier where there is no --epsilon to share, found "

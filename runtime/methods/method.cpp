@@ -16,7 +16,13 @@ std::unique_ptr<Method> make_method(const MethodFacts& f, DpisEpoch& epoch) {
     case MethodKind::dpsgd:
     case MethodKind::dpsgd_ts:
     case MethodKind::dpsgd_decay:
-    case MethodKind::dp_agd:  // trains elsewhere: train/guarded_run.hpp
+    case MethodKind::sgd_ma:
+    case MethodKind::sgd_adv:
+    case MethodKind::norm_bound:
+    case MethodKind::dp_agd:   // trains elsewhere: train/guarded_run.hpp
+    case MethodKind::outpert:  // these too: train/linear_run.hpp
+    case MethodKind::objpert:
+    case MethodKind::privgene:
       break;
     case MethodKind::adp_sgd:
       return std::make_unique<AdpSgd>(config, schedule);
@@ -36,7 +42,13 @@ std::vector<NoiseSpan> noise_over_time(const TrainConfig& config, std::uint64_t 
     case MethodKind::dpsgd_ts:
     case MethodKind::adaclip:
     case MethodKind::dpis:
+    case MethodKind::sgd_ma:
+    case MethodKind::sgd_adv:
+    case MethodKind::norm_bound:
     case MethodKind::dp_agd:
+    case MethodKind::outpert:
+    case MethodKind::objpert:
+    case MethodKind::privgene:
       break;
     case MethodKind::dpsgd_decay:
       return noise_spans(steps, [&](std::uint64_t t) {

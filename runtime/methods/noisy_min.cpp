@@ -1,7 +1,8 @@
 #include "runtime/methods/noisy_min.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <vector>
+#include <utility>
 
 #include "runtime/random_numbers.hpp"
 
@@ -18,6 +19,20 @@ double gumbel(double u) { return -std::log(-std::log(u)); }
 double laplace(double u) { return u < 0.5 ? std::log(2.0 * u) : -std::log(2.0 * (1.0 - u)); }
 
 }  // namespace
+
+std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t count,
+                                     double sensitivity, double epsilon,
+                                     const RandomStream& stream) {
+  const std::vector<std::uint32_t> words = random_words(stream, 2 * scores.size());
+  std::vector<std::pair<double, std::size_t>> noisy;
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    noisy.emplace_back(
+        scores[i] - sensitivity / epsilon * gumbel(uniform(words[2 * i], words[2 * i + 1])), i);
+  std::ranges::sort(noisy);
+  std::vector<std::size_t> least;
+  for (std::size_t i = 0; i < std::min(count, noisy.size()); ++i) least.push_back(noisy[i].second);
+  return least;
+}
 
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
                       SelectionNoise noise, const RandomStream& stream) {

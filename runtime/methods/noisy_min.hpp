@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "kernels/random.hpp"
 #include "privacy/mechanism.hpp"
@@ -16,6 +17,13 @@ enum class SelectionNoise { gumbel, laplace };
 /// loss for k scores. Draws words 0 .. 2 k - 1 of the stream. scores not empty, finite.
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
                       SelectionNoise noise, const RandomStream& stream);
+
+/// The places of the `count` least (or of all, where there are fewer), with Gumbel noise as above,
+/// in order: `count` noisy minima one after another, each among those not chosen before it (Durfee,
+/// Rogers 2019, arXiv:1905.04273, Lemma 4.2).
+std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t count,
+                                     double sensitivity, double epsilon,
+                                     const RandomStream& stream);
 
 /// What noisy_min releases where one example more makes every score larger, by between 0 and the
 /// sensitivity (losses that are clipped and not negative: then scale 1 / epsilon suffices in place

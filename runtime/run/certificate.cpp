@@ -103,6 +103,8 @@ Json make_certificate(const CertificateFacts& f) {
   j["clipping"] = chosen(f.config, "clipping");
   if (f.config.method == MethodKind::adaclip)
     j["clipped"] = "gradients centred and scaled by numbers of earlier releases";
+  if (f.config.method == MethodKind::norm_bound)
+    j["C_is"] = "the longest gradient that any input of the public domain has; none is cut";
   j["sensitivity"] = plan.sensitivity;  // C and what rounding can add to it
   j["noise_std"] = plan.noise_multiplier * plan.sensitivity;
   if (!plan.noise.empty()) {

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "cudp checkpoint 3\n";
+constexpr std::string_view kMagic = "cudp checkpoint 4\n";
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
 
@@ -39,7 +39,8 @@ Json encode_plan(const PrivacyPlan& p) {
           {"size_noise", p.size_noise},
           {"feature_noise", p.feature_noise},
           {"failure", p.failure},
-          {"order", p.order}};
+          {"order", p.order},
+          {"accountant", privacy::name(p.accountant)}};
 }
 
 PrivacyPlan decode_plan(const Json& j) {
@@ -59,6 +60,9 @@ PrivacyPlan decode_plan(const Json& j) {
   p.feature_noise = j.at("feature_noise").get<double>();
   p.failure = j.at("failure").get<double>();
   p.order = j.at("order").get<double>();
+  for (const auto a : {privacy::Accountant::pld, privacy::Accountant::rdp,
+                       privacy::Accountant::best, privacy::Accountant::advanced})
+    if (j.at("accountant") == privacy::name(a)) p.accountant = a;
   return p;
 }
 

@@ -8,6 +8,7 @@
 
 #include "kernels/scatter.hpp"
 #include "runtime/config/nearest.hpp"
+#include "runtime/config/options.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/error.hpp"
 #include "runtime/features/features.hpp"
@@ -82,6 +83,22 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   }
   e.network =
       make_network(e.model_text, e.config.model, config.activation, shape, e.data.train.classes);
+  return e;
+}
+
+Experiment prepare_linear(TrainConfig config, Reporter& reporter, const std::string& known_model) {
+  const auto method = std::get<std::string>(*find_option("method")->get(config));
+  if (config.method != MethodKind::dp_agd) {
+    if (config.device == Device::cuda)
+      throw InputError("--device: expected cpu with --method " + method + ", found cuda");
+    config.device = Device::cpu;
+  }
+  Experiment e = prepare(config, reporter, known_model);
+  const Network& n = e.network;
+  const bool linear = n.layers.size() == 1 && n.parameters.size() == 2 && n.outputs == 1;
+  if (!linear || n.spec.loss == Loss::softmax_cross_entropy)
+    throw InputError("--model: expected logistic or svm, and two classes, with --method " + method +
+                     ", found " + n.spec.name + " and " + std::to_string(n.classes));
   return e;
 }
 

@@ -31,6 +31,11 @@ struct Experiment {
 Experiment prepare(const TrainConfig& config, Reporter& reporter,
                    const std::string& known_model = "");
 
+/// The same for a method of linear models with one score; all but dp-agd run on the CPU. Throws
+/// InputError for another model or device.
+Experiment prepare_linear(TrainConfig config, Reporter& reporter,
+                          const std::string& known_model = "");
+
 /// The model's TOML: a built-in one by name, or a file. Throws InputError.
 std::string read_model(const std::string& name);
 

@@ -36,8 +36,6 @@ struct GuardedRun {
 
 /// Whether a method asks a filter.
 bool is_guarded(MethodKind method);
-/// The same of the run in a folder. Throws InputError where there is none.
-bool is_guarded_run(const RunFolder& folder);
 
 /// As start_run, resume_run and train do.
 std::unique_ptr<GuardedRun> start_guarded_run(const TrainConfig& config, Reporter& reporter);

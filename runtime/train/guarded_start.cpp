@@ -10,8 +10,6 @@
 #include "runtime/train/initial_weights.hpp"
 #include "runtime/train/resume.hpp"
 
-namespace fs = std::filesystem;
-
 namespace cudp {
 namespace {
 
@@ -35,19 +33,6 @@ DpAgdState state_of(const Checkpoint& c) {
   s.releases = j.at("releases").get<std::uint64_t>();
   s.rho = j.at("rho").get<double>();
   return s;
-}
-
-/// The data and the model, of which DP-AGD takes only some.
-Experiment prepare_linear(const TrainConfig& config, Reporter& reporter,
-                          const std::string& known_model = "") {
-  Experiment e = prepare(config, reporter, known_model);
-  const Network& n = e.network;
-  const bool linear = n.layers.size() == 1 && n.parameters.size() == 2 && n.outputs == 1;
-  if (!linear || n.spec.loss == Loss::softmax_cross_entropy)
-    throw InputError(fmt::format(
-        "--model: expected logistic or svm, and two classes, with --method dp-agd, found {} and {}",
-        n.spec.name, n.classes));
-  return e;
 }
 
 void make_engines(GuardedRun& run) {
@@ -85,13 +70,6 @@ privacy::Filter filter_of(const RunFolder& folder, privacy::Ledger ledger) {
 }  // namespace
 
 bool is_guarded(MethodKind method) { return method == MethodKind::dp_agd; }
-
-bool is_guarded_run(const RunFolder& folder) {
-  if (!fs::exists(folder.config())) return false;  // whoever resumes says what is missing
-  TrainConfig config;
-  apply_settings(read_settings(folder.config()), config);
-  return is_guarded(config.method);
-}
 
 Checkpoint checkpoint_of(const GuardedRun& run) {
   Checkpoint c;
@@ -132,7 +110,7 @@ std::unique_ptr<GuardedRun> start_guarded_run(const TrainConfig& config, Reporte
 
   NewRunFolder place(config.out.empty()
                          ? default_run_folder(e.data.name + "-" + e.network.spec.name)
-                         : fs::path(config.out));
+                         : std::filesystem::path(config.out));
   run.folder = place.folder();
   write_atomically(run.folder.config(), write_config(e.config, Audience::release));
   write_atomically(run.folder.ledger(), run.filter.ledger().to_text(), 0600);

@@ -102,6 +102,10 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
         fmt::format("--batch: expected less than the {:.0f} training examples for "
                     "method dpis, found {}",
                     size.value, config.batch));
+  if (config.accountant == privacy::Accountant::advanced && !size.is_public())
+    throw InputError(
+        "--accountant: expected pld or rdp where the number of training examples is private "
+        "(--size-is-public if it is not), found advanced");
   PrivacyPlan plan;
   plan.delta = *config.delta;
   plan.size_noise = size.noise;

@@ -47,6 +47,12 @@ void check_same_data(const Checkpoint& c, const Experiment& e, const TrainingSiz
     throw InputError(e.data.name + ": expected a size that is public or not as in the run");
 }
 
+MethodKind method_of_run(const RunFolder& folder) {
+  TrainConfig config;
+  if (fs::exists(folder.config())) apply_settings(read_settings(folder.config()), config);
+  return config.method;
+}
+
 RunFolder resumed_folder(const Settings& flags) {
   TrainConfig asked;
   apply_settings(flags, asked);

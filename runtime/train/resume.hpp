@@ -20,4 +20,8 @@ privacy::Ledger resumed_ledger(const RunFolder& folder, const Checkpoint& checkp
 void check_same_data(const Checkpoint& checkpoint, const Experiment& experiment,
                      const TrainingSize& size);
 
+/// The method of the run in a folder; dpsgd where that does not say: whoever resumes says what is
+/// missing.
+MethodKind method_of_run(const RunFolder& folder);
+
 }  // namespace cudp

@@ -6,6 +6,7 @@
 #include "privacy/curve.hpp"
 #include "runtime/error.hpp"
 #include "runtime/methods/dpis.hpp"
+#include "runtime/methods/norm_bound.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/train/initial_state.hpp"
 #include "runtime/train/resume.hpp"
@@ -141,6 +142,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
                                   : make_key());
   run.key_check = key_check(key.key());
   run.size = training_size(e.data, config, key.key());
+  if (config.method == MethodKind::norm_bound) e.config.clip = norm_bound(e.network, e.data.train);
   run.plan = make_plan(e.config, e.network, run.size, e.backend.arithmetic(e.network));
   if (config.method == MethodKind::dpis)
     run.ledger.limit(

@@ -1,0 +1,54 @@
+#pragma once
+
+namespace cudp::privacy {
+
+/// Objective perturbation of a linear model: the release of where
+///   J(w) = sum of phi(v_i . w) + Lambda / 2 |w|^2 + b . w,   b ~ N(0, (1 / mu)^2 I)
+/// is least, with |v_i| <= 1 and -1 <= phi' <= 0, 0 <= phi'' <= beta, phi' continuous. One v is
+/// added or removed.
+///
+/// kappa: ln(1 + beta / Lambda).
+struct ObjectivePerturbation {
+  double mu = 0.0;     ///< > 0, finite
+  double kappa = 0.0;  ///< >= 0, finite
+};
+
+/// Delta at epsilon of objective perturbation together with Gaussian releases that come to
+/// `others` (sensitivity / noise std; 0 for none), made before it or from its result. An upper
+/// bound, for adding and for removing:
+///
+///   delta(epsilon) = delta_G(hypot(mu, others), epsilon - kappa)
+///                    + delta_G(others, epsilon - kappa) / 2,
+///
+/// delta_G the Gaussian mechanism's (gaussian.hpp). 1 where epsilon < kappa. epsilon >= 0.
+///
+/// Proof. w is least where b = -(sum of phi' v_i + Lambda w): one w a b, so the density of w is
+/// that of b times the determinant of the second derivative A of sum + Lambda / 2 |w|^2. Let the
+/// one data set have v more than the other; at w let a = -phi'(v . w), in [0, 1]. The b's differ by
+/// a v, the determinants by 1 + phi'' v . A^-1 v, which is in [1, 1 + beta / Lambda] (the matrices
+/// differ by one of rank one: nothing depends on the dimension). So the privacy loss, with the
+/// density of either data set on top, is at most
+///   mu^2 (a t + a^2 |v|^2 / 2) + kappa,   t = b . v or -b . v, of the b that was drawn.
+/// With u = mu t / |v|, a standard normal number whatever a is chosen by looking at it, and a |v|
+/// in [0, 1], this is convex in a |v|, so at most max(0, mu u + mu^2 / 2) + kappa: the Gaussian
+/// mechanism's loss, cut off at 0, plus kappa. delta(epsilon) = E[(1 - exp(epsilon - loss))+] grows
+/// with the loss, and what is below 0 counts for nothing where epsilon >= kappa. With other
+/// Gaussian releases the losses add; where this one's is cut off, with probability below 1/2,
+/// theirs alone must exceed epsilon - kappa.
+///
+/// That phi' never changes its sign saves the factor of 2 of the general case. Sources: Chaudhuri,
+/// Monteleoni, Sarwate 2011 (arXiv:0912.0071); Kifer, Smith, Thakurta 2012, who mend its
+/// determinant and use Gaussian noise, and show that phi'' may jump; Redberg, Koskela, Wang 2023
+/// (arXiv:2401.00583), for the loss as a random variable.
+///
+/// Throws std::invalid_argument where a number is out of range.
+double objective_perturbation_delta(const ObjectivePerturbation& release, double others,
+                                    double epsilon);
+
+/// The largest mu with objective_perturbation_delta <= delta where `others` are what hypot(fixed,
+/// share mu) comes to: fixed, releases made before; share > 0, noise on the result. Rounded down by
+/// less than 1e-9 relatively. Throws std::domain_error where there is none.
+double objective_perturbation_mu(double kappa, double fixed, double share, double epsilon,
+                                 double delta);
+
+}  // namespace cudp::privacy

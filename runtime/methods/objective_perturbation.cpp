@@ -1,0 +1,78 @@
+#include "runtime/methods/objective_perturbation.hpp"
+
+#include <cmath>
+
+#include "privacy/objective_perturbation.hpp"
+#include "runtime/methods/output_perturbation.hpp"
+#include "runtime/random_numbers.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr double kOutputShare = 0.01;  // mu_out / mu
+
+/// The regulariser whose determinant costs this much epsilon.
+double least_regulariser(double curvature, double epsilon) {
+  return curvature / std::expm1(epsilon);
+}
+
+}  // namespace
+
+ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts)
+    : risk_(risk_settings(config, facts.loss)),
+      epsilon_(*config.epsilon),
+      delta_(*config.delta),
+      tolerance_(config.solver_tolerance) {
+  const bool size_is_public = facts.size_noise == 0.0;
+  const double beta = loss_curvature(risk_);
+  const double most_for_kappa = epsilon_ * (size_is_public ? 0.5 : 0.1);
+  regulariser_ = std::fmax(config.l2 * std::fmax(facts.examples, 1.0),
+                           least_regulariser(beta, most_for_kappa));
+  kappa_ = (size_is_public ? std::log1p(beta / regulariser_) : most_for_kappa) * (1.0 + 1e-12);
+  const double size_mu = size_is_public ? 0.0 : 1.0 / facts.size_noise;
+  mu_ = privacy::objective_perturbation_mu(kappa_, size_mu, kOutputShare, epsilon_, delta_);
+  output_noise_std_ = 2.0 * tolerance_ / regulariser_ / (kOutputShare * mu_) * (1.0 + 1e-12);
+}
+
+/// The ledger knows no mechanism that this is, but what it keeps: the noisy size is in that, too,
+/// and what the ledger adds up to is more than what is promised.
+std::vector<privacy::Step> ObjectivePerturbation::releases() const {
+  return {{.mechanism = privacy::ApproximateDp{.epsilon = epsilon_, .delta = delta_}, .count = 1}};
+}
+
+std::vector<float> ObjectivePerturbation::train(const LinearTask& task) const {
+  RiskSettings settings = risk_;
+  settings.threads = task.threads;
+  LinearRisk risk(task.train, settings);
+  const auto normal = [&](std::uint64_t number) {
+    return normal_numbers({task.generator, task.key, Stream::noise, number}, risk.dimension());
+  };
+  std::vector<double> b;
+  for (const float z : normal(0)) b.push_back(static_cast<double>(z) / mu_);
+  const std::vector<double> w = minimise_risk(risk, regulariser_, b, tolerance_).w;
+  const std::vector<float> z = normal(1);
+  const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);
+  std::vector<float> released;
+  for (std::size_t j = 0; j < w.size(); ++j)
+    released.push_back(
+        static_cast<float>(unscaled * (w[j] + output_noise_std_ * static_cast<double>(z[j]))));
+  return released;
+}
+
+void ObjectivePerturbation::describe(nlohmann::ordered_json& c) const {
+  c["mechanism"] = "objective perturbation with Gaussian noise, approximate minimum (AMP)";
+  c["noise_std"] = 1.0 / mu_;
+  c["sensitivity"] = 1.0;
+  c["kappa"] = kappa_;
+  c["output_noise_std"] = output_noise_std_;
+  c["output_sensitivity"] = 2.0 * tolerance_ / regulariser_;
+  c["regulariser"] = regulariser_;
+  c["max_norm"] = risk_.max_norm;
+  if (risk_.loss == Loss::hinge) c["huber"] = risk_.huber;
+  c["solver_tolerance"] = tolerance_;
+  c["accountant"] = "objective perturbation";
+  c["accounted"] =
+      "epsilon and delta are those of all releases together, the noisy size among them";
+}
+
+}  // namespace cudp

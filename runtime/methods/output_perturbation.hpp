@@ -1,0 +1,49 @@
+#pragma once
+#include "runtime/linear/linear_risk.hpp"
+#include "runtime/methods/linear_method.hpp"
+
+namespace cudp {
+
+/// The settings of an example's loss in a config.
+RiskSettings risk_settings(const TrainConfig& config, Loss loss);
+
+/// Output perturbation: Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071), Algorithm 1, with
+/// Gaussian noise.
+///
+///   w* = argmin of sum of loss(v_i . w) + Lambda / 2 |w|^2,   |v_i| <= 1
+///   release w* + N(0, (S / mu)^2 I)
+///
+/// With one example more the gradient at w* is that example's, no longer than 1, and the objective
+/// is Lambda-strongly convex: the minimum moves by at most 1 / Lambda. Lambda is lambda N of the
+/// public or noisy N, and so the same for neighbours. What a solver finds has a gradient of at most
+/// tau, rounding counted, and is at most tau / Lambda away: S = (1 + 2 tau) / Lambda, for adding
+/// and for removing.
+///
+/// Departs from the paper: noise is Gaussian, of the mu that makes it (epsilon, delta)-DP exactly
+/// (privacy/gaussian.hpp), not of density exp(-epsilon |b|); neighbours differ by one example added
+/// or removed, so that the sum, not the mean, is minimised, and S is half of theirs; the optimiser
+/// is not taken to be exact. DP-AGD's OutPert (Zhang et al. 2017) stops gradient descent early
+/// instead, which this does not do.
+class OutputPerturbation final : public LinearMethod {
+ public:
+  OutputPerturbation(const TrainConfig& config, const LinearFacts& facts);
+
+  std::vector<privacy::Step> releases() const override;
+  double epsilon() const override;
+  std::vector<float> train(const LinearTask& task) const override;
+  void describe(nlohmann::ordered_json& certificate) const override;
+
+  double sensitivity() const { return sensitivity_; }
+  double noise_std() const { return sensitivity_ / mu_; }
+
+ private:
+  RiskSettings risk_;
+  double delta_;
+  double tolerance_;    ///< tau
+  double regulariser_;  ///< Lambda
+  double sensitivity_;  ///< S
+  double size_mu_;      ///< of the noisy size, 0 without one
+  double mu_;
+};
+
+}  // namespace cudp

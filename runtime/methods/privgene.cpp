@@ -1,0 +1,137 @@
+#include "runtime/methods/privgene.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "privacy/zcdp.hpp"
+#include "runtime/linear/linear_engine.hpp"
+#include "runtime/linear/linear_rounding.hpp"
+#include "runtime/methods/noisy_min.hpp"
+#include "runtime/random_numbers.hpp"
+
+namespace cudp {
+namespace {
+
+using Models = std::vector<std::vector<float>>;
+
+/// Numbers of a stream, one after another.
+class Dice {
+ public:
+  Dice(const RandomStream& stream, std::size_t count) : words_(random_words(stream, count)) {}
+  /// In [-1, 1).
+  float symmetric() { return static_cast<float>(next()) * 0x1p-31f - 1.0f; }
+  /// 0 .. n - 1
+  std::size_t below(std::size_t n) {
+    return static_cast<std::size_t>(static_cast<std::uint64_t>(next()) * n >> 32);
+  }
+
+ private:
+  std::uint32_t next() { return words_.at(used_++); }
+  std::vector<std::uint32_t> words_;
+  std::size_t used_ = 0;
+};
+
+Models first_generation(std::size_t count, std::size_t d, const RandomStream& stream) {
+  Dice dice(stream, count * d);
+  Models models(count, std::vector<float>(d));
+  for (std::vector<float>& w : models)
+    for (float& v : w) v = dice.symmetric();
+  return models;
+}
+
+/// The parents, and children of two of them each: what one has up to a random place and the other
+/// from there on, with one coordinate moved by up to `reach`.
+Models next_generation(Models parents, std::size_t count, float reach, const RandomStream& stream) {
+  Dice dice(stream, 5 * count);
+  const std::size_t families = parents.size();
+  Models models = std::move(parents);
+  while (models.size() < count) {
+    const std::vector<float>& other = models[dice.below(families)];
+    std::vector<float> child = models[dice.below(families)];
+    const std::size_t place = dice.below(child.size());
+    std::copy(other.begin() + static_cast<std::ptrdiff_t>(place), other.end(),
+              child.begin() + static_cast<std::ptrdiff_t>(place));
+    const std::size_t moved = dice.below(child.size());
+    child[moved] += reach * dice.symmetric();
+    models.push_back(std::move(child));
+  }
+  return models;
+}
+
+}  // namespace
+
+PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts)
+    : loss_(facts.loss),
+      delta_(*config.delta),
+      loss_clip_(config.loss_clip),
+      size_rho_(facts.size_noise > 0.0 ? privacy::zcdp_of_gaussian(facts.size_noise) : 0.0),
+      candidates_(static_cast<std::size_t>(config.candidates)),
+      parents_(static_cast<std::size_t>(config.parents)) {
+  // The paper's rule, c N epsilon / m' with c = 1.25e-3.
+  const double rule =
+      1.25e-3 * std::fmax(facts.examples, 1.0) * *config.epsilon / static_cast<double>(parents_);
+  generations_ = config.generations > 0
+                     ? static_cast<std::size_t>(config.generations)
+                     : static_cast<std::size_t>(std::clamp(std::ceil(rule), 8.0, 1e6));
+  choices_ = (generations_ - 1) * parents_ + 1;
+  const double rho = privacy::zcdp_for(*config.epsilon, delta_) - size_rho_;
+  if (!(rho > 0.0))
+    throw std::domain_error("the budget does not allow to count the training examples");
+  selection_epsilon_ =
+      noisy_min_epsilon(rho / static_cast<double>(choices_) * (1.0 - 1e-9), SelectionNoise::gumbel);
+}
+
+std::vector<privacy::Step> PrivGene::releases() const {
+  return {{.mechanism = noisy_min_mechanism(selection_epsilon_, SelectionNoise::gumbel),
+           .count = choices_}};
+}
+
+double PrivGene::epsilon() const {
+  const double rho = static_cast<double>(choices_) * selection_epsilon_ * selection_epsilon_ / 8.0;
+  return privacy::epsilon_from_zcdp((rho + size_rho_) * (1.0 + 1e-12), delta_);
+}
+
+std::vector<float> PrivGene::train(const LinearTask& task) const {
+  const auto engine = make_cpu_linear_engine(task.train, loss_, task.threads);
+  const auto d = static_cast<std::size_t>(engine->dimension());
+  // Losses are those of a step of -1 from 0 along the model.
+  engine->clipped_gradient_sum(std::vector<float>(d, 0.0f), 1.0);
+  const std::vector<float> step = {-1.0f};
+  const auto stream = [&](Stream purpose, std::uint64_t generation) {
+    return RandomStream{task.generator, task.key, purpose, generation};
+  };
+
+  Models models = first_generation(candidates_, d, stream(Stream::initial_weights, 0));
+  for (std::uint64_t generation = 1;; ++generation) {
+    std::vector<double> losses;
+    for (const std::vector<float>& w : models)
+      losses.push_back(engine->clipped_losses(w, step, loss_clip_)[0]);
+    const bool last = generation == generations_;
+    Models chosen;
+    for (const std::size_t i :
+         noisy_least(losses, last ? 1 : parents_, linear_loss_sensitivity(loss_clip_),
+                     selection_epsilon_, stream(Stream::selection, generation)))
+      chosen.push_back(models[i]);
+    if (last) return chosen.front();
+    const float reach =
+        1.0f - static_cast<float>(generation - 1) / static_cast<float>(generations_);
+    models = next_generation(std::move(chosen), candidates_, reach,
+                             stream(Stream::initial_weights, generation));
+  }
+}
+
+void PrivGene::describe(nlohmann::ordered_json& c) const {
+  c["mechanism"] = "exponential mechanism on sums of clipped losses, once a parent (PrivGene)";
+  c["loss_clip"] = loss_clip_;
+  c["loss_sensitivity"] = linear_loss_sensitivity(loss_clip_);
+  c["selection_epsilon"] = selection_epsilon_;
+  c["generations"] = generations_;
+  c["candidates"] = candidates_;
+  c["parents"] = parents_;
+  c["accountant"] = "zcdp";
+  c["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
+}
+
+}  // namespace cudp

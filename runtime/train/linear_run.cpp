@@ -1,0 +1,207 @@
+#include "runtime/train/linear_run.hpp"
+
+#include <chrono>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/build_info.hpp"
+#include "runtime/config/options.hpp"
+#include "runtime/error.hpp"
+#include "runtime/run/certificate.hpp"
+#include "runtime/run/key_file.hpp"
+#include "runtime/train/release.hpp"
+#include "runtime/train/resume.hpp"
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string method_name(const LinearRun& run) {
+  return std::get<std::string>(*find_option("method")->get(run.experiment.config));
+}
+
+void make_method(LinearRun& run) {
+  const Network& network = run.experiment.network;
+  run.method = make_linear_method(run.experiment.config,
+                                  {.loss = network.spec.loss,
+                                   .dimension = static_cast<int>(network.parameter_count),
+                                   .examples = run.size.value,
+                                   .size_noise = run.size.noise});
+}
+
+/// Before anything is released; a run that is resumed needs no more.
+Checkpoint first_checkpoint(const LinearRun& run) {
+  Checkpoint c;
+  c.state.parameters.assign(run.experiment.network.parameter_count, 0.0f);
+  c.plan.delta = *run.experiment.config.delta;
+  c.plan.size_noise = run.size.noise;
+  c.training_size = run.size.value;
+  c.config = write_config(run.experiment.config, Audience::owner);
+  c.model = run.experiment.model_text;
+  c.backend = run.experiment.backend.name;
+  c.key_check = key_check(run.key->key());
+  c.ledger = run.ledger;
+  return c;
+}
+
+void describe(const LinearRun& run, Reporter& reporter) {
+  const Experiment& e = run.experiment;
+  reporter.info(fmt::format(
+      "{}{}, {} ({} parameters) on {}", e.data.name,
+      run.size.is_public() ? fmt::format(" ({} training examples)", e.data.train.size()) : "",
+      e.network.spec.name, e.network.parameter_count, e.backend.name));
+  reporter.info(fmt::format("{}: epsilon {:.4g} at delta {:.3g}", method_name(run),
+                            run.method->epsilon(), *e.config.delta));
+}
+
+Json release_of(const privacy::Step& step) {
+  Json j{{"mechanism", privacy::name(step.mechanism)}};
+  if (const auto* gaussian = std::get_if<privacy::Gaussian>(&step.mechanism))
+    j["sigma"] = gaussian->sigma;
+  if (const auto* selection = std::get_if<privacy::BoundedRange>(&step.mechanism))
+    j["epsilon"] = selection->epsilon;
+  if (const auto* stated = std::get_if<privacy::ApproximateDp>(&step.mechanism)) {
+    j["epsilon"] = stated->epsilon;
+    j["delta"] = stated->delta;
+  }
+  j["count"] = step.count;
+  return j;
+}
+
+/// release/privacy.json.
+Json certificate_of(const LinearRun& run) {
+  const Experiment& e = run.experiment;
+  CertificateFacts facts;
+  facts.config = e.config;
+  facts.plan.size_noise = run.size.noise;
+  facts.ledger = run.ledger;
+  facts.dataset = e.data.name;
+  facts.backend = e.backend.name;
+  facts.training_size = run.size.value;
+  facts.unsafe = unsafe_flags(e);
+
+  Json j;
+  j["format"] = "cudp privacy certificate 1";
+  j["for_release"] = !e.config.seed.has_value() && facts.unsafe.empty();
+  j["epsilon"] = run.method->epsilon();
+  j["delta"] = *e.config.delta;
+  j["neighbouring_relation"] = "add or remove one training example";
+  j["method"] = method_name(run);
+  j["sampling"] = "all examples";
+  run.method->describe(j);
+  j["accountant_version"] = build_info().version;
+  j["releases"] = Json::array();
+  for (const privacy::Step& step : run.ledger.steps()) j["releases"].push_back(release_of(step));
+  add_circumstances(j, facts);
+  return j;
+}
+
+}  // namespace
+
+std::unique_ptr<LinearRun> start_linear_run(const TrainConfig& config, Reporter& reporter) {
+  if (!config.out.empty()) check_free(config.out);
+  auto started = std::make_unique<LinearRun>(prepare_linear(config, reporter), RunFolder(""));
+  LinearRun& run = *started;
+  const Experiment& e = run.experiment;
+  run.key.emplace(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
+                              : make_key());
+  run.size = training_size(e.data, config, run.key->key());
+  make_method(run);
+  if (run.method->epsilon() > *config.epsilon)
+    throw BudgetError(fmt::format("{} spends epsilon {:.6g}, the budget is {:.6g}",
+                                  method_name(run), run.method->epsilon(), *config.epsilon));
+  if (!run.size.is_public()) run.ledger.charge(privacy::Step{privacy::Gaussian{run.size.noise}, 1});
+  for (const privacy::Step& step : run.method->releases()) run.ledger.charge(step);
+
+  NewRunFolder place(config.out.empty()
+                         ? default_run_folder(e.data.name + "-" + e.network.spec.name)
+                         : std::filesystem::path(config.out));
+  run.folder = place.folder();
+  write_atomically(run.folder.config(), write_config(e.config, Audience::release));
+  write_atomically(run.folder.ledger(), run.ledger.to_text(), 0600);
+  save_checkpoint(run.folder.checkpoints(), first_checkpoint(run));
+  write_key(run.folder.key(), run.key->key());
+  run.lock.emplace(run.folder.checkpoints());
+  run.folder = place.publish();
+  reporter.keep_log(run.folder.log());
+  describe(run, reporter);
+  return started;
+}
+
+std::unique_ptr<LinearRun> resume_linear_run(const Settings& flags, Reporter& reporter) {
+  const RunFolder folder = resumed_folder(flags);
+  FolderLock lock(folder.checkpoints());
+  reporter.keep_log(folder.log());
+  const auto checkpoint = newest_checkpoint(folder.checkpoints(),
+                                            [&](const std::string& line) { reporter.warn(line); });
+  if (!checkpoint)
+    throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
+  TrainConfig stored;
+  apply_settings(parse_settings(checkpoint->config, "checkpoint"), stored);
+  const TrainConfig config = resolve_resumed(flags, stored);
+  auto restored =
+      std::make_unique<LinearRun>(prepare_linear(config, reporter, checkpoint->model), folder);
+  LinearRun& run = *restored;
+  run.lock = std::move(lock);
+  run.size = {checkpoint->training_size, checkpoint->plan.size_noise};
+  check_same_data(*checkpoint, run.experiment, run.size);
+
+  run.key = read_key(folder.key());
+  const bool same_key = run.key && key_check(run.key->key()) == checkpoint->key_check;
+  run.ledger = resumed_ledger(folder, *checkpoint, same_key);
+  if (!same_key)
+    throw BudgetError(folder.root().string() +
+                      ": the run's random key is gone, and its budget with what may have been "
+                      "drawn from it; train anew on a budget of its own");
+  make_method(run);
+  reporter.info("beginning again in " + folder.root().string());
+  describe(run, reporter);
+  return restored;
+}
+
+RunResult train(LinearRun& run, Reporter& reporter) {
+  const Experiment& e = run.experiment;
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<float> w = run.method->train({.train = e.data.train,
+                                                  .threads = static_cast<int>(e.config.threads),
+                                                  .generator = e.config.rng,
+                                                  .key = run.key->key()});
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  EngineSettings settings;
+  settings.threads = static_cast<int>(e.config.threads);
+  const auto evaluator = e.backend.make_engine(e.network, settings);
+  TrainState weights;
+  weights.parameters = w;
+  evaluator->set_state(weights);
+  const Accuracy a = evaluator->evaluate(e.data.test, false);
+  const Json certificate = certificate_of(run);
+  const std::vector<MetricsRow> metrics = {{.epoch = 1.0,
+                                            .step = 1,
+                                            .epsilon = certificate["epsilon"].get<double>(),
+                                            .test_accuracy = a.value(),
+                                            .test_loss = a.mean_loss}};
+  write_release(run.folder, e, w, metrics, certificate, reporter);
+
+  RunResult result;
+  result["test_accuracy"] = a.value();
+  result["epsilon"] = certificate["epsilon"];
+  result["delta"] = certificate["delta"];
+  result["steps"] = 1;
+  result["seconds"] = seconds;
+  // By the size that was paid for: with the real one, seconds would tell it.
+  result["examples_per_second"] = seconds > 0.0 ? run.size.value / seconds : 0.0;
+  result["run_dir"] = run.folder.root().string();
+  result["for_release"] = certificate["for_release"];
+  result["dataset"] = e.data.name;
+  result["model"] = e.network.spec.name;
+  result["parameters"] = e.network.parameter_count;
+  result["backend"] = e.backend.name;
+  write_atomically(run.folder.result(), result.dump(2) + "\n", 0600);
+  remove_leftovers(run.folder);
+  return result;
+}
+
+}  // namespace cudp
