@@ -8,12 +8,10 @@
 // examples.
 #include <cstdint>
 
-#include "kernels/activation_math.hpp"
 #include "kernels/clip_math.hpp"
-#include "kernels/fixed_point.cuh"
-#include "kernels/resident.hpp"
 #include "kernels/resident_conv.cuh"
 #include "kernels/resident_dense.cuh"
+#include "kernels/resident_sum.cuh"
 
 namespace cudp::inline CUDP_SIMT {
 
@@ -41,24 +39,6 @@ struct Resident {
   static_assert(A::kPooledHeight == B::kHeight && A::kPooledWidth == B::kWidth &&
                 A::kOut == B::kChannels);
   static_assert(kIn % kResidentThreads == 0 && kHidden == kWarp && kOutputs <= kWarp);
-};
-
-/// Any activation as relu or as a tempered sigmoid: tanh is 2 / (1 + exp(-2 x)) - 1.
-struct AnyFunction {
-  bool is_relu;
-  TemperedSigmoid sigmoid;
-
-  AnyFunction() = default;
-  __device__ __forceinline__ explicit AnyFunction(const Activate& f)
-      : is_relu(f.kind == Activation::relu),
-        sigmoid(f.kind == Activation::tanh ? TemperedSigmoid(2.0f, 2.0f, 1.0f)
-                                           : TemperedSigmoid(f.scale, f.temperature, f.offset)) {}
-  __device__ __forceinline__ float value(float x) const {
-    return is_relu ? Relu{}.value(x) : sigmoid.value(x);
-  }
-  __device__ __forceinline__ float slope(float y) const {
-    return is_relu ? Relu{}.slope(y) : sigmoid.slope(y);
-  }
 };
 
 /// A block's shared memory. The weights of the hidden layer, most of them all, may stay in device
@@ -92,11 +72,6 @@ constexpr std::size_t resident_bytes() {
   return sizeof(ResidentSpace<Model, dense_in_shared>);
 }
 
-template <class Body>
-__device__ __forceinline__ void for_each_of_block(int n, const Body& body) {
-  for (int i = thread_number(); i < n; i += kResidentThreads) body(i);
-}
-
 /// The features of one example on their way from the data set, read while another is worked on.
 template <class Model>
 struct Incoming {
@@ -126,14 +101,6 @@ struct Incoming {
     }
   }
 };
-
-__device__ __forceinline__ int to_units(float v) {
-#ifdef __CUDA_ARCH__
-  return __float2int_rn(v);
-#else
-  return static_cast<int>(lrintf(v));
-#endif
-}
 
 /// A thread's part of the block's sum, in units.
 template <class Model>
@@ -332,27 +299,6 @@ __global__ void __launch_bounds__(kResidentThreads, 1) resident_sum_kernel(Resid
     }
   }
   total.store(s, a.slabs + static_cast<std::int64_t>(block) * R::kParameters);
-}
-
-inline LaunchShape resident_shape(const ResidentSum& a, std::size_t shared_bytes) {
-  return {.grid = {static_cast<unsigned>(a.blocks)},
-          .block = {kResidentThreads},
-          .shared_bytes = shared_bytes};
-}
-
-// grid, block: any, a thread a number. smem: none.
-__global__ inline void resident_reduce_kernel(ResidentReduce a) {
-  const int live = live_examples(a.batch);
-  const int blocks = live < a.blocks ? live : a.blocks;
-  for_each_number(a.n, [&](std::int64_t j) {
-    long long sum = static_cast<long long>(a.fixed[j]);
-    for (int b = 0; b < blocks; ++b) sum += a.slabs[b * a.n + j];
-    if (a.sum != nullptr) {
-      a.sum[j] = static_cast<float>(static_cast<double>(sum) * a.unit);
-      sum = 0;
-    }
-    a.fixed[j] = static_cast<FixedPoint>(sum);
-  });
 }
 
 }  // namespace cudp::inline CUDP_SIMT

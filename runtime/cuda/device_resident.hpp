@@ -1,5 +1,6 @@
 #pragma once
-// Which networks are summed by a resident kernel (kernels/resident.cuh), and its launches.
+// Which networks are summed by a resident kernel (kernels/resident.cuh, kernels/resident_mlp.cuh),
+// and its launches.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "kernels/batch_loss.cuh"
 #include "kernels/resident.cuh"
+#include "kernels/resident_mlp.cuh"
 #include "kernels/resident_models.hpp"
 #include "models/model.hpp"
 #include "runtime/cuda/buffer.hpp"
@@ -19,6 +21,7 @@ struct ResidentKernel {
   void (*sum)(ResidentSum) = nullptr;
   std::size_t shared_bytes = 0;
   std::array<Activate, 3> functions;
+  DenseShapes dense{};  ///< of a network without convolutions
 };
 
 /// The layers of a network as a resident kernel has them, one after the other.
@@ -38,9 +41,11 @@ class LayerWalk {
     const auto* p = next<MaxPool2d>();
     return p != nullptr && p->kernel == L::kPool && p->stride == 1;
   }
-  bool is_dense(int out) {
+  bool is_dense(int out) { return dense_outputs() == out; }
+  /// 0 if the next layer is no dense one.
+  int dense_outputs() {
     const auto* d = next<Dense>();
-    return d != nullptr && d->out == out;
+    return d != nullptr ? d->out : 0;
   }
   bool is_function(Activate& function) {
     const auto* f = next<Activate>();
@@ -87,10 +92,38 @@ std::optional<ResidentKernel> resident_kernel_of(const Network& net, const Devic
   return k;
 }
 
+/// The kernel for linear models and networks of one hidden layer, if that is what this is, and of
+/// a size that pays (kResidentParameters, and a tile of kTileExamples at least).
+inline std::optional<ResidentKernel> dense_kernel_of(const Network& net,
+                                                     const DeviceLimits& limits) {
+  LayerWalk walk(net);
+  ResidentKernel k;
+  DenseShapes& d = k.dense;
+  d.features = net.input.size();
+  d.outputs = walk.dense_outputs();
+  if (d.outputs > 0 && !walk.is_end()) {
+    d.hidden = d.outputs;
+    d.outputs = walk.is_function(k.functions[0]) ? walk.dense_outputs() : 0;
+  }
+  if (d.outputs == 0 || !walk.is_end() || parameters(d) > kResidentParameters) return std::nullopt;
+  ensure(net.parameter_count == static_cast<std::size_t>(parameters(d)),
+         "the resident kernel has another network's parameters");
+  d.tile = 1;
+  d.tile = static_cast<int>(
+      std::min<std::size_t>(kResidentExamples, limits.shared_bytes / resident_bytes(d)));
+  if (d.tile < kTileExamples) return std::nullopt;
+  k.shared_bytes = resident_bytes(d);
+  k.sum = d.hidden > 0     ? resident_mlp_kernel<4, true>
+          : d.outputs == 1 ? resident_mlp_kernel<1, false>
+                           : resident_mlp_kernel<4, false>;
+  return k;
+}
+
 /// None where the layer-wise path (device_network.hpp) is to be taken.
 inline std::optional<ResidentKernel> resident_kernel_for(const Network& net,
                                                          const DeviceLimits& limits) {
-  return resident_kernel_of<ResidentCnn>(net, limits);
+  if (auto k = resident_kernel_of<ResidentCnn>(net, limits)) return k;
+  return dense_kernel_of(net, limits);
 }
 
 template <class Gpu>
@@ -101,6 +134,7 @@ class DeviceResident {
                  bool diagnostics)
       : gpu_(gpu),
         kernel_(kernel),
+        loss_(net.spec.loss),
         groups_(net.groups),
         parameters_(net.parameter_count),
         blocks_(gpu.limits().multiprocessors),
@@ -132,6 +166,8 @@ class DeviceResident {
       a.shift = data.shift;
       a.parameters = parameters;
       std::copy(kernel_.functions.begin(), kernel_.functions.end(), a.functions);
+      a.dense = kernel_.dense;
+      a.loss = loss_;
       a.clip = clip;
       a.inverse_unit = 1.0f / unit;
       a.blocks = blocks_;
@@ -160,6 +196,7 @@ class DeviceResident {
 
   Gpu& gpu_;
   ResidentKernel kernel_;
+  Loss loss_;
   int groups_;
   std::size_t parameters_;
   int blocks_;  // one a multiprocessor: two do not fit
