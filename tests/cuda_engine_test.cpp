@@ -65,6 +65,7 @@ std::vector<Case> resident_cases() {
   for (const Case& c : emulated_cases())
     if (cuda::resident_kernel_for(cases::network_of(c), {.shared_bytes = std::size_t{99} * 1024}))
       v.push_back(c);
+  if (!simt::races_end_the_program()) v.push_back({"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10});
   return v;
 }
 INSTANTIATE_TEST_SUITE_P(Resident, CudaEngine,
@@ -111,6 +112,13 @@ TEST(ResidentChoice, NeedsTheNetworkAndTheSharedMemory) {
   ASSERT_TRUE(with_weights && without);
   EXPECT_GT(with_weights->shared_bytes, without->shared_bytes + 65'000);
   EXPECT_EQ(with_weights->functions[2].kind, Activation::tanh);
+  const auto scatter = [&](std::size_t kilobytes) {
+    return kernel("scatter-cnn", {81, 7, 7}, 10, kilobytes).value().shared_bytes;
+  };
+  EXPECT_GT(scatter(227), scatter(163) + 65'000) << "without the hidden layer's weights";
+  EXPECT_GT(scatter(163), scatter(99) + 46'000) << "without the first convolution's too";
+  EXPECT_FALSE(kernel("scatter-cnn", {81, 7, 7}, 10, 70));
+  EXPECT_FALSE(kernel("scatter-cnn", {243, 8, 8}, 10, 227));
   EXPECT_FALSE(kernel("cnn", {1, 28, 28}, 10, 48));
   EXPECT_FALSE(kernel("cnn", {1, 28, 28}, 9, 227));
   EXPECT_FALSE(kernel("cnn", {1, 32, 32}, 10, 227));

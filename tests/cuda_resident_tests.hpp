@@ -23,7 +23,7 @@ struct ResidentCase {
   cases::Case network;
   std::vector<std::size_t> shared_bytes;
 };
-constexpr std::size_t kH200 = 227 * 1024, kAda = 99 * 1024;
+constexpr std::size_t kH200 = 227 * 1024, kA100 = 163 * 1024, kAda = 99 * 1024;
 void PrintTo(const ResidentCase& c, std::ostream* os) { *os << c.network.name; }
 
 /// Neither side of any layer is a multiple of four.
@@ -39,6 +39,7 @@ layers = [
 
 const ResidentCase kResidentCases[] = {
     {{"cnn", "cnn", {1, 28, 28}, 10}, {kH200, kAda}},
+    {{"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10}, {kH200, kA100, kAda}},
     {{"adult", "logistic", {124, 1, 1}, 2}, {kH200, 2300}},
     {{"svm", "svm", {9, 1, 1}, 2}, {kAda, 300}},
     {{"softmax", "logistic", {1, 28, 28}, 10}, {kH200, kAda, 13 * 1024}},

@@ -116,7 +116,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
     EXPECT_LE((u.shared + 1024) * s.blocks, 100 * 1024) << name << ": " << u.shared << " bytes";
   }
   EXPECT_GE(kernels.size(), 40u);
-  EXPECT_EQ(residents, 5);
+  EXPECT_EQ(residents, 8);
 #else
   GTEST_SKIP() << "built without nvcc";
 #endif
@@ -126,8 +126,13 @@ INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "s
 
 /// What cudaDevAttrMaxSharedMemoryPerBlockOptin says of each generation.
 TEST(KernelReport, ResidentKernelsFitSharedMemory) {
-  EXPECT_LE((resident_bytes<ResidentCnn, true>()), 163u * 1024) << "A100; H200 has 227 KB";
-  EXPECT_LE((resident_bytes<ResidentCnn, false>()), 99u * 1024) << "Ada";
+  using enum ResidentWeights;
+  constexpr std::size_t kH200 = 227 * 1024, kA100 = 163 * 1024, kAda = 99 * 1024;
+  EXPECT_LE((resident_bytes<ResidentCnn, all>()), kA100);
+  EXPECT_LE((resident_bytes<ResidentCnn, convolutions>()), kAda);
+  EXPECT_LE((resident_bytes<ResidentScatterCnn, all>()), kH200);
+  EXPECT_LE((resident_bytes<ResidentScatterCnn, convolutions>()), kA100);
+  EXPECT_LE((resident_bytes<ResidentScatterCnn, second_convolution>()), kAda);
 }
 
 TEST(KernelReport, IsReadAsPtxasWritesIt) {

@@ -64,7 +64,7 @@ class LayerWalk {
 };
 
 /// The description's kernel if it is this network's and the device's shared memory holds it, with
-/// the hidden layer's weights if it can, without them else.
+/// as many of the weights as it can.
 template <class Model>
 std::optional<ResidentKernel> resident_kernel_of(const Network& net, const DeviceLimits& limits) {
   using First = typename Model::First;
@@ -80,16 +80,17 @@ std::optional<ResidentKernel> resident_kernel_of(const Network& net, const Devic
   if (!fits) return std::nullopt;
   ensure(net.parameter_count == Resident<Model>::kParameters,
          "the resident kernel has another network's parameters");
-  if (resident_bytes<Model, true>() <= limits.shared_bytes) {
-    k.sum = resident_sum_kernel<Model, true>;
-    k.shared_bytes = resident_bytes<Model, true>();
-  } else if (resident_bytes<Model, false>() <= limits.shared_bytes) {
-    k.sum = resident_sum_kernel<Model, false>;
-    k.shared_bytes = resident_bytes<Model, false>();
-  } else {
-    return std::nullopt;
-  }
-  return k;
+  const auto take = [&]<ResidentWeights weights>() {
+    k.sum = resident_sum_kernel<Model, weights>;
+    k.shared_bytes = resident_bytes<Model, weights>();
+    return k.shared_bytes <= limits.shared_bytes;
+  };
+  if (take.template operator()<ResidentWeights::all>() ||
+      take.template operator()<ResidentWeights::convolutions>())
+    return k;
+  if constexpr (Resident<Model>::A::kWeightsAreFlat)
+    if (take.template operator()<ResidentWeights::second_convolution>()) return k;
+  return std::nullopt;
 }
 
 /// The kernel for linear models and networks of one hidden layer, if that is what this is, and of
@@ -123,6 +124,7 @@ inline std::optional<ResidentKernel> dense_kernel_of(const Network& net,
 inline std::optional<ResidentKernel> resident_kernel_for(const Network& net,
                                                          const DeviceLimits& limits) {
   if (auto k = resident_kernel_of<ResidentCnn>(net, limits)) return k;
+  if (auto k = resident_kernel_of<ResidentScatterCnn>(net, limits)) return k;
   return dense_kernel_of(net, limits);
 }
 
