@@ -28,6 +28,10 @@ inline float resident_unit(float max_norm) { return std::ldexp(1.0f, std::ilogb(
 /// cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
 inline constexpr int kResidentParameters = 80'000;
 
+/// Examples of a network of dense layers that a thread works on at once, and that a block takes by
+/// turns: half as many slabs then as with two.
+inline constexpr int kTileExamples = 4;
+
 /// A linear model, or a network of one hidden layer, for resident_mlp.cuh.
 struct DenseShapes {
   int features;
@@ -62,10 +66,10 @@ CUDP_HD std::size_t resident_bytes(const DenseShapes& d) {
          sizeof(float);
 }
 
-/// slabs[block] = sum over the block's examples of their clipped gradients, in units; example k of
-/// the micro-batch is block k mod blocks's. Blocks without examples write nothing.
+/// slabs[block] = sum over the block's examples of their clipped gradients, in units; blocks take
+/// `turn` examples of the micro-batch by turns. Blocks without examples write nothing.
 struct ResidentSum {
-  Batch batch;                    ///< room <= blocks * kResidentExamples
+  Batch batch;                    ///< room <= resident_room(blocks, turn)
   const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on
   const std::uint8_t* bytes;      ///< [data set, features], or null
   const float* floats;            ///< likewise; one of the two
@@ -78,6 +82,7 @@ struct ResidentSum {
   Loss loss;                ///< likewise; networks with convolutions have cross-entropy
   ClipSettings clip;
   float inverse_unit;
+  int turn;  ///< 1 for networks with convolutions, kTileExamples for those without
   int blocks;
   std::int32_t* slabs;   ///< [blocks, d]
   float* losses;         ///< [room], or null
@@ -90,12 +95,18 @@ struct ResidentSum {
 struct ResidentReduce {
   Batch batch;  ///< as ResidentSum's
   const std::int32_t* slabs;
+  int turn;  ///< as ResidentSum's
   int blocks;
   std::int64_t n;  ///< d
   FixedPoint* fixed;
   float* sum;  ///< or null
   double unit;
 };
+
+/// Examples of a micro-batch whose sums the blocks' integers hold.
+inline int resident_room(int blocks, int turn) {
+  return blocks * (kResidentExamples / turn * turn);
+}
 
 inline void validate(const ResidentSum& a) {
   validate(a.batch);
@@ -109,7 +120,7 @@ inline void validate(const ResidentSum& a) {
   expect(a.inverse_unit > 0 && a.inverse_unit < INFINITY &&
              a.inverse_unit <= 1.0f / resident_unit(a.clip.max_norm),
          "resident: expected a unit that holds the clipping norm");
-  expect(a.blocks > 0 && a.batch.room <= std::int64_t{a.blocks} * kResidentExamples,
+  expect(a.blocks > 0 && a.turn > 0 && a.batch.room <= resident_room(a.blocks, a.turn),
          "resident: expected no more examples than the blocks' integers hold");
   const DenseShapes& d = a.dense;
   expect(d.features == 0 || (d.features > 0 && d.hidden >= 0 && d.outputs > 0 && d.tile > 0 &&
@@ -119,7 +130,7 @@ inline void validate(const ResidentSum& a) {
 
 inline void validate(const ResidentReduce& a) {
   validate(a.batch);
-  expect(a.slabs && a.blocks > 0 && a.n > 0 && a.fixed && a.unit > 0,
+  expect(a.slabs && a.blocks > 0 && a.turn > 0 && a.n > 0 && a.fixed && a.unit > 0,
          "resident reduce: expected pointers, blocks, n > 0 and a unit");
 }
 /// A thread a number: 26,010 of them read some 132 slabs each.

@@ -9,9 +9,9 @@
 // cache: they need not fit a block either. What limits a network is the slabs
 // (kResidentParameters), and that a block must have room for the rows of kTileExamples examples:
 //
-//   examples a tile, 31 at most | H200, 227 KB | A100, 163 KB | Ada, 99 KB
-//   logistic, 124 features      |           31 |           31 |         31
-//   10 classes, 784 features    |           31 |           31 |         31
+//   examples a tile, 28 at most | H200, 227 KB | A100, 163 KB | Ada, 99 KB
+//   logistic, 124 features      |           28 |           28 |         28
+//   10 classes, 784 features    |           28 |           28 |         28
 //   10 classes, 3,969 features  |           14 |           10 |          6
 //   60 -> 1000 -> 10 (DP-PCA)   |           27 |           20 |         12
 //   most features, one output   |       14,519 |       10,423 |      6,327
@@ -27,9 +27,6 @@
 #include "kernels/resident_sum.cuh"
 
 namespace cudp::inline CUDP_SIMT {
-
-/// Examples that a thread works on at once, forward and back.
-inline constexpr int kTileExamples = 4;
 
 /// n rows of a tile from `first` on, `stride` floats apart.
 struct TileRows {
@@ -79,7 +76,7 @@ __device__ __forceinline__ void tile_forward(const TileLayer& l, const float* pa
     const int output = task / groups * (kApart * kEach) + lane / kLanes;
     float sums[kSums];
     clear(sums);
-    CUDP_UNROLL_BY(1)
+    CUDP_UNROLL_BY(2)
     for (int i = 4 * slice; i < l.in; i += 4 * kLanes) {
       float from[kTileExamples][4];
       CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e)
@@ -166,11 +163,10 @@ __device__ __forceinline__ float row_square(const float* row, int width) {
   return warp_sum(square);
 }
 
-// grid: a.blocks, one a multiprocessor is best, though registers would do for two (126 at most).
-// block: 256. dynamic smem: resident_bytes(a.dense).
+// grid: a.blocks, one a multiprocessor is best. block: 256. dynamic smem: resident_bytes(a.dense).
 // kEach: outputs that a thread works on at once, 1 or 4.
 template <int kEach, bool has_hidden>
-__global__ void __launch_bounds__(kResidentThreads, 2) resident_mlp_kernel(ResidentSum a) {
+__global__ void __launch_bounds__(kResidentThreads, 1) resident_mlp_kernel(ResidentSum a) {
   constexpr int kLayers = has_hidden ? 2 : 1;
   const DenseShapes& d = a.dense;
   const DenseRow row(d);
@@ -186,17 +182,26 @@ __global__ void __launch_bounds__(kResidentThreads, 2) resident_mlp_kernel(Resid
   std::int32_t* const slab = a.slabs + static_cast<std::int64_t>(block) * last.end();
   const AnyFunction f(a.functions[0]);
 
-  for (int begin = block; begin < live; begin += d.tile * blocks) {
-    const int left = (live - begin + blocks - 1) / blocks;
-    const TileRows x{space, row.size, left < d.tile ? left : d.tile};
+  // The block's n-th example in the micro-batch, and how many it has.
+  const auto place = [&](int n) {
+    return (n / kTileExamples * blocks + block) * kTileExamples + n % kTileExamples;
+  };
+  const int rounds = live / (blocks * kTileExamples);
+  const int rest = live - place(rounds * kTileExamples);
+  const int mine = rounds * kTileExamples + (rest < 0               ? 0
+                                             : rest < kTileExamples ? rest
+                                                                    : kTileExamples);
+
+  for (int begin = 0; begin < mine; begin += d.tile) {
+    const TileRows x{space, row.size, mine - begin < d.tile ? mine - begin : d.tile};
     const TileRows hidden = x.at(row.hidden);
     const TileRows slope_hidden = x.at(row.slope_hidden);
     const TileRows slope = x.at(row.slope);
     const TileRows& last_in = has_hidden ? hidden : x;
     const auto number_of = [&](int e) {
-      return static_cast<std::int64_t>(a.examples[a.batch.first + begin + e * blocks]);
+      return static_cast<std::int64_t>(a.examples[a.batch.first + place(begin + e)]);
     };
-    if (begin > block) __syncthreads();  // the tile before is done with
+    if (begin > 0) __syncthreads();  // the tile before is done with
 
     x.for_each(row.hidden, [&](int e, int i) {
       const std::int64_t at = number_of(e) * d.features + i;
@@ -243,7 +248,7 @@ __global__ void __launch_bounds__(kResidentThreads, 2) resident_mlp_kernel(Resid
       float factors[kLayers];
       const float square = clip_factors(a.clip, squares, kLayers, factors);
       if (a.losses != nullptr && lane == 0) {
-        const int at = begin + e * blocks;
+        const int at = place(begin + e);
         a.losses[at] = losses[e];
         CUDP_UNROLL for (int layer = 0; layer < kLayers; ++layer) {
           a.squared_norms[kLayers * at + layer] = squares[layer];
@@ -261,7 +266,7 @@ __global__ void __launch_bounds__(kResidentThreads, 2) resident_mlp_kernel(Resid
     }
     __syncthreads();
 
-    const bool is_first = begin == block;
+    const bool is_first = begin == 0;
     if constexpr (has_hidden) tile_sum<kEach>(first, x, slope_hidden, is_first, slab);
     tile_sum<kEach>(last, last_in, slope, is_first, slab);
   }

@@ -44,7 +44,8 @@ inline LaunchShape resident_shape(const ResidentSum& a, std::size_t shared_bytes
 // grid, block: any, a thread a number. smem: none.
 __global__ inline void resident_reduce_kernel(ResidentReduce a) {
   const int live = live_examples(a.batch);
-  const int blocks = live < a.blocks ? live : a.blocks;
+  const int turns = (live + a.turn - 1) / a.turn;
+  const int blocks = turns < a.blocks ? turns : a.blocks;
   for_each_number(a.n, [&](std::int64_t j) {
     long long sum = static_cast<long long>(a.fixed[j]);
     for (int b = 0; b < blocks; ++b) sum += a.slabs[b * a.n + j];

@@ -155,8 +155,8 @@ TEST(ResidentChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
     int tiles[3];
   };
   const Row rows[] = {
-      {"logistic", 124, 2, {31, 31, 31}},  {"svm", 124, 2, {31, 31, 31}},
-      {"logistic", 784, 10, {31, 31, 31}}, {"scatter-linear", 3969, 10, {14, 10, 6}},
+      {"logistic", 124, 2, {28, 28, 28}},  {"svm", 124, 2, {28, 28, 28}},
+      {"logistic", 784, 10, {28, 28, 28}}, {"scatter-linear", 3969, 10, {14, 10, 6}},
       {"mlp", 60, 10, {27, 20, 12}},       {"mlp", 784, 10, {0, 0, 0}}};
   const std::size_t kilobytes[3] = {227, 163, 99};
   for (const Row& r : rows)

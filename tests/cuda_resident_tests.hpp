@@ -68,7 +68,8 @@ class ResidentStep : public CudaKernel, public testing::WithParamInterface<Resid
   Left sum_of(const Dataset& data, const std::vector<std::uint32_t>& examples, int blocks,
               const ClipSettings& clip, const cuda::ResidentKernel& kernel, int first = 0,
               int room = 0) {
-    if (room == 0) room = blocks * kResidentExamples;
+    const int turn = kernel.dense.tile > 0 ? kTileExamples : 1;
+    if (room == 0) room = resident_room(blocks, turn);
     const auto count = static_cast<unsigned>(examples.size());
     ResidentSum a{};
     a.batch = batch(first, room, count);
@@ -86,6 +87,7 @@ class ResidentStep : public CudaKernel, public testing::WithParamInterface<Resid
     a.loss = net_.spec.loss;
     a.clip = clip;
     a.inverse_unit = 1.0f / resident_unit(clip.max_norm);
+    a.turn = turn;
     a.blocks = blocks;
     const std::size_t slab_size = static_cast<std::size_t>(blocks) * d_;
     const auto rows = static_cast<std::size_t>(room);
@@ -97,6 +99,7 @@ class ResidentStep : public CudaKernel, public testing::WithParamInterface<Resid
     ResidentReduce r{};
     r.batch = a.batch;
     r.slabs = a.slabs;
+    r.turn = turn;
     r.blocks = blocks;
     r.n = static_cast<std::int64_t>(d_);
     r.fixed = device(std::vector<FixedPoint>(d_, 0));
@@ -251,6 +254,7 @@ TEST_F(CudaKernel, ResidentSlabsAreAddedExactly) {
   ResidentReduce a{};
   a.batch = batch(0, 100, 3);  // the last block had none
   a.slabs = device(slabs);
+  a.turn = 1;
   a.blocks = kBlocks;
   a.n = kN;
   a.fixed = device(std::vector<FixedPoint>(kN, static_cast<FixedPoint>(-7)));

@@ -75,7 +75,7 @@ struct Stated {
 };
 constexpr Stated kStated[] = {
     {"resident_sum_kernel<", kResidentThreads, 1},
-    {"resident_mlp_kernel<", kResidentThreads, 2},
+    {"resident_mlp_kernel<", kResidentThreads, 1},
     {"batch_product_kernel<16, 32>", 64, 4},
     {"batch_product_kernel<16, 8>", 64, 8},
     {"batch_product_kernel<32, 8>", 64, 8},

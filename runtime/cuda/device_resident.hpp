@@ -110,8 +110,8 @@ inline std::optional<ResidentKernel> dense_kernel_of(const Network& net,
   ensure(net.parameter_count == static_cast<std::size_t>(parameters(d)),
          "the resident kernel has another network's parameters");
   d.tile = 1;
-  d.tile = static_cast<int>(
-      std::min<std::size_t>(kResidentExamples, limits.shared_bytes / resident_bytes(d)));
+  d.tile = static_cast<int>(std::min(static_cast<std::size_t>(resident_room(1, kTileExamples)),
+                                     limits.shared_bytes / resident_bytes(d)));
   if (d.tile < kTileExamples) return std::nullopt;
   k.shared_bytes = resident_bytes(d);
   k.sum = d.hidden > 0     ? resident_mlp_kernel<4, true>
@@ -140,7 +140,8 @@ class DeviceResident {
         groups_(net.groups),
         parameters_(net.parameter_count),
         blocks_(gpu.limits().multiprocessors),
-        room_(blocks_ * kResidentExamples),
+        turn_(kernel.dense.tile > 0 ? kTileExamples : 1),
+        room_(resident_room(blocks_, turn_)),
         slabs_(gpu, static_cast<std::size_t>(blocks_) * parameters_),
         losses_(gpu, diagnostics ? static_cast<std::size_t>(room_) : 0),
         squared_norms_(gpu, losses_.size() * static_cast<std::size_t>(groups_)),
@@ -172,6 +173,7 @@ class DeviceResident {
       a.loss = loss_;
       a.clip = clip;
       a.inverse_unit = 1.0f / unit;
+      a.turn = turn_;
       a.blocks = blocks_;
       a.slabs = slabs_.get();
       a.losses = losses_.get();
@@ -180,8 +182,9 @@ class DeviceResident {
       validate(a);
       gpu_.launch("resident sum", kernel_.sum, resident_shape(a, kernel_.shared_bytes), a);
       start("resident reduce", resident_reduce_kernel,
-            ResidentReduce{batch, slabs_.get(), blocks_, static_cast<std::int64_t>(parameters_),
-                           fixed, first + room_ < most ? nullptr : sum, unit});
+            ResidentReduce{batch, slabs_.get(), turn_, blocks_,
+                           static_cast<std::int64_t>(parameters_), fixed,
+                           first + room_ < most ? nullptr : sum, unit});
       if (losses_.size() > 0)
         start("tally", tally_kernel,
               TallyBatch{batch, losses_.get(), nullptr, squared_norms_.get(), factors_.get(),
@@ -202,6 +205,7 @@ class DeviceResident {
   int groups_;
   std::size_t parameters_;
   int blocks_;  // one a multiprocessor: two do not fit
+  int turn_;
   int room_;
   Buffer<Gpu, std::int32_t> slabs_;  // [blocks, d]
   Buffer<Gpu, float> losses_;        // [room], and so on; empty without diagnostics
