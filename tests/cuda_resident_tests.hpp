@@ -289,6 +289,33 @@ TEST(ResidentUnit, HoldsABlocksExamplesAndRoundsLittle) {
 TEST(ResidentArguments, AreChecked) {
   EXPECT_THROW(validate(ResidentSum{}), std::invalid_argument);
   EXPECT_THROW(validate(ResidentReduce{}), std::invalid_argument);
+  const std::uint8_t byte = 0;
+  const std::uint32_t number = 0;
+  const float parameter = 0;
+  std::int32_t slab = 0;
+  ResidentSum a{};
+  a.batch = {&number, 0, 28};
+  a.examples = &number;
+  a.bytes = a.labels = &byte;
+  a.parameters = &parameter;
+  a.inverse_unit = 1.0f / resident_unit(a.clip.max_norm);
+  a.turn = kTileExamples;
+  a.blocks = 1;
+  a.slabs = &slab;
+  EXPECT_NO_THROW(validate(a));
+  for (const DenseShapes& good : {DenseShapes{3, 0, 2, 28}, DenseShapes{60, 1000, 10, 4}}) {
+    a.dense = good;
+    EXPECT_NO_THROW(validate(a));
+  }
+  for (const DenseShapes& bad :
+       {DenseShapes{3, 0, 2, 0}, DenseShapes{3, 0, 2, 32}, DenseShapes{3, 0, 0, 4},
+        DenseShapes{40'000, 0, 2, 4}, DenseShapes{784, 1000, 10, 4}}) {
+    a.dense = bad;
+    EXPECT_THROW(validate(a), std::invalid_argument) << bad.features << ", " << bad.tile;
+  }
+  a.dense = {3, 0, 2, 28};
+  a.batch.room = 29;  // the block would have 32
+  EXPECT_THROW(validate(a), std::invalid_argument);
 }
 
 }  // namespace
