@@ -1,6 +1,6 @@
 // Whole DP-SGD steps on the device, as training runs them: recorded once and replayed, Poisson
-// sampling of 60,000 (50,000 colour) examples included. Copy bandwidth and fp32 multiply-adds are
-// measured in the same run, for comparison.
+// sampling of the whole data set included. Copy bandwidth and fp32 multiply-adds are measured in
+// the same run, for comparison.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -83,7 +83,7 @@ Peaks measure_peaks(int multiprocessors) {
 using MakeEngine = std::unique_ptr<Engine> (*)(const Network&, const EngineSettings&);
 
 void step(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeEngine make) {
-  const Dataset& data = images_for(setup);
+  const Dataset& data = examples_for(setup);
   const Network net = network_of(setup);
   const double batch = static_cast<double>(state.range(0));
   const auto engine = make(net, settings_for(batch, data.size()));
@@ -107,7 +107,7 @@ void step(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeE
 /// The sum of clipped gradients alone, over one batch again and again, without sampling, noise and
 /// update: what is left of a step is its launches.
 void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeEngine make) {
-  const Dataset& data = images_for(setup);
+  const Dataset& data = examples_for(setup);
   const Network net = network_of(setup);
   const double batch = static_cast<double>(state.range(0));
   const auto engine = make(net, settings_for(batch, data.size()));
@@ -134,7 +134,7 @@ void add(const Setup& setup, std::initializer_list<int> batches, const Peaks& pe
          const char* what = "/epoch", Bench bench = step, MakeEngine make = make_cuda_engine) {
   for (const int batch : batches)
     benchmark::RegisterBenchmark(
-        (std::string(setup.model) + what).c_str(),
+        (std::string(setup.name) + what).c_str(),
         [&setup, peaks, bench, make](benchmark::State& s) { bench(s, setup, peaks, make); })
         ->ArgName("batch")
         ->Arg(batch)
@@ -158,12 +158,13 @@ int main(int argc, char** argv) {
   benchmark::AddCustomContext("fma_GFLOP/s", std::to_string(peaks.flops * 1e-9));
   add(kCnn, {16, 64, 256, 1024, 2048, 4096}, peaks);
   add(kCnn, {256, 2048}, peaks, "/epoch_layer_wise", step, cudp::make_layer_wise_cuda_engine);
-  add(kCnn, {132, 256, 2048, 4096}, peaks, "/clipped_sum", clipped_sum);
-  add(kCnn, {256, 2048}, peaks, "/clipped_sum_layer_wise", clipped_sum,
-      cudp::make_layer_wise_cuda_engine);
-  add(kCifarCnn, {256, 2048}, peaks);
-  add(kMlp, {256, 2048}, peaks);
-  add(kLogistic, {256, 2048}, peaks);
+  for (const Setup* resident : {&kCnn, &kScatterCnn, &kMlpPca, &kLogistic, &kAdult}) {
+    add(*resident, {132, 256, 2048, 4096}, peaks, "/clipped_sum", clipped_sum);
+    add(*resident, {256, 2048}, peaks, "/clipped_sum_layer_wise", clipped_sum,
+        cudp::make_layer_wise_cuda_engine);
+  }
+  for (const Setup* other : {&kScatterCnn, &kMlpPca, &kLogistic, &kAdult, &kMlp, &kCifarCnn})
+    add(*other, {256, 2048}, peaks);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

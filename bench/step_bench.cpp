@@ -27,7 +27,7 @@ double peak_of(SimdLevel level, int threads) {
 }
 
 void step(benchmark::State& state, const Setup& setup, int threads) {
-  const Dataset& data = images_for(setup);
+  const Dataset& data = examples_for(setup);
   const Network net = network_of(setup);
   const double batch = static_cast<double>(state.range(0));
   EngineSettings settings = settings_for(batch, data.size());

@@ -2,6 +2,7 @@
 // What the benchmarks of whole DP-SGD steps share: models, data of the right size, weights,
 // settings.
 #include <cmath>
+#include <map>
 #include <random>
 #include <string>
 #include <variant>
@@ -15,14 +16,21 @@ struct Setup {
   const char* model;
   Shape shape;
   std::size_t examples;
+  int classes = 10;
+  const char* name = model;
 };
 inline const Setup kCnn{"cnn", {1, 28, 28}, 60000};
 inline const Setup kCifarCnn{"cifar-cnn", {3, 32, 32}, 50000};
 inline const Setup kMlp{"mlp", {1, 28, 28}, 60000};
 inline const Setup kLogistic{"logistic", {1, 28, 28}, 60000};
+// After DP-PCA, on the table Adult, and on scattering features.
+inline const Setup kMlpPca{"mlp", {60, 1, 1}, 60000, 10, "mlp-60"};
+inline const Setup kAdult{"logistic", {124, 1, 1}, 32561, 2, "adult"};
+inline const Setup kScatterCnn{"scatter-cnn", {81, 7, 7}, 60000};
 
 inline Network network_of(const Setup& s) {
-  return build_network(parse_model(builtin_model(s.model), s.model, 10, "tanh"), s.shape, 10);
+  return build_network(parse_model(builtin_model(s.model), s.model, s.classes, "tanh"), s.shape,
+                       s.classes);
 }
 
 /// Operations of one example's products: forward, input gradient, weight gradient.
@@ -41,22 +49,26 @@ inline double flops(const Network& net) {
   return total;
 }
 
-/// Random images for a setup, made once for each shape.
-inline const Dataset& images_for(const Setup& s) {
-  const auto make = [](const Setup& of) {
-    Dataset d;
-    d.shape = of.shape;
-    d.classes = 10;
-    std::mt19937_64 random(1);
-    d.bytes.resize(of.examples * static_cast<std::size_t>(of.shape.size()));
+/// Random examples for a setup, made once for each shape: images in bytes, features in floats.
+inline const Dataset& examples_for(const Setup& s) {
+  static std::map<int, Dataset> made;
+  Dataset& d = made[s.shape.size()];
+  if (!d.labels.empty()) return d;
+  d.shape = s.shape;
+  d.classes = s.classes;
+  std::mt19937_64 random(1);
+  const std::size_t n = s.examples * static_cast<std::size_t>(s.shape.size());
+  if (s.shape.channels <= 3) {
+    d.bytes.resize(n);
     for (auto& b : d.bytes) b = static_cast<std::uint8_t>(random());
-    d.labels.resize(of.examples);
-    for (auto& l : d.labels) l = static_cast<std::uint8_t>(random() % 10);
-    return d;
-  };
-  static const Dataset grey = make(kCnn);
-  static const Dataset colour = make(kCifarCnn);
-  return s.shape.channels == 1 ? grey : colour;
+  } else {
+    d.floats.resize(n);
+    for (auto& f : d.floats) f = static_cast<float>(random() >> 40) * 0x1p-23f - 1.0f;
+  }
+  d.labels.resize(s.examples);
+  for (auto& l : d.labels)
+    l = static_cast<std::uint8_t>(random() % static_cast<unsigned>(s.classes));
+  return d;
 }
 
 inline TrainState random_weights(const Network& net) {

@@ -1,8 +1,9 @@
 #pragma once
-// The resident step of small networks (resident.cuh): one kernel takes the examples of a batch from
-// the data set to a block's sum of clipped gradients, and one adds up the blocks. Nothing of a
-// single example is ever in device memory.
+// The resident step of small networks (resident.cuh: convolutions; resident_mlp.cuh: dense layers
+// alone): one kernel takes the examples of a batch from the data set to a block's sum of clipped
+// gradients, and one adds up the blocks. Nothing of a single example is ever in device memory.
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/activation.hpp"
@@ -19,14 +20,56 @@ inline constexpr int kResidentExamples = 31;
 /// Every number of a clipped gradient is rounded to a multiple of this power of two, max_norm 2^-26
 /// to max_norm 2^-25, and added as an integer. So an example adds the same whatever is in the batch
 /// with it, in whatever order and by whatever block. The rounding moves a gradient of d numbers by
-/// at most sqrt(d) unit / 2 (2.4e-6 max_norm for 26,010), and kResidentExamples of them, each of
-/// norm at most max_norm (1 + 2^-7), stay below 2^31.
+/// at most sqrt(d) unit / 2 (2.4e-6 max_norm for 26,010, 4.3e-6 for kResidentParameters), and
+/// kResidentExamples of them, each of norm at most max_norm (1 + 2^-7), stay below 2^31.
 inline float resident_unit(float max_norm) { return std::ldexp(1.0f, std::ilogb(max_norm) - 25); }
 
-/// slabs[block] = sum over the block's examples of their clipped gradients, in units; example k of
-/// the micro-batch is block k mod blocks's. Blocks without examples write nothing.
+/// Most parameters of a network of dense layers: the blocks' sums then stay in the second-level
+/// cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
+inline constexpr int kResidentParameters = 80'000;
+
+/// Examples of a network of dense layers that a thread works on at once, and that a block takes by
+/// turns: half as many slabs then as with two.
+inline constexpr int kTileExamples = 4;
+
+/// A linear model, or a network of one hidden layer, for resident_mlp.cuh.
+struct DenseShapes {
+  int features;
+  int hidden;  ///< 0 for none
+  int outputs;
+  int tile;  ///< examples that a block takes at once, 1 to kResidentExamples
+};
+
+inline std::int64_t parameters(const DenseShapes& d) {
+  const auto layer = [](std::int64_t in, std::int64_t out) { return (in + 1) * out; };
+  return d.hidden > 0 ? layer(d.features, d.hidden) + layer(d.hidden, d.outputs)
+                      : layer(d.features, d.outputs);
+}
+
+/// Where an example's numbers lie in shared memory, in floats: features, hidden layer (each with a
+/// 1 behind it, the bias's input), then the loss's gradient by what goes into the hidden layer, and
+/// by the outputs. Every part begins at a multiple of 4, up to which the one before has zeros.
+struct DenseRow {
+  int hidden, slope_hidden, slope, size;
+
+  CUDP_HD explicit DenseRow(const DenseShapes& d)
+      : hidden(fours(d.features + 1)),
+        slope_hidden(hidden + (d.hidden > 0 ? fours(d.hidden + 1) : 0)),
+        slope(slope_hidden + fours(d.hidden)),
+        size(slope + fours(d.outputs)) {}
+  static CUDP_HD int fours(int n) { return (n + 3) / 4 * 4; }
+};
+
+/// Shared memory of a block: a row an example, and its loss.
+CUDP_HD std::size_t resident_bytes(const DenseShapes& d) {
+  return static_cast<std::size_t>(d.tile) * static_cast<std::size_t>(DenseRow(d).size + 1) *
+         sizeof(float);
+}
+
+/// slabs[block] = sum over the block's examples of their clipped gradients, in units; blocks take
+/// `turn` examples of the micro-batch by turns. Blocks without examples write nothing.
 struct ResidentSum {
-  Batch batch;                    ///< room <= blocks * kResidentExamples
+  Batch batch;                    ///< room <= resident_room(blocks, turn)
   const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on
   const std::uint8_t* bytes;      ///< [data set, features], or null
   const float* floats;            ///< likewise; one of the two
@@ -34,14 +77,17 @@ struct ResidentSum {
   float scale;                    ///< a feature is scale * byte + shift
   float shift;
   const float* parameters;  ///< [d], flat in PyTorch's order
-  Activate functions[3];    ///< behind each convolution and the hidden dense layer
+  Activate functions[3];    ///< behind each layer but the last
+  DenseShapes dense;        ///< of resident_mlp.cuh; what it does not use is 0
+  Loss loss;                ///< likewise; networks with convolutions have cross-entropy
   ClipSettings clip;
   float inverse_unit;
+  int turn;  ///< 1 for networks with convolutions, kTileExamples for those without
   int blocks;
   std::int32_t* slabs;   ///< [blocks, d]
   float* losses;         ///< [room], or null
-  float* squared_norms;  ///< [room, 4 layers], or null with losses
-  float* factors;        ///< [room, 4 layers], likewise
+  float* squared_norms;  ///< [room, layers], or null with losses
+  float* factors;        ///< [room, layers], likewise
 };
 
 /// fixed[j] += sum of the blocks' slabs, exactly; where `sum` is given, sum[j] = fixed[j] unit,
@@ -49,12 +95,18 @@ struct ResidentSum {
 struct ResidentReduce {
   Batch batch;  ///< as ResidentSum's
   const std::int32_t* slabs;
+  int turn;  ///< as ResidentSum's
   int blocks;
   std::int64_t n;  ///< d
   FixedPoint* fixed;
   float* sum;  ///< or null
   double unit;
 };
+
+/// Examples of a micro-batch whose sums the blocks' integers hold.
+inline int resident_room(int blocks, int turn) {
+  return blocks * (kResidentExamples / turn * turn);
+}
 
 inline void validate(const ResidentSum& a) {
   validate(a.batch);
@@ -68,13 +120,17 @@ inline void validate(const ResidentSum& a) {
   expect(a.inverse_unit > 0 && a.inverse_unit < INFINITY &&
              a.inverse_unit <= 1.0f / resident_unit(a.clip.max_norm),
          "resident: expected a unit that holds the clipping norm");
-  expect(a.blocks > 0 && a.batch.room <= std::int64_t{a.blocks} * kResidentExamples,
+  expect(a.blocks > 0 && a.turn > 0 && a.batch.room <= resident_room(a.blocks, a.turn),
          "resident: expected no more examples than the blocks' integers hold");
+  const DenseShapes& d = a.dense;
+  expect(d.features == 0 || (d.features > 0 && d.hidden >= 0 && d.outputs > 0 && d.tile > 0 &&
+                             d.tile <= kResidentExamples && parameters(d) <= kResidentParameters),
+         "resident: expected shapes > 0, a tile and no more parameters than slabs may have");
 }
 
 inline void validate(const ResidentReduce& a) {
   validate(a.batch);
-  expect(a.slabs && a.blocks > 0 && a.n > 0 && a.fixed && a.unit > 0,
+  expect(a.slabs && a.blocks > 0 && a.turn > 0 && a.n > 0 && a.fixed && a.unit > 0,
          "resident reduce: expected pointers, blocks, n > 0 and a unit");
 }
 /// A thread a number: 26,010 of them read some 132 slabs each.

@@ -27,10 +27,11 @@ struct Conv : L {
     return c * kPlane + (y + L::kPad) * kRow + x + L::kPad;
   }
 
-  // Output planes, between rows of zeros that the input gradient reads: output rows that a kernel
-  // row of one phase would reach beyond the first and last.
+  // Output planes, between rows of zeros that the input gradient reads, if there is one: output
+  // rows that a kernel row of one phase would reach beyond the first and last.
+  static constexpr bool kGivesInputGradient = requires { typename L::Input; };
   static constexpr int kPhaseTaps = (L::kKernel + L::kStride - 1) / L::kStride;
-  static constexpr int kOutBorder = L::kChannels > 1 ? kPhaseTaps - 1 : 0;
+  static constexpr int kOutBorder = kGivesInputGradient ? kPhaseTaps - 1 : 0;
   static constexpr int kOutRow = kOutWidth > 8 ? spread(kOutWidth) : round_up(kOutWidth, 4);
   static constexpr int kOutPlane = spread((kOutHeight + 2 * kOutBorder) * kOutRow);
   static constexpr int kOutput = L::kOut * kOutPlane;
@@ -39,11 +40,13 @@ struct Conv : L {
   }
 
   // Weights [out, in, kernel, kernel], padded to suit threads that differ by one input channel, or
-  // by an output channel.
+  // in the input gradient by an output channel.
   static constexpr int kWeightAlign = L::kKernel % 4 == 0 ? 4 : 1;
   static constexpr int kIn = kWeightAlign == 1 ? kTaps : spread(kTaps);
   static constexpr int kOutStride =
-      L::kChannels == 1 ? kIn : round_up(L::kChannels * kIn, 32) + (kWeightAlign == 1 ? 9 : 8);
+      kGivesInputGradient ? round_up(L::kChannels * kIn, 32) + (kWeightAlign == 1 ? 9 : 8)
+                          : L::kChannels * kIn;
+  static constexpr bool kWeightsAreFlat = kOutStride == L::kChannels * kTaps;
   static constexpr int kWeightSpace = L::kOut * kOutStride;
   static __device__ __forceinline__ int weight_at(int flat) {
     const int out = flat / (L::kChannels * kTaps);

@@ -36,4 +36,34 @@ struct ResidentCnn {
   static constexpr int kOutputs = 10;
 };
 
+/// scatter-cnn (models/scatter-cnn.toml) on scattering features of 28x28 grey: 33,066 parameters.
+struct ResidentScatterCnn {
+  static constexpr const char* kName = "scatter-cnn";
+  struct First {
+    static constexpr int kChannels = 81, kHeight = 7, kWidth = 7;
+    static constexpr int kOut = 16, kKernel = 3, kStride = 2, kPad = 1, kPool = 1;
+    struct Forward {  // a thread: 2 whole channels from every 32nd input channel
+      static constexpr int kChannels = 2, kRows = 4, kColumns = 4, kSlices = 32;
+    };
+    struct Gradient {  // a thread: a kernel row of all channels; 243 threads
+      static constexpr int kChannels = 16, kSlices = 1;
+    };
+  };
+  struct Second {
+    static constexpr int kChannels = 16, kHeight = 4, kWidth = 4;
+    static constexpr int kOut = 32, kKernel = 3, kStride = 1, kPad = 1, kPool = 1;
+    struct Forward {  // a thread: 2 whole channels from one input channel
+      static constexpr int kChannels = 2, kRows = 4, kColumns = 4, kSlices = 16;
+    };
+    struct Gradient {  // a thread: a kernel row of 8 channels; 192 threads
+      static constexpr int kChannels = 8, kSlices = 1;
+    };
+    struct Input {  // a thread: one channel from every 16th output channel
+      static constexpr int kRows = 4, kSlices = 16;
+    };
+  };
+  static constexpr int kHidden = 32;
+  static constexpr int kOutputs = 10;
+};
+
 }  // namespace cudp

@@ -23,6 +23,11 @@ __device__ __forceinline__ int thread_number() {
 #endif
 }
 
+template <class Body>
+__device__ __forceinline__ void for_each_of_block(int n, const Body& body) {
+  for (int i = thread_number(); i < n; i += kResidentThreads) body(i);
+}
+
 CUDP_HD constexpr int round_up(int n, int to) { return (n + to - 1) / to * to; }
 /// At least n, and 4 modulo 8: eight neighbours so far apart, read 16 bytes each, meet every bank
 /// of shared memory once.

@@ -9,16 +9,16 @@ namespace {
 std::unique_ptr<Engine> emulated(const Network& net, const EngineSettings& settings) {
   EngineSettings s = settings;
   if (s.micro_batch == 0) s.micro_batch = 96;
-  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, s);
+  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, s, cuda::kLargeDense,
+                                                           false);
 }
 
 /// Every dense layer by BLAS, which is otherwise for large ones.
 std::unique_ptr<Engine> emulated_blas(const Network& net, const EngineSettings& settings) {
-  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, settings, 1);
+  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, settings, 1, false);
 }
 
-/// The same on a device whose blocks hold cnn whole, as an H200's do, or without the hidden layer's
-/// weights, as those of smaller devices.
+/// By a resident kernel, on a device with the shared memory of an H200 or of smaller ones.
 std::unique_ptr<Engine> resident(const Network& net, const EngineSettings& settings,
                                  std::size_t shared_bytes) {
   EngineSettings s = settings;
@@ -63,7 +63,9 @@ INSTANTIATE_TEST_SUITE_P(Blas, CudaEngine,
 std::vector<Case> resident_cases() {
   std::vector<Case> v;
   for (const Case& c : emulated_cases())
-    if (c.name == std::string("cnn")) v.push_back(c);
+    if (cuda::resident_kernel_for(cases::network_of(c), {.shared_bytes = std::size_t{99} * 1024}))
+      v.push_back(c);
+  if (!simt::races_end_the_program()) v.push_back({"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10});
   return v;
 }
 INSTANTIATE_TEST_SUITE_P(Resident, CudaEngine,
@@ -110,11 +112,17 @@ TEST(ResidentChoice, NeedsTheNetworkAndTheSharedMemory) {
   ASSERT_TRUE(with_weights && without);
   EXPECT_GT(with_weights->shared_bytes, without->shared_bytes + 65'000);
   EXPECT_EQ(with_weights->functions[2].kind, Activation::tanh);
+  const auto scatter = [&](std::size_t kilobytes) {
+    return kernel("scatter-cnn", {81, 7, 7}, 10, kilobytes).value().shared_bytes;
+  };
+  EXPECT_GT(scatter(227), scatter(163) + 65'000) << "without the hidden layer's weights";
+  EXPECT_GT(scatter(163), scatter(99) + 46'000) << "without the first convolution's too";
+  EXPECT_FALSE(kernel("scatter-cnn", {81, 7, 7}, 10, 70));
+  EXPECT_FALSE(kernel("scatter-cnn", {243, 8, 8}, 10, 227));
   EXPECT_FALSE(kernel("cnn", {1, 28, 28}, 10, 48));
   EXPECT_FALSE(kernel("cnn", {1, 28, 28}, 9, 227));
   EXPECT_FALSE(kernel("cnn", {1, 32, 32}, 10, 227));
   EXPECT_FALSE(kernel("cnn", {3, 28, 28}, 10, 227));
-  EXPECT_FALSE(kernel("mlp", {1, 28, 28}, 10, 227));
   EXPECT_FALSE(kernel("cifar-cnn", {1, 28, 28}, 10, 227));
   const std::string text(builtin_model("cnn"));
   const auto changed = [&](const char* from, const char* to) {
@@ -129,6 +137,39 @@ TEST(ResidentChoice, NeedsTheNetworkAndTheSharedMemory) {
       changed("\"maxpool\", kernel = 2, stride = 1", "\"avgpool\", kernel = 2, stride = 1"));
   EXPECT_FALSE(changed("out = 32, kernel", "out = 31, kernel"));
   EXPECT_FALSE(changed("name = \"fc1\", out = 32", "name = \"fc1\", out = 33"));
+}
+
+/// Networks of dense layers: as many examples at once as kernels/resident_mlp.cuh states, and the
+/// widest that it states.
+TEST(ResidentChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
+  const auto tile = [](const char* model, int features, int classes, std::size_t kilobytes) {
+    const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = kilobytes * 1024};
+    const Network net = cases::network_of({"case", model, {features, 1, 1}, classes});
+    const auto kernel = cuda::resident_kernel_for(net, limits);
+    if (kernel) EXPECT_LE(kernel->shared_bytes, limits.shared_bytes);
+    return kernel ? kernel->dense.tile : 0;
+  };
+  struct Row {
+    const char* model;
+    int features, classes;
+    int tiles[3];
+  };
+  const Row rows[] = {
+      {"logistic", 124, 2, {28, 28, 28}},  {"svm", 124, 2, {28, 28, 28}},
+      {"logistic", 784, 10, {28, 28, 28}}, {"scatter-linear", 3969, 10, {14, 10, 6}},
+      {"mlp", 60, 10, {27, 20, 12}},       {"mlp", 784, 10, {0, 0, 0}}};
+  const std::size_t kilobytes[3] = {227, 163, 99};
+  for (const Row& r : rows)
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(tile(r.model, r.features, r.classes, kilobytes[i]), r.tiles[i])
+          << r.model << " " << r.features << " with " << kilobytes[i] << " KB";
+  const int most[2][3] = {{14'519, 10'423, 6'327}, {7'999, 7'999, 6'319}};
+  for (const int classes : {2, 10})
+    for (int i = 0; i < 3; ++i) {
+      const int features = most[classes / 10][i];
+      EXPECT_GE(tile("logistic", features, classes, kilobytes[i]), kTileExamples) << features;
+      EXPECT_EQ(tile("logistic", features + 1, classes, kilobytes[i]), 0) << features;
+    }
 }
 
 /// Methods that need more than a clipped sum go layer by layer, also where a kernel is resident.

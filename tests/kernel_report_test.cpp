@@ -75,6 +75,7 @@ struct Stated {
 };
 constexpr Stated kStated[] = {
     {"resident_sum_kernel<", kResidentThreads, 1},
+    {"resident_mlp_kernel<", kResidentThreads, 1},
     {"batch_product_kernel<16, 32>", 64, 4},
     {"batch_product_kernel<16, 8>", 64, 8},
     {"batch_product_kernel<32, 8>", 64, 8},
@@ -109,7 +110,8 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   int residents = 0;
   int linear = 0;
   for (const auto& [name, u] : kernels) {
-    residents += name.find("resident_sum_kernel") != std::string::npos;
+    for (const char* resident : {"resident_sum_kernel", "resident_mlp_kernel"})
+      residents += name.find(resident) != std::string::npos;
     linear += name.find("::linear_") != std::string::npos;
     EXPECT_EQ(u.spilled, 0) << name;
     EXPECT_EQ(u.stack, 0) << name;
@@ -121,7 +123,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
     EXPECT_LE((u.shared + 1024) * s.blocks, 100 * 1024) << name << ": " << u.shared << " bytes";
   }
   EXPECT_GE(kernels.size(), 40u);
-  EXPECT_EQ(residents, 2);
+  EXPECT_EQ(residents, 8);
   EXPECT_EQ(linear, 5);
 #else
   GTEST_SKIP() << "built without nvcc";
@@ -132,8 +134,13 @@ INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "s
 
 /// What cudaDevAttrMaxSharedMemoryPerBlockOptin says of each generation.
 TEST(KernelReport, ResidentKernelsFitSharedMemory) {
-  EXPECT_LE((resident_bytes<ResidentCnn, true>()), 163u * 1024) << "A100; H200 has 227 KB";
-  EXPECT_LE((resident_bytes<ResidentCnn, false>()), 99u * 1024) << "Ada";
+  using enum ResidentWeights;
+  constexpr std::size_t kH200 = 227 * 1024, kA100 = 163 * 1024, kAda = 99 * 1024;
+  EXPECT_LE((resident_bytes<ResidentCnn, all>()), kA100);
+  EXPECT_LE((resident_bytes<ResidentCnn, convolutions>()), kAda);
+  EXPECT_LE((resident_bytes<ResidentScatterCnn, all>()), kH200);
+  EXPECT_LE((resident_bytes<ResidentScatterCnn, convolutions>()), kA100);
+  EXPECT_LE((resident_bytes<ResidentScatterCnn, second_convolution>()), kAda);
 }
 
 TEST(KernelReport, IsReadAsPtxasWritesIt) {

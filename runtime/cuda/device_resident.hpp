@@ -1,5 +1,6 @@
 #pragma once
-// Which networks are summed by a resident kernel (kernels/resident.cuh), and its launches.
+// Which networks are summed by a resident kernel (kernels/resident.cuh, kernels/resident_mlp.cuh),
+// and its launches.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "kernels/batch_loss.cuh"
 #include "kernels/resident.cuh"
+#include "kernels/resident_mlp.cuh"
 #include "kernels/resident_models.hpp"
 #include "models/model.hpp"
 #include "runtime/cuda/buffer.hpp"
@@ -19,6 +21,7 @@ struct ResidentKernel {
   void (*sum)(ResidentSum) = nullptr;
   std::size_t shared_bytes = 0;
   std::array<Activate, 3> functions;
+  DenseShapes dense{};  ///< of a network without convolutions
 };
 
 /// The layers of a network as a resident kernel has them, one after the other.
@@ -38,9 +41,11 @@ class LayerWalk {
     const auto* p = next<MaxPool2d>();
     return p != nullptr && p->kernel == L::kPool && p->stride == 1;
   }
-  bool is_dense(int out) {
+  bool is_dense(int out) { return dense_outputs() == out; }
+  /// 0 if the next layer is no dense one.
+  int dense_outputs() {
     const auto* d = next<Dense>();
-    return d != nullptr && d->out == out;
+    return d != nullptr ? d->out : 0;
   }
   bool is_function(Activate& function) {
     const auto* f = next<Activate>();
@@ -59,7 +64,7 @@ class LayerWalk {
 };
 
 /// The description's kernel if it is this network's and the device's shared memory holds it, with
-/// the hidden layer's weights if it can, without them else.
+/// as many of the weights as it can.
 template <class Model>
 std::optional<ResidentKernel> resident_kernel_of(const Network& net, const DeviceLimits& limits) {
   using First = typename Model::First;
@@ -75,22 +80,52 @@ std::optional<ResidentKernel> resident_kernel_of(const Network& net, const Devic
   if (!fits) return std::nullopt;
   ensure(net.parameter_count == Resident<Model>::kParameters,
          "the resident kernel has another network's parameters");
-  if (resident_bytes<Model, true>() <= limits.shared_bytes) {
-    k.sum = resident_sum_kernel<Model, true>;
-    k.shared_bytes = resident_bytes<Model, true>();
-  } else if (resident_bytes<Model, false>() <= limits.shared_bytes) {
-    k.sum = resident_sum_kernel<Model, false>;
-    k.shared_bytes = resident_bytes<Model, false>();
-  } else {
-    return std::nullopt;
+  const auto take = [&]<ResidentWeights weights>() {
+    k.sum = resident_sum_kernel<Model, weights>;
+    k.shared_bytes = resident_bytes<Model, weights>();
+    return k.shared_bytes <= limits.shared_bytes;
+  };
+  if (take.template operator()<ResidentWeights::all>() ||
+      take.template operator()<ResidentWeights::convolutions>())
+    return k;
+  if constexpr (Resident<Model>::A::kWeightsAreFlat)
+    if (take.template operator()<ResidentWeights::second_convolution>()) return k;
+  return std::nullopt;
+}
+
+/// The kernel for linear models and networks of one hidden layer, if that is what this is, and of
+/// a size that pays (kResidentParameters, and a tile of kTileExamples at least).
+inline std::optional<ResidentKernel> dense_kernel_of(const Network& net,
+                                                     const DeviceLimits& limits) {
+  LayerWalk walk(net);
+  ResidentKernel k;
+  DenseShapes& d = k.dense;
+  d.features = net.input.size();
+  d.outputs = walk.dense_outputs();
+  if (d.outputs > 0 && !walk.is_end()) {
+    d.hidden = d.outputs;
+    d.outputs = walk.is_function(k.functions[0]) ? walk.dense_outputs() : 0;
   }
+  if (d.outputs == 0 || !walk.is_end() || parameters(d) > kResidentParameters) return std::nullopt;
+  ensure(net.parameter_count == static_cast<std::size_t>(parameters(d)),
+         "the resident kernel has another network's parameters");
+  d.tile = 1;
+  d.tile = static_cast<int>(std::min(static_cast<std::size_t>(resident_room(1, kTileExamples)),
+                                     limits.shared_bytes / resident_bytes(d)));
+  if (d.tile < kTileExamples) return std::nullopt;
+  k.shared_bytes = resident_bytes(d);
+  k.sum = d.hidden > 0     ? resident_mlp_kernel<4, true>
+          : d.outputs == 1 ? resident_mlp_kernel<1, false>
+                           : resident_mlp_kernel<4, false>;
   return k;
 }
 
 /// None where the layer-wise path (device_network.hpp) is to be taken.
 inline std::optional<ResidentKernel> resident_kernel_for(const Network& net,
                                                          const DeviceLimits& limits) {
-  return resident_kernel_of<ResidentCnn>(net, limits);
+  if (auto k = resident_kernel_of<ResidentCnn>(net, limits)) return k;
+  if (auto k = resident_kernel_of<ResidentScatterCnn>(net, limits)) return k;
+  return dense_kernel_of(net, limits);
 }
 
 template <class Gpu>
@@ -101,10 +136,12 @@ class DeviceResident {
                  bool diagnostics)
       : gpu_(gpu),
         kernel_(kernel),
+        loss_(net.spec.loss),
         groups_(net.groups),
         parameters_(net.parameter_count),
         blocks_(gpu.limits().multiprocessors),
-        room_(blocks_ * kResidentExamples),
+        turn_(kernel.dense.tile > 0 ? kTileExamples : 1),
+        room_(resident_room(blocks_, turn_)),
         slabs_(gpu, static_cast<std::size_t>(blocks_) * parameters_),
         losses_(gpu, diagnostics ? static_cast<std::size_t>(room_) : 0),
         squared_norms_(gpu, losses_.size() * static_cast<std::size_t>(groups_)),
@@ -132,8 +169,11 @@ class DeviceResident {
       a.shift = data.shift;
       a.parameters = parameters;
       std::copy(kernel_.functions.begin(), kernel_.functions.end(), a.functions);
+      a.dense = kernel_.dense;
+      a.loss = loss_;
       a.clip = clip;
       a.inverse_unit = 1.0f / unit;
+      a.turn = turn_;
       a.blocks = blocks_;
       a.slabs = slabs_.get();
       a.losses = losses_.get();
@@ -142,8 +182,9 @@ class DeviceResident {
       validate(a);
       gpu_.launch("resident sum", kernel_.sum, resident_shape(a, kernel_.shared_bytes), a);
       start("resident reduce", resident_reduce_kernel,
-            ResidentReduce{batch, slabs_.get(), blocks_, static_cast<std::int64_t>(parameters_),
-                           fixed, first + room_ < most ? nullptr : sum, unit});
+            ResidentReduce{batch, slabs_.get(), turn_, blocks_,
+                           static_cast<std::int64_t>(parameters_), fixed,
+                           first + room_ < most ? nullptr : sum, unit});
       if (losses_.size() > 0)
         start("tally", tally_kernel,
               TallyBatch{batch, losses_.get(), nullptr, squared_norms_.get(), factors_.get(),
@@ -160,9 +201,11 @@ class DeviceResident {
 
   Gpu& gpu_;
   ResidentKernel kernel_;
+  Loss loss_;
   int groups_;
   std::size_t parameters_;
   int blocks_;  // one a multiprocessor: two do not fit
+  int turn_;
   int room_;
   Buffer<Gpu, std::int32_t> slabs_;  // [blocks, d]
   Buffer<Gpu, float> losses_;        // [room], and so on; empty without diagnostics
