@@ -50,6 +50,7 @@ struct TrainConfig {
   std::int64_t feature_groups = 27;
   std::string feature_cache = "auto";
   std::int64_t feature_dimensions = 60;
+  bool feature_whiten = false;
   std::optional<double> feature_share = 0.1;
   std::optional<double> feature_sigma;
 

@@ -50,6 +50,7 @@ TEST(Config, EveryOptionSurvivesBeingWrittenAndRead) {
   c.size_is_public = true;
   c.features = Features::scatter;
   c.feature_groups = 9;
+  c.feature_whiten = true;
   c.feature_cache = "none";
   c.model = "mlp";
   c.activation = "relu";

@@ -198,17 +198,19 @@ TEST(Eigenvectors, AreTheLeadingOnesInOrder) {
         m[i * kSize + j] += (10.0 - static_cast<double>(e)) * q[e][i] * q[e][j];  // some below 0
   for (const int count : {1, 7, 40}) {
     const auto got = leading_eigenvectors(m, kSize, count);
-    ASSERT_EQ(got.size(), count * kSize);
+    ASSERT_EQ(got.vectors.size(), count * kSize);
+    ASSERT_EQ(got.values.size(), static_cast<std::size_t>(count));
     for (std::size_t c = 0; c < static_cast<std::size_t>(count); ++c) {
       double dot = 0.0;
       float largest = 0.0f;
       for (std::size_t i = 0; i < kSize; ++i) {
-        const float v = got[c * kSize + i];
+        const float v = got.vectors[c * kSize + i];
         dot += double{v} * q[c][i];
         if (std::fabs(v) > std::fabs(largest)) largest = v;
       }
       EXPECT_TRUE(std::fabs(std::fabs(dot) - 1.0) <= 1e-6) << c;
       EXPECT_GT(largest, 0.0f);
+      EXPECT_TRUE(std::fabs(got.values[c] - (10.0 - static_cast<double>(c))) <= 1e-9) << c;
     }
   }
 }
@@ -228,7 +230,7 @@ TEST(DpPca, FindsWhatDataVaryAlongUnlessNoiseHidesIt) {
       data.floats.push_back(static_cast<float>(a * q[0][i] + b * q[1][i]));
   }
   const auto found = [&](double sigma) {
-    const auto p = dp_pca(data, 2, sigma, stream(4), 1);
+    const auto p = dp_pca(data, 2, false, sigma, stream(4), 1);
     double share = 0.0;
     for (std::size_t c = 0; c < 2; ++c) {
       double dot = 0.0;
@@ -240,6 +242,35 @@ TEST(DpPca, FindsWhatDataVaryAlongUnlessNoiseHidesIt) {
   EXPECT_GT(found(1e-6), 0.999);  // 5,000 rows do not say it exactly
   EXPECT_GT(found(1.0), 0.99);
   EXPECT_LT(found(1e4), 0.5);
+}
+
+TEST(Whitening, GivesEveryComponentTheSameSecondMoment) {
+  Eigenpairs pairs{.values = {8.0, 2.0, 0.5, -3.0}, .vectors = {1, 0, 0, 1, 0.6f, 0.8f, 1, 0}};
+  whiten(pairs);
+  const double least = 8e-3;  // noise made the last one negative
+  const double mean = (8.0 + 2.0 + 0.5 + least) / 4.0;
+  const std::vector<double> moments = {8.0, 2.0, 0.5, least};
+  for (std::size_t c = 0; c < 4; ++c) {
+    const double length = std::hypot(pairs.vectors[2 * c], pairs.vectors[2 * c + 1]);
+    EXPECT_TRUE(std::fabs(length * length * moments[c] / mean - 1.0) <= 1e-6) << c;
+  }
+  Eigenpairs noise{.values = {-1.0, -2.0}, .vectors = {1, 0, 0, 1}};
+  whiten(noise);
+  EXPECT_EQ(noise.vectors, (std::vector<float>{1, 0, 0, 1}));
+}
+
+TEST(DpPca, WhitenedComponentsOfTheDataHaveEqualSecondMoments) {
+  constexpr int kSize = 24;
+  constexpr int kCount = 6;
+  Dataset data = rows_of(3000, kSize, 6, 0.5);
+  project(data, dp_pca(data, kCount, true, 1e-9, stream(4), 1), 1);
+  std::vector<double> squares(kCount);
+  double all = 0.0;
+  for (std::size_t i = 0; i < data.floats.size(); ++i) {
+    squares[i % kCount] += double{data.floats[i]} * data.floats[i];
+    all += double{data.floats[i]} * data.floats[i];
+  }
+  for (const double s : squares) EXPECT_TRUE(std::fabs(s * kCount / all - 1.0) <= 0.02) << s;
 }
 
 TEST(Projection, IsTheProductAndDoesNotDependOnThreads) {

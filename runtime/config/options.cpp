@@ -191,6 +191,8 @@ std::vector<Option> data_options() {
               "scatter: groups of channels normalised within each example's features, 0: none"),
       integer("feature-dimensions", "N", &Config::feature_dimensions, kCount,
               "pca: how many components"),
+      toggle("feature-whiten", &Config::feature_whiten,
+             "pca: scale components to equal noisy variance, which costs nothing more"),
       instead_of("feature-noise", number("feature-share", "S", &Config::feature_share, kInsideUnit,
                                          "pca: share of the budget, as Gaussian noise counts it "
                                          "(1 / sigma^2)")),

@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-std::vector<float> leading_eigenvectors(std::vector<double> matrix, int d, int count) {
+Eigenpairs leading_eigenvectors(std::vector<double> matrix, int d, int count) {
   const auto n = static_cast<std::size_t>(d);
   const auto k = static_cast<std::size_t>(count);
   std::vector<double> values(n);
@@ -23,13 +23,14 @@ std::vector<float> leading_eigenvectors(std::vector<double> matrix, int d, int c
   if (failed != 0 || found != count)
     throw Error("the eigenvectors of the covariance were not found (dsyevr: " +
                 std::to_string(failed) + ")");
-  std::vector<float> leading(k * n);
+  Eigenpairs leading{.values = std::vector<double>(k), .vectors = std::vector<float>(k * n)};
   for (std::size_t c = 0; c < k; ++c) {
+    leading.values[c] = values[k - 1 - c];
     const double* v = vectors.data() + (k - 1 - c) * n;
     const double largest =
         *std::max_element(v, v + n, [](double a, double b) { return std::fabs(a) < std::fabs(b); });
     for (std::size_t i = 0; i < n; ++i)
-      leading[c * n + i] = static_cast<float>(largest < 0.0 ? -v[i] : v[i]);
+      leading.vectors[c * n + i] = static_cast<float>(largest < 0.0 ? -v[i] : v[i]);
   }
   return leading;
 }

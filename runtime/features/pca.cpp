@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -110,12 +111,28 @@ void add_symmetric_noise(std::vector<double>& matrix, int d, double sigma,
     }
 }
 
-std::vector<float> dp_pca(const Dataset& data, int dimensions, double sigma,
+void whiten(Eigenpairs& pairs) {
+  const std::size_t count = pairs.values.size();
+  if (count == 0 || !(pairs.values.front() > 0.0)) return;
+  std::vector<double> moments = pairs.values;
+  for (double& m : moments) m = std::fmax(m, 1e-3 * pairs.values.front());
+  const double mean =
+      std::accumulate(moments.begin(), moments.end(), 0.0) / static_cast<double>(count);
+  const std::size_t d = pairs.vectors.size() / count;
+  for (std::size_t c = 0; c < count; ++c) {
+    const auto scale = static_cast<float>(std::sqrt(mean / moments[c]));
+    for (std::size_t i = 0; i < d; ++i) pairs.vectors[c * d + i] *= scale;
+  }
+}
+
+std::vector<float> dp_pca(const Dataset& data, int dimensions, bool whitened, double sigma,
                           const RandomStream& stream, int threads) {
   const int d = data.shape.size();
   std::vector<double> moments = clipped_second_moments(data, threads);
   add_symmetric_noise(moments, d, sigma, stream);
-  return leading_eigenvectors(std::move(moments), d, dimensions);
+  Eigenpairs pairs = leading_eigenvectors(std::move(moments), d, dimensions);
+  if (whitened) whiten(pairs);
+  return std::move(pairs.vectors);
 }
 
 void project(Dataset& data, const std::vector<float>& projection, int threads) {

@@ -35,14 +35,25 @@ std::vector<double> clipped_second_moments(const Dataset& data, int threads);
 void add_symmetric_noise(std::vector<double>& matrix, int d, double sigma,
                          const RandomStream& stream);
 
-/// The eigenvectors of the `count` largest eigenvalues of a symmetric matrix [d, d], largest first:
-/// [count, d], orthonormal, the largest number of each positive. By LAPACK's dsyevr. Throws Error
-/// where that fails.
-std::vector<float> leading_eigenvectors(std::vector<double> matrix, int d, int count);
+struct Eigenpairs {
+  std::vector<double> values;  ///< [count]
+  std::vector<float> vectors;  ///< [count, d]
+};
 
-/// The three in a row: a release of the Gaussian mechanism with noise multiplier sigma.
-/// Returns [dimensions, d].
-std::vector<float> dp_pca(const Dataset& data, int dimensions, double sigma,
+/// The `count` largest eigenvalues of a symmetric matrix [d, d], largest first, with their
+/// eigenvectors: orthonormal, the largest number of each positive. By LAPACK's dsyevr. Throws Error
+/// where that fails.
+Eigenpairs leading_eigenvectors(std::vector<double> matrix, int d, int count);
+
+/// Scales the vectors so that rows projected on them have the same second moment along each, and
+/// the same sum of them as before: by sqrt(mean eigenvalue / eigenvalue). Noise can make an
+/// eigenvalue small or negative: one counts as at least a thousandth of the largest, and where that
+/// is not positive nothing is scaled.
+void whiten(Eigenpairs& pairs);
+
+/// The sum, its noise and its directions: a release of the Gaussian mechanism with noise multiplier
+/// sigma. Whitening is a function of what was released. Returns [dimensions, d].
+std::vector<float> dp_pca(const Dataset& data, int dimensions, bool whitened, double sigma,
                           const RandomStream& stream, int threads);
 
 /// Examples become their products with the rows of projection [k, data.shape.size()]: shape {k}.

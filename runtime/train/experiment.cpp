@@ -104,7 +104,8 @@ Experiment prepare_linear(TrainConfig config, Reporter& reporter, const std::str
 
 std::vector<float> released_projection(const Experiment& e, const PrivacyPlan& plan,
                                        const RandomKey& key) {
-  return dp_pca(e.data.train, static_cast<int>(e.config.feature_dimensions), plan.feature_noise,
+  return dp_pca(e.data.train, static_cast<int>(e.config.feature_dimensions),
+                e.config.feature_whiten, plan.feature_noise,
                 {e.config.rng, key, Stream::covariance, 0}, static_cast<int>(e.config.threads));
 }
 
