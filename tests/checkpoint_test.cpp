@@ -39,7 +39,7 @@ Checkpoint example(std::uint64_t step) {
   c.training_size = 59'999.25;
   c.config = "batch = 512\n";
   c.model = "name = 'm'";
-  c.backend = "cpu";
+  c.arithmetic = "cpu avx2";
   c.key_check = 0xfedcba9876543210;
   c.ledger.charge({1.0, 40.0, 1});
   c.ledger.authorise(0, step, 0.01, 1.0 / 3.0);
@@ -70,7 +70,7 @@ TEST(Checkpoint, RestoresEverything) {
   EXPECT_EQ(back.training_size, c.training_size);
   EXPECT_EQ(back.config, c.config);
   EXPECT_EQ(back.model, c.model);
-  EXPECT_EQ(back.backend, c.backend);
+  EXPECT_EQ(back.arithmetic, c.arithmetic);
   EXPECT_EQ(back.key_check, c.key_check);
   EXPECT_EQ(back.ledger, c.ledger);
   ASSERT_EQ(back.metrics.size(), 1u);

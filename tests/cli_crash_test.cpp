@@ -1,8 +1,10 @@
+#include <cstdlib>
 #include <random>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/cpu.hpp"
 #include "privacy/ledger.hpp"
 #include "tests/cudp_process.hpp"
 
@@ -247,6 +249,20 @@ TEST_F(CliCrash, ChangedFlagsAreRefusedOnResume) {
   const Finished other = resume("run");
   EXPECT_EQ(other.exit, 2);
   EXPECT_NE(other.err.find("training examples as in the run"), std::string::npos) << other.err;
+}
+
+TEST_F(CliCrash, OtherArithmeticIsRefusedOnResumeUnlessTheKeyIsGone) {
+  if (best_simd_level() == SimdLevel::baseline) GTEST_SKIP() << "there is one level only";
+  interrupt_at("run", 20);
+  ::setenv("CUDP_SIMD_LEVEL", "baseline", 1);
+  const Finished refused = resume("run");
+  std::filesystem::remove(folder_ / "run/private/key");
+  const Finished charged = resume("run");
+  ::unsetenv("CUDP_SIMD_LEVEL");
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_NE(refused.err.find("found cpu baseline"), std::string::npos) << refused.err;
+  ASSERT_EQ(charged.exit, 0) << charged.err;
+  EXPECT_NE(charged.err.find("key is gone"), std::string::npos) << charged.err;
 }
 
 TEST_F(CliCrash, AResumeMayRepeatTheCommandThatStartedTheRun) {

@@ -118,7 +118,7 @@ std::string encode_checkpoint(const Checkpoint& c) {
   Json header{{"step", c.step},
               {"plan", encode_plan(c.plan)},
               {"training_size", c.training_size},
-              {"backend", c.backend},
+              {"arithmetic", c.arithmetic},
               {"seconds", c.seconds},
               {"key_check", c.key_check},
               {"ledger", c.ledger.to_text()},
@@ -162,7 +162,7 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     c.step = header.at("step").get<std::uint64_t>();
     c.plan = decode_plan(header.at("plan"));
     c.training_size = header.at("training_size").get<double>();
-    c.backend = header.at("backend").get<std::string>();
+    c.arithmetic = header.at("arithmetic").get<std::string>();
     c.seconds = header.at("seconds").get<double>();
     c.key_check = header.at("key_check").get<std::uint64_t>();
     c.ledger = privacy::Ledger::from_text(header.at("ledger").get<std::string>(), source);

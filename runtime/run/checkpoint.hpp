@@ -20,10 +20,10 @@ struct Checkpoint {
   std::uint64_t step = 0;  ///< steps done
   TrainState state;
   PrivacyPlan plan;
-  double training_size = 0.0;  ///< N, or the noisy size where N is not public
-  std::string config;          ///< TOML for the owner
-  std::string model;           ///< TOML of the layers
-  std::string backend;
+  double training_size = 0.0;   ///< N, or the noisy size where N is not public
+  std::string config;           ///< TOML for the owner
+  std::string model;            ///< TOML of the layers
+  std::string arithmetic;       ///< Backend::arithmetic_name
   std::uint64_t key_check = 0;  ///< which random key the steps since the last loss of one drew with
   privacy::Ledger ledger;
   DpisEpoch dpis;

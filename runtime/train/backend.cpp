@@ -35,7 +35,7 @@ Backend choose_backend(Device wish) {
           return scatter_on_cuda(images, done);
         },
         [](const Dataset& train, Loss loss, int) { return make_cuda_linear_engine(train, loss); },
-        "cuda"};
+        "cuda " + devices[0].compute_capability()};
   return {"cpu",
           [](const Network& network) { return Arithmetic{.float_terms = cpu_sum_terms(network)}; },
           make_cpu_engine,

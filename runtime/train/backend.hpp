@@ -26,7 +26,7 @@ struct Backend {
   /// For methods that work on all examples of a linear model at once; threads is for the CPU.
   std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, int threads)>
       make_linear_engine;
-  std::string arithmetic_name;  ///< two backends of one name compute the same bits
+  std::string arithmetic_name;  ///< backends of one name, of one build, compute the same bits
 };
 
 /// automatic: CUDA where this build and this machine have it, else the CPU.

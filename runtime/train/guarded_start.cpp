@@ -80,7 +80,7 @@ Checkpoint checkpoint_of(const GuardedRun& run) {
   c.training_size = run.size.value;
   c.config = write_config(run.experiment.config, Audience::owner);
   c.model = run.experiment.model_text;
-  c.backend = run.experiment.backend.name;
+  c.arithmetic = run.experiment.backend.arithmetic_name;
   c.key_check = run.key_check;
   c.ledger = run.filter.ledger();
   c.metrics = run.metrics;
@@ -140,6 +140,7 @@ std::unique_ptr<GuardedRun> resume_guarded_run(const Settings& flags, Reporter& 
   GuardedRun& run = *restored;
   run.lock = std::move(lock);
   run.size = {checkpoint->training_size, checkpoint->plan.size_noise};
+  check_same_arithmetic(folder, *checkpoint, run.experiment);
   check_same_data(*checkpoint, run.experiment, run.size);
   run.state = state_of(*checkpoint);
   run.metrics = checkpoint->metrics;

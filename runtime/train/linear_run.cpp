@@ -39,7 +39,7 @@ Checkpoint first_checkpoint(const LinearRun& run) {
   c.training_size = run.size.value;
   c.config = write_config(run.experiment.config, Audience::owner);
   c.model = run.experiment.model_text;
-  c.backend = run.experiment.backend.name;
+  c.arithmetic = run.experiment.backend.arithmetic_name;
   c.key_check = key_check(run.key->key());
   c.ledger = run.ledger;
   return c;
@@ -145,6 +145,7 @@ std::unique_ptr<LinearRun> resume_linear_run(const Settings& flags, Reporter& re
   LinearRun& run = *restored;
   run.lock = std::move(lock);
   run.size = {checkpoint->training_size, checkpoint->plan.size_noise};
+  check_same_arithmetic(folder, *checkpoint, run.experiment);
   check_same_data(*checkpoint, run.experiment, run.size);
 
   run.key = read_key(folder.key());

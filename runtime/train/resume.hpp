@@ -16,6 +16,12 @@ RunFolder resumed_folder(const Settings& flags);
 privacy::Ledger resumed_ledger(const RunFolder& folder, const Checkpoint& checkpoint,
                                bool same_key);
 
+/// Throws InputError where the run's key is there, but sums come out with other last bits than when
+/// it began: steps that are repeated would then put the same noise on other sums, and who sees both
+/// has their difference. Without the key they have noise of their own, and are charged.
+void check_same_arithmetic(const RunFolder& folder, const Checkpoint& checkpoint,
+                           const Experiment& experiment);
+
 /// Throws InputError where the data or the model are not those of the checkpoint.
 void check_same_data(const Checkpoint& checkpoint, const Experiment& experiment,
                      const TrainingSize& size);

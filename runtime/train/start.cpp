@@ -95,6 +95,7 @@ std::unique_ptr<Run> restore(const Checkpoint& c, const Settings& flags, const R
   run->dpis = c.dpis;
   run->metrics = c.metrics;
   run->seconds = c.seconds;
+  check_same_arithmetic(folder, c, run->experiment);
   check_same_data(c, run->experiment, run->size);
   if (run->experiment.config.features == Features::pca)
     show_projected(run->experiment, c.projection);
@@ -120,7 +121,7 @@ Checkpoint checkpoint_of(const Run& run) {
           .training_size = run.size.value,
           .config = write_config(run.experiment.config, Audience::owner),
           .model = run.experiment.model_text,
-          .backend = run.experiment.backend.name,
+          .arithmetic = run.experiment.backend.arithmetic_name,
           .key_check = run.key_check,
           .ledger = run.ledger,
           .dpis = run.dpis,
