@@ -28,8 +28,8 @@ inline float resident_unit(float max_norm) { return std::ldexp(1.0f, std::ilogb(
 /// cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
 inline constexpr int kResidentParameters = 80'000;
 
-/// Examples of a network of dense layers that a thread works on at once, and that a block takes by
-/// turns: half as many slabs then as with two.
+/// Examples of a network of dense layers that a thread works on at once. Blocks take as many by
+/// turns, so that a small batch reads the weights and writes slabs for few blocks.
 inline constexpr int kTileExamples = 4;
 
 /// A linear model, or a network of one hidden layer, for resident_mlp.cuh.

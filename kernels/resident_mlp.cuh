@@ -95,7 +95,8 @@ __device__ __forceinline__ void tile_forward(const TileLayer& l, const float* pa
     }
     reduce_scatter<kLanes, kSums>(sums);
     const Kept kept = kept_by<kSums, kLanes>(slice);
-    CUDP_UNROLL for (int i = 0; i < kept_of(kSums, kLanes); ++i) {
+    constexpr int kKept = kept_of(kSums, kLanes);
+    CUDP_UNROLL for (int i = 0; i < kKept; ++i) {
       const int o = output + (kept.first + i) / kTileExamples * kApart;
       const int e = example + (kept.first + i) % kTileExamples;
       if (i < kept.count && o < l.out && e < y.n)

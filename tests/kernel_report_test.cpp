@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "s
 /// What cudaDevAttrMaxSharedMemoryPerBlockOptin says of each generation.
 TEST(KernelReport, ResidentKernelsFitSharedMemory) {
   using enum ResidentWeights;
-  constexpr std::size_t kH200 = 227 * 1024, kA100 = 163 * 1024, kAda = 99 * 1024;
+  constexpr std::size_t kKB = 1024, kH200 = 227 * kKB, kA100 = 163 * kKB, kAda = 99 * kKB;
   EXPECT_LE((resident_bytes<ResidentCnn, all>()), kA100);
   EXPECT_LE((resident_bytes<ResidentCnn, convolutions>()), kAda);
   EXPECT_LE((resident_bytes<ResidentScatterCnn, all>()), kH200);
