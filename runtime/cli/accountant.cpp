@@ -113,7 +113,8 @@ privacy::Question question_of(const AccountantOptions& o, std::vector<privacy::S
   else if (o.accountant == "advanced")
     question.accountant = privacy::Accountant::advanced;
   else if (o.accountant != "pld")
-    throw InputError("--accountant: expected pld, rdp, advanced or gdp, found '" + o.accountant + "'");
+    throw InputError("--accountant: expected pld, rdp, advanced or gdp, found '" + o.accountant +
+                     "'");
   question.interval = o.interval.value_or(0.0);
   if (o.interval && !(*o.interval > 0.0))
     throw InputError("--interval: expected a number > 0, found " + std::to_string(*o.interval));

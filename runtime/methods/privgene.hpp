@@ -16,9 +16,11 @@ namespace cudp {
 /// exp(-e fitness / C_obj) has a privacy loss in an interval of length e.
 ///
 /// Departs from the paper:
-/// (a) The plain exponential mechanism, not the paper's enhanced one, whose noise follows how far an
-///     example can move the difference of two candidates' fitness: with losses clipped to [0, C_obj]
-///     that is C_obj too, and scores that all move in one direction need no more in the plain one.
+/// (a) The plain exponential mechanism, not the paper's enhanced one, whose noise follows how far
+/// an
+///     example can move the difference of two candidates' fitness: with losses clipped to [0,
+///     C_obj] that is C_obj too, and scores that all move in one direction need no more in the
+///     plain one.
 /// (b) Choices are charged as releases of bounded range in zCDP (e^2/8 each; Cesar, Rogers 2021)
 ///     against (epsilon, delta), as DP-AGD's are, instead of e each against a pure epsilon.
 /// (c) The m' parents of a generation are the m' least of the fitnesses with Gumbel noise, one draw
