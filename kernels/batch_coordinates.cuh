@@ -20,15 +20,16 @@ __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
   deviations = block_sum(deviations, &partial[0]);
   ratios = block_sum(ratios, &partial[0]);
   if (threadIdx.x != 0) return;
-  a.parts[2 * blockIdx.x] = deviations;
-  a.parts[2 * blockIdx.x + 1] = ratios;
+  double* const parts = a.parts + std::int64_t{2} * blockIdx.x;
+  parts[0] = deviations;
+  parts[1] = ratios;
 }
 
 // grid: one block of one warp. smem: none.
 __global__ inline void finish_coordinate_sums_kernel(FinishCoordinateSums a) {
   double deviations = 0.0;
   double ratios = 0.0;
-  for (int i = static_cast<int>(threadIdx.x); i < a.count; i += kWarp) {
+  for (std::int64_t i = threadIdx.x; i < a.count; i += kWarp) {
     deviations += a.parts[2 * i];
     ratios += a.parts[2 * i + 1];
   }

@@ -24,7 +24,7 @@ __global__ inline void scatter_filter_kernel(ScatterFilter a) {
   const int copies = 1 << a.level;
   const std::int64_t columns = static_cast<std::int64_t>(a.columns) * copies;
   const std::int64_t spectrum = columns * a.rows * copies;
-  for_each_number(a.images * kScatterAngles * pixels, [&](std::int64_t i) {
+  for_each_number(std::int64_t{a.images} * kScatterAngles * pixels, [&](std::int64_t i) {
     const std::int64_t filter = i / pixels;  // image and angle
     const std::int64_t y = i % pixels / a.columns;
     const std::int64_t x = i % a.columns;
@@ -75,7 +75,8 @@ __global__ inline void scatter_low_pass_kernel(ScatterLowPass a) {
   float* const out = a.out + (plane * kScatterChannels + channel) * pixels;
   for (auto i = static_cast<int>(threadIdx.x); i < pixels; i += static_cast<int>(blockDim.x)) {
     const int o = i % a.out_width;
-    const float* const line = filtered + i / a.out_width * a.columns;
+    const int first = i / a.out_width * a.columns;
+    const float* const line = filtered + first;
     float sum = 0.0f;
     for (int x = 0; x < a.columns; ++x) sum += weight(a.column_table, a.columns, o, x) * line[x];
     out[i] = sum;

@@ -35,7 +35,10 @@ struct TileRows {
   int n;
 
   __device__ __forceinline__ TileRows at(int offset) const { return {first + offset, stride, n}; }
-  __device__ __forceinline__ float* operator[](int e) const { return first + e * stride; }
+  __device__ __forceinline__ float* operator[](int e) const {
+    const int at = e * stride;
+    return first + at;
+  }
   /// The last for those that do not exist: threads work on some of them for nobody.
   __device__ __forceinline__ const float* or_last(int e) const {
     return (*this)[e < n ? e : n - 1];
@@ -83,7 +86,8 @@ __device__ __forceinline__ void tile_forward(const TileLayer& l, const float* pa
           read_row<4>(x.or_last(example + e) + i, from[e]);
       CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
         const int o = output + k * kApart;
-        const float* const row = weight + (o < l.out ? o : 0) * l.in + i;
+        const int at = (o < l.out ? o : 0) * l.in + i;
+        const float* const row = weight + at;
         float w[4];
         if (is_aligned)
           read_row<4>(row, w);
@@ -172,7 +176,8 @@ __global__ void __launch_bounds__(kResidentThreads, 1) resident_mlp_kernel(Resid
   const DenseShapes& d = a.dense;
   const DenseRow row(d);
   CUDP_DYNAMIC_SMEM(float, space);
-  float* const losses = space + d.tile * row.size;
+  const int rows = d.tile * row.size;
+  float* const losses = space + rows;
   const int live = live_examples(a.batch);
   const auto block = static_cast<int>(blockIdx.x);
   const auto blocks = static_cast<int>(gridDim.x);
@@ -252,8 +257,9 @@ __global__ void __launch_bounds__(kResidentThreads, 1) resident_mlp_kernel(Resid
         const int at = place(begin + e);
         a.losses[at] = losses[e];
         CUDP_UNROLL for (int layer = 0; layer < kLayers; ++layer) {
-          a.squared_norms[kLayers * at + layer] = squares[layer];
-          a.factors[kLayers * at + layer] = factors[layer];
+          const int entry = kLayers * at + layer;
+          a.squared_norms[entry] = squares[layer];
+          a.factors[entry] = factors[layer];
         }
       }
       if (square < INFINITY) {

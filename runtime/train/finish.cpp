@@ -33,15 +33,7 @@ RunResult finish(Run& run, double examples_per_second, Reporter& reporter) {
   result["steps"] = run.step;
   result["seconds"] = run.seconds;
   result["examples_per_second"] = examples_per_second;
-  result["run_dir"] = run.folder.root().string();
-  result["for_release"] = certificate["for_release"];
-  result["dataset"] = e.data.name;
-  result["model"] = e.network.spec.name;
-  result["parameters"] = e.network.parameter_count;
-  result["backend"] = e.backend.name;
-  write_atomically(run.folder.result(), result.dump(2) + "\n", 0600);
-  remove_leftovers(run.folder);
-  return result;
+  return complete(run.folder, e, certificate, std::move(result));
 }
 
 std::optional<RunResult> finished_result(const RunFolder& folder) {

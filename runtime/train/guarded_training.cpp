@@ -148,15 +148,7 @@ RunResult train(GuardedRun& run, Reporter& reporter) {
   result["examples_per_second"] =
       run.seconds > 0.0 ? static_cast<double>(run.state.iterations) * run.size.value / run.seconds
                         : 0.0;
-  result["run_dir"] = run.folder.root().string();
-  result["for_release"] = certificate["for_release"];
-  result["dataset"] = e.data.name;
-  result["model"] = e.network.spec.name;
-  result["parameters"] = e.network.parameter_count;
-  result["backend"] = e.backend.name;
-  write_atomically(run.folder.result(), result.dump(2) + "\n", 0600);
-  remove_leftovers(run.folder);
-  return result;
+  return complete(run.folder, e, certificate, std::move(result));
 }
 
 }  // namespace cudp

@@ -194,15 +194,7 @@ RunResult train(LinearRun& run, Reporter& reporter) {
   result["seconds"] = seconds;
   // By the size that was paid for: with the real one, seconds would tell it.
   result["examples_per_second"] = seconds > 0.0 ? run.size.value / seconds : 0.0;
-  result["run_dir"] = run.folder.root().string();
-  result["for_release"] = certificate["for_release"];
-  result["dataset"] = e.data.name;
-  result["model"] = e.network.spec.name;
-  result["parameters"] = e.network.parameter_count;
-  result["backend"] = e.backend.name;
-  write_atomically(run.folder.result(), result.dump(2) + "\n", 0600);
-  remove_leftovers(run.folder);
-  return result;
+  return complete(run.folder, e, certificate, std::move(result));
 }
 
 }  // namespace cudp

@@ -48,6 +48,20 @@ void write_release(const RunFolder& folder, const Experiment& e, std::vector<flo
     reporter.warn("no picture of the curves: gnuplot is missing or failed");
 }
 
+nlohmann::ordered_json complete(const RunFolder& folder, const Experiment& e,
+                                const nlohmann::ordered_json& certificate,
+                                nlohmann::ordered_json numbers) {
+  numbers["run_dir"] = folder.root().string();
+  numbers["for_release"] = certificate["for_release"];
+  numbers["dataset"] = e.data.name;
+  numbers["model"] = e.network.spec.name;
+  numbers["parameters"] = e.network.parameter_count;
+  numbers["backend"] = e.backend.name;
+  write_atomically(folder.result(), numbers.dump(2) + "\n", 0600);
+  remove_leftovers(folder);
+  return numbers;
+}
+
 void remove_leftovers(const RunFolder& folder) {
   std::error_code ignored;
   fs::remove(folder.key(), ignored);

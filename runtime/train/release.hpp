@@ -20,6 +20,12 @@ void write_release(const RunFolder& folder, const Experiment& experiment,
                    std::vector<float> parameters, const std::vector<MetricsRow>& metrics,
                    const nlohmann::ordered_json& certificate, Reporter& reporter);
 
+/// Adds to a run's numbers what every result says, writes it, by which the run is complete, and
+/// removes what is left over.
+nlohmann::ordered_json complete(const RunFolder& folder, const Experiment& experiment,
+                                const nlohmann::ordered_json& certificate,
+                                nlohmann::ordered_json numbers);
+
 /// Removes what only a run in progress needs: key and checkpoints.
 void remove_leftovers(const RunFolder& folder);
 
