@@ -146,8 +146,9 @@ TEST(ResidentChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
     const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = kilobytes * 1024};
     const Network net = cases::network_of({"case", model, {features, 1, 1}, classes});
     const auto kernel = cuda::resident_kernel_for(net, limits);
-    if (kernel) EXPECT_LE(kernel->shared_bytes, limits.shared_bytes);
-    return kernel ? kernel->dense.tile : 0;
+    if (!kernel) return 0;
+    EXPECT_LE(kernel->shared_bytes, limits.shared_bytes);
+    return kernel->dense.tile;
   };
   struct Row {
     const char* model;
