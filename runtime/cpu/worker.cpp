@@ -14,7 +14,7 @@ namespace {
 /// Activations in flight stay within a second-level cache where that leaves at least four examples
 /// for the dense layers to share their weights among.
 int examples_in_flight(const Graph& g) {
-  constexpr std::int64_t kCacheFloats = 192 * 1024;
+  constexpr std::int64_t kCacheFloats = 196'608;  // 768 KB
   const std::int64_t fit = kCacheFloats / std::max<std::int64_t>(1, g.value_size);
   return static_cast<int>(std::clamp<std::int64_t>(fit / 4 * 4, 4, g.chunk));
 }
@@ -390,7 +390,7 @@ void Worker::run_batch(const Dataset& data, std::span<const std::uint32_t> examp
 
   for (int e = 0; e < count; ++e) {
     backward(0, split, e, 1, w);
-    float* f = factors_.data() + e * groups;
+    float* f = factors_.data() + static_cast<std::ptrdiff_t>(e) * groups;
     float squared = 0.0f;
     if (acceptance_ != nullptr) {
       for (int g = 0; g < groups; ++g) squared += norm(e, g);
