@@ -38,10 +38,9 @@ privacy::Ledger resumed_ledger(const RunFolder& folder, const Checkpoint& c, boo
 
 void check_same_arithmetic(const RunFolder& folder, const Checkpoint& c, const Experiment& e) {
   if (std::filesystem::exists(folder.key()) && c.arithmetic != e.backend.arithmetic_name)
-    throw InputError(fmt::format(
-        "--resume: expected the arithmetic that the run began with, {}, found {}; without its "
-        "private/key it goes on here, and pays again for the steps that it repeats",
-        c.arithmetic, e.backend.arithmetic_name));
+    throw InputError(
+        fmt::format("{}: expected the arithmetic that the run began with, {}, found {}",
+                    folder.root().string(), c.arithmetic, e.backend.arithmetic_name));
 }
 
 void check_same_data(const Checkpoint& c, const Experiment& e, const TrainingSize& size) {
