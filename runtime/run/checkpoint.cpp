@@ -62,8 +62,11 @@ PrivacyPlan decode_plan(const Json& j) {
   p.order = j.at("order").get<double>();
   for (const auto a : {privacy::Accountant::pld, privacy::Accountant::rdp,
                        privacy::Accountant::best, privacy::Accountant::advanced})
-    if (j.at("accountant") == privacy::name(a)) p.accountant = a;
-  return p;
+    if (j.at("accountant") == privacy::name(a)) {
+      p.accountant = a;
+      return p;
+    }
+  throw std::invalid_argument("an accountant that is not known: " + j.at("accountant").dump());
 }
 
 /// Calls visit on each array of a checkpoint, in the order of the file.
