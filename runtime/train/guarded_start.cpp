@@ -8,6 +8,7 @@
 #include "runtime/run/key_file.hpp"
 #include "runtime/train/guarded_run.hpp"
 #include "runtime/train/initial_weights.hpp"
+#include "runtime/train/release.hpp"
 #include "runtime/train/resume.hpp"
 
 namespace cudp {
@@ -108,17 +109,11 @@ std::unique_ptr<GuardedRun> start_guarded_run(const TrainConfig& config, Reporte
   run.state.largest = run.settings.first_largest;
   if (!run.size.is_public()) run.state.rho = run.filter.cost(privacy::Gaussian{run.size.noise});
 
-  NewRunFolder place(config.out.empty()
-                         ? default_run_folder(e.data.name + "-" + e.network.spec.name)
-                         : std::filesystem::path(config.out));
+  NewRunFolder place(run_place(e));
   run.folder = place.folder();
   write_atomically(run.folder.config(), write_config(e.config, Audience::release));
   write_atomically(run.folder.ledger(), run.filter.ledger().to_text(), 0600);
-  save_checkpoint(run.folder.checkpoints(), checkpoint_of(run));
-  write_key(run.folder.key(), run.key->key());
-  run.lock.emplace(run.folder.checkpoints());
-  run.folder = place.publish();
-  reporter.keep_log(run.folder.log());
+  run.folder = publish_run(place, checkpoint_of(run), run.key->key(), run.lock, reporter);
   describe(run, reporter);
   return started;
 }

@@ -114,17 +114,11 @@ std::unique_ptr<LinearRun> start_linear_run(const TrainConfig& config, Reporter&
   if (!run.size.is_public()) run.ledger.charge(privacy::Step{privacy::Gaussian{run.size.noise}, 1});
   for (const privacy::Step& step : run.method->releases()) run.ledger.charge(step);
 
-  NewRunFolder place(config.out.empty()
-                         ? default_run_folder(e.data.name + "-" + e.network.spec.name)
-                         : std::filesystem::path(config.out));
+  NewRunFolder place(run_place(e));
   run.folder = place.folder();
   write_atomically(run.folder.config(), write_config(e.config, Audience::release));
   write_atomically(run.folder.ledger(), run.ledger.to_text(), 0600);
-  save_checkpoint(run.folder.checkpoints(), first_checkpoint(run));
-  write_key(run.folder.key(), run.key->key());
-  run.lock.emplace(run.folder.checkpoints());
-  run.folder = place.publish();
-  reporter.keep_log(run.folder.log());
+  run.folder = publish_run(place, first_checkpoint(run), run.key->key(), run.lock, reporter);
   describe(run, reporter);
   return started;
 }

@@ -8,11 +8,28 @@
 #include "runtime/features/pca.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/files.hpp"
+#include "runtime/run/key_file.hpp"
 #include "runtime/safetensors.hpp"
 
 namespace fs = std::filesystem;
 
 namespace cudp {
+
+fs::path run_place(const Experiment& e) {
+  return e.config.out.empty() ? default_run_folder(e.data.name + "-" + e.network.spec.name)
+                              : fs::path(e.config.out);
+}
+
+RunFolder publish_run(NewRunFolder& place, const Checkpoint& first, const RandomKey& key,
+                      std::optional<FolderLock>& lock, Reporter& reporter) {
+  const RunFolder made = place.folder();
+  save_checkpoint(made.checkpoints(), first);
+  write_key(made.key(), key);
+  lock.emplace(made.checkpoints());
+  RunFolder published = place.publish();
+  reporter.keep_log(published.log());
+  return published;
+}
 
 std::vector<std::string> unsafe_flags(const Experiment& e) {
   std::vector<std::string> flags = e.data.unsafe;

@@ -1,15 +1,28 @@
 #pragma once
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/random.hpp"
+#include "runtime/run/checkpoint.hpp"
+#include "runtime/run/files.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/run/metrics.hpp"
 #include "runtime/train/experiment.hpp"
 #include "runtime/train/reporter.hpp"
 
 namespace cudp {
+
+/// Where a new run's folder is to be: --out, or runs/ under a name of its own.
+std::filesystem::path run_place(const Experiment& experiment);
+
+/// The last of a new run's files, once its ledger is there, and the folder moved to its place: from
+/// then on the run can be resumed. `lock` holds the folder, which is returned.
+RunFolder publish_run(NewRunFolder& place, const Checkpoint& first, const RandomKey& key,
+                      std::optional<FolderLock>& lock, Reporter& reporter);
 
 /// Flags that the certificate must show.
 std::vector<std::string> unsafe_flags(const Experiment& experiment);

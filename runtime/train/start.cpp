@@ -9,6 +9,7 @@
 #include "runtime/methods/norm_bound.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/train/initial_state.hpp"
+#include "runtime/train/release.hpp"
 #include "runtime/train/resume.hpp"
 #include "runtime/train/run.hpp"
 
@@ -152,9 +153,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   if (has_filter(run)) run.dpis.left = divergence_left(run.ledger);
   limit_to_budget(run);
 
-  NewRunFolder place(config.out.empty()
-                         ? default_run_folder(e.data.name + "-" + e.network.spec.name)
-                         : fs::path(config.out));
+  NewRunFolder place(run_place(e));
   run.folder = place.folder();
   write_atomically(run.folder.config(), write_config(e.config, Audience::release));
   save_ledger(run);
@@ -162,11 +161,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
     show_projected(e, released_projection(e, run.plan, key.key()));
   run.engine = make_engine(e, run.plan, run.size, key.key());
   run.engine->set_state(initial_state(e, key.key()));
-  save_checkpoint(run.folder.checkpoints(), checkpoint_of(run));
-  write_key(run.folder.key(), key.key());
-  run.lock.emplace(run.folder.checkpoints());
-  run.folder = place.publish();
-  reporter.keep_log(run.folder.log());
+  run.folder = publish_run(place, checkpoint_of(run), key.key(), run.lock, reporter);
   describe(run, reporter);
   return started;
 }
