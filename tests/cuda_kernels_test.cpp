@@ -13,3 +13,4 @@ class TestGpu : public EmulatedGpu {  // with as much shared memory as an H200's
 #include "tests/cuda_resident_tests.hpp"
 #include "tests/cuda_scatter_tests.hpp"
 #include "tests/cuda_sum_tests.hpp"
+#include "tests/cuda_tensor_tests.hpp"

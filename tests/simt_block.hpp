@@ -72,6 +72,7 @@ struct Lane {
   unsigned mask = 0;
   int source = -1;
   std::uint64_t value = 0, result = 0;
+  WholeWarp work = nullptr;
   const char* file = "";
   int line = 0;
 };

@@ -63,6 +63,11 @@ class Machine {
     return me.result;
   }
 
+  void together(WholeWarp work, void* mine, const char* file, int line) {
+    lane_->work = work;
+    warp_op(WarpOp::together, ~0u, reinterpret_cast<std::uintptr_t>(mine), -1, file, line);
+  }
+
   unsigned lane_id() const { return lane_->number % kLanes; }
 
   void maybe_yield() {
@@ -94,6 +99,7 @@ class Machine {
   Lane* next();
   bool resolve(Warp& w);
   bool finish_group(Warp& w, unsigned mask);
+  void work_together(Warp& w);
   std::string explain_stuck(Warp& w);
   void* make_static_shared(Block& b, const void* key, std::size_t bytes, std::size_t align);
   void turn(Block& b);
@@ -221,7 +227,8 @@ bool Machine::resolve(Warp& w) {
     for (unsigned k = 0; k < kLanes; ++k)
       if (lane.mask >> k & 1) {
         const Lane& other = *pool_[w.first + k];
-        same = same && other.mask == lane.mask && other.op == lane.op;
+        same = same && other.mask == lane.mask && other.op == lane.op &&
+               (lane.op != WarpOp::together || other.work == lane.work);
       }
     if (same && finish_group(w, lane.mask)) any = true;
   }
@@ -246,9 +253,19 @@ bool Machine::finish_group(Warp& w, unsigned mask) {
     }
     lane.result = pool_[w.first + source]->value;
   }
+  if (pool_[w.first + static_cast<unsigned>(__builtin_ctz(mask))]->op == WarpOp::together)
+    work_together(w);
   w.waiting &= ~mask;
   w.ready |= mask;
   return true;
+}
+
+void Machine::work_together(Warp& w) {
+  void* lanes[kLanes];
+  for (unsigned l = 0; l < kLanes; ++l)
+    lanes[l] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pool_[w.first + l]->value));
+  const Lane& first = *pool_[w.first];
+  if (const char* const wrong = first.work(lanes)) fail(*w.block, place(first) + ": " + wrong);
 }
 
 std::string Machine::explain_stuck(Warp& w) {
@@ -408,6 +425,9 @@ void barrier(const char* file, int line) { machine().barrier(file, line); }
 std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
                       int line) {
   return machine().warp_op(op, mask, value, source, file, line);
+}
+void together(WholeWarp work, void* mine, const char* file, int line) {
+  machine().together(work, mine, file, line);
 }
 unsigned lane_id() { return machine().lane_id(); }
 void maybe_yield() { machine().maybe_yield(); }

@@ -10,7 +10,8 @@
 // Shared memory starts as 0xff bytes (NaN, -1) in every block, and is no better aligned than asked
 // for. A missing barrier changes results
 // between seeds; under TSan it is reported as a data race, because fibers synchronise there only
-// where CUDA threads do. It has no clock, no textures, no asm, no cooperative launches.
+// where CUDA threads do. It has no clock, no textures, no asm (tensor cores have a twin,
+// simt_tensor.hpp), no cooperative launches.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -54,10 +55,14 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t smem_bytes,
       smem_bytes, options);
 }
 
-enum class WarpOp { sync, shuffle, ballot };
+enum class WarpOp { sync, shuffle, ballot, together };
 void barrier(const char* file, int line);
 std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
                       int line);
+/// What a whole warp does at once: work(lanes) is called when all 32 have come, with what each of
+/// them brought. Null, or what is wrong.
+using WholeWarp = const char* (*)(void* const (&lanes)[32]);
+void together(WholeWarp work, void* mine, const char* file, int line);
 unsigned lane_id();
 void maybe_yield();  // lets another warp in, now and then
 void fence();

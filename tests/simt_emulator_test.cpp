@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/simt.cuh"
+#include "kernels/tensor.cuh"
 
 namespace cudp {
 namespace {
@@ -216,6 +217,24 @@ TEST(Simt, FindsWrongMasks) {
   EXPECT_SAYS("shuffles from lane 20", run(2, 32));
   EXPECT_SAYS("thread (", run(3, 32));
   EXPECT_SAYS("lane 16, which does not exist", run(4, 16));
+}
+
+__global__ void multiply_by_tensor_core(float operand, unsigned lanes) {
+  const float a[4] = {operand, operand, operand, operand};
+  const float b[2] = {1.0f, 1.0f};
+  float d[4] = {};
+  if (threadIdx.x < lanes) mma_tf32(d, d + 2, a, b);
+}
+
+/// A device would ignore the bits that should have been rounded off, and hang or worse without a
+/// whole warp.
+TEST(Simt, FindsWrongUsesOfTensorCores) {
+  const auto multiply = [](float operand, unsigned lanes) {
+    simt::launch(multiply_by_tensor_core, dim3(1), dim3(32), 0, {}, operand, lanes);
+  };
+  EXPECT_EQ(complaint([&] { multiply(1.0f + 0x1p-10f, 32); }), "");
+  EXPECT_SAYS("not rounded to TF32", multiply(1.0f + 0x1p-11f, 32));
+  EXPECT_SAYS("has exited", multiply(1.0f, 31));
 }
 
 template <bool with_sync>

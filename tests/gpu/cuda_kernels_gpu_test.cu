@@ -10,3 +10,4 @@ using TestGpu = cuda::CudaGpu;
 #include "tests/cuda_resident_tests.hpp"
 #include "tests/cuda_scatter_tests.hpp"
 #include "tests/cuda_sum_tests.hpp"
+#include "tests/cuda_tensor_tests.hpp"
