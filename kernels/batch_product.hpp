@@ -6,6 +6,7 @@
 #include "kernels/batch.hpp"
 #include "kernels/coordinates.hpp"
 #include "kernels/fixed_point.hpp"
+#include "kernels/precision.hpp"
 
 namespace cudp {
 
@@ -37,7 +38,7 @@ struct Factor {
 };
 
 /// out(i, j) = bias[j] + sum_t a(i, t) b(t, j), for i < rows_per_example times the examples.
-/// Every sum runs over t in order, whatever the micro-batch.
+/// Every sum runs over t in order, whatever the micro-batch; by tensor cores 8 of them at a time.
 ///
 ///   use                    rows            terms            a    b        out
 ///   conv forward           output pixels   channels, taps   x    weight   y
@@ -79,6 +80,17 @@ struct WeightGradientNorm {
 
 /// sum += sum_e factors[e] G_e. An example with factor 0 is left out, not multiplied: it may hold
 /// NaN. Without `sum`, each example's own gradient goes to gradients[e], unweighted.
+///
+/// Why no example adds more than its factor allows, however its terms cancel: for layers of several
+/// terms an example, G_e is the tile of float32 numbers that one function (multiply_tile) leaves in
+/// registers, and the norm's kernel and the sum's call it with the same tile, data and order of
+/// terms. So the G_e that is added is the G_e that was squared, bit for bit, whatever rounding made
+/// of it; factors[e] multiplies it afterwards, in float32, which is what runtime/rounding.hpp
+/// counts. Of TF32 this asks only that equal operands give equal sums: neither how far operands are
+/// rounded matters (of terms that cancel, by any multiple of what is left) nor how tensor cores
+/// add. Weighing an operand before it is rounded, or taking the norm in float32, would break it.
+/// Where an example has one term (dense layers) its norm is that of an outer product, made without
+/// it: those are summed in float32, also where the layer goes forward and back in TF32.
 struct WeightGradientSum {
   WeightGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride

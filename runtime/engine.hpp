@@ -8,6 +8,7 @@
 #include "kernels/clip.hpp"
 #include "kernels/coordinates.hpp"
 #include "kernels/importance.hpp"
+#include "kernels/precision.hpp"
 #include "kernels/random.hpp"
 #include "kernels/step_size.hpp"
 #include "kernels/update.hpp"
@@ -42,8 +43,10 @@ struct EngineSettings {
   RandomKey key{};
   std::uint64_t sampling_threshold = 0;  ///< see PrivacyPlan
   int micro_batch =
-      0;            ///< examples in flight on the device; 0 chooses. Results do not depend on it.
-  int threads = 0;  ///< CPU only; 0 takes every core. Results do not depend on it.
+      0;  ///< examples in flight on the device; 0 chooses. Results do not depend on it.
+  /// tf32: layers that gain from it, on CUDA; the CPU has fp32 alone.
+  Precision precision = Precision::fp32;
+  int threads = 0;           ///< CPU only; 0 takes every core. Results do not depend on it.
   bool diagnostics = false;  ///< keep private statistics (--unsafe-diagnostics)
 };
 

@@ -50,10 +50,10 @@ class CudaKernel : public testing::Test {
     gpu().allow_shared(kernel, shared_bytes);
     gpu().launch("kernel", kernel, resident_shape(args, shared_bytes), args);
   }
+  /// In another shape than the operation's own.
   template <class Args>
-  void run_tiled(void (*k16)(Args), void (*k32)(Args), void (*k64)(Args), const Args& args,
-                 int columns) {
-    run(columns <= 16 ? k16 : columns <= 32 ? k32 : k64, args);
+  void launch(void (*kernel)(Args), const Args& args, const LaunchShape& shape) {
+    gpu().launch("kernel", kernel, shape, args);
   }
   void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
     gpu().fourier(rows, columns, images, z, inverse);

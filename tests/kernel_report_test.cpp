@@ -30,7 +30,9 @@ std::string readable(const std::string& mangled) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> name(
       abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? name.get() : mangled;
+  // Kernels and their tiles without the namespace.
+  return status == 0 ? std::regex_replace(name.get(), std::regex("cudp::on_device::"), "")
+                     : mangled;
 }
 
 int number(const std::string& line, const char* pattern) {
@@ -76,16 +78,26 @@ struct Stated {
 constexpr Stated kStated[] = {
     {"resident_sum_kernel<", kResidentThreads, 1},
     {"resident_mlp_kernel<", kResidentThreads, 1},
-    {"batch_product_kernel<16, 32>", 64, 4},
-    {"batch_product_kernel<16, 8>", 64, 8},
-    {"batch_product_kernel<32, 8>", 64, 8},
-    {"batch_product_kernel<64, 8>", 128, 4},
-    {"weight_gradient_norm_kernel<16>", 64, 8},
-    {"weight_gradient_norm_kernel<32>", 64, 8},
-    {"weight_gradient_norm_kernel<64>", 128, 4},
-    {"weight_gradient_sum_kernel<16>", 64, 6},
-    {"weight_gradient_sum_kernel<32>", 64, 6},
-    {"weight_gradient_sum_kernel<64>", 128, 3},
+    {"batch_product_kernel<FloatTile<16, 32>", 64, 4},
+    {"batch_product_kernel<FloatTile<16, 8>", 64, 8},
+    {"batch_product_kernel<FloatTile<32, 8>", 64, 8},
+    {"batch_product_kernel<FloatTile<64, 8>", 128, 4},
+    {"weight_gradient_norm_kernel<FloatTile<16, 8>", 64, 8},
+    {"weight_gradient_norm_kernel<FloatTile<32, 8>", 64, 8},
+    {"weight_gradient_norm_kernel<FloatTile<64, 8>", 128, 4},
+    {"weight_gradient_sum_kernel<FloatTile<16, 8>", 64, 6},
+    {"weight_gradient_sum_kernel<FloatTile<32, 8>", 64, 6},
+    {"weight_gradient_sum_kernel<FloatTile<64, 8>", 128, 3},
+    {"batch_product_kernel<TensorTile<16, 32>", 64, 4},
+    {"batch_product_kernel<TensorTile<16, 16>", 64, 7},
+    {"batch_product_kernel<TensorTile<32, 16>", 64, 6},
+    {"batch_product_kernel<TensorTile<64, 16>", 128, 4},
+    {"weight_gradient_norm_kernel<TensorTile<16, 16>", 64, 7},
+    {"weight_gradient_norm_kernel<TensorTile<32, 16>", 64, 6},
+    {"weight_gradient_norm_kernel<TensorTile<64, 16>", 128, 3},
+    {"weight_gradient_sum_kernel<TensorTile<16, 16>", 64, 6},
+    {"weight_gradient_sum_kernel<TensorTile<32, 16>", 64, 4},
+    {"weight_gradient_sum_kernel<TensorTile<64, 16>", 128, 2},
     {"linear_scores_kernel", 256, 6},
     {"linear_slopes_kernel", 256, 6},
     {"linear_sum_kernel", 256, 5},
@@ -109,10 +121,12 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   const auto kernels = parse(report);
   int residents = 0;
   int linear = 0;
+  int tensor = 0;
   for (const auto& [name, u] : kernels) {
     for (const char* resident : {"resident_sum_kernel", "resident_mlp_kernel"})
       residents += name.find(resident) != std::string::npos;
-    linear += name.find("::linear_") != std::string::npos;
+    linear += name.find(" linear_") != std::string::npos || name.starts_with("linear_");
+    tensor += name.find("TensorTile<") != std::string::npos;
     EXPECT_EQ(u.spilled, 0) << name;
     EXPECT_EQ(u.stack, 0) << name;
     ASSERT_GT(u.registers, 0) << name;
@@ -125,6 +139,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   EXPECT_GE(kernels.size(), 40u);
   EXPECT_EQ(residents, 8);
   EXPECT_EQ(linear, 5);
+  EXPECT_EQ(tensor, 10);
 #else
   GTEST_SKIP() << "built without nvcc";
 #endif

@@ -40,7 +40,10 @@ class DeviceEngine final : public Engine {
       : gpu_(std::move(gpu)),
         network_(network),
         settings_(settings),
-        passes_(gpu_, network_, settings.micro_batch, large_dense, settings.coordinates.on),
+        passes_(gpu_, network_, settings.micro_batch,
+                may_be_resident ? device_precision(network_, gpu_.limits(), settings.precision)
+                                : settings.precision,
+                large_dense, settings.coordinates.on),
         parameters_(gpu_, network.parameter_count),
         moment1_(gpu_, settings.optimizer.kind != OptimizerKind::sgd ? network.parameter_count : 0),
         moment2_(gpu_, has_second_moment() ? network.parameter_count : 0),

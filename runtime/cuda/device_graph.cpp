@@ -35,8 +35,8 @@ int gradient_border(const Conv2d& c, int in, int out) {
 
 class Builder {
  public:
-  Builder(const Network& network, std::int64_t large_dense)
-      : net_(network), large_dense_(large_dense) {}
+  Builder(const Network& network, Precision precision, std::int64_t large_dense)
+      : net_(network), precision_(precision), large_dense_(large_dense) {}
 
   DeviceGraph build() {
     add_edges();
@@ -49,6 +49,7 @@ class Builder {
       op.parameter_count = static_cast<std::int64_t>(weight.size + bias.size);
     }
     for (Op& op : g_.ops) std::visit([&](const auto& l) { plan(op, l); }, op.layer->layer);
+    for (Op& op : g_.ops) choose_precision(op);
     place_parts();
     return std::move(g_);
   }
@@ -258,6 +259,13 @@ class Builder {
   void plan(Op&, const AvgPool2d&) {}
   void plan(Op&, const Activate&) {}
 
+  void choose_precision(Op& op) const {
+    GradientPlan& g = op.gradient;
+    if (op.uses_blas || std::min(g.rows, g.columns) < kLeastTensorSide) return;
+    op.precision = precision_;
+    if (g.terms_per_example > 1) g.precision = precision_;  // see WeightGradientSum
+  }
+
   /// A layer's squared norm comes in tiles (convolution), in one piece (dense), or by group.
   static int parts_of(const Op& op) {
     if (const auto* n = std::get_if<GroupNorm>(&op.layer->layer)) return n->groups;
@@ -275,6 +283,7 @@ class Builder {
   }
 
   const Network& net_;
+  Precision precision_;
   std::int64_t large_dense_;
   DeviceGraph g_;
 };
@@ -292,13 +301,19 @@ bool DeviceGraph::uses_blas() const {
   return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.uses_blas; });
 }
 
+bool DeviceGraph::uses_tensor_cores() const {
+  return std::any_of(ops.begin(), ops.end(),
+                     [](const Op& op) { return op.precision == Precision::tf32; });
+}
+
 int DeviceGraph::example_group() const {
   static_assert(kSlab % kExampleGroup == 0);
   return uses_blas() ? kSlab : kExampleGroup;
 }
 
-DeviceGraph build_device_graph(const Network& network, std::int64_t large_dense) {
-  return Builder(network, large_dense).build();
+DeviceGraph build_device_graph(const Network& network, Precision precision,
+                               std::int64_t large_dense) {
+  return Builder(network, precision, large_dense).build();
 }
 
 }  // namespace cudp::cuda

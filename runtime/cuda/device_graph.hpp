@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/batch.hpp"
+#include "kernels/precision.hpp"
 #include "models/model.hpp"
 
 namespace cudp::cuda {
@@ -42,19 +43,25 @@ struct ProductPlan {
   std::int32_t columns = 0;
 };
 
-/// A WeightGradient.
+/// A WeightGradient, and what its norm and its sum are multiplied in.
 struct GradientPlan {
   FactorPlan x;
   FactorPlan dy;
   std::int32_t rows = 0;
   std::int32_t columns = 0;
   std::int32_t terms_per_example = 0;
+  Precision precision = Precision::fp32;
 };
 
 /// A dense layer with as many weights goes to the device's BLAS, by slabs of kSlab examples: whole
 /// ones, so that an example's numbers do not depend on how many there are.
 inline constexpr std::int64_t kLargeDense = 1 << 20;
 inline constexpr int kSlab = 256;
+
+/// Layers whose weight has as many rows (channels times taps, inputs) and columns (channels,
+/// outputs) are multiplied by tensor cores where that is asked for: with fewer a tile is mostly
+/// padding. Not measured.
+inline constexpr int kLeastTensorSide = 16;
 
 struct Op {
   const NetworkLayer* layer = nullptr;
@@ -67,6 +74,7 @@ struct Op {
   ProductPlan forward;                      ///< convolution and dense
   std::vector<ProductPlan> input_gradient;  ///< stride^2 of them for a convolution
   GradientPlan gradient;                    ///< convolution and dense
+  Precision precision = Precision::fp32;    ///< of `forward` and `input_gradient`
   bool uses_blas = false;
   std::int32_t first_part = 0;  ///< of the squared norm; see BatchClip
   std::int64_t statistics = 0;  ///< group norm: floats an example before this layer's
@@ -83,13 +91,17 @@ struct DeviceGraph {
 
   std::int32_t parts() const { return group_parts.back(); }
   bool uses_blas() const;
+  bool uses_tensor_cores() const;
   /// A micro-batch is a multiple of this many examples.
   int example_group() const;
   /// Floats that one example in flight takes.
   std::int64_t floats_per_example(int groups, int outputs) const;
 };
 
-/// Keeps pointers into `network`. Throws Error where 32-bit offsets do not reach.
-DeviceGraph build_device_graph(const Network& network, std::int64_t large_dense = kLargeDense);
+/// precision: tf32 for layers that gain from it (kLeastTensorSide); those that go to BLAS, and
+/// whatever is not a matrix product, stay in fp32. Keeps pointers into `network`. Throws Error
+/// where 32-bit offsets do not reach.
+DeviceGraph build_device_graph(const Network& network, Precision precision = Precision::fp32,
+                               std::int64_t large_dense = kLargeDense);
 
 }  // namespace cudp::cuda

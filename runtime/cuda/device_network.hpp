@@ -48,13 +48,13 @@ inline int examples_in_flight(const Network& network, const DeviceGraph& graph, 
 template <class Gpu>
 class DeviceNetwork {
  public:
-  /// micro_batch: examples in flight at most, 0 to choose. large_dense: see device_graph.hpp.
-  /// transforms: whether gradients are ever transformed before they are clipped.
-  DeviceNetwork(Gpu& gpu, const Network& network, int micro_batch, std::int64_t large_dense,
-                bool transforms = false)
+  /// micro_batch: examples in flight at most, 0 to choose. precision, large_dense: see
+  /// device_graph.hpp. transforms: whether gradients are ever transformed before they are clipped.
+  DeviceNetwork(Gpu& gpu, const Network& network, int micro_batch, Precision precision,
+                std::int64_t large_dense, bool transforms = false)
       : gpu_(gpu),
         net_(network),
-        graph_(build_device_graph(network, large_dense)),
+        graph_(build_device_graph(network, precision, large_dense)),
         room_(examples_in_flight(network, graph_, micro_batch)),
         tables_(gpu, graph_.tables.size()),
         group_parts_(gpu, graph_.group_parts.size()),
@@ -151,7 +151,7 @@ class DeviceNetwork {
                            sum + op.parameters, inverse_grid, transform_of(op)});
       else
         start_tiled(
-            "weight gradient sum", kSumKernels,
+            "weight gradient sum", kSumKernels, op.gradient.precision,
             WeightGradientSum{gradient_of(batch, op), factors, net_.groups,
                               examples_per_block(op.gradient.terms_per_example),
                               sum + op.parameters, inverse_grid, nullptr, 0, transform_of(op)},
@@ -164,7 +164,7 @@ class DeviceNetwork {
   void single_gradients(const Batch& batch, float* gradients) {
     for (const Op& op : graph_.ops)
       if (op.layer->group >= 0 && !std::holds_alternative<GroupNorm>(op.layer->layer))
-        start_tiled("weight gradient", kSumKernels,
+        start_tiled("weight gradient", kSumKernels, op.gradient.precision,
                     WeightGradientSum{gradient_of(batch, op), nullptr, 0, 1, nullptr, 0.0f,
                                       gradients + op.parameters,
                                       static_cast<std::int64_t>(net_.parameter_count)},
@@ -181,16 +181,26 @@ class DeviceNetwork {
  private:
   template <class Args>
   using Kernel = void (*)(Args);
-  static constexpr Kernel<BatchProduct> kProductKernels[] = {
-      batch_product_kernel<16>, batch_product_kernel<32>, batch_product_kernel<64>};
-  static constexpr Kernel<BatchProduct> kThinKernel =
-      batch_product_kernel<kThinColumns, kThinTerms>;
-  static constexpr Kernel<WeightGradientNorm> kNormKernels[] = {weight_gradient_norm_kernel<16>,
-                                                                weight_gradient_norm_kernel<32>,
-                                                                weight_gradient_norm_kernel<64>};
-  static constexpr Kernel<WeightGradientSum> kSumKernels[] = {weight_gradient_sum_kernel<16>,
-                                                              weight_gradient_sum_kernel<32>,
-                                                              weight_gradient_sum_kernel<64>};
+  /// By Precision, then by tile_columns. A layer's norm and its sum must be of one precision, and
+  /// of one row here; see WeightGradientSum.
+  static constexpr Kernel<BatchProduct> kProductKernels[2][3] = {
+      {batch_product_kernel<FloatTile<16>>, batch_product_kernel<FloatTile<32>>,
+       batch_product_kernel<FloatTile<64>>},
+      {batch_product_kernel<TensorTile<16>>, batch_product_kernel<TensorTile<32>>,
+       batch_product_kernel<TensorTile<64>>}};
+  static constexpr Kernel<BatchProduct> kThinKernels[2] = {
+      batch_product_kernel<FloatTile<kThinColumns, kThinTerms>>,
+      batch_product_kernel<TensorTile<kThinColumns, kThinTerms>>};
+  static constexpr Kernel<WeightGradientNorm> kNormKernels[2][3] = {
+      {weight_gradient_norm_kernel<FloatTile<16>>, weight_gradient_norm_kernel<FloatTile<32>>,
+       weight_gradient_norm_kernel<FloatTile<64>>},
+      {weight_gradient_norm_kernel<TensorTile<16>>, weight_gradient_norm_kernel<TensorTile<32>>,
+       weight_gradient_norm_kernel<TensorTile<64>>}};
+  static constexpr Kernel<WeightGradientSum> kSumKernels[2][3] = {
+      {weight_gradient_sum_kernel<FloatTile<16>>, weight_gradient_sum_kernel<FloatTile<32>>,
+       weight_gradient_sum_kernel<FloatTile<64>>},
+      {weight_gradient_sum_kernel<TensorTile<16>>, weight_gradient_sum_kernel<TensorTile<32>>,
+       weight_gradient_sum_kernel<TensorTile<64>>}};
 
   Transform transform_of(const Op& op) const {
     return coordinates_ != nullptr ? coordinates_->of(op) : Transform{};
@@ -213,8 +223,9 @@ class DeviceNetwork {
     gpu_.launch(name, kernel, launch_shape(args), args);
   }
   template <class Args>
-  void start_tiled(const char* name, const Kernel<Args>* kernels, const Args& args, int columns) {
-    start(name, kernels[tile_columns(columns) / 32], args);
+  void start_tiled(const char* name, const Kernel<Args> (&kernels)[2][3], Precision precision,
+                   const Args& args, int columns) {
+    start(name, kernels[static_cast<int>(precision)][tile_columns(columns) / 32], args);
   }
 
   Axis axis(const AxisPlan& p) const {
@@ -223,15 +234,15 @@ class DeviceNetwork {
   Factor factor(const float* data, const FactorPlan& p) const {
     return {data, axis(p.line), axis(p.term), p.along_terms};
   }
-  void multiply(const char* name, const Batch& batch, const ProductPlan& p, const float* a,
-                const float* weight, const float* bias, float* out) {
+  void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
+                const float* a, const float* weight, const float* bias, float* out) {
     const BatchProduct args{batch,   factor(a, p.a),  factor(weight, p.b), bias,
                             out,     axis(p.out_row), axis(p.out_column),  p.rows_per_example,
                             p.terms, p.columns};
     if (is_thin(args))
-      start(name, kThinKernel, args);
+      start(name, kThinKernels[static_cast<int>(precision)], args);
     else
-      start_tiled(name, kProductKernels, args, p.columns);
+      start_tiled(name, kProductKernels, precision, args, p.columns);
   }
   WeightGradient gradient_of(const Batch& batch, const Op& op) const {
     const GradientPlan& g = op.gradient;
@@ -252,14 +263,14 @@ class DeviceNetwork {
   // One layer. `weight`: its parameters.
 
   void forward(const Batch& batch, const Op& op, const Conv2d&, const float* weight) {
-    multiply("forward", batch, op.forward, values_[op.in].get(), weight, bias_of(op, weight),
-             values_[op.out].get());
+    multiply("forward", batch, op.forward, op.precision, values_[op.in].get(), weight,
+             bias_of(op, weight), values_[op.out].get());
   }
   void forward(const Batch& batch, const Op& op, const Dense&, const float* weight) {
     const float* const x = values_[op.in].get();
     float* const y = values_[op.out].get();
     if (!op.uses_blas) {
-      multiply("forward", batch, op.forward, x, weight, bias_of(op, weight), y);
+      multiply("forward", batch, op.forward, op.precision, x, weight, bias_of(op, weight), y);
       return;
     }
     const int in = op.gradient.rows;
@@ -324,11 +335,11 @@ class DeviceNetwork {
       return;
     }
     for (const ProductPlan& p : op.input_gradient)
-      multiply("input gradient", batch, p, gradients_[op.out].get(), weight, nullptr,
+      multiply("input gradient", batch, p, op.precision, gradients_[op.out].get(), weight, nullptr,
                gradients_[op.in].get());
   }
   void backward(const Batch& batch, const Op& op, const Conv2d&, const float* weight) {
-    start_tiled("weight gradient norm", kNormKernels,
+    start_tiled("weight gradient norm", kNormKernels, op.gradient.precision,
                 WeightGradientNorm{gradient_of(batch, op), parts_of(batch, op), transform_of(op)},
                 op.gradient.columns);
     input_gradient(batch, op, weight);
@@ -356,8 +367,10 @@ class DeviceNetwork {
     plan.out_column = {};
     const float* const square = coordinates_->square + op.parameters;
     const float* const product = coordinates_->product + op.parameters;
-    multiply("transformed norm", batch, plan, squares_.get(), square, bias_of(op, square), u);
-    multiply("transformed norm", batch, plan, x, product, bias_of(op, product), v);
+    constexpr Precision kExact = Precision::fp32;  // dense_square_error counts on it
+    multiply("transformed norm", batch, plan, kExact, squares_.get(), square, bias_of(op, square),
+             u);
+    multiply("transformed norm", batch, plan, kExact, x, product, bias_of(op, product), v);
     start("dense transformed norm", dense_transformed_norm_kernel,
           DenseTransformedNorm{batch, gradients_[op.out].get(), u, v,
                                coordinates_->shifts + (&op - graph_.ops.data()), in, out,

@@ -128,6 +128,14 @@ inline std::optional<ResidentKernel> resident_kernel_for(const Network& net,
   return dense_kernel_of(net, limits);
 }
 
+/// What a network is multiplied in where `wish` is asked for: small ones, which have a resident
+/// kernel, in fp32 throughout.
+inline Precision device_precision(const Network& net, const DeviceLimits& limits, Precision wish) {
+  const bool gains =
+      !resident_kernel_for(net, limits) && build_device_graph(net, wish).uses_tensor_cores();
+  return gains ? wish : Precision::fp32;
+}
+
 template <class Gpu>
 class DeviceResident {
  public:

@@ -27,6 +27,9 @@ std::vector<DeviceInfo> cuda_devices();
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings);
 
+/// What make_cuda_engine multiplies a network in where `wish` is asked for. Needs a device.
+Precision cuda_precision(const Network& network, Precision wish);
+
 /// True if this build has the CUDA backend.
 bool built_with_cuda();
 

@@ -17,6 +17,9 @@ std::unique_ptr<Engine> make_cuda_engine(const Network&, const EngineSettings&) 
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network&, const EngineSettings&) {
   throw Error("this build has no CUDA backend");
 }
+Precision cuda_precision(const Network&, Precision) {
+  throw Error("this build has no CUDA backend");
+}
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset&, Loss) {
   throw Error("this build has no CUDA backend");
 }
