@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/clip.hpp"
+#include "kernels/precision.hpp"
 #include "kernels/random.hpp"
 #include "kernels/update.hpp"
 #include "privacy/accountant.hpp"
@@ -132,6 +133,7 @@ struct TrainConfig {
 
   // Machine
   Device device = Device::automatic;
+  Precision precision = Precision::tf32;  ///< once prepared (experiment.hpp), what really runs
   std::int64_t threads = 0;
   std::int64_t micro_batch = 0;
 

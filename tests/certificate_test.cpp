@@ -11,6 +11,7 @@ namespace {
 CertificateFacts facts() {
   CertificateFacts f;
   f.config.dataset = "mnist";
+  f.config.precision = Precision::fp32;
   f.plan.sampling_threshold = std::uint64_t{1} << 25;
   f.plan.expected_batch = 64.0;
   f.plan.steps = 100;
@@ -38,6 +39,7 @@ TEST(Certificate, StatesTheMechanismAndThePromise) {
   EXPECT_EQ(j["delta"], 1e-5);
   EXPECT_EQ(j["accountant"], "pld");
   EXPECT_EQ(j["rng"], "chacha20");
+  EXPECT_EQ(j["precision"], "fp32");
   EXPECT_EQ(j["seeded"], false);
   EXPECT_EQ(j["training_examples"], 8192);
   EXPECT_TRUE(j["unsafe_flags"].empty());

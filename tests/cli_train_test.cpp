@@ -83,6 +83,9 @@ TEST_F(CliTrain, LeavesARunFolderThatIsSafeToPublish) {
 
   // The size was not declared public: neither it nor the split's sizes are anywhere.
   const Json certificate = Json::parse(file("run/release/privacy.json"));
+  // What ran, not what is asked for by default.
+  EXPECT_EQ(certificate["precision"], "fp32");
+  EXPECT_NE(file("run/release/config.toml").find("precision = \"fp32\""), std::string::npos);
   EXPECT_TRUE(certificate["for_release"]);
   EXPECT_FALSE(certificate.contains("training_examples"));
   EXPECT_GT(certificate["size_release"]["noise_std"], 10.0);

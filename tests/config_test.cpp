@@ -132,13 +132,14 @@ TEST(Config, TomlTypesAreChecked) {
 
 TEST(Config, ValuesOutOfRangeAreRefused) {
   for (const auto& [key, text] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"delta", "0"},     {"delta", "1"},       {"delta", "-1e-5"}, {"delta", "nan"},
-           {"delta", "small"}, {"epsilon", "0"},     {"epsilon", "-1"},  {"epsilon", "inf"},
-           {"sigma", "0"},     {"clip", "0"},        {"batch", "0"},     {"batch", "1e3"},
-           {"batch", "2.5"},   {"batch", "-3"},      {"epochs", "0"},    {"lr", "-0.5"},
-           {"momentum", "1"},  {"ema", "1"},         {"threads", "-1"},  {"batch", "12x"},
-           {"json", "maybe"},  {"clipping", "hard"}, {"final-lr", "2"},  {"beta1", "-0.1"},
-           {"seed", "-1"},     {"method", "sgd"},    {"device", "tpu"},  {"batch", ""}}) {
+           {"delta", "0"},       {"delta", "1"},       {"delta", "-1e-5"}, {"delta", "nan"},
+           {"delta", "small"},   {"epsilon", "0"},     {"epsilon", "-1"},  {"epsilon", "inf"},
+           {"sigma", "0"},       {"clip", "0"},        {"batch", "0"},     {"batch", "1e3"},
+           {"batch", "2.5"},     {"batch", "-3"},      {"epochs", "0"},    {"lr", "-0.5"},
+           {"momentum", "1"},    {"ema", "1"},         {"threads", "-1"},  {"batch", "12x"},
+           {"json", "maybe"},    {"clipping", "hard"}, {"final-lr", "2"},  {"beta1", "-0.1"},
+           {"seed", "-1"},       {"method", "sgd"},    {"device", "tpu"},  {"batch", ""},
+           {"precision", "fp16"}}) {
     const std::string what = refusal([&, k = key, t = text] {
       TrainConfig c;
       apply_settings(flags({{k, t}}), c);

@@ -398,6 +398,10 @@ std::vector<Option> machine_options() {
       choice("device", &Config::device,
              {{"auto", Device::automatic}, {"cpu", Device::cpu}, {"cuda", Device::cuda}},
              "auto, cpu or cuda"),
+      choice("precision", &Config::precision,
+             {{"tf32", Precision::tf32}, {"fp32", Precision::fp32}},
+             "matrix products on CUDA: tf32 (tensor cores, for layers that gain from it) or fp32; "
+             "the CPU and small networks have fp32 alone, and the run's config says what it had"),
       machine(integer("threads", "N", &Config::threads, kThreads,
                       "CPU threads, 0 for every core; the result does not depend on it")),
       machine(integer("micro-batch", "N", &Config::micro_batch, kCountOrZero,

@@ -62,6 +62,7 @@ void add_circumstances(Json& j, const CertificateFacts& f) {
   else
     j["training_examples"] = static_cast<std::uint64_t>(f.training_size);
 
+  j["precision"] = chosen(f.config, "precision");  // of matrix products, as they ran
   j["rng"] = chosen(f.config, "rng");
   j["seeded"] = f.config.seed.has_value();
   j["unsafe_flags"] = f.unsafe;

@@ -31,6 +31,7 @@ Backend choose_backend(Device wish) {
         "cuda",
         [](const Network&) { return kCudaArithmetic; },
         make_cuda_engine,
+        cuda_precision,
         [](const Dataset& images, int, const WorkDone& done) {
           return scatter_on_cuda(images, done);
         },
@@ -39,6 +40,7 @@ Backend choose_backend(Device wish) {
   return {"cpu",
           [](const Network& network) { return Arithmetic{.float_terms = cpu_sum_terms(network)}; },
           make_cpu_engine,
+          [](const Network&, Precision) { return Precision::fp32; },
           scatter_on_cpu,
           make_cpu_linear_engine,
           "cpu " + std::string(simd_name(best_simd_level()))};

@@ -20,13 +20,16 @@ struct Backend {
   std::string name;  ///< "cpu" or "cuda"
   std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
+  /// What a network is multiplied in where `wish` is asked for.
+  std::function<Precision(const Network& network, Precision wish)> precision;
   /// Scattering features of images; threads is for the CPU.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
   /// For methods that work on all examples of a linear model at once; threads is for the CPU.
   std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, int threads)>
       make_linear_engine;
-  std::string arithmetic_name;  ///< backends of one name, of one build, compute the same bits
+  /// Backends of one name, of one build, compute the same bits, at the same precision.
+  std::string arithmetic_name;
 };
 
 /// automatic: CUDA where this build and this machine have it, else the CPU.

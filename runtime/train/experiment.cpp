@@ -83,6 +83,8 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   }
   e.network =
       make_network(e.model_text, e.config.model, config.activation, shape, e.data.train.classes);
+  e.config.precision = backend.precision(e.network, config.precision);
+  if (e.config.precision == Precision::tf32) e.backend.arithmetic_name += ", tf32";
   return e;
 }
 
@@ -136,6 +138,7 @@ std::unique_ptr<Engine> make_engine(const Experiment& e, const PrivacyPlan& plan
   s.key = key;
   s.sampling_threshold = plan.sampling_threshold;
   s.micro_batch = static_cast<int>(e.config.micro_batch);
+  s.precision = e.config.precision;
   s.threads = static_cast<int>(e.config.threads);
   s.diagnostics = e.config.unsafe_diagnostics;
   std::unique_ptr<Engine> engine = e.backend.make_engine(e.network, s);

@@ -16,7 +16,7 @@ namespace cudp {
 
 /// What a config means on this machine: data in memory, a network with shapes, a backend.
 struct Experiment {
-  TrainConfig config;  ///< with the model and the device that were chosen
+  TrainConfig config;  ///< with the model, the device and the precision that were chosen
   DataSplit data;
   std::string model_text;  ///< TOML
   Network network;

@@ -22,9 +22,10 @@ void describe(const Run& run, Reporter& reporter) {
   const Experiment& e = run.experiment;
   const PrivacyPlan& p = run.plan;
   reporter.info(fmt::format(
-      "{}{}, {} ({} parameters) on {}", e.data.name,
+      "{}{}, {} ({} parameters) on {}{}", e.data.name,
       run.size.is_public() ? fmt::format(" ({} training examples)", e.data.train.size()) : "",
-      e.network.spec.name, e.network.parameter_count, e.backend.name));
+      e.network.spec.name, e.network.parameter_count, e.backend.name,
+      e.config.precision == Precision::tf32 ? " in TF32" : ""));
   reporter.info(fmt::format(
       "epsilon {:.4g} at delta {:.3g}: sigma {:.5g}, {} steps of expected batch {:.0f}, C {:.4g}",
       guarantee(p, releases(p, p.steps)).epsilon, p.delta, p.noise_multiplier, p.steps,
