@@ -1,6 +1,6 @@
 // Whole DP-SGD steps on the device, as training runs them: recorded once and replayed, Poisson
-// sampling of the whole data set included. Copy bandwidth and fp32 multiply-adds are measured in
-// the same run, for comparison.
+// sampling of the whole data set included. Copy bandwidth, fp32 multiply-adds and TF32 products of
+// tensor cores are measured in the same run, for comparison.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -12,6 +12,7 @@
 
 #include "bench/step_setup.hpp"
 #include "kernels/lanes.hpp"
+#include "kernels/tensor.cuh"
 #include "runtime/cuda/buffer.hpp"
 #include "runtime/cuda/cuda_gpu.hpp"
 #include "runtime/cuda/devices.hpp"
@@ -39,9 +40,26 @@ __global__ void fma_kernel(float a, float b, float* out) {
   if (sum == 12345.0f) *out = sum;  // never, but the compiler cannot know
 }
 
+constexpr int kTensorChains = 8;
+// grid, block: any, of whole warps. Every warp makes kTensorChains * kRounds products of 16 x 8
+// x 8.
+__global__ void tensor_kernel(float v, float* out) {
+  float d[kTensorChains][4] = {};
+  const float a[4] = {to_tf32(v), to_tf32(-v), to_tf32(v), to_tf32(-v)};
+  const float b[2] = {to_tf32(v), to_tf32(v)};
+  for (int r = 0; r < kRounds; ++r)
+    CUDP_UNROLL for (int i = 0; i < kTensorChains; ++i) mma_tf32(d[i], d[i] + 2, a, b);
+  float sum = 0.0f;
+  CUDP_UNROLL for (int i = 0; i < kTensorChains; ++i) sum += d[i][0] + d[i][3];
+  if (sum == 12345.0f) *out = sum;
+}
+
 struct Peaks {
-  double copy_bytes = 0;  ///< a second, read and written
-  double flops = 0;       ///< fp32, a second
+  double copy_bytes = 0;    ///< a second, read and written
+  double flops = 0;         ///< fp32, a second
+  double tensor_flops = 0;  ///< TF32 by mma.sync, a second
+
+  double of(Precision p) const { return p == Precision::tf32 ? tensor_flops : flops; }
 };
 
 /// Best of five, in seconds; the download waits for the device.
@@ -77,16 +95,31 @@ Peaks measure_peaks(int multiprocessors) {
               gpu.launch("fma", fma_kernel, {.grid = {blocks * 16}, .block = {512}}, 0.999f, 1e-3f,
                          to.get());
             });
+  const double products = 16.0 * multiprocessors * (512 / 32) * kTensorChains * kRounds;
+  p.tensor_flops = 2 * 16 * 8 * 8 * products / best_seconds(to, [&] {
+                     gpu.launch("tensor", tensor_kernel, {.grid = {blocks * 16}, .block = {512}},
+                                0.999f, to.get());
+                   });
   return p;
 }
 
 using MakeEngine = std::unique_ptr<Engine> (*)(const Network&, const EngineSettings&);
 
-void step(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeEngine make) {
+EngineSettings settings_of(double batch, std::size_t examples, Precision precision) {
+  EngineSettings s = settings_for(batch, examples);
+  s.precision = precision;
+  return s;
+}
+const char* peak_name(Precision p) {
+  return p == Precision::tf32 ? "of_tensor_peak" : "of_fma_peak";
+}
+
+void step(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeEngine make,
+          Precision precision) {
   const Dataset& data = examples_for(setup);
   const Network net = network_of(setup);
   const double batch = static_cast<double>(state.range(0));
-  const auto engine = make(net, settings_for(batch, data.size()));
+  const auto engine = make(net, settings_of(batch, data.size(), precision));
   engine->load(data);
   engine->set_state(random_weights(net));
   const auto steps = static_cast<std::size_t>(static_cast<double>(data.size()) / batch);
@@ -101,16 +134,18 @@ void step(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeE
   state.counters["step_seconds"] =
       Counter(static_cast<double>(steps * state.iterations()), Counter::kIsRate | Counter::kInvert);
   state.counters["GFLOP/s"] = Counter(examples * flops(net) * 1e-9, Counter::kIsRate);
-  state.counters["of_fma_peak"] = Counter(examples * flops(net) / peaks.flops, Counter::kIsRate);
+  state.counters[peak_name(precision)] =
+      Counter(examples * flops(net) / peaks.of(precision), Counter::kIsRate);
 }
 
 /// The sum of clipped gradients alone, over one batch again and again, without sampling, noise and
 /// update: what is left of a step is its launches.
-void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeEngine make) {
+void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeEngine make,
+                 Precision precision) {
   const Dataset& data = examples_for(setup);
   const Network net = network_of(setup);
   const double batch = static_cast<double>(state.range(0));
-  const auto engine = make(net, settings_for(batch, data.size()));
+  const auto engine = make(net, settings_of(batch, data.size(), precision));
   engine->load(data);
   engine->set_state(random_weights(net));
   constexpr std::size_t kSteps = 100;
@@ -125,17 +160,20 @@ void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks
   using benchmark::Counter;
   state.counters["step_seconds"] = Counter(static_cast<double>(kSteps * state.iterations()),
                                            Counter::kIsRate | Counter::kInvert);
-  state.counters["of_fma_peak"] = Counter(examples * flops(net) / peaks.flops, Counter::kIsRate);
+  state.counters[peak_name(precision)] =
+      Counter(examples * flops(net) / peaks.of(precision), Counter::kIsRate);
 }
 
-using Bench = void (*)(benchmark::State&, const Setup&, const Peaks&, MakeEngine);
+using Bench = void (*)(benchmark::State&, const Setup&, const Peaks&, MakeEngine, Precision);
 
 void add(const Setup& setup, std::initializer_list<int> batches, const Peaks& peaks,
-         const char* what = "/epoch", Bench bench = step, MakeEngine make = make_cuda_engine) {
+         const char* what = "/epoch", Bench bench = step, MakeEngine make = make_cuda_engine,
+         Precision precision = Precision::fp32) {
   for (const int batch : batches)
-    benchmark::RegisterBenchmark(
-        (std::string(setup.name) + what).c_str(),
-        [&setup, peaks, bench, make](benchmark::State& s) { bench(s, setup, peaks, make); })
+    benchmark::RegisterBenchmark((std::string(setup.name) + what).c_str(),
+                                 [&setup, peaks, bench, make, precision](benchmark::State& s) {
+                                   bench(s, setup, peaks, make, precision);
+                                 })
         ->ArgName("batch")
         ->Arg(batch)
         ->UseRealTime()
@@ -156,6 +194,7 @@ int main(int argc, char** argv) {
   benchmark::AddCustomContext("device", devices[0].name);
   benchmark::AddCustomContext("copy_GB/s", std::to_string(peaks.copy_bytes * 1e-9));
   benchmark::AddCustomContext("fma_GFLOP/s", std::to_string(peaks.flops * 1e-9));
+  benchmark::AddCustomContext("tensor_GFLOP/s", std::to_string(peaks.tensor_flops * 1e-9));
   add(kCnn, {16, 64, 256, 1024, 2048, 4096}, peaks);
   add(kCnn, {256, 2048}, peaks, "/epoch_layer_wise", step, cudp::make_layer_wise_cuda_engine);
   for (const Setup* resident : {&kCnn, &kScatterCnn, &kMlpPca, &kLogistic, &kAdult}) {
@@ -165,6 +204,13 @@ int main(int argc, char** argv) {
   }
   for (const Setup* other : {&kScatterCnn, &kMlpPca, &kLogistic, &kAdult, &kMlp, &kCifarCnn})
     add(*other, {256, 2048}, peaks);
+  for (const Setup* large : {&kCifarCnn, &kMlp}) {
+    constexpr auto kTf32 = cudp::Precision::tf32;
+    add(*large, {256, 2048}, peaks, "/epoch_tf32", step, cudp::make_cuda_engine, kTf32);
+    add(*large, {256, 2048}, peaks, "/clipped_sum", clipped_sum);
+    add(*large, {256, 2048}, peaks, "/clipped_sum_tf32", clipped_sum, cudp::make_cuda_engine,
+        kTf32);
+  }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();
