@@ -32,7 +32,7 @@ double sensitivity_slack(const Network& network, std::uint64_t largest_batch,
     largest_tensor = std::max(largest_tensor, t.size);
   const double chains = arithmetic.norm_chains;
   const double additions = static_cast<double>(largest_tensor) / chains + chains + 8.0;
-  const double norm_error = std::fmax(0x1p-13, 0.5 * additions * kUnit) + arithmetic.extra_error;
+  const double norm_error = std::fmax(0x1p-13, 0.5 * additions * kUnit);
   const double roundings = arithmetic.float_terms + (shift > 0.0 ? 6 : 3);
   const double sum_error =
       2.0 * roundings * kUnit * (1.0 + shift) * static_cast<double>(largest_batch);

@@ -7,16 +7,16 @@ namespace cudp {
 
 /// What the arithmetic of a backend promises; every engine must be at least this accurate.
 struct Arithmetic {
-  int float_terms = 16;      ///< clipped gradients added in float32 before the sum goes to double
-  int norm_chains = 8;       ///< independent float32 chains that squares are added in
-  double extra_error = 0.0;  ///< further relative error of a clipped gradient's norm
+  int float_terms = 16;  ///< clipped gradients added in float32 before the sum goes to double
+  int norm_chains = 8;   ///< independent float32 chains that squares are added in
 };
 
 /// What the CPU engine promises for most networks; backend.hpp has it for each.
 inline constexpr Arithmetic kCpuArithmetic{};
-/// The margin leaves room for layers multiplied in TF32, whose 10-bit mantissa errs by up to 2^-11
-/// an operand. Every layer is multiplied in float32 so far.
-inline constexpr Arithmetic kCudaArithmetic{.float_terms = 32, .extra_error = 0x1p-9};
+/// In TF32 too: there is no margin for the 2^-11 that an operand errs by, because none would do for
+/// terms that cancel. The gradient that is added is the one whose norm was taken, bit for bit
+/// (WeightGradientSum in kernels/batch_product.hpp).
+inline constexpr Arithmetic kCudaArithmetic{.float_terms = 32};
 
 /// Largest batch of `steps` Poisson batches of the given mean, except with probability `failure`.
 /// Chernoff: P(batch >= x) <= exp(-(x ln(x / mean) - x + mean)) for x > mean, summed over the
