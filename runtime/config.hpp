@@ -49,6 +49,7 @@ struct TrainConfig {
   bool accept_private_bounds = false;
   Features features = Features::none;
   std::int64_t feature_groups = 27;
+  bool feature_standardise = false;
   std::string feature_cache = "auto";
   std::int64_t feature_dimensions = 60;
   bool feature_whiten = false;

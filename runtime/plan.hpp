@@ -42,7 +42,8 @@ struct PrivacyPlan {
   /// Standard deviation of the noise on the number of examples (sensitivity 1), 0 if that is
   /// public.
   double size_noise = 0.0;
-  /// Noise multiplier of a covariance whose eigenvectors become features, 0 without one.
+  /// Noise multiplier of a release that features rest on (principal components, or the channels'
+  /// moments), 0 without one.
   double feature_noise = 0.0;
   /// Probability that a batch is larger than `sensitivity` allows for; part of delta.
   double failure = 0.0;

@@ -8,6 +8,7 @@
 
 #include "privacy/accountant.hpp"
 #include "runtime/error.hpp"
+#include "runtime/features/features.hpp"
 #include "runtime/random_key.hpp"
 #include "tests/cudp_process.hpp"
 
@@ -294,11 +295,12 @@ TEST(Projection, IsTheProductAndDoesNotDependOnThreads) {
 
 TEST(Projection, StandsInAReleasedModel) {
   TensorFile file;
-  EXPECT_THROW(read_projection(file, "m"), InputError);
+  const FeatureSettings pca{.kind = Features::pca, .dimensions = 2};
+  EXPECT_THROW(read_release(file, pca, "m"), InputError);
   const std::vector<float> p = {1, 2, 3, 4, 5, 6};
-  add_projection(file, p, 2);
+  add_release(file, pca, p);
   const TensorFile read = decode_safetensors(encode_safetensors(file), "m");
-  EXPECT_EQ(read_projection(read, "m"), p);
+  EXPECT_EQ(read_release(read, pca, "m"), p);
   EXPECT_EQ(read.tensors.at(0).shape, (std::vector<int>{2, 3}));
 }
 

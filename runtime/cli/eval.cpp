@@ -12,7 +12,6 @@
 #include "runtime/data/load.hpp"
 #include "runtime/error.hpp"
 #include "runtime/features/features.hpp"
-#include "runtime/features/pca.hpp"
 #include "runtime/run/files.hpp"
 #include "runtime/safetensors.hpp"
 #include "runtime/train/experiment.hpp"
@@ -49,7 +48,7 @@ struct ReleasedModel {
   std::vector<float> parameters;
   std::string dataset;
   FeatureSettings features;
-  std::vector<float> projection;  ///< of Features::pca
+  std::vector<float> feature_release;
 };
 
 Shape parse_shape(const std::string& text, const std::string& source) {
@@ -73,7 +72,7 @@ ReleasedModel read_released(const fs::path& path) {
   m.dataset = text("dataset");
   if (file.metadata.contains("features")) {
     TrainConfig stored;
-    for (const char* key : {"features", "feature-groups"}) {
+    for (const char* key : {"features", "feature-groups", "feature-standardise"}) {
       const Option& option = *find_option(key);
       const std::string place = std::string(source).append(", ").append(key);
       option.set(stored, parse_value(option, text(key), place), place);
@@ -82,7 +81,8 @@ ReleasedModel read_released(const fs::path& path) {
   }
   m.network = make_network(text("model"), source, text("activation"),
                            parse_shape(text("input"), source), std::atoi(text("classes").c_str()));
-  if (m.features.kind == Features::pca) m.projection = read_projection(file, source);
+  m.features.dimensions = m.network.input.size();
+  m.feature_release = read_release(file, m.features, source);
   m.parameters.resize(m.network.parameter_count);
   for (const ParameterTensor& t : m.network.parameters) {
     const ParameterTensor* found = nullptr;
@@ -113,15 +113,7 @@ int evaluate(EvalOptions o) {
   features.threads = o.threads;
   Reporter reporter(o.json);
   make_features(data.test, features, backend, reporter);
-  if (!model.projection.empty()) {
-    const auto inputs = static_cast<std::size_t>(data.test.shape.size());
-    const std::size_t wanted =
-        model.projection.size() / static_cast<std::size_t>(model.network.input.size());
-    if (inputs != wanted)
-      throw InputError(
-          fmt::format("{}: expected examples of {} numbers, found {}", data.name, wanted, inputs));
-    project(data.test, model.projection, o.threads);
-  }
+  apply_release(data.test, features, model.feature_release, data.name);
   const auto shape = [](const Shape& s) {
     return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
   };

@@ -189,15 +189,19 @@ std::vector<Option> data_options() {
           "pca (principal components, paid for from the budget)"),
       integer("feature-groups", "N", &Config::feature_groups, kCountOrZero,
               "scatter: groups of channels normalised within each example's features, 0: none"),
+      toggle("feature-standardise", &Config::feature_standardise,
+             "scatter: standardise channels by a noisy mean and variance, paid for from the "
+             "budget, in place of feature-groups"),
       integer("feature-dimensions", "N", &Config::feature_dimensions, kCount,
               "pca: how many components"),
       toggle("feature-whiten", &Config::feature_whiten,
              "pca: scale components to equal noisy variance, which costs nothing more"),
       instead_of("feature-noise", number("feature-share", "S", &Config::feature_share, kInsideUnit,
-                                         "pca: share of the budget, as Gaussian noise counts it "
-                                         "(1 / sigma^2)")),
+                                         "share of the budget for what features rest on, as "
+                                         "Gaussian noise counts it (1 / sigma^2)")),
       instead_of("feature-noise", number("feature-sigma", "S", &Config::feature_sigma, kPositive,
-                                         "pca: noise multiplier of the covariance")),
+                                         "noise multiplier of what features rest on: pca's "
+                                         "covariance or the channels' moments")),
       machine(text("feature-cache", "DIR", &Config::feature_cache,
                    "where computed features are kept, readable by their owner only: a folder, auto "
                    "(~/.cache/cudp) or none")),

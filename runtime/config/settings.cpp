@@ -302,11 +302,16 @@ void check_complete(const TrainConfig& c) {
   if (c.features == Features::pca && is_linear(c.method))
     throw InputError("--features: expected none or scatter with --method " + name_of(c.method) +
                      ", found pca");
+  if (c.feature_standardise && c.features != Features::scatter)
+    throw InputError("--feature-standardise: expected --features scatter");
+  if (c.feature_standardise && is_linear(c.method))
+    throw InputError("--feature-standardise: expected none with --method " + name_of(c.method));
   if ((c.method == MethodKind::outpert || c.method == MethodKind::objpert) && !(c.l2 > 0.0))
     throw InputError("--l2: expected a number > 0 with --method " + name_of(c.method));
   if (c.method == MethodKind::privgene && c.parents > c.candidates)
     throw InputError("--parents: expected at most candidates");
-  if (c.features == Features::pca && !c.feature_sigma && !c.epsilon)
+  const bool release = c.features == Features::pca || c.feature_standardise;
+  if (release && !c.feature_sigma && !c.epsilon)
     throw InputError(
         "--feature-sigma: expected a noise multiplier where there is no --epsilon to share, found "
         "none");

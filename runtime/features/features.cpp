@@ -1,5 +1,6 @@
 #include "runtime/features/features.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -9,7 +10,9 @@
 #include "runtime/error.hpp"
 #include "runtime/features/cache.hpp"
 #include "runtime/features/normalise.hpp"
+#include "runtime/features/pca.hpp"
 #include "runtime/features/scatter_tables.hpp"
+#include "runtime/features/standardise.hpp"
 #include "runtime/run/files.hpp"
 
 namespace cudp {
@@ -46,11 +49,19 @@ std::vector<float> scatter(const Dataset& data, const FeatureSettings& settings,
   return features;
 }
 
+std::string tensor_name(const FeatureSettings& settings) {
+  return settings.standardise ? "features.scaling" : "features.projection";
+}
+
 }  // namespace
 
 FeatureSettings feature_settings(const TrainConfig& config) {
+  const bool standardise = config.features == Features::scatter && config.feature_standardise;
   return {.kind = config.features,
-          .groups = static_cast<int>(config.feature_groups),
+          .groups = standardise ? 0 : static_cast<int>(config.feature_groups),
+          .standardise = standardise,
+          .dimensions = config.feature_dimensions,
+          .whiten = config.feature_whiten,
           .cache = config.feature_cache,
           .threads = static_cast<int>(config.threads)};
 }
@@ -71,6 +82,71 @@ void make_features(Dataset& data, const FeatureSettings& settings, const Backend
   data.bytes = {};
   data.shape = shape;
   if (settings.groups > 0) normalise_groups(data.floats, shape, settings.groups, settings.threads);
+}
+
+bool rest_on_release(const FeatureSettings& settings) {
+  return settings.kind == Features::pca || settings.standardise;
+}
+
+Shape released_shape(const Dataset& train, const FeatureSettings& settings) {
+  if (settings.standardise) check_standardise(train);
+  if (settings.kind != Features::pca) return train.shape;
+  check_pca(train, settings.dimensions);
+  return {.channels = static_cast<int>(settings.dimensions)};
+}
+
+std::vector<float> release_for_features(const Dataset& train, const FeatureSettings& settings,
+                                        double size, double sigma, Generator generator,
+                                        const RandomKey& key) {
+  if (settings.kind == Features::pca)
+    return dp_pca(train, static_cast<int>(settings.dimensions), settings.whiten, sigma,
+                  {generator, key, Stream::covariance, 0}, settings.threads);
+  if (settings.standardise)
+    return dp_channel_scaling(train, size, sigma, {generator, key, Stream::channel_moments, 0},
+                              settings.threads);
+  return {};
+}
+
+void apply_release(Dataset& data, const FeatureSettings& settings,
+                   const std::vector<float>& released, const std::string& name) {
+  const auto numbers = static_cast<std::size_t>(data.shape.size());
+  if (settings.kind == Features::pca) {
+    const std::size_t wanted = released.size() / static_cast<std::size_t>(settings.dimensions);
+    if (numbers != wanted)
+      throw InputError(
+          fmt::format("{}: expected examples of {} numbers, found {}", name, wanted, numbers));
+    project(data, released, settings.threads);
+  } else if (settings.standardise) {
+    if (static_cast<std::size_t>(data.shape.channels) * 2 != released.size())
+      throw InputError(fmt::format("{}: expected features of {} channels, found {}", name,
+                                   released.size() / 2, data.shape.channels));
+    scale_channels(data, released, settings.threads);
+  }
+}
+
+void add_release(TensorFile& file, const FeatureSettings& settings,
+                 const std::vector<float>& released) {
+  if (!rest_on_release(settings)) return;
+  const std::int64_t rows = settings.standardise ? 2 : settings.dimensions;
+  ParameterTensor t;
+  t.name = tensor_name(settings);
+  t.shape = {static_cast<int>(rows),
+             static_cast<int>(static_cast<std::int64_t>(released.size()) / rows)};
+  t.offset = file.values.size();
+  t.size = released.size();
+  file.tensors.push_back(t);
+  file.values.insert(file.values.end(), released.begin(), released.end());
+}
+
+std::vector<float> read_release(const TensorFile& file, const FeatureSettings& settings,
+                                const std::string& source) {
+  if (!rest_on_release(settings)) return {};
+  const std::string name = tensor_name(settings);
+  const auto t = std::ranges::find(file.tensors, name, &ParameterTensor::name);
+  if (t == file.tensors.end() || t->size == 0)
+    throw InputError(source + ": expected a tensor " + name + ", found none");
+  const auto first = file.values.begin() + static_cast<std::ptrdiff_t>(t->offset);
+  return {first, first + static_cast<std::ptrdiff_t>(t->size)};
 }
 
 }  // namespace cudp

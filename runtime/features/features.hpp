@@ -1,8 +1,12 @@
 #pragma once
 #include <string>
+#include <vector>
 
+#include "kernels/random.hpp"
+#include "models/layer.hpp"
 #include "runtime/config.hpp"
 #include "runtime/dataset.hpp"
+#include "runtime/safetensors.hpp"
 #include "runtime/train/backend.hpp"
 #include "runtime/train/reporter.hpp"
 
@@ -11,17 +15,48 @@ namespace cudp {
 /// What a model is shown of an image, and where computed features are kept.
 struct FeatureSettings {
   Features kind = Features::none;
-  int groups = 0;              ///< of channels, normalised within each example; 0: not at all
-  std::string cache = "auto";  ///< a folder, "auto" for the user's cache folder, or "none"
+  int groups = 0;               ///< of channels, normalised within each example; 0: not at all
+  bool standardise = false;     ///< channels, by a release; no groups then
+  std::int64_t dimensions = 0;  ///< of Features::pca
+  bool whiten = false;          ///< of Features::pca
+  std::string cache = "auto";   ///< a folder, "auto" for the user's cache folder, or "none"
   int threads = 0;
 };
 
 FeatureSettings feature_settings(const TrainConfig& config);
 
 /// Turns images into scattering features: a function of each example alone, so neighbouring data
-/// sets stay neighbours and nothing is to be paid. Principal components are (pca.hpp). Throws
-/// InputError where the data are not images that fit.
+/// sets stay neighbours and nothing is to be paid. What is paid for follows (rest_on_release).
+/// Throws InputError where the data are not images that fit.
 void make_features(Dataset& data, const FeatureSettings& settings, const Backend& backend,
                    Reporter& reporter);
+
+/// Whether features rest on something released about the training set as a whole: principal
+/// components (pca.hpp), or the channels' moments (standardise.hpp).
+bool rest_on_release(const FeatureSettings& settings);
+
+/// Shape of an example once what its features rest on is released. Throws InputError where the
+/// training set does not fit.
+Shape released_shape(const Dataset& train, const FeatureSettings& settings);
+
+/// What features rest on: a release of the Gaussian mechanism, of sensitivity 1 and noise
+/// multiplier sigma, which must have been paid for. size: number of training examples as it is
+/// known to the public. Returns the rows of a matrix: pca [dimensions, inputs], channels [2,
+/// channels]; empty where features rest on nothing.
+std::vector<float> release_for_features(const Dataset& train, const FeatureSettings& settings,
+                                        double size, double sigma, Generator generator,
+                                        const RandomKey& key);
+
+/// Examples become features by what was released: a function of each example alone. Throws
+/// InputError where `released` does not fit them; `name` is the data's.
+void apply_release(Dataset& data, const FeatureSettings& settings,
+                   const std::vector<float>& released, const std::string& name);
+
+/// The release as a tensor of a released model: "features.projection" or "features.scaling".
+void add_release(TensorFile& file, const FeatureSettings& settings,
+                 const std::vector<float>& released);
+/// Throws InputError where there is none.
+std::vector<float> read_release(const TensorFile& file, const FeatureSettings& settings,
+                                const std::string& source);
 
 }  // namespace cudp

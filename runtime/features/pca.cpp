@@ -12,13 +12,13 @@
 #include "kernels/cpu_ops.hpp"
 #include "runtime/aligned.hpp"
 #include "runtime/error.hpp"
+#include "runtime/features/clipped_row.hpp"
 #include "runtime/random_numbers.hpp"
 #include "runtime/threads.hpp"
 
 namespace cudp {
 namespace {
 
-constexpr const char* kTensor = "features.projection";
 constexpr int kMostNumbers = 16384;      // of an example: the matrix has 2 GiB
 constexpr std::size_t kRowsAtOnce = 64;  // stay in a second-level cache while they are multiplied
 constexpr int kRange = 16;               // rows of the sum that one task handles, a multiple of 4
@@ -33,21 +33,6 @@ void read_example(const Dataset& data, std::size_t example, std::span<float> x) 
     x[i] = data.is_bytes()
                ? std::fma(data.scale, static_cast<float>(data.bytes[at + i]), data.shift)
                : data.floats[at + i];
-}
-
-/// x clipped to norm 1 and cut to whole numbers of 2^-kRowBits.
-void clip_row(std::span<const float> x, double* row) {
-  double square = 0.0;
-  for (const float v : x) square += static_cast<double>(v) * static_cast<double>(v);
-  // A little less than 1, so that rounding here does not matter.
-  const double scale = (1.0 - 0x1p-30) / std::fmax(1.0, std::sqrt(square));
-  double units = 0.0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    row[i] = std::trunc(std::ldexp(static_cast<double>(x[i]) * scale, kRowBits));
-    units += row[i] * row[i];  // exact
-  }
-  if (!(units <= std::ldexp(1.0, 2 * kRowBits)))  // NaN and infinity too
-    std::fill_n(row, x.size(), 0.0);
 }
 
 }  // namespace
@@ -79,7 +64,7 @@ std::vector<double> clipped_second_moments(const Dataset& data, int threads) {
     team.run(count, [&](std::size_t r, int) {
       std::vector<float> x(to_size(d));
       read_example(data, first + r, x);
-      clip_row(x, rows.data() + r * to_size(stride));
+      clip_row<float>(x, kRowBits, rows.data() + r * to_size(stride));
     });
     team.run(tasks, [&](std::size_t task, int) {
       const int begin = static_cast<int>(task) * kRange;
@@ -162,25 +147,6 @@ void project(Dataset& data, const std::vector<float>& projection, int threads) {
   data.floats = std::move(projected);
   data.bytes = {};
   data.shape = {.channels = static_cast<int>(k)};
-}
-
-void add_projection(TensorFile& file, const std::vector<float>& projection, std::int64_t k) {
-  ParameterTensor t;
-  t.name = kTensor;
-  t.shape = {static_cast<int>(k),
-             static_cast<int>(static_cast<std::int64_t>(projection.size()) / k)};
-  t.offset = file.values.size();
-  t.size = projection.size();
-  file.tensors.push_back(t);
-  file.values.insert(file.values.end(), projection.begin(), projection.end());
-}
-
-std::vector<float> read_projection(const TensorFile& file, const std::string& source) {
-  const auto t = std::ranges::find(file.tensors, kTensor, &ParameterTensor::name);
-  if (t == file.tensors.end() || t->size == 0)
-    throw InputError(source + ": expected a tensor " + kTensor + ", found none");
-  const auto first = file.values.begin() + static_cast<std::ptrdiff_t>(t->offset);
-  return {first, first + static_cast<std::ptrdiff_t>(t->size)};
 }
 
 }  // namespace cudp

@@ -1,11 +1,9 @@
 #pragma once
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "kernels/random.hpp"
 #include "runtime/dataset.hpp"
-#include "runtime/safetensors.hpp"
 
 namespace cudp {
 
@@ -59,10 +57,5 @@ std::vector<float> dp_pca(const Dataset& data, int dimensions, bool whitened, do
 /// Examples become their products with the rows of projection [k, data.shape.size()]: shape {k}.
 /// A function of each example alone, once the projection is there.
 void project(Dataset& data, const std::vector<float>& projection, int threads);
-
-/// The projection in a released model, as tensor "features.projection" [k, d].
-void add_projection(TensorFile& file, const std::vector<float>& projection, std::int64_t k);
-/// Throws InputError where there is none.
-std::vector<float> read_projection(const TensorFile& file, const std::string& source);
 
 }  // namespace cudp

@@ -39,6 +39,18 @@ Json group_promises(const PrivacyPlan& plan, std::span<const privacy::Phase> pha
   return list;
 }
 
+/// What the features rest on.
+Json feature_release(const CertificateFacts& f) {
+  const bool pca = f.config.features == Features::pca;
+  Json j = {{"what", pca ? "covariance of rows clipped to norm 1, with Gaussian noise"
+                         : "channels' means and mean squares, rows of them clipped to norm 1, with "
+                           "Gaussian noise"},
+            {"sigma", f.plan.feature_noise},
+            {"sensitivity", 1.0}};
+  if (pca) j["dimensions"] = f.config.feature_dimensions;
+  return j;
+}
+
 }  // namespace
 
 std::uint64_t steps_charged(const PrivacyPlan& plan, const privacy::Ledger& ledger) {
@@ -53,10 +65,7 @@ void add_circumstances(Json& j, const CertificateFacts& f) {
   j["dataset"] = f.dataset;
   if (f.config.features != Features::none) j["features"] = chosen(f.config, "features");
   if (f.plan.feature_noise > 0.0)  // scattering features are each example's own and cost nothing
-    j["feature_release"] = {{"what", "covariance of rows clipped to norm 1, with Gaussian noise"},
-                            {"sigma", f.plan.feature_noise},
-                            {"sensitivity", 1.0},
-                            {"dimensions", f.config.feature_dimensions}};
+    j["feature_release"] = feature_release(f);
   if (f.plan.size_noise > 0.0)
     j["size_release"] = {{"noisy_size", f.training_size}, {"noise_std", f.plan.size_noise}};
   else

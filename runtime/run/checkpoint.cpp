@@ -74,7 +74,7 @@ template <class AnyCheckpoint, class Visit>
 void for_each_array(AnyCheckpoint& c, Visit visit) {
   auto& s = c.state;
   for (auto* array : {&s.parameters, &s.moment1, &s.moment2, &s.average, &s.mean, &s.deviation,
-                      &s.norms, &c.projection})
+                      &s.norms, &c.feature_release})
     visit(*array);
 }
 

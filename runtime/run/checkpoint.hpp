@@ -29,7 +29,7 @@ struct Checkpoint {
   DpisEpoch dpis;
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;             ///< of training so far
-  std::vector<float> projection{};  ///< of Features::pca, as Experiment has it
+  std::vector<float> feature_release{};  ///< as Experiment has it
   std::string method{};             ///< what a method keeps beside `state`, as text; empty: nothing
 };
 

@@ -12,7 +12,6 @@
 #include "runtime/data/load.hpp"
 #include "runtime/error.hpp"
 #include "runtime/features/features.hpp"
-#include "runtime/features/pca.hpp"
 #include "runtime/schedule.hpp"
 
 namespace cudp {
@@ -72,11 +71,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   e.backend = backend;
   e.data = std::move(data);
   e.model_text = model;
-  Shape shape = e.data.train.shape;
-  if (config.features == Features::pca) {
-    check_pca(e.data.train, config.feature_dimensions);
-    shape = {.channels = static_cast<int>(config.feature_dimensions)};
-  }
+  const Shape shape = released_shape(e.data.train, feature_settings(config));
   if (config.model.empty()) {
     e.config.model = default_model(config.features, shape);
     e.model_text = read_model(e.config.model);
@@ -104,17 +99,10 @@ Experiment prepare_linear(TrainConfig config, Reporter& reporter, const std::str
   return e;
 }
 
-std::vector<float> released_projection(const Experiment& e, const PrivacyPlan& plan,
-                                       const RandomKey& key) {
-  return dp_pca(e.data.train, static_cast<int>(e.config.feature_dimensions),
-                e.config.feature_whiten, plan.feature_noise,
-                {e.config.rng, key, Stream::covariance, 0}, static_cast<int>(e.config.threads));
-}
-
-void show_projected(Experiment& e, std::vector<float> projection) {
-  e.projection = std::move(projection);
+void show_features(Experiment& e, std::vector<float> released) {
+  e.feature_release = std::move(released);
   for (Dataset* const part : {&e.data.train, &e.data.test})
-    project(*part, e.projection, static_cast<int>(e.config.threads));
+    apply_release(*part, feature_settings(e.config), e.feature_release, e.data.name);
 }
 
 std::unique_ptr<Engine> make_engine(const Experiment& e, const PrivacyPlan& plan,

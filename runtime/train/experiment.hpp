@@ -20,9 +20,9 @@ struct Experiment {
   DataSplit data;
   std::string model_text;  ///< TOML
   Network network;
-  /// Of Features::pca, [feature_dimensions, inputs]; empty until it is released. The data are as
-  /// they were read until then.
-  std::vector<float> projection;
+  /// What the features rest on (release_for_features); empty until it is released, and where they
+  /// rest on nothing. The data are without it until then.
+  std::vector<float> feature_release;
   Backend backend;
 };
 
@@ -43,12 +43,9 @@ std::string read_model(const std::string& name);
 Network make_network(const std::string& model_text, const std::string& source,
                      const std::string& activation, const Shape& input, int classes);
 
-/// Draws the projection of Features::pca: a release, which must have been paid for.
-std::vector<float> released_projection(const Experiment& experiment, const PrivacyPlan& plan,
-                                       const RandomKey& key);
-
-/// Shows the model what `projection` leaves of the data (features/pca.hpp).
-void show_projected(Experiment& experiment, std::vector<float> projection);
+/// Shows the model features that rest on `released`, which is kept; does nothing where they rest on
+/// nothing.
+void show_features(Experiment& experiment, std::vector<float> released);
 
 /// An engine with the training set on it.
 std::unique_ptr<Engine> make_engine(const Experiment& experiment, const PrivacyPlan& plan,

@@ -9,6 +9,7 @@
 #include "kernels/coordinates.hpp"
 #include "privacy/solve.hpp"
 #include "runtime/error.hpp"
+#include "runtime/features/features.hpp"
 #include "runtime/methods/adp_sgd.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/random_numbers.hpp"
@@ -26,10 +27,10 @@ double size_noise(const TrainConfig& config) {
   return 10.0 * std::sqrt(-std::log(*config.delta)) / *config.epsilon;
 }
 
-/// Noise on the covariance: of the given multiplier, or such that it takes its share of 1 /
+/// Noise on what features rest on: of the given multiplier, or such that it takes its share of 1 /
 /// sigma^2, in which Gaussian releases add up, of one that spends the whole budget.
 double feature_noise(const TrainConfig& config) {
-  if (config.features != Features::pca) return 0.0;
+  if (!rest_on_release(feature_settings(config))) return 0.0;
   if (config.feature_sigma) return *config.feature_sigma;
   const privacy::Step once = privacy::step_of({.q = 1.0, .sigma = 1.0, .steps = 1});
   return privacy::solve_sigma({}, once, *config.epsilon, *config.delta) /

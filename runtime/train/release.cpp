@@ -5,7 +5,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/config/options.hpp"
-#include "runtime/features/pca.hpp"
+#include "runtime/features/features.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/files.hpp"
 #include "runtime/run/key_file.hpp"
@@ -53,8 +53,9 @@ void write_release(const RunFolder& folder, const Experiment& e, std::vector<flo
   if (e.config.features != Features::none) {
     file.metadata["features"] = std::get<std::string>(*find_option("features")->get(e.config));
     file.metadata["feature-groups"] = std::to_string(e.config.feature_groups);
+    file.metadata["feature-standardise"] = e.config.feature_standardise ? "true" : "false";
   }
-  if (!e.projection.empty()) add_projection(file, e.projection, e.config.feature_dimensions);
+  add_release(file, feature_settings(e.config), e.feature_release);
   write_atomically(folder.model(), encode_safetensors(file));
   write_atomically(folder.metrics(), encode_metrics(metrics));
   write_atomically(folder.certificate(), certificate.dump(2) + "\n");

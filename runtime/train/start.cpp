@@ -5,6 +5,7 @@
 
 #include "privacy/curve.hpp"
 #include "runtime/error.hpp"
+#include "runtime/features/features.hpp"
 #include "runtime/methods/dpis.hpp"
 #include "runtime/methods/norm_bound.hpp"
 #include "runtime/run/key_file.hpp"
@@ -31,11 +32,14 @@ void describe(const Run& run, Reporter& reporter) {
       guarantee(p, releases(p, p.steps)).epsilon, p.delta, p.noise_multiplier, p.steps,
       p.expected_batch, p.clip_norm));
   if (p.feature_noise > 0.0)
-    reporter.info(
-        fmt::format("{} principal components of {} numbers, released with sigma {:.5g}",
-                    e.config.feature_dimensions,
-                    e.projection.size() / static_cast<std::size_t>(e.config.feature_dimensions),
-                    p.feature_noise));
+    reporter.info(fmt::format(
+        "features rest on {}, released with sigma {:.5g}",
+        e.config.features == Features::pca
+            ? fmt::format(
+                  "{} principal components of {} numbers", e.config.feature_dimensions,
+                  static_cast<std::int64_t>(e.feature_release.size()) / e.config.feature_dimensions)
+            : "the mean and variance of each channel",
+        p.feature_noise));
   if (run.size.noise > 0.1 * run.size.value)
     reporter.warn(fmt::format(
         "the number of training examples is private and known as {:.0f} +-{:.0f}; the sampling "
@@ -99,8 +103,7 @@ std::unique_ptr<Run> restore(const Checkpoint& c, const Settings& flags, const R
   run->seconds = c.seconds;
   check_same_arithmetic(folder, c, run->experiment);
   check_same_data(c, run->experiment, run->size);
-  if (run->experiment.config.features == Features::pca)
-    show_projected(run->experiment, c.projection);
+  show_features(run->experiment, c.feature_release);
   return run;
 }
 
@@ -129,7 +132,7 @@ Checkpoint checkpoint_of(const Run& run) {
           .dpis = run.dpis,
           .metrics = run.metrics,
           .seconds = run.seconds,
-          .projection = run.experiment.projection};
+          .feature_release = run.experiment.feature_release};
 }
 
 void save_ledger(const Run& run) {
@@ -158,8 +161,8 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   run.folder = place.folder();
   write_atomically(run.folder.config(), write_config(e.config, Audience::release));
   save_ledger(run);
-  if (config.features == Features::pca)
-    show_projected(e, released_projection(e, run.plan, key.key()));
+  show_features(e, release_for_features(e.data.train, feature_settings(e.config), run.size.value,
+                                        run.plan.feature_noise, config.rng, key.key()));
   run.engine = make_engine(e, run.plan, run.size, key.key());
   run.engine->set_state(initial_state(e, key.key()));
   run.folder = publish_run(place, checkpoint_of(run), key.key(), run.lock, reporter);
