@@ -26,11 +26,15 @@ CUDP_HD LossValue softmax_cross_entropy(const float* z, int classes, int label, 
     }
   const float at_label = z[label] - top;
   float total = 0.0f;
-  for (int c = 0; c < classes; ++c) total += exp_of(z[c] - top);
+  float others = 0.0f;  // all but the label's: softmax - 1 there, without its cancellation
+  for (int c = 0; c < classes; ++c) {
+    const float e = exp_of(z[c] - top);
+    total += e;
+    if (c != label) others += e;
+  }
   if (d != nullptr) {
     const float inverse = 1.0f / total;
-    for (int c = 0; c < classes; ++c)
-      d[c] = exp_of(z[c] - top) * inverse - (c == label ? 1.0f : 0.0f);
+    for (int c = 0; c < classes; ++c) d[c] = (c == label ? -others : exp_of(z[c] - top)) * inverse;
   }
   return {logf(total) - at_label, best == label && total < INFINITY};
 }

@@ -131,6 +131,29 @@ TEST(LossMath, SoftmaxMatchesItsDefinition) {
   }
 }
 
+/// Where the label is nearly certain, its slope is the small share of the others.
+TEST(LossMath, SoftmaxSlopesAreRightInTheirOwnSize) {
+  for (const float margin : {2.0f, 9.0f, 20.0f, 60.0f})
+    for (const int label : {0, 1, 2}) {
+      const std::vector<float> z{0.5f, margin, -1.25f};
+      std::vector<float> d = z;  // in place
+      softmax_cross_entropy(d.data(), 3, label, d.data());
+      std::vector<double> e;
+      for (const float v : z) e.push_back(std::exp(double{v} - double{margin}));
+      const double total = e[0] + e[1] + e[2];
+      for (int c = 0; c < 3; ++c) {
+        double want = e[static_cast<std::size_t>(c)] / total;
+        if (c == label) {
+          want = 0.0;
+          for (int o = 0; o < 3; ++o)
+            if (o != label) want -= e[static_cast<std::size_t>(o)] / total;
+        }
+        EXPECT_TRUE(std::abs(d[static_cast<std::size_t>(c)] / want - 1.0) <= 1e-6)
+            << margin << ", label " << label << ", class " << c;
+      }
+    }
+}
+
 TEST(LossMath, BinaryLossesMatchTheirDefinitions) {
   for (const int label : {0, 1})
     for (double z = -30.0; z < 30.0; z += 0.3) {
