@@ -2,17 +2,19 @@
 """cudp beside Opacus and JAX-style trainers: the same DP-SGD step, on this machine, in one run.
 
     python3 -m venv peers && peers/bin/pip install opacus jax
-    peers/bin/python bench/compare_peers.py --build build [--model cnn] [--batch 512] [--cores 0]
+    peers/bin/python bench/compare_peers.py --build build [--models cnn,adult] [--batches 16,512]
+        [--cores 0] [--device cpu|cuda]
 
 Every trainer runs in a process of its own on the cores named (taskset), one after the other, and
-the round is repeated; the table gives each one's median and the ratios of medians. The peers get
-the batch ready-made: neither sampling nor data loading counts against them, while cudp draws its
-Poisson batch, adds its noise and updates inside the measured time. They use fixed batches of the
-expected size and their fastest documented way on CPU:
+the round is repeated; a table for each model and batch gives each one's median and the ratios of
+medians. The peers get the batch ready-made: neither sampling nor data loading counts against them,
+while cudp draws its Poisson batch, adds its noise and updates inside the measured time. They use
+fixed batches of the expected size and their fastest documented way:
   opacus        per-example gradients by hooks (grad_sample_mode "hooks"), noise by its optimizer
   opacus-ghost  norms without per-example gradients (DPOptimizerFastGradientClipping, two passes)
   jax           jit(vmap(grad)), clip, sum, noise, SGD momentum in one compiled step
   jax-scan      the same inside lax.scan over 8 steps
+cudp is timed by bench/step_bench, or bench/cuda_bench with --device cuda (whole epochs there).
 """
 import argparse
 import json
@@ -23,8 +25,41 @@ import subprocess
 import sys
 import time
 
-MODELS = {"cnn": (1, 28), "cifar-cnn": (3, 32)}
+# Input shape, and layers: conv (channels, kernel, stride, padding), pool (size, stride), dense
+# (outputs). One output: logistic loss; more: softmax cross-entropy. Named as in bench/.
+COLOUR = [layer for width in (32, 64, 128)
+          for layer in (("conv", width, 3, 1, 1), ("tanh",), ("conv", width, 3, 1, 1), ("tanh",),
+                        ("pool", 2, 2))]
+MODELS = {
+    "cnn": ((1, 28, 28),
+            [("conv", 16, 8, 2, 3), ("tanh",), ("pool", 2, 1), ("conv", 32, 4, 2, 0), ("tanh",),
+             ("pool", 2, 1), ("flatten",), ("dense", 32), ("tanh",), ("dense", 10)]),
+    "cifar-cnn": ((3, 32, 32), COLOUR + [("flatten",), ("dense", 128), ("tanh",), ("dense", 10)]),
+    "adult": ((124,), [("dense", 1)]),
+    "adult-mlp": ((124,), [("dense", 1000), ("relu",), ("dense", 1)]),
+}
 SECONDS = 8.0
+CLIP, SIGMA, RATE, MOMENTUM = 0.1, 1.1, 0.5, 0.9
+
+
+def shapes(model):
+    """Each layer with the shape of its input."""
+    shape, layers = MODELS[model]
+    for layer in layers:
+        yield layer, shape
+        if layer[0] == "conv":
+            _, out, kernel, stride, pad = layer
+            shape = (out, *((n + 2 * pad - kernel) // stride + 1 for n in shape[1:]))
+        elif layer[0] == "pool":
+            shape = (shape[0], *((n - layer[1]) // layer[2] + 1 for n in shape[1:]))
+        elif layer[0] == "flatten":
+            shape = (shape[0] * shape[1] * shape[2],)
+        elif layer[0] == "dense":
+            shape = (layer[1],)
+
+
+def outputs(model):
+    return MODELS[model][1][-1][1]
 
 
 def measure(step, batch):
@@ -37,25 +72,26 @@ def measure(step, batch):
     return count * batch / (time.perf_counter() - start)
 
 
-def torch_model(name):
+def torch_model(model):
     from torch import nn
 
-    if name == "cnn":
-        return nn.Sequential(
-            nn.Conv2d(1, 16, 8, 2, padding=3), nn.Tanh(), nn.MaxPool2d(2, 1),
-            nn.Conv2d(16, 32, 4, 2), nn.Tanh(), nn.MaxPool2d(2, 1),
-            nn.Flatten(), nn.Linear(512, 32), nn.Tanh(), nn.Linear(32, 10))
-    layers, channels = [], 3
-    for width in (32, 64, 128):
-        for _ in range(2):
-            layers += [nn.Conv2d(channels, width, 3, padding=1), nn.Tanh()]
-            channels = width
-        layers.append(nn.MaxPool2d(2, 2))
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(2048, 128), nn.Tanh(),
-                         nn.Linear(128, 10))
+    layers = []
+    for layer, shape in shapes(model):
+        kind, *numbers = layer
+        if kind == "conv":
+            out, kernel, stride, pad = numbers
+            layers.append(nn.Conv2d(shape[0], out, kernel, stride, padding=pad))
+        elif kind == "dense":
+            layers.append(nn.Linear(shape[0], numbers[0]))
+        else:
+            layers.append({"tanh": nn.Tanh, "relu": nn.ReLU, "flatten": nn.Flatten,
+                           "pool": nn.MaxPool2d}[kind](*numbers))
+    if outputs(model) == 1:
+        layers.append(nn.Flatten(0))
+    return nn.Sequential(*layers)
 
 
-def run_opacus(model, batch, ghost):
+def run_opacus(model, batch, ghost, device):
     import torch
     from torch import nn
     from opacus import GradSampleModule
@@ -66,83 +102,96 @@ def run_opacus(model, batch, ghost):
 
     torch.manual_seed(1)
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    channels, side = MODELS[model]
-    x = torch.rand(batch, channels, side, side)
-    y = torch.randint(0, 10, (batch,))
-    loss = nn.CrossEntropyLoss()
+    x = torch.rand(batch, *MODELS[model][0], device=device)
+    y = torch.randint(0, max(2, outputs(model)), (batch,), device=device)
+    if outputs(model) == 1:
+        loss, y = nn.BCEWithLogitsLoss(), y.float()
+    else:
+        loss = nn.CrossEntropyLoss()
+    net = torch_model(model).to(device)
     if ghost:
         net = GradSampleModuleFastGradientClipping(
-            torch_model(model), max_grad_norm=0.1, use_ghost_clipping=True, loss_reduction="mean")
+            net, max_grad_norm=CLIP, use_ghost_clipping=True, loss_reduction="mean")
         kind = DPOptimizerFastGradientClipping
     else:
-        net, kind = GradSampleModule(torch_model(model)), DPOptimizer
-    optimizer = kind(torch.optim.SGD(net.parameters(), 0.5, momentum=0.9), noise_multiplier=1.1,
-                     max_grad_norm=0.1, expected_batch_size=batch)
+        net, kind = GradSampleModule(net), DPOptimizer
+    optimizer = kind(torch.optim.SGD(net.parameters(), RATE, momentum=MOMENTUM),
+                     noise_multiplier=SIGMA, max_grad_norm=CLIP, expected_batch_size=batch)
     criterion = DPLossFastGradientClipping(net, optimizer, loss) if ghost else loss
 
     def step():
         optimizer.zero_grad()
         criterion(net(x), y).backward()
         optimizer.step()
+        if device == "cuda":
+            torch.cuda.synchronize()
 
     return measure(step, batch)
 
 
-def run_jax(model, batch, scan):
+def run_jax(model, batch, scan, device):
     import jax
     import jax.numpy as jnp
 
-    channels, side = MODELS[model]
+    if device == "cpu":
+        jax.config.update("jax_platforms", "cpu")
+    elif jax.default_backend() != "gpu":
+        sys.exit("this JAX sees no GPU")
     keys = iter(jax.random.split(jax.random.PRNGKey(1), 64))
-    if model == "cnn":
-        shapes = [(16, 1, 8, 8), (32, 16, 4, 4)]
-        dense = [(512, 32), (32, 10)]
-    else:
-        widths = [3, 32, 32, 64, 64, 128, 128]
-        shapes = [(o, i, 3, 3) for i, o in zip(widths, widths[1:])]
-        dense = [(2048, 128), (128, 10)]
-    weights = [(0.1 * jax.random.normal(next(keys), s), jnp.zeros(s[0])) for s in shapes]
-    weights += [(0.1 * jax.random.normal(next(keys), s), jnp.zeros(s[1])) for s in dense]
+    weights = []
+    for layer, shape in shapes(model):
+        if layer[0] in ("conv", "dense"):
+            size = ((layer[1], shape[0], layer[2], layer[2]) if layer[0] == "conv"
+                    else (shape[0], layer[1]))
+            weights.append((0.1 * jax.random.normal(next(keys), size), jnp.zeros(layer[1])))
 
-    def conv(z, w, stride, pad):
-        z = jax.lax.conv_general_dilated(z, w[0], (stride, stride), [(pad, pad)] * 2,
-                                         dimension_numbers=("NCHW", "OIHW", "NCHW"))
-        return jnp.tanh(z + w[1][None, :, None, None])
-
-    def pool(z, stride):
-        return jax.lax.reduce_window(z, -jnp.inf, jax.lax.max, (1, 1, 2, 2),
-                                     (1, 1, stride, stride), "VALID")
+    def logits(w, x):
+        w = iter(w)
+        z = x[None]
+        for layer, _ in shapes(model):
+            kind, *numbers = layer
+            if kind == "conv":
+                v = next(w)
+                z = jax.lax.conv_general_dilated(
+                    z, v[0], [numbers[2]] * 2, [(numbers[3], numbers[3])] * 2,
+                    dimension_numbers=("NCHW", "OIHW", "NCHW")) + v[1][None, :, None, None]
+            elif kind == "dense":
+                v = next(w)
+                z = z @ v[0] + v[1]
+            elif kind == "pool":
+                size, stride = numbers
+                z = jax.lax.reduce_window(z, -jnp.inf, jax.lax.max, (1, 1, size, size),
+                                          (1, 1, stride, stride), "VALID")
+            else:
+                z = {"tanh": jnp.tanh, "relu": jax.nn.relu,
+                     "flatten": lambda v: v.reshape(1, -1)}[kind](z)
+        return z[0]
 
     def loss(w, x, label):
-        z = x[None]
-        if model == "cnn":
-            z = pool(conv(z, w[0], 2, 3), 1)
-            z = pool(conv(z, w[1], 2, 0), 1)
-        else:
-            for i in (0, 2, 4):
-                z = pool(conv(conv(z, w[i], 1, 1), w[i + 1], 1, 1), 2)
-        z = jnp.tanh(z.reshape(1, -1) @ w[-2][0] + w[-2][1]) @ w[-1][0] + w[-1][1]
-        return -jax.nn.log_softmax(z[0])[label]
+        z = logits(w, x)
+        if outputs(model) == 1:
+            return jax.nn.softplus((1 - 2 * label) * z[0])
+        return -jax.nn.log_softmax(z)[label]
 
     def clipped(w, x, label):
         g = jax.grad(loss)(w, x, label)
         leaves, tree = jax.tree_util.tree_flatten(g)
         norm = jnp.sqrt(sum(jnp.vdot(v, v) for v in leaves))
-        return tree.unflatten([v * jnp.minimum(1.0, 0.1 / norm) for v in leaves])
+        return tree.unflatten([v * jnp.minimum(1.0, CLIP / norm) for v in leaves])
 
     def train(carry, key):
         w, m = carry
         total = jax.tree_util.tree_map(lambda v: v.sum(0),
                                        jax.vmap(clipped, (None, 0, 0))(w, x, y))
         leaves, tree = jax.tree_util.tree_flatten(total)
-        noise = [0.11 * jax.random.normal(k, v.shape)
+        noise = [CLIP * SIGMA * jax.random.normal(k, v.shape)
                  for k, v in zip(jax.random.split(key, len(leaves)), leaves)]
         g = tree.unflatten([(v + n) / batch for v, n in zip(leaves, noise)])
-        m = jax.tree_util.tree_map(lambda a, b: 0.9 * a + b, m, g)
-        return (jax.tree_util.tree_map(lambda a, b: a - 0.5 * b, w, m), m), 0.0
+        m = jax.tree_util.tree_map(lambda a, b: MOMENTUM * a + b, m, g)
+        return (jax.tree_util.tree_map(lambda a, b: a - RATE * b, w, m), m), 0.0
 
-    x = jax.random.uniform(next(keys), (batch, channels, side, side))
-    y = jax.random.randint(next(keys), (batch,), 0, 10)
+    x = jax.random.uniform(next(keys), (batch, *MODELS[model][0]))
+    y = jax.random.randint(next(keys), (batch,), 0, max(2, outputs(model)))
     carry = (weights, jax.tree_util.tree_map(jnp.zeros_like, weights))
     steps = 8 if scan else 1
     run = jax.jit((lambda c, ks: jax.lax.scan(train, c, ks)) if scan else
@@ -157,25 +206,25 @@ def run_jax(model, batch, scan):
     return measure(step, batch * steps)
 
 
-def run_cudp(build, model, batch, threads):
+def run_cudp(build, model, batch, threads, device):
+    program, place = (("step_bench", f"{model}/threads:{threads}") if device == "cpu" else
+                      ("cuda_bench", f"{model}/epoch"))
     out = subprocess.run(
-        [os.path.join(build, "bench", "step_bench"), "--benchmark_format=json",
-         f"--benchmark_filter=^{model}/threads:{threads}/batch:{batch}/",
-         f"--benchmark_min_time={SECONDS / 2}"],
+        [os.path.join(build, "bench", program), "--benchmark_format=json",
+         f"--benchmark_filter=^{place}/batch:{batch}/", f"--benchmark_min_time={SECONDS / 2}"],
         check=True, capture_output=True, text=True)
     rows = json.loads(out.stdout)["benchmarks"]
     if not rows:
-        sys.exit(f"step_bench has no {model} at batch {batch} and {threads} threads")
+        sys.exit(f"{program} has no {model} at batch {batch} and {threads} threads")
     return rows[0]["items_per_second"]
 
 
-def one(args, trainer):
-    threads = len(os.sched_getaffinity(0))
+def one(args, trainer, model, batch):
     if trainer == "cudp":
-        return run_cudp(args.build, args.model, args.batch, threads)
+        return run_cudp(args.build, model, batch, len(os.sched_getaffinity(0)), args.device)
     if trainer.startswith("opacus"):
-        return run_opacus(args.model, args.batch, trainer == "opacus-ghost")
-    return run_jax(args.model, args.batch, trainer == "jax-scan")
+        return run_opacus(model, batch, trainer == "opacus-ghost", args.device)
+    return run_jax(model, batch, trainer == "jax-scan", args.device)
 
 
 def processor():
@@ -186,42 +235,62 @@ def processor():
         return platform.processor()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--build", default="build", help="folder with bench/step_bench")
-    parser.add_argument("--model", default="cnn", choices=sorted(MODELS))
-    parser.add_argument("--batch", type=int, default=512)
-    parser.add_argument("--cores", default="0", help="for taskset, e.g. 0 or 0,1")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--trainers", default="cudp,opacus,opacus-ghost,jax,jax-scan")
-    parser.add_argument("--out", help="write the numbers as JSON")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.one:
-        print(json.dumps(one(args, args.one)))
-        return
-    trainers = args.trainers.split(",")
-    results = {t: [] for t in trainers}
+def compare(args, model, batch):
+    """Examples a second of every trainer, a number a round; a trainer that fails says why."""
+    results = {t: [] for t in args.trainers.split(",")}
     for _ in range(args.rounds):
-        for trainer in trainers:
+        for trainer in results:
             command = ["taskset", "-c", args.cores, sys.executable, __file__, "--one", trainer,
-                       "--build", args.build, "--model", args.model, "--batch", str(args.batch)]
+                       "--build", args.build, "--models", model, "--batches", str(batch),
+                       "--device", args.device]
             run = subprocess.run(command, capture_output=True, text=True)
             if run.returncode != 0:
                 print(f"{trainer}: {run.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
                 continue
             results[trainer].append(json.loads(run.stdout.strip().splitlines()[-1]))
-    medians = {t: statistics.median(r) for t, r in results.items() if r}
-    print(f"{args.model}, batch {args.batch}, cores {args.cores}, {processor()}, "
-          f"median of {args.rounds}")
-    print(f"{'trainer':<14}{'examples/s':>12}{'spread':>10}{'cudp is':>10}")
+    return {t: r for t, r in results.items() if r}
+
+
+def show(model, batch, results):
+    medians = {t: statistics.median(r) for t, r in results.items()}
+    print(f"\n{model}, batch {batch}\n{'trainer':<14}{'examples/s':>14}{'spread':>10}{'cudp is':>10}")
     for t, m in medians.items():
         spread = (max(results[t]) - min(results[t])) / m
-        print(f"{t:<14}{m:>12.0f}{spread:>10.0%}{medians['cudp'] / m:>9.1f}x")
+        ratio = f"{medians['cudp'] / m:.1f}x" if "cudp" in medians else "-"
+        print(f"{t:<14}{m:>14,.0f}{spread:>10.0%}{ratio:>10}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--build", default="build", help="folder with bench/step_bench")
+    parser.add_argument("--models", default="cnn", help="of " + ", ".join(MODELS))
+    parser.add_argument("--batches", default="512", help="expected batches, e.g. 16,512,4096")
+    parser.add_argument("--cores", default="0", help="for taskset, e.g. 0 or 0,1")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--trainers", default="cudp,opacus,opacus-ghost,jax,jax-scan")
+    parser.add_argument("--out", help="write the numbers as JSON")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    models = args.models.split(",")
+    batches = [int(b) for b in args.batches.split(",")]
+    for model in models:
+        if model not in MODELS:
+            parser.error(f"--models: expected some of {', '.join(MODELS)}, found '{model}'")
+    if args.one:
+        print(json.dumps(one(args, args.one, models[0], batches[0])))
+        return
+    print(f"{args.device}, cores {args.cores}, {processor()}, median of {args.rounds}")
+    rows = []
+    for model in models:
+        for batch in batches:
+            results = compare(args, model, batch)
+            show(model, batch, results)
+            rows.append({"model": model, "batch": batch, "examples_per_second": results})
     if args.out:
         with open(args.out, "w", encoding="utf-8") as f:
-            json.dump({"model": args.model, "batch": args.batch, "cores": args.cores,
-                       "processor": processor(), "examples_per_second": results}, f, indent=1)
+            json.dump({"device": args.device, "cores": args.cores, "processor": processor(),
+                       "runs": rows}, f, indent=1)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ void add(const Setup& setup, std::initializer_list<int> batches) {
     if (threads > static_cast<int>(std::thread::hardware_concurrency())) continue;
     for (const int batch : batches)
       benchmark::RegisterBenchmark(
-          (std::string(setup.model) + "/threads:" + std::to_string(threads)).c_str(),
+          (std::string(setup.name) + "/threads:" + std::to_string(threads)).c_str(),
           [&setup, threads](benchmark::State& s) { step(s, setup, threads); })
           ->ArgName("batch")
           ->Arg(batch)
@@ -68,8 +68,8 @@ void add(const Setup& setup, std::initializer_list<int> batches) {
 int main(int argc, char** argv) {
   using namespace cudp::bench;
   benchmark::AddCustomContext("simd", std::string(cudp::simd_name(cudp::best_simd_level())));
-  add(kCnn, {16, 64, 256, 512, 2048});
-  add(kCifarCnn, {64, 512});
+  for (const Setup* setup : {&kCnn, &kCifarCnn, &kAdult, &kAdultMlp})
+    add(*setup, {16, 64, 256, 512, 1024, 2048, 4096});
   add(kMlp, {512});
   add(kLogistic, {512});
   benchmark::Initialize(&argc, argv);

@@ -26,6 +26,7 @@ inline const Setup kLogistic{"logistic", {1, 28, 28}, 60000};
 // After DP-PCA, on the table Adult, and on scattering features.
 inline const Setup kMlpPca{"mlp", {60, 1, 1}, 60000, 10, "mlp-60"};
 inline const Setup kAdult{"logistic", {124, 1, 1}, 32561, 2, "adult"};
+inline const Setup kAdultMlp{"mlp", {124, 1, 1}, 32561, 2, "adult-mlp"};
 inline const Setup kScatterCnn{"scatter-cnn", {81, 7, 7}, 60000};
 
 inline Network network_of(const Setup& s) {
