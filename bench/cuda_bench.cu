@@ -12,9 +12,11 @@
 
 #include "bench/step_setup.hpp"
 #include "kernels/lanes.hpp"
+#include "kernels/random.cuh"
 #include "kernels/tensor.cuh"
 #include "runtime/cuda/buffer.hpp"
 #include "runtime/cuda/cuda_gpu.hpp"
+#include "runtime/cuda/device_sample.hpp"
 #include "runtime/cuda/devices.hpp"
 
 namespace cudp::bench {
@@ -51,6 +53,23 @@ __global__ void tensor_kernel(float v, float* out) {
     CUDP_UNROLL for (int i = 0; i < kTensorChains; ++i) mma_tf32(d[i], d[i] + 2, a, b);
   float sum = 0.0f;
   CUDP_UNROLL for (int i = 0; i < kTensorChains; ++i) sum += d[i][0] + d[i][3];
+  if (sum == 12345.0f) *out = sum;
+}
+
+// grid, block: as fill_normals_kernel. Normals are made in registers, as an update makes them, and
+// thrown away.
+__global__ void normals_kernel(RandomStream stream, std::int64_t count, float* out) {
+  const BlockShare share = block_share(0, count);
+  float sum = 0.0f;
+  for (std::int64_t block = share.first; block < share.end; block += share.stride) {
+    std::uint32_t word[16];
+    random_block<ScalarLanes>(stream, static_cast<std::uint32_t>(block), word);
+    CUDP_UNROLL for (int row = 0; row < 16; row += 2) {
+      float z[2];
+      box_muller<ScalarLanes>(word[row], word[row + 1], z[0], z[1]);
+      sum += z[0] + z[1];
+    }
+  }
   if (sum == 12345.0f) *out = sum;
 }
 
@@ -164,6 +183,56 @@ void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks
       Counter(examples * flops(net) / peaks.of(precision), Counter::kIsRate);
 }
 
+RandomStream stream_of(Generator generator, Stream purpose) {
+  return {generator, {{1, 2, 3, 4, 5, 6, 7, 8}}, purpose, 0};
+}
+
+/// items are normal numbers.
+void normals(benchmark::State& state, Generator generator, int multiprocessors) {
+  cuda::CudaGpu gpu;
+  cuda::Buffer<cuda::CudaGpu, float> out(gpu, 1);
+  constexpr std::int64_t kCount = std::int64_t{1} << 30;
+  for (auto _ : state) {
+    gpu.launch("normals", normals_kernel,
+               {.grid = {static_cast<unsigned>(multiprocessors) * 16}, .block = {256}},
+               stream_of(generator, Stream::noise), kCount, out.get());
+    (void)out.download(1);  // waits
+  }
+  state.SetItemsProcessed(kCount * state.iterations());
+}
+
+/// A batch of one example in a thousand; with norms, candidates of the importance rule. items are
+/// examples. Bytes: flags and counts written and read, what was drawn written, norms read.
+void sampling(benchmark::State& state, const Peaks& peaks, bool with_norms) {
+  cuda::CudaGpu gpu;
+  constexpr std::size_t kExamples = 100'000'000;
+  constexpr double kRate = 1e-3;
+  const std::size_t tiles = cuda::sample_space_tiles(kExamples);
+  cuda::Buffer<cuda::CudaGpu, std::uint16_t> flags(gpu, 16 * tiles);
+  cuda::Buffer<cuda::CudaGpu, std::uint32_t> offsets(gpu, tiles);
+  cuda::Buffer<cuda::CudaGpu, std::uint32_t> count(gpu, 1);
+  cuda::Buffer<cuda::CudaGpu, std::uint32_t> drawn(gpu, kExamples);
+  cuda::Buffer<cuda::CudaGpu, float> norms(gpu, with_norms ? kExamples : 0);
+  norms.clear();
+  const SampleArgs args{.stream = stream_of(Generator::chacha20, Stream::sampling),
+                        .threshold = static_cast<std::uint64_t>(kRate * 0x1p32),
+                        .begin = 0,
+                        .end = kExamples,
+                        .drawn = drawn.get(),
+                        .norms = norms.get()};
+  for (auto _ : state) {
+    cuda::draw_poisson(gpu, args, {flags.get(), offsets.get(), count.get(), nullptr});
+    (void)count.download();  // waits
+  }
+  const double bytes = static_cast<double>(kExamples) *
+                       (2.0 / 8 + 4 * 4.0 / 256 + 4.0 * kRate + (with_norms ? 4.0 : 0.0));
+  const auto rounds = static_cast<double>(state.iterations());
+  state.SetItemsProcessed(static_cast<std::int64_t>(kExamples) * state.iterations());
+  using benchmark::Counter;
+  state.counters["GB/s"] = Counter(bytes * rounds * 1e-9, Counter::kIsRate);
+  state.counters["of_copy"] = Counter(bytes * rounds / peaks.copy_bytes, Counter::kIsRate);
+}
+
 using Bench = void (*)(benchmark::State&, const Setup&, const Peaks&, MakeEngine, Precision);
 
 void add(const Setup& setup, std::initializer_list<int> batches, const Peaks& peaks,
@@ -195,14 +264,26 @@ int main(int argc, char** argv) {
   benchmark::AddCustomContext("copy_GB/s", std::to_string(peaks.copy_bytes * 1e-9));
   benchmark::AddCustomContext("fma_GFLOP/s", std::to_string(peaks.flops * 1e-9));
   benchmark::AddCustomContext("tensor_GFLOP/s", std::to_string(peaks.tensor_flops * 1e-9));
-  add(kCnn, {16, 64, 256, 1024, 2048, 4096}, peaks);
+  const int multiprocessors = devices[0].multiprocessors;
+  const auto alone = [](const char* name, const auto& body) {
+    benchmark::RegisterBenchmark(name, body)->UseRealTime()->Unit(benchmark::kMillisecond);
+  };
+  using cudp::Generator;
+  alone("normals/chacha20",
+        [=](benchmark::State& s) { normals(s, Generator::chacha20, multiprocessors); });
+  alone("normals/philox",
+        [=](benchmark::State& s) { normals(s, Generator::philox, multiprocessors); });
+  alone("sampling", [=](benchmark::State& s) { sampling(s, peaks, false); });
+  alone("sampling/importance", [=](benchmark::State& s) { sampling(s, peaks, true); });
+  for (const Setup* setup : {&kCnn, &kCifarCnn, &kAdult, &kAdultMlp})
+    add(*setup, {16, 64, 256, 512, 1024, 2048, 4096}, peaks);
   add(kCnn, {256, 2048}, peaks, "/epoch_layer_wise", step, cudp::make_layer_wise_cuda_engine);
   for (const Setup* resident : {&kCnn, &kScatterCnn, &kMlpPca, &kLogistic, &kAdult}) {
     add(*resident, {132, 256, 2048, 4096}, peaks, "/clipped_sum", clipped_sum);
     add(*resident, {256, 2048}, peaks, "/clipped_sum_layer_wise", clipped_sum,
         cudp::make_layer_wise_cuda_engine);
   }
-  for (const Setup* other : {&kScatterCnn, &kMlpPca, &kLogistic, &kAdult, &kMlp, &kCifarCnn})
+  for (const Setup* other : {&kScatterCnn, &kMlpPca, &kLogistic, &kMlp})
     add(*other, {256, 2048}, peaks);
   for (const Setup* large : {&kCifarCnn, &kMlp}) {
     constexpr auto kTf32 = cudp::Precision::tf32;
