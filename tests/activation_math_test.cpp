@@ -139,6 +139,7 @@ TEST(LossMath, SoftmaxSlopesAreRightInTheirOwnSize) {
       std::vector<float> d = z;  // in place
       softmax_cross_entropy(d.data(), 3, label, d.data());
       std::vector<double> e;
+      e.reserve(z.size());
       for (const float v : z) e.push_back(std::exp(double{v} - double{margin}));
       const double total = e[0] + e[1] + e[2];
       for (int c = 0; c < 3; ++c) {

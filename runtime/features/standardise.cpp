@@ -21,7 +21,8 @@ namespace {
 /// channels of their usual size has.
 constexpr double kLargestRow = 2.0;
 constexpr std::size_t kMostExamples = std::size_t{1} << (53 - kMomentBits);
-constexpr std::size_t kFirstOrder = 2 * kScatterAngles;  // channels of order 1: two scales
+constexpr std::size_t kFirstOrder =
+    std::size_t{2} * kScatterAngles;  // channels of order 1: two scales
 constexpr std::size_t kTask = 256;
 
 /// Usual size (root mean square) of a channel, from its place among its colour's: of order 0, 1 or
