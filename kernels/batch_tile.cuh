@@ -103,7 +103,7 @@ struct TensorTile {
   static constexpr int kThreads = tile_threads(columns);
   static constexpr int kStep = 8;
   static constexpr int kWarpRows = 32;
-  static constexpr int kWarpColumns = columns < 32 ? columns : 32;
+  static constexpr int kWarpColumns = columns < 32 ? columns : 32;  // NOLINT(bugprone-branch-clone)
   static constexpr int kWarpsDown = kRows / kWarpRows;
   static constexpr int kRowsThread = kWarpRows / 8;
   static constexpr int kColumnsThread = kWarpColumns / 4;

@@ -33,7 +33,7 @@ std::string refusal(Call call) {
   try {
     call();
   } catch (const InputError& e) {
-    const std::string what = e.what();
+    std::string what = e.what();
     EXPECT_EQ(what.find('\n'), std::string::npos) << what;
     return what;
   }

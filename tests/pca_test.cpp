@@ -156,7 +156,7 @@ TEST(SymmetricNoise, IsSigmaAlongEveryRow) {
            {1.0, 0.0, 0.0}, {h, h, 0.0}, {h, 0.0, -h}, {t, t, t}, {0.6, 0.8, 0.0}}) {
     std::vector<double> along;
     for (std::uint64_t seed = 0; seed < 4000; ++seed) {
-      std::vector<double> m(kSize * kSize, 0.0);
+      std::vector<double> m(std::size_t{kSize} * kSize, 0.0);
       add_symmetric_noise(m, kSize, 2.0, stream(seed));
       double product = 0.0;
       for (std::size_t i = 0; i < kSize; ++i)
@@ -276,7 +276,7 @@ TEST(DpPca, WhitenedComponentsOfTheDataHaveEqualSecondMoments) {
 
 TEST(Projection, IsTheProductAndDoesNotDependOnThreads) {
   const Dataset data = rows_of(600, 37, 6, 3.0);
-  std::vector<float> p(5 * 37);
+  std::vector<float> p(std::size_t{5} * 37);
   for (std::size_t i = 0; i < p.size(); ++i) p[i] = 0.01f * static_cast<float>(i % 23) - 0.1f;
   Dataset one = data;
   project(one, p, 1);

@@ -3,6 +3,7 @@
 #include "tests/simt_emulator.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <memory>
 #include <numeric>
@@ -263,7 +264,7 @@ bool Machine::finish_group(Warp& w, unsigned mask) {
 void Machine::work_together(Warp& w) {
   void* lanes[kLanes];
   for (unsigned l = 0; l < kLanes; ++l)
-    lanes[l] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pool_[w.first + l]->value));
+    lanes[l] = std::bit_cast<void*>(static_cast<std::uintptr_t>(pool_[w.first + l]->value));
   const Lane& first = *pool_[w.first];
   if (const char* const wrong = first.work(lanes)) fail(*w.block, place(first) + ": " + wrong);
 }
