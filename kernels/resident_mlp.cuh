@@ -251,6 +251,7 @@ __global__ void __launch_bounds__(kResidentThreads, 1) resident_mlp_kernel(Resid
                    row_square(has_hidden ? slope_hidden[e] : slope[e], first.out);
       if constexpr (has_hidden)
         squares[1] = row_square(hidden[e], last.in + 1) * row_square(slope[e], last.out);
+      __syncwarp();  // every lane has read the row: it is overwritten below
       float factors[kLayers];
       const float square = clip_factors(a.clip, squares, kLayers, factors);
       if (a.losses != nullptr && lane == 0) {
