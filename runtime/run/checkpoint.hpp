@@ -28,9 +28,9 @@ struct Checkpoint {
   privacy::Ledger ledger;
   DpisEpoch dpis;
   std::vector<MetricsRow> metrics;
-  double seconds = 0.0;             ///< of training so far
+  double seconds = 0.0;                  ///< of training so far
   std::vector<float> feature_release{};  ///< as Experiment has it
-  std::string method{};             ///< what a method keeps beside `state`, as text; empty: nothing
+  std::string method{};  ///< what a method keeps beside `state`, as text; empty: nothing
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);
