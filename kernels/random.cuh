@@ -42,9 +42,10 @@ __global__ inline void fill_words_kernel(RandomStream stream, std::int64_t begin
   }
 }
 
-// As fill_words_kernel.
-__global__ inline void fill_normals_kernel(RandomStream stream, std::int64_t begin,
-                                           std::int64_t end, float* normals) {
+/// body(i, normal number i) for this thread's share of begin <= i < end.
+template <class Body>
+__device__ __forceinline__ void for_each_normal(const RandomStream& stream, std::int64_t begin,
+                                                std::int64_t end, const Body& body) {
   const BlockShare share = block_share(begin, end);
   for (std::int64_t block = share.first; block < share.end; block += share.stride) {
     std::uint32_t word[16];
@@ -54,10 +55,16 @@ __global__ inline void fill_normals_kernel(RandomStream stream, std::int64_t beg
       box_muller<ScalarLanes>(word[row], word[row + 1], z[0], z[1]);
       CUDP_UNROLL for (int k = 0; k < 2; ++k) {
         const std::int64_t i = number_at(block, row + k);
-        if (i < end) normals[i - begin] = z[k];
+        if (i < end) body(i, z[k]);
       }
     }
   }
+}
+
+// As fill_words_kernel.
+__global__ inline void fill_normals_kernel(RandomStream stream, std::int64_t begin,
+                                           std::int64_t end, float* normals) {
+  for_each_normal(stream, begin, end, [&](std::int64_t i, float z) { normals[i - begin] = z; });
 }
 
 }  // namespace cudp::inline CUDP_SIMT

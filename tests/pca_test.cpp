@@ -11,6 +11,7 @@
 #include "runtime/features/features.hpp"
 #include "runtime/random_key.hpp"
 #include "tests/cudp_process.hpp"
+#include "tests/expect_normal.hpp"
 
 namespace cudp {
 namespace {
@@ -115,20 +116,6 @@ TEST(SecondMoments, LeaveOutWhatIsNotFinite) {
 
 RandomStream stream(std::uint64_t seed) {
   return {Generator::chacha20, key_from_seed(seed), Stream::covariance, 0};
-}
-
-/// Mean and variance of n normal numbers, at a false alarm of about 1e-6 together.
-void expect_normal(const std::vector<double>& z, double variance) {
-  const auto n = static_cast<double>(z.size());
-  double sum = 0.0;
-  double squares = 0.0;
-  for (const double x : z) {
-    sum += x;
-    squares += x * x;
-  }
-  EXPECT_TRUE(std::fabs(sum / std::sqrt(n * variance)) <= 5.1);
-  EXPECT_TRUE(std::fabs((squares / variance - n) / std::sqrt(2.0 * n)) <= 5.3)
-      << squares / n << " where " << variance << " was due";
 }
 
 TEST(SymmetricNoise, HasTheVarianceThatFrobeniusNormAsksFor) {

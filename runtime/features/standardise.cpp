@@ -17,9 +17,6 @@
 namespace cudp {
 namespace {
 
-/// Largest norm of a row, divided by the square root of the number of channels: twice what a row of
-/// channels of their usual size has.
-constexpr double kLargestRow = 2.0;
 constexpr std::size_t kMostExamples = std::size_t{1} << (53 - kMomentBits);
 constexpr std::size_t kFirstOrder =
     std::size_t{2} * kScatterAngles;  // channels of order 1: two scales
@@ -34,9 +31,8 @@ double usual_size(std::size_t channel) {
   return place <= kFirstOrder ? 0x1p-5 : 0x1p-9;
 }
 
-double largest_row(std::size_t channels) {
-  return kLargestRow * std::sqrt(static_cast<double>(channels));
-}
+/// Where rows are clipped, in units: somewhat more than a row of channels of their usual size has.
+double largest_row(std::size_t channels) { return 2.0 * std::sqrt(static_cast<double>(channels)); }
 
 /// Means and mean squares of one example's channels, over the largest norm.
 void moments_of(std::span<const float> example, std::span<double> row) {

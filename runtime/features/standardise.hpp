@@ -7,23 +7,21 @@
 namespace cudp {
 
 // Differentially private standardisation of scattering features: Tramer & Boneh 2021,
-// "Differentially Private Learning Needs Better Features (or Much More Data)", section 4.1 ("data
-// normalization"). An example contributes one row: for each channel the mean over its pixels, and
-// the mean of the squares, both in units of the channel's usual size, clipped together to norm
-// kLargestRow. The sum of the rows is released with Gaussian noise; channels are scaled and shifted
-// to mean 0 and variance 1 by what was released.
+// "Differentially Private Learning Needs Better Features (or Much More Data)", data normalisation.
+// An example contributes one row: for each channel the mean over its pixels, and the mean of the
+// squares, both in units of the channel's usual size (without which the noise would exceed the
+// channels of order 2). Rows are divided by 2 sqrt(channels) and clipped to norm 1; their sum is
+// released with Gaussian noise. Channels are scaled and shifted to mean 0 and variance 1 by what
+// was released.
 //
-// Sensitivity: one example more or less changes the sum, divided by kLargestRow sqrt(channels), by
-// a vector of norm at most 1, rounding included (clipped_row.hpp).
-//
-// Departs from the paper: its code releases the means and the squares separately and in no units,
-// so that the noise on the weakest channels, of order 2, exceeds them.
+// Sensitivity: one example more or less changes the sum by a vector of norm at most 1, rounding
+// included (clipped_row.hpp).
 
 /// Throws InputError unless the examples have scattering features, and are few enough.
 void check_standardise(const Dataset& data);
 
-/// Sum of the clipped rows in whole numbers of 2^-kMomentBits of the largest row: [2 channels],
-/// exact. Does not depend on the number of threads (0: every core).
+/// Sum of the clipped rows in whole numbers of 2^-kMomentBits: [2 channels], exact. Does not depend
+/// on the number of threads (0: every core).
 inline constexpr int kMomentBits = 24;
 std::vector<double> clipped_moments(const Dataset& data, int threads);
 
