@@ -21,6 +21,11 @@ constexpr Width kWidths[] = {{2, 5}};
 #endif
 constexpr int kMaxRows = 14;
 
+/// Rows whose addresses fit the general registers. Where there are more, all are read from memory in
+/// every term: left alone, GCC keeps the others in vector registers, and the moves from there take
+/// the place of products.
+constexpr int kRowsInRegisters = 8;
+
 /// Terms whose slice of b stays in half a first-level cache of 48 KB while all rows pass over it.
 constexpr int block_terms(int vectors) { return 24 * 1024 / (vectors * kLanes * 4); }
 
@@ -40,6 +45,7 @@ void tile(const float* a, const float* b, float* out, const std::int32_t* a_row,
   for (int t = 0; t < terms; ++t) {
     const std::int64_t ia = step[t].a;
     const float* bt = b + step[t].b;
+    if constexpr (R > kRowsInRegisters) __asm__("" : "+m"(row));
     Vec bv[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) bv[v] = load(bt + std::ptrdiff_t{v} * kLanes);
