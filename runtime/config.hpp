@@ -50,6 +50,7 @@ struct TrainConfig {
   Features features = Features::none;
   std::int64_t feature_groups = 27;
   bool feature_standardise = false;
+  double feature_second_order = 0.3;
   std::string feature_cache = "auto";
   std::int64_t feature_dimensions = 60;
   bool feature_whiten = false;

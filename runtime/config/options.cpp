@@ -192,6 +192,9 @@ std::vector<Option> data_options() {
       toggle("feature-standardise", &Config::feature_standardise,
              "scatter: standardise channels by a noisy mean and variance, paid for from the "
              "budget, in place of feature-groups"),
+      number("feature-second-order", "S", &Config::feature_second_order, kUnitPositive,
+             "standard deviation of standardised channels of order 2, beside 1 of the others: most "
+             "channels are of order 2, and the weakest"),
       integer("feature-dimensions", "N", &Config::feature_dimensions, kCount,
               "pca: how many components"),
       toggle("feature-whiten", &Config::feature_whiten,

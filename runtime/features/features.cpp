@@ -60,6 +60,7 @@ FeatureSettings feature_settings(const TrainConfig& config) {
   return {.kind = config.features,
           .groups = standardise ? 0 : static_cast<int>(config.feature_groups),
           .standardise = standardise,
+          .second_order = config.feature_second_order,
           .dimensions = config.feature_dimensions,
           .whiten = config.feature_whiten,
           .cache = config.feature_cache,
@@ -102,8 +103,8 @@ std::vector<float> release_for_features(const Dataset& train, const FeatureSetti
     return dp_pca(train, static_cast<int>(settings.dimensions), settings.whiten, sigma,
                   {generator, key, Stream::covariance, 0}, settings.threads);
   if (settings.standardise)
-    return dp_channel_scaling(train, size, sigma, {generator, key, Stream::channel_moments, 0},
-                              settings.threads);
+    return dp_channel_scaling(train, size, sigma, settings.second_order,
+                              {generator, key, Stream::channel_moments, 0}, settings.threads);
   return {};
 }
 

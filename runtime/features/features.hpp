@@ -17,6 +17,7 @@ struct FeatureSettings {
   Features kind = Features::none;
   int groups = 0;               ///< of channels, normalised within each example; 0: not at all
   bool standardise = false;     ///< channels, by a release; no groups then
+  double second_order = 1.0;    ///< standard deviation of standardised channels of order 2
   std::int64_t dimensions = 0;  ///< of Features::pca
   bool whiten = false;          ///< of Features::pca
   std::string cache = "auto";   ///< a folder, "auto" for the user's cache folder, or "none"

@@ -18,17 +18,21 @@ namespace cudp {
 namespace {
 
 constexpr std::size_t kMostExamples = std::size_t{1} << (53 - kMomentBits);
-constexpr std::size_t kFirstOrder =
-    std::size_t{2} * kScatterAngles;  // channels of order 1: two scales
 constexpr std::size_t kTask = 256;
 
-/// Usual size (root mean square) of a channel, from its place among its colour's: of order 0, 1 or
-/// 2. Rounded to powers of two from the built-in glyphs (0.24, 0.026, 0.0023), which are public.
-/// Other images may differ by some factor: that costs accuracy of the moments, never privacy.
-double usual_size(std::size_t channel) {
+/// Order of a channel, from its place among its colour's: one of order 0, two scales of order 1.
+int order_of(std::size_t channel) {
   const std::size_t place = channel % kScatterChannels;
-  if (place == 0) return 0x1p-2;
-  return place <= kFirstOrder ? 0x1p-5 : 0x1p-9;
+  if (place == 0) return 0;
+  return place <= std::size_t{2} * kScatterAngles ? 1 : 2;
+}
+
+/// Usual size (root mean square) of a channel, by its order. Rounded to powers of two from the
+/// built-in glyphs (0.24, 0.026, 0.0023), which are public. Other images may differ by some factor:
+/// that costs accuracy of the moments, never privacy.
+double usual_size(std::size_t channel) {
+  constexpr double kSizes[] = {0x1p-2, 0x1p-5, 0x1p-9};
+  return kSizes[order_of(channel)];
 }
 
 /// Where rows are clipped, in units: somewhat more than a row of channels of their usual size has.
@@ -87,7 +91,8 @@ std::vector<double> clipped_moments(const Dataset& data, int threads) {
 }
 
 std::vector<float> dp_channel_scaling(const Dataset& data, double size, double sigma,
-                                      const RandomStream& stream, int threads) {
+                                      double second_order, const RandomStream& stream,
+                                      int threads) {
   std::vector<double> moments = clipped_moments(data, threads);
   const std::size_t channels = moments.size() / 2;
   const std::vector<float> z = normal_numbers(stream, moments.size());
@@ -101,7 +106,7 @@ std::vector<float> dp_channel_scaling(const Dataset& data, double size, double s
     const double mean = moments[c];
     const double square = moments[channels + c];
     const double variance = std::fmax(square - mean * mean, std::fmax(0.01 * square, noise));
-    const double scale = 1.0 / std::sqrt(variance);
+    const double scale = (order_of(c) == 2 ? second_order : 1.0) / std::sqrt(variance);
     scaling[c] = static_cast<float>(scale / usual_size(c));
     scaling[channels + c] = static_cast<float>(-mean * scale);
   }

@@ -11,8 +11,9 @@ namespace cudp {
 // An example contributes one row: for each channel the mean over its pixels, and the mean of the
 // squares, both in units of the channel's usual size (without which the noise would exceed the
 // channels of order 2). Rows are divided by 2 sqrt(channels) and clipped to norm 1; their sum is
-// released with Gaussian noise. Channels are scaled and shifted to mean 0 and variance 1 by what
-// was released.
+// released with Gaussian noise. By what was released channels are shifted to mean 0, those of
+// orders 0 and 1 scaled to variance 1, and those of order 2 to a smaller one: they are the most and
+// the weakest, and at variance 1 would have most of a gradient's norm.
 //
 // Sensitivity: one example more or less changes the sum by a vector of norm at most 1, rounding
 // included (clipped_row.hpp).
@@ -26,9 +27,10 @@ inline constexpr int kMomentBits = 24;
 std::vector<double> clipped_moments(const Dataset& data, int threads);
 
 /// Scale and shift of every channel, [2, channels]: a release of the Gaussian mechanism with noise
-/// multiplier sigma. size: number of examples as it is known to the public.
+/// multiplier sigma. size: number of examples as it is known to the public. second_order: standard
+/// deviation that channels of order 2 get; all others get 1.
 std::vector<float> dp_channel_scaling(const Dataset& data, double size, double sigma,
-                                      const RandomStream& stream, int threads);
+                                      double second_order, const RandomStream& stream, int threads);
 
 /// x <- scale x + shift in every channel of every example.
 void scale_channels(Dataset& data, const std::vector<float>& scaling, int threads);
