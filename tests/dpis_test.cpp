@@ -157,6 +157,7 @@ TEST(Dpis, IncludesExamplesInProportionToTheirNormsAndIsUnbiased) {
   const Apart apart;
   constexpr int n = Apart::kExamples;
   std::vector<float> seen;
+  seen.reserve(n);
   for (int i = 0; i < n; ++i)
     seen.push_back(static_cast<float>(apart.norms[i] * (i % 3 == 0   ? 1.0
                                                         : i % 3 == 1 ? 0.1

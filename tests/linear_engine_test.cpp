@@ -71,7 +71,7 @@ TEST(LinearKernels, AgreeOnEverySimdLevel) {
     for (int level = 0; level <= static_cast<int>(best_simd_level()); ++level) {
       const CpuKernels& k = cpu_kernels(static_cast<SimdLevel>(level));
       AlignedVector<float> scores(static_cast<std::size_t>(x.tiles) * kTile);
-      std::vector<double> total(21 * kTile, 0.0);
+      std::vector<double> total(std::size_t{21} * kTile, 0.0);
       k.linear_scores({x.features.data(), w.data(), scores.data(), 0, x.tiles, x.d});
       k.linear_gradient({x.features.data(), scores.data(), x.signs.data(), x.norms.data(),
                          total.data(), 0, x.tiles, x.d, loss, 2.0f, 1.0 / linear_grid(2.0)});

@@ -78,8 +78,8 @@ TEST(Safetensors, RefusesWhatIsMalformed) {
            R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})",
            R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
            R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})",
-           R"({"a":{"dtype":"F32","shape":[2147483647,2147483647,2147483647],)"
-           R"("data_offsets":[0,4]}})",
+           (R"({"a":{"dtype":"F32","shape":[2147483647,2147483647,2147483647],)"
+            R"("data_offsets":[0,4]}})"),
            R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,18446744073709551615]}})",
            R"({"a":{"dtype":"F32","shape":[],"data_offsets":[0,0]}})",
        })
