@@ -21,9 +21,9 @@ constexpr Width kWidths[] = {{2, 5}};
 #endif
 constexpr int kMaxRows = 14;
 
-/// Rows whose addresses fit the general registers. Where there are more, all are read from memory in
-/// every term: left alone, GCC keeps the others in vector registers, and the moves from there take
-/// the place of products.
+/// Rows whose addresses fit the general registers. Where there are more, all are read from memory
+/// in every term: left alone, GCC keeps the others in vector registers, and the moves from there
+/// take the place of products.
 constexpr int kRowsInRegisters = 8;
 
 /// Terms whose slice of b stays in half a first-level cache of 48 KB while all rows pass over it.
