@@ -10,6 +10,7 @@
 #include "privacy/accountant.hpp"
 #include "runtime/error.hpp"
 #include "runtime/random_key.hpp"
+#include "runtime/safetensors.hpp"
 #include "tests/cudp_process.hpp"
 #include "tests/expect_normal.hpp"
 
@@ -220,6 +221,26 @@ TEST_F(CliStandardise, PaysForTheMomentsAndEvalUsesThem) {
   ASSERT_EQ(e.exit, 0) << e.err;
   EXPECT_EQ(Json::parse(e.out)["test_accuracy"], Json::parse(f.out)["test_accuracy"]);
   EXPECT_GT(Json::parse(f.out)["test_accuracy"], 0.5);
+}
+
+TEST_F(CliStandardise, ShrinksTheSecondOrderAsAsked) {
+  const auto scaling = [&](const std::string& order) {
+    const Finished f = train(order, {"--epsilon", "3", "--feature-second-order", order});
+    EXPECT_EQ(f.exit, 0) << f.err;
+    const TensorFile model =
+        decode_safetensors(content_of(folder_ / (order + "/release/model.safetensors")), "model");
+    for (const ParameterTensor& t : model.tensors)
+      if (t.name == "features.scaling")
+        return std::vector<float>(model.values.begin() + t.offset,
+                                  model.values.begin() + t.offset + t.size);
+    return std::vector<float>();
+  };
+  const auto whole = scaling("1");
+  const auto half = scaling("0.5");
+  ASSERT_EQ(whole.size(), 2 * kChannels);
+  ASSERT_EQ(half.size(), 2 * kChannels);
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    EXPECT_EQ(half[i], (i % kChannels > 16 ? 0.5f : 1.0f) * whole[i]) << i;
 }
 
 TEST_F(CliStandardise, RefusesWhatItCannotDo) {
