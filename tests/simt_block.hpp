@@ -17,6 +17,7 @@ constexpr std::size_t kGuardBytes = 64;
 constexpr unsigned char kPoison = 0xff;
 constexpr unsigned char kGuard = 0xa5;
 constexpr unsigned kLanes = 32;
+constexpr std::size_t kCopyBytes = 16;  // of an asynchronous copy
 
 /// Shared memory with a guard behind it, filled without memset, which TSan would see.
 class SharedArray {
@@ -61,6 +62,11 @@ struct Warp {
   char sync[2] = {};  // addresses that TSan orders by; two, so that early arrivals do not mix
 };
 
+struct Copy {  // of 16 bytes; zeros where from is null
+  unsigned char* to;
+  const unsigned char* from;
+};
+
 struct Lane {
   explicit Lane(void (*entry)()) : fiber(entry) {}
   Fiber fiber;
@@ -73,6 +79,7 @@ struct Lane {
   int source = -1;
   std::uint64_t value = 0, result = 0;
   WholeWarp work = nullptr;
+  std::vector<Copy> copies;  // on their way
   const char* file = "";
   int line = 0;
 };

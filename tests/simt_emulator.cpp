@@ -82,6 +82,27 @@ class Machine {
     release(&fence_);
   }
 
+  void copy_async(void* to, const void* from, bool inside, const char* file, int line) {
+    const auto place = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+    if ((place(to) | place(from)) % kCopyBytes != 0) {
+      fail(*lane_->warp->block, std::string(file) + ":" + std::to_string(line) +
+                                    ": an asynchronous copy of 16 bytes that are not aligned");
+      leave();
+    }
+    auto* const bytes = static_cast<unsigned char*>(to);
+    std::fill_n(bytes, kCopyBytes, kPoison);
+    lane_->copies.push_back({bytes, inside ? static_cast<const unsigned char*>(from) : nullptr});
+  }
+  void wait_for_copies() {
+    for (const Copy& c : lane_->copies) {
+      if (c.from != nullptr)
+        std::copy_n(c.from, kCopyBytes, c.to);
+      else
+        std::fill_n(c.to, kCopyBytes, static_cast<unsigned char>(0));
+    }
+    lane_->copies.clear();
+  }
+
   bool races_end_the_program() { return __tsan_acquire != nullptr; }
   bool overruns_end_the_program() { return __asan_poison_memory_region != nullptr; }
   void* dynamic_shared() { return lane_->warp->block->dynamic->data(); }
@@ -164,6 +185,7 @@ void Machine::lane_loop() {
       exception_ = std::current_exception();
       fail(b, "threw");
     }
+    if (!me.copies.empty()) fail(b, "a thread ended with an asynchronous copy on its way");
     stop_at(me, "", 0);
     me.exited = true;
     ++b.exited;
@@ -433,6 +455,10 @@ void together(WholeWarp work, void* mine, const char* file, int line) {
 unsigned lane_id() { return machine().lane_id(); }
 void maybe_yield() { machine().maybe_yield(); }
 void fence() { machine().fence(); }
+void copy_async(void* to, const void* from, bool inside, const char* file, int line) {
+  machine().copy_async(to, from, inside, file, line);
+}
+void wait_for_copies() { machine().wait_for_copies(); }
 bool races_end_the_program() { return __tsan_acquire != nullptr; }
 bool overruns_end_the_program() { return __asan_poison_memory_region != nullptr; }
 void* dynamic_shared() { return machine().dynamic_shared(); }

@@ -6,6 +6,8 @@
 //   - warp operations whose mask names a lane that is elsewhere, has exited or does not exist, or
 //     leaves out the caller, and shuffles that read a lane outside their mask;
 //   - writes past the end of shared memory (at the block's end; at once under ASan);
+//   - asynchronous copies from or to places that are not multiples of 16 bytes, and those that are
+//     still on their way when their thread ends;
 //   - launch shapes that CUDA refuses, an empty grid among them.
 // Shared memory starts as 0xff bytes (NaN, -1) in every block, and is no better aligned than asked
 // for. A missing barrier changes results
@@ -66,6 +68,10 @@ void together(WholeWarp work, void* mine, const char* file, int line);
 unsigned lane_id();
 void maybe_yield();  // lets another warp in, now and then
 void fence();
+/// cp.async of 16 bytes. They arrive when the thread waits for them, and not before; until then
+/// their place holds 0xff bytes, for whoever still reads what was there.
+void copy_async(void* to, const void* from, bool inside, const char* file, int line);
+void wait_for_copies();
 bool races_end_the_program();     // built with TSan
 bool overruns_end_the_program();  // built with ASan
 void* dynamic_shared();

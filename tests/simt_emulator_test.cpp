@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/copy_async.cuh"
 #include "kernels/simt.cuh"
 #include "kernels/tensor.cuh"
 
@@ -254,6 +255,73 @@ TEST(Simt, LanesOfAWarpAreNotInLockStep) {
   bool all = true;
   for (int i = 0; i < 32; ++i) all = all && out[i] == 31 - i;
   EXPECT_FALSE(all);
+}
+
+// --- Asynchronous copies ---
+
+enum class CopyBug { none, no_wait, no_barrier, too_early, never_waited };
+
+/// out = the rounds of `in`, reversed, through two halves of shared memory.
+template <CopyBug bug>
+__global__ void reverse_by_copies(const float* in, float* out, int rounds) {
+  CUDP_SHARED(Four, halves, [2][64]);
+  const int t = static_cast<int>(threadIdx.x);
+  const auto copy = [&](int half, int round, bool inside) {
+    copy_four_async(halves[half][t].v, in + (64 * round + t) * 4, inside);
+  };
+  copy(0, 0, true);
+  for (int r = 0; r < rounds; ++r) {
+    if (bug == CopyBug::too_early && r + 1 < rounds) copy((r + 1) % 2, r + 1, true);
+    if (bug != CopyBug::no_wait) wait_for_copies();
+    if (bug != CopyBug::no_barrier) __syncthreads();
+    if (bug != CopyBug::too_early && r + 1 < rounds) copy((r + 1) % 2, r + 1, true);
+    for (int i = 0; i < 4; ++i) out[(64 * r + t) * 4 + i] = halves[r % 2][63 - t].v[i];
+  }
+  if (bug == CopyBug::no_wait) wait_for_copies();
+  if (bug == CopyBug::never_waited) copy(0, 0, true);
+}
+
+template <CopyBug bug>
+bool reverses_by_copies(unsigned seed) {
+  constexpr int kRounds = 5;
+  std::vector<Four> in(std::size_t{64} * kRounds), out(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i)
+    for (int j = 0; j < 4; ++j) in[i].v[j] = static_cast<float>(4 * i) + static_cast<float>(j);
+  simt::launch(reverse_by_copies<bug>, dim3(1), dim3(64), 0, {.seed = seed}, in[0].v, out[0].v,
+               kRounds);
+  for (std::size_t i = 0; i < in.size(); ++i)
+    for (int j = 0; j < 4; ++j)
+      if (!(out[i].v[j] == in[i / 64 * 64 + 63 - i % 64].v[j])) return false;
+  return true;
+}
+
+TEST(Simt, FindsCopiesThatAreNotWaitedFor) {
+  for (unsigned seed = 1; seed <= 10; ++seed) EXPECT_TRUE(reverses_by_copies<CopyBug::none>(seed));
+  EXPECT_SAYS("ended with an asynchronous copy", reverses_by_copies<CopyBug::never_waited>(1));
+  if (simt::races_end_the_program()) GTEST_SKIP() << "TSan would report the races";
+  EXPECT_FALSE(reverses_by_copies<CopyBug::no_wait>(1));
+  EXPECT_FALSE(reverses_by_copies<CopyBug::no_barrier>(1));
+  EXPECT_FALSE(reverses_by_copies<CopyBug::too_early>(1)) << "overwrites what others still read";
+}
+
+__global__ void copy_one(const float* in, float* out, int at, bool inside) {
+  CUDP_SHARED(Four, to, [2]);
+  copy_four_async(to[0].v, in + at, inside);
+  wait_for_copies();
+  for (int i = 0; i < 4; ++i) out[i] = to[0].v[i];
+}
+
+TEST(Simt, CopiesAreAlignedAndFillWithZeros) {
+  const Four in[2] = {{{1, 2, 3, 4}}, {{5, 6, 7, 8}}};
+  Four out{};
+  const auto run = [&](int at, bool inside) {
+    simt::launch(copy_one, dim3(1), dim3(1), 0, {}, in[0].v, out.v, at, inside);
+  };
+  run(4, true);
+  EXPECT_EQ(out.v[3], 8.0f);
+  run(4, false);
+  EXPECT_EQ(out.v[3], 0.0f);
+  EXPECT_SAYS("not aligned", run(2, true));
 }
 
 // --- Blocks against blocks ---
