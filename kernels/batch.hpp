@@ -41,7 +41,8 @@ CUDP_HD int live_examples(const Batch& b) {
 }
 
 /// One example's activations or their gradients: channel by channel, row by row, each plane with a
-/// border of zeros that nobody writes (a convolution's padding). A flat vector of n numbers is n
+/// border of zeros that nobody writes (a convolution's padding), rows with a border filled up to a
+/// multiple of 16 bytes (batch_patch.hpp copies them whole). A flat vector of n numbers is n
 /// channels of one pixel. A micro-batch holds [room] of these, size() apart.
 struct Planes {
   std::int32_t channels = 0;
@@ -49,7 +50,7 @@ struct Planes {
   std::int32_t width = 1;
   std::int32_t border = 0;
 
-  CUDP_HD int row() const { return width + 2 * border; }
+  CUDP_HD int row() const { return border == 0 ? width : (width + 2 * border + 3) / 4 * 4; }
   CUDP_HD int plane() const { return (height + 2 * border) * row(); }
   CUDP_HD int size() const { return channels * plane(); }
   CUDP_HD int pixels() const { return channels * height * width; }

@@ -34,9 +34,10 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const F
   }
 }
 
-// grid: row tiles, column tiles. block: T::kThreads. static smem: 2 tiles of 8 terms (5.5 to 8.5
-// KB) in float32, of 16 (12 to 18 KB) by tensor cores, of 32 if thin (22 and 24 KB). A
-// multiprocessor holds 512 threads in float32, 384 to 512 by tensor cores, 256 of thin tiles.
+// grid: row tiles, column tiles. block: T::kThreads. static smem: 2 tiles of 8 terms in float32
+// (5.5 to 8.5 KB) and if tall (11 and 13 KB), of 16 by tensor cores (12 KB), of 32 if thin (22 and
+// 24 KB). A multiprocessor holds 512 threads in float32, 384 to 448 by tensor cores, 256 of thin
+// tiles.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks) batch_product_kernel(BatchProduct p) {
   CUDP_SHARED(T, tile, );
@@ -45,9 +46,11 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) batch_product_kernel(
 
   Sums<T> sums;
   sums.clear();
-  const auto find_a = [&](int t) { return Term{t < p.terms ? offset(p.a.term, t) : -1, 1.0f}; };
-  const auto find_b = [&](int t) { return Term{t < p.terms ? offset(p.b.term, t) : -1, 1.0f}; };
-  multiply_tile<false>(p.a, rows, find_a, p.b, p.columns, find_b, p.terms, tile, sums, [](int) {});
+  const auto find = [&](const Axis& axis) {
+    return [&](int t) { return Term{t < p.terms ? offset_within(axis, t) : -1, 1.0f}; };
+  };
+  multiply_tile<false>(p.a, rows, find(p.a.term), p.b, p.columns, find(p.b.term), p.terms, tile,
+                       sums, [](int) {});
 
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
     const int column = first_column<T>() + T::column(n);
@@ -83,8 +86,58 @@ __device__ __forceinline__ void for_each_place(const WeightGradient& g, const Su
   }
 }
 
-// grid: row tiles, column tiles, examples. block: T::kThreads. static smem: as above. A
-// multiprocessor holds 512 threads in float32, 384 to 448 by tensor cores.
+/// Example blockIdx.z's part of the squared norm, from the tile that its block holds. Past the last
+/// row or column the tile holds zeros. partial: shared, an entry a warp.
+template <class T>
+__device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Sums<T>& sums,
+                                           float* partial) {
+  float square = 0.0f;
+  if (a.transform.mean == nullptr)
+    square = sums.square(holds_bias<T>());
+  else
+    for_each_place<T>(a.gradient, sums, [&](std::int64_t at, float v) {
+      square += transformed_square(a.transform, at, v);
+    });
+  square = block_sum(square, partial);
+  const unsigned which = blockIdx.y * gridDim.x + blockIdx.x;
+  if (threadIdx.x == 0)
+    a.parts[static_cast<std::int64_t>(which) * a.gradient.batch.room + blockIdx.z] = square;
+}
+
+/// The examples of a block of WeightGradientSum.
+struct ExampleGroup {
+  int first, end;
+
+  __device__ __forceinline__ explicit ExampleGroup(const WeightGradientSum& a) {
+    const int live = live_examples(a.gradient.batch);
+    first = static_cast<int>(blockIdx.z) * a.examples_per_block;
+    end = first + a.examples_per_block < live ? first + a.examples_per_block : live;
+  }
+  static __device__ __forceinline__ float factor(const WeightGradientSum& a, int e) {
+    return a.factors != nullptr ? a.factors[static_cast<std::int64_t>(e) * a.factor_stride] : 1.0f;
+  }
+};
+
+/// Adds to the sum, or stores, what the block's examples come to.
+template <class T>
+__device__ __forceinline__ void store_sum(const WeightGradientSum& a, const ExampleGroup& group,
+                                          const Sums<T>& all) {
+  float factors = 0.0f;
+  if (a.transform.mean != nullptr)
+    for (int e = group.first; e < group.end; ++e) factors += group.factor(a, e);
+  for_each_place<T>(a.gradient, all, [&](std::int64_t at, float v) {
+    if (a.transform.mean != nullptr)
+      v = (v - factors * a.transform.mean[at]) * a.transform.inverse[at];
+    if (a.sum != nullptr)
+      atomicAdd(a.sum + at, to_fixed(v, a.inverse_grid));
+    else
+      a.gradients[group.first * a.gradients_stride + at] = v;
+  });
+}
+
+// grid: row tiles, column tiles, examples. block: T::kThreads. static smem: 2 tiles of 8 terms in
+// float32 (5.5 to 8.5 KB), of 16 by tensor cores (12 to 18 KB). A multiprocessor holds 512 threads
+// in float32, 384 to 448 by tensor cores.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     weight_gradient_norm_kernel(WeightGradientNorm a) {
@@ -103,17 +156,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   multiply_tile<true>(g.x, g.rows, find(g.x.term), g.dy, g.columns, find(g.dy.term), terms, tile,
                       sums, [](int) {});
 
-  // Past the last row or column the tile holds zeros.
-  float square = 0.0f;
-  if (a.transform.mean == nullptr)
-    square = sums.square(holds_bias<T>());
-  else
-    for_each_place<T>(g, sums, [&](std::int64_t at, float v) {
-      square += transformed_square(a.transform, at, v);
-    });
-  square = block_sum(square, partial);
-  const unsigned which = blockIdx.y * gridDim.x + blockIdx.x;
-  if (threadIdx.x == 0) a.parts[static_cast<std::int64_t>(which) * g.batch.room + e] = square;
+  store_norm<T>(a, sums, partial);
 }
 
 // grid: row tiles, column tiles, groups of examples_per_block examples. block: T::kThreads. static
@@ -124,14 +167,11 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
     weight_gradient_sum_kernel(WeightGradientSum a) {
   CUDP_SHARED(T, tile, );
   const WeightGradient& g = a.gradient;
-  const int live = live_examples(g.batch);
-  const int first = static_cast<int>(blockIdx.z) * a.examples_per_block;
-  if (first >= live) return;
-  const int examples = first + a.examples_per_block < live ? a.examples_per_block : live - first;
-  const auto factor_of = [&](int e) {
-    return a.factors != nullptr ? a.factors[static_cast<std::int64_t>(first + e) * a.factor_stride]
-                                : 1.0f;
-  };
+  const ExampleGroup group(a);
+  const int first = group.first;
+  if (first >= group.end) return;
+  const int examples = group.end - first;
+  const auto factor_of = [&](int e) { return group.factor(a, first + e); };
 
   // An example of several terms is added up by itself, exactly as its norm saw it, in a round of
   // whole steps, and weighed then. Examples of one term share a round and are weighed as they come,
@@ -161,17 +201,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
                         one.clear();
                       });
 
-  float factors = 0.0f;
-  if (a.transform.mean != nullptr)
-    for (int e = 0; e < examples; ++e) factors += factor_of(e);
-  for_each_place<T>(g, all, [&](std::int64_t at, float v) {
-    if (a.transform.mean != nullptr)
-      v = (v - factors * a.transform.mean[at]) * a.transform.inverse[at];
-    if (a.sum != nullptr)
-      atomicAdd(a.sum + at, to_fixed(v, a.inverse_grid));
-    else
-      a.gradients[first * a.gradients_stride + at] = v;
-  });
+  store_sum<T>(a, group, all);
 }
 
 }  // namespace cudp::inline CUDP_SIMT

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/batch.hpp"
+#include "kernels/batch_patch.hpp"
 #include "kernels/coordinates.hpp"
 #include "kernels/fixed_point.hpp"
 #include "kernels/precision.hpp"
@@ -26,6 +27,11 @@ CUDP_HD std::int32_t offset(const Axis& a, std::int32_t n) {
     n -= example * a.period;
   }
   return example * a.outer + (a.table != nullptr ? a.table[n] : n * a.inner);
+}
+
+/// The same along an axis without examples, in fewer instructions.
+CUDP_HD std::int32_t offset_within(const Axis& a, std::int32_t n) {
+  return a.table != nullptr ? a.table[n] : n * a.inner;
 }
 
 /// A matrix in memory, seen along two axes. `along_terms`: neighbours in memory are neighbouring
@@ -56,6 +62,7 @@ struct BatchProduct {
   std::int32_t rows_per_example;
   std::int32_t terms;
   std::int32_t columns;
+  std::int32_t tile_rows = 64;  ///< kTileRows or kTallRows, as its kernel has them
 };
 
 /// An example's weight gradient, rows x columns, is G(i, j) = sum_p x(i, p) dy(p, j), and its bias
@@ -68,6 +75,7 @@ struct WeightGradient {
   std::int32_t rows;
   std::int32_t columns;
   std::int32_t terms_per_example;
+  ConvPatch patch = {};  ///< of the same x and dy, for the kernels of batch_patch.cuh
 };
 
 /// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, room]. The
@@ -82,15 +90,16 @@ struct WeightGradientNorm {
 /// NaN. Without `sum`, each example's own gradient goes to gradients[e], unweighted.
 ///
 /// Why no example adds more than its factor allows, however its terms cancel: for layers of several
-/// terms an example, G_e is the tile of float32 numbers that one function (multiply_tile) leaves in
-/// registers, and the norm's kernel and the sum's call it with the same tile, data and order of
-/// terms. So the G_e that is added is the G_e that was squared, bit for bit, whatever rounding made
-/// of it; factors[e] multiplies it afterwards, in float32, which is what runtime/rounding.hpp
-/// counts. Of TF32 this asks only that equal operands give equal sums: neither how far operands are
-/// rounded matters (of terms that cancel, by any multiple of what is left) nor how tensor cores
-/// add. Weighing an operand before it is rounded, or taking the norm in float32, would break it.
-/// Where an example has one term (dense layers) its norm is that of an outer product, made without
-/// it: those are summed in float32, also where the layer goes forward and back in TF32.
+/// terms an example, G_e is the tile of float32 numbers that one function (multiply_tile, or
+/// add_patches where there is a patch) leaves in registers, and the norm's kernel and the sum's
+/// call it with the same data and order of terms, every number at the same place of a fragment. So
+/// the G_e that is added is the G_e that was squared, bit for bit, whatever rounding made of it;
+/// factors[e] multiplies it afterwards, in float32, which is what runtime/rounding.hpp counts. Of
+/// TF32 this asks only that equal operands give equal sums: neither how far operands are rounded
+/// matters (of terms that cancel, by any multiple of what is left) nor how tensor cores add.
+/// Weighing an operand before it is rounded, or taking the norm in float32, would break it. Where
+/// an example has one term (dense layers) its norm is that of an outer product, made without it:
+/// those are summed in float32, also where the layer goes forward and back in TF32.
 struct WeightGradientSum {
   WeightGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride
@@ -109,8 +118,17 @@ struct WeightGradientSum {
 inline constexpr int kTileRows = 64;
 inline int tile_columns(int columns) { return columns <= 16 ? 16 : columns <= 32 ? 32 : 64; }
 
-inline int gradient_tiles(std::int32_t rows, std::int32_t columns) {
-  return static_cast<int>(divide_up(rows, kTileRows) * divide_up(columns, tile_columns(columns)));
+/// Tiles down and across a gradient, examples in groups behind each other.
+inline Extent gradient_grid(std::int32_t rows, std::int32_t columns, bool by_patches,
+                            unsigned groups) {
+  return by_patches ? Extent{divide_up(rows, kPatchRows),
+                             divide_up(columns, patch_columns(columns)), groups}
+                    : Extent{divide_up(rows, kTileRows), divide_up(columns, tile_columns(columns)),
+                             groups};
+}
+inline int gradient_tiles(std::int32_t rows, std::int32_t columns, bool by_patches = false) {
+  const Extent grid = gradient_grid(rows, columns, by_patches, 1);
+  return static_cast<int>(grid.x * grid.y);
 }
 
 /// Threads of a block: 64 for tiles of 16 and 32 columns, 128 for 64.
@@ -127,6 +145,11 @@ inline bool is_thin(const BatchProduct& p) {
 inline constexpr int kThinColumns = 16;
 inline constexpr int kThinTerms = 32;
 
+/// By tensor cores a product of more than 16 columns that is not thin takes taller tiles, in which
+/// every number that is moved is used more, of fewer terms.
+inline constexpr int kTallRows = 128;
+inline constexpr int kTallTerms = 8;
+
 inline void validate(const Factor& f) {
   expect(f.data != nullptr, "product: expected data");
   expect(f.line.period >= 0 && f.term.period >= 0, "product: expected periods >= 0");
@@ -136,15 +159,20 @@ inline void validate(const BatchProduct& p) {
   validate(p.batch);
   validate(p.a);
   validate(p.b);
+  expect(p.a.term.period == 0 && p.b.line.period == 0 && p.b.term.period == 0 &&
+             p.out_column.period == 0,
+         "product: expected examples along the rows alone");
   expect(p.out != nullptr && p.rows_per_example > 0 && p.terms >= 0 && p.columns > 0,
          "product: expected an output, rows and columns > 0, terms >= 0");
-  expect(std::int64_t{p.batch.room} * p.rows_per_example < (std::int64_t{1} << 31) - kTileRows,
+  expect(p.tile_rows == kTileRows || (p.tile_rows == kTallRows && p.columns > 16 && !is_thin(p)),
+         "product: expected tiles of 64 rows, or of 128 where it is wide");
+  expect(std::int64_t{p.batch.room} * p.rows_per_example < (std::int64_t{1} << 31) - kTallRows,
          "product: the micro-batch is too large for 32-bit offsets");
 }
 
 inline LaunchShape launch_shape(const BatchProduct& p) {
   const int columns = is_thin(p) ? kThinColumns : tile_columns(p.columns);
-  return {.grid = {divide_up(p.batch.room * p.rows_per_example, kTileRows),
+  return {.grid = {divide_up(p.batch.room * p.rows_per_example, p.tile_rows),
                    divide_up(p.columns, columns)},
           .block = {tile_threads(columns)},
           .shared_bytes = 0};
@@ -157,6 +185,12 @@ inline void validate(const WeightGradient& g) {
   expect(g.rows > 0 && g.columns > 0 && g.terms_per_example > 0,
          "weight gradient: expected rows, columns and terms > 0");
   expect(g.batch.room <= 65535, "weight gradient: expected a micro-batch of at most 65535");
+  const ConvPatch& p = g.patch;
+  expect(p.lines == 0 || (g.rows == kPatchTaps * p.x.channels && g.columns == p.dy.channels &&
+                          g.terms_per_example == p.dy.height * p.dy.width &&
+                          p.dy.height % p.lines == 0 && p.lines * p.dy.width % 8 == 0 &&
+                          p.lines * p.dy.width <= kMostPatchTerms && p.size > 0),
+         "weight gradient: expected patches of its own planes, in whole steps");
 }
 
 inline void validate(const WeightGradientNorm& n) {
@@ -164,12 +198,16 @@ inline void validate(const WeightGradientNorm& n) {
   expect(n.parts != nullptr, "weight gradient norm: expected room for the parts");
 }
 
+/// threads: of a block of the patches' kernel.
+inline LaunchShape launch_shape(const WeightGradient& g, unsigned groups, unsigned threads) {
+  const bool by_patches = g.patch.lines > 0;
+  return {.grid = gradient_grid(g.rows, g.columns, by_patches, groups),
+          .block = {by_patches ? threads : tile_threads(g.columns)},
+          .shared_bytes = by_patches ? patch_bytes(g.patch) : 0};
+}
+
 inline LaunchShape launch_shape(const WeightGradientNorm& n) {
-  const WeightGradient& g = n.gradient;
-  return {.grid = {divide_up(g.rows, kTileRows), divide_up(g.columns, tile_columns(g.columns)),
-                   static_cast<unsigned>(g.batch.room)},
-          .block = {tile_threads(g.columns)},
-          .shared_bytes = 0};
+  return launch_shape(n.gradient, static_cast<unsigned>(n.gradient.batch.room), kPatchNormThreads);
 }
 
 inline void validate(const WeightGradientSum& s) {
@@ -184,10 +222,8 @@ inline void validate(const WeightGradientSum& s) {
 
 inline LaunchShape launch_shape(const WeightGradientSum& s) {
   const WeightGradient& g = s.gradient;
-  return {.grid = {divide_up(g.rows, kTileRows), divide_up(g.columns, tile_columns(g.columns)),
-                   divide_up(g.batch.room, s.examples_per_block)},
-          .block = {tile_threads(g.columns)},
-          .shared_bytes = 0};
+  return launch_shape(g, divide_up(g.batch.room, s.examples_per_block),
+                      patch_sum_threads(g.columns));
 }
 
 /// Examples that are added in float32 before they go to the grid; a micro-batch is a multiple of

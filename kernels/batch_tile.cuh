@@ -91,24 +91,36 @@ struct FloatTile {
   }
 };
 
-/// The same by tensor cores, a part of 32 x kWarpColumns a warp, in steps of 8 terms. Every number
-/// is a chain of such steps in the order of the terms, wherever it lies in whatever tile: what an
-/// example comes to depends neither on the micro-batch nor on the examples beside it.
+/// The sums over eight columns of b, as its fragments have them: its product with a row of ones.
+__device__ __forceinline__ void add_columns(const float (&b)[2], float* columns) {
+  constexpr float kOnes[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+  float other_rows[2] = {0.0f, 0.0f};
+  mma_tf32(columns, other_rows, kOnes, b);
+}
+
+/// The same by tensor cores, half of the rows x kWarpColumns a warp, in steps of 8 terms; of
+/// kTallTerms at a time, a tile has twice the rows. Every number is a chain of such steps in the
+/// order of the terms, wherever it lies in whatever tile: what an example comes to depends neither
+/// on the micro-batch nor on the examples beside it.
 template <int columns, int terms = 16>
 struct TensorTile {
   static constexpr Precision kPrecision = Precision::tf32;
-  static constexpr int kRows = kTileRows;
+  static constexpr bool kTall = terms == kTallTerms;
+  static constexpr int kRows = kTall ? kTallRows : kTileRows;
   static constexpr int kColumns = columns;
   static constexpr int kTerms = terms;
   static constexpr int kThreads = tile_threads(columns);
   static constexpr int kStep = 8;
-  static constexpr int kWarpRows = 32;
+  static constexpr int kWarpRows = kRows / 2;
   static constexpr int kWarpColumns = columns < 32 ? columns : 32;  // NOLINT(bugprone-branch-clone)
   static constexpr int kWarpsDown = kRows / kWarpRows;
   static constexpr int kRowsThread = kWarpRows / 8;
   static constexpr int kColumnsThread = kWarpColumns / 4;
   static_assert(kThreads == kWarpsDown * (kColumns / kWarpColumns) * kWarp && kTerms % kStep == 0);
-  static constexpr int kBlocks = columns == 64 || terms == kThinTerms ? 4 : columns == 32 ? 6 : 7;
+  static constexpr int kBlocks = kTall                                  ? 384 / kThreads
+                                 : columns == 64 || terms == kThinTerms ? 4
+                                 : columns == 32                        ? 6
+                                                                        : 7;
   static constexpr int kNormBlocks = columns == 64 ? 3 : kBlocks;
   static constexpr int kSumBlocks = columns == 64 ? 2 : columns == 32 ? 4 : 6;
   // Lane 4 g + t reads (t, g), and writes one or more lines of all terms or one term of all lines:
@@ -149,17 +161,9 @@ struct TensorTile {
         CUDP_UNROLL for (int n = 0; n < kColumnsThread; n += 2)
             mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], x, y[n / 2]);
       }
-      if (with_columns && blockIdx.x == 0 && warp_row() == 0) add_columns(y, sums);
-    }
-  }
-
-  /// Column sums are the product with a row of ones.
-  static __device__ __forceinline__ void add_columns(const float (&y)[kColumnsThread / 2][2],
-                                                     Sums<TensorTile>& sums) {
-    constexpr float kOnes[4] = {1.0f, 1.0f, 1.0f, 1.0f};
-    CUDP_UNROLL for (int n = 0; n < kColumnsThread; n += 2) {
-      float other_rows[2] = {0.0f, 0.0f};
-      mma_tf32(&sums.column[n], other_rows, kOnes, y[n / 2]);
+      if (with_columns && blockIdx.x == 0 && warp_row() == 0)
+        CUDP_UNROLL for (int n = 0; n < kColumnsThread; n += 2)
+            add_columns(y[n / 2], &sums.column[n]);
     }
   }
 };
@@ -180,23 +184,32 @@ struct Term {
   float scale;
 };
 
-/// The part of a tile of one factor that this thread carries from global to shared memory:
-/// kLines * kTerms / kThreads numbers at (line0 + e line_step, term0 + e term_step).
+/// The part of a tile of one factor that this thread carries from global to shared memory: kCount
+/// numbers, the e-th at (line_of(e), term_of(e)). Neighbouring threads have neighbouring terms
+/// (`along`) or lines; in a tall tile several lines of a term, whose place is asked for once.
 template <int lines, int terms, int threads>
 struct Carrier {
   static constexpr int kCount = lines * terms / threads;
-  int line0, line_step, term0, term_step;
+  static constexpr int kWide = lines > kTileRows ? kWarp : lines;
+  static constexpr int kLinesOfTerm = lines / kWide;
+  bool along;
   std::int32_t line[kCount];  // offsets; -1 past the end
   float held[kCount];
 
-  __device__ __forceinline__ Carrier(const Factor& f, int first, int end) {
+  template <bool along>
+  static __device__ __forceinline__ int line_of(int e) {
     const int t = static_cast<int>(threadIdx.x);
-    line0 = f.along_terms ? t / terms : t % lines;
-    term0 = f.along_terms ? t % terms : t / lines;
-    line_step = f.along_terms ? threads / terms : 0;
-    term_step = f.along_terms ? 0 : threads / lines;
+    return along ? t / terms + e * (threads / terms) : t % kWide + e % kLinesOfTerm * kWide;
+  }
+  template <bool along>
+  static __device__ __forceinline__ int term_of(int e) {
+    const int t = static_cast<int>(threadIdx.x);
+    return along ? t % terms : t / kWide + e / kLinesOfTerm * (threads / kWide);
+  }
+
+  __device__ __forceinline__ Carrier(const Factor& f, int first, int end) : along(f.along_terms) {
     CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
-      const int n = first + line0 + e * line_step;
+      const int n = first + (along ? line_of<true>(e) : line_of<false>(e));
       line[e] = n < end ? offset(f.line, n) : -1;
     }
   }
@@ -204,9 +217,16 @@ struct Carrier {
   /// Into registers: terms from `at` on, each found by find(term).
   template <class Find>
   __device__ __forceinline__ void take(const float* data, int at, const Find& find) {
-    Term term = find(at + term0);
+    if (along)
+      take<true>(data, at, find);
+    else
+      take<false>(data, at, find);
+  }
+  template <bool along, class Find>
+  __device__ __forceinline__ void take(const float* data, int at, const Find& find) {
+    Term term{};
     CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
-      if (e > 0 && term_step != 0) term = find(at + term0 + e * term_step);
+      if (e == 0 || (!along && e % kLinesOfTerm == 0)) term = find(at + term_of<along>(e));
       held[e] = line[e] >= 0 && term.offset >= 0 ? data[line[e] + term.offset] * term.scale : 0.0f;
     }
   }
@@ -214,9 +234,16 @@ struct Carrier {
   /// As T, a tile, takes them.
   template <class T, int width>
   __device__ __forceinline__ void put(float (&tile)[terms][width]) const {
+    if (along)
+      put<true, T>(tile);
+    else
+      put<false, T>(tile);
+  }
+  template <bool along, class T, int width>
+  __device__ __forceinline__ void put(float (&tile)[terms][width]) const {
     CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
-      const int k = term0 + e * term_step;
-      tile[k][T::place(k, line0 + e * line_step)] = T::rounded(held[e]);
+      const int k = term_of<along>(e);
+      tile[k][T::place(k, line_of<along>(e))] = T::rounded(held[e]);
     }
   }
 };

@@ -23,24 +23,30 @@ struct ProductKernels {
   void (*norm[3])(WeightGradientNorm);
   void (*sum[3])(WeightGradientSum);
 
+  /// Rows of a product's tile, unless it is thin.
+  int tile_rows(int columns) const {
+    return precision == Precision::tf32 && columns > 16 ? kTallRows : kTileRows;
+  }
   /// A factor's number as it is multiplied.
   float taken(float v) const { return precision == Precision::tf32 ? nearest_tf32(v) : v; }
 };
-template <template <int, int> class Tile, int terms>
+/// wide_terms: of a product of more than 16 columns.
+template <template <int, int> class Tile, int terms, int wide_terms>
 constexpr ProductKernels product_kernels() {
   using T16 = Tile<16, terms>;
   using T32 = Tile<32, terms>;
   using T64 = Tile<64, terms>;
   return {T16::kPrecision,
-          {batch_product_kernel<T16>, batch_product_kernel<T32>, batch_product_kernel<T64>},
+          {batch_product_kernel<T16>, batch_product_kernel<Tile<32, wide_terms>>,
+           batch_product_kernel<Tile<64, wide_terms>>},
           batch_product_kernel<Tile<kThinColumns, kThinTerms>>,
           {weight_gradient_norm_kernel<T16>, weight_gradient_norm_kernel<T32>,
            weight_gradient_norm_kernel<T64>},
           {weight_gradient_sum_kernel<T16>, weight_gradient_sum_kernel<T32>,
            weight_gradient_sum_kernel<T64>}};
 }
-const ProductKernels kFloatKernels = product_kernels<FloatTile, 8>();
-const ProductKernels kTensorKernels = product_kernels<TensorTile, 16>();
+const ProductKernels kFloatKernels = product_kernels<FloatTile, 8, 8>();
+const ProductKernels kTensorKernels = product_kernels<TensorTile, 16, kTallTerms>();
 
 class CudaProduct : public CudaKernel, public testing::WithParamInterface<const ProductKernels*> {
  protected:
@@ -99,10 +105,12 @@ TEST_P(CudaProduct, ProductThroughTablesAndStrides) {
     p.terms = c.terms;
     p.columns = c.columns;
     EXPECT_EQ(is_thin(p), c.terms >= 64 && c.rows_per_example < 100);
-    if (is_thin(p))
+    if (is_thin(p)) {
       run(kernels().thin, p);
-    else
+    } else {
+      p.tile_rows = kernels().tile_rows(c.columns);
       run_tiled(kernels().product, p, c.columns);
+    }
 
     const std::vector<float> got = host(p.out, cells);
     for (int e = 0; e < c.room; ++e)
@@ -433,12 +441,12 @@ TEST_F(CudaCancellingNaively, WeighingBeforeRoundingAddsAnotherGradient) {
 /// What an example comes to must not depend on which micro-batch it is in, where, or how large
 /// that is: neighbouring data sets differ in one example's share of the sum only if it does not.
 TEST_P(CudaProduct, IsTheSameInEveryTileAndPlace) {
-  constexpr int kTermCount = 100, kColumns = 40, kExamples = 70, kShift = 5;
+  constexpr int kTermCount = 100, kColumns = 40, kExamples = 150, kShift = 5;
   const std::vector<float> a = normals(kTermCount * (kExamples + kShift), 1);
   const std::vector<float> b = normals(kTermCount * kColumns, 2);
   const float* const b_at = device(b);
   const float* const a_at = device(a);
-  const auto product = [&](void (*kernel)(BatchProduct), int columns, int shift) {
+  const auto product = [&](void (*kernel)(BatchProduct), int rows, int columns, int shift) {
     BatchProduct p{};
     p.batch = batch(0, kExamples, kExamples);
     p.a = {a_at + shift * kTermCount, {nullptr, 0, 0, kTermCount}, {}, true};
@@ -449,16 +457,17 @@ TEST_P(CudaProduct, IsTheSameInEveryTileAndPlace) {
     p.terms = kTermCount;
     p.columns = kColumns;
     this->launch(kernel, p,
-                 {.grid = {divide_up(kExamples, kTileRows), divide_up(kColumns, columns)},
+                 {.grid = {divide_up(kExamples, rows), divide_up(kColumns, columns)},
                   .block = {tile_threads(columns)},
                   .shared_bytes = 0});
     return host(p.out, kExamples * kColumns);
   };
-  const std::vector<float> want = product(kernels().product[2], 64, 0);
-  EXPECT_EQ(product(kernels().product[0], 16, 0), want);
-  EXPECT_EQ(product(kernels().product[1], 32, 0), want);
-  EXPECT_EQ(product(kernels().thin, kThinColumns, 0), want);
-  const std::vector<float> moved = product(kernels().product[2], 64, kShift);
+  const int rows = kernels().tile_rows(64);
+  const std::vector<float> want = product(kernels().product[2], rows, 64, 0);
+  EXPECT_EQ(product(kernels().product[0], kTileRows, 16, 0), want);
+  EXPECT_EQ(product(kernels().product[1], rows, 32, 0), want);
+  EXPECT_EQ(product(kernels().thin, kTileRows, kThinColumns, 0), want);
+  const std::vector<float> moved = product(kernels().product[2], rows, 64, kShift);
   for (int i = 0; i < (kExamples - kShift) * kColumns; ++i)
     ASSERT_EQ(moved[i], want[i + kShift * kColumns]) << i;
 }

@@ -15,6 +15,7 @@
 #include <cxxabi.h>
 #include <gtest/gtest.h>
 
+#include "kernels/batch_patch.hpp"
 #include "kernels/resident.cuh"
 #include "kernels/resident_models.hpp"
 
@@ -63,16 +64,16 @@ std::map<std::string, Usage> parse(std::istream& report) {
 }
 
 /// Blocks of `threads` that a multiprocessor's 65,536 registers hold; a warp takes them by 256.
-int blocks_by_registers(int registers, int threads) {
+int blocks_by_registers(int registers, unsigned threads) {
   const int a_warp = (registers * 32 + 255) / 256 * 256;
-  return 65536 / (a_warp * ((threads + 31) / 32));
+  return 65536 / (a_warp * static_cast<int>((threads + 31) / 32));
 }
 
 /// What is stated above the kernels: threads of a block, and how many blocks a multiprocessor holds
 /// at once. The last entry is for all that are not named: 1024 threads in any blocks.
 struct Stated {
   const char* kernel;
-  int threads;
+  unsigned threads;
   int blocks;
 };
 constexpr Stated kStated[] = {
@@ -90,14 +91,18 @@ constexpr Stated kStated[] = {
     {"weight_gradient_sum_kernel<FloatTile<64, 8>", 128, 3},
     {"batch_product_kernel<TensorTile<16, 32>", 64, 4},
     {"batch_product_kernel<TensorTile<16, 16>", 64, 7},
-    {"batch_product_kernel<TensorTile<32, 16>", 64, 6},
-    {"batch_product_kernel<TensorTile<64, 16>", 128, 4},
+    {"batch_product_kernel<TensorTile<32, 8>", 64, 6},
+    {"batch_product_kernel<TensorTile<64, 8>", 128, 3},
     {"weight_gradient_norm_kernel<TensorTile<16, 16>", 64, 7},
     {"weight_gradient_norm_kernel<TensorTile<32, 16>", 64, 6},
     {"weight_gradient_norm_kernel<TensorTile<64, 16>", 128, 3},
     {"weight_gradient_sum_kernel<TensorTile<16, 16>", 64, 6},
     {"weight_gradient_sum_kernel<TensorTile<32, 16>", 64, 4},
     {"weight_gradient_sum_kernel<TensorTile<64, 16>", 128, 2},
+    {"patch_gradient_norm_kernel<PatchTile<32, 32>", kPatchNormThreads, 2},
+    {"patch_gradient_norm_kernel<PatchTile<64, 64>", kPatchNormThreads, 2},
+    {"patch_gradient_sum_kernel<PatchTile<32, 32>", patch_sum_threads(32), 2},
+    {"patch_gradient_sum_kernel<PatchTile<64, 32>", patch_sum_threads(64), 1},
     {"linear_scores_kernel", 256, 6},
     {"linear_slopes_kernel", 256, 6},
     {"linear_sum_kernel", 256, 5},
@@ -122,11 +127,13 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   int residents = 0;
   int linear = 0;
   int tensor = 0;
+  int patch = 0;
   for (const auto& [name, u] : kernels) {
     for (const char* resident : {"resident_sum_kernel", "resident_mlp_kernel"})
       residents += name.find(resident) != std::string::npos;
     linear += name.find(" linear_") != std::string::npos || name.starts_with("linear_");
     tensor += name.find("TensorTile<") != std::string::npos;
+    patch += name.find("PatchTile<") != std::string::npos;
     EXPECT_EQ(u.spilled, 0) << name;
     EXPECT_EQ(u.stack, 0) << name;
     ASSERT_GT(u.registers, 0) << name;
@@ -140,6 +147,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   EXPECT_EQ(residents, 8);
   EXPECT_EQ(linear, 5);
   EXPECT_EQ(tensor, 10);
+  EXPECT_EQ(patch, 4);
 #else
   GTEST_SKIP() << "built without nvcc";
 #endif

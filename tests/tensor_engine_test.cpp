@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -33,8 +34,10 @@ EngineSettings tf32_settings(int micro_batch = 32) {
   s.micro_batch = micro_batch;
   return s;
 }
-Emulated layer_wise(const Network& net, const EngineSettings& s) {
-  return {EmulatedGpu(), net, s, cuda::kLargeDense, false};
+Emulated layer_wise(const Network& net, const EngineSettings& s,
+                    std::size_t shared_bytes = std::size_t{48} * 1024) {
+  return {EmulatedGpu(1, {.multiprocessors = 3, .shared_bytes = shared_bytes}), net, s,
+          cuda::kLargeDense, false};
 }
 
 /// The norm by which an example is clipped is that of the gradient that is added: not of an exact
@@ -150,20 +153,35 @@ TEST(TensorEngineRandom, ModelsAreNearTheOracle) {
   }
 }
 
-TEST(TensorEngineSum, DoesNotDependOnTheMicroBatch) {
-  const Case c{"mixed", cases::kMixed, {2, 11, 9}, 4};
-  const Network net = cases::network_of(c);
-  ASSERT_TRUE(cuda::build_device_graph(net, Precision::tf32).uses_tensor_cores());
-  const Dataset data = cases::examples_for(c, 80);
-  std::vector<float> first;
-  for (const int micro_batch : {32, 96}) {
-    EngineSettings s = tf32_settings(micro_batch);
-    s.sampling_threshold = std::uint64_t{1} << 32;
-    s.clip.max_norm = 0.7f;
-    auto engine = layer_wise(net, s);
-    const auto sum = cases::clipped_sum(engine, net, data);
-    if (first.empty()) first = sum;
-    EXPECT_EQ(first, sum);
+/// The second convolution's gradient is made from patches.
+constexpr const char* kPatched = R"(name = "patched"
+loss = "cross_entropy"
+activation = "tanh"
+layers = [
+  { type = "conv2d", name = "conv1", out = 16, kernel = 3, pad = 1 },
+  { type = "activation" },
+  { type = "conv2d", name = "conv2", out = 40, kernel = 3, pad = 1, stride = 2 },
+  { type = "activation" },
+  { type = "dense", name = "fc", out = "outputs" },
+])";
+
+TEST(TensorEngineSum, DoesNotDependOnTheMicroBatchOrSharedMemory) {
+  for (const Case& c :
+       {Case{"mixed", cases::kMixed, {2, 11, 9}, 4}, Case{"patched", kPatched, {2, 16, 16}, 4}}) {
+    SCOPED_TRACE(c.name);
+    const Network net = cases::network_of(c);
+    ASSERT_TRUE(cuda::build_device_graph(net, Precision::tf32).uses_tensor_cores());
+    const Dataset data = cases::examples_for(c, 80);
+    std::vector<float> first;
+    for (const auto& [micro_batch, shared_kb] : {std::pair{32, 48}, {96, 48}, {96, 227}}) {
+      EngineSettings s = tf32_settings(micro_batch);
+      s.sampling_threshold = std::uint64_t{1} << 32;
+      s.clip.max_norm = 0.7f;
+      auto engine = layer_wise(net, s, static_cast<std::size_t>(shared_kb) * 1024);
+      const auto sum = cases::clipped_sum(engine, net, data);
+      if (first.empty()) first = sum;
+      EXPECT_EQ(first, sum) << micro_batch << " examples, " << shared_kb << " KB";
+    }
   }
 }
 
@@ -196,12 +214,15 @@ TEST(TensorLayers, AreThoseThatGain) {
       if (op.layer->group >= 0)
         text += op.precision == Precision::fp32            ? "-"
                 : op.gradient.precision == Precision::fp32 ? "f"
-                                                           : "t";
+                : op.gradient.patch.lines == 0             ? "t"
+                                                           : "p";
     return text;
   };
-  // t: tensor cores throughout. f: forward and back. -: float32, as too few outputs have it.
-  EXPECT_EQ(precisions("cifar-cnn", {3, 32, 32}, 10), "ttttttf-");
-  EXPECT_EQ(precisions("scatter-cifar-cnn", {243, 8, 8}, 10), "tt-");
+  // t: tensor cores throughout, p: the gradient from patches. f: forward and back. -: float32, as
+  // too few outputs have it.
+  EXPECT_EQ(precisions("cifar-cnn", {3, 32, 32}, 10), "tpppppf-");
+  EXPECT_EQ(precisions("scatter-cifar-cnn", {243, 8, 8}, 10), "pp-");
+  EXPECT_EQ(precisions(kPatched, {2, 16, 16}, 4), "tp-");
   EXPECT_EQ(precisions("logistic", {60, 1, 1}, 10), "-");
   EXPECT_EQ(precisions("mlp", {784, 1, 1}, 10), "f-");
   EXPECT_EQ(precisions("mlp", {2000, 1, 1}, 10), "--") << "BLAS has it";

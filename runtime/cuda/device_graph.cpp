@@ -35,8 +35,9 @@ int gradient_border(const Conv2d& c, int in, int out) {
 
 class Builder {
  public:
-  Builder(const Network& network, Precision precision, std::int64_t large_dense)
-      : net_(network), precision_(precision), large_dense_(large_dense) {}
+  Builder(const Network& network, Precision precision, std::int64_t large_dense,
+          const DeviceLimits& limits)
+      : net_(network), precision_(precision), large_dense_(large_dense), limits_(limits) {}
 
   DeviceGraph build() {
     add_edges();
@@ -259,18 +260,29 @@ class Builder {
   void plan(Op&, const AvgPool2d&) {}
   void plan(Op&, const Activate&) {}
 
-  void choose_precision(Op& op) const {
+  void choose_precision(Op& op) {
     GradientPlan& g = op.gradient;
     if (op.uses_blas || std::min(g.rows, g.columns) < kLeastTensorSide) return;
     op.precision = precision_;
     if (g.terms_per_example > 1) g.precision = precision_;  // see WeightGradientSum
+    const auto* const conv = std::get_if<Conv2d>(&op.layer->layer);
+    if (g.precision != Precision::tf32 || conv == nullptr || conv->kernel != 3 ||
+        op.layer->in.channels < kLeastPatchChannels)
+      return;
+    constexpr std::size_t kStatic = 1024;  // what the kernels have of static shared memory
+    const Planes& x = g_.edges[op.in].value;
+    g.patch = conv_patch({.x = x,
+                          .dy = g_.edges[op.out].gradient,
+                          .stride = conv->stride,
+                          .corner = x.border - conv->pad},
+                         g.columns, patch_shared_bytes(limits_) - kStatic);
   }
 
   /// A layer's squared norm comes in tiles (convolution), in one piece (dense), or by group.
   static int parts_of(const Op& op) {
     if (const auto* n = std::get_if<GroupNorm>(&op.layer->layer)) return n->groups;
     if (std::holds_alternative<Conv2d>(op.layer->layer))
-      return gradient_tiles(op.gradient.rows, op.gradient.columns);
+      return gradient_tiles(op.gradient.rows, op.gradient.columns, op.gradient.patch.lines > 0);
     return 1;
   }
   void place_parts() {
@@ -285,6 +297,7 @@ class Builder {
   const Network& net_;
   Precision precision_;
   std::int64_t large_dense_;
+  DeviceLimits limits_;
   DeviceGraph g_;
 };
 
@@ -312,8 +325,8 @@ int DeviceGraph::example_group() const {
 }
 
 DeviceGraph build_device_graph(const Network& network, Precision precision,
-                               std::int64_t large_dense) {
-  return Builder(network, precision, large_dense).build();
+                               std::int64_t large_dense, const DeviceLimits& limits) {
+  return Builder(network, precision, large_dense, limits).build();
 }
 
 }  // namespace cudp::cuda

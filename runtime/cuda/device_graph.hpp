@@ -1,10 +1,13 @@
 #pragma once
 // A network laid out for the CUDA engine: which planes hold what, and how each layer's products
 // find their numbers. Plain data, made on the host; knows no CUDA.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "kernels/batch.hpp"
+#include "kernels/batch_patch.hpp"
 #include "kernels/precision.hpp"
 #include "models/model.hpp"
 
@@ -51,6 +54,7 @@ struct GradientPlan {
   std::int32_t columns = 0;
   std::int32_t terms_per_example = 0;
   Precision precision = Precision::fp32;
+  ConvPatch patch = {};  ///< without lines: tables say where numbers lie
 };
 
 /// A dense layer with as many weights goes to the device's BLAS, by slabs of kSlab examples: whole
@@ -62,6 +66,16 @@ inline constexpr int kSlab = 256;
 /// outputs) are multiplied by tensor cores where that is asked for: with fewer a tile is mostly
 /// padding. Not measured.
 inline constexpr int kLeastTensorSide = 16;
+
+/// A 3x3 convolution in TF32 with as many channels has its gradient made from patches of planes:
+/// with fewer, blocks of kPatchChannels are mostly padding. Not measured.
+inline constexpr int kLeastPatchChannels = 16;
+
+/// Shared memory of a block that multiplies patches: three of them fit an H200's multiprocessor,
+/// two an A100's.
+inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
+  return std::min(limits.shared_bytes, std::size_t{72} * 1024);
+}
 
 struct Op {
   const NetworkLayer* layer = nullptr;
@@ -102,6 +116,7 @@ struct DeviceGraph {
 /// whatever is not a matrix product, stay in fp32. Keeps pointers into `network`. Throws Error
 /// where 32-bit offsets do not reach.
 DeviceGraph build_device_graph(const Network& network, Precision precision = Precision::fp32,
-                               std::int64_t large_dense = kLargeDense);
+                               std::int64_t large_dense = kLargeDense,
+                               const DeviceLimits& limits = {});
 
 }  // namespace cudp::cuda

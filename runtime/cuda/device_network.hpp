@@ -12,6 +12,7 @@
 #include "kernels/batch_group_norm.cuh"
 #include "kernels/batch_load.cuh"
 #include "kernels/batch_loss.cuh"
+#include "kernels/batch_patch.cuh"
 #include "kernels/batch_pool.cuh"
 #include "kernels/batch_product.cuh"
 #include "runtime/cuda/buffer.hpp"
@@ -54,7 +55,7 @@ class DeviceNetwork {
                 std::int64_t large_dense, bool transforms = false)
       : gpu_(gpu),
         net_(network),
-        graph_(build_device_graph(network, precision, large_dense)),
+        graph_(build_device_graph(network, precision, large_dense, gpu.limits())),
         room_(examples_in_flight(network, graph_, micro_batch)),
         tables_(gpu, graph_.tables.size()),
         group_parts_(gpu, graph_.group_parts.size()),
@@ -70,6 +71,11 @@ class DeviceNetwork {
         squares_(gpu, transforms ? per_example(widest_dense(&GradientPlan::rows)) : 0),
         products_(gpu, transforms ? 2 * per_example(widest_dense(&GradientPlan::columns)) : 0) {
     if (graph_.uses_blas()) gpu_.prepare_blas();
+    for (const Op& op : graph_.ops)
+      if (op.gradient.patch.lines > 0) {
+        gpu_.allow_shared(patch_norm(op), patch_shared_bytes(gpu_.limits()));
+        gpu_.allow_shared(patch_sum(op), patch_shared_bytes(gpu_.limits()));
+      }
     tables_.upload(graph_.tables);
     group_parts_.upload(graph_.group_parts);
     for (const Edge& e : graph_.edges) {
@@ -150,12 +156,8 @@ class DeviceNetwork {
                            static_cast<std::int32_t>(op.parameter_count), factors, net_.groups,
                            sum + op.parameters, inverse_grid, transform_of(op)});
       else
-        start_tiled(
-            "weight gradient sum", kSumKernels, op.gradient.precision,
-            WeightGradientSum{gradient_of(batch, op), factors, net_.groups,
-                              examples_per_block(op.gradient.terms_per_example),
-                              sum + op.parameters, inverse_grid, nullptr, 0, transform_of(op)},
-            op.gradient.columns);
+        sum_gradients(op, {gradient_of(batch, op), factors, net_.groups, examples_per_block(op),
+                           sum + op.parameters, inverse_grid, nullptr, 0, transform_of(op)});
     }
   }
 
@@ -164,11 +166,9 @@ class DeviceNetwork {
   void single_gradients(const Batch& batch, float* gradients) {
     for (const Op& op : graph_.ops)
       if (op.layer->group >= 0 && !std::holds_alternative<GroupNorm>(op.layer->layer))
-        start_tiled("weight gradient", kSumKernels, op.gradient.precision,
-                    WeightGradientSum{gradient_of(batch, op), nullptr, 0, 1, nullptr, 0.0f,
-                                      gradients + op.parameters,
-                                      static_cast<std::int64_t>(net_.parameter_count)},
-                    op.gradient.columns);
+        sum_gradients(
+            op, {gradient_of(batch, op), nullptr, 0, 1, nullptr, 0.0f, gradients + op.parameters,
+                 static_cast<std::int64_t>(net_.parameter_count)});
   }
 
   /// *total += what there is to tell of the micro-batch, whose examples were clipped or not.
@@ -186,8 +186,8 @@ class DeviceNetwork {
   static constexpr Kernel<BatchProduct> kProductKernels[2][3] = {
       {batch_product_kernel<FloatTile<16>>, batch_product_kernel<FloatTile<32>>,
        batch_product_kernel<FloatTile<64>>},
-      {batch_product_kernel<TensorTile<16>>, batch_product_kernel<TensorTile<32>>,
-       batch_product_kernel<TensorTile<64>>}};
+      {batch_product_kernel<TensorTile<16>>, batch_product_kernel<TensorTile<32, kTallTerms>>,
+       batch_product_kernel<TensorTile<64, kTallTerms>>}};
   static constexpr Kernel<BatchProduct> kThinKernels[2] = {
       batch_product_kernel<FloatTile<kThinColumns, kThinTerms>>,
       batch_product_kernel<TensorTile<kThinColumns, kThinTerms>>};
@@ -201,6 +201,28 @@ class DeviceNetwork {
        weight_gradient_sum_kernel<FloatTile<64>>},
       {weight_gradient_sum_kernel<TensorTile<16>>, weight_gradient_sum_kernel<TensorTile<32>>,
        weight_gradient_sum_kernel<TensorTile<64>>}};
+
+  static constexpr Kernel<WeightGradientNorm> kPatchNormKernels[2] = {
+      patch_gradient_norm_kernel<PatchTile<32, 32>>, patch_gradient_norm_kernel<PatchTile<64, 64>>};
+  static constexpr Kernel<WeightGradientSum> kPatchSumKernels[2] = {
+      patch_gradient_sum_kernel<PatchTile<32, 32>>, patch_gradient_sum_kernel<PatchTile<64, 32>>};
+  static Kernel<WeightGradientNorm> patch_norm(const Op& op) {
+    return kPatchNormKernels[patch_columns(op.gradient.columns) / 64];
+  }
+  static Kernel<WeightGradientSum> patch_sum(const Op& op) {
+    return kPatchSumKernels[patch_columns(op.gradient.columns) / 64];
+  }
+  static int examples_per_block(const Op& op) {
+    return op.gradient.patch.lines > 0 ? kPatchExamples
+                                       : cudp::examples_per_block(op.gradient.terms_per_example);
+  }
+  void sum_gradients(const Op& op, const WeightGradientSum& a) {
+    if (op.gradient.patch.lines > 0)
+      start("weight gradient sum", patch_sum(op), a);
+    else
+      start_tiled("weight gradient sum", kSumKernels, op.gradient.precision, a,
+                  op.gradient.columns);
+  }
 
   Transform transform_of(const Op& op) const {
     return coordinates_ != nullptr ? coordinates_->of(op) : Transform{};
@@ -236,13 +258,14 @@ class DeviceNetwork {
   }
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out) {
-    const BatchProduct args{batch,   factor(a, p.a),  factor(weight, p.b), bias,
-                            out,     axis(p.out_row), axis(p.out_column),  p.rows_per_example,
-                            p.terms, p.columns};
-    if (is_thin(args))
+    BatchProduct args{batch,           factor(a, p.a),     factor(weight, p.b), bias,    out,
+                      axis(p.out_row), axis(p.out_column), p.rows_per_example,  p.terms, p.columns};
+    if (is_thin(args)) {
       start(name, kThinKernels[static_cast<int>(precision)], args);
-    else
-      start_tiled(name, kProductKernels, precision, args, p.columns);
+      return;
+    }
+    if (precision == Precision::tf32 && p.columns > 16) args.tile_rows = kTallRows;
+    start_tiled(name, kProductKernels, precision, args, p.columns);
   }
   WeightGradient gradient_of(const Batch& batch, const Op& op) const {
     const GradientPlan& g = op.gradient;
@@ -251,7 +274,8 @@ class DeviceNetwork {
             factor(gradients_[op.out].get(), g.dy),
             g.rows,
             g.columns,
-            g.terms_per_example};
+            g.terms_per_example,
+            g.patch};
   }
   float* parts_of(const Batch& batch, const Op& op) const {
     return parts_.get() + std::int64_t{op.first_part} * batch.room;
@@ -339,9 +363,12 @@ class DeviceNetwork {
                gradients_[op.in].get());
   }
   void backward(const Batch& batch, const Op& op, const Conv2d&, const float* weight) {
-    start_tiled("weight gradient norm", kNormKernels, op.gradient.precision,
-                WeightGradientNorm{gradient_of(batch, op), parts_of(batch, op), transform_of(op)},
-                op.gradient.columns);
+    const WeightGradientNorm norm{gradient_of(batch, op), parts_of(batch, op), transform_of(op)};
+    if (op.gradient.patch.lines > 0)
+      start("weight gradient norm", patch_norm(op), norm);
+    else
+      start_tiled("weight gradient norm", kNormKernels, op.gradient.precision, norm,
+                  op.gradient.columns);
     input_gradient(batch, op, weight);
   }
   void backward(const Batch& batch, const Op& op, const Dense&, const float* weight) {
