@@ -10,6 +10,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "bench/linear_setup.hpp"
 #include "bench/step_setup.hpp"
 #include "kernels/lanes.hpp"
 #include "kernels/random.cuh"
@@ -256,8 +257,8 @@ int main(int argc, char** argv) {
   benchmark::AddCustomContext("fma_GFLOP/s", std::to_string(peaks.flops * 1e-9));
   benchmark::AddCustomContext("tensor_GFLOP/s", std::to_string(peaks.tensor_flops * 1e-9));
   const int multiprocessors = devices[0].multiprocessors;
-  const auto alone = [](const char* name, const auto& body) {
-    benchmark::RegisterBenchmark(name, body)->UseRealTime()->Unit(benchmark::kMillisecond);
+  const auto alone = [](const std::string& name, const auto& body) {
+    benchmark::RegisterBenchmark(name.c_str(), body)->UseRealTime()->Unit(benchmark::kMillisecond);
   };
   using cudp::Generator;
   alone("normals/chacha20",
@@ -283,6 +284,15 @@ int main(int argc, char** argv) {
     add(*large, {256, 2048}, peaks, "/clipped_sum_tf32", clipped_sum, cudp::make_cuda_engine,
         kTf32);
   }
+  for (const Setup* linear : {&kWideLinear, &kNarrowLinear})
+    for (const std::size_t batch : {std::size_t{0}, linear->examples / 10})
+      alone(
+          linear->name + (batch == 0 ? "/iteration" : "/iteration_batch:" + std::to_string(batch)),
+          [=](benchmark::State& s) {
+            const auto engine =
+                cudp::make_cuda_linear_engine(examples_for(*linear), cudp::Loss::logistic);
+            linear_iteration(s, *linear, *engine, peaks.copy_bytes, batch);
+          });
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

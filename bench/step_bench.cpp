@@ -1,7 +1,8 @@
 // Whole DP-SGD steps on the CPU, as training runs them: Poisson sampling of 60,000 (50,000 colour)
 // examples, per-example gradients, clipping, sum, noise, update. items are sampled examples.
 // GFLOP/s counts the products that a step needs: forward, input gradient, weight gradient. peak is
-// measured on registers in the same run, with as many threads.
+// measured on registers in the same run, with as many threads. For linear models on the whole data
+// set, memory is the peak: what the threads read of it in the same run.
 #include <string>
 #include <thread>
 #include <vector>
@@ -9,6 +10,8 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/fma_peak.hpp"
+#include "bench/linear_setup.hpp"
+#include "bench/memory_peak.hpp"
 #include "bench/step_setup.hpp"
 #include "kernels/cpu.hpp"
 
@@ -62,6 +65,20 @@ void add(const Setup& setup, std::initializer_list<int> batches) {
   }
 }
 
+void add_linear(const Setup& setup) {
+  for (const int threads : {1, 2}) {
+    if (threads > static_cast<int>(std::thread::hardware_concurrency())) continue;
+    benchmark::RegisterBenchmark(
+        (std::string(setup.name) + "/iteration/threads:" + std::to_string(threads)).c_str(),
+        [&setup, threads](benchmark::State& s) {
+          const auto engine = make_cpu_linear_engine(examples_for(setup), Loss::logistic, threads);
+          linear_iteration(s, setup, *engine, read_peak(threads), 0);
+        })
+        ->UseRealTime()
+        ->Unit(benchmark::kMillisecond);
+  }
+}
+
 }  // namespace
 }  // namespace cudp::bench
 
@@ -72,6 +89,8 @@ int main(int argc, char** argv) {
     add(*setup, {16, 64, 256, 512, 1024, 2048, 4096});
   add(kMlp, {512});
   add(kLogistic, {512});
+  add_linear(kWideLinear);
+  add_linear(kNarrowLinear);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -50,10 +51,11 @@ inline double flops(const Network& net) {
   return total;
 }
 
-/// Random examples for a setup, made once for each shape: images in bytes, features in floats.
+/// Random examples for a setup, made once for each shape and number of classes: images in bytes,
+/// features in floats.
 inline const Dataset& examples_for(const Setup& s) {
-  static std::map<int, Dataset> made;
-  Dataset& d = made[s.shape.size()];
+  static std::map<std::tuple<int, int, int>, Dataset> made;
+  Dataset& d = made[{s.shape.channels, s.shape.size(), s.classes}];
   if (!d.labels.empty()) return d;
   d.shape = s.shape;
   d.classes = s.classes;
