@@ -1,0 +1,173 @@
+#pragma once
+// How the rows of the table in options.cpp are made: a kind of value, and what it must hold.
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/config/options.hpp"
+
+namespace cudp::option_rows {
+
+using Config = TrainConfig;
+
+struct Range {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  const char* text = "";  ///< how an error message puts it
+  bool low_open = false;
+  bool high_open = false;
+
+  bool holds(double x) const {
+    return std::isfinite(x) && (low_open ? x > low : x >= low) &&
+           (high_open ? x < high : x <= high);
+  }
+};
+
+// Well inside what a float holds.
+inline constexpr Range kPositive{
+    .low = 1e-30, .high = 1e30, .text = "a number > 0 (1e-30 to 1e30)"};
+inline constexpr Range kMultiple{.low = 1.0, .high = 1000.0, .text = "a number of 1 to 1000"};
+inline constexpr Range kUnitPositive{.low = 1e-6, .high = 1.0, .text = "a number of 1e-6 to 1"};
+inline constexpr Range kVariance{.low = 1e-20, .high = 1e20, .text = "a number of 1e-20 to 1e20"};
+inline constexpr Range kNotNegative{.low = 0.0, .high = 1e30, .text = "a number >= 0 (up to 1e30)"};
+inline constexpr Range kInsideUnit{
+    .low = 0.0, .high = 1.0, .text = "a number in (0, 1)", .low_open = true, .high_open = true};
+inline constexpr Range kBelowOne{
+    .low = 0.0, .high = 1.0, .text = "a number in [0, 1)", .high_open = true};
+inline constexpr Range kShrink{
+    .low = 0.0, .high = 1.0, .text = "a number in (0, 1]", .low_open = true};
+inline constexpr Range kUnit{.low = 0.0, .high = 1.0, .text = "a number in [0, 1]"};
+// The batch must stay well inside 2^31, so that batch * 2^32 fits in 64 bits.
+inline constexpr Range kCount{.low = 1.0, .high = 1e9, .text = "a whole number of 1 to 1000000000"};
+inline constexpr Range kCountOrZero{
+    .low = 0.0, .high = 1e9, .text = "a whole number of 0 to 1000000000"};
+inline constexpr Range kThreads{.low = 0.0, .high = 4096.0, .text = "a whole number of 0 to 4096"};
+inline constexpr Range kSeed{.low = 0.0, .high = 0x1p62, .text = "a whole number >= 0"};
+
+/// Throws InputError: "PLACE: expected EXPECTED, found VALUE".
+[[noreturn]] void refuse(const std::string& place, const std::string& expected, const Value& found);
+
+template <class T>
+struct Inner {
+  using type = T;
+  static constexpr bool optional = false;
+};
+template <class T>
+struct Inner<std::optional<T>> {
+  using type = T;
+  static constexpr bool optional = true;
+};
+
+/// A row whose member is T or optional<T>; `convert` makes a T of a value or refuses it.
+template <class M, class Convert>
+Option row(const char* key, const char* value_name, const char* help, ValueKind kind,
+           M Config::*member, Convert convert) {
+  Option o;
+  o.key = key;
+  o.value_name = value_name;
+  o.help = help;
+  o.kind = kind;
+  o.set = [member, convert](Config& c, const Value& v, const std::string& place) {
+    c.*member = convert(v, place);
+  };
+  o.get = [member](const Config& c) -> std::optional<Value> {
+    if constexpr (Inner<M>::optional) {
+      if (!(c.*member)) return std::nullopt;
+      return Value(*(c.*member));
+    } else {
+      return Value(c.*member);
+    }
+  };
+  if constexpr (Inner<M>::optional) o.clear = [member](Config& c) { (c.*member).reset(); };
+  return o;
+}
+
+template <class M>
+Option number(const char* key, const char* value_name, M Config::*member, Range range,
+              const char* help) {
+  return row(key, value_name, help, ValueKind::number, member,
+             [range](const Value& v, const std::string& place) {
+               const auto* whole = std::get_if<std::int64_t>(&v);
+               const auto* real = std::get_if<double>(&v);
+               const double x = whole  ? static_cast<double>(*whole)
+                                : real ? *real
+                                       : std::numeric_limits<double>::quiet_NaN();
+               if (!range.holds(x)) refuse(place, range.text, v);
+               return x;
+             });
+}
+
+template <class M>
+Option integer(const char* key, const char* value_name, M Config::*member, Range range,
+               const char* help) {
+  return row(key, value_name, help, ValueKind::integer, member,
+             [range](const Value& v, const std::string& place) {
+               const auto* x = std::get_if<std::int64_t>(&v);
+               if (!x || !range.holds(static_cast<double>(*x))) refuse(place, range.text, v);
+               return *x;
+             });
+}
+
+inline Option text(const char* key, const char* value_name, std::string Config::*member,
+                   const char* help) {
+  return row(key, value_name, help, ValueKind::text, member,
+             [](const Value& v, const std::string& place) {
+               const auto* x = std::get_if<std::string>(&v);
+               if (!x || x->empty()) refuse(place, "a text", v);
+               return *x;
+             });
+}
+
+inline Option toggle(const char* key, bool Config::*member, const char* help) {
+  return row(key, "", help, ValueKind::toggle, member,
+             [](const Value& v, const std::string& place) {
+               const auto* x = std::get_if<bool>(&v);
+               if (!x) refuse(place, "true or false", v);
+               return *x;
+             });
+}
+
+template <class E>
+Option choice(const char* key, E Config::*member, std::vector<std::pair<std::string, E>> names,
+              const char* help) {
+  Option o;
+  o.key = key;
+  o.value_name = "NAME";
+  o.help = help;
+  for (const auto& [name, value] : names) o.choices.push_back(name);
+  o.set = [member, names](Config& c, const Value& v, const std::string& place) {
+    std::string list;
+    for (const auto& [name, value] : names) {
+      if (v == Value(name)) {
+        c.*member = value;
+        return;
+      }
+      list += (list.empty() ? "" : ", ") + name;
+    }
+    refuse(place, names.size() == 1 ? list : "one of " + list, v);
+  };
+  o.get = [member, names](const Config& c) -> std::optional<Value> {
+    for (const auto& [name, value] : names)
+      if (c.*member == value) return Value(name);
+    return std::nullopt;
+  };
+  return o;
+}
+
+inline Option scoped(Scope scope, Option o) {
+  o.scope = scope;
+  return o;
+}
+inline Option machine(Option o) { return scoped(Scope::machine, std::move(o)); }
+inline Option command(Option o) { return scoped(Scope::command, std::move(o)); }
+
+inline Option instead_of(const char* group, Option o) {
+  o.instead_of = group;
+  return o;
+}
+
+}  // namespace cudp::option_rows
