@@ -1,8 +1,10 @@
 // Whole DP-SGD steps on the CPU, as training runs them: Poisson sampling of 60,000 (50,000 colour)
 // examples, per-example gradients, clipping, sum, noise, update. items are sampled examples.
 // GFLOP/s counts the products that a step needs: forward, input gradient, weight gradient. peak is
-// measured on registers in the same run, with as many threads. For linear models on the whole data
-// set, memory is the peak: what the threads read of it in the same run.
+// measured on registers in the same run, with as many threads. adaclip and importance are the steps
+// of AdaCliP and DPIS (five candidates an example of the batch). For linear models on the whole
+// data set, memory is the peak: what the threads read of it in the same run.
+#include <cmath>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,35 +31,75 @@ double peak_of(SimdLevel level, int threads) {
   return sum;
 }
 
-void step(benchmark::State& state, const Setup& setup, int threads) {
+enum class Kind { dp_sgd, adaclip, importance };
+
+void adaclip_step(Engine& e) {
+  e.sample_batch();
+  e.sum_transformed_gradients();
+  e.add_noise_restore_and_update();
+}
+
+void importance_step(Engine& e) {
+  e.sample_candidates();
+  e.sum_accepted_directions();
+  e.add_noise_and_update();
+}
+
+constexpr double kMultiple = 5.0;  // candidates for each example of the batch
+
+/// So that the expected batch is drawn by the norms as they are.
+ImportanceRule importance_rule(Engine& engine, double clip, double batch) {
+  engine.measure_norms();
+  double total = 0.0;
+  for (const float norm : engine.norms()) total += std::fmin(norm, clip);
+  return {.clip = clip, .multiple = kMultiple, .least = 0.01 * clip, .rate = batch / total};
+}
+
+void step(benchmark::State& state, const Setup& setup, int threads, Kind kind) {
   const Dataset& data = examples_for(setup);
   const Network net = network_of(setup);
   const double batch = static_cast<double>(state.range(0));
   EngineSettings settings = settings_for(batch, data.size());
   settings.threads = threads;
+  settings.importance = kind == Kind::importance;
+  settings.coordinates.on = kind == Kind::adaclip;
+  if (settings.coordinates.on) settings.clip.max_norm = 1.0f;
   const auto engine = make_cpu_engine(net, settings);
   engine->load(data);
-  engine->set_state(random_weights(net));
+  TrainState start = random_weights(net);
+  if (settings.coordinates.on) {
+    start.mean.assign(net.parameter_count, 1e-3f);
+    start.deviation.assign(net.parameter_count, 1e-2f);
+  }
+  engine->set_state(start);
+  if (settings.importance)
+    engine->set_importance(
+        importance_rule(*engine, static_cast<double>(settings.clip.max_norm), batch));
   const StepScalars scalars = scalars_for(batch);
   const double peak = peak_of(best_simd_level(), threads);
+  const auto verbs = kind == Kind::adaclip      ? adaclip_step
+                     : kind == Kind::importance ? importance_step
+                                                : dp_sgd_step;
   std::uint64_t n = 0;
-  for (auto _ : state) engine->run(n++, {&scalars, 1}, dp_sgd_step);
+  for (auto _ : state) engine->run(n++, {&scalars, 1}, verbs);
   const double examples = batch * static_cast<double>(state.iterations());
+  const double gradients = examples * (kind == Kind::importance ? kMultiple : 1.0);
   state.SetItemsProcessed(static_cast<std::int64_t>(examples));
   state.counters["GFLOP/s"] =
-      benchmark::Counter(examples * flops(net) * 1e-9, benchmark::Counter::kIsRate);
+      benchmark::Counter(gradients * flops(net) * 1e-9, benchmark::Counter::kIsRate);
   state.counters["peak_GFLOP/s"] = peak * 1e-9;
   state.counters["of_peak"] =
-      benchmark::Counter(examples * flops(net) / peak, benchmark::Counter::kIsRate);
+      benchmark::Counter(gradients * flops(net) / peak, benchmark::Counter::kIsRate);
 }
 
-void add(const Setup& setup, std::initializer_list<int> batches) {
+void add(const Setup& setup, std::initializer_list<int> batches, Kind kind = Kind::dp_sgd,
+         const char* what = "") {
   for (const int threads : {1, 2}) {
     if (threads > static_cast<int>(std::thread::hardware_concurrency())) continue;
     for (const int batch : batches)
       benchmark::RegisterBenchmark(
-          (std::string(setup.name) + "/threads:" + std::to_string(threads)).c_str(),
-          [&setup, threads](benchmark::State& s) { step(s, setup, threads); })
+          (std::string(setup.name) + what + "/threads:" + std::to_string(threads)).c_str(),
+          [&setup, threads, kind](benchmark::State& s) { step(s, setup, threads, kind); })
           ->ArgName("batch")
           ->Arg(batch)
           ->UseRealTime()
@@ -88,7 +130,12 @@ int main(int argc, char** argv) {
   for (const Setup* setup : {&kCnn, &kCifarCnn, &kAdult, &kAdultMlp})
     add(*setup, {16, 64, 256, 512, 1024, 2048, 4096});
   add(kMlp, {512});
+  add(kMlpPca, {512});
   add(kLogistic, {512});
+  for (const Setup* setup : {&kCnn, &kMlpPca, &kLogistic}) {
+    add(*setup, {512}, Kind::adaclip, "/adaclip");
+    add(*setup, {512}, Kind::importance, "/importance");
+  }
   add_linear(kWideLinear);
   add_linear(kNarrowLinear);
   benchmark::Initialize(&argc, argv);
