@@ -27,7 +27,6 @@ namespace {
 constexpr std::int64_t kSampleRange = 64 * 256;
 constexpr std::int64_t kParameterRange = 16 * 256;
 
-std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 std::int64_t ranges(std::int64_t n, std::int64_t range) { return (n + range - 1) / range; }
 
 /// The grid on which partial sums are settled. A sum of `examples` gradients of norm <= max_norm

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "runtime/dataset.hpp"
 
 namespace cudp::cpu {
+
+inline std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 /// What all workers share during a step: nobody writes it meanwhile.
 struct Weights {
