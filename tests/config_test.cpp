@@ -230,6 +230,7 @@ TEST(Config, EveryPresetIsComplete) {
   EXPECT_EQ(preset_for("nothing"), "");
   EXPECT_EQ(preset_for("mnist"), "mnist-cnn");
   EXPECT_EQ(preset_for("mnist", "scatter"), "mnist-hf");
+  EXPECT_EQ(preset_for("cifar-10", "scatter"), "cifar-hf");
   EXPECT_EQ(preset_for("adult", "scatter"), "");
   // One that is for a method is not taken for another.
   EXPECT_EQ(preset_for("mnist", "pca", "adaclip"), "mnist-adaclip");
