@@ -2,6 +2,8 @@
 // Weight gradients from patches of planes, against the kernels that find every number through a
 // table: the same, bit for bit.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -54,7 +56,11 @@ class CudaPatch : public CudaKernel {
       if (padding && i % row < p.x.width + 2 * p.x.border) x[i] = 0.0f;
     }
     dy[p.dy.size() + p.dy.at(0, 0, 0)] = kNan;
-
+    return gradient(p, x, dy);
+  }
+  WeightGradient gradient(const ConvPatch& p, const std::vector<float>& x,
+                          const std::vector<float>& dy) {
+    const int row = p.x.row();
     std::vector<std::int32_t> taps, corners, pixels;
     for (int i = 0; i < kPatchTaps * p.x.channels; ++i)
       taps.push_back(i / 9 * p.x.plane() + i % 9 / 3 * row + i % 3);
@@ -97,17 +103,21 @@ class CudaPatch : public CudaKernel {
       bits.push_back(std::isnan(v) ? ~0u : std::bit_cast<std::uint32_t>(v));
     return bits;
   }
-  std::vector<FixedPoint> clipped_sum(const WeightGradient& g) {
+  std::vector<FixedPoint> clipped_sum(const WeightGradient& g, const std::vector<float>& factors,
+                                      float inverse_grid) {
     const auto d = static_cast<std::size_t>((g.rows + 1) * g.columns);
     WeightGradientSum a{};
     a.gradient = g;
-    a.factors = device(std::vector<float>{0.3f, 0.0f, 0.7f, 1.0f, kLoud});
+    a.factors = device(factors);
     a.factor_stride = 1;
     a.examples_per_block = kPatchExamples;
-    a.sum = device(std::vector<FixedPoint>(d, 7));
-    a.inverse_grid = 0x1p30f;
+    a.sum = device(std::vector<FixedPoint>(d, 0));
+    a.inverse_grid = inverse_grid;
     sum(a);
     return host(a.sum, d);
+  }
+  std::vector<FixedPoint> clipped_sum(const WeightGradient& g) {
+    return clipped_sum(g, {0.3f, 0.0f, 0.7f, 1.0f, kLoud}, 0x1p30f);
   }
   std::vector<float> norm_parts(const WeightGradient& g, std::size_t tiles) {
     const WeightGradientNorm a{g, device(std::vector<float>(tiles * kRoom, kLoud))};
@@ -163,6 +173,52 @@ TEST_F(CudaPatch, NormsAreThoseOfTheGradients) {
         EXPECT_TRUE(std::abs(got - square) <= 1e-5 * square) << got << ", added " << square;
     }
   }
+}
+
+/// The bound of CudaCancelling, here where x is the same under every tap and dy adds up to nothing
+/// but what float32 rounds off: rounded to TF32 the sums are a thousand times as long.
+TEST_F(CudaPatch, NoExampleAddsMoreThanTheClippingNorm) {
+  constexpr float kClip = 1e-6f;
+  const ConvPatch p = patch_of({33, 6, 10, 40, 1, 0, 1, 0});
+  const std::vector<float> scale = normals(static_cast<std::size_t>(p.x.channels), 3);
+  std::vector<float> x, dy;
+  for (int i = 0; i < kRoom * p.x.size(); ++i)
+    x.push_back(scale[static_cast<std::size_t>(i / p.x.plane() % p.x.channels)]);
+  const auto pixels = static_cast<std::size_t>(p.dy.plane());
+  for (int plane = 0; plane < kRoom * p.dy.channels; ++plane) {
+    const std::vector<float> v = normals(pixels, 4 + static_cast<unsigned>(plane));
+    double mean = 0.0;
+    for (const float f : v) mean += f / static_cast<double>(pixels);
+    for (const float f : v) dy.push_back(static_cast<float>(f - mean));
+  }
+  WeightGradient g = gradient(p, x, dy);
+  const auto factors = [&](const std::vector<float>& parts) {
+    std::vector<float> of(kRoom, 0.0f);
+    float square = 0.0f;
+    for (std::size_t t = 0; t < parts.size(); t += kRoom) square += parts[t];
+    clip_factors({Clipping::flat, kClip}, &square, 1, of.data());
+    EXPECT_LT(of[0], 0.5f) << "not clipped";
+    return of;
+  };
+  const float grid = sum_grid(kClip, 1);
+  const auto added = [&](const std::vector<float>& by) {
+    double square = 0.0;
+    for (const FixedPoint v : clipped_sum(g, by, 1.0f / grid))
+      square += std::pow(static_cast<double>(static_cast<long long>(v)) * grid, 2);
+    return std::sqrt(square);
+  };
+
+  const auto by_tables = static_cast<std::size_t>(gradient_tiles(g.rows, g.columns));
+  const WeightGradientNorm in_float{g, device(std::vector<float>(by_tables * kRoom, kLoud))};
+  run(kFloatKernels.norm[2], in_float);
+  g.patch = p;
+  ASSERT_GT(p.lines, 0);
+  const auto tiles = static_cast<std::size_t>(gradient_tiles(g.rows, g.columns, true));
+  const double norm = added(factors(norm_parts(g, tiles)));
+  EXPECT_TRUE(norm <= kClip * (1.0 + 0x1p-13)) << norm;
+  EXPECT_TRUE(norm >= kClip * (1.0 - 0x1p-13)) << norm;
+  EXPECT_GT(added(factors(host(in_float.parts, by_tables * kRoom))), 100.0 * kClip)
+      << "these examples would not tell";
 }
 
 TEST(ConvPatch, TakesWhatCanBeCopiedAndFits) {
