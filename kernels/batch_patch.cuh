@@ -59,28 +59,31 @@ class Patches {
   /// Starts to copy what lines from `line` on of example e need.
   __device__ __forceinline__ void copy(int half, int e, int line) const {
     const ConvPatch& p = g_.patch;
-    float* const to = memory_ + half * p.size;
+    float* const to = patch(half);
     const int first = static_cast<int>(blockIdx.x) * kPatchChannels;
-    const float* const x =
-        g_.x.data + e * p.x.size() + first * p.x.plane() + (line * p.stride + p.corner) * p.x.row();
+    const int x_first =
+        e * p.x.size() + first * p.x.plane() + (line * p.stride + p.corner) * p.x.row();
+    const float* const x = g_.x.data + x_first;
     CUDP_UNROLL_BY(1)  // sums fill the registers
     for (int i = thread(); i < kPatchChannels * p.x_lines.n * p.x_fours.n; i += T::kThreads) {
       const int row = quotient(i, p.x_fours);
       const int channel = quotient(row, p.x_lines);
       const int y = row - channel * p.x_lines.n;
       const int at = 4 * (i - row * p.x_fours.n);
-      copy_four_async(to + channel * p.x_plane + y * p.x_row + at,
-                      x + channel * p.x.plane() + y * p.x.row() + at,
-                      first + channel < p.x.channels);
+      const int to_at = channel * p.x_plane + y * p.x_row + at;
+      const int x_at = channel * p.x.plane() + y * p.x.row() + at;
+      copy_four_async(to + to_at, x + x_at, first + channel < p.x.channels);
     }
-    const float* const dy = g_.dy.data + e * p.dy.size() + first_column<T>() * p.dy.plane() +
-                            (line + p.dy.border) * p.dy.row();
+    const int dy_first =
+        e * p.dy.size() + first_column<T>() * p.dy.plane() + (line + p.dy.border) * p.dy.row();
+    const float* const dy = g_.dy.data + dy_first;
     CUDP_UNROLL_BY(1)
     for (int i = thread(); i < T::kColumns * p.dy_fours.n; i += T::kThreads) {
       const int column = quotient(i, p.dy_fours);
       const int at = 4 * (i - column * p.dy_fours.n);
-      copy_four_async(to + kPatchChannels * p.x_plane + column * p.dy_plane + at,
-                      dy + column * p.dy.plane() + at, first_column<T>() + column < p.dy.channels);
+      const int to_at = kPatchChannels * p.x_plane + column * p.dy_plane + at;
+      const int dy_at = column * p.dy.plane() + at;
+      copy_four_async(to + to_at, dy + dy_at, first_column<T>() + column < p.dy.channels);
     }
   }
 
@@ -88,8 +91,9 @@ class Patches {
   __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
     const ConvPatch& p = g_.patch;
     const int g = T::lane() / 4;
-    const float* const x = memory_ + half * p.size;
-    const float* const dy = x + kPatchChannels * p.x_plane + (T::warp_column() + g) * p.dy_plane;
+    const float* const x = patch(half);
+    const int dy_first = kPatchChannels * p.x_plane + (T::warp_column() + g) * p.dy_plane;
+    const float* const dy = x + dy_first;
     const int terms = p.lines * p.dy.width;
     CUDP_UNROLL_BY(1)
     for (int k = 0; k < terms; k += 8) {
@@ -101,7 +105,8 @@ class Patches {
           CUDP_UNROLL for (int i = 0; i < 4; ++i) a[m / 2][i] =
               to_tf32(x_at[i / 2][row_[m + i % 2]]);
       const auto load_b = [&](int n, float(&b)[2]) {
-        CUDP_UNROLL for (int i = 0; i < 2; ++i) b[i] = to_tf32(dy_at[i][4 * n * p.dy_plane]);
+        const int column = 4 * n * p.dy_plane;
+        CUDP_UNROLL for (int i = 0; i < 2; ++i) b[i] = to_tf32(dy_at[i][column]);
       };
       CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2) {
         float b[2];
@@ -119,8 +124,12 @@ class Patches {
   }
 
  private:
+  __device__ __forceinline__ float* patch(int half) const {
+    const int at = half * g_.patch.size;
+    return memory_ + at;
+  }
   static __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
-  /// For d > 1 and at d < 2^32.
+  /// For d.n > 1 and at * d.n < 2^32.
   static __device__ __forceinline__ int quotient(int at, const Divisor& d) {
     return static_cast<int>(__umulhi(static_cast<unsigned>(at), d.inverse));
   }

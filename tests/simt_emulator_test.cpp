@@ -267,7 +267,7 @@ __global__ void reverse_by_copies(const float* in, float* out, int rounds) {
   CUDP_SHARED(Four, halves, [2][64]);
   const int t = static_cast<int>(threadIdx.x);
   const auto copy = [&](int half, int round, bool inside) {
-    copy_four_async(halves[half][t].v, in + (64 * round + t) * 4, inside);
+    copy_four_async(halves[half][t].v, in + std::ptrdiff_t{64 * round + t} * 4, inside);
   };
   copy(0, 0, true);
   for (int r = 0; r < rounds; ++r) {

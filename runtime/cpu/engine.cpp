@@ -24,8 +24,8 @@ namespace cpu {
 namespace {
 
 /// Multiples of 256 (a tile of random words) that one task handles.
-constexpr std::int64_t kSampleRange = 64 * 256;
-constexpr std::int64_t kParameterRange = 16 * 256;
+constexpr std::int64_t kSampleRange = std::int64_t{64} * 256;
+constexpr std::int64_t kParameterRange = std::int64_t{16} * 256;
 
 std::int64_t ranges(std::int64_t n, std::int64_t range) { return (n + range - 1) / range; }
 
