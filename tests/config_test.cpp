@@ -231,6 +231,9 @@ TEST(Config, EveryPresetIsComplete) {
   EXPECT_EQ(preset_for("mnist"), "mnist-cnn");
   EXPECT_EQ(preset_for("mnist", "scatter"), "mnist-hf");
   EXPECT_EQ(preset_for("cifar-10", "scatter"), "cifar-hf");
+  const TrainConfig groups = resolved(flags({{"preset", "cifar-hf"}, {"feature-groups", "27"}}));
+  EXPECT_FALSE(groups.feature_standardise || groups.feature_sigma);
+  EXPECT_TRUE(resolved(flags({{"preset", "cifar-hf"}})).feature_standardise);
   EXPECT_EQ(preset_for("adult", "scatter"), "");
   // One that is for a method is not taken for another.
   EXPECT_EQ(preset_for("mnist", "pca", "adaclip"), "mnist-adaclip");

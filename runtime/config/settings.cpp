@@ -200,6 +200,11 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
       if (other.instead_of == option.instead_of && !settings.contains(other.key))
         other.clear(config);
   }
+  // Groups are instead of standardised channels, and of the noise that these rest on.
+  if (settings.contains("feature-groups") && config.feature_standardise) {
+    config.feature_standardise = false;
+    config.feature_sigma.reset();
+  }
   for (const auto& [key, setting] : settings) {
     const Option& option = *find_option(key);
     option.set(config, setting.value, setting.place);
