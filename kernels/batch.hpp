@@ -20,10 +20,13 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;
 };
 
+/// Shared memory that a block may have without asking.
+inline constexpr std::size_t kAlwaysShared = std::size_t{48} * 1024;
+
 /// What a device has, as far as the choice of a kernel depends on it.
 struct DeviceLimits {
   int multiprocessors = 1;
-  std::size_t shared_bytes = std::size_t{48} * 1024;  ///< a block may ask for at most
+  std::size_t shared_bytes = kAlwaysShared;  ///< a block may ask for at most
 };
 
 /// Examples first .. first + room - 1 of a batch. Those from *count on do not exist: blocks that
@@ -42,7 +45,7 @@ CUDP_HD int live_examples(const Batch& b) {
 
 /// One example's activations or their gradients: channel by channel, row by row, each plane with a
 /// border of zeros that nobody writes (a convolution's padding), rows with a border filled up to a
-/// multiple of 16 bytes (batch_patch.hpp copies them whole). A flat vector of n numbers is n
+/// multiple of 16 bytes (patch_gradient.hpp copies them whole). A flat vector of n numbers is n
 /// channels of one pixel. A micro-batch holds [room] of these, size() apart.
 struct Planes {
   std::int32_t channels = 0;

@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "kernels/batch.hpp"
-#include "kernels/batch_patch.hpp"
 #include "kernels/coordinates.hpp"
 #include "kernels/fixed_point.hpp"
+#include "kernels/patch_gradient.hpp"
 #include "kernels/precision.hpp"
 
 namespace cudp {
@@ -75,7 +75,7 @@ struct WeightGradient {
   std::int32_t rows;
   std::int32_t columns;
   std::int32_t terms_per_example;
-  ConvPatch patch = {};  ///< of the same x and dy, for the kernels of batch_patch.cuh
+  ConvPatch patch = {};  ///< of the same x and dy, for the kernels of patch_gradient.cuh
 };
 
 /// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, room]. The
@@ -229,6 +229,7 @@ inline LaunchShape launch_shape(const WeightGradientSum& s) {
 /// Examples that are added in float32 before they go to the grid; a micro-batch is a multiple of
 /// this, so that the groups are the same whatever its size.
 inline constexpr int kExampleGroup = 32;
+static_assert(kExampleGroup % kPatchExamples == 0);
 
 /// Examples a block of WeightGradientSum takes, a divisor of kExampleGroup: enough terms to be
 /// worth a block's start and the additions at its end, few enough that small batches fill the

@@ -98,25 +98,49 @@ __device__ __forceinline__ void add_columns(const float (&b)[2], float* columns)
   mma_tf32(columns, other_rows, kOnes, b);
 }
 
-/// The same by tensor cores, half of the rows x kWarpColumns a warp, in steps of 8 terms; of
-/// kTallTerms at a time, a tile has twice the rows. Every number is a chain of such steps in the
-/// order of the terms, wherever it lies in whatever tile: what an example comes to depends neither
-/// on the micro-batch nor on the examples beside it.
+/// A tile of tensor cores: rows x columns numbers a block, of which a warp has warp_rows x
+/// warp_columns.
+template <int rows, int columns, int warp_rows, int warp_columns>
+struct WarpTile {
+  static constexpr int kRows = rows;
+  static constexpr int kColumns = columns;
+  static constexpr int kWarpsDown = rows / warp_rows;
+  static constexpr int kThreads = kWarpsDown * (columns / warp_columns) * kWarp;
+  static constexpr int kRowsThread = warp_rows / 8;
+  static constexpr int kColumnsThread = warp_columns / 4;
+  static_assert(rows % warp_rows == 0 && columns % warp_columns == 0);
+  static_assert(warp_rows % 16 == 0 && warp_columns % 8 == 0);
+
+  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+  static __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
+  static __device__ __forceinline__ int warp_row() { return warp() % kWarpsDown * warp_rows; }
+  static __device__ __forceinline__ int warp_column() { return warp() / kWarpsDown * warp_columns; }
+  // Within the tile; see mma_tf32.
+  static __device__ __forceinline__ int row(int m) { return warp_row() + 8 * m + lane() / 4; }
+  static __device__ __forceinline__ int column(int n) {
+    return warp_column() + n / 2 * 8 + lane() % 4 * 2 + n % 2;
+  }
+};
+
+template <int columns, int terms>
+using TensorWarps =
+    WarpTile<terms == kTallTerms ? kTallRows : kTileRows, columns,
+             (terms == kTallTerms ? kTallRows : kTileRows) / 2, (columns < 32 ? columns : 32)>;
+
+/// The same as FloatTile by tensor cores, half of the rows and at most 32 columns a warp, in steps
+/// of 8 terms; of kTallTerms at a time, a tile has twice the rows. Every number is a chain of such
+/// steps in the order of the terms, wherever it lies in whatever tile: what an example comes to
+/// depends neither on the micro-batch nor on the examples beside it.
 template <int columns, int terms = 16>
-struct TensorTile {
+struct TensorTile : TensorWarps<columns, terms> {
+  using Warps = TensorWarps<columns, terms>;
+  using Warps::kColumns, Warps::kColumnsThread, Warps::kRows, Warps::kRowsThread, Warps::kThreads;
+  using Warps::lane, Warps::row, Warps::warp_column, Warps::warp_row;
   static constexpr Precision kPrecision = Precision::tf32;
   static constexpr bool kTall = terms == kTallTerms;
-  static constexpr int kRows = kTall ? kTallRows : kTileRows;
-  static constexpr int kColumns = columns;
   static constexpr int kTerms = terms;
-  static constexpr int kThreads = tile_threads(columns);
   static constexpr int kStep = 8;
-  static constexpr int kWarpRows = kRows / 2;
-  static constexpr int kWarpColumns = columns < 32 ? columns : 32;  // NOLINT(bugprone-branch-clone)
-  static constexpr int kWarpsDown = kRows / kWarpRows;
-  static constexpr int kRowsThread = kWarpRows / 8;
-  static constexpr int kColumnsThread = kWarpColumns / 4;
-  static_assert(kThreads == kWarpsDown * (kColumns / kWarpColumns) * kWarp && kTerms % kStep == 0);
+  static_assert(kThreads == tile_threads(columns) && kTerms % kStep == 0);
   static constexpr int kBlocks = kTall                                  ? 384 / kThreads
                                  : columns == 64 || terms == kThinTerms ? 4
                                  : columns == 32                        ? 6
@@ -131,16 +155,6 @@ struct TensorTile {
 
   float a[2][kTerms][kRows + kPad];
   float b[2][kTerms][kColumns + kPad];
-
-  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
-  static __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
-  static __device__ __forceinline__ int warp_row() { return warp() % kWarpsDown * kWarpRows; }
-  static __device__ __forceinline__ int warp_column() { return warp() / kWarpsDown * kWarpColumns; }
-  // Within the tile; see mma_tf32.
-  static __device__ __forceinline__ int row(int m) { return warp_row() + 8 * m + lane() / 4; }
-  static __device__ __forceinline__ int column(int n) {
-    return warp_column() + n / 2 * 8 + lane() % 4 * 2 + n % 2;
-  }
 
   static __device__ __forceinline__ float rounded(float v) { return to_tf32(v); }
   static __device__ __forceinline__ int place(int k, int line) { return line + k / 4 * kPush; }

@@ -5,12 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/device_engine.hpp"
 #include "runtime/methods/dpsgd.hpp"
 #include "runtime/rounding.hpp"
-#include "tests/emulated_gpu.hpp"
 #include "tests/engine_cases.hpp"
 #include "tests/reference_engine.hpp"
+#include "tests/test_device.hpp"
 
 namespace cudp {
 namespace {
@@ -18,14 +17,14 @@ namespace {
 using cases::Case;
 using cases::kCases;
 
-std::unique_ptr<Engine> emulated(const Network& net, const EngineSettings& settings) {
+std::unique_ptr<Engine> cuda_engine(const Network& net, const EngineSettings& settings) {
   EngineSettings s = settings;
   s.micro_batch = 32;
-  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, s);
+  return device_engine(net, s);
 }
 /// Dense layers by BLAS.
-std::unique_ptr<Engine> emulated_blas(const Network& net, const EngineSettings& settings) {
-  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, settings, 1);
+std::unique_ptr<Engine> cuda_by_blas(const Network& net, const EngineSettings& settings) {
+  return layer_wise_engine(net, settings, 1);
 }
 using Make = std::unique_ptr<Engine> (*)(const Network&, const EngineSettings&);
 
@@ -92,9 +91,9 @@ TEST_P(AdaClipCase, TrainsLikeTheOracle) {
   const TrainState start = start_for(net);
   const TrainState want = trained(reference::make_engine, c, s, start, method);
   for (const auto& [make, name] : {std::pair<Make, const char*>{make_cpu_engine, "cpu"},
-                                   {emulated, "emulated"},
-                                   {emulated_blas, "blas"}}) {
-    if (make == emulated_blas && net.parameter_count > 5000) continue;
+                                   {cuda_engine, "cuda"},
+                                   {cuda_by_blas, "blas"}}) {
+    if (make == cuda_by_blas && net.parameter_count > 5000) continue;
     SCOPED_TRACE(name);
     const TrainState got = trained(make, c, s, start, method);
     expect_near(got.parameters, want.parameters, 2e-5, "parameters");
@@ -128,7 +127,7 @@ TEST_P(AdaClipCase, SumsTransformedAndClippedGradients) {
   };
   const auto want = moved(reference::make_engine);
   expect_near(moved(make_cpu_engine), want, 1e-4, "cpu");
-  expect_near(moved(emulated), want, 1e-4, "emulated");
+  expect_near(moved(cuda_engine), want, 1e-4, "cuda");
 }
 
 /// m = 0 and constant s: the scale is s sqrt(d) everywhere, which is DP-SGD's C.
@@ -155,7 +154,7 @@ TEST_P(AdaClipCase, WithoutMeanAndWithConstantDeviationsItIsDpSgd) {
   p.sensitivity = norm;
   const DpSgd dp_sgd(Schedule(config, p, 10));
   const AdaClip adaclip(Schedule(config, plan(), 10));
-  for (const Make make : {Make{make_cpu_engine}, Make{emulated}}) {
+  for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
     const TrainState want = trained(make, c, plain, start, dp_sgd);
     const TrainState got = trained(make, c, s, transformed, adaclip);
     std::vector<float> moved_want(want.parameters.size());
@@ -217,7 +216,7 @@ TEST(AdaClip, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
   config.optimizer = OptimizerKind::sgd;
   const AdaClip method(Schedule(config, p, 10));
   const TrainState start = start_for(net);
-  for (const Make make : {Make{make_cpu_engine}, Make{emulated}})
+  for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}})
     for (const float bad : {NAN, INFINITY, 3e38f}) {
       data.floats[7 * 37 + 20] = bad;
       const auto end = [&](const Dataset& d) {
@@ -242,7 +241,7 @@ TEST(AdaClip, ShortensMeansThatAreTooLarge) {
   config.optimizer = OptimizerKind::sgd;
   const AdaClip method(Schedule(config, plan(), 10));
   const TrainState want = trained(reference::make_engine, c, settings(), start, method);
-  for (const Make make : {Make{make_cpu_engine}, Make{emulated}}) {
+  for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
     const TrainState got = trained(make, c, settings(), start, method);
     expect_near(got.parameters, want.parameters, 2e-5, "parameters");
     expect_near(got.mean, want.mean, 1e-3, "mean");
@@ -317,7 +316,7 @@ TEST(AdaClip, OneExampleMovesTheSumByAtMostOne) {
   const AdaClip method(Schedule(config, p, 10));
   start.parameters.assign(start.parameters.size(), 0.0f);
   for (const float size : {0.0f, 1.0f, 1000.0f})
-    for (const Make make : {Make{make_cpu_engine}, Make{emulated}}) {
+    for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
       TrainState from = start;
       for (float& m : from.mean) m *= size;
       const auto moved = [&](const Dataset& d) {

@@ -4,24 +4,23 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/device_engine.hpp"
 #include "runtime/methods/dpsgd.hpp"
 #include "runtime/methods/dpsgd_decay.hpp"
 #include "runtime/methods/noise_spans.hpp"
 #include "runtime/train/make_plan.hpp"
-#include "tests/emulated_gpu.hpp"
 #include "tests/engine_cases.hpp"
 #include "tests/reference_engine.hpp"
+#include "tests/test_device.hpp"
 
 namespace cudp {
 namespace {
 
 using cases::kCases;
 
-std::unique_ptr<Engine> emulated(const Network& net, const EngineSettings& settings) {
+std::unique_ptr<Engine> cuda_engine(const Network& net, const EngineSettings& settings) {
   EngineSettings s = settings;
   s.micro_batch = 96;
-  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, s);
+  return device_engine(net, s);
 }
 
 TrainConfig config() {
@@ -183,7 +182,7 @@ TEST(AdpSgd, WithConstantStepsIsDpSgdBitByBit) {
   adp.method = MethodKind::adp_sgd;
   const PrivacyPlan plan = plan_of(dp);
   EXPECT_EQ(plan_of(adp), plan);
-  for (const auto make : {make_cpu_engine, emulated}) {
+  for (const auto make : {make_cpu_engine, cuda_engine}) {
     const TrainState a = trained(dp, kCases[1], plan, make);
     const TrainState b = trained(adp, kCases[1], plan_of(adp), make);
     EXPECT_EQ(a.parameters, b.parameters);
@@ -204,7 +203,7 @@ TEST(AdpSgd, AdaptiveStepsFollowTheReleasedGradientAsTheOraclesDo) {
   for (const auto& model : {kCases[0], kCases[6], kCases[4]}) {
     const TrainState want = trained(c, model, plan, reference::make_engine);
     EXPECT_GT(want.step_size_sum, 20.0);
-    for (const auto make : {make_cpu_engine, emulated}) {
+    for (const auto make : {make_cpu_engine, cuda_engine}) {
       const TrainState got = trained(c, model, plan, make);
       EXPECT_NEAR(got.step_size_sum, want.step_size_sum, 1e-5 * want.step_size_sum);
       const auto [error, size] =

@@ -89,19 +89,6 @@ class CliCrash : public testing::Test {
     ASSERT_TRUE(fs::exists(folder_ / (out + "/private/key")));
   }
 
-  fs::path newest_checkpoint_of(const std::string& out) const {
-    fs::path newest;
-    int best = -1;
-    for (const auto& entry : fs::directory_iterator(folder_ / (out + "/private"))) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with("checkpoint-") && std::stoi(name.substr(11)) > best) {
-        best = std::stoi(name.substr(11));
-        newest = entry.path();
-      }
-    }
-    return newest;
-  }
-
   TemporaryFolder folder_;
   SmallTable table_ = write_small_table(folder_);
 };
@@ -143,10 +130,8 @@ TEST_F(CliCrash, KilledAtTwentyRandomMomentsItEndsTheSame) {
 TEST_F(CliCrash, ADamagedCheckpointIsNamedAndTheOneBeforeItUsed) {
   ASSERT_EQ(run_cudp(folder_, training("whole")).exit, 0);
   interrupt_at("run", 50);
-  const fs::path newest = newest_checkpoint_of("run");
-  std::string bytes = content_of(newest);
-  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
-  write_text(newest, bytes);
+  const fs::path newest = newest_checkpoint_file(folder_ / "run");
+  damage(newest);
   const Finished f = resume("run");
   ASSERT_EQ(f.exit, 0) << f.err;
   EXPECT_NE(f.err.find(newest.filename().string() + ": damaged"), std::string::npos) << f.err;
@@ -156,7 +141,8 @@ TEST_F(CliCrash, ADamagedCheckpointIsNamedAndTheOneBeforeItUsed) {
 
 TEST_F(CliCrash, WithoutItsKeyARunPaysAgainAndStaysWithinTheBudget) {
   interrupt_at("run", 50);
-  fs::remove(newest_checkpoint_of("run"));  // so that some steps are repeated for certain
+  // So that some steps are repeated for certain.
+  fs::remove(newest_checkpoint_file(folder_ / "run"));
   fs::remove(folder_ / "run/private/key");
   const Finished f = resume("run");
   ASSERT_EQ(f.exit, 0) << f.err;
@@ -191,7 +177,7 @@ TEST_F(CliCrash, WithoutItsKeyAndBudgetARunGoesOnAndTellsTheTruth) {
   wait_for_step("run", 50);
   process.signal(SIGKILL);
   process.wait();
-  fs::remove(newest_checkpoint_of("run"));
+  fs::remove(newest_checkpoint_file(folder_ / "run"));
   fs::remove(folder_ / "run/private/key");
   ASSERT_EQ(resume("run").exit, 0);
   const Json certificate = Json::parse(file("run/release/privacy.json"));

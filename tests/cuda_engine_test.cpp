@@ -214,6 +214,18 @@ TEST(CudaEngineMicroBatch, IsOfWholeGroupsAndFitsTheMemory) {
   EXPECT_TRUE(cifar >= 512 && cifar < 2048 && cifar % 32 == 0) << cifar;
 }
 
+TEST(TensorLayers, NetworksWithAResidentKernelHaveNone) {
+  const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = std::size_t{227} * 1024};
+  const auto precision = [&](const char* model, Shape shape, Precision wish) {
+    return cuda::device_precision(cases::network_of({"case", model, shape, 10}), limits, wish);
+  };
+  using enum Precision;
+  EXPECT_EQ(precision("cnn", {1, 28, 28}, tf32), fp32);
+  EXPECT_EQ(precision("mlp", {60, 1, 1}, tf32), fp32);
+  EXPECT_EQ(precision("cifar-cnn", {3, 32, 32}, tf32), tf32);
+  EXPECT_EQ(precision("cifar-cnn", {3, 32, 32}, fp32), fp32);
+}
+
 TEST(CudaEngineWithoutADevice, SaysWhatIsMissing) {
   if (!cuda_devices().empty()) GTEST_SKIP() << "there is a CUDA device";
   const Network net = cases::network_of(cases::kCases[0]);

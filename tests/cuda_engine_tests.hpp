@@ -1,6 +1,8 @@
 #pragma once
 // What the CUDA engine must do, whatever its kernels run on: tests/cuda_engine_test.cpp tries it
 // under the emulator, tests/gpu/ on a device.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -74,6 +76,22 @@ TEST_P(CudaEngine, PerExampleGradientsNormsAndLosses) {
                   2e-5 * want.squared_norms[at] + 1e-9)
           << "example " << e << ", layer " << g;
     }
+  }
+  // The same numbers in another place, beside others: neighbouring data sets differ in one
+  // example's share alone.
+  const std::uint32_t moved[] = {1, 4, 3, 0, 6};
+  const PerExample again = device->per_example(moved, true);
+  const auto same = [](const std::vector<float>& a, std::size_t i, const std::vector<float>& b,
+                       std::size_t j, std::size_t n) {
+    return std::equal(a.begin() + static_cast<std::ptrdiff_t>(i * n),
+                      a.begin() + static_cast<std::ptrdiff_t>((i + 1) * n),
+                      b.begin() + static_cast<std::ptrdiff_t>(j * n));
+  };
+  for (std::size_t e = 0; e < std::size(some); ++e) {
+    EXPECT_TRUE(same(got.gradients, e, again.gradients, 4 - e, d)) << "example " << some[e];
+    EXPECT_TRUE(same(got.squared_norms, e, again.squared_norms, 4 - e,
+                     static_cast<std::size_t>(net_.groups)))
+        << "example " << some[e];
   }
 }
 

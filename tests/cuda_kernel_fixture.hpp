@@ -43,11 +43,15 @@ class CudaKernel : public testing::Test {
     validate(args);
     gpu().launch("kernel", kernel, launch_shape(args), args);
   }
+  template <class Args>
+  void allow_shared(void (*kernel)(Args), std::size_t bytes) {
+    gpu().allow_shared(kernel, bytes);
+  }
   std::size_t shared_bytes() { return gpu().limits().shared_bytes; }
   template <class Args>
   void run_resident(void (*kernel)(Args), const Args& args, std::size_t shared_bytes) {
     validate(args);
-    gpu().allow_shared(kernel, shared_bytes);
+    allow_shared(kernel, shared_bytes);
     gpu().launch("kernel", kernel, resident_shape(args, shared_bytes), args);
   }
   /// In another shape than the operation's own.

@@ -9,7 +9,8 @@ class TestGpu : public EmulatedGpu {  // with as much shared memory as an H200's
 
 #include "tests/cuda_layer_tests.hpp"
 #include "tests/cuda_linear_tests.hpp"
-#include "tests/cuda_patch_tests.hpp"
+#include "tests/cuda_patch_gradient_tests.hpp"
+#include "tests/cuda_patch_product_tests.hpp"
 #include "tests/cuda_product_tests.hpp"
 #include "tests/cuda_resident_tests.hpp"
 #include "tests/cuda_scatter_tests.hpp"

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/cuda/device_scatter.hpp"
+#include "runtime/features/scatter.hpp"
 #include "tests/cuda_kernel_fixture.hpp"
 #include "tests/reference_scatter.hpp"
 #include "tests/scatter_images.hpp"
@@ -119,6 +120,17 @@ TEST(CudaScatter, AgreesWithSumsOverPixels) {
             << s.height << "x" << s.width << " at " << i << ": " << got[i] << ", " << want[i];
     }
   }
+}
+
+/// Whose low pass takes more than a block has without asking.
+TEST(CudaScatter, LargeImagesAskForSharedMemory) {
+  const Dataset images = scatter_images(1, 216, 228);
+  TestGpu gpu;
+  cuda::DeviceScatter<TestGpu> scatter(gpu, 216, 228, 3);
+  const std::vector<float> got = scatter(images, [](double) {});
+  const std::vector<float> want = scatter_on_cpu(images, 1, [](double) {});
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 4e-6) << i;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Runs the built program as a user does.
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -54,6 +55,27 @@ class CudpProcess {
   std::string err_;
   pid_t child_ = -1;
 };
+
+/// The checkpoint of the most steps in a run's folder; empty if there is none.
+inline std::filesystem::path newest_checkpoint_file(const std::filesystem::path& run) {
+  std::error_code none;
+  std::filesystem::path newest;
+  int most = -1;
+  for (const auto& entry : std::filesystem::directory_iterator(run / "private", none)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("checkpoint-") || std::stoi(name.substr(11)) <= most) continue;
+    most = std::stoi(name.substr(11));
+    newest = entry.path();
+  }
+  return newest;
+}
+
+/// Turns one bit in the middle of a file.
+inline void damage(const std::filesystem::path& file) {
+  std::string bytes = content_of(file);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  write_text(file, bytes);
+}
 
 inline Finished run_cudp(const TemporaryFolder& folder, const std::vector<std::string>& arguments) {
   return CudpProcess(folder, arguments).wait();

@@ -6,11 +6,10 @@
 #include <boost/math/distributions/chi_squared.hpp>
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/device_engine.hpp"
 #include "runtime/train/make_plan.hpp"
-#include "tests/emulated_gpu.hpp"
 #include "tests/engine_cases.hpp"
 #include "tests/reference_engine.hpp"
+#include "tests/test_device.hpp"
 
 namespace cudp {
 namespace {
@@ -18,10 +17,10 @@ namespace {
 using cases::Case;
 using cases::kCases;
 
-std::unique_ptr<Engine> emulated(const Network& net, const EngineSettings& settings) {
+std::unique_ptr<Engine> cuda_engine(const Network& net, const EngineSettings& settings) {
   EngineSettings s = settings;
   s.micro_batch = 32;
-  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, s);
+  return device_engine(net, s);
 }
 using Make = std::unique_ptr<Engine> (*)(const Network&, const EngineSettings&);
 
@@ -105,7 +104,7 @@ TEST_P(DpisCase, TrainsLikeTheOracle) {
     return engine->state();
   };
   const TrainState want = run(reference::make_engine);
-  for (const Make make : {Make{make_cpu_engine}, Make{emulated}}) {
+  for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
     const TrainState got = run(make);
     const auto [error, size] =
         cases::distance(got.parameters.data(), want.parameters.data(), want.parameters.size());
@@ -214,7 +213,7 @@ TEST(Dpis, IncludesExamplesInProportionToTheirNormsAndIsUnbiased) {
 TEST(Dpis, AcceptedGradientsAllHaveTheSameNorm) {
   const Case& c = kCases[6];
   const Network net = cases::network_of(c);
-  for (const Make make : {Make{make_cpu_engine}, Make{emulated}})
+  for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}})
     for (const double clip : {1e-3, 1.0, 1e3}) {
       const Dataset data = cases::examples_for(c, 1);
       const auto engine = make(net, settings());
@@ -244,7 +243,7 @@ TEST(Dpis, ExamplesThatAreNotFiniteAreNeverAccepted) {
   Dataset data = cases::examples_for(c, 12);
   for (const float bad : {NAN, INFINITY}) {
     data.floats[7 * 37 + 20] = bad;
-    for (const Make make : {Make{make_cpu_engine}, Make{emulated}}) {
+    for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
       const auto engine = make(net, settings());
       engine->load(data);
       engine->set_state(cases::weights_for(net));

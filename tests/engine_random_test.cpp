@@ -7,9 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/device_engine.hpp"
-#include "tests/emulated_gpu.hpp"
 #include "tests/engine_cases.hpp"
+#include "tests/test_device.hpp"
 
 namespace cudp {
 namespace {
@@ -41,14 +40,14 @@ TEST_P(EngineRandom, TheSameBatches) {
       const EngineSettings s =
           settings_of(GetParam(), static_cast<std::uint64_t>(std::ceil(rate * 0x1p32)));
       const auto cpu = make_cpu_engine(net, s);
-      cuda::DeviceEngine<EmulatedGpu> device(EmulatedGpu(), net, s);
+      const auto device = device_engine(net, s);
       cpu->load(data);
-      device.load(data);
+      device->load(data);
       std::size_t drawn = 0;
       constexpr std::uint64_t kSteps[] = {0, 1, 2, 3, 4095, 4096, 1'000'000};
       for (const std::uint64_t step : kSteps) {
         const std::vector<std::uint32_t> batch = cpu->sampled(step);
-        EXPECT_EQ(device.sampled(step), batch) << "step " << step;
+        EXPECT_EQ(device->sampled(step), batch) << "step " << step;
         drawn += batch.size();
       }
       // Too many or too few: once in 1e9 (Bernstein).
@@ -62,7 +61,7 @@ TEST_P(EngineRandom, TheSameNoiseInEveryStepOfARun) {
   const Dataset data = cases::examples_for(kModel, 33);
   const EngineSettings s = settings_of(GetParam(), std::uint64_t{1} << 31);
   const auto cpu = make_cpu_engine(net, s);
-  cuda::DeviceEngine<EmulatedGpu> device(EmulatedGpu(), net, s);
+  const auto device = device_engine(net, s);
   TrainState state = cases::weights_for(net);
   state.moment1.assign(net.parameter_count, 0.0f);
   const StepScalars loud{.learning_rate = 0,
@@ -72,13 +71,13 @@ TEST_P(EngineRandom, TheSameNoiseInEveryStepOfARun) {
                          .bias2 = 1,
                          .ema_decay = 0};
   std::vector<float> before(net.parameter_count);
-  for (Engine* e : {cpu.get(), static_cast<Engine*>(&device)}) {
+  for (Engine* e : {cpu.get(), device.get()}) {
     e->load(data);
     e->set_state(state);
   }
   for (std::uint64_t last = 8; last < 12; ++last) {
     std::vector<float> noise[2];  // the moment after steps 7 .. last: the last one's noise
-    for (Engine* e : {cpu.get(), static_cast<Engine*>(&device)}) {
+    for (Engine* e : {cpu.get(), device.get()}) {
       e->run(7, std::vector<StepScalars>(last - 6, loud), [](Engine& engine) {
         engine.sample_batch();
         engine.add_noise_and_update();

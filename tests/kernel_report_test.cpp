@@ -15,7 +15,7 @@
 #include <cxxabi.h>
 #include <gtest/gtest.h>
 
-#include "kernels/batch_patch.hpp"
+#include "kernels/patch_gradient.hpp"
 #include "kernels/resident.cuh"
 #include "kernels/resident_models.hpp"
 
@@ -103,6 +103,8 @@ constexpr Stated kStated[] = {
     {"patch_gradient_norm_kernel<PatchTile<64, 64>", kPatchNormThreads, 2},
     {"patch_gradient_sum_kernel<PatchTile<32, 32>", patch_sum_threads(32), 2},
     {"patch_gradient_sum_kernel<PatchTile<64, 32>", patch_sum_threads(64), 1},
+    {"patch_product_kernel<PixelTile<32>", 128, 4},
+    {"patch_product_kernel<PixelTile<64>", 256, 2},
     {"linear_scores_kernel", 256, 6},
     {"linear_slopes_kernel", 256, 6},
     {"linear_sum_kernel", 256, 5},
@@ -133,7 +135,8 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
       residents += name.find(resident) != std::string::npos;
     linear += name.find(" linear_") != std::string::npos || name.starts_with("linear_");
     tensor += name.find("TensorTile<") != std::string::npos;
-    patch += name.find("PatchTile<") != std::string::npos;
+    for (const char* patched : {"PatchTile<", "PixelTile<"})
+      patch += name.find(patched) != std::string::npos;
     EXPECT_EQ(u.spilled, 0) << name;
     EXPECT_EQ(u.stack, 0) << name;
     ASSERT_GT(u.registers, 0) << name;
@@ -147,7 +150,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   EXPECT_EQ(residents, 8);
   EXPECT_EQ(linear, 5);
   EXPECT_EQ(tensor, 10);
-  EXPECT_EQ(patch, 4);
+  EXPECT_EQ(patch, 6);
 #else
   GTEST_SKIP() << "built without nvcc";
 #endif

@@ -54,6 +54,27 @@ class CliMethods : public testing::TestWithParam<MethodRun> {
     return a;
   }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
+  /// Starts a training and kills it after its tenth step, unless it has ended by then.
+  void interrupt(const std::string& out) const {
+    CudpProcess process(folder_, training(out));
+    const auto begun = [&] {
+      if (fs::exists(folder_ / (out + "/private/result.json"))) return true;
+      const std::string name = newest_checkpoint_file(folder_ / out).filename().string();
+      return !name.empty() && std::stoi(name.substr(11)) >= 10;
+    };
+    for (int i = 0; i < 100'000 && !begun(); ++i)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    process.signal(SIGKILL);
+    process.wait();
+  }
+  void expect_ends_as_whole(const std::string& out) const {
+    const Finished resumed =
+        run_cudp(folder_, {"train", "--resume", folder_ / out, "--quiet", "--json"});
+    ASSERT_EQ(resumed.exit, 0) << resumed.err;
+    for (const char* name : {"model.safetensors", "privacy.json", "metrics.jsonl", "config.toml"})
+      EXPECT_EQ(file(out + "/release/" + name), file(std::string("whole/release/") + name))
+          << out << ": " << name;
+  }
 
   TemporaryFolder folder_;
   SmallTable table_ = write_small_table(folder_);
@@ -78,31 +99,13 @@ TEST_P(CliMethods, LearnsWithinItsBudget) {
 
 TEST_P(CliMethods, EndsTheSameAfterACrash) {
   ASSERT_EQ(run_cudp(folder_, training("whole")).exit, 0);
-  {
-    CudpProcess process(folder_, training("broken"));
-    const fs::path ledger = folder_ / "broken/private";
-    const auto begun = [&] {
-      std::error_code none;
-      for (const auto& entry : fs::directory_iterator(ledger, none)) {
-        const std::string name = entry.path().filename().string();
-        if (name == "result.json" ||
-            (name.starts_with("checkpoint-") && std::stoi(name.substr(11)) >= 10))
-          return true;
-      }
-      return false;
-    };
-    for (int i = 0; i < 100'000 && !begun(); ++i)
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-    process.signal(SIGKILL);
-    process.wait();
-  }
-  const Finished resumed =
-      run_cudp(folder_, {"train", "--resume", folder_ / "broken", "--quiet", "--json"});
-  ASSERT_EQ(resumed.exit, 0) << resumed.err;
-  for (const char* name : {"model.safetensors", "privacy.json", "metrics.jsonl", "config.toml"})
-    EXPECT_EQ(file(std::string("broken/release/") + name),
-              file(std::string("whole/release/") + name))
-        << name;
+  interrupt("broken");
+  expect_ends_as_whole("broken");
+  // The newest checkpoint did not reach the disk: the one before it has all there is to know.
+  interrupt("damaged");
+  if (const fs::path newest = newest_checkpoint_file(folder_ / "damaged"); !newest.empty())
+    damage(newest);
+  expect_ends_as_whole("damaged");
 }
 
 const MethodRun kRuns[] = {

@@ -15,10 +15,9 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu.hpp"
-#include "runtime/cuda/device_engine.hpp"
-#include "tests/emulated_gpu.hpp"
 #include "tests/engine_cases.hpp"
 #include "tests/reference_engine.hpp"
+#include "tests/test_device.hpp"
 
 namespace cudp {
 namespace {
@@ -178,10 +177,10 @@ TEST_P(RandomModels, AgreeOnEveryExample) {
     expect_same(s, cpu, want);
   }
   const bool by_blas = GetParam() % 2 == 0;
-  SCOPED_TRACE(by_blas ? "emulated, dense layers by BLAS" : "emulated");
-  cuda::DeviceEngine<EmulatedGpu> device(EmulatedGpu(GetParam()), s.net, s.settings,
-                                         by_blas ? 1 : cuda::kLargeDense, false);
-  const Outcome cuda = outcome_of(device, s);
+  SCOPED_TRACE(by_blas ? "CUDA, dense layers by BLAS" : "CUDA");
+  const auto device =
+      layer_wise_engine(s.net, s.settings, by_blas ? 1 : cuda::kLargeDense, {.seed = GetParam()});
+  const Outcome cuda = outcome_of(*device, s);
   expect_same(s, cuda, want);
   SCOPED_TRACE("beside the CPU's");
   expect_same(s, cuda, cpu);

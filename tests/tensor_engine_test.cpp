@@ -11,12 +11,11 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/device_engine.hpp"
 #include "runtime/rounding.hpp"
-#include "tests/emulated_gpu.hpp"
 #include "tests/engine_cases.hpp"
 #include "tests/random_models.hpp"
 #include "tests/reference_engine.hpp"
+#include "tests/test_device.hpp"
 
 namespace cudp {
 namespace {
@@ -26,18 +25,16 @@ using cases::Case;
 constexpr double kTolerance = 2e-3;   // of a gradient and of a norm, relative
 constexpr double kLeastError = 1e-5;  // what float32 would stay below
 
-using Emulated = cuda::DeviceEngine<EmulatedGpu>;
-
 EngineSettings tf32_settings(int micro_batch = 32) {
   EngineSettings s;
   s.precision = Precision::tf32;
   s.micro_batch = micro_batch;
   return s;
 }
-Emulated layer_wise(const Network& net, const EngineSettings& s,
-                    std::size_t shared_bytes = std::size_t{48} * 1024) {
-  return {EmulatedGpu(1, {.multiprocessors = 3, .shared_bytes = shared_bytes}), net, s,
-          cuda::kLargeDense, false};
+/// shared_bytes: what a device that knows TF32 has at least.
+std::unique_ptr<Engine> layer_wise(const Network& net, const EngineSettings& s,
+                                   std::size_t shared_bytes = std::size_t{99} * 1024) {
+  return layer_wise_engine(net, s, cuda::kLargeDense, {.shared_bytes = shared_bytes});
 }
 
 /// The norm by which an example is clipped is that of the gradient that is added: not of an exact
@@ -68,7 +65,7 @@ double expect_near_the_oracle(const Network& net, const Dataset& data, const Tra
   auto device = layer_wise(net, tf32_settings());
   reference::ReferenceEngine oracle(net, {});
   PerExample got, want;
-  for (Engine* e : {static_cast<Engine*>(&device), static_cast<Engine*>(&oracle)}) {
+  for (Engine* e : {device.get(), static_cast<Engine*>(&oracle)}) {
     e->load(data);
     e->set_state(state);
     (e == &oracle ? want : got) = e->per_example(all, true);
@@ -173,12 +170,12 @@ TEST(TensorEngineSum, DoesNotDependOnTheMicroBatchOrSharedMemory) {
     ASSERT_TRUE(cuda::build_device_graph(net, Precision::tf32).uses_tensor_cores());
     const Dataset data = cases::examples_for(c, 80);
     std::vector<float> first;
-    for (const auto& [micro_batch, shared_kb] : {std::pair{32, 48}, {96, 48}, {96, 227}}) {
+    for (const auto& [micro_batch, shared_kb] : {std::pair{32, 99}, {96, 99}, {96, 227}}) {
       EngineSettings s = tf32_settings(micro_batch);
       s.sampling_threshold = std::uint64_t{1} << 32;
       s.clip.max_norm = 0.7f;
       auto engine = layer_wise(net, s, static_cast<std::size_t>(shared_kb) * 1024);
-      const auto sum = cases::clipped_sum(engine, net, data);
+      const auto sum = cases::clipped_sum(*engine, net, data);
       if (first.empty()) first = sum;
       EXPECT_EQ(first, sum) << micro_batch << " examples, " << shared_kb << " KB";
     }
@@ -196,7 +193,7 @@ TEST(TensorEngineSum, NoExampleAddsMoreThanTheClippingNorm) {
     s.sampling_threshold = std::uint64_t{1} << 32;
     s.clip = {kind, 0.01f, 1e-4f};
     auto engine = layer_wise(net, s);
-    const auto sum = cases::clipped_sum(engine, net, data);
+    const auto sum = cases::clipped_sum(*engine, net, data);
     const std::vector<float> none(sum.size(), 0.0f);
     const double norm = cases::distance(none.data(), sum.data(), sum.size()).size;
     // The sum is read as the difference of parameters near 1, each rounded.
@@ -228,18 +225,6 @@ TEST(TensorLayers, AreThoseThatGain) {
   EXPECT_EQ(precisions("mlp", {2000, 1, 1}, 10), "--") << "BLAS has it";
   const Network net = cases::network_of({"case", "cifar-cnn", {3, 32, 32}, 10});
   EXPECT_FALSE(cuda::build_device_graph(net).uses_tensor_cores());
-}
-
-TEST(TensorLayers, NetworksWithAResidentKernelHaveNone) {
-  const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = std::size_t{227} * 1024};
-  const auto precision = [&](const char* model, Shape shape, Precision wish) {
-    return cuda::device_precision(cases::network_of({"case", model, shape, 10}), limits, wish);
-  };
-  using enum Precision;
-  EXPECT_EQ(precision("cnn", {1, 28, 28}, tf32), fp32);
-  EXPECT_EQ(precision("mlp", {60, 1, 1}, tf32), fp32);
-  EXPECT_EQ(precision("cifar-cnn", {3, 32, 32}, tf32), tf32);
-  EXPECT_EQ(precision("cifar-cnn", {3, 32, 32}, fp32), fp32);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <cstdio>
+
 #include "runtime/cuda/cuda_gpu.hpp"
 #include "runtime/cuda/device_engine.hpp"
 #include "runtime/cuda/devices.hpp"
@@ -8,8 +10,12 @@ bool built_with_cuda() { return true; }
 
 std::vector<DeviceInfo> cuda_devices() {
   int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+  if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess) {
     (void)cudaGetLastError();
+    int driver = 0;
+    const bool has_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+    if (has_driver && status != cudaErrorNoDevice && status != cudaErrorStubLibrary)
+      std::fprintf(stderr, "cudp: CUDA devices cannot be used: %s\n", cudaGetErrorString(status));
     return {};
   }
   std::vector<DeviceInfo> devices;
@@ -30,9 +36,10 @@ Precision cuda_precision(const Network& network, Precision wish) {
 }
 
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
-                                                    const EngineSettings& settings) {
+                                                    const EngineSettings& settings,
+                                                    std::int64_t large_dense) {
   return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(), network, settings,
-                                                             cuda::kLargeDense, false);
+                                                             large_dense, false);
 }
 
 }  // namespace cudp

@@ -98,11 +98,16 @@ class CudaGpu {
 
   const DeviceLimits& limits() const { return limits_; }
 
-  /// To be called before a kernel is launched with more shared memory than 48 KB.
+  /// To be called before a kernel is launched with more shared memory than 48 KB. Allows it all
+  /// that the device has: another network with the same kernel may ask for less meanwhile.
   template <class... P>
   void allow_shared(void (*kernel)(P...), std::size_t bytes) {
+    cudaFuncAttributes of{};
+    check(cudaFuncGetAttributes(&of, kernel), "read a kernel's attributes");
+    const std::size_t most = limits_.shared_bytes - of.sharedSizeBytes;
+    if (bytes > most) throw Error("CUDA: a kernel needs more shared memory than there is");
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(bytes)),
+                               static_cast<int>(most)),
           "allow a kernel its shared memory");
   }
 
@@ -117,9 +122,11 @@ class CudaGpu {
   void clear(void* p, std::size_t bytes) {
     check(cudaMemsetAsync(p, 0, bytes, stream_.get()), "clear memory");
   }
-  /// `from` may be changed as soon as this returns: pageable memory is staged.
+  /// `from` may be changed as soon as this returns. It waits: that pageable memory is staged is
+  /// promised of synchronous copies alone.
   void upload(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
+    check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
   /// Waits for everything before it.
   void download(void* to, const void* from, std::size_t bytes) {

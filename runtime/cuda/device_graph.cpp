@@ -270,12 +270,20 @@ class Builder {
         op.layer->in.channels < kLeastPatchChannels)
       return;
     constexpr std::size_t kStatic = 1024;  // what the kernels have of static shared memory
-    const Planes& x = g_.edges[op.in].value;
-    g.patch = conv_patch({.x = x,
-                          .dy = g_.edges[op.out].gradient,
-                          .stride = conv->stride,
-                          .corner = x.border - conv->pad},
-                         g.columns, patch_shared_bytes(limits_) - kStatic);
+    const std::size_t shared = patch_shared_bytes(limits_) - kStatic;
+    const Planes& x = in(op).value;
+    const Planes& dy = out(op).gradient;
+    const int corner = x.border - conv->pad;
+    g.patch =
+        conv_patch({.x = x, .dy = dy, .stride = conv->stride, .corner = corner}, g.columns, shared);
+    if (conv->stride != 1) return;
+    const auto patch = [&](ProductPlan& p, const Planes& from, const Shape& to, int first) {
+      p.patch = pixel_patch({.x = from, .height = to.height, .width = to.width, .corner = first},
+                            p.columns, shared);
+    };
+    patch(op.forward, x, op.layer->out, corner);
+    for (ProductPlan& p : op.input_gradient)
+      patch(p, dy, op.layer->in, dy.border - (2 - conv->pad));
   }
 
   /// A layer's squared norm comes in tiles (convolution), in one piece (dense), or by group.

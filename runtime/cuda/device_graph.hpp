@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "kernels/batch.hpp"
-#include "kernels/batch_patch.hpp"
+#include "kernels/patch_gradient.hpp"
+#include "kernels/patch_product.hpp"
 #include "kernels/precision.hpp"
 #include "models/model.hpp"
 
@@ -44,6 +45,7 @@ struct ProductPlan {
   std::int32_t rows_per_example = 0;
   std::int32_t terms = 0;
   std::int32_t columns = 0;
+  PixelPatch patch = {};  ///< without lines: tables say where numbers lie
 };
 
 /// A WeightGradient, and what its norm and its sum are multiplied in.
@@ -67,8 +69,8 @@ inline constexpr int kSlab = 256;
 /// padding. Not measured.
 inline constexpr int kLeastTensorSide = 16;
 
-/// A 3x3 convolution in TF32 with as many channels has its gradient made from patches of planes:
-/// with fewer, blocks of kPatchChannels are mostly padding. Not measured.
+/// A 3x3 convolution in TF32 with as many channels is made from patches of planes: with fewer,
+/// blocks are mostly padding. Not measured.
 inline constexpr int kLeastPatchChannels = 16;
 
 /// Shared memory of a block that multiplies patches: three of them fit an H200's multiprocessor,

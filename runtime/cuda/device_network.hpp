@@ -12,12 +12,11 @@
 #include "kernels/batch_group_norm.cuh"
 #include "kernels/batch_load.cuh"
 #include "kernels/batch_loss.cuh"
-#include "kernels/batch_patch.cuh"
 #include "kernels/batch_pool.cuh"
-#include "kernels/batch_product.cuh"
 #include "runtime/cuda/buffer.hpp"
 #include "runtime/cuda/device_coordinates.hpp"
 #include "runtime/cuda/device_graph.hpp"
+#include "runtime/cuda/device_products.hpp"
 #include "runtime/error.hpp"
 
 namespace cudp::cuda {
@@ -57,7 +56,7 @@ class DeviceNetwork {
         net_(network),
         graph_(build_device_graph(network, precision, large_dense, gpu.limits())),
         room_(examples_in_flight(network, graph_, micro_batch)),
-        tables_(gpu, graph_.tables.size()),
+        products_(gpu, graph_),
         group_parts_(gpu, graph_.group_parts.size()),
         labels_(gpu, per_example(1)),
         correct_(gpu, per_example(1)),
@@ -69,14 +68,8 @@ class DeviceNetwork {
         squared_norms_(gpu, per_example(net_.groups)),
         factors_(gpu, per_example(net_.groups)),
         squares_(gpu, transforms ? per_example(widest_dense(&GradientPlan::rows)) : 0),
-        products_(gpu, transforms ? 2 * per_example(widest_dense(&GradientPlan::columns)) : 0) {
+        transformed_(gpu, transforms ? 2 * per_example(widest_dense(&GradientPlan::columns)) : 0) {
     if (graph_.uses_blas()) gpu_.prepare_blas();
-    for (const Op& op : graph_.ops)
-      if (op.gradient.patch.lines > 0) {
-        gpu_.allow_shared(patch_norm(op), patch_shared_bytes(gpu_.limits()));
-        gpu_.allow_shared(patch_sum(op), patch_shared_bytes(gpu_.limits()));
-      }
-    tables_.upload(graph_.tables);
     group_parts_.upload(graph_.group_parts);
     for (const Edge& e : graph_.edges) {
       ensure(
@@ -156,8 +149,9 @@ class DeviceNetwork {
                            static_cast<std::int32_t>(op.parameter_count), factors, net_.groups,
                            sum + op.parameters, inverse_grid, transform_of(op)});
       else
-        sum_gradients(op, {gradient_of(batch, op), factors, net_.groups, examples_per_block(op),
-                           sum + op.parameters, inverse_grid, nullptr, 0, transform_of(op)});
+        products_.gradient_sum(
+            op, {gradient_of(batch, op), factors, net_.groups, products_.examples_per_block(op),
+                 sum + op.parameters, inverse_grid, nullptr, 0, transform_of(op)});
     }
   }
 
@@ -166,7 +160,7 @@ class DeviceNetwork {
   void single_gradients(const Batch& batch, float* gradients) {
     for (const Op& op : graph_.ops)
       if (op.layer->group >= 0 && !std::holds_alternative<GroupNorm>(op.layer->layer))
-        sum_gradients(
+        products_.gradient_sum(
             op, {gradient_of(batch, op), nullptr, 0, 1, nullptr, 0.0f, gradients + op.parameters,
                  static_cast<std::int64_t>(net_.parameter_count)});
   }
@@ -181,49 +175,6 @@ class DeviceNetwork {
  private:
   template <class Args>
   using Kernel = void (*)(Args);
-  /// By Precision, then by tile_columns. A layer's norm and its sum must be of one precision, and
-  /// of one row here; see WeightGradientSum.
-  static constexpr Kernel<BatchProduct> kProductKernels[2][3] = {
-      {batch_product_kernel<FloatTile<16>>, batch_product_kernel<FloatTile<32>>,
-       batch_product_kernel<FloatTile<64>>},
-      {batch_product_kernel<TensorTile<16>>, batch_product_kernel<TensorTile<32, kTallTerms>>,
-       batch_product_kernel<TensorTile<64, kTallTerms>>}};
-  static constexpr Kernel<BatchProduct> kThinKernels[2] = {
-      batch_product_kernel<FloatTile<kThinColumns, kThinTerms>>,
-      batch_product_kernel<TensorTile<kThinColumns, kThinTerms>>};
-  static constexpr Kernel<WeightGradientNorm> kNormKernels[2][3] = {
-      {weight_gradient_norm_kernel<FloatTile<16>>, weight_gradient_norm_kernel<FloatTile<32>>,
-       weight_gradient_norm_kernel<FloatTile<64>>},
-      {weight_gradient_norm_kernel<TensorTile<16>>, weight_gradient_norm_kernel<TensorTile<32>>,
-       weight_gradient_norm_kernel<TensorTile<64>>}};
-  static constexpr Kernel<WeightGradientSum> kSumKernels[2][3] = {
-      {weight_gradient_sum_kernel<FloatTile<16>>, weight_gradient_sum_kernel<FloatTile<32>>,
-       weight_gradient_sum_kernel<FloatTile<64>>},
-      {weight_gradient_sum_kernel<TensorTile<16>>, weight_gradient_sum_kernel<TensorTile<32>>,
-       weight_gradient_sum_kernel<TensorTile<64>>}};
-
-  static constexpr Kernel<WeightGradientNorm> kPatchNormKernels[2] = {
-      patch_gradient_norm_kernel<PatchTile<32, 32>>, patch_gradient_norm_kernel<PatchTile<64, 64>>};
-  static constexpr Kernel<WeightGradientSum> kPatchSumKernels[2] = {
-      patch_gradient_sum_kernel<PatchTile<32, 32>>, patch_gradient_sum_kernel<PatchTile<64, 32>>};
-  static Kernel<WeightGradientNorm> patch_norm(const Op& op) {
-    return kPatchNormKernels[patch_columns(op.gradient.columns) / 64];
-  }
-  static Kernel<WeightGradientSum> patch_sum(const Op& op) {
-    return kPatchSumKernels[patch_columns(op.gradient.columns) / 64];
-  }
-  static int examples_per_block(const Op& op) {
-    return op.gradient.patch.lines > 0 ? kPatchExamples
-                                       : cudp::examples_per_block(op.gradient.terms_per_example);
-  }
-  void sum_gradients(const Op& op, const WeightGradientSum& a) {
-    if (op.gradient.patch.lines > 0)
-      start("weight gradient sum", patch_sum(op), a);
-    else
-      start_tiled("weight gradient sum", kSumKernels, op.gradient.precision, a,
-                  op.gradient.columns);
-  }
-
   Transform transform_of(const Op& op) const {
     return coordinates_ != nullptr ? coordinates_->of(op) : Transform{};
   }
@@ -244,34 +195,11 @@ class DeviceNetwork {
     validate(args);
     gpu_.launch(name, kernel, launch_shape(args), args);
   }
-  template <class Args>
-  void start_tiled(const char* name, const Kernel<Args> (&kernels)[2][3], Precision precision,
-                   const Args& args, int columns) {
-    start(name, kernels[static_cast<int>(precision)][tile_columns(columns) / 32], args);
-  }
-
-  Axis axis(const AxisPlan& p) const {
-    return {p.table >= 0 ? tables_.get() + p.table : nullptr, p.period, p.outer, p.inner};
-  }
-  Factor factor(const float* data, const FactorPlan& p) const {
-    return {data, axis(p.line), axis(p.term), p.along_terms};
-  }
-  void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
-                const float* a, const float* weight, const float* bias, float* out) {
-    BatchProduct args{batch,           factor(a, p.a),     factor(weight, p.b), bias,    out,
-                      axis(p.out_row), axis(p.out_column), p.rows_per_example,  p.terms, p.columns};
-    if (is_thin(args)) {
-      start(name, kThinKernels[static_cast<int>(precision)], args);
-      return;
-    }
-    if (precision == Precision::tf32 && p.columns > 16) args.tile_rows = kTallRows;
-    start_tiled(name, kProductKernels, precision, args, p.columns);
-  }
   WeightGradient gradient_of(const Batch& batch, const Op& op) const {
     const GradientPlan& g = op.gradient;
     return {batch,
-            factor(values_[op.in].get(), g.x),
-            factor(gradients_[op.out].get(), g.dy),
+            products_.factor(values_[op.in].get(), g.x),
+            products_.factor(gradients_[op.out].get(), g.dy),
             g.rows,
             g.columns,
             g.terms_per_example,
@@ -287,14 +215,15 @@ class DeviceNetwork {
   // One layer. `weight`: its parameters.
 
   void forward(const Batch& batch, const Op& op, const Conv2d&, const float* weight) {
-    multiply("forward", batch, op.forward, op.precision, values_[op.in].get(), weight,
-             bias_of(op, weight), values_[op.out].get());
+    products_.multiply("forward", batch, op.forward, op.precision, values_[op.in].get(), weight,
+                       bias_of(op, weight), values_[op.out].get(), graph_.edges[op.out].value);
   }
   void forward(const Batch& batch, const Op& op, const Dense&, const float* weight) {
     const float* const x = values_[op.in].get();
     float* const y = values_[op.out].get();
     if (!op.uses_blas) {
-      multiply("forward", batch, op.forward, op.precision, x, weight, bias_of(op, weight), y);
+      products_.multiply("forward", batch, op.forward, op.precision, x, weight, bias_of(op, weight),
+                         y);
       return;
     }
     const int in = op.gradient.rows;
@@ -359,16 +288,12 @@ class DeviceNetwork {
       return;
     }
     for (const ProductPlan& p : op.input_gradient)
-      multiply("input gradient", batch, p, op.precision, gradients_[op.out].get(), weight, nullptr,
-               gradients_[op.in].get());
+      products_.multiply("input gradient", batch, p, op.precision, gradients_[op.out].get(), weight,
+                         nullptr, gradients_[op.in].get(), graph_.edges[op.in].gradient);
   }
   void backward(const Batch& batch, const Op& op, const Conv2d&, const float* weight) {
     const WeightGradientNorm norm{gradient_of(batch, op), parts_of(batch, op), transform_of(op)};
-    if (op.gradient.patch.lines > 0)
-      start("weight gradient norm", patch_norm(op), norm);
-    else
-      start_tiled("weight gradient norm", kNormKernels, op.gradient.precision, norm,
-                  op.gradient.columns);
+    products_.gradient_norm(op, norm);
     input_gradient(batch, op, weight);
   }
   void backward(const Batch& batch, const Op& op, const Dense&, const float* weight) {
@@ -385,7 +310,7 @@ class DeviceNetwork {
     const int in = op.gradient.rows;
     const int out = op.gradient.columns;
     const float* const x = values_[op.in].get();
-    float* const u = products_.get();
+    float* const u = transformed_.get();
     float* const v = u + static_cast<std::int64_t>(batch.room) * out;
     start("square", square_rows_kernel,
           SquareRows{x, squares_.get(), static_cast<std::int64_t>(batch.room) * in});
@@ -395,9 +320,10 @@ class DeviceNetwork {
     const float* const square = coordinates_->square + op.parameters;
     const float* const product = coordinates_->product + op.parameters;
     constexpr Precision kExact = Precision::fp32;  // dense_square_error counts on it
-    multiply("transformed norm", batch, plan, kExact, squares_.get(), square, bias_of(op, square),
-             u);
-    multiply("transformed norm", batch, plan, kExact, x, product, bias_of(op, product), v);
+    products_.multiply("transformed norm", batch, plan, kExact, squares_.get(), square,
+                       bias_of(op, square), u);
+    products_.multiply("transformed norm", batch, plan, kExact, x, product, bias_of(op, product),
+                       v);
     start("dense transformed norm", dense_transformed_norm_kernel,
           DenseTransformedNorm{batch, gradients_[op.out].get(), u, v,
                                coordinates_->shifts + (&op - graph_.ops.data()), in, out,
@@ -445,7 +371,7 @@ class DeviceNetwork {
   const Network& net_;
   DeviceGraph graph_;
   int room_;
-  Buffer<Gpu, std::int32_t> tables_;
+  DeviceProducts<Gpu> products_;
   Buffer<Gpu, std::int32_t> group_parts_;
   std::vector<Buffer<Gpu, float>> values_;     // by edge, [room, value planes]
   std::vector<Buffer<Gpu, float>> gradients_;  // by edge, [room, gradient planes]
@@ -459,7 +385,7 @@ class DeviceNetwork {
   Buffer<Gpu, float> squared_norms_;  // [room, groups]
   Buffer<Gpu, float> factors_;        // [room, groups]
   Buffer<Gpu, float> squares_;        // of transformed_norm
-  Buffer<Gpu, float> products_;
+  Buffer<Gpu, float> transformed_;
   const CoordinatesView* coordinates_ = nullptr;  // of the last backward()
 };
 

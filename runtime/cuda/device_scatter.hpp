@@ -40,6 +40,13 @@ class DeviceScatter {
         first_(gpu, count(room_) * kScatterAngles * pixels(0)),
         second_(gpu, count(room_) * kScatterAngles * kScatterAngles * pixels(1)),
         out_(gpu, count(room_) * features()) {
+    ScatterLowPass largest{};
+    largest.columns = t_.columns[0];
+    largest.out_height = t_.out_height;
+    if (const std::size_t shared = launch_shape(largest).shared_bytes; shared > kAlwaysShared)
+      gpu_.allow_shared(scatter_low_pass_kernel, shared);
+    bytes_.clear();
+    floats_.clear();
     row_from_.upload({t_.row_from, row_from_.size()});
     column_from_.upload({t_.column_from, column_from_.size()});
     psi_.upload({t_.psi, psi_.size()});
@@ -62,7 +69,7 @@ class DeviceScatter {
         bytes_.upload(std::span(images.bytes).subspan(at * plane, n * plane));
       else
         floats_.upload(std::span(images.floats).subspan(at * plane, n * plane));
-      transform(static_cast<int>(n), images);
+      transform(room_, images);  // all of them, by one plan: an image's numbers are its own
       gpu_.download(out.data() + at * features(), out_.get(), n * features() * sizeof(float));
       done(static_cast<double>(at + n) / static_cast<double>(planes));
     }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,8 +25,10 @@ struct DeviceInfo {
 std::vector<DeviceInfo> cuda_devices();
 
 /// make_cuda_engine without resident kernels (device_resident.hpp): for tests and benchmarks.
+/// large_dense: see device_graph.hpp.
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
-                                                    const EngineSettings& settings);
+                                                    const EngineSettings& settings,
+                                                    std::int64_t large_dense);
 
 /// What make_cuda_engine multiplies a network in where `wish` is asked for. Needs a device.
 Precision cuda_precision(const Network& network, Precision wish);

@@ -14,7 +14,8 @@ bool built_with_cuda() { return false; }
 std::unique_ptr<Engine> make_cuda_engine(const Network&, const EngineSettings&) {
   throw Error("this build has no CUDA backend");
 }
-std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network&, const EngineSettings&) {
+std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network&, const EngineSettings&,
+                                                    std::int64_t) {
   throw Error("this build has no CUDA backend");
 }
 Precision cuda_precision(const Network&, Precision) {

@@ -6,7 +6,8 @@ using TestGpu = cuda::CudaGpu;
 
 #include "tests/cuda_layer_tests.hpp"
 #include "tests/cuda_linear_tests.hpp"
-#include "tests/cuda_patch_tests.hpp"
+#include "tests/cuda_patch_gradient_tests.hpp"
+#include "tests/cuda_patch_product_tests.hpp"
 #include "tests/cuda_product_tests.hpp"
 #include "tests/cuda_resident_tests.hpp"
 #include "tests/cuda_scatter_tests.hpp"

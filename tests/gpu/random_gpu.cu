@@ -3,6 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "kernels/random.cuh"
 #include "kernels/sample.cuh"
 #include "kernels/update.cuh"
@@ -79,7 +81,11 @@ class GpuKernels {
     Array(const Array&) = delete;
     Array& operator=(const Array&) = delete;
     ~Array() {
-      if (memory_.size() > 0) gpu_.download(host_, memory_.get(), memory_.size() * sizeof(T));
+      try {
+        if (memory_.size() > 0) gpu_.download(host_, memory_.get(), memory_.size() * sizeof(T));
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << e.what();
+      }
     }
     T* get() const { return memory_.get(); }
 
@@ -90,11 +96,13 @@ class GpuKernels {
   };
 
   static LaunchShape shape(std::int64_t threads) { return strided_shape(threads, 128); }
-  cuda::CudaGpu& gpu() {  // made late: without a device every test is skipped before it
-    if (!gpu_) gpu_ = std::make_unique<cuda::CudaGpu>();
+  /// Made late: without a device every test is skipped before it. Never released: GoogleTest keeps
+  /// what tests hold until the CUDA runtime is gone.
+  cuda::CudaGpu& gpu() {
+    if (gpu_ == nullptr) gpu_ = new cuda::CudaGpu;
     return *gpu_;
   }
-  std::unique_ptr<cuda::CudaGpu> gpu_;
+  cuda::CudaGpu* gpu_ = nullptr;
 };
 
 }  // namespace

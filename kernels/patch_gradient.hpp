@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/batch.hpp"
+#include "kernels/divisor.hpp"
 
 namespace cudp {
 
@@ -14,15 +15,6 @@ inline constexpr int kPatchTaps = 9;
 inline constexpr int kPatchChannels = 32;
 inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
 inline constexpr int kMostPatchTerms = 64;
-
-/// Numbers that lie `n` to a line and are counted through: at / n without a division.
-struct Divisor {
-  int n = 1;
-  std::uint32_t inverse = 0;  ///< 2^32 / n, rounded up
-
-  Divisor() = default;
-  explicit Divisor(int by) : n(by), inverse(0xffffffffu / static_cast<std::uint32_t>(by) + 1) {}
-};
 
 /// What is multiplied at a time: `lines` rows of output pixels, and the rows of x that they see.
 /// Without lines there are no patches.
@@ -51,7 +43,7 @@ constexpr unsigned patch_sum_threads(int columns) { return columns <= 32 ? 192 :
 /// bits each.
 inline constexpr int kPatchExamples = 8;
 
-inline int patch_columns(int columns) { return columns <= 32 ? 32 : 64; }
+CUDP_HD int patch_columns(int columns) { return columns <= 32 ? 32 : 64; }
 
 /// p with as many lines, for a gradient with as many columns.
 inline ConvPatch with_lines(ConvPatch p, int lines, int columns) {
@@ -72,13 +64,15 @@ inline std::size_t patch_bytes(const ConvPatch& p) {
   return 2 * sizeof(float) * static_cast<std::size_t>(p.size);
 }
 
+/// Rows can be copied by 16 bytes, and there are several such parts in each.
+inline bool copies_by_fours(const Planes& p) { return p.row() % 4 == 0 && p.row() > 4; }
+
 /// As many lines as `shared_bytes` have room for, in whole steps of 8 terms; none where rows cannot
 /// be copied by 16 bytes, or lines do not divide the image.
 inline ConvPatch conv_patch(const ConvPatch& p, int columns, std::size_t shared_bytes) {
-  const auto fits = [](const Planes& planes) { return planes.row() % 4 == 0 && planes.row() > 4; };
   ConvPatch best = p;
   best.lines = 0;
-  if (!fits(p.x) || !fits(p.dy)) return best;
+  if (!copies_by_fours(p.x) || !copies_by_fours(p.dy)) return best;
   for (int lines = 1; lines <= p.dy.height && lines * p.dy.width <= kMostPatchTerms; ++lines) {
     const ConvPatch next = with_lines(p, lines, columns);
     if (p.dy.height % lines == 0 && lines * p.dy.width % 8 == 0 &&

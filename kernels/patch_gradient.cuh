@@ -1,7 +1,7 @@
 #pragma once
-#include "kernels/batch_patch.hpp"
 #include "kernels/batch_product.cuh"
 #include "kernels/copy_async.cuh"
+#include "kernels/patch_gradient.hpp"
 #include "kernels/simt.cuh"
 
 namespace cudp::inline CUDP_SIMT {
@@ -9,26 +9,9 @@ namespace cudp::inline CUDP_SIMT {
 /// kPatchRows x kColumns numbers of a gradient, a part of 48 x kWarpColumns a warp. Every number is
 /// the chain of steps that it is in a TensorTile.
 template <int columns, int warp_columns>
-struct PatchTile {
-  static constexpr int kRows = kPatchRows;
-  static constexpr int kColumns = columns;
-  static constexpr int kWarpRows = 48;
-  static constexpr int kWarpsDown = kRows / kWarpRows;
-  static constexpr int kThreads = kWarpsDown * (columns / warp_columns) * kWarp;
-  static constexpr int kRowsThread = kWarpRows / 8;
-  static constexpr int kColumnsThread = warp_columns / 4;
+struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
   // Blocks that a multiprocessor is to hold, as far as registers go.
-  static constexpr int kBlocks = kThreads <= 192 ? 2 : 1;
-
-  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
-  static __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
-  static __device__ __forceinline__ int warp_row() { return warp() % kWarpsDown * kWarpRows; }
-  static __device__ __forceinline__ int warp_column() { return warp() / kWarpsDown * warp_columns; }
-  // Within the tile; see mma_tf32.
-  static __device__ __forceinline__ int row(int m) { return warp_row() + 8 * m + lane() / 4; }
-  static __device__ __forceinline__ int column(int n) {
-    return warp_column() + n / 2 * 8 + lane() % 4 * 2 + n % 2;
-  }
+  static constexpr int kBlocks = PatchTile::kThreads <= 192 ? 2 : 1;
 };
 
 /// Where a term lies in the two parts of a patch.
@@ -129,10 +112,6 @@ class Patches {
     return memory_ + at;
   }
   static __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
-  /// For d.n > 1 and at * d.n < 2^32.
-  static __device__ __forceinline__ int quotient(int at, const Divisor& d) {
-    return static_cast<int>(__umulhi(static_cast<unsigned>(at), d.inverse));
-  }
 
   const WeightGradient& g_;
   float* memory_;

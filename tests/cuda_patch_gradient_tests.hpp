@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/batch_patch.cuh"
+#include "kernels/patch_gradient.cuh"
 #include "tests/cuda_product_tests.hpp"
 
 namespace cudp {
