@@ -2,8 +2,8 @@
 # On a machine with an NVIDIA GPU: runs every GPU test, again under compute-sanitizer's four tools,
 # and the benchmarks, and writes DIR/DATE.json.
 # Usage: scripts/gpu_validate.sh [--bin DIR] [--out DIR] [--stages LIST]
-#   --bin DIR      folder with cudp_gpu_tests and cuda_bench, and libraries that the machine lacks
-#                  (libtomlplusplus, libbenchmark); without it both are built (BUILD_DIR, default
+#   --bin DIR      folder with cudp_gpu_tests and cuda_bench, and the libraries that the machine
+#                  lacks, as gpu_bundle.sh makes it; without it both are built (BUILD_DIR, default
 #                  build-gpu)
 #   --out DIR      for the results, default bench/results/DEVICE
 #   --stages LIST  of tests,memcheck,racecheck,initcheck,synccheck,benchmarks; default: all

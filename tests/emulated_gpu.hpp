@@ -16,7 +16,9 @@
 
 #include "kernels/batch.hpp"
 #include "kernels/device_scatter.hpp"
+#include "kernels/precision.hpp"
 #include "kernels/simt.cuh"
+#include "tests/simt_tensor.hpp"
 
 namespace cudp {
 
@@ -71,13 +73,18 @@ class EmulatedGpu {
                  s.shared_bytes, options, args...);
   }
 
-  void prepare_blas() { state_->has_blas = true; }
-  /// As BLAS defines it.
+  void prepare_blas(Precision precision) {
+    state_->has_blas = true;
+    state_->blas_precision = precision;
+  }
+  /// As BLAS defines it; of factors rounded to TF32 where that was asked for.
   void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
              int ldb, float beta, float* c, int ldc) {
     if (!state_->has_blas) throw std::runtime_error("emulated GPU: sgemm before prepare_blas");
     if (lda < (op_a == 'N' ? m : k) || ldb < (op_b == 'N' ? k : n) || ldc < m)
       throw std::runtime_error("emulated GPU: sgemm: a leading dimension is too small");
+    const bool tf32 = state_->blas_precision == Precision::tf32;
+    const auto taken = [&](float v) { return tf32 ? simt::to_tf32(v) : v; };
     for (int j = 0; j < n; ++j)
       for (int i = 0; i < m; ++i) {
         float sum = 0.0f;
@@ -86,7 +93,7 @@ class EmulatedGpu {
               op_a == 'N' ? i + std::size_t(l) * lda : l + std::size_t(i) * lda;
           const std::size_t at_b =
               op_b == 'N' ? l + std::size_t(j) * ldb : j + std::size_t(l) * ldb;
-          sum += a[at_a] * b[at_b];
+          sum += taken(a[at_a]) * taken(b[at_b]);
         }
         float& to = c[i + std::size_t(j) * ldc];
         to = sum + (beta != 0.0f ? beta * to : 0.0f);
@@ -125,6 +132,7 @@ class EmulatedGpu {
   struct State {
     unsigned seed = 1;
     bool has_blas = false;
+    Precision blas_precision = Precision::fp32;
     DeviceLimits limits;
     std::map<void*, std::size_t> allowed;  // bytes of shared memory, by kernel
     std::map<void*, std::size_t> memory;

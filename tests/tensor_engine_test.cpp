@@ -31,9 +31,10 @@ EngineSettings tf32_settings(int micro_batch = 32) {
   s.micro_batch = micro_batch;
   return s;
 }
-/// shared_bytes: what a device that knows TF32 has at least.
+/// What a device that knows TF32 has at least.
+constexpr std::size_t kShared = std::size_t{99} * 1024;
 std::unique_ptr<Engine> layer_wise(const Network& net, const EngineSettings& s,
-                                   std::size_t shared_bytes = std::size_t{99} * 1024) {
+                                   std::size_t shared_bytes = kShared) {
   return layer_wise_engine(net, s, cuda::kLargeDense, {.shared_bytes = shared_bytes});
 }
 
@@ -59,10 +60,12 @@ void expect_own_norms(const Network& net, const PerExample& got, std::size_t exa
 /// Gradients, norms and losses of every example; the largest relative error of a gradient, which
 /// is to be below `tolerance`.
 double expect_near_the_oracle(const Network& net, const Dataset& data, const TrainState& state,
-                              double tolerance = kTolerance) {
+                              double tolerance = kTolerance,
+                              std::int64_t large_dense = cuda::kLargeDense) {
   std::vector<std::uint32_t> all(data.size());
   std::iota(all.begin(), all.end(), 0u);
-  auto device = layer_wise(net, tf32_settings());
+  const auto device =
+      layer_wise_engine(net, tf32_settings(), large_dense, {.shared_bytes = kShared});
   reference::ReferenceEngine oracle(net, {});
   PerExample got, want;
   for (Engine* e : {device.get(), static_cast<Engine*>(&oracle)}) {
@@ -125,6 +128,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"scatter_cifar_cnn", "scatter-cifar-cnn", {243, 8, 8}, 10},
                     Case{"wide_mlp", "mlp", {40, 1, 1}, 20}),
     [](const auto& info) { return std::string(info.param.name); });
+
+TEST(TensorEngineBlas, EveryExampleIsNearTheOracle) {
+  const Case c{"wide_mlp", "mlp", {40, 1, 1}, 20};
+  const Network net = cases::network_of(c);
+  const double error = expect_near_the_oracle(net, cases::examples_for(c, 5),
+                                              cases::weights_for(net), kTolerance, 1);
+  EXPECT_GT(error, kLeastError) << "was it TF32?";
+}
 
 /// Without kinks, where a small difference may take another gradient, and with layers that gain.
 bool is_smooth(const Network& net) {
@@ -222,7 +233,7 @@ TEST(TensorLayers, AreThoseThatGain) {
   EXPECT_EQ(precisions(kPatched, {2, 16, 16}, 4), "tp-");
   EXPECT_EQ(precisions("logistic", {60, 1, 1}, 10), "-");
   EXPECT_EQ(precisions("mlp", {784, 1, 1}, 10), "f-");
-  EXPECT_EQ(precisions("mlp", {2000, 1, 1}, 10), "--") << "BLAS has it";
+  EXPECT_EQ(precisions("mlp", {2000, 1, 1}, 10), "f-") << "BLAS has it";
   const Network net = cases::network_of({"case", "cifar-cnn", {3, 32, 32}, 10});
   EXPECT_FALSE(cuda::build_device_graph(net).uses_tensor_cores());
 }

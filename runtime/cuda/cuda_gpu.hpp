@@ -14,6 +14,7 @@
 
 #include "kernels/batch.hpp"
 #include "kernels/device_scatter.hpp"
+#include "kernels/precision.hpp"
 #include "runtime/cuda/late_libraries.hpp"
 #include "runtime/error.hpp"
 
@@ -141,9 +142,8 @@ class CudaGpu {
     check(cudaGetLastError(), name);
   }
 
-  /// To be called before sgemm, outside record().
-  void prepare_blas() {
-    if (blas_.get() != nullptr) return;
+  /// To be called before sgemm, outside record(). precision: what sgemm multiplies in.
+  void prepare_blas(Precision precision) {
     cublasHandle_t h = nullptr;
     check(cublas().create(&h), "start");
     blas_ = Unique<cublasHandle_t, destroy_cublas>(h);
@@ -152,9 +152,12 @@ class CudaGpu {
     constexpr std::size_t kWorkspace = std::size_t{32} << 20;
     workspace_ = Unique<void*, cudaFree>(allocate(kWorkspace));
     check(cublas().set_workspace(h, workspace_.get(), kWorkspace), "take the workspace");
+    const bool tf32 = precision == Precision::tf32;
+    check(cublas().set_math_mode(h, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
+          "choose the precision");
   }
 
-  /// c = op(a) op(b) + beta c, column by column as BLAS has it, in fp32; op 'N' or 'T'.
+  /// c = op(a) op(b) + beta c, column by column as BLAS has it; op 'N' or 'T'.
   void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
              int ldb, float beta, float* c, int ldc) {
     const auto op = [](char o) { return o == 'T' ? CUBLAS_OP_T : CUBLAS_OP_N; };

@@ -262,7 +262,7 @@ class Builder {
 
   void choose_precision(Op& op) {
     GradientPlan& g = op.gradient;
-    if (op.uses_blas || std::min(g.rows, g.columns) < kLeastTensorSide) return;
+    if (std::min(g.rows, g.columns) < kLeastTensorSide && !op.uses_blas) return;
     op.precision = precision_;
     if (g.terms_per_example > 1) g.precision = precision_;  // see WeightGradientSum
     const auto* const conv = std::get_if<Conv2d>(&op.layer->layer);

@@ -114,8 +114,8 @@ struct DeviceGraph {
   std::int64_t floats_per_example(int groups, int outputs) const;
 };
 
-/// precision: tf32 for layers that gain from it (kLeastTensorSide); those that go to BLAS, and
-/// whatever is not a matrix product, stay in fp32. Keeps pointers into `network`. Throws Error
+/// precision: tf32 for layers that gain from it (kLeastTensorSide) and those that go to BLAS;
+/// whatever is not a matrix product stays in fp32. Keeps pointers into `network`. Throws Error
 /// where 32-bit offsets do not reach.
 DeviceGraph build_device_graph(const Network& network, Precision precision = Precision::fp32,
                                std::int64_t large_dense = kLargeDense,

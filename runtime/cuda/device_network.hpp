@@ -69,7 +69,7 @@ class DeviceNetwork {
         factors_(gpu, per_example(net_.groups)),
         squares_(gpu, transforms ? per_example(widest_dense(&GradientPlan::rows)) : 0),
         transformed_(gpu, transforms ? 2 * per_example(widest_dense(&GradientPlan::columns)) : 0) {
-    if (graph_.uses_blas()) gpu_.prepare_blas();
+    if (graph_.uses_blas()) gpu_.prepare_blas(precision);
     group_parts_.upload(graph_.group_parts);
     for (const Edge& e : graph_.edges) {
       ensure(

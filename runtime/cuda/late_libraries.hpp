@@ -47,6 +47,7 @@ struct Cublas {
   decltype(&cublasDestroy_v2) destroy = library.find("cublasDestroy_v2");
   decltype(&cublasSetStream_v2) set_stream = library.find("cublasSetStream_v2");
   decltype(&cublasSetWorkspace_v2) set_workspace = library.find("cublasSetWorkspace_v2");
+  decltype(&cublasSetMathMode) set_math_mode = library.find("cublasSetMathMode");
   decltype(&cublasSgemm_v2) sgemm = library.find("cublasSgemm_v2");
   decltype(&cublasGetStatusString) status = library.find("cublasGetStatusString");
 };
