@@ -135,9 +135,9 @@ class PixelSteps {
     bool exists[T::kRowsThread];
     CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
       const Pixel at = pixel(m);
-      const int place = (first_ + at.example) * out.size() + out.at(0, line_ + at.y, at.x);
       exists[m] = at.inside && at.example < examples_ && line_ + at.y < out.height;
-      row[m] = p_.out + (exists[m] ? place : 0);
+      row[m] = p_.out;
+      if (exists[m]) row[m] += (first_ + at.example) * out.size() + out.at(0, line_ + at.y, at.x);
     }
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
       const int column = first_column<T>() + T::column(n);

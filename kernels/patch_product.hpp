@@ -132,8 +132,8 @@ inline LaunchShape launch_shape(const PackWeights& p) {
 inline void validate(const PatchProduct& p) {
   validate(p.batch);
   const PixelPatch& q = p.patch;
-  expect(p.x != nullptr && p.packed != nullptr && p.out != nullptr,
-         "patch product: expected planes and weights");
+  expect(p.x != nullptr && p.packed != nullptr && p.out != nullptr && copies_by_fours(q.x),
+         "patch product: expected weights, and planes with rows of several fours");
   expect(q.lines > 0 && q.examples > 0 && (q.examples == 1 || q.lines == q.height) &&
              q.examples * q.lines * q.width <= kPatchPixels,
          "patch product: expected whole lines of one example or of whole ones");

@@ -104,8 +104,8 @@ TEST_P(AdaClipCase, TrainsLikeTheOracle) {
 
 /// One step without noise, in which everything that a sum depends on shows.
 TEST_P(AdaClipCase, SumsTransformedAndClippedGradients) {
-  const auto& [c, literal] = GetParam();
-  if (literal) return;
+  if (std::get<1>(GetParam())) return;
+  const Case& c = std::get<0>(GetParam());
   const Network net = cases::network_of(c);
   EngineSettings s = settings();
   s.coordinates.beta1 = s.coordinates.beta2 = 1.0f;
@@ -208,7 +208,7 @@ TEST(AdaClip, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
   s.sampling_threshold = std::uint64_t{1} << 32;
   Dataset data = cases::examples_for(c, 12);
   Dataset kept = data;
-  kept.floats.erase(kept.floats.begin() + 7 * 37, kept.floats.begin() + 8 * 37);
+  kept.floats.erase(kept.floats.begin() + 7L * 37, kept.floats.begin() + 8L * 37);
   kept.labels.erase(kept.labels.begin() + 7);
   PrivacyPlan p = plan();
   p.noise_multiplier = 0.0;
