@@ -12,7 +12,7 @@ mkdir -p "$2"
 for program in "$1/tests/cudp_gpu_tests" "$1/bench/cuda_bench"; do
   [[ -x $program ]] || { echo "gpu_bundle: $program: expected a program" >&2; exit 2; }
   strip -o "$2/$(basename "$program")" "$program"
-  ldd "$program" | awk '$2 == "=>" {print $3}' |
-    grep -vE '/lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so' | xargs -r cp -Lt "$2"
+  ldd "$program" | awk '$2 == "=>" && $1 !~ /^lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so/ {print $3}' |
+    xargs -r cp -Lt "$2"
 done
 du -sh "$2"

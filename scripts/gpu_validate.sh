@@ -17,15 +17,17 @@ bin='' folder='' stages=$all
 while (($# > 0)); do
   (($# > 1)) || usage
   case $1 in
-    --bin) bin=$(realpath -- "$2") ;;
-    --out) folder=$(realpath -- "$2") ;;
+    --bin) bin=$(realpath -m -- "$2") ;;
+    --out) folder=$(realpath -m -- "$2") ;;
     --stages) stages=$2 ;;
     *) usage ;;
   esac
   shift 2
 done
-for stage in ${stages//,/ }; do
-  [[ ,$all, == *,$stage,* ]] || { echo "gpu_validate: --stages: expected some of $all, found '$stage'" >&2; exit 2; }
+IFS=, read -ra wished <<<"$stages"
+for stage in "${wished[@]:-}"; do
+  [[ -n $stage && ,$all, == *,$stage,* ]] ||
+    { echo "gpu_validate: --stages: expected some of $all, found '$stage'" >&2; exit 2; }
 done
 cd "$root"
 
@@ -44,7 +46,7 @@ export LD_LIBRARY_PATH=$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 tests=$("$bin/cudp_gpu_tests" --gtest_list_tests 2>&1)
 code=$?
 if [[ $tests == *"no CUDA device"* ]]; then
-  echo "gpu_validate: no CUDA device here: nothing was validated"
+  echo "gpu_validate: no CUDA device here: nothing was validated ($tests)"
   exit 3
 elif ((code != 0)); then
   echo "gpu_validate: cudp_gpu_tests does not start: $tests" >&2
