@@ -309,5 +309,78 @@ TEST(Binomial, AgreesWithSums) {
   EXPECT_NEAR(binomial_tail(1'000'000, 0.01, 10700) / tail, 1.0, 1e-6);
 }
 
+/// log of P(N(0, 1) > z), by its continued fraction where erfc is no number any more.
+double log_normal_tail(double z) {
+  if (z < 25.0) return std::log(0.5 * std::erfc(z / std::numbers::sqrt2));
+  double fraction = z;
+  for (int k = 60; k > 0; --k) fraction = z + k / fraction;
+  return -0.5 * z * z - std::log(fraction) - 0.5 * std::log(2.0 * std::numbers::pi);
+}
+
+/// Delta of one removed example at epsilon, of one step: P = (1 - q) N(0) + q N(1) against N(0).
+double exact_delta(double q, double sigma, double epsilon) {
+  // log(1 - q + q e^((2 x - 1) / (2 sigma^2))) = epsilon
+  const double rise =
+      epsilon > 50.0 ? epsilon - std::log(q) : std::log((std::exp(epsilon) - 1.0 + q) / q);
+  const double x = sigma * sigma * rise + 0.5;
+  const double p = (1.0 - q) * std::exp(log_normal_tail(x / sigma)) +
+                   q * std::exp(log_normal_tail((x - 1.0) / sigma));
+  return p - std::exp(epsilon + log_normal_tail(x / sigma));
+}
+
+/// Losses of a step beyond e^709: sigma 0.02 at q = 0.1 was once certified with epsilon 0.1.
+TEST(Pld, NoiseThatIsNextToNothingIsBoundedToo) {
+  for (const double sigma : {0.001, 0.01, 0.02, 0.024, 0.026, 0.03, 0.1, 1.0})
+    for (const double q : {1e-3, 0.1, 0.999})
+      for (const double delta : {1e-3, 1e-9}) {
+        Question one{.steps = {{PoissonGaussian{.q = q, .sigma = sigma}, 1}},
+                     .accountant = Accountant::pld};
+        const double epsilon = Account(one).epsilon(delta).epsilon;
+        EXPECT_LE(exact_delta(q, sigma, epsilon), delta * (1.0 + 1e-9))
+            << "q " << q << " sigma " << sigma << " delta " << delta << " epsilon " << epsilon;
+        for (const Accountant other : {Accountant::rdp, Accountant::best}) {
+          Question same = one;
+          same.accountant = other;
+          const double found = Account(same).epsilon(delta).epsilon;
+          EXPECT_LE(exact_delta(q, sigma, found), delta * (1.0 + 1e-9)) << name(other) << found;
+        }
+        if (q > delta) {
+          EXPECT_GE(exact_delta(q, sigma, 0.999 * epsilon - 0.01), delta * (1.0 - 1e-9))
+              << "loose: q " << q << " sigma " << sigma << " delta " << delta;
+        }
+        // More steps are never better.
+        one.steps[0].count = 60;
+        EXPECT_GE(Account(one).epsilon(delta).epsilon, epsilon * (1.0 - 1e-6));
+      }
+}
+
+/// The exact curve of a group of k is that of noise sigma / k.
+TEST(Pld, GroupsWithNextToNoNoiseAreBoundedToo) {
+  for (const double sigma : {0.01, 0.1})
+    for (const std::uint64_t k : {2u, 16u}) {
+      const Question group{.steps = {{PoissonGaussian{.q = 0.01, .sigma = sigma}, 10}},
+                           .group = k,
+                           .accountant = Accountant::pld};
+      Question one = group;
+      one.group = 1;
+      EXPECT_GT(Account(group).epsilon(1e-5).epsilon, Account(one).epsilon(1e-5).epsilon);
+    }
+}
+
+TEST(Pld, LaplaceNoiseThatIsNextToNothingIsBoundedOrRefused) {
+  for (const double scale : {1e-4, 0.001, 0.0014, 0.002, 0.1}) {
+    const Question plain{.steps = {{Laplace{scale}, 1}}, .accountant = Accountant::pld};
+    double epsilon = 0.0;
+    try {
+      epsilon = Account(plain).epsilon(1e-9).epsilon;
+    } catch (const std::domain_error&) {
+      EXPECT_LT(scale, 0.01);
+      continue;
+    }
+    EXPECT_GE(epsilon, (1.0 / scale) * (1.0 - 1e-6) - 1e-8 * 2.0 / scale) << scale;
+    EXPECT_LE(epsilon, 1.0 / scale * (1.0 + 1e-4) + 1e-3) << scale;
+  }
+}
+
 }  // namespace
 }  // namespace cudp::privacy

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <stdexcept>
 #include <utility>
 
 #include "privacy/pld/fft_cache.hpp"
@@ -209,6 +210,8 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   }
   loss_error += lattice_rounding * interval;
   const double span = reach.below + reach.above;
+  if (!(span < interval * static_cast<double>(options_.longest) * 16.0))
+    throw std::domain_error("the privacy losses lie too far apart for any grid");
   view->length = length_for(span, interval);
   const std::shared_ptr<const Fft> fft = fft_of(view->length);
   const auto compose = [&](const std::vector<Repeated>& steps, bool from_above) {

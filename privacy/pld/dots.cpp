@@ -182,9 +182,12 @@ void Dots::connect() {
         lower_.push_back({std::fmin(low, high), weight * cell.p});
         continue;
       }
-      // In units of the first distribution's mass: q e^low is it times E[e^(low - L)].
-      const double shrunk = cell.q * std::exp(low);
-      const double share = std::clamp((1.0 - shrunk / cell.p) / -std::expm1(low - high), 0.0, 1.0);
+      // In units of the first distribution's mass: q e^low is it times E[e^(low - L)]. By
+      // logarithms, since e^low may be beyond the numbers; a q too small for them says nothing, and
+      // all of the mass goes up.
+      const double shrunk =
+          cell.q > 0.0 ? std::exp(std::log(cell.q) - std::log(cell.p) + low) : 0.0;
+      const double share = std::clamp((1.0 - shrunk) / -std::expm1(low - high), 0.0, 1.0);
       upper_.push_back({low, weight * cell.p * (1.0 - share)});
       upper_.push_back({high, weight * cell.p * share});
       // The merged loss, less what rounding of the tails may have done to the quotient.

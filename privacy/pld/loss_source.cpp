@@ -118,7 +118,10 @@ class LaplaceSource final : public LossSource {
     const double moved_left = 0.5 * std::exp((x - distance_) / scale_);
     const double mixed_right = (1.0 - q_) * zero_right + q_ * (1.0 - moved_left);
     const double mixed_left = (1.0 - q_) * (1.0 - zero_right) + q_ * moved_left;
-    const double loss = std::log1p(q_ * std::expm1((2.0 * x - distance_) / scale_));
+    const double moved = (2.0 * x - distance_) / scale_;
+    // log(1 - q + q e^moved), also where e^moved is beyond the numbers.
+    const double loss = moved > 30.0 ? moved + std::log(q_ + (1.0 - q_) * std::exp(-moved))
+                                     : std::log1p(q_ * std::expm1(moved));
     if (removed)
       return {.loss = loss,
               .p_above = mixed_right,
