@@ -296,7 +296,7 @@ int main(int argc, char** argv) {
           linear->name + (batch == 0 ? "/iteration" : "/iteration_batch:" + std::to_string(batch)),
           [=](benchmark::State& s) {
             const auto engine =
-                cudp::make_cuda_linear_engine(examples_for(*linear), cudp::Loss::logistic);
+                cudp::make_cuda_linear_engine(examples_for(*linear), cudp::Loss::logistic, 1e6);
             linear_iteration(s, *linear, *engine, peaks.copy_bytes, batch);
           });
   benchmark::Initialize(&argc, argv);

@@ -113,7 +113,7 @@ void add_linear(const Setup& setup) {
     benchmark::RegisterBenchmark(
         (std::string(setup.name) + "/iteration/threads:" + std::to_string(threads)).c_str(),
         [&setup, threads](benchmark::State& s) {
-          const auto engine = make_cpu_linear_engine(examples_for(setup), Loss::logistic, threads);
+          const auto engine = make_cpu_linear_engine(examples_for(setup), Loss::logistic, 1e6, threads);
           linear_iteration(s, setup, *engine, read_peak(threads), 0);
         })
         ->UseRealTime()

@@ -18,7 +18,7 @@ CUDP_HD FixedPoint to_fixed(float v, float inverse_grid) {
 /// The grid, a power of two: with it a sum of `examples` gradients of norm <= max_norm (and one
 /// rounding each) stays below 2^62 units, and it is never coarser than that takes, nor finer than
 /// max_norm 2^-40.
-inline float sum_grid(float max_norm, std::size_t examples) {
+inline float sum_grid(float max_norm, std::uint64_t examples) {
   int bits = 61;
   for (; examples > 0; examples >>= 1) --bits;
   return std::ldexp(1.0f, std::ilogb(max_norm) + 1 - (bits < 40 ? bits : 40));

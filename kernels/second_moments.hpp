@@ -5,15 +5,12 @@
 
 namespace cudp {
 
-/// Rows of a covariance are whole numbers of 2^-kRowBits: products are multiples of 2^-26 and, for
-/// rows of norm at most 1, sums of up to 2^27 rows are below 2^53 of those. Every sum is exact, in
-/// any order and with or without fused multiply-adds.
-inline constexpr int kRowBits = 13;
-inline constexpr std::int64_t kMostRows = std::int64_t{1} << 27;
-
 /// Columns are padded to a multiple of this, with zeros.
 inline constexpr int kColumnTile = 32;
 
+/// Rows hold whole numbers small enough for sums of products to stay below 2^53: they are then
+/// exact, in any order and with or without fused multiply-adds.
+///
 /// sum[i, j] += sum over rows r of rows[r, i] rows[r, j], for begin <= i < end and j >= i rounded
 /// down to a tile (below that nothing is written).
 /// rows [count, stride]; sum [stride, stride]; begin, end multiples of 4; stride of kColumnTile.

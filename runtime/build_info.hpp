@@ -1,4 +1,5 @@
 #pragma once
+#include <string>
 
 namespace cudp {
 
@@ -10,5 +11,9 @@ struct BuildInfo {
 };
 
 BuildInfo build_info();
+
+/// Which program this is, to the byte: the linker's digest of its contents, and the C library
+/// beside it. Two programs may compute other last bits.
+std::string program_id();
 
 }  // namespace cudp

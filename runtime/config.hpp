@@ -45,6 +45,7 @@ struct TrainConfig {
   std::string data_dir = "data";
   std::string schema;
   std::string test_data;
+  bool test_data_is_public = false;
   bool size_is_public = false;
   bool accept_private_bounds = false;
   Features features = Features::none;
@@ -71,6 +72,7 @@ struct TrainConfig {
   Generator rng = Generator::chacha20;
   std::optional<std::int64_t> seed;
   bool unsafe_diagnostics = false;
+  bool allow_weak_privacy = false;
 
   // Training
   MethodKind method = MethodKind::dpsgd;
@@ -143,6 +145,7 @@ struct TrainConfig {
   std::string config;
   std::string out;
   std::string resume;
+  bool fresh_noise = false;
   std::int64_t eval_every = 1;
   std::int64_t checkpoint_every = 0;
   bool json = false;

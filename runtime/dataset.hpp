@@ -24,11 +24,14 @@ struct Dataset {
   bool is_bytes() const { return !bytes.empty(); }
 };
 
-/// A training set, whose examples privacy protects, and a public test set.
+/// A training set, whose examples privacy protects, and a test set.
 struct DataSplit {
   std::string name;
   Dataset train;
-  Dataset test;
+  Dataset test;  ///< of the same shape and classes; empty where none was given
+  /// True where the test rows are published: those of a built-in data set, or that the user
+  /// declares public. Otherwise nothing that is measured on them may leave the private folder.
+  bool test_is_public = false;
   /// True where the number of training examples is public knowledge: built-in and published data
   /// sets, or a size the user declares public. Otherwise only a noisy, accounted size may be used.
   bool size_is_public = false;

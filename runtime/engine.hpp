@@ -14,6 +14,7 @@
 #include "kernels/update.hpp"
 #include "models/model.hpp"
 #include "runtime/dataset.hpp"
+#include "runtime/random_key.hpp"
 
 namespace cudp {
 
@@ -40,8 +41,10 @@ struct EngineSettings {
   bool importance = false;    ///< keep norms, for importance sampling
   bool keep_average = false;  ///< EMA of the weights, TrainState::average
   Generator generator = Generator::chacha20;
-  RandomKey key{};
+  SharedKey key;
   std::uint64_t sampling_threshold = 0;  ///< see PrivacyPlan
+  /// A public bound on the examples of a sum, which decides its grid; see PrivacyPlan.
+  std::uint64_t largest_sum = std::uint64_t{1} << 16;
   int micro_batch =
       0;  ///< examples in flight on the device; 0 chooses. Results do not depend on it.
   /// tf32: layers that gain from it, on CUDA; the CPU has fp32 alone.

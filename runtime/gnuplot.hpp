@@ -7,10 +7,12 @@ namespace cudp {
 /// A text in gnuplot's single quotes.
 std::string gnuplot_text(const std::string& text);
 
-/// The beginning of every script: a PNG of 960 x 600 with light grid and grey axes, to `picture`.
-std::string gnuplot_header(const std::string& title, const std::filesystem::path& picture);
+/// The beginning of most scripts: a PNG of 960 x 600 with light grid and grey axes.
+std::string gnuplot_header(const std::string& title);
 
-/// Runs gnuplot. False where there is none, or it did not draw the picture.
+/// Lets gnuplot draw what the script says, a PNG, and puts it at `picture`, whole or not at all.
+/// False where there is no gnuplot, or it drew nothing. Throws Error with the system's reason where
+/// no file can be written there, or `picture` is there and is none.
 bool run_gnuplot(const std::string& script, const std::filesystem::path& picture);
 
 }  // namespace cudp

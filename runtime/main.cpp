@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -71,7 +73,11 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return cudp::run(argc, argv);
+    const int code = cudp::run(argc, argv);
+    errno = 0;
+    if (std::cout.flush()) return code;
+    throw cudp::Error(std::string("stdout: cannot write the result: ") +
+                      (errno != 0 ? std::strerror(errno) : "an earlier write failed"));
   } catch (const cudp::Error& e) {
     std::cerr << "cudp: " << e.what() << "\n";
     return static_cast<int>(e.code());

@@ -13,6 +13,14 @@ enum class Neighbours { add_or_remove_one };
 /// The largest group of examples (a user's, say) that a certificate has an epsilon for.
 inline constexpr int kLargestGroup = 16;
 
+/// Share of delta that pays for bounds that hold with overwhelming probability: on a private number
+/// of examples, and on the size of a batch.
+inline constexpr double kFailureShare = 1e-9;
+
+/// What promises next to nothing is refused unless the user insists (--allow-weak-privacy).
+inline constexpr double kMostEpsilon = 200.0;
+inline constexpr double kMostDelta = 0.1;  ///< and from here on
+
 /// The noise of the steps from where the span before ends up to, but not including, `until`.
 struct NoiseSpan {
   std::uint64_t until = 0;
@@ -27,6 +35,8 @@ struct PrivacyPlan {
   /// Each example is in each step's batch independently with probability threshold / 2^32.
   std::uint64_t sampling_threshold = 0;
   double expected_batch = 0.0;  ///< sums are divided by this, never by the batch that was drawn
+  /// No sum has more examples, but for `failure`: what the sums' grid follows from.
+  std::uint64_t largest_sum = 0;
   std::uint64_t steps = 0;
   double clip_norm = 0.0;         ///< C, L2 bound of one example's contribution before rounding
   double sensitivity = 0.0;       ///< C plus what rounding can add; the noise is scaled to this
@@ -45,7 +55,8 @@ struct PrivacyPlan {
   /// Noise multiplier of a release that features rest on (principal components, or the channels'
   /// moments), 0 without one.
   double feature_noise = 0.0;
-  /// Probability that a batch is larger than `sensitivity` allows for; part of delta.
+  /// Probability that a batch, or the number of examples, is larger than `sensitivity` and
+  /// `largest_sum` allow for; part of delta.
   double failure = 0.0;
   /// The Renyi order that the accountant must use, 0 where it may choose its bound. Where the rest
   /// of the plan depends on a released noisy size, composition is adaptive, and its order is fixed

@@ -2,8 +2,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string>
 
+#include <sodium.h>
 #include <sys/random.h>
 
 #include "kernels/chacha20.hpp"
@@ -44,12 +46,25 @@ RandomKey key_from_seed(std::uint64_t seed) {
 
 void wipe(RandomKey& key) { explicit_bzero(&key, sizeof key); }
 
-SecretKey& SecretKey::operator=(SecretKey&& other) noexcept {
-  if (this != &other) {
-    key_ = other.key_;
-    wipe(other.key_);
-  }
-  return *this;
+namespace {
+
+/// A page of its own between guard pages, locked where the system allows it.
+RandomKey* locked_key() {
+  if (::sodium_init() < 0) throw Error("random key: libsodium cannot start");
+  void* const memory = ::sodium_malloc(sizeof(RandomKey));
+  if (memory == nullptr) throw std::bad_alloc();
+  return new (memory) RandomKey{};
+}
+
+}  // namespace
+
+void SecretKey::Free::operator()(RandomKey* key) const { ::sodium_free(key); }
+
+SecretKey::SecretKey(const RandomKey& key) : key_(locked_key()) { *key_ = key; }
+
+SecretKey::SecretKey(RandomKey&& key) : key_(locked_key()) {
+  *key_ = key;
+  wipe(key);
 }
 
 }  // namespace cudp

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include <sys/types.h>
 
@@ -18,20 +19,37 @@ RandomKey key_from_seed(std::uint64_t seed);
 /// Overwrites the key with zeros, which no optimizer removes.
 void wipe(RandomKey& key);
 
-/// A key that is wiped where it ends. Copies of `key()` are their holder's to wipe.
+/// A key in memory that is locked, where the system allows it, so that it is not swapped out, and
+/// wiped where it ends. Copies of `key()` are their holder's to wipe.
 class SecretKey {
  public:
-  explicit SecretKey(const RandomKey& key) : key_(key) {}
+  explicit SecretKey(const RandomKey& key);
+  /// Wipes `key`.
+  explicit SecretKey(RandomKey&& key);
   SecretKey(const SecretKey&) = delete;
   SecretKey& operator=(const SecretKey&) = delete;
-  SecretKey(SecretKey&& other) noexcept : key_(other.key_) { wipe(other.key_); }
-  SecretKey& operator=(SecretKey&& other) noexcept;
-  ~SecretKey() { wipe(key_); }
+  SecretKey(SecretKey&&) = default;
+  SecretKey& operator=(SecretKey&&) = default;
 
-  const RandomKey& key() const { return key_; }
+  const RandomKey& key() const { return *key_; }
 
  private:
-  RandomKey key_;
+  struct Free {
+    void operator()(RandomKey* key) const;  ///< wipes it
+  };
+  std::unique_ptr<RandomKey, Free> key_;
+};
+
+/// The same, held by several at once: settings and engines share one locked copy.
+class SharedKey {
+ public:
+  SharedKey() : SharedKey(RandomKey{}) {}
+  SharedKey(const RandomKey& key) : key_(std::make_shared<const SecretKey>(key)) {}
+
+  const RandomKey& key() const { return key_->key(); }
+
+ private:
+  std::shared_ptr<const SecretKey> key_;
 };
 
 /// getrandom(2), or what a test puts in its place.

@@ -69,7 +69,7 @@ class WatchedEngine final : public LinearEngine {
   };
 
   explicit WatchedEngine(const Dataset& train)
-      : real_(make_cpu_linear_engine(train, Loss::hinge, 1)) {}
+      : real_(make_cpu_linear_engine(train, Loss::hinge, 1e6, 1)) {}
   int dimension() const override { return real_->dimension(); }
   std::size_t size() const override { return real_->size(); }
   void draw_batch(const RandomStream& stream, std::uint64_t threshold) override {
@@ -185,7 +185,7 @@ Mechanism told(const Mechanism& release, double factor) {
 double shown_by(const TrainConfig& c, double less_noise, int runs) {
   const DpAgdPair data;
   const privacy::Filter fresh(dp_agd_budget(c));
-  DpAgdSettings settings = dp_agd_settings(c, fresh.limit(), kOthers);
+  DpAgdSettings settings = dp_agd_settings(c, fresh.limit(), kOthers, kOthers + 1);
   settings.rho_gradient *= less_noise * less_noise;
   settings.rho_selection *= less_noise * less_noise;
   const Observer observer(data.with, settings);

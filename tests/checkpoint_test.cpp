@@ -40,6 +40,9 @@ Checkpoint example(std::uint64_t step) {
   c.config = "batch = 512\n";
   c.model = "name = 'm'";
   c.arithmetic = "cpu avx2";
+  c.program = "deadbeef, glibc 2.36";
+  c.data = "0123";
+  c.plan.largest_sum = 611;
   c.key_check = 0xfedcba9876543210;
   c.ledger.charge({1.0, 40.0, 1});
   c.ledger.authorise(0, step, 0.01, 1.0 / 3.0);
@@ -91,7 +94,9 @@ TEST(Checkpoint, DamageAnywhereIsFound) {
 
 TEST(Checkpoint, TheNewestTwoAreKeptAndTheNewestIntactOneIsUsed) {
   const TemporaryFolder folder;
-  for (const std::uint64_t step : {9, 10, 200, 1000}) save_checkpoint(folder.path(), example(step));
+  const Seal seal(key_from_seed(1));
+  for (const std::uint64_t step : {9, 10, 200, 1000})
+    save_checkpoint(folder.path(), example(step), seal);
   EXPECT_FALSE(fs::exists(folder / "checkpoint-9"));
   EXPECT_FALSE(fs::exists(folder / "checkpoint-10"));
   EXPECT_EQ(mode(folder / "checkpoint-1000"), fs::perms(0600));
@@ -100,10 +105,10 @@ TEST(Checkpoint, TheNewestTwoAreKeptAndTheNewestIntactOneIsUsed) {
 
   std::vector<std::string> complaints;
   const auto note = [&](const std::string& line) { complaints.push_back(line); };
-  EXPECT_EQ(newest_checkpoint(folder.path(), note)->step, 1000u);
+  EXPECT_EQ(newest_checkpoint(folder.path(), note)->checkpoint.step, 1000u);
   EXPECT_TRUE(complaints.empty());
   fs::resize_file(folder / "checkpoint-1000", 100);
-  EXPECT_EQ(newest_checkpoint(folder.path(), note)->step, 200u);
+  EXPECT_EQ(newest_checkpoint(folder.path(), note)->checkpoint.step, 200u);
   ASSERT_EQ(complaints.size(), 1u);
   EXPECT_NE(complaints[0].find("checkpoint-1000: damaged"), std::string::npos) << complaints[0];
   fs::remove(folder / "checkpoint-200");
@@ -169,6 +174,68 @@ TEST(RunFolder, AppearsWholeOrNotAtAll) {
   fs::create_directory(folder / "empty");
   NewRunFolder(folder / "empty/").publish();
   EXPECT_TRUE(fs::exists(folder / "empty/release"));
+}
+
+/// A code is of one key, one purpose and one text.
+TEST(Checkpoint, AFileThatTheRunDidNotWriteIsTold) {
+  const TemporaryFolder folder;
+  const Seal seal(key_from_seed(1));
+  save_checkpoint(folder.path(), example(9), seal);
+  const auto stored = newest_checkpoint(folder.path(), [](const std::string&) {});
+  ASSERT_TRUE(stored);
+  EXPECT_TRUE(stored->is_sealed_by(seal));
+  EXPECT_FALSE(stored->is_sealed_by(Seal(key_from_seed(2))));
+  EXPECT_FALSE(seal.holds("ledger", stored->file.content, stored->file.tag));
+  Checkpoint forged = stored->checkpoint;
+  forged.plan.sensitivity *= 0.5;
+  EXPECT_FALSE(seal.holds("checkpoint", encode_checkpoint(forged), stored->file.tag));
+  EXPECT_FALSE(seal.holds("checkpoint", stored->file.content, ""));
+  EXPECT_FALSE(seal.holds("checkpoint", stored->file.content, stored->file.tag.substr(1)));
+}
+
+Dataset three_blocks() {
+  Dataset d;
+  d.shape = {2, 1, 1};
+  d.classes = 2;
+  for (int i = 0; i < 600; ++i) {
+    d.floats.insert(d.floats.end(), {static_cast<float>(i), 0.5f});
+    d.labels.push_back(static_cast<std::uint8_t>(i % 2));
+  }
+  return d;
+}
+
+TEST(Checkpoint, CodesOfDataTellEveryChangeAndItsBlock) {
+  const Seal seal(key_from_seed(1));
+  const Dataset data = three_blocks();
+  const std::string tags = seal.block_tags(data, 1);
+  ASSERT_EQ(tags.size(), 3u * 16u);
+  EXPECT_EQ(seal.block_tags(data, 3), tags);
+  const auto changed_blocks = [&](const Dataset& other) {
+    const std::string now = seal.block_tags(other, 1);
+    std::string changed;
+    for (std::size_t b = 0; b < std::min(now.size(), tags.size()) / 16; ++b)
+      if (now.compare(16 * b, 16, tags, 16 * b, 16) != 0) changed += std::to_string(b);
+    EXPECT_EQ(data_tag(seal, other, now) == data_tag(seal, data, tags), now == tags);
+    return changed;
+  };
+  Dataset other = data;
+  other.labels[300] ^= 1;
+  EXPECT_EQ(changed_blocks(other), "1");
+  other = data;
+  other.floats[0] = -0.0f;  // equal to what it was, of other bits
+  EXPECT_EQ(changed_blocks(other), "0");
+  other = data;
+  std::swap(other.floats[0], other.floats[2]);
+  std::swap(other.labels[0], other.labels[1]);
+  EXPECT_EQ(changed_blocks(other), "0") << "the order counts";
+  other = data;
+  other.floats.resize(2 * 599);
+  other.labels.resize(599);
+  EXPECT_EQ(changed_blocks(other), "2");
+  other = data;
+  other.classes = 3;
+  EXPECT_NE(data_tag(seal, other, tags), data_tag(seal, data, tags));
+  EXPECT_NE(Seal(key_from_seed(2)).block_tags(data, 1), tags);
 }
 
 }  // namespace

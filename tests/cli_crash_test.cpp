@@ -6,6 +6,8 @@
 
 #include "kernels/cpu.hpp"
 #include "privacy/ledger.hpp"
+#include "runtime/run/checkpoint.hpp"
+#include "runtime/run/seal.hpp"
 #include "tests/cudp_process.hpp"
 
 // A run that is killed at any moment, or loses files, goes on to the same end, or says why not.
@@ -29,6 +31,9 @@ class CliCrash : public testing::Test {
             table_.table,
             "--schema",
             table_.schema,
+            "--test-data",
+            table_.test,
+            "--test-data-is-public",
             "--size-is-public",
             "--model",
             "mlp",
@@ -159,7 +164,7 @@ TEST_F(CliCrash, WithoutItsKeyARunPaysAgainAndStaysWithinTheBudget) {
 TEST_F(CliCrash, WithoutItsKeyASpentBudgetIsNotExceeded) {
   interrupt_at("run", 50);
   const std::string path = folder_ / "run/private/ledger";
-  privacy::Ledger ledger = privacy::Ledger::from_text(content_of(path), path);
+  privacy::Ledger ledger = privacy::Ledger::from_text(read_sealed(path).content, path);
   const privacy::Phase step = ledger.phases().back();
   ledger.authorise(ledger.authorised_until(), kSteps, step.q, step.sigma);
   write_text(path, ledger.to_text());
@@ -210,11 +215,15 @@ TEST_F(CliCrash, WithoutLedgerAndKeyNothingIsAssumed) {
 TEST_F(CliCrash, AnotherRunsKeyIsNotTakenForItsOwn) {
   interrupt_at("run", 50);
   std::string key = file("run/private/key");
-  ASSERT_EQ(run_cudp(folder_, {"train", "--dataset", table_.table, "--schema", table_.schema,
-                               "--model", "logistic", "--sigma", "1", "--delta", "1e-5", "--batch",
-                               "64", "--steps", "5", "--quiet", "--out", folder_ / "other"})
-                .exit,
-            0);
+  ASSERT_EQ(
+      run_cudp(folder_, {"train",          "--dataset",   table_.table, "--schema",
+                         table_.schema,    "--test-data", table_.test,  "--test-data-is-public",
+                         "--model",        "logistic",    "--epsilon",  "1",
+                         "--delta",        "1e-5",        "--batch",    "64",
+                         "--steps",        "5",           "--quiet",    "--out",
+                         folder_ / "other"})
+          .exit,
+      0);
   key[20] = static_cast<char>(key[20] ^ 1);
   write_text(folder_ / "run/private/key", key);
   const Finished f = resume("run");
@@ -235,6 +244,76 @@ TEST_F(CliCrash, ChangedFlagsAreRefusedOnResume) {
   const Finished other = resume("run");
   EXPECT_EQ(other.exit, 2);
   EXPECT_NE(other.err.find("training examples as in the run"), std::string::npos) << other.err;
+}
+
+/// The same noise on two sums tells their difference: one label changed is enough.
+TEST_F(CliCrash, OtherDataIsRefusedOnResumeOrPaidFor) {
+  interrupt_at("run", 50);
+  const std::string table = content_of(table_.table);
+  std::string other = table;
+  const std::size_t at = other.rfind(",yes\n");
+  other.replace(at, 5, ",no\n");
+  write_text(table_.table, other);
+  const Finished refused = resume("run");
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_NE(refused.err.find("expected the training data that the run began with"),
+            std::string::npos)
+      << refused.err;
+  fs::remove(
+      newest_checkpoint_file(folder_ / "run"));  // so that some steps are repeated for certain
+  const Finished paid = run_cudp(
+      folder_, {"train", "--resume", folder_ / "run", "--fresh-noise", "--quiet", "--json"});
+  ASSERT_EQ(paid.exit, 0) << paid.err;
+  EXPECT_NE(paid.err.find("paid again"), std::string::npos) << paid.err;
+  const Json certificate = Json::parse(file("run/release/privacy.json"));
+  EXPECT_EQ(certificate["steps"], kSteps);
+  EXPECT_LT(Json::parse(paid.out)["steps"], kSteps);
+  EXPECT_LE(certificate["epsilon"], 3.0);
+}
+
+TEST_F(CliCrash, AMovedTableIsTheSameData) {
+  ASSERT_EQ(run_cudp(folder_, training("whole")).exit, 0);
+  interrupt_at("run", 50);
+  fs::create_directory(folder_ / "elsewhere");
+  fs::rename(table_.table, folder_ / "elsewhere/small.csv");
+  const Finished f = run_cudp(folder_, {"train", "--resume", folder_ / "run", "--dataset",
+                                        folder_ / "elsewhere/small.csv", "--quiet", "--json"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_EQ(file("run/release/model.safetensors"), file("whole/release/model.safetensors"));
+}
+
+/// Copies of a checkpoint or a ledger with other numbers and right checksums.
+TEST_F(CliCrash, FilesThatTheRunDidNotWriteAreRefused) {
+  interrupt_at("run", 50);
+  const fs::path path = newest_checkpoint_file(folder_ / "run");
+  const std::string written = content_of(path);
+  Checkpoint forged = decode_checkpoint(read_sealed(path).content, path.string());
+  forged.plan.sensitivity *= 0.5;
+  write_sealed(path, "checkpoint", encode_checkpoint(forged), Seal(key_from_seed(1)));
+  Finished f = resume("run");
+  EXPECT_EQ(f.exit, 2);
+  EXPECT_NE(f.err.find("found one that it did not write"), std::string::npos) << f.err;
+  write_text(path, written);
+
+  const fs::path ledger = folder_ / "run/private/ledger";
+  const std::string charged = content_of(ledger);
+  write_text(ledger, read_sealed(ledger).content);
+  f = resume("run");
+  EXPECT_EQ(f.exit, 2);
+  EXPECT_NE(f.err.find("private/ledger: expected the file that this run wrote"), std::string::npos)
+      << f.err;
+  write_text(ledger, charged);
+  EXPECT_EQ(resume("run").exit, 0);
+}
+
+/// An attacker who copies the folder learns nothing from a second resume.
+TEST_F(CliCrash, ACopiedRunEndsTheSame) {
+  interrupt_at("run", 50);
+  fs::copy(folder_ / "run", folder_ / "copy", fs::copy_options::recursive);
+  ASSERT_EQ(resume("run").exit, 0);
+  ASSERT_EQ(resume("copy").exit, 0);
+  EXPECT_EQ(file("copy/release/model.safetensors"), file("run/release/model.safetensors"));
+  EXPECT_EQ(file("copy/release/privacy.json"), file("run/release/privacy.json"));
 }
 
 TEST_F(CliCrash, OtherArithmeticIsRefusedOnResumeUnlessTheKeyIsGone) {

@@ -209,7 +209,7 @@ TEST(Config, AnswersToOneQuestionReplaceEachOther) {
 
 TEST(Config, PathsAreKeptFromTheRoot) {
   const TrainConfig c = resolved(flags(
-      {{"dataset", "some/table.csv"}, {"model", "net.toml"}, {"sigma", "1"}, {"delta", "1e-5"}}));
+      {{"dataset", "some/table.csv"}, {"model", "net.toml"}, {"epsilon", "1"}, {"delta", "1e-5"}}));
   const std::string here = std::filesystem::current_path().string();
   EXPECT_EQ(c.dataset, here + "/some/table.csv");
   EXPECT_EQ(c.model, here + "/net.toml");

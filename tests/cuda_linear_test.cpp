@@ -35,7 +35,7 @@ class BesideTheCpu : public testing::Test {
     const char* const before = std::getenv("CUDP_SIMD_LEVEL");
     const std::string asked = before != nullptr ? before : "";
     ::setenv("CUDP_SIMD_LEVEL", "baseline", 1);
-    auto engine = make_cpu_linear_engine(data, loss, 1);
+    auto engine = make_cpu_linear_engine(data, loss, 1e6, 1);
     ::setenv("CUDP_SIMD_LEVEL", asked.c_str(), 1);
     return engine;
   }
@@ -49,7 +49,7 @@ TEST_F(BesideTheCpu, SumsAreTheSameBits) {
       for (const int examples : {1, 16, 17, 257, 520}) {
         Dataset data = linear::random_table(examples, features, ++seed, 3.0f);
         if (examples > 16) data.floats[std::size_t{5} * static_cast<std::size_t>(features)] = NAN;
-        EmulatedLinear engine(EmulatedGpu(seed), data, loss);
+        EmulatedLinear engine(EmulatedGpu(seed), data, loss, 1e6);
         const auto cpu = cpu_engine(data, loss);
         const std::vector<float> w = linear::random_weights(features + 1, seed);
         const std::vector<float> d = linear::random_weights(features + 1, seed + 100);
@@ -83,7 +83,7 @@ TEST_F(BesideTheCpu, TrainingIsTheSameBits) {
         for (int i = 0; i < 12; ++i) EXPECT_TRUE(method.iterate(state));
         return state;
       };
-      EmulatedLinear engine(EmulatedGpu(3), data, loss);
+      EmulatedLinear engine(EmulatedGpu(3), data, loss, 1e6);
       const auto cpu = cpu_engine(data, loss);
       const DpAgdState got = train(engine);
       const DpAgdState want = train(*cpu);
@@ -99,7 +99,7 @@ TEST(CudaLinearWithoutADevice, SaysWhatIsMissing) {
   const Dataset data = linear::random_table(10, 2, 1);
   std::string said;
   try {
-    make_cuda_linear_engine(data, Loss::logistic);
+    make_cuda_linear_engine(data, Loss::logistic, 1e6);
   } catch (const Error& e) {
     said = e.what();
   }

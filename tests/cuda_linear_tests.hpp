@@ -125,7 +125,7 @@ TEST_F(CudaKernel, LinearSumIsExact) {
 TEST_F(CudaKernel, LinearSumHoldsTheLargestNumbers) {
   constexpr int kTiles = 33;
   const float most = std::nextafter(4.0f, 0.0f) * (1.0f + 0x1p-22f);
-  const auto inverse_grid = static_cast<float>(1.0 / linear_grid(std::nextafter(4.0f, 0.0f)));
+  const auto inverse_grid = static_cast<float>(1.0 / linear_grid(std::nextafter(4.0f, 0.0f), 1e6));
   for (const float sign : {1.0f, -1.0f}) {
     const LinearSum a{device(std::vector<float>(kTiles * kTile, sign * most)),
                       device(std::vector<float>(kTiles * kTile, 1.0f)),
@@ -143,7 +143,7 @@ TEST_F(CudaKernel, LinearSumHoldsTheLargestNumbers) {
 /// One example, whose scores the steps choose: every loss by itself.
 TEST_F(CudaKernel, LinearLossesOneByOne) {
   constexpr float kMost = 3.0f;
-  const double grid = linear_grid(kMost);
+  const double grid = linear_grid(kMost, 1e6);
   std::vector<float> steps;
   for (const float score : kScores)
     if (std::isfinite(score)) steps.push_back(-score);
@@ -188,7 +188,7 @@ TEST_F(CudaKernel, LinearLossesAreSummed) {
   std::vector<float> signs(kPlaces, 1.0f);
   for (std::size_t i = 0; i < kPlaces; i += 3) signs[i] = -1.0f;
   const std::vector<float> steps = {0.0f, 0.5f, 2.0f};
-  const double grid = linear_grid(2.0);
+  const double grid = linear_grid(2.0, 1e6);
   for (const Loss loss : {Loss::logistic, Loss::hinge}) {
     const LinearLossSums a{device(scores),
                            device(along),
@@ -284,8 +284,8 @@ TEST(DeviceLinearEngine, SumsAreTheDefinitionsAndTheCpus) {
         const linear::Oracle oracle{data, loss == Loss::hinge};
         const std::vector<float> w = linear::random_weights(features + 1, 8);
         const std::vector<float> d = linear::random_weights(features + 1, 9);
-        DeviceLinear engine(TestGpu(), data, loss);
-        const auto cpu = make_cpu_linear_engine(data, loss, 1);
+        DeviceLinear engine(TestGpu(), data, loss, 1e6);
+        const auto cpu = make_cpu_linear_engine(data, loss, 1e6, 1);
         EXPECT_EQ(engine.dimension(), features + 1);
         EXPECT_EQ(engine.size(), data.size());
         for (const double clip : {0.4, 3.0}) {
@@ -311,8 +311,8 @@ TEST(DeviceLinearEngine, DrawsTheBatchesOfTheCpu) {
   const std::vector<float> zero(6, 0.0f);
   const std::vector<float> steps = {0.0f, 1.0f};
   for (const Generator generator : {Generator::chacha20, Generator::philox}) {
-    DeviceLinear engine(TestGpu(), data, Loss::logistic);
-    const auto cpu = make_cpu_linear_engine(data, Loss::logistic, 1);
+    DeviceLinear engine(TestGpu(), data, Loss::logistic, 1e6);
+    const auto cpu = make_cpu_linear_engine(data, Loss::logistic, 1e6, 1);
     EXPECT_EQ(engine.clipped_gradient_sum(zero, 0.7), cpu->clipped_gradient_sum(zero, 0.7));
     std::uint64_t step = 0;
     for (const std::uint64_t threshold :
@@ -337,8 +337,8 @@ TEST(DeviceLinearEngine, LeavesOutWhatIsNotFinite) {
   const std::vector<float> w = linear::random_weights(4, 12);
   const std::vector<float> steps = {0.0f, 1.0f};
   for (const Loss loss : {Loss::logistic, Loss::hinge}) {
-    DeviceLinear dirty(TestGpu(), data, loss);
-    DeviceLinear other(TestGpu(), clean, loss);
+    DeviceLinear dirty(TestGpu(), data, loss, 1e6);
+    DeviceLinear other(TestGpu(), clean, loss, 1e6);
     for (const bool drawn : {false, true}) {
       if (drawn) {
         const RandomStream stream{Generator::chacha20, {}, Stream::sampling, 1};
@@ -353,7 +353,7 @@ TEST(DeviceLinearEngine, LeavesOutWhatIsNotFinite) {
 /// What is NaN in the weights gives every example no gradient and the largest loss.
 TEST(DeviceLinearEngine, ScoresThatAreNotNumbersAreBounded) {
   const Dataset data = linear::random_table(20, 3, 1);
-  DeviceLinear engine(TestGpu(), data, Loss::logistic);
+  DeviceLinear engine(TestGpu(), data, Loss::logistic, 1e6);
   const std::vector<float> steps = {0.5f};
   EXPECT_EQ(engine.clipped_gradient_sum(std::vector<float>(4, kNan), 3.0),
             std::vector<double>(4, 0.0));
@@ -376,18 +376,18 @@ TEST(DeviceLinearEngine, TakesBytes) {
     floats.floats.push_back(bytes.scale * static_cast<float>(b) + bytes.shift);
   floats.bytes.clear();
   const std::vector<float> w = linear::random_weights(13, 2);
-  DeviceLinear one(TestGpu(), bytes, Loss::hinge);
-  DeviceLinear other(TestGpu(), floats, Loss::hinge);
+  DeviceLinear one(TestGpu(), bytes, Loss::hinge, 1e6);
+  DeviceLinear other(TestGpu(), floats, Loss::hinge, 1e6);
   EXPECT_EQ(one.clipped_gradient_sum(w, 3.0), other.clipped_gradient_sum(w, 3.0));
 }
 
 TEST(DeviceLinearEngine, RefusesWhatItCannotDo) {
   Dataset data = linear::random_table(10, 2, 1);
-  DeviceLinear engine(TestGpu(), data, Loss::logistic);
+  DeviceLinear engine(TestGpu(), data, Loss::logistic, 1e6);
   EXPECT_THROW(engine.clipped_gradient_sum(std::vector<float>(3), 1e-35), InputError);
   EXPECT_THROW(engine.clipped_gradient_sum(std::vector<float>(2), 1.0), Error);
   data.classes = 3;
-  EXPECT_THROW(DeviceLinear(TestGpu(), data, Loss::logistic), InputError);
+  EXPECT_THROW(DeviceLinear(TestGpu(), data, Loss::logistic, 1e6), InputError);
 }
 
 /// Twelve iterations of DP-AGD.
@@ -418,8 +418,8 @@ TEST(DeviceLinearEngine, TrainsAsTheCpu) {
   const Dataset data = separable(330, 6);
   for (const Loss loss : {Loss::logistic, Loss::hinge})
     for (const bool batches : {false, true}) {
-      DeviceLinear engine(TestGpu(), data, loss);
-      const auto cpu = make_cpu_linear_engine(data, loss, 1);
+      DeviceLinear engine(TestGpu(), data, loss, 1e6);
+      const auto cpu = make_cpu_linear_engine(data, loss, 1e6, 1);
       const DpAgdState got = trained(engine, loss, batches);
       const DpAgdState want = trained(*cpu, loss, batches);
       EXPECT_EQ(got.chosen, want.chosen);

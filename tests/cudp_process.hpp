@@ -81,26 +81,30 @@ inline Finished run_cudp(const TemporaryFolder& folder, const std::vector<std::s
   return CudpProcess(folder, arguments).wait();
 }
 
-/// A small table with a public schema: two classes that a line mostly separates.
+/// A small table with a public schema: two classes that a line mostly separates. And a test table.
 struct SmallTable {
   std::string table;
   std::string schema;
-  int rows = 0;
+  std::string test;
 };
 
 inline SmallTable write_small_table(const TemporaryFolder& folder, int rows = 613) {
-  SmallTable t{folder / "small.csv", folder / "schema.toml", rows};
-  std::string csv = "x,y,colour,class\n";
+  SmallTable t{folder / "small.csv", folder / "schema.toml", folder / "test.csv"};
   std::uint32_t state = 12345;
   const auto next = [&] { return (state = state * 1664525u + 1013904223u) >> 16; };
-  for (int i = 0; i < rows; ++i) {
-    const int x = static_cast<int>(next() % 100);
-    const int y = static_cast<int>(next() % 100);
-    const bool yes = x + y + static_cast<int>(next() % 30) > 115;
-    csv += std::to_string(x) + "," + std::to_string(y) + "," + (x % 3 == 0 ? "red" : "blue") + "," +
-           (yes ? "yes" : "no") + "\n";
-  }
-  write_text(t.table, csv);
+  const auto table = [&](int count) {
+    std::string csv = "x,y,colour,class\n";
+    for (int i = 0; i < count; ++i) {
+      const int x = static_cast<int>(next() % 100);
+      const int y = static_cast<int>(next() % 100);
+      const bool yes = x + y + static_cast<int>(next() % 30) > 115;
+      csv += std::to_string(x) + "," + std::to_string(y) + "," + (x % 3 == 0 ? "red" : "blue") +
+             "," + (yes ? "yes" : "no") + "\n";
+    }
+    return csv;
+  };
+  write_text(t.table, table(rows));
+  write_text(t.test, table(200));
   write_text(t.schema, R"(name = "small"
 columns = [
   {name = "x", kind = "numeric", min = 0, max = 100},

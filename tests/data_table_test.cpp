@@ -149,26 +149,16 @@ TEST(Table, BoundsAreNotReadFromPrivateRowsUnasked) {
 TEST(Table, TheLastColumnIsTheLabelWithoutABetterName) {
   const std::string text = "a,b\n1,2\n2,10\n3,2\n";
   const TableSchema open = schema_from_header(*memory_bytes("t", as_bytes(text)), ',');
-  const TableSchema full = complete_from_rows(open, *memory_bytes("t", as_bytes(text)),
-                                              [](std::uint64_t) { return true; });
+  const TableSchema full = complete_from_rows(open, *memory_bytes("t", as_bytes(text)));
   EXPECT_EQ(std::get<Numeric>(full.columns[0].kind).max, 3.0);
   EXPECT_EQ(std::get<Label>(full.columns[1].kind).values, (std::vector<std::string>{"2", "10"}));
-}
-
-TEST(Table, HeldOutRowsDoNotSetTheBounds) {
-  const std::string text = "a,y\n1,0\n2,1\n900,0\nword,1\n";
-  const TableSchema open = schema_from_header(*memory_bytes("t", as_bytes(text)), ',');
-  const TableSchema full = complete_from_rows(open, *memory_bytes("t", as_bytes(text)),
-                                              [](std::uint64_t row) { return row < 2; });
-  EXPECT_EQ(std::get<Numeric>(full.columns[0].kind).max, 2.0);
 }
 
 TEST(Table, WhatCannotBeCompleted) {
   const auto completion = [](const std::string& text) {
     return refusal_of([&] {
       const TableSchema open = schema_from_header(*memory_bytes("t", as_bytes(text)), ',');
-      complete_from_rows(open, *memory_bytes("t", as_bytes(text)),
-                         [](std::uint64_t) { return true; });
+      complete_from_rows(open, *memory_bytes("t", as_bytes(text)));
     });
   };
   EXPECT_EQ(completion("a,y\n1,0\n2,0\n"),
@@ -194,57 +184,58 @@ TEST(Table, ASchemaBesideTheTableIsUsed) {
   const std::string schema = dir.write("d.csv.schema.toml", kSchema);
   const DataSplit split = load_data({.dataset = path});
   EXPECT_EQ(split.name, "d");
-  EXPECT_EQ(split.train.size() + split.test.size(), 50u);
+  EXPECT_EQ(split.train.size(), 50u);
+  EXPECT_EQ(split.test.size(), 0u);
+  EXPECT_EQ(load_test_data({.dataset = path}).examples.size(), 50u);
   EXPECT_TRUE(split.unsafe.empty());
-  EXPECT_EQ(split.notes.size(), 1u);
   dir.write("d.csv.schema.toml", "columns = 3");
   EXPECT_EQ(refusal_of([&] { load_data({.dataset = path}); }, dir.path()),
             "DIR/d.csv.schema.toml, line 1: expected a list 'columns', found none");
   EXPECT_EQ(
       refusal_of([&] { load_data({.dataset = path, .schema = dir.path() + "/no"}); }, dir.path()),
       "DIR/no: expected a file that can be read, found No such file or directory");
-  dir.write("d.csv.schema.toml", kSchema);
-  for (const double fraction : {0.0, 1.0, -1.0, std::nan("")})
-    EXPECT_NE(refusal_of([&] {
-                load_data({.dataset = path, .test_fraction = fraction});
-              }).find("test fraction: expected a number above 0 and below 1"),
-              std::string::npos);
-  EXPECT_EQ(refusal_of([&] { load_data({.dataset = path, .test_fraction = 1e-9}); }, dir.path()),
-            "DIR/d.csv.gz: expected rows to train on and rows to hold out for testing, found 50 "
-            "and 0");
 }
 
-/// Which rows are held out depends on their number and the seed alone, and the share is right.
-TEST(Table, HoldingOutIsAFunctionOfRowNumberAndSeed) {
+/// One row more changes no other row's part.
+TEST(Table, TestRowsOfBankFollowFromTheirOwnText) {
   const TempFolder dir;
   const std::string schema =
       dir.write("s.toml",
                 "header = false\ncolumns = [{name='n', kind='numeric', min=0, max=16384},"
                 "{name='y', kind='label', values=['0','1']}]");
-  constexpr std::size_t kRows = 10'000, kHalf = kRows / 2;
-  std::string rows, other;
-  for (std::size_t i = 0; i < kRows; ++i) rows += std::to_string(i) + ",0\n";
-  for (std::size_t i = 0; i < kHalf; ++i) other += std::to_string(i) + ",1\n";
-  const std::string a = dir.write("a.csv", rows), b = dir.write("b.csv", other);
-  const auto held_out = [&](const std::string& path, std::uint64_t seed, double fraction) {
-    const DataSplit split = load_data(
-        {.dataset = path, .schema = schema, .test_fraction = fraction, .split_seed = seed});
+  constexpr std::size_t kRows = 10'000;
+  const auto test_rows = [&](std::size_t without) {
+    std::string rows;
+    for (std::size_t i = 0; i < kRows; ++i)
+      if (i != without) rows += std::to_string(i) + ",0\n";
+    dir.write("BANK.dat", rows);
+    const DataSplit split = load_data({.dataset = "bank", .dir = dir.path(), .schema = schema});
+    EXPECT_EQ(split.train.size() + split.test.size(), without < kRows ? kRows - 1 : kRows);
+    EXPECT_TRUE(split.test_is_public);
     return std::set<float>(split.test.floats.begin(), split.test.floats.end());
   };
-  const std::set<float> first = held_out(a, 0, 0.2);
-  EXPECT_EQ(first, held_out(a, 0, 0.2));
-  std::set<float> half;
-  for (const float x : first)
-    if (x * 16384 < kHalf) half.insert(x);
-  EXPECT_EQ(half, held_out(b, 0, 0.2));  // other labels, fewer rows: the same choice
-  EXPECT_NE(first, held_out(a, 1, 0.2));
+  std::set<float> all = test_rows(kRows);
   // Binomial; 4.9 standard deviations is a false alarm of 1e-6.
-  for (const double fraction : {0.05, 0.2, 0.5}) {
-    const double mean = fraction * kRows, bound = 4.9 * std::sqrt(mean * (1 - fraction));
-    for (std::uint64_t seed = 0; seed < 5; ++seed)
-      EXPECT_TRUE(std::fabs(static_cast<double>(held_out(a, seed, fraction).size()) - mean) <=
-                  bound);
+  EXPECT_NEAR(static_cast<double>(all.size()), 0.2 * kRows, 4.9 * std::sqrt(0.16 * kRows));
+  for (const std::size_t removed : {std::size_t{0}, kRows / 2, kRows - 1}) {
+    std::set<float> others = all;
+    others.erase(static_cast<float>(removed) / 16384.0f);
+    EXPECT_EQ(test_rows(removed), others) << removed;
   }
+}
+
+TEST(Table, ScoringReadsEveryRow) {
+  const TempFolder dir;
+  const std::string train = dir.write("train.csv", "a,y\n1,0\n3,1\n5,1\n");
+  const std::string more = dir.write("more.csv", "a,y\n2,0\n4,1\n");
+  // What the schema leaves open is the training table's.
+  const DataRequest open{.dataset = train, .test_path = more, .accept_private_bounds = true};
+  const TestData scored = load_test_data(open);
+  EXPECT_EQ(scored.examples.floats, (std::vector<float>{0.25f, 0.75f}));
+  EXPECT_EQ(refusal_of([&] { load_test_data({.dataset = train, .accept_private_bounds = true}); },
+                       dir.path()),
+            "DIR/train.csv, column 'a': expected public bounds or categories in a schema, found "
+            "none; --accept-private-bounds reads them from the private rows");
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST(DpAgd, MergedGradientHasTheNoiseOfItsWholeBudget) {
       }
   }
   const double samples = kRuns * (kD - 1.0);
-  const double c = linear_gradient_sensitivity(settings.gradient_clip, kD);
+  const double c = linear_gradient_sensitivity(settings.gradient_clip, kD, settings.most_examples);
   double rho = settings.rho_gradient;
   for (const double square : squares) {
     const double variance = c * c / (2.0 * rho);
@@ -236,13 +236,13 @@ TEST(DpAgdBudget, SharesOut) {
   c.epsilon = 0.4;
   c.delta = 1e-8;
   const double rho = privacy::zcdp_for(0.4, 1e-8);
-  const DpAgdSettings s = dp_agd_settings(c, rho, 30'000);
+  const DpAgdSettings s = dp_agd_settings(c, rho, 30'000, 30'000);
   EXPECT_NEAR(s.rho_gradient + s.rho_selection, rho / 120.0, 1e-12 * rho);
   EXPECT_NEAR(s.rho_gradient, 0.6 * rho / 120.0, 1e-12 * rho);
 
   c.budget_split = BudgetSplit::epsilon;
   c.noisy_min = SelectionNoise::laplace;
-  const DpAgdSettings paper = dp_agd_settings(c, rho, 30'000);
+  const DpAgdSettings paper = dp_agd_settings(c, rho, 30'000, 30'000);
   const double each = 0.4 / 120.0;
   EXPECT_NEAR(paper.rho_selection, each * each / 2.0, 1e-15);
   EXPECT_NEAR(paper.rho_gradient, each * each / (4.0 * std::log(1.25e8)), 1e-15);

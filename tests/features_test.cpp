@@ -192,7 +192,8 @@ TEST_F(CliFeatures, TrainingAndEvalSeeTheSameFeatures) {
 
 TEST_F(CliFeatures, RefusalsAreOneLine) {
   const SmallTable table = write_small_table(folder_);
-  const Finished f = train("run", {"none", "--dataset", table.table, "--schema", table.schema});
+  const Finished f = train(
+      "run", {"none", "--dataset", table.table, "--schema", table.schema, "--size-is-public"});
   EXPECT_EQ(f.exit, 2);
   EXPECT_NE(f.err.find("--features scatter: expected images of at least 4 x 4"), std::string::npos)
       << f.err;

@@ -29,7 +29,7 @@ TEST_P(LinearSums, AreThoseOfTheDefinition) {
   const std::vector<float> w = random_weights(features + 1, 8);
   const std::vector<float> d = random_weights(features + 1, 9);
   const std::vector<float> steps = {0.0f, 0.3f, 2.0f};
-  const auto engine = make_cpu_linear_engine(data, loss, 2);
+  const auto engine = make_cpu_linear_engine(data, loss, 1e6, 2);
   for (const double clip : {0.4, 3.0}) {
     const std::vector<double> sum = engine->clipped_gradient_sum(w, clip);
     const std::vector<double> expected = oracle.gradient_sum(w, clip);
@@ -51,8 +51,8 @@ TEST_P(LinearSums, DoNotDependOnThreads) {
   const Dataset data = random_table(examples, features, 17);
   const std::vector<float> w = random_weights(features + 1, 18);
   const std::vector<float> steps = {0.0f, 1.0f};
-  const auto one = make_cpu_linear_engine(data, loss, 1);
-  const auto three = make_cpu_linear_engine(data, loss, 3);
+  const auto one = make_cpu_linear_engine(data, loss, 1e6, 1);
+  const auto three = make_cpu_linear_engine(data, loss, 1e6, 3);
   EXPECT_EQ(one->clipped_gradient_sum(w, 3.0), three->clipped_gradient_sum(w, 3.0));
   EXPECT_EQ(one->clipped_losses(w, steps, 3.0), three->clipped_losses(w, steps, 3.0));
 }
@@ -74,11 +74,12 @@ TEST(LinearKernels, AgreeOnEverySimdLevel) {
       std::vector<double> total(std::size_t{21} * kTile, 0.0);
       k.linear_scores({x.features.data(), w.data(), scores.data(), 0, x.tiles, x.d});
       k.linear_gradient({x.features.data(), scores.data(), x.signs.data(), x.norms.data(),
-                         total.data(), 0, x.tiles, x.d, loss, 2.0f, 1.0 / linear_grid(2.0)});
+                         total.data(), 0, x.tiles, x.d, loss, 2.0f, 1.0 / linear_grid(2.0, 1e6)});
       for (std::size_t j = 0; j < 21; ++j) {
         double sum = 0.0;
         for (std::size_t l = 0; l < kTile; ++l) sum += total[j * kTile + l];
-        EXPECT_TRUE(std::fabs(sum * linear_grid(2.0) - expected[j]) <= 2e-3) << level << " " << j;
+        EXPECT_TRUE(std::fabs(sum * linear_grid(2.0, 1e6) - expected[j]) <= 2e-3)
+            << level << " " << j;
       }
     }
   }
@@ -90,7 +91,7 @@ TEST(LinearEngine, KeepsItsSensitivity) {
   const std::vector<float> w = random_weights(7, 6);
   const std::vector<float> d = random_weights(7, 60);
   const std::vector<float> steps = {0.0f, 0.5f, 1.0f};
-  const auto all = make_cpu_linear_engine(data, Loss::logistic, 1);
+  const auto all = make_cpu_linear_engine(data, Loss::logistic, 1e6, 1);
   const std::vector<double> whole = all->clipped_gradient_sum(w, 3.0);
   const std::vector<double> losses = all->clipped_losses(d, steps, 3.0);
   double most = 0.0;
@@ -99,17 +100,17 @@ TEST(LinearEngine, KeepsItsSensitivity) {
     less.labels.erase(less.labels.begin() + static_cast<std::ptrdiff_t>(out));
     const auto at = less.floats.begin() + static_cast<std::ptrdiff_t>(6 * out);
     less.floats.erase(at, at + 6);
-    const auto engine = make_cpu_linear_engine(less, Loss::logistic, 1);
+    const auto engine = make_cpu_linear_engine(less, Loss::logistic, 1e6, 1);
     const std::vector<double> sum = engine->clipped_gradient_sum(w, 3.0);
     double square = 0.0;
     for (std::size_t j = 0; j < sum.size(); ++j)
       square += (whole[j] - sum[j]) * (whole[j] - sum[j]);
-    EXPECT_LE(std::sqrt(square), linear_gradient_sensitivity(3.0, 7));
+    EXPECT_LE(std::sqrt(square), linear_gradient_sensitivity(3.0, 7, 1e6));
     most = std::fmax(most, std::sqrt(square));
     const std::vector<double> fewer = engine->clipped_losses(d, steps, 3.0);
     for (std::size_t k = 0; k < steps.size(); ++k) {
       EXPECT_GE(losses[k] - fewer[k], 0.0);
-      EXPECT_LE(losses[k] - fewer[k], linear_loss_sensitivity(3.0));
+      EXPECT_LE(losses[k] - fewer[k], linear_loss_sensitivity(3.0, 1e6));
     }
   }
   EXPECT_GT(most, 2.999);  // the clip was reached
@@ -125,8 +126,8 @@ TEST(LinearEngine, LeavesOutWhatIsNotFinite) {
   }
   const std::vector<float> w = random_weights(4, 12);
   const std::vector<float> steps = {0.0f, 1.0f};
-  const auto dirty = make_cpu_linear_engine(data, Loss::hinge, 1);
-  const auto other = make_cpu_linear_engine(clean, Loss::hinge, 1);
+  const auto dirty = make_cpu_linear_engine(data, Loss::hinge, 1e6, 1);
+  const auto other = make_cpu_linear_engine(clean, Loss::hinge, 1e6, 1);
   EXPECT_EQ(dirty->clipped_gradient_sum(w, 3.0), other->clipped_gradient_sum(w, 3.0));
   EXPECT_EQ(dirty->clipped_losses(w, steps, 3.0), other->clipped_losses(w, steps, 3.0));
 }
@@ -134,7 +135,7 @@ TEST(LinearEngine, LeavesOutWhatIsNotFinite) {
 TEST(LinearEngine, DrawsMiniBatches) {
   const Dataset data = random_table(20'000, 2, 13);
   const std::vector<float> w = random_weights(3, 14);
-  const auto engine = make_cpu_linear_engine(data, Loss::logistic, 2);
+  const auto engine = make_cpu_linear_engine(data, Loss::logistic, 1e6, 2);
   const std::vector<double> all = engine->clipped_gradient_sum(w, 3.0);
   const RandomStream stream{Generator::chacha20, {}, Stream::sampling, 5};
   engine->draw_batch(stream, std::uint64_t{1} << 32);
@@ -153,7 +154,7 @@ TEST(LinearEngine, DrawsMiniBatches) {
 TEST(LinearEngine, RefusesThreeClasses) {
   Dataset data = random_table(10, 2, 1);
   data.classes = 3;
-  EXPECT_THROW(make_cpu_linear_engine(data, Loss::logistic, 1), InputError);
+  EXPECT_THROW(make_cpu_linear_engine(data, Loss::logistic, 1e6, 1), InputError);
 }
 
 }  // namespace

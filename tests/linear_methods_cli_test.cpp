@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "privacy/ledger.hpp"
+#include "runtime/run/seal.hpp"
 #include "tests/cudp_process.hpp"
 
 namespace fs = std::filesystem;
@@ -20,10 +21,12 @@ class CliLinear : public testing::TestWithParam<const char*> {
  protected:
   std::vector<std::string> training(const std::string& out,
                                     const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> a = {"train",    "--method",    GetParam(), "--dataset",  table_.table,
-                                  "--schema", table_.schema, "--seed",   "11",         "--epsilon",
-                                  "6",        "--delta",     "1e-5",     "--threads",  "1",
-                                  "--quiet",  "--json",      "--out",    folder_ / out};
+    std::vector<std::string> a = {
+        "train",    "--method",    GetParam(),    "--dataset", table_.table,
+        "--schema", table_.schema, "--test-data", table_.test, "--test-data-is-public",
+        "--seed",   "11",          "--epsilon",   "6",         "--delta",
+        "1e-5",     "--threads",   "1",           "--quiet",   "--json",
+        "--out",    folder_ / out};
     a.insert(a.end(), more.begin(), more.end());
     return a;
   }
@@ -62,11 +65,13 @@ TEST_P(CliLinear, LearnsAndCertifies) {
   ASSERT_EQ(c["releases"].size(), 1u);
   EXPECT_FALSE(fs::exists(folder_ / "run/private/key"));
   // The ledger holds what the certificate lists.
-  const auto steps = privacy::Ledger::from_text(file("run/private/ledger"), "ledger").steps();
+  const auto steps =
+      privacy::Ledger::from_text(read_sealed(folder_ / "run/private/ledger").content, "ledger")
+          .steps();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(c["releases"][0]["count"], steps[0].count);
 
-  const Finished eval = run_cudp(folder_, {"eval", folder_ / "run", "--dataset", table_.table,
+  const Finished eval = run_cudp(folder_, {"eval", folder_ / "run", "--dataset", table_.test,
                                            "--schema", table_.schema, "--json"});
   ASSERT_EQ(eval.exit, 0) << eval.err;
   EXPECT_EQ(Json::parse(eval.out)["test_accuracy"], result["test_accuracy"]);

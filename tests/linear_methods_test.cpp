@@ -75,8 +75,9 @@ TEST(OutputPerturbation, ReleasesTheMinimumAndNoiseOfThatSize) {
   TrainConfig c = config(MethodKind::outpert);
   c.l2 = 0.1;
   const OutputPerturbation method(c, {.loss = Loss::hinge, .dimension = 4, .examples = 50.0});
-  LinearRisk risk(data, risk_settings(c, Loss::hinge));
-  const std::vector<double> minimum = minimise_risk(risk, 5.0, {}, 1e-9).w;
+  LinearRisk risk(data, risk_settings(c, Loss::hinge, static_cast<double>(data.size())));
+  const std::vector<double> minimum =
+      minimise_risk(risk, {.regulariser = 5.0, .tolerance = 1e-9}).w;
   double squares = 0.0;
   std::vector<double> means(4, 0.0);
   constexpr int kRuns = 2000;
@@ -168,7 +169,7 @@ TEST(LinearMethods, RefuseABudgetThatTheSizeHasSpent) {
 }
 
 double share_right(const LinearMethod& method, const Dataset& data, Loss loss) {
-  const auto engine = make_cpu_linear_engine(data, loss, 1);
+  const auto engine = make_cpu_linear_engine(data, loss, 1e6, 1);
   return static_cast<double>(engine->correct(trained(method, data, 1), data)) /
          static_cast<double>(data.size());
 }
@@ -198,7 +199,7 @@ TEST(LinearMethods, LearnBank) {
     const auto method = make_linear_method(c, {.loss = Loss::logistic,
                                                .dimension = bank.train.shape.size() + 1,
                                                .examples = static_cast<double>(bank.train.size())});
-    const auto engine = make_cpu_linear_engine(bank.train, Loss::logistic, 1);
+    const auto engine = make_cpu_linear_engine(bank.train, Loss::logistic, 1e6, 1);
     return static_cast<double>(engine->correct(trained(*method, bank.train, 1), bank.test)) /
            static_cast<double>(bank.test.size());
   };

@@ -81,7 +81,8 @@ double length(const std::vector<double>& w) {
 class Risks : public testing::TestWithParam<Loss> {
  protected:
   RiskSettings settings(double max_norm = 1.0, int threads = 1) const {
-    return {.loss = GetParam(), .max_norm = max_norm, .huber = 0.4, .threads = threads};
+    return {
+        .loss = GetParam(), .max_norm = max_norm, .huber = 0.4, .most = 5000.0, .threads = threads};
   }
 };
 
@@ -96,7 +97,7 @@ TEST_P(Risks, GradientIsTheDefinitionsToItsRounding) {
         // Scales are rounded up by 2^-30: examples are that much shorter than the definition's.
         const double shorter = examples * 0x1p-29 * (1.0 + length(w));
         EXPECT_TRUE(distance(g, Oracle{data, settings(max_norm)}.gradient(w)) <=
-                    risk.rounding(length(w)) + shorter)
+                    risk_rounding(risk.settings(), w.size(), length(w), 0x1p-53) + shorter)
             << examples << " " << features;
       }
 }
@@ -187,7 +188,10 @@ TEST_P(Risks, MinimaOfNeighboursAreAsCloseAsPromised) {
   for (const double regulariser : {0.05, 1.0, 30.0}) {
     const auto minimum = [&](const Dataset& part) {
       LinearRisk risk(part, settings());
-      const RiskMinimum found = minimise_risk(risk, regulariser, slope, kTolerance);
+      const RiskMinimum found = minimise_risk(risk, {.regulariser = regulariser,
+                                                     .linear = slope,
+                                                     .linear_bound = 4.0,
+                                                     .tolerance = kTolerance});
       EXPECT_LE(found.gradient_norm, kTolerance);
       std::vector<Wide> g = Oracle{part, settings()}.gradient(found.w);
       for (std::size_t j = 0; j < g.size(); ++j)
@@ -211,7 +215,8 @@ TEST_P(Risks, MinimisesManyKinds) {
     for (const double regulariser : {1e-3, 1.0, 1e5}) {
       const Dataset data = linear_table(examples, 30, 2, 10.0f);
       LinearRisk risk(data, settings(5.0));
-      EXPECT_LE(minimise_risk(risk, regulariser, {}, 1e-6).gradient_norm, 1e-6)
+      EXPECT_LE(minimise_risk(risk, {.regulariser = regulariser, .tolerance = 1e-6}).gradient_norm,
+                1e-6)
           << examples << " " << regulariser;
     }
 }
@@ -219,7 +224,58 @@ TEST_P(Risks, MinimisesManyKinds) {
 TEST_P(Risks, RefusesWhatRoundingForbids) {
   const Dataset data = linear_table(3000, 5, 2);
   LinearRisk risk(data, settings());
-  EXPECT_THROW(minimise_risk(risk, 1.0, {}, 1e-13), Error);
+  const RiskProblem problem{.regulariser = 1.0, .tolerance = 1e-16};
+  EXPECT_FALSE(iterations_for_all_data(settings(), 6, problem));
+  EXPECT_THROW(minimise_risk(risk, problem), Error);
+}
+
+TEST_P(Risks, ExtendedGradientIsTheDefinitionsToItsRounding) {
+  const Dataset data = linear_table(2000, 7, 3);
+  LinearRisk risk(data, settings());
+  const std::vector<double> w = weights(8, 4);
+  const std::vector<Extended> g = risk.extended_gradient(std::vector<Extended>(w.begin(), w.end()));
+  // Of the examples as they are scaled, in double.
+  EXPECT_TRUE(distance(g, risk.gradient(w)) <=
+              risk_rounding(risk.settings(), w.size(), length(w), 0x1p-53));
+  const double shorter = 2000 * 0x1p-29 * (1.0 + length(w));
+  EXPECT_TRUE(distance(g, Oracle{data, settings()}.gradient(w)) <= shorter);
+}
+
+/// Whatever the data are: ordinary, all of one class, all alike, one of each and the rest alike,
+/// none.
+TEST_P(Risks, DescentArrivesWithinThePromisedIterations) {
+  const Dataset ordinary = linear_table(400, 3, 8);
+  Dataset one_class = ordinary;
+  std::ranges::fill(one_class.labels, std::uint8_t{1});
+  Dataset alike = ordinary;
+  std::ranges::fill(alike.floats, 5.0f);
+  Dataset nearly_alike = alike;
+  std::ranges::fill(nearly_alike.labels, std::uint8_t{0});
+  nearly_alike.labels[0] = 1;
+  const std::vector<double> linear = {0.5, -3.0, 1.0, 2.0};
+  for (const double regulariser : {0.5, 5.0, 400.0}) {
+    const RiskProblem problem{
+        .regulariser = regulariser, .linear = linear, .linear_bound = 4.0, .tolerance = 1e-5};
+    ASSERT_TRUE(iterations_for_all_data(settings(), 4, problem));
+    for (const Dataset& data :
+         {ordinary, one_class, alike, nearly_alike, Dataset(linear_table(0, 3, 1))}) {
+      LinearRisk risk(data, settings());
+      const RiskMinimum slow = minimise_risk(risk, problem, RiskSolver::descent);
+      const RiskMinimum fast = minimise_risk(risk, problem);
+      EXPECT_LE(slow.gradient_norm, 1e-5);
+      EXPECT_TRUE(distance(slow.w, fast.w) <= 2e-5 / regulariser);
+    }
+  }
+}
+
+/// What decides whether there is a result is public: the bound on the examples, never their number.
+TEST_P(Risks, WhatIsProvedDoesNotDependOnTheData) {
+  RiskSettings s = settings();
+  const RiskProblem problem{.regulariser = 48.0, .tolerance = 1e-5};
+  s.most = 48'000;
+  EXPECT_TRUE(iterations_for_all_data(s, 125, problem));  // l2 = 0.001 on Adult
+  s.most = 48e6;
+  EXPECT_FALSE(iterations_for_all_data(s, 125, problem));
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, Risks, testing::Values(Loss::logistic, Loss::hinge),

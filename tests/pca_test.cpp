@@ -68,12 +68,12 @@ TEST(SecondMoments, AreThoseOfClippedRows) {
     for (const int n : {0, 1, 63, 64, 65, 150}) {
       SCOPED_TRACE(testing::Message() << d << " numbers, " << n << " rows");
       const Dataset data = rows_of(n, d, 5, 1.0);  // about half are clipped
-      const auto got = clipped_second_moments(data, 1);
+      const auto got = clipped_second_moments(data, 1e6, 1);
       const auto want = oracle_moments(data);
       ASSERT_EQ(got.size(), want.size());
       for (std::size_t i = 0; i < got.size(); ++i)
         ASSERT_TRUE(std::fabs(got[i] - want[i]) <= 2.0 * n * 0x1p-13) << i;
-      EXPECT_EQ(clipped_second_moments(data, 3), got);
+      EXPECT_EQ(clipped_second_moments(data, 1e6, 3), got);
     }
   Dataset images;
   images.shape = {.channels = 1, .height = 5, .width = 7};
@@ -81,7 +81,7 @@ TEST(SecondMoments, AreThoseOfClippedRows) {
   for (int i = 0; i < 35 * 40; ++i)
     images.bytes.push_back(static_cast<std::uint8_t>(random() % 64));
   images.labels.assign(40, 0);
-  const auto got = clipped_second_moments(images, 1);
+  const auto got = clipped_second_moments(images, 1e6, 1);
   const auto want = oracle_moments(images);
   EXPECT_TRUE(frobenius(got, want) <= 0.05) << frobenius(got, want);
 }
@@ -94,9 +94,9 @@ TEST(SecondMoments, OneRowMovesThemByAtMostOne) {
       Dataset data = rows_of(300, d, 11, size);
       data.floats[0] = 1.0f;  // the worst case: everything in one number
       for (int i = 1; i < d; ++i) data.floats[static_cast<std::size_t>(i)] = 0.0f;
-      const auto all = clipped_second_moments(data, 1);
+      const auto all = clipped_second_moments(data, 1e6, 1);
       for (const std::size_t row : {0u, 1u, 77u, 299u}) {
-        const double moved = frobenius(all, clipped_second_moments(without(data, row), 1));
+        const double moved = frobenius(all, clipped_second_moments(without(data, row), 1e6, 1));
         EXPECT_LE(moved, 1.0) << d << " numbers, size " << size;
         most = std::max(most, moved);
       }
@@ -106,11 +106,11 @@ TEST(SecondMoments, OneRowMovesThemByAtMostOne) {
 
 TEST(SecondMoments, LeaveOutWhatIsNotFinite) {
   const Dataset data = rows_of(70, 9, 2, 1.0);
-  const auto want = clipped_second_moments(without(data, 13), 1);
+  const auto want = clipped_second_moments(without(data, 13), 1e6, 1);
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
     Dataset broken = data;
     broken.floats[13 * 9 + 4] = bad;
-    EXPECT_EQ(clipped_second_moments(broken, 1), want);
+    EXPECT_EQ(clipped_second_moments(broken, 1e6, 1), want);
   }
 }
 
@@ -218,7 +218,7 @@ TEST(DpPca, FindsWhatDataVaryAlongUnlessNoiseHidesIt) {
       data.floats.push_back(static_cast<float>(a * q[0][i] + b * q[1][i]));
   }
   const auto found = [&](double sigma) {
-    const auto p = dp_pca(data, 2, false, sigma, stream(4), 1);
+    const auto p = dp_pca(data, 1e6, 2, false, sigma, stream(4), 1);
     double share = 0.0;
     for (std::size_t c = 0; c < 2; ++c) {
       double dot = 0.0;
@@ -251,7 +251,7 @@ TEST(DpPca, WhitenedComponentsOfTheDataHaveEqualSecondMoments) {
   constexpr int kSize = 24;
   constexpr int kCount = 6;
   Dataset data = rows_of(3000, kSize, 6, 0.5);
-  project(data, dp_pca(data, kCount, true, 1e-9, stream(4), 1), 1);
+  project(data, dp_pca(data, 1e6, kCount, true, 1e-9, stream(4), 1), 1);
   std::vector<double> squares(kCount);
   double all = 0.0;
   for (std::size_t i = 0; i < data.floats.size(); ++i) {
@@ -295,10 +295,13 @@ class CliPca : public testing::Test {
  protected:
   Finished train(const std::string& out, const std::vector<std::string>& more) const {
     std::vector<std::string> a = {
-        "train",  "--dataset",   table_.table, "--schema",   table_.schema, "--model", "logistic",
-        "--seed", "3",           "--delta",    "1e-5",       "--batch",     "64",      "--steps",
-        "80",     "--device",    "cpu",        "--features", "pca",         "--quiet", "--json",
-        "--out",  folder_ / out, "--threads",  "1"};
+        "train",       "--dataset",   table_.table, "--schema",
+        table_.schema, "--test-data", table_.test,  "--test-data-is-public",
+        "--model",     "logistic",    "--seed",     "3",
+        "--delta",     "1e-5",        "--batch",    "64",
+        "--steps",     "80",          "--device",   "cpu",
+        "--features",  "pca",         "--quiet",    "--json",
+        "--out",       folder_ / out, "--threads",  "1"};
     a.insert(a.end(), more.begin(), more.end());
     return run_cudp(folder_, a);
   }
@@ -330,7 +333,7 @@ TEST_F(CliPca, PaysForTheCovarianceAndSaysSo) {
   const privacy::Question all{.steps = {privacy::step_of({1.0, sigma * std::sqrt(0.1), 1})}};
   EXPECT_NEAR(privacy::Account(all).epsilon(1e-5).epsilon, 4.0, 1e-3);
 
-  const Finished e = run_cudp(folder_, {"eval", folder_ / "run", "--dataset", table_.table,
+  const Finished e = run_cudp(folder_, {"eval", folder_ / "run", "--dataset", table_.test,
                                         "--schema", table_.schema, "--device", "cpu", "--json"});
   ASSERT_EQ(e.exit, 0) << e.err;
   EXPECT_EQ(Json::parse(e.out)["test_accuracy"], Json::parse(f.out)["test_accuracy"]);
@@ -338,7 +341,9 @@ TEST_F(CliPca, PaysForTheCovarianceAndSaysSo) {
 }
 
 TEST_F(CliPca, TakesSigmaAsGivenAlsoWhereTheSizeIsPrivate) {
-  ASSERT_EQ(train("a", {"--sigma", "3", "--feature-sigma", "5", "--feature-dimensions", "2"}).exit,
+  ASSERT_EQ(train("a", {"--sigma", "3", "--epsilon", "50", "--feature-sigma", "5",
+                        "--feature-dimensions", "2"})
+                .exit,
             0);
   const Json c = certificate("a");
   EXPECT_EQ(c["feature_release"]["sigma"], 5.0);
@@ -349,7 +354,7 @@ TEST_F(CliPca, TakesSigmaAsGivenAlsoWhereTheSizeIsPrivate) {
 TEST_F(CliPca, RefusesWhatItCannotDo) {
   const std::vector<std::vector<std::string>> wrong = {
       {"--epsilon", "3", "--feature-dimensions", "5"},
-      {"--sigma", "3"},
+      {"--sigma", "3", "--size-is-public"},
       {"--epsilon", "3", "--feature-share", "1"}};
   for (const auto& flags : wrong) {
     const Finished f = train("no", flags);
@@ -361,8 +366,8 @@ TEST_F(CliPca, RefusesWhatItCannotDo) {
                 "--features", "pca", "--epsilon", "3", "--delta", "1e-5", "--out", folder_ / "no"});
   EXPECT_EQ(agd.exit, 2) << agd.err;
   EXPECT_NE(agd.err.find("--features"), std::string::npos) << agd.err;
-  const Finished f =
-      train("no", {"--epsilon", "1", "--feature-sigma", "0.5", "--feature-dimensions", "2"});
+  const Finished f = train("no", {"--epsilon", "1", "--feature-sigma", "0.5",
+                                  "--feature-dimensions", "2", "--size-is-public"});
   EXPECT_EQ(f.exit, 3) << f.err;
   EXPECT_FALSE(std::filesystem::exists(folder_ / "no"));
 }

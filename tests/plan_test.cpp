@@ -72,19 +72,52 @@ TEST(Plan, SigmaAloneSetsNoBudgetAndBothMustAgree) {
 
 TEST(Plan, ABatchLargerThanTheDataIsRefusedOnlyWhereTheSizeIsPublic) {
   TrainConfig c = config();
-  c.sigma = 20.0;
-  c.epsilon.reset();
+  c.sigma = 2000.0;
   EXPECT_THROW(make_plan(c, cnn(), {511.0, 0.0}, kCpuArithmetic), InputError);
   const PrivacyPlan p = make_plan(c, cnn(), {300.0, 50.0}, kCpuArithmetic);
   EXPECT_EQ(p.sampling_threshold, std::uint64_t{1} << 32);
-  EXPECT_EQ(make_plan(c, cnn(), {-70.0, 50.0}, kCpuArithmetic).steps, 40u);
+  EXPECT_EQ(p.expected_batch, 300.0);
+  EXPECT_EQ(make_plan(c, cnn(), {1.0, 50.0}, kCpuArithmetic).steps, 40u);
+  c.sigma.reset();
+  c.method = MethodKind::dpis;
+  EXPECT_THROW(make_plan(c, cnn(), {512.0, 0.0}, kCpuArithmetic), InputError);
+  EXPECT_LT(make_plan(c, cnn(), {500.0, 50.0}, kCpuArithmetic).expected_batch, 500.0);
+}
+
+TEST(Plan, WhatPromisesNextToNothingIsRefused) {
+  TrainConfig c = config();
+  c.epsilon.reset();
+  c.sigma = 0.05;
+  EXPECT_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), BudgetError);
+  c.allow_weak_privacy = true;
+  EXPECT_GT(guarantee(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic),
+                      releases(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), 1))
+                .epsilon,
+            1.0);
+}
+
+/// Squares of numbers below 2^-63 vanish from a norm in float32.
+TEST(Plan, AClippingNormWhoseSquaresVanishIsRefused) {
+  TrainConfig c = config();
+  const double least = std::sqrt(static_cast<double>(cnn().parameter_count)) * 0x1p-56;
+  c.clip = 0.99 * least;
+  EXPECT_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);
+  c.clip = 1.01 * least;
+  EXPECT_NO_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic));
+  c.clipping = Clipping::per_layer;
+  EXPECT_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);
 }
 
 TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
   const TrainConfig c = config();
   const RandomKey key{{1, 2, 3}};
-  EXPECT_EQ(training_size(data_of(5000, true), c, key).value, 5000.0);
-  const TrainingSize size = training_size(data_of(5000, false), c, key);
+  EXPECT_EQ(size_noise(data_of(5000, true), c), 0.0);
+  EXPECT_EQ(training_size(data_of(5000, true), 0.0, c.rng, key).value, 5000.0);
+  const double noise = size_noise(data_of(5000, false), c);
+  const TrainingSize size = training_size(data_of(5000, false), noise, c.rng, key);
+  // A whole number: of a number with a fraction the last bits would tell what was added to what.
+  EXPECT_EQ(size.value, std::round(size.value));
+  EXPECT_GE(training_size(data_of(1, false), 1e6, c.rng, {{7}}).value, 1.0);
   EXPECT_NEAR(size.noise, 10.0 * std::sqrt(std::log(1e5)) / 3.0, 1e-12);
   EXPECT_NE(size.value, 5000.0);
   EXPECT_LT(std::fabs(size.value - 5000.0), 7.6 * size.noise);
@@ -105,7 +138,8 @@ TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
   // The noise has the variance that is paid for: 400 keys, chi-square at 1e-6.
   double squares = 0.0;
   for (std::uint32_t i = 0; i < 400; ++i) {
-    const double z = (training_size(data_of(5000, false), c, {{i, 9}}).value - 5000.0) / size.noise;
+    const double z =
+        (training_size(data_of(5000, false), noise, c.rng, {{i, 9}}).value - 5000.0) / size.noise;
     squares += z * z;
   }
   EXPECT_GT(squares, 277.0);

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <new>
 #include <set>
 #include <string>
 #include <utility>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "runtime/error.hpp"
 #include "tests/reference_random.hpp"
@@ -84,18 +86,33 @@ TEST(RandomKey, OfDifferentSeedsShareNoWord) {
   EXPECT_EQ(words.size(), static_cast<std::size_t>(drawn));
 }
 
-TEST(SecretKey, LeavesNothingBehind) {
-  alignas(SecretKey) unsigned char place[sizeof(SecretKey)];
-  auto* const secret = new (place) SecretKey(key_from_seed(1));
-  SecretKey moved(std::move(*secret));
-  EXPECT_TRUE(equal(secret->key(), RandomKey{}));
+TEST(SecretKey, TakesTheKeyAndLeavesNothingBehind) {
+  RandomKey source = key_from_seed(1);
+  SecretKey secret(std::move(source));
+  EXPECT_TRUE(equal(source, RandomKey{}));  // NOLINT(bugprone-use-after-move): the point
+  EXPECT_TRUE(equal(secret.key(), key_from_seed(1)));
+  const SecretKey moved(std::move(secret));
   EXPECT_TRUE(equal(moved.key(), key_from_seed(1)));
-  *secret = std::move(moved);
-  EXPECT_TRUE(equal(moved.key(), RandomKey{}));  // NOLINT(bugprone-use-after-move): the point
-  EXPECT_TRUE(equal(secret->key(), key_from_seed(1)));
-  secret->~SecretKey();
-  const volatile unsigned char* const after = place;  // volatile: read memory, not what was known
-  for (std::size_t i = 0; i < sizeof place; ++i) EXPECT_EQ(after[i], 0) << i;
+}
+
+/// In kB, as the system says.
+int locked_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmLck:")) return std::stoi(line.substr(6));
+  return 0;
+}
+
+TEST(SecretKey, IsLockedInMemoryWhileItLives) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+  if (limit.rlim_cur < 65536) GTEST_SKIP() << "the system lets nothing be locked";
+  const int before = locked_memory();
+  {
+    const SecretKey secret(key_from_seed(1));
+    EXPECT_GT(locked_memory(), before);
+  }
+  EXPECT_EQ(locked_memory(), before);
 }
 
 }  // namespace

@@ -279,7 +279,7 @@ class ReferenceEngine : public Engine {
   static Values as_double(const std::vector<float>& v) { return {v.begin(), v.end()}; }
 
   RandomStream stream(Stream stream, std::uint64_t step) const {
-    return {settings_.generator, settings_.key, stream, step};
+    return {settings_.generator, settings_.key.key(), stream, step};
   }
 
   ExampleGradient example(std::uint32_t i) const {

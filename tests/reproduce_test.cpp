@@ -117,7 +117,7 @@ TEST(LinearSgd, Learns) {
   Dataset data = numbered(4000);
   for (std::size_t i = 0; i < data.size(); ++i)
     data.floats[i] = data.labels[i] ? 0.5f + static_cast<float>(i) / 8000 : 0.0f;
-  const auto engine = make_cpu_linear_engine(data, Loss::logistic, 1);
+  const auto engine = make_cpu_linear_engine(data, Loss::logistic, 1e6, 1);
   const auto fit = run_linear_sgd({}, SgdAccounting::moments, 8.0, 1e-5, *engine, {});
   EXPECT_GT(engine->correct(fit, data), 3'600u);
 }

@@ -24,6 +24,7 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   cudp eval runs/short --dataset glyphs
   cudp eval runs/mnist/release --dataset mnist --data-dir data --json
+  cudp eval runs/mine --dataset new_patients.csv --schema patients.toml
 )";
 
 struct EvalOptions {
@@ -107,21 +108,21 @@ int evaluate(EvalOptions o) {
   const ReleasedModel model = read_released(path);
   const Backend backend = choose_backend(device_named(o.device));
   if (o.data.dataset.empty()) o.data.dataset = model.dataset;
-  DataSplit data = load_data(o.data);
+  TestData data = load_test_data(o.data);
   FeatureSettings features = model.features;
   features.cache = o.feature_cache;
   features.threads = o.threads;
   Reporter reporter(o.json);
-  make_features(data.test, features, backend, reporter);
-  apply_release(data.test, features, model.feature_release, data.name);
+  make_features(data.examples, features, backend, reporter);
+  apply_release(data.examples, features, model.feature_release, data.name);
   const auto shape = [](const Shape& s) {
     return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
   };
-  if (data.test.shape != model.network.input || data.test.classes != model.network.classes)
+  if (data.examples.shape != model.network.input || data.examples.classes != model.network.classes)
     throw InputError(fmt::format(
         "{}: expected examples of shape {} in {} classes, as {} was trained on, found {} in {}",
         data.name, shape(model.network.input), model.network.classes, o.run_dir,
-        shape(data.test.shape), data.test.classes));
+        shape(data.examples.shape), data.examples.classes));
 
   EngineSettings settings;
   settings.threads = o.threads;
@@ -129,7 +130,7 @@ int evaluate(EvalOptions o) {
   TrainState state;
   state.parameters = model.parameters;
   engine->set_state(state);
-  const Accuracy accuracy = engine->evaluate(data.test, false);
+  const Accuracy accuracy = engine->evaluate(data.examples, false);
 
   Answer a{.json = {{"test_accuracy", accuracy.value()},
                     {"test_loss", accuracy.mean_loss},
@@ -154,12 +155,18 @@ void add_eval_command(CLI::App& app, CommandBody& body) {
   auto o = std::make_shared<EvalOptions>();
   o->data.dir = "data";
   command->add_option("run_dir", o->run_dir, "run folder, or its release folder")->required();
-  command->add_option("--dataset", o->data.dataset, "data set with the test examples")
+  command
+      ->add_option(
+          "--dataset", o->data.dataset,
+          "a built-in data set, whose test examples are scored, or a table, every row of which is")
       ->type_name("NAME");
   command->add_option("--data-dir", o->data.dir, "where the files of a named data set are")
       ->type_name("DIR");
   command->add_option("--schema", o->data.schema, "schema of a table")->type_name("FILE");
-  command->add_option("--test-data", o->data.test_path, "test table of a table given by path")
+  command
+      ->add_option(
+          "--test-data", o->data.test_path,
+          "score this table; --dataset is then the training table, for --accept-private-bounds")
       ->type_name("FILE");
   command->add_flag("--accept-private-bounds", o->data.accept_private_bounds,
                     "scale numbers by bounds read from the training data, as in training");

@@ -125,7 +125,7 @@ void draw_privacy_curve(const privacy::Question& question, double delta, std::ui
                         const std::filesystem::path& picture) {
   const std::string title = largest > 1 ? "privacy of groups" : "privacy by accountant";
   const std::string script =
-      gnuplot_header(title, picture) +
+      gnuplot_header(title) +
       (largest > 1 ? group_script(question, largest, delta) : delta_script(question, delta));
   if (!run_gnuplot(script, picture))
     throw Error(picture.string() +

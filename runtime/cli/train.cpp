@@ -1,4 +1,4 @@
-#include <iostream>
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -65,11 +65,13 @@ Settings given(const Flags& flags) {
   return settings;
 }
 
-/// The table that a training ends with.
-Answer answer_of(const RunResult& r) {
+/// The table that a training ends with. Accuracies on a test set that is not public are not for
+/// stdout, which others may read.
+Answer answer_of(RunResult r) {
+  const std::string test_set = r.value("test_set", "public");
+  if (test_set == "private") r.erase("test_accuracy");
   Answer a{.json = r, .rows = {}};
   a.rows = {
-      {"test accuracy", fmt::format("{:.2f} %", 100.0 * r["test_accuracy"].get<double>())},
       {"epsilon", fmt::format("{} at delta {:.3g}", rounded_up(r["epsilon"].get<double>()),
                               r["delta"].get<double>())},
       {"steps", std::to_string(r["steps"].get<std::uint64_t>())},
@@ -77,10 +79,23 @@ Answer answer_of(const RunResult& r) {
                            r["examples_per_second"].get<double>())},
       {"run folder", r["run_dir"].get<std::string>()},
   };
+  if (r.contains("test_accuracy"))
+    a.rows.insert(
+        a.rows.begin(),
+        {"test accuracy", fmt::format("{:.2f} %", 100.0 * r["test_accuracy"].get<double>())});
   if (r.contains("sigma"))
-    a.rows.insert(a.rows.begin() + 2, {"sigma", rounded_down(r["sigma"].get<double>())});
-  if (!r["for_release"].get<bool>())
-    a.rows.emplace_back("release", "NOT for release: see release/privacy.json");
+    a.rows.insert(std::ranges::find(a.rows, "steps", &std::pair<std::string, std::string>::first),
+                  {"sigma", rounded_down(r["sigma"].get<double>())});
+  if (r.contains("not_for_release"))
+    for (const auto& reason : r["not_for_release"])
+      a.rows.emplace_back("NOT for release", reason.get<std::string>());
+  if (test_set == "private")
+    a.rows.emplace_back("test accuracy",
+                        "in private/metrics.jsonl (--test-data-is-public if the test rows are)");
+  if (test_set == "none")
+    a.rows.emplace_back("test accuracy",
+                        "not measured: all rows were trained on; --test-data FILE "
+                        "gives a test set, `cudp eval` scores a file");
   return a;
 }
 

@@ -17,7 +17,12 @@ std::vector<Option> data_options() {
       machine(
           text("data-dir", "DIR", &Config::data_dir, "where the files of a named data set are")),
       text("schema", "FILE", &Config::schema, "schema of a table"),
-      text("test-data", "FILE", &Config::test_data, "test table of a table given by path"),
+      text("test-data", "FILE", &Config::test_data,
+           "test table of a table given by path; without one nothing is measured"),
+      toggle(
+          "test-data-is-public", &Config::test_data_is_public,
+          "the test rows are public, so that accuracies may be published; otherwise they stay in "
+          "the run's private folder"),
       toggle("size-is-public", &Config::size_is_public,
              "the number of training examples is public; otherwise a noisy one is used and paid "
              "for"),
@@ -92,6 +97,10 @@ std::vector<Option> privacy_options() {
           "release"),
       toggle("unsafe-diagnostics", &Config::unsafe_diagnostics,
              "show and keep training loss, clipped share and norms: not private"),
+      toggle(
+          "allow-weak-privacy", &Config::allow_weak_privacy,
+          "train with epsilon above 200 or delta of 0.1 and more, which promise next to nothing; "
+          "the certificate says so"),
   };
 }
 
@@ -261,6 +270,11 @@ std::vector<Option> output_options() {
       command(text("config", "FILE", &Config::config, "TOML file with these keys")),
       command(text("out", "DIR", &Config::out, "run folder; runs/DATASET-MODEL-TIME if not given")),
       command(text("resume", "DIR", &Config::resume, "continue the interrupted run in DIR")),
+      command(
+          toggle("fresh-noise", &Config::fresh_noise,
+                 "resume with a new random key, and pay again for the steps since the last "
+                 "checkpoint: where data, program or processor are not those that the run began "
+                 "with")),
       machine(integer("eval-every", "N", &Config::eval_every, kCountOrZero,
                       "epochs between test evaluations; 0: only at the end")),
       machine(integer("checkpoint-every", "N", &Config::checkpoint_every, kCountOrZero,

@@ -13,6 +13,7 @@
 #include "runtime/config/presets.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/error.hpp"
+#include "runtime/plan.hpp"
 
 namespace cudp {
 namespace {
@@ -263,7 +264,8 @@ TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored) {
     if (option.scope != Scope::experiment) continue;
     const auto now = option.get(config);
     const auto then = option.get(stored);
-    if (now != then)
+    // Files may have moved: whether they hold the same examples is asked of the examples.
+    if (now && then ? without_folders(*now) != without_folders(*then) : now != then)
       throw InputError("--" + option.key + ": expected " + (then ? value_text(*then) : "none") +
                        " as in the run being resumed, found " + (now ? value_text(*now) : "none"));
   }
@@ -280,9 +282,20 @@ void check_complete(const TrainConfig& c) {
   if (!c.epsilon && is_linear(c.method))
     throw InputError("--epsilon: expected a privacy budget with --method " + name_of(c.method) +
                      ", found none");
+  if (!c.epsilon && !is_named_dataset(c.dataset) && !c.size_is_public)
+    throw InputError(
+        "--sigma: expected a budget (--epsilon) beside it, since the number of training examples "
+        "is "
+        "private and what sigma spends would tell it (--size-is-public if it is not), found none");
   if (!c.delta)
     throw InputError(
         "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");
+  if (!c.allow_weak_privacy && *c.delta >= kMostDelta)
+    throw InputError("--delta: expected below 0.1 (--allow-weak-privacy), found " +
+                     value_text(*c.delta));
+  if (!c.allow_weak_privacy && c.epsilon && *c.epsilon > kMostEpsilon)
+    throw InputError("--epsilon: expected at most 200 (--allow-weak-privacy), found " +
+                     value_text(*c.epsilon));
   const bool adp = c.method == MethodKind::adp_sgd;
   if (c.schedule == ScheduleKind::adaptive && !adp)
     throw InputError("--schedule: expected method adp-sgd for adaptive step sizes");

@@ -31,7 +31,7 @@ std::int64_t ranges(std::int64_t n, std::int64_t range) { return (n + range - 1)
 
 /// The grid on which partial sums are settled. A sum of `examples` gradients of norm <= max_norm
 /// stays below 2^53 of its units, so adding is exact; it is never finer than max_norm 2^-37.
-double sum_grid(double max_norm, std::size_t examples) {
+double sum_grid(double max_norm, std::uint64_t examples) {
   const int bits = 52 - static_cast<int>(std::bit_width(examples));
   return std::ldexp(1.0, std::ilogb(max_norm) + 1 - std::clamp(bits, 8, 36));
 }
@@ -42,6 +42,8 @@ class CpuEngine final : public Engine {
       : network_(network),
         settings_(settings),
         graph_(build_graph(network_)),
+        // Accepted directions have norm 1.
+        grid_(sum_grid(settings.importance ? 1.0 : settings.clip.max_norm, settings.largest_sum)),
         k_(cpu_kernels(best_simd_level())),
         team_(settings.threads),
         state_{.parameters = std::vector<float>(network_.parameter_count),
@@ -73,8 +75,6 @@ class CpuEngine final : public Engine {
     if (train.size() > std::size_t{1} << 31)
       throw InputError("expected at most 2^31 training examples");
     train_ = &train;
-    // Accepted directions have norm 1.
-    grid_ = sum_grid(settings_.importance ? 1.0 : settings_.clip.max_norm, train.size());
     drawn_.resize(train.size());
     if (settings_.importance) state_.norms.assign(train.size(), 0.0f);
   }
@@ -278,7 +278,7 @@ class CpuEngine final : public Engine {
   Weights weights() const { return {packed_.data(), transposed_.data()}; }
 
   RandomStream stream(Stream purpose, std::uint64_t step) const {
-    return {settings_.generator, settings_.key, purpose, step};
+    return {settings_.generator, settings_.key.key(), purpose, step};
   }
 
   /// The batch of a step, ascending, in drawn_[0..batch_).
@@ -331,11 +331,11 @@ class CpuEngine final : public Engine {
   Network network_;
   EngineSettings settings_;
   Graph graph_;
+  double grid_;
   const CpuKernels& k_;
   ThreadTeam team_;
   std::vector<std::unique_ptr<Worker>> workers_;
   const Dataset* train_ = nullptr;
-  double grid_ = 1.0;
   TrainState state_;
   std::optional<PackedCoordinates> coordinates_;
   AlignedVector<float> packed_;

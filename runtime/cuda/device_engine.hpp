@@ -40,6 +40,8 @@ class DeviceEngine final : public Engine {
       : gpu_(std::move(gpu)),
         network_(network),
         settings_(settings),
+        // Accepted directions have norm 1.
+        grid_(sum_grid(settings.importance ? 1.0f : settings.clip.max_norm, settings.largest_sum)),
         passes_(gpu_, network_, settings.micro_batch,
                 may_be_resident ? device_precision(network_, gpu_.limits(), settings.precision)
                                 : settings.precision,
@@ -93,8 +95,6 @@ class DeviceEngine final : public Engine {
     drawn_ = {gpu_, examples_};
     norms_ = {gpu_, settings_.importance ? examples_ : 0};
     norms_.clear();
-    // Accepted directions have norm 1.
-    grid_ = sum_grid(settings_.importance ? 1.0f : settings_.clip.max_norm, examples_);
     recorded_.reset();  // it holds addresses of the buffers before
   }
 
@@ -347,7 +347,7 @@ class DeviceEngine final : public Engine {
 
   /// The step's number is in the cursor.
   RandomStream stream(Stream purpose) const {
-    return {settings_.generator, settings_.key, purpose, 0};
+    return {settings_.generator, settings_.key.key(), purpose, 0};
   }
 
   /// The batch of the present step to drawn_, ascending.
@@ -443,6 +443,7 @@ class DeviceEngine final : public Engine {
   Gpu gpu_;
   Network network_;
   EngineSettings settings_;
+  float grid_;
   DeviceNetwork<Gpu> passes_;
   std::optional<DeviceResident<Gpu>> resident_;
   Buffer<Gpu, float> parameters_;  // [d], and so the others down to sum_, or empty
@@ -471,7 +472,6 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, std::uint32_t> listed_;  // [room], examples that the host names
   Buffer<Gpu, Tally> train_tally_;
   Buffer<Gpu, Tally> test_tally_;
-  float grid_ = 1.0f;
   std::vector<Verb>* listing_ = nullptr;
   std::optional<Recorded> recorded_;
 };

@@ -21,8 +21,8 @@ template <class Gpu>
 class DeviceLinear final : public LinearEngine {
  public:
   /// As make_cuda_linear_engine; `train` is not needed afterwards.
-  DeviceLinear(Gpu gpu, const Dataset& train, Loss loss)
-      : gpu_(std::move(gpu)), loss_(loss), size_(train.size()) {
+  DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double most)
+      : gpu_(std::move(gpu)), loss_(loss), most_(most), size_(train.size()) {
     check_linear_data(train);
     const LinearData data = linear_data(train);
     d_ = data.d;
@@ -58,7 +58,7 @@ class DeviceLinear final : public LinearEngine {
   }
 
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
-    const double grid = linear_grid(max_norm);
+    const double grid = linear_grid(max_norm, most_);
     clear_totals(dimension_count());
     if (now_->tiles > 0) {
       score(*now_, w, scores_);
@@ -74,7 +74,7 @@ class DeviceLinear final : public LinearEngine {
 
   std::vector<double> clipped_losses(std::span<const float> direction, std::span<const float> steps,
                                      double max_loss) override {
-    const double grid = linear_grid(max_loss);
+    const double grid = linear_grid(max_loss, most_);
     clear_totals(steps.size());
     if (now_->tiles > 0 && !steps.empty()) {
       score(*now_, direction, along_);
@@ -162,6 +162,7 @@ class DeviceLinear final : public LinearEngine {
 
   Gpu gpu_;
   Loss loss_;
+  double most_;
   std::size_t size_;
   int d_ = 0;
   Tiles all_;

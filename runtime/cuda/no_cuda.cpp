@@ -21,7 +21,7 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network&, const Engine
 Precision cuda_precision(const Network&, Precision) {
   throw Error("this build has no CUDA backend");
 }
-std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset&, Loss) {
+std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset&, Loss, double) {
   throw Error("this build has no CUDA backend");
 }
 std::vector<float> scatter_on_cuda(const Dataset&, const WorkDone&) {

@@ -71,20 +71,15 @@ void complete(Column& column, const Seen& seen, const std::string& file) {
 
 }  // namespace
 
-TableSchema complete_from_rows(const TableSchema& schema, ByteReader& reader,
-                               const std::function<bool(std::uint64_t row)>& is_training) {
+TableSchema complete_from_rows(const TableSchema& schema, ByteReader& reader) {
   std::vector<Seen> seen(schema.columns.size());
-  std::uint64_t rows = 0;
   for_each_row(reader, schema, [&](const TableRow& row) {
-    if (!is_training(row.number)) return;
-    ++rows;
     for (std::size_t i = 0; i < seen.size(); ++i) {
       if (is_complete(schema.columns[i]) || row.cells[i] == schema.missing) continue;
       const auto* label = std::get_if<Label>(&schema.columns[i].kind);
       note(seen[i], label != nullptr ? class_text(*label, row.cells[i]) : row.cells[i]);
     }
   });
-  if (rows == 0) bad_input(reader.name(), "", "at least one training row", "none");
   TableSchema full = schema;
   for (std::size_t i = 0; i < seen.size(); ++i) complete(full.columns[i], seen[i], reader.name());
   const int features = feature_count(full);

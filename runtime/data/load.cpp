@@ -67,6 +67,7 @@ DataSplit load(const DataRequest& request) {
     DataSplit split = load_named(request);
     split.name = request.dataset;
     split.size_is_public = true;
+    split.test_is_public = true;
     return split;
   }
   std::error_code ignored;
@@ -79,7 +80,20 @@ DataSplit load(const DataRequest& request) {
   DataSplit split = is_folder(request.dataset) ? load_folder(request) : load_table_file(request);
   if (split.name.empty()) split.name = name_of(request.dataset);
   split.size_is_public = request.size_is_public;
+  split.test_is_public = request.test_is_public;
   return split;
+}
+
+/// Runs `load`; a data set that does not fit is told by its name.
+template <class Load>
+auto with_memory(const DataRequest& request, const Load& load) {
+  try {
+    return load();
+  } catch (const std::bad_alloc&) {
+    throw Error(request.dataset + ": not enough memory for this data set");
+  } catch (const std::length_error&) {
+    throw Error(request.dataset + ": not enough memory for this data set");
+  }
 }
 
 }  // namespace
@@ -123,13 +137,22 @@ bool is_named_dataset(const std::string& name) {
 }
 
 DataSplit load_data(const DataRequest& request) {
-  try {
-    return load(request);
-  } catch (const std::bad_alloc&) {
-    throw Error(request.dataset + ": not enough memory for this data set");
-  } catch (const std::length_error&) {
-    throw Error(request.dataset + ": not enough memory for this data set");
-  }
+  return with_memory(request, [&] { return load(request); });
+}
+
+TestData load_test_data(const DataRequest& request) {
+  return with_memory(request, [&]() -> TestData {
+    std::error_code ignored;
+    const bool table = !is_named_dataset(request.dataset) && !is_folder(request.dataset) &&
+                       fs::exists(request.dataset, ignored);
+    if (!table) {
+      DataSplit split = load(request);
+      return {split.name, std::move(split.test)};
+    }
+    TestData rows = load_table_rows(request);
+    if (rows.name.empty()) rows.name = name_of(request.dataset);
+    return rows;
+  });
 }
 
 }  // namespace cudp

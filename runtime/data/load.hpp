@@ -1,5 +1,4 @@
 #pragma once
-#include <cstdint>
 #include <string>
 
 #include "runtime/dataset.hpp"
@@ -15,10 +14,9 @@ struct DataRequest {
   /// A schema file for a table; empty: PATH.schema.toml if it exists, the shipped one for adult,
   /// bank and ipums-br.
   std::string schema{};
-  /// The test table of a table given by path; empty holds out test_fraction.
+  /// The test table of a table given by path; empty: there is no test set.
   std::string test_path{};
-  double test_fraction = 0.2;          ///< for tables without a split, above 0 and below 1
-  std::uint64_t split_seed = 0;        ///< the rows held out follow from row number and this alone
+  bool test_is_public = false;         ///< the user declares the test rows public
   bool accept_private_bounds = false;  ///< read what a schema leaves open from the private rows
   bool size_is_public = false;         ///< the user declares the number of training rows public
 };
@@ -26,6 +24,17 @@ struct DataRequest {
 /// Reads a data set. Throws InputError: one line with file, record or byte, expected, found; Error
 /// where memory does not suffice.
 DataSplit load_data(const DataRequest& request);
+
+/// Examples to score a model on.
+struct TestData {
+  std::string name;
+  Dataset examples;
+};
+
+/// Every row of a table given by path (of request.test_path, where that is given, with what the
+/// schema leaves open read from the training table request.dataset); of any other data set its test
+/// examples. Throws what load_data throws.
+TestData load_test_data(const DataRequest& request);
 
 /// Names with a public size, for help texts: glyphs, mnist, ...
 bool is_named_dataset(const std::string& name);

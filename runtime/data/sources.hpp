@@ -34,4 +34,7 @@ DataSplit load_named_table(const DataRequest& request);
 /// A table file.
 DataSplit load_table_file(const DataRequest& request);
 
+/// Every row of a table file; see load_test_data.
+TestData load_table_rows(const DataRequest& request);
+
 }  // namespace cudp

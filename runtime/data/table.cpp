@@ -74,24 +74,26 @@ void for_each_row(ByteReader& reader, const TableSchema& schema,
   if (schema.header && next_content(lines, schema.skip_prefix, line))
     order = positions(schema, lines, splitter.split(lines, line));
   std::vector<std::string_view> cells(schema.columns.size());
-  std::uint64_t number = 0;
+  bool any = false;
   while (next_content(lines, schema.skip_prefix, line)) {
     const auto found = splitter.split(lines, line);
     if (found.size() != cells.size())
       bad_input(lines.file(), line_place(lines.number()), std::to_string(cells.size()) + " cells",
                 std::to_string(found.size()));
     for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = found[order.empty() ? i : order[i]];
-    use({lines.file(), lines.number(), number++, cells});
+    use({lines.file(), lines.number(), line, cells});
+    any = true;
   }
-  if (number == 0) bad_input(lines.file(), "", "at least one row", "none");
+  if (!any) bad_input(lines.file(), "", "at least one row", "none");
 }
 
-void count_rows(ByteReader& reader, const TableSchema& schema,
-                const std::function<void(std::uint64_t row)>& use) {
+std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema) {
   LineReader lines(reader);
   std::string_view line;
   if (schema.header) next_content(lines, schema.skip_prefix, line);
-  for (std::uint64_t row = 0; next_content(lines, schema.skip_prefix, line); ++row) use(row);
+  std::uint64_t rows = 0;
+  while (next_content(lines, schema.skip_prefix, line)) ++rows;
+  return rows;
 }
 
 TableSchema schema_from_header(ByteReader& reader, char delimiter) {

@@ -17,8 +17,8 @@ namespace cudp {
 /// One row of a table, its cells in the order of the schema's columns.
 struct TableRow {
   const std::string& file;
-  std::uint64_t line = 0;    ///< in the file, from 1
-  std::uint64_t number = 0;  ///< among the rows, from 0
+  std::uint64_t line = 0;  ///< in the file, from 1
+  std::string_view text;   ///< the whole line
   std::span<const std::string_view> cells;
 
   /// Throws InputError "FILE, line N, column 'NAME': expected ..., found ...".
@@ -31,9 +31,8 @@ struct TableRow {
 void for_each_row(ByteReader& reader, const TableSchema& schema,
                   const std::function<void(const TableRow&)>& use);
 
-/// Calls `use` with the number of every row, without looking into the rows.
-void count_rows(ByteReader& reader, const TableSchema& schema,
-                const std::function<void(std::uint64_t row)>& use);
+/// How many rows there are, without looking into them.
+std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema);
 
 /// A schema that knows only the names in the header row. The label is the column named label, class
 /// or target, in any case, and failing that the last.
@@ -69,10 +68,9 @@ class RowEncoder {
   int features_ = 0;
 };
 
-/// Fills in what the schema leaves open (kinds, bounds, categories, classes) from the rows for
-/// which `is_training` holds. Not private by itself: whoever calls this must say so in the
-/// certificate. Throws InputError where no choice makes sense, e.g. more than 1,000 categories.
-TableSchema complete_from_rows(const TableSchema& schema, ByteReader& reader,
-                               const std::function<bool(std::uint64_t row)>& is_training);
+/// Fills in what the schema leaves open (kinds, bounds, categories, classes) from the rows. Not
+/// private by itself: whoever calls this must say so in the certificate. Throws InputError where no
+/// choice makes sense, e.g. more than 1,000 categories.
+TableSchema complete_from_rows(const TableSchema& schema, ByteReader& reader);
 
 }  // namespace cudp

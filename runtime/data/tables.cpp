@@ -1,7 +1,8 @@
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
-#include <utility>
+#include <vector>
 
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/sources.hpp"
@@ -15,17 +16,15 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLongestSchema = std::uint64_t{16} << 20;
 
-/// Which rows are held out for testing: a hash of the row's number and the seed, so that it depends
-/// on no other row and not on what the row holds.
-bool is_held_out(std::uint64_t row, std::uint64_t seed, double fraction) {
-  std::uint64_t z = seed;
-  for (const std::uint64_t word : {std::uint64_t{0}, row}) {  // SplitMix64's mixing, twice
-    z += word + 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-  }
-  return static_cast<double>(z >> 11) * 0x1p-53 < fraction;
+/// BANK and IPUMS-BR were published without a test set; a fifth of their rows is theirs here. Which
+/// ones follows from each row's own text, so that no row changes the part that another is in.
+bool is_published_test_row(std::string_view text) {
+  std::uint64_t z = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : text) z = (z ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;  // SplitMix64's mixing
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  z ^= z >> 31;
+  return static_cast<double>(z >> 11) * 0x1p-53 < 0.2;
 }
 
 TableSchema read_schema(const fs::path& path) {
@@ -48,53 +47,67 @@ std::optional<fs::path> schema_beside(const fs::path& table) {
   return std::nullopt;
 }
 
-struct TableFiles {
-  fs::path train;
-  fs::path test;  ///< empty: rows of `train` are held out
+/// Where the test rows are.
+enum class TestRows {
+  none,
+  file,        ///< in a file of their own
+  among_train  ///< of BANK and IPUMS-BR
 };
 
-DataSplit read_split(const TableFiles& files, TableSchema schema, const DataRequest& request) {
-  const bool hold_out = files.test.empty();
-  if (hold_out && !(request.test_fraction > 0.0 && request.test_fraction < 1.0))
-    throw InputError("test fraction: expected a number above 0 and below 1, found " +
-                     std::to_string(request.test_fraction));
-  const auto is_training = [&](std::uint64_t row) {
-    return !hold_out || !is_held_out(row, request.split_seed, request.test_fraction);
-  };
+struct TableFiles {
+  fs::path train;
+  fs::path test{};
+  TestRows where = TestRows::none;
+};
 
+/// The schema with what it leaves open filled in from the rows of `table`, where the user accepts
+/// that; `unsafe` says so.
+TableSchema completed(const TableSchema& schema, const fs::path& table, bool accepted,
+                      std::vector<std::string>& unsafe) {
+  const std::string open = first_incomplete(schema);
+  if (open.empty()) return schema;
+  if (!accepted)
+    bad_input(table.string(), "column " + shown(open), "public bounds or categories in a schema",
+              "none; --accept-private-bounds reads them from the private rows");
+  unsafe.emplace_back("bounds, categories or classes were read from private rows");
+  return complete_from_rows(schema, *open_bytes(table));
+}
+
+/// Counting first keeps memory at what the features need: a vector that grows holds twice that.
+Dataset all_rows(const fs::path& file, const TableSchema& schema, const RowEncoder& encoder) {
+  Dataset set = encoder.empty();
+  encoder.reserve(set, count_rows(*open_bytes(file), schema));
+  for_each_row(*open_bytes(file), schema, [&](const TableRow& row) { encoder.append(row, set); });
+  return set;
+}
+
+DataSplit read_split(const TableFiles& files, const TableSchema& stated, bool accepted) {
   DataSplit split;
-  if (const std::string open = first_incomplete(schema); !open.empty()) {
-    if (!request.accept_private_bounds)
-      bad_input(files.train.string(), "column " + shown(open),
-                "public bounds or categories in a schema",
-                "none; --accept-private-bounds reads them from the private rows");
-    schema = complete_from_rows(schema, *open_bytes(files.train), is_training);
-    split.unsafe.push_back("bounds, categories or classes were read from private rows");
-  }
-
+  const TableSchema schema = completed(stated, files.train, accepted, split.unsafe);
   const RowEncoder encoder(schema);
-  split.train = encoder.empty();
-  split.test = encoder.empty();
-  // Counting first keeps memory at what the features need: a vector that grows holds twice that.
-  std::uint64_t rows[2] = {0, 0};
-  count_rows(*open_bytes(files.train), schema,
-             [&](std::uint64_t row) { ++rows[is_training(row) ? 0 : 1]; });
-  if (!hold_out) count_rows(*open_bytes(files.test), schema, [&](std::uint64_t) { ++rows[1]; });
-  encoder.reserve(split.train, rows[0]);
-  encoder.reserve(split.test, rows[1]);
-  for_each_row(*open_bytes(files.train), schema, [&](const TableRow& row) {
-    encoder.append(row, is_training(row.number) ? split.train : split.test);
-  });
-  if (!hold_out)
-    for_each_row(*open_bytes(files.test), schema,
-                 [&](const TableRow& row) { encoder.append(row, split.test); });
-  if (split.train.size() == 0 || split.test.size() == 0)
-    bad_input(files.train.string(), "", "rows to train on and rows to hold out for testing",
-              std::to_string(split.train.size()) + " and " + std::to_string(split.test.size()));
-  if (hold_out)
-    split.notes.emplace_back(
-        "the test set is rows held out by a hash of the row number and the split seed");
+  if (files.where == TestRows::among_train) {
+    split.train = encoder.empty();
+    split.test = encoder.empty();
+    for_each_row(*open_bytes(files.train), schema, [&](const TableRow& row) {
+      encoder.append(row, is_published_test_row(row.text) ? split.test : split.train);
+    });
+    split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
+    return split;
+  }
+  split.train = all_rows(files.train, schema, encoder);
+  split.test =
+      files.where == TestRows::file ? all_rows(files.test, schema, encoder) : encoder.empty();
   return split;
+}
+
+/// What is known of a table given by path before its rows are read.
+TableSchema stated_schema(const DataRequest& request) {
+  const fs::path path = request.dataset;
+  std::optional<fs::path> schema_path = schema_beside(path);
+  if (!request.schema.empty()) schema_path = request.schema;
+  if (schema_path) return read_schema(*schema_path);
+  const bool tabs = path.filename().string().find(".tsv") != std::string::npos;
+  return schema_from_header(*open_bytes(path), tabs ? '\t' : ',');
 }
 
 }  // namespace
@@ -109,26 +122,38 @@ DataSplit load_named_table(const DataRequest& request) {
   DataRequest place = request;
   if (ipums) place.dataset = "ipums";  // the folder's name
   const fs::path folder = named_folder(place, {main});
-  TableFiles files{require_file(folder, {main}), {}};
-  if (adult) files.test = require_file(folder, {"adult.test"});
+  TableFiles files{.train = require_file(folder, {main}), .where = TestRows::among_train};
+  if (adult) {
+    files.test = require_file(folder, {"adult.test"});
+    files.where = TestRows::file;
+  }
   return read_split(files,
                     request.schema.empty()
                         ? parse_schema(shipped_schema(request.dataset), request.dataset + ".toml")
                         : read_schema(request.schema),
-                    request);
+                    request.accept_private_bounds);
 }
 
 DataSplit load_table_file(const DataRequest& request) {
-  const fs::path path = request.dataset;
-  std::optional<fs::path> schema_path = schema_beside(path);
-  if (!request.schema.empty()) schema_path = request.schema;
-  const bool tabs = path.filename().string().find(".tsv") != std::string::npos;
-  TableSchema schema = schema_path ? read_schema(*schema_path)
-                                   : schema_from_header(*open_bytes(path), tabs ? '\t' : ',');
-  const std::string name = schema.name;
-  DataSplit split = read_split({path, request.test_path}, std::move(schema), request);
-  split.name = name;
+  const TableSchema schema = stated_schema(request);
+  DataSplit split =
+      read_split({.train = request.dataset,
+                  .test = request.test_path,
+                  .where = request.test_path.empty() ? TestRows::none : TestRows::file},
+                 schema, request.accept_private_bounds);
+  split.name = schema.name;
   return split;
+}
+
+TestData load_table_rows(const DataRequest& request) {
+  const TableSchema stated = stated_schema(request);
+  const bool apart = !request.test_path.empty();
+  std::vector<std::string> unsafe;
+  // What is open was read from the training rows, and must be again.
+  const TableSchema schema =
+      completed(stated, request.dataset, request.accept_private_bounds && apart, unsafe);
+  return {stated.name,
+          all_rows(apart ? request.test_path : request.dataset, schema, RowEncoder(schema))};
 }
 
 }  // namespace cudp

@@ -42,10 +42,10 @@ Shape released_shape(const Dataset& train, const FeatureSettings& settings);
 
 /// What features rest on: a release of the Gaussian mechanism, of sensitivity 1 and noise
 /// multiplier sigma, which must have been paid for. size: number of training examples as it is
-/// known to the public. Returns the rows of a matrix: pca [dimensions, inputs], channels [2,
-/// channels]; empty where features rest on nothing.
+/// known to the public, most: a bound on the real one. Returns the rows of a matrix: pca
+/// [dimensions, inputs], channels [2, channels]; empty where features rest on nothing.
 std::vector<float> release_for_features(const Dataset& train, const FeatureSettings& settings,
-                                        double size, double sigma, Generator generator,
+                                        double size, double most, double sigma, Generator generator,
                                         const RandomKey& key);
 
 /// Examples become features by what was released: a function of each example alone. Throws

@@ -11,6 +11,7 @@
 #include "kernels/cpu.hpp"
 #include "kernels/cpu_ops.hpp"
 #include "runtime/aligned.hpp"
+#include "runtime/ceil_log2.hpp"
 #include "runtime/error.hpp"
 #include "runtime/features/clipped_row.hpp"
 #include "runtime/random_numbers.hpp"
@@ -46,12 +47,12 @@ void check_pca(const Dataset& data, std::int64_t dimensions) {
   if (d > kMostNumbers)
     throw InputError(fmt::format(
         "--features pca: expected examples of at most {} numbers, found {}", kMostNumbers, d));
-  if (data.size() > to_size(kMostRows))
-    throw InputError(
-        fmt::format("--features pca: expected at most {} training examples", kMostRows));
 }
 
-std::vector<double> clipped_second_moments(const Dataset& data, int threads) {
+int row_bits(double most) { return std::clamp((53 - ceil_log2(most)) / 2, 1, 13); }
+
+std::vector<double> clipped_second_moments(const Dataset& data, double most, int threads) {
+  const int bits = row_bits(most);
   const CpuKernels& kernels = cpu_kernels(best_simd_level());
   const auto d = static_cast<std::int64_t>(data.shape.size());
   const std::int64_t stride = padded(d, kColumnTile);
@@ -64,7 +65,7 @@ std::vector<double> clipped_second_moments(const Dataset& data, int threads) {
     team.run(count, [&](std::size_t r, int) {
       std::vector<float> x(to_size(d));
       read_example(data, first + r, x);
-      clip_row<float>(x, kRowBits, rows.data() + r * to_size(stride));
+      clip_row<float>(x, bits, rows.data() + r * to_size(stride));
     });
     team.run(tasks, [&](std::size_t task, int) {
       const int begin = static_cast<int>(task) * kRange;
@@ -80,7 +81,7 @@ std::vector<double> clipped_second_moments(const Dataset& data, int threads) {
   for (std::int64_t i = 0; i < d; ++i)
     for (std::int64_t j = i; j < d; ++j)
       moments[to_size(i * d + j)] = moments[to_size(j * d + i)] =
-          std::ldexp(sum[to_size(i * stride + j)], -2 * kRowBits);
+          std::ldexp(sum[to_size(i * stride + j)], -2 * bits);
   return moments;
 }
 
@@ -110,10 +111,10 @@ void whiten(Eigenpairs& pairs) {
   }
 }
 
-std::vector<float> dp_pca(const Dataset& data, int dimensions, bool whitened, double sigma,
-                          const RandomStream& stream, int threads) {
+std::vector<float> dp_pca(const Dataset& data, double most, int dimensions, bool whitened,
+                          double sigma, const RandomStream& stream, int threads) {
   const int d = data.shape.size();
-  std::vector<double> moments = clipped_second_moments(data, threads);
+  std::vector<double> moments = clipped_second_moments(data, most, threads);
   add_symmetric_noise(moments, d, sigma, stream);
   Eigenpairs pairs = leading_eigenvectors(std::move(moments), d, dimensions);
   if (whitened) whiten(pairs);

@@ -14,8 +14,8 @@ namespace cudp {
 // paid for.
 //
 // Sensitivity: one row added or removed changes the sum by x x^T, of Frobenius norm |x|^2 <= 1. It
-// is exactly that, rounding included: rows are cut to whole numbers of 2^-13 (towards zero, and
-// their norm is checked in those units), so that sums are exact.
+// is exactly that, rounding included: rows are cut to whole numbers of 2^-row_bits (towards zero,
+// and their norm is checked in those units), so that sums are exact.
 //
 // Departs from the paper: its noise has variance sigma^2 in every entry of the upper triangle. In
 // Frobenius norm an entry off the diagonal counts twice, so variance sigma^2 / 2 is enough there,
@@ -24,9 +24,14 @@ namespace cudp {
 /// Throws InputError unless examples have at least `dimensions` numbers, and no more than fit.
 void check_pca(const Dataset& data, std::int64_t dimensions);
 
-/// Sum of x x^T over clipped rows, [d, d] with d = data.shape.size(), symmetric; exact. A row that
-/// is not finite contributes nothing. Does not depend on the number of threads (0: every core).
-std::vector<double> clipped_second_moments(const Dataset& data, int threads);
+/// 13, or fewer where sums of up to `most` products would not fit 2^53. most: a public bound on the
+/// number of rows.
+int row_bits(double most);
+
+/// Sum of x x^T over clipped rows, [d, d] with d = data.shape.size(), symmetric; exact for up to
+/// `most` rows. A row that is not finite contributes nothing. Does not depend on the number of
+/// threads (0: every core).
+std::vector<double> clipped_second_moments(const Dataset& data, double most, int threads);
 
 /// matrix [d, d] += E, symmetric: entries on the diagonal N(0, sigma^2), off it N(0, sigma^2 / 2).
 /// sigma in units of the sensitivity, 1.
@@ -51,8 +56,9 @@ void whiten(Eigenpairs& pairs);
 
 /// The sum, its noise and its directions: a release of the Gaussian mechanism with noise multiplier
 /// sigma. Whitening is a function of what was released. Returns [dimensions, d].
-std::vector<float> dp_pca(const Dataset& data, int dimensions, bool whitened, double sigma,
-                          const RandomStream& stream, int threads);
+/// most: as above.
+std::vector<float> dp_pca(const Dataset& data, double most, int dimensions, bool whitened,
+                          double sigma, const RandomStream& stream, int threads);
 
 /// Examples become their products with the rows of projection [k, data.shape.size()]: shape {k}.
 /// A function of each example alone, once the projection is there.

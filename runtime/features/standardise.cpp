@@ -9,6 +9,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "kernels/scatter.hpp"
+#include "runtime/ceil_log2.hpp"
 #include "runtime/error.hpp"
 #include "runtime/features/clipped_row.hpp"
 #include "runtime/random_numbers.hpp"
@@ -17,7 +18,6 @@
 namespace cudp {
 namespace {
 
-constexpr std::size_t kMostExamples = std::size_t{1} << (53 - kMomentBits);
 constexpr std::size_t kTask = 256;
 
 /// Order of a channel, from its place among its colour's: one of order 0, two scales of order 1.
@@ -64,12 +64,12 @@ void check_standardise(const Dataset& data) {
     throw InputError(fmt::format(
         "--feature-standardise: expected scattering features, {} channels a colour, found {}",
         kScatterChannels, data.shape.channels));
-  if (data.size() > kMostExamples)
-    throw InputError(
-        fmt::format("--feature-standardise: expected at most {} training examples", kMostExamples));
 }
 
-std::vector<double> clipped_moments(const Dataset& data, int threads) {
+int moment_bits(double most) { return std::clamp(53 - ceil_log2(most), 1, 24); }
+
+std::vector<double> clipped_moments(const Dataset& data, double most, int threads) {
+  const int bits = moment_bits(most);
   const auto numbers = static_cast<std::size_t>(data.shape.size());
   const std::size_t width = 2 * static_cast<std::size_t>(data.shape.channels);
   std::vector<double> sum(width);
@@ -81,7 +81,7 @@ std::vector<double> clipped_moments(const Dataset& data, int threads) {
     std::vector<double> part(width);
     for (std::size_t e = task * kTask; e < std::min(data.size(), (task + 1) * kTask); ++e) {
       moments_of(std::span(data.floats).subspan(e * numbers, numbers), row);
-      clip_row<double>(row, kMomentBits, clipped.data());
+      clip_row<double>(row, bits, clipped.data());
       for (std::size_t i = 0; i < width; ++i) part[i] += clipped[i];
     }
     const std::lock_guard lock(adding);
@@ -90,16 +90,16 @@ std::vector<double> clipped_moments(const Dataset& data, int threads) {
   return sum;
 }
 
-std::vector<float> dp_channel_scaling(const Dataset& data, double size, double sigma,
+std::vector<float> dp_channel_scaling(const Dataset& data, double size, double most, double sigma,
                                       double second_order, const RandomStream& stream,
                                       int threads) {
-  std::vector<double> moments = clipped_moments(data, threads);
+  std::vector<double> moments = clipped_moments(data, most, threads);
   const std::size_t channels = moments.size() / 2;
   const std::vector<float> z = normal_numbers(stream, moments.size());
   const double mean_of = largest_row(channels) / size;
   for (std::size_t i = 0; i < moments.size(); ++i)
     moments[i] =
-        mean_of * (std::ldexp(moments[i], -kMomentBits) + sigma * static_cast<double>(z[i]));
+        mean_of * (std::ldexp(moments[i], -moment_bits(most)) + sigma * static_cast<double>(z[i]));
   const double noise = mean_of * sigma;  // no variance is taken for less
   std::vector<float> scaling(moments.size());
   for (std::size_t c = 0; c < channels; ++c) {

@@ -18,18 +18,21 @@ namespace cudp {
 // Sensitivity: one example more or less changes the sum by a vector of norm at most 1, rounding
 // included (clipped_row.hpp).
 
-/// Throws InputError unless the examples have scattering features, and are few enough.
+/// Throws InputError unless the examples have scattering features.
 void check_standardise(const Dataset& data);
 
-/// Sum of the clipped rows in whole numbers of 2^-kMomentBits: [2 channels], exact. Does not depend
-/// on the number of threads (0: every core).
-inline constexpr int kMomentBits = 24;
-std::vector<double> clipped_moments(const Dataset& data, int threads);
+/// 24, or fewer where sums of up to `most` rows would not fit 2^53. most: a public bound on the
+/// number of rows.
+int moment_bits(double most);
+
+/// Sum of the clipped rows in whole numbers of 2^-moment_bits: [2 channels], exact for up to `most`
+/// rows. Does not depend on the number of threads (0: every core).
+std::vector<double> clipped_moments(const Dataset& data, double most, int threads);
 
 /// Scale and shift of every channel, [2, channels]: a release of the Gaussian mechanism with noise
-/// multiplier sigma. size: number of examples as it is known to the public. second_order: standard
-/// deviation that channels of order 2 get; all others get 1.
-std::vector<float> dp_channel_scaling(const Dataset& data, double size, double sigma,
+/// multiplier sigma. size: number of examples as it is known to the public, most: a bound on the
+/// real one. second_order: standard deviation that channels of order 2 get; all others get 1.
+std::vector<float> dp_channel_scaling(const Dataset& data, double size, double most, double sigma,
                                       double second_order, const RandomStream& stream, int threads);
 
 /// x <- scale x + shift in every channel of every example.

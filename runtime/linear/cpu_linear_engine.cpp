@@ -15,9 +15,10 @@ constexpr std::int64_t kRange = 128;  // tiles that one task handles: 2,048 exam
 
 class CpuLinearEngine final : public LinearEngine {
  public:
-  CpuLinearEngine(const Dataset& train, Loss loss, int threads)
+  CpuLinearEngine(const Dataset& train, Loss loss, double most, int threads)
       : source_(train),
         loss_(loss),
+        most_(most),
         k_(cpu_kernels(best_simd_level())),
         team_(threads),
         all_(linear_data(train)) {
@@ -39,7 +40,7 @@ class CpuLinearEngine final : public LinearEngine {
   }
 
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
-    const double grid = linear_grid(max_norm);
+    const double grid = linear_grid(max_norm, most_);
     clear(dimension());
     for_ranges([&](std::int64_t begin, std::int64_t end, double* total) {
       k_.linear_scores({.features = now_->features.data(),
@@ -65,7 +66,7 @@ class CpuLinearEngine final : public LinearEngine {
 
   std::vector<double> clipped_losses(std::span<const float> direction, std::span<const float> steps,
                                      double max_loss) override {
-    const double grid = linear_grid(max_loss);
+    const double grid = linear_grid(max_loss, most_);
     const int count = static_cast<int>(steps.size());
     clear(count);
     for_ranges([&](std::int64_t begin, std::int64_t end, double* total) {
@@ -139,6 +140,7 @@ class CpuLinearEngine final : public LinearEngine {
 
   const Dataset& source_;
   Loss loss_;
+  double most_;
   const CpuKernels& k_;
   ThreadTeam team_;
   LinearData all_;
@@ -152,9 +154,10 @@ class CpuLinearEngine final : public LinearEngine {
 
 }  // namespace
 
-std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss, int threads) {
+std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss, double most,
+                                                     int threads) {
   check_linear_data(train);
-  return std::make_unique<CpuLinearEngine>(train, loss, threads);
+  return std::make_unique<CpuLinearEngine>(train, loss, most, threads);
 }
 
 }  // namespace cudp

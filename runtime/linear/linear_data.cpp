@@ -6,7 +6,6 @@
 
 #include "kernels/linear_model.hpp"
 #include "runtime/error.hpp"
-#include "runtime/linear/linear_rounding.hpp"
 
 namespace cudp {
 namespace {
@@ -55,8 +54,6 @@ void check_linear_data(const Dataset& train) {
   if (train.classes != 2)
     throw InputError("a linear model of one score: expected two classes, found " +
                      std::to_string(train.classes));
-  if (train.size() > kMostLinearExamples)
-    throw InputError("a linear model: expected at most 2^28 training examples");
 }
 
 LinearData linear_data(const Dataset& data) {

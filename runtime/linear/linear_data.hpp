@@ -16,7 +16,7 @@ struct LinearData {
   int d = 0;
 };
 
-/// Throws InputError unless `train` has two classes, and at most kMostLinearExamples examples.
+/// Throws InputError unless `train` has two classes.
 void check_linear_data(const Dataset& train);
 
 /// The examples listed, or all. An example with a feature that is not finite is left out: its sign

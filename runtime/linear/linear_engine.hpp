@@ -44,11 +44,13 @@ class LinearEngine {
   virtual std::uint64_t correct(std::span<const float> w, const Dataset& test) = 0;
 };
 
-/// loss: logistic or hinge. Throws InputError unless `train`, which must outlive the engine, has
-/// two classes, and at most kMostLinearExamples examples. threads: 0 takes every core.
-std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss, int threads);
+/// loss: logistic or hinge. most: a public bound on the number of examples, which the grid follows
+/// from. Throws InputError unless `train`, which must outlive the engine, has two classes.
+/// threads: 0 takes every core.
+std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss, double most,
+                                                     int threads);
 
 /// The same on the first CUDA device (cuda/device_linear.hpp). Throws Error where there is none.
-std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss);
+std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss, double most);
 
 }  // namespace cudp

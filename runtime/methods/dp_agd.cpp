@@ -10,7 +10,7 @@
 namespace cudp {
 
 DpAgd::DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples,
-             Generator generator, const RandomKey& key, AskFilter ask)
+             Generator generator, const SharedKey& key, AskFilter ask)
     : settings_(settings),
       engine_(engine),
       examples_(settings.threshold > 0
@@ -46,8 +46,9 @@ bool DpAgd::iterate(DpAgdState& s) {
     const std::uint64_t number = s.releases;
     if (!admitted(s, noisy_min_mechanism(epsilon, settings_.selection), settings_.rho_selection))
       return false;
-    const std::size_t i = noisy_min(scores, linear_loss_sensitivity(settings_.loss_clip), epsilon,
-                                    settings_.selection, stream(Stream::selection, number));
+    const std::size_t i =
+        noisy_min(scores, linear_loss_sensitivity(settings_.loss_clip, settings_.most_examples),
+                  epsilon, settings_.selection, stream(Stream::selection, number));
     if (i > 0) {
       accept(s, static_cast<double>(steps[i]), unit);
       return true;
@@ -77,7 +78,8 @@ std::optional<std::vector<double>> DpAgd::measure(DpAgdState& s, const std::vect
   const std::uint64_t number = s.releases;
   if (!admitted(s, privacy::Gaussian{sigma}, rho)) return std::nullopt;
   const double std_dev =
-      sigma * linear_gradient_sensitivity(settings_.gradient_clip, engine_.dimension());
+      sigma * linear_gradient_sensitivity(settings_.gradient_clip, engine_.dimension(),
+                                          settings_.most_examples);
   const std::vector<float> noise = normal_numbers(stream(Stream::noise, number), sum.size());
   std::vector<double> noisy = sum;
   for (std::size_t j = 0; j < noisy.size(); ++j)

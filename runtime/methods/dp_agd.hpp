@@ -8,6 +8,7 @@
 #include "privacy/mechanism.hpp"
 #include "runtime/linear/linear_engine.hpp"
 #include "runtime/methods/noisy_min.hpp"
+#include "runtime/random_key.hpp"
 
 namespace cudp {
 
@@ -26,6 +27,7 @@ struct DpAgdSettings {
   double window_growth = 0.1;   ///< eta
   double shrink = 1.0;          ///< of alpha_max where no step size helps; 1: the paper's
   std::uint64_t threshold = 0;  ///< mini-batches of rate threshold / 2^32; 0: all examples
+  double most_examples = 1.0;   ///< a public bound on N, as the engine has it
 };
 
 /// Everything that an iteration changes.
@@ -69,7 +71,7 @@ class DpAgd {
   /// key: noise is addressed by the number of the release, batches by the iteration, so that
   /// repeating an iteration repeats what it released. examples: N, or what may be known of it.
   DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Generator generator,
-        const RandomKey& key, AskFilter ask);
+        const SharedKey& key, AskFilter ask);
 
   DpAgdState begin(std::vector<float> w) const;
 
@@ -90,14 +92,14 @@ class DpAgd {
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;
 
   RandomStream stream(Stream purpose, std::uint64_t number) const {
-    return {generator_, key_, purpose, number};
+    return {generator_, key_.key(), purpose, number};
   }
 
   DpAgdSettings settings_;
   LinearEngine& engine_;
   double examples_;  ///< expected in a sum
   Generator generator_;
-  RandomKey key_;
+  SharedKey key_;
   AskFilter ask_;
 };
 

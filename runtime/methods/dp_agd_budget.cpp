@@ -4,12 +4,13 @@
 #include <cmath>
 
 #include "privacy/zcdp.hpp"
+#include "runtime/plan.hpp"
 
 namespace cudp {
 
 privacy::Budget dp_agd_budget(const TrainConfig& config) {
   const double epsilon = *config.epsilon;
-  const double delta = *config.delta;
+  const double delta = *config.delta * (1.0 - kFailureShare);
   if (config.conversion == Conversion::tight) return privacy::zcdp_budget(epsilon, delta);
   const double l = -std::log(delta);
   const double root = std::sqrt(l + epsilon) - std::sqrt(l);
@@ -17,8 +18,9 @@ privacy::Budget dp_agd_budget(const TrainConfig& config) {
                               delta);
 }
 
-DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples) {
+DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples, double most) {
   DpAgdSettings s;
+  s.most_examples = most;
   if (config.budget_split == BudgetSplit::rho) {
     const double splits =
         config.splits > 0.0 ? config.splits : std::max(10.0, examples * *config.epsilon / 100.0);
@@ -36,8 +38,8 @@ DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double exam
   s.l2 = config.l2;
   s.selection = config.noisy_min;
   if (config.mini_batch > 0)
-    s.threshold = static_cast<std::uint64_t>(std::ceil(
-        std::min(1.0, static_cast<double>(config.mini_batch) / std::max(1.0, examples)) * 0x1p32));
+    s.threshold = static_cast<std::uint64_t>(
+        std::ceil(std::min(1.0, static_cast<double>(config.mini_batch) / examples) * 0x1p32));
   return s;
 }
 

@@ -12,7 +12,8 @@ namespace cudp {
 /// sqrt(ln(1/delta)))^2 (the paper's equation (5)) really has.
 privacy::Budget dp_agd_budget(const TrainConfig& config);
 
-/// The settings of DP-AGD for a filter's whole budget rho and `examples` in the training set.
+/// The settings of DP-AGD for a filter's whole budget rho and `examples` in the training set, of
+/// which there are at most `most`.
 ///
 /// By rho: an iteration starts with rho / splits, of which gradient_share is the gradient's. The
 /// default, splits = examples epsilon / 100 but at least 10, follows the signal: sums grow with the
@@ -20,6 +21,6 @@ privacy::Budget dp_agd_budget(const TrainConfig& config);
 /// By epsilon, the paper's section 6.2: epsilon_nmax = epsilon_ng = epsilon / (2 splits), splits =
 /// 60; rho_ng is then that of the Gaussian mechanism's classical noise (its Theorem 3.3),
 /// epsilon_ng^2 / (4 ln(1.25/delta)).
-DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples);
+DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples, double most);
 
 }  // namespace cudp

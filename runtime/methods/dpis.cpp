@@ -59,11 +59,9 @@ double Dpis::rate() const {
 double Dpis::noise_multiplier() const { return epoch_.sigma * epoch_.clip * size_ / epoch_.total; }
 
 double Dpis::slack() const {
-  const double part = plan_.failure / (4.0 * static_cast<double>(epochs()));
-  const double z = std::sqrt(-2.0 * std::log(part));
-  const double most = 1.0 + z * plan_.epoch_noise * epoch_.clip / epoch_.total;  // K / K~
-  const std::uint64_t batch = largest_batch(plan_.expected_batch * most, steps_per_epoch_, part);
-  return sensitivity_slack(network_, batch, arithmetic_);
+  const double part = 0.5 * plan_.failure / static_cast<double>(epochs());
+  const double most = rate() * static_cast<double>(plan_.largest_sum);
+  return sensitivity_slack(network_, largest_batch(most, steps_per_epoch_, part), arithmetic_);
 }
 
 std::vector<privacy::Phase> Dpis::phases(std::uint64_t first, std::uint64_t last) const {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -17,7 +18,8 @@ namespace cudp {
 struct LinearFacts {
   Loss loss = Loss::logistic;
   int dimension = 0;        ///< features and a constant
-  double examples = 0.0;    ///< N, or the noisy one
+  double examples = 1.0;    ///< N, or the noisy one
+  double most = 1.0;        ///< a bound on N, see TrainingSize::most
   double size_noise = 0.0;  ///< standard deviation of the noise on that, 0 if N is public
 };
 
@@ -44,6 +46,9 @@ class LinearMethod {
   virtual double epsilon() const = 0;
   /// The weights of the features as they are read, and the bias.
   virtual std::vector<float> train(const LinearTask& task) const = 0;
+  /// Why the result must not be released, in words; empty where it may. A function of public
+  /// numbers.
+  virtual std::vector<std::string> obstacles() const { return {}; }
   /// What the certificate says beside that.
   virtual void describe(nlohmann::ordered_json& certificate) const = 0;
 };

@@ -4,6 +4,7 @@
 
 #include "privacy/objective_perturbation.hpp"
 #include "runtime/methods/output_perturbation.hpp"
+#include "runtime/plan.hpp"
 #include "runtime/random_numbers.hpp"
 
 namespace cudp {
@@ -19,19 +20,33 @@ double least_regulariser(double curvature, double epsilon) {
 }  // namespace
 
 ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts)
-    : risk_(risk_settings(config, facts.loss)),
+    : risk_(risk_settings(config, facts.loss, facts.most)),
+      dimension_(static_cast<std::size_t>(facts.dimension)),
       epsilon_(*config.epsilon),
-      delta_(*config.delta),
+      delta_(*config.delta * (1.0 - kFailureShare)),
       tolerance_(config.solver_tolerance) {
   const bool size_is_public = facts.size_noise == 0.0;
   const double beta = loss_curvature(risk_);
   const double most_for_kappa = epsilon_ * (size_is_public ? 0.5 : 0.1);
-  regulariser_ = std::fmax(config.l2 * std::fmax(facts.examples, 1.0),
-                           least_regulariser(beta, most_for_kappa));
+  regulariser_ = std::fmax(config.l2 * facts.examples, least_regulariser(beta, most_for_kappa));
   kappa_ = (size_is_public ? std::log1p(beta / regulariser_) : most_for_kappa) * (1.0 + 1e-12);
   const double size_mu = size_is_public ? 0.0 : 1.0 / facts.size_noise;
   mu_ = privacy::objective_perturbation_mu(kappa_, size_mu, kOutputShare, epsilon_, delta_);
   output_noise_std_ = 2.0 * tolerance_ / regulariser_ / (kOutputShare * mu_) * (1.0 + 1e-12);
+}
+
+/// b has norm above (sqrt(d) + sqrt(2 t)) / mu with probability at most exp(-t) (Laurent, Massart
+/// 2000, Lemma 1), t such that this is half of what is set aside for bounds; N exceeds its own with
+/// the other half.
+RiskProblem ObjectivePerturbation::problem() const {
+  const double t = -std::log(0.5 * kFailureShare * delta_);
+  return {.regulariser = regulariser_,
+          .linear_bound = (std::sqrt(static_cast<double>(dimension_)) + std::sqrt(2.0 * t)) / mu_,
+          .tolerance = tolerance_};
+}
+
+std::vector<std::string> ObjectivePerturbation::obstacles() const {
+  return solver_obstacles(risk_, dimension_, problem());
 }
 
 /// The ledger knows no mechanism that this is, but what it keeps: the noisy size is in that, too,
@@ -47,9 +62,9 @@ std::vector<float> ObjectivePerturbation::train(const LinearTask& task) const {
   const auto normal = [&](std::uint64_t number) {
     return normal_numbers({task.generator, task.key, Stream::noise, number}, risk.dimension());
   };
-  std::vector<double> b;
-  for (const float z : normal(0)) b.push_back(static_cast<double>(z) / mu_);
-  const std::vector<double> w = minimise_risk(risk, regulariser_, b, tolerance_).w;
+  RiskProblem with_b = problem();
+  for (const float z : normal(0)) with_b.linear.push_back(static_cast<double>(z) / mu_);
+  const std::vector<double> w = minimise_risk(risk, with_b).w;
   const std::vector<float> z = normal(1);
   const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);
   std::vector<float> released;

@@ -33,13 +33,18 @@ class ObjectivePerturbation final : public LinearMethod {
   double epsilon() const override { return epsilon_; }
   std::vector<float> train(const LinearTask& task) const override;
   void describe(nlohmann::ordered_json& certificate) const override;
+  std::vector<std::string> obstacles() const override;
 
   double mu() const { return mu_; }
   double kappa() const { return kappa_; }
   double regulariser() const { return regulariser_; }
 
  private:
+  /// But for b.
+  RiskProblem problem() const;
+
   RiskSettings risk_;
+  std::size_t dimension_;
   double epsilon_;
   double delta_;
   double tolerance_;  ///< tau

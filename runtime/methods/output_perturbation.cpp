@@ -4,19 +4,29 @@
 #include <stdexcept>
 
 #include "privacy/gaussian.hpp"
+#include "runtime/plan.hpp"
 #include "runtime/random_numbers.hpp"
 
 namespace cudp {
 
-RiskSettings risk_settings(const TrainConfig& config, Loss loss) {
-  return {.loss = loss, .max_norm = config.max_norm, .huber = config.huber};
+RiskSettings risk_settings(const TrainConfig& config, Loss loss, double most) {
+  return {.loss = loss, .max_norm = config.max_norm, .huber = config.huber, .most = most};
+}
+
+std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::size_t dimension,
+                                          const RiskProblem& problem) {
+  if (iterations_for_all_data(settings, dimension, problem)) return {};
+  return {
+      "solver-tolerance: not proved to be met for all data, so that whether there is a result "
+      "could tell something of them; a larger --solver-tolerance or --l2 would be"};
 }
 
 OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFacts& facts)
-    : risk_(risk_settings(config, facts.loss)),
-      delta_(*config.delta),
+    : risk_(risk_settings(config, facts.loss, facts.most)),
+      dimension_(static_cast<std::size_t>(facts.dimension)),
+      delta_(*config.delta * (1.0 - kFailureShare)),
       tolerance_(config.solver_tolerance),
-      regulariser_(config.l2 * std::fmax(facts.examples, 1.0)),
+      regulariser_(config.l2 * facts.examples),
       sensitivity_((1.0 + 2.0 * tolerance_) / regulariser_ * (1.0 + 1e-12)),
       size_mu_(facts.size_noise > 0.0 ? 1.0 / facts.size_noise : 0.0) {
   // Gaussian releases are together one of mu^2 = the sum of theirs.
@@ -38,7 +48,7 @@ std::vector<float> OutputPerturbation::train(const LinearTask& task) const {
   RiskSettings settings = risk_;
   settings.threads = task.threads;
   LinearRisk risk(task.train, settings);
-  const std::vector<double> w = minimise_risk(risk, regulariser_, {}, tolerance_).w;
+  const std::vector<double> w = minimise_risk(risk, problem()).w;
   const std::vector<float> z =
       normal_numbers({task.generator, task.key, Stream::noise, 0}, w.size());
   // Of features as they are read: scores of examples that were not scaled down stay what they were.
@@ -48,6 +58,10 @@ std::vector<float> OutputPerturbation::train(const LinearTask& task) const {
     released.push_back(
         static_cast<float>(unscaled * (w[j] + noise_std() * static_cast<double>(z[j]))));
   return released;
+}
+
+std::vector<std::string> OutputPerturbation::obstacles() const {
+  return solver_obstacles(risk_, dimension_, problem());
 }
 
 void OutputPerturbation::describe(nlohmann::ordered_json& c) const {

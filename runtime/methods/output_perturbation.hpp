@@ -1,11 +1,20 @@
 #pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
 #include "runtime/linear/linear_risk.hpp"
 #include "runtime/methods/linear_method.hpp"
 
 namespace cudp {
 
-/// The settings of an example's loss in a config.
-RiskSettings risk_settings(const TrainConfig& config, Loss loss);
+/// The settings of an example's loss in a config, for at most `most` examples.
+RiskSettings risk_settings(const TrainConfig& config, Loss loss, double most);
+
+/// Why a method may not be released whose solver is not proved to arrive for all data; empty where
+/// it is. The same for all data sets.
+std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::size_t dimension,
+                                          const RiskProblem& problem);
 
 /// Output perturbation: Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071), Algorithm 1, with
 /// Gaussian noise.
@@ -32,12 +41,16 @@ class OutputPerturbation final : public LinearMethod {
   double epsilon() const override;
   std::vector<float> train(const LinearTask& task) const override;
   void describe(nlohmann::ordered_json& certificate) const override;
+  std::vector<std::string> obstacles() const override;
 
   double sensitivity() const { return sensitivity_; }
   double noise_std() const { return sensitivity_ / mu_; }
 
  private:
+  RiskProblem problem() const { return {.regulariser = regulariser_, .tolerance = tolerance_}; }
+
   RiskSettings risk_;
+  std::size_t dimension_;
   double delta_;
   double tolerance_;    ///< tau
   double regulariser_;  ///< Lambda

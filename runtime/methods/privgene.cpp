@@ -9,6 +9,7 @@
 #include "runtime/linear/linear_engine.hpp"
 #include "runtime/linear/linear_rounding.hpp"
 #include "runtime/methods/noisy_min.hpp"
+#include "runtime/plan.hpp"
 #include "runtime/random_numbers.hpp"
 
 namespace cudp {
@@ -64,14 +65,14 @@ Models next_generation(Models parents, std::size_t count, float reach, const Ran
 
 PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts)
     : loss_(facts.loss),
-      delta_(*config.delta),
+      delta_(*config.delta * (1.0 - kFailureShare)),
       loss_clip_(config.loss_clip),
+      most_(facts.most),
       size_rho_(facts.size_noise > 0.0 ? privacy::zcdp_of_gaussian(facts.size_noise) : 0.0),
       candidates_(static_cast<std::size_t>(config.candidates)),
       parents_(static_cast<std::size_t>(config.parents)) {
   // The paper's rule, c N epsilon / m' with c = 1.25e-3.
-  const double rule =
-      1.25e-3 * std::fmax(facts.examples, 1.0) * *config.epsilon / static_cast<double>(parents_);
+  const double rule = 1.25e-3 * facts.examples * *config.epsilon / static_cast<double>(parents_);
   generations_ = config.generations > 0
                      ? static_cast<std::size_t>(config.generations)
                      : static_cast<std::size_t>(std::clamp(std::ceil(rule), 8.0, 1e6));
@@ -94,7 +95,7 @@ double PrivGene::epsilon() const {
 }
 
 std::vector<float> PrivGene::train(const LinearTask& task) const {
-  const auto engine = make_cpu_linear_engine(task.train, loss_, task.threads);
+  const auto engine = make_cpu_linear_engine(task.train, loss_, most_, task.threads);
   const auto d = static_cast<std::size_t>(engine->dimension());
   // Losses are those of a step of -1 from 0 along the model.
   engine->clipped_gradient_sum(std::vector<float>(d, 0.0f), 1.0);
@@ -111,7 +112,7 @@ std::vector<float> PrivGene::train(const LinearTask& task) const {
     const bool last = generation == generations_;
     Models chosen;
     for (const std::size_t i :
-         noisy_least(losses, last ? 1 : parents_, linear_loss_sensitivity(loss_clip_),
+         noisy_least(losses, last ? 1 : parents_, linear_loss_sensitivity(loss_clip_, most_),
                      selection_epsilon_, stream(Stream::selection, generation)))
       chosen.push_back(models[i]);
     if (last) return chosen.front();
@@ -125,7 +126,7 @@ std::vector<float> PrivGene::train(const LinearTask& task) const {
 void PrivGene::describe(nlohmann::ordered_json& c) const {
   c["mechanism"] = "exponential mechanism on sums of clipped losses, once a parent (PrivGene)";
   c["loss_clip"] = loss_clip_;
-  c["loss_sensitivity"] = linear_loss_sensitivity(loss_clip_);
+  c["loss_sensitivity"] = linear_loss_sensitivity(loss_clip_, most_);
   c["selection_epsilon"] = selection_epsilon_;
   c["generations"] = generations_;
   c["candidates"] = candidates_;

@@ -44,6 +44,7 @@ class PrivGene final : public LinearMethod {
   Loss loss_;
   double delta_;
   double loss_clip_;
+  double most_;      ///< examples, at most
   double size_rho_;  ///< of the noisy size
   std::size_t candidates_;
   std::size_t parents_;

@@ -64,7 +64,7 @@ std::vector<float> dp_agd(TrainConfig config, LinearEngine& engine, double epsil
   config.clip = 3.0;
   privacy::Filter filter(dp_agd_budget(config));
   const auto examples = static_cast<double>(engine.size());
-  DpAgd method(dp_agd_settings(config, filter.limit(), examples), engine, examples,
+  DpAgd method(dp_agd_settings(config, filter.limit(), examples, examples), engine, examples,
                Generator::chacha20, key_from_seed(seed),
                [&](std::uint64_t, const privacy::Mechanism& release) {
                  return filter.charge({release, 1});
@@ -86,7 +86,8 @@ std::vector<float> linear_method(MethodKind method, double l2, const Fold& fold,
   const RandomKey key = key_from_seed(seed);
   return make_linear_method(config, {.loss = fold.loss,
                                      .dimension = fold.engine.dimension(),
-                                     .examples = static_cast<double>(fold.train.size())})
+                                     .examples = static_cast<double>(fold.train.size()),
+                                     .most = static_cast<double>(fold.train.size())})
       ->train({.train = fold.train,
                .threads = fold.threads,
                .generator = Generator::chacha20,
@@ -147,8 +148,9 @@ TableGroup measure(const Part& part, Loss loss, int repeats, const ReproduceOpti
     std::uint64_t fold = 0;
     for (const DataSplit& split :
          cross_validation(all, kFolds, 1000 + static_cast<std::uint64_t>(repeat))) {
-      const auto engine = make_cpu_linear_engine(split.train, loss, options.threads);
-      const auto batches = make_cpu_linear_engine(split.train, loss, 1);
+      const auto n = static_cast<double>(split.train.size());
+      const auto engine = make_cpu_linear_engine(split.train, loss, n, options.threads);
+      const auto batches = make_cpu_linear_engine(split.train, loss, n, 1);
       const std::uint64_t seed = static_cast<std::uint64_t>(repeat) * kFolds + fold++;
       for (std::size_t v = 0; v < kinds.size(); ++v) {
         const Fold on{split.train, loss, options.threads,

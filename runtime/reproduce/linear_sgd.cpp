@@ -55,7 +55,8 @@ std::vector<float> run_linear_sgd(const LinearSgd& settings, SgdAccounting accou
       sgd_sigma(accounting, epsilon, delta, static_cast<double>(threshold) * 0x1p-32, steps);
   std::vector<float> w(static_cast<std::size_t>(engine.dimension()), 0.0f);
   if (!std::isfinite(sigma)) return w;
-  const double noise = sigma * linear_gradient_sensitivity(settings.clip, engine.dimension());
+  const double noise = sigma * linear_gradient_sensitivity(settings.clip, engine.dimension(),
+                                                           static_cast<double>(engine.size()));
   for (std::uint64_t t = 0; t < steps; ++t) {
     engine.draw_batch({Generator::chacha20, key, Stream::sampling, t}, threshold);
     const std::vector<double> sum = engine.clipped_gradient_sum(w, settings.clip);

@@ -73,7 +73,7 @@ bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) 
   const int across = std::min(groups, kAcross);
   const int down = (groups + kAcross - 1) / kAcross;
   std::string s = fmt::format(
-      "set terminal pngcairo size {},{} font 'Sans,11' noenhanced\nset output {}\n"
+      "set terminal pngcairo size {},{} font 'Sans,11' noenhanced\n"
       "set multiplot layout {},{} title {}\n"
       "set grid lc rgb '#e0e0e0'\nset border 3 lc rgb '#808080'\nset tics nomirror\n"
       "set key below\nset logscale x 2\n"
@@ -81,8 +81,8 @@ bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) 
       "set linetype 9 lc rgb '#909090'\nset linetype 10 lc rgb '#8c564b'\n"
       "set linetype 11 lc rgb '#bcbd22'\nset linetype 12 lc rgb '#17becf'\nset linetype cycle 12\n"
       "set xlabel {}\nset ylabel {}\n",
-      560 * across, 500 * down, gnuplot_text(picture.string()), down, across, gnuplot_text(t.title),
-      gnuplot_text(t.column_label), gnuplot_text(t.value_label));
+      560 * across, 500 * down, down, across, gnuplot_text(t.title), gnuplot_text(t.column_label),
+      gnuplot_text(t.value_label));
   if (t.log_values) s += "set logscale y\n";
   for (const TableGroup& g : t.groups) {
     const std::vector<double>& columns = t.columns_of(g);

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <spdlog/fmt/fmt.h>
+
 #include "runtime/build_info.hpp"
 #include "runtime/config/options.hpp"
 
@@ -53,6 +55,38 @@ Json feature_release(const CertificateFacts& f) {
 
 }  // namespace
 
+std::vector<std::string> release_obstacles(const CertificateFacts& f) {
+  std::vector<std::string> reasons;
+  if (f.config.seed)
+    reasons.emplace_back("seed: whoever knows or guesses it can subtract the noise");
+  if (f.config.rng == Generator::philox)
+    reasons.emplace_back("rng philox: not a cryptographic generator, its noise may be told apart");
+  reasons.insert(reasons.end(), f.unsafe.begin(), f.unsafe.end());
+  return reasons;
+}
+
+std::vector<std::string> privacy_warnings(double training_size, double epsilon, double delta) {
+  std::vector<std::string> warnings;
+  if (delta * training_size > 1.0)
+    warnings.push_back(fmt::format(
+        "delta {:.3g} is above 1 / {:.0f}, one over the number of training examples: a release of "
+        "one example as it is would satisfy it",
+        delta, training_size));
+  if (epsilon > 20.0)
+    warnings.push_back(
+        fmt::format("epsilon {:.4g} is above 20: the promise rules out next to nothing", epsilon));
+  return warnings;
+}
+
+Json begin_certificate(const CertificateFacts& f) {
+  Json j;
+  j["format"] = "cudp privacy certificate 1";
+  const std::vector<std::string> obstacles = release_obstacles(f);
+  j["for_release"] = obstacles.empty();
+  if (!obstacles.empty()) j["not_for_release"] = obstacles;
+  return j;
+}
+
 std::uint64_t steps_charged(const PrivacyPlan& plan, const privacy::Ledger& ledger) {
   std::uint64_t steps = 0;
   for (const privacy::Phase& p : ledger.phases())
@@ -67,7 +101,8 @@ void add_circumstances(Json& j, const CertificateFacts& f) {
   if (f.plan.feature_noise > 0.0)  // scattering features are each example's own and cost nothing
     j["feature_release"] = feature_release(f);
   if (f.plan.size_noise > 0.0)
-    j["size_release"] = {{"noisy_size", f.training_size}, {"noise_std", f.plan.size_noise}};
+    j["size_release"] = {{"noisy_size", static_cast<std::uint64_t>(f.training_size)},
+                         {"noise_std", f.plan.size_noise}};
   else
     j["training_examples"] = static_cast<std::uint64_t>(f.training_size);
 
@@ -75,8 +110,11 @@ void add_circumstances(Json& j, const CertificateFacts& f) {
   j["rng"] = chosen(f.config, "rng");
   j["seeded"] = f.config.seed.has_value();
   j["unsafe_flags"] = f.unsafe;
+  if (f.config.allow_weak_privacy) j["allow_weak_privacy"] = true;
+  j["warnings"] =
+      privacy_warnings(f.training_size, j["epsilon"].get<double>(), j["delta"].get<double>());
   j["hyperparameter_tuning"] = "not counted in epsilon";
-  j["test_set"] = "read for test_accuracy only; not covered by the promise";
+  j["test_set"] = f.test_set;
   j["build"] = {{"program", "cudp"},
                 {"version", build.version},
                 {"commit", build.commit},
@@ -89,13 +127,12 @@ Json make_certificate(const CertificateFacts& f) {
   const BuildInfo build = build_info();
   const std::vector<privacy::Phase> phases = f.ledger.phases();
   const privacy::Answer promise = guarantee(plan, phases);
-  const bool seeded = f.config.seed.has_value();
-
-  Json j;
-  j["format"] = "cudp privacy certificate 1";
-  j["for_release"] = !seeded && f.unsafe.empty();
-  // A filter's promise was made before the first release and holds whatever was chosen later.
-  j["epsilon"] = f.ledger.budget() ? f.ledger.budget()->epsilon : promise.epsilon;
+  Json j = begin_certificate(f);
+  // A promise that was made before the first release holds whatever was chosen later: that of a
+  // filter, and that of a plan which follows from a noisy number of examples.
+  j["epsilon"] = f.ledger.budget()       ? f.ledger.budget()->epsilon
+                 : plan.size_noise > 0.0 ? *f.config.epsilon
+                                         : promise.epsilon;
   j["delta"] = promise.delta;
   j["neighbouring_relation"] = "add or remove one training example";
   j["mechanism"] = f.config.method == MethodKind::dpis
@@ -143,6 +180,21 @@ Json make_certificate(const CertificateFacts& f) {
 
   if (plan.epoch_releases > 0)
     j["norm_total_noise"] = plan.epoch_noise;  // of the sum of norms that an epoch begins with
+  add_circumstances(j, f);
+  return j;
+}
+
+Json make_refusal_certificate(const CertificateFacts& f) {
+  const privacy::Answer promise = guarantee(f.plan, f.ledger.phases());
+  Json j = begin_certificate(f);
+  j["epsilon"] = promise.epsilon;
+  j["delta"] = promise.delta;
+  j["neighbouring_relation"] = "add or remove one training example";
+  j["mechanism"] = "Gaussian noise on the number of training examples; nothing was trained";
+  j["method"] = chosen(f.config, "method");
+  j["releases"] = Json::array({{{"q", 1.0}, {"sigma", f.plan.size_noise}, {"steps", 1}}});
+  j["accountant"] = privacy::bound_name(promise);
+  j["accountant_version"] = build_info().version;
   add_circumstances(j, f);
   return j;
 }

@@ -19,15 +19,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "cudp checkpoint 4\n";
+constexpr std::string_view kMagic = "cudp checkpoint 5\n";
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
+constexpr std::string_view kPurpose = "checkpoint";
 
 Json encode_plan(const PrivacyPlan& p) {
   Json noise = Json::array();
   for (const NoiseSpan& span : p.noise) noise.push_back({span.until, span.scale});
   return {{"sampling_threshold", p.sampling_threshold},
           {"expected_batch", p.expected_batch},
+          {"largest_sum", p.largest_sum},
           {"steps", p.steps},
           {"clip_norm", p.clip_norm},
           {"sensitivity", p.sensitivity},
@@ -47,6 +49,7 @@ PrivacyPlan decode_plan(const Json& j) {
   PrivacyPlan p;
   p.sampling_threshold = j.at("sampling_threshold").get<std::uint64_t>();
   p.expected_batch = j.at("expected_batch").get<double>();
+  p.largest_sum = j.at("largest_sum").get<std::uint64_t>();
   p.steps = j.at("steps").get<std::uint64_t>();
   p.clip_norm = j.at("clip_norm").get<double>();
   p.sensitivity = j.at("sensitivity").get<double>();
@@ -122,6 +125,8 @@ std::string encode_checkpoint(const Checkpoint& c) {
               {"plan", encode_plan(c.plan)},
               {"training_size", c.training_size},
               {"arithmetic", c.arithmetic},
+              {"program", c.program},
+              {"data", c.data},
               {"seconds", c.seconds},
               {"key_check", c.key_check},
               {"ledger", c.ledger.to_text()},
@@ -166,6 +171,8 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     c.plan = decode_plan(header.at("plan"));
     c.training_size = header.at("training_size").get<double>();
     c.arithmetic = header.at("arithmetic").get<std::string>();
+    c.program = header.at("program").get<std::string>();
+    c.data = header.at("data").get<std::string>();
     c.seconds = header.at("seconds").get<double>();
     c.key_check = header.at("key_check").get<std::uint64_t>();
     c.ledger = privacy::Ledger::from_text(header.at("ledger").get<std::string>(), source);
@@ -193,18 +200,24 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
   return c;
 }
 
-void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
-  write_atomically(folder / (std::string(kPrefix) + std::to_string(checkpoint.step)),
-                   encode_checkpoint(checkpoint), 0600);
+void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, const Seal& seal) {
+  write_sealed(folder / (std::string(kPrefix) + std::to_string(checkpoint.step)), kPurpose,
+               encode_checkpoint(checkpoint), seal);
   const std::vector<fs::path> all = checkpoints_in(folder);
   for (std::size_t i = kKept; i < all.size(); ++i) fs::remove(all[i]);
 }
 
-std::optional<Checkpoint> newest_checkpoint(
+bool StoredCheckpoint::is_sealed_by(const Seal& seal) const {
+  return seal.holds(kPurpose, file.content, file.tag);
+}
+
+std::optional<StoredCheckpoint> newest_checkpoint(
     const fs::path& folder, const std::function<void(const std::string&)>& damaged) {
   for (const fs::path& path : checkpoints_in(folder)) {
     try {
-      return decode_checkpoint(read_file(path), path.string());
+      SealedFile file = read_sealed(path);
+      Checkpoint checkpoint = decode_checkpoint(file.content, path.string());
+      return StoredCheckpoint{std::move(checkpoint), std::move(file), path};
     } catch (const Error& e) {
       damaged(e.what());
     }

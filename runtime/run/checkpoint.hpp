@@ -11,6 +11,7 @@
 #include "runtime/methods/dpis_epoch.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/run/metrics.hpp"
+#include "runtime/run/seal.hpp"
 
 namespace cudp {
 
@@ -24,6 +25,8 @@ struct Checkpoint {
   std::string config;           ///< TOML for the owner
   std::string model;            ///< TOML of the layers
   std::string arithmetic;       ///< Backend::arithmetic_name
+  std::string program;          ///< program_id
+  std::string data;             ///< data_tag of the training set, under the run's key
   std::uint64_t key_check = 0;  ///< which random key the steps since the last loss of one drew with
   privacy::Ledger ledger;
   DpisEpoch dpis;
@@ -38,11 +41,21 @@ std::string encode_checkpoint(const Checkpoint& checkpoint);
 Checkpoint decode_checkpoint(const std::string& bytes, const std::string& source);
 
 /// Writes FOLDER/checkpoint-STEP durably, then removes all but the newest two.
-void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
+                     const Seal& seal);
+
+struct StoredCheckpoint {
+  Checkpoint checkpoint;
+  SealedFile file;  ///< what it was read from
+  std::filesystem::path path;
+
+  /// Whether the run with this key wrote it.
+  bool is_sealed_by(const Seal& seal) const;
+};
 
 /// The newest checkpoint of a folder that is intact; `damaged` is told of every one that is not.
-std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& folder,
-                                            const std::function<void(const std::string&)>& damaged);
+std::optional<StoredCheckpoint> newest_checkpoint(
+    const std::filesystem::path& folder, const std::function<void(const std::string&)>& damaged);
 
 void remove_checkpoints(const std::filesystem::path& folder);
 

@@ -8,21 +8,24 @@
 namespace cudp {
 namespace {
 
-std::string script(const std::vector<MetricsRow>& rows, const std::string& title,
-                   const std::filesystem::path& picture) {
-  std::string s = gnuplot_header(title, picture) + R"(set key bottom right
-set y2tics
+std::string script(const std::vector<MetricsRow>& rows, const std::string& title) {
+  std::string s = gnuplot_header(title) + R"(set key bottom right
 set xlabel 'epoch'
-set ylabel 'test accuracy (%)'
-set y2label 'epsilon spent'
 set xrange [0:*]
-set y2range [0:*]
 )";
+  const bool tested = rows.front().test_accuracy.has_value();
   s += "$rows << EOD\n";
   for (const MetricsRow& r : rows)
-    s += fmt::format("{} {} {}\n", r.epoch, 100.0 * r.test_accuracy, r.epsilon);
+    s += fmt::format("{} {} {}\n", r.epoch, 100.0 * r.test_accuracy.value_or(0.0), r.epsilon);
   s += "EOD\n";
   const char* style = rows.size() > 1 ? "lines" : "points";
+  if (!tested)
+    return s + fmt::format(
+                   "set ylabel 'epsilon spent'\nset yrange [0:*]\n"
+                   "plot $rows using 1:3 with {} lw 2 lc rgb '#dd5511' title 'epsilon'\n",
+                   style);
+  s += "set y2tics\nset ylabel 'test accuracy (%)'\nset y2label 'epsilon spent'\nset y2range "
+       "[0:*]\n";
   s += fmt::format(
       "plot $rows using 1:2 with {0} lw 2 lc rgb '#0060ad' title 'test accuracy', "
       "$rows using 1:3 axes x1y2 with {0} lw 2 dt 2 lc rgb '#dd5511' title 'epsilon'\n",
@@ -35,7 +38,7 @@ set y2range [0:*]
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                  const std::filesystem::path& picture) {
   if (rows.empty()) return false;
-  return run_gnuplot(script(rows, title, picture), picture);
+  return run_gnuplot(script(rows, title), picture);
 }
 
 }  // namespace cudp

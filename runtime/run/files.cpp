@@ -74,8 +74,8 @@ void write_atomically(const std::filesystem::path& path, std::string_view conten
   sync_folder(folder_of(path));
 }
 
-void replace_file(const std::filesystem::path& path, std::string_view content) {
-  write_and_rename(path, content, 0644, false);
+void replace_file(const std::filesystem::path& path, std::string_view content, unsigned mode) {
+  write_and_rename(path, content, mode, false);
 }
 
 std::string read_file(const std::filesystem::path& path) {

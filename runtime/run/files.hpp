@@ -15,7 +15,8 @@ void write_atomically(const std::filesystem::path& path, std::string_view conten
 
 /// The same without waiting for the disk: whole or not at all, but possibly the old one after a
 /// crash of the machine. For what can be made again.
-void replace_file(const std::filesystem::path& path, std::string_view content);
+void replace_file(const std::filesystem::path& path, std::string_view content,
+                  unsigned mode = 0644);
 
 /// The whole file. Throws Error with the system's reason.
 std::string read_file(const std::filesystem::path& path);

@@ -23,6 +23,9 @@ class RunFolder {
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
+  /// Accuracies on a test set that is not public.
+  std::filesystem::path private_metrics() const { return owner("metrics.jsonl"); }
+  std::filesystem::path private_curves() const { return owner("curves.png"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
   /// Written last: a run that has it is complete.

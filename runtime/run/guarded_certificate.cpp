@@ -47,9 +47,7 @@ Json make_guarded_certificate(const CertificateFacts& f, const privacy::Filter& 
                               std::uint64_t iterations) {
   const privacy::Budget& budget = filter.budget();
   const bool gumbel = settings.selection == SelectionNoise::gumbel;
-  Json j;
-  j["format"] = "cudp privacy certificate 1";
-  j["for_release"] = !f.config.seed.has_value() && f.unsafe.empty();
+  Json j = begin_certificate(f);
   j["epsilon"] = budget.epsilon;
   j["delta"] = budget.delta;
   j["neighbouring_relation"] = "add or remove one training example";
@@ -60,9 +58,9 @@ Json make_guarded_certificate(const CertificateFacts& f, const privacy::Filter& 
   j["C"] = settings.gradient_clip;
   j["loss_clip"] = settings.loss_clip;
   // C and what rounding can add to it
-  j["sensitivity"] = linear_gradient_sensitivity(settings.gradient_clip,
-                                                 static_cast<int>(network.parameter_count));
-  j["loss_sensitivity"] = linear_loss_sensitivity(settings.loss_clip);
+  j["sensitivity"] = linear_gradient_sensitivity(
+      settings.gradient_clip, static_cast<int>(network.parameter_count), settings.most_examples);
+  j["loss_sensitivity"] = linear_loss_sensitivity(settings.loss_clip, settings.most_examples);
   j["selection_noise"] = gumbel ? "gumbel" : "laplace";
   j["steps"] = iterations;
   j["releases"] = Json::array();

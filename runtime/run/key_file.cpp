@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "runtime/error.hpp"
 #include "runtime/run/files.hpp"
@@ -21,6 +22,8 @@ std::string encode(const RandomKey& key) {
   return bytes;
 }
 
+void wipe(std::string& bytes) { explicit_bzero(bytes.data(), bytes.size()); }
+
 }  // namespace
 
 std::uint64_t key_check(const RandomKey& key) {
@@ -28,19 +31,24 @@ std::uint64_t key_check(const RandomKey& key) {
 }
 
 void write_key(const std::filesystem::path& path, const RandomKey& key) {
-  write_atomically(path, encode(key), 0600);
+  std::string bytes = encode(key);
+  write_atomically(path, bytes, 0600);
+  wipe(bytes);
 }
 
 std::optional<SecretKey> read_key(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::nullopt;
-  const std::string bytes = read_file(path);
+  std::string bytes = read_file(path);
   RandomKey key{};
   if (bytes.size() < kMagic.size() + sizeof key.words) return std::nullopt;
   std::memcpy(key.words, bytes.data() + kMagic.size(), sizeof key.words);
-  SecretKey secret(key);
-  wipe(key);
-  if (bytes != encode(secret.key())) return std::nullopt;
+  SecretKey secret(std::move(key));
+  std::string expected = encode(secret.key());
+  const bool intact = bytes == expected;
+  wipe(bytes);
+  wipe(expected);
+  if (!intact) return std::nullopt;
   return secret;
 }
 

@@ -27,16 +27,17 @@ Backend choose_backend(Device wish) {
         "--device: expected a CUDA device of compute capability 8.0 or higher, found " +
         what_there_is(devices));
   if (wish != Device::cpu && usable)
-    return {
-        "cuda",
-        [](const Network&) { return kCudaArithmetic; },
-        make_cuda_engine,
-        cuda_precision,
-        [](const Dataset& images, int, const WorkDone& done) {
-          return scatter_on_cuda(images, done);
-        },
-        [](const Dataset& train, Loss loss, int) { return make_cuda_linear_engine(train, loss); },
-        "cuda " + devices[0].compute_capability()};
+    return {"cuda",
+            [](const Network&) { return kCudaArithmetic; },
+            make_cuda_engine,
+            cuda_precision,
+            [](const Dataset& images, int, const WorkDone& done) {
+              return scatter_on_cuda(images, done);
+            },
+            [](const Dataset& train, Loss loss, double most, int) {
+              return make_cuda_linear_engine(train, loss, most);
+            },
+            "cuda " + devices[0].compute_capability()};
   return {"cpu",
           [](const Network& network) { return Arithmetic{.float_terms = cpu_sum_terms(network)}; },
           make_cpu_engine,

@@ -25,8 +25,10 @@ struct Backend {
   /// Scattering features of images; threads is for the CPU.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
-  /// For methods that work on all examples of a linear model at once; threads is for the CPU.
-  std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, int threads)>
+  /// For methods that work on all examples of a linear model at once. most: see linear_engine.hpp;
+  /// threads is for the CPU.
+  std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double most,
+                                              int threads)>
       make_linear_engine;
   /// Backends of one name, of one build, compute the same bits, at the same precision.
   std::string arithmetic_name;

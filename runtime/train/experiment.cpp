@@ -29,6 +29,11 @@ std::string default_model(Features features, const Shape& shape) {
   return shape.height > 1 || shape.width > 1 ? "cnn" : "logistic";
 }
 
+std::vector<Dataset*> parts_of(DataSplit& data) {
+  if (data.test.size() == 0) return {&data.train};
+  return {&data.train, &data.test};
+}
+
 }  // namespace
 
 std::string read_model(const std::string& name) {
@@ -60,9 +65,10 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .dir = config.data_dir,
                               .schema = config.schema,
                               .test_path = config.test_data,
+                              .test_is_public = config.test_data_is_public,
                               .accept_private_bounds = config.accept_private_bounds,
                               .size_is_public = config.size_is_public});
-  for (Dataset* const part : {&data.train, &data.test})
+  for (Dataset* const part : parts_of(data))
     make_features(*part, feature_settings(config), backend, reporter);
 
   Experiment e;
@@ -101,7 +107,7 @@ Experiment prepare_linear(TrainConfig config, Reporter& reporter, const std::str
 
 void show_features(Experiment& e, std::vector<float> released) {
   e.feature_release = std::move(released);
-  for (Dataset* const part : {&e.data.train, &e.data.test})
+  for (Dataset* const part : parts_of(e.data))
     apply_release(*part, feature_settings(e.config), e.feature_release, e.data.name);
 }
 
@@ -125,6 +131,7 @@ std::unique_ptr<Engine> make_engine(const Experiment& e, const PrivacyPlan& plan
   s.generator = e.config.rng;
   s.key = key;
   s.sampling_threshold = plan.sampling_threshold;
+  s.largest_sum = plan.largest_sum;
   s.micro_batch = static_cast<int>(e.config.micro_batch);
   s.precision = e.config.precision;
   s.threads = static_cast<int>(e.config.threads);

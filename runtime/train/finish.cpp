@@ -17,6 +17,7 @@ RunResult finish(Run& run, double examples_per_second, Reporter& reporter) {
                                              .ledger = run.ledger,
                                              .dataset = e.data.name,
                                              .backend = e.backend.name,
+                                             .test_set = test_set_text(e.data),
                                              .training_size = run.size.value,
                                              .unsafe = unsafe_flags(e)});
   TrainState end = run.engine->state();
@@ -26,14 +27,13 @@ RunResult finish(Run& run, double examples_per_second, Reporter& reporter) {
                 certificate, reporter);
 
   RunResult result;
-  result["test_accuracy"] = run.metrics.back().test_accuracy;
   result["epsilon"] = certificate["epsilon"];
   result["delta"] = run.plan.delta;
   result["sigma"] = run.plan.noise_multiplier;
   result["steps"] = run.step;
   result["seconds"] = run.seconds;
   result["examples_per_second"] = examples_per_second;
-  return complete(run.folder, e, certificate, std::move(result));
+  return complete(run.folder, e, run.metrics.back(), certificate, std::move(result));
 }
 
 std::optional<RunResult> finished_result(const RunFolder& folder) {

@@ -26,6 +26,8 @@ struct GuardedRun {
   std::unique_ptr<Engine> evaluator;
   std::optional<SecretKey> key;
   std::uint64_t key_check = 0;
+  std::optional<Seal> seal;  ///< of the key
+  std::string data_tag;      ///< training_data_tag
 
   privacy::Filter filter;
   DpAgdSettings settings;

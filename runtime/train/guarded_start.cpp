@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/build_info.hpp"
 #include "runtime/error.hpp"
 #include "runtime/methods/dp_agd_budget.hpp"
 #include "runtime/run/key_file.hpp"
@@ -36,10 +37,24 @@ DpAgdState state_of(const Checkpoint& c) {
   return s;
 }
 
+/// What follows from the run's key.
+void take_key(GuardedRun& run) {
+  run.key_check = key_check(run.key->key());
+  run.seal.emplace(run.key->key());
+  run.data_tag = training_data_tag(run.experiment, *run.seal);
+}
+
+DpAgdSettings settings_of(const GuardedRun& run) {
+  const TrainConfig& config = run.experiment.config;
+  return dp_agd_settings(config, run.filter.limit(), run.size.value,
+                         run.size.most(kFailureShare * *config.delta));
+}
+
 void make_engines(GuardedRun& run) {
   const Experiment& e = run.experiment;
   const int threads = static_cast<int>(e.config.threads);
-  run.engine = e.backend.make_linear_engine(e.data.train, e.network.spec.loss, threads);
+  run.engine = e.backend.make_linear_engine(e.data.train, e.network.spec.loss,
+                                            run.settings.most_examples, threads);
   EngineSettings settings;
   settings.threads = threads;
   run.evaluator = e.backend.make_engine(e.network, settings);
@@ -57,6 +72,7 @@ void describe(const GuardedRun& run, Reporter& reporter) {
       "step size, C {:.4g} and {:.4g}",
       run.filter.budget().epsilon, run.filter.budget().delta, run.filter.limit(), s.rho_gradient,
       s.rho_selection, s.gradient_clip, s.loss_clip));
+  warn_of_weak_privacy(run.size, run.filter.budget().epsilon, run.filter.budget().delta, reporter);
 }
 
 /// The filter that a ledger ends with, or the reason why there is none.
@@ -82,6 +98,8 @@ Checkpoint checkpoint_of(const GuardedRun& run) {
   c.config = write_config(run.experiment.config, Audience::owner);
   c.model = run.experiment.model_text;
   c.arithmetic = run.experiment.backend.arithmetic_name;
+  c.program = program_id();
+  c.data = run.data_tag;
   c.key_check = run.key_check;
   c.ledger = run.filter.ledger();
   c.metrics = run.metrics;
@@ -98,73 +116,66 @@ std::unique_ptr<GuardedRun> start_guarded_run(const TrainConfig& config, Reporte
   const Experiment& e = run.experiment;
   run.key.emplace(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                               : make_key());
-  run.key_check = key_check(run.key->key());
-  run.size = training_size(e.data, config, run.key->key());
-  if (!run.size.is_public() && !run.filter.charge({privacy::Gaussian{run.size.noise}, 1}))
+  take_key(run);
+  const double noise = size_noise(e.data, config);
+  if (noise > 0.0 && !run.filter.charge({privacy::Gaussian{noise}, 1}))
     throw BudgetError("the budget does not allow to count the training examples");
-  run.settings = dp_agd_settings(e.config, run.filter.limit(), run.size.value);
-  make_engines(run);
+  NewRunFolder place(run_place(e));
+  run.size = training_size(e.data, noise, config.rng, run.key->key());
+  plan_from_size(place, e, run.size, [&] {
+    run.settings = settings_of(run);
+    make_engines(run);
+  });
   run.state.w = initial_weights(e.network, config.rng, run.key->key());
   run.state.rho_gradient = run.settings.rho_gradient;
   run.state.largest = run.settings.first_largest;
   if (!run.size.is_public()) run.state.rho = run.filter.cost(privacy::Gaussian{run.size.noise});
 
-  NewRunFolder place(run_place(e));
   run.folder = place.folder();
   write_atomically(run.folder.config(), write_config(e.config, Audience::release));
-  write_atomically(run.folder.ledger(), run.filter.ledger().to_text(), 0600);
-  run.folder = publish_run(place, checkpoint_of(run), run.key->key(), run.lock, reporter);
+  write_ledger(run.folder, run.filter.ledger(), *run.seal);
+  run.folder =
+      publish_run(place, checkpoint_of(run), run.key->key(), *run.seal, run.lock, reporter);
   describe(run, reporter);
   return started;
 }
 
 std::unique_ptr<GuardedRun> resume_guarded_run(const Settings& flags, Reporter& reporter) {
-  const RunFolder folder = resumed_folder(flags);
-  FolderLock lock(folder.checkpoints());
-  reporter.keep_log(folder.log());
-  const auto checkpoint = newest_checkpoint(folder.checkpoints(),
-                                            [&](const std::string& line) { reporter.warn(line); });
-  if (!checkpoint)
-    throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
-  TrainConfig stored;
-  apply_settings(parse_settings(checkpoint->config, "checkpoint"), stored);
-  const TrainConfig config = resolve_resumed(flags, stored);
-
-  auto restored = std::make_unique<GuardedRun>(prepare_linear(config, reporter, checkpoint->model),
-                                               folder, dp_agd_budget(config));
+  StoredRun stored = open_stored_run(flags, reporter);
+  const Checkpoint& c = stored.checkpoint;
+  auto restored = std::make_unique<GuardedRun>(prepare_linear(stored.config, reporter, c.model),
+                                               stored.folder, dp_agd_budget(stored.config));
   GuardedRun& run = *restored;
-  run.lock = std::move(lock);
-  run.size = {checkpoint->training_size, checkpoint->plan.size_noise};
-  check_same_arithmetic(folder, *checkpoint, run.experiment);
-  check_same_data(*checkpoint, run.experiment, run.size);
-  run.state = state_of(*checkpoint);
-  run.metrics = checkpoint->metrics;
-  run.seconds = checkpoint->seconds;
-
-  run.key = read_key(folder.key());
-  const bool same_key = run.key && key_check(run.key->key()) == checkpoint->key_check;
-  run.filter = filter_of(folder, resumed_ledger(folder, *checkpoint, same_key));
+  run.lock = std::move(stored.lock);
+  run.size = {c.training_size, c.plan.size_noise};
+  check_same_run(stored, run.experiment, run.size);
+  run.state = state_of(c);
+  run.metrics = c.metrics;
+  run.seconds = c.seconds;
+  run.filter = filter_of(run.folder, std::move(stored.ledger));
+  run.key = std::move(stored.key);
+  const bool same_key = run.key.has_value();
   if (!same_key) {
     run.key.emplace(make_key());
     run.filter.fresh_key(run.state.releases);
     // Releases after the checkpoint were paid and are lost.
     run.state.rho = run.filter.limit() * (1.0 - run.filter.remaining());
-    reporter.warn("the run's random key is gone: training goes on from iteration " +
+    reporter.warn(stored.why + ": training goes on from iteration " +
                   std::to_string(run.state.iterations) +
-                  " with a new one, and repeated releases are paid again");
+                  " with a new key, and repeated releases are paid again");
   }
-  run.key_check = key_check(run.key->key());
-  run.settings = dp_agd_settings(run.experiment.config, run.filter.limit(), run.size.value);
+  take_key(run);
+  run.settings = settings_of(run);
   make_engines(run);
   if (!same_key) {
     // In this order a crash in between leaves no key, or one that is not taken for the old one.
-    write_atomically(folder.ledger(), run.filter.ledger().to_text(), 0600);
-    save_checkpoint(folder.checkpoints(), checkpoint_of(run));
-    write_key(folder.key(), run.key->key());
+    write_ledger(run.folder, run.filter.ledger(), *run.seal);
+    save_checkpoint(run.folder.checkpoints(), checkpoint_of(run), *run.seal);
+    write_key(run.folder.key(), run.key->key());
   }
-  replace_file(folder.metrics(), encode_metrics(run.metrics));
+  write_metrics(run.folder, run.experiment.data, run.metrics);
   reporter.info(
-      fmt::format("resuming {} at iteration {}", folder.root().string(), run.state.iterations));
+      fmt::format("resuming {} at iteration {}", run.folder.root().string(), run.state.iterations));
   describe(run, reporter);
   return restored;
 }

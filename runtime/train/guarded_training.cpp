@@ -9,6 +9,7 @@
 #include "runtime/train/guarded_run.hpp"
 #include "runtime/train/interrupt.hpp"
 #include "runtime/train/release.hpp"
+#include "runtime/train/resume.hpp"
 
 namespace cudp {
 namespace {
@@ -27,8 +28,7 @@ class GuardedLoop {
       : run_(run),
         config_(run.experiment.config),
         reporter_(reporter),
-        method_(run.settings, *run.engine, std::max(1.0, run.size.value), config_.rng,
-                run.key->key(),
+        method_(run.settings, *run.engine, run.size.value, config_.rng, run.key->key(),
                 [this](std::uint64_t number, const privacy::Mechanism& release) {
                   return ask(number, release);
                 }),
@@ -57,7 +57,7 @@ class GuardedLoop {
   bool ask(std::uint64_t number, const privacy::Mechanism& release) {
     const bool repeated = number < run_.filter.ledger().authorised_until();
     if (!run_.filter.authorise(number, number + 1, release)) return false;
-    if (!repeated) write_atomically(run_.folder.ledger(), run_.filter.ledger().to_text(), 0600);
+    if (!repeated) write_ledger(run_.folder, run_.filter.ledger(), *run_.seal);
     return true;
   }
 
@@ -70,7 +70,7 @@ class GuardedLoop {
   }
 
   void save() {
-    save_checkpoint(run_.folder.checkpoints(), checkpoint_of(run_));
+    save_checkpoint(run_.folder.checkpoints(), checkpoint_of(run_), *run_.seal);
     saved_ = Clock::now();
   }
 
@@ -83,15 +83,14 @@ class GuardedLoop {
     TrainState weights;
     weights.parameters = run_.state.w;
     run_.evaluator->set_state(weights);
-    const Accuracy a = run_.evaluator->evaluate(run_.experiment.data.test, false);
     const std::vector<double>& chosen = run_.state.chosen;
-    run_.metrics.push_back({.epoch = static_cast<double>(run_.state.iterations),
-                            .step = run_.state.iterations,
-                            .epsilon = epsilon_so_far(),
-                            .learning_rate = chosen.empty() ? 0.0 : chosen.back(),
-                            .test_accuracy = a.value(),
-                            .test_loss = a.mean_loss});
-    replace_file(run_.folder.metrics(), encode_metrics(run_.metrics));
+    MetricsRow row{.epoch = static_cast<double>(run_.state.iterations),
+                   .step = run_.state.iterations,
+                   .epsilon = epsilon_so_far(),
+                   .learning_rate = chosen.empty() ? 0.0 : chosen.back()};
+    measure(*run_.evaluator, run_.experiment.data.test, false, row);
+    run_.metrics.push_back(row);
+    write_metrics(run_.folder, run_.experiment.data, run_.metrics);
   }
 
   void show_progress() {
@@ -106,7 +105,8 @@ class GuardedLoop {
     p.epsilon = epsilon_so_far();
     p.examples_per_second = seconds > 0.0 ? done * run_.size.value / seconds : 0.0;
     p.seconds_left = seconds * (1.0 / spent - 1.0);
-    if (!run_.metrics.empty()) p.test_accuracy = run_.metrics.back().test_accuracy;
+    if (!run_.metrics.empty() && run_.experiment.data.test_is_public)
+      p.test_accuracy = run_.metrics.back().test_accuracy;
     reporter_.progress(p);
   }
 
@@ -131,6 +131,7 @@ RunResult train(GuardedRun& run, Reporter& reporter) {
   facts.ledger = run.filter.ledger();
   facts.dataset = e.data.name;
   facts.backend = e.backend.name;
+  facts.test_set = test_set_text(e.data);
   facts.training_size = run.size.value;
   facts.unsafe = unsafe_flags(e);
   const auto certificate =
@@ -138,7 +139,6 @@ RunResult train(GuardedRun& run, Reporter& reporter) {
   write_release(run.folder, e, run.state.w, run.metrics, certificate, reporter);
 
   RunResult result;
-  result["test_accuracy"] = run.metrics.back().test_accuracy;
   result["epsilon"] = certificate["epsilon"];
   result["delta"] = certificate["delta"];
   result["steps"] = run.state.iterations;
@@ -148,7 +148,7 @@ RunResult train(GuardedRun& run, Reporter& reporter) {
   result["examples_per_second"] =
       run.seconds > 0.0 ? static_cast<double>(run.state.iterations) * run.size.value / run.seconds
                         : 0.0;
-  return complete(run.folder, e, certificate, std::move(result));
+  return complete(run.folder, e, run.metrics.back(), certificate, std::move(result));
 }
 
 }  // namespace cudp

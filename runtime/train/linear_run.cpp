@@ -23,15 +23,16 @@ std::string method_name(const LinearRun& run) {
 
 void make_method(LinearRun& run) {
   const Network& network = run.experiment.network;
-  run.method = make_linear_method(run.experiment.config,
-                                  {.loss = network.spec.loss,
-                                   .dimension = static_cast<int>(network.parameter_count),
-                                   .examples = run.size.value,
-                                   .size_noise = run.size.noise});
+  run.method = make_linear_method(
+      run.experiment.config, {.loss = network.spec.loss,
+                              .dimension = static_cast<int>(network.parameter_count),
+                              .examples = run.size.value,
+                              .most = run.size.most(0.5 * kFailureShare * *run.experiment.config.delta),
+                              .size_noise = run.size.noise});
 }
 
 /// Before anything is released; a run that is resumed needs no more.
-Checkpoint first_checkpoint(const LinearRun& run) {
+Checkpoint first_checkpoint(const LinearRun& run, const Seal& seal) {
   Checkpoint c;
   c.state.parameters.assign(run.experiment.network.parameter_count, 0.0f);
   c.plan.delta = *run.experiment.config.delta;
@@ -40,6 +41,8 @@ Checkpoint first_checkpoint(const LinearRun& run) {
   c.config = write_config(run.experiment.config, Audience::owner);
   c.model = run.experiment.model_text;
   c.arithmetic = run.experiment.backend.arithmetic_name;
+  c.program = program_id();
+  c.data = training_data_tag(run.experiment, seal);
   c.key_check = key_check(run.key->key());
   c.ledger = run.ledger;
   return c;
@@ -53,6 +56,7 @@ void describe(const LinearRun& run, Reporter& reporter) {
       e.network.spec.name, e.network.parameter_count, e.backend.name));
   reporter.info(fmt::format("{}: epsilon {:.4g} at delta {:.3g}", method_name(run),
                             run.method->epsilon(), *e.config.delta));
+  warn_of_weak_privacy(run.size, run.method->epsilon(), *e.config.delta, reporter);
 }
 
 Json release_of(const privacy::Step& step) {
@@ -78,12 +82,12 @@ Json certificate_of(const LinearRun& run) {
   facts.ledger = run.ledger;
   facts.dataset = e.data.name;
   facts.backend = e.backend.name;
+  facts.test_set = test_set_text(e.data);
   facts.training_size = run.size.value;
   facts.unsafe = unsafe_flags(e);
+  for (std::string& reason : run.method->obstacles()) facts.unsafe.push_back(std::move(reason));
 
-  Json j;
-  j["format"] = "cudp privacy certificate 1";
-  j["for_release"] = !e.config.seed.has_value() && facts.unsafe.empty();
+  Json j = begin_certificate(facts);
   j["epsilon"] = run.method->epsilon();
   j["delta"] = *e.config.delta;
   j["neighbouring_relation"] = "add or remove one training example";
@@ -106,51 +110,45 @@ std::unique_ptr<LinearRun> start_linear_run(const TrainConfig& config, Reporter&
   const Experiment& e = run.experiment;
   run.key.emplace(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                               : make_key());
-  run.size = training_size(e.data, config, run.key->key());
-  make_method(run);
-  if (run.method->epsilon() > *config.epsilon)
-    throw BudgetError(fmt::format("{} spends epsilon {:.6g}, the budget is {:.6g}",
-                                  method_name(run), run.method->epsilon(), *config.epsilon));
+  const double noise = size_noise(e.data, config);
+  NewRunFolder place(run_place(e));
+  run.size = training_size(e.data, noise, config.rng, run.key->key());
+  plan_from_size(place, e, run.size, [&] {
+    make_method(run);
+    if (run.method->epsilon() > *config.epsilon)
+      throw BudgetError(fmt::format("{} spends epsilon {:.6g}, the budget is {:.6g}",
+                                    method_name(run), run.method->epsilon(), *config.epsilon));
+  });
   if (!run.size.is_public()) run.ledger.charge(privacy::Step{privacy::Gaussian{run.size.noise}, 1});
   for (const privacy::Step& step : run.method->releases()) run.ledger.charge(step);
 
-  NewRunFolder place(run_place(e));
   run.folder = place.folder();
   write_atomically(run.folder.config(), write_config(e.config, Audience::release));
-  write_atomically(run.folder.ledger(), run.ledger.to_text(), 0600);
-  run.folder = publish_run(place, first_checkpoint(run), run.key->key(), run.lock, reporter);
+  const Seal seal(run.key->key());
+  write_ledger(run.folder, run.ledger, seal);
+  run.folder =
+      publish_run(place, first_checkpoint(run, seal), run.key->key(), seal, run.lock, reporter);
   describe(run, reporter);
   return started;
 }
 
 std::unique_ptr<LinearRun> resume_linear_run(const Settings& flags, Reporter& reporter) {
-  const RunFolder folder = resumed_folder(flags);
-  FolderLock lock(folder.checkpoints());
-  reporter.keep_log(folder.log());
-  const auto checkpoint = newest_checkpoint(folder.checkpoints(),
-                                            [&](const std::string& line) { reporter.warn(line); });
-  if (!checkpoint)
-    throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
-  TrainConfig stored;
-  apply_settings(parse_settings(checkpoint->config, "checkpoint"), stored);
-  const TrainConfig config = resolve_resumed(flags, stored);
+  StoredRun stored = open_stored_run(flags, reporter);
+  const Checkpoint& c = stored.checkpoint;
+  if (!stored.key)
+    throw BudgetError(stored.folder.root().string() + ": " + stored.why +
+                      ", and what the run's own key may have drawn took all of the budget; train "
+                      "anew on a budget of its own");
   auto restored =
-      std::make_unique<LinearRun>(prepare_linear(config, reporter, checkpoint->model), folder);
+      std::make_unique<LinearRun>(prepare_linear(stored.config, reporter, c.model), stored.folder);
   LinearRun& run = *restored;
-  run.lock = std::move(lock);
-  run.size = {checkpoint->training_size, checkpoint->plan.size_noise};
-  check_same_arithmetic(folder, *checkpoint, run.experiment);
-  check_same_data(*checkpoint, run.experiment, run.size);
-
-  run.key = read_key(folder.key());
-  const bool same_key = run.key && key_check(run.key->key()) == checkpoint->key_check;
-  run.ledger = resumed_ledger(folder, *checkpoint, same_key);
-  if (!same_key)
-    throw BudgetError(folder.root().string() +
-                      ": the run's random key is gone, and its budget with what may have been "
-                      "drawn from it; train anew on a budget of its own");
+  run.lock = std::move(stored.lock);
+  run.size = {c.training_size, c.plan.size_noise};
+  check_same_run(stored, run.experiment, run.size);
+  run.key = std::move(stored.key);
+  run.ledger = std::move(stored.ledger);
   make_method(run);
-  reporter.info("beginning again in " + folder.root().string());
+  reporter.info("beginning again in " + run.folder.root().string());
   describe(run, reporter);
   return restored;
 }
@@ -171,24 +169,19 @@ RunResult train(LinearRun& run, Reporter& reporter) {
   TrainState weights;
   weights.parameters = w;
   evaluator->set_state(weights);
-  const Accuracy a = evaluator->evaluate(e.data.test, false);
   const Json certificate = certificate_of(run);
-  const std::vector<MetricsRow> metrics = {{.epoch = 1.0,
-                                            .step = 1,
-                                            .epsilon = certificate["epsilon"].get<double>(),
-                                            .test_accuracy = a.value(),
-                                            .test_loss = a.mean_loss}};
-  write_release(run.folder, e, w, metrics, certificate, reporter);
+  MetricsRow row{.epoch = 1.0, .step = 1, .epsilon = certificate["epsilon"].get<double>()};
+  measure(*evaluator, e.data.test, false, row);
+  write_release(run.folder, e, w, {row}, certificate, reporter);
 
   RunResult result;
-  result["test_accuracy"] = a.value();
   result["epsilon"] = certificate["epsilon"];
   result["delta"] = certificate["delta"];
   result["steps"] = 1;
   result["seconds"] = seconds;
   // By the size that was paid for: with the real one, seconds would tell it.
   result["examples_per_second"] = seconds > 0.0 ? run.size.value / seconds : 0.0;
-  return complete(run.folder, e, certificate, std::move(result));
+  return complete(run.folder, e, row, certificate, std::move(result));
 }
 
 }  // namespace cudp

@@ -12,20 +12,9 @@
 #include "runtime/features/features.hpp"
 #include "runtime/methods/adp_sgd.hpp"
 #include "runtime/methods/method.hpp"
-#include "runtime/random_numbers.hpp"
 
 namespace cudp {
 namespace {
-
-/// Share of delta that pays for the event that some batch is larger than rounding allows for.
-constexpr double kFailureShare = 1e-9;
-
-/// Noise on N: its zCDP cost is 1/200 of what (epsilon, delta) roughly allows, 4 ln(1/delta) /
-/// epsilon^2 being the variance of a Gaussian release that spends all of it.
-double size_noise(const TrainConfig& config) {
-  if (!config.epsilon) return 50.0;
-  return 10.0 * std::sqrt(-std::log(*config.delta)) / *config.epsilon;
-}
 
 /// Noise on what features rest on: of the given multiplier, or such that it takes its share of 1 /
 /// sigma^2, in which Gaussian releases add up, of one that spends the whole budget.
@@ -47,10 +36,17 @@ double order_for(double epsilon, double delta) {
   return std::fmin(1.0 + 0.65 * std::sqrt(l) / root, 1e5);
 }
 
-/// An upper bound on the number of examples, also with a group of them added, that fails with
-/// probability at most `failure`: P(N(0, s^2) < -z s) <= exp(-z^2 / 2).
-double size_bound(const TrainingSize& size, double failure) {
-  return size.value + size.noise * std::sqrt(-2.0 * std::log(failure)) + kLargestGroup;
+/// Squares of a gradient's numbers below 2^-126 may vanish from its norm in float32, d of them:
+/// what they could add must be small beside C^2. A layer's own bound is C / sqrt(layers).
+void check_clip(const Network& network, Clipping clipping, double clip_norm) {
+  const double layers = clipping == Clipping::per_layer ? network.groups : 1.0;
+  const double least =
+      std::sqrt(layers * static_cast<double>(network.parameter_count) * 0x1p-126 / 0x1p-14);
+  if (clip_norm < least)
+    throw InputError(
+        fmt::format("--clip: expected at least {:.3g} for {} parameters, whose squares are lost "
+                    "below, found {:.3g}",
+                    least, network.parameter_count, clip_norm));
 }
 
 double calibrated_sigma(const TrainConfig& config, const PrivacyPlan& plan) {
@@ -73,36 +69,18 @@ double calibrated_sigma(const TrainConfig& config, const PrivacyPlan& plan) {
 
 }  // namespace
 
-std::uint64_t TrainingSize::steps_per_epoch(std::int64_t batch) const {
-  const double steps = std::round(value / static_cast<double>(batch));
-  return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
-}
-
-TrainingSize training_size(const DataSplit& data, const TrainConfig& config, const RandomKey& key) {
-  const auto n = static_cast<double>(data.train.size());
-  if (data.size_is_public) return {n, 0.0};
-  const double noise = size_noise(config);
-  // A check that does not look at N: batch and budget are public.
-  if (noise > 100.0 * static_cast<double>(config.batch))
-    throw BudgetError(fmt::format(
-        "this budget tells the number of training examples to +-{:.3g} only, which is no use for "
-        "batches of {}; raise --epsilon, or --size-is-public if it is",
-        noise, config.batch));
-  const RandomStream stream{config.rng, key, Stream::dataset_size, 0};
-  return {n + noise * normal_number(stream), noise};
-}
-
 PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const TrainingSize& size,
                       const Arithmetic& arithmetic) {
-  const auto batch = static_cast<double>(config.batch);
-  if (size.is_public() && batch > size.value)
-    throw InputError(fmt::format("--batch: expected at most the {} training examples, found {}",
-                                 size.value, config.batch));
-  if (config.method == MethodKind::dpis && !(batch * (1.0 + 1e-5) < size.value))
-    throw InputError(
-        fmt::format("--batch: expected less than the {:.0f} training examples for "
-                    "method dpis, found {}",
-                    size.value, config.batch));
+  auto batch = static_cast<double>(config.batch);
+  const bool dpis = config.method == MethodKind::dpis;
+  // DPIS needs b < N~, so that no example is certain to be drawn.
+  const double largest_batch_size = dpis ? size.value * (1.0 - 1e-4) : size.value;
+  if (batch > largest_batch_size) {
+    if (size.is_public())
+      throw InputError(fmt::format("--batch: expected {} the {} training examples, found {}",
+                                   dpis ? "less than" : "at most", size.value, config.batch));
+    batch = largest_batch_size;
+  }
   if (config.accountant == privacy::Accountant::advanced && !size.is_public())
     throw InputError(
         "--accountant: expected pld or rdp where the number of training examples is private "
@@ -112,14 +90,10 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
   plan.size_noise = size.noise;
   plan.feature_noise = feature_noise(config);
   // DPIS chooses as it goes: only Renyi divergences of one order add up then.
-  plan.accountant =
-      config.method == MethodKind::dpis ? privacy::Accountant::rdp : config.accountant;
-  // With sigma alone there is no budget to fix an order for: epsilon is then that of the plan
-  // drawn.
-  if (!size.is_public() && config.epsilon) plan.order = order_for(*config.epsilon, plan.delta);
+  plan.accountant = dpis ? privacy::Accountant::rdp : config.accountant;
+  if (!size.is_public()) plan.order = order_for(*config.epsilon, plan.delta);
   // Rounded up, so that the rate is never below the one asked for, and exact afterwards.
-  plan.sampling_threshold =
-      static_cast<std::uint64_t>(std::ceil(batch / std::fmax(size.value, batch) * 0x1p32));
+  plan.sampling_threshold = static_cast<std::uint64_t>(std::ceil(batch / size.value * 0x1p32));
   plan.expected_batch = batch;
   plan.steps = config.steps ? static_cast<std::uint64_t>(*config.steps)
                             : static_cast<std::uint64_t>(*config.epochs) *
@@ -127,19 +101,22 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
 
   // Two things may fail: the bound on N, where that is private, and the bound on a batch given it.
   plan.failure = kFailureShare * plan.delta;
-  const double most_examples = size_bound(size, 0.5 * plan.failure);
+  const double most_examples = size.most(0.5 * plan.failure);
   const std::uint64_t largest =
       largest_batch(plan.sampling_rate() * most_examples, plan.steps, 0.5 * plan.failure);
+  plan.largest_sum = dpis ? static_cast<std::uint64_t>(std::ceil(most_examples)) : largest;
   const bool transformed = config.method == MethodKind::adaclip;
   plan.clip_norm = transformed ? 1.0 : config.clip;
   plan.sensitivity = plan.clip_norm * (1.0 + sensitivity_slack(network, largest, arithmetic,
                                                                transformed ? kLargestShift : 0.0));
 
+  check_clip(network, config.clipping, plan.clip_norm);
+
   plan.noise = noise_over_time(config, plan.steps, size.steps_per_epoch(config.batch));
-  if (config.method == MethodKind::dpis) {
+  if (dpis) {
     const std::uint64_t epoch = size.steps_per_epoch(config.batch);
     plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (config.dpis_adaptive_clip ? 2 : 1);
-    plan.epoch_noise = config.dpis_total_noise * std::fmax(size.value, batch);
+    plan.epoch_noise = config.dpis_total_noise * size.value;
     if (plan.order == 0.0) {
       // The best order of the worst case, K~ = N~ C throughout, fixed before anything is released.
       plan.noise_multiplier = calibrated_sigma(config, plan);
@@ -153,13 +130,15 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
         theorem41_sigma(*config.epsilon, plan.delta, size.value, batch, plan.steps, plan.noise);
   else
     plan.noise_multiplier = calibrated_sigma(config, plan);
-  if (config.epsilon) {
-    const double epsilon = guarantee(plan, releases(plan, plan.steps)).epsilon;
-    if (!(epsilon <= *config.epsilon))
-      throw BudgetError(
-          fmt::format("{} steps at sigma {:.6g} spend epsilon {:.6g}, the budget is {:.6g}",
-                      plan.steps, plan.noise_multiplier, epsilon, *config.epsilon));
-  }
+  const double epsilon = guarantee(plan, releases(plan, plan.steps)).epsilon;
+  if (config.epsilon && !(epsilon <= *config.epsilon))
+    throw BudgetError(
+        fmt::format("{} steps at sigma {:.6g} spend epsilon {:.6g}, the budget is {:.6g}",
+                    plan.steps, plan.noise_multiplier, epsilon, *config.epsilon));
+  if (epsilon > kMostEpsilon && !config.allow_weak_privacy)
+    throw BudgetError(fmt::format(
+        "{} steps at sigma {:.6g} spend epsilon {:.6g}, expected at most {} (--allow-weak-privacy)",
+        plan.steps, plan.noise_multiplier, epsilon, kMostEpsilon));
   return plan;
 }
 

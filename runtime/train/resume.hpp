@@ -1,30 +1,48 @@
 #pragma once
+#include <optional>
+#include <string>
+
 #include "privacy/ledger.hpp"
 #include "runtime/config/settings.hpp"
+#include "runtime/random_key.hpp"
 #include "runtime/run/checkpoint.hpp"
+#include "runtime/run/files.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/train/experiment.hpp"
-#include "runtime/train/make_plan.hpp"
+#include "runtime/train/training_size.hpp"
 
 namespace cudp {
 
-/// The folder that --resume names. Throws InputError where it is none of a run.
-RunFolder resumed_folder(const Settings& flags);
+/// An interrupted run, as its folder has it.
+struct StoredRun {
+  RunFolder folder;
+  FolderLock lock;
+  Checkpoint checkpoint;
+  /// The run's own; empty where it is lost, or where the user asked for fresh noise. Then repeated
+  /// steps are new releases, and are charged.
+  std::optional<SecretKey> key;
+  privacy::Ledger ledger;
+  TrainConfig config;  ///< the run's, with what the flags may change
+  std::string why;     ///< there is no key, in words
+};
 
-/// The ledger file, or the checkpoint's copy where the file is gone but the key is there: with the
-/// same key, repeated steps release nothing new. Throws Error where neither tells what was spent.
-privacy::Ledger resumed_ledger(const RunFolder& folder, const Checkpoint& checkpoint,
-                               bool same_key);
+/// Opens the folder that --resume names, at its newest intact checkpoint. Throws InputError where
+/// it is none of a run, where flags would change the experiment, or where the checkpoint or the
+/// ledger is not what the run wrote; Error where it cannot be known what was spent.
+StoredRun open_stored_run(const Settings& flags, Reporter& reporter);
 
-/// Throws InputError where the run's key is there, but sums come out with other last bits than when
-/// it began: steps that are repeated would then put the same noise on other sums, and who sees both
-/// has their difference. Without the key they have noise of their own, and are charged.
-void check_same_arithmetic(const RunFolder& folder, const Checkpoint& checkpoint,
-                           const Experiment& experiment);
+/// Throws InputError where the data or the model do not fit the run at all; and, where repeated
+/// steps would draw the noise that they drew before, unless everything is as it was, to the bit:
+/// program, arithmetic, training examples in their order. The same noise on two sums tells their
+/// difference.
+void check_same_run(const StoredRun& run, const Experiment& experiment, const TrainingSize& size);
 
-/// Throws InputError where the data or the model are not those of the checkpoint.
-void check_same_data(const Checkpoint& checkpoint, const Experiment& experiment,
-                     const TrainingSize& size);
+/// Durable when it returns.
+void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal);
+
+/// The code of the training set, for the run's checkpoints. Before features that rest on a release
+/// are shown.
+std::string training_data_tag(const Experiment& experiment, const Seal& seal);
 
 /// The method of the run in a folder; dpsgd where that does not say: whoever resumes says what is
 /// missing.

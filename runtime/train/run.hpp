@@ -32,6 +32,8 @@ struct Run {
   std::optional<FolderLock> lock;
   std::unique_ptr<Engine> engine;  ///< holds the state
   std::uint64_t key_check = 0;
+  std::optional<Seal> seal;  ///< of the run's key
+  std::string data_tag;      ///< training_data_tag
 
   privacy::Ledger ledger;
   DpisEpoch dpis;               ///< of method dpis
@@ -67,6 +69,9 @@ Checkpoint checkpoint_of(const Run& run);
 
 /// Makes the ledger durable. To be called before the steps it authorises.
 void save_ledger(const Run& run);
+
+/// Puts a checkpoint of the run as it is now into its folder.
+void save_checkpoint(const Run& run);
 
 /// Writes the release of a finished run, and removes what only a run in progress needs.
 RunResult finish(Run& run, double examples_per_second, Reporter& reporter);

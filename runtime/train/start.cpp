@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "privacy/curve.hpp"
+#include "runtime/build_info.hpp"
 #include "runtime/error.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/dpis.hpp"
@@ -22,6 +23,8 @@ namespace {
 void describe(const Run& run, Reporter& reporter) {
   const Experiment& e = run.experiment;
   const PrivacyPlan& p = run.plan;
+  const double epsilon =
+      run.size.is_public() ? guarantee(p, releases(p, p.steps)).epsilon : *e.config.epsilon;
   reporter.info(fmt::format(
       "{}{}, {} ({} parameters) on {}{}", e.data.name,
       run.size.is_public() ? fmt::format(" ({} training examples)", e.data.train.size()) : "",
@@ -29,8 +32,7 @@ void describe(const Run& run, Reporter& reporter) {
       e.config.precision == Precision::tf32 ? " in TF32" : ""));
   reporter.info(fmt::format(
       "epsilon {:.4g} at delta {:.3g}: sigma {:.5g}, {} steps of expected batch {:.0f}, C {:.4g}",
-      guarantee(p, releases(p, p.steps)).epsilon, p.delta, p.noise_multiplier, p.steps,
-      p.expected_batch, p.clip_norm));
+      epsilon, p.delta, p.noise_multiplier, p.steps, p.expected_batch, p.clip_norm));
   if (p.feature_noise > 0.0)
     reporter.info(fmt::format(
         "features rest on {}, released with sigma {:.5g}",
@@ -40,6 +42,7 @@ void describe(const Run& run, Reporter& reporter) {
                   static_cast<std::int64_t>(e.feature_release.size()) / e.config.feature_dimensions)
             : "the mean and variance of each channel",
         p.feature_noise));
+  warn_of_weak_privacy(run.size, epsilon, p.delta, reporter);
   if (run.size.noise > 0.1 * run.size.value)
     reporter.warn(fmt::format(
         "the number of training examples is private and known as {:.0f} +-{:.0f}; the sampling "
@@ -88,25 +91,6 @@ void forget_diagnostics_after(const Run& run) {
   write_atomically(path, kept, 0600);
 }
 
-/// The run as it was at a checkpoint, but for its key, ledger and engine.
-std::unique_ptr<Run> restore(const Checkpoint& c, const Settings& flags, const RunFolder& folder,
-                             Reporter& reporter) {
-  TrainConfig stored;
-  apply_settings(parse_settings(c.config, "checkpoint"), stored);
-  auto run =
-      std::make_unique<Run>(prepare(resolve_resumed(flags, stored), reporter, c.model), folder);
-  run->plan = c.plan;
-  run->size = {c.training_size, c.plan.size_noise};
-  run->step = c.step;
-  run->dpis = c.dpis;
-  run->metrics = c.metrics;
-  run->seconds = c.seconds;
-  check_same_arithmetic(folder, c, run->experiment);
-  check_same_data(c, run->experiment, run->size);
-  show_features(run->experiment, c.feature_release);
-  return run;
-}
-
 }  // namespace
 
 std::unique_ptr<Method> Run::make_method() {
@@ -127,6 +111,8 @@ Checkpoint checkpoint_of(const Run& run) {
           .config = write_config(run.experiment.config, Audience::owner),
           .model = run.experiment.model_text,
           .arithmetic = run.experiment.backend.arithmetic_name,
+          .program = program_id(),
+          .data = run.data_tag,
           .key_check = run.key_check,
           .ledger = run.ledger,
           .dpis = run.dpis,
@@ -135,8 +121,10 @@ Checkpoint checkpoint_of(const Run& run) {
           .feature_release = run.experiment.feature_release};
 }
 
-void save_ledger(const Run& run) {
-  write_atomically(run.folder.ledger(), run.ledger.to_text(), 0600);
+void save_ledger(const Run& run) { write_ledger(run.folder, run.ledger, *run.seal); }
+
+void save_checkpoint(const Run& run) {
+  save_checkpoint(run.folder.checkpoints(), checkpoint_of(run), *run.seal);
 }
 
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
@@ -147,68 +135,78 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   const SecretKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                   : make_key());
   run.key_check = key_check(key.key());
-  run.size = training_size(e.data, config, key.key());
+  run.seal.emplace(key.key());
+  run.data_tag = training_data_tag(e, *run.seal);
   if (config.method == MethodKind::norm_bound) e.config.clip = norm_bound(e.network, e.data.train);
-  run.plan = make_plan(e.config, e.network, run.size, e.backend.arithmetic(e.network));
-  if (config.method == MethodKind::dpis)
-    run.ledger.limit(
-        privacy::renyi_budget(run.plan.order, *config.epsilon, run.plan.delta - run.plan.failure));
-  for (const privacy::Phase& phase : releases(run.plan, 0)) run.ledger.charge(phase);
-  if (has_filter(run)) run.dpis.left = divergence_left(run.ledger);
-  limit_to_budget(run);
-
+  const double noise = size_noise(e.data, config);
   NewRunFolder place(run_place(e));
+  run.size = training_size(e.data, noise, config.rng, key.key());
+  plan_from_size(place, e, run.size, [&] {
+    run.plan = make_plan(e.config, e.network, run.size, e.backend.arithmetic(e.network));
+    if (config.method == MethodKind::dpis)
+      run.ledger.limit(privacy::renyi_budget(run.plan.order, *config.epsilon,
+                                             run.plan.delta - run.plan.failure));
+    for (const privacy::Phase& phase : releases(run.plan, 0)) run.ledger.charge(phase);
+    if (has_filter(run)) run.dpis.left = divergence_left(run.ledger);
+    limit_to_budget(run);
+  });
+
   run.folder = place.folder();
   write_atomically(run.folder.config(), write_config(e.config, Audience::release));
   save_ledger(run);
   show_features(e, release_for_features(e.data.train, feature_settings(e.config), run.size.value,
-                                        run.plan.feature_noise, config.rng, key.key()));
+                                        run.size.most(run.plan.failure), run.plan.feature_noise,
+                                        config.rng, key.key()));
   run.engine = make_engine(e, run.plan, run.size, key.key());
   run.engine->set_state(initial_state(e, key.key()));
-  run.folder = publish_run(place, checkpoint_of(run), key.key(), run.lock, reporter);
+  run.folder = publish_run(place, checkpoint_of(run), key.key(), *run.seal, run.lock, reporter);
   describe(run, reporter);
   return started;
 }
 
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
-  const RunFolder folder = resumed_folder(flags);
-  FolderLock lock(folder.checkpoints());
-  reporter.keep_log(folder.log());
-  const auto checkpoint = newest_checkpoint(folder.checkpoints(),
-                                            [&](const std::string& line) { reporter.warn(line); });
-  if (!checkpoint)
-    throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
-
-  std::unique_ptr<Run> restored = restore(*checkpoint, flags, folder, reporter);
+  StoredRun stored = open_stored_run(flags, reporter);
+  const Checkpoint& c = stored.checkpoint;
+  auto restored = std::make_unique<Run>(prepare(stored.config, reporter, c.model), stored.folder);
   Run& run = *restored;
-  run.lock = std::move(lock);
-  std::optional<SecretKey> key = read_key(folder.key());
-  const bool same_key = key && key_check(key->key()) == checkpoint->key_check;
-  run.ledger = resumed_ledger(folder, *checkpoint, same_key);
+  run.lock = std::move(stored.lock);
+  run.plan = c.plan;
+  run.size = {c.training_size, c.plan.size_noise};
+  run.step = c.step;
+  run.dpis = c.dpis;
+  run.metrics = c.metrics;
+  run.seconds = c.seconds;
+  check_same_run(stored, run.experiment, run.size);
+
+  const bool same_key = stored.key.has_value();
+  const SecretKey key = same_key ? *std::move(stored.key) : SecretKey(make_key());
+  run.key_check = key_check(key.key());
+  run.seal.emplace(key.key());
+  run.data_tag = training_data_tag(run.experiment, *run.seal);
+  show_features(run.experiment, c.feature_release);
+  run.ledger = std::move(stored.ledger);
   if (!same_key) {
-    key.emplace(make_key());
     run.ledger.fresh_key(run.make_method()->place(run.step));
     if (has_filter(run)) run.dpis.left = left_after_epoch(run);
-    reporter.warn("the run's random key is gone: training goes on from step " +
-                  std::to_string(run.step) + " with a new one, and repeated steps are paid again");
+    reporter.warn(stored.why + ": training goes on from step " + std::to_string(run.step) +
+                  " with a new key, and repeated steps are paid again");
   }
-  run.key_check = key_check(key->key());
   limit_to_budget(run);
   if (run.last_step < run.plan.steps)
     reporter.warn(fmt::format("the budget allows training up to step {} of {}", run.last_step,
                               run.plan.steps));
-  run.engine = make_engine(run.experiment, run.plan, run.size, key->key());
-  run.engine->set_state(checkpoint->state);
+  run.engine = make_engine(run.experiment, run.plan, run.size, key.key());
+  run.engine->set_state(c.state);
 
   if (!same_key) {
     // In this order a crash in between leaves no key, or one that is not taken for the old one.
     save_ledger(run);
-    save_checkpoint(folder.checkpoints(), checkpoint_of(run));
-    write_key(folder.key(), key->key());
+    save_checkpoint(run);
+    write_key(run.folder.key(), key.key());
   }
-  replace_file(folder.metrics(), encode_metrics(run.metrics));
+  write_metrics(run.folder, run.experiment.data, run.metrics);
   forget_diagnostics_after(run);
-  reporter.info(fmt::format("resuming {} at step {}", folder.root().string(), run.step));
+  reporter.info(fmt::format("resuming {} at step {}", run.folder.root().string(), run.step));
   describe(run, reporter);
   return restored;
 }

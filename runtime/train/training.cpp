@@ -11,6 +11,7 @@
 #include "runtime/run/certificate.hpp"
 #include "runtime/schedule.hpp"
 #include "runtime/train/interrupt.hpp"
+#include "runtime/train/release.hpp"
 #include "runtime/train/run.hpp"
 
 namespace cudp {
@@ -44,8 +45,7 @@ class Loop {
       if (!authorise(until)) break;
       while (run_.step < until && !interrupted_.requested()) take_steps(until);
       run_.seconds = seconds_before_ + seconds_since(start_);
-      if (run_.step < run_.last_step)
-        save_checkpoint(run_.folder.checkpoints(), checkpoint_of(run_));
+      if (run_.step < run_.last_step) save_checkpoint(run_);
       if (interrupted_.requested() && run_.step < run_.last_step) stop();
     }
     if (run_.step == 0) throw BudgetError("the budget does not allow a single step");
@@ -115,8 +115,7 @@ class Loop {
           release.steps = end - begin;
           return charge(begin, {release});
         }});
-    if (ready && !(run_.dpis == before))
-      save_checkpoint(run_.folder.checkpoints(), checkpoint_of(run_));
+    if (ready && !(run_.dpis == before)) save_checkpoint(run_);
     return ready;
   }
 
@@ -163,14 +162,13 @@ class Loop {
   }
 
   void evaluate() {
-    const Accuracy a = run_.engine->evaluate(run_.experiment.data.test, config_.ema > 0.0);
-    run_.metrics.push_back({.epoch = epoch(),
-                            .step = run_.step,
-                            .epsilon = epsilon_so_far(),
-                            .learning_rate = schedule_.learning_rate(run_.step - 1),
-                            .test_accuracy = a.value(),
-                            .test_loss = a.mean_loss});
-    replace_file(run_.folder.metrics(), encode_metrics(run_.metrics));
+    MetricsRow row{.epoch = epoch(),
+                   .step = run_.step,
+                   .epsilon = epsilon_so_far(),
+                   .learning_rate = schedule_.learning_rate(run_.step - 1)};
+    measure(*run_.engine, run_.experiment.data.test, config_.ema > 0.0, row);
+    run_.metrics.push_back(row);
+    write_metrics(run_.folder, run_.experiment.data, run_.metrics);
   }
 
   void show_progress() {
@@ -183,7 +181,8 @@ class Loop {
     if (!run_.metrics.empty()) p.epsilon = run_.metrics.back().epsilon;
     p.examples_per_second = examples_per_second();
     p.seconds_left = rate > 0.0 ? static_cast<double>(run_.last_step - run_.step) / rate : 0.0;
-    if (!run_.metrics.empty()) p.test_accuracy = run_.metrics.back().test_accuracy;
+    if (!run_.metrics.empty() && run_.experiment.data.test_is_public)
+      p.test_accuracy = run_.metrics.back().test_accuracy;
     reporter_.progress(p);
   }
 

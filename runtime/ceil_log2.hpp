@@ -1,0 +1,12 @@
+#pragma once
+#include <cmath>
+
+namespace cudp {
+
+/// The least e with x <= 2^e; x finite, > 0.
+inline int ceil_log2(double x) {
+  int e = 0;
+  return std::frexp(x, &e) == 0.5 ? e - 1 : e;
+}
+
+}  // namespace cudp

@@ -1,0 +1,138 @@
+#include "runtime/run/seal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include <sodium.h>
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/run/files.hpp"
+#include "runtime/threads.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr std::size_t kBlock = 256;      // examples
+constexpr std::size_t kBlockBytes = 16;  // of a block's code
+constexpr std::string_view kTrailer = "\ntag ";
+constexpr std::size_t kDigits = 64;
+
+const unsigned char* bytes_of(const void* p) { return static_cast<const unsigned char*>(p); }
+const unsigned char* key_bytes(const SecretKey& key) { return bytes_of(key.key().words); }
+
+/// A keyed hash of several pieces.
+class Hash {
+ public:
+  Hash(const SecretKey& key, std::size_t size) : size_(size) {
+    ::crypto_generichash_init(&state_, key_bytes(key), sizeof(RandomKey), size);
+  }
+  ~Hash() { ::sodium_memzero(&state_, sizeof state_); }
+  Hash(const Hash&) = delete;
+  Hash& operator=(const Hash&) = delete;
+
+  void add(const void* bytes, std::size_t size) {
+    ::crypto_generichash_update(&state_, bytes_of(bytes), size);
+  }
+  void add_number(std::uint64_t n) { add(&n, sizeof n); }
+  void finish(void* out) {
+    ::crypto_generichash_final(&state_, static_cast<unsigned char*>(out), size_);
+  }
+
+ private:
+  crypto_generichash_state state_;
+  std::size_t size_;
+};
+
+/// A key for codes: the run's own key draws noise and does nothing else.
+RandomKey derived(const RandomKey& key) {
+  constexpr std::string_view kPurpose = "cudp seal 1";
+  RandomKey out{};
+  ::crypto_generichash(reinterpret_cast<unsigned char*>(out.words), sizeof out.words,
+                       bytes_of(kPurpose.data()), kPurpose.size(), bytes_of(key.words),
+                       sizeof key.words);
+  return out;
+}
+
+/// Part [begin, begin + count) of an array with `width` numbers an example; nothing where it is
+/// empty.
+template <class T>
+void add_part(Hash& hash, const std::vector<T>& array, std::size_t width, std::size_t begin,
+              std::size_t count) {
+  if (!array.empty()) hash.add(array.data() + begin * width, count * width * sizeof(T));
+}
+
+}  // namespace
+
+Seal::Seal(const RandomKey& key) : key_(derived(key)) {}
+
+std::string Seal::tag(std::string_view purpose, std::string_view bytes) const {
+  std::array<unsigned char, kDigits / 2> code{};
+  Hash hash(key_, code.size());
+  hash.add_number(purpose.size());
+  hash.add(purpose.data(), purpose.size());
+  hash.add(bytes.data(), bytes.size());
+  hash.finish(code.data());
+  std::string digits;
+  for (const unsigned char c : code) digits += fmt::format("{:02x}", c);
+  return digits;
+}
+
+bool Seal::holds(std::string_view purpose, std::string_view bytes, std::string_view tag) const {
+  const std::string expected = this->tag(purpose, bytes);
+  return tag.size() == expected.size() &&
+         ::sodium_memcmp(tag.data(), expected.data(), expected.size()) == 0;
+}
+
+std::string Seal::block_tags(const Dataset& train, int threads) const {
+  const auto width = static_cast<std::size_t>(train.shape.size());
+  const std::size_t blocks = (train.size() + kBlock - 1) / kBlock;
+  std::string tags(blocks * kBlockBytes, '\0');
+  ThreadTeam team(threads);
+  team.run(blocks, [&](std::size_t b, int) {
+    const std::size_t begin = b * kBlock;
+    const std::size_t count = std::min(kBlock, train.size() - begin);
+    Hash hash(key_, kBlockBytes);
+    hash.add_number(b);
+    hash.add_number(count);
+    hash.add_number(train.is_bytes() ? 1 : 0);
+    add_part(hash, train.bytes, width, begin, count);
+    add_part(hash, train.floats, width, begin, count);
+    add_part(hash, train.labels, 1, begin, count);
+    hash.finish(tags.data() + b * kBlockBytes);
+  });
+  return tags;
+}
+
+std::string data_tag(const Seal& seal, const Dataset& train, const std::string& block_tags) {
+  std::uint32_t scale = 0;
+  std::uint32_t shift = 0;
+  std::memcpy(&scale, &train.scale, sizeof scale);
+  std::memcpy(&shift, &train.shift, sizeof shift);
+  return seal.tag(
+      "data", fmt::format("{}x{}x{} {} {} {:x} {:x}\n", train.shape.channels, train.shape.height,
+                          train.shape.width, train.classes, train.size(), scale, shift) +
+                  block_tags);
+}
+
+void write_sealed(const std::filesystem::path& path, std::string_view purpose,
+                  std::string_view content, const Seal& seal) {
+  std::string file(content);
+  file.append(kTrailer).append(seal.tag(purpose, content)).append("\n");
+  write_atomically(path, file, 0600);
+}
+
+SealedFile read_sealed(const std::filesystem::path& path) {
+  SealedFile file{read_file(path), ""};
+  const std::size_t trailer = kTrailer.size() + kDigits + 1;
+  if (file.content.size() < trailer) return file;
+  const std::size_t at = file.content.size() - trailer;
+  if (file.content.compare(at, kTrailer.size(), kTrailer) != 0 || file.content.back() != '\n')
+    return file;
+  file.tag = file.content.substr(at + kTrailer.size(), kDigits);
+  file.content.resize(at);
+  return file;
+}
+
+}  // namespace cudp
