@@ -12,14 +12,14 @@
 
 #include "bench/linear_setup.hpp"
 #include "bench/step_setup.hpp"
-#include "kernels/lanes.hpp"
-#include "kernels/random.cuh"
-#include "kernels/tensor.cuh"
-#include "runtime/cuda/buffer.hpp"
-#include "runtime/cuda/cuda_gpu.hpp"
-#include "runtime/cuda/device_graph.hpp"
-#include "runtime/cuda/device_sample.hpp"
-#include "runtime/cuda/devices.hpp"
+#include "kernels/common/lanes.hpp"
+#include "kernels/common/tensor_core.cuh"
+#include "kernels/random/random.cuh"
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/devices.hpp"
+#include "runtime/device/cuda/gpu.hpp"
+#include "runtime/device/cuda/layout.hpp"
+#include "runtime/device/cuda/sample.hpp"
 
 namespace cudp::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "kernels/cpu.hpp"
+#include "kernels/common/simd_level.hpp"
 
 namespace cudp::bench {
 

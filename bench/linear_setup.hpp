@@ -1,13 +1,13 @@
 #pragma once
 // What the benchmarks of linear models on the whole data set share
-// (runtime/linear/linear_engine.hpp).
+// (runtime/device/linear_engine.hpp).
 #include <cstdint>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "bench/step_setup.hpp"
-#include "runtime/linear/linear_engine.hpp"
+#include "runtime/device/linear_engine.hpp"
 
 namespace cudp::bench {
 

@@ -7,8 +7,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "kernels/cpu.hpp"
-#include "kernels/cpu_ops.hpp"
+#include "kernels/common/simd_level.hpp"
+#include "kernels/cpu_kernels.hpp"
 
 namespace cudp {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "runtime/features/scatter.hpp"
-#include "runtime/features/scatter_tables.hpp"
+#include "runtime/device/scatter.hpp"
+#include "runtime/device/scatter_tables.hpp"
 
 namespace cudp::bench {
 namespace {

@@ -15,7 +15,7 @@
 #include "bench/linear_setup.hpp"
 #include "bench/memory_peak.hpp"
 #include "bench/step_setup.hpp"
-#include "kernels/cpu.hpp"
+#include "kernels/common/simd_level.hpp"
 
 namespace cudp::bench {
 namespace {
@@ -113,7 +113,8 @@ void add_linear(const Setup& setup) {
     benchmark::RegisterBenchmark(
         (std::string(setup.name) + "/iteration/threads:" + std::to_string(threads)).c_str(),
         [&setup, threads](benchmark::State& s) {
-          const auto engine = make_cpu_linear_engine(examples_for(setup), Loss::logistic, 1e6, threads);
+          const auto engine =
+              make_cpu_linear_engine(examples_for(setup), Loss::logistic, 1e6, threads);
           linear_iteration(s, setup, *engine, read_peak(threads), 0);
         })
         ->UseRealTime()

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/engine.hpp"
+#include "runtime/device/engine.hpp"
 
 namespace cudp::bench {
 

@@ -3,8 +3,8 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/activation.hpp"
-#include "kernels/loss.hpp"
+#include "kernels/layers/activation.hpp"
+#include "kernels/layers/loss.hpp"
 
 namespace cudp {
 

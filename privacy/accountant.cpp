@@ -9,13 +9,13 @@
 #include <string>
 #include <utility>
 
-#include "privacy/advanced.hpp"
 #include "privacy/curve.hpp"
-#include "privacy/gaussian.hpp"
-#include "privacy/number.hpp"
 #include "privacy/pld/composed_loss.hpp"
 #include "privacy/pld/step_classes.hpp"
-#include "privacy/rdp_curve.hpp"
+#include "privacy/rdp/advanced.hpp"
+#include "privacy/rdp/curve.hpp"
+#include "privacy/rdp/gaussian.hpp"
+#include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "privacy/boundary.hpp"
 #include "privacy/curve.hpp"
-#include "privacy/number.hpp"
-#include "privacy/rdp.hpp"
+#include "privacy/math/boundary.hpp"
+#include "privacy/rdp/divergence.hpp"
+#include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "privacy/number.hpp"
-#include "privacy/sampled_gaussian.hpp"
+#include "privacy/rdp/sampled_gaussian.hpp"
+#include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "privacy/curve.hpp"
-#include "privacy/number.hpp"
-#include "privacy/rdp_curve.hpp"
-#include "privacy/zcdp.hpp"
+#include "privacy/rdp/curve.hpp"
+#include "privacy/rdp/zcdp.hpp"
+#include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {

@@ -7,9 +7,9 @@
 #include <variant>
 
 #include "privacy/curve.hpp"
-#include "privacy/mechanism_text.hpp"
-#include "privacy/number.hpp"
-#include "privacy/rdp_curve.hpp"
+#include "privacy/rdp/curve.hpp"
+#include "privacy/text/mechanism.hpp"
+#include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "privacy/mechanism.hpp"
-#include "privacy/mechanism_rdp.hpp"
+#include "privacy/rdp/mechanism.hpp"
 
 namespace cudp::privacy {
 

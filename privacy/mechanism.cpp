@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "privacy/number.hpp"
+#include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "privacy/number.hpp"
+#include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 

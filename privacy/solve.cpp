@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "privacy/boundary.hpp"
 #include "privacy/curve.hpp"
-#include "privacy/gaussian.hpp"
-#include "privacy/number.hpp"
+#include "privacy/math/boundary.hpp"
+#include "privacy/rdp/gaussian.hpp"
+#include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {

@@ -9,10 +9,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "runtime/build_info.hpp"
+#include "runtime/base/build_info.hpp"
+#include "runtime/base/error.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/config/nearest.hpp"
-#include "runtime/error.hpp"
 
 namespace cudp {
 namespace {

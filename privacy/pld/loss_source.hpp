@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "privacy/dominating_pair.hpp"
 #include "privacy/mechanism.hpp"
+#include "privacy/rdp/dominating_pair.hpp"
 
 namespace cudp::privacy::pld {
 

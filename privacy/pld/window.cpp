@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "privacy/log_sum.hpp"
+#include "privacy/math/log_sum.hpp"
 #include "privacy/pld/fft_cache.hpp"
 
 namespace cudp::privacy::pld {

@@ -3,10 +3,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "privacy/gaussian.hpp"
-#include "privacy/mechanism_rdp.hpp"
-#include "privacy/number.hpp"
-#include "privacy/zcdp.hpp"
+#include "privacy/rdp/gaussian.hpp"
+#include "privacy/rdp/mechanism.hpp"
+#include "privacy/rdp/zcdp.hpp"
+#include "privacy/text/number.hpp"
 #include "runtime/cli/accountant.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"

@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "privacy/rdp.hpp"
+#include "privacy/rdp/divergence.hpp"
 
 namespace cudp {
 namespace {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "privacy/accountant.hpp"
-#include "runtime/error.hpp"
+#include "runtime/base/error.hpp"
 
 namespace CLI {
 class App;

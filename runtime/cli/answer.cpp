@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "privacy/number.hpp"
+#include "privacy/text/number.hpp"
 #include "runtime/cli/accountant.hpp"
 
 namespace cudp {

@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "privacy/number.hpp"
 #include "privacy/solve.hpp"
+#include "privacy/text/number.hpp"
 #include "runtime/cli/accountant.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"

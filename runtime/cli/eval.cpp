@@ -6,15 +6,15 @@
 #include <CLI/CLI.hpp>
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/base/safetensors.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/config/options.hpp"
 #include "runtime/data/load.hpp"
-#include "runtime/error.hpp"
 #include "runtime/features/features.hpp"
-#include "runtime/run/files.hpp"
-#include "runtime/safetensors.hpp"
-#include "runtime/train/experiment.hpp"
+#include "runtime/run/experiment.hpp"
 
 namespace fs = std::filesystem;
 

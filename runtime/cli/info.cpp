@@ -3,12 +3,12 @@
 
 #include <CLI/CLI.hpp>
 
-#include "kernels/cpu.hpp"
-#include "runtime/build_info.hpp"
+#include "kernels/common/simd_level.hpp"
+#include "runtime/base/build_info.hpp"
+#include "runtime/base/threads.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
-#include "runtime/cuda/devices.hpp"
-#include "runtime/threads.hpp"
+#include "runtime/device/cuda/devices.hpp"
 
 namespace cudp {
 namespace {

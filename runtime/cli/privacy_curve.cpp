@@ -7,9 +7,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "privacy/gaussian.hpp"
-#include "runtime/error.hpp"
-#include "runtime/gnuplot.hpp"
+#include "privacy/rdp/gaussian.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/gnuplot.hpp"
 
 namespace cudp {
 namespace {

@@ -6,12 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/build_info.hpp"
+#include "runtime/base/build_info.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/config/nearest.hpp"
-#include "runtime/error.hpp"
 #include "runtime/reproduce/reproduction.hpp"
-#include "runtime/run/files.hpp"
 
 namespace fs = std::filesystem;
 

@@ -6,15 +6,15 @@
 #include <CLI/CLI.hpp>
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/error.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/config/presets.hpp"
 #include "runtime/config/settings.hpp"
-#include "runtime/error.hpp"
-#include "runtime/train/guarded_run.hpp"
-#include "runtime/train/linear_run.hpp"
-#include "runtime/train/resume.hpp"
-#include "runtime/train/run.hpp"
+#include "runtime/run/guarded_run.hpp"
+#include "runtime/run/linear_run.hpp"
+#include "runtime/run/resume.hpp"
+#include "runtime/run/run.hpp"
 
 namespace cudp {
 namespace {

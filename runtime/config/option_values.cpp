@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/error.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/config/options.hpp"
-#include "runtime/error.hpp"
 
 namespace cudp {
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/config.hpp"
+#include "runtime/config/config.hpp"
 
 namespace cudp {
 

@@ -1,7 +1,7 @@
 #include "runtime/config/presets.hpp"
 
+#include "runtime/base/error.hpp"
 #include "runtime/config/nearest.hpp"
-#include "runtime/error.hpp"
 
 #include "builtin_presets.hpp"
 

@@ -9,11 +9,11 @@
 
 #include <toml++/toml.h>
 
+#include "runtime/base/error.hpp"
 #include "runtime/config/nearest.hpp"
 #include "runtime/config/presets.hpp"
 #include "runtime/data/load.hpp"
-#include "runtime/error.hpp"
-#include "runtime/plan.hpp"
+#include "runtime/methods/plan.hpp"
 
 namespace cudp {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/config.hpp"
+#include "runtime/config/config.hpp"
 #include "runtime/config/options.hpp"
 
 namespace cudp {

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/error.hpp"
 #include "runtime/data/compressed.hpp"
-#include "runtime/error.hpp"
 
 namespace cudp {
 namespace {

@@ -10,7 +10,7 @@
 #include <lzma.h>
 #include <zlib.h>
 
-#include "runtime/error.hpp"
+#include "runtime/base/error.hpp"
 
 namespace cudp {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/dataset.hpp"
+#include "runtime/data/dataset.hpp"
 
 namespace cudp {
 

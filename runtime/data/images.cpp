@@ -3,11 +3,11 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/threads.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/cifar.hpp"
 #include "runtime/data/idx.hpp"
 #include "runtime/data/sources.hpp"
-#include "runtime/threads.hpp"
 
 namespace cudp {
 namespace {

@@ -6,10 +6,10 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/glyphs.hpp"
 #include "runtime/data/sources.hpp"
-#include "runtime/error.hpp"
 
 namespace cudp {
 namespace {

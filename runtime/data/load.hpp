@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "runtime/dataset.hpp"
+#include "runtime/data/dataset.hpp"
 
 namespace cudp {
 

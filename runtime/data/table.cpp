@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "runtime/data/lines.hpp"
-#include "runtime/error.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/data/csv.hpp"
 
 namespace cudp {
 namespace {

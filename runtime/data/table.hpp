@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/dataset.hpp"
 #include "runtime/data/schema.hpp"
-#include "runtime/dataset.hpp"
 
 namespace cudp {
 

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/error.hpp"
-#include "runtime/run/files.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
 
 namespace fs = std::filesystem;
 

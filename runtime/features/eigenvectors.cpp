@@ -5,7 +5,7 @@
 #define LAPACK_COMPLEX_CPP
 #include <lapacke.h>
 
-#include "runtime/error.hpp"
+#include "runtime/base/error.hpp"
 #include "runtime/features/pca.hpp"
 
 namespace cudp {

@@ -7,13 +7,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/error.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/device/scatter_tables.hpp"
 #include "runtime/features/cache.hpp"
 #include "runtime/features/normalise.hpp"
 #include "runtime/features/pca.hpp"
-#include "runtime/features/scatter_tables.hpp"
 #include "runtime/features/standardise.hpp"
-#include "runtime/run/files.hpp"
 
 namespace cudp {
 namespace {

@@ -2,13 +2,13 @@
 #include <string>
 #include <vector>
 
-#include "kernels/random.hpp"
+#include "kernels/random/random.hpp"
 #include "models/layer.hpp"
-#include "runtime/config.hpp"
-#include "runtime/dataset.hpp"
-#include "runtime/safetensors.hpp"
-#include "runtime/train/backend.hpp"
-#include "runtime/train/reporter.hpp"
+#include "runtime/base/reporter.hpp"
+#include "runtime/base/safetensors.hpp"
+#include "runtime/config/config.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace cudp {
 

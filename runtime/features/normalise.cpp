@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/threads.hpp"
+#include "runtime/base/threads.hpp"
 
 namespace cudp {
 namespace {

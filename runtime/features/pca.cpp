@@ -8,14 +8,14 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "kernels/cpu.hpp"
-#include "kernels/cpu_ops.hpp"
-#include "runtime/aligned.hpp"
-#include "runtime/ceil_log2.hpp"
-#include "runtime/error.hpp"
+#include "kernels/common/simd_level.hpp"
+#include "kernels/cpu_kernels.hpp"
+#include "runtime/base/aligned.hpp"
+#include "runtime/base/ceil_log2.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/random_numbers.hpp"
+#include "runtime/base/threads.hpp"
 #include "runtime/features/clipped_row.hpp"
-#include "runtime/random_numbers.hpp"
-#include "runtime/threads.hpp"
 
 namespace cudp {
 namespace {

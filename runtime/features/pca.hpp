@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/random.hpp"
-#include "runtime/dataset.hpp"
+#include "kernels/random/random.hpp"
+#include "runtime/data/dataset.hpp"
 
 namespace cudp {
 

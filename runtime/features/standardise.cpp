@@ -8,12 +8,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "kernels/scatter.hpp"
-#include "runtime/ceil_log2.hpp"
-#include "runtime/error.hpp"
+#include "kernels/features/scatter.hpp"
+#include "runtime/base/ceil_log2.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/random_numbers.hpp"
+#include "runtime/base/threads.hpp"
 #include "runtime/features/clipped_row.hpp"
-#include "runtime/random_numbers.hpp"
-#include "runtime/threads.hpp"
 
 namespace cudp {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 #include <vector>
 
-#include "kernels/random.hpp"
-#include "runtime/dataset.hpp"
+#include "kernels/random/random.hpp"
+#include "runtime/data/dataset.hpp"
 
 namespace cudp {
 

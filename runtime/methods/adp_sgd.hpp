@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/config.hpp"
+#include "runtime/config/config.hpp"
 #include "runtime/methods/method.hpp"
 
 namespace cudp {

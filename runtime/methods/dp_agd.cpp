@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/linear/linear_rounding.hpp"
-#include "runtime/random_numbers.hpp"
+#include "runtime/base/random_numbers.hpp"
+#include "runtime/device/linear_sensitivity.hpp"
 
 namespace cudp {
 

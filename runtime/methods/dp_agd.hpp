@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/random.hpp"
+#include "kernels/random/random.hpp"
 #include "privacy/mechanism.hpp"
-#include "runtime/linear/linear_engine.hpp"
+#include "runtime/base/random_key.hpp"
+#include "runtime/device/linear_engine.hpp"
 #include "runtime/methods/noisy_min.hpp"
-#include "runtime/random_key.hpp"
 
 namespace cudp {
 

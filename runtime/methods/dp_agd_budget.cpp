@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "privacy/zcdp.hpp"
-#include "runtime/plan.hpp"
+#include "privacy/rdp/zcdp.hpp"
+#include "runtime/methods/plan.hpp"
 
 namespace cudp {
 

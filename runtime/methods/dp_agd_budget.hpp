@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "privacy/filter.hpp"
-#include "runtime/config.hpp"
+#include "runtime/config/config.hpp"
 #include "runtime/methods/dp_agd.hpp"
 
 namespace cudp {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "privacy/boundary.hpp"
-#include "runtime/error.hpp"
+#include "privacy/math/boundary.hpp"
+#include "runtime/base/error.hpp"
 
 namespace cudp {
 namespace {

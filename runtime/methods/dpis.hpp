@@ -3,8 +3,8 @@
 
 #include "models/model.hpp"
 #include "privacy/filter.hpp"
+#include "runtime/device/sensitivity.hpp"
 #include "runtime/methods/method.hpp"
-#include "runtime/rounding.hpp"
 
 namespace cudp {
 

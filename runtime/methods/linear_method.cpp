@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "runtime/error.hpp"
+#include "runtime/base/error.hpp"
 #include "runtime/methods/objective_perturbation.hpp"
 #include "runtime/methods/output_perturbation.hpp"
 #include "runtime/methods/privgene.hpp"

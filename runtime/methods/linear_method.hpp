@@ -6,11 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kernels/loss.hpp"
-#include "kernels/random.hpp"
+#include "kernels/layers/loss.hpp"
+#include "kernels/random/random.hpp"
 #include "privacy/mechanism.hpp"
-#include "runtime/config.hpp"
-#include "runtime/dataset.hpp"
+#include "runtime/config/config.hpp"
+#include "runtime/data/dataset.hpp"
 
 namespace cudp {
 

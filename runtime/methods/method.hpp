@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "models/model.hpp"
-#include "runtime/config.hpp"
-#include "runtime/engine.hpp"
+#include "runtime/config/config.hpp"
+#include "runtime/device/engine.hpp"
+#include "runtime/device/sensitivity.hpp"
 #include "runtime/methods/dpis_epoch.hpp"
-#include "runtime/plan.hpp"
-#include "runtime/rounding.hpp"
-#include "runtime/schedule.hpp"
+#include "runtime/methods/plan.hpp"
+#include "runtime/methods/schedule.hpp"
 
 namespace cudp {
 

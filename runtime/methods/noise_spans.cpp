@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "runtime/error.hpp"
+#include "runtime/base/error.hpp"
 
 namespace cudp {
 

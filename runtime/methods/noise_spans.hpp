@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "runtime/plan.hpp"
+#include "runtime/methods/plan.hpp"
 
 namespace cudp {
 

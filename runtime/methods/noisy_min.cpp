@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/random_numbers.hpp"
+#include "runtime/base/random_numbers.hpp"
 
 namespace cudp {
 namespace {

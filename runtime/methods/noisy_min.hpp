@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/random.hpp"
+#include "kernels/random/random.hpp"
 #include "privacy/mechanism.hpp"
 
 namespace cudp {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "runtime/error.hpp"
+#include "runtime/base/error.hpp"
 
 namespace cudp {
 

@@ -1,6 +1,6 @@
 #pragma once
 #include "models/model.hpp"
-#include "runtime/dataset.hpp"
+#include "runtime/data/dataset.hpp"
 
 namespace cudp {
 

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "privacy/objective_perturbation.hpp"
+#include "privacy/rdp/objective_perturbation.hpp"
+#include "runtime/base/random_numbers.hpp"
 #include "runtime/methods/output_perturbation.hpp"
-#include "runtime/plan.hpp"
-#include "runtime/random_numbers.hpp"
+#include "runtime/methods/plan.hpp"
 
 namespace cudp {
 namespace {

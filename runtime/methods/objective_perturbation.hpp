@@ -1,6 +1,6 @@
 #pragma once
-#include "runtime/linear/linear_risk.hpp"
 #include "runtime/methods/linear_method.hpp"
+#include "runtime/methods/linear_risk.hpp"
 
 namespace cudp {
 
@@ -23,8 +23,8 @@ namespace cudp {
 /// noisy N is drawn.
 ///
 /// Departs from AMP: epsilon and delta are not shared out between the two releases. Both are
-/// bounded together by privacy/objective_perturbation.hpp, with mu_out = mu / 100. Its other terms
-/// assume that neighbours have equally many examples; here one is added or removed.
+/// bounded together by privacy/rdp/objective_perturbation.hpp, with mu_out = mu / 100. Its other
+/// terms assume that neighbours have equally many examples; here one is added or removed.
 class ObjectivePerturbation final : public LinearMethod {
  public:
   ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts);

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "privacy/gaussian.hpp"
-#include "runtime/plan.hpp"
-#include "runtime/random_numbers.hpp"
+#include "privacy/rdp/gaussian.hpp"
+#include "runtime/base/random_numbers.hpp"
+#include "runtime/methods/plan.hpp"
 
 namespace cudp {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/linear/linear_risk.hpp"
 #include "runtime/methods/linear_method.hpp"
+#include "runtime/methods/linear_risk.hpp"
 
 namespace cudp {
 
@@ -29,10 +29,10 @@ std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::siz
 /// and for removing.
 ///
 /// Departs from the paper: noise is Gaussian, of the mu that makes it (epsilon, delta)-DP exactly
-/// (privacy/gaussian.hpp), not of density exp(-epsilon |b|); neighbours differ by one example added
-/// or removed, so that the sum, not the mean, is minimised, and S is half of theirs; the optimiser
-/// is not taken to be exact. DP-AGD's OutPert (Zhang et al. 2017) stops gradient descent early
-/// instead, which this does not do.
+/// (privacy/rdp/gaussian.hpp), not of density exp(-epsilon |b|); neighbours differ by one example
+/// added or removed, so that the sum, not the mean, is minimised, and S is half of theirs; the
+/// optimiser is not taken to be exact. DP-AGD's OutPert (Zhang et al. 2017) stops gradient descent
+/// early instead, which this does not do.
 class OutputPerturbation final : public LinearMethod {
  public:
   OutputPerturbation(const TrainConfig& config, const LinearFacts& facts);

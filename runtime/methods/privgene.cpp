@@ -5,12 +5,12 @@
 #include <stdexcept>
 #include <utility>
 
-#include "privacy/zcdp.hpp"
-#include "runtime/linear/linear_engine.hpp"
-#include "runtime/linear/linear_rounding.hpp"
+#include "privacy/rdp/zcdp.hpp"
+#include "runtime/base/random_numbers.hpp"
+#include "runtime/device/linear_engine.hpp"
+#include "runtime/device/linear_sensitivity.hpp"
 #include "runtime/methods/noisy_min.hpp"
-#include "runtime/plan.hpp"
-#include "runtime/random_numbers.hpp"
+#include "runtime/methods/plan.hpp"
 
 namespace cudp {
 namespace {

@@ -5,11 +5,11 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "privacy/filter.hpp"
+#include "runtime/base/random_key.hpp"
 #include "runtime/data/load.hpp"
-#include "runtime/linear/non_private.hpp"
 #include "runtime/methods/dp_agd_budget.hpp"
 #include "runtime/methods/linear_method.hpp"
-#include "runtime/random_key.hpp"
+#include "runtime/methods/non_private.hpp"
 #include "runtime/reproduce/folds.hpp"
 #include "runtime/reproduce/linear_sgd.hpp"
 

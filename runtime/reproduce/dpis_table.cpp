@@ -6,8 +6,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/error.hpp"
 #include "runtime/data/load.hpp"
-#include "runtime/error.hpp"
 #include "runtime/reproduce/trainings.hpp"
 
 namespace cudp {

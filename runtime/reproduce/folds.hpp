@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/dataset.hpp"
+#include "runtime/data/dataset.hpp"
 
 namespace cudp {
 

@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "privacy/calibrate.hpp"
-#include "runtime/linear/linear_rounding.hpp"
-#include "runtime/random_numbers.hpp"
+#include "runtime/base/random_numbers.hpp"
+#include "runtime/device/linear_sensitivity.hpp"
 
 namespace cudp {
 namespace {

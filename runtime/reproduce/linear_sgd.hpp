@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/random.hpp"
-#include "runtime/linear/linear_engine.hpp"
+#include "kernels/random/random.hpp"
+#include "runtime/device/linear_engine.hpp"
 
 namespace cudp {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/coordinates_math.hpp"
-#include "runtime/random_key.hpp"
-#include "runtime/random_numbers.hpp"
+#include "kernels/clipping/coordinates_math.hpp"
+#include "runtime/base/random_key.hpp"
+#include "runtime/base/random_numbers.hpp"
 
 namespace cudp {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/train/reporter.hpp"
+#include "runtime/base/reporter.hpp"
 
 namespace cudp {
 

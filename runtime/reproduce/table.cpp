@@ -4,7 +4,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/gnuplot.hpp"
+#include "runtime/base/gnuplot.hpp"
 #include "runtime/reproduce/reproduction.hpp"
 
 namespace cudp {

@@ -6,11 +6,11 @@
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
-#include "runtime/build_info.hpp"
+#include "runtime/base/build_info.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
 #include "runtime/config/settings.hpp"
-#include "runtime/error.hpp"
-#include "runtime/run/files.hpp"
-#include "runtime/train/run.hpp"
+#include "runtime/run/run.hpp"
 
 namespace fs = std::filesystem;
 

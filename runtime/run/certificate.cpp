@@ -6,7 +6,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/build_info.hpp"
+#include "runtime/base/build_info.hpp"
 #include "runtime/config/options.hpp"
 
 namespace cudp {

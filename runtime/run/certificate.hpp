@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "privacy/ledger.hpp"
-#include "runtime/config.hpp"
-#include "runtime/plan.hpp"
+#include "runtime/config/config.hpp"
+#include "runtime/methods/plan.hpp"
 
 namespace cudp {
 

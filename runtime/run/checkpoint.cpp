@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/error.hpp"
-#include "runtime/run/files.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
 
 namespace fs = std::filesystem;
 

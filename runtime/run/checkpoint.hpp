@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "privacy/ledger.hpp"
-#include "runtime/engine.hpp"
+#include "runtime/device/engine.hpp"
 #include "runtime/methods/dpis_epoch.hpp"
-#include "runtime/plan.hpp"
+#include "runtime/methods/plan.hpp"
 #include "runtime/run/metrics.hpp"
 #include "runtime/run/seal.hpp"
 

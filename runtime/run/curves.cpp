@@ -2,7 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/gnuplot.hpp"
+#include "runtime/base/gnuplot.hpp"
 #include "runtime/run/metrics.hpp"
 
 namespace cudp {

@@ -7,8 +7,8 @@
 
 #include <unistd.h>
 
-#include "runtime/error.hpp"
-#include "runtime/run/files.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
 
 namespace fs = std::filesystem;
 

@@ -3,9 +3,9 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/build_info.hpp"
+#include "runtime/base/build_info.hpp"
 #include "runtime/config/options.hpp"
-#include "runtime/linear/linear_rounding.hpp"
+#include "runtime/device/linear_sensitivity.hpp"
 
 namespace cudp {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "runtime/error.hpp"
-#include "runtime/run/files.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
 
 namespace cudp {
 namespace {

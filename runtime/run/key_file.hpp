@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "runtime/random_key.hpp"
+#include "runtime/base/random_key.hpp"
 
 namespace cudp {
 

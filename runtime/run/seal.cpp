@@ -8,8 +8,8 @@
 #include <sodium.h>
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/run/files.hpp"
-#include "runtime/threads.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/base/threads.hpp"
 
 namespace cudp {
 namespace {

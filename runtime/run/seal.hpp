@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/dataset.hpp"
-#include "runtime/random_key.hpp"
+#include "runtime/base/random_key.hpp"
+#include "runtime/data/dataset.hpp"
 
 namespace cudp {
 

@@ -23,8 +23,8 @@ function(add_kernel_report target folder)
   if(NOT CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
     list(APPEND architectures 100)
   endif()
-  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.cuh
-       ${PROJECT_SOURCE_DIR}/kernels/*.hpp ${PROJECT_SOURCE_DIR}/runtime/cuda/*.hpp)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.cuh
+       ${PROJECT_SOURCE_DIR}/kernels/*.hpp ${PROJECT_SOURCE_DIR}/runtime/device/cuda/*.hpp)
   set(reports "")
   foreach(architecture ${architectures})
     set(report ${folder}/sm_${architecture}.txt)

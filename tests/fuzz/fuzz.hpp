@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "runtime/error.hpp"
+#include "runtime/base/error.hpp"
 
 namespace cudp {
 

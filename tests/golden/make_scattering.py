@@ -2,7 +2,7 @@
 """Writes scattering.json: what Kymatio 0.3 makes of a few generated images.
 
 Usage: make_scattering.py > scattering.json   (needs numpy, scipy and kymatio 0.3)
-tests/scatter_test.cpp makes the same images. Every `every`-th number of the flat output
+tests/kernels/scatter_test.cpp makes the same images. Every `every`-th number of the flat output
 [images, colours * 81, height / 4, width / 4] is kept.
 """
 import json

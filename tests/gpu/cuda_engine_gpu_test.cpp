@@ -1,5 +1,5 @@
-#include "tests/cuda_engine_tests.hpp"
-#include "tests/test_device.hpp"
+#include "tests/runtime/device/cuda_engine_tests.hpp"
+#include "tests/support/test_device.hpp"
 
 namespace cudp {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/devices.hpp"
+#include "runtime/device/cuda/devices.hpp"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

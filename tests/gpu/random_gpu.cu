@@ -5,12 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/random.cuh"
-#include "kernels/sample.cuh"
-#include "kernels/update.cuh"
-#include "runtime/cuda/buffer.hpp"
-#include "runtime/cuda/cuda_gpu.hpp"
-#include "tests/random_backends.hpp"
+#include "kernels/random/random.cuh"
+#include "kernels/random/sample.cuh"
+#include "kernels/update/update.cuh"
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/gpu.hpp"
+#include "tests/support/random_backends.hpp"
 
 namespace cudp {
 namespace {

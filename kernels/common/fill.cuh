@@ -1,0 +1,14 @@
+#pragma once
+#include "kernels/common/fill.hpp"
+#include "kernels/common/fixed_point.cuh"
+#include "kernels/common/simt.cuh"
+
+namespace cudp::inline CUDP_SIMT {
+
+// grid, block: any, a thread a number. smem: none.
+__global__ inline void fill_rows_kernel(FillRows a) {
+  for_each_number(static_cast<std::int64_t>(a.rows) * a.columns,
+                  [&](std::int64_t i) { a.to[i] = a.row[i % a.columns]; });
+}
+
+}  // namespace cudp::inline CUDP_SIMT

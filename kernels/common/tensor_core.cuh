@@ -1,0 +1,47 @@
+#pragma once
+// The tensor cores' matrix product in TF32: float32 with a mantissa of 10 bits for the operands,
+// float32 for the sums. From Ampere on.
+#include "kernels/common/simt.cuh"
+#ifndef __CUDACC__
+#include "tests/support/simt/tensor.hpp"
+#endif
+
+namespace cudp::inline CUDP_SIMT {
+
+/// x as TF32: to nearest, ties away from zero.
+__device__ __forceinline__ float to_tf32(float x) {
+#ifdef __CUDACC__
+  unsigned bits = 0;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return __uint_as_float(bits);
+#else
+  return simt::to_tf32(x);
+#endif
+}
+
+/// d += a b, a [16, 8], b [8, 8], d [16, 8], by a whole warp, of which every lane must call. Lane
+/// 4 g + t holds
+///   a: (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)    b: (t, g), (t + 4, g)
+///   top: d(g, 2 t), d(g, 2 t + 1)    bottom: d(g + 8, 2 t), d(g + 8, 2 t + 1)
+/// (PTX ISA, "Matrix Fragments for mma.m16n8k8"). a and b come from to_tf32.
+__device__ __forceinline__ void mma_tf32(float* top, float* bottom, const float (&a)[4],
+                                         const float (&b)[2]) {
+#ifdef __CUDACC__
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(top[0]), "+f"(top[1]), "+f"(bottom[0]), "+f"(bottom[1])
+      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
+        "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+#else
+  simt::TensorFragments f{
+      {a[0], a[1], a[2], a[3]}, {b[0], b[1]}, {top[0], top[1], bottom[0], bottom[1]}};
+  simt::mma_tf32(f, __FILE__, __LINE__);
+  for (int i = 0; i < 2; ++i) {
+    top[i] = f.d[i];
+    bottom[i] = f.d[2 + i];
+  }
+#endif
+}
+
+}  // namespace cudp::inline CUDP_SIMT

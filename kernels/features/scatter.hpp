@@ -1,0 +1,71 @@
+#pragma once
+// The scattering transform of images with J = 2 scales and L = 8 angles, to order 2 (Bruna &
+// Mallat 2013; Oyallon & Mallat 2015), with Kymatio's wavelets, padding and order of channels:
+//   x * phi;  |x * psi_a| * phi;  ||x * psi_a| * psi_b| * phi,  each 4 pixels apart,
+// 1 + 16 + 64 = 81 channels of a quarter of the image's height and width, rounded down.
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/features/fourier.hpp"
+
+namespace cudp {
+
+inline constexpr int kScatterAngles = 8;
+inline constexpr int kScatterChannels = 1 + 2 * kScatterAngles + kScatterAngles * kScatterAngles;
+
+/// Rows that the low-pass filter makes at once.
+inline constexpr int kLowPassBlock = 8;
+
+/// What the transform of images of one size needs; made by runtime/device/scatter_tables.hpp.
+/// Level 0 is the padded image, level 1 every other pixel of it.
+struct ScatterTables {
+  int height = 0;  ///< of an image
+  int width = 0;
+  int out_height = 0;  ///< of a channel: height / 4
+  int out_width = 0;
+  int rows[2] = {};     ///< of a level, after padding; rows[0] is a multiple of 4
+  int columns[2] = {};  ///< likewise
+  const std::int32_t* row_from = nullptr;     ///< [rows[0]]: the image's row, reflected at borders
+  const std::int32_t* column_from = nullptr;  ///< [columns[0]]
+  /// [2 scales][8 angles][rows[0], columns[0]]: Fourier transforms, which are real, of the
+  /// wavelets, over rows[0] columns[0] so that an inverse transform need not divide.
+  const float* psi = nullptr;
+  /// What filters with phi and takes the pixels that are kept, along one axis: [blocks of 8
+  /// outputs] [rows or columns of the level][8], outputs past the last are zero.
+  const float* low_rows[2] = {};
+  const float* low_columns[2] = {};
+  FourierPlan row_plan[2];     ///< along a row: columns[level] numbers
+  FourierPlan column_plan[2];  ///< along a column
+
+  int out_pixels() const { return out_height * out_width; }
+};
+
+inline int low_pass_blocks(int outputs) { return (outputs + kLowPassBlock - 1) / kLowPassBlock; }
+
+/// The transform of a few planes (one colour of one image) at once.
+struct Scatter {
+  const ScatterTables* tables;
+  const std::uint8_t* bytes;  ///< [planes, height, width], or null
+  const float* floats;        ///< likewise; one of the two
+  float scale;                ///< of bytes: pixel = scale * byte + shift
+  float shift;
+  int planes;   ///< 1 to CpuKernels::lanes
+  float* out;   ///< [planes, 81, out_height, out_width]
+  float* work;  ///< scatter_work(tables) * lanes floats, aligned to 64 bytes
+};
+
+/// Numbers of working memory for each lane.
+inline std::size_t scatter_work(const ScatterTables& t) {
+  const auto size = [](int n) { return static_cast<std::size_t>(n); };
+  const std::size_t rows = size(t.rows[0]);
+  const std::size_t columns = size(t.columns[0]);
+  const std::size_t longest = rows > columns ? rows : columns;
+  const std::size_t low_rows = size(low_pass_blocks(t.out_height)) * kLowPassBlock;
+  const std::size_t low_columns = size(low_pass_blocks(t.out_width)) * kLowPassBlock;
+  const std::size_t complex_numbers = 3 * (rows * (columns + 1) + longest);  // images and lines
+  const std::size_t real_numbers =  // an image, a line, and what the low-pass filter makes
+      rows * columns + longest + low_rows * columns + size(t.out_height) * low_columns;
+  return 2 * complex_numbers + real_numbers;
+}
+
+}  // namespace cudp

@@ -1,0 +1,208 @@
+// Every lane of a register is another plane, so that all arithmetic is the scalar algorithm's and
+// any size is served alike.
+#include "kernels/common/vec.hpp"
+#include "kernels/cpu_kernels.hpp"
+#include "kernels/features/fourier_lanes.hpp"
+#include "kernels/features/scatter.hpp"
+
+namespace cudp::CUDP_SIMD {
+namespace {
+
+/// Parts of the working memory. Complex images have rows of `columns + 1`: an odd stride, so that
+/// the numbers of a column do not all want the same lines of the cache.
+struct Work {
+  Vec* image;
+  Complex* spectrum0;  ///< of the padded image
+  Complex* spectrum1;  ///< of the modulus of a first-order wavelet
+  Complex* half;       ///< an image whose rows alone are transformed
+  Complex* line;       ///< one line and what `fourier` works with
+  Vec* real_line;
+  Vec* low;       ///< [blocks * 8][columns]
+  Vec* low_line;  ///< [out_height][blocks * 8]
+};
+
+Work parts_of(const Scatter& s) {
+  const ScatterTables& t = *s.tables;
+  const std::int64_t pixels = static_cast<std::int64_t>(t.rows[0]) * t.columns[0];
+  const std::int64_t complex_pixels = static_cast<std::int64_t>(t.rows[0]) * (t.columns[0] + 1);
+  const int longest = t.rows[0] > t.columns[0] ? t.rows[0] : t.columns[0];
+  Work w{};
+  w.image = reinterpret_cast<Vec*>(s.work);
+  w.spectrum0 = reinterpret_cast<Complex*>(w.image + pixels);
+  w.spectrum1 = w.spectrum0 + complex_pixels;
+  w.half = w.spectrum1 + complex_pixels;
+  w.line = w.half + complex_pixels;
+  w.real_line = reinterpret_cast<Vec*>(w.line + std::int64_t{3} * longest);
+  w.low = w.real_line + longest;
+  w.low_line = w.low + static_cast<std::int64_t>(low_pass_blocks(t.out_height)) * kLowPassBlock *
+                           t.columns[0];
+  return w;
+}
+
+template <class Value>
+CUDP_INLINE void gather_planes(const Scatter& s, Vec* image, Value value) {
+  const ScatterTables& t = *s.tables;
+  const std::int64_t plane = static_cast<std::int64_t>(t.height) * t.width;
+  for (int y = 0; y < t.rows[0]; ++y)
+    for (int x = 0; x < t.columns[0]; ++x) {
+      const std::int64_t from =
+          static_cast<std::int64_t>(t.row_from[y]) * t.width + t.column_from[x];
+      float lane[kLanes] = {};
+      for (int p = 0; p < s.planes; ++p) lane[p] = value(from + p * plane);
+      image[static_cast<std::int64_t>(y) * t.columns[0] + x] = load(lane);
+    }
+}
+
+void load_planes(const Scatter& s, Vec* image) {
+  const float scale = s.scale;
+  const float shift = s.shift;
+  if (s.bytes != nullptr)
+    gather_planes(s, image, [scale, shift, bytes = s.bytes](std::int64_t i) {
+      return scale * static_cast<float>(bytes[i]) + shift;
+    });
+  else
+    gather_planes(s, image, [floats = s.floats](std::int64_t i) { return floats[i]; });
+}
+
+/// out[i step], i < 8 blocks: the low-pass filter along one line of n numbers.
+CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blocks, Vec* out,
+                               std::int64_t step) {
+  for (int b = 0; b < blocks; ++b) {
+    Vec sum[kLowPassBlock] = {};
+    for (int j = 0; j < n; ++j, table += kLowPassBlock) {
+      const Vec v = in[j];
+      CUDP_UNROLL
+      for (int i = 0; i < kLowPassBlock; ++i) sum[i] += v * table[i];
+    }
+    for (int i = 0; i < kLowPassBlock; ++i) out[(b * kLowPassBlock + i) * step] = sum[i];
+  }
+}
+
+/// The second half of the low-pass filter, along rows, to channel `channel` of every plane.
+void finish_channel(const Scatter& s, const Work& w, int level, int channel) {
+  const ScatterTables& t = *s.tables;
+  const int columns = t.columns[level];
+  const int blocks = low_pass_blocks(t.out_width);
+  const int line = blocks * kLowPassBlock;
+  for (int y = 0; y < t.out_height; ++y)
+    low_pass_line(w.low + static_cast<std::int64_t>(y) * columns, columns, t.low_columns[level],
+                  blocks, w.low_line + static_cast<std::int64_t>(y) * line, 1);
+  const auto* const lanes = reinterpret_cast<const char*>(w.low_line);
+  for (int p = 0; p < s.planes; ++p) {
+    float* out =
+        s.out + (static_cast<std::int64_t>(p) * kScatterChannels + channel) * t.out_pixels();
+    for (int y = 0; y < t.out_height; ++y)
+      for (int x = 0; x < t.out_width; ++x)
+        __builtin_memcpy(out++,
+                         lanes + ((static_cast<std::int64_t>(y) * line + x) * kLanes + p) *
+                                     static_cast<std::int64_t>(sizeof(float)),
+                         sizeof(float));
+  }
+}
+
+void low_pass(const Scatter& s, const Work& w, int level, int channel) {
+  const ScatterTables& t = *s.tables;
+  const int rows = t.rows[level];
+  const int columns = t.columns[level];
+  for (int x = 0; x < columns; ++x) {
+    for (int y = 0; y < rows; ++y)
+      w.real_line[y] = w.image[static_cast<std::int64_t>(y) * columns + x];
+    low_pass_line(w.real_line, rows, t.low_rows[level], low_pass_blocks(t.out_height), w.low + x,
+                  columns);
+  }
+  finish_channel(s, w, level, channel);
+}
+
+/// The Fourier transform of w.image, of level 0. Two rows are one complex row, and of the columns
+/// that mirror each other one is transformed.
+void transform_image(const Scatter& s, const Work& w, Complex* spectrum) {
+  const ScatterTables& t = *s.tables;
+  const int rows = t.rows[0];
+  const int columns = t.columns[0];
+  const std::int64_t stride = columns + 1;
+  const int kept = columns / 2 + 1;
+  Complex* const work = w.line + columns;
+  for (int y = 0; y < rows; y += 2) {
+    const Vec* const a = w.image + static_cast<std::int64_t>(y) * columns;
+    for (int x = 0; x < columns; ++x) w.line[x] = {a[x], a[columns + x]};
+    fourier(t.row_plan[0], w.line, 1, w.line, 1, work);
+    Complex* const to = w.half + y * stride;
+    for (int x = 0; x < kept; ++x) {
+      const Complex z = w.line[x];
+      const Complex m = w.line[x == 0 ? 0 : columns - x];  // mirrored
+      to[x] = {0.5f * (z.re + m.re), 0.5f * (z.im - m.im)};
+      to[stride + x] = {0.5f * (z.im + m.im), 0.5f * (m.re - z.re)};
+    }
+  }
+  for (int x = 0; x < kept; ++x)
+    fourier(t.column_plan[0], w.half + x, stride, spectrum + x, stride, w.line);
+  for (int y = 0; y < rows; ++y)
+    for (int x = kept; x < columns; ++x) {
+      const Complex m = spectrum[(y == 0 ? 0 : rows - y) * stride + columns - x];
+      spectrum[y * stride + x] = {m.re, -m.im};
+    }
+}
+
+/// |image * wavelet| at every 2^level-th pixel, and its low-pass channel; keeps the modulus in
+/// w.image if asked to. Taking every other pixel adds up quarters of the spectrum. The inverse
+/// transform is the forward one of numbers with their parts swapped, whose modulus is the same.
+void wavelet(const Scatter& s, const Work& w, const Complex* spectrum, const float* psi, int level,
+             int channel, bool keep) {
+  const ScatterTables& t = *s.tables;
+  const int rows = t.rows[level];
+  const int columns = t.columns[level];
+  const std::int64_t stride = columns + 1;
+  const std::int64_t from_stride = t.columns[0] + 1;
+  for (int y = 0; y < rows; ++y) {
+    for (int x = 0; x < columns; ++x) {
+      const Complex* const f = spectrum + y * from_stride + x;
+      const float* const p = psi + static_cast<std::int64_t>(y) * t.columns[0] + x;
+      Complex sum = f[0] * p[0];
+      if (level == 1) {
+        const std::int64_t down = static_cast<std::int64_t>(rows) * t.columns[0];
+        const Complex* const g = f + rows * from_stride;
+        sum = sum + f[columns] * p[columns];
+        sum = sum + (g[0] * p[down] + g[columns] * p[down + columns]);
+      }
+      w.line[x] = {sum.im, sum.re};
+    }
+    fourier(t.row_plan[level], w.line, 1, w.half + y * stride, 1, w.line + columns);
+  }
+  for (int x = 0; x < columns; ++x) {
+    fourier(t.column_plan[level], w.half + x, stride, w.line, 1, w.line + rows);
+    for (int y = 0; y < rows; ++y) {
+      const Complex z = w.line[y];
+      w.real_line[y] = sqrt(z.re * z.re + z.im * z.im);
+    }
+    if (keep)
+      for (int y = 0; y < rows; ++y)
+        w.image[static_cast<std::int64_t>(y) * columns + x] = w.real_line[y];
+    low_pass_line(w.real_line, rows, t.low_rows[level], low_pass_blocks(t.out_height), w.low + x,
+                  columns);
+  }
+  finish_channel(s, w, level, channel);
+}
+
+}  // namespace
+
+void scatter(const Scatter& s) {
+  const ScatterTables& t = *s.tables;
+  const Work w = parts_of(s);
+  const std::int64_t pixels = static_cast<std::int64_t>(t.rows[0]) * t.columns[0];
+  const auto psi = [&](int scale, int angle) {
+    return t.psi + (scale * kScatterAngles + angle) * pixels;
+  };
+  load_planes(s, w.image);
+  low_pass(s, w, 0, 0);
+  transform_image(s, w, w.spectrum0);
+  for (int a = 0; a < kScatterAngles; ++a) {
+    wavelet(s, w, w.spectrum0, psi(1, a), 1, 1 + kScatterAngles + a, false);
+    wavelet(s, w, w.spectrum0, psi(0, a), 0, 1 + a, true);
+    transform_image(s, w, w.spectrum1);
+    for (int b = 0; b < kScatterAngles; ++b)
+      wavelet(s, w, w.spectrum1, psi(1, b), 1, 1 + 2 * kScatterAngles + a * kScatterAngles + b,
+              false);
+  }
+}
+
+}  // namespace cudp::CUDP_SIMD

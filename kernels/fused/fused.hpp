@@ -1,0 +1,139 @@
+#pragma once
+// The resident step of small networks (resident.cuh: convolutions; resident_mlp.cuh: dense layers
+// alone): one kernel takes the examples of a batch from the data set to a block's sum of clipped
+// gradients, and one adds up the blocks. Nothing of a single example is ever in device memory.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/clipping/clip.hpp"
+#include "kernels/common/fixed_point.hpp"
+#include "kernels/common/launch.hpp"
+#include "kernels/layers/activation.hpp"
+#include "kernels/layers/loss.hpp"
+
+namespace cudp {
+
+/// A block adds at most this many clipped gradients in 32-bit integers; see resident_unit.
+inline constexpr int kResidentExamples = 31;
+
+/// Every number of a clipped gradient is rounded to a multiple of this power of two, max_norm 2^-26
+/// to max_norm 2^-25, and added as an integer. So an example adds the same whatever is in the batch
+/// with it, in whatever order and by whatever block. The rounding moves a gradient of d numbers by
+/// at most sqrt(d) unit / 2 (2.4e-6 max_norm for 26,010, 4.3e-6 for kResidentParameters), and
+/// kResidentExamples of them, each of norm at most max_norm (1 + 2^-7), stay below 2^31.
+inline float resident_unit(float max_norm) { return std::ldexp(1.0f, std::ilogb(max_norm) - 25); }
+
+/// Most parameters of a network of dense layers: the blocks' sums then stay in the second-level
+/// cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
+inline constexpr int kResidentParameters = 80'000;
+
+/// Examples of a network of dense layers that a thread works on at once. Blocks take as many by
+/// turns, so that a small batch reads the weights and writes slabs for few blocks.
+inline constexpr int kTileExamples = 4;
+
+/// A linear model, or a network of one hidden layer, for resident_mlp.cuh.
+struct DenseShapes {
+  int features;
+  int hidden;  ///< 0 for none
+  int outputs;
+  int tile;  ///< examples that a block takes at once, 1 to kResidentExamples
+};
+
+inline std::int64_t parameters(const DenseShapes& d) {
+  const auto layer = [](std::int64_t in, std::int64_t out) { return (in + 1) * out; };
+  return d.hidden > 0 ? layer(d.features, d.hidden) + layer(d.hidden, d.outputs)
+                      : layer(d.features, d.outputs);
+}
+
+/// Where an example's numbers lie in shared memory, in floats: features, hidden layer (each with a
+/// 1 behind it, the bias's input), then the loss's gradient by what goes into the hidden layer, and
+/// by the outputs. Every part begins at a multiple of 4, up to which the one before has zeros.
+struct DenseRow {
+  int hidden, slope_hidden, slope, size;
+
+  CUDP_HD explicit DenseRow(const DenseShapes& d)
+      : hidden(fours(d.features + 1)),
+        slope_hidden(hidden + (d.hidden > 0 ? fours(d.hidden + 1) : 0)),
+        slope(slope_hidden + fours(d.hidden)),
+        size(slope + fours(d.outputs)) {}
+  static CUDP_HD int fours(int n) { return (n + 3) / 4 * 4; }
+};
+
+/// Shared memory of a block: a row an example, and its loss.
+CUDP_HD std::size_t resident_bytes(const DenseShapes& d) {
+  return static_cast<std::size_t>(d.tile) * static_cast<std::size_t>(DenseRow(d).size + 1) *
+         sizeof(float);
+}
+
+/// slabs[block] = sum over the block's examples of their clipped gradients, in units; blocks take
+/// `turn` examples of the micro-batch by turns. Blocks without examples write nothing.
+struct ResidentSum {
+  Batch batch;                    ///< room <= resident_room(blocks, turn)
+  const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on
+  const std::uint8_t* bytes;      ///< [data set, features], or null
+  const float* floats;            ///< likewise; one of the two
+  const std::uint8_t* labels;     ///< [data set]
+  float scale;                    ///< a feature is scale * byte + shift
+  float shift;
+  const float* parameters;  ///< [d], flat in PyTorch's order
+  Activate functions[3];    ///< behind each layer but the last
+  DenseShapes dense;        ///< of resident_mlp.cuh; what it does not use is 0
+  Loss loss;                ///< likewise; networks with convolutions have cross-entropy
+  ClipSettings clip;
+  float inverse_unit;
+  int turn;  ///< 1 for networks with convolutions, kTileExamples for those without
+  int blocks;
+  std::int32_t* slabs;   ///< [blocks, d]
+  float* losses;         ///< [room], or null
+  float* squared_norms;  ///< [room, layers], or null with losses
+  float* factors;        ///< [room, layers], likewise
+};
+
+/// fixed[j] += sum of the blocks' slabs, exactly; where `sum` is given, sum[j] = fixed[j] unit,
+/// rounded once, and fixed[j] = 0.
+struct ResidentReduce {
+  Batch batch;  ///< as ResidentSum's
+  const std::int32_t* slabs;
+  int turn;  ///< as ResidentSum's
+  int blocks;
+  std::int64_t n;  ///< d
+  FixedPoint* fixed;
+  float* sum;  ///< or null
+  double unit;
+};
+
+/// Examples of a micro-batch whose sums the blocks' integers hold.
+inline int resident_room(int blocks, int turn) {
+  return blocks * (kResidentExamples / turn * turn);
+}
+
+inline void validate(const ResidentSum& a) {
+  validate(a.batch);
+  expect((a.bytes != nullptr) != (a.floats != nullptr), "resident: expected bytes or floats");
+  expect(a.examples && a.labels && a.parameters && a.slabs, "resident: expected pointers");
+  expect((a.losses == nullptr) == (a.squared_norms == nullptr) &&
+             (a.losses == nullptr) == (a.factors == nullptr),
+         "resident: expected all of the per-example results or none");
+  expect(a.clip.max_norm > 0 && a.clip.max_norm < 1e30f && a.clip.stability > 0,
+         "resident: expected a norm and stability that are finite and > 0");
+  expect(a.inverse_unit > 0 && a.inverse_unit < INFINITY &&
+             a.inverse_unit <= 1.0f / resident_unit(a.clip.max_norm),
+         "resident: expected a unit that holds the clipping norm");
+  expect(a.blocks > 0 && a.turn > 0 && a.batch.room <= resident_room(a.blocks, a.turn),
+         "resident: expected no more examples than the blocks' integers hold");
+  const DenseShapes& d = a.dense;
+  expect(d.features == 0 || (d.features > 0 && d.hidden >= 0 && d.outputs > 0 && d.tile > 0 &&
+                             d.tile <= kResidentExamples && parameters(d) <= kResidentParameters),
+         "resident: expected shapes > 0, a tile and no more parameters than slabs may have");
+}
+
+inline void validate(const ResidentReduce& a) {
+  validate(a.batch);
+  expect(a.slabs && a.blocks > 0 && a.turn > 0 && a.n > 0 && a.fixed && a.unit > 0,
+         "resident reduce: expected pointers, blocks, n > 0 and a unit");
+}
+/// A thread a number: 26,010 of them read some 132 slabs each.
+inline LaunchShape launch_shape(const ResidentReduce& a) { return strided_shape(a.n, 128); }
+
+}  // namespace cudp

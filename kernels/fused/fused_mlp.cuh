@@ -1,0 +1,284 @@
+#pragma once
+// Linear models and networks of one hidden layer: a block takes a tile of examples at once, whose
+// features and activations are in shared memory, a row an example.
+//
+// No weight's gradient of a single example exists: the norm is (|x|^2 + 1) |dy|^2 by layer, and
+// once the factors are known, a thread adds the tile's products x dy for a few weights in
+// registers, in units, and writes them to the block's slab; so the sum takes no memory of the
+// block. Weights are read as they are needed, once for four examples, through the first-level
+// cache: they need not fit a block either. What limits a network is the slabs
+// (kResidentParameters), and that a block must have room for the rows of kTileExamples examples:
+//
+//   examples a tile, 28 at most | H200, 227 KB | A100, 163 KB | Ada, 99 KB
+//   logistic, 124 features      |           28 |           28 |         28
+//   10 classes, 784 features    |           28 |           28 |         28
+//   10 classes, 3,969 features  |           14 |           10 |          6
+//   60 -> 1000 -> 10 (DP-PCA)   |           27 |           20 |         12
+//   most features, one output   |       14,519 |       10,423 |      6,327
+//   most features, 10 outputs   |        7,999 |        7,999 |      6,319
+//
+// mlp on 784 features has 795,010 parameters: a slab of 3.2 MB, and 132 of them, 420 MB, to write
+// and to read again for every micro-batch. That alone is 180 us of device memory, in which the
+// layer-wise path (runtime/device/cuda/layer_wise.hpp) should do 1,500 examples: so it goes that
+// way.
+#include <cstdint>
+
+#include "kernels/clipping/clip_math.hpp"
+#include "kernels/fused/reduce.cuh"
+#include "kernels/layers/loss_math.hpp"
+
+namespace cudp::inline CUDP_SIMT {
+
+/// n rows of a tile from `first` on, `stride` floats apart.
+struct TileRows {
+  float* first;
+  int stride;
+  int n;
+
+  __device__ __forceinline__ TileRows at(int offset) const { return {first + offset, stride, n}; }
+  __device__ __forceinline__ float* operator[](int e) const {
+    const int at = e * stride;
+    return first + at;
+  }
+  /// The last for those that do not exist: threads work on some of them for nobody.
+  __device__ __forceinline__ const float* or_last(int e) const {
+    return (*this)[e < n ? e : n - 1];
+  }
+  /// Calls body(e, i) for columns 0 .. width - 1 of every row.
+  template <class Body>
+  __device__ __forceinline__ void for_each(int width, const Body& body) const {
+    for_each_of_block(n * width, [&](int i) { body(i / width, i % width); });
+  }
+};
+
+/// A dense layer: weight [out, in] and bias [out] at weight_at and bias_at of the parameters.
+struct TileLayer {
+  int in, out;
+  int weight_at;
+  __device__ __forceinline__ int bias_at() const { return weight_at + out * in; }
+  __device__ __forceinline__ int end() const { return bias_at() + out; }
+};
+
+/// y = f(weight x + bias). A warp takes kTileExamples examples and kWarp / kLanes * kEach outputs:
+/// kLanes lanes share the inputs, four at a time.
+template <int kEach, class Function>
+__device__ __forceinline__ void tile_forward(const TileLayer& l, const float* parameters,
+                                             const TileRows& x, const TileRows& y,
+                                             const Function& f) {
+  constexpr int kLanes = kEach == 1 ? kWarp : 8;
+  constexpr int kApart = kWarp / kLanes;  // between the outputs of a lane
+  constexpr int kSums = kEach * kTileExamples;
+  const float* const weight = parameters + l.weight_at;
+  const bool is_aligned = l.in % 4 == 0 && reinterpret_cast<std::uintptr_t>(weight) % 16 == 0;
+  const int lane = thread_number() % kWarp;
+  const int slice = lane % kLanes;
+  const int groups = (x.n + kTileExamples - 1) / kTileExamples;
+  const int tasks = groups * ((l.out + kApart * kEach - 1) / (kApart * kEach));
+  CUDP_UNROLL_BY(1)
+  for (int task = thread_number() / kWarp; task < tasks; task += kResidentThreads / kWarp) {
+    const int example = task % groups * kTileExamples;
+    const int output = task / groups * (kApart * kEach) + lane / kLanes;
+    float sums[kSums];
+    clear(sums);
+    CUDP_UNROLL_BY(2)
+    for (int i = 4 * slice; i < l.in; i += 4 * kLanes) {
+      float from[kTileExamples][4];
+      CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e)
+          read_row<4>(x.or_last(example + e) + i, from[e]);
+      CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
+        const int o = output + k * kApart;
+        const int at = (o < l.out ? o : 0) * l.in + i;
+        const float* const row = weight + at;
+        float w[4];
+        if (is_aligned)
+          read_row<4>(row, w);
+        else
+          CUDP_UNROLL for (int j = 0; j < 4; ++j) w[j] = i + j < l.in ? row[j] : 0.0f;
+        CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) CUDP_UNROLL for (int j = 0; j < 4; ++j)
+            sums[k * kTileExamples + e] += w[j] * from[e][j];
+      }
+    }
+    reduce_scatter<kLanes, kSums>(sums);
+    const Kept kept = kept_by<kSums, kLanes>(slice);
+    constexpr int kKept = kept_of(kSums, kLanes);
+    CUDP_UNROLL for (int i = 0; i < kKept; ++i) {
+      const int o = output + (kept.first + i) / kTileExamples * kApart;
+      const int e = example + (kept.first + i) % kTileExamples;
+      if (i < kept.count && o < l.out && e < y.n)
+        y[e][o] = f(sums[i] + parameters[l.bias_at() + o]);
+    }
+  }
+}
+
+/// slope_x = (weight' slope) times the function's slope at x: a thread an input of kTileExamples
+/// examples.
+template <class Function>
+__device__ __forceinline__ void tile_backward(const TileLayer& l, const float* parameters,
+                                              const TileRows& x, const TileRows& slope,
+                                              const TileRows& slope_x, const Function& f) {
+  const int groups = (x.n + kTileExamples - 1) / kTileExamples;
+  for_each_of_block(groups * l.in, [&](int item) {
+    const int i = item % l.in;
+    const int example = item / l.in * kTileExamples;
+    float sums[kTileExamples];
+    clear(sums);
+    for (int o = 0; o < l.out; ++o) {
+      const float w = parameters[l.weight_at + o * l.in + i];
+      CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) sums[e] +=
+          w * slope.or_last(example + e)[o];
+    }
+    CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) if (example + e < x.n)
+        slope_x[example + e][i] = sums[e] * f.slope(x[example + e][i]);
+  });
+}
+
+/// slab = the layer's sum over the tile of x slope, which has been clipped and is in units, or is
+/// added to what is there. A thread has two inputs, the bias's 1 among them, of kEach outputs.
+template <int kEach>
+__device__ __forceinline__ void tile_sum(const TileLayer& l, const TileRows& x,
+                                         const TileRows& slope, bool is_first, std::int32_t* slab) {
+  const int half = l.in / 2 + 1;
+  const int groups = (l.out + kEach - 1) / kEach;
+  for_each_of_block(groups * half, [&](int item) {
+    const int inputs[2] = {item % half, item % half + half};
+    const int output = item / half * kEach;
+    int sums[2][kEach];
+    clear(sums[0]);
+    clear(sums[1]);
+    CUDP_UNROLL_BY(2)
+    for (int e = 0; e < x.n; ++e) {
+      float d[kEach];
+      read_row<kEach>(slope[e] + output, d);
+      const float from[2] = {x[e][inputs[0]], x[e][inputs[1]]};
+      CUDP_UNROLL for (int i = 0; i < 2; ++i) CUDP_UNROLL for (int k = 0; k < kEach; ++k)
+          sums[i][k] += to_units(from[i] * d[k]);
+    }
+    CUDP_UNROLL for (int i = 0; i < 2; ++i) CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
+      if (inputs[i] > l.in || output + k >= l.out) continue;
+      std::int32_t& to = slab[inputs[i] < l.in ? l.weight_at + (output + k) * l.in + inputs[i]
+                                               : l.bias_at() + output + k];
+      to = is_first ? sums[i][k] : to + sums[i][k];
+    }
+  });
+}
+
+/// Sum of the squares of a row's first `width` numbers, by a warp.
+__device__ __forceinline__ float row_square(const float* row, int width) {
+  float square = 0.0f;
+  for (int i = thread_number() % kWarp; i < width; i += kWarp) square += row[i] * row[i];
+  return warp_sum(square);
+}
+
+// grid: a.blocks, one a multiprocessor is best. block: 256. dynamic smem: resident_bytes(a.dense).
+// kEach: outputs that a thread works on at once, 1 or 4.
+template <int kEach, bool has_hidden>
+__global__ void __launch_bounds__(kResidentThreads, 1) resident_mlp_kernel(ResidentSum a) {
+  constexpr int kLayers = has_hidden ? 2 : 1;
+  const DenseShapes& d = a.dense;
+  const DenseRow row(d);
+  CUDP_DYNAMIC_SMEM(float, space);
+  const int rows = d.tile * row.size;
+  float* const losses = space + rows;
+  const int live = live_examples(a.batch);
+  const auto block = static_cast<int>(blockIdx.x);
+  const auto blocks = static_cast<int>(gridDim.x);
+  const int lane = thread_number() % kWarp;
+  const float* const p = a.parameters;
+  const TileLayer first{d.features, has_hidden ? d.hidden : d.outputs, 0};
+  const TileLayer last{has_hidden ? d.hidden : d.features, d.outputs, has_hidden ? first.end() : 0};
+  std::int32_t* const slab = a.slabs + static_cast<std::int64_t>(block) * last.end();
+  const AnyFunction f(a.functions[0]);
+
+  // The block's n-th example in the micro-batch, and how many it has.
+  const auto place = [&](int n) {
+    return (n / kTileExamples * blocks + block) * kTileExamples + n % kTileExamples;
+  };
+  const int rounds = live / (blocks * kTileExamples);
+  const int rest = live - place(rounds * kTileExamples);
+  const int mine = rounds * kTileExamples + (rest < 0               ? 0
+                                             : rest < kTileExamples ? rest
+                                                                    : kTileExamples);
+
+  for (int begin = 0; begin < mine; begin += d.tile) {
+    const TileRows x{space, row.size, mine - begin < d.tile ? mine - begin : d.tile};
+    const TileRows hidden = x.at(row.hidden);
+    const TileRows slope_hidden = x.at(row.slope_hidden);
+    const TileRows slope = x.at(row.slope);
+    const TileRows& last_in = has_hidden ? hidden : x;
+    const auto number_of = [&](int e) {
+      return static_cast<std::int64_t>(a.examples[a.batch.first + place(begin + e)]);
+    };
+    if (begin > 0) __syncthreads();  // the tile before is done with
+
+    x.for_each(row.hidden, [&](int e, int i) {
+      const std::int64_t at = number_of(e) * d.features + i;
+      x[e][i] = i > d.features       ? 0.0f
+                : i == d.features    ? 1.0f
+                : a.bytes != nullptr ? a.scale * static_cast<float>(a.bytes[at]) + a.shift
+                                     : a.floats[at];
+    });
+    if constexpr (has_hidden) {
+      hidden.for_each(row.slope_hidden - row.hidden - d.hidden,
+                      [&](int e, int i) { hidden[e][d.hidden + i] = i == 0 ? 1.0f : 0.0f; });
+      slope_hidden.for_each(row.slope - row.slope_hidden - d.hidden,
+                            [&](int e, int i) { slope_hidden[e][d.hidden + i] = 0.0f; });
+    }
+    slope.for_each(row.size - row.slope - d.outputs,
+                   [&](int e, int i) { slope[e][d.outputs + i] = 0.0f; });
+    __syncthreads();
+
+    // Forward, and backward.
+    if constexpr (has_hidden) {
+      tile_forward<kEach>(first, p, x, hidden, [&](float z) { return f.value(z); });
+      __syncthreads();
+    }
+    tile_forward<kEach>(last, p, last_in, slope, [](float z) { return z; });
+    __syncthreads();
+    if (thread_number() < x.n) {
+      const int e = thread_number();
+      float* const z = slope[e];
+      losses[e] = evaluate_loss(a.loss, z, d.outputs, a.labels[number_of(e)], z).value;
+    }
+    __syncthreads();
+    if constexpr (has_hidden) {
+      tile_backward(last, p, hidden, slope, slope_hidden, f);
+      __syncthreads();
+    }
+
+    // Norm and clip, a warp an example. One that is not finite becomes zeros.
+    for (int e = thread_number() / kWarp; e < x.n; e += kResidentThreads / kWarp) {
+      float squares[kLayers];
+      squares[0] = row_square(x[e], first.in + 1) *
+                   row_square(has_hidden ? slope_hidden[e] : slope[e], first.out);
+      if constexpr (has_hidden)
+        squares[1] = row_square(hidden[e], last.in + 1) * row_square(slope[e], last.out);
+      __syncwarp();  // every lane has read the row: it is overwritten below
+      float factors[kLayers];
+      const float square = clip_factors(a.clip, squares, kLayers, factors);
+      if (a.losses != nullptr && lane == 0) {
+        const int at = place(begin + e);
+        a.losses[at] = losses[e];
+        CUDP_UNROLL for (int layer = 0; layer < kLayers; ++layer) {
+          const int entry = kLayers * at + layer;
+          a.squared_norms[entry] = squares[layer];
+          a.factors[entry] = factors[layer];
+        }
+      }
+      if (square < INFINITY) {
+        const float scale_first = factors[0] * a.inverse_unit;
+        const float scale_last = factors[kLayers - 1] * a.inverse_unit;
+        for (int i = row.slope_hidden + lane; i < row.size; i += kWarp)
+          x[e][i] *= i < row.slope ? scale_first : scale_last;
+      } else {
+        for (int i = lane; i < row.size; i += kWarp) x[e][i] = 0.0f;
+      }
+    }
+    __syncthreads();
+
+    const bool is_first = begin == 0;
+    if constexpr (has_hidden) tile_sum<kEach>(first, x, slope_hidden, is_first, slab);
+    tile_sum<kEach>(last, last_in, slope, is_first, slab);
+  }
+}
+
+}  // namespace cudp::inline CUDP_SIMT

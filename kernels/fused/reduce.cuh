@@ -1,0 +1,63 @@
+#pragma once
+// What every resident kernel has: functions, sums in units, and the reduction of the blocks' sums.
+#include <cstdint>
+
+#include "kernels/common/fixed_point.cuh"
+#include "kernels/fused/fused.hpp"
+#include "kernels/fused/rows.cuh"
+#include "kernels/layers/activation_math.hpp"
+
+namespace cudp::inline CUDP_SIMT {
+
+/// Any activation as relu or as a tempered sigmoid: tanh is 2 / (1 + exp(-2 x)) - 1.
+struct AnyFunction {
+  bool is_relu;
+  TemperedSigmoid sigmoid;
+
+  AnyFunction() = default;
+  __device__ __forceinline__ explicit AnyFunction(const Activate& f)
+      : is_relu(f.kind == Activation::relu),
+        sigmoid(f.kind == Activation::tanh ? TemperedSigmoid(2.0f, 2.0f, 1.0f)
+                                           : TemperedSigmoid(f.scale, f.temperature, f.offset)) {}
+  __device__ __forceinline__ float value(float x) const {
+    return is_relu ? Relu{}.value(x) : sigmoid.value(x);
+  }
+  __device__ __forceinline__ float slope(float y) const {
+    return is_relu ? Relu{}.slope(y) : sigmoid.slope(y);
+  }
+};
+
+/// Rounded to the nearest. What an int does not hold becomes the largest or smallest, NaN 0.
+__device__ __forceinline__ int to_units(float v) {
+#ifdef __CUDA_ARCH__
+  return __float2int_rn(v);
+#else
+  if (v != v) return 0;
+  if (v >= 0x1p31f) return INT32_MAX;
+  return v < -0x1p31f ? INT32_MIN : static_cast<int>(lrintf(v));
+#endif
+}
+
+inline LaunchShape resident_shape(const ResidentSum& a, std::size_t shared_bytes) {
+  return {.grid = {static_cast<unsigned>(a.blocks)},
+          .block = {kResidentThreads},
+          .shared_bytes = shared_bytes};
+}
+
+// grid, block: any, a thread a number. smem: none.
+__global__ inline void resident_reduce_kernel(ResidentReduce a) {
+  const int live = live_examples(a.batch);
+  const int turns = (live + a.turn - 1) / a.turn;
+  const int blocks = turns < a.blocks ? turns : a.blocks;
+  for_each_number(a.n, [&](std::int64_t j) {
+    long long sum = static_cast<long long>(a.fixed[j]);
+    for (int b = 0; b < blocks; ++b) sum += a.slabs[b * a.n + j];
+    if (a.sum != nullptr) {
+      a.sum[j] = static_cast<float>(static_cast<double>(sum) * a.unit);
+      sum = 0;
+    }
+    a.fixed[j] = static_cast<FixedPoint>(sum);
+  });
+}
+
+}  // namespace cudp::inline CUDP_SIMT

@@ -1,0 +1,31 @@
+#pragma once
+#include "kernels/common/simt.cuh"
+#include "kernels/layers/activation_device.hpp"
+#include "kernels/layers/activation_math.hpp"
+#include "kernels/layers/image.cuh"
+
+namespace cudp::inline CUDP_SIMT {
+
+template <class Function>
+__device__ __forceinline__ void activate_batch(const BatchActivation& a, const Function& f) {
+  for_each_pixel(a.batch, a.to_planes.pixels(), [&](int e, int i) {
+    const std::int64_t example = e;
+    const float v = a.from[example * a.from_planes.size() + a.from_planes.place(i)];
+    a.to[example * a.to_planes.size() + a.to_planes.place(i)] =
+        a.y == nullptr ? f.value(v)
+                       : v * f.slope(a.y[example * a.y_planes.size() + a.y_planes.place(i)]);
+  });
+}
+
+// grid, block: any. smem: none.
+__global__ inline void batch_activation_kernel(BatchActivation a) {
+  const Activate& f = a.function;
+  if (f.kind == Activation::relu)
+    activate_batch(a, Relu{});
+  else if (f.kind == Activation::tanh)
+    activate_batch(a, Tanh{});
+  else
+    activate_batch(a, TemperedSigmoid(f.scale, f.temperature, f.offset));
+}
+
+}  // namespace cudp::inline CUDP_SIMT

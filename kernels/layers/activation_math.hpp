@@ -1,0 +1,130 @@
+#pragma once
+// Activations and the exponential under them, for float and for a SIMD vector of floats (a GNU
+// vector type), on host and device alike: plain arithmetic, no library call, and no branch.
+#include <cstdint>
+
+#include "kernels/common/host_device.hpp"
+
+namespace cudp {
+
+/// The 32-bit integers beside V: what comparing two V gives, or int32 for float.
+template <class V>
+struct BitsOf {
+  using type = decltype(V{} < V{});
+};
+template <>
+struct BitsOf<float> {
+  using type = std::int32_t;
+};
+
+/// The same 32 bits as another type.
+template <class To, class From>
+CUDP_HD To same_bits(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+/// |x|, sign bit cleared.
+template <class V>
+CUDP_HD V magnitude(V x) {
+  using Bits = typename BitsOf<V>::type;
+  return same_bits<V>(same_bits<Bits>(x) & 0x7fffffff);
+}
+
+/// x = n ln 2 + r with n whole and |r| <= ln 2 / 2; writes 2^n and returns e^r - 1, correct to 1
+/// ulp also where it is small. -87.3 <= x <= 88; a NaN stays NaN in the result.
+template <class V>
+CUDP_HD V expm1_reduced(V x, V* power_of_two) {
+  using Bits = typename BitsOf<V>::type;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
+  const V shifted = x * 1.44269504f + kRound;
+  const V n = shifted - kRound;
+  const V r = (x - n * 0.693359375f) - n * -2.12194440e-4f;  // ln 2 in two parts
+  V q = r * 1.39467616e-3f + 8.36676452e-3f;
+  q = q * r + 4.16662768e-2f;
+  q = q * r + 1.66665420e-1f;
+  q = q * r + 0.5f;
+  // The low bits of `shifted` hold n.
+  *power_of_two = same_bits<V>(((same_bits<Bits>(shifted) & 0x1ff) + 127) << 23);
+  return q * (r * r) + r;
+}
+
+/// e^x to 2 ulp for |x| <= 87; beyond, the value at -87.3 or 88. NaN gives NaN.
+template <class V>
+CUDP_HD V exp_of(V x) {
+  const V low = V{} - 87.3f;
+  const V high = V{} + 88.0f;
+  x = low > x ? low : x;  // in this order NaN passes
+  x = high < x ? high : x;
+  V scale;
+  const V t = expm1_reduced(x, &scale);
+  return t * scale + scale;
+}
+
+/// tanh x to 4 ulp, as t / (t + 2) with t = e^(2|x|) - 1. NaN gives NaN.
+template <class V>
+CUDP_HD V tanh_of(V x) {
+  using Bits = typename BitsOf<V>::type;
+  const V high = V{} + 20.0f;  // e^20: tanh is 1 to the last bit
+  V twice = magnitude(x) * 2.0f;
+  twice = high < twice ? high : twice;
+  V scale;
+  const V part = expm1_reduced(twice, &scale);
+  const V t = part * scale + (scale - 1.0f);
+  const V y = t / (t + 2.0f);
+  return same_bits<V>(same_bits<Bits>(y) |
+                      (same_bits<Bits>(x) & static_cast<std::int32_t>(1u << 31)));
+}
+
+// An activation is a function of one number whose derivative follows from its value: backward needs
+// the outputs alone.
+
+/// max(x, 0); NaN stays NaN.
+struct Relu {
+  template <class V>
+  CUDP_HD V value(V x) const {
+    const V zero = V{};
+    return zero > x ? zero : x;
+  }
+  template <class V>
+  CUDP_HD V slope(V y) const {
+    const V zero = V{};
+    const V one = zero + 1.0f;
+    return y > zero ? one : zero;
+  }
+};
+
+struct Tanh {
+  template <class V>
+  CUDP_HD V value(V x) const {
+    return tanh_of(x);
+  }
+  template <class V>
+  CUDP_HD V slope(V y) const {
+    return (V{} + 1.0f) - y * y;
+  }
+};
+
+/// scale / (1 + exp(-temperature x)) - offset (Papernot et al. 2021), computed as
+/// gain tanh(rate x) + shift.
+struct TemperedSigmoid {
+  float gain, rate, shift;
+
+  TemperedSigmoid() = default;
+  CUDP_HD TemperedSigmoid(float scale, float temperature, float offset)
+      : gain(0.5f * scale), rate(0.5f * temperature), shift(0.5f * scale - offset) {}
+
+  template <class V>
+  CUDP_HD V value(V x) const {
+    return tanh_of(x * rate) * gain + shift;
+  }
+  template <class V>
+  CUDP_HD V slope(V y) const {
+    const V u = y - shift;
+    return (V{} + gain * rate) - u * u * (rate / gain);
+  }
+};
+
+}  // namespace cudp

@@ -1,0 +1,116 @@
+#pragma once
+#include "kernels/common/simt.cuh"
+#include "kernels/layers/group_norm_device.hpp"
+
+namespace cudp::inline CUDP_SIMT {
+
+/// Calls body(channel, pixel) for the given channels of one example, spread over the block.
+template <class Body>
+__device__ __forceinline__ void for_each_in_channels(const Planes& x, int first, int channels,
+                                                     const Body& body) {
+  const int plane = x.height * x.width;
+  for (int i = static_cast<int>(threadIdx.x); i < channels * plane;
+       i += static_cast<int>(blockDim.x))
+    body(first + i / plane, first * plane + i);
+}
+
+// grid: groups, examples. block: whole warps, at most 1024. static smem: 32 floats.
+__global__ inline void batch_group_norm_kernel(BatchGroupNorm a) {
+  CUDP_SHARED(float, partial, [32]);
+  const std::int64_t e = blockIdx.y;
+  if (e >= live_examples(a.batch)) return;
+  const int channels = a.x_planes.channels / a.groups;
+  const int first = static_cast<int>(blockIdx.x) * channels;
+  const auto count = static_cast<float>(channels * a.x_planes.height * a.x_planes.width);
+  const float* const x = a.x + e * a.x_planes.size();
+  float* const y = a.y + e * a.y_planes.size();
+
+  float sum = 0.0f;
+  for_each_in_channels(a.x_planes, first, channels,
+                       [&](int, int i) { sum += x[a.x_planes.place(i)]; });
+  const float mean = block_sum(sum, partial) / count;
+  float square = 0.0f;
+  for_each_in_channels(a.x_planes, first, channels, [&](int, int i) {
+    const float d = x[a.x_planes.place(i)] - mean;
+    square += d * d;
+  });
+  const float inverse = 1.0f / sqrtf(block_sum(square, partial) / count + a.epsilon);
+  for_each_in_channels(a.x_planes, first, channels, [&](int c, int i) {
+    y[a.y_planes.place(i)] = (x[a.x_planes.place(i)] - mean) * inverse * a.weight[c] + a.bias[c];
+  });
+  if (threadIdx.x == 0) {
+    float* const s = a.statistics + (e * a.groups + blockIdx.x) * 2;
+    s[0] = mean;
+    s[1] = inverse;
+  }
+}
+
+// grid: groups, examples. block: whole warps, at most 1024. static smem: 32 floats.
+__global__ inline void batch_group_norm_backward_kernel(BatchGroupNormBackward a) {
+  CUDP_SHARED(float, partial, [32]);
+  const std::int64_t e = blockIdx.y;
+  if (e >= live_examples(a.batch)) return;
+  const int channels = a.x_planes.channels / a.groups;
+  const int first = static_cast<int>(blockIdx.x) * channels;
+  const auto count = static_cast<float>(channels * a.x_planes.height * a.x_planes.width);
+  const float* const x = a.x + e * a.x_planes.size();
+  const float* const dy = a.dy + e * a.dy_planes.size();
+  const float mean = a.statistics[(e * a.groups + blockIdx.x) * 2];
+  const float inverse = a.statistics[(e * a.groups + blockIdx.x) * 2 + 1];
+  float* const gradient = a.gradient + e * 2 * a.x_planes.channels;
+
+  // With z = (x - mean) inverse and u = dy weight: dx = (u - mean of u - z mean of u z) inverse.
+  float square = 0.0f;
+  float mean_u = 0.0f;
+  float mean_uz = 0.0f;
+  for (int c = first; c < first + channels; ++c) {
+    float bias = 0.0f;
+    float weight = 0.0f;
+    for_each_in_channels(a.x_planes, c, 1, [&](int, int i) {
+      const float slope = dy[a.dy_planes.place(i)];
+      bias += slope;
+      weight += slope * ((x[a.x_planes.place(i)] - mean) * inverse);
+    });
+    bias = block_sum(bias, partial);
+    weight = block_sum(weight, partial);
+    square += transformed_square(a.transform, c, weight) +
+              transformed_square(a.transform, a.x_planes.channels + c, bias);
+    mean_u += a.weight[c] * bias / count;
+    mean_uz += a.weight[c] * weight / count;
+    if (threadIdx.x == 0) {
+      gradient[c] = weight;
+      gradient[a.x_planes.channels + c] = bias;
+    }
+  }
+  if (threadIdx.x == 0) a.parts[static_cast<std::int64_t>(blockIdx.x) * a.batch.room + e] = square;
+  if (a.dx == nullptr) return;
+  float* const dx = a.dx + e * a.dx_planes.size();
+  for_each_in_channels(a.x_planes, first, channels, [&](int c, int i) {
+    const float z = (x[a.x_planes.place(i)] - mean) * inverse;
+    const float u = dy[a.dy_planes.place(i)] * a.weight[c];
+    dx[a.dx_planes.place(i)] = (u - mean_u - z * mean_uz) * inverse;
+  });
+}
+
+// grid: columns, groups of kRowsPerBlock examples. block: any, a thread a column. smem: none.
+__global__ inline void weighted_rows_kernel(WeightedRows a) {
+  const int live = live_examples(a.batch);
+  const int begin = static_cast<int>(blockIdx.y) * kRowsPerBlock;
+  const int end = begin + kRowsPerBlock < live ? begin + kRowsPerBlock : live;
+  if (begin >= end) return;
+  const auto step = static_cast<int>(gridDim.x * blockDim.x);
+  for (auto c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); c < a.columns; c += step) {
+    float sum = 0.0f;
+    float factors = 0.0f;
+    for (int e = begin; e < end; ++e) {
+      const float factor = a.factors[static_cast<std::int64_t>(e) * a.factor_stride];
+      factors += factor;
+      if (factor != 0.0f) sum += factor * a.rows[static_cast<std::int64_t>(e) * a.columns + c];
+    }
+    if (a.transform.mean != nullptr)
+      sum = (sum - factors * a.transform.mean[c]) * a.transform.inverse[c];
+    atomicAdd(a.sum + c, to_fixed(sum, a.inverse_grid));
+  }
+}
+
+}  // namespace cudp::inline CUDP_SIMT

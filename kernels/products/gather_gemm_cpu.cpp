@@ -1,0 +1,126 @@
+#include "kernels/common/vec.hpp"
+#include "kernels/cpu_kernels.hpp"
+#include "kernels/products/gather_gemm.hpp"
+
+namespace cudp::CUDP_SIMD {
+namespace {
+
+// A tile is R rows by V vectors of accumulators, which with V vectors of b and one broadcast must
+// fit the registers. Eight independent sums hide the latency of FMA at two a cycle; 12 to 24 leave
+// room. Widest first; the last must be 16 columns wide or narrower.
+struct Width {
+  int vectors;
+  int max_rows;
+};
+#if defined(__AVX512F__)
+constexpr Width kWidths[] = {{4, 6}, {2, 12}, {1, 14}};
+#elif defined(__AVX2__)
+constexpr Width kWidths[] = {{2, 6}};
+#else
+constexpr Width kWidths[] = {{2, 5}};
+#endif
+constexpr int kMaxRows = 14;
+
+/// Rows whose addresses fit the general registers. Where there are more, all are read from memory
+/// in every term: left alone, GCC keeps the others in vector registers, and the moves from there
+/// take the place of products.
+constexpr int kRowsInRegisters = 8;
+
+/// Terms whose slice of b stays in half a first-level cache of 48 KB while all rows pass over it.
+constexpr int block_terms(int vectors) { return 24 * 1024 / (vectors * kLanes * 4); }
+
+template <int R, int V>
+void tile(const float* a, const float* b, float* out, const std::int32_t* a_row,
+          const std::int32_t* out_row, const std::int64_t* out_vector, const GemmStep* step,
+          int terms, const float* bias, GemmStart start) {
+  Vec acc[R][V];
+  const float* row[R];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    row[r] = a + a_row[r];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v)
+      acc[r][v] = start == GemmStart::bias ? load(bias + std::ptrdiff_t{v} * kLanes) : Vec{};
+  }
+  for (int t = 0; t < terms; ++t) {
+    const std::int64_t ia = step[t].a;
+    const float* bt = b + step[t].b;
+    if constexpr (R > kRowsInRegisters) __asm__("" : "+m"(row));
+    Vec bv[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) bv[v] = load(bt + std::ptrdiff_t{v} * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const Vec x = broadcast(row[r][ia]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] += x * bv[v];
+    }
+  }
+  // One store after the other: two may go to the same place.
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      float* o = out + out_row[r] + out_vector[v];
+      store(o, start == GemmStart::out ? load(o) + acc[r][v] : acc[r][v]);
+    }
+}
+
+using Tile = void (*)(const float*, const float*, float*, const std::int32_t*, const std::int32_t*,
+                      const std::int64_t*, const GemmStep*, int, const float*, GemmStart);
+
+/// tiles[r - 1] handles r rows.
+template <int V, int MaxRows>
+struct Tiles {
+  Tile of_rows[kMaxRows] = {};
+  template <int R>
+  constexpr void fill() {
+    if constexpr (R <= MaxRows) {
+      of_rows[R - 1] = &tile<R, V>;
+      fill<R + 1>();
+    }
+  }
+  constexpr Tiles() { fill<1>(); }
+};
+
+template <int V, int MaxRows>
+void column_block(const GatherGemm& g, int column) {
+  static constexpr Tiles<V, MaxRows> kTiles;
+  const int block = block_terms(V);
+  const int tiles = (g.rows + MaxRows - 1) / MaxRows;
+  std::int64_t out_vector[V];
+  for (int v = 0; v < V; ++v) {
+    const int n = column + v * kLanes;
+    out_vector[v] = g.out_block != nullptr ? g.out_block[n / 16] + n % 16 : n;
+  }
+  int t = 0;
+  do {  // at least once, so that a product of no terms still writes its start
+    const int terms = g.terms - t < block ? g.terms - t : block;
+    const GemmStart start = t == 0 ? g.start : GemmStart::out;
+    for (int i = 0; i < tiles; ++i) {  // rows split evenly: 14 rows are 7 + 7, not 12 + 2
+      const int first = static_cast<int>(static_cast<std::int64_t>(g.rows) * i / tiles);
+      const int last = static_cast<int>(static_cast<std::int64_t>(g.rows) * (i + 1) / tiles);
+      kTiles.of_rows[last - first - 1](g.a, g.b + column, g.out, g.a_row + first, g.out_row + first,
+                                       out_vector, g.step + t, terms,
+                                       g.bias + (g.bias != nullptr ? column : 0), start);
+    }
+    t += terms;
+  } while (t < g.terms);
+}
+
+template <int I>
+void from_width(const GatherGemm& g, int column) {
+  constexpr Width w = kWidths[I];
+  constexpr int wide = w.vectors * kLanes;
+  for (; g.columns - column >= wide; column += wide) column_block<w.vectors, w.max_rows>(g, column);
+  if constexpr (I + 1 < static_cast<int>(sizeof kWidths / sizeof kWidths[0]))
+    if (column < g.columns) from_width<I + 1>(g, column);
+}
+
+}  // namespace
+
+void gather_gemm(const GatherGemm& g) {
+  if (g.rows > 0) from_width<0>(g, 0);
+}
+
+}  // namespace cudp::CUDP_SIMD

@@ -1,0 +1,192 @@
+#pragma once
+#include "kernels/common/copy_async.cuh"
+#include "kernels/common/simt.cuh"
+#include "kernels/products/patch_gradient.hpp"
+#include "kernels/products/tiled_product.cuh"
+
+namespace cudp::inline CUDP_SIMT {
+
+/// kPatchRows x kColumns numbers of a gradient, a part of 48 x kWarpColumns a warp. Every number is
+/// the chain of steps that it is in a TensorTile.
+template <int columns, int warp_columns>
+struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
+  // Blocks that a multiprocessor is to hold, as far as registers go.
+  static constexpr int kBlocks = PatchTile::kThreads <= 192 ? 2 : 1;
+};
+
+/// Where a term lies in the two parts of a patch.
+struct alignas(8) PatchTerm {
+  int x, dy;
+};
+
+/// The two patches of a block, and how its threads copy and multiply them.
+template <class T>
+class Patches {
+ public:
+  /// memory: patch_bytes(). terms: shared, kMostPatchTerms; written, to be read after a barrier.
+  __device__ __forceinline__ Patches(const WeightGradient& g, float* memory, PatchTerm* terms)
+      : g_(g), memory_(memory), terms_(terms) {
+    const ConvPatch& p = g.patch;
+    for (int t = thread(); t < p.lines * p.dy.width; t += T::kThreads) {
+      const int y = t / p.dy.width;
+      const int x = t - y * p.dy.width;
+      terms[t] = {(y * p.x_row + x) * p.stride, y * p.dy.row() + x + p.dy.border};
+    }
+    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+      const int channel = T::row(m) / kPatchTaps;
+      const int tap = T::row(m) - channel * kPatchTaps;
+      row_[m] = channel * p.x_plane + tap / 3 * p.x_row + tap % 3 + p.corner;
+    }
+  }
+
+  /// Starts to copy what lines from `line` on of example e need.
+  __device__ __forceinline__ void copy(int half, int e, int line) const {
+    const ConvPatch& p = g_.patch;
+    float* const to = patch(half);
+    const int first = static_cast<int>(blockIdx.x) * kPatchChannels;
+    const int x_first =
+        e * p.x.size() + first * p.x.plane() + (line * p.stride + p.corner) * p.x.row();
+    const float* const x = g_.x.data + x_first;
+    CUDP_UNROLL_BY(1)  // sums fill the registers
+    for (int i = thread(); i < kPatchChannels * p.x_lines.n * p.x_fours.n; i += T::kThreads) {
+      const int row = quotient(i, p.x_fours);
+      const int channel = quotient(row, p.x_lines);
+      const int y = row - channel * p.x_lines.n;
+      const int at = 4 * (i - row * p.x_fours.n);
+      const int to_at = channel * p.x_plane + y * p.x_row + at;
+      const int x_at = channel * p.x.plane() + y * p.x.row() + at;
+      copy_four_async(to + to_at, x + x_at, first + channel < p.x.channels);
+    }
+    const int dy_first =
+        e * p.dy.size() + first_column<T>() * p.dy.plane() + (line + p.dy.border) * p.dy.row();
+    const float* const dy = g_.dy.data + dy_first;
+    CUDP_UNROLL_BY(1)
+    for (int i = thread(); i < T::kColumns * p.dy_fours.n; i += T::kThreads) {
+      const int column = quotient(i, p.dy_fours);
+      const int at = 4 * (i - column * p.dy_fours.n);
+      const int to_at = kPatchChannels * p.x_plane + column * p.dy_plane + at;
+      const int dy_at = column * p.dy.plane() + at;
+      copy_four_async(to + to_at, dy + dy_at, first_column<T>() + column < p.dy.channels);
+    }
+  }
+
+  /// sums += the patch's terms, and the sums over dy's columns.
+  __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
+    const ConvPatch& p = g_.patch;
+    const int g = T::lane() / 4;
+    const float* const x = patch(half);
+    const int dy_first = kPatchChannels * p.x_plane + (T::warp_column() + g) * p.dy_plane;
+    const float* const dy = x + dy_first;
+    const int terms = p.lines * p.dy.width;
+    CUDP_UNROLL_BY(1)
+    for (int k = 0; k < terms; k += 8) {
+      const PatchTerm at[2] = {terms_[k + T::lane() % 4], terms_[k + T::lane() % 4 + 4]};
+      const float* const x_at[2] = {x + at[0].x, x + at[1].x};  // one addition a number is left
+      const float* const dy_at[2] = {dy + at[0].dy, dy + at[1].dy};
+      float a[T::kRowsThread / 2][4];
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2)
+          CUDP_UNROLL for (int i = 0; i < 4; ++i) a[m / 2][i] =
+              to_tf32(x_at[i / 2][row_[m + i % 2]]);
+      const auto load_b = [&](int n, float(&b)[2]) {
+        const int column = 4 * n * p.dy_plane;
+        CUDP_UNROLL for (int i = 0; i < 2; ++i) b[i] = to_tf32(dy_at[i][column]);
+      };
+      CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2) {
+        float b[2];
+        load_b(n, b);
+        CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2)
+            mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], a[m / 2], b);
+      }
+      if (blockIdx.x != 0 || T::warp_row() != 0) continue;
+      CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2) {
+        float b[2];
+        load_b(n, b);
+        add_columns(b, &sums.column[n]);
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ float* patch(int half) const {
+    const int at = half * g_.patch.size;
+    return memory_ + at;
+  }
+  static __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
+
+  const WeightGradient& g_;
+  float* memory_;
+  const PatchTerm* terms_;
+  int row_[T::kRowsThread];
+};
+
+/// Adds up each of examples first .. end - 1 but those of skip(e), by itself and in the order of
+/// its terms, and calls after(e) when it is in `sums`. The next patch is copied meanwhile. All
+/// threads must call.
+template <class T, class Skip, class After>
+__device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>& patches, int first,
+                                            int end, const Skip& skip, Sums<T>& sums,
+                                            const After& after) {
+  const auto next_example = [&](int e) {
+    while (e < end && skip(e)) ++e;
+    return e;
+  };
+  int e = next_example(first);
+  if (e < end) patches.copy(0, e, 0);
+  for (int line = 0, half = 0; e < end; half ^= 1) {
+    wait_for_copies();
+    __syncthreads();  // the other half is free: whoever read it has passed this barrier once more
+    const int now = e;
+    line += g.patch.lines;
+    if (line == g.patch.dy.height) {
+      line = 0;
+      e = next_example(e + 1);
+    }
+    if (e < end) patches.copy(half ^ 1, e, line);
+    patches.multiply(half, sums);
+    if (line == 0) after(now);
+  }
+}
+
+// grid: tiles of kPatchRows rows, column tiles, examples. block: T::kThreads. dynamic smem:
+// patch_bytes(). A multiprocessor has registers for 384 threads.
+template <class T>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
+    patch_gradient_norm_kernel(WeightGradientNorm a) {
+  CUDP_DYNAMIC_SMEM(float, memory);
+  CUDP_SHARED(PatchTerm, terms, [kMostPatchTerms]);
+  CUDP_SHARED(float, partial, [T::kThreads / kWarp]);
+  const int e = static_cast<int>(blockIdx.z);
+  if (e >= live_examples(a.gradient.batch)) return;
+  Sums<T> sums;
+  sums.clear();
+  Patches<T> patches(a.gradient, memory, terms);
+  add_patches<T>(
+      a.gradient, patches, e, e + 1, [](int) { return false; }, sums, [](int) {});
+  store_norm<T>(a, sums, partial);
+}
+
+// grid: tiles of kPatchRows rows, column tiles, groups of examples_per_block examples. block:
+// T::kThreads. dynamic smem: patch_bytes(). A multiprocessor has registers for 384 threads.
+template <class T>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
+    patch_gradient_sum_kernel(WeightGradientSum a) {
+  CUDP_DYNAMIC_SMEM(float, memory);
+  CUDP_SHARED(PatchTerm, terms, [kMostPatchTerms]);
+  const ExampleGroup group(a);
+  if (group.first >= group.end) return;
+  Sums<T> one;
+  Sums<T> all;
+  one.clear();
+  all.clear();
+  Patches<T> patches(a.gradient, memory, terms);
+  add_patches<T>(
+      a.gradient, patches, group.first, group.end,
+      [&](int e) { return group.factor(a, e) == 0.0f; }, one,
+      [&](int e) {
+        all.add(group.factor(a, e), one);
+        one.clear();
+      });
+  store_sum<T>(a, group, all);
+}
+
+}  // namespace cudp::inline CUDP_SIMT

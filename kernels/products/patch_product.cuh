@@ -1,0 +1,200 @@
+#pragma once
+#include "kernels/common/copy_async.cuh"
+#include "kernels/common/simt.cuh"
+#include "kernels/products/patch_product.hpp"
+#include "kernels/products/tile.cuh"
+
+namespace cudp::inline CUDP_SIMT {
+
+// grid: strides over the packed numbers. No shared memory.
+__global__ inline void pack_weights_kernel(PackWeights p) {
+  const int steps = patch_steps(p.terms);
+  const int tile = patch_columns(p.columns);
+  const int end = packed_floats(p.terms, p.columns);
+  const auto threads = static_cast<int>(gridDim.x * blockDim.x);
+  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < end; i += threads) {
+    const int line = i / kStepPitch;
+    const int in_step = i - line * kStepPitch;
+    const int step = line / tile;
+    const int column = step / steps * tile + line % tile;
+    const int t = step % steps * kStepTerms + in_step;
+    const bool inside = in_step < kStepTerms && t < p.terms && column < p.columns;
+    p.packed[i] =
+        inside ? to_tf32(p.weight.data[offset(p.weight.line, column) + offset(p.weight.term, t)])
+               : 0.0f;
+  }
+}
+
+/// kPatchPixels x columns numbers of an output, 64 x 32 of them a warp.
+template <int columns>
+struct PixelTile : WarpTile<kPatchPixels, columns, 64, 32> {
+  static constexpr int kBlocks = 512 / PixelTile::kThreads;
+};
+
+/// The two steps of a block, and how its threads copy and multiply them.
+template <class T>
+class PixelSteps {
+ public:
+  /// memory: patch_product_bytes(). terms: shared, kStepTerms. All threads must call.
+  __device__ __forceinline__ PixelSteps(const PatchProduct& p, int live, float* memory, int* terms)
+      : p_(p),
+        memory_(memory),
+        copies_(reinterpret_cast<FourCopy*>(memory + 2 * step_floats(p.patch, T::kColumns))),
+        terms_(terms) {
+    const PixelPatch& q = p.patch;
+    const int parts = q.parts();
+    const int group = static_cast<int>(blockIdx.x) / parts;
+    line_ = (static_cast<int>(blockIdx.x) - group * parts) * q.lines;
+    first_ = group * q.examples;
+    examples_ = live - first_ < q.examples ? live - first_ : q.examples;
+    for (int t = thread(); t < kStepTerms; t += T::kThreads) {
+      const int channel = t / kPatchTaps;
+      const int tap = t - channel * kPatchTaps;
+      terms[t] = channel * q.x_plane + tap / 3 * q.x_row + tap % 3 + q.corner;
+    }
+    const int left = q.x.plane() - (line_ + q.corner) * q.x.row();  // of a plane
+    for (int i = thread(); i < q.examples * q.x_image.n; i += T::kThreads) {
+      const int example = quotient(i, q.x_image);
+      const int four = i - example * q.x_image.n;
+      const int y = quotient(four, q.x_fours);
+      const int to = (example * (q.lines + 2) + y) * q.x_row + 4 * (four - y * q.x_fours.n);
+      const bool inside = example < examples_ && 4 * four < left;
+      copies_[i] = {to, inside ? example * q.x.size() + 4 * four : -4};
+    }
+    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+      const Pixel at = pixel(m);
+      const int number = (at.example * (q.lines + 2) + at.y) * q.x_row + at.x;
+      row_[m] = at.inside ? number * static_cast<int>(sizeof(float)) : 0;
+    }
+    __syncthreads();
+  }
+
+  /// False where none of the block's examples exists.
+  __device__ __forceinline__ bool any() const { return examples_ > 0; }
+  __device__ __forceinline__ int count() const {
+    return patch_steps(p_.patch.x.channels * kPatchTaps);
+  }
+
+  /// Starts to copy step s.
+  __device__ __forceinline__ void copy(int half, int s) const {
+    const PixelPatch& q = p_.patch;
+    float* const to = step(half);
+    const int channels = q.x.channels - s * kStepChannels;
+    const int x_first =
+        first_ * q.x.size() + s * kStepChannels * q.x.plane() + (line_ + q.corner) * q.x.row();
+    const float* const x = p_.x + x_first;
+    CUDP_UNROLL_BY(1)
+    for (int i = T::lane(); i < q.examples * q.x_image.n; i += kWarp) {
+      const FourCopy at = copies_[i];
+      CUDP_UNROLL for (int k = 0; k < kStepChannels; k += T::kThreads / kWarp) {
+        const int channel = k + T::warp();
+        const int to_at = channel * q.x_plane + at.to;
+        const int x_at = channel * q.x.plane() + at.from;
+        copy_four_async(to + to_at, x + x_at, at.from >= 0 && channel < channels);
+      }
+    }
+    constexpr int kWeights = T::kColumns * kStepPitch;
+    const int tile = static_cast<int>(blockIdx.y) * count() + s;
+    const int weight_first = tile * kWeights + 4 * thread();
+    const int weight_to_first = kStepChannels * q.x_plane + 4 * thread();
+    const float* const weight = p_.packed + weight_first;
+    float* const weight_to = to + weight_to_first;
+    CUDP_UNROLL for (int k = 0; k < kWeights; k += 4 * T::kThreads) {
+      const bool whole = k + 4 * T::kThreads <= kWeights;
+      if (whole || 4 * thread() < kWeights - k) copy_four_async(weight_to + k, weight + k, true);
+    }
+  }
+
+  /// sums += the step's terms.
+  __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
+    const int t = T::lane() % 4;
+    const float* const x = step(half);
+    const int weight_first =
+        kStepChannels * p_.patch.x_plane + (T::warp_column() + T::lane() / 4) * kStepPitch + t;
+    const float* const weight = x + weight_first;
+    CUDP_UNROLL for (int k = 0; k < kStepTerms; k += 8) {
+      const char* const x_at[2] = {reinterpret_cast<const char*>(x + terms_[k + t]),
+                                   reinterpret_cast<const char*>(x + terms_[k + t + 4])};
+      float b[T::kColumnsThread / 2][2];
+      CUDP_UNROLL for (int n = 0; n < T::kColumnsThread / 2; ++n)
+          CUDP_UNROLL for (int i = 0; i < 2; ++i) b[n][i] = weight[8 * n * kStepPitch + k + 4 * i];
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2) {
+        float a[4];
+        CUDP_UNROLL for (int i = 0; i < 4; ++i) a[i] =
+            to_tf32(*reinterpret_cast<const float*>(x_at[i / 2] + row_[m + i % 2]));
+        CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2)
+            mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], a, b[n / 2]);
+      }
+    }
+  }
+
+  /// To where the output lies, with the bias.
+  __device__ __forceinline__ void store(const Sums<T>& sums) const {
+    const Planes& out = p_.out_planes;
+    float* row[T::kRowsThread];
+    bool exists[T::kRowsThread];
+    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+      const Pixel at = pixel(m);
+      exists[m] = at.inside && at.example < examples_ && line_ + at.y < out.height;
+      row[m] = p_.out;
+      if (exists[m]) row[m] += (first_ + at.example) * out.size() + out.at(0, line_ + at.y, at.x);
+    }
+    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+      const int column = first_column<T>() + T::column(n);
+      if (column >= out.channels) continue;
+      const int plane = column * out.plane();
+      const float bias = p_.bias != nullptr ? p_.bias[column] : 0.0f;
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) if (exists[m]) row[m][plane] =
+          sums.cell[m][n] + bias;
+    }
+  }
+
+ private:
+  /// Where row m of this thread lies in the block's pixels.
+  struct Pixel {
+    int example, y, x;
+    bool inside;
+  };
+  __device__ __forceinline__ Pixel pixel(int m) const {
+    const PixelPatch& q = p_.patch;
+    const int row = T::row(m);
+    const int example = quotient(row, q.image);
+    const int in_image = row - example * q.image.n;
+    const int y = quotient(in_image, q.line);
+    return {example, y, in_image - y * q.line.n, example < q.examples};
+  }
+  __device__ __forceinline__ float* step(int half) const {
+    return memory_ + half * step_floats(p_.patch, T::kColumns);
+  }
+  static __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
+
+  const PatchProduct& p_;
+  float* memory_;
+  FourCopy* copies_;
+  const int* terms_;
+  int line_, first_, examples_;
+  int row_[T::kRowsThread];  // bytes: one addition a number is left
+};
+
+// grid: groups of examples times parts of an output, column tiles. block: T::kThreads. dynamic
+// smem: patch_product_bytes(). A multiprocessor holds 512 threads.
+template <class T>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks) patch_product_kernel(PatchProduct p) {
+  CUDP_DYNAMIC_SMEM(float, memory);
+  CUDP_SHARED(int, terms, [kStepTerms]);
+  const PixelSteps<T> steps(p, live_examples(p.batch), memory, terms);
+  if (!steps.any()) return;
+  Sums<T> sums;
+  sums.clear();
+  const int count = steps.count();
+  steps.copy(0, 0);
+  for (int s = 0, half = 0; s < count; ++s, half ^= 1) {
+    wait_for_copies();
+    __syncthreads();  // the other half is free: whoever read it has passed this barrier once more
+    if (s + 1 < count) steps.copy(half ^ 1, s + 1);
+    steps.multiply(half, sums);
+  }
+  steps.store(sums);
+}
+
+}  // namespace cudp::inline CUDP_SIMT

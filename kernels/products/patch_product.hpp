@@ -1,0 +1,155 @@
+#pragma once
+// A 3x3 convolution and its input gradient by tensor cores, from patches of its planes: a few
+// channels of all pixels that a block needs, copied to shared memory as they lie, serve all nine
+// taps. The weights come packed: rounded, and in rows of whole steps.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/common/divisor.hpp"
+#include "kernels/common/launch.hpp"
+#include "kernels/products/patch_gradient.hpp"
+#include "kernels/products/tiled_product.hpp"
+
+namespace cudp {
+
+/// A block's rows, output pixels.
+inline constexpr int kPatchPixels = 256;
+/// Channels that are copied and multiplied at a time, and the terms that they are.
+inline constexpr int kStepChannels = 8;
+inline constexpr int kStepTerms = kStepChannels * kPatchTaps;
+/// From one column's weights to the next in shared memory: eight of them lie in different banks.
+inline constexpr int kStepPitch = kStepTerms + 4;
+
+/// The pixels of a block: `lines` rows of each of `examples` outputs; more than one only where
+/// `lines` is all that an output has. Without lines there are no patches.
+struct PixelPatch {
+  Planes x;
+  std::int32_t height = 0;  ///< of the output
+  std::int32_t width = 0;
+  std::int32_t corner = 0;  ///< row and column of x, borders counted, where the first pixel's first
+                            ///< tap lies
+  std::int32_t lines = 0;
+  std::int32_t examples = 1;
+
+  // Of shared memory; set by with_lines().
+  std::int32_t x_row = 0;  ///< 12 to 20 modulo 32; and a plane without two rows is 12 to 20 modulo
+  std::int32_t x_plane = 0;  ///< 32: what a fragment reads is one number or in different banks
+  Divisor image = {};        ///< pixels of a block in an example
+  Divisor line = {};         ///< pixels of a row
+  Divisor x_image = {};      ///< fours that are copied of an example's channel
+  Divisor x_fours = {};      ///< of a row
+
+  int x_lines() const { return lines + 2; }
+  /// Blocks that an output is divided among.
+  CUDP_HD int parts() const { return (height + lines - 1) / lines; }
+};
+
+/// p with as many lines and examples a block.
+inline PixelPatch with_lines(PixelPatch p, int lines, int examples) {
+  p.lines = lines;
+  p.examples = examples;
+  p.image = Divisor(lines * p.width);
+  p.line = Divisor(p.width);
+  p.x_image = Divisor(p.x_lines() * p.x.row() / 4);
+  p.x_fours = Divisor(p.x.row() / 4);
+  const auto spread = [](int n) { return n % 32 >= 12 && n % 32 <= 20; };
+  p.x_row = p.x.row();
+  while (!spread(p.x_row)) p.x_row += 4;
+  p.x_plane = examples * p.x_lines() * p.x_row;
+  while (!spread(p.x_plane - 2 * p.x_row)) p.x_plane += 4;
+  return p;
+}
+
+/// Four numbers of a channel: where they lie in shared memory and, from the block's first pixel on,
+/// in the planes; negative for zeros.
+struct alignas(8) FourCopy {
+  std::int32_t to, from;
+};
+
+/// Numbers of one step: x's channels and the columns' weights.
+CUDP_HD int step_floats(const PixelPatch& p, int columns) {
+  return kStepChannels * p.x_plane + patch_columns(columns) * kStepPitch;
+}
+/// Two steps, of which one is multiplied while the other is copied, and what to copy of a channel.
+inline std::size_t patch_product_bytes(const PixelPatch& p, int columns) {
+  return 2 * sizeof(float) * static_cast<std::size_t>(step_floats(p, columns)) +
+         sizeof(FourCopy) * static_cast<std::size_t>(p.examples * p.x_image.n);
+}
+
+/// As many pixels as `shared_bytes` have room for; none where rows cannot be copied by 16 bytes.
+inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shared_bytes) {
+  PixelPatch none = p;
+  none.lines = 0;
+  if (!copies_by_fours(p.x) || p.corner < 0 || p.width < 2 || p.width > kPatchPixels) return none;
+  for (int lines = std::min(p.height, kPatchPixels / p.width); lines > 0; --lines) {
+    const int most = lines < p.height ? 1 : kPatchPixels / (lines * p.width);
+    for (int examples = most; examples > 0; --examples) {
+      const PixelPatch next = with_lines(p, lines, examples);
+      if (patch_product_bytes(next, columns) <= shared_bytes) return next;
+    }
+  }
+  return none;
+}
+
+/// Steps that so many terms take.
+CUDP_HD int patch_steps(int terms) { return (terms + kStepTerms - 1) / kStepTerms; }
+
+/// The weights as TF32, step by step as a block copies them: [tiles of columns, patch_steps(terms),
+/// columns of a tile, kStepPitch], zeros where there is no term or column.
+struct PackWeights {
+  Factor weight;
+  std::int32_t terms;
+  std::int32_t columns;
+  float* packed;
+};
+CUDP_HD int packed_floats(int terms, int columns) {
+  const int tile = patch_columns(columns);
+  return (columns + tile - 1) / tile * tile * patch_steps(terms) * kStepPitch;
+}
+
+/// out(i, j) = bias[j] + sum_t x(i, t) weight(t, j), i an output pixel, t = 9 channel + tap: bit
+/// for bit what a BatchProduct comes to by tensor cores.
+struct PatchProduct {
+  Batch batch;
+  PixelPatch patch;
+  const float* x;       ///< [room, patch.x]
+  const float* packed;  ///< see PackWeights
+  const float* bias;    ///< [columns], or null
+  float* out;           ///< [room, out_planes]
+  Planes out_planes;
+};
+
+inline void validate(const PackWeights& p) {
+  validate(p.weight);
+  expect(p.packed != nullptr && p.terms > 0 && p.columns > 0,
+         "packed weights: expected an output, terms and columns > 0");
+}
+inline LaunchShape launch_shape(const PackWeights& p) {
+  return strided_shape(packed_floats(p.terms, p.columns));
+}
+
+inline void validate(const PatchProduct& p) {
+  validate(p.batch);
+  const PixelPatch& q = p.patch;
+  expect(p.x != nullptr && p.packed != nullptr && p.out != nullptr && copies_by_fours(q.x),
+         "patch product: expected weights, and planes with rows of several fours");
+  expect(q.lines > 0 && q.examples > 0 && (q.examples == 1 || q.lines == q.height) &&
+             q.examples * q.lines * q.width <= kPatchPixels,
+         "patch product: expected whole lines of one example or of whole ones");
+  expect(q.height == p.out_planes.height && q.width == p.out_planes.width,
+         "patch product: expected patches of its own output");
+  expect(q.corner >= 0 && q.corner + q.height + 2 <= q.x.height + 2 * q.x.border &&
+             q.corner + q.width + 2 <= q.x.width + 2 * q.x.border,
+         "patch product: expected taps within the planes and their borders");
+}
+inline LaunchShape launch_shape(const PatchProduct& p) {
+  const int columns = patch_columns(p.out_planes.channels);
+  const PixelPatch& q = p.patch;
+  return {.grid = {divide_up(p.batch.room, q.examples) * static_cast<unsigned>(q.parts()),
+                   divide_up(p.out_planes.channels, columns)},
+          .block = {static_cast<unsigned>(4 * columns)},
+          .shared_bytes = patch_product_bytes(q, columns)};
+}
+
+}  // namespace cudp

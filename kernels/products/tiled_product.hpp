@@ -1,0 +1,244 @@
+#pragma once
+// The matrix products of convolutions and dense layers over a micro-batch. Rows, columns and terms
+// find their numbers through index tables, so no input is unfolded in memory.
+#include <cstdint>
+
+#include "kernels/clipping/coordinates.hpp"
+#include "kernels/common/fixed_point.hpp"
+#include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
+#include "kernels/products/patch_gradient.hpp"
+
+namespace cudp {
+
+/// Where index n lies: n / period chooses an example, `outer` elements apart (period 0: there is
+/// one), and what remains goes through `table`, or is `inner` elements apart where that is null.
+struct Axis {
+  const std::int32_t* table = nullptr;
+  std::int32_t period = 0;
+  std::int32_t outer = 0;
+  std::int32_t inner = 1;
+};
+
+CUDP_HD std::int32_t offset(const Axis& a, std::int32_t n) {
+  std::int32_t example = 0;
+  if (a.period != 0) {
+    example = n / a.period;
+    n -= example * a.period;
+  }
+  return example * a.outer + (a.table != nullptr ? a.table[n] : n * a.inner);
+}
+
+/// The same along an axis without examples, in fewer instructions.
+CUDP_HD std::int32_t offset_within(const Axis& a, std::int32_t n) {
+  return a.table != nullptr ? a.table[n] : n * a.inner;
+}
+
+/// A matrix in memory, seen along two axes. `along_terms`: neighbours in memory are neighbouring
+/// terms, else neighbouring rows (columns); loads follow it.
+struct Factor {
+  const float* data;
+  Axis line;  ///< rows of the left factor, columns of the right one
+  Axis term;
+  bool along_terms;
+};
+
+/// out(i, j) = bias[j] + sum_t a(i, t) b(t, j), for i < rows_per_example times the examples.
+/// Every sum runs over t in order, whatever the micro-batch; by tensor cores 8 of them at a time.
+///
+///   use                    rows            terms            a    b        out
+///   conv forward           output pixels   channels, taps   x    weight   y
+///   conv input gradient    input pixels    channels, taps   dy   weight   dx
+///   dense forward          one             inputs           x    weight   y
+///   dense input gradient   one             outputs          dy   weight   dx
+struct BatchProduct {
+  Batch batch;
+  Factor a;
+  Factor b;
+  const float* bias;  ///< [columns], or null
+  float* out;
+  Axis out_row;
+  Axis out_column;
+  std::int32_t rows_per_example;
+  std::int32_t terms;
+  std::int32_t columns;
+  std::int32_t tile_rows = 64;  ///< kTileRows or kTallRows, as its kernel has them
+};
+
+/// An example's weight gradient, rows x columns, is G(i, j) = sum_p x(i, p) dy(p, j), and its bias
+/// gradient sum_p dy(p, j), with terms_per_example terms (output pixels; one for a dense layer).
+/// Weights lie as PyTorch has them, G(i, j) at j rows + i, and the bias after them.
+struct WeightGradient {
+  Batch batch;
+  Factor x;
+  Factor dy;
+  std::int32_t rows;
+  std::int32_t columns;
+  std::int32_t terms_per_example;
+  ConvPatch patch = {};  ///< of the same x and dy, for the kernels of patch_gradient.cuh
+};
+
+/// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, room]. The
+/// gradient itself is never stored.
+struct WeightGradientNorm {
+  WeightGradient gradient;
+  float* parts;
+  Transform transform = {};  ///< of the gradient, [(rows + 1) columns] each, or null
+};
+
+/// sum += sum_e factors[e] G_e. An example with factor 0 is left out, not multiplied: it may hold
+/// NaN. Without `sum`, each example's own gradient goes to gradients[e], unweighted.
+///
+/// Why no example adds more than its factor allows, however its terms cancel: for layers of several
+/// terms an example, G_e is the tile of float32 numbers that one function (multiply_tile, or
+/// add_patches where there is a patch) leaves in registers, and the norm's kernel and the sum's
+/// call it with the same data and order of terms, every number at the same place of a fragment. So
+/// the G_e that is added is the G_e that was squared, bit for bit, whatever rounding made of it;
+/// factors[e] multiplies it afterwards, in float32, which is what runtime/device/sensitivity.hpp
+/// counts. Of TF32 this asks only that equal operands give equal sums: neither how far operands are
+/// rounded matters (of terms that cancel, by any multiple of what is left) nor how tensor cores
+/// add. Weighing an operand before it is rounded, or taking the norm in float32, would break it.
+/// Where an example has one term (dense layers) its norm is that of an outer product, made without
+/// it: those are summed in float32, also where the layer goes forward and back in TF32.
+struct WeightGradientSum {
+  WeightGradient gradient;
+  const float* factors;  ///< factor of example e at e * factor_stride
+  std::int32_t factor_stride;
+  std::int32_t examples_per_block;
+  FixedPoint* sum;     ///< [(rows + 1) columns], or null
+  float inverse_grid;  ///< a power of two
+  float* gradients;    ///< [room, gradients_stride], or null
+  std::int64_t gradients_stride;
+  Transform transform = {};  ///< of the gradients before they are weighed, or null
+};
+
+// --- Tiles ---
+
+/// The tile of a block: kTileRows x kTileColumns<which> numbers.
+inline constexpr int kTileRows = 64;
+inline int tile_columns(int columns) { return columns <= 16 ? 16 : columns <= 32 ? 32 : 64; }
+
+/// Tiles down and across a gradient, examples in groups behind each other.
+inline Extent gradient_grid(std::int32_t rows, std::int32_t columns, bool by_patches,
+                            unsigned groups) {
+  return by_patches ? Extent{divide_up(rows, kPatchRows),
+                             divide_up(columns, patch_columns(columns)), groups}
+                    : Extent{divide_up(rows, kTileRows), divide_up(columns, tile_columns(columns)),
+                             groups};
+}
+inline int gradient_tiles(std::int32_t rows, std::int32_t columns, bool by_patches = false) {
+  const Extent grid = gradient_grid(rows, columns, by_patches, 1);
+  return static_cast<int>(grid.x * grid.y);
+}
+
+/// Threads of a block: 64 for tiles of 16 and 32 columns, 128 for 64.
+constexpr unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; }
+
+/// A long product that larger tiles would leave to a few blocks: those would wait for memory most
+/// of the time, so it takes the narrowest tiles, and four times the terms at once.
+inline bool is_thin(const BatchProduct& p) {
+  constexpr unsigned kBlocks = 256;
+  return p.terms >= 64 &&
+         divide_up(p.batch.room * p.rows_per_example, kTileRows) * divide_up(p.columns, 64) <
+             kBlocks;
+}
+inline constexpr int kThinColumns = 16;
+inline constexpr int kThinTerms = 32;
+
+/// By tensor cores a product of more than 16 columns that is not thin takes taller tiles, in which
+/// every number that is moved is used more, of fewer terms.
+inline constexpr int kTallRows = 128;
+inline constexpr int kTallTerms = 8;
+
+inline void validate(const Factor& f) {
+  expect(f.data != nullptr, "product: expected data");
+  expect(f.line.period >= 0 && f.term.period >= 0, "product: expected periods >= 0");
+}
+
+inline void validate(const BatchProduct& p) {
+  validate(p.batch);
+  validate(p.a);
+  validate(p.b);
+  expect(p.a.term.period == 0 && p.b.line.period == 0 && p.b.term.period == 0 &&
+             p.out_column.period == 0,
+         "product: expected examples along the rows alone");
+  expect(p.out != nullptr && p.rows_per_example > 0 && p.terms >= 0 && p.columns > 0,
+         "product: expected an output, rows and columns > 0, terms >= 0");
+  expect(p.tile_rows == kTileRows || (p.tile_rows == kTallRows && p.columns > 16 && !is_thin(p)),
+         "product: expected tiles of 64 rows, or of 128 where it is wide");
+  expect(std::int64_t{p.batch.room} * p.rows_per_example < (std::int64_t{1} << 31) - kTallRows,
+         "product: the micro-batch is too large for 32-bit offsets");
+}
+
+inline LaunchShape launch_shape(const BatchProduct& p) {
+  const int columns = is_thin(p) ? kThinColumns : tile_columns(p.columns);
+  return {.grid = {divide_up(p.batch.room * p.rows_per_example, p.tile_rows),
+                   divide_up(p.columns, columns)},
+          .block = {tile_threads(columns)},
+          .shared_bytes = 0};
+}
+
+inline void validate(const WeightGradient& g) {
+  validate(g.batch);
+  validate(g.x);
+  validate(g.dy);
+  expect(g.rows > 0 && g.columns > 0 && g.terms_per_example > 0,
+         "weight gradient: expected rows, columns and terms > 0");
+  expect(g.batch.room <= 65535, "weight gradient: expected a micro-batch of at most 65535");
+  const ConvPatch& p = g.patch;
+  expect(p.lines == 0 || (g.rows == kPatchTaps * p.x.channels && g.columns == p.dy.channels &&
+                          g.terms_per_example == p.dy.height * p.dy.width &&
+                          p.dy.height % p.lines == 0 && p.lines * p.dy.width % 8 == 0 &&
+                          p.lines * p.dy.width <= kMostPatchTerms && p.size > 0),
+         "weight gradient: expected patches of its own planes, in whole steps");
+}
+
+inline void validate(const WeightGradientNorm& n) {
+  validate(n.gradient);
+  expect(n.parts != nullptr, "weight gradient norm: expected room for the parts");
+}
+
+/// threads: of a block of the patches' kernel.
+inline LaunchShape launch_shape(const WeightGradient& g, unsigned groups, unsigned threads) {
+  const bool by_patches = g.patch.lines > 0;
+  return {.grid = gradient_grid(g.rows, g.columns, by_patches, groups),
+          .block = {by_patches ? threads : tile_threads(g.columns)},
+          .shared_bytes = by_patches ? patch_bytes(g.patch) : 0};
+}
+
+inline LaunchShape launch_shape(const WeightGradientNorm& n) {
+  return launch_shape(n.gradient, static_cast<unsigned>(n.gradient.batch.room), kPatchNormThreads);
+}
+
+inline void validate(const WeightGradientSum& s) {
+  validate(s.gradient);
+  expect((s.sum != nullptr) != (s.gradients != nullptr),
+         "weight gradient sum: expected a sum or single gradients");
+  expect(s.sum == nullptr || (s.factors != nullptr && s.inverse_grid > 0),
+         "weight gradient sum: expected factors and a grid");
+  expect(s.examples_per_block > 0 && (s.gradients == nullptr || s.examples_per_block == 1),
+         "weight gradient sum: expected examples per block, one for single gradients");
+}
+
+inline LaunchShape launch_shape(const WeightGradientSum& s) {
+  const WeightGradient& g = s.gradient;
+  return launch_shape(g, divide_up(g.batch.room, s.examples_per_block),
+                      patch_sum_threads(g.columns));
+}
+
+/// Examples that are added in float32 before they go to the grid; a micro-batch is a multiple of
+/// this, so that the groups are the same whatever its size.
+inline constexpr int kExampleGroup = 32;
+static_assert(kExampleGroup % kPatchExamples == 0);
+
+/// Examples a block of WeightGradientSum takes, a divisor of kExampleGroup: enough terms to be
+/// worth a block's start and the additions at its end, few enough that small batches fill the
+/// device.
+inline int examples_per_block(int terms_per_example) {
+  constexpr int kTerms = 256;
+  int examples = kExampleGroup;
+  while (examples > 1 && examples * terms_per_example > kTerms) examples /= 2;
+  return examples;
+}
+
+}  // namespace cudp

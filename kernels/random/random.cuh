@@ -1,0 +1,70 @@
+#pragma once
+// Words and normal numbers of a stream; see random.hpp. Tests and the initial weights use them: the
+// sampler and the update make their own where they need them.
+#include <cstdint>
+
+#include "kernels/common/simt.cuh"
+#include "kernels/random/normal_math.hpp"
+#include "kernels/random/random_block.hpp"
+
+namespace cudp::inline CUDP_SIMT {
+
+/// A thread's share of the generator blocks that hold numbers begin..end (begin a multiple of 256):
+/// block first, first + stride, ... below `end`. Neighbouring threads take neighbouring blocks, so
+/// that row by row 16 of them touch 16 neighbouring numbers.
+struct BlockShare {
+  std::int64_t first;
+  std::int64_t end;
+  std::int64_t stride;
+};
+__device__ __forceinline__ BlockShare block_share(std::int64_t begin, std::int64_t end) {
+  const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  return {begin / 16 + thread, (end + 255) / 256 * 16, std::int64_t{gridDim.x} * blockDim.x};
+}
+
+/// The number that stands in a row of a generator block.
+__device__ __forceinline__ std::int64_t number_at(std::int64_t block, std::int64_t row) {
+  return block / 16 * 256 + 16 * row + block % 16;
+}
+
+// grid, block: any, one-dimensional; a thread a generator block, so (end - begin) / 16 threads are
+// enough. words[i - begin] is written for begin <= i < end.
+__global__ inline void fill_words_kernel(RandomStream stream, std::int64_t begin, std::int64_t end,
+                                         std::uint32_t* words) {
+  const BlockShare share = block_share(begin, end);
+  for (std::int64_t block = share.first; block < share.end; block += share.stride) {
+    std::uint32_t word[16];
+    random_block<ScalarLanes>(stream, static_cast<std::uint32_t>(block), word);
+    CUDP_UNROLL for (int row = 0; row < 16; ++row) {
+      const std::int64_t i = number_at(block, row);
+      if (i < end) words[i - begin] = word[row];
+    }
+  }
+}
+
+/// body(i, normal number i) for this thread's share of begin <= i < end.
+template <class Body>
+__device__ __forceinline__ void for_each_normal(const RandomStream& stream, std::int64_t begin,
+                                                std::int64_t end, const Body& body) {
+  const BlockShare share = block_share(begin, end);
+  for (std::int64_t block = share.first; block < share.end; block += share.stride) {
+    std::uint32_t word[16];
+    random_block<ScalarLanes>(stream, static_cast<std::uint32_t>(block), word);
+    CUDP_UNROLL for (int row = 0; row < 16; row += 2) {
+      float z[2];
+      box_muller<ScalarLanes>(word[row], word[row + 1], z[0], z[1]);
+      CUDP_UNROLL for (int k = 0; k < 2; ++k) {
+        const std::int64_t i = number_at(block, row + k);
+        if (i < end) body(i, z[k]);
+      }
+    }
+  }
+}
+
+// As fill_words_kernel.
+__global__ inline void fill_normals_kernel(RandomStream stream, std::int64_t begin,
+                                           std::int64_t end, float* normals) {
+  for_each_normal(stream, begin, end, [&](std::int64_t i, float z) { normals[i - begin] = z; });
+}
+
+}  // namespace cudp::inline CUDP_SIMT

@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/random/chacha20.hpp"
+#include "kernels/random/philox.hpp"
+#include "kernels/random/random.hpp"
+
+namespace cudp {
+
+/// The 16 words of generator block n, one block a lane; random.hpp says where they stand in the
+/// stream.
+template <class L>
+CUDP_HD void random_block(const RandomStream& s, typename L::U n, typename L::U (&words)[16]) {
+  const std::uint32_t stream = static_cast<std::uint32_t>(s.stream);
+  const std::uint32_t step_low = static_cast<std::uint32_t>(s.step);
+  const std::uint32_t step_high = static_cast<std::uint32_t>(s.step >> 32);
+  if (s.generator == Generator::chacha20) {
+    chacha20_block<L>(s.key, n, stream, step_low, step_high, words);
+    return;
+  }
+  CUDP_UNROLL for (int q = 0; q < 4; ++q) {
+    typename L::U counter[4] = {(n << 2) + static_cast<std::uint32_t>(q), n >> 30,
+                                L::fill_u(step_low), L::fill_u(stream)};
+    philox4x32_10<L>(counter, s.key.words[0], s.key.words[1]);
+    CUDP_UNROLL for (int i = 0; i < 4; ++i) words[4 * q + i] = counter[i];
+  }
+}
+
+}  // namespace cudp

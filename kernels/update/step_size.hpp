@@ -1,0 +1,51 @@
+#pragma once
+// Step sizes that fall with the gradients released so far: b^2 <- b^2 + max(beta_t |g~|^2, nu), and
+// the step's learning rate is divided by b (AdaGrad-norm; Wu et al. 2021, section 6).
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/common/launch.hpp"
+#include "kernels/update/step_cursor.hpp"
+
+namespace cudp {
+
+struct StepSizeSettings {
+  double weight = 1.0;       ///< beta_t = max(weight / (1 + t % period), 1); >= 0
+  std::uint64_t period = 1;  ///< steps, > 0
+  double least = 1e-5;       ///< nu, > 0
+};
+
+/// b^2 after a step whose released gradient has this squared norm.
+CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step, double sum,
+                                   double squared_norm) {
+  double beta = s.weight / static_cast<double>(1 + step % s.period);
+  if (beta < 1.0) beta = 1.0;
+  const double growth = beta * squared_norm;
+  return sum + (growth > s.least ? growth : s.least);
+}
+
+/// parts[k] = sum over some of the numbers of g~^2, g~ made as the update makes it (update.hpp);
+/// which ones depends on the launch shape alone, and so does what they add up to.
+struct NoisyNormParts {
+  double* parts;  ///< [blocks of the launch]
+};
+
+/// The present step's learning rate, from all the parts.
+struct AdaptStepSize {
+  StepSizeSettings settings;
+  const double* parts;
+  int count;
+  double* sum;         ///< b^2
+  StepCursor* cursor;  ///< its step and its scalars' learning_rate
+};
+
+inline void validate(const AdaptStepSize& a) {
+  expect(a.parts && a.count > 0 && a.sum && a.cursor, "step size: expected pointers and parts");
+  expect(a.settings.period > 0 && a.settings.least > 0 && a.settings.weight >= 0,
+         "step size: expected period > 0, least > 0 and weight >= 0");
+}
+inline LaunchShape launch_shape(const AdaptStepSize&) {
+  return {.grid = {}, .block = {32}, .shared_bytes = 0};
+}
+
+}  // namespace cudp

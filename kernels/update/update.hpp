@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/clipping/coordinates.hpp"
+#include "kernels/random/random.hpp"
+
+namespace cudp {
+
+enum class OptimizerKind { sgd, momentum, nesterov, adam, adamw };
+
+struct OptimizerSettings {
+  OptimizerKind kind = OptimizerKind::sgd;
+  float momentum = 0.9f;  ///< momentum and nesterov
+  float beta1 = 0.9f;     ///< adam and adamw
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+  float weight_decay =
+      0.0f;  ///< added to the released gradient as decay * theta; decoupled in adamw
+};
+
+/// The numbers of one step that are known before it runs. All of them are public.
+struct StepScalars {
+  float learning_rate;
+  float noise_std;      ///< on the sum of clipped gradients, per coordinate
+  float inverse_batch;  ///< 1 / expected batch size
+  float bias1;          ///< 1 / (1 - beta1^t) and 1 / (1 - beta2^t) for adam and adamw, else 1
+  float bias2;
+  float
+      ema_decay;  ///< this step's weight of the old average, after warm-up; unused without average
+};
+
+/// One optimizer step on a noisy gradient, with the noise made where it is used and never stored:
+///   g = (sum[where[j]] + noise_std z_j) * inverse_batch,  z_j normal number j of `noise`.
+/// sgd: theta -= lr g. momentum: m = momentum m + g, theta -= lr m. nesterov: the same, theta -= lr
+/// (g + momentum m). adam: m, v moments with bias correction, theta -= lr m^ / (sqrt(v^) +
+/// epsilon). Then average = ema_decay average + (1 - ema_decay) theta, if kept.
+struct UpdateArgs {
+  const float* sum;           ///< clipped sum, in the engine's own order
+  const std::int32_t* where;  ///< [d], position of parameter j in sum; null: the same order
+  float* parameters;          ///< [d], read and written
+  float* moment1;             ///< [d]; null for sgd
+  float* moment2;             ///< [d]; null unless adam or adamw
+  float* average;             ///< [d]; null if not kept
+  std::int64_t begin;         ///< first parameter to update, a multiple of 256
+  std::int64_t end;           ///< one past the last, <= d
+  RandomStream noise;
+  OptimizerSettings optimizer;
+  StepScalars scalars;
+  // Where the sum is of transformed gradients (coordinates.hpp), g is scale (sum + noise) / b + m
+  // instead, and updates m and s after the step. Otherwise null.
+  float* mean = nullptr;       ///< [d], m
+  float* deviation = nullptr;  ///< [d], s
+  const CoordinateScale* scale = nullptr;
+  CoordinateSettings coordinates = {};
+};
+
+/// Throws std::invalid_argument naming the member that is missing or out of range.
+void validate(const UpdateArgs& args);
+
+}  // namespace cudp

@@ -1,0 +1,211 @@
+#include "privacy/rdp/curve.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+#include "privacy/curve.hpp"
+#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/sampled_gaussian.hpp"
+#include "privacy/text/number.hpp"
+
+namespace cudp::privacy {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double rounding = std::numeric_limits<double>::epsilon();
+
+/// 1 / sigma^2, and never 0.
+double precision(double sigma) {
+  const double s = std::fmin(sigma, 1e100);
+  return 1.0 / s / s;
+}
+
+/// The best order between `low` and `high` by golden sections over log(order - 1): some ten calls.
+/// Every order is valid, so the search needs no precision.
+template <class Value>
+void refine(const Value& value, double low, double high) {
+  const double golden = 0.5 * (std::sqrt(5.0) - 1.0);
+  double a = std::log(low - 1.0), b = std::log(high - 1.0);
+  const auto at = [&](double u) { return value(1.0 + std::exp(u)); };
+  double u = b - golden * (b - a), v = a + golden * (b - a);
+  double fu = at(u), fv = at(v);
+  for (int i = 0; i < 10; ++i) {
+    if (fu <= fv) {
+      b = v;
+      v = u;
+      fv = fu;
+      u = b - golden * (b - a);
+      fu = at(u);
+    } else {
+      a = u;
+      u = v;
+      fu = fv;
+      v = a + golden * (b - a);
+      fv = at(v);
+    }
+  }
+}
+
+/// The default orders, and beyond them in octaves.
+std::vector<double> wide_orders() {
+  std::vector<double> orders{1.0 + 1e-6, 1.0001, 1.001, 1.01, 1.03, 1.06};
+  orders.insert(orders.end(), default_orders().begin(), default_orders().end());
+  for (double order = 2048.0; order < largest_order; order *= 2.0) orders.push_back(order);
+  orders.push_back(largest_order);
+  return orders;
+}
+
+/// `search` over the listed orders, or over all; `value` is of (order, divergence).
+template <class Search, class Value>
+Guarantee best_of(const RdpCurve& curve, std::span<const double> listed, const Search& search,
+                  const Value& value) {
+  const std::vector<double> wide = listed.empty() ? wide_orders() : std::vector<double>();
+  const std::span<const double> orders = listed.empty() ? std::span<const double>(wide) : listed;
+  const std::size_t entries = curve.whom().group == 1 ? 256 : 64;
+  const auto estimate = [&](double order) { return curve.estimate(order, entries); };
+  const auto certified = [&](double order) {
+    return curve.whom().group == 1 ? curve.at(order) : curve.grouped(order, 1024);
+  };
+  const Guarantee best = search(orders, [&](std::size_t i) { return estimate(orders[i]); });
+  if (best.order == 0.0) return best;
+  std::vector<double> last{best.order};
+  if (!listed.empty()) return search(last, [&](std::size_t i) { return certified(last[i]); });
+  const auto place = std::find(wide.begin(), wide.end(), best.order);
+  double least = infinity, order = best.order;
+  refine(
+      [&](double tried) {
+        const double found = value(tried, estimate(tried));
+        if (found < least) {
+          least = found;
+          order = tried;
+        }
+        return found;
+      },
+      place == wide.begin() ? best.order : *(place - 1),
+      place + 1 == wide.end() ? best.order : *(place + 1));
+  last.push_back(order);
+  return search(last, [&](std::size_t i) { return certified(last[i]); });
+}
+
+}  // namespace
+
+RdpCurve::RdpCurve(std::span<const Step> steps, const Protected& whom) : whom_(whom) {
+  std::map<std::pair<double, double>, double> sampled;  // (q, sigma) -> count
+  for (const Step& step : steps) {
+    check(step);
+    if (privacy::releases_nothing(step)) continue;
+    nothing_ = false;
+    const auto count = static_cast<double>(step.count);
+    failure_ += count * failure_of(step.mechanism, whom);
+    roundings_ += 1.0;
+    const auto* gaussian = std::get_if<Gaussian>(&step.mechanism);
+    const auto* poisson = std::get_if<PoissonGaussian>(&step.mechanism);
+    if (gaussian != nullptr) {
+      precision_ += precision(gaussian->sigma) * count;
+    } else if (poisson != nullptr && poisson->q == 1.0) {
+      precision_ += precision(poisson->sigma) * count;
+    } else if (poisson != nullptr) {
+      sampled[{poisson->q, poisson->sigma}] += count;
+    } else if (!others_.empty() && others_.back().mechanism == step.mechanism &&
+               step.count <= std::numeric_limits<std::uint64_t>::max() - others_.back().count) {
+      others_.back().count += step.count;
+    } else {
+      others_.push_back(step);
+    }
+  }
+  failure_ *= 1.0 + roundings_ * rounding;
+  for (const auto& [setting, count] : sampled) {
+    if (rates_.empty() || rates_.back().q != setting.first)
+      rates_.push_back({.q = setting.first, .sigma = {}, .count = {}});
+    rates_.back().sigma.push_back(setting.second);
+    rates_.back().count.push_back(count);
+  }
+}
+
+double RdpCurve::at(double order) const {
+  return sum(order, std::numeric_limits<std::size_t>::max() / 2, 0.0);
+}
+
+double RdpCurve::grouped(double order, std::size_t entries) const {
+  return sum(order, entries, 0.0);
+}
+
+double RdpCurve::estimate(double order, std::size_t entries) const {
+  return sum(order, entries, 0.5);
+}
+
+/// `place`: where between two entries a sigma is taken to be; 0 for a bound.
+double RdpCurve::sum(double order, std::size_t entries, double place) const {
+  double sum = 0.0;
+  if (precision_ > 0.0) sum += precision_ * rdp(Gaussian{.sigma = 1.0}, order, whom_);
+  for (const Rate& rate : rates_) {
+    if (rate.sigma.size() >= 2 * entries) {
+      sum += of_table(rate, order, entries, place);
+      continue;
+    }
+    for (std::size_t i = 0; i < rate.sigma.size(); ++i)
+      sum += rate.count[i] * rdp(PoissonGaussian{rate.q, rate.sigma[i]}, order, whom_);
+  }
+  for (const Step& step : others_)
+    sum += static_cast<double>(step.count) * rdp(step.mechanism, order, whom_);
+  return sum * (1.0 + (roundings_ + 8.0) * rounding);
+}
+
+double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries, double place) const {
+  const double least = rate.sigma.front(), log_range = std::log(rate.sigma.back() / least);
+  const auto entry = [&](double i) {
+    return least * std::exp(log_range * i / static_cast<double>(entries));
+  };
+  double sum = 0.0, next = 0.0, divergence = 0.0;
+  double used = 0.0;  // entries so far; the last one is <= the present sigma < next
+  for (std::size_t i = 0; i < rate.sigma.size(); ++i) {
+    if (rate.sigma[i] >= next) {
+      while (entry(used) <= rate.sigma[i]) used += 1.0;
+      const double bound = used == 0.0 ? least : std::fmin(entry(used - 1.0), rate.sigma[i]);
+      const double sigma = place == 0.0 ? bound : entry(used - 1.0 + place);
+      divergence = rdp(PoissonGaussian{rate.q, sigma}, order, whom_);
+      next = entry(used);
+    }
+    sum += rate.count[i] * divergence;
+  }
+  return sum;
+}
+
+Guarantee epsilon_by_rdp(std::span<const Step> steps, double delta, const Protected& whom,
+                         std::span<const double> orders) {
+  check_delta(delta);
+  const RdpCurve curve(steps, whom);
+  if (curve.releases_nothing()) return {.epsilon = 0.0, .delta = delta, .order = 0.0};
+  const double rest = delta - curve.failure();
+  if (!(rest > 0.0))
+    throw std::domain_error("delta: expected more than " + number(curve.failure()) +
+                            ", the sum of the mechanisms' own, found " + number(delta));
+  Guarantee best = best_of(
+      curve, orders,
+      [&](std::span<const double> of, const RdpAt& at) { return lowest_epsilon(of, at, rest); },
+      [&](double order, double divergence) { return epsilon_at(order, divergence, rest); });
+  if (!std::isfinite(best.epsilon))
+    throw std::invalid_argument("rdp: expected an order with a finite divergence, found none");
+  best.delta = delta;
+  return best;
+}
+
+Guarantee delta_by_rdp(std::span<const Step> steps, double epsilon, const Protected& whom,
+                       std::span<const double> orders) {
+  check_epsilon(epsilon);
+  const RdpCurve curve(steps, whom);
+  if (curve.releases_nothing()) return {.epsilon = epsilon, .delta = 0.0, .order = 0.0};
+  Guarantee best = best_of(
+      curve, orders,
+      [&](std::span<const double> of, const RdpAt& at) { return lowest_delta(of, at, epsilon); },
+      [&](double order, double divergence) { return log_delta_at(order, divergence, epsilon); });
+  best.delta = std::fmin(1.0, (best.delta + curve.failure()) * (1.0 + 2.0 * rounding));
+  return best;
+}
+
+}  // namespace cudp::privacy

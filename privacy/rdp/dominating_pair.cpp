@@ -1,0 +1,140 @@
+#include "privacy/rdp/dominating_pair.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "privacy/rdp/binomial.hpp"
+
+namespace cudp::privacy {
+namespace {
+
+constexpr std::uint64_t largest_group = 1000;
+
+GaussianPair pair_of(ScalarMixture mixture, double sigma, Direction direction,
+                     double probability = 1.0) {
+  ScalarMixture zero{.centres = {0.0}, .weights = {1.0}};
+  GaussianPair pair{.probability = probability, .first = {}, .second = {}, .sigma = sigma};
+  pair.first = direction == Direction::add ? zero : mixture;
+  pair.second = direction == Direction::add ? std::move(mixture) : std::move(zero);
+  return pair;
+}
+
+/// Centres 0, spacing, 2 spacing, ...: those with weight.
+ScalarMixture mixture_of(const std::vector<double>& weights, double spacing) {
+  ScalarMixture mixture;
+  for (std::size_t j = 0; j < weights.size(); ++j) {
+    if (!(weights[j] > 0.0)) continue;
+    mixture.centres.push_back(static_cast<double>(j) * spacing);
+    mixture.weights.push_back(weights[j]);
+  }
+  return mixture;
+}
+
+[[noreturn]] void unknown(const Mechanism& mechanism, const std::string& expected) {
+  throw std::domain_error(std::string(name(mechanism)) + ": expected " + expected);
+}
+
+struct Dominating {
+  const Mechanism& mechanism;
+  Direction direction;
+  std::uint64_t k;
+
+  std::vector<GaussianPair> operator()(const Gaussian& m) const {
+    const ScalarMixture moved{.centres = {static_cast<double>(k)}, .weights = {1.0}};
+    return {pair_of(moved, m.sigma, direction)};
+  }
+  std::vector<GaussianPair> operator()(const PoissonGaussian& m) const {
+    return {pair_of(mixture_of(binomial_weights(k, m.q), 1.0), m.sigma, direction)};
+  }
+  std::vector<GaussianPair> operator()(const FixedSizeGaussian& m) const {
+    return {pair_of(mixture_of(hypergeometric_weights(m.batch, m.n, k), 2.0), m.sigma, direction)};
+  }
+  std::vector<GaussianPair> operator()(const TruncatedPoissonGaussian& m) const {
+    if (k > 1)
+      unknown(mechanism, "groups of 1 (no pair is known for more), found " + std::to_string(k));
+    const auto n = static_cast<double>(m.n);
+    const double full = binomial_tail(m.n - 1, m.q, m.max_batch);
+    const PoissonGaussian plain{.q = m.q, .sigma = m.sigma};
+    std::vector<GaussianPair> pairs = dominating_pairs(plain, direction, 1);
+    if (full == 0.0) return pairs;
+    // The probabilities are rounded up, each: their sum exceeds 1 by 1e-9 of the rarer case.
+    pairs[0].probability = std::fmin(1.0, 1.0 - full * (1.0 - 2e-9));
+    const double kept = binomial_tail(m.n, m.q, m.max_batch + 1) *
+                        (static_cast<double>(m.max_batch) / n) / (full * (1.0 - 1e-9));
+    pairs.push_back(pair_of(mixture_of(binomial_weights(1, std::fmin(kept, 1.0)), 2.0), m.sigma,
+                            direction, full));
+    return pairs;
+  }
+  std::vector<GaussianPair> operator()(const GaussianMixture& m) const {
+    if (k > 1)
+      unknown(mechanism, "groups of 1 (give the group's own mixture), found " + std::to_string(k));
+    std::vector<std::size_t> order(m.sensitivities.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return m.sensitivities[a] < m.sensitivities[b];
+    });
+    ScalarMixture mixture;
+    double sum = 0.0;
+    for (const std::size_t i : order) {
+      if (!(m.probabilities[i] > 0.0)) continue;
+      sum += m.probabilities[i];
+      if (!mixture.centres.empty() && mixture.centres.back() == m.sensitivities[i]) {
+        mixture.weights.back() += m.probabilities[i];
+        continue;
+      }
+      mixture.centres.push_back(m.sensitivities[i]);
+      mixture.weights.push_back(m.probabilities[i]);
+    }
+    for (double& weight : mixture.weights) weight /= sum;
+    return {pair_of(mixture, m.sigma, direction)};
+  }
+  template <class Other>
+  std::vector<GaussianPair> operator()(const Other&) const {
+    unknown(mechanism, "Gaussian noise");
+  }
+};
+
+void check_group(std::uint64_t k) {
+  if (k < 1 || k > largest_group)
+    throw std::invalid_argument("group: expected 1 to " + std::to_string(largest_group) +
+                                " examples, found " + std::to_string(k));
+}
+
+}  // namespace
+
+std::vector<GaussianPair> dominating_pairs(const Mechanism& mechanism, Direction direction,
+                                           std::uint64_t k) {
+  check(mechanism);
+  check_group(k);
+  return std::visit(Dominating{mechanism, direction, k}, mechanism);
+}
+
+std::vector<GaussianPair> dominating_pairs_replace(const Mechanism& mechanism, std::uint64_t k) {
+  check(mechanism);
+  check_group(k);
+  if (const auto* gaussian = std::get_if<Gaussian>(&mechanism)) {
+    const ScalarMixture moved{.centres = {2.0 * static_cast<double>(k)}, .weights = {1.0}};
+    return {pair_of(moved, gaussian->sigma, Direction::remove)};
+  }
+  const auto* poisson = std::get_if<PoissonGaussian>(&mechanism);
+  if (poisson == nullptr || k > 1)
+    unknown(mechanism,
+            "a mechanism and a group for which a replacing pair is known (gaussian, or "
+            "poisson-gaussian with a group of 1)");
+  const double q = poisson->q;
+  if (q == 0.0 || q == 1.0) {
+    const ScalarMixture moved{.centres = {2.0 * q}, .weights = {1.0}};
+    return {pair_of(moved, poisson->sigma, Direction::remove)};
+  }
+  return {{.probability = 1.0,
+           .first = {.centres = {0.0, 1.0}, .weights = {1.0 - q, q}},
+           .second = {.centres = {-1.0, 0.0}, .weights = {q, 1.0 - q}},
+           .sigma = poisson->sigma}};
+}
+
+}  // namespace cudp::privacy

@@ -1,0 +1,45 @@
+#include "privacy/rdp/excess.hpp"
+
+#include <limits>
+
+namespace cudp::privacy {
+namespace {
+
+constexpr double rounding = std::numeric_limits<double>::epsilon();
+
+/// log(1 + exp(x))
+double softplus(double x) {
+  return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+}
+
+}  // namespace
+
+double log_expm1(double x) {
+  return x > 1.0 ? x + std::log1p(-std::exp(-x)) : std::log(std::expm1(x));
+}
+
+double log_moment(double log_excess, double magnitude) {
+  const double value = softplus(log_excess);
+  const double relative = 1e-12 + 8.0 * rounding * magnitude;
+  return value + relative * std::fmin(1.0, value) + 4.0 * rounding * value;
+}
+
+double log_gap(double c, double l) {
+  if (std::fabs(l) * std::fmax(c, 1.0) < 0.5) {
+    // Both brackets start with c l: the Taylor series leaves it out instead of cancelling it.
+    double power = c * l, mirrored = -l, sum = 0.0;
+    for (int k = 2; k < 40; ++k) {
+      power *= c * l / k;
+      mirrored *= -l / k;
+      const double term = power + c * mirrored;
+      sum += term;
+      if (std::fabs(power) + c * std::fabs(mirrored) < 0.01 * rounding * sum) break;
+    }
+    return std::log(sum);
+  }
+  if (c * l > 30.0) return c * l + std::log1p((c * std::expm1(-l) - 1.0) * std::exp(-c * l));
+  if (l < -30.0) return std::log(c) - l + std::log1p((std::expm1(c * l) / c - 1.0) * std::exp(l));
+  return std::log(std::expm1(c * l) + c * std::expm1(-l));
+}
+
+}  // namespace cudp::privacy

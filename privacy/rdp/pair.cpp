@@ -1,0 +1,134 @@
+#include "privacy/rdp/pair.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <numbers>
+#include <optional>
+#include <vector>
+
+#include "privacy/curve.hpp"
+#include "privacy/rdp/excess.hpp"
+
+namespace cudp::privacy {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double rounding = std::numeric_limits<double>::epsilon();
+
+/// A mixture of N(c_j, 1), beside N(0, 1).
+class Mixture {
+ public:
+  Mixture(const ScalarMixture& mixture, double sigma) : weight_(mixture.weights) {
+    for (const double centre : mixture.centres) centre_.push_back(centre / sigma);
+    for (const double weight : weight_) log_weight_.push_back(std::log(weight));
+    least_ = *std::min_element(centre_.begin(), centre_.end());
+    most_ = *std::max_element(centre_.begin(), centre_.end());
+  }
+
+  /// log of its density over that of N(0, 1): through expm1, so that weights near 0 and centres
+  /// near 0 keep their digits.
+  double log_ratio(double x) const {
+    double top = -infinity, sum = 0.0;
+    for (std::size_t j = 0; j < centre_.size(); ++j) {
+      const double w = centre_[j] * (x - 0.5 * centre_[j]);
+      top = std::fmax(top, w);
+      sum += weight_[j] * std::expm1(std::fmin(w, 600.0));
+    }
+    if (top < 600.0 && sum > -0.9) return std::log1p(sum);
+    LogSum exact;
+    for (std::size_t j = 0; j < centre_.size(); ++j)
+      exact.add(log_weight_[j] + centre_[j] * (x - 0.5 * centre_[j]));
+    return exact.value();
+  }
+
+  std::size_t size() const { return centre_.size(); }
+  double centre(std::size_t j) const { return centre_[j]; }
+  double log_weight(std::size_t j) const { return log_weight_[j]; }
+  double least() const { return least_; }
+  double most() const { return most_; }
+
+ private:
+  std::vector<double> centre_, weight_, log_weight_;
+  double least_ = 0.0, most_ = 0.0;
+};
+
+/// What is known of log(A - 1), with the size of the exponents it was made of.
+struct LogExcess {
+  double value = infinity;
+  double magnitude = 0.0;
+};
+
+/// Every component against every other: e^(alpha (alpha - 1) d^2 / 2) at distance d.
+LogExcess excess_by_components(const Mixture& first, const Mixture& second, double alpha) {
+  LogSum sum;
+  double magnitude = 0.0;
+  for (std::size_t i = 0; i < first.size(); ++i)
+    for (std::size_t j = 0; j < second.size(); ++j) {
+      const double d = first.centre(i) - second.centre(j), x = 0.5 * alpha * (alpha - 1.0) * d * d;
+      if (x == infinity) return {};
+      if (x == 0.0) continue;
+      const double log_weight = first.log_weight(i) + second.log_weight(j);
+      sum.add(log_weight + log_expm1(x));
+      magnitude = std::fmax(magnitude, x - log_weight);
+    }
+  return {sum.value(), magnitude};
+}
+
+/// The integral. For |Im x| < pi / spread all terms of a mixture point into one half plane: neither
+/// has a zero there, and that strip sets the step. The integrand's maxima lie where x is alpha
+/// times a centre of `first` less alpha - 1 times one of `second`, or at a centre; 10 standard
+/// deviations further out nothing is left of it (e^-50).
+LogExcess excess_by_integral(const Mixture& first, const Mixture& second, double alpha) {
+  constexpr double pi = std::numbers::pi, reach = 10.0;
+  const double spread = std::fmax(first.most() - first.least(), second.most() - second.least());
+  const double strip = std::fmin(pi / spread, 5.5);  // (no spread: infinity)
+  const double h = 2.0 * pi * strip / (15.4 + 0.5 * strip * strip);
+  const double c = alpha - 1.0;
+  const double from = std::fmin(std::fmin(first.least(), second.least()),
+                                alpha * first.least() - c * second.most()) -
+                      reach;
+  const double to =
+      std::fmax(std::fmax(first.most(), second.most()), alpha * first.most() - c * second.least()) +
+      reach;
+  const std::optional<double> integral = log_integral(
+      [&](double x) {
+        const double base = second.log_ratio(x), l = first.log_ratio(x) - base;
+        return l == 0.0 ? -infinity : log_bernoulli_gap(alpha, l) + base - 0.5 * x * x;
+      },
+      from, to, h);
+  if (!integral) return {};
+  const double edge = std::fmax(std::fabs(from), std::fabs(to));
+  return {*integral - 0.5 * std::log(2.0 * pi), 2.0 * edge * edge};
+}
+
+LogExcess excess_of(const GaussianPair& pair, double alpha) {
+  const double sigma = std::fmin(pair.sigma, 1e25);  // the divergence falls with sigma
+  const Mixture first(pair.first, sigma), second(pair.second, sigma);
+  const LogExcess bound = excess_by_components(first, second, alpha);
+  if (first.size() == 1 && second.size() == 1) return bound;  // and that is the value
+  const LogExcess integral = excess_by_integral(first, second, alpha);
+  return integral.value < bound.value ? integral : bound;
+}
+
+}  // namespace
+
+double rdp_of_pairs(std::span<const GaussianPair> pairs, double alpha) {
+  check_order(alpha);
+  LogSum sum;
+  double magnitude = 0.0;
+  for (const GaussianPair& pair : pairs) {
+    if (!(pair.probability > 0.0)) continue;
+    const LogExcess excess = excess_of(pair, alpha);
+    if (excess.value == infinity) return infinity;
+    sum.add(std::log(pair.probability) + excess.value);
+    // The weights, too, are known only to as many roundings as there are.
+    const double weights =
+        alpha * static_cast<double>(pair.first.weights.size() + pair.second.weights.size());
+    magnitude = std::fmax(magnitude, excess.magnitude + weights);
+  }
+  return log_moment(sum.value(), magnitude) / (alpha - 1.0) * (1.0 + 4.0 * rounding);
+}
+
+}  // namespace cudp::privacy

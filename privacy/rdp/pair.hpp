@@ -1,0 +1,20 @@
+#pragma once
+#include <span>
+
+#include "privacy/rdp/dominating_pair.hpp"
+
+namespace cudp::privacy {
+
+/// Renyi divergence of order alpha of `first` from `second`, in nats, rounded up (relative 1e-11):
+/// of a mechanism that the pairs dominate. Of several pairs a public coin chooses one, so that
+/// their moments average.
+/// alpha > 1, finite, integer or fractional. +infinity where the value exceeds double. Throws
+/// std::invalid_argument on an order out of range.
+///
+/// A pair that dominates in every (epsilon, delta) dominates in every f-divergence, these being
+/// mixtures of those (Zhu, Dong, Wang 2022, arXiv:2106.08567). The moment is integrated as a
+/// positive function; where that is too long, joint convexity (van Erven, Harremoes 2014,
+/// arXiv:1206.2459, Theorem 13) bounds it by the mean over the pairs of components.
+double rdp_of_pairs(std::span<const GaussianPair> pairs, double alpha);
+
+}  // namespace cudp::privacy

@@ -1,0 +1,173 @@
+#include "privacy/ledger.hpp"
+
+#include <initializer_list>
+#include <limits>
+#include <stdexcept>
+
+#include "privacy/text/mechanism.hpp"
+#include "privacy/text/words.hpp"
+
+// cudp-ledger 2 #<checksum>
+// budget ORDER EPSILON DELTA FAILURE #<checksum>
+// release COUNT MECHANISM #<checksum>
+// steps FIRST COUNT MECHANISM #<checksum>
+// key FIRST #<checksum>
+// end #<checksum>
+//
+// The budget, where there is one, comes first. Version 1, which is still read, had no budget and
+// knew one mechanism: Q SIGMA instead of its name and fields.
+
+namespace cudp::privacy {
+namespace {
+
+constexpr std::string_view title = "cudp-ledger 2", first_title = "cudp-ledger 1";
+
+/// FNV-1a. Every step is a bijection of the state, so a change of one byte changes every checksum
+/// from there on. It finds damage, not forgery.
+class Checksum {
+ public:
+  void add(std::string_view text) {
+    for (const char c : text) state_ = (state_ ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  }
+  std::string text() const {
+    std::string digits(16, '0');
+    for (std::size_t i = 0; i < 16; ++i)
+      digits[i] = "0123456789abcdef"[(state_ >> (60 - 4 * i)) & 15];
+    return digits;
+  }
+
+ private:
+  std::uint64_t state_ = 14695981039346656037u;
+};
+
+std::string join(std::initializer_list<std::string_view> words) {
+  std::string line;
+  for (const std::string_view word : words) line.append(line.empty() ? "" : " ").append(word);
+  return line;
+}
+
+/// The next line of `text`, taken from it, without its checksum, which is checked first: a damaged
+/// line has nothing to say.
+std::string_view take_line(std::string_view& text, Checksum& checksum) {
+  const std::size_t newline = text.find('\n');
+  if (newline == std::string_view::npos) expected("a whole line, and more up to 'end'", text);
+  std::string_view line = text.substr(0, newline);
+  text.remove_prefix(newline + 1);
+  const std::size_t mark = line.rfind(" #");
+  if (mark == std::string_view::npos) expected("a line with its checksum", line);
+  const std::string_view found = line.substr(mark + 2);
+  line = line.substr(0, mark);
+  checksum.add(line);
+  checksum.add("\n");
+  if (found != checksum.text()) expected(join({"checksum", checksum.text()}), found);
+  return line;
+}
+
+Budget budget_of(std::string_view line) {
+  take_word(line);
+  Budget budget;
+  budget.order = take_number(line);
+  budget.epsilon = take_number(line);
+  budget.delta = take_number(line);
+  budget.failure = take_number(line);
+  if (!line.empty()) expected("the end of the line", line);
+  return budget;
+}
+
+}  // namespace
+
+std::string Ledger::line_of(const Record& record) {
+  const std::string first = std::to_string(record.first), count = std::to_string(record.step.count);
+  switch (record.kind) {
+    case Kind::release:
+      return join({"release", count, exact_text(record.step.mechanism)});
+    case Kind::steps:
+      return join({"steps", first, count, exact_text(record.step.mechanism)});
+    case Kind::key:
+      return join({"key", first});
+  }
+  return {};
+}
+
+Ledger::Record Ledger::record_of(std::string_view line, int version) {
+  const std::string_view whole = line, word = take_word(line);
+  Record record;
+  if (word == "release") {
+    record.kind = Kind::release;
+  } else if (word == "steps") {
+    record.kind = Kind::steps;
+  } else if (word == "key") {
+    record.kind = Kind::key;
+  } else {
+    expected("release, steps, key or end", whole);
+  }
+  if (record.kind != Kind::release) record.first = take_count(line);
+  if (record.kind != Kind::key) {
+    const std::uint64_t count = take_count(line);
+    if (version == 1) {
+      Phase phase{.q = take_number(line), .sigma = 0.0, .steps = count};
+      phase.sigma = take_number(line);
+      check(phase);
+      record.step = step_of(phase);
+    } else {
+      record.step = {.mechanism = take_mechanism(line), .count = count};
+    }
+  }
+  if (!line.empty()) expected("the end of the line", line);
+  return record;
+}
+
+std::string Ledger::to_text() const {
+  std::string text;
+  Checksum checksum;
+  const auto write = [&](std::string_view line) {
+    checksum.add(line);
+    checksum.add("\n");
+    text.append(line).append(" #").append(checksum.text()).append("\n");
+  };
+  write(title);
+  if (budget_)
+    write(join({"budget", hex(budget_->order), hex(budget_->epsilon), hex(budget_->delta),
+                hex(budget_->failure)}));
+  for (const Record& record : records_) write(line_of(record));
+  write("end");
+  return text;
+}
+
+Ledger Ledger::from_text(std::string_view text, std::string_view name) {
+  Ledger ledger;
+  Checksum checksum;
+  std::size_t line_number = 1;
+  try {
+    const std::string_view first = take_line(text, checksum);
+    if (first != title && first != first_title) expected(join({"the title", title}), first);
+    const int version = first == title ? 2 : 1;
+    for (;;) {
+      ++line_number;
+      const std::string_view line = take_line(text, checksum);
+      if (line == "end") break;
+      if (version > 1 && line_number == 2 && line.starts_with("budget ")) {
+        ledger.limit(budget_of(line));
+        continue;
+      }
+      const Record record = record_of(line, version);
+      if (record.kind == Kind::steps && record.first != ledger.until_)
+        expected(join({"steps from", std::to_string(ledger.until_)}), line);
+      if (record.kind == Kind::steps &&
+          record.step.count > std::numeric_limits<std::uint64_t>::max() - record.first)
+        expected("a last step below 2^64", line);
+      if (record.kind == Kind::key && record.first > ledger.until_)
+        expected(join({"a key from at most step", std::to_string(ledger.until_)}), line);
+      ledger.append(record);
+    }
+    ++line_number;
+    if (!text.empty()) expected("nothing after 'end'", text);
+  } catch (const std::invalid_argument& damage) {
+    std::string place(name);
+    place.append(", line ").append(std::to_string(line_number)).append(": ");
+    throw std::invalid_argument(place + damage.what());
+  }
+  return ledger;
+}
+
+}  // namespace cudp::privacy

@@ -1,0 +1,65 @@
+#include "runtime/base/build_info.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include <gnu/libc-version.h>
+#include <link.h>
+
+#include "build_info_values.hpp"
+
+namespace cudp {
+namespace {
+
+/// The notes of an ELF segment: name and description, each padded to four bytes.
+std::string build_id_in(const char* notes, std::size_t size) {
+  const auto padded = [](std::size_t n) { return (n + 3) / 4 * 4; };
+  while (size >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) header;
+    std::memcpy(&header, notes, sizeof header);
+    const char* const name = notes + sizeof header;
+    const char* const text = name + padded(header.n_namesz);
+    const std::size_t whole = sizeof header + padded(header.n_namesz) + padded(header.n_descsz);
+    if (whole > size) break;
+    if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 &&
+        std::memcmp(name, "GNU", 4) == 0) {
+      std::string digits;
+      for (std::size_t i = 0; i < header.n_descsz; ++i) {
+        std::array<char, 3> byte{};
+        std::snprintf(byte.data(), byte.size(), "%02x", static_cast<unsigned char>(text[i]));
+        digits += byte.data();
+      }
+      return digits;
+    }
+    notes += whole;
+    size -= whole;
+  }
+  return "";
+}
+
+/// Called for the program first, which is all that is asked about.
+int find_build_id(dl_phdr_info* object, std::size_t, void* out) {
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const auto& segment = object->dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE) continue;
+    const std::string id = build_id_in(
+        reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr), segment.p_memsz);
+    if (!id.empty()) *static_cast<std::string*>(out) = id;
+  }
+  return 1;
+}
+
+}  // namespace
+
+BuildInfo build_info() { return {CUDP_VERSION, CUDP_COMMIT, CUDP_COMPILER}; }
+
+std::string program_id() {
+  std::string id;
+  ::dl_iterate_phdr(find_build_id, &id);
+  if (id.empty()) id = std::string(CUDP_VERSION " " CUDP_COMMIT " " CUDP_COMPILER);
+  return id + ", glibc " + ::gnu_get_libc_version();
+}
+
+}  // namespace cudp

@@ -1,0 +1,115 @@
+#include "runtime/base/files.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include <fcntl.h>
+#include <lzma.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/error.hpp"
+
+namespace cudp {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
+  throw Error(path.string() + ": cannot " + what + ": " + std::strerror(errno));
+}
+
+/// An open file that is closed whatever happens.
+class File {
+ public:
+  File(const std::filesystem::path& path, int flags, unsigned mode)
+      : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {
+    if (file_ < 0) fail(path_, "open");
+  }
+  ~File() { ::close(file_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  int get() const { return file_; }
+  void sync() const {
+    if (::fsync(file_) != 0) fail(path_, "sync");
+  }
+
+ private:
+  std::filesystem::path path_;
+  int file_;
+};
+
+void write_all(int file, std::string_view content, const std::filesystem::path& path) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(file, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(path, "write");
+    content.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+void write_and_rename(const std::filesystem::path& path, std::string_view content, unsigned mode,
+                      bool sync) {
+  const std::filesystem::path temporary =
+      folder_of(path) / std::string(".").append(path.filename().string()).append(".new");
+  {
+    const File file(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode);
+    if (::fchmod(file.get(), mode) != 0) fail(temporary, "set the permissions");
+    write_all(file.get(), content, temporary);
+    if (sync) file.sync();
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) fail(path, "rename to it");
+}
+
+}  // namespace
+
+void write_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode) {
+  write_and_rename(path, content, mode, true);
+  sync_folder(folder_of(path));
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view content, unsigned mode) {
+  write_and_rename(path, content, mode, false);
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream content;
+  if (!in || (in.peek() != std::ifstream::traits_type::eof() && !(content << in.rdbuf())))
+    fail(path, "read");
+  return std::move(content).str();
+}
+
+void append_line(const std::filesystem::path& path, std::string_view line) {
+  const File file(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  write_all(file.get(), std::string(line) + "\n", path);
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const File f(folder, O_RDONLY | O_DIRECTORY, 0);
+  f.sync();
+}
+
+std::uint64_t checksum(std::string_view content) {
+  return ::lzma_crc64(reinterpret_cast<const std::uint8_t*>(content.data()), content.size(), 0);
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder)
+    : file_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (file_ < 0) fail(folder, "open");
+  if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  ::close(file_);
+  throw Error(folder.string() + ": another process is using this run");
+}
+
+FolderLock::~FolderLock() {
+  if (file_ >= 0) ::close(file_);
+}
+
+}  // namespace cudp

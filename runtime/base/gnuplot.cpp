@@ -1,0 +1,95 @@
+#include "runtime/base/gnuplot.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "runtime/base/error.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+/// An empty file beside a picture that is to be; removed unless it was moved.
+class TemporaryPicture {
+ public:
+  explicit TemporaryPicture(const fs::path& picture)
+      : path_(picture.parent_path() /
+              ("." + picture.filename().string() + ".new-" + std::to_string(::getpid()))) {
+    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file < 0) throw Error(picture.string() + ": cannot write it: " + std::strerror(errno));
+    ::close(file);
+  }
+  ~TemporaryPicture() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  TemporaryPicture(const TemporaryPicture&) = delete;
+  TemporaryPicture& operator=(const TemporaryPicture&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// While a pipe may break, a write to it should fail and not end the program.
+class IgnoreBrokenPipe {
+ public:
+  IgnoreBrokenPipe() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
+  ~IgnoreBrokenPipe() { (void)std::signal(SIGPIPE, before_); }
+  IgnoreBrokenPipe(const IgnoreBrokenPipe&) = delete;
+  IgnoreBrokenPipe& operator=(const IgnoreBrokenPipe&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+}  // namespace
+
+std::string gnuplot_text(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') out += '\'';
+    out += c;
+  }
+  return out + "'";
+}
+
+std::string gnuplot_header(const std::string& title) {
+  return R"(set terminal pngcairo size 960,600 font 'Sans,12' noenhanced
+set border 11 lc rgb '#808080'
+set grid lc rgb '#e0e0e0'
+set key box lc rgb '#c0c0c0' opaque
+set tics nomirror textcolor rgb '#404040'
+)" + ("set title " + gnuplot_text(title)) +
+         "\n";
+}
+
+bool run_gnuplot(const std::string& script, const std::filesystem::path& picture) {
+  std::error_code error;
+  if (fs::exists(picture, error) && !fs::is_regular_file(picture, error))
+    throw Error(picture.string() + ": expected a file for a picture, found something else");
+  // gnuplot writes to its stdout where it cannot open a file: it gets a file that is there.
+  const TemporaryPicture made(picture);
+  const std::string output = "set output " + gnuplot_text(made.path().string()) + "\n";
+  const IgnoreBrokenPipe guard;
+  std::FILE* gnuplot = ::popen("gnuplot >/dev/null 2>&1", "w");
+  if (gnuplot == nullptr) return false;
+  bool drawn = true;
+  for (const std::string& part : {output, script})
+    drawn = std::fwrite(part.data(), 1, part.size(), gnuplot) == part.size() && drawn;
+  drawn = ::pclose(gnuplot) == 0 && drawn;
+  if (!drawn || fs::file_size(made.path(), error) == 0 || error) return false;
+  fs::rename(made.path(), picture, error);
+  if (error) throw Error(picture.string() + ": cannot rename to it: " + error.message());
+  return true;
+}
+
+}  // namespace cudp

@@ -1,0 +1,19 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/random/random.hpp"
+
+namespace cudp {
+
+/// Words 0..count-1 of a stream, for the few random numbers that are not drawn inside an engine.
+std::vector<std::uint32_t> random_words(const RandomStream& stream, std::size_t count);
+
+/// Normal numbers 0..count-1 of a stream.
+std::vector<float> normal_numbers(const RandomStream& stream, std::size_t count);
+
+/// Normal number 0 of a stream.
+double normal_number(const RandomStream& stream);
+
+}  // namespace cudp

@@ -1,0 +1,126 @@
+#include "runtime/base/reporter.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace cudp {
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+
+int terminal_width() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+/// "48,100".
+std::string with_thousands(double x) {
+  const std::string digits = fmt::format("{:.0f}", x);
+  std::string out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string duration_text(double seconds) {
+  const auto s = static_cast<long>(std::lround(std::fmax(seconds, 0.0)));
+  if (s >= 3600) return fmt::format("{}h {:02}m", s / 3600, s % 3600 / 60);
+  if (s >= 60) return fmt::format("{}m {:02}s", s / 60, s % 60);
+  return fmt::format("{}s", s);
+}
+
+std::string progress_line(const Progress& p, int width) {
+  constexpr int kBar = 20;
+  const double done = p.steps ? static_cast<double>(p.step) / static_cast<double>(p.steps) : 1.0;
+  const int filled = static_cast<int>(done * kBar);
+  std::string bar(static_cast<std::size_t>(filled), '=');
+  if (filled < kBar) bar += '>';
+  bar.resize(kBar, ' ');
+  std::string line = fmt::format("epoch {:.0f}/{:.0f} [{}] step {}/{}", std::floor(p.epoch),
+                                 std::ceil(p.epochs), bar, p.step, p.steps);
+  if (p.epsilon) line += fmt::format("  epsilon {:.3f}", *p.epsilon);
+  if (p.test_accuracy) line += fmt::format("  test {:.2f} %", 100.0 * *p.test_accuracy);
+  line += fmt::format("  {} examples/s", with_thousands(p.examples_per_second));
+  if (p.step < p.steps) line += "  " + duration_text(p.seconds_left) + " left";
+  if (static_cast<int>(line.size()) > width) line.resize(static_cast<std::size_t>(width));
+  return line;
+}
+
+Reporter::Reporter(bool quiet)
+    : log_(std::make_shared<spdlog::logger>(
+          "cudp", std::make_shared<spdlog::sinks::stderr_color_sink_mt>())),
+      quiet_(quiet),
+      terminal_(::isatty(STDERR_FILENO) == 1) {
+  log_->set_pattern("%H:%M:%S %v");
+  log_->sinks()[0]->set_level(quiet ? spdlog::level::warn : spdlog::level::info);
+}
+
+Reporter::~Reporter() { clear_bar(); }
+
+void Reporter::keep_log(const std::filesystem::path& file) {
+  auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string());
+  sink->set_pattern("%Y-%m-%d %H:%M:%S %l: %v");
+  log_->sinks().push_back(sink);
+  log_->flush_on(spdlog::level::info);
+}
+
+void Reporter::info(const std::string& line) {
+  clear_bar();
+  log_->info(line);
+}
+
+void Reporter::warn(const std::string& line) {
+  clear_bar();
+  log_->warn("warning: {}", line);
+}
+
+void Reporter::progress(const Progress& p) {
+  if (terminal_ && !quiet_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (p.step < p.steps && now - last_drawn_ < kRedraw) return;
+    last_drawn_ = now;
+    const bool done = p.step == p.steps;  // the last bar stays
+    std::fprintf(stderr, "\r%s\033[K%s", progress_line(p, terminal_width() - 1).c_str(),
+                 done ? "\n" : "");
+    std::fflush(stderr);
+    bar_shown_ = !done;
+    return;
+  }
+  const int tenths = p.steps ? static_cast<int>(10 * p.step / p.steps) : 10;
+  if (tenths == tenths_) return;
+  tenths_ = tenths;
+  info(progress_line(p, 200));
+}
+
+void Reporter::work(const std::string& what, double share) {
+  if (!terminal_ || quiet_) return;
+  if (share >= 1.0) return clear_bar();
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_drawn_ < kRedraw) return;
+  last_drawn_ = now;
+  std::fprintf(stderr, "\r%s: %.0f %%\033[K", what.c_str(), 100.0 * share);
+  std::fflush(stderr);
+  bar_shown_ = true;
+}
+
+void Reporter::clear_bar() {
+  if (!bar_shown_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  bar_shown_ = false;
+}
+
+}  // namespace cudp

@@ -1,0 +1,159 @@
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "runtime/base/error.hpp"
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/sources.hpp"
+#include "runtime/data/table.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kLongestSchema = std::uint64_t{16} << 20;
+
+/// BANK and IPUMS-BR were published without a test set; a fifth of their rows is theirs here. Which
+/// ones follows from each row's own text, so that no row changes the part that another is in.
+bool is_published_test_row(std::string_view text) {
+  std::uint64_t z = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : text) z = (z ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;  // SplitMix64's mixing
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  z ^= z >> 31;
+  return static_cast<double>(z >> 11) * 0x1p-53 < 0.2;
+}
+
+TableSchema read_schema(const fs::path& path) {
+  const auto reader = open_bytes(path);
+  std::vector<std::uint8_t> text;
+  append_bytes(*reader, kLongestSchema, text);
+  expect_end(*reader, "16 MiB");
+  return parse_schema({reinterpret_cast<const char*>(text.data()), text.size()}, path.string());
+}
+
+/// data.csv.gz is described by data.csv.gz.schema.toml or data.csv.schema.toml.
+std::optional<fs::path> schema_beside(const fs::path& table) {
+  fs::path plain = table;
+  if (plain.extension() == ".gz" || plain.extension() == ".xz") plain.replace_extension();
+  for (const fs::path& stem : {table, plain}) {
+    const fs::path path = stem.string() + ".schema.toml";
+    std::error_code ignored;
+    if (fs::exists(path, ignored)) return path;
+  }
+  return std::nullopt;
+}
+
+/// Where the test rows are.
+enum class TestRows {
+  none,
+  file,        ///< in a file of their own
+  among_train  ///< of BANK and IPUMS-BR
+};
+
+struct TableFiles {
+  fs::path train;
+  fs::path test{};
+  TestRows where = TestRows::none;
+};
+
+/// The schema with what it leaves open filled in from the rows of `table`, where the user accepts
+/// that; `unsafe` says so.
+TableSchema completed(const TableSchema& schema, const fs::path& table, bool accepted,
+                      std::vector<std::string>& unsafe) {
+  const std::string open = first_incomplete(schema);
+  if (open.empty()) return schema;
+  if (!accepted)
+    bad_input(table.string(), "column " + shown(open), "public bounds or categories in a schema",
+              "none; --accept-private-bounds reads them from the private rows");
+  unsafe.emplace_back("bounds, categories or classes were read from private rows");
+  return complete_from_rows(schema, *open_bytes(table));
+}
+
+/// Counting first keeps memory at what the features need: a vector that grows holds twice that.
+Dataset all_rows(const fs::path& file, const TableSchema& schema, const RowEncoder& encoder) {
+  Dataset set = encoder.empty();
+  encoder.reserve(set, count_rows(*open_bytes(file), schema));
+  for_each_row(*open_bytes(file), schema, [&](const TableRow& row) { encoder.append(row, set); });
+  return set;
+}
+
+DataSplit read_split(const TableFiles& files, const TableSchema& stated, bool accepted) {
+  DataSplit split;
+  const TableSchema schema = completed(stated, files.train, accepted, split.unsafe);
+  const RowEncoder encoder(schema);
+  if (files.where == TestRows::among_train) {
+    split.train = encoder.empty();
+    split.test = encoder.empty();
+    for_each_row(*open_bytes(files.train), schema, [&](const TableRow& row) {
+      encoder.append(row, is_published_test_row(row.text) ? split.test : split.train);
+    });
+    split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
+    return split;
+  }
+  split.train = all_rows(files.train, schema, encoder);
+  split.test =
+      files.where == TestRows::file ? all_rows(files.test, schema, encoder) : encoder.empty();
+  return split;
+}
+
+/// What is known of a table given by path before its rows are read.
+TableSchema stated_schema(const DataRequest& request) {
+  const fs::path path = request.dataset;
+  std::optional<fs::path> schema_path = schema_beside(path);
+  if (!request.schema.empty()) schema_path = request.schema;
+  if (schema_path) return read_schema(*schema_path);
+  const bool tabs = path.filename().string().find(".tsv") != std::string::npos;
+  return schema_from_header(*open_bytes(path), tabs ? '\t' : ',');
+}
+
+}  // namespace
+
+DataSplit load_named_table(const DataRequest& request) {
+  if (!request.test_path.empty())
+    throw InputError("test table: expected only with a table given by its path, found " +
+                     shown(request.test_path) + " with " + request.dataset);
+  const bool adult = request.dataset == "adult";
+  const bool ipums = request.dataset == "ipums-br";
+  const std::string main = adult ? "adult.data" : ipums ? "IPUMS-BR.dat" : "BANK.dat";
+  DataRequest place = request;
+  if (ipums) place.dataset = "ipums";  // the folder's name
+  const fs::path folder = named_folder(place, {main});
+  TableFiles files{.train = require_file(folder, {main}), .where = TestRows::among_train};
+  if (adult) {
+    files.test = require_file(folder, {"adult.test"});
+    files.where = TestRows::file;
+  }
+  return read_split(files,
+                    request.schema.empty()
+                        ? parse_schema(shipped_schema(request.dataset), request.dataset + ".toml")
+                        : read_schema(request.schema),
+                    request.accept_private_bounds);
+}
+
+DataSplit load_table_file(const DataRequest& request) {
+  const TableSchema schema = stated_schema(request);
+  DataSplit split =
+      read_split({.train = request.dataset,
+                  .test = request.test_path,
+                  .where = request.test_path.empty() ? TestRows::none : TestRows::file},
+                 schema, request.accept_private_bounds);
+  split.name = schema.name;
+  return split;
+}
+
+TestData load_table_rows(const DataRequest& request) {
+  const TableSchema stated = stated_schema(request);
+  const bool apart = !request.test_path.empty();
+  std::vector<std::string> unsafe;
+  // What is open was read from the training rows, and must be again.
+  const TableSchema schema =
+      completed(stated, request.dataset, request.accept_private_bounds && apart, unsafe);
+  return {stated.name,
+          all_rows(apart ? request.test_path : request.dataset, schema, RowEncoder(schema))};
+}
+
+}  // namespace cudp

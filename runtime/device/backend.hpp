@@ -1,0 +1,41 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.hpp"
+#include "runtime/device/engine.hpp"
+#include "runtime/device/linear_engine.hpp"
+#include "runtime/device/scatter.hpp"
+#include "runtime/device/sensitivity.hpp"
+
+namespace cudp {
+
+using EngineFactory =
+    std::function<std::unique_ptr<Engine>(const Network& network, const EngineSettings& settings)>;
+
+/// A kind of device that can train.
+struct Backend {
+  std::string name;  ///< "cpu" or "cuda"
+  std::function<Arithmetic(const Network& network)> arithmetic;
+  EngineFactory make_engine;
+  /// What a network is multiplied in where `wish` is asked for.
+  std::function<Precision(const Network& network, Precision wish)> precision;
+  /// Scattering features of images; threads is for the CPU.
+  std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
+      scatter;
+  /// For methods that work on all examples of a linear model at once. most: see linear_engine.hpp;
+  /// threads is for the CPU.
+  std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double most,
+                                              int threads)>
+      make_linear_engine;
+  /// Backends of one name, of one build, compute the same bits, at the same precision.
+  std::string arithmetic_name;
+};
+
+/// automatic: CUDA where this build and this machine have it, else the CPU.
+/// Throws InputError where CUDA is asked for and is not there.
+Backend choose_backend(Device wish);
+
+}  // namespace cudp

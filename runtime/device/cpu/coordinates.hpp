@@ -1,0 +1,33 @@
+#pragma once
+#include <vector>
+
+#include "kernels/clipping/coordinates.hpp"
+#include "runtime/base/aligned.hpp"
+#include "runtime/base/threads.hpp"
+#include "runtime/device/cpu/layout.hpp"
+#include "runtime/device/cpu/worker.hpp"
+
+namespace cudp::cpu {
+
+/// What coordinate-wise clipping needs of m and s, packed as the weights are.
+class PackedCoordinates {
+ public:
+  explicit PackedCoordinates(const Graph& graph);
+
+  /// From m and s, [d]. Does not depend on the number of threads.
+  Coordinates refresh(const std::vector<float>& mean, const std::vector<float>& deviation,
+                      ThreadTeam& team);
+
+  const CoordinateScale& scale() const { return scale_; }
+
+ private:
+  const Graph& graph_;
+  CoordinateScale scale_;
+  AlignedVector<float> mean_;  ///< [packed_size], and so the next three; 0 beside the parameters
+  AlignedVector<float> inverse_;
+  AlignedVector<float> square_;
+  AlignedVector<float> product_;
+  std::vector<double> shifts_;
+};
+
+}  // namespace cudp::cpu

@@ -1,0 +1,361 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "kernels/common/simd_level.hpp"
+#include "kernels/cpu_kernels.hpp"
+#include "kernels/layers/loss_math.hpp"
+#include "runtime/base/aligned.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/random_numbers.hpp"
+#include "runtime/base/threads.hpp"
+#include "runtime/device/cpu/coordinates.hpp"
+#include "runtime/device/cpu/layout.hpp"
+#include "runtime/device/cpu/worker.hpp"
+#include "runtime/device/engine.hpp"
+
+namespace cudp {
+namespace cpu {
+namespace {
+
+/// Multiples of 256 (a tile of random words) that one task handles.
+constexpr std::int64_t kSampleRange = std::int64_t{64} * 256;
+constexpr std::int64_t kParameterRange = std::int64_t{16} * 256;
+
+std::int64_t ranges(std::int64_t n, std::int64_t range) { return (n + range - 1) / range; }
+
+/// The grid on which partial sums are settled. A sum of `examples` gradients of norm <= max_norm
+/// stays below 2^53 of its units, so adding is exact; it is never finer than max_norm 2^-37.
+double sum_grid(double max_norm, std::uint64_t examples) {
+  const int bits = 52 - static_cast<int>(std::bit_width(examples));
+  return std::ldexp(1.0, std::ilogb(max_norm) + 1 - std::clamp(bits, 8, 36));
+}
+
+class CpuEngine final : public Engine {
+ public:
+  CpuEngine(const Network& network, const EngineSettings& settings)
+      : network_(network),
+        settings_(settings),
+        graph_(build_graph(network_)),
+        // Accepted directions have norm 1.
+        grid_(sum_grid(settings.importance ? 1.0 : settings.clip.max_norm, settings.largest_sum)),
+        k_(cpu_kernels(best_simd_level())),
+        team_(settings.threads),
+        state_{.parameters = std::vector<float>(network_.parameter_count),
+               .moment1 = {},
+               .moment2 = {},
+               .average = {},
+               .mean = {},
+               .deviation = {},
+               .norms = {}},
+        packed_(to_size(graph_.packed_size)),
+        transposed_(to_size(graph_.transposed_size)),
+        sum_(to_size(graph_.packed_size)) {
+    for (int t = 0; t < team_.size(); ++t) workers_.push_back(std::make_unique<Worker>(graph_, k_));
+    const OptimizerKind kind = settings.optimizer.kind;
+    const bool adam = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
+    if (kind != OptimizerKind::sgd) state_.moment1.resize(network_.parameter_count);
+    if (adam) state_.moment2.resize(network_.parameter_count);
+    if (settings.keep_average) state_.average.resize(network_.parameter_count);
+    if (settings.coordinates.on) {
+      state_.mean.resize(network_.parameter_count);
+      state_.deviation.resize(network_.parameter_count);
+      coordinates_.emplace(graph_);
+    }
+  }
+
+  void load(const Dataset& train) override {
+    if (!(train.shape == network_.input) || train.classes != network_.classes)
+      throw InputError("the training set's shape or classes do not fit the model");
+    if (train.size() > std::size_t{1} << 31)
+      throw InputError("expected at most 2^31 training examples");
+    train_ = &train;
+    drawn_.resize(train.size());
+    if (settings_.importance) state_.norms.assign(train.size(), 0.0f);
+  }
+
+  void set_state(const TrainState& state) override {
+    const auto same = [](const auto& a, const auto& b) { return a.size() == b.size(); };
+    ensure(same(state.parameters, state_.parameters) && same(state.moment1, state_.moment1) &&
+               same(state.moment2, state_.moment2) && same(state.average, state_.average) &&
+               same(state.mean, state_.mean) && same(state.deviation, state_.deviation) &&
+               (state.norms.empty() || same(state.norms, state_.norms)),
+           "the state does not fit the network and optimizer");
+    std::vector<float> norms = std::move(state_.norms);
+    state_ = state;
+    if (state.norms.empty()) state_.norms = std::move(norms);  // none seen yet
+    pack(state_.parameters);
+  }
+
+  TrainState state() override { return state_; }
+
+  void run(std::uint64_t first, std::span<const StepScalars> scalars,
+           const std::function<void(Engine&)>& step) override {
+    ensure(train_ != nullptr, "no training set is loaded");
+    for (std::size_t i = 0; i < scalars.size(); ++i) {
+      step_ = first + i;
+      scalars_ = scalars[i];
+      step(*this);
+    }
+  }
+
+  void measure_norms() override {
+    ensure(train_ != nullptr && settings_.importance, "norms are not kept");
+    const std::size_t n = train_->size();
+    const std::size_t chunk = to_size(graph_.chunk);
+    team_.run((n + chunk - 1) / chunk, [&](std::size_t i, int thread) {
+      std::uint32_t examples[kMaxChunk];
+      const std::size_t at = i * chunk;
+      const std::size_t count = std::min(chunk, n - at);
+      for (std::size_t e = 0; e < count; ++e) examples[e] = static_cast<std::uint32_t>(at + e);
+      workers_[to_size(thread)]->norms(*train_, {examples, count}, weights(),
+                                       state_.norms.data() + at);
+    });
+  }
+  std::vector<float> norms() override { return state_.norms; }
+  double released_normal(Stream purpose, std::uint64_t step) override {
+    return normal_number(stream(purpose, step));
+  }
+  void set_importance(const ImportanceRule& rule) override { rule_ = rule; }
+
+  void sample_batch() override { draw(step_, false); }
+  void sample_candidates() override { draw(step_, true); }
+
+  void sum_clipped_gradients() override { add_up(nullptr, nullptr); }
+
+  void sum_accepted_directions() override {
+    const Acceptance acceptance{rule_, stream(Stream::acceptance, step_), state_.norms.data()};
+    add_up(nullptr, &acceptance);
+  }
+
+  void sum_transformed_gradients() override {
+    const Coordinates c = coordinates_->refresh(state_.mean, state_.deviation, team_);
+    add_up(&c, nullptr);
+  }
+
+  void adapt_learning_rate() override {
+    std::vector<double> squares(to_size(ranges(parameter_count(), kParameterRange)));
+    team_.run(squares.size(),
+              [&](std::size_t i, int) { squares[i] = k_.noisy_square_sum(update_args(i)); });
+    const double square = std::accumulate(squares.begin(), squares.end(), 0.0);
+    state_.step_size_sum =
+        grown_step_size_sum(settings_.step_size, step_, state_.step_size_sum, square);
+    scalars_.learning_rate = static_cast<float>(static_cast<double>(scalars_.learning_rate) /
+                                                std::sqrt(state_.step_size_sum));
+  }
+
+  void add_noise_and_update() override { update({}); }
+  void add_noise_restore_and_update() override { update(settings_.coordinates); }
+
+  Accuracy evaluate(const Dataset& test, bool averaged) override {
+    ensure(test.shape == network_.input, "the test set does not fit the model");
+    const bool use_average = averaged && !state_.average.empty();
+    if (use_average) pack(state_.average);
+    const std::size_t chunk = to_size(graph_.chunk);
+    const std::size_t chunks = (test.size() + chunk - 1) / chunk;
+    std::vector<Accuracy> parts(chunks);
+    team_.run(chunks, [&](std::size_t i, int thread) {
+      std::uint32_t examples[kMaxChunk];
+      const std::size_t at = i * chunk;
+      const std::size_t n = std::min(chunk, test.size() - at);
+      for (std::size_t e = 0; e < n; ++e) examples[e] = static_cast<std::uint32_t>(at + e);
+      const auto outputs = static_cast<std::size_t>(network_.outputs);
+      std::vector<float> logits(n * outputs);
+      workers_[to_size(thread)]->logits(test, {examples, n}, weights(), logits.data());
+      for (std::size_t e = 0; e < n; ++e) {
+        const float* z = logits.data() + e * outputs;
+        const int label = test.labels[at + e];
+        const LossValue loss =
+            evaluate_loss(network_.spec.loss, z, network_.outputs, label, nullptr);
+        parts[i].correct += loss.correct ? 1 : 0;
+        parts[i].mean_loss += static_cast<double>(loss.value);
+      }
+    });
+    if (use_average) pack(state_.parameters);
+    Accuracy all;
+    all.total = test.size();
+    for (const Accuracy& p : parts) {
+      all.correct += p.correct;
+      all.mean_loss += p.mean_loss;
+    }
+    if (all.total > 0) all.mean_loss /= static_cast<double>(all.total);
+    return all;
+  }
+
+  PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
+    ensure(train_ != nullptr, "no training set is loaded");
+    const std::size_t d = network_.parameter_count;
+    const auto groups = static_cast<std::size_t>(network_.groups);
+    PerExample out;
+    if (gradients) out.gradients.resize(examples.size() * d);
+    out.squared_norms.resize(examples.size() * groups);
+    out.losses.resize(examples.size());
+    std::vector<AlignedVector<float>> scratch(workers_.size());
+    team_.run(examples.size(), [&](std::size_t i, int thread) {
+      AlignedVector<float>& g = scratch[to_size(thread)];
+      if (g.size() == 0) g = AlignedVector<float>(to_size(graph_.packed_size));
+      out.losses[i] = workers_[to_size(thread)]->gradient(*train_, examples[i], weights(), g.data(),
+                                                          out.squared_norms.data() + i * groups);
+      if (gradients)
+        for (std::size_t j = 0; j < d; ++j) out.gradients[i * d + j] = g[to_size(graph_.where[j])];
+    });
+    return out;
+  }
+
+  std::vector<std::uint32_t> sampled(std::uint64_t step) override {
+    ensure(train_ != nullptr, "no training set is loaded");
+    draw(step, false);
+    return {drawn_.begin(), drawn_.begin() + static_cast<std::ptrdiff_t>(batch_)};
+  }
+
+  Diagnostics diagnostics() override { return std::exchange(diagnostics_, {}); }
+
+ private:
+  /// sum_ <- clipped gradients of the batch.
+  void add_up(const Coordinates* coordinates, const Acceptance* acceptance) {
+    const std::size_t chunk = to_size(graph_.chunk);
+    const std::size_t chunks = (batch_ + chunk - 1) / chunk;
+    if (settings_.diagnostics) records_.resize(batch_);
+    team_.run(chunks, [&](std::size_t i, int thread) {
+      const std::size_t at = i * chunk;
+      workers_[to_size(thread)]->add_clipped(
+          *train_, std::span(drawn_).subspan(at, std::min(chunk, batch_ - at)), weights(),
+          settings_.clip, coordinates, acceptance, 1.0 / grid_,
+          settings_.diagnostics ? records_.data() + at : nullptr);
+    });
+    if (settings_.diagnostics) add_diagnostics();
+    const std::int64_t size = graph_.packed_size;
+    team_.run(to_size(ranges(size, kParameterRange)), [&](std::size_t i, int) {
+      const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
+      std::vector<double*> parts;
+      for (const auto& w : workers_) parts.push_back(w->totals() + begin);
+      k_.collect_sum({.totals = parts.data(),
+                      .count = static_cast<int>(parts.size()),
+                      .grid = grid_,
+                      .out = sum_.data() + begin,
+                      .n = std::min(kParameterRange, size - begin)});
+    });
+  }
+
+  void update(const CoordinateSettings& coordinates) {
+    team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
+      UpdateArgs args = update_args(i);
+      args.coordinates = coordinates;
+      k_.update(args);
+      pack_range(state_.parameters, args.begin, args.end);
+    });
+  }
+
+  std::int64_t parameter_count() const {
+    return static_cast<std::int64_t>(network_.parameter_count);
+  }
+
+  /// Of the i-th range of parameters.
+  UpdateArgs update_args(std::size_t i) {
+    const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
+    const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
+    return {.sum = sum_.data(),
+            .where = graph_.where.data(),
+            .parameters = state_.parameters.data(),
+            .moment1 = optional(state_.moment1),
+            .moment2 = optional(state_.moment2),
+            .average = optional(state_.average),
+            .begin = begin,
+            .end = std::min(begin + kParameterRange, parameter_count()),
+            .noise = stream(Stream::noise, step_),
+            .optimizer = settings_.optimizer,
+            .scalars = scalars_,
+            .mean = optional(state_.mean),
+            .deviation = optional(state_.deviation),
+            .scale = coordinates_ ? &coordinates_->scale() : nullptr};
+  }
+
+  Weights weights() const { return {packed_.data(), transposed_.data()}; }
+
+  RandomStream stream(Stream purpose, std::uint64_t step) const {
+    return {settings_.generator, settings_.key.key(), purpose, step};
+  }
+
+  /// The batch of a step, ascending, in drawn_[0..batch_).
+  void draw(std::uint64_t step, bool candidates) {
+    const auto n = static_cast<std::int64_t>(train_->size());
+    std::vector<std::int64_t> counts(to_size(ranges(n, kSampleRange)));
+    team_.run(counts.size(), [&](std::size_t i, int) {
+      const std::int64_t begin = static_cast<std::int64_t>(i) * kSampleRange;
+      counts[i] = k_.sample({.stream = stream(Stream::sampling, step),
+                             .threshold = settings_.sampling_threshold,
+                             .begin = begin,
+                             .end = std::min(begin + kSampleRange, n),
+                             .drawn = drawn_.data() + begin,
+                             .norms = candidates ? state_.norms.data() : nullptr,
+                             .rule = rule_});
+    });
+    batch_ = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      std::copy_n(drawn_.data() + static_cast<std::int64_t>(i) * kSampleRange, counts[i],
+                  drawn_.data() + batch_);
+      batch_ += to_size(counts[i]);
+    }
+  }
+
+  void pack(const std::vector<float>& parameters) {
+    pack_range(parameters, 0, static_cast<std::int64_t>(parameters.size()));
+  }
+
+  void pack_range(const std::vector<float>& parameters, std::int64_t begin, std::int64_t end) {
+    for (std::size_t j = to_size(begin); j < to_size(end); ++j) {
+      packed_[to_size(graph_.where[j])] = parameters[j];
+      if (graph_.where_transposed[j] >= 0)
+        transposed_[to_size(graph_.where_transposed[j])] = parameters[j];
+    }
+  }
+
+  void add_diagnostics() {
+    for (const ExampleRecord& r : records_) {
+      diagnostics_.examples += 1;
+      if (!r.finite) {
+        diagnostics_.non_finite += 1;
+        continue;
+      }
+      diagnostics_.loss += static_cast<double>(r.loss);
+      diagnostics_.norm += std::sqrt(static_cast<double>(r.squared_norm));
+      diagnostics_.clipped += r.clipped ? 1 : 0;
+    }
+  }
+
+  Network network_;
+  EngineSettings settings_;
+  Graph graph_;
+  double grid_;
+  const CpuKernels& k_;
+  ThreadTeam team_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  const Dataset* train_ = nullptr;
+  TrainState state_;
+  std::optional<PackedCoordinates> coordinates_;
+  AlignedVector<float> packed_;
+  AlignedVector<float> transposed_;
+  AlignedVector<float> sum_;
+  std::uint64_t step_ = 0;
+  StepScalars scalars_{};
+  ImportanceRule rule_;
+  std::vector<std::uint32_t> drawn_;
+  std::size_t batch_ = 0;
+  std::vector<ExampleRecord> records_;
+  Diagnostics diagnostics_;
+};
+
+}  // namespace
+}  // namespace cpu
+
+int cpu_sum_terms(const Network& network) { return cpu::build_graph(network).chunk; }
+
+std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings) {
+  return std::make_unique<cpu::CpuEngine>(network, settings);
+}
+
+}  // namespace cudp

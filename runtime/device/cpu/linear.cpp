@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/common/simd_level.hpp"
+#include "kernels/cpu_kernels.hpp"
+#include "runtime/base/threads.hpp"
+#include "runtime/device/linear_data.hpp"
+#include "runtime/device/linear_engine.hpp"
+#include "runtime/device/linear_sensitivity.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr std::int64_t kRange = 128;  // tiles that one task handles: 2,048 examples
+
+class CpuLinearEngine final : public LinearEngine {
+ public:
+  CpuLinearEngine(const Dataset& train, Loss loss, double most, int threads)
+      : source_(train),
+        loss_(loss),
+        most_(most),
+        k_(cpu_kernels(best_simd_level())),
+        team_(threads),
+        all_(linear_data(train)) {
+    use(all_);
+  }
+
+  int dimension() const override { return all_.d; }
+  std::size_t size() const override { return source_.size(); }
+
+  void draw_batch(const RandomStream& stream, std::uint64_t threshold) override {
+    drawn_.resize(source_.size());
+    const auto count = k_.sample({.stream = stream,
+                                  .threshold = threshold,
+                                  .begin = 0,
+                                  .end = static_cast<std::int64_t>(source_.size()),
+                                  .drawn = drawn_.data()});
+    batch_ = linear_data(source_, std::span(drawn_).first(static_cast<std::size_t>(count)));
+    use(batch_);
+  }
+
+  std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
+    const double grid = linear_grid(max_norm, most_);
+    clear(dimension());
+    for_ranges([&](std::int64_t begin, std::int64_t end, double* total) {
+      k_.linear_scores({.features = now_->features.data(),
+                        .w = w.data(),
+                        .scores = scores_.data(),
+                        .begin = begin,
+                        .end = end,
+                        .d = dimension()});
+      k_.linear_gradient({.features = now_->features.data(),
+                          .scores = scores_.data(),
+                          .signs = now_->signs.data(),
+                          .norms = now_->norms.data(),
+                          .total = total,
+                          .begin = begin,
+                          .end = end,
+                          .d = dimension(),
+                          .loss = loss_,
+                          .max_norm = static_cast<float>(max_norm),
+                          .inverse_grid = 1.0 / grid});
+    });
+    return collect(dimension(), grid);
+  }
+
+  std::vector<double> clipped_losses(std::span<const float> direction, std::span<const float> steps,
+                                     double max_loss) override {
+    const double grid = linear_grid(max_loss, most_);
+    const int count = static_cast<int>(steps.size());
+    clear(count);
+    for_ranges([&](std::int64_t begin, std::int64_t end, double* total) {
+      k_.linear_scores({.features = now_->features.data(),
+                        .w = direction.data(),
+                        .scores = slopes_.data(),
+                        .begin = begin,
+                        .end = end,
+                        .d = dimension()});
+      k_.linear_losses({.scores = scores_.data(),
+                        .slopes = slopes_.data(),
+                        .signs = now_->signs.data(),
+                        .steps = steps.data(),
+                        .total = total,
+                        .begin = begin,
+                        .end = end,
+                        .count = count,
+                        .loss = loss_,
+                        .max_loss = static_cast<float>(max_loss),
+                        .inverse_grid = 1.0 / grid});
+    });
+    return collect(count, grid);
+  }
+
+  std::uint64_t correct(std::span<const float> w, const Dataset& test) override {
+    const LinearData data = linear_data(test);
+    AlignedVector<float> scores(static_cast<std::size_t>(data.tiles) * kTile);
+    k_.linear_scores({.features = data.features.data(),
+                      .w = w.data(),
+                      .scores = scores.data(),
+                      .begin = 0,
+                      .end = data.tiles,
+                      .d = data.d});
+    std::uint64_t right = 0;
+    for (std::size_t i = 0; i < scores.size(); ++i) right += scores[i] * data.signs[i] > 0.0f;
+    return right;
+  }
+
+ private:
+  void use(const LinearData& data) {
+    now_ = &data;
+    const std::size_t places = static_cast<std::size_t>(data.tiles) * kTile;
+    scores_ = AlignedVector<float>(places);
+    slopes_ = AlignedVector<float>(places);
+  }
+
+  /// Room for `count` sums a thread, zeroed.
+  void clear(int count) {
+    const std::size_t each = static_cast<std::size_t>(count) * kTile;
+    totals_.assign(static_cast<std::size_t>(team_.size()), std::vector<double>(each, 0.0));
+  }
+
+  template <class Task>
+  void for_ranges(const Task& task) {
+    team_.run(static_cast<std::size_t>((now_->tiles + kRange - 1) / kRange),
+              [&](std::size_t i, int thread) {
+                const std::int64_t begin = static_cast<std::int64_t>(i) * kRange;
+                task(begin, std::min(begin + kRange, now_->tiles),
+                     totals_[static_cast<std::size_t>(thread)].data());
+              });
+  }
+
+  /// Whole numbers below 2^53: exact in any order.
+  std::vector<double> collect(int count, double grid) const {
+    std::vector<double> sums(static_cast<std::size_t>(count), 0.0);
+    for (const std::vector<double>& total : totals_)
+      for (std::size_t i = 0; i < total.size(); ++i) sums[i / kTile] += total[i];
+    for (double& sum : sums) sum *= grid;
+    return sums;
+  }
+
+  const Dataset& source_;
+  Loss loss_;
+  double most_;
+  const CpuKernels& k_;
+  ThreadTeam team_;
+  LinearData all_;
+  LinearData batch_;
+  const LinearData* now_ = nullptr;
+  std::vector<std::uint32_t> drawn_;
+  AlignedVector<float> scores_;
+  AlignedVector<float> slopes_;
+  std::vector<std::vector<double>> totals_;
+};
+
+}  // namespace
+
+std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss, double most,
+                                                     int threads) {
+  check_linear_data(train);
+  return std::make_unique<CpuLinearEngine>(train, loss, most, threads);
+}
+
+}  // namespace cudp

@@ -1,0 +1,45 @@
+#include <cstdio>
+
+#include "runtime/device/cuda/device_engine.hpp"
+#include "runtime/device/cuda/devices.hpp"
+#include "runtime/device/cuda/gpu.hpp"
+
+namespace cudp {
+
+bool built_with_cuda() { return true; }
+
+std::vector<DeviceInfo> cuda_devices() {
+  int count = 0;
+  if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess) {
+    (void)cudaGetLastError();
+    int driver = 0;
+    const bool has_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+    if (has_driver && status != cudaErrorNoDevice && status != cudaErrorStubLibrary)
+      std::fprintf(stderr, "cudp: CUDA devices cannot be used: %s\n", cudaGetErrorString(status));
+    return {};
+  }
+  std::vector<DeviceInfo> devices;
+  for (int i = 0; i < count; ++i) {
+    cudaDeviceProp p{};
+    cuda::check(cudaGetDeviceProperties(&p, i), "read a device's properties");
+    devices.push_back({p.name, p.major, p.minor, p.totalGlobalMem, p.multiProcessorCount});
+  }
+  return devices;
+}
+
+std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSettings& settings) {
+  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(), network, settings);
+}
+
+Precision cuda_precision(const Network& network, Precision wish) {
+  return cuda::device_precision(network, cuda::CudaGpu().limits(), wish);
+}
+
+std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
+                                                    const EngineSettings& settings,
+                                                    std::int64_t large_dense) {
+  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(), network, settings,
+                                                             large_dense, false);
+}
+
+}  // namespace cudp

@@ -1,0 +1,479 @@
+#pragma once
+// The CUDA engine, over any Gpu (see device_network.hpp). Whatever training changes stays on the
+// device; a step is recorded once and replayed, and the host waits for nothing before a run's end.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/common/fixed_point.cuh"
+#include "kernels/update/step_cursor.cuh"
+#include "kernels/update/step_size.cuh"
+#include "kernels/update/update.cuh"
+#include "runtime/base/error.hpp"
+#include "runtime/base/random_numbers.hpp"
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/fused.hpp"
+#include "runtime/device/cuda/layer_wise.hpp"
+#include "runtime/device/cuda/sample.hpp"
+#include "runtime/device/engine.hpp"
+
+namespace cudp::cuda {
+
+/// Most examples that a recorded step has room for: 12 standard deviations and some more above the
+/// expected batch. A larger batch (probability below 1e-30) makes the run fail, it is never cut.
+inline std::int64_t batch_capacity(std::uint64_t threshold, std::size_t examples) {
+  const double n = static_cast<double>(examples);
+  const double q = static_cast<double>(threshold) * 0x1p-32;
+  const double most = n * q + 12.0 * std::sqrt(n * q * (1.0 - q)) + 32.0;
+  return static_cast<std::int64_t>(std::min(n, std::ceil(most)));
+}
+
+template <class Gpu>
+class DeviceEngine final : public Engine {
+ public:
+  DeviceEngine(Gpu gpu, const Network& network, const EngineSettings& settings,
+               std::int64_t large_dense = kLargeDense, bool may_be_resident = true)
+      : gpu_(std::move(gpu)),
+        network_(network),
+        settings_(settings),
+        // Accepted directions have norm 1.
+        grid_(sum_grid(settings.importance ? 1.0f : settings.clip.max_norm, settings.largest_sum)),
+        passes_(gpu_, network_, settings.micro_batch,
+                may_be_resident ? device_precision(network_, gpu_.limits(), settings.precision)
+                                : settings.precision,
+                large_dense, settings.coordinates.on),
+        parameters_(gpu_, network.parameter_count),
+        moment1_(gpu_, settings.optimizer.kind != OptimizerKind::sgd ? network.parameter_count : 0),
+        moment2_(gpu_, has_second_moment() ? network.parameter_count : 0),
+        average_(gpu_, settings.keep_average ? network.parameter_count : 0),
+        coordinates_(gpu_, settings.coordinates.on ? network.parameter_count : 0,
+                     passes_.graph().ops.size()),
+        fixed_sum_(gpu_, network.parameter_count),
+        sum_(gpu_, network.parameter_count),
+        scalars_(gpu_, kScalars),
+        cursor_(gpu_, 1),
+        norm_parts_(gpu_, update_shape().grid.x),
+        step_size_sum_(gpu_, 1),
+        drawn_count_(gpu_, 1),
+        live_count_(gpu_, 1),
+        listed_(gpu_, static_cast<std::size_t>(passes_.room())),
+        train_tally_(gpu_, 1),
+        test_tally_(gpu_, 1) {
+    parameters_.clear();
+    moment1_.clear();
+    moment2_.clear();
+    average_.clear();
+    fixed_sum_.clear();
+    sum_.clear();
+    step_size_sum_.clear();
+    train_tally_.clear();
+    const auto kernel = resident_kernel_for(network_, gpu_.limits());
+    if (kernel && may_be_resident)
+      resident_.emplace(gpu_, network_, *kernel, settings.micro_batch, settings.diagnostics);
+  }
+
+  /// Whether clipped sums are made by a resident kernel; else layer by layer.
+  bool is_resident() const { return resident_.has_value(); }
+
+  void load(const Dataset& train) override {
+    if (!(train.shape == network_.input) || train.classes != network_.classes)
+      throw InputError("the training set's shape or classes do not fit the model");
+    if (train.size() == 0 || train.size() >= std::size_t{1} << 31)
+      throw InputError("expected 1 to 2^31 - 1 training examples");
+    examples_ = train.size();
+    bytes_ = filled<std::uint8_t>(train.bytes);
+    floats_ = filled<float>(train.floats);
+    labels_ = filled<std::uint8_t>(train.labels);
+    data_ = {bytes_.get(), floats_.get(), labels_.get(), train.scale, train.shift};
+    const std::size_t tiles = sample_space_tiles(examples_);
+    flags_ = {gpu_, tiles * 16};
+    offsets_ = {gpu_, tiles};
+    drawn_ = {gpu_, examples_};
+    norms_ = {gpu_, settings_.importance ? examples_ : 0};
+    norms_.clear();
+    recorded_.reset();  // it holds addresses of the buffers before
+  }
+
+  void set_state(const TrainState& s) override {
+    ensure(s.parameters.size() == parameters_.size() && s.moment1.size() == moment1_.size() &&
+               s.moment2.size() == moment2_.size() && s.average.size() == average_.size() &&
+               s.mean.size() == coordinates_.mean().size() &&
+               s.deviation.size() == coordinates_.deviation().size() &&
+               (s.norms.empty() || s.norms.size() == norms_.size()),
+           "the state does not fit the network and optimizer");
+    parameters_.upload(s.parameters);
+    moment1_.upload(s.moment1);
+    moment2_.upload(s.moment2);
+    average_.upload(s.average);
+    step_size_sum_.upload({&s.step_size_sum, 1});
+    coordinates_.mean().upload(s.mean);
+    coordinates_.deviation().upload(s.deviation);
+    norms_.upload(s.norms);
+  }
+
+  TrainState state() override {
+    return {.parameters = parameters_.download(),
+            .moment1 = moment1_.download(),
+            .moment2 = moment2_.download(),
+            .average = average_.download(),
+            .step_size_sum = step_size_sum_.download().front(),
+            .mean = coordinates_.mean().download(),
+            .deviation = coordinates_.deviation().download(),
+            .norms = norms_.download()};
+  }
+
+  void run(std::uint64_t first, std::span<const StepScalars> scalars,
+           const std::function<void(Engine&)>& step) override {
+    ensure(examples_ > 0, "no training set is loaded");
+    UpdateArgs checked = update_args();
+    for (const StepScalars& s : scalars) {
+      checked.scalars = s;
+      validate(checked);
+    }
+    record(step);
+    for (std::size_t done = 0; done < scalars.size(); done += kScalars) {
+      const auto part = scalars.subspan(done, std::min(kScalars, scalars.size() - done));
+      const StepCursor start{first + done, 0, 0, 0, {}};
+      scalars_.upload(part);
+      cursor_.upload({&start, 1});
+      for (std::size_t i = 0; i < part.size(); ++i) gpu_.replay(recorded_->recording);
+      if (cursor_.download().front().failed != 0)
+        throw Error("a batch was larger than the recorded step has room for (" +
+                    std::to_string(recorded_->capacity) + " examples): the run cannot be used");
+    }
+  }
+
+  void measure_norms() override {
+    ensure(examples_ > 0 && settings_.importance, "norms are not kept");
+    const auto count = static_cast<std::uint32_t>(examples_);
+    live_count_.upload({&count, 1});
+    const auto room = static_cast<std::size_t>(passes_.room());
+    for (std::size_t first = 0; first < examples_; first += room) {
+      const Batch batch{live_count_.get(), static_cast<std::int32_t>(first),
+                        static_cast<std::int32_t>(std::min(room, examples_ - first))};
+      passes_.forward(batch, data_, nullptr, parameters_.get(), true);
+      passes_.backward(batch, parameters_.get());
+      passes_.norms(batch, norms_.get());
+    }
+  }
+  std::vector<float> norms() override { return norms_.download(); }
+  double released_normal(Stream purpose, std::uint64_t step) override {
+    RandomStream s = stream(purpose);
+    s.step = step;
+    return normal_number(s);
+  }
+  void set_importance(const ImportanceRule& rule) override {
+    if (rule == rule_) return;
+    rule_ = rule;
+    recorded_.reset();  // it holds the rule before
+  }
+
+  void sample_candidates() override { note(Verb::sample_candidates); }
+  void sum_accepted_directions() override { note(Verb::sum_accepted); }
+  void sample_batch() override { note(Verb::sample); }
+  void sum_clipped_gradients() override { note(Verb::sum); }
+  void sum_transformed_gradients() override { note(Verb::sum_transformed); }
+  void adapt_learning_rate() override { note(Verb::adapt); }
+  void add_noise_and_update() override { note(Verb::update); }
+  void add_noise_restore_and_update() override { note(Verb::restore_and_update); }
+
+  Accuracy evaluate(const Dataset& test, bool averaged) override {
+    ensure(test.shape == network_.input, "the test set does not fit the model");
+    const auto room = static_cast<std::size_t>(passes_.room());
+    const auto features = static_cast<std::size_t>(test.shape.size());
+    const std::size_t slab = std::min(room, test.size());
+    Buffer<Gpu, std::uint8_t> bytes(gpu_, test.is_bytes() ? slab * features : 0);
+    Buffer<Gpu, float> floats(gpu_, test.is_bytes() ? 0 : slab * features);
+    Buffer<Gpu, std::uint8_t> labels(gpu_, slab);
+    const DeviceData data{bytes.get(), floats.get(), labels.get(), test.scale, test.shift};
+    test_tally_.clear();
+    for (std::size_t at = 0; at < test.size(); at += slab) {
+      const std::size_t n = std::min(slab, test.size() - at);
+      if (test.is_bytes())
+        bytes.upload(std::span(test.bytes).subspan(at * features, n * features));
+      else
+        floats.upload(std::span(test.floats).subspan(at * features, n * features));
+      labels.upload(std::span(test.labels).subspan(at, n));
+      const Batch batch = listed_batch(n);
+      passes_.forward(batch, data, nullptr,
+                      averaged && settings_.keep_average ? average_.get() : parameters_.get(),
+                      false);
+      passes_.tally(batch, false, test_tally_.get());
+    }
+    const Tally t = test_tally_.download().front();
+    const double n = static_cast<double>(test.size());
+    return {.correct = t.correct, .total = test.size(), .mean_loss = n > 0 ? t.loss / n : 0.0};
+  }
+
+  PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
+    ensure(examples_ > 0, "no training set is loaded");
+    const std::size_t d = network_.parameter_count;
+    const auto groups = static_cast<std::size_t>(network_.groups);
+    const auto room = static_cast<std::size_t>(passes_.room());
+    Buffer<Gpu, float> single(gpu_, gradients ? std::min(room, examples.size()) * d : 0);
+    single.clear();  // group norm's gradients come from elsewhere
+    PerExample out;
+    const auto append = [](std::vector<float>& to, const std::vector<float>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    for (std::size_t at = 0; at < examples.size(); at += room) {
+      const std::size_t n = std::min(room, examples.size() - at);
+      for (const std::uint32_t e : examples.subspan(at, n))
+        ensure(e < examples_, "no such training example");
+      listed_.upload(examples.subspan(at, n));
+      const Batch batch = listed_batch(n);
+      passes_.forward(batch, data_, listed_.get(), parameters_.get(), true);
+      passes_.backward(batch, parameters_.get());
+      passes_.clip(batch, settings_.clip);
+      append(out.losses, passes_.losses().download(n));
+      append(out.squared_norms, passes_.squared_norms().download(n * groups));
+      if (!gradients) continue;
+      passes_.single_gradients(batch, single.get());
+      std::vector<float> g = single.download(n * d);
+      for (const Op& op : passes_.graph().ops) {
+        if (!std::holds_alternative<GroupNorm>(op.layer->layer)) continue;
+        const auto width = static_cast<std::size_t>(op.parameter_count);
+        const std::vector<float> rows =
+            passes_.gradient_rows().download(n * width, static_cast<std::size_t>(op.rows) * room);
+        for (std::size_t e = 0; e < n; ++e)
+          std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(e * width), width,
+                      g.begin() + static_cast<std::ptrdiff_t>(e * d) + op.parameters);
+      }
+      append(out.gradients, g);
+    }
+    return out;
+  }
+
+  std::vector<std::uint32_t> sampled(std::uint64_t step) override {
+    ensure(examples_ > 0, "no training set is loaded");
+    const StepCursor at{step, 0, 0, step, {}};
+    cursor_.upload({&at, 1});
+    draw(false);
+    return drawn_.download(drawn_count_.download().front());
+  }
+
+  Diagnostics diagnostics() override {
+    const Tally t = train_tally_.download().front();
+    train_tally_.clear();
+    return {.loss = t.loss,
+            .norm = t.norm,
+            .clipped = t.clipped,
+            .examples = t.examples,
+            .non_finite = t.non_finite};
+  }
+
+ private:
+  enum class Verb {
+    sample,
+    sample_candidates,
+    sum,
+    sum_accepted,
+    sum_transformed,
+    adapt,
+    update,
+    restore_and_update
+  };
+  struct Recorded {
+    std::vector<Verb> step;
+    typename Gpu::Recording recording;
+    std::int64_t capacity;
+  };
+  static constexpr std::size_t kScalars = 4096;  // steps between two waits
+
+  bool has_second_moment() const {
+    return settings_.optimizer.kind == OptimizerKind::adam ||
+           settings_.optimizer.kind == OptimizerKind::adamw;
+  }
+  /// Of candidates: as many as there would be if every norm were as large as it can be. Blocks
+  /// without examples leave at once.
+  std::int64_t capacity(bool candidates = false) const {
+    return batch_capacity(candidates ? candidate_threshold(rule_, static_cast<float>(rule_.clip))
+                                     : settings_.sampling_threshold,
+                          examples_);
+  }
+
+  template <class T>
+  Buffer<Gpu, T> filled(const std::vector<T>& from) {
+    Buffer<Gpu, T> b(gpu_, from.size());
+    b.upload(from);
+    return b;
+  }
+  /// The first n examples of a list that the host gives.
+  Batch listed_batch(std::size_t n) {
+    const auto count = static_cast<std::uint32_t>(n);
+    live_count_.upload({&count, 1});
+    return {live_count_.get(), 0, static_cast<std::int32_t>(n)};
+  }
+
+  void note(Verb verb) {
+    ensure(listing_ != nullptr, "a verb of a step was called outside run()");
+    listing_->push_back(verb);
+  }
+
+  /// Asks `step` which verbs it is made of, and records them unless that has been done.
+  void record(const std::function<void(Engine&)>& step) {
+    std::vector<Verb> verbs;
+    listing_ = &verbs;
+    step(*this);
+    listing_ = nullptr;
+    if (recorded_ && recorded_->step == verbs) return;
+    recorded_.reset();
+    auto recording = gpu_.record([this, verbs] {
+      start("begin step", begin_step_kernel, BeginStep{cursor_.get(), scalars_.get()});
+      for (const Verb v : verbs) {
+        if (v == Verb::sample) draw(false);
+        if (v == Verb::sample_candidates) draw(true);
+        if (v == Verb::sum) sum_clipped();
+        if (v == Verb::sum_accepted) add_clipped(nullptr, true);
+        if (v == Verb::sum_transformed) add_transformed();
+        if (v == Verb::adapt) adapt();
+        if (v == Verb::update) update({});
+        if (v == Verb::restore_and_update) update(settings_.coordinates);
+      }
+    });
+    const bool candidates = std::ranges::find(verbs, Verb::sample_candidates) != verbs.end();
+    recorded_.emplace(Recorded{std::move(verbs), std::move(recording), capacity(candidates)});
+  }
+
+  template <class Args>
+  void start(const char* name, void (*kernel)(Args), const Args& args) {
+    validate(args);
+    gpu_.launch(name, kernel, launch_shape(args), args);
+  }
+
+  /// The step's number is in the cursor.
+  RandomStream stream(Stream purpose) const {
+    return {settings_.generator, settings_.key.key(), purpose, 0};
+  }
+
+  /// The batch of the present step to drawn_, ascending.
+  void draw(bool candidates) {
+    const SampleArgs args{stream(Stream::sampling),
+                          settings_.sampling_threshold,
+                          0,
+                          static_cast<std::int64_t>(examples_),
+                          drawn_.get(),
+                          candidates ? norms_.get() : nullptr,
+                          rule_};
+    const SampleSpace space{flags_.get(), offsets_.get(), drawn_count_.get(), step_number()};
+    draw_poisson(gpu_, args, space);
+    start("watch batch", watch_batch_kernel,
+          WatchBatch{cursor_.get(), drawn_count_.get(),
+                     static_cast<std::uint32_t>(capacity(candidates))});
+  }
+
+  void sum_clipped() {
+    if (resident_)
+      resident_->sum_clipped(drawn_count_.get(), capacity(), data_, drawn_.get(), parameters_.get(),
+                             settings_.clip, fixed_sum_.get(), sum_.get(), train_tally_.get());
+    else
+      add_clipped(nullptr, false);
+  }
+
+  void add_transformed() {
+    coordinates_.refresh(passes_.graph());
+    const CoordinatesView view = coordinates_.view();
+    add_clipped(&view, false);
+  }
+
+  void add_clipped(const CoordinatesView* coordinates, bool candidates) {
+    const auto room = static_cast<std::int64_t>(passes_.room());
+    const std::int64_t most = capacity(candidates);
+    for (std::int64_t first = 0; first < most; first += room) {
+      const Batch batch{drawn_count_.get(), static_cast<std::int32_t>(first),
+                        static_cast<std::int32_t>(std::min(room, most - first))};
+      passes_.forward(batch, data_, drawn_.get(), parameters_.get(), true);
+      passes_.backward(batch, parameters_.get(), coordinates);
+      if (candidates)
+        passes_.accept(batch, rule_, stream(Stream::acceptance), step_number(), drawn_.get(),
+                       norms_.get());
+      else
+        passes_.clip(batch, settings_.clip);
+      passes_.add_clipped(batch, fixed_sum_.get(), 1.0f / grid_);
+      if (settings_.diagnostics) passes_.tally(batch, true, train_tally_.get());
+    }
+    start("settle", settle_fixed_kernel,
+          SettleFixed{fixed_sum_.get(), sum_.get(), static_cast<double>(grid_),
+                      static_cast<std::int64_t>(sum_.size())});
+  }
+
+  /// Without the step's number and scalars, which the kernel finds in the cursor.
+  UpdateArgs update_args() {
+    UpdateArgs args{};
+    args.sum = sum_.get();
+    args.parameters = parameters_.get();
+    args.moment1 = moment1_.get();
+    args.moment2 = moment2_.get();
+    args.average = average_.get();
+    args.end = static_cast<std::int64_t>(parameters_.size());
+    args.noise = stream(Stream::noise);
+    args.optimizer = settings_.optimizer;
+    args.mean = coordinates_.mean().get();
+    args.deviation = coordinates_.deviation().get();
+    args.scale = coordinates_.scale();
+    return args;
+  }
+
+  /// A thread a generator block of 16 numbers; small blocks, so that small models fill the device.
+  LaunchShape update_shape() const {
+    return strided_shape((static_cast<std::int64_t>(parameters_.size()) + 255) / 256 * 16, 64);
+  }
+  UpdateNow now() const { return {step_number(), &cursor_.get()->scalars}; }
+
+  void adapt() {
+    gpu_.launch("noisy norm", noisy_norm_kernel, update_shape(), update_args(), now(),
+                NoisyNormParts{norm_parts_.get()});
+    start("step size", adapt_step_size_kernel,
+          AdaptStepSize{settings_.step_size, norm_parts_.get(),
+                        static_cast<int>(norm_parts_.size()), step_size_sum_.get(), cursor_.get()});
+  }
+
+  void update(const CoordinateSettings& coordinates) {
+    UpdateArgs args = update_args();
+    args.coordinates = coordinates;
+    gpu_.launch("update", update_kernel_of(settings_.optimizer.kind), update_shape(), args, now());
+  }
+
+  const std::uint64_t* step_number() const { return &cursor_.get()->step; }
+
+  Gpu gpu_;
+  Network network_;
+  EngineSettings settings_;
+  float grid_;
+  DeviceNetwork<Gpu> passes_;
+  std::optional<DeviceResident<Gpu>> resident_;
+  Buffer<Gpu, float> parameters_;  // [d], and so the others down to sum_, or empty
+  Buffer<Gpu, float> moment1_;
+  Buffer<Gpu, float> moment2_;
+  Buffer<Gpu, float> average_;
+  DeviceCoordinates<Gpu> coordinates_;
+  Buffer<Gpu, FixedPoint> fixed_sum_;
+  Buffer<Gpu, float> sum_;
+  Buffer<Gpu, StepScalars> scalars_;
+  Buffer<Gpu, StepCursor> cursor_;
+  Buffer<Gpu, double> norm_parts_;
+  Buffer<Gpu, double> step_size_sum_;
+  std::size_t examples_ = 0;
+  DeviceData data_;
+  Buffer<Gpu, std::uint8_t> bytes_;
+  Buffer<Gpu, float> floats_;
+  Buffer<Gpu, std::uint8_t> labels_;
+  Buffer<Gpu, std::uint16_t> flags_;  // sampling: see SampleSpace
+  Buffer<Gpu, std::uint32_t> offsets_;
+  Buffer<Gpu, float> norms_;  // [examples] or empty, as last seen
+  ImportanceRule rule_;
+  Buffer<Gpu, std::uint32_t> drawn_;  // [examples], the present batch
+  Buffer<Gpu, std::uint32_t> drawn_count_;
+  Buffer<Gpu, std::uint32_t> live_count_;
+  Buffer<Gpu, std::uint32_t> listed_;  // [room], examples that the host names
+  Buffer<Gpu, Tally> train_tally_;
+  Buffer<Gpu, Tally> test_tally_;
+  std::vector<Verb>* listing_ = nullptr;
+  std::optional<Recorded> recorded_;
+};
+
+}  // namespace cudp::cuda

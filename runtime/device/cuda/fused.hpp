@@ -1,0 +1,224 @@
+#pragma once
+// Which networks are summed by a resident kernel (kernels/fused/fused.cuh,
+// kernels/fused/fused_mlp.cuh), and its launches.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <variant>
+
+#include "kernels/fused/fused.cuh"
+#include "kernels/fused/fused_mlp.cuh"
+#include "kernels/fused/fused_models.hpp"
+#include "kernels/layers/loss.cuh"
+#include "models/model.hpp"
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/layer_wise.hpp"
+
+namespace cudp::cuda {
+
+/// A resident kernel that fits a network and a device.
+struct ResidentKernel {
+  void (*sum)(ResidentSum) = nullptr;
+  std::size_t shared_bytes = 0;
+  std::array<Activate, 3> functions;
+  DenseShapes dense{};  ///< of a network without convolutions
+};
+
+/// The layers of a network as a resident kernel has them, one after the other.
+class LayerWalk {
+ public:
+  explicit LayerWalk(const Network& n) : layers_(n.layers) {}
+
+  template <class L>
+  bool is_convolution() {
+    const auto* c = next<Conv2d>();
+    return c != nullptr && c->out_channels == L::kOut && c->kernel == L::kKernel &&
+           c->stride == L::kStride && c->pad == L::kPad;
+  }
+  template <class L>
+  bool is_pool() {
+    if (L::kPool == 1) return true;
+    const auto* p = next<MaxPool2d>();
+    return p != nullptr && p->kernel == L::kPool && p->stride == 1;
+  }
+  bool is_dense(int out) { return dense_outputs() == out; }
+  /// 0 if the next layer is no dense one.
+  int dense_outputs() {
+    const auto* d = next<Dense>();
+    return d != nullptr ? d->out : 0;
+  }
+  bool is_function(Activate& function) {
+    const auto* f = next<Activate>();
+    if (f != nullptr) function = *f;
+    return f != nullptr;
+  }
+  bool is_end() const { return at_ == layers_.size(); }
+
+ private:
+  template <class L>
+  const L* next() {
+    return at_ < layers_.size() ? std::get_if<L>(&layers_[at_++].layer) : nullptr;
+  }
+  const std::vector<NetworkLayer>& layers_;
+  std::size_t at_ = 0;
+};
+
+/// The description's kernel if it is this network's and the device's shared memory holds it, with
+/// as many of the weights as it can.
+template <class Model>
+std::optional<ResidentKernel> resident_kernel_of(const Network& net, const DeviceLimits& limits) {
+  using First = typename Model::First;
+  using Second = typename Model::Second;
+  LayerWalk walk(net);
+  ResidentKernel k;
+  const bool fits =
+      net.input == Shape{First::kChannels, First::kHeight, First::kWidth} &&
+      net.spec.loss == Loss::softmax_cross_entropy && walk.is_convolution<First>() &&
+      walk.is_function(k.functions[0]) && walk.is_pool<First>() && walk.is_convolution<Second>() &&
+      walk.is_function(k.functions[1]) && walk.is_pool<Second>() && walk.is_dense(Model::kHidden) &&
+      walk.is_function(k.functions[2]) && walk.is_dense(Model::kOutputs) && walk.is_end();
+  if (!fits) return std::nullopt;
+  ensure(net.parameter_count == Resident<Model>::kParameters,
+         "the resident kernel has another network's parameters");
+  const auto take = [&]<ResidentWeights weights>() {
+    k.sum = resident_sum_kernel<Model, weights>;
+    k.shared_bytes = resident_bytes<Model, weights>();
+    return k.shared_bytes <= limits.shared_bytes;
+  };
+  if (take.template operator()<ResidentWeights::all>() ||
+      take.template operator()<ResidentWeights::convolutions>())
+    return k;
+  if constexpr (Resident<Model>::A::kWeightsAreFlat)
+    if (take.template operator()<ResidentWeights::second_convolution>()) return k;
+  return std::nullopt;
+}
+
+/// The kernel for linear models and networks of one hidden layer, if that is what this is, and of
+/// a size that pays (kResidentParameters, and a tile of kTileExamples at least).
+inline std::optional<ResidentKernel> dense_kernel_of(const Network& net,
+                                                     const DeviceLimits& limits) {
+  LayerWalk walk(net);
+  ResidentKernel k;
+  DenseShapes& d = k.dense;
+  d.features = net.input.size();
+  d.outputs = walk.dense_outputs();
+  if (d.outputs > 0 && !walk.is_end()) {
+    d.hidden = d.outputs;
+    d.outputs = walk.is_function(k.functions[0]) ? walk.dense_outputs() : 0;
+  }
+  if (d.outputs == 0 || !walk.is_end() || parameters(d) > kResidentParameters) return std::nullopt;
+  ensure(net.parameter_count == static_cast<std::size_t>(parameters(d)),
+         "the resident kernel has another network's parameters");
+  d.tile = 1;
+  d.tile = static_cast<int>(std::min(static_cast<std::size_t>(resident_room(1, kTileExamples)),
+                                     limits.shared_bytes / resident_bytes(d)));
+  if (d.tile < kTileExamples) return std::nullopt;
+  k.shared_bytes = resident_bytes(d);
+  k.sum = d.hidden > 0     ? resident_mlp_kernel<4, true>
+          : d.outputs == 1 ? resident_mlp_kernel<1, false>
+                           : resident_mlp_kernel<4, false>;
+  return k;
+}
+
+/// None where the layer-wise path (device_network.hpp) is to be taken.
+inline std::optional<ResidentKernel> resident_kernel_for(const Network& net,
+                                                         const DeviceLimits& limits) {
+  if (auto k = resident_kernel_of<ResidentCnn>(net, limits)) return k;
+  if (auto k = resident_kernel_of<ResidentScatterCnn>(net, limits)) return k;
+  return dense_kernel_of(net, limits);
+}
+
+/// What a network is multiplied in where `wish` is asked for: small ones, which have a resident
+/// kernel, in fp32 throughout.
+inline Precision device_precision(const Network& net, const DeviceLimits& limits, Precision wish) {
+  const bool gains =
+      !resident_kernel_for(net, limits) && build_device_graph(net, wish).uses_tensor_cores();
+  return gains ? wish : Precision::fp32;
+}
+
+template <class Gpu>
+class DeviceResident {
+ public:
+  /// micro_batch: examples a launch at most, 0 for as many as a launch can add.
+  DeviceResident(Gpu& gpu, const Network& net, const ResidentKernel& kernel, int micro_batch,
+                 bool diagnostics)
+      : gpu_(gpu),
+        kernel_(kernel),
+        loss_(net.spec.loss),
+        groups_(net.groups),
+        parameters_(net.parameter_count),
+        blocks_(gpu.limits().multiprocessors),
+        turn_(kernel.dense.tile > 0 ? kTileExamples : 1),
+        room_(resident_room(blocks_, turn_)),
+        slabs_(gpu, static_cast<std::size_t>(blocks_) * parameters_),
+        losses_(gpu, diagnostics ? static_cast<std::size_t>(room_) : 0),
+        squared_norms_(gpu, losses_.size() * static_cast<std::size_t>(groups_)),
+        factors_(gpu, squared_norms_.size()) {
+    if (micro_batch > 0) room_ = std::min(room_, micro_batch);
+    gpu.allow_shared(kernel_.sum, kernel_.shared_bytes);
+  }
+
+  /// sum [d] = the clipped gradients of the first `most` examples of those drawn, as far as there
+  /// are that many; fixed [d] zero before and after.
+  void sum_clipped(const std::uint32_t* count, std::int64_t most, const DeviceData& data,
+                   const std::uint32_t* examples, const float* parameters, const ClipSettings& clip,
+                   FixedPoint* fixed, float* sum, Tally* tally) {
+    const float unit = resident_unit(clip.max_norm);
+    for (std::int64_t first = 0; first < most; first += room_) {
+      const Batch batch{count, static_cast<std::int32_t>(first),
+                        static_cast<std::int32_t>(std::min<std::int64_t>(room_, most - first))};
+      ResidentSum a{};
+      a.batch = batch;
+      a.examples = examples;
+      a.bytes = data.bytes;
+      a.floats = data.floats;
+      a.labels = data.labels;
+      a.scale = data.scale;
+      a.shift = data.shift;
+      a.parameters = parameters;
+      std::copy(kernel_.functions.begin(), kernel_.functions.end(), a.functions);
+      a.dense = kernel_.dense;
+      a.loss = loss_;
+      a.clip = clip;
+      a.inverse_unit = 1.0f / unit;
+      a.turn = turn_;
+      a.blocks = blocks_;
+      a.slabs = slabs_.get();
+      a.losses = losses_.get();
+      a.squared_norms = squared_norms_.get();
+      a.factors = factors_.get();
+      validate(a);
+      gpu_.launch("resident sum", kernel_.sum, resident_shape(a, kernel_.shared_bytes), a);
+      start("resident reduce", resident_reduce_kernel,
+            ResidentReduce{batch, slabs_.get(), turn_, blocks_,
+                           static_cast<std::int64_t>(parameters_), fixed,
+                           first + room_ < most ? nullptr : sum, unit});
+      if (losses_.size() > 0)
+        start("tally", tally_kernel,
+              TallyBatch{batch, losses_.get(), nullptr, squared_norms_.get(), factors_.get(),
+                         groups_, tally});
+    }
+  }
+
+ private:
+  template <class Args>
+  void start(const char* name, void (*kernel)(Args), const Args& args) {
+    validate(args);
+    gpu_.launch(name, kernel, launch_shape(args), args);
+  }
+
+  Gpu& gpu_;
+  ResidentKernel kernel_;
+  Loss loss_;
+  int groups_;
+  std::size_t parameters_;
+  int blocks_;  // one a multiprocessor: two do not fit
+  int turn_;
+  int room_;
+  Buffer<Gpu, std::int32_t> slabs_;  // [blocks, d]
+  Buffer<Gpu, float> losses_;        // [room], and so on; empty without diagnostics
+  Buffer<Gpu, float> squared_norms_;
+  Buffer<Gpu, float> factors_;
+};
+
+}  // namespace cudp::cuda

@@ -1,0 +1,216 @@
+#pragma once
+// The device, for DeviceEngine: memory, launches and recorded work on one stream. The only file
+// that allocates device memory, and the only one that launches kernels.
+#include <cstddef>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <cuda_runtime.h>
+
+#include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
+#include "kernels/features/scatter_device.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/late_libraries.hpp"
+
+namespace cudp::cuda {
+
+inline void check(cudaError_t e, const char* what) {
+  if (e == cudaSuccess) return;
+  (void)cudaGetLastError();  // a failed launch must not be reported again by the next call
+  throw Error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(e) + " (" +
+              cudaGetErrorName(e) + ")");
+}
+
+inline void check(cublasStatus_t s, const char* what) {
+  if (s != CUBLAS_STATUS_SUCCESS)
+    throw Error(std::string("cuBLAS: ") + what + ": " + cublas().status(s));
+}
+
+inline void check(cufftResult r, const char* what) {
+  if (r != CUFFT_SUCCESS)
+    throw Error(std::string("cuFFT: ") + what + ": error " + std::to_string(static_cast<int>(r)));
+}
+
+/// A plan of cuFFT's, whose handle may be any number.
+class FourierHandle {
+ public:
+  FourierHandle() { check(cufft().create(&handle_.emplace()), "start"); }
+  FourierHandle(FourierHandle&& o) noexcept : handle_(std::exchange(o.handle_, std::nullopt)) {}
+  FourierHandle& operator=(FourierHandle&& o) noexcept {
+    std::swap(handle_, o.handle_);
+    return *this;
+  }
+  FourierHandle(const FourierHandle&) = delete;
+  FourierHandle& operator=(const FourierHandle&) = delete;
+  ~FourierHandle() {
+    if (handle_ && cufft().destroy(*handle_) != CUFFT_SUCCESS)
+      std::fputs("cudp: a plan of cuFFT was not released\n", stderr);
+  }
+  cufftHandle get() const { return *handle_; }
+
+ private:
+  std::optional<cufftHandle> handle_;
+};
+
+/// Owns a CUDA handle; destruction never throws.
+template <class Handle, auto destroy>
+class Unique {
+ public:
+  Unique() = default;
+  explicit Unique(Handle h) : handle_(h) {}
+  Unique(Unique&& o) noexcept : handle_(std::exchange(o.handle_, Handle{})) {}
+  Unique& operator=(Unique&& o) noexcept {
+    std::swap(handle_, o.handle_);
+    return *this;
+  }
+  Unique(const Unique&) = delete;
+  Unique& operator=(const Unique&) = delete;
+  ~Unique() {
+    if (handle_ != Handle{} && static_cast<int>(destroy(handle_)) != 0)
+      std::fputs("cudp: a CUDA handle was not released\n", stderr);
+  }
+  Handle get() const { return handle_; }
+
+ private:
+  Handle handle_{};
+};
+
+class CudaGpu {
+ public:
+  /// Throws Error if there is no device that this build has code for.
+  explicit CudaGpu(int device = 0) {
+    check(cudaSetDevice(device), "choose the device");
+    cudaStream_t s = nullptr;
+    check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "create a stream");
+    stream_ = Unique<cudaStream_t, cudaStreamDestroy>(s);
+    int shared = 0;
+    check(cudaDeviceGetAttribute(&limits_.multiprocessors, cudaDevAttrMultiProcessorCount, device),
+          "read the number of multiprocessors");
+    check(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+          "read the size of shared memory");
+    limits_.shared_bytes = static_cast<std::size_t>(shared);
+  }
+
+  const DeviceLimits& limits() const { return limits_; }
+
+  /// To be called before a kernel is launched with more shared memory than 48 KB. Allows it all
+  /// that the device has: another network with the same kernel may ask for less meanwhile.
+  template <class... P>
+  void allow_shared(void (*kernel)(P...), std::size_t bytes) {
+    cudaFuncAttributes of{};
+    check(cudaFuncGetAttributes(&of, kernel), "read a kernel's attributes");
+    const std::size_t most = limits_.shared_bytes - of.sharedSizeBytes;
+    if (bytes > most) throw Error("CUDA: a kernel needs more shared memory than there is");
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(most)),
+          "allow a kernel its shared memory");
+  }
+
+  void* allocate(std::size_t bytes) {
+    void* p = nullptr;
+    check(cudaMalloc(&p, bytes), ("allocate " + std::to_string(bytes) + " bytes").c_str());
+    return p;
+  }
+  void release(void* p) {
+    if (cudaFree(p) != cudaSuccess) std::fputs("cudp: device memory was not released\n", stderr);
+  }
+  void clear(void* p, std::size_t bytes) {
+    check(cudaMemsetAsync(p, 0, bytes, stream_.get()), "clear memory");
+  }
+  /// `from` may be changed as soon as this returns. It waits: that pageable memory is staged is
+  /// promised of synchronous copies alone.
+  void upload(void* to, const void* from, std::size_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
+    check(cudaStreamSynchronize(stream_.get()), "wait for the device");
+  }
+  /// Waits for everything before it.
+  void download(void* to, const void* from, std::size_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_.get()), "download");
+    check(cudaStreamSynchronize(stream_.get()), "wait for the device");
+  }
+
+  template <class... P, class... A>
+  void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
+    const auto dim = [](const Extent& e) { return dim3(e.x, e.y, e.z); };
+    kernel<<<dim(s.grid), dim(s.block), s.shared_bytes, stream_.get()>>>(args...);
+    check(cudaGetLastError(), name);
+  }
+
+  /// To be called before sgemm, outside record(). precision: what sgemm multiplies in.
+  void prepare_blas(Precision precision) {
+    cublasHandle_t h = nullptr;
+    check(cublas().create(&h), "start");
+    blas_ = Unique<cublasHandle_t, destroy_cublas>(h);
+    check(cublas().set_stream(h, stream_.get()), "choose the stream");
+    // A workspace of its own: what cuBLAS would allocate itself cannot be recorded.
+    constexpr std::size_t kWorkspace = std::size_t{32} << 20;
+    workspace_ = Unique<void*, cudaFree>(allocate(kWorkspace));
+    check(cublas().set_workspace(h, workspace_.get(), kWorkspace), "take the workspace");
+    const bool tf32 = precision == Precision::tf32;
+    check(cublas().set_math_mode(h, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
+          "choose the precision");
+  }
+
+  /// c = op(a) op(b) + beta c, column by column as BLAS has it; op 'N' or 'T'.
+  void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
+             int ldb, float beta, float* c, int ldc) {
+    const auto op = [](char o) { return o == 'T' ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    const float one = 1.0f;
+    check(cublas().sgemm(blas_.get(), op(op_a), op(op_b), m, n, k, &one, a, lda, b, ldb, &beta, c,
+                         ldc),
+          "multiply");
+  }
+
+  /// Transforms `images` complex images of rows x columns in place; the inverse does not divide. A
+  /// plan is made at the first call of a size, so not inside record().
+  void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
+    const auto [at, is_new] = fourier_plans_.try_emplace({rows, columns, images});
+    if (is_new) {
+      int size[2] = {rows, columns};
+      std::size_t workspace = 0;
+      check(cufft().make_plan(at->second.get(), 2, size, nullptr, 1, rows * columns, nullptr, 1,
+                              rows * columns, CUFFT_C2C, images, &workspace),
+            "make a plan");
+      check(cufft().set_stream(at->second.get(), stream_.get()), "choose the stream");
+    }
+    auto* const data = reinterpret_cast<cufftComplex*>(z);
+    check(cufft().transform(at->second.get(), data, data, inverse ? CUFFT_INVERSE : CUFFT_FORWARD),
+          "transform");
+  }
+
+  /// What `work` launches, to be replayed; it runs nothing yet. `work` may launch and clear, but
+  /// not allocate, upload or download.
+  using Recording = Unique<cudaGraphExec_t, cudaGraphExecDestroy>;
+  Recording record(const std::function<void()>& work) {
+    check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "record a step");
+    cudaGraph_t raw = nullptr;
+    try {
+      work();
+    } catch (...) {
+      (void)cudaStreamEndCapture(stream_.get(), &raw);
+      if (raw != nullptr) (void)cudaGraphDestroy(raw);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream_.get(), &raw), "record a step");
+    const Unique<cudaGraph_t, cudaGraphDestroy> graph(raw);
+    cudaGraphExec_t exec = nullptr;
+    check(cudaGraphInstantiate(&exec, graph.get(), 0), "make a recorded step ready");
+    return Recording(exec);
+  }
+  void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
+
+ private:
+  DeviceLimits limits_;
+  Unique<cudaStream_t, cudaStreamDestroy> stream_;
+  Unique<void*, cudaFree> workspace_;
+  Unique<cublasHandle_t, destroy_cublas> blas_;
+  std::map<std::tuple<int, int, int>, FourierHandle> fourier_plans_;
+};
+
+}  // namespace cudp::cuda

@@ -1,0 +1,76 @@
+#pragma once
+// cuBLAS and cuFFT, opened when they are first needed: loading them costs 60 ms and more, which a
+// command that asks nothing of a device should not pay, and a device can train most models
+// without them.
+#include <string>
+
+#include <cublas_v2.h>
+
+#include <cufft.h>
+#include <dlfcn.h>
+
+#include "runtime/base/error.hpp"
+
+namespace cudp::cuda {
+
+/// A shared library that stays open until the process ends.
+class LateLibrary {
+ public:
+  /// A function of it, as whatever type it is taken for.
+  struct Function {
+    void* address;
+    template <class F>
+    operator F*() const {
+      return reinterpret_cast<F*>(address);
+    }
+  };
+
+  /// Throws Error where the dynamic loader does not find `name`.
+  explicit LateLibrary(const std::string& name)
+      : name_(name), handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) throw Error("CUDA: open " + name + ": " + dlerror());
+  }
+  Function find(const char* symbol) const {
+    const Function f{dlsym(handle_, symbol)};
+    if (f.address == nullptr) throw Error("CUDA: " + name_ + " has no function " + symbol);
+    return f;
+  }
+
+ private:
+  std::string name_;
+  void* handle_;
+};
+
+struct Cublas {
+  LateLibrary library{"libcublas.so." + std::to_string(CUBLAS_VER_MAJOR)};
+  decltype(&cublasCreate_v2) create = library.find("cublasCreate_v2");
+  decltype(&cublasDestroy_v2) destroy = library.find("cublasDestroy_v2");
+  decltype(&cublasSetStream_v2) set_stream = library.find("cublasSetStream_v2");
+  decltype(&cublasSetWorkspace_v2) set_workspace = library.find("cublasSetWorkspace_v2");
+  decltype(&cublasSetMathMode) set_math_mode = library.find("cublasSetMathMode");
+  decltype(&cublasSgemm_v2) sgemm = library.find("cublasSgemm_v2");
+  decltype(&cublasGetStatusString) status = library.find("cublasGetStatusString");
+};
+
+struct Cufft {
+  LateLibrary library{"libcufft.so." + std::to_string(CUFFT_VER_MAJOR)};
+  decltype(&cufftCreate) create = library.find("cufftCreate");
+  decltype(&cufftDestroy) destroy = library.find("cufftDestroy");
+  decltype(&cufftMakePlanMany) make_plan = library.find("cufftMakePlanMany");
+  decltype(&cufftSetStream) set_stream = library.find("cufftSetStream");
+  decltype(&cufftExecC2C) transform = library.find("cufftExecC2C");
+};
+
+/// Throws Error where the library is not installed.
+inline const Cublas& cublas() {
+  static const Cublas functions;
+  return functions;
+}
+inline const Cufft& cufft() {
+  static const Cufft functions;
+  return functions;
+}
+
+inline cublasStatus_t destroy_cublas(cublasHandle_t h) { return cublas().destroy(h); }
+
+}  // namespace cudp::cuda

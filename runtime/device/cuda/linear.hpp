@@ -1,0 +1,183 @@
+#pragma once
+// A linear model on the whole training set at once, over any Gpu (see device_network.hpp).
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/linear/linear_model.cuh"
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/sample.hpp"
+#include "runtime/device/linear_data.hpp"
+#include "runtime/device/linear_engine.hpp"
+#include "runtime/device/linear_sensitivity.hpp"
+
+namespace cudp::cuda {
+
+template <class Gpu>
+class DeviceLinear final : public LinearEngine {
+ public:
+  /// As make_cuda_linear_engine; `train` is not needed afterwards.
+  DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double most)
+      : gpu_(std::move(gpu)), loss_(loss), most_(most), size_(train.size()) {
+    check_linear_data(train);
+    const LinearData data = linear_data(train);
+    d_ = data.d;
+    all_ = uploaded(data);
+    w_ = {gpu_, dimension_count()};
+    scores_ = {gpu_, all_.places()};
+    along_ = {gpu_, all_.places()};
+    slopes_ = {gpu_, all_.places()};
+    const std::size_t sample_tiles = sample_space_tiles(size_);
+    flags_ = {gpu_, sample_tiles * 16};
+    offsets_ = {gpu_, sample_tiles};
+    drawn_ = {gpu_, size_};
+    drawn_count_ = {gpu_, 1};
+  }
+
+  int dimension() const override { return d_; }
+  std::size_t size() const override { return size_; }
+
+  void draw_batch(const RandomStream& stream, std::uint64_t threshold) override {
+    if (size_ == 0) return;
+    draw_poisson(
+        gpu_, {stream, threshold, 0, static_cast<std::int64_t>(size_), drawn_.get(), nullptr, {}},
+        {flags_.get(), offsets_.get(), drawn_count_.get(), nullptr});
+    const std::int64_t count = drawn_count_.download().front();
+    const std::int64_t tiles = linear_tiles(count);
+    if (tiles * kTile > static_cast<std::int64_t>(batch_.places())) batch_ = room_for(tiles);
+    batch_.tiles = tiles;
+    now_ = &batch_;
+    if (count > 0)
+      start("linear gather", linear_gather_kernel,
+            LinearGather{all_.features.get(), all_.signs.get(), all_.norms.get(), drawn_.get(),
+                         count, batch_.features.get(), batch_.signs.get(), batch_.norms.get(), d_});
+  }
+
+  std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
+    const double grid = linear_grid(max_norm, most_);
+    clear_totals(dimension_count());
+    if (now_->tiles > 0) {
+      score(*now_, w, scores_);
+      start("linear slopes", linear_slopes_kernel,
+            LinearSlopes{scores_.get(), now_->signs.get(), now_->norms.get(), slopes_.get(),
+                         now_->tiles * kTile, loss_, static_cast<float>(max_norm)});
+      start("linear sum", linear_sum_kernel,
+            LinearSum{now_->features.get(), slopes_.get(), totals_.get(), now_->tiles, d_,
+                      inverse_of(grid)});
+    }
+    return collected(dimension_count(), grid);
+  }
+
+  std::vector<double> clipped_losses(std::span<const float> direction, std::span<const float> steps,
+                                     double max_loss) override {
+    const double grid = linear_grid(max_loss, most_);
+    clear_totals(steps.size());
+    if (now_->tiles > 0 && !steps.empty()) {
+      score(*now_, direction, along_);
+      if (steps_.size() < steps.size()) steps_ = {gpu_, steps.size()};
+      steps_.upload(steps);
+      start("linear losses", linear_losses_kernel,
+            LinearLossSums{scores_.get(), along_.get(), now_->signs.get(), steps_.get(),
+                           totals_.get(), now_->tiles * kTile, static_cast<int>(steps.size()),
+                           loss_, static_cast<float>(max_loss), inverse_of(grid)});
+    }
+    return collected(steps.size(), grid);
+  }
+
+  std::uint64_t correct(std::span<const float> w, const Dataset& test) override {
+    const LinearData data = linear_data(test);
+    ensure(data.d == d_, "the test set does not fit the model");
+    if (data.tiles == 0) return 0;
+    const Tiles tiles = uploaded(data);
+    Buffer<Gpu, float> scores(gpu_, tiles.places());
+    score(tiles, w, scores);
+    const std::vector<float> z = scores.download();
+    std::uint64_t right = 0;
+    for (std::size_t i = 0; i < z.size(); ++i) right += z[i] * data.signs[i] > 0.0f;
+    return right;
+  }
+
+ private:
+  /// LinearData on the device; there may be room for more tiles.
+  struct Tiles {
+    Buffer<Gpu, float> features;  ///< [.., d, 16]
+    Buffer<Gpu, float> signs;     ///< [.., 16]
+    Buffer<Gpu, float> norms;     ///< [.., 16]
+    std::int64_t tiles = 0;
+
+    std::size_t places() const { return signs.size(); }
+  };
+
+  std::size_t dimension_count() const { return static_cast<std::size_t>(d_); }
+
+  Tiles room_for(std::int64_t tiles) {
+    const std::size_t places = static_cast<std::size_t>(tiles) * kTile;
+    return {{gpu_, places * dimension_count()}, {gpu_, places}, {gpu_, places}, tiles};
+  }
+  Tiles uploaded(const LinearData& data) {
+    Tiles t = room_for(data.tiles);
+    t.features.upload({data.features.data(), data.features.size()});
+    t.signs.upload({data.signs.data(), data.signs.size()});
+    t.norms.upload({data.norms.data(), data.norms.size()});
+    return t;
+  }
+
+  template <class Args>
+  void start(const char* name, void (*kernel)(Args), const Args& args) {
+    validate(args);
+    gpu_.launch(name, kernel, launch_shape(args), args);
+  }
+
+  void score(const Tiles& tiles, std::span<const float> w, const Buffer<Gpu, float>& to) {
+    ensure(w.size() == dimension_count(), "the weights do not fit the training set");
+    w_.upload(w);
+    start("linear scores", linear_scores_kernel,
+          LinearScores{tiles.features.get(), w_.get(), to.get(), 0, tiles.tiles, d_});
+  }
+
+  /// Products are scaled to units in float, which the CPU does in double.
+  static float inverse_of(double grid) {
+    const double inverse = 1.0 / grid;
+    if (!(inverse < 0x1p127 && inverse > 0x1p-126))
+      throw InputError("a linear model on CUDA: expected clipping bounds of 1e-31 to 1e38");
+    return static_cast<float>(inverse);
+  }
+
+  void clear_totals(std::size_t count) {
+    if (totals_.size() < count) totals_ = {gpu_, count};
+    totals_.clear();
+  }
+  /// Below 2^53 units: exact in double.
+  std::vector<double> collected(std::size_t count, double grid) const {
+    std::vector<double> sums;
+    sums.reserve(count);
+    for (const FixedPoint units : totals_.download(count))
+      sums.push_back(static_cast<double>(static_cast<long long>(units)) * grid);
+    return sums;
+  }
+
+  Gpu gpu_;
+  Loss loss_;
+  double most_;
+  std::size_t size_;
+  int d_ = 0;
+  Tiles all_;
+  Tiles batch_;
+  const Tiles* now_ = &all_;
+  Buffer<Gpu, float> w_;              // [d], or a direction
+  Buffer<Gpu, float> scores_;         // at the last w
+  Buffer<Gpu, float> along_;          // of the last direction
+  Buffer<Gpu, float> slopes_;         // clipped
+  Buffer<Gpu, float> steps_;          // room for the most so far
+  Buffer<Gpu, FixedPoint> totals_;    // likewise
+  Buffer<Gpu, std::uint16_t> flags_;  // sampling: see SampleSpace
+  Buffer<Gpu, std::uint32_t> offsets_;
+  Buffer<Gpu, std::uint32_t> drawn_;  // [size]
+  Buffer<Gpu, std::uint32_t> drawn_count_;
+};
+
+}  // namespace cudp::cuda

@@ -1,0 +1,32 @@
+// The CUDA backend of a build without one.
+#ifndef CUDP_WITH_CUDA
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/devices.hpp"
+#include "runtime/device/engine.hpp"
+#include "runtime/device/linear_engine.hpp"
+#include "runtime/device/scatter.hpp"
+
+namespace cudp {
+
+std::vector<DeviceInfo> cuda_devices() { return {}; }
+bool built_with_cuda() { return false; }
+
+std::unique_ptr<Engine> make_cuda_engine(const Network&, const EngineSettings&) {
+  throw Error("this build has no CUDA backend");
+}
+std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network&, const EngineSettings&,
+                                                    std::int64_t) {
+  throw Error("this build has no CUDA backend");
+}
+Precision cuda_precision(const Network&, Precision) {
+  throw Error("this build has no CUDA backend");
+}
+std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset&, Loss, double) {
+  throw Error("this build has no CUDA backend");
+}
+std::vector<float> scatter_on_cuda(const Dataset&, const WorkDone&) {
+  throw Error("this build has no CUDA backend");
+}
+
+}  // namespace cudp
+#endif

@@ -1,0 +1,71 @@
+#include "runtime/device/linear_data.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+
+#include "kernels/linear/linear_model.hpp"
+#include "runtime/base/error.hpp"
+
+namespace cudp {
+namespace {
+
+float feature(const Dataset& data, std::size_t example, int j) {
+  const std::size_t at =
+      example * static_cast<std::size_t>(data.shape.size()) + static_cast<std::size_t>(j);
+  return data.is_bytes() ? data.scale * static_cast<float>(data.bytes[at]) + data.shift
+                         : data.floats[at];
+}
+
+/// Puts an example at place `to`.
+void place(const Dataset& data, std::size_t example, std::size_t to, LinearData& out) {
+  const auto d = static_cast<std::size_t>(out.d);
+  float* x = out.features.data() + to / kTile * d * kTile + to % kTile;
+  double square = 1.0;
+  for (std::size_t j = 0; j + 1 < d; ++j) {
+    const float v = feature(data, example, static_cast<int>(j));
+    x[j * kTile] = v;
+    square += static_cast<double>(v) * v;
+  }
+  x[(d - 1) * kTile] = 1.0f;
+  out.signs[to] = data.labels[example] != 0 ? 1.0f : -1.0f;
+  out.norms[to] = static_cast<float>(std::sqrt(square) * (1.0 + 0x1p-22));
+  if (std::isfinite(square)) return;
+  for (std::size_t j = 0; j < d; ++j) x[j * kTile] = 0.0f;
+  out.signs[to] = 0.0f;
+  out.norms[to] = 1.0f;
+}
+
+LinearData room_for(const Dataset& data, std::size_t examples) {
+  LinearData out;
+  out.d = data.shape.size() + 1;
+  out.tiles = static_cast<std::int64_t>((examples + kTile - 1) / kTile);
+  const std::size_t places = static_cast<std::size_t>(out.tiles) * kTile;
+  out.features = AlignedVector<float>(places * static_cast<std::size_t>(out.d));
+  out.signs = AlignedVector<float>(places);
+  out.norms = AlignedVector<float>(places);
+  for (std::size_t i = examples; i < places; ++i) out.norms[i] = 1.0f;
+  return out;
+}
+
+}  // namespace
+
+void check_linear_data(const Dataset& train) {
+  if (train.classes != 2)
+    throw InputError("a linear model of one score: expected two classes, found " +
+                     std::to_string(train.classes));
+}
+
+LinearData linear_data(const Dataset& data) {
+  LinearData out = room_for(data, data.size());
+  for (std::size_t i = 0; i < data.size(); ++i) place(data, i, i, out);
+  return out;
+}
+
+LinearData linear_data(const Dataset& data, std::span<const std::uint32_t> examples) {
+  LinearData out = room_for(data, examples.size());
+  for (std::size_t i = 0; i < examples.size(); ++i) place(data, examples[i], i, out);
+  return out;
+}
+
+}  // namespace cudp

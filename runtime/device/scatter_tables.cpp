@@ -1,0 +1,249 @@
+#include "runtime/device/scatter_tables.hpp"
+
+#include <array>
+#include <cmath>
+#include <complex>
+#include <cstddef>
+#include <numbers>
+#include <stdexcept>
+#include <string>
+
+namespace cudp {
+namespace {
+
+using std::numbers::pi;
+using Complex = std::complex<double>;
+using Field = std::vector<Complex>;  // [rows, columns]
+
+constexpr double kKymatiosPi = 3.1415;
+constexpr double kSlant = 4.0 / kScatterAngles;
+
+std::size_t area(int rows, int columns) {
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+}
+
+/// exp(-2 pi i k / n), k = 0..n-1.
+std::vector<Complex> roots_of_unity(int n) {
+  std::vector<Complex> roots;
+  roots.reserve(static_cast<std::size_t>(n));
+  for (int k = 0; k < n; ++k) roots.push_back(std::polar(1.0, -2.0 * pi * k / n));
+  return roots;
+}
+
+/// Forward transform along one axis: `lines` of n numbers `step` apart.
+void transform_lines(Field& f, int n, int step, int lines, int line_step) {
+  const std::vector<Complex> roots = roots_of_unity(n);
+  std::vector<Complex> out(static_cast<std::size_t>(n));
+  for (int l = 0; l < lines; ++l) {
+    Complex* const line = f.data() + area(l, line_step);
+    for (int k = 0; k < n; ++k) {
+      Complex sum = 0.0;
+      for (int j = 0; j < n; ++j) sum += line[area(j, step)] * roots[area(j, k) % area(n, 1)];
+      out[static_cast<std::size_t>(k)] = sum;
+    }
+    for (int k = 0; k < n; ++k) line[area(k, step)] = out[static_cast<std::size_t>(k)];
+  }
+}
+
+/// A Gaussian of an ellipse along theta, times a wave of frequency xi along theta, made periodic.
+Field gabor(int rows, int columns, double sigma, double theta, double xi) {
+  const double c = std::cos(theta);
+  const double s = std::sin(theta);
+  const double narrow = kSlant * kSlant;
+  const double yy = (c * c + narrow * s * s) / (2.0 * sigma * sigma);
+  const double xx = (s * s + narrow * c * c) / (2.0 * sigma * sigma);
+  const double xy = 2.0 * (1.0 - narrow) * c * s / (2.0 * sigma * sigma);
+  const double norm = 2.0 * kKymatiosPi * sigma * sigma / kSlant;
+  Field f(area(rows, columns));
+  for (int period_y = -2; period_y <= 2; ++period_y)
+    for (int period_x = -2; period_x <= 2; ++period_x)
+      for (int i = 0; i < rows; ++i)
+        for (int j = 0; j < columns; ++j) {
+          const double y = i + period_y * rows;
+          const double x = j + period_x * columns;
+          const double envelope = std::exp(-(yy * y * y + xy * y * x + xx * x * x));
+          f[area(i, columns) + static_cast<std::size_t>(j)] +=
+              std::polar(envelope / norm, xi * (y * c + x * s));
+        }
+  return f;
+}
+
+/// The Fourier transform, which is real, of a Gabor filter less so much of its envelope that its
+/// sum is zero.
+std::vector<double> morlet(int rows, int columns, int scale, int angle) {
+  const double sigma = 0.8 * (1 << scale);
+  constexpr int kMiddle = kScatterAngles / 2 - 1;
+  const double theta = (kMiddle - angle) * pi / kScatterAngles;
+  const double xi = 0.75 * pi / (1 << scale);
+  Field wave = gabor(rows, columns, sigma, theta, xi);
+  const Field envelope = gabor(rows, columns, sigma, theta, 0.0);
+  Complex wave_sum = 0.0;
+  Complex envelope_sum = 0.0;
+  for (std::size_t i = 0; i < wave.size(); ++i) {
+    wave_sum += wave[i];
+    envelope_sum += envelope[i];
+  }
+  for (std::size_t i = 0; i < wave.size(); ++i) wave[i] -= wave_sum / envelope_sum * envelope[i];
+  transform_lines(wave, columns, 1, rows, columns);
+  transform_lines(wave, rows, columns, columns, 1);
+  std::vector<double> real;
+  for (const Complex& z : wave) real.push_back(z.real());
+  return real;
+}
+
+/// The low-pass filter's Fourier transform along one axis of n numbers; the filter is a product of
+/// the two axes'.
+std::vector<double> low_pass_spectrum(int n) {
+  const double sigma = 1.6;
+  std::vector<double> g(static_cast<std::size_t>(n));
+  for (int period = -2; period <= 2; ++period)
+    for (int i = 0; i < n; ++i) {
+      const double x = i + period * n;
+      g[static_cast<std::size_t>(i)] +=
+          std::exp(-x * x / (2.0 * sigma * sigma)) / (std::sqrt(2.0 * kKymatiosPi) * sigma);
+    }
+  std::vector<double> spectrum(g.size());
+  for (int k = 0; k < n; ++k)
+    for (int j = 0; j < n; ++j)
+      spectrum[static_cast<std::size_t>(k)] +=
+          g[static_cast<std::size_t>(j)] * std::cos(2.0 * pi * j * k / n);
+  return spectrum;
+}
+
+/// ScatterTables::low_rows for one level of an axis that has n numbers at level 0. Filtering every
+/// other pixel alone, level 1 knows the lower half of the frequencies only. Of the pixels kept, one
+/// in four, the first and the last lie in the padding.
+std::vector<float> low_pass_table(int n, int level, int outputs) {
+  const std::vector<double> full = low_pass_spectrum(n);
+  const int size = n >> level;
+  std::vector<double> filter(static_cast<std::size_t>(size));
+  for (int i = 0; i < size; ++i)
+    for (int k = 0; k < size; ++k) {
+      const int high = k < (size + 1) / 2 ? k : k + n - size;
+      const int frequency = level == 0 ? k : high;
+      filter[static_cast<std::size_t>(i)] +=
+          full[static_cast<std::size_t>(frequency)] * std::cos(2.0 * pi * i * k / size) / size;
+    }
+  const int blocks = low_pass_blocks(outputs);
+  std::vector<float> table(area(blocks * size, kLowPassBlock));
+  for (int o = 0; o < outputs; ++o)
+    for (int j = 0; j < size; ++j) {
+      const int centre = (o + 1) * (4 >> level);
+      const int distance = ((centre - j) % size + size) % size;
+      const std::size_t line = area(o / kLowPassBlock, size) + static_cast<std::size_t>(j);
+      table[line * kLowPassBlock + static_cast<std::size_t>(o % kLowPassBlock)] =
+          static_cast<float>(filter[static_cast<std::size_t>(distance)]);
+    }
+  return table;
+}
+
+int padded(int n) { return ((n + 4) / 4 + 1) * 4; }
+
+/// Where a padded line's numbers come from: the border is reflected, itself not repeated.
+std::vector<std::int32_t> reflected(int n) {
+  const int size = padded(n);
+  const int before = (size - n) / 2;
+  const int period = 2 * n - 2;
+  std::vector<std::int32_t> from;
+  for (int i = 0; i < size; ++i) {
+    const int j = ((i - before) % period + period) % period;
+    from.push_back(j < n ? j : period - j);
+  }
+  return from;
+}
+
+/// The fewest radices of the list whose product is n; empty if there are none (or n is 1).
+std::vector<int> small_radices(int n) {
+  std::vector<int> best;
+  for (const int r : {8, 6, 5, 4, 3, 2}) {
+    if (n % r != 0) continue;
+    std::vector<int> rest = small_radices(n / r);
+    if (rest.empty() && n != r) continue;
+    rest.insert(rest.begin(), r);
+    if (best.empty() || rest.size() < best.size()) best = std::move(rest);
+  }
+  return best;
+}
+
+bool has_butterfly(int radix) { return radix <= 6 || radix == 8; }
+
+std::vector<int> radices(int n) {
+  int rest = n;  // without the factors 2, 3 and 5
+  for (const int p : {2, 3, 5})
+    while (rest % p == 0) rest /= p;
+  std::vector<int> all = small_radices(n / rest);
+  for (int p = 7; rest > 1; p += 2)
+    for (; rest % p == 0; rest /= p) all.push_back(p);
+  return all;
+}
+
+}  // namespace
+
+FourierTables::FourierTables(int n) {
+  const std::vector<int> stages = radices(n);
+  if (stages.size() > kMostFourierStages)
+    throw std::invalid_argument("a Fourier transform of " + std::to_string(n) + " is too long");
+  plan_.n = n;
+  plan_.stages = static_cast<int>(stages.size());
+  const auto add = [this](const Complex& z) {
+    numbers_.push_back(static_cast<float>(z.real()));
+    numbers_.push_back(static_cast<float>(z.imag()));
+  };
+  int left = n;
+  for (const int r : stages) {
+    const std::vector<Complex> roots = roots_of_unity(left);
+    left /= r;
+    if (left == 1) break;
+    for (int p = 0; p < left; ++p)
+      for (int k = 1; k < r; ++k) add(roots[area(p, k) % roots.size()]);
+  }
+  std::array<std::size_t, kMostFourierStages> at{};
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    plan_.radix[i] = stages[i];
+    at[i] = numbers_.size();
+    if (!has_butterfly(stages[i]))
+      for (const Complex& z : roots_of_unity(stages[i])) add(z);
+  }
+  plan_.twiddles = numbers_.data();
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    if (!has_butterfly(stages[i])) plan_.roots[i] = numbers_.data() + at[i];
+}
+
+ScatterBank::ScatterBank(int height, int width) {
+  if (height < 4 || width < 4)
+    throw std::invalid_argument("scattering: expected images of at least 4 x 4 pixels, found " +
+                                std::to_string(height) + " x " + std::to_string(width));
+  ScatterTables& t = tables_;
+  t.height = height;
+  t.width = width;
+  t.out_height = height / 4;
+  t.out_width = width / 4;
+  row_from_ = reflected(height);
+  column_from_ = reflected(width);
+  t.row_from = row_from_.data();
+  t.column_from = column_from_.data();
+  for (int level = 0; level < 2; ++level) {
+    t.rows[level] = padded(height) >> level;
+    t.columns[level] = padded(width) >> level;
+    low_[level][0] = low_pass_table(t.rows[0], level, t.out_height);
+    low_[level][1] = low_pass_table(t.columns[0], level, t.out_width);
+    t.low_rows[level] = low_[level][0].data();
+    t.low_columns[level] = low_[level][1].data();
+    plans_.emplace_back(t.columns[level]);
+    t.row_plan[level] = plans_.back().plan();
+    plans_.emplace_back(t.rows[level]);
+    t.column_plan[level] = plans_.back().plan();
+  }
+  const auto pixels = static_cast<double>(area(t.rows[0], t.columns[0]));
+  for (int scale = 0; scale < 2; ++scale)
+    for (int angle = 0; angle < kScatterAngles; ++angle)
+      for (const double v : morlet(t.rows[0], t.columns[0], scale, angle))
+        psi_.push_back(static_cast<float>(v / pixels));
+  t.psi = psi_.data();
+}
+
+Shape scattered_shape(const Shape& image) {
+  return {image.channels * kScatterChannels, image.height / 4, image.width / 4};
+}
+
+}  // namespace cudp

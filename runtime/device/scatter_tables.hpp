@@ -1,0 +1,46 @@
+#pragma once
+#include <vector>
+
+#include "kernels/features/scatter.hpp"
+#include "models/layer.hpp"
+
+namespace cudp {
+
+/// A transform of n numbers in as few stages as small radices allow, and the memory it points to.
+class FourierTables {
+ public:
+  explicit FourierTables(int n);
+  const FourierPlan& plan() const { return plan_; }
+
+ private:
+  FourierPlan plan_;
+  std::vector<float> numbers_;
+};
+
+/// Filters and plans of the scattering transform (kernels/features/scatter.hpp) for images of one
+/// size, as Kymatio 0.3 makes them (kymatio/scattering2d/filter_bank.py), in double until they are
+/// stored: Morlet wavelets with sigma 0.8 2^j, xi 3 pi / 4 / 2^j and slant 1/2, at angles (3 - l)
+/// pi / 8; a Gaussian low-pass filter of sigma 1.6; its 3.1415 in their norms is kept, so that
+/// values agree.
+class ScatterBank {
+ public:
+  /// height, width >= 4. Throws std::invalid_argument.
+  ScatterBank(int height, int width);
+  ScatterBank(const ScatterBank&) = delete;
+  ScatterBank& operator=(const ScatterBank&) = delete;
+  ~ScatterBank() = default;
+
+  const ScatterTables& tables() const { return tables_; }
+
+ private:
+  std::vector<std::int32_t> row_from_, column_from_;
+  std::vector<float> psi_;
+  std::vector<float> low_[2][2];  // [level][rows, columns]
+  std::vector<FourierTables> plans_;
+  ScatterTables tables_;
+};
+
+/// What the transform makes of images of this shape.
+Shape scattered_shape(const Shape& image);
+
+}  // namespace cudp

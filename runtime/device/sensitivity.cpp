@@ -1,0 +1,42 @@
+#include "runtime/device/sensitivity.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace cudp {
+
+std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure) {
+  if (!(mean > 0.0 && mean < 1e15) || steps == 0 || !(failure > 0.0 && failure < 1.0))
+    throw std::invalid_argument("largest_batch: expected mean > 0, steps >= 1, failure in (0, 1)");
+  const double log_failure = std::log(failure) - std::log(static_cast<double>(steps));
+  const auto unlikely = [&](double x) {
+    return -(x * std::log(x / mean) - x + mean) <= log_failure;
+  };
+  // The bound falls beyond the mean: double until it holds, then bisect to the integer.
+  auto low = static_cast<std::uint64_t>(std::ceil(mean));
+  std::uint64_t high = low + 1;
+  while (!unlikely(static_cast<double>(high))) high *= 2;
+  while (high - low > 1) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    (unlikely(static_cast<double>(middle)) ? high : low) = middle;
+  }
+  return high;
+}
+
+double sensitivity_slack(const Network& network, std::uint64_t largest_batch,
+                         const Arithmetic& arithmetic, double shift) {
+  constexpr double kUnit = 0x1p-24;
+  std::size_t largest_tensor = 0;
+  for (const ParameterTensor& t : network.parameters)
+    largest_tensor = std::max(largest_tensor, t.size);
+  const double chains = arithmetic.norm_chains;
+  const double additions = static_cast<double>(largest_tensor) / chains + chains + 8.0;
+  const double norm_error = std::fmax(0x1p-13, 0.5 * additions * kUnit);
+  const double roundings = arithmetic.float_terms + (shift > 0.0 ? 6 : 3);
+  const double sum_error =
+      2.0 * roundings * kUnit * (1.0 + shift) * static_cast<double>(largest_batch);
+  return (1.0 + norm_error) * (1.0 + sum_error) - 1.0;
+}
+
+}  // namespace cudp

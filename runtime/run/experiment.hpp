@@ -1,0 +1,54 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/model.hpp"
+#include "runtime/base/reporter.hpp"
+#include "runtime/config/config.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/engine.hpp"
+#include "runtime/methods/plan.hpp"
+#include "runtime/run/make_plan.hpp"
+
+namespace cudp {
+
+/// What a config means on this machine: data in memory, a network with shapes, a backend.
+struct Experiment {
+  TrainConfig config;  ///< with the model, the device and the precision that were chosen
+  DataSplit data;
+  std::string model_text;  ///< TOML
+  Network network;
+  /// What the features rest on (release_for_features); empty until it is released, and where they
+  /// rest on nothing. The data are without it until then.
+  std::vector<float> feature_release;
+  Backend backend;
+};
+
+/// Reads the data and the model, or takes the model of a run that is resumed. Throws InputError;
+/// writes nothing.
+Experiment prepare(const TrainConfig& config, Reporter& reporter,
+                   const std::string& known_model = "");
+
+/// The same for a method of linear models with one score; all but dp-agd run on the CPU. Throws
+/// InputError for another model or device.
+Experiment prepare_linear(TrainConfig config, Reporter& reporter,
+                          const std::string& known_model = "");
+
+/// The model's TOML: a built-in one by name, or a file. Throws InputError.
+std::string read_model(const std::string& name);
+
+/// parse_model and build_network. Throws InputError.
+Network make_network(const std::string& model_text, const std::string& source,
+                     const std::string& activation, const Shape& input, int classes);
+
+/// Shows the model features that rest on `released`, which is kept; does nothing where they rest on
+/// nothing.
+void show_features(Experiment& experiment, std::vector<float> released);
+
+/// An engine with the training set on it.
+std::unique_ptr<Engine> make_engine(const Experiment& experiment, const PrivacyPlan& plan,
+                                    const TrainingSize& size, const RandomKey& key);
+
+}  // namespace cudp

@@ -1,0 +1,91 @@
+// The audits of output perturbation, objective perturbation and PrivGene: the released model with
+// one example and without it.
+#include <cmath>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "runtime/methods/linear_method.hpp"
+#include "tests/audit/audit.hpp"
+#include "tests/audit/audit_cases.hpp"
+
+namespace cudp::audit {
+namespace {
+
+constexpr double kDelta = 1e-2;
+
+/// The example's feature, and a constant 1. Of 0 makes it the constant alone: v = 1. Of 1000 makes
+/// its clipped loss 0 or C_obj for nearly every model of PrivGene. The others cancel.
+Dataset table(bool with, float feature) {
+  Dataset data;
+  data.shape = {1, 1, 1};
+  data.classes = 2;
+  data.floats = {0.0f, 0.0f};
+  data.labels = {0, 1};
+  if (with) {
+    data.floats.push_back(feature);
+    data.labels.push_back(1);
+  }
+  return data;
+}
+
+TrainConfig config(MethodKind kind, double epsilon) {
+  TrainConfig c;
+  c.method = kind;
+  c.epsilon = epsilon;
+  c.delta = kDelta;
+  c.l2 = 40.0;  // Lambda = 80: minima stay where the loss is a straight line
+  c.candidates = 20;
+  c.parents = 1;
+  c.generations = 1;
+  return c;
+}
+
+/// What `runs` runs of a method with a budget of `epsilon` show. Of perturbations, only the bias
+/// depends on the example, and it only grows with it; PrivGene's choice goes by the feature's
+/// weight.
+double shown_by(MethodKind kind, double epsilon, int runs) {
+  const bool privgene = kind == MethodKind::privgene;
+  const Dataset with = table(true, privgene ? 1000.0f : 0.0f);
+  const Dataset less = table(false, 0.0f);
+  const auto method = make_linear_method(config(kind, epsilon),
+                                         {.loss = Loss::hinge, .dimension = 2, .examples = 2.0});
+  const Trial trial = [&](bool there, std::uint64_t number) {
+    const RandomKey key = key_of(there, number);
+    return static_cast<double>(method->train({.train = there ? with : less,
+                                              .threads = 1,
+                                              .generator = Generator::chacha20,
+                                              .key = key})[privgene ? 0 : 1]);
+  };
+  const double bound = epsilon_lower(trial, kDelta, runs);
+  testing::Test::RecordProperty("epsilon_shown", std::to_string(bound));
+  return bound;
+}
+
+class LinearAudit : public testing::TestWithParam<MethodKind> {};
+
+TEST_P(LinearAudit, ShowsNoMoreThanItPromises) {
+  const double bound = shown_by(GetParam(), 1.5, kRuns);
+  EXPECT_LE(bound, 1.5);
+  if (!kFewRuns) {
+    EXPECT_GT(bound, 1.5 / 5.0);
+  }
+}
+
+/// Three times the budget, told as one.
+TEST_P(LinearAudit, CatchesTooLittleNoise) {
+  if (kFewRuns) GTEST_SKIP() << "too few runs under sanitizers";
+  EXPECT_GT(shown_by(GetParam(), 4.5, kRuns), 1.5);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LinearAudit,
+                         testing::Values(MethodKind::outpert, MethodKind::objpert,
+                                         MethodKind::privgene),
+                         [](const auto& i) {
+                           return i.param == MethodKind::outpert   ? "outpert"
+                                  : i.param == MethodKind::objpert ? "objpert"
+                                                                   : "privgene";
+                         });
+
+}  // namespace
+}  // namespace cudp::audit

@@ -1,0 +1,323 @@
+#pragma once
+// The resident kernels (kernels/resident*.cuh) against the oracle: every example alone, and sums
+// that depend on nothing but the examples.
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/device/cuda/fused.hpp"
+#include "tests/kernels/cuda_kernel_fixture.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/reference/engine.hpp"
+
+namespace cudp {
+namespace {
+
+/// A network that has a resident kernel, and bytes of shared memory that make for different ones:
+/// the last for networks of dense layers makes a block take two tiles.
+struct ResidentCase {
+  cases::Case network;
+  std::vector<std::size_t> shared_bytes;
+};
+constexpr std::size_t kKB = 1024, kH200 = 227 * kKB, kA100 = 163 * kKB, kAda = 99 * kKB;
+void PrintTo(const ResidentCase& c, std::ostream* os) { *os << c.network.name; }
+
+/// Neither side of any layer is a multiple of four.
+constexpr const char* kOddMlp = R"(
+name = "odd"
+activation = "tanh"
+layers = [
+  { type = "dense", name = "a", out = 33 },
+  { type = "activation" },
+  { type = "dense", name = "b", out = "outputs" },
+]
+)";
+
+const ResidentCase kResidentCases[] = {
+    {{"cnn", "cnn", {1, 28, 28}, 10}, {kH200, kAda}},
+    {{"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10}, {kH200, kA100, kAda}},
+    {{"adult", "logistic", {124, 1, 1}, 2}, {kH200, 2300}},
+    {{"svm", "svm", {9, 1, 1}, 2}, {kAda, 300}},
+    {{"softmax", "logistic", {1, 28, 28}, 10}, {kH200, kAda, 13 * kKB}},
+    {{"odd_softmax", "logistic", {37, 1, 1}, 11}, {kH200, 1024}},
+    {{"mlp", "mlp", {60, 1, 1}, 10}, {kH200, kAda, 40 * kKB}},
+    {{"odd_mlp", kOddMlp, {21, 1, 1}, 2}, {kH200, 1800}},
+};
+
+class ResidentStep : public CudaKernel, public testing::WithParamInterface<ResidentCase> {
+ protected:
+  ResidentStep() : theta_(cases::weights_for(net_).parameters) {}
+
+  void SetUp() override {
+    if (shared_bytes() < kernels_[0].shared_bytes)
+      GTEST_SKIP() << "the device has too little shared memory";
+  }
+
+  /// What a launch leaves.
+  struct Left {
+    std::vector<std::int32_t> slabs;
+    std::vector<float> losses, squared_norms, factors;
+    std::vector<float> sum;  ///< from the reduction
+  };
+
+  /// The examples of `data` that `examples` lists, from `first` on and `room` of them at most.
+  Left sum_of(const Dataset& data, const std::vector<std::uint32_t>& examples, int blocks,
+              const ClipSettings& clip, const cuda::ResidentKernel& kernel, int first = 0,
+              int room = 0) {
+    const int turn = kernel.dense.tile > 0 ? kTileExamples : 1;
+    if (room == 0) room = resident_room(blocks, turn);
+    const auto count = static_cast<unsigned>(examples.size());
+    ResidentSum a{};
+    a.batch = batch(first, room, count);
+    a.examples = device(examples.empty() ? std::vector<std::uint32_t>{0} : examples);
+    if (data.is_bytes())
+      a.bytes = device(data.bytes);
+    else
+      a.floats = device(data.floats);
+    a.labels = device(data.labels);
+    a.scale = data.scale;
+    a.shift = data.shift;
+    a.parameters = device(theta_);
+    set_functions(a);
+    a.dense = kernel.dense;
+    a.loss = net_.spec.loss;
+    a.clip = clip;
+    a.inverse_unit = 1.0f / resident_unit(clip.max_norm);
+    a.turn = turn;
+    a.blocks = blocks;
+    const std::size_t slab_size = static_cast<std::size_t>(blocks) * d_;
+    const auto rows = static_cast<std::size_t>(room);
+    a.slabs = device(std::vector<std::int32_t>(slab_size, kLoudUnits));
+    a.losses = device(std::vector<float>(rows, kLoud));
+    a.squared_norms = device(std::vector<float>(layers_ * rows, kLoud));
+    a.factors = device(std::vector<float>(layers_ * rows, kLoud));
+    run_resident(kernel.sum, a, kernel.shared_bytes);
+    ResidentReduce r{};
+    r.batch = a.batch;
+    r.slabs = a.slabs;
+    r.turn = turn;
+    r.blocks = blocks;
+    r.n = static_cast<std::int64_t>(d_);
+    r.fixed = device(std::vector<FixedPoint>(d_, 0));
+    r.sum = device(std::vector<float>(d_, kLoud));
+    r.unit = resident_unit(clip.max_norm);
+    run(resident_reduce_kernel, r);
+    return {host(a.slabs, slab_size), host(a.losses, rows), host(a.squared_norms, layers_ * rows),
+            host(a.factors, layers_ * rows), host(r.sum, d_)};
+  }
+
+  reference::ExampleGradient truth(const Dataset& data, std::uint32_t example) const {
+    return reference::gradient(net_, reference::Values(theta_.begin(), theta_.end()),
+                               reference::features(data, example), data.labels[example]);
+  }
+  Dataset examples(std::size_t n) const { return cases::examples_for(GetParam().network, n); }
+
+  /// All functions of the network.
+  void choose(const Activate& f) {
+    for (NetworkLayer& l : net_.layers)
+      if (auto* a = std::get_if<Activate>(&l.layer)) *a = f;
+  }
+
+  static std::vector<cuda::ResidentKernel> kernels_for(const Network& net) {
+    std::vector<cuda::ResidentKernel> kernels;
+    for (const std::size_t bytes : GetParam().shared_bytes)
+      kernels.push_back(
+          cuda::resident_kernel_for(net, {.multiprocessors = 1, .shared_bytes = bytes}).value());
+    return kernels;
+  }
+
+  static constexpr std::int32_t kLoudUnits = 0x7eadbeef;
+  Network net_ = cases::network_of(GetParam().network);
+  std::size_t d_ = net_.parameter_count;
+  std::size_t layers_ = static_cast<std::size_t>(net_.groups);
+  std::vector<cuda::ResidentKernel> kernels_ = kernels_for(net_);
+  std::vector<float> theta_;
+
+ private:
+  void set_functions(ResidentSum& a) const {
+    int n = 0;
+    for (const NetworkLayer& l : net_.layers)
+      if (const auto* f = std::get_if<Activate>(&l.layer)) a.functions[n++] = *f;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, ResidentStep, testing::ValuesIn(kResidentCases),
+                         [](const auto& info) { return std::string(info.param.network.name); });
+
+/// With a bound above every norm the sum over one example is its gradient, to half a unit.
+TEST_P(ResidentStep, GradientNormsAndLossOfOneExample) {
+  Dataset data = examples(3);
+  const Activate functions[] = {
+      {Activation::tanh}, {Activation::relu}, {Activation::tempered_sigmoid, 1.6f, 1.3f, 0.7f}};
+  for (std::uint32_t e = 0; e < 3; ++e) {
+    choose(functions[e]);
+    if (e == 2) data = cases::as_floats(data);
+    const auto want = truth(data, e);
+    const auto squares = reference::squared_norms(net_, want.gradient);
+    double norm = 0;
+    for (const double s : squares) norm += s;
+    norm = std::sqrt(norm);
+    const ClipSettings clip{Clipping::flat, static_cast<float>(norm * 1.01 + 1e-3), 0.01f};
+    const auto whole = sum_of(data, {e}, 2, clip, kernels_[0]);
+    for (std::size_t other = 1; other < kernels_.size(); ++other)
+      EXPECT_EQ(whole.slabs, sum_of(data, {e}, 2, clip, kernels_[other]).slabs)
+          << "results do not depend on how much is in shared memory";
+    EXPECT_NEAR(whole.losses[0], want.loss, 1e-5 * (1 + want.loss));
+    EXPECT_EQ(whole.losses[1], kLoud) << "there is no second example";
+    const double unit = resident_unit(clip.max_norm);
+    std::vector<double> got(d_);
+    for (std::size_t j = 0; j < d_; ++j) got[j] = whole.slabs[j] * unit;
+    for (const ParameterTensor& t : net_.parameters) {
+      const auto [error, size] =
+          cases::distance(got.data() + t.offset, want.gradient.data() + t.offset, t.size);
+      EXPECT_TRUE(error <= 1e-5 * size + unit * std::sqrt(static_cast<double>(t.size)))
+          << "example " << e << ", " << t.name << ": " << error << " of " << size;
+    }
+    const auto [error, size] = cases::distance(got.data(), want.gradient.data(), d_);
+    EXPECT_TRUE(error <= 1e-5 * size) << "example " << e << ": " << error / size;
+    for (std::size_t g = 0; g < layers_; ++g) {
+      expect_near(whole.squared_norms[g], squares[g], 2 * squares[g] + 1e-4, static_cast<int>(g));
+      EXPECT_EQ(whole.factors[g], 1.0f);
+    }
+    EXPECT_EQ(whole.slabs[d_], kLoudUnits) << "a block without examples writes nothing";
+  }
+}
+
+/// The sum over examples is, in units, the sum of what each example alone gives: whatever the
+/// number of blocks, the order of the examples, and where the batch starts.
+TEST_P(ResidentStep, SumsDependOnTheExamplesAlone) {
+  Dataset data = cases::as_floats(examples(6));
+  const auto features = static_cast<std::size_t>(data.shape.size());
+  data.floats[4 * features + features / 2] = kNan;
+  data.floats[2 * features + 1] = std::numeric_limits<float>::infinity();  // tanh makes it finite
+  for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
+    const ClipSettings clip{kind, 0.7f, 0.05f};
+    std::vector<std::int64_t> want(d_, 0);
+    reference::Values exact(d_, 0.0);
+    for (const std::uint32_t e : {0u, 2u, 3u, 4u, 5u, 0u}) {
+      const auto alone = sum_of(data, {e}, 1, clip, kernels_[0]);
+      for (std::size_t j = 0; j < d_; ++j) want[j] += alone.slabs[j];
+      if (e == 2 || e == 4) {
+        EXPECT_EQ(alone.slabs, std::vector<std::int32_t>(d_, 0));
+        for (std::size_t g = 0; g < layers_; ++g) EXPECT_EQ(alone.factors[g], 0.0f);
+        continue;
+      }
+      const auto example = truth(data, e);
+      const auto squares = reference::squared_norms(net_, example.gradient);
+      const auto factors = reference::clip_factors(clip, squares);
+      double norm = 0;
+      for (std::size_t g = 0; g < layers_; ++g) {
+        expect_near(alone.factors[g], factors[g], factors[g], static_cast<int>(g));
+        norm += factors[g] * factors[g] * squares[g];
+      }
+      for (const ParameterTensor& t : net_.parameters)
+        for (std::size_t j = t.offset; j < t.offset + t.size; ++j)
+          exact[j] += factors[static_cast<std::size_t>(t.group)] * example.gradient[j];
+      double got = 0;
+      for (const std::int32_t v : alone.slabs) got += std::pow(static_cast<double>(v), 2);
+      const double unit = resident_unit(clip.max_norm);
+      EXPECT_NEAR(std::sqrt(got) * unit, std::sqrt(norm), 1e-5 * clip.max_norm) << "clipped norm";
+    }
+    // A list that starts before the micro-batch and ends within it.
+    for (const int blocks : {1, 3, 7}) {
+      const auto sum = sum_of(data, {1, 5, 4, 2, 3, 0, 0}, blocks, clip, kernels_.back(), 1);
+      std::vector<double> got(d_);
+      for (std::size_t j = 0; j < d_; ++j) {
+        const double unit = resident_unit(clip.max_norm);
+        ASSERT_EQ(sum.sum[j], static_cast<float>(static_cast<double>(want[j]) * unit))
+            << j << " with " << blocks << " blocks";
+        got[j] = sum.sum[j];
+      }
+      const auto [error, size] = cases::distance(got.data(), exact.data(), d_);
+      EXPECT_TRUE(error <= 1e-5 * size) << error / size;
+      if (kind != Clipping::flat) break;
+    }
+  }
+}
+
+TEST_P(ResidentStep, AnEmptyBatchAddsNothing) {
+  const auto sum = sum_of(examples(1), {}, 3, {}, kernels_[0]);
+  for (const std::int32_t v : sum.slabs) ASSERT_EQ(v, kLoudUnits);
+  for (const float v : sum.sum) ASSERT_EQ(v, 0.0f);
+}
+
+TEST_F(CudaKernel, ResidentSlabsAreAddedExactly) {
+  constexpr int kBlocks = 4, kN = 300;
+  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  std::vector<std::int32_t> slabs(kBlocks * kN);
+  for (int b = 0; b < kBlocks; ++b)
+    for (int j = 0; j < kN; ++j)
+      slabs[b * kN + j] = j == 0 ? kMost : j == 1 ? -kMost : (b + 1) * (j - 150);
+  ResidentReduce a{};
+  a.batch = batch(0, 100, 3);  // the last block had none
+  a.slabs = device(slabs);
+  a.turn = 1;
+  a.blocks = kBlocks;
+  a.n = kN;
+  a.fixed = device(std::vector<FixedPoint>(kN, static_cast<FixedPoint>(-7)));
+  a.unit = 0x1p-3;
+  run(resident_reduce_kernel, a);
+  const auto want = [&](int j) {
+    std::int64_t v = -7;
+    for (int b = 0; b < 3; ++b) v += slabs[b * kN + j];
+    return v;
+  };
+  const auto once = host(a.fixed, kN);
+  for (int j = 0; j < kN; ++j) EXPECT_EQ(static_cast<std::int64_t>(once[j]), want(j)) << j;
+  a.sum = device(std::vector<float>(kN, kLoud));
+  a.batch = batch(100, 100, 3);  // a second micro-batch, without examples
+  run(resident_reduce_kernel, a);
+  const auto sum = host(a.sum, kN);
+  for (int j = 0; j < kN; ++j)
+    EXPECT_EQ(sum[j], static_cast<float>(static_cast<double>(want(j)) / 8)) << j;
+  EXPECT_EQ(host(a.fixed, kN), std::vector<FixedPoint>(kN, 0)) << "settling clears";
+}
+
+TEST(ResidentUnit, HoldsABlocksExamplesAndRoundsLittle) {
+  for (const float norm : {1e-6f, 0.1f, 0.9999f, 1.0f, 1.5f, 3e4f}) {
+    const double unit = resident_unit(norm);
+    EXPECT_LT(kResidentExamples * (norm * (1 + 0x1p-7) / unit + 1), 0x1p31);
+    EXPECT_LE(std::sqrt(26010.0) * unit / 2, 2.5e-6 * norm);
+    EXPECT_LE(std::sqrt(double{kResidentParameters}) * unit / 2, 4.3e-6 * norm);
+    EXPECT_EQ(std::exp2(std::round(std::log2(unit))), unit);
+  }
+}
+
+TEST(ResidentArguments, AreChecked) {
+  EXPECT_THROW(validate(ResidentSum{}), std::invalid_argument);
+  EXPECT_THROW(validate(ResidentReduce{}), std::invalid_argument);
+  const std::uint8_t byte = 0;
+  const std::uint32_t number = 0;
+  const float parameter = 0;
+  std::int32_t slab = 0;
+  ResidentSum a{};
+  a.batch = {&number, 0, 28};
+  a.examples = &number;
+  a.bytes = a.labels = &byte;
+  a.parameters = &parameter;
+  a.inverse_unit = 1.0f / resident_unit(a.clip.max_norm);
+  a.turn = kTileExamples;
+  a.blocks = 1;
+  a.slabs = &slab;
+  EXPECT_NO_THROW(validate(a));
+  for (const DenseShapes& good : {DenseShapes{3, 0, 2, 28}, DenseShapes{60, 1000, 10, 4}}) {
+    a.dense = good;
+    EXPECT_NO_THROW(validate(a));
+  }
+  for (const DenseShapes& bad :
+       {DenseShapes{3, 0, 2, 0}, DenseShapes{3, 0, 2, 32}, DenseShapes{3, 0, 0, 4},
+        DenseShapes{40'000, 0, 2, 4}, DenseShapes{784, 1000, 10, 4}}) {
+    a.dense = bad;
+    EXPECT_THROW(validate(a), std::invalid_argument) << bad.features << ", " << bad.tile;
+  }
+  a.dense = {3, 0, 2, 28};
+  a.batch.room = 29;  // the block would have 32
+  EXPECT_THROW(validate(a), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,100 @@
+#pragma once
+// What the tests of single CUDA kernels share. Whoever includes them first chooses what runs the
+// kernels: TestGpu is EmulatedGpu (tests/kernels/cuda_kernels_test.cpp) or CudaGpu (tests/gpu/).
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/common/launch.hpp"
+#include "kernels/features/scatter_device.hpp"
+#include "kernels/fused/fused.cuh"
+#include "runtime/device/cuda/buffer.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr float kLoud = 1e30f;  // where nobody may read or write
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+/// A device, and memory on it that lasts as long as the test.
+class CudaKernel : public testing::Test {
+ protected:
+  template <class T>
+  T* device(const std::vector<T>& v) {
+    const auto keep = std::make_shared<cuda::Buffer<TestGpu, T>>(gpu(), v.size());
+    keep->upload(v);
+    T* const p = keep->get();
+    kept_.push_back(keep);
+    return p;
+  }
+  template <class T>
+  std::vector<T> host(const T* p, std::size_t n) {
+    std::vector<T> v(n);
+    gpu().download(v.data(), p, n * sizeof(T));
+    return v;
+  }
+  template <class Args>
+  void run(void (*kernel)(Args), const Args& args) {
+    validate(args);
+    gpu().launch("kernel", kernel, launch_shape(args), args);
+  }
+  template <class Args>
+  void allow_shared(void (*kernel)(Args), std::size_t bytes) {
+    gpu().allow_shared(kernel, bytes);
+  }
+  std::size_t shared_bytes() { return gpu().limits().shared_bytes; }
+  template <class Args>
+  void run_resident(void (*kernel)(Args), const Args& args, std::size_t shared_bytes) {
+    validate(args);
+    allow_shared(kernel, shared_bytes);
+    gpu().launch("kernel", kernel, resident_shape(args, shared_bytes), args);
+  }
+  /// In another shape than the operation's own.
+  template <class Args>
+  void launch(void (*kernel)(Args), const Args& args, const LaunchShape& shape) {
+    gpu().launch("kernel", kernel, shape, args);
+  }
+  void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
+    gpu().fourier(rows, columns, images, z, inverse);
+  }
+  Batch batch(int first, int room, unsigned count) {
+    return {device(std::vector<std::uint32_t>{count}), first, room};
+  }
+
+ private:
+  TestGpu& gpu() {  // made late: without a device every test is skipped before it
+    if (!gpu_) gpu_ = std::make_unique<TestGpu>();
+    return *gpu_;
+  }
+  std::unique_ptr<TestGpu> gpu_;
+  std::vector<std::shared_ptr<void>> kept_;
+};
+
+std::vector<float> normals(std::size_t n, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> v(n);
+  for (float& x : v) x = normal(random);
+  return v;
+}
+
+/// room examples in these planes, random inside and `border` around.
+std::vector<float> images(const Planes& p, int room, float border, unsigned seed = 1) {
+  const std::vector<float> inside = normals(static_cast<std::size_t>(room * p.pixels()), seed);
+  std::vector<float> v(static_cast<std::size_t>(room * p.size()), border);
+  for (int e = 0; e < room; ++e)
+    for (int i = 0; i < p.pixels(); ++i) v[e * p.size() + p.place(i)] = inside[e * p.pixels() + i];
+  return v;
+}
+
+void expect_near(double got, double want, double scale, int at) {
+  EXPECT_TRUE(std::abs(got - want) <= 1e-5 * scale) << "at " << at << ": " << got << ", " << want;
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,316 @@
+#pragma once
+// The kernels of single layers, against loops in double.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/layers/activation.cuh"
+#include "kernels/layers/group_norm.cuh"
+#include "kernels/layers/image.cuh"
+#include "kernels/layers/loss.cuh"
+#include "kernels/layers/pool.cuh"
+#include "tests/kernels/cuda_kernel_fixture.hpp"
+
+namespace cudp {
+namespace {
+
+TEST_F(CudaKernel, LoadsBytesAndFloatsByNumber) {
+  const Planes planes{2, 3, 5, 2};
+  constexpr int kRoom = 4;
+  const int pixels = planes.pixels();
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(6 * pixels));
+  std::vector<float> floats(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::uint8_t>(i * 7);
+    floats[i] = 0.5f * static_cast<float>(bytes[i]) - 3.0f;
+  }
+  const std::vector<std::uint8_t> labels{9, 8, 7, 6, 5, 4};
+  const std::vector<std::uint32_t> list{9, 5, 0, 3, 2};  // the batch starts at 1
+  for (const bool as_bytes : {true, false})
+    for (const bool listed : {true, false}) {
+      BatchLoad a{};
+      a.batch = batch(1, kRoom, 4);  // three examples
+      a.examples = listed ? device(list) : nullptr;
+      a.bytes = as_bytes ? device(bytes) : nullptr;
+      a.floats = as_bytes ? nullptr : device(floats);
+      a.labels = device(labels);
+      a.scale = 0.5f;
+      a.shift = -3.0f;
+      a.planes = planes;
+      a.x = device(std::vector<float>(static_cast<std::size_t>(kRoom * planes.size()), kLoud));
+      a.x_label = device(std::vector<std::uint8_t>(kRoom, 77));
+      run(batch_load_kernel, a);
+      const std::vector<float> x = host(a.x, static_cast<std::size_t>(kRoom * planes.size()));
+      const std::vector<std::uint8_t> label = host(a.x_label, kRoom);
+      std::vector<float> want(x.size(), kLoud);
+      for (int e = 0; e < 3; ++e) {
+        const std::uint32_t from = listed ? list[1 + e] : 1 + e;
+        for (int i = 0; i < pixels; ++i)
+          want[e * planes.size() + planes.place(i)] = floats[from * pixels + i];
+        EXPECT_EQ(label[e], labels[from]);
+      }
+      EXPECT_EQ(label[3], 77);
+      EXPECT_EQ(x, want);
+    }
+}
+
+TEST_F(CudaKernel, ActivationsLeaveBordersAlone) {
+  const Planes from{3, 4, 2, 1};
+  const Planes to{3, 4, 2, 0};
+  constexpr int kRoom = 3;
+  const std::vector<float> x = images(from, kRoom, kLoud, 1);
+  const std::vector<float> dy = images(from, kRoom, kLoud, 2);
+  for (const Activation kind : {Activation::relu, Activation::tanh, Activation::tempered_sigmoid}) {
+    const Activate f{kind, 1.5f, 2.5f, 0.7f};
+    const auto value = [&](double v) {
+      return kind == Activation::relu   ? std::max(v, 0.0)
+             : kind == Activation::tanh ? std::tanh(v)
+                                        : 1.5 / (1.0 + std::exp(-2.5 * v)) - 0.7;
+    };
+    const auto slope = [&](double v) { return (value(v + 1e-6) - value(v - 1e-6)) / 2e-6; };
+    BatchActivation a{};
+    a.batch = batch(0, kRoom, 2);
+    a.function = f;
+    a.from = device(x);
+    a.from_planes = from;
+    a.to = device(std::vector<float>(static_cast<std::size_t>(kRoom * to.size()), kLoud));
+    a.to_planes = to;
+    run(batch_activation_kernel, a);
+    const std::vector<float> y = host(a.to, static_cast<std::size_t>(kRoom * to.size()));
+    BatchActivation back = a;
+    back.from = device(dy);
+    back.y = a.to;
+    back.y_planes = to;
+    back.to = device(x);
+    back.to_planes = from;
+    run(batch_activation_kernel, back);
+    const std::vector<float> dx = host(back.to, x.size());
+    std::vector<bool> inside(x.size());
+    for (int e = 0; e < kRoom; ++e)
+      for (int i = 0; i < to.pixels(); ++i) {
+        const int at = e * from.size() + from.place(i);
+        if (e >= 2) {
+          EXPECT_EQ(y[e * to.size() + i], kLoud);
+          continue;
+        }
+        inside[at] = true;
+        expect_near(y[e * to.size() + i], value(x[at]), 1.0, at);
+        expect_near(dx[at], dy[at] * slope(x[at]), std::abs(dy[at]) + 1e-3, at);
+      }
+    for (std::size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(inside[i] || dx[i] == x[i]) << i;
+  }
+}
+
+struct PoolCase {
+  bool is_max;
+  int kernel, stride;
+};
+
+TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
+  const Planes x_planes{2, 7, 5, 1};
+  constexpr int kRoom = 3;
+  for (const PoolCase c : {PoolCase{true, 2, 1}, PoolCase{true, 3, 2}, PoolCase{false, 2, 2},
+                           PoolCase{false, 3, 1}, PoolCase{true, 1, 3}, PoolCase{false, 2, 3}}) {
+    const Planes y_planes{2, (7 - c.kernel) / c.stride + 1, (5 - c.kernel) / c.stride + 1, 2};
+    std::vector<float> x = images(x_planes, kRoom, kLoud, 1);
+    for (float& v : x)
+      if (v < 1e9f) v = std::round(2.0f * v);  // ties
+    const std::vector<float> dy = images(y_planes, kRoom, kLoud, 2);
+    BatchPool a{};
+    a.batch = batch(0, kRoom, 2);
+    a.is_max = c.is_max;
+    a.kernel = c.kernel;
+    a.stride = c.stride;
+    a.x = device(x);
+    a.x_planes = x_planes;
+    const auto y_cells = static_cast<std::size_t>(kRoom * y_planes.size());
+    a.y = device(std::vector<float>(y_cells, kLoud));
+    a.y_planes = y_planes;
+    run(batch_pool_kernel, a);
+    const std::vector<float> y = host(a.y, y_cells);
+    BatchPool back = a;
+    back.y = nullptr;
+    back.dy = device(dy);
+    back.dy_planes = y_planes;
+    back.dx = device(std::vector<float>(x.size(), kLoud));
+    back.dx_planes = x_planes;
+    run(batch_pool_backward_kernel, back);
+    const std::vector<float> dx = host(back.dx, x.size());
+
+    std::vector<double> want_y(y_cells, kLoud);
+    std::vector<double> want_dx(x.size(), kLoud);
+    for (int e = 0; e < 2; ++e) {
+      for (int i = 0; i < x_planes.pixels(); ++i)
+        want_dx[e * x_planes.size() + x_planes.place(i)] = 0;
+      for (int ch = 0; ch < 2; ++ch)
+        for (int oy = 0; oy < y_planes.height; ++oy)
+          for (int ox = 0; ox < y_planes.width; ++ox) {
+            const int to = e * y_planes.size() + y_planes.at(ch, oy, ox);
+            int best = -1;
+            double mean = 0.0;
+            for (int k = 0; k < c.kernel * c.kernel; ++k) {
+              const int from = e * x_planes.size() + x_planes.at(ch, oy * c.stride + k / c.kernel,
+                                                                 ox * c.stride + k % c.kernel);
+              if (best < 0 || x[from] > x[best]) best = from;
+              mean += x[from] / static_cast<double>(c.kernel * c.kernel);
+              if (!c.is_max) want_dx[from] += dy[to] / static_cast<double>(c.kernel * c.kernel);
+            }
+            want_y[to] = c.is_max ? x[best] : mean;
+            if (c.is_max) want_dx[best] += dy[to];
+          }
+    }
+    for (std::size_t i = 0; i < y_cells; ++i)
+      expect_near(y[i], want_y[i], std::abs(want_y[i]) + 1.0, static_cast<int>(i));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      expect_near(dx[i], want_dx[i], std::abs(want_dx[i]) + 1.0, static_cast<int>(i));
+  }
+}
+
+TEST_F(CudaKernel, MaximumOfANanIsNan) {
+  const Planes in{1, 2, 2, 0};
+  for (int at = 0; at < 4; ++at) {
+    std::vector<float> x{1.0f, 2.0f, 3.0f, 4.0f};
+    x[static_cast<std::size_t>(at)] = kNan;
+    BatchPool a{};
+    a.batch = batch(0, 1, 1);
+    a.is_max = true;
+    a.kernel = 2;
+    a.stride = 1;
+    a.x = device(x);
+    a.x_planes = in;
+    a.y = device(std::vector<float>{0.0f});
+    a.y_planes = {1, 1, 1, 0};
+    run(batch_pool_kernel, a);
+    EXPECT_TRUE(std::isnan(host(a.y, 1)[0]));
+  }
+}
+
+TEST_F(CudaKernel, GroupNormAndItsGradient) {
+  const Planes x_planes{6, 5, 7, 1};
+  const Planes y_planes{6, 5, 7, 0};
+  constexpr int kRoom = 3;
+  const std::vector<float> weight = normals(6, 3);
+  const std::vector<float> bias = normals(6, 4);
+  const std::vector<float> x = images(x_planes, kRoom, kLoud, 1);
+  const std::vector<float> dy = images(x_planes, kRoom, kLoud, 2);
+  for (const int groups : {1, 2, 6}) {
+    BatchGroupNorm a{};
+    a.batch = batch(0, kRoom, 2);
+    a.groups = groups;
+    a.epsilon = 1e-3f;
+    a.weight = device(weight);
+    a.bias = device(bias);
+    a.x = device(x);
+    a.x_planes = x_planes;
+    const auto cells = static_cast<std::size_t>(kRoom * y_planes.size());
+    a.y = device(std::vector<float>(cells, kLoud));
+    a.y_planes = y_planes;
+    a.statistics = device(std::vector<float>(static_cast<std::size_t>(2 * kRoom * groups), kLoud));
+    run(batch_group_norm_kernel, a);
+    const std::vector<float> y = host(a.y, cells);
+
+    BatchGroupNormBackward b{};
+    b.batch = a.batch;
+    b.groups = groups;
+    b.weight = a.weight;
+    b.x = a.x;
+    b.x_planes = x_planes;
+    b.dy = device(dy);
+    b.dy_planes = x_planes;
+    b.statistics = a.statistics;
+    b.dx = device(std::vector<float>(cells, kLoud));
+    b.dx_planes = y_planes;
+    b.gradient = device(std::vector<float>(static_cast<std::size_t>(kRoom * 12), kLoud));
+    b.parts = device(std::vector<float>(static_cast<std::size_t>(kRoom * groups), kLoud));
+    run(batch_group_norm_backward_kernel, b);
+    const std::vector<float> dx = host(b.dx, cells);
+    const std::vector<float> gradient = host(b.gradient, static_cast<std::size_t>(kRoom * 12));
+    const std::vector<float> parts = host(b.parts, static_cast<std::size_t>(kRoom * groups));
+
+    const int count = 210 / groups;
+    for (int e = 0; e < kRoom; ++e)
+      for (int g = 0; g < groups; ++g) {
+        if (e == 2) {
+          EXPECT_EQ(y[static_cast<std::size_t>(e * 210)], kLoud);
+          EXPECT_EQ(parts[static_cast<std::size_t>(g * kRoom + e)], kLoud);
+          continue;
+        }
+        const auto at = [&](const std::vector<float>& v, int i) {
+          return static_cast<double>(v[e * x_planes.size() + x_planes.place(g * count + i)]);
+        };
+        double mean = 0, variance = 0;
+        for (int i = 0; i < count; ++i) mean += at(x, i) / count;
+        for (int i = 0; i < count; ++i) variance += std::pow(at(x, i) - mean, 2) / count;
+        const double inverse = 1 / std::sqrt(variance + 1e-3);
+        double dw[6] = {}, db[6] = {}, mean_u = 0, mean_uz = 0;
+        for (int i = 0; i < count; ++i) {
+          const int c = (g * count + i) / 35;
+          const double z = (at(x, i) - mean) * inverse;
+          dw[c] += at(dy, i) * z;
+          db[c] += at(dy, i);
+          mean_u += at(dy, i) * weight[c] / count;
+          mean_uz += at(dy, i) * weight[c] * z / count;
+        }
+        double square = 0;
+        for (int i = 0; i < count; ++i) {
+          const int c = (g * count + i) / 35;
+          const int place = e * 210 + g * count + i;
+          const double z = (at(x, i) - mean) * inverse;
+          expect_near(y[place], z * weight[c] + bias[c], 5, place);
+          expect_near(dx[place], (at(dy, i) * weight[c] - mean_u - z * mean_uz) * inverse, 5,
+                      place);
+        }
+        for (int c = g * 6 / groups; c < (g + 1) * 6 / groups; ++c) {
+          expect_near(gradient[e * 12 + c], dw[c], 35, c);
+          expect_near(gradient[e * 12 + 6 + c], db[c], 35, c);
+          square += dw[c] * dw[c] + db[c] * db[c];
+        }
+        expect_near(parts[g * kRoom + e], square, square, e);
+      }
+  }
+}
+
+TEST_F(CudaKernel, LossesGoToTheGradientsPlanes) {
+  const Planes planes{3, 1, 1, 1};
+  constexpr int kRoom = 70;
+  const std::vector<float> z = normals(3 * kRoom, 5);
+  std::vector<std::uint8_t> label(kRoom);
+  for (int e = 0; e < kRoom; ++e) label[e] = static_cast<std::uint8_t>(e % 3);
+  BatchLoss a{};
+  a.batch = batch(0, kRoom, kRoom - 1);
+  a.loss = Loss::softmax_cross_entropy;
+  a.outputs = 3;
+  a.logits = device(z);
+  a.label = device(label);
+  a.value = device(std::vector<float>(kRoom, kLoud));
+  a.correct = device(std::vector<std::uint8_t>(kRoom, 9));
+  a.slope = device(std::vector<float>(3 * kRoom, kLoud));
+  const auto cells = static_cast<std::size_t>(kRoom * planes.size());
+  a.gradient = device(std::vector<float>(cells, kLoud));
+  a.gradient_planes = planes;
+  run(batch_loss_kernel, a);
+  const std::vector<float> value = host(a.value, kRoom);
+  const std::vector<float> gradient = host(a.gradient, cells);
+  const std::vector<std::uint8_t> correct = host(a.correct, kRoom);
+  for (int e = 0; e + 1 < kRoom; ++e) {
+    double total = 0;
+    int best = 0;
+    for (int c = 0; c < 3; ++c) {
+      total += std::exp(static_cast<double>(z[3 * e + c]));
+      if (z[3 * e + c] > z[3 * e + best]) best = c;
+    }
+    expect_near(value[e], std::log(total) - z[3 * e + label[e]], 1, e);
+    EXPECT_EQ(correct[e], best == label[e]);
+    for (int c = 0; c < 3; ++c)
+      expect_near(gradient[e * planes.size() + planes.at(c, 0, 0)],
+                  std::exp(static_cast<double>(z[3 * e + c])) / total - (c == label[e]), 1, e);
+    EXPECT_EQ(gradient[e * planes.size()], kLoud);
+  }
+  EXPECT_EQ(value[kRoom - 1], kLoud);
+}
+
+}  // namespace
+}  // namespace cudp

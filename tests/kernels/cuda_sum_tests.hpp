@@ -1,0 +1,189 @@
+#pragma once
+// Norms, clip factors, sums on the grid and the step's bookkeeping, against loops in double.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/clipping/clip.cuh"
+#include "kernels/common/fill.cuh"
+#include "kernels/common/fixed_point.cuh"
+#include "kernels/layers/group_norm.cuh"
+#include "kernels/layers/loss.cuh"
+#include "kernels/layers/pool.cuh"
+#include "kernels/products/tiled_product.cuh"
+#include "kernels/update/step_cursor.cuh"
+#include "tests/kernels/cuda_kernel_fixture.hpp"
+
+namespace cudp {
+namespace {
+
+TEST_F(CudaKernel, ArgumentsAreChecked) {
+  BatchProduct p{};
+  EXPECT_THROW(validate(p), std::invalid_argument);
+  WeightGradientSum s{};
+  EXPECT_THROW(validate(s), std::invalid_argument);
+  BatchClip c{};
+  EXPECT_THROW(validate(c), std::invalid_argument);
+  BatchPool pool{};
+  EXPECT_THROW(validate(pool), std::invalid_argument);
+}
+
+TEST_F(CudaKernel, DenseNormsByOuterProduct) {
+  constexpr int kRoom = 11, kInputs = 45, kOutputs = 3;
+  const std::vector<float> x = normals(kRoom * kInputs, 1);
+  const std::vector<float> dy = normals(kRoom * kOutputs, 2);
+  const DenseGradientNorm a{
+      batch(0, kRoom, 10), device(x), kInputs,
+      device(dy),          kOutputs,  device(std::vector<float>(kRoom, kLoud))};
+  run(dense_gradient_norm_kernel, a);
+  const std::vector<float> got = host(a.parts, kRoom);
+  EXPECT_EQ(got[10], kLoud);
+  for (int e = 0; e < 10; ++e) {
+    double want = 0;  // entry by entry
+    for (int o = 0; o < kOutputs; ++o)
+      for (int i = 0; i <= kInputs; ++i)
+        want += std::pow(
+            static_cast<double>(dy[e * kOutputs + o]) * (i < kInputs ? x[e * kInputs + i] : 1.0f),
+            2);
+    expect_near(got[e], want, want, e);
+  }
+}
+
+TEST_F(CudaKernel, ClipFactorsFromParts) {
+  constexpr int kRoom = 9, kGroups = 2, kParts = 3;  // group 0 has two parts
+  std::vector<float> parts = normals(kRoom * kParts, 1);
+  for (float& p : parts) p = p * p;
+  parts[2 * kRoom + 4] = INFINITY;
+  parts[5] = kNan;
+  for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
+    BatchClip a{};
+    a.batch = batch(0, kRoom, 8);
+    a.clip = {kind, 0.8f, 0.05f};
+    a.parts = device(parts);
+    a.group_parts = device(std::vector<std::int32_t>{0, 2, 3});
+    a.groups = kGroups;
+    a.squared_norms = device(std::vector<float>(kRoom * kGroups, kLoud));
+    a.factors = device(std::vector<float>(kRoom * kGroups, kLoud));
+    run(batch_clip_kernel, a);
+    const std::vector<float> squares = host(a.squared_norms, kRoom * kGroups);
+    const std::vector<float> factors = host(a.factors, kRoom * kGroups);
+    for (int e = 0; e < 8; ++e) {
+      const double s[2] = {static_cast<double>(parts[e]) + parts[kRoom + e], parts[2 * kRoom + e]};
+      const double total = s[0] + s[1];
+      for (int g = 0; g < kGroups; ++g) {
+        const float got = factors[e * kGroups + g];
+        if (!std::isfinite(total)) {
+          EXPECT_EQ(got, 0.0f) << "example " << e;
+          continue;
+        }
+        expect_near(squares[e * kGroups + g], s[g], s[g] + 1e-6, e);
+        const double want = kind == Clipping::flat ? std::min(1.0, 0.8 / std::sqrt(total))
+                            : kind == Clipping::per_layer
+                                ? std::min(1.0, 0.8 / std::sqrt(2.0 * s[g]))
+                                : 0.8 / (std::sqrt(total) + 0.05);
+        expect_near(got, want, want, e);
+      }
+    }
+    EXPECT_EQ(factors[8 * kGroups], kLoud);
+  }
+}
+
+TEST_F(CudaKernel, RowsAreSummedOnTheGrid) {
+  constexpr int kRoom = 70, kColumns = 5;
+  std::vector<float> rows = normals(kRoom * kColumns, 1);
+  std::vector<float> factors(kRoom, 0.5f);
+  factors[33] = 0.0f;
+  rows[33 * kColumns] = kNan;
+  const WeightedRows a{batch(0, kRoom, 66),
+                       device(rows),
+                       kColumns,
+                       device(factors),
+                       1,
+                       device(std::vector<FixedPoint>(kColumns, 0)),
+                       0x1p20f};
+  run(weighted_rows_kernel, a);
+  const SettleFixed settle{a.sum, device(std::vector<float>(kColumns, kLoud)), 0x1p-20, kColumns};
+  run(settle_fixed_kernel, settle);
+  const std::vector<float> got = host(settle.sum, kColumns);
+  for (int c = 0; c < kColumns; ++c) {
+    double want = 0;
+    for (int e = 0; e < 66; ++e)
+      if (e != 33) want += 0.5 * rows[e * kColumns + c];
+    expect_near(got[c], want, 10, c);
+  }
+  EXPECT_EQ(host(a.sum, kColumns), std::vector<FixedPoint>(kColumns, 0)) << "settling clears";
+}
+
+TEST_F(CudaKernel, FillsRowsAndNoMore) {
+  const std::vector<float> row = normals(3, 1);
+  const FillRows fill{device(row), 3, 4, device(std::vector<float>(13, kLoud))};
+  run(fill_rows_kernel, fill);
+  const std::vector<float> filled = host(fill.to, 13);
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(filled[i], row[i % 3]);
+  EXPECT_EQ(filled[12], kLoud);
+}
+
+TEST_F(CudaKernel, TalliesInDouble) {
+  constexpr int kRoom = 300;
+  std::vector<float> loss = normals(kRoom, 1);
+  std::vector<std::uint8_t> correct(kRoom);
+  std::vector<float> squares(2 * kRoom, 4.5f);
+  std::vector<float> factors(2 * kRoom, 1.0f);
+  for (int e = 0; e < kRoom; ++e) correct[e] = e % 3 == 0;
+  factors[2 * 7] = 0.9f;
+  squares[2 * 9] = INFINITY;
+  loss[9] = kNan;
+  TallyBatch a{};
+  a.batch = batch(0, kRoom, 299);
+  a.loss = device(loss);
+  a.correct = device(correct);
+  a.squared_norms = device(squares);
+  a.factors = device(factors);
+  a.groups = 2;
+  a.total = device(std::vector<Tally>{{1.0, 2.0, 3, 4, 5, 6}});
+  run(tally_kernel, a);
+  const Tally got = host(a.total, 1)[0];
+  double want = 1.0;
+  for (int e = 0; e < 299; ++e) want += e == 9 ? 0.0 : loss[e];
+  expect_near(got.loss, want, 1e-3, 0);
+  expect_near(got.norm, 2.0 + 298 * 3.0, 1e-3, 0);
+  EXPECT_EQ(got.examples, 3u + 299);
+  EXPECT_EQ(got.correct, 4u + 100);
+  EXPECT_EQ(got.clipped, 5u + 1);
+  EXPECT_EQ(got.non_finite, 6u + 1);
+}
+
+TEST_F(CudaKernel, TheCursorWalksTheSteps) {
+  std::vector<StepScalars> list(3);
+  for (int i = 0; i < 3; ++i) list[i].learning_rate = static_cast<float>(i + 1);
+  const BeginStep begin{device(std::vector<StepCursor>{{1000, 0, 0, 0, {}}}), device(list)};
+  for (unsigned i = 0; i < 3; ++i) {
+    run(begin_step_kernel, begin);
+    const StepCursor c = host(begin.cursor, 1)[0];
+    EXPECT_EQ(c.step, 1000u + i);
+    EXPECT_EQ(c.index, i + 1);
+    EXPECT_EQ(c.scalars.learning_rate, static_cast<float>(i + 1));
+  }
+  for (const auto& [count, failed] : {std::pair{5u, 0u}, {6u, 1u}, {5u, 1u}}) {  // it stays
+    run(watch_batch_kernel, WatchBatch{begin.cursor, device(std::vector<std::uint32_t>{count}), 5});
+    EXPECT_EQ(host(begin.cursor, 1)[0].failed, failed);
+  }
+}
+
+TEST(FixedPoint, GridHoldsTheSumAndResolvesFloats) {
+  for (const float norm : {1e-6f, 0.3f, 1.0f, 3.0f, 1e4f})
+    for (const std::size_t n : {std::size_t{1}, std::size_t{60'000}, std::size_t{1} << 31}) {
+      const double grid = sum_grid(norm, n);
+      EXPECT_LE(static_cast<double>(n) * norm / grid, 0x1p62);
+      EXPECT_LE(grid, norm * 0x1p-28);
+      EXPECT_EQ(std::exp2(std::round(std::log2(grid))), grid);
+    }
+}
+
+}  // namespace
+}  // namespace cudp

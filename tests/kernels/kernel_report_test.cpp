@@ -1,0 +1,198 @@
+// What nvcc says of the kernels that the CUDA backend is built from: registers, spills and shared
+// memory, for every generation of devices. tests/CMakeLists.txt keeps its report, a file an
+// architecture.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <cxxabi.h>
+#include <gtest/gtest.h>
+
+#include "kernels/fused/fused.cuh"
+#include "kernels/fused/fused_models.hpp"
+#include "kernels/products/patch_gradient.hpp"
+
+namespace cudp {
+namespace {
+
+struct Usage {
+  int registers = -1, stack = -1, spilled = -1;
+  int shared = 0;  // bytes, static
+};
+
+std::string readable(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
+  // Kernels and their tiles without the namespace.
+  return status == 0 ? std::regex_replace(name.get(), std::regex("cudp::on_device::"), "")
+                     : mangled;
+}
+
+int number(const std::string& line, const char* pattern) {
+  std::smatch found;
+  return std::regex_search(line, found, std::regex(pattern)) ? std::stoi(found[1]) : -1;
+}
+
+/// By kernel.
+std::map<std::string, Usage> parse(std::istream& report) {
+  std::map<std::string, Usage> all;
+  Usage* now = nullptr;
+  std::smatch found;
+  for (std::string line; std::getline(report, line);) {
+    if (std::regex_search(line, found, std::regex("Compiling entry function '([^']*)'")))
+      now = &all[readable(found[1])];
+    if (now == nullptr) continue;
+    if (line.find("stack frame") != std::string::npos) {
+      now->stack = number(line, "([0-9]+) bytes stack frame");
+      now->spilled =
+          number(line, "([0-9]+) bytes spill stores") + number(line, "([0-9]+) bytes spill loads");
+    }
+    if (line.find("Used ") != std::string::npos) {
+      now->registers = number(line, "Used ([0-9]+) registers");
+      now->shared = std::max(0, number(line, "([0-9]+) bytes smem"));
+    }
+  }
+  return all;
+}
+
+/// Blocks of `threads` that a multiprocessor's 65,536 registers hold; a warp takes them by 256.
+int blocks_by_registers(int registers, unsigned threads) {
+  const int a_warp = (registers * 32 + 255) / 256 * 256;
+  return 65536 / (a_warp * static_cast<int>((threads + 31) / 32));
+}
+
+/// What is stated above the kernels: threads of a block, and how many blocks a multiprocessor holds
+/// at once. The last entry is for all that are not named: 1024 threads in any blocks.
+struct Stated {
+  const char* kernel;
+  unsigned threads;
+  int blocks;
+};
+constexpr Stated kStated[] = {
+    {"resident_sum_kernel<", kResidentThreads, 1},
+    {"resident_mlp_kernel<", kResidentThreads, 1},
+    {"batch_product_kernel<FloatTile<16, 32>", 64, 4},
+    {"batch_product_kernel<FloatTile<16, 8>", 64, 8},
+    {"batch_product_kernel<FloatTile<32, 8>", 64, 8},
+    {"batch_product_kernel<FloatTile<64, 8>", 128, 4},
+    {"weight_gradient_norm_kernel<FloatTile<16, 8>", 64, 8},
+    {"weight_gradient_norm_kernel<FloatTile<32, 8>", 64, 8},
+    {"weight_gradient_norm_kernel<FloatTile<64, 8>", 128, 4},
+    {"weight_gradient_sum_kernel<FloatTile<16, 8>", 64, 6},
+    {"weight_gradient_sum_kernel<FloatTile<32, 8>", 64, 6},
+    {"weight_gradient_sum_kernel<FloatTile<64, 8>", 128, 3},
+    {"batch_product_kernel<TensorTile<16, 32>", 64, 4},
+    {"batch_product_kernel<TensorTile<16, 16>", 64, 7},
+    {"batch_product_kernel<TensorTile<32, 8>", 64, 6},
+    {"batch_product_kernel<TensorTile<64, 8>", 128, 3},
+    {"weight_gradient_norm_kernel<TensorTile<16, 16>", 64, 7},
+    {"weight_gradient_norm_kernel<TensorTile<32, 16>", 64, 6},
+    {"weight_gradient_norm_kernel<TensorTile<64, 16>", 128, 3},
+    {"weight_gradient_sum_kernel<TensorTile<16, 16>", 64, 6},
+    {"weight_gradient_sum_kernel<TensorTile<32, 16>", 64, 4},
+    {"weight_gradient_sum_kernel<TensorTile<64, 16>", 128, 2},
+    {"patch_gradient_norm_kernel<PatchTile<32, 32>", kPatchNormThreads, 2},
+    {"patch_gradient_norm_kernel<PatchTile<64, 64>", kPatchNormThreads, 2},
+    {"patch_gradient_sum_kernel<PatchTile<32, 32>", patch_sum_threads(32), 2},
+    {"patch_gradient_sum_kernel<PatchTile<64, 32>", patch_sum_threads(64), 1},
+    {"patch_product_kernel<PixelTile<32>", 128, 4},
+    {"patch_product_kernel<PixelTile<64>", 256, 2},
+    {"linear_scores_kernel", 256, 6},
+    {"linear_slopes_kernel", 256, 6},
+    {"linear_sum_kernel", 256, 5},
+    {"linear_losses_kernel", 256, 6},
+    {"linear_gather_kernel", 256, 6},
+    {"", 1024, 1},
+};
+const Stated& stated_for(const std::string& kernel) {
+  const Stated* s = kStated;
+  while (kernel.find(s->kernel) == std::string::npos) ++s;
+  return *s;
+}
+
+class KernelReport : public testing::TestWithParam<const char*> {};
+
+TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
+#ifdef CUDP_KERNEL_REPORTS
+  const auto file = std::filesystem::path(CUDP_KERNEL_REPORTS) / (GetParam() + std::string(".txt"));
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "this nvcc does not know " << GetParam();
+  std::ifstream report(file);
+  const auto kernels = parse(report);
+  int residents = 0;
+  int linear = 0;
+  int tensor = 0;
+  int patch = 0;
+  for (const auto& [name, u] : kernels) {
+    for (const char* resident : {"resident_sum_kernel", "resident_mlp_kernel"})
+      residents += name.find(resident) != std::string::npos;
+    linear += name.find(" linear_") != std::string::npos || name.starts_with("linear_");
+    tensor += name.find("TensorTile<") != std::string::npos;
+    for (const char* patched : {"PatchTile<", "PixelTile<"})
+      patch += name.find(patched) != std::string::npos;
+    EXPECT_EQ(u.spilled, 0) << name;
+    EXPECT_EQ(u.stack, 0) << name;
+    ASSERT_GT(u.registers, 0) << name;
+    const Stated& s = stated_for(name);
+    EXPECT_GE(blocks_by_registers(u.registers, s.threads), s.blocks)
+        << name << ": " << u.registers << " registers";
+    // 100 KB at least, of which the device keeps one for every block.
+    EXPECT_LE((u.shared + 1024) * s.blocks, 100 * 1024) << name << ": " << u.shared << " bytes";
+  }
+  EXPECT_GE(kernels.size(), 40u);
+  EXPECT_EQ(residents, 8);
+  EXPECT_EQ(linear, 5);
+  EXPECT_EQ(tensor, 10);
+  EXPECT_EQ(patch, 6);
+#else
+  GTEST_SKIP() << "built without nvcc";
+#endif
+}
+INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "sm_90", "sm_100"),
+                         [](const auto& info) { return std::string(info.param); });
+
+/// What cudaDevAttrMaxSharedMemoryPerBlockOptin says of each generation.
+TEST(KernelReport, ResidentKernelsFitSharedMemory) {
+  using enum ResidentWeights;
+  constexpr std::size_t kKB = 1024, kH200 = 227 * kKB, kA100 = 163 * kKB, kAda = 99 * kKB;
+  EXPECT_LE((resident_bytes<ResidentCnn, all>()), kA100);
+  EXPECT_LE((resident_bytes<ResidentCnn, convolutions>()), kAda);
+  EXPECT_LE((resident_bytes<ResidentScatterCnn, all>()), kH200);
+  EXPECT_LE((resident_bytes<ResidentScatterCnn, convolutions>()), kA100);
+  EXPECT_LE((resident_bytes<ResidentScatterCnn, second_convolution>()), kAda);
+}
+
+TEST(KernelReport, IsReadAsPtxasWritesIt) {
+  std::istringstream report(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function '_ZN4cudp1fEv' for 'sm_90'\n"
+      "ptxas info    : Function properties for _ZN4cudp1fEv\n"
+      "    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n"
+      "ptxas info    : Used 40 registers, used 1 barriers, 5632 bytes smem\n"
+      "ptxas info    : Compiling entry function 'plain' for 'sm_90'\n"
+      "ptxas info    : Function properties for plain\n"
+      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 255 registers, 368 bytes cmem[0]\n");
+  const auto kernels = parse(report);
+  ASSERT_EQ(kernels.size(), 2u);
+  const Usage& f = kernels.at("cudp::f()");
+  EXPECT_EQ(f.registers, 40);
+  EXPECT_EQ(f.stack, 16);
+  EXPECT_EQ(f.spilled, 20);
+  EXPECT_EQ(f.shared, 5632);
+  EXPECT_EQ(kernels.at("plain").registers, 255);
+  EXPECT_EQ(kernels.at("plain").shared, 0);
+  EXPECT_EQ(blocks_by_registers(255, 256), 1);
+  EXPECT_EQ(blocks_by_registers(128, 256), 2);
+  EXPECT_EQ(blocks_by_registers(129, 256), 1);
+}
+
+}  // namespace
+}  // namespace cudp

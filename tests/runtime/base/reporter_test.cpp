@@ -1,0 +1,68 @@
+#include "runtime/base/reporter.hpp"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/temporary_folder.hpp"
+
+namespace cudp {
+namespace {
+
+Progress halfway() {
+  Progress p;
+  p.epoch = 2.5;
+  p.epochs = 5.0;
+  p.step = 500;
+  p.steps = 1000;
+  p.epsilon = 1.2345;
+  p.test_accuracy = 0.97531;
+  p.examples_per_second = 48'123.4;
+  p.seconds_left = 3725.0;
+  return p;
+}
+
+TEST(Reporter, ProgressIsOneReadableLine) {
+  EXPECT_EQ(progress_line(halfway(), 200),
+            "epoch 2/5 [==========>         ] step 500/1000  epsilon 1.234  test 97.53 %  "
+            "48,123 examples/s  1h 02m left");
+  EXPECT_EQ(progress_line(halfway(), 20).size(), 20u);
+  Progress end = halfway();
+  end.step = end.steps;
+  end.test_accuracy.reset();
+  EXPECT_NE(progress_line(end, 200).find("[====================] step 1000/1000"),
+            std::string::npos);
+  EXPECT_EQ(progress_line(end, 200).find("left"), std::string::npos);
+}
+
+TEST(Reporter, Durations) {
+  EXPECT_EQ(duration_text(0.2), "0s");
+  EXPECT_EQ(duration_text(59.6), "1m 00s");
+  EXPECT_EQ(duration_text(185.0), "3m 05s");
+  EXPECT_EQ(duration_text(7260.0), "2h 01m");
+}
+
+TEST(Reporter, KeepsALogOfWhatItSays) {
+  const TemporaryFolder folder;
+  testing::internal::CaptureStderr();
+  {
+    Reporter reporter(true);
+    reporter.keep_log(folder / "log.txt");
+    reporter.info("a line with {braces}");
+    reporter.warn("careful");
+    for (std::uint64_t step = 0; step <= 1000; ++step) {
+      Progress p = halfway();
+      p.step = step;
+      reporter.progress(p);
+    }
+  }
+  const std::string shown = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(shown.find("braces"), std::string::npos) << shown;  // quiet
+  EXPECT_NE(shown.find("warning: careful"), std::string::npos) << shown;
+  const std::string log = content_of(folder / "log.txt");
+  EXPECT_NE(log.find("a line with {braces}"), std::string::npos) << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2 + 10);  // a line each tenth of the way
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,92 @@
+#include "runtime/base/safetensors.hpp"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.hpp"
+
+namespace cudp {
+namespace {
+
+TensorFile small() {
+  const Network net =
+      build_network(parse_model(builtin_model("logistic"), "logistic", 3), {4, 1, 1}, 3);
+  TensorFile file;
+  file.tensors = net.parameters;
+  for (std::size_t i = 0; i < net.parameter_count; ++i)
+    file.values.push_back(0.5f * static_cast<float>(i) - 3.0f);
+  file.metadata = {{"format", "pt"}, {"model", "line one\nline \"two\"\n"}};
+  return file;
+}
+
+/// A file with this header, and `size` bytes of data.
+std::string with_header(const std::string& json, std::size_t size) {
+  const std::uint64_t length = json.size();
+  std::string bytes(reinterpret_cast<const char*>(&length), sizeof length);
+  return bytes + json + std::string(size, '\0');
+}
+
+TEST(Safetensors, IsTheFormatOfItsSpecification) {
+  const std::string bytes = encode_safetensors(small());
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  EXPECT_EQ((8 + length) % 64, 0u);
+  const auto header = nlohmann::json::parse(bytes.substr(8, length));
+  EXPECT_EQ(header["linear.weight"]["dtype"], "F32");
+  EXPECT_EQ(header["linear.weight"]["shape"], (std::vector<int>{3, 4}));
+  EXPECT_EQ(header["linear.weight"]["data_offsets"], (std::vector<int>{0, 48}));
+  EXPECT_EQ(header["linear.bias"]["data_offsets"], (std::vector<int>{48, 60}));
+  EXPECT_EQ(header["__metadata__"]["format"], "pt");
+  EXPECT_EQ(bytes.size(), 8 + length + 60);
+  float second = 0.0f;
+  std::memcpy(&second, bytes.data() + 8 + length + 4, 4);
+  EXPECT_EQ(second, -2.5f);
+  EXPECT_EQ(encode_safetensors(small()), bytes);
+}
+
+TEST(Safetensors, ReadsWhatItWrites) {
+  const TensorFile file = small();
+  const TensorFile back = decode_safetensors(encode_safetensors(file), "m");
+  EXPECT_EQ(back.values, file.values);
+  EXPECT_EQ(back.metadata, file.metadata);
+  ASSERT_EQ(back.tensors.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(back.tensors[i].name, file.tensors[i].name);
+    EXPECT_EQ(back.tensors[i].shape, file.tensors[i].shape);
+    EXPECT_EQ(back.tensors[i].offset, file.tensors[i].offset);
+  }
+}
+
+TEST(Safetensors, RefusesWhatIsMalformed) {
+  const std::string whole = encode_safetensors(small());
+  for (std::size_t cut = 0; cut < whole.size(); ++cut)
+    EXPECT_THROW(decode_safetensors(whole.substr(0, cut), "m"), InputError) << cut;
+  EXPECT_THROW(decode_safetensors(whole + "x", "m"), InputError);
+  EXPECT_THROW(decode_safetensors(std::string(8, '\xff'), "m"), InputError);
+  for (const char* header : {
+           "[]",
+           "not json",
+           "{\"a\":1}",
+           "{\"__metadata__\":1}",
+           R"({"a":{"dtype":"F64","shape":[1],"data_offsets":[0,4]}})",
+           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})",
+           R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})",
+           R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})",
+           R"({"a":{"dtype":"F32","shape":1,"data_offsets":[0,4]}})",
+           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})",
+           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})",
+           (R"({"a":{"dtype":"F32","shape":[2147483647,2147483647,2147483647],)"
+            R"("data_offsets":[0,4]}})"),
+           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,18446744073709551615]}})",
+           R"({"a":{"dtype":"F32","shape":[],"data_offsets":[0,0]}})",
+       })
+    EXPECT_THROW(decode_safetensors(with_header(header, 4), "m"), InputError) << header;
+  EXPECT_NO_THROW(decode_safetensors(
+      with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4), "m"));
+}
+
+}  // namespace
+}  // namespace cudp

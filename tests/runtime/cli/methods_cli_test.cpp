@@ -1,0 +1,169 @@
+// Every method from the command line to its certificate, and through a crash.
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/cudp_process.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::json;
+
+struct MethodRun {
+  const char* name;
+  std::vector<std::string> flags;
+};
+void PrintTo(const MethodRun& m, std::ostream* os) { *os << m.name; }
+
+class CliMethods : public testing::TestWithParam<MethodRun> {
+ protected:
+  std::vector<std::string> training(const std::string& out) const {
+    std::vector<std::string> a = {"train",
+                                  "--dataset",
+                                  table_.table,
+                                  "--schema",
+                                  table_.schema,
+                                  "--test-data",
+                                  table_.test,
+                                  "--test-data-is-public",
+                                  "--model",
+                                  "logistic",
+                                  "--seed",
+                                  "11",
+                                  "--delta",
+                                  "1e-5",
+                                  "--size-is-public",
+                                  "--batch",
+                                  "64",
+                                  "--steps",
+                                  "60",
+                                  "--threads",
+                                  "1",
+                                  "--checkpoint-every",
+                                  "5",
+                                  "--device",
+                                  "cpu",
+                                  "--quiet",
+                                  "--json",
+                                  "--epsilon",
+                                  "3",
+                                  "--out",
+                                  folder_ / out};
+    a.insert(a.end(), GetParam().flags.begin(), GetParam().flags.end());
+    return a;
+  }
+  std::string file(const std::string& name) const { return content_of(folder_ / name); }
+  /// Starts a training and kills it after its tenth step, unless it has ended by then.
+  void interrupt(const std::string& out) const {
+    CudpProcess process(folder_, training(out));
+    const auto begun = [&] {
+      if (fs::exists(folder_ / (out + "/private/result.json"))) return true;
+      const std::string name = newest_checkpoint_file(folder_ / out).filename().string();
+      return !name.empty() && std::stoi(name.substr(11)) >= 10;
+    };
+    for (int i = 0; i < 100'000 && !begun(); ++i)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    process.signal(SIGKILL);
+    process.wait();
+  }
+  /// warning: what resuming says on its way.
+  void expect_ends_as_whole(const std::string& out, const std::string& warning = "") const {
+    const Finished resumed =
+        run_cudp(folder_, {"train", "--resume", folder_ / out, "--quiet", "--json"});
+    ASSERT_EQ(resumed.exit, 0) << resumed.err;
+    EXPECT_NE(resumed.err.find(warning), std::string::npos) << resumed.err;
+    for (const char* name : {"model.safetensors", "privacy.json", "metrics.jsonl", "config.toml"})
+      EXPECT_EQ(file(out + "/release/" + name), file(std::string("whole/release/") + name))
+          << out << ": " << name;
+  }
+
+  TemporaryFolder folder_;
+  SmallTable table_ = write_small_table(folder_);
+};
+
+TEST_P(CliMethods, LearnsWithinItsBudget) {
+  const Finished f = run_cudp(folder_, training("run"));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const Json result = Json::parse(f.out);
+  const Json certificate = Json::parse(file("run/release/privacy.json"));
+  EXPECT_GT(result["test_accuracy"], 0.7);
+  EXPECT_LE(certificate["epsilon"], 3.0);
+  EXPECT_GT(certificate["epsilon"], 2.99);
+  EXPECT_EQ(certificate["steps"], result["steps"]);
+  std::uint64_t released = 0;
+  for (const Json& r : certificate["releases"]) {
+    released += r["steps"].get<std::uint64_t>();
+    EXPECT_GT(r["sigma"], 0.0);
+  }
+  EXPECT_GE(released, result["steps"]);
+}
+
+TEST_P(CliMethods, EndsTheSameAfterACrash) {
+  ASSERT_EQ(run_cudp(folder_, training("whole")).exit, 0);
+  interrupt("broken");
+  expect_ends_as_whole("broken");
+  // The newest checkpoint did not reach the disk: the one before it has all there is to know.
+  interrupt("damaged");
+  if (fs::exists(folder_ / "damaged/private/result.json")) GTEST_SKIP() << "it ended too soon";
+  const fs::path newest = newest_checkpoint_file(folder_ / "damaged");
+  ASSERT_FALSE(newest.empty());
+  damage(newest);
+  expect_ends_as_whole("damaged", newest.filename().string() + ": damaged");
+}
+
+const MethodRun kRuns[] = {
+    {"dpsgd_decay", {"--method", "dpsgd-decay", "--noise-decay", "0.3"}},
+    {"dpsgd_ts", {"--method", "dpsgd-ts", "--model", "mlp", "--optimizer", "adam", "--lr", "0.01"}},
+    {"adp_polynomial", {"--method", "adp-sgd", "--schedule", "polynomial", "--lr", "2"}},
+    {"adp_square_root", {"--method", "adp-sgd", "--schedule", "square-root"}},
+    {"adp_adaptive",
+     {"--method", "adp-sgd", "--schedule", "adaptive", "--adp-noise-growth", "0.5", "--lr", "2"}},
+    {"sgd_ma", {"--method", "sgd-ma"}},
+    {"sgd_adv", {"--method", "sgd-adv", "--lr", "0.1"}},
+    {"norm_bound", {"--method", "norm-bound"}},
+    {"dpis", {"--method", "dpis", "--lr", "0.3"}},
+    {"dpis_adaptive", {"--method", "dpis", "--dpis-adaptive-clip", "--lr", "0.3"}},
+    {"dpsgd_pca", {"--features", "pca", "--feature-dimensions", "3"}},
+    {"dpis_pca",
+     {"--method", "dpis", "--features", "pca", "--feature-dimensions", "3", "--lr", "0.3"}},
+    {"adaclip",
+     {"--method", "adaclip", "--lr", "0.5", "--adaclip-least", "1e-3", "--adaclip-most", "1"}},
+};
+INSTANTIATE_TEST_SUITE_P(All, CliMethods, testing::ValuesIn(kRuns),
+                         [](const auto& i) { return i.param.name; });
+
+class CliMethodFlags : public testing::Test {
+ protected:
+  std::string refusal(std::vector<std::string> flags) const {
+    std::vector<std::string> a = {"train", "--dataset", "glyphs", "--delta",
+                                  "1e-5",  "--epsilon", "1"};
+    a.insert(a.end(), flags.begin(), flags.end());
+    const Finished f = run_cudp(folder_, a);
+    EXPECT_EQ(f.exit, 2) << f.err;
+    return f.err;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(CliMethodFlags, ThatDoNotFitAreRefused) {
+  EXPECT_NE(refusal({"--schedule", "adaptive"}).find("adp-sgd"), std::string::npos);
+  EXPECT_NE(refusal({"--calibration", "theorem41"}).find("adp-sgd"), std::string::npos);
+  EXPECT_NE(refusal({"--method", "dpsgd-ts", "--activation", "relu"}).find("tempered-sigmoid"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "sgd-ma", "--accountant", "pld"}).find("expected rdp"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "sgd-adv", "--accountant", "rdp"}).find("expected advanced"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "norm-bound", "--clip", "28"}).find("--clip: expected none"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "norm-bound", "--model", "cnn"}).find("expected logistic"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "dpsgdd"}).find("one of dpsgd"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,417 @@
+// cudp account and cudp calibrate, through their functions.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "privacy/accountant.hpp"
+#include "privacy/calibrate.hpp"
+#include "privacy/rdp/curve.hpp"
+#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/zcdp.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/cli/answer.hpp"
+#include "runtime/cli/commands.hpp"
+
+namespace cudp {
+namespace {
+
+using nlohmann::json;
+using privacy::Step;
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string error;
+};
+
+/// What the program would do with these arguments.
+Outcome cudp(const std::string& arguments) {
+  CLI::App app{"cudp"};
+  CommandBody body;
+  add_account_command(app, body);
+  add_calibrate_command(app, body);
+  Outcome outcome;
+  std::ostringstream captured;
+  std::streambuf* const stdout_buffer = std::cout.rdbuf(captured.rdbuf());
+  try {
+    app.parse(arguments);
+    outcome.code = body();
+  } catch (const CLI::ParseError& usage) {
+    outcome.code = usage.get_exit_code() == 0 ? 0 : static_cast<int>(Exit::bad_input);
+    outcome.error = usage.what();
+  } catch (const Error& error) {
+    outcome.code = static_cast<int>(error.code());
+    outcome.error = error.what();
+  }
+  std::cout.rdbuf(stdout_buffer);
+  outcome.out = captured.str();
+  return outcome;
+}
+
+json answer(const std::string& arguments) {
+  const Outcome outcome = cudp(arguments + " --json");
+  EXPECT_EQ(outcome.code, 0) << arguments << ": " << outcome.error;
+  return json::parse(outcome.out, nullptr, false);
+}
+
+/// Refused with this code and one line that contains `reason`.
+void expect_refused(const std::string& arguments, int code, const std::string& reason) {
+  const Outcome outcome = cudp(arguments);
+  EXPECT_EQ(outcome.code, code) << arguments;
+  EXPECT_NE(outcome.error.find(reason), std::string::npos) << arguments << ": " << outcome.error;
+  EXPECT_EQ(outcome.error.find('\n'), std::string::npos) << outcome.error;
+  EXPECT_EQ(outcome.out, "") << arguments;
+}
+
+class PhasesFile : public ::testing::Test {
+ protected:
+  std::string with(const std::string& text) {
+    std::ofstream(path_) << text;
+    return path_.string();
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+ private:
+  std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / ("cudp_phases_" + std::to_string(getpid()));
+};
+
+const std::string kUsual = "account --q 0.01 --sigma 1.0 --steps 2000 ";
+
+privacy::Question usual() {
+  privacy::Question question;
+  question.steps = {{privacy::PoissonGaussian{.q = 0.01, .sigma = 1.0}, 2000}};
+  return question;
+}
+
+TEST(Account, EpsilonFromDelta) {
+  const json found = answer(kUsual + "--delta 1e-6");
+  const privacy::Answer exact = privacy::Account(usual()).epsilon(1e-6);
+  EXPECT_EQ(found["epsilon"], exact.epsilon);
+  EXPECT_EQ(found["epsilon_add"], *exact.epsilon_add);
+  EXPECT_EQ(found["epsilon_remove"], *exact.epsilon_remove);
+  EXPECT_EQ(found["epsilon_lower"], exact.epsilon_lower);
+  EXPECT_EQ(found["delta"], 1e-6);
+  EXPECT_EQ(found["accountant"], "pld");
+  EXPECT_EQ(found["bound"], "pld");
+  EXPECT_EQ(found["group"], 1);
+  EXPECT_EQ(found["sampling"], "poisson");
+  EXPECT_EQ(found["q"], 0.01);
+  EXPECT_EQ(found["steps"], 2000);
+}
+
+TEST(Account, DeltaFromEpsilon) {
+  const json found = answer(kUsual + "--epsilon 2");
+  const privacy::Answer exact = privacy::Account(usual()).delta(2.0);
+  EXPECT_EQ(found["delta"], exact.delta);
+  EXPECT_EQ(found["delta_lower"], exact.delta_lower);
+  EXPECT_EQ(found["epsilon"], 2.0);
+}
+
+TEST(Account, RenyiDivergencesAlone) {
+  const privacy::Phase phase{.q = 0.01, .sigma = 1.0, .steps = 2000};
+  const json found = answer(kUsual + "--delta 1e-6 --accountant rdp");
+  const double usual_orders = privacy::epsilon_of({&phase, 1}, 1e-6).epsilon;
+  EXPECT_NEAR(found["epsilon"], usual_orders, 1e-10 * usual_orders);
+  EXPECT_EQ(found["order"], 7.2);
+  EXPECT_EQ(found["accountant"], "rdp");
+  EXPECT_LT(answer(kUsual + "--delta 1e-6 --accountant rdp --orders adaptive")["epsilon"],
+            usual_orders);
+  EXPECT_EQ(answer(kUsual + "--delta 1e-6 --accountant rdp --orders 2,4.5,64")["order"], 4.5);
+}
+
+TEST(Account, GaussianDpSaysThatItIsAnEstimate) {
+  const json found = answer(kUsual + "--delta 1e-6 --accountant gdp");
+  EXPECT_EQ(found["is_bound"], false);
+  EXPECT_LT(found["epsilon"], privacy::Account(usual()).epsilon(1e-6).epsilon_lower);
+  EXPECT_NE(cudp(kUsual + "--delta 1e-6 --accountant gdp").out.find("not an upper bound"),
+            std::string::npos);
+}
+
+TEST(Account, GroupsAndFixedSizeBatches) {
+  privacy::Question four = usual();
+  four.group = 4;
+  const privacy::Answer exact = privacy::Account(four).epsilon(1e-6);
+  const json found = answer(kUsual + "--delta 1e-6 --group 4");
+  EXPECT_EQ(found["epsilon"], exact.epsilon);
+  EXPECT_EQ(found["group"], 4);
+
+  const json groups = answer(kUsual + "--delta 1e-6 --groups 3")["groups"];
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(groups[2]["group"], 3);
+  EXPECT_GE(groups[2]["vadhan"], groups[2]["epsilon"]);
+  EXPECT_EQ(groups[2]["k_epsilon_1"], 3.0 * groups[0]["epsilon"].get<double>());
+
+  privacy::Question fixed;
+  fixed.steps = {{privacy::FixedSizeGaussian{.n = 50000, .batch = 500, .sigma = 2.0}, 2000}};
+  const json without =
+      answer("account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 --delta 1e-6");
+  EXPECT_EQ(without["epsilon"], privacy::Account(fixed).epsilon(1e-6).epsilon);
+  EXPECT_EQ(without["sampling"], "fixed");
+  fixed.relation = privacy::Neighbours::replace_one;
+  EXPECT_EQ(
+      answer("account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 "
+             "--delta 1e-6 --accountant rdp --orders adaptive --neighbours replace-one")["epsilon"],
+      privacy::epsilon_by_rdp(fixed.steps, 1e-6, {.relation = fixed.relation}).epsilon);
+}
+
+TEST(Account, TableRoundsUp) {
+  const std::string table = cudp(kUsual + "--delta 1e-6").out;
+  const privacy::Answer exact = privacy::Account(usual()).epsilon(1e-6);
+  EXPECT_EQ(table.substr(0, table.find('\n')), "epsilon         " + rounded_up(exact.epsilon));
+  EXPECT_NE(table.find("and at least  " + rounded_down(exact.epsilon_lower)), std::string::npos);
+  EXPECT_NE(table.find("poisson-gaussian, q 0.01, sigma 1, steps 2000"), std::string::npos);
+}
+
+TEST(Account, DrawsItsCurves) {
+  const auto picture =
+      std::filesystem::temp_directory_path() / ("cudp_curve_" + std::to_string(getpid()) + ".png");
+  for (const char* which : {"", "--groups 3 "}) {
+    const Outcome drawn = cudp(kUsual + "--delta 1e-6 " + which + "--curve " + picture.string());
+    if (drawn.code != 0) GTEST_SKIP() << "gnuplot is missing: " << drawn.error;
+    std::ifstream file(picture, std::ios::binary);
+    std::string start(4, ' ');
+    file.read(start.data(), 4);
+    EXPECT_EQ(start, "\x89PNG");
+    std::filesystem::remove(picture);
+  }
+}
+
+TEST(Account, Zcdp) {
+  const json found = answer("account --zcdp 0.1 --delta 1e-5");
+  EXPECT_EQ(found["epsilon"], privacy::epsilon_from_zcdp(0.1, 1e-5));
+  EXPECT_EQ(found["epsilon_classical"], privacy::epsilon_from_zcdp_classical(0.1, 1e-5));
+  EXPECT_NE(cudp("account --zcdp 0.1 --delta 1e-5").out.find("1.91424"), std::string::npos);
+}
+
+TEST(Account, DivergenceAtAnOrder) {
+  const json found = answer("account --rdp-at 8.25 --q 0.001 --sigma 0.8");
+  EXPECT_EQ(found["rdp"], privacy::rdp_sampled_gaussian(0.001, 0.8, 8.25));
+}
+
+TEST_F(PhasesFile, ComposesItsPhases) {
+  const std::string file = with(R"([{"q": 0.01, "sigma": 1, "steps": 500},
+                                    {"steps": 300, "sigma": 2.0, "q": 2e-2}])");
+  const json found = answer("account --delta 1e-6 --phases " + file);
+  privacy::Question question;
+  question.steps = privacy::steps_of(std::vector<privacy::Phase>{
+      {.q = 0.01, .sigma = 1.0, .steps = 500}, {.q = 0.02, .sigma = 2.0, .steps = 300}});
+  EXPECT_EQ(found["epsilon"], privacy::Account(question).epsilon(1e-6).epsilon);
+  EXPECT_EQ(found["phases"].size(), 2u);
+  EXPECT_EQ(found["phases"][1]["q"], 0.02);
+  EXPECT_NE(cudp("account --delta 1e-6 --phases " + file).out.find("phase 2"), std::string::npos);
+}
+
+TEST_F(PhasesFile, KnowsEveryMechanism) {
+  const json found = answer("account --delta 1e-6 --phases " + with(R"({"phases": [
+      {"mechanism": "gaussian", "sigma": 30, "steps": 1},
+      {"mechanism": "poisson-gaussian", "q": 0.01, "sigma": 2, "steps": 10},
+      {"mechanism": "fixed-size-gaussian", "n": 5000, "batch": 50, "sigma": 4, "steps": 10},
+      {"mechanism": "truncated-poisson-gaussian", "n": 5000, "q": 0.01, "max_batch": 90, "sigma": 4,
+       "steps": 10},
+      {"mechanism": "gaussian-mixture", "sensitivities": [0, 1], "probabilities": [0.9, 0.1],
+       "sigma": 4, "steps": 10},
+      {"mechanism": "laplace", "scale": 50, "steps": 2},
+      {"mechanism": "poisson-laplace", "q": 0.1, "scale": 5, "steps": 2},
+      {"mechanism": "bounded-range", "epsilon": 0.02, "steps": 5},
+      {"mechanism": "approximate-dp", "epsilon": 0.02, "delta": 1e-8, "steps": 3}]})"));
+  const std::vector<Step> steps{{privacy::Gaussian{30}, 1},
+                                {privacy::PoissonGaussian{0.01, 2}, 10},
+                                {privacy::FixedSizeGaussian{5000, 50, 4}, 10},
+                                {privacy::TruncatedPoissonGaussian{5000, 0.01, 90, 4}, 10},
+                                {privacy::GaussianMixture{{0, 1}, {0.9, 0.1}, 4}, 10},
+                                {privacy::Laplace{50}, 2},
+                                {privacy::PoissonLaplace{0.1, 5}, 2},
+                                {privacy::BoundedRange{0.02}, 5},
+                                {privacy::ApproximateDp{0.02, 1e-8}, 3}};
+  privacy::Question question;
+  question.steps = steps;
+  EXPECT_EQ(found["epsilon"], privacy::Account(question).epsilon(1e-6).epsilon);
+  ASSERT_EQ(found["phases"].size(), steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    EXPECT_EQ(found["phases"][i]["mechanism"], privacy::name(steps[i].mechanism));
+}
+
+TEST_F(PhasesFile, BadFilesAreRefusedByPlace) {
+  const auto refused = [&](const std::string& text, const std::string& reason) {
+    expect_refused("account --delta 1e-6 --phases " + with(text), 2, reason);
+  };
+  refused("", "line 1: expected JSON, found an empty file");
+  refused("[{\"q\": 0.01,\n \"sigma\": }]", "line 2: expected JSON");
+  refused("{}", "expected a list of phases, found {}");
+  refused("[]", "expected a list of phases, found []");
+  refused("[7]", "phase 1: expected {");
+  refused(R"([{"q": 0.01, "sigma": 1, "steps": 5}, {"q": 0.01, "sigma": 1}])",
+          "phase 2: expected a key 'steps', found none");
+  refused(R"([{"q": 0.01, "sigma": 1, "steps": 5, "sgima": 2}])", "found \"sgima\"");
+  refused(R"([{"mechanism": "gauss", "sigma": 1, "steps": 5}])", "found 'gauss'");
+  refused(R"([{"mechanism": "laplace", "sigma": 1, "steps": 5}])", "expected a key 'scale'");
+  refused(R"([{"mechanism": "gaussian-mixture", "sensitivities": [1], "probabilities": ["x"],
+              "sigma": 1, "steps": 5}])",
+          "probabilities: expected a list of numbers");
+  refused(R"([{"q": "1%", "sigma": 1, "steps": 5}])",
+          "phase 1, q: expected a number, found \"1%\"");
+  refused(R"([{"q": 0.01, "sigma": 1, "steps": -5}])", "steps: expected a whole number >= 0");
+  refused(R"([{"q": 0.01, "sigma": 1, "steps": 1.5}])", "steps: expected a whole number >= 0");
+  refused(R"([{"q": 1.01, "sigma": 1, "steps": 5}])", "phase 1, q: expected a sampling rate");
+  refused(R"([{"q": 0.01, "sigma": 0, "steps": 5}])", "phase 1, sigma: expected a finite noise");
+  expect_refused("account --delta 1e-6 --phases /nonexistent/file", 2, "No such file");
+  expect_refused("account --delta 1e-6 --phases " + std::filesystem::temp_directory_path().string(),
+                 2, "found a directory");
+}
+
+TEST(Account, BadUseIsRefused) {
+  const std::string fine = "account --q 0.01 --sigma 1 --steps 10 ";
+  expect_refused(fine, 2, "expected one of --delta and --epsilon, found none");
+  expect_refused(fine + "--delta 1e-5 --epsilon 1", 2, "found both");
+  expect_refused(fine + "--delta 0", 2, "delta: expected");
+  expect_refused(fine + "--delta nan", 2, "delta: expected");
+  expect_refused(fine + "--epsilon -1", 2, "epsilon: expected");
+  expect_refused(fine + "--delta 1e-5 --orders 1", 2, "orders: expected");
+  expect_refused(fine + "--delta 1e-5 --orders 2,x", 2, "--orders: expected numbers");
+  expect_refused(fine + "--delta 1e-5 --accountant pdl", 2, "expected pld, rdp, advanced or gdp");
+  expect_refused(fine + "--delta 1e-5 --sampling shuffle", 2, "expected poisson or fixed");
+  expect_refused(fine + "--delta 1e-5 --sampling fixed", 2, "--q: expected no value");
+  expect_refused(fine + "--delta 1e-5 --n 100", 2,
+                 "--n: expected no value with --sampling poisson");
+  expect_refused(fine + "--delta 1e-5 --neighbours all", 2, "expected add-or-remove");
+  expect_refused(fine + "--delta 1e-5 --group 0", 2, "group: expected");
+  expect_refused(fine + "--delta 1e-5 --interval 0", 2, "--interval: expected");
+  expect_refused(fine + "--delta 1e-5 --zcdp 0.1", 2, "--q: expected no value with --zcdp");
+  expect_refused(fine + "--delta 1e-5 --phases f", 2, "--q: expected no value with --phases");
+  expect_refused("account --sigma 1 --steps 10 --delta 1e-5", 2, "--q: expected a value");
+  expect_refused("account --q 2 --sigma 1 --steps 10 --delta 1e-5", 2, "q: expected");
+  expect_refused("account --q 0.1 --sigma -1 --steps 10 --delta 1e-5", 2, "sigma: expected");
+  expect_refused("account --q 0.1 --sigma inf --steps 10 --delta 1e-5", 2, "sigma: expected");
+  expect_refused("account --q 0.1 --sigma 1 --steps -1 --delta 1e-5", 2, "steps");
+  expect_refused("account --q 0.1 --sigma 1 --steps 1.5 --delta 1e-5", 2, "steps");
+  expect_refused("account --q 0.1x --sigma 1 --steps 1 --delta 1e-5", 2, "q");
+  expect_refused("account --q 0.1 --sgima 1 --steps 1 --delta 1e-5", 2, "--sgima");
+  expect_refused("account --rdp-at 1 --q 0.1 --sigma 1", 2, "orders: expected");
+  expect_refused("account --rdp-at 2 --q 0.1 --sigma 1e-200", 2, "that double holds");
+  expect_refused("account --rdp-at 2 --q 0.1", 2, "--sigma: expected a value");
+  expect_refused("account --rdp-at 2 --q 0.1 --sigma 1 --delta 1e-5", 2, "--delta: expected no");
+  expect_refused("account --zcdp -1 --delta 1e-5", 2, "rho: expected");
+  expect_refused("account --zcdp 1", 2, "--delta: expected a value");
+}
+
+TEST(CalibrateCommand, SolvesForEach) {
+  const auto epsilon = [](double q, double sigma, std::uint64_t steps) {
+    privacy::Question question;
+    question.steps = {{privacy::PoissonGaussian{.q = q, .sigma = sigma}, steps}};
+    return privacy::Account(question).epsilon(1e-5).epsilon;
+  };
+  const json sigma = answer("calibrate --epsilon 3 --delta 1e-5 --q 0.0085 --steps 4680");
+  EXPECT_LE(epsilon(0.0085, sigma["sigma"], 4680), 3.0);
+  EXPECT_GT(epsilon(0.0085, sigma["sigma"].get<double>() * (1 - 3e-5), 4680), 3.0);
+  EXPECT_EQ(sigma["accountant"], "pld");
+  EXPECT_EQ(sigma["steps"], 4680);
+  const std::uint64_t steps =
+      answer("calibrate --solve steps --epsilon 3 --delta 1e-5 --q 0.0085 --sigma 1.1")["steps"];
+  EXPECT_LE(epsilon(0.0085, 1.1, steps), 3.0);
+  EXPECT_GT(epsilon(0.0085, 1.1, steps + 1), 3.0);
+  const double q =
+      answer("calibrate --solve q --epsilon 3 --delta 1e-5 --steps 4680 --sigma 1.1")["q"];
+  EXPECT_LE(epsilon(q, 1.1, 4680), 3.0);
+  EXPECT_GT(epsilon(q * (1 + 3e-5), 1.1, 4680), 3.0);
+  privacy::Question question;
+  question.steps = {{privacy::PoissonGaussian{.q = 0.0085, .sigma = 1.1}, 4680}};
+  EXPECT_EQ(
+      answer("calibrate --solve delta --epsilon 3 --q 0.0085 --steps 4680 --sigma 1.1")["delta"],
+      privacy::Account(question).delta(3.0).delta);
+  const std::uint64_t batch = answer(
+      "calibrate --solve batch --sampling fixed --n 60000 --epsilon 3 --delta 1e-5 --steps 4680 "
+      "--sigma 2.2")["batch"];
+  EXPECT_GT(batch, 400u);
+  EXPECT_LT(batch, 600u);
+}
+
+TEST(CalibrateCommand, RenyiDivergencesAlone) {
+  const std::string rdp = " --epsilon 3 --delta 1e-5 --accountant rdp";
+  EXPECT_EQ(answer("calibrate --q 0.0085 --steps 4680" + rdp)["sigma"],
+            privacy::sigma_for(3.0, 1e-5, 0.0085, 4680));
+  EXPECT_EQ(answer("calibrate --solve steps --q 0.0085 --sigma 1.1" + rdp)["steps"],
+            privacy::steps_for(3.0, 1e-5, 0.0085, 1.1));
+  EXPECT_EQ(answer("calibrate --solve q --steps 4680 --sigma 1.1" + rdp)["q"],
+            privacy::rate_for(3.0, 1e-5, 1.1, 4680));
+}
+
+TEST(CalibrateCommand, TheValueOfTheTableIsSafeToCopy) {
+  const auto row = [](const std::string& table, const std::string& name) {
+    std::istringstream lines(table);
+    for (std::string key, line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string value;
+      words >> key >> value;
+      if (key == name) return std::stod(value);
+    }
+    return std::nan("");
+  };
+  const auto epsilon = [](double q, double sigma) {
+    const privacy::Phase phase{.q = q, .sigma = sigma, .steps = 777};
+    return privacy::epsilon_of({&phase, 1}, 1e-5).epsilon;
+  };
+  for (const double budget : {0.3, 1.0, 2.2, 7.0}) {
+    const std::string given =
+        " --epsilon " + std::to_string(budget) + " --delta 1e-5 --steps 777 --accountant rdp ";
+    const double sigma = row(cudp("calibrate --q 0.013" + given).out, "sigma");
+    EXPECT_TRUE(epsilon(0.013, sigma) <= budget) << sigma;
+    EXPECT_TRUE(epsilon(0.013, sigma - 2e-5) > budget) << sigma;
+    const double q = row(cudp("calibrate --solve q --sigma 1.3" + given).out, "q");
+    EXPECT_TRUE(epsilon(q, 1.3) <= budget) << q;
+    EXPECT_TRUE(epsilon(q * (1 + 3e-5), 1.3) > budget) << q;
+  }
+}
+
+TEST(CalibrateCommand, AnUnreachableBudgetHasItsOwnExitCode) {
+  expect_refused("calibrate --epsilon 0.01 --delta 1e-15 --q 0.01 --steps 10 --accountant rdp", 3,
+                 "epsilon 0.01 at delta 1e-15 cannot be reached: 0.02");
+  expect_refused("calibrate --solve steps --epsilon 1 --delta 1e-5 --q 1 --sigma 0.1", 3,
+                 "steps: none from 1");
+}
+
+TEST(CalibrateCommand, BadUseIsRefused) {
+  expect_refused("calibrate --epsilon 3 --delta 1e-5 --q 0.01", 2, "--steps: expected a value");
+  expect_refused("calibrate --epsilon 3 --delta 1e-5 --q 0.01 --steps 0", 2, "steps: expected");
+  expect_refused("calibrate --epsilon 3 --delta 1e-5 --q 0.01 --steps -5", 2, "steps");
+  expect_refused("calibrate --epsilon 3 --delta 1e-5 --q 0 --steps 5", 2, "q: expected");
+  expect_refused("calibrate --epsilon 0 --delta 1e-5 --q 0.1 --steps 5", 2, "epsilon: expected");
+  expect_refused("calibrate --epsilon 3 --delta 1e-5 --q 0.1 --steps 5 --sigma 1", 2,
+                 "--sigma: expected no value with --solve sigma");
+  expect_refused("calibrate --solve epsilon --delta 1e-5 --q 0.1 --steps 5", 2,
+                 "--solve: expected");
+  expect_refused("calibrate --accountant gdp --epsilon 3 --delta 1e-5 --q 0.1 --steps 5", 2,
+                 "expected pld");
+}
+
+TEST(Help, HasExamples) {
+  CLI::App app{"cudp"};
+  CommandBody body;
+  add_account_command(app, body);
+  add_calibrate_command(app, body);
+  for (const char* name : {"account", "calibrate"}) {
+    const std::string help = app.get_subcommand(name)->help();
+    EXPECT_NE(help.find("Examples:\n  cudp " + std::string(name)), std::string::npos) << help;
+  }
+}
+
+TEST(Rounding, IsToTheSideThatWasAskedFor) {
+  for (const double value :
+       {0.0, 1.0, 3.2464524898, 0.000101047123, 999999.5, 9.9999999, 1e-300, 1.23456789e12, 0.1}) {
+    const double up = std::stod(rounded_up(value)), down = std::stod(rounded_down(value));
+    EXPECT_TRUE(up >= value && up <= value * (1 + 1.1e-5)) << rounded_up(value);
+    EXPECT_TRUE(down <= value && down >= value * (1 - 1.1e-5)) << rounded_down(value);
+  }
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,287 @@
+#include "runtime/config/config.hpp"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/config/nearest.hpp"
+#include "runtime/config/presets.hpp"
+#include "runtime/config/settings.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace cudp {
+namespace {
+
+Settings flags(std::initializer_list<std::pair<const char*, const char*>> given) {
+  Settings s;
+  for (const auto& [key, text] : given) {
+    const std::string place = std::string("--") + key;
+    s[key] = {parse_value(*find_option(key), text, place), place};
+  }
+  return s;
+}
+
+TrainConfig resolved(const Settings& given) {
+  std::vector<std::string> notes;
+  return resolve_config(given, notes);
+}
+
+/// The refusal's text; fails the test if there is none, or if it is more than one line.
+template <class Call>
+std::string refusal(Call call) {
+  try {
+    call();
+  } catch (const InputError& e) {
+    std::string what = e.what();
+    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+    return what;
+  }
+  ADD_FAILURE() << "expected a refusal";
+  return "";
+}
+
+TEST(Config, EveryOptionSurvivesBeingWrittenAndRead) {
+  TrainConfig c;
+  c.dataset = "a folder/with \"quotes\" and \\";
+  c.data_dir = "elsewhere";
+  c.schema = "s.toml";
+  c.test_data = "t.csv";
+  c.size_is_public = true;
+  c.features = Features::scatter;
+  c.feature_groups = 9;
+  c.feature_whiten = true;
+  c.feature_cache = "none";
+  c.model = "mlp";
+  c.activation = "relu";
+  c.epsilon = 0.1;
+  c.delta = 1e-7;
+  c.clip = 1.0 / 3.0;
+  c.clipping = Clipping::per_layer;
+  c.rng = Generator::philox;
+  c.seed = 123456789012345;
+  c.unsafe_diagnostics = true;
+  c.batch = 7;
+  c.epochs.reset();
+  c.steps = 99;
+  c.lr = 2.0;
+  c.optimizer = OptimizerKind::adamw;
+  c.schedule = ScheduleKind::polynomial;
+  c.ema = 0.99;
+  c.device = Device::cpu;
+  c.threads = 3;
+  c.checkpoint_every = 5;
+  TrainConfig back;
+  apply_settings(parse_settings(write_config(c, Audience::owner), "config"), back);
+  int compared = 0;
+  for (const Option& o : train_options()) {
+    if (o.scope == Scope::command) continue;
+    EXPECT_EQ(o.get(back), o.get(c)) << o.key;
+    ++compared;
+  }
+  EXPECT_GT(compared, 30);
+}
+
+TEST(Config, WhatIsReleasedNamesNoFoldersAndNoMachine) {
+  TrainConfig c;
+  c.dataset = "/home/someone/secret/patients.csv";
+  c.schema = "/home/someone/secret/schema.toml";
+  c.data_dir = "/home/someone/data";
+  c.model = "/home/someone/net.toml";
+  c.threads = 7;
+  const std::string text = write_config(c, Audience::release);
+  EXPECT_EQ(text.find("someone"), std::string::npos) << text;
+  EXPECT_EQ(text.find("threads"), std::string::npos) << text;
+  EXPECT_NE(text.find("dataset = \"patients.csv\""), std::string::npos) << text;
+}
+
+TEST(Config, UnknownKeysNameTheNearestKnownOne) {
+  EXPECT_EQ(refusal([] { parse_settings("lr = 0.1\nbacth = 512\n", "run.toml"); }),
+            "run.toml, line 2, bacth: expected a known key, found 'bacth'; the nearest is 'batch'");
+  const std::vector<std::string> words = {"epsilon", "delta", "epochs"};
+  EXPECT_EQ(nearest("epsilom", words), "epsilon");
+  EXPECT_EQ(nearest("epoch", words), "epochs");
+  EXPECT_EQ(nearest("x", {}), "");
+  EXPECT_NE(refusal([] { preset_settings("mnist-ccn"); }).find("mnist-cnn"), std::string::npos);
+}
+
+TEST(Config, SyntaxErrorsNameTheLine) {
+  EXPECT_NE(refusal([] {
+              parse_settings("lr = 0.1\nbatch = = 2\n", "run.toml");
+            }).find("run.toml, line 2"),
+            std::string::npos);
+  EXPECT_NE(refusal([] { read_settings("no/such.toml"); }).find("no/such.toml"), std::string::npos);
+  EXPECT_NE(refusal([] { parse_settings("batch = [1]", "run.toml"); }).find("line 1, batch"),
+            std::string::npos);
+}
+
+TEST(Config, TomlTypesAreChecked) {
+  TrainConfig c;
+  apply_settings(parse_settings("lr = 1\nbatch = 64\njson = true\noptimizer = 'adam'", "f"), c);
+  EXPECT_EQ(c.lr, 1.0);
+  EXPECT_EQ(c.batch, 64);
+  EXPECT_TRUE(c.json);
+  EXPECT_EQ(c.optimizer, OptimizerKind::adam);
+  for (const char* wrong : {"batch = 64.5", "batch = '64'", "lr = 'fast'", "json = 1",
+                            "optimizer = 3", "dataset = 3", "dataset = ''", "optimizer = 'sdg'"}) {
+    const std::string what = refusal([&] { apply_settings(parse_settings(wrong, "run.toml"), c); });
+    EXPECT_NE(what.find("run.toml, line 1"), std::string::npos) << what;
+    EXPECT_NE(what.find("expected"), std::string::npos) << what;
+  }
+}
+
+TEST(Config, ValuesOutOfRangeAreRefused) {
+  for (const auto& [key, text] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"delta", "0"},       {"delta", "1"},       {"delta", "-1e-5"}, {"delta", "nan"},
+           {"delta", "small"},   {"epsilon", "0"},     {"epsilon", "-1"},  {"epsilon", "inf"},
+           {"sigma", "0"},       {"clip", "0"},        {"batch", "0"},     {"batch", "1e3"},
+           {"batch", "2.5"},     {"batch", "-3"},      {"epochs", "0"},    {"lr", "-0.5"},
+           {"momentum", "1"},    {"ema", "1"},         {"threads", "-1"},  {"batch", "12x"},
+           {"json", "maybe"},    {"clipping", "hard"}, {"final-lr", "2"},  {"beta1", "-0.1"},
+           {"seed", "-1"},       {"method", "sgd"},    {"device", "tpu"},  {"batch", ""},
+           {"precision", "fp16"}}) {
+    const std::string what = refusal([&, k = key, t = text] {
+      TrainConfig c;
+      apply_settings(flags({{k, t}}), c);
+    });
+    EXPECT_EQ(what.find(std::string("--") + key + ": expected "), 0u) << what;
+  }
+  EXPECT_EQ(refusal([] {
+              TrainConfig c;
+              apply_settings(flags({{"delta", "2"}}), c);
+            }),
+            "--delta: expected a number in (0, 1), found 2.0");
+}
+
+TEST(Config, FlagsBeatTheFileBeatsThePresetBeatsDefaults) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "run.toml";
+  write_text(file, "preset = 'mnist-cnn'\nbatch = 100\nlr = 0.25\n");
+  const TrainConfig c = resolved(flags({{"config", file.c_str()}, {"lr", "0.125"}}));
+  const TrainConfig preset = resolved(flags({{"preset", "mnist-cnn"}}));
+  EXPECT_EQ(c.lr, 0.125);
+  EXPECT_EQ(c.batch, 100);
+  EXPECT_EQ(c.dataset, "mnist");
+  EXPECT_EQ(c.epochs, preset.epochs);
+  EXPECT_EQ(c.clip, preset.clip);
+  EXPECT_EQ(c.beta2, TrainConfig{}.beta2);
+  EXPECT_NE(preset.batch, 100);
+}
+
+TEST(Config, ADataSetBringsItsOwnPresetButNoBudget) {
+  std::vector<std::string> notes;
+  const TrainConfig c =
+      resolve_config(flags({{"dataset", "adult"}, {"epsilon", "2"}, {"delta", "1e-6"}}), notes);
+  EXPECT_EQ(c.model, "logistic");
+  EXPECT_EQ(c.epsilon, 2.0);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("adult-logistic"), std::string::npos);
+  EXPECT_NE(refusal([] {
+              resolved(flags({{"dataset", "adult"}, {"delta", "1e-6"}}));
+            }).find("--epsilon"),
+            std::string::npos);
+  EXPECT_NE(refusal([] {
+              resolved(flags({{"dataset", "adult"}, {"sigma", "1"}}));
+            }).find("--delta"),
+            std::string::npos);
+  EXPECT_NE(refusal([] {
+              resolved(flags({{"sigma", "1"}, {"delta", "1e-5"}}));
+            }).find("--dataset"),
+            std::string::npos);
+}
+
+TEST(Config, AnswersToOneQuestionReplaceEachOther) {
+  const TrainConfig c =
+      resolved(flags({{"preset", "mnist-cnn"}, {"sigma", "1.5"}, {"steps", "10"}}));
+  EXPECT_EQ(c.sigma, 1.5);
+  EXPECT_FALSE(c.epsilon);
+  EXPECT_EQ(c.steps, 10);
+  EXPECT_FALSE(c.epochs);
+  const TrainConfig both =
+      resolved(flags({{"preset", "mnist-cnn"}, {"sigma", "1.5"}, {"epsilon", "4"}}));
+  EXPECT_EQ(both.sigma, 1.5);
+  EXPECT_EQ(both.epsilon, 4.0);
+  EXPECT_NE(refusal([] {
+              resolved(flags({{"preset", "mnist-cnn"}, {"steps", "10"}, {"epochs", "1"}}));
+            }).find("--steps"),
+            std::string::npos);
+}
+
+TEST(Config, PathsAreKeptFromTheRoot) {
+  const TrainConfig c = resolved(flags(
+      {{"dataset", "some/table.csv"}, {"model", "net.toml"}, {"epsilon", "1"}, {"delta", "1e-5"}}));
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(c.dataset, here + "/some/table.csv");
+  EXPECT_EQ(c.model, here + "/net.toml");
+  EXPECT_EQ(c.data_dir, here + "/data");
+  EXPECT_EQ(c.schema, "");
+  const TrainConfig again =
+      resolve_resumed(flags({{"dataset", "./some/table.csv"}, {"model", "net.toml"}}), c);
+  EXPECT_EQ(again.dataset, c.dataset);
+}
+
+TEST(Config, EveryPresetIsComplete) {
+  EXPECT_GE(preset_names().size(), 6u);
+  for (const std::string& name : preset_names()) {
+    const TrainConfig c = resolved(flags({{"preset", name.c_str()}}));
+    EXPECT_FALSE(preset_for(c.dataset).empty()) << name;
+    EXPECT_TRUE(c.epsilon && c.delta) << name;
+  }
+  EXPECT_EQ(preset_for("nothing"), "");
+  EXPECT_EQ(preset_for("mnist"), "mnist-cnn");
+  EXPECT_EQ(preset_for("mnist", "scatter"), "mnist-hf");
+  EXPECT_EQ(preset_for("cifar-10", "scatter"), "cifar-hf");
+  const TrainConfig groups = resolved(flags({{"preset", "cifar-hf"}, {"feature-groups", "27"}}));
+  EXPECT_FALSE(groups.feature_standardise || groups.feature_sigma);
+  EXPECT_TRUE(resolved(flags({{"preset", "cifar-hf"}})).feature_standardise);
+  EXPECT_EQ(preset_for("adult", "scatter"), "");
+  // One that is for a method is not taken for another.
+  EXPECT_EQ(preset_for("mnist", "pca", "adaclip"), "mnist-adaclip");
+  EXPECT_EQ(preset_for("mnist", "none", "adp-sgd"), "mnist-cnn");
+  EXPECT_EQ(preset_for("mnist", "pca"), "");
+  EXPECT_EQ(
+      resolved(
+          flags({{"dataset", "mnist"}, {"features", "pca"}, {"epsilon", "1"}, {"delta", "1e-5"}}))
+          .method,
+      MethodKind::dpsgd);
+}
+
+TEST(Config, ThePresetOfADataSetIsTheOneForItsFeatures) {
+  const auto given = [](const char* features) {
+    return resolved(
+        flags({{"dataset", "mnist"}, {"features", features}, {"sigma", "1"}, {"delta", "1e-5"}}));
+  };
+  EXPECT_EQ(given("scatter").model, "scatter-cnn");
+  EXPECT_EQ(given("none").model, "cnn");
+}
+
+TEST(Config, AResumeMayNotChangeTheExperiment) {
+  const TrainConfig stored = resolved(flags({{"preset", "mnist-cnn"}, {"epochs", "3"}}));
+  EXPECT_EQ(resolve_resumed(flags({{"threads", "2"}}), stored).threads, 2);
+  EXPECT_EQ(resolve_resumed(flags({{"preset", "mnist-cnn"}, {"epochs", "3"}}), stored).epochs, 3);
+  EXPECT_EQ(
+      refusal([&] {
+        resolve_resumed(flags({{"lr", "9"}}), stored);
+      }),
+      "--lr: expected " + value_text(Value(stored.lr)) + " as in the run being resumed, found 9.0");
+  EXPECT_NE(refusal([&] {
+              resolve_resumed(flags({{"sigma", "0.1"}}), stored);
+            }).find("expected"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              resolve_resumed(flags({{"preset", "mnist-cnn"}}), stored);
+            }).find("--epochs"),
+            std::string::npos);
+}
+
+TEST(Config, EveryOptionHasAHelpText) {
+  for (const Option& o : train_options()) {
+    EXPECT_FALSE(o.help.empty()) << o.key;
+    EXPECT_FALSE(o.group.empty()) << o.key;
+    EXPECT_EQ(find_option(o.key), &o) << "key used twice: " << o.key;
+    EXPECT_TRUE(o.instead_of.empty() || o.clear) << o.key;
+  }
+}
+
+}  // namespace
+}  // namespace cudp

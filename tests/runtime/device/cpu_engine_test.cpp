@@ -1,0 +1,173 @@
+// The CPU engine, at every SIMD level, against the double-precision oracle.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "kernels/common/simd_level.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/device/engine.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/reference/engine.hpp"
+
+namespace cudp {
+namespace {
+
+using cases::Case;
+using cases::clipped_sum;
+using cases::cpu_engine_at;
+using cases::examples_for;
+using cases::kCases;
+using cases::network_of;
+using cases::weights_for;
+
+class CpuEngine : public testing::TestWithParam<std::tuple<Case, SimdLevel>> {
+ protected:
+  void SetUp() override {
+    const SimdLevel level = std::get<1>(GetParam());
+    if (!cases::has_simd_level(level)) GTEST_SKIP() << "this processor has no " << simd_name(level);
+  }
+};
+
+TEST_P(CpuEngine, PerExampleGradientsNormsAndLosses) {
+  const auto& [c, level] = GetParam();
+  const Network net = network_of(c);
+  const Dataset data = examples_for(c, 5);
+  const auto engine = cpu_engine_at(level, net, {});
+  reference::ReferenceEngine oracle(net, {});
+  for (Engine* e : {engine.get(), static_cast<Engine*>(&oracle)}) {
+    e->load(data);
+    e->set_state(weights_for(net));
+  }
+  const std::uint32_t some[] = {0, 3, 4};
+  const PerExample got = engine->per_example(some, true);
+  const PerExample want = oracle.per_example(some, true);
+  const std::size_t d = net.parameter_count;
+  for (std::size_t e = 0; e < std::size(some); ++e) {
+    EXPECT_NEAR(got.losses[e], want.losses[e], 1e-5 * (1 + want.losses[e]));
+    double error = 0;
+    double size = 0;
+    for (std::size_t j = 0; j < d; ++j) {
+      error += std::pow(double(got.gradients[e * d + j]) - want.gradients[e * d + j], 2);
+      size += std::pow(double(want.gradients[e * d + j]), 2);
+    }
+    EXPECT_LE(std::sqrt(error), 1e-5 * std::sqrt(size) + 1e-12) << "example " << e;
+    for (int g = 0; g < net.groups; ++g) {
+      const std::size_t at = e * static_cast<std::size_t>(net.groups) + static_cast<std::size_t>(g);
+      EXPECT_NEAR(got.squared_norms[at], want.squared_norms[at],
+                  2e-5 * want.squared_norms[at] + 1e-9)
+          << "example " << e << ", layer " << g;
+    }
+  }
+}
+
+TEST_P(CpuEngine, ClippedSumOfAPoissonBatch) {
+  const auto& [c, level] = GetParam();
+  const Network net = network_of(c);
+  const Dataset data = examples_for(c, 70);
+  for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
+    EngineSettings s;
+    s.clip = {kind, 0.7f, 0.01f};
+    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.threads = 2;
+    const auto engine = cpu_engine_at(level, net, s);
+    reference::ReferenceEngine oracle(net, s);
+    const auto got = clipped_sum(*engine, net, data);
+    const auto want = clipped_sum(oracle, net, data);
+    EXPECT_EQ(engine->sampled(3), oracle.sampled(3));
+    double error = 0;
+    double size = 0;
+    for (std::size_t j = 0; j < want.size(); ++j) {
+      error += std::pow(double(got[j]) - want[j], 2);
+      size += std::pow(double(want[j]), 2);
+    }
+    EXPECT_LE(std::sqrt(error), 1e-5 * std::sqrt(size) + 1e-5);
+  }
+}
+
+TEST_P(CpuEngine, DoesNotDependOnTheNumberOfThreads) {
+  const auto& [c, level] = GetParam();
+  const Network net = network_of(c);
+  const Dataset data = examples_for(c, 200);
+  std::vector<float> first;
+  for (const int threads : {1, 2, 3, 7}) {
+    EngineSettings s;
+    s.clip.max_norm = 0.7f;
+    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.threads = threads;
+    const auto sum = clipped_sum(*cpu_engine_at(level, net, s), net, data);
+    if (first.empty())
+      first = sum;
+    else
+      EXPECT_EQ(first, sum) << threads << " threads";
+  }
+}
+
+TEST_P(CpuEngine, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
+  const auto& [c, level] = GetParam();
+  if (c.input.height > 1) return;  // bytes are always finite
+  const Network net = network_of(c);
+  Dataset data = examples_for(c, 40);
+  EngineSettings s;
+  s.sampling_threshold = std::uint64_t{1} << 32;
+  s.diagnostics = true;
+  Dataset kept = data;
+  const auto features = static_cast<std::size_t>(c.input.size());
+  kept.floats.erase(kept.floats.begin() + 7 * static_cast<std::ptrdiff_t>(features),
+                    kept.floats.begin() + 8 * static_cast<std::ptrdiff_t>(features));
+  kept.labels.erase(kept.labels.begin() + 7);
+  data.floats[7 * features + 2] = NAN;
+  const auto engine = cpu_engine_at(level, net, s);
+  const auto got = clipped_sum(*engine, net, data);
+  const Diagnostics diagnostics = engine->diagnostics();
+  EXPECT_EQ(diagnostics.examples, 40u);
+  EXPECT_EQ(diagnostics.non_finite, 1u);
+  const auto want = clipped_sum(*cpu_engine_at(level, net, s), net, kept);
+  for (std::size_t j = 0; j < want.size(); ++j) EXPECT_NEAR(got[j], want[j], 1e-5f);
+
+  s.sampling_threshold = 0;
+  for (const float v : clipped_sum(*cpu_engine_at(level, net, s), net, kept)) EXPECT_EQ(v, 0.0f);
+}
+
+TEST_P(CpuEngine, Evaluates) {
+  const auto& [c, level] = GetParam();
+  const Network net = network_of(c);
+  const Dataset data = examples_for(c, 50);
+  EngineSettings s;
+  s.keep_average = true;
+  const auto engine = cpu_engine_at(level, net, s);
+  reference::ReferenceEngine oracle(net, s);
+  TrainState state = weights_for(net);
+  state.average = state.parameters;
+  for (float& w : state.average) w *= -1.0f;
+  for (Engine* e : {engine.get(), static_cast<Engine*>(&oracle)}) {
+    e->load(data);
+    e->set_state(state);
+  }
+  for (const bool averaged : {false, true, false}) {
+    const Accuracy got = engine->evaluate(data, averaged);
+    const Accuracy want = oracle.evaluate(data, averaged);
+    EXPECT_EQ(got.total, 50u);
+    EXPECT_EQ(got.correct, want.correct);
+    EXPECT_NEAR(got.mean_loss, want.mean_loss, 1e-5 * (1 + want.mean_loss));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CpuEngine,
+                         testing::Combine(testing::ValuesIn(kCases),
+                                          testing::Values(SimdLevel::baseline, SimdLevel::avx2,
+                                                          SimdLevel::avx512)),
+                         [](const auto& i) {
+                           return std::string(std::get<0>(i.param).name) + "_" +
+                                  std::string(simd_name(std::get<1>(i.param)));
+                         });
+
+TEST(CpuEngine, RefusesDataThatDoesNotFit) {
+  const Network net = network_of(kCases[0]);
+  EXPECT_THROW(make_cpu_engine(net, {})->load(examples_for(kCases[1], 3)), InputError);
+}
+
+}  // namespace
+}  // namespace cudp

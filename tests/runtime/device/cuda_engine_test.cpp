@@ -1,0 +1,243 @@
+#include "runtime/device/cuda/device_engine.hpp"
+#include "runtime/device/cuda/devices.hpp"
+#include "tests/runtime/device/cuda_engine_tests.hpp"
+#include "tests/support/emulated_gpu.hpp"
+
+namespace cudp {
+namespace {
+
+std::unique_ptr<Engine> emulated(const Network& net, const EngineSettings& settings) {
+  EngineSettings s = settings;
+  if (s.micro_batch == 0) s.micro_batch = 96;
+  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, s, cuda::kLargeDense,
+                                                           false);
+}
+
+/// Every dense layer by BLAS, which is otherwise for large ones.
+std::unique_ptr<Engine> emulated_blas(const Network& net, const EngineSettings& settings) {
+  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, settings, 1, false);
+}
+
+/// By a resident kernel, on a device with the shared memory of an H200 or of smaller ones.
+std::unique_ptr<Engine> resident(const Network& net, const EngineSettings& settings,
+                                 std::size_t shared_bytes) {
+  EngineSettings s = settings;
+  if (s.micro_batch == 0) s.micro_batch = 96;
+  auto engine = std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(
+      EmulatedGpu(1, {.multiprocessors = 3, .shared_bytes = shared_bytes}), net, s);
+  if (!engine->is_resident()) throw std::runtime_error("expected a resident kernel");
+  return engine;
+}
+std::unique_ptr<Engine> resident_whole(const Network& net, const EngineSettings& settings) {
+  return resident(net, settings, std::size_t{227} * 1024);
+}
+std::unique_ptr<Engine> resident_small(const Network& net, const EngineSettings& settings) {
+  return resident(net, settings, std::size_t{99} * 1024);
+}
+
+/// Under TSan the emulator is a hundred times slower: small models show the same races.
+std::vector<Case> emulated_cases() {
+  std::vector<Case> v;
+  for (const Case& c : cases::kCases)
+    if (!simt::races_end_the_program() || cases::network_of(c).parameter_count < 5'000)
+      v.push_back(c);
+  return v;
+}
+std::vector<Case> blas_cases() {
+  std::vector<Case> v;
+  for (const Case& c : emulated_cases())
+    for (const char* name : {"softmax", "mlp", "mixed", "unusual"})
+      if (c.name == std::string(name)) v.push_back(c);
+  return v;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaEngine,
+                         testing::Combine(testing::ValuesIn(emulated_cases()),
+                                          testing::Values(DeviceBackend{"emulated", emulated})),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Blas, CudaEngine,
+                         testing::Combine(testing::ValuesIn(blas_cases()),
+                                          testing::Values(DeviceBackend{"blas", emulated_blas})),
+                         name_of);
+
+std::vector<Case> resident_cases() {
+  std::vector<Case> v;
+  for (const Case& c : emulated_cases())
+    if (cuda::resident_kernel_for(cases::network_of(c), {.shared_bytes = std::size_t{99} * 1024}))
+      v.push_back(c);
+  if (!simt::races_end_the_program()) v.push_back({"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10});
+  return v;
+}
+INSTANTIATE_TEST_SUITE_P(Resident, CudaEngine,
+                         testing::Combine(testing::ValuesIn(resident_cases()),
+                                          testing::Values(DeviceBackend{"resident", resident_whole},
+                                                          DeviceBackend{"resident_small",
+                                                                        resident_small})),
+                         name_of);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CudaEngine);
+
+/// Says that every batch was too large for the recorded step.
+class CrampedGpu : public EmulatedGpu {
+ public:
+  template <class... P, class... A>
+  void launch(const char* name, void (*kernel)(P...), const LaunchShape& shape, const A&... args) {
+    EmulatedGpu::launch(name, kernel, shape, args...);
+  }
+  void launch(const char* name, void (*kernel)(WatchBatch), const LaunchShape& shape,
+              WatchBatch args) {
+    args.capacity = 3;
+    EmulatedGpu::launch(name, kernel, shape, args);
+  }
+};
+
+TEST(CudaEngineCapacity, ATooLargeBatchMakesTheRunFail) {
+  const Case& c = cases::kCases[0];
+  const Network net = cases::network_of(c);
+  EngineSettings s;
+  s.sampling_threshold = std::uint64_t{1} << 32;
+  s.micro_batch = 32;
+  cuda::DeviceEngine<CrampedGpu> engine(CrampedGpu(), net, s);
+  EXPECT_NO_THROW(cases::clipped_sum(engine, net, cases::examples_for(c, 3)));
+  EXPECT_THROW(cases::clipped_sum(engine, net, cases::examples_for(c, 4)), Error);
+}
+
+/// By what the device reports, and by the network's layers.
+TEST(ResidentChoice, NeedsTheNetworkAndTheSharedMemory) {
+  const auto kernel = [](const char* model, Shape shape, int classes, std::size_t kilobytes) {
+    return cuda::resident_kernel_for(cases::network_of({"case", model, shape, classes}),
+                                     {.multiprocessors = 1, .shared_bytes = kilobytes * 1024});
+  };
+  const auto with_weights = kernel("cnn", {1, 28, 28}, 10, 163);
+  const auto without = kernel("cnn", {1, 28, 28}, 10, 99);
+  ASSERT_TRUE(with_weights && without);
+  EXPECT_GT(with_weights->shared_bytes, without->shared_bytes + 65'000);
+  EXPECT_EQ(with_weights->functions[2].kind, Activation::tanh);
+  const auto scatter = [&](std::size_t kilobytes) {
+    return kernel("scatter-cnn", {81, 7, 7}, 10, kilobytes).value().shared_bytes;
+  };
+  EXPECT_GT(scatter(227), scatter(163) + 65'000) << "without the hidden layer's weights";
+  EXPECT_GT(scatter(163), scatter(99) + 46'000) << "without the first convolution's too";
+  EXPECT_FALSE(kernel("scatter-cnn", {81, 7, 7}, 10, 70));
+  EXPECT_FALSE(kernel("scatter-cnn", {243, 8, 8}, 10, 227));
+  EXPECT_FALSE(kernel("cnn", {1, 28, 28}, 10, 48));
+  EXPECT_FALSE(kernel("cnn", {1, 28, 28}, 9, 227));
+  EXPECT_FALSE(kernel("cnn", {1, 32, 32}, 10, 227));
+  EXPECT_FALSE(kernel("cnn", {3, 28, 28}, 10, 227));
+  EXPECT_FALSE(kernel("cifar-cnn", {1, 28, 28}, 10, 227));
+  const std::string text(builtin_model("cnn"));
+  const auto changed = [&](const char* from, const char* to) {
+    std::string other = text;
+    other.replace(other.find(from), std::string(from).size(), to);
+    return kernel(other.c_str(), {1, 28, 28}, 10, 227).has_value();
+  };
+  EXPECT_TRUE(changed("\"tanh\"", "\"relu\""));
+  EXPECT_FALSE(changed("out = 16", "out = 15"));
+  EXPECT_FALSE(changed("pad = 3", "pad = 2"));
+  EXPECT_FALSE(
+      changed("\"maxpool\", kernel = 2, stride = 1", "\"avgpool\", kernel = 2, stride = 1"));
+  EXPECT_FALSE(changed("out = 32, kernel", "out = 31, kernel"));
+  EXPECT_FALSE(changed("name = \"fc1\", out = 32", "name = \"fc1\", out = 33"));
+}
+
+/// Networks of dense layers: as many examples at once as kernels/fused/fused_mlp.cuh states, and
+/// the widest that it states.
+TEST(ResidentChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
+  const auto tile = [](const char* model, int features, int classes, std::size_t kilobytes) {
+    const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = kilobytes * 1024};
+    const Network net = cases::network_of({"case", model, {features, 1, 1}, classes});
+    const auto kernel = cuda::resident_kernel_for(net, limits);
+    if (!kernel) return 0;
+    EXPECT_LE(kernel->shared_bytes, limits.shared_bytes);
+    return kernel->dense.tile;
+  };
+  struct Row {
+    const char* model;
+    int features, classes;
+    int tiles[3];
+  };
+  const Row rows[] = {
+      {"logistic", 124, 2, {28, 28, 28}},  {"svm", 124, 2, {28, 28, 28}},
+      {"logistic", 784, 10, {28, 28, 28}}, {"scatter-linear", 3969, 10, {14, 10, 6}},
+      {"mlp", 60, 10, {27, 20, 12}},       {"mlp", 784, 10, {0, 0, 0}}};
+  const std::size_t kilobytes[3] = {227, 163, 99};
+  for (const Row& r : rows)
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(tile(r.model, r.features, r.classes, kilobytes[i]), r.tiles[i])
+          << r.model << " " << r.features << " with " << kilobytes[i] << " KB";
+  const int most[2][3] = {{14'519, 10'423, 6'327}, {7'999, 7'999, 6'319}};
+  for (const int classes : {2, 10})
+    for (int i = 0; i < 3; ++i) {
+      const int features = most[classes / 10][i];
+      EXPECT_GE(tile("logistic", features, classes, kilobytes[i]), kTileExamples) << features;
+      EXPECT_EQ(tile("logistic", features + 1, classes, kilobytes[i]), 0) << features;
+    }
+}
+
+/// Methods that need more than a clipped sum go layer by layer, also where a kernel is resident.
+TEST(ResidentChoice, NormsForImportanceSamplingGoLayerByLayer) {
+  const Network net = cases::network_of({"cnn", "cnn", {1, 28, 28}, 10});
+  EngineSettings s;
+  s.importance = true;
+  const auto engine = resident_whole(net, s);
+  const Dataset data = cases::examples_for({"cnn", "cnn", {1, 28, 28}, 10}, 3);
+  engine->load(data);
+  engine->set_state(cases::weights_for(net));
+  engine->measure_norms();
+  reference::ReferenceEngine oracle(net, s);
+  oracle.load(data);
+  oracle.set_state(cases::weights_for(net));
+  oracle.measure_norms();
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(engine->norms()[i], oracle.norms()[i], 1e-5 * oracle.norms()[i]);
+}
+
+TEST(CudaEngineCapacity, HoldsTwelveDeviationsAndNeverMoreThanThereIs) {
+  EXPECT_EQ(cuda::batch_capacity(std::uint64_t{1} << 32, 1000), 1000);
+  EXPECT_EQ(cuda::batch_capacity(0, 1000), 32);
+  EXPECT_EQ(cuda::batch_capacity(std::uint64_t{1} << 31, 50), 50);
+  // q n = 600, deviation 24.37
+  const auto one_percent = static_cast<std::uint64_t>(std::ceil(0.01 * 0x1p32));
+  EXPECT_EQ(cuda::batch_capacity(one_percent, 60'000), 925);
+}
+
+TEST(CudaEngineMicroBatch, IsOfWholeGroupsAndFitsTheMemory) {
+  const auto in_flight = [](const char* model, Shape shape, int chosen) {
+    const Network net = cases::network_of({model, model, shape, 10});
+    return cuda::examples_in_flight(net, cuda::build_device_graph(net), chosen);
+  };
+  EXPECT_EQ(in_flight("cnn", {1, 28, 28}, 0), 4096);
+  EXPECT_EQ(in_flight("cnn", {1, 28, 28}, 1), 32);
+  EXPECT_EQ(in_flight("cnn", {1, 28, 28}, 33), 64);
+  EXPECT_EQ(in_flight("logistic", {120, 1, 1}, 0), 32768);
+  EXPECT_EQ(in_flight("mlp", {2000, 1, 1}, 1), 256) << "2,000,000 weights go to BLAS by slabs";
+  const int cifar = in_flight("cifar-cnn", {3, 32, 32}, 0);
+  EXPECT_TRUE(cifar >= 512 && cifar < 2048 && cifar % 32 == 0) << cifar;
+}
+
+TEST(TensorLayers, NetworksWithAResidentKernelHaveNone) {
+  const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = std::size_t{227} * 1024};
+  const auto precision = [&](const char* model, Shape shape, Precision wish) {
+    return cuda::device_precision(cases::network_of({"case", model, shape, 10}), limits, wish);
+  };
+  using enum Precision;
+  EXPECT_EQ(precision("cnn", {1, 28, 28}, tf32), fp32);
+  EXPECT_EQ(precision("mlp", {60, 1, 1}, tf32), fp32);
+  EXPECT_EQ(precision("cifar-cnn", {3, 32, 32}, tf32), tf32);
+  EXPECT_EQ(precision("cifar-cnn", {3, 32, 32}, fp32), fp32);
+}
+
+TEST(CudaEngineWithoutADevice, SaysWhatIsMissing) {
+  if (!cuda_devices().empty()) GTEST_SKIP() << "there is a CUDA device";
+  const Network net = cases::network_of(cases::kCases[0]);
+  std::string said;
+  try {
+    make_cuda_engine(net, {});
+  } catch (const Error& e) {
+    said = e.what();
+  }
+  EXPECT_EQ(said.rfind(built_with_cuda() ? "CUDA: " : "this build has no CUDA backend", 0), 0u)
+      << said;
+}
+
+}  // namespace
+}  // namespace cudp

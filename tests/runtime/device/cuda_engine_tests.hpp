@@ -1,0 +1,319 @@
+#pragma once
+// What the CUDA engine must do, whatever its kernels run on:
+// tests/runtime/device/cuda_engine_test.cpp tries it under the emulator, tests/gpu/ on a device.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/error.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/reference/engine.hpp"
+
+namespace cudp {
+
+/// An engine on some device.
+struct DeviceBackend {
+  const char* name;
+  std::unique_ptr<Engine> (*make)(const Network&, const EngineSettings&);
+};
+inline void PrintTo(const DeviceBackend& b, std::ostream* os) { *os << b.name; }
+
+namespace {
+
+using cases::Case;
+
+class CudaEngine : public testing::TestWithParam<std::tuple<Case, DeviceBackend>> {
+ protected:
+  const Case& model() const { return std::get<0>(GetParam()); }
+  std::unique_ptr<Engine> engine(const EngineSettings& settings) const {
+    return std::get<1>(GetParam()).make(net_, settings);
+  }
+  const Network net_ = cases::network_of(std::get<0>(GetParam()));
+};
+
+void step_of_dp_sgd(Engine& e) {
+  e.sample_batch();
+  e.sum_clipped_gradients();
+  e.add_noise_and_update();
+}
+
+TEST_P(CudaEngine, PerExampleGradientsNormsAndLosses) {
+  const Dataset data = cases::examples_for(model(), 7);
+  EngineSettings settings;
+  settings.micro_batch = 32;
+  const auto device = engine(settings);
+  reference::ReferenceEngine oracle(net_, {});
+  for (Engine* e : {device.get(), static_cast<Engine*>(&oracle)}) {
+    e->load(data);
+    e->set_state(cases::weights_for(net_));
+  }
+  const std::uint32_t some[] = {6, 0, 3, 4};
+  const PerExample got = device->per_example(some, true);
+  const PerExample want = oracle.per_example(some, true);
+  const std::size_t d = net_.parameter_count;
+  ASSERT_EQ(got.gradients.size(), want.gradients.size());
+  for (std::size_t e = 0; e < std::size(some); ++e) {
+    EXPECT_NEAR(got.losses[e], want.losses[e], 1e-5 * (1 + want.losses[e]));
+    for (const ParameterTensor& t : net_.parameters) {
+      const auto [error, size] = cases::distance(got.gradients.data() + e * d + t.offset,
+                                                 want.gradients.data() + e * d + t.offset, t.size);
+      EXPECT_TRUE(error <= 1e-5 * size + 1e-6)
+          << "example " << e << ", " << t.name << ": " << error;
+    }
+    const auto [error, size] =
+        cases::distance(got.gradients.data() + e * d, want.gradients.data() + e * d, d);
+    EXPECT_TRUE(error <= 1e-5 * size + 1e-12) << "example " << e << ": " << error;
+    for (int g = 0; g < net_.groups; ++g) {
+      const std::size_t at =
+          e * static_cast<std::size_t>(net_.groups) + static_cast<std::size_t>(g);
+      EXPECT_NEAR(got.squared_norms[at], want.squared_norms[at],
+                  2e-5 * want.squared_norms[at] + 1e-9)
+          << "example " << e << ", layer " << g;
+    }
+  }
+  // The same numbers in another place, beside others: neighbouring data sets differ in one
+  // example's share alone.
+  const std::uint32_t moved[] = {1, 4, 3, 0, 6};
+  const PerExample again = device->per_example(moved, true);
+  const auto same = [](const std::vector<float>& a, std::size_t i, const std::vector<float>& b,
+                       std::size_t j, std::size_t n) {
+    return std::equal(a.begin() + static_cast<std::ptrdiff_t>(i * n),
+                      a.begin() + static_cast<std::ptrdiff_t>((i + 1) * n),
+                      b.begin() + static_cast<std::ptrdiff_t>(j * n));
+  };
+  for (std::size_t e = 0; e < std::size(some); ++e) {
+    EXPECT_TRUE(same(got.gradients, e, again.gradients, 4 - e, d)) << "example " << some[e];
+    EXPECT_TRUE(same(got.squared_norms, e, again.squared_norms, 4 - e,
+                     static_cast<std::size_t>(net_.groups)))
+        << "example " << some[e];
+  }
+}
+
+TEST_P(CudaEngine, ClippedSumOfAPoissonBatch) {
+  const Dataset data = cases::examples_for(model(), 24);
+  for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
+    EngineSettings s;
+    s.clip = {kind, 0.7f, 0.01f};
+    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.diagnostics = true;
+    const auto device = engine(s);
+    reference::ReferenceEngine oracle(net_, s);
+    const auto got = cases::clipped_sum(*device, net_, data);
+    const auto want = cases::clipped_sum(oracle, net_, data);
+    EXPECT_EQ(device->sampled(3), oracle.sampled(3));
+    const auto [error, size] = cases::distance(got.data(), want.data(), want.size());
+    EXPECT_TRUE(error <= 1e-5 * size + 1e-5) << error << " of " << size;
+    const Diagnostics seen = device->diagnostics();
+    const Diagnostics truth = oracle.diagnostics();
+    EXPECT_EQ(seen.examples, truth.examples);
+    EXPECT_EQ(seen.clipped, truth.clipped);
+    EXPECT_NEAR(seen.loss, truth.loss, 1e-5 * truth.loss);
+    EXPECT_NEAR(seen.norm, truth.norm, 1e-5 * truth.norm);
+    EXPECT_EQ(device->diagnostics().examples, 0u) << "reading clears";
+  }
+}
+
+TEST_P(CudaEngine, DoesNotDependOnTheMicroBatch) {
+  const Dataset data = cases::examples_for(model(), 90);  // some 45 are drawn
+  std::vector<float> first;
+  for (const int micro_batch : {0, 1, 64}) {
+    EngineSettings s;
+    s.clip.max_norm = 0.7f;
+    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.micro_batch = micro_batch;
+    const auto sum = cases::clipped_sum(*engine(s), net_, data);
+    if (first.empty()) first = sum;
+    EXPECT_EQ(first, sum) << "micro-batch " << micro_batch;
+  }
+}
+
+TEST_P(CudaEngine, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
+  Dataset data = cases::as_floats(cases::examples_for(model(), 12));
+  const auto features = static_cast<std::size_t>(model().input.size());
+  const auto erase = [](auto& v, std::size_t at, std::size_t n) {
+    const auto from = v.begin() + static_cast<std::ptrdiff_t>(at);
+    v.erase(from, from + static_cast<std::ptrdiff_t>(n));
+  };
+  Dataset kept = data;
+  erase(kept.floats, 7 * features, features);
+  erase(kept.labels, 7, 1);
+  EngineSettings s;
+  s.sampling_threshold = std::uint64_t{1} << 32;
+  s.diagnostics = true;
+  const auto want = cases::clipped_sum(*engine(s), net_, kept);
+  for (const float bad : {NAN, INFINITY}) {
+    // An activation in front would make it finite, which is as good.
+    if (bad == INFINITY && std::holds_alternative<Activate>(net_.layers[0].layer)) continue;
+    data.floats[7 * features + features / 2] = bad;
+    const auto device = engine(s);
+    const auto got = cases::clipped_sum(*device, net_, data);
+    const Diagnostics diagnostics = device->diagnostics();
+    EXPECT_EQ(diagnostics.examples, 12u);
+    EXPECT_EQ(diagnostics.non_finite, 1u) << bad;
+    for (std::size_t j = 0; j < want.size(); ++j)
+      ASSERT_TRUE(std::abs(got[j] - want[j]) <= 1e-5f) << j << ": " << got[j] << ", " << want[j];
+  }
+  s.sampling_threshold = 0;
+  for (const float v : cases::clipped_sum(*engine(s), net_, kept)) ASSERT_EQ(v, 0.0f);
+}
+
+TEST_P(CudaEngine, Evaluates) {
+  const Dataset data = cases::examples_for(model(), 50);
+  EngineSettings s;
+  s.keep_average = true;
+  s.micro_batch = 32;
+  const auto device = engine(s);
+  reference::ReferenceEngine oracle(net_, s);
+  TrainState state = cases::weights_for(net_);
+  state.average = state.parameters;
+  for (float& w : state.average) w *= -1.0f;
+  for (Engine* e : {device.get(), static_cast<Engine*>(&oracle)}) e->set_state(state);
+  for (const bool averaged : {false, true, false}) {
+    const Accuracy got = device->evaluate(data, averaged);
+    const Accuracy want = oracle.evaluate(data, averaged);
+    EXPECT_EQ(got.total, 50u);
+    EXPECT_EQ(got.correct, want.correct);
+    EXPECT_NEAR(got.mean_loss, want.mean_loss, 1e-5 * (1 + want.mean_loss));
+  }
+}
+
+/// Noise, sampling, every optimizer and the average, over steps that are replayed, against the
+/// oracle.
+TEST_P(CudaEngine, TrainsLikeTheOracle) {
+  const Dataset data = cases::examples_for(model(), 40);
+  std::vector<OptimizerKind> kinds{OptimizerKind::momentum};
+  if (net_.parameter_count < 1'000)
+    kinds.insert(kinds.end(), {OptimizerKind::sgd, OptimizerKind::nesterov, OptimizerKind::adam,
+                               OptimizerKind::adamw});
+  for (const OptimizerKind kind : kinds) {
+    EngineSettings s;
+    s.clip.max_norm = 0.9f;
+    s.optimizer.kind = kind;
+    s.optimizer.weight_decay = 1e-3f;
+    s.keep_average = kind != OptimizerKind::sgd;
+    s.generator = kind == OptimizerKind::adam ? Generator::philox : Generator::chacha20;
+    s.key = {{1, 2, 3, 4, 5, 6, 7, 8}};
+    s.sampling_threshold = std::uint64_t{1} << 29;
+    TrainState state = cases::weights_for(net_);
+    if (kind != OptimizerKind::sgd) state.moment1.assign(net_.parameter_count, 0.0f);
+    if (kind == OptimizerKind::adam || kind == OptimizerKind::adamw)
+      state.moment2.assign(net_.parameter_count, 0.0f);
+    if (s.keep_average) state.average = state.parameters;
+    std::vector<StepScalars> scalars;
+    for (int i = 0; i < 5; ++i)
+      scalars.push_back({.learning_rate = 0.02f / static_cast<float>(1 + i),
+                         .noise_std = 0.3f,
+                         .inverse_batch = 0.2f,
+                         .bias1 = 1.0f / (1.0f - std::pow(0.9f, static_cast<float>(i + 1))),
+                         .bias2 = 1.0f / (1.0f - std::pow(0.999f, static_cast<float>(i + 1))),
+                         .ema_decay = 0.6f});
+    const auto device = engine(s);
+    reference::ReferenceEngine oracle(net_, s);
+    for (Engine* e : {device.get(), static_cast<Engine*>(&oracle)}) {
+      e->load(data);
+      e->set_state(state);
+      e->run(7, std::span(scalars).first(2), step_of_dp_sgd);
+      e->run(9, std::span(scalars).subspan(2), step_of_dp_sgd);
+    }
+    const TrainState got = device->state();
+    const TrainState want = oracle.state();
+    const auto same = [](const std::vector<float>& a, const std::vector<float>& b,
+                         double tolerance) {
+      ASSERT_EQ(a.size(), b.size());
+      const auto [error, size] = cases::distance(a.data(), b.data(), b.size());
+      EXPECT_TRUE(error <= tolerance * size) << error << " of " << size;
+    };
+    same(got.parameters, want.parameters, 1e-5);
+    same(got.moment1, want.moment1, 1e-4);
+    same(got.moment2, want.moment2, 1e-4);
+    same(got.average, want.average, 1e-5);
+  }
+}
+
+/// The same sampled sets, noise and gradients as the CPU's, example by example.
+TEST_P(CudaEngine, AgreesWithTheCpu) {
+  const Dataset data = cases::examples_for(model(), 12);
+  EngineSettings s;
+  s.clip.max_norm = 0.9f;
+  s.key = {{8, 7, 6, 5, 4, 3, 2, 1}};
+  s.sampling_threshold = std::uint64_t{1} << 31;
+  const auto device = engine(s);
+  const auto cpu = make_cpu_engine(net_, s);
+  const StepScalars scalars{.learning_rate = 0.1f,
+                            .noise_std = 0.3f,
+                            .inverse_batch = 0.2f,
+                            .bias1 = 1,
+                            .bias2 = 1,
+                            .ema_decay = 0};
+  PerExample single[2];
+  TrainState after[2];
+  const std::uint32_t some[] = {1, 5};
+  for (Engine* e : {device.get(), cpu.get()}) {
+    const int which = e == cpu.get() ? 1 : 0;
+    e->load(data);
+    e->set_state(cases::weights_for(net_));
+    single[which] = e->per_example(some, true);
+    e->run(5, std::vector<StepScalars>(2, scalars), step_of_dp_sgd);
+    after[which] = e->state();
+  }
+  const std::size_t d = net_.parameter_count;
+  for (std::size_t e = 0; e < 2; ++e) {
+    const auto [error, size] =
+        cases::distance(single[0].gradients.data() + e * d, single[1].gradients.data() + e * d, d);
+    EXPECT_TRUE(error <= 1e-5 * size + 1e-12) << "example " << some[e] << ": " << error / size;
+  }
+  for (const std::uint64_t step : {5u, 6u, 1'000'000u})
+    EXPECT_EQ(device->sampled(step), cpu->sampled(step));
+  const auto [error, size] =
+      cases::distance(after[0].parameters.data(), after[1].parameters.data(), d);
+  EXPECT_TRUE(error <= 1e-5 * size) << error / size;
+}
+
+TEST_P(CudaEngine, StepsAreOfAnyVerbsAndOnlyInsideARun) {
+  const Dataset data = cases::examples_for(model(), 6);
+  EngineSettings s;
+  s.sampling_threshold = std::uint64_t{1} << 32;
+  const auto device = engine(s);
+  EXPECT_THROW(device->sample_batch(), Error);
+  const auto once = cases::clipped_sum(*device, net_, data);
+  device->set_state(cases::weights_for(net_));
+  const StepScalars one{.learning_rate = 0,
+                        .noise_std = 0,
+                        .inverse_batch = 1,
+                        .bias1 = 1,
+                        .bias2 = 1,
+                        .ema_decay = 0};
+  // A step without an update leaves the weights alone; its batch is still there for the next.
+  device->run(3, {&one, 1}, [](Engine& e) { e.sample_batch(); });
+  StepScalars moving = one;
+  moving.learning_rate = 1;
+  device->run(3, {&moving, 1}, [](Engine& e) {
+    e.sum_clipped_gradients();
+    e.add_noise_and_update();
+  });
+  std::vector<float> moved = device->state().parameters;
+  const TrainState start = cases::weights_for(net_);
+  for (std::size_t j = 0; j < moved.size(); ++j) ASSERT_EQ(start.parameters[j] - moved[j], once[j]);
+}
+
+TEST_P(CudaEngine, RefusesWhatDoesNotFit) {
+  Dataset other = cases::examples_for(model(), 3);
+  other.shape.channels += 1;
+  const auto device = engine({});
+  EXPECT_THROW(device->load(other), InputError);
+  EXPECT_THROW(device->set_state({}), Error);
+  EXPECT_THROW(device->run(0, {}, step_of_dp_sgd), Error);
+}
+
+std::string name_of(const testing::TestParamInfo<std::tuple<Case, DeviceBackend>>& info) {
+  return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param).name;
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,210 @@
+#include "runtime/features/features.hpp"
+
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/safetensors.hpp"
+#include "runtime/features/cache.hpp"
+#include "tests/support/cudp_process.hpp"
+#include "tests/support/scatter_images.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+unsigned mode_of(const fs::path& path) {
+  struct stat s {};
+  return ::stat(path.c_str(), &s) == 0 ? s.st_mode & 0777u : 0;
+}
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  if (fs::exists(folder))
+    for (const auto& e : fs::recursive_directory_iterator(folder))
+      if (e.is_regular_file()) files.push_back(e.path());
+  return files;
+}
+
+class FeatureCacheTest : public testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  fs::path place_ = folder_.path() / "a" / "cudp";
+  FeatureCache cache_{place_};
+  std::vector<float> values_ = {1.0f, -0.0f, NAN, 3.5f};
+};
+
+TEST_F(FeatureCacheTest, GivesBackWhatItWasGivenToItsOwnerOnly) {
+  EXPECT_FALSE(cache_.read("key", 4));
+  cache_.write("key", values_);
+  const auto got = cache_.read("key", 4);
+  ASSERT_TRUE(got);
+  ASSERT_EQ(got->size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i)  // NaN and -0 too
+    EXPECT_EQ(std::bit_cast<std::uint32_t>((*got)[i]), std::bit_cast<std::uint32_t>(values_[i]));
+  EXPECT_FALSE(cache_.read("another key", 4));
+  EXPECT_FALSE(cache_.read("key", 5));
+  EXPECT_EQ(mode_of(place_), 0700u);
+  ASSERT_EQ(files_in(place_).size(), 1u) << "no draft stays";
+  EXPECT_EQ(mode_of(files_in(place_)[0]), 0600u);
+  EXPECT_FALSE(FeatureCache("").read("key", 4));
+  EXPECT_NO_THROW(FeatureCache("").write("key", values_));
+}
+
+TEST_F(FeatureCacheTest, ADamagedFileIsNoFile) {
+  cache_.write("key", values_);
+  const fs::path file = files_in(place_)[0];
+  const std::string whole = content_of(file.string());
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (i >= 35 && i < 64) continue;  // the header and its key end there; then padding
+    std::string damaged = whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ 1);
+    write_text(file.string(), damaged);
+    EXPECT_FALSE(cache_.read("key", 4)) << i;
+  }
+  for (const std::size_t length : {0ul, 5ul, 40ul, whole.size() - 1}) {
+    write_text(file.string(), whole.substr(0, length));
+    EXPECT_FALSE(cache_.read("key", 4)) << length;
+  }
+  write_text(file.string(), whole + "x");
+  EXPECT_FALSE(cache_.read("key", 4));
+  write_text(file.string(), whole);
+  EXPECT_TRUE(cache_.read("key", 4));
+}
+
+TEST_F(FeatureCacheTest, SaysWhyItCannotWrite) {
+  write_text(folder_ / "file", "");
+  EXPECT_THROW(FeatureCache(folder_.path() / "file" / "cudp").write("key", values_), Error);
+}
+
+class MakeFeatures : public testing::Test {
+ protected:
+  FeatureSettings settings(int groups) const {
+    return {.kind = Features::scatter, .groups = groups, .cache = folder_ / "cache", .threads = 1};
+  }
+  TemporaryFolder folder_;
+  Backend cpu_ = choose_backend(Device::cpu);
+  Reporter quiet_{true};
+};
+
+TEST_F(MakeFeatures, ComputesOnceForTheSameImages) {
+  int computed = 0;
+  const auto compute = cpu_.scatter;
+  cpu_.scatter = [&](const Dataset& images, int threads, const WorkDone& done) {
+    ++computed;
+    return compute(images, threads, done);
+  };
+  const auto features = [&](Dataset d, int groups) {
+    make_features(d, settings(groups), cpu_, quiet_);
+    EXPECT_EQ(d.shape, (Shape{81, 2, 3}));
+    EXPECT_TRUE(d.bytes.empty());
+    EXPECT_EQ(d.floats.size(), d.size() * static_cast<std::size_t>(d.shape.size()));
+    return d.floats;
+  };
+  const Dataset images = scatter_images(1, 8, 12);
+  const std::vector<float> first = features(images, 27);
+  EXPECT_EQ(features(images, 27), first);
+  EXPECT_EQ(computed, 1);
+  EXPECT_NE(features(images, 9), first);
+  EXPECT_NE(features(images, 0), first);
+  EXPECT_EQ(computed, 1) << "what is kept is what groups are made of";
+  Dataset other = images;
+  other.bytes[7] ^= 1;
+  EXPECT_NE(features(other, 27), first);
+  EXPECT_EQ(computed, 2);
+  other = images;
+  other.scale *= 2.0f;
+  features(other, 27);
+  cpu_.arithmetic_name = "another";
+  features(images, 27);
+  EXPECT_EQ(computed, 4);
+}
+
+TEST_F(MakeFeatures, LeavesDataAloneUnlessAskedAndRefusesWhatDoesNotFit) {
+  Dataset images = scatter_images(1, 8, 12);
+  make_features(images, {}, cpu_, quiet_);
+  EXPECT_EQ(images.shape, (Shape{1, 8, 12}));
+  EXPECT_FALSE(images.bytes.empty());
+  EXPECT_THROW(make_features(images, settings(4), cpu_, quiet_), InputError);
+  Dataset table;
+  table.shape = {14, 1, 1};
+  EXPECT_THROW(make_features(table, settings(27), cpu_, quiet_), InputError);
+  EXPECT_TRUE(files_in(folder_ / "cache").empty());
+}
+
+/// The program, on the built-in images.
+class CliFeatures : public testing::Test {
+ protected:
+  Finished train(const std::string& out, std::vector<std::string> more) const {
+    std::vector<std::string> a = {
+        "train",   "--dataset", "glyphs",  "--features",  "scatter",
+        "--sigma", "1",         "--delta", "1e-5",        "--batch",
+        "256",     "--steps",   "10",      "--lr",        "4",
+        "--clip",  "0.1",       "--seed",  "3",           "--device",
+        "cpu",     "--json",    "--out",   folder_ / out, "--feature-cache"};
+    a.insert(a.end(), more.begin(), more.end());
+    return run_cudp(folder_, a);
+  }
+  std::string model(const std::string& out) const {
+    return content_of(folder_ / (out + "/release/model.safetensors"));
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(CliFeatures, TrainingAndEvalSeeTheSameFeatures) {
+  const std::string cache = folder_ / "cache";
+  const Finished f = train("run", {cache, "--model", "scatter-cnn"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const auto result = nlohmann::json::parse(f.out);
+  EXPECT_EQ(result["parameters"], 33'066);
+  EXPECT_GT(result["test_accuracy"], 0.5) << "a tenth by chance";
+  EXPECT_EQ(files_in(cache).size(), 2u) << "training and test set";
+  for (const std::string file : {"privacy.json", "config.toml", "metrics.jsonl"})
+    EXPECT_EQ(content_of(folder_ / ("run/release/" + file)).find("cache"), std::string::npos);
+  const auto certificate = nlohmann::json::parse(content_of(folder_ / "run/release/privacy.json"));
+  EXPECT_EQ(certificate["features"], "scatter");
+
+  const Finished e =
+      run_cudp(folder_, {"eval", folder_ / "run/release", "--feature-cache", "none", "--json"});
+  ASSERT_EQ(e.exit, 0) << e.err;
+  EXPECT_EQ(nlohmann::json::parse(e.out)["test_accuracy"], result["test_accuracy"]);
+
+  // From the cache, or without one: the same model.
+  ASSERT_EQ(train("again", {cache, "--model", "scatter-cnn"}).exit, 0);
+  ASSERT_EQ(train("without", {"none", "--threads", "1"}).exit, 0);
+  EXPECT_EQ(model("again"), model("run"));
+  // "without" names no model: scatter-cnn is the one for features.
+  EXPECT_EQ(model("without"), model("run"));
+  // Other groups, another model, whose file says which.
+  ASSERT_EQ(train("linear", {cache, "--model", "scatter-linear", "--feature-groups", "9"}).exit, 0);
+  const TensorFile linear = decode_safetensors(model("linear"), "model");
+  EXPECT_EQ(linear.metadata.at("features"), "scatter");
+  EXPECT_EQ(linear.metadata.at("feature-groups"), "9");
+  EXPECT_EQ(linear.metadata.at("input"), "81x7x7");
+}
+
+TEST_F(CliFeatures, RefusalsAreOneLine) {
+  const SmallTable table = write_small_table(folder_);
+  const Finished f = train(
+      "run", {"none", "--dataset", table.table, "--schema", table.schema, "--size-is-public"});
+  EXPECT_EQ(f.exit, 2);
+  EXPECT_NE(f.err.find("--features scatter: expected images of at least 4 x 4"), std::string::npos)
+      << f.err;
+  const Finished g = train("run", {"none", "--feature-groups", "5"});
+  EXPECT_EQ(g.exit, 2);
+  EXPECT_NE(g.err.find("--feature-groups: expected a number that divides 81"), std::string::npos)
+      << g.err;
+  const Finished h = train("run", {"none", "--features", "scater"});
+  EXPECT_EQ(h.exit, 2);
+  EXPECT_NE(h.err.find("--features: expected one of none, scatter"), std::string::npos) << h.err;
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,56 @@
+#include "runtime/methods/norm_bound.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/error.hpp"
+
+namespace cudp {
+namespace {
+
+Network linear(const Shape& input, int classes, const char* loss) {
+  const std::string text = std::string("name = 'one'\nloss = '") + loss +
+                           "'\nlayers = [{ type = 'dense', name = 'l', out = 'outputs' }]";
+  return build_network(parse_model(text, "test", classes), input, classes);
+}
+
+/// The longest gradient of the worst input and the worst weights: all features at their largest,
+/// and everything on a wrong class.
+double longest(double features, double largest, bool softmax) {
+  return std::sqrt(softmax ? 2.0 : 1.0) * std::sqrt(features * largest * largest + 1.0);
+}
+
+TEST(NormBound, IsTheLongestGradient) {
+  Dataset table;
+  table.shape = {5, 1, 1};
+  table.floats.assign(5, 0.0f);
+  const double one = norm_bound(linear(table.shape, 2, "cross_entropy"), table);
+  EXPECT_GE(one, longest(5, 1.0, false));
+  EXPECT_NEAR(one, longest(5, 1.0, false), 1e-5);
+  const double three = norm_bound(linear(table.shape, 3, "cross_entropy"), table);
+  EXPECT_GE(three, longest(5, 1.0, true));
+  EXPECT_NEAR(three, longest(5, 1.0, true), 1e-5);
+
+  Dataset images;
+  images.shape = {1, 28, 28};
+  images.bytes.assign(784, 0);
+  const Network ten = linear(images.shape, 10, "cross_entropy");
+  EXPECT_NEAR(norm_bound(ten, images), longest(784, 1.0, true), 1e-3);
+  images.scale = 1.0f / 64.0f;  // -3 .. 0.98
+  images.shift = -3.0f;
+  EXPECT_NEAR(norm_bound(ten, images), longest(784, 3.0, true), 1e-3);
+}
+
+TEST(NormBound, IsForLogisticRegressionAlone) {
+  Dataset table;
+  table.shape = {5, 1, 1};
+  table.floats.assign(5, 0.0f);
+  EXPECT_THROW(norm_bound(linear(table.shape, 2, "hinge"), table), InputError);
+  const Network mlp =
+      build_network(parse_model(builtin_model("mlp"), "mlp", 3, "relu"), table.shape, 3);
+  EXPECT_THROW(norm_bound(mlp, table), InputError);
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,237 @@
+#include "runtime/methods/plan.hpp"
+
+#include <cmath>
+#include <random>
+
+#include <boost/math/distributions/binomial.hpp>
+#include <gtest/gtest.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/sensitivity.hpp"
+#include "runtime/run/make_plan.hpp"
+
+namespace cudp {
+namespace {
+
+Network cnn() {
+  return build_network(parse_model(builtin_model("cnn"), "cnn", 10), {1, 28, 28}, 10);
+}
+
+TrainConfig config() {
+  TrainConfig c;
+  c.epsilon = 3.0;
+  c.delta = 1e-5;
+  c.batch = 512;
+  c.epochs = 40;
+  c.clip = 0.1;
+  return c;
+}
+
+DataSplit data_of(std::size_t size, bool is_public) {
+  DataSplit d;
+  d.train.labels.resize(size);
+  d.size_is_public = is_public;
+  return d;
+}
+
+TEST(Plan, HoldsTheExactRateAndTheSteps) {
+  const TrainingSize size{60'000.0, 0.0};
+  const PrivacyPlan p = make_plan(config(), cnn(), size, kCpuArithmetic);
+  EXPECT_GE(p.sampling_rate(), 512.0 / 60'000.0);
+  EXPECT_LT(p.sampling_rate(), 512.0 / 60'000.0 + 0x1p-32);
+  EXPECT_EQ(p.sampling_rate() * 0x1p32, static_cast<double>(p.sampling_threshold));
+  EXPECT_EQ(p.steps, 40u * 117u);
+  EXPECT_EQ(p.expected_batch, 512.0);
+  EXPECT_EQ(p.size_noise, 0.0);
+  EXPECT_GT(p.sensitivity, p.clip_norm);
+  EXPECT_LT(p.sensitivity, 1.01 * p.clip_norm);
+  const double epsilon = guarantee(p, releases(p, p.steps)).epsilon;
+  EXPECT_LE(epsilon, 3.0);
+  EXPECT_GE(epsilon, 3.0 * (1.0 - 2e-5));
+  TrainConfig by_steps = config();
+  by_steps.epochs.reset();
+  by_steps.steps = 77;
+  EXPECT_EQ(make_plan(by_steps, cnn(), size, kCpuArithmetic).steps, 77u);
+}
+
+TEST(Plan, SigmaAloneSetsNoBudgetAndBothMustAgree) {
+  TrainConfig c = config();
+  c.epsilon.reset();
+  c.sigma = 0.5;
+  const TrainingSize size{60'000.0, 0.0};
+  const PrivacyPlan p = make_plan(c, cnn(), size, kCpuArithmetic);
+  EXPECT_EQ(p.noise_multiplier, 0.5);
+  const double epsilon = guarantee(p, releases(p, p.steps)).epsilon;
+  EXPECT_GT(epsilon, 3.0);
+  c.epsilon = 1.001 * epsilon;
+  EXPECT_EQ(make_plan(c, cnn(), size, kCpuArithmetic), p);
+  c.epsilon = 0.999 * epsilon;
+  EXPECT_THROW(make_plan(c, cnn(), size, kCpuArithmetic), BudgetError);
+}
+
+TEST(Plan, ABatchLargerThanTheDataIsRefusedOnlyWhereTheSizeIsPublic) {
+  TrainConfig c = config();
+  c.sigma = 2000.0;
+  EXPECT_THROW(make_plan(c, cnn(), {511.0, 0.0}, kCpuArithmetic), InputError);
+  const PrivacyPlan p = make_plan(c, cnn(), {300.0, 50.0}, kCpuArithmetic);
+  EXPECT_EQ(p.sampling_threshold, std::uint64_t{1} << 32);
+  EXPECT_EQ(p.expected_batch, 300.0);
+  EXPECT_EQ(make_plan(c, cnn(), {1.0, 50.0}, kCpuArithmetic).steps, 40u);
+  c.sigma.reset();
+  c.method = MethodKind::dpis;
+  EXPECT_THROW(make_plan(c, cnn(), {512.0, 0.0}, kCpuArithmetic), InputError);
+  EXPECT_LT(make_plan(c, cnn(), {500.0, 50.0}, kCpuArithmetic).expected_batch, 500.0);
+}
+
+TEST(Plan, WhatPromisesNextToNothingIsRefused) {
+  TrainConfig c = config();
+  c.epsilon.reset();
+  c.sigma = 0.05;
+  EXPECT_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), BudgetError);
+  c.allow_weak_privacy = true;
+  EXPECT_GT(guarantee(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic),
+                      releases(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), 1))
+                .epsilon,
+            1.0);
+}
+
+/// Squares of numbers below 2^-63 vanish from a norm in float32.
+TEST(Plan, AClippingNormWhoseSquaresVanishIsRefused) {
+  TrainConfig c = config();
+  const double least = std::sqrt(static_cast<double>(cnn().parameter_count)) * 0x1p-56;
+  c.clip = 0.99 * least;
+  EXPECT_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);
+  c.clip = 1.01 * least;
+  EXPECT_NO_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic));
+  c.clipping = Clipping::per_layer;
+  EXPECT_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);
+}
+
+TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
+  const TrainConfig c = config();
+  const RandomKey key{{1, 2, 3}};
+  EXPECT_EQ(size_noise(data_of(5000, true), c), 0.0);
+  EXPECT_EQ(training_size(data_of(5000, true), 0.0, c.rng, key).value, 5000.0);
+  const double noise = size_noise(data_of(5000, false), c);
+  const TrainingSize size = training_size(data_of(5000, false), noise, c.rng, key);
+  // A whole number: of a number with a fraction the last bits would tell what was added to what.
+  EXPECT_EQ(size.value, std::round(size.value));
+  EXPECT_GE(training_size(data_of(1, false), 1e6, c.rng, {{7}}).value, 1.0);
+  EXPECT_NEAR(size.noise, 10.0 * std::sqrt(std::log(1e5)) / 3.0, 1e-12);
+  EXPECT_NE(size.value, 5000.0);
+  EXPECT_LT(std::fabs(size.value - 5000.0), 7.6 * size.noise);
+  const PrivacyPlan p = make_plan(c, cnn(), size, kCpuArithmetic);
+  ASSERT_EQ(releases(p, p.steps).size(), 2u);
+  EXPECT_EQ(releases(p, 0), (std::vector<privacy::Phase>{{1.0, size.noise, 1}}));
+  EXPECT_LE(guarantee(p, releases(p, p.steps)).epsilon, 3.0);
+  // What follows from the noisy size is accounted at an order that does not.
+  EXPECT_GT(p.order, 1.0);
+  EXPECT_EQ(guarantee(p, releases(p, p.steps)).order, p.order);
+  EXPECT_EQ(make_plan(c, cnn(), {size.value * 1.1, size.noise}, kCpuArithmetic).order, p.order);
+  TrainConfig by_rdp = c;
+  by_rdp.accountant = privacy::Accountant::rdp;
+  const PrivacyPlan known = make_plan(by_rdp, cnn(), {size.value, 0.0}, kCpuArithmetic);
+  EXPECT_EQ(known.order, 0.0);
+  EXPECT_GT(p.noise_multiplier, known.noise_multiplier);
+  EXPECT_LT(p.noise_multiplier, 1.05 * known.noise_multiplier);
+  // The noise has the variance that is paid for: 400 keys, chi-square at 1e-6.
+  double squares = 0.0;
+  for (std::uint32_t i = 0; i < 400; ++i) {
+    const double z =
+        (training_size(data_of(5000, false), noise, c.rng, {{i, 9}}).value - 5000.0) / size.noise;
+    squares += z * z;
+  }
+  EXPECT_GT(squares, 277.0);
+  EXPECT_LT(squares, 552.0);
+}
+
+TEST(Plan, AffordableStepsAreTheMostThatFit) {
+  TrainConfig c = config();
+  const PrivacyPlan p = make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic);
+  EXPECT_EQ(affordable_steps(p, {}, 3.0, 0, p.steps), p.steps);
+  const std::vector<privacy::Phase> already = releases(p, 1000);
+  EXPECT_EQ(affordable_steps(p, already, 3.0, 1000, p.steps), p.steps - 1000);
+  EXPECT_EQ(affordable_steps(p, releases(p, p.steps), 3.0, p.steps, 10), 0u);
+  const std::uint64_t most = affordable_steps(p, {}, 1.5, 0, p.steps);
+  EXPECT_LE(guarantee(p, releases(p, most)).epsilon, 1.5);
+  EXPECT_GT(guarantee(p, releases(p, most + 1)).epsilon, 1.5);
+}
+
+TEST(Rounding, NoBatchIsLargerButForTheFailure) {
+  // The exact tail of the batch that the Chernoff bound stands for.
+  for (const auto& [n, q] : {std::pair{60'000.0, 0.0085}, {100.0, 0.5}, {1e6, 1e-6}}) {
+    for (const double failure : {1e-3, 1e-14}) {
+      const std::uint64_t steps = 1000;
+      const std::uint64_t cap = largest_batch(n * q, steps, failure);
+      const boost::math::binomial batch(n, q);
+      const double beyond =
+          static_cast<double>(cap) >= n
+              ? 0.0
+              : boost::math::cdf(boost::math::complement(batch, static_cast<double>(cap)));
+      EXPECT_LE(beyond * static_cast<double>(steps), failure) << n << " " << q;
+      EXPECT_LT(static_cast<double>(cap), 2.0 * n * q + 60.0) << n << " " << q;
+    }
+  }
+  EXPECT_THROW(largest_batch(0.0, 1, 0.1), std::invalid_argument);
+  EXPECT_THROW(largest_batch(10.0, 1, std::nan("")), std::invalid_argument);
+}
+
+TEST(Rounding, SlackFollowsItsFormula) {
+  const double u = 0x1p-24;
+  // The largest layer of cnn has 16,384 weights: its norm's error stays below the floor.
+  EXPECT_NEAR(sensitivity_slack(cnn(), 700, kCpuArithmetic),
+              (1.0 + 0x1p-13) * (1.0 + 38.0 * u * 700.0) - 1.0, 1e-15);
+  EXPECT_NEAR(sensitivity_slack(cnn(), 700, kCudaArithmetic),
+              (1.0 + 0x1p-13) * (1.0 + 70.0 * u * 700.0) - 1.0, 1e-15);
+  const Network wide = build_network(
+      parse_model("name='w'\nlayers=[{type='dense',name='a',out=2000},{type='dense',name='b',"
+                  "out='outputs'}]",
+                  "w", 10),
+      {2000, 1, 1}, 10);
+  EXPECT_GT(sensitivity_slack(wide, 1, kCpuArithmetic), 4e6 / 8.0 / 2.0 * u);
+}
+
+TEST(Rounding, PlansAskTheBackendForTheSumsOfTheirNetwork) {
+  const Backend cpu = choose_backend(Device::cpu);
+  const Network wide = build_network(parse_model(builtin_model("mlp"), "mlp", 10), {784, 1, 1}, 10);
+  EXPECT_EQ(cpu.arithmetic(cnn()).float_terms, cpu_sum_terms(cnn()));
+  EXPECT_EQ(cpu.arithmetic(wide).float_terms, cpu_sum_terms(wide));
+  EXPECT_GT(cpu_sum_terms(wide), cpu_sum_terms(cnn()));
+}
+
+TEST(Rounding, SumsOfNeighboursStayWithinTheSensitivity) {
+  // The product's way of adding, in float32 groups of 16, on vectors that all have norm C: the
+  // first example is taken away, so every group after it holds other examples.
+  constexpr int kExamples = 512;
+  constexpr int kSize = 64;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<std::vector<float>> g(kExamples, std::vector<float>(kSize));
+  for (auto& v : g) {
+    double square = 0.0;
+    for (float& x : v) square += std::pow(x = 1.0f + 0.5f * normal(random), 2.0);
+    for (float& x : v) x = static_cast<float>(x / std::sqrt(square));
+  }
+  const auto sum_from = [&](int first) {
+    std::vector<double> total(kSize);
+    for (int j = 0; j < kSize; ++j)
+      for (int group = first; group < kExamples; group += 16) {
+        float partial = 0.0f;
+        for (int i = group; i < std::min(group + 16, kExamples); ++i) partial += g[i][j];
+        total[j] += partial;
+      }
+    for (double& t : total) t = static_cast<float>(t);
+    return total;
+  };
+  const std::vector<double> all = sum_from(0);
+  const std::vector<double> less = sum_from(1);
+  double square = 0.0;
+  for (int j = 0; j < kSize; ++j) square += (all[j] - less[j]) * (all[j] - less[j]);
+  EXPECT_TRUE(std::sqrt(square) <= 1.0 + sensitivity_slack(cnn(), kExamples, kCpuArithmetic))
+      << std::sqrt(square);
+  EXPECT_NE(std::sqrt(square), 1.0);
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,159 @@
+#include "runtime/methods/schedule.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "runtime/methods/dpsgd.hpp"
+#include "runtime/run/initial_weights.hpp"
+
+namespace cudp {
+namespace {
+
+PrivacyPlan plan() {
+  PrivacyPlan p;
+  p.steps = 100;
+  p.expected_batch = 64.0;
+  p.noise_multiplier = 1.1;
+  p.sensitivity = 0.3;
+  return p;
+}
+
+double rate(const TrainConfig& c, std::uint64_t step) {
+  return Schedule(c, plan(), 10).learning_rate(step);
+}
+
+TEST(Schedule, LearningRates) {
+  TrainConfig c;
+  c.lr = 2.0;
+  EXPECT_EQ(rate(c, 0), 2.0);
+  EXPECT_EQ(rate(c, 99), 2.0);
+  c.schedule = ScheduleKind::step;
+  c.decay_every = 2;
+  c.decay_factor = 0.5;
+  EXPECT_EQ(rate(c, 19), 2.0);
+  EXPECT_EQ(rate(c, 20), 1.0);
+  EXPECT_EQ(rate(c, 40), 0.5);
+  c.schedule = ScheduleKind::cosine;
+  c.final_lr = 0.1;
+  EXPECT_DOUBLE_EQ(rate(c, 0), 2.0);
+  EXPECT_DOUBLE_EQ(rate(c, 50), 2.0 * 0.55);
+  EXPECT_NEAR(rate(c, 99), 0.2, 1e-3);
+  c.schedule = ScheduleKind::polynomial;
+  c.lr = 1.0;
+  EXPECT_DOUBLE_EQ(rate(c, 5), 1.0 / std::sqrt(25.0));
+  c.schedule = ScheduleKind::constant;
+  c.warmup = 4;
+  EXPECT_DOUBLE_EQ(rate(c, 0), 0.25);
+  EXPECT_DOUBLE_EQ(rate(c, 2), 0.75);
+  EXPECT_DOUBLE_EQ(rate(c, 3), 1.0);
+}
+
+TEST(Schedule, ScalarsOfAStep) {
+  TrainConfig c;
+  c.optimizer = OptimizerKind::adam;
+  c.ema = 0.9;
+  const Schedule schedule(c, plan(), 10);
+  const StepScalars s = schedule.at(2);
+  // Rounding to float must not take noise away.
+  EXPECT_GE(static_cast<double>(s.noise_std), 1.1 * 0.3);
+  EXPECT_LE(static_cast<double>(s.noise_std), 1.1 * 0.3 * (1.0 + 0x1p-22));
+  EXPECT_EQ(s.inverse_batch, 1.0f / 64.0f);
+  EXPECT_FLOAT_EQ(s.bias1, static_cast<float>(1.0 / (1.0 - std::pow(0.9, 3))));
+  EXPECT_FLOAT_EQ(s.bias2, static_cast<float>(1.0 / (1.0 - std::pow(0.999, 3))));
+  EXPECT_FLOAT_EQ(schedule.at(0).ema_decay, 0.1f);
+  EXPECT_FLOAT_EQ(schedule.at(99).ema_decay, 0.9f);
+  c.optimizer = OptimizerKind::sgd;
+  EXPECT_EQ(Schedule(c, plan(), 10).at(2).bias1, 1.0f);
+}
+
+/// Writes down what a method asks for.
+class RecordingEngine final : public Engine {
+ public:
+  void load(const Dataset&) override {}
+  void set_state(const TrainState&) override {}
+  TrainState state() override { return {}; }
+  void run(std::uint64_t first, std::span<const StepScalars> scalars,
+           const std::function<void(Engine&)>& step) override {
+    for (std::size_t i = 0; i < scalars.size(); ++i) {
+      calls += std::to_string(first + i) + ":";
+      step(*this);
+    }
+  }
+  void sample_batch() override { calls += "sample "; }
+  void sum_clipped_gradients() override { calls += "clip "; }
+  void measure_norms() override {}
+  std::vector<float> norms() override { return {}; }
+  double released_normal(Stream, std::uint64_t) override { return 0.0; }
+  void set_importance(const ImportanceRule&) override {}
+  void sample_candidates() override { calls += "candidates "; }
+  void sum_accepted_directions() override { calls += "accept "; }
+  void sum_transformed_gradients() override { calls += "transform "; }
+  void add_noise_restore_and_update() override { calls += "restore "; }
+  void adapt_learning_rate() override { calls += "adapt "; }
+  void add_noise_and_update() override { calls += "update "; }
+  Accuracy evaluate(const Dataset&, bool) override { return {}; }
+  PerExample per_example(std::span<const std::uint32_t>, bool) override { return {}; }
+  std::vector<std::uint32_t> sampled(std::uint64_t) override { return {}; }
+  Diagnostics diagnostics() override { return {}; }
+
+  std::string calls;
+};
+
+TEST(DpSgd, IsAlgorithm1) {
+  RecordingEngine engine;
+  DpSgd(Schedule(TrainConfig{}, plan(), 10)).run(engine, 7, 9);
+  EXPECT_EQ(engine.calls, "7:sample clip update 8:sample clip update ");
+}
+
+Network network(const char* toml, Shape input, int classes) {
+  return build_network(parse_model(toml, "test", classes), input, classes);
+}
+
+TEST(InitialWeights, ZeroForLinearModels) {
+  const Network net = network(builtin_model("logistic").data(), {20, 1, 1}, 2);
+  for (const float w : initial_weights(net, Generator::chacha20, {{1}})) EXPECT_EQ(w, 0.0f);
+}
+
+TEST(InitialWeights, AreUniformWithinTheirLimit) {
+  for (const bool relu : {false, true}) {
+    const Network net = build_network(
+        parse_model(builtin_model("cnn"), "cnn", 10, relu ? "relu" : "tanh"), {1, 28, 28}, 10);
+    const std::vector<float> w = initial_weights(net, Generator::chacha20, {{5}});
+    for (const ParameterTensor& t : net.parameters) {
+      const double limit = std::sqrt(6.0 / (relu ? t.fan_in : t.fan_in + t.fan_out));
+      double largest = 0.0;
+      double squares = 0.0;
+      for (std::size_t j = t.offset; j < t.offset + t.size; ++j) {
+        largest = std::fmax(largest, std::fabs(w[j]));
+        squares += static_cast<double>(w[j]) * w[j];
+      }
+      if (t.is_bias) {
+        EXPECT_EQ(largest, 0.0) << t.name;
+        continue;
+      }
+      EXPECT_LE(largest, limit * (1.0 + 1e-6)) << t.name;
+      // The mean of u^2 is 1/3 with standard deviation sqrt(4/45/n): five of them is 1e-6.
+      const double n = static_cast<double>(t.size);
+      EXPECT_NEAR(squares / n / (limit * limit), 1.0 / 3.0, 5.0 * std::sqrt(4.0 / 45.0 / n))
+          << t.name;
+    }
+  }
+}
+
+TEST(InitialWeights, FollowTheKeyAndStartGroupNormsAtOne) {
+  const Network net = network(
+      "name='n'\nlayers=[{type='conv2d',name='c',out=4,kernel=3},{type='groupnorm',name='g',"
+      "groups=2},{type='tanh'},{type='dense',name='d',out='outputs'}]",
+      {1, 6, 6}, 3);
+  const auto a = initial_weights(net, Generator::chacha20, {{1}});
+  EXPECT_EQ(a, initial_weights(net, Generator::chacha20, {{1}}));
+  EXPECT_NE(a, initial_weights(net, Generator::chacha20, {{2}}));
+  EXPECT_NE(a, initial_weights(net, Generator::philox, {{1}}));
+  const ParameterTensor& scale = net.parameters[2];
+  ASSERT_EQ(scale.name, "g.weight");
+  for (std::size_t j = 0; j < scale.size; ++j) EXPECT_EQ(a[scale.offset + j], 1.0f);
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,242 @@
+#include "runtime/run/checkpoint.hpp"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/run/folder.hpp"
+#include "runtime/run/key_file.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+Checkpoint example(std::uint64_t step) {
+  Checkpoint c;
+  c.step = step;
+  c.state.parameters = {1.0f, -2.5f, 3e-20f};
+  c.state.moment1 = {0.1f, 0.2f, 0.3f};
+  c.state.average = {7.0f, 8.0f, 9.0f};
+  c.state.norms = {0.5f, 1.5f};
+  c.state.mean = {1.0f, 2.0f, -3.0f};
+  c.state.deviation = {0.5f, 0.25f, 1e-9f};
+  c.state.step_size_sum = 20.0 + 1e-15;
+  c.plan.noise = {{100, 1.0}, {4680, 1.0 / 7.0}};
+  c.plan.sampling_threshold = 36650387;
+  c.plan.expected_batch = 512.0;
+  c.plan.steps = 4680;
+  c.plan.clip_norm = 0.1;
+  c.plan.sensitivity = 0.1 + 1e-17;
+  c.plan.noise_multiplier = 1.0 / 3.0;
+  c.plan.delta = 1e-5;
+  c.plan.failure = 1e-14;
+  c.plan.order = 7.5;
+  c.plan.accountant = privacy::Accountant::rdp;
+  c.training_size = 59'999.25;
+  c.config = "batch = 512\n";
+  c.model = "name = 'm'";
+  c.arithmetic = "cpu avx2";
+  c.program = "deadbeef, glibc 2.36";
+  c.data = "0123";
+  c.plan.largest_sum = 611;
+  c.key_check = 0xfedcba9876543210;
+  c.ledger.charge({1.0, 40.0, 1});
+  c.ledger.authorise(0, step, 0.01, 1.0 / 3.0);
+  c.dpis = {7, 0.1, 1234.5, 1.0 / 3.0, 0.7};
+  c.plan.epoch_releases = 40;
+  c.plan.epoch_noise = 1200.0;
+  c.metrics = {{1.0, 117, 0.7, 0.5, 0.91, 0.3}};
+  c.seconds = 12.5;
+  return c;
+}
+
+fs::perms mode(const fs::path& path) { return fs::status(path).permissions(); }
+
+TEST(Checkpoint, RestoresEverything) {
+  const Checkpoint c = example(234);
+  const Checkpoint back = decode_checkpoint(encode_checkpoint(c), "c");
+  EXPECT_EQ(back.step, c.step);
+  EXPECT_EQ(back.state.parameters, c.state.parameters);
+  EXPECT_EQ(back.state.moment1, c.state.moment1);
+  EXPECT_EQ(back.state.moment2, c.state.moment2);
+  EXPECT_EQ(back.state.average, c.state.average);
+  EXPECT_EQ(back.state.norms, c.state.norms);
+  EXPECT_EQ(back.state.mean, c.state.mean);
+  EXPECT_EQ(back.state.deviation, c.state.deviation);
+  EXPECT_EQ(back.state.step_size_sum, c.state.step_size_sum);
+  EXPECT_EQ(back.dpis, c.dpis);
+  EXPECT_EQ(back.plan, c.plan);
+  EXPECT_EQ(back.training_size, c.training_size);
+  EXPECT_EQ(back.config, c.config);
+  EXPECT_EQ(back.model, c.model);
+  EXPECT_EQ(back.arithmetic, c.arithmetic);
+  EXPECT_EQ(back.key_check, c.key_check);
+  EXPECT_EQ(back.ledger, c.ledger);
+  ASSERT_EQ(back.metrics.size(), 1u);
+  EXPECT_EQ(encode_metrics(back.metrics), encode_metrics(c.metrics));
+  EXPECT_EQ(back.seconds, c.seconds);
+}
+
+TEST(Checkpoint, DamageAnywhereIsFound) {
+  const std::string whole = encode_checkpoint(example(5));
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string damaged = whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ (1 << i % 8));
+    EXPECT_THROW(decode_checkpoint(damaged, "c"), Error) << "byte " << i;
+    EXPECT_THROW(decode_checkpoint(whole.substr(0, i), "c"), Error) << "cut at " << i;
+  }
+  EXPECT_THROW(decode_checkpoint(whole + '\0', "c"), Error);
+}
+
+TEST(Checkpoint, TheNewestTwoAreKeptAndTheNewestIntactOneIsUsed) {
+  const TemporaryFolder folder;
+  const Seal seal(key_from_seed(1));
+  for (const std::uint64_t step : {9, 10, 200, 1000})
+    save_checkpoint(folder.path(), example(step), seal);
+  EXPECT_FALSE(fs::exists(folder / "checkpoint-9"));
+  EXPECT_FALSE(fs::exists(folder / "checkpoint-10"));
+  EXPECT_EQ(mode(folder / "checkpoint-1000"), fs::perms(0600));
+  write_text(folder / "checkpoint-x", "");
+  write_text(folder / ".checkpoint-2000.new", "half");
+
+  std::vector<std::string> complaints;
+  const auto note = [&](const std::string& line) { complaints.push_back(line); };
+  EXPECT_EQ(newest_checkpoint(folder.path(), note)->checkpoint.step, 1000u);
+  EXPECT_TRUE(complaints.empty());
+  fs::resize_file(folder / "checkpoint-1000", 100);
+  EXPECT_EQ(newest_checkpoint(folder.path(), note)->checkpoint.step, 200u);
+  ASSERT_EQ(complaints.size(), 1u);
+  EXPECT_NE(complaints[0].find("checkpoint-1000: damaged"), std::string::npos) << complaints[0];
+  fs::remove(folder / "checkpoint-200");
+  EXPECT_FALSE(newest_checkpoint(folder.path(), note));
+  remove_checkpoints(folder.path());
+  EXPECT_FALSE(fs::exists(folder / "checkpoint-1000"));
+  EXPECT_TRUE(fs::exists(folder / "checkpoint-x"));
+}
+
+TEST(KeyFile, IsForTheOwnerAndRefusesDamage) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "key";
+  EXPECT_FALSE(read_key(path));
+  const RandomKey key{{1, 2, 3, 4, 5, 6, 7, 0xffffffff}};
+  write_key(path, key);
+  EXPECT_EQ(mode(path), fs::perms(0600));
+  const auto back = read_key(path);
+  ASSERT_TRUE(back);
+  EXPECT_TRUE(std::equal(key.words, key.words + 8, back->key().words));
+  const std::string whole = content_of(path);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string damaged = whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ 4);
+    write_text(path, damaged);
+    EXPECT_FALSE(read_key(path)) << i;
+    write_text(path, whole.substr(0, i));
+    EXPECT_FALSE(read_key(path)) << i;
+  }
+  EXPECT_NE(key_check(key), key_check({{1, 2, 3, 4, 5, 6, 7, 8}}));
+}
+
+TEST(Files, AreReplacedWholeAndKeepTheirMode) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "a";
+  write_atomically(path, "first", 0600);
+  write_atomically(path, "second", 0600);
+  EXPECT_EQ(read_file(path), "second");
+  EXPECT_EQ(mode(path), fs::perms(0600));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
+  write_atomically(path, "");
+  EXPECT_EQ(read_file(path), "");
+  EXPECT_THROW(write_atomically(folder / "no/such/folder", "x"), Error);
+  EXPECT_THROW(read_file(folder / "nothing"), Error);
+  const FolderLock lock(folder.path());
+  EXPECT_THROW(FolderLock{folder.path()}, Error);
+}
+
+TEST(RunFolder, AppearsWholeOrNotAtAll) {
+  const TemporaryFolder folder;
+  const fs::path place = folder / "runs/a";
+  {
+    const NewRunFolder abandoned(place);
+    write_text(abandoned.folder().config(), "x");
+  }
+  EXPECT_FALSE(fs::exists(place));
+  EXPECT_TRUE(fs::is_empty(folder / "runs"));
+  NewRunFolder made(place);
+  write_text(made.folder().config(), "x");
+  const RunFolder run = made.publish();
+  EXPECT_EQ(content_of(run.config()), "x");
+  EXPECT_EQ(mode(run.checkpoints()), fs::perms(0700));
+  EXPECT_THROW(NewRunFolder{place}, InputError);
+  fs::create_directory(folder / "empty");
+  NewRunFolder(folder / "empty/").publish();
+  EXPECT_TRUE(fs::exists(folder / "empty/release"));
+}
+
+/// A code is of one key, one purpose and one text.
+TEST(Checkpoint, AFileThatTheRunDidNotWriteIsTold) {
+  const TemporaryFolder folder;
+  const Seal seal(key_from_seed(1));
+  save_checkpoint(folder.path(), example(9), seal);
+  const auto stored = newest_checkpoint(folder.path(), [](const std::string&) {});
+  ASSERT_TRUE(stored);
+  EXPECT_TRUE(stored->is_sealed_by(seal));
+  EXPECT_FALSE(stored->is_sealed_by(Seal(key_from_seed(2))));
+  EXPECT_FALSE(seal.holds("ledger", stored->file.content, stored->file.tag));
+  Checkpoint forged = stored->checkpoint;
+  forged.plan.sensitivity *= 0.5;
+  EXPECT_FALSE(seal.holds("checkpoint", encode_checkpoint(forged), stored->file.tag));
+  EXPECT_FALSE(seal.holds("checkpoint", stored->file.content, ""));
+  EXPECT_FALSE(seal.holds("checkpoint", stored->file.content, stored->file.tag.substr(1)));
+}
+
+Dataset three_blocks() {
+  Dataset d;
+  d.shape = {2, 1, 1};
+  d.classes = 2;
+  for (int i = 0; i < 600; ++i) {
+    d.floats.insert(d.floats.end(), {static_cast<float>(i), 0.5f});
+    d.labels.push_back(static_cast<std::uint8_t>(i % 2));
+  }
+  return d;
+}
+
+TEST(Checkpoint, CodesOfDataTellEveryChangeAndItsBlock) {
+  const Seal seal(key_from_seed(1));
+  const Dataset data = three_blocks();
+  const std::string tags = seal.block_tags(data, 1);
+  ASSERT_EQ(tags.size(), 3u * 16u);
+  EXPECT_EQ(seal.block_tags(data, 3), tags);
+  const auto changed_blocks = [&](const Dataset& other) {
+    const std::string now = seal.block_tags(other, 1);
+    std::string changed;
+    for (std::size_t b = 0; b < std::min(now.size(), tags.size()) / 16; ++b)
+      if (now.compare(16 * b, 16, tags, 16 * b, 16) != 0) changed += std::to_string(b);
+    EXPECT_EQ(data_tag(seal, other, now) == data_tag(seal, data, tags), now == tags);
+    return changed;
+  };
+  Dataset other = data;
+  other.labels[300] ^= 1;
+  EXPECT_EQ(changed_blocks(other), "1");
+  other = data;
+  other.floats[0] = -0.0f;  // equal to what it was, of other bits
+  EXPECT_EQ(changed_blocks(other), "0");
+  other = data;
+  std::swap(other.floats[0], other.floats[2]);
+  std::swap(other.labels[0], other.labels[1]);
+  EXPECT_EQ(changed_blocks(other), "0") << "the order counts";
+  other = data;
+  other.floats.resize(2 * 599);
+  other.labels.resize(599);
+  EXPECT_EQ(changed_blocks(other), "2");
+  other = data;
+  other.classes = 3;
+  EXPECT_NE(data_tag(seal, other, tags), data_tag(seal, data, tags));
+  EXPECT_NE(Seal(key_from_seed(2)).block_tags(data, 1), tags);
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,119 @@
+#pragma once
+// Runs the built program as a user does.
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/temporary_folder.hpp"
+
+namespace cudp {
+
+struct Finished {
+  int exit = -1;  ///< -1 if a signal ended it
+  std::string out;
+  std::string err;
+};
+
+/// A cudp process with its output in files of `folder`.
+class CudpProcess {
+ public:
+  CudpProcess(const TemporaryFolder& folder, const std::vector<std::string>& arguments)
+      : out_(folder / "stdout"), err_(folder / "stderr") {
+    std::vector<char*> argv = {const_cast<char*>(CUDP_BINARY)};
+    for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+    argv.push_back(nullptr);
+    child_ = ::fork();
+    if (child_ != 0) return;
+    const auto redirect = [](const std::string& path, int to) {
+      const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      if (file < 0 || ::dup2(file, to) < 0) ::_exit(126);
+    };
+    redirect(out_, STDOUT_FILENO);
+    redirect(err_, STDERR_FILENO);
+    ::execv(CUDP_BINARY, argv.data());
+    ::_exit(127);
+  }
+
+  void signal(int number) const { ::kill(child_, number); }
+
+  Finished wait() {
+    int status = 0;
+    ::waitpid(child_, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(out_), content_of(err_)};
+  }
+
+ private:
+  std::string out_;
+  std::string err_;
+  pid_t child_ = -1;
+};
+
+/// The checkpoint of the most steps in a run's folder; empty if there is none.
+inline std::filesystem::path newest_checkpoint_file(const std::filesystem::path& run) {
+  std::error_code none;
+  std::filesystem::path newest;
+  int most = -1;
+  for (const auto& entry : std::filesystem::directory_iterator(run / "private", none)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("checkpoint-") || std::stoi(name.substr(11)) <= most) continue;
+    most = std::stoi(name.substr(11));
+    newest = entry.path();
+  }
+  return newest;
+}
+
+/// Turns one bit in the middle of a file.
+inline void damage(const std::filesystem::path& file) {
+  std::string bytes = content_of(file);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  write_text(file, bytes);
+}
+
+inline Finished run_cudp(const TemporaryFolder& folder, const std::vector<std::string>& arguments) {
+  return CudpProcess(folder, arguments).wait();
+}
+
+/// A small table with a public schema: two classes that a line mostly separates. And a test table.
+struct SmallTable {
+  std::string table;
+  std::string schema;
+  std::string test;
+};
+
+inline SmallTable write_small_table(const TemporaryFolder& folder, int rows = 613) {
+  SmallTable t{folder / "small.csv", folder / "schema.toml", folder / "test.csv"};
+  std::uint32_t state = 12345;
+  const auto next = [&] { return (state = state * 1664525u + 1013904223u) >> 16; };
+  const auto table = [&](int count) {
+    std::string csv = "x,y,colour,class\n";
+    for (int i = 0; i < count; ++i) {
+      const int x = static_cast<int>(next() % 100);
+      const int y = static_cast<int>(next() % 100);
+      const bool yes = x + y + static_cast<int>(next() % 30) > 115;
+      csv += std::to_string(x) + "," + std::to_string(y) + "," + (x % 3 == 0 ? "red" : "blue") +
+             "," + (yes ? "yes" : "no") + "\n";
+    }
+    return csv;
+  };
+  write_text(t.table, table(rows));
+  write_text(t.test, table(200));
+  write_text(t.schema, R"(name = "small"
+columns = [
+  {name = "x", kind = "numeric", min = 0, max = 100},
+  {name = "y", kind = "numeric", min = 0, max = 100},
+  {name = "colour", kind = "categorical", values = ["red", "blue"]},
+  {name = "class", kind = "label", values = ["no", "yes"]},
+]
+)");
+  return t;
+}
+
+}  // namespace cudp

@@ -1,0 +1,103 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <lzma.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "runtime/base/error.hpp"
+
+namespace cudp {
+
+/// A folder of its own for one test, removed at its end.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "cudp-data-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  std::string path() const { return path_.string(); }
+
+  /// Writes a file, making the folders it lies in, and returns its path.
+  std::string write(const std::string& name, std::string_view bytes) const {
+    const std::filesystem::path file = path_ / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary) << bytes;
+    return file.string();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// What `action` says when it refuses its input, with `folder` replaced by "DIR"; empty if it does
+/// not refuse.
+template <class Action>
+std::string refusal_of(const Action& action, const std::string& folder = "") {
+  try {
+    action();
+  } catch (const InputError& e) {
+    std::string text = e.what();
+    while (!folder.empty() && text.find(folder) != std::string::npos)
+      text.replace(text.find(folder), folder.size(), "DIR");
+    return text;
+  }
+  return "";
+}
+
+inline std::string gzipped(std::string_view bytes) {
+  constexpr int kGzip = 16 + MAX_WBITS;
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, bytes.size()) + 32, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int rc = deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (rc != Z_STREAM_END) throw std::runtime_error("deflate failed");
+  return out;
+}
+
+inline std::string xzipped(std::string_view bytes) {
+  std::string out(lzma_stream_buffer_bound(bytes.size()), '\0');
+  std::size_t size = 0;
+  const lzma_ret rc = lzma_easy_buffer_encode(
+      1, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const std::uint8_t*>(bytes.data()),
+      bytes.size(), reinterpret_cast<std::uint8_t*>(out.data()), &size, out.size());
+  if (rc != LZMA_OK) throw std::runtime_error("xz failed");
+  out.resize(size);
+  return out;
+}
+
+inline std::string big_endian(std::uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+          static_cast<char>(value >> 8), static_cast<char>(value)};
+}
+
+inline std::string idx_images(std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
+                              std::string_view pixels) {
+  return big_endian(2051) + big_endian(count) + big_endian(rows) + big_endian(columns) +
+         std::string(pixels);
+}
+
+inline std::string idx_labels(std::uint32_t count, std::string_view labels) {
+  return big_endian(2049) + big_endian(count) + std::string(labels);
+}
+
+}  // namespace cudp

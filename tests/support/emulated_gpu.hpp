@@ -1,0 +1,151 @@
+#pragma once
+// A Gpu for DeviceEngine whose kernels run under the SIMT emulator. Memory starts poisoned (0xff:
+// NaN, -1) and is guarded behind its end by ASan, or by a pattern that is checked when it is
+// released.
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
+#include "kernels/common/simt.cuh"
+#include "kernels/features/scatter_device.hpp"
+#include "tests/support/simt/tensor.hpp"
+
+namespace cudp {
+
+class EmulatedGpu {
+ public:
+  explicit EmulatedGpu(unsigned seed = 1, const DeviceLimits& limits = {.multiprocessors = 3})
+      : state_(std::make_unique<State>()) {
+    state_->seed = seed;
+    state_->limits = limits;
+  }
+  EmulatedGpu(EmulatedGpu&&) = default;
+  EmulatedGpu& operator=(EmulatedGpu&&) = default;
+  EmulatedGpu(const EmulatedGpu&) = delete;
+  EmulatedGpu& operator=(const EmulatedGpu&) = delete;
+  ~EmulatedGpu() {
+    if (state_ && !state_->memory.empty()) std::abort();  // leaked
+  }
+
+  void* allocate(std::size_t bytes) {
+    auto* const p = static_cast<unsigned char*>(std::malloc(bytes + guard()));
+    if (p == nullptr) throw std::bad_alloc();
+    std::memset(p, 0xff, bytes);
+    std::memset(p + bytes, kGuard, guard());
+    state_->memory[p] = bytes;
+    return p;
+  }
+  void release(void* p) {
+    check_guard(p);
+    state_->memory.erase(p);
+    std::free(p);
+  }
+  void clear(void* p, std::size_t bytes) { std::memset(p, 0, bytes); }
+  void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
+  const DeviceLimits& limits() const { return state_->limits; }
+  /// As on the device: without it a launch has at most 48 KB.
+  template <class... P>
+  void allow_shared(void (*kernel)(P...), std::size_t bytes) {
+    if (bytes > state_->limits.shared_bytes)
+      throw std::runtime_error("emulated GPU: a kernel is allowed more than there is");
+    state_->allowed[reinterpret_cast<void*>(kernel)] = bytes;
+  }
+
+  template <class... P, class... A>
+  void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
+    simt::Options options{.name = name, .seed = ++state_->seed};
+    const auto allowed = state_->allowed.find(reinterpret_cast<void*>(kernel));
+    if (allowed != state_->allowed.end())
+      options.max_shared = std::max(options.max_shared, allowed->second);
+    simt::launch(kernel, dim3(s.grid.x, s.grid.y, s.grid.z), dim3(s.block.x, s.block.y, s.block.z),
+                 s.shared_bytes, options, args...);
+  }
+
+  void prepare_blas(Precision precision) {
+    state_->has_blas = true;
+    state_->blas_precision = precision;
+  }
+  /// As BLAS defines it; of factors rounded to TF32 where that was asked for.
+  void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
+             int ldb, float beta, float* c, int ldc) {
+    if (!state_->has_blas) throw std::runtime_error("emulated GPU: sgemm before prepare_blas");
+    if (lda < (op_a == 'N' ? m : k) || ldb < (op_b == 'N' ? k : n) || ldc < m)
+      throw std::runtime_error("emulated GPU: sgemm: a leading dimension is too small");
+    const bool tf32 = state_->blas_precision == Precision::tf32;
+    const auto taken = [&](float v) { return tf32 ? simt::to_tf32(v) : v; };
+    for (int j = 0; j < n; ++j)
+      for (int i = 0; i < m; ++i) {
+        float sum = 0.0f;
+        for (int l = 0; l < k; ++l) {
+          const std::size_t at_a =
+              op_a == 'N' ? i + std::size_t(l) * lda : l + std::size_t(i) * lda;
+          const std::size_t at_b =
+              op_b == 'N' ? l + std::size_t(j) * ldb : j + std::size_t(l) * ldb;
+          sum += taken(a[at_a]) * taken(b[at_b]);
+        }
+        float& to = c[i + std::size_t(j) * ldc];
+        to = sum + (beta != 0.0f ? beta * to : 0.0f);
+      }
+  }
+
+  /// The definition of a discrete Fourier transform, one axis after the other; the inverse does not
+  /// divide.
+  void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
+    const auto lines = [&](ComplexFloat* line, int n, int step) {
+      std::vector<std::complex<double>> from, roots;
+      for (int j = 0; j < n; ++j) {
+        from.emplace_back(line[std::ptrdiff_t{j} * step].re, line[std::ptrdiff_t{j} * step].im);
+        roots.push_back(std::polar(1.0, (inverse ? 2.0 : -2.0) * 3.14159265358979323846 * j / n));
+      }
+      for (int k = 0; k < n; ++k) {
+        std::complex<double> sum = 0.0;
+        for (int j = 0; j < n; ++j) sum += from[std::size_t(j)] * roots[std::size_t(j) * k % n];
+        line[std::ptrdiff_t{k} * step] = {float(sum.real()), float(sum.imag())};
+      }
+    };
+    for (int i = 0; i < images; ++i, z += std::ptrdiff_t{rows} * columns) {
+      for (int y = 0; y < rows; ++y) lines(z + std::ptrdiff_t{y} * columns, columns, 1);
+      for (int x = 0; x < columns; ++x) lines(z + x, rows, columns);
+    }
+  }
+
+  /// Recording runs nothing, as on the device.
+  using Recording = std::function<void()>;
+  Recording record(const std::function<void()>& work) { return work; }
+  void replay(const Recording& r) { r(); }
+
+ private:
+  static constexpr unsigned char kGuard = 0xa5;
+  static std::size_t guard() { return simt::overruns_end_the_program() ? 0 : 64; }
+  struct State {
+    unsigned seed = 1;
+    bool has_blas = false;
+    Precision blas_precision = Precision::fp32;
+    DeviceLimits limits;
+    std::map<void*, std::size_t> allowed;  // bytes of shared memory, by kernel
+    std::map<void*, std::size_t> memory;
+  };
+  void check_guard(void* p) const {
+    const auto* end = static_cast<unsigned char*>(p) + state_->memory.at(p);
+    for (std::size_t i = 0; i < guard(); ++i)
+      if (end[i] != kGuard) {
+        std::fputs("emulated GPU: written past the end of an allocation\n", stderr);
+        std::abort();
+      }
+  }
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cudp

@@ -1,0 +1,177 @@
+#pragma once
+// Models, data and weights that every engine is tried with.
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <ostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/common/simd_level.hpp"
+#include "runtime/device/engine.hpp"
+
+namespace cudp::cases {
+
+/// A model that the built-in ones do not cover: odd sizes, padding, group norm, both poolings.
+inline constexpr const char* kMixed = R"(
+name = "mixed"
+activation = "tempered_sigmoid"
+layers = [
+  { type = "conv2d", name = "a", out = 5, kernel = 3, stride = 1, pad = 1 },
+  { type = "groupnorm", name = "n", groups = 5 },
+  { type = "activation" },
+  { type = "avgpool", kernel = 3, stride = 2 },
+  { type = "conv2d", name = "b", out = 20, kernel = 3, stride = 2, pad = 2 },
+  { type = "relu" },
+  { type = "maxpool", kernel = 3, stride = 1 },
+  { type = "dense", name = "c", out = 7 },
+  { type = "tanh" },
+  { type = "activation" },
+  { type = "dense", name = "d", out = "outputs" },
+]
+)";
+/// A convolution that pads behind a dense layer, and pooling and normalisation of the input itself.
+inline constexpr const char* kUnusual = R"(
+name = "unusual"
+layers = [
+  { type = "maxpool", kernel = 2, stride = 2 },
+  { type = "groupnorm", name = "n", groups = 1 },
+  { type = "dense", name = "a", out = 18 },
+  { type = "tanh" },
+  { type = "conv2d", name = "b", out = 33, kernel = 2, pad = 1 },
+  { type = "relu" },
+  { type = "dense", name = "c", out = "outputs" },
+]
+)";
+/// Strides larger than the kernel, more than 64 channels, and a convolution that gives the logits.
+inline constexpr const char* kStrided = R"(
+name = "strided"
+activation = "tanh"
+layers = [
+  { type = "activation" },
+  { type = "conv2d", name = "a", out = 70, kernel = 2, stride = 3 },
+  { type = "activation" },
+  { type = "conv2d", name = "b", out = 6, kernel = 3, stride = 2, pad = 1 },
+  { type = "groupnorm", name = "n", groups = 2 },
+  { type = "conv2d", name = "c", out = 3, kernel = 2 },
+]
+)";
+
+struct Case {
+  const char* name;
+  const char* model;  ///< a built-in name, or a description
+  Shape input;
+  int classes;
+};
+inline void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
+
+inline const Case kCases[] = {
+    {"logistic", "logistic", {13, 1, 1}, 2}, {"softmax", "logistic", {37, 1, 1}, 11},
+    {"svm", "svm", {16, 1, 1}, 2},           {"mlp", "mlp", {1, 5, 4}, 10},
+    {"cnn", "cnn", {1, 28, 28}, 10},         {"cifar_cnn", "cifar-cnn", {3, 8, 8}, 10},
+    {"mixed", kMixed, {2, 11, 9}, 4},        {"mixed_grey", kMixed, {1, 9, 11}, 3},
+    {"unusual", kUnusual, {3, 6, 4}, 2},     {"strided", kStrided, {2, 10, 11}, 3},
+};
+
+inline Network network_of(const Case& c) {
+  const std::string_view text = builtin_model(c.model);
+  return build_network(parse_model(text.empty() ? c.model : text, c.name, c.classes), c.input,
+                       c.classes);
+}
+
+/// Bytes for images, floats for flat vectors.
+inline Dataset examples_for(const Case& c, std::size_t n) {
+  Dataset d;
+  d.shape = c.input;
+  d.classes = c.classes;
+  std::mt19937 random(11);
+  if (c.input.height > 1) {
+    d.bytes.resize(n * static_cast<std::size_t>(c.input.size()));
+    for (auto& b : d.bytes) b = static_cast<std::uint8_t>(random() & 255);
+    d.shift = -0.3f;
+  } else {
+    d.floats.resize(n * static_cast<std::size_t>(c.input.size()));
+    for (auto& f : d.floats) f = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
+  }
+  d.labels.resize(n);
+  for (auto& l : d.labels)
+    l = static_cast<std::uint8_t>(random() % static_cast<unsigned>(c.classes));
+  return d;
+}
+
+/// The same examples with features as floats.
+inline Dataset as_floats(Dataset d) {
+  for (const std::uint8_t b : d.bytes)
+    d.floats.push_back(d.scale * static_cast<float>(b) + d.shift);
+  d.bytes.clear();
+  return d;
+}
+
+inline TrainState weights_for(const Network& net) {
+  TrainState s;
+  s.parameters.resize(net.parameter_count);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (const ParameterTensor& p : net.parameters)
+    for (std::size_t i = 0; i < p.size; ++i)
+      s.parameters[p.offset + i] = p.is_bias
+                                       ? 0.3f * normal(random)
+                                       : normal(random) / std::sqrt(static_cast<float>(p.fan_in));
+  return s;
+}
+
+/// Whether this build and processor have a SIMD level.
+inline bool has_simd_level(SimdLevel level) {
+  setenv("CUDP_SIMD_LEVEL", std::string(simd_name(level)).c_str(), 1);
+  const bool available = best_simd_level() == level;
+  unsetenv("CUDP_SIMD_LEVEL");
+  return available;
+}
+
+inline std::unique_ptr<Engine> cpu_engine_at(SimdLevel level, const Network& net,
+                                             const EngineSettings& settings) {
+  setenv("CUDP_SIMD_LEVEL", std::string(simd_name(level)).c_str(), 1);
+  auto engine = make_cpu_engine(net, settings);
+  unsetenv("CUDP_SIMD_LEVEL");
+  return engine;
+}
+
+/// A step of SGD with lr 1 and no noise turns the state into the sum of clipped gradients.
+inline std::vector<float> clipped_sum(Engine& engine, const Network& net, const Dataset& data) {
+  engine.load(data);
+  const TrainState start = weights_for(net);
+  engine.set_state(start);
+  const StepScalars one{.learning_rate = 1,
+                        .noise_std = 0,
+                        .inverse_batch = 1,
+                        .bias1 = 1,
+                        .bias2 = 1,
+                        .ema_decay = 0};
+  engine.run(3, {&one, 1}, [](Engine& e) {
+    e.sample_batch();
+    e.sum_clipped_gradients();
+    e.add_noise_and_update();
+  });
+  std::vector<float> moved = engine.state().parameters;
+  for (std::size_t j = 0; j < moved.size(); ++j) moved[j] = start.parameters[j] - moved[j];
+  return moved;
+}
+
+/// |a - b| and |b|, in double.
+struct Distance {
+  double error = 0.0;
+  double size = 0.0;
+};
+template <class A, class B>
+Distance distance(const A* a, const B* b, std::size_t n) {
+  Distance d;
+  for (std::size_t j = 0; j < n; ++j) {
+    d.error += std::pow(static_cast<double>(a[j]) - static_cast<double>(b[j]), 2);
+    d.size += std::pow(static_cast<double>(b[j]), 2);
+  }
+  return {std::sqrt(d.error), std::sqrt(d.size)};
+}
+
+}  // namespace cudp::cases

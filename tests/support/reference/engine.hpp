@@ -1,0 +1,323 @@
+#pragma once
+// An Engine made of the oracle's arithmetic: slow, in double, and obviously right. State is rounded
+// to float after every step, because float is what a checkpoint holds.
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/base/error.hpp"
+#include "runtime/device/engine.hpp"
+#include "tests/support/reference/network.hpp"
+#include "tests/support/reference/random.hpp"
+
+namespace cudp::reference {
+
+/// One example's clip factors, [groups]; all zero for a non-finite example.
+inline Values clip_factors(const ClipSettings& clip, const Values& squared_norms) {
+  double total = 0.0;
+  for (const double s : squared_norms) total += s;
+  Values factors(squared_norms.size(), 0.0);
+  if (!std::isfinite(total)) return factors;
+  for (std::size_t g = 0; g < factors.size(); ++g) {
+    const double groups = static_cast<double>(factors.size());
+    switch (clip.kind) {
+      case Clipping::flat:
+        factors[g] = std::fmin(1.0, clip.max_norm / std::sqrt(total));
+        break;
+      case Clipping::per_layer:
+        factors[g] = std::fmin(1.0, clip.max_norm / std::sqrt(groups * squared_norms[g]));
+        break;
+      case Clipping::automatic:
+        factors[g] = clip.max_norm / (std::sqrt(total) + clip.stability);
+        break;
+    }
+  }
+  return factors;
+}
+
+/// One optimizer step on the noisy gradient g [d].
+inline void update(const OptimizerSettings& o, const StepScalars& s, const Values& g,
+                   TrainState& state) {
+  for (std::size_t j = 0; j < g.size(); ++j) {
+    double theta = state.parameters[j];
+    double slope = g[j];
+    if (o.kind != OptimizerKind::adamw) slope += o.weight_decay * theta;
+    if (o.kind == OptimizerKind::sgd) {
+      theta -= s.learning_rate * slope;
+    } else if (o.kind == OptimizerKind::momentum || o.kind == OptimizerKind::nesterov) {
+      const double m = static_cast<double>(o.momentum) * state.moment1[j] + slope;
+      state.moment1[j] = static_cast<float>(m);
+      theta -=
+          s.learning_rate *
+          (o.kind == OptimizerKind::momentum ? m : slope + static_cast<double>(o.momentum) * m);
+    } else {
+      const double b1 = o.beta1;
+      const double b2 = o.beta2;
+      const double m = b1 * state.moment1[j] + (1.0 - b1) * slope;
+      const double v = b2 * state.moment2[j] + (1.0 - b2) * slope * slope;
+      state.moment1[j] = static_cast<float>(m);
+      state.moment2[j] = static_cast<float>(v);
+      double direction = m * s.bias1 / (std::sqrt(v * s.bias2) + o.epsilon);
+      if (o.kind == OptimizerKind::adamw) direction += o.weight_decay * theta;
+      theta -= s.learning_rate * direction;
+    }
+    state.parameters[j] = static_cast<float>(theta);
+    if (!state.average.empty()) {
+      const double decay = s.ema_decay;
+      state.average[j] = static_cast<float>(decay * state.average[j] + (1.0 - decay) * theta);
+    }
+  }
+}
+
+class ReferenceEngine : public Engine {
+ public:
+  ReferenceEngine(const Network& network, const EngineSettings& settings)
+      : net_(network), settings_(settings) {}
+
+  void load(const Dataset& train) override {
+    if (!(train.shape == net_.input)) throw InputError("the data set does not fit the network");
+    train_ = train;
+  }
+
+  void set_state(const TrainState& state) override {
+    state_ = state;
+    if (settings_.importance) state_.norms.resize(train_.size());
+  }
+  TrainState state() override { return state_; }
+
+  void run(std::uint64_t first, std::span<const StepScalars> scalars,
+           const std::function<void(Engine&)>& step) override {
+    for (std::size_t i = 0; i < scalars.size(); ++i) {
+      step_ = first + i;
+      scalars_ = scalars[i];
+      step(*this);
+    }
+  }
+
+  void measure_norms() override {
+    state_.norms.resize(train_.size());
+    for (std::uint32_t i = 0; i < train_.size(); ++i)
+      state_.norms[i] = static_cast<float>(norm_of(example(i)));
+  }
+  std::vector<float> norms() override { return state_.norms; }
+  double released_normal(Stream purpose, std::uint64_t step) override {
+    return normal(stream(purpose, step), 0);
+  }
+  void set_importance(const ImportanceRule& rule) override { rule_ = rule; }
+
+  /// min(k max(n, g_L), K / b), n the norm last seen, at most C.
+  double estimate(std::uint32_t i) const {
+    const double n = std::fmin(state_.norms[i], rule_.clip);
+    return std::fmin(rule_.multiple * std::fmax(n, rule_.least), 1.0 / rule_.rate);
+  }
+  double norm_of(const ExampleGradient& e) const {
+    double square = 0.0;
+    for (const double s : squared_norms(net_, e.gradient)) square += s;
+    return std::isfinite(square) ? std::sqrt(square) : 0.0;
+  }
+
+  void sample_candidates() override {
+    const RandomStream s = stream(Stream::sampling, step_);
+    batch_.clear();
+    for (std::uint32_t i = 0; i < train_.size(); ++i)
+      if (word(s, i) * 0x1p-32 < estimate(i) * rule_.rate) batch_.push_back(i);
+  }
+
+  void sum_accepted_directions() override {
+    const RandomStream s = stream(Stream::acceptance, step_);
+    sum_.assign(net_.parameter_count, 0.0);
+    for (const std::uint32_t i : batch_) {
+      const ExampleGradient e = example(i);
+      const double norm = norm_of(e);
+      const double n = std::fmin(norm, std::fmin(estimate(i), rule_.clip));
+      const bool accepted = word(s, i) * 0x1p-32 < n / estimate(i);
+      state_.norms[i] = static_cast<float>(norm);
+      if (accepted)
+        for (std::size_t j = 0; j < sum_.size(); ++j) sum_[j] += e.gradient[j] / norm;
+    }
+  }
+
+  void sample_batch() override { batch_ = sampled(step_); }
+
+  void sum_clipped_gradients() override {
+    sum_.assign(net_.parameter_count, 0.0);
+    for (const std::uint32_t i : batch_) {
+      const ExampleGradient e = example(i);
+      const Values squares = squared_norms(net_, e.gradient);
+      const Values factors = clip_factors(settings_.clip, squares);
+      count(e, squares, factors);
+      double total = 0.0;
+      for (const double s : squares) total += s;
+      if (!std::isfinite(total)) continue;
+      for (const ParameterTensor& t : net_.parameters)
+        for (std::size_t j = t.offset; j < t.offset + t.size; ++j)
+          sum_[j] += factors[t.group] * e.gradient[j];
+    }
+  }
+
+  void sum_transformed_gradients() override {
+    transform();
+    sum_.assign(net_.parameter_count, 0.0);
+    for (const std::uint32_t i : batch_) {
+      const ExampleGradient e = example(i);
+      Values w(e.gradient.size());
+      double square = 0.0;
+      for (std::size_t j = 0; j < w.size(); ++j) {
+        w[j] = (e.gradient[j] - centre_[j]) / scale_[j];
+        square += w[j] * w[j];
+      }
+      count(e, {square}, {std::fmin(1.0, 1.0 / std::sqrt(square))});
+      if (!std::isfinite(square)) continue;
+      for (std::size_t j = 0; j < w.size(); ++j)
+        sum_[j] += w[j] / std::fmax(1.0, std::sqrt(square));
+    }
+  }
+
+  void add_noise_restore_and_update() override {
+    const CoordinateSettings& c = settings_.coordinates;
+    const double std = scalars_.noise_std;
+    const double inverse_batch = scalars_.inverse_batch;
+    Values g = noisy_gradient();
+    for (std::size_t j = 0; j < g.size(); ++j) {
+      g[j] = scale_[j] * g[j] + centre_[j];
+      const double m = c.beta1 * centre_[j] + (1.0 - c.beta1) * g[j];
+      double v = (g[j] - m) * (g[j] - m) - std::pow(scale_[j] * std * inverse_batch, 2);
+      if (!c.literal) v /= inverse_batch;
+      v = std::fmin(std::fmax(v, c.least), c.most);
+      const double s = state_.deviation[j];
+      state_.mean[j] = static_cast<float>(m);
+      state_.deviation[j] = static_cast<float>(std::sqrt(c.beta2 * s * s + (1.0 - c.beta2) * v));
+    }
+    update(settings_.optimizer, scalars_, g, state_);
+  }
+
+  void adapt_learning_rate() override {
+    const StepSizeSettings& s = settings_.step_size;
+    double square = 0.0;
+    for (const double g : noisy_gradient()) square += g * g;
+    const double beta = std::fmax(s.weight / (1.0 + static_cast<double>(step_ % s.period)), 1.0);
+    state_.step_size_sum += std::fmax(beta * square, s.least);
+    scalars_.learning_rate =
+        static_cast<float>(scalars_.learning_rate / std::sqrt(state_.step_size_sum));
+  }
+
+  void add_noise_and_update() override {
+    update(settings_.optimizer, scalars_, noisy_gradient(), state_);
+  }
+
+  Values noisy_gradient() const {
+    const RandomStream noise = stream(Stream::noise, step_);
+    Values g(net_.parameter_count);
+    for (std::size_t j = 0; j < g.size(); ++j)
+      g[j] = (sum_[j] + static_cast<double>(scalars_.noise_std) * normal(noise, j)) *
+             scalars_.inverse_batch;
+    return g;
+  }
+
+  Accuracy evaluate(const Dataset& test, bool averaged) override {
+    const Values theta =
+        as_double(averaged && settings_.keep_average ? state_.average : state_.parameters);
+    Accuracy a;
+    for (std::size_t i = 0; i < test.size(); ++i) {
+      const Values z = logits(net_, theta, features(test, i));
+      a.correct += predicted_class(net_, z) == test.labels[i] ? 1 : 0;
+      a.mean_loss += loss(net_.spec.loss, z, test.labels[i], nullptr);
+    }
+    a.total = test.size();
+    if (a.total > 0) a.mean_loss /= static_cast<double>(a.total);
+    return a;
+  }
+
+  PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
+    PerExample out;
+    for (const std::uint32_t i : examples) {
+      const ExampleGradient e = example(i);
+      if (gradients)
+        out.gradients.insert(out.gradients.end(), e.gradient.begin(), e.gradient.end());
+      for (const double s : squared_norms(net_, e.gradient))
+        out.squared_norms.push_back(static_cast<float>(s));
+      out.losses.push_back(static_cast<float>(e.loss));
+    }
+    return out;
+  }
+
+  std::vector<std::uint32_t> sampled(std::uint64_t step) override {
+    const RandomStream s = stream(Stream::sampling, step);
+    std::vector<std::uint32_t> drawn;
+    for (std::uint32_t i = 0; i < train_.size(); ++i)
+      if (word(s, i) < settings_.sampling_threshold) drawn.push_back(i);
+    return drawn;
+  }
+
+  Diagnostics diagnostics() override {
+    const Diagnostics d = diagnostics_;
+    diagnostics_ = {};
+    return d;
+  }
+
+  /// The last sum of clipped gradients, [d]; for comparisons.
+  const Values& sum() const { return sum_; }
+
+ protected:  // for engines of which one thing is wrong
+  /// scale_j = sqrt(s_j) sqrt(sum_l s_l), and m, shortened to |m / scale| <= 4.
+  void transform() {
+    double sum = 0.0;
+    for (const float s : state_.deviation) sum += s;
+    scale_.assign(net_.parameter_count, 0.0);
+    centre_.assign(net_.parameter_count, 0.0);
+    double square = 0.0;
+    for (std::size_t j = 0; j < scale_.size(); ++j) {
+      scale_[j] = std::sqrt(state_.deviation[j]) * std::sqrt(sum);
+      centre_[j] = state_.mean[j];
+      square += std::pow(centre_[j] / scale_[j], 2);
+    }
+    if (square > 16.0)
+      for (double& m : centre_) m *= 4.0 / std::sqrt(square);
+  }
+
+  static Values as_double(const std::vector<float>& v) { return {v.begin(), v.end()}; }
+
+  RandomStream stream(Stream stream, std::uint64_t step) const {
+    return {settings_.generator, settings_.key.key(), stream, step};
+  }
+
+  ExampleGradient example(std::uint32_t i) const {
+    return gradient(net_, as_double(state_.parameters), features(train_, i), train_.labels[i]);
+  }
+
+  void count(const ExampleGradient& e, const Values& squares, const Values& factors) {
+    if (!settings_.diagnostics) return;
+    double total = 0.0;
+    for (const double s : squares) total += s;
+    ++diagnostics_.examples;
+    if (!std::isfinite(total)) {
+      ++diagnostics_.non_finite;
+      return;
+    }
+    diagnostics_.loss += e.loss;
+    diagnostics_.norm += std::sqrt(total);
+    bool clipped = false;
+    for (const double f : factors) clipped = clipped || f < 1.0;
+    diagnostics_.clipped += clipped ? 1 : 0;
+  }
+
+  Network net_;
+  EngineSettings settings_;
+  Dataset train_;
+  TrainState state_;
+  std::uint64_t step_ = 0;
+  StepScalars scalars_{};
+  std::vector<std::uint32_t> batch_;
+  Values sum_;
+  ImportanceRule rule_;
+  Values scale_;
+  Values centre_;
+  Diagnostics diagnostics_;
+};
+
+inline std::unique_ptr<Engine> make_engine(const Network& network, const EngineSettings& settings) {
+  return std::make_unique<ReferenceEngine>(network, settings);
+}
+
+}  // namespace cudp::reference

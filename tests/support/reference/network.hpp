@@ -1,0 +1,328 @@
+#pragma once
+// The oracle that every engine is judged by: one example at a time, in double, in the most literal
+// loops. It shares the description of a network with the product and no arithmetic.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "models/model.hpp"
+#include "runtime/data/dataset.hpp"
+
+namespace cudp::reference {
+
+using Values = std::vector<double>;
+
+inline std::size_t index(const Shape& s, int channel, int y, int x) {
+  return (static_cast<std::size_t>(channel) * s.height + y) * s.width + x;
+}
+
+/// Parameters of one layer, and where its gradients go (null when only going forward).
+struct LayerParameters {
+  const double* weight = nullptr;
+  const double* bias = nullptr;
+  double* weight_gradient = nullptr;
+  double* bias_gradient = nullptr;
+};
+
+inline LayerParameters parameters_of(const Network& net, const NetworkLayer& l, const double* theta,
+                                     double* gradient) {
+  if (l.weight < 0) return {};
+  const std::size_t w = net.parameters[l.weight].offset;
+  const std::size_t b = net.parameters[l.bias].offset;
+  return {theta + w, theta + b, gradient ? gradient + w : nullptr,
+          gradient ? gradient + b : nullptr};
+}
+
+// Each layer is a pair: forward gives the output; backward adds the parameters' gradients and gives
+// the input's gradient, from the same input and the output's gradient.
+
+/// Calls visit(out index, weight index, in index) for every product of a convolution.
+template <class Visit>
+void for_each_tap(const Conv2d& c, const NetworkLayer& l, Visit visit) {
+  for (int o = 0; o < l.out.channels; ++o)
+    for (int y = 0; y < l.out.height; ++y)
+      for (int x = 0; x < l.out.width; ++x)
+        for (int i = 0; i < l.in.channels; ++i)
+          for (int ky = 0; ky < c.kernel; ++ky)
+            for (int kx = 0; kx < c.kernel; ++kx) {
+              const int iy = y * c.stride - c.pad + ky;
+              const int ix = x * c.stride - c.pad + kx;
+              if (iy < 0 || iy >= l.in.height || ix < 0 || ix >= l.in.width) continue;
+              const int tap = ((o * l.in.channels + i) * c.kernel + ky) * c.kernel + kx;
+              visit(index(l.out, o, y, x), static_cast<std::size_t>(tap), index(l.in, i, iy, ix));
+            }
+}
+
+inline Values forward(const Conv2d& c, const NetworkLayer& l, const LayerParameters& p,
+                      const Values& in) {
+  Values out(l.out.size());
+  for (int o = 0; o < l.out.channels; ++o)
+    for (int y = 0; y < l.out.height; ++y)
+      for (int x = 0; x < l.out.width; ++x) out[index(l.out, o, y, x)] = p.bias[o];
+  for_each_tap(c, l, [&](std::size_t to, std::size_t tap, std::size_t from) {
+    out[to] += p.weight[tap] * in[from];
+  });
+  return out;
+}
+
+inline Values backward(const Conv2d& c, const NetworkLayer& l, const LayerParameters& p,
+                       const Values& in, const Values& out_gradient) {
+  Values in_gradient(l.in.size(), 0.0);
+  for (int o = 0; o < l.out.channels; ++o)
+    for (int y = 0; y < l.out.height; ++y)
+      for (int x = 0; x < l.out.width; ++x)
+        p.bias_gradient[o] += out_gradient[index(l.out, o, y, x)];
+  for_each_tap(c, l, [&](std::size_t to, std::size_t tap, std::size_t from) {
+    p.weight_gradient[tap] += out_gradient[to] * in[from];
+    in_gradient[from] += out_gradient[to] * p.weight[tap];
+  });
+  return in_gradient;
+}
+
+inline Values forward(const Dense&, const NetworkLayer& l, const LayerParameters& p,
+                      const Values& in) {
+  Values out(p.bias, p.bias + l.out.size());
+  for (std::size_t o = 0; o < out.size(); ++o)
+    for (std::size_t i = 0; i < in.size(); ++i) out[o] += p.weight[o * in.size() + i] * in[i];
+  return out;
+}
+
+inline Values backward(const Dense&, const NetworkLayer& l, const LayerParameters& p,
+                       const Values& in, const Values& out_gradient) {
+  Values in_gradient(l.in.size(), 0.0);
+  for (std::size_t o = 0; o < out_gradient.size(); ++o) {
+    p.bias_gradient[o] += out_gradient[o];
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      p.weight_gradient[o * in.size() + i] += out_gradient[o] * in[i];
+      in_gradient[i] += out_gradient[o] * p.weight[o * in.size() + i];
+    }
+  }
+  return in_gradient;
+}
+
+/// Calls visit(out index, indices of the window's inputs, row by row) for every window.
+template <class Pool, class Visit>
+void for_each_window(const Pool& pool, const NetworkLayer& l, Visit visit) {
+  std::vector<std::size_t> window;
+  for (int c = 0; c < l.out.channels; ++c)
+    for (int y = 0; y < l.out.height; ++y)
+      for (int x = 0; x < l.out.width; ++x) {
+        window.clear();
+        for (int ky = 0; ky < pool.kernel; ++ky)
+          for (int kx = 0; kx < pool.kernel; ++kx)
+            window.push_back(index(l.in, c, y * pool.stride + ky, x * pool.stride + kx));
+        visit(index(l.out, c, y, x), window);
+      }
+}
+
+/// The first of equal maxima, as PyTorch does.
+inline std::size_t largest(const Values& in, const std::vector<std::size_t>& window) {
+  std::size_t best = window[0];
+  for (const std::size_t i : window)
+    if (in[i] > in[best]) best = i;
+  return best;
+}
+
+inline Values forward(const MaxPool2d& pool, const NetworkLayer& l, const LayerParameters&,
+                      const Values& in) {
+  Values out(l.out.size());
+  for_each_window(pool, l, [&](std::size_t to, const auto& w) { out[to] = in[largest(in, w)]; });
+  return out;
+}
+
+inline Values backward(const MaxPool2d& pool, const NetworkLayer& l, const LayerParameters&,
+                       const Values& in, const Values& out_gradient) {
+  Values in_gradient(l.in.size(), 0.0);
+  for_each_window(pool, l, [&](std::size_t to, const auto& w) {
+    in_gradient[largest(in, w)] += out_gradient[to];
+  });
+  return in_gradient;
+}
+
+inline Values forward(const AvgPool2d& pool, const NetworkLayer& l, const LayerParameters&,
+                      const Values& in) {
+  Values out(l.out.size(), 0.0);
+  for_each_window(pool, l, [&](std::size_t to, const auto& w) {
+    for (const std::size_t from : w) out[to] += in[from] / static_cast<double>(w.size());
+  });
+  return out;
+}
+
+inline Values backward(const AvgPool2d& pool, const NetworkLayer& l, const LayerParameters&,
+                       const Values&, const Values& out_gradient) {
+  Values in_gradient(l.in.size(), 0.0);
+  for_each_window(pool, l, [&](std::size_t to, const auto& w) {
+    for (const std::size_t from : w)
+      in_gradient[from] += out_gradient[to] / static_cast<double>(w.size());
+  });
+  return in_gradient;
+}
+
+/// Mean and 1 / standard deviation of one group: `count` values from `first` on.
+struct GroupMoments {
+  double mean;
+  double inverse_std;
+};
+inline GroupMoments moments(const Values& in, std::size_t first, std::size_t count,
+                            double epsilon) {
+  double mean = 0.0;
+  for (std::size_t i = 0; i < count; ++i) mean += in[first + i] / static_cast<double>(count);
+  double variance = 0.0;
+  for (std::size_t i = 0; i < count; ++i)
+    variance += (in[first + i] - mean) * (in[first + i] - mean) / static_cast<double>(count);
+  return {mean, 1.0 / std::sqrt(variance + epsilon)};
+}
+
+inline Values forward(const GroupNorm& g, const NetworkLayer& l, const LayerParameters& p,
+                      const Values& in) {
+  Values out(in.size());
+  const std::size_t pixels = static_cast<std::size_t>(l.in.height) * l.in.width;
+  const std::size_t count = in.size() / g.groups;
+  for (std::size_t first = 0; first < in.size(); first += count) {
+    const GroupMoments m = moments(in, first, count, g.epsilon);
+    for (std::size_t i = first; i < first + count; ++i)
+      out[i] = p.weight[i / pixels] * (in[i] - m.mean) * m.inverse_std + p.bias[i / pixels];
+  }
+  return out;
+}
+
+inline Values backward(const GroupNorm& g, const NetworkLayer& l, const LayerParameters& p,
+                       const Values& in, const Values& out_gradient) {
+  Values in_gradient(in.size());
+  const std::size_t pixels = static_cast<std::size_t>(l.in.height) * l.in.width;
+  const std::size_t count = in.size() / g.groups;
+  for (std::size_t first = 0; first < in.size(); first += count) {
+    const GroupMoments m = moments(in, first, count, g.epsilon);
+    // y = (x - mean) / std has the Jacobian (I - 11'/n - y y'/n) / std.
+    double mean_dy = 0.0;
+    double mean_dy_y = 0.0;
+    for (std::size_t i = first; i < first + count; ++i) {
+      const double y = (in[i] - m.mean) * m.inverse_std;
+      const double dy = out_gradient[i] * p.weight[i / pixels];
+      p.weight_gradient[i / pixels] += out_gradient[i] * y;
+      p.bias_gradient[i / pixels] += out_gradient[i];
+      mean_dy += dy / static_cast<double>(count);
+      mean_dy_y += dy * y / static_cast<double>(count);
+    }
+    for (std::size_t i = first; i < first + count; ++i) {
+      const double y = (in[i] - m.mean) * m.inverse_std;
+      const double dy = out_gradient[i] * p.weight[i / pixels];
+      in_gradient[i] = (dy - mean_dy - y * mean_dy_y) * m.inverse_std;
+    }
+  }
+  return in_gradient;
+}
+
+inline double activate(const Activate& a, double x) {
+  if (a.kind == Activation::relu) return x > 0.0 ? x : 0.0;
+  if (a.kind == Activation::tanh) return std::tanh(x);
+  return a.scale / (1.0 + std::exp(-static_cast<double>(a.temperature) * x)) - a.offset;
+}
+
+inline double activate_slope(const Activate& a, double x) {
+  if (a.kind == Activation::relu) return x > 0.0 ? 1.0 : 0.0;
+  if (a.kind == Activation::tanh) return 1.0 - std::tanh(x) * std::tanh(x);
+  const double s = 1.0 / (1.0 + std::exp(-static_cast<double>(a.temperature) * x));
+  return a.scale * a.temperature * s * (1.0 - s);
+}
+
+inline Values forward(const Activate& a, const NetworkLayer&, const LayerParameters&,
+                      const Values& in) {
+  Values out(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) out[i] = activate(a, in[i]);
+  return out;
+}
+
+inline Values backward(const Activate& a, const NetworkLayer&, const LayerParameters&,
+                       const Values& in, const Values& out_gradient) {
+  Values in_gradient(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i)
+    in_gradient[i] = out_gradient[i] * activate_slope(a, in[i]);
+  return in_gradient;
+}
+
+/// Loss of one example's logits, and its derivative by each logit if asked for.
+inline double loss(Loss kind, const Values& z, int label, Values* gradient) {
+  if (kind == Loss::softmax_cross_entropy) {
+    const double top = *std::max_element(z.begin(), z.end());
+    double sum = 0.0;
+    for (const double v : z) sum += std::exp(v - top);
+    if (gradient) {
+      gradient->resize(z.size());
+      for (std::size_t i = 0; i < z.size(); ++i)
+        (*gradient)[i] = std::exp(z[i] - top) / sum - (static_cast<int>(i) == label ? 1.0 : 0.0);
+    }
+    return std::log(sum) + top - z[label];
+  }
+  const double y = 2.0 * label - 1.0;
+  const double margin = y * z[0];
+  if (kind == Loss::hinge) {
+    if (gradient) *gradient = {margin < 1.0 ? -y : 0.0};
+    return std::fmax(0.0, 1.0 - margin);
+  }
+  if (gradient) *gradient = {-y / (1.0 + std::exp(margin))};
+  return margin > 0.0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin;
+}
+
+inline int predicted_class(const Network& net, const Values& z) {
+  if (net.outputs == 1) return z[0] > 0.0 ? 1 : 0;
+  return static_cast<int>(std::max_element(z.begin(), z.end()) - z.begin());
+}
+
+/// Features of example i, as an engine sees them.
+inline Values features(const Dataset& data, std::size_t i) {
+  const auto d = static_cast<std::size_t>(data.shape.size());
+  Values x(d);
+  for (std::size_t j = 0; j < d; ++j)
+    x[j] = data.is_bytes() ? static_cast<double>(data.scale) * data.bytes[i * d + j] + data.shift
+                           : data.floats[i * d + j];
+  return x;
+}
+
+/// theta [d] -> logits [outputs]; `trace`, if given, receives every layer's input.
+inline Values logits(const Network& net, const Values& theta, const Values& input,
+                     std::vector<Values>* trace = nullptr) {
+  Values x = input;
+  for (const NetworkLayer& l : net.layers) {
+    if (trace) trace->push_back(x);
+    const LayerParameters p = parameters_of(net, l, theta.data(), nullptr);
+    x = std::visit([&](const auto& layer) { return forward(layer, l, p, x); }, l.layer);
+  }
+  return x;
+}
+
+/// One example's loss and its gradient [d].
+struct ExampleGradient {
+  double loss = 0.0;
+  Values gradient;
+};
+inline ExampleGradient gradient(const Network& net, const Values& theta, const Values& input,
+                                int label) {
+  std::vector<Values> inputs;
+  const Values z = logits(net, theta, input, &inputs);
+  ExampleGradient out;
+  out.gradient.assign(net.parameter_count, 0.0);
+  Values dx;
+  out.loss = loss(net.spec.loss, z, label, &dx);
+  for (std::size_t k = net.layers.size(); k-- > 0;) {
+    const NetworkLayer& l = net.layers[k];
+    const LayerParameters p = parameters_of(net, l, theta.data(), out.gradient.data());
+    dx = std::visit([&](const auto& layer) { return backward(layer, l, p, inputs[k], dx); },
+                    l.layer);
+  }
+  return out;
+}
+
+/// Squared norm of each parametric layer's part, [groups].
+inline Values squared_norms(const Network& net, const Values& gradient) {
+  Values squares(net.groups, 0.0);
+  for (const ParameterTensor& t : net.parameters)
+    for (std::size_t j = 0; j < t.size; ++j)
+      squares[t.group] += gradient[t.offset + j] * gradient[t.offset + j];
+  return squares;
+}
+
+}  // namespace cudp::reference

@@ -1,0 +1,84 @@
+#pragma once
+// The random streams of kernels/random/random.hpp, word by word from the generators' own papers;
+// shares no code with the product.
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+#include "kernels/random/random.hpp"
+
+namespace cudp::reference {
+
+/// RFC 8439, section 2.3: 16 words of key stream.
+inline std::array<std::uint32_t, 16> chacha20_block(const RandomKey& key, std::uint32_t counter,
+                                                    std::array<std::uint32_t, 3> nonce) {
+  std::array<std::uint32_t, 16> start = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
+  for (int i = 0; i < 8; ++i) start[4 + i] = key.words[i];
+  start[12] = counter;
+  for (int i = 0; i < 3; ++i) start[13 + i] = nonce[i];
+  std::array<std::uint32_t, 16> x = start;
+  const auto rotate = [](std::uint32_t v, int n) { return v << n | v >> (32 - n); };
+  const auto quarter = [&](int a, int b, int c, int d) {
+    x[a] += x[b], x[d] = rotate(x[d] ^ x[a], 16);
+    x[c] += x[d], x[b] = rotate(x[b] ^ x[c], 12);
+    x[a] += x[b], x[d] = rotate(x[d] ^ x[a], 8);
+    x[c] += x[d], x[b] = rotate(x[b] ^ x[c], 7);
+  };
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 4; ++i) quarter(i, 4 + i, 8 + i, 12 + i);
+    for (int i = 0; i < 4; ++i) quarter(i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4);
+  }
+  for (int i = 0; i < 16; ++i) x[i] += start[i];
+  return x;
+}
+
+/// Philox4x32-10. Salmon et al. 2011.
+inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
+                                           std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = 0xD2511F53ull * counter[0];
+    const std::uint64_t b = 0xCD9E8D57ull * counter[2];
+    counter = {
+        static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
+        static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return counter;
+}
+
+/// Word i of a stream.
+inline std::uint32_t word(const RandomStream& s, std::uint64_t i) {
+  const auto row = static_cast<std::uint32_t>(i % 256 / 16);
+  const auto block = static_cast<std::uint32_t>(16 * (i / 256) + i % 16);
+  const auto stream = static_cast<std::uint32_t>(s.stream);
+  const auto low = static_cast<std::uint32_t>(s.step);
+  const auto high = static_cast<std::uint32_t>(s.step >> 32);
+  if (s.generator == Generator::chacha20)
+    return chacha20_block(s.key, block, {stream, low, high})[row];
+  return philox({4 * block + row / 4, block >> 30, low, stream},
+                {s.key.words[0], s.key.words[1]})[row % 4];
+}
+
+/// The two normal numbers of words a (even row) and b (odd row).
+struct NormalPair {
+  long double even;
+  long double odd;
+};
+inline NormalPair normals(std::uint32_t a, std::uint32_t b) {
+  const long double u = (a * 256.0L + b % 256 + 0.5L) * 0x1p-40L;
+  const long double angle = 2 * std::numbers::pi_v<long double> * (b / 256 + 0.5L) * 0x1p-24L;
+  const long double radius = std::sqrt(-2 * std::log(u));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
+/// Normal number i of a stream.
+inline double normal(const RandomStream& s, std::uint64_t i) {
+  const bool odd_row = i % 256 / 16 % 2 == 1;
+  const std::uint64_t even = odd_row ? i - 16 : i;
+  const NormalPair pair = normals(word(s, even), word(s, even + 16));
+  return static_cast<double>(odd_row ? pair.odd : pair.even);
+}
+
+}  // namespace cudp::reference

@@ -1,0 +1,469 @@
+// longjmp between stacks is what the fibers do; the fortified longjmp refuses it.
+#undef _FORTIFY_SOURCE
+#include "tests/support/simt/emulator.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/simt/block.hpp"
+#include "tests/support/simt/fiber.hpp"
+
+dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace simt {
+namespace {
+
+std::string number(const dim3& d) {
+  std::string s(1, '(');  // GCC 12 sees an overlap in "(" + std::to_string(...)
+  return s.append(std::to_string(d.x))
+             .append(",")
+             .append(std::to_string(d.y))
+             .append(",")
+             .append(std::to_string(d.z)) +
+         ")";
+}
+
+/// All that is in flight.
+class Machine {
+ public:
+  void run(const Body& body, dim3 grid, dim3 block, std::size_t smem, const Options& options);
+
+  void barrier(const char* file, int line) {
+    Lane& me = *lane_;
+    Block& b = *me.warp->block;
+    stop_at(me, file, line);
+    me.at_barrier = true;
+    ++b.arrived;
+    char* sync = &b.sync[b.generation & 1];
+    release(sync);
+    leave();
+    acquire(sync);
+  }
+
+  std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
+                        int line) {
+    Lane& me = *lane_;
+    stop_at(me, file, line);
+    me.warp->waiting |= 1u << (me.number % kLanes);
+    me.op = op;
+    me.mask = mask;
+    me.value = value;
+    me.source = source;
+    char* sync = &me.warp->sync[me.warp->generation & 1];
+    if (op == WarpOp::sync) release(sync);
+    leave();
+    if (op == WarpOp::sync) acquire(sync);
+    return me.result;
+  }
+
+  void together(WholeWarp work, void* mine, const char* file, int line) {
+    lane_->work = work;
+    warp_op(WarpOp::together, ~0u, reinterpret_cast<std::uintptr_t>(mine), -1, file, line);
+  }
+
+  unsigned lane_id() const { return lane_->number % kLanes; }
+
+  void maybe_yield() {
+    if (random(4) != 0) return;
+    warp_ = nullptr;
+    leave();
+  }
+
+  void fence() {
+    acquire(&fence_);
+    release(&fence_);
+  }
+
+  void copy_async(void* to, const void* from, bool inside, const char* file, int line) {
+    const auto place = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+    if ((place(to) | place(from)) % kCopyBytes != 0) {
+      fail(*lane_->warp->block, std::string(file) + ":" + std::to_string(line) +
+                                    ": an asynchronous copy of 16 bytes that are not aligned");
+      leave();
+    }
+    auto* const bytes = static_cast<unsigned char*>(to);
+    std::fill_n(bytes, kCopyBytes, kPoison);
+    lane_->copies.push_back({bytes, inside ? static_cast<const unsigned char*>(from) : nullptr});
+  }
+  void wait_for_copies() {
+    for (const Copy& c : lane_->copies) {
+      if (c.from != nullptr)
+        std::copy_n(c.from, kCopyBytes, c.to);
+      else
+        std::fill_n(c.to, kCopyBytes, static_cast<unsigned char>(0));
+    }
+    lane_->copies.clear();
+  }
+
+  bool races_end_the_program() { return __tsan_acquire != nullptr; }
+  bool overruns_end_the_program() { return __asan_poison_memory_region != nullptr; }
+  void* dynamic_shared() { return lane_->warp->block->dynamic->data(); }
+
+  void* static_shared(const void* key, std::size_t bytes, std::size_t align) {
+    Block& b = *lane_->warp->block;
+    void* const data = make_static_shared(b, key, bytes, align);
+    if (!error_.empty()) leave();
+    return data;
+  }
+
+ private:
+  static void lane_entry();
+  void lane_loop();
+  void leave();  // switches to whoever is next
+  Lane* next();
+  bool resolve(Warp& w);
+  bool finish_group(Warp& w, unsigned mask);
+  void work_together(Warp& w);
+  std::string explain_stuck(Warp& w);
+  void* make_static_shared(Block& b, const void* key, std::size_t bytes, std::size_t align);
+  void turn(Block& b);
+  void start_next(Block& b);
+  void set_ready(Block& b);
+  void check_shape(std::size_t smem) const;
+
+  void stop_at(Lane& l, const char* file, int line) {
+    l.warp->ready &= ~(1u << (l.number % kLanes));
+    l.file = file;
+    l.line = line;
+  }
+  std::string place(const Lane& l) const {
+    return "thread " + number(l.thread) +
+           (l.exited ? " has exited"
+                     : std::string(l.at_barrier ? " is at __syncthreads, " : " is at ") + l.file +
+                           ":" + std::to_string(l.line));
+  }
+  void fail(const Block& b, const std::string& what) {
+    if (error_.empty())
+      error_ = std::string("simt: ") + options_.name + ", block " + number(b.index) + ": " + what;
+  }
+  unsigned random(unsigned n) {  // xorshift: the schedule needs no better
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 17;
+    state_ ^= state_ << 5;
+    return static_cast<unsigned>((std::uint64_t{state_} * n) >> 32);
+  }
+
+  Options options_;
+  const Body* body_ = nullptr;
+  std::uint32_t state_ = 1;
+  std::vector<std::unique_ptr<Lane>> pool_;
+  std::vector<unsigned> order_;  // block numbers still to start, from the back
+  std::vector<Warp*> runnable_;
+  Warp* warp_ = nullptr;  // the one that runs on
+  Lane* lane_ = nullptr;  // the one that runs now
+  Fiber caller_;
+  std::string error_;
+  std::exception_ptr exception_;
+  char launched_ = 0, finished_ = 0, fence_ = 0, abandoned_ = 0;  // addresses that TSan orders by
+};
+
+Machine& machine() {
+  static Machine m;
+  return m;
+}
+
+void Machine::lane_entry() { machine().lane_loop(); }
+
+void Machine::lane_loop() {
+  lane_->fiber.arrived();
+  for (;;) {
+    Lane& me = *lane_;
+    Block& b = *me.warp->block;
+    acquire(&launched_);
+    acquire(&b.started);
+    try {
+      body_->call(body_->closure);
+    } catch (...) {
+      exception_ = std::current_exception();
+      fail(b, "threw");
+    }
+    if (!me.copies.empty()) fail(b, "a thread ended with an asynchronous copy on its way");
+    stop_at(me, "", 0);
+    me.exited = true;
+    ++b.exited;
+    release(&b.finished);
+    release(&finished_);
+    leave();
+  }
+}
+
+void Machine::leave() {
+  Lane* const from = lane_;
+  release(&abandoned_);  // the caller goes on from here, if this launch fails
+  Lane* const to = next();
+  lane_ = to;
+  if (to != nullptr) {
+    threadIdx = to->thread;
+    blockIdx = to->warp->block->index;  // another block's, also where the lane stays the same
+  }
+  if (to == from) return;
+  Fiber::switch_to(from->fiber, to != nullptr ? to->fiber : caller_);
+}
+
+Lane* Machine::next() {
+  const HiddenFromTsan hidden;
+  for (;;) {
+    if (!error_.empty()) return nullptr;
+    if (warp_ == nullptr) {
+      if (runnable_.empty()) return nullptr;
+      warp_ = runnable_[random(static_cast<unsigned>(runnable_.size()))];
+    }
+    Warp& w = *warp_;
+    if (w.ready != 0) {
+      const unsigned turn = random(kLanes);
+      const unsigned rotated = (w.ready >> turn) | (w.ready << (kLanes - turn) % kLanes);
+      const unsigned lane = (static_cast<unsigned>(__builtin_ctz(rotated)) + turn) % kLanes;
+      return pool_[w.first + lane].get();
+    }
+    if (w.waiting != 0) {
+      if (!resolve(w)) fail(*w.block, explain_stuck(w));
+      if (random(2) == 0) warp_ = nullptr;  // or run ahead
+      continue;
+    }
+    runnable_.erase(std::find(runnable_.begin(), runnable_.end(), warp_));
+    warp_ = nullptr;
+    if (--w.block->running_warps == 0) turn(*w.block);
+  }
+}
+
+/// Completes every warp operation whose lanes have all arrived; false if there is none. No lane of
+/// the warp is ready, so a lane that has not arrived never will before another group completes.
+bool Machine::resolve(Warp& w) {
+  bool any = false;
+  for (unsigned l = 0; l < kLanes && error_.empty(); ++l) {
+    if ((w.waiting >> l & 1) == 0) continue;
+    const Lane& lane = *pool_[w.first + l];
+    if ((lane.mask >> l & 1) == 0) {
+      fail(*w.block, place(lane) + ": its warp operation's mask leaves it out");
+      break;
+    }
+    if ((lane.mask & w.waiting) != lane.mask) continue;
+    bool same = true;
+    for (unsigned k = 0; k < kLanes; ++k)
+      if (lane.mask >> k & 1) {
+        const Lane& other = *pool_[w.first + k];
+        same = same && other.mask == lane.mask && other.op == lane.op &&
+               (lane.op != WarpOp::together || other.work == lane.work);
+      }
+    if (same && finish_group(w, lane.mask)) any = true;
+  }
+  if (any) ++w.generation;
+  return any;
+}
+
+bool Machine::finish_group(Warp& w, unsigned mask) {
+  unsigned votes = 0;
+  for (unsigned l = 0; l < kLanes; ++l)
+    if (mask >> l & 1 && pool_[w.first + l]->value != 0) votes |= 1u << l;
+  for (unsigned l = 0; l < kLanes; ++l) {
+    if ((mask >> l & 1) == 0) continue;
+    Lane& lane = *pool_[w.first + l];
+    if (lane.op == WarpOp::ballot) lane.result = votes;
+    if (lane.op != WarpOp::shuffle) continue;
+    const auto source = static_cast<unsigned>(lane.source) % kLanes;
+    if ((mask >> source & 1) == 0) {
+      fail(*w.block, place(lane) + ": it shuffles from lane " + std::to_string(source) +
+                         ", which its mask leaves out");
+      return true;
+    }
+    lane.result = pool_[w.first + source]->value;
+  }
+  if (pool_[w.first + static_cast<unsigned>(__builtin_ctz(mask))]->op == WarpOp::together)
+    work_together(w);
+  w.waiting &= ~mask;
+  w.ready |= mask;
+  return true;
+}
+
+void Machine::work_together(Warp& w) {
+  void* lanes[kLanes];
+  for (unsigned l = 0; l < kLanes; ++l)
+    lanes[l] = std::bit_cast<void*>(static_cast<std::uintptr_t>(pool_[w.first + l]->value));
+  const Lane& first = *pool_[w.first];
+  if (const char* const wrong = first.work(lanes)) fail(*w.block, place(first) + ": " + wrong);
+}
+
+std::string Machine::explain_stuck(Warp& w) {
+  const Lane& lane = *pool_[w.first + static_cast<unsigned>(__builtin_ctz(w.waiting))];
+  std::string text = place(lane) + " in a warp operation, ";
+  for (unsigned k = 0; k < kLanes; ++k) {
+    if ((lane.mask >> k & 1) == 0) continue;
+    if ((w.members >> k & 1) == 0)
+      return text + "whose mask names lane " + std::to_string(k) + ", which does not exist";
+    const Lane& other = *pool_[w.first + k];
+    if ((w.waiting >> k & 1) == 0)
+      return text + "whose mask names a lane elsewhere: " + place(other);
+    if (other.mask != lane.mask || other.op != lane.op)
+      return text + "but with another mask or operation " + place(other);
+  }
+  return text + "and never leaves it";
+}
+
+void* Machine::make_static_shared(Block& b, const void* key, std::size_t bytes, std::size_t align) {
+  const HiddenFromTsan hidden;
+  const auto [at, is_new] = b.fixed.try_emplace(key, bytes, align);
+  if (is_new) {
+    std::size_t total = b.dynamic->bytes();
+    for (const auto& [k, array] : b.fixed) total += array.bytes();
+    if (total > options_.max_shared)
+      fail(b, "shared memory of " + std::to_string(total) + " bytes, limit " +
+                  std::to_string(options_.max_shared));
+  }
+  return at->second.data();
+}
+
+/// No warp of the block can go on: the block is done, or at a barrier, or wrong.
+void Machine::turn(Block& b) {
+  if (b.exited == b.size) {
+    bool overrun = b.dynamic->overrun();
+    for (const auto& [key, array] : b.fixed) overrun = overrun || array.overrun();
+    if (overrun) fail(b, "wrote past the end of a shared array");
+    acquire(&b.finished);
+    start_next(b);
+    return;
+  }
+  const auto lanes = pool_.begin() + b.first;
+  const Lane& at =
+      **std::find_if(lanes, lanes + b.size, [](const auto& l) { return l->at_barrier; });
+  for (auto it = lanes; it != lanes + b.size; ++it) {
+    const Lane& l = **it;
+    const bool same = l.at_barrier && l.line == at.line && std::string(l.file) == at.file;
+    if (!same) {
+      fail(b, "__syncthreads at " + std::string(at.file) + ":" + std::to_string(at.line) +
+                  " is not reached by every thread: " + place(l));
+      return;
+    }
+  }
+  for (auto it = lanes; it != lanes + b.size; ++it) (*it)->at_barrier = false;
+  b.arrived = 0;
+  ++b.generation;
+  set_ready(b);
+}
+
+void Machine::set_ready(Block& b) {
+  for (Warp& w : b.warps) {
+    w.ready = w.members;
+    runnable_.push_back(&w);
+  }
+  b.running_warps = static_cast<unsigned>(b.warps.size());
+}
+
+void Machine::start_next(Block& b) {
+  if (order_.empty()) return;
+  const unsigned n = order_.back();
+  order_.pop_back();
+  b.index = dim3(n % gridDim.x, n / gridDim.x % gridDim.y, n / gridDim.x / gridDim.y);
+  b.exited = 0;
+  for (unsigned i = 0; i < b.size; ++i) pool_[b.first + i]->exited = false;
+  b.dynamic->poison();
+  for (auto& [key, array] : b.fixed) array.poison();
+  release(&b.started);
+  set_ready(b);
+}
+
+void Machine::check_shape(std::size_t smem) const {
+  const dim3 g = gridDim, b = blockDim;
+  const std::string name = std::string("simt: ") + options_.name + ": ";
+  if (g.x == 0 || g.y == 0 || g.z == 0 || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535)
+    throw std::runtime_error(name + "grid " + number(g) + " is not allowed");
+  if (b.x == 0 || b.y == 0 || b.z == 0 || b.z > 64 || std::uint64_t{b.x} * b.y * b.z > 1024)
+    throw std::runtime_error(name + "block " + number(b) + " is not allowed");
+  if (std::uint64_t{g.x} * g.y * g.z > 1u << 22)
+    throw std::runtime_error(name + "grid " + number(g) + " is too large to emulate");
+  if (smem > options_.max_shared)
+    throw std::runtime_error(name + "shared memory of " + std::to_string(smem) + " bytes, limit " +
+                             std::to_string(options_.max_shared));
+}
+
+void Machine::run(const Body& body, dim3 grid, dim3 block, std::size_t smem,
+                  const Options& options) {
+  const HiddenFromTsan hidden;
+  options_ = options;
+  body_ = &body;
+  gridDim = grid;
+  blockDim = block;
+  check_shape(smem);
+  state_ = options.seed * 2654435761u | 1;
+
+  order_.resize(std::size_t{grid.x} * grid.y * grid.z);
+  std::iota(order_.begin(), order_.end(), 0u);
+  std::shuffle(order_.begin(), order_.end(), std::mt19937(options.seed));
+
+  const std::size_t threads = std::size_t{block.x} * block.y * block.z;
+  const auto in_flight =
+      std::min<std::size_t>(order_.size(), static_cast<std::size_t>(options.blocks_in_flight));
+  while (pool_.size() < in_flight * threads)
+    pool_.push_back(std::make_unique<Lane>(&Machine::lane_entry));
+  release(&launched_);
+  std::vector<Block> blocks(in_flight);
+  runnable_.clear();
+  for (unsigned i = 0; i < in_flight; ++i) {
+    Block& b = blocks[i];
+    b.first = i * threads;
+    b.size = threads;
+    b.dynamic = std::make_unique<SharedArray>(smem, 16);
+    b.warps.resize((threads + kLanes - 1) / kLanes);
+    for (unsigned t = 0; t < threads; ++t) {
+      Warp& w = b.warps[t / kLanes];
+      Lane& l = *pool_[b.first + t];
+      if (t % kLanes == 0) w.first = b.first + t;
+      w.block = &b;
+      w.members |= 1u << t % kLanes;
+      l.warp = &w;
+      l.number = t;
+      l.thread = dim3(t % block.x, t / block.x % block.y, t / block.x / block.y);
+    }
+    start_next(b);
+  }
+
+  warp_ = nullptr;
+  lane_ = next();
+  threadIdx = lane_->thread;
+  blockIdx = lane_->warp->block->index;
+  Fiber::switch_to(caller_, lane_->fiber);
+  acquire(&finished_);
+
+  if (error_.empty()) return;
+  acquire(&abandoned_);
+  pool_.clear();  // their stacks stopped in the middle
+  const std::string error = std::exchange(error_, "");
+  if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
+  throw std::runtime_error(error);
+}
+
+}  // namespace
+
+void run(const Body& body, dim3 grid, dim3 block, std::size_t smem_bytes, const Options& options) {
+  machine().run(body, grid, block, smem_bytes, options);
+}
+void barrier(const char* file, int line) { machine().barrier(file, line); }
+std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
+                      int line) {
+  return machine().warp_op(op, mask, value, source, file, line);
+}
+void together(WholeWarp work, void* mine, const char* file, int line) {
+  machine().together(work, mine, file, line);
+}
+unsigned lane_id() { return machine().lane_id(); }
+void maybe_yield() { machine().maybe_yield(); }
+void fence() { machine().fence(); }
+void copy_async(void* to, const void* from, bool inside, const char* file, int line) {
+  machine().copy_async(to, from, inside, file, line);
+}
+void wait_for_copies() { machine().wait_for_copies(); }
+bool races_end_the_program() { return __tsan_acquire != nullptr; }
+bool overruns_end_the_program() { return __asan_poison_memory_region != nullptr; }
+void* dynamic_shared() { return machine().dynamic_shared(); }
+void* static_shared_bytes(const void* key, std::size_t bytes, std::size_t align) {
+  return machine().static_shared(key, bytes, align);
+}
+
+}  // namespace simt

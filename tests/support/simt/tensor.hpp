@@ -1,0 +1,66 @@
+#pragma once
+// The emulator's twin of a tensor core. Fragments lie as the PTX ISA has them for
+// mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: with g = lane / 4 and t = lane % 4,
+//   a, 16 x 8:  a0 (g, t)   a1 (g + 8, t)   a2 (g, t + 4)   a3 (g + 8, t + 4)
+//   b, 8 x 8:   b0 (t, g)   b1 (t + 4, g)
+//   d, 16 x 8:  d0 (g, 2 t)   d1 (g, 2 t + 1)   d2 (g + 8, 2 t)   d3 (g + 8, 2 t + 1)
+// It adds in float32, one term after the other. How a device rounds while it adds is not
+// documented, and nothing may rest on it.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "tests/support/simt/emulator.hpp"
+
+namespace simt {
+
+/// cvt.rna.tf32.f32: a mantissa of 10 bits, to nearest, ties away from zero; beyond the largest,
+/// infinity. NaN becomes the canonical one.
+inline float to_tf32(float x) {
+  if (std::isnan(x)) return std::nanf("");
+  if (std::isinf(x)) return x;
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0x1000u) & ~0x1fffu;  // a carry out of the mantissa is the next exponent's
+  std::memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+
+/// One lane's registers of an mma.
+struct TensorFragments {
+  float a[4];
+  float b[2];
+  float d[4];
+};
+
+/// d += a b for the warp whose lanes these are. Operands must be rounded: a device ignores the
+/// other bits.
+inline const char* multiply_fragments(void* const (&lanes)[32]) {
+  const auto of = [&](int g, int t) -> TensorFragments& {
+    return *static_cast<TensorFragments*>(lanes[4 * g + t]);
+  };
+  float a[16][8];
+  float b[8][8];
+  for (int g = 0; g < 8; ++g)
+    for (int t = 0; t < 4; ++t) {
+      const TensorFragments& f = of(g, t);
+      for (int i = 0; i < 4; ++i) a[g + i % 2 * 8][t + i / 2 * 4] = f.a[i];
+      for (int i = 0; i < 2; ++i) b[t + i * 4][g] = f.b[i];
+      for (const float v : {f.a[0], f.a[1], f.a[2], f.a[3], f.b[0], f.b[1]})
+        if (!std::isnan(v) && to_tf32(v) != v) return "an operand of mma is not rounded to TF32";
+    }
+  for (int g = 0; g < 8; ++g)
+    for (int t = 0; t < 4; ++t)
+      for (int i = 0; i < 4; ++i) {
+        float& d = of(g, t).d[i];
+        for (int k = 0; k < 8; ++k) d += a[g + i / 2 * 8][k] * b[k][2 * t + i % 2];
+      }
+  return nullptr;
+}
+
+/// What every lane of a warp calls at once.
+inline void mma_tf32(TensorFragments& mine, const char* file, int line) {
+  together(multiply_fragments, &mine, file, line);
+}
+
+}  // namespace simt
