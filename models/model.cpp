@@ -42,23 +42,32 @@ class Builder {
     return (size + 2 * pad - kernel) / stride + 1;
   }
 
-  int add_parameter(const std::string& name, std::vector<int> dims, int fan_in, int fan_out,
-                    bool is_bias) {
+  /// The next tensor of layer l.
+  void add_parameter(NetworkLayer& l, const std::string& name, std::vector<int> dims, int fan_in,
+                     int fan_out, bool is_bias) {
     if (!names_.insert(name).second) fail("expected a name not yet used, found '" + name + "'");
     std::size_t size = 1;
     for (const int d : dims) size *= static_cast<std::size_t>(d);
-    net_.parameters.push_back(
-        {name, std::move(dims), net_.parameter_count, size, fan_in, fan_out, is_bias, net_.groups});
+    if (l.parameter_count++ == 0) {
+      l.first_parameter = net_.parameters.size();
+      l.group = net_.groups++;
+    }
+    net_.parameters.push_back({.name = name,
+                               .shape = std::move(dims),
+                               .offset = net_.parameter_count,
+                               .size = size,
+                               .fan_in = fan_in,
+                               .fan_out = fan_out,
+                               .is_bias = is_bias,
+                               .group = l.group});
     net_.parameter_count += size;
-    return static_cast<int>(net_.parameters.size()) - 1;
   }
 
   void add_weights(NetworkLayer& l, const std::string& name, std::vector<int> weight, int out,
                    int fan_in, int fan_out, bool weight_is_scale) {
     if (name.empty()) fail("expected a name");
-    l.weight = add_parameter(name + ".weight", std::move(weight), fan_in, fan_out, weight_is_scale);
-    l.bias = add_parameter(name + ".bias", {out}, fan_in, fan_out, true);
-    l.group = net_.groups++;
+    add_parameter(l, name + ".weight", std::move(weight), fan_in, fan_out, weight_is_scale);
+    add_parameter(l, name + ".bias", {out}, fan_in, fan_out, true);
   }
 
   Shape apply(const Conv2d& c, NetworkLayer& l) {

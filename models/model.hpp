@@ -34,9 +34,11 @@ struct NetworkLayer {
   Layer layer;
   Shape in;
   Shape out;
-  int weight = -1;  ///< index into Network::parameters, -1 for none
-  int bias = -1;
+  std::size_t first_parameter = 0;  ///< index into Network::parameters
+  std::size_t parameter_count = 0;  ///< tensors, one after the other there and in the flat vector
   int group = -1;  ///< parametric layers are numbered 0, 1, ...; per-layer clipping goes by these
+
+  bool has_parameters() const { return parameter_count > 0; }
 };
 
 /// A model with every shape known and checked.

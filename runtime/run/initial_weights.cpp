@@ -31,8 +31,8 @@ std::vector<float> initial_weights(const Network& network, Generator generator,
   const auto words =
       random_words({generator, key, Stream::initial_weights, 0}, network.parameter_count);
   for (const NetworkLayer& layer : network.layers) {
-    if (layer.weight < 0) continue;
-    const ParameterTensor& t = network.parameters[static_cast<std::size_t>(layer.weight)];
+    if (!layer.has_parameters()) continue;
+    const ParameterTensor& t = network.parameters[layer.first_parameter];
     const bool scale = std::holds_alternative<GroupNorm>(layer.layer);
     for (std::size_t j = t.offset; j < t.offset + t.size; ++j) {
       const double uniform = (words[j] + 0.5) * 0x1p-31 - 1.0;  // in (-1, 1)

@@ -45,6 +45,31 @@ TEST(Models, ShapesAndNames) {
   EXPECT_EQ(net.groups, 4);
 }
 
+TEST(Models, TensorsOfALayerAreInOneGroup) {
+  const Network net = builtin("cnn", {1, 28, 28}, 10);
+  std::size_t next = 0;
+  std::size_t offset = 0;
+  int group = 0;
+  for (const NetworkLayer& l : net.layers) {
+    if (!l.has_parameters()) {
+      EXPECT_EQ(l.group, -1);
+      continue;
+    }
+    EXPECT_EQ(l.first_parameter, next);
+    EXPECT_EQ(l.group, group++);
+    for (std::size_t i = 0; i < l.parameter_count; ++i) {
+      const ParameterTensor& t = net.parameters[next + i];
+      EXPECT_EQ(t.group, l.group);
+      EXPECT_EQ(t.offset, offset);
+      offset += t.size;
+    }
+    next += l.parameter_count;
+  }
+  EXPECT_EQ(next, net.parameters.size());
+  EXPECT_EQ(offset, net.parameter_count);
+  EXPECT_EQ(group, net.groups);
+}
+
 TEST(Models, TwoClassesTakeOneLogit) {
   EXPECT_EQ(builtin("logistic", {5, 1, 1}, 2).outputs, 1);
   EXPECT_EQ(builtin("logistic", {5, 1, 1}, 3).outputs, 3);

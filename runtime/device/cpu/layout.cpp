@@ -101,7 +101,7 @@ class GraphBuilder {
     op.columns = columns;
     op.packed = g_.packed_size;
     g_.packed_size += op.packed_size();
-    const auto& bias = g_.network->parameters[static_cast<std::size_t>(op.layer->bias)];
+    const auto& bias = g_.network->parameters[op.layer->first_parameter + 1];
     for (std::size_t i = 0; i < bias.size; ++i)
       g_.where[bias.offset + i] = narrow(op.packed + static_cast<std::int64_t>(rows) * columns +
                                          static_cast<std::int64_t>(i));
@@ -110,7 +110,7 @@ class GraphBuilder {
   }
 
   std::size_t weight_offset(const Op& op) const {
-    return g_.network->parameters[static_cast<std::size_t>(op.layer->weight)].offset;
+    return g_.network->parameters[op.layer->first_parameter].offset;
   }
 
   void fill(Op& op, const Conv2d& c) {

@@ -50,7 +50,7 @@ struct Op {
   PoolGeometry pool{};
 
   std::int64_t packed_size() const { return static_cast<std::int64_t>(rows + 1) * columns; }
-  bool has_parameters() const { return layer->weight >= 0; }
+  bool has_parameters() const { return layer->has_parameters(); }
 };
 
 /// A network laid out for the CPU. Layers up to the last convolution, pooling or group norm run one

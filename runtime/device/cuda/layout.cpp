@@ -42,12 +42,11 @@ class Builder {
   DeviceGraph build() {
     add_edges();
     for (Op& op : g_.ops) {
-      if (op.layer->group < 0) continue;
-      const auto& weight = net_.parameters[static_cast<std::size_t>(op.layer->weight)];
-      const auto& bias = net_.parameters[static_cast<std::size_t>(op.layer->bias)];
-      ensure(bias.offset == weight.offset + weight.size, "the bias must follow the weight");
-      op.parameters = static_cast<std::int64_t>(weight.offset);
-      op.parameter_count = static_cast<std::int64_t>(weight.size + bias.size);
+      if (!op.layer->has_parameters()) continue;
+      const std::size_t first = op.layer->first_parameter;
+      op.parameters = static_cast<std::int64_t>(net_.parameters[first].offset);
+      for (std::size_t i = 0; i < op.layer->parameter_count; ++i)
+        op.parameter_count += static_cast<std::int64_t>(net_.parameters[first + i].size);
     }
     for (Op& op : g_.ops) std::visit([&](const auto& l) { plan(op, l); }, op.layer->layer);
     for (Op& op : g_.ops) choose_precision(op);

@@ -231,7 +231,7 @@ TEST(RandomModelsTogether, CoverTheLayerDescription) {
         ++seen[f->kind == Activation::relu   ? "relu"
                : f->kind == Activation::tanh ? "tanh"
                                              : "tempered sigmoid"];
-      if (l.weight >= 0) before = &l.layer;
+      if (l.has_parameters()) before = &l.layer;
     }
     const Loss loss = s.net.spec.loss;
     ++seen[loss == Loss::softmax_cross_entropy ? "softmax"

@@ -43,10 +43,10 @@ std::unique_ptr<Engine> layer_wise(const Network& net, const EngineSettings& s,
 void expect_own_norms(const Network& net, const PerExample& got, std::size_t examples) {
   for (std::size_t e = 0; e < examples; ++e)
     for (const NetworkLayer& l : net.layers) {
-      if (l.group < 0) continue;
+      if (!l.has_parameters()) continue;
       double square = 0.0;
-      for (const int tensor : {l.weight, l.bias}) {
-        const ParameterTensor& t = net.parameters[static_cast<std::size_t>(tensor)];
+      for (std::size_t i = 0; i < l.parameter_count; ++i) {
+        const ParameterTensor& t = net.parameters[l.first_parameter + i];
         const float* const g = got.gradients.data() + e * net.parameter_count + t.offset;
         for (std::size_t j = 0; j < t.size; ++j) square += double{g[j]} * g[j];
       }

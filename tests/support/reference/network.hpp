@@ -29,9 +29,9 @@ struct LayerParameters {
 
 inline LayerParameters parameters_of(const Network& net, const NetworkLayer& l, const double* theta,
                                      double* gradient) {
-  if (l.weight < 0) return {};
-  const std::size_t w = net.parameters[l.weight].offset;
-  const std::size_t b = net.parameters[l.bias].offset;
+  if (!l.has_parameters()) return {};
+  const std::size_t w = net.parameters[l.first_parameter].offset;
+  const std::size_t b = net.parameters[l.first_parameter + 1].offset;
   return {theta + w, theta + b, gradient ? gradient + w : nullptr,
           gradient ? gradient + b : nullptr};
 }
