@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <variant>
 
 namespace cudp::cpu {
 namespace {
@@ -11,13 +10,13 @@ constexpr std::size_t kRange = 4096;  // parameters that one task handles
 
 }  // namespace
 
-PackedCoordinates::PackedCoordinates(const Graph& graph)
-    : graph_(graph),
-      mean_(static_cast<std::size_t>(graph.packed_size)),
+PackedCoordinates::PackedCoordinates(const CpuLayout& layout)
+    : layout_(layout),
+      mean_(to_size(layout.storage.packed)),
       inverse_(mean_.size()),
       square_(mean_.size()),
       product_(mean_.size()),
-      shifts_(graph.ops.size(), 0.0) {}
+      shifts_(to_size(layout.network->groups), 0.0) {}
 
 Coordinates PackedCoordinates::refresh(const std::vector<float>& mean,
                                        const std::vector<float>& deviation, ThreadTeam& team) {
@@ -48,7 +47,7 @@ Coordinates PackedCoordinates::refresh(const std::vector<float>& mean,
 
   team.run(tasks, [&](std::size_t task, int) {
     for_each(task, [&](std::size_t j) {
-      const auto at = static_cast<std::size_t>(graph_.where[j]);
+      const std::size_t at = to_size(layout_.storage.where[j]);
       const float inverse = 1.0f / (std::sqrt(deviation[j]) * scale_.root);
       mean_[at] = scale_.shrink * mean[j];
       inverse_[at] = inverse;
@@ -56,19 +55,16 @@ Coordinates PackedCoordinates::refresh(const std::vector<float>& mean,
       product_[at] = mean_[at] * square_[at];
     });
   });
-  team.run(graph_.ops.size(), [&](std::size_t i, int) {
-    const Op& op = graph_.ops[i];
-    if (!std::holds_alternative<Dense>(op.layer->layer)) return;
-    shifts_[i] = 0.0;
-    for (std::int64_t at = op.packed; at < op.packed + op.packed_size(); ++at) {
-      const double m = mean_[static_cast<std::size_t>(at)];
-      shifts_[i] += m * m * static_cast<double>(square_[static_cast<std::size_t>(at)]);
-    }
+  const Coordinates coordinates{.transform = {mean_.data(), inverse_.data()},
+                                .square = square_.data(),
+                                .product = product_.data(),
+                                .shifts = shifts_};
+  team.run(layout_.layers.size(), [&](std::size_t i, int) {
+    const CpuLayer& layer = *layout_.layers[i];
+    if (layer.has_parameters())
+      shifts_[to_size(layer.group())] = layer.coordinate_shift(coordinates);
   });
-  return {.transform = {mean_.data(), inverse_.data()},
-          .square = square_.data(),
-          .product = product_.data(),
-          .shifts = shifts_};
+  return coordinates;
 }
 
 }  // namespace cudp::cpu

@@ -5,14 +5,14 @@
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/device/cpu/layout.hpp"
-#include "runtime/device/cpu/worker.hpp"
+#include "runtime/device/cpu/workspace.hpp"
 
 namespace cudp::cpu {
 
 /// What coordinate-wise clipping needs of m and s, packed as the weights are.
 class PackedCoordinates {
  public:
-  explicit PackedCoordinates(const Graph& graph);
+  explicit PackedCoordinates(const CpuLayout& layout);
 
   /// From m and s, [d]. Does not depend on the number of threads.
   Coordinates refresh(const std::vector<float>& mean, const std::vector<float>& deviation,
@@ -21,9 +21,10 @@ class PackedCoordinates {
   const CoordinateScale& scale() const { return scale_; }
 
  private:
-  const Graph& graph_;
+  const CpuLayout& layout_;
   CoordinateScale scale_;
-  AlignedVector<float> mean_;  ///< [packed_size], and so the next three; 0 beside the parameters
+  AlignedVector<float>
+      mean_;  ///< [Storage::packed], and so the next three; 0 beside the parameters
   AlignedVector<float> inverse_;
   AlignedVector<float> square_;
   AlignedVector<float> product_;

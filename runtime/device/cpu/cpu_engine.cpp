@@ -40,7 +40,7 @@ class CpuEngine final : public Engine {
   CpuEngine(const Network& network, const EngineSettings& settings)
       : network_(network),
         settings_(settings),
-        graph_(build_graph(network_)),
+        layout_(build_layout(network_)),
         // Accepted directions have norm 1.
         grid_(sum_grid(settings.importance ? 1.0 : settings.clip.max_norm, settings.largest_sum)),
         k_(cpu_kernels(best_simd_level())),
@@ -52,10 +52,11 @@ class CpuEngine final : public Engine {
                .mean = {},
                .deviation = {},
                .norms = {}},
-        packed_(to_size(graph_.packed_size)),
-        transposed_(to_size(graph_.transposed_size)),
-        sum_(to_size(graph_.packed_size)) {
-    for (int t = 0; t < team_.size(); ++t) workers_.push_back(std::make_unique<Worker>(graph_, k_));
+        packed_(to_size(layout_.storage.packed)),
+        transposed_(to_size(layout_.storage.transposed)),
+        sum_(to_size(layout_.storage.packed)) {
+    for (int t = 0; t < team_.size(); ++t)
+      workers_.push_back(std::make_unique<Worker>(layout_, k_));
     const OptimizerKind kind = settings.optimizer.kind;
     const bool adam = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
     if (kind != OptimizerKind::sgd) state_.moment1.resize(network_.parameter_count);
@@ -64,7 +65,7 @@ class CpuEngine final : public Engine {
     if (settings.coordinates.on) {
       state_.mean.resize(network_.parameter_count);
       state_.deviation.resize(network_.parameter_count);
-      coordinates_.emplace(graph_);
+      coordinates_.emplace(layout_);
     }
   }
 
@@ -106,7 +107,7 @@ class CpuEngine final : public Engine {
   void measure_norms() override {
     ensure(train_ != nullptr && settings_.importance, "norms are not kept");
     const std::size_t n = train_->size();
-    const std::size_t chunk = to_size(graph_.chunk);
+    const std::size_t chunk = to_size(layout_.chunk);
     team_.run((n + chunk - 1) / chunk, [&](std::size_t i, int thread) {
       std::uint32_t examples[kMaxChunk];
       const std::size_t at = i * chunk;
@@ -155,7 +156,7 @@ class CpuEngine final : public Engine {
     ensure(test.shape == network_.input, "the test set does not fit the model");
     const bool use_average = averaged && !state_.average.empty();
     if (use_average) pack(state_.average);
-    const std::size_t chunk = to_size(graph_.chunk);
+    const std::size_t chunk = to_size(layout_.chunk);
     const std::size_t chunks = (test.size() + chunk - 1) / chunk;
     std::vector<Accuracy> parts(chunks);
     team_.run(chunks, [&](std::size_t i, int thread) {
@@ -197,11 +198,12 @@ class CpuEngine final : public Engine {
     std::vector<AlignedVector<float>> scratch(workers_.size());
     team_.run(examples.size(), [&](std::size_t i, int thread) {
       AlignedVector<float>& g = scratch[to_size(thread)];
-      if (g.size() == 0) g = AlignedVector<float>(to_size(graph_.packed_size));
+      if (g.size() == 0) g = AlignedVector<float>(to_size(layout_.storage.packed));
       out.losses[i] = workers_[to_size(thread)]->gradient(*train_, examples[i], weights(), g.data(),
                                                           out.squared_norms.data() + i * groups);
       if (gradients)
-        for (std::size_t j = 0; j < d; ++j) out.gradients[i * d + j] = g[to_size(graph_.where[j])];
+        for (std::size_t j = 0; j < d; ++j)
+          out.gradients[i * d + j] = g[to_size(layout_.storage.where[j])];
     });
     return out;
   }
@@ -217,7 +219,7 @@ class CpuEngine final : public Engine {
  private:
   /// sum_ <- clipped gradients of the batch.
   void add_up(const Coordinates* coordinates, const Acceptance* acceptance) {
-    const std::size_t chunk = to_size(graph_.chunk);
+    const std::size_t chunk = to_size(layout_.chunk);
     const std::size_t chunks = (batch_ + chunk - 1) / chunk;
     if (settings_.diagnostics) records_.resize(batch_);
     team_.run(chunks, [&](std::size_t i, int thread) {
@@ -228,7 +230,7 @@ class CpuEngine final : public Engine {
           settings_.diagnostics ? records_.data() + at : nullptr);
     });
     if (settings_.diagnostics) add_diagnostics();
-    const std::int64_t size = graph_.packed_size;
+    const std::int64_t size = layout_.storage.packed;
     team_.run(to_size(ranges(size, kParameterRange)), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
       std::vector<double*> parts;
@@ -259,7 +261,7 @@ class CpuEngine final : public Engine {
     const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
     const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
     return {.sum = sum_.data(),
-            .where = graph_.where.data(),
+            .where = layout_.storage.where.data(),
             .parameters = state_.parameters.data(),
             .moment1 = optional(state_.moment1),
             .moment2 = optional(state_.moment2),
@@ -308,9 +310,9 @@ class CpuEngine final : public Engine {
 
   void pack_range(const std::vector<float>& parameters, std::int64_t begin, std::int64_t end) {
     for (std::size_t j = to_size(begin); j < to_size(end); ++j) {
-      packed_[to_size(graph_.where[j])] = parameters[j];
-      if (graph_.where_transposed[j] >= 0)
-        transposed_[to_size(graph_.where_transposed[j])] = parameters[j];
+      packed_[to_size(layout_.storage.where[j])] = parameters[j];
+      if (layout_.storage.where_transposed[j] >= 0)
+        transposed_[to_size(layout_.storage.where_transposed[j])] = parameters[j];
     }
   }
 
@@ -329,7 +331,7 @@ class CpuEngine final : public Engine {
 
   Network network_;
   EngineSettings settings_;
-  Graph graph_;
+  CpuLayout layout_;
   double grid_;
   const CpuKernels& k_;
   ThreadTeam team_;
@@ -352,7 +354,7 @@ class CpuEngine final : public Engine {
 }  // namespace
 }  // namespace cpu
 
-int cpu_sum_terms(const Network& network) { return cpu::build_graph(network).chunk; }
+int cpu_sum_terms(const Network& network) { return cpu::build_layout(network).chunk; }
 
 std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings) {
   return std::make_unique<cpu::CpuEngine>(network, settings);

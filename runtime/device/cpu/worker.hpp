@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "kernels/clipping/clip.hpp"
 #include "kernels/cpu_kernels.hpp"
@@ -10,25 +9,9 @@
 #include "runtime/base/aligned.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/cpu/layout.hpp"
+#include "runtime/device/cpu/workspace.hpp"
 
 namespace cudp::cpu {
-
-inline std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
-
-/// What all workers share during a step: nobody writes it meanwhile.
-struct Weights {
-  const float* packed;      ///< [Graph::packed_size]
-  const float* transposed;  ///< [Graph::transposed_size]
-};
-
-/// What gradients are transformed by before they are clipped, packed as the weights are; see
-/// coordinates.hpp. Nobody writes it during a step.
-struct Coordinates {
-  Transform transform;             ///< [Graph::packed_size]
-  const float* square;             ///< [Graph::packed_size], 1 / scale^2
-  const float* product;            ///< [Graph::packed_size], m / scale^2
-  std::span<const double> shifts;  ///< by op, c of dense_square
-};
 
 /// By what candidates are accepted instead of clipped. Each example's norm is read and written by
 /// the worker that has the example.
@@ -46,77 +29,61 @@ struct ExampleRecord {
   bool finite = true;
 };
 
-/// One thread's memory for a network, and the passes over a chunk of examples in it.
+/// One thread, and the passes over a chunk of examples in its memory.
 class Worker {
  public:
-  Worker(const Graph& graph, const CpuKernels& kernels);
+  Worker(const CpuLayout& layout, const CpuKernels& kernels);
 
-  /// Adds the clipped gradients of `examples`, at most Graph::chunk of them, to the float32 partial
-  /// sum, and settles it into totals(). coordinates: null for the gradients as they are.
+  /// Adds the clipped gradients of `examples`, at most CpuLayout::chunk of them, to the float32
+  /// partial sum, and settles it into totals(). coordinates: null for the gradients as they are.
   /// acceptance: null for clipping.
   /// records: [examples.size()], or null.
   void add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
                    const Weights& weights, const ClipSettings& clip, const Coordinates* coordinates,
                    const Acceptance* acceptance, double inverse_grid, ExampleRecord* records);
 
-  /// Norms of the gradients of at most Graph::chunk examples, [examples.size()], 0 for one that is
-  /// not finite.
+  /// Norms of the gradients of at most CpuLayout::chunk examples, [examples.size()], 0 for one that
+  /// is not finite.
   void norms(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
              float* out);
 
-  /// Logits of at most Graph::chunk examples, [examples.size()][outputs] without padding.
+  /// Logits of at most CpuLayout::chunk examples, [examples.size()][outputs] without padding.
   void logits(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
               float* out);
 
-  /// One example's gradient, packed, unclipped, into `out` [packed_size], with its squared norm in
-  /// each parametric layer, [groups], and its loss.
+  /// One example's gradient, packed, unclipped, into `out` [Storage::packed], with its squared norm
+  /// in each parametric layer, [groups], and its loss.
   float gradient(const Dataset& data, std::uint32_t example, const Weights& weights, float* out,
                  float* squared_norms);
 
-  /// Sum of what was settled, in units of the grid, [packed_size].
+  /// Sum of what was settled, in units of the grid, [Storage::packed].
   double* totals() { return totals_.data(); }
 
  private:
-  void load(const Dataset& data, std::span<const std::uint32_t> examples);
-  void forward(std::size_t first_op, std::size_t last_op, int first, int count, const Weights& w);
-  /// Backward through ops last - 1 down to first for examples [begin, begin + count), leaving
-  /// squared norms in norms_ and what the sums need in place.
-  void backward(std::size_t first_op, std::size_t last_op, int begin, int count, const Weights& w);
-  /// Adds factor * gradient of examples [begin, begin + count) in ops [first, last) to `sum`.
-  void accumulate(std::size_t first_op, std::size_t last_op, int begin, int count,
-                  const float* factors, float* sum);
-  void run_batch(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& w,
-                 const ClipSettings* clip, float* sum, ExampleRecord* records);
-  void forward_op(const Op& op, int first, int count, const Weights& w);
-  void backward_op(const Op& op, int begin, int count, const Weights& w);
-  /// Of a gradient that lies in direct_.
-  float direct_square(const Op& op);
-  void transformed_dense_squares(const Op& op, int begin, int count);
-  void accumulate_op(const Op& op, int begin, int count, const float* factors, float* sum);
+  /// Calls body(first, count) with `count` of the examples in flight, from number `first` on, until
+  /// all have been.
+  template <class Body>
+  void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
+                     const Weights& weights, const Body& body);
+  void forward(int count);
+  /// All passes over the examples in flight. clip and acceptance: at most one; without, gradients
+  /// are added as they are. sum: [Storage::packed], or null.
+  void run_part(int count, const ClipSettings* clip, const Acceptance* acceptance, float* sum,
+                ExampleRecord* records);
+  void backward_together(int count);
+  void backward_example(int example);
+  /// Returns the example's squared norm.
+  float choose_factors(int example, const ClipSettings* clip, const Acceptance* acceptance);
+  float squared_norm(int example);
+  void add_example(int example, float* sum);
+  void add_together(int count, float* sum);
 
-  float* value(int edge, int example);
-  float* gradient_of(int edge, int example);
-  /// A dense layer's results, and their gradients: where a convolution that pads comes next, they
-  /// lie inside a border.
-  float* result(const Op& op, int example);
-  float* result_gradient(const Op& op, int example);
-  float& norm(int example, int group);
+  float* logits_of(int example) { return w_.value(layout_.edges.back(), example); }
+  int groups() const { return layout_.network->groups; }
 
-  const Graph& graph_;
-  const CpuKernels& k_;
-  int in_flight_;  ///< examples whose activations are kept at a time
-  AlignedVector<float> values_;
-  AlignedVector<float> shared_gradients_;
-  AlignedVector<float> batched_gradients_;
-  AlignedVector<float> direct_;
-  AlignedVector<float> statistics_;
-  AlignedVector<float> norms_;
-  std::vector<float> factors_;
+  const CpuLayout& layout_;
+  Workspace w_;
   AlignedVector<float> partial_;
-  const Acceptance* acceptance_ = nullptr;    ///< of the examples in flight, or null
-  const Coordinates* coordinates_ = nullptr;  ///< of the examples in flight, or null
-  AlignedVector<float> inputs_squared_;       ///< the two of transformed_dense_squares
-  AlignedVector<float> dense_products_;
   AlignedVector<double> totals_;
 };
 

@@ -1,0 +1,42 @@
+#include "runtime/device/cpu/workspace.hpp"
+
+namespace cudp::cpu {
+namespace {
+
+class CpuActivation final : public CpuLayer {
+ public:
+  explicit CpuActivation(const Activate& function) : function_(function) {}
+
+  bool works_in_place() const override { return true; }
+  bool reads_own_output() const override { return true; }
+
+  void forward(Workspace& w, int first, int count) const override {
+    for (int e = first; e < first + count; ++e)
+      w.kernels.activation_forward({.function = function_,
+                                    .in = in().layout,
+                                    .out = out().layout,
+                                    .x = w.value(in(), e),
+                                    .y = w.value(out(), e)});
+  }
+
+  void backward(Workspace& w, int first, int count) const override {
+    for (int e = first; e < first + count; ++e)
+      w.kernels.activation_backward({.function = function_,
+                                     .in = in().layout,
+                                     .out = out().layout,
+                                     .y = w.value(out(), e),
+                                     .dy = w.gradient(out(), e),
+                                     .dx = w.gradient(in(), e)});
+  }
+
+ private:
+  Activate function_;
+};
+
+}  // namespace
+
+std::unique_ptr<CpuLayer> make_layer(const Activate& function) {
+  return std::make_unique<CpuActivation>(function);
+}
+
+}  // namespace cudp::cpu

@@ -1,0 +1,207 @@
+#include "runtime/device/cpu/workspace.hpp"
+
+namespace cudp::cpu {
+namespace {
+
+/// Weights are packed [input][output]. No example's gradient is ever made: it is x dy', whose norm
+/// is the product of two norms, and the sum over examples is one product.
+class CpuDense final : public CpuLayer {
+ public:
+  explicit CpuDense(const Dense& layer) : outputs_(layer.out) {}
+
+  bool takes_unpadded_input() const override { return true; }
+
+  void forward(Workspace& w, int first, int count) const override {
+    std::int32_t row[kMaxChunk];
+    for (int e = 0; e < count; ++e) row[e] = static_cast<std::int32_t>(e * w.value_stride());
+    w.kernels.gather_gemm({.a = w.value(in(), first),
+                           .b = w.weights.packed + weight_.offset,
+                           .out = result(w, first),
+                           .a_row = row,
+                           .out_row = row,
+                           .out_block = nullptr,
+                           .step = forward_steps_.data(),
+                           .bias = w.weights.packed + weight_.bias(),
+                           .rows = count,
+                           .terms = weight_.rows,
+                           .columns = weight_.columns,
+                           .start = GemmStart::bias});
+  }
+
+  void gradient(Workspace& w, int first, int count) const override {
+    if (w.coordinates != nullptr) {
+      transformed_squares(w, first, count);
+      return;
+    }
+    for (int e = first; e < first + count; ++e) {
+      // |x dy'|^2 = |x|^2 |dy|^2, and |dy|^2 for the bias.
+      const float x2 = w.kernels.square_sum(w.value(in(), e), in().size());
+      const float dy2 = w.kernels.square_sum(result_gradient(w, e), weight_.columns);
+      w.norm(e, group()) = (x2 + 1.0f) * dy2;
+    }
+  }
+
+  void backward(Workspace& w, int first, int count) const override {
+    std::int32_t in_row[kMaxChunk];
+    std::int32_t out_row[kMaxChunk];
+    float* const dx = w.gradient(in(), first);
+    const float* const dy = result_gradient(w, first);
+    for (int e = 0; e < count; ++e) {
+      in_row[e] = static_cast<std::int32_t>(w.gradient(in(), first + e) - dx);
+      out_row[e] = static_cast<std::int32_t>(result_gradient(w, first + e) - dy);
+    }
+    w.kernels.gather_gemm({.a = dy,
+                           .b = w.weights.transposed + transposed_,
+                           .out = dx,
+                           .a_row = out_row,
+                           .out_row = in_row,
+                           .out_block = nullptr,
+                           .step = input_steps_.data(),
+                           .bias = nullptr,
+                           .rows = count,
+                           .terms = outputs_,
+                           .columns = static_cast<int>(in().layout.size()),
+                           .start = GemmStart::zero});
+  }
+
+  void add(Workspace& w, int first, int count, float* sum) const override {
+    GemmStep steps[kMaxChunk];
+    int terms = 0;
+    const float* const x = w.value(in(), first);
+    const float* const dy = result_gradient(w, first);
+    for (int e = first; e < first + count; ++e) {
+      const float factor = w.factor(e, group());
+      if (factor == 0.0f) continue;
+      float* const dy_e = result_gradient(w, e);
+      for (int o = 0; o < weight_.columns; ++o) dy_e[o] *= factor;
+      steps[terms++] = {static_cast<std::int32_t>(w.value(in(), e) - x),
+                        static_cast<std::int32_t>(dy_e - dy)};
+    }
+    w.kernels.gather_gemm({.a = x,
+                           .b = dy,
+                           .out = sum + weight_.offset,
+                           .a_row = input_of_row_.data(),
+                           .out_row = weight_of_row_.data(),
+                           .out_block = nullptr,
+                           .step = steps,
+                           .bias = nullptr,
+                           .rows = weight_.rows,
+                           .terms = terms,
+                           .columns = weight_.columns,
+                           .start = GemmStart::out});
+    for (int t = 0; t < terms; ++t)
+      w.kernels.add_scaled({.acc = sum + weight_.bias(),
+                            .g = dy + steps[t].b,
+                            .factor = 1.0f,
+                            .n = weight_.columns});
+  }
+
+  double coordinate_shift(const Coordinates& c) const override {
+    double shift = 0.0;
+    for (std::int64_t at = weight_.offset; at < weight_.offset + weight_.size(); ++at) {
+      const double m = c.transform.mean[at];
+      shift += m * m * static_cast<double>(c.square[at]);
+    }
+    return shift;
+  }
+
+ private:
+  void reserve(Storage& s) override {
+    const ImageLayout& x = in().layout;
+    weight_ = PackedMatrix::reserve(s, x.channels * x.height * x.width, out().layout.stride,
+                                    parameter(1));
+    if (gives_input_gradient())  // [output][input's layout]
+      transposed_ = Storage::reserve(s.transposed, outputs_ * x.size());
+    for (int y = 0; y < x.height; ++y)
+      for (int px = 0; px < x.width; ++px)
+        for (int c = 0; c < x.channels; ++c) {
+          const std::int64_t pixel = (static_cast<std::int64_t>(c) * x.height + y) * x.width + px;
+          place_input(s, x.at(y, px) + c, pixel);
+        }
+    for (int o = 0; o < outputs_; ++o) input_steps_.push_back({o, narrow(o * x.size())});
+  }
+
+  /// The next row of weights: the input at offset `at`, number `pixel` in PyTorch's order.
+  void place_input(Storage& s, std::int64_t at, std::int64_t pixel) {
+    const auto row = static_cast<std::int64_t>(input_of_row_.size());
+    input_of_row_.push_back(narrow(at));
+    weight_of_row_.push_back(narrow(row * weight_.columns));
+    forward_steps_.push_back({input_of_row_.back(), weight_of_row_.back()});
+    for (int o = 0; o < outputs_; ++o) {
+      const auto j = parameter(0).offset +  // [output][input]
+                     static_cast<std::size_t>(static_cast<std::int64_t>(o) * weight_.rows + pixel);
+      s.where[j] = narrow(weight_.offset + row * weight_.columns + o);
+      if (gives_input_gradient())
+        s.where_transposed[j] = narrow(transposed_ + o * in().layout.size() + at);
+    }
+  }
+
+  /// The squared norms of transformed gradients, from two products; see dense_square.
+  void transformed_squares(Workspace& w, int first, int count) const {
+    const Coordinates& c = *w.coordinates;
+    const std::int64_t inputs = in().size();
+    float* const squared_inputs = w.scratch((inputs + 2 * weight_.columns) * count);
+    float* const u = squared_inputs + inputs * count;
+    float* const v = u + static_cast<std::int64_t>(weight_.columns) * count;
+    std::int32_t squared_row[kMaxChunk];
+    std::int32_t in_row[kMaxChunk];
+    std::int32_t out_row[kMaxChunk];
+    for (int e = 0; e < count; ++e) {
+      squared_row[e] = static_cast<std::int32_t>(inputs * e);
+      in_row[e] = static_cast<std::int32_t>(w.value_stride() * e);
+      out_row[e] = e * weight_.columns;
+      w.kernels.square_numbers(w.value(in(), first + e), squared_inputs + inputs * e, inputs);
+    }
+    const auto multiply = [&](const float* x, const std::int32_t* row, const float* packed,
+                              float* result) {
+      w.kernels.gather_gemm({.a = x,
+                             .b = packed + weight_.offset,
+                             .out = result,
+                             .a_row = row,
+                             .out_row = out_row,
+                             .out_block = nullptr,
+                             .step = forward_steps_.data(),
+                             .bias = packed + weight_.bias(),
+                             .rows = count,
+                             .terms = weight_.rows,
+                             .columns = weight_.columns,
+                             .start = GemmStart::bias});
+    };
+    multiply(squared_inputs, squared_row, c.square, u);
+    multiply(w.value(in(), first), in_row, c.product, v);
+    const double shift = c.shifts[to_size(group())];
+    const double error = dense_square_error(weight_.rows, weight_.columns);
+    for (int e = 0; e < count; ++e) {
+      const auto sums = w.kernels.transformed_dense({.dy = result_gradient(w, first + e),
+                                                     .u = u + out_row[e],
+                                                     .v = v + out_row[e],
+                                                     .n = weight_.columns});
+      w.norm(first + e, group()) = dense_square(sums.squares, sums.products, shift, error);
+    }
+  }
+
+  /// The results, and their gradients: they lie inside a border where a convolution that pads comes
+  /// next.
+  float* result(Workspace& w, int example) const {
+    return w.value(out(), example) + out().layout.at(0, 0);
+  }
+  float* result_gradient(Workspace& w, int example) const {
+    return w.gradient(out(), example) + out().layout.at(0, 0);
+  }
+
+  int outputs_;
+  PackedMatrix weight_;
+  std::int64_t transposed_ = 0;
+  std::vector<std::int32_t> input_of_row_;   ///< row -> offset in the input
+  std::vector<std::int32_t> weight_of_row_;  ///< row -> offset of its weights
+  std::vector<GemmStep> forward_steps_;      ///< over rows
+  std::vector<GemmStep> input_steps_;        ///< over outputs
+};
+
+}  // namespace
+
+std::unique_ptr<CpuLayer> make_layer(const Dense& layer) {
+  return std::make_unique<CpuDense>(layer);
+}
+
+}  // namespace cudp::cpu

@@ -1,0 +1,68 @@
+#include "runtime/device/cpu/workspace.hpp"
+
+namespace cudp::cpu {
+namespace {
+
+class CpuGroupNorm final : public WholeGradientLayer {
+ public:
+  explicit CpuGroupNorm(const GroupNorm& layer) : layer_(layer) {}
+
+  bool runs_by_example() const override { return true; }
+
+  void forward(Workspace& w, int first, int count) const override {
+    for (int e = first; e < first + count; ++e)
+      w.kernels.group_norm_forward({.in = in().layout,
+                                    .out = out().layout,
+                                    .groups = layer_.groups,
+                                    .epsilon = layer_.epsilon,
+                                    .weight = w.weights.packed + weight_.offset,
+                                    .bias = w.weights.packed + weight_.bias(),
+                                    .x = w.value(in(), e),
+                                    .y = w.value(out(), e),
+                                    .mean = mean(w, e),
+                                    .inverse = inverse(w, e)});
+  }
+
+  // There is no backward(): the kernel of the parameters' gradient makes the input's too.
+
+ private:
+  void reserve(Storage& s) override {
+    weight_ = PackedMatrix::reserve(s, 1, in().layout.stride, parameter(1));
+    const ParameterTensor& weight = parameter(0);
+    for (std::size_t c = 0; c < weight.size; ++c)
+      s.where[weight.offset + c] = narrow(weight_.offset + static_cast<std::int64_t>(c));
+    reserve_gradient(s, weight_.offset, weight_.size());
+    saved_ = Storage::reserve(s.saved, 2L * layer_.groups);
+  }
+
+  void make_gradient(Workspace& w, int example, float* g) const override {
+    w.kernels.group_norm_backward(
+        {.in = in().layout,
+         .out = out().layout,
+         .groups = layer_.groups,
+         .weight = w.weights.packed + weight_.offset,
+         .x = w.value(in(), example),
+         .dy = w.gradient(out(), example),
+         .mean = mean(w, example),
+         .inverse = inverse(w, example),
+         .dx = gives_input_gradient() ? w.gradient(in(), example) : nullptr,
+         .dweight = g,
+         .dbias = g + weight_.columns});
+  }
+
+  /// Of each group, and 1 / its deviation.
+  float* mean(Workspace& w, int example) const { return w.saved(saved_, example); }
+  float* inverse(Workspace& w, int example) const { return mean(w, example) + layer_.groups; }
+
+  GroupNorm layer_;
+  PackedMatrix weight_;
+  std::int64_t saved_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<CpuLayer> make_layer(const GroupNorm& layer) {
+  return std::make_unique<CpuGroupNorm>(layer);
+}
+
+}  // namespace cudp::cpu

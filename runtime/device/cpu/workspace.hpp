@@ -1,0 +1,103 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/clipping/coordinates.hpp"
+#include "kernels/cpu_kernels.hpp"
+#include "runtime/base/aligned.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/device/cpu/layer.hpp"
+
+namespace cudp::cpu {
+
+inline std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+/// What all workers share during a step: nobody writes it meanwhile.
+struct Weights {
+  const float* packed = nullptr;      ///< [Storage::packed]
+  const float* transposed = nullptr;  ///< [Storage::transposed]
+};
+
+/// What gradients are transformed by before they are clipped, packed as the weights are; see
+/// coordinates.hpp. Nobody writes it during a step.
+struct Coordinates {
+  Transform transform;             ///< [Storage::packed]
+  const float* square;             ///< [Storage::packed], 1 / scale^2
+  const float* product;            ///< [Storage::packed], m / scale^2
+  std::span<const double> shifts;  ///< [groups], CpuLayer::coordinate_shift
+};
+
+/// One thread's memory for the examples in flight, as layers see it.
+class Workspace {
+ public:
+  Workspace(const Storage& storage, int groups, int in_flight, const CpuKernels& cpu_kernels)
+      : kernels(cpu_kernels),
+        storage_(storage),
+        groups_(groups),
+        in_flight_(in_flight),
+        values_(to_size(storage.values * in_flight)),
+        gradients_(to_size(storage.gradients)),
+        kept_gradients_(to_size(storage.kept_gradients * in_flight)),
+        example_gradient_(to_size(storage.example_gradient)),
+        saved_(to_size(storage.saved * in_flight)),
+        norms_(to_size(static_cast<std::int64_t>(groups) * in_flight)),
+        factors_(norms_.size()) {}
+
+  const CpuKernels& kernels;
+  Weights weights;
+  const Coordinates* coordinates = nullptr;  ///< null for the gradients as they are
+  const Dataset* data = nullptr;
+  std::span<const std::uint32_t> examples;  ///< those in flight, their numbers in the data set
+
+  /// Most examples in flight.
+  int in_flight() const { return in_flight_; }
+  /// From one example's activations to the next one's.
+  std::int64_t value_stride() const { return storage_.values; }
+
+  float* value(const CpuEdge& e, int example) {
+    return values_.data() + storage_.values * example + e.value;
+  }
+  float* gradient(const CpuEdge& e, int example) {
+    return e.keeps_gradients
+               ? kept_gradients_.data() + storage_.kept_gradients * example + e.gradient
+               : gradients_.data() + e.gradient;
+  }
+  float* saved(std::int64_t offset, int example) {
+    return saved_.data() + storage_.saved * example + offset;
+  }
+  float* example_gradient(std::int64_t offset) { return example_gradient_.data() + offset; }
+
+  /// Squared norms of an example's gradient, [groups].
+  float* norms(int example) { return norms_.data() + of_example(example); }
+  float& norm(int example, int group) { return norms(example)[group]; }
+  /// What an example's gradient is multiplied by in the sum, [groups].
+  float* factors(int example) { return factors_.data() + of_example(example); }
+  float factor(int example, int group) { return factors(example)[group]; }
+
+  /// Memory for n floats until the next call.
+  float* scratch(std::int64_t n) {
+    if (scratch_.size() < to_size(n)) scratch_ = AlignedVector<float>(to_size(n));
+    return scratch_.data();
+  }
+
+ private:
+  std::ptrdiff_t of_example(int example) const {
+    return static_cast<std::ptrdiff_t>(example) * groups_;
+  }
+
+  const Storage& storage_;
+  int groups_;
+  int in_flight_;
+  AlignedVector<float> values_;
+  AlignedVector<float> gradients_;
+  AlignedVector<float> kept_gradients_;
+  AlignedVector<float> example_gradient_;
+  AlignedVector<float> saved_;
+  AlignedVector<float> norms_;
+  std::vector<float> factors_;
+  AlignedVector<float> scratch_;
+};
+
+}  // namespace cudp::cpu
