@@ -11,11 +11,29 @@ struct FillRows {
   float* to;
 };
 
+/// to[e, i] = rows[e, i] for the examples that exist; rows [room, columns], to [room, to_stride].
+struct CopyRows {
+  Batch batch;
+  const float* rows;
+  std::int32_t columns;
+  float* to;
+  std::int64_t to_stride;
+};
+
 inline void validate(const FillRows& a) {
   expect(a.row && a.to && a.columns > 0 && a.rows > 0, "fill: expected pointers and sizes > 0");
 }
 inline LaunchShape launch_shape(const FillRows& a) {
   return strided_shape(std::int64_t{a.rows} * a.columns);
+}
+
+inline void validate(const CopyRows& a) {
+  validate(a.batch);
+  expect(a.rows && a.to && a.columns > 0 && a.to_stride >= a.columns,
+         "copy: expected pointers, columns > 0 and rows that do not overlap");
+}
+inline LaunchShape launch_shape(const CopyRows& a) {
+  return strided_shape(std::int64_t{a.batch.room} * a.columns);
 }
 
 }  // namespace cudp

@@ -13,12 +13,12 @@ struct BatchPool {
   int stride;
   const float* x;  ///< not read by average pooling backward
   Planes x_planes;
-  float* y;  ///< forward only
-  Planes y_planes;
-  const float* dy;  ///< backward only
-  Planes dy_planes;
-  float* dx;
-  Planes dx_planes;
+  float* y = nullptr;  ///< forward only
+  Planes y_planes = {};
+  const float* dy = nullptr;  ///< backward only, as dx
+  Planes dy_planes = {};
+  float* dx = nullptr;
+  Planes dx_planes = {};
 };
 
 inline void validate(const BatchPool& a) {

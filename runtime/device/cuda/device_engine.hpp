@@ -1,6 +1,7 @@
 #pragma once
-// The CUDA engine, over any Gpu (see device_network.hpp). Whatever training changes stays on the
-// device; a step is recorded once and replayed, and the host waits for nothing before a run's end.
+// The CUDA engine, over any Gpu (see layer_wise.hpp). Whatever training changes stays on the
+// device; a step is recorded once (a CUDA graph) and replayed, and the host waits for nothing
+// before a run's end.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -16,7 +17,9 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/random_numbers.hpp"
 #include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/coordinates.hpp"
 #include "runtime/device/cuda/fused.hpp"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
 #include "runtime/device/cuda/sample.hpp"
 #include "runtime/device/engine.hpp"
@@ -43,15 +46,17 @@ class DeviceEngine final : public Engine {
         // Accepted directions have norm 1.
         grid_(sum_grid(settings.importance ? 1.0f : settings.clip.max_norm, settings.largest_sum)),
         passes_(gpu_, network_, settings.micro_batch,
-                may_be_resident ? device_precision(network_, gpu_.limits(), settings.precision)
-                                : settings.precision,
-                large_dense, settings.coordinates.on),
+                {.precision = may_be_resident
+                                  ? device_precision(network_, gpu_.limits(), settings.precision)
+                                  : settings.precision,
+                 .large_dense = large_dense,
+                 .limits = gpu_.limits()},
+                settings.coordinates.on),
         parameters_(gpu_, network.parameter_count),
         moment1_(gpu_, settings.optimizer.kind != OptimizerKind::sgd ? network.parameter_count : 0),
         moment2_(gpu_, has_second_moment() ? network.parameter_count : 0),
         average_(gpu_, settings.keep_average ? network.parameter_count : 0),
-        coordinates_(gpu_, settings.coordinates.on ? network.parameter_count : 0,
-                     passes_.graph().ops.size()),
+        coordinates_(gpu_, settings.coordinates.on ? network.parameter_count : 0, network.groups),
         fixed_sum_(gpu_, network.parameter_count),
         sum_(gpu_, network.parameter_count),
         scalars_(gpu_, kScalars),
@@ -60,7 +65,7 @@ class DeviceEngine final : public Engine {
         step_size_sum_(gpu_, 1),
         drawn_count_(gpu_, 1),
         live_count_(gpu_, 1),
-        listed_(gpu_, static_cast<std::size_t>(passes_.room())),
+        listed_(gpu_, static_cast<std::size_t>(passes_.capacity())),
         train_tally_(gpu_, 1),
         test_tally_(gpu_, 1) {
     parameters_.clear();
@@ -88,7 +93,11 @@ class DeviceEngine final : public Engine {
     bytes_ = filled<std::uint8_t>(train.bytes);
     floats_ = filled<float>(train.floats);
     labels_ = filled<std::uint8_t>(train.labels);
-    data_ = {bytes_.get(), floats_.get(), labels_.get(), train.scale, train.shift};
+    data_ = {.bytes = bytes_.get(),
+             .floats = floats_.get(),
+             .labels = labels_.get(),
+             .scale = train.scale,
+             .shift = train.shift};
     const std::size_t tiles = sample_space_tiles(examples_);
     flags_ = {gpu_, tiles * 16};
     offsets_ = {gpu_, tiles};
@@ -151,13 +160,14 @@ class DeviceEngine final : public Engine {
     ensure(examples_ > 0 && settings_.importance, "norms are not kept");
     const auto count = static_cast<std::uint32_t>(examples_);
     live_count_.upload({&count, 1});
-    const auto room = static_cast<std::size_t>(passes_.room());
-    for (std::size_t first = 0; first < examples_; first += room) {
-      const Batch batch{live_count_.get(), static_cast<std::int32_t>(first),
-                        static_cast<std::int32_t>(std::min(room, examples_ - first))};
+    const auto capacity = static_cast<std::size_t>(passes_.capacity());
+    for (std::size_t first = 0; first < examples_; first += capacity) {
+      const Batch batch{.count = live_count_.get(),
+                        .first = static_cast<std::int32_t>(first),
+                        .room = static_cast<std::int32_t>(std::min(capacity, examples_ - first))};
       passes_.forward(batch, data_, nullptr, parameters_.get(), true);
-      passes_.backward(batch, parameters_.get());
-      passes_.norms(batch, norms_.get());
+      passes_.backward();
+      passes_.norms(norms_.get());
     }
   }
   std::vector<float> norms() override { return norms_.download(); }
@@ -172,24 +182,28 @@ class DeviceEngine final : public Engine {
     recorded_.reset();  // it holds the rule before
   }
 
-  void sample_candidates() override { note(Verb::sample_candidates); }
-  void sum_accepted_directions() override { note(Verb::sum_accepted); }
-  void sample_batch() override { note(Verb::sample); }
-  void sum_clipped_gradients() override { note(Verb::sum); }
-  void sum_transformed_gradients() override { note(Verb::sum_transformed); }
-  void adapt_learning_rate() override { note(Verb::adapt); }
-  void add_noise_and_update() override { note(Verb::update); }
-  void add_noise_restore_and_update() override { note(Verb::restore_and_update); }
+  void sample_candidates() override { note(&DeviceEngine::launch_candidates); }
+  void sum_accepted_directions() override { note(&DeviceEngine::launch_accepted_sum); }
+  void sample_batch() override { note(&DeviceEngine::launch_sample); }
+  void sum_clipped_gradients() override { note(&DeviceEngine::launch_clipped_sum); }
+  void sum_transformed_gradients() override { note(&DeviceEngine::launch_transformed_sum); }
+  void adapt_learning_rate() override { note(&DeviceEngine::launch_step_size); }
+  void add_noise_and_update() override { note(&DeviceEngine::launch_update); }
+  void add_noise_restore_and_update() override { note(&DeviceEngine::launch_restoring_update); }
 
   Accuracy evaluate(const Dataset& test, bool averaged) override {
     ensure(test.shape == network_.input, "the test set does not fit the model");
-    const auto room = static_cast<std::size_t>(passes_.room());
+    const auto capacity = static_cast<std::size_t>(passes_.capacity());
     const auto features = static_cast<std::size_t>(test.shape.size());
-    const std::size_t slab = std::min(room, test.size());
+    const std::size_t slab = std::min(capacity, test.size());
     Buffer<Gpu, std::uint8_t> bytes(gpu_, test.is_bytes() ? slab * features : 0);
     Buffer<Gpu, float> floats(gpu_, test.is_bytes() ? 0 : slab * features);
     Buffer<Gpu, std::uint8_t> labels(gpu_, slab);
-    const DeviceData data{bytes.get(), floats.get(), labels.get(), test.scale, test.shift};
+    const DeviceData data{.bytes = bytes.get(),
+                          .floats = floats.get(),
+                          .labels = labels.get(),
+                          .scale = test.scale,
+                          .shift = test.shift};
     test_tally_.clear();
     for (std::size_t at = 0; at < test.size(); at += slab) {
       const std::size_t n = std::min(slab, test.size() - at);
@@ -202,7 +216,7 @@ class DeviceEngine final : public Engine {
       passes_.forward(batch, data, nullptr,
                       averaged && settings_.keep_average ? average_.get() : parameters_.get(),
                       false);
-      passes_.tally(batch, false, test_tally_.get());
+      passes_.tally(false, test_tally_.get());
     }
     const Tally t = test_tally_.download().front();
     const double n = static_cast<double>(test.size());
@@ -213,37 +227,26 @@ class DeviceEngine final : public Engine {
     ensure(examples_ > 0, "no training set is loaded");
     const std::size_t d = network_.parameter_count;
     const auto groups = static_cast<std::size_t>(network_.groups);
-    const auto room = static_cast<std::size_t>(passes_.room());
-    Buffer<Gpu, float> single(gpu_, gradients ? std::min(room, examples.size()) * d : 0);
-    single.clear();  // group norm's gradients come from elsewhere
+    const auto capacity = static_cast<std::size_t>(passes_.capacity());
+    Buffer<Gpu, float> single(gpu_, gradients ? std::min(capacity, examples.size()) * d : 0);
     PerExample out;
     const auto append = [](std::vector<float>& to, const std::vector<float>& from) {
       to.insert(to.end(), from.begin(), from.end());
     };
-    for (std::size_t at = 0; at < examples.size(); at += room) {
-      const std::size_t n = std::min(room, examples.size() - at);
+    for (std::size_t at = 0; at < examples.size(); at += capacity) {
+      const std::size_t n = std::min(capacity, examples.size() - at);
       for (const std::uint32_t e : examples.subspan(at, n))
         ensure(e < examples_, "no such training example");
       listed_.upload(examples.subspan(at, n));
       const Batch batch = listed_batch(n);
       passes_.forward(batch, data_, listed_.get(), parameters_.get(), true);
-      passes_.backward(batch, parameters_.get());
-      passes_.clip(batch, settings_.clip);
+      passes_.backward();
+      passes_.clip(settings_.clip);
       append(out.losses, passes_.losses().download(n));
       append(out.squared_norms, passes_.squared_norms().download(n * groups));
       if (!gradients) continue;
-      passes_.single_gradients(batch, single.get());
-      std::vector<float> g = single.download(n * d);
-      for (const Op& op : passes_.graph().ops) {
-        if (!std::holds_alternative<GroupNorm>(op.layer->layer)) continue;
-        const auto width = static_cast<std::size_t>(op.parameter_count);
-        const std::vector<float> rows =
-            passes_.gradient_rows().download(n * width, static_cast<std::size_t>(op.rows) * room);
-        for (std::size_t e = 0; e < n; ++e)
-          std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(e * width), width,
-                      g.begin() + static_cast<std::ptrdiff_t>(e * d) + op.parameters);
-      }
-      append(out.gradients, g);
+      passes_.store_gradients(single.get());
+      append(out.gradients, single.download(n * d));
     }
     return out;
   }
@@ -267,16 +270,8 @@ class DeviceEngine final : public Engine {
   }
 
  private:
-  enum class Verb {
-    sample,
-    sample_candidates,
-    sum,
-    sum_accepted,
-    sum_transformed,
-    adapt,
-    update,
-    restore_and_update
-  };
+  /// Launches what one verb of a step stands for.
+  using Verb = void (DeviceEngine::*)();
   struct Recorded {
     std::vector<Verb> step;
     typename Gpu::Recording recording;
@@ -306,7 +301,7 @@ class DeviceEngine final : public Engine {
   Batch listed_batch(std::size_t n) {
     const auto count = static_cast<std::uint32_t>(n);
     live_count_.upload({&count, 1});
-    return {live_count_.get(), 0, static_cast<std::int32_t>(n)};
+    return {.count = live_count_.get(), .first = 0, .room = static_cast<std::int32_t>(n)};
   }
 
   void note(Verb verb) {
@@ -323,26 +318,13 @@ class DeviceEngine final : public Engine {
     if (recorded_ && recorded_->step == verbs) return;
     recorded_.reset();
     auto recording = gpu_.record([this, verbs] {
-      start("begin step", begin_step_kernel, BeginStep{cursor_.get(), scalars_.get()});
-      for (const Verb v : verbs) {
-        if (v == Verb::sample) draw(false);
-        if (v == Verb::sample_candidates) draw(true);
-        if (v == Verb::sum) sum_clipped();
-        if (v == Verb::sum_accepted) add_clipped(nullptr, true);
-        if (v == Verb::sum_transformed) add_transformed();
-        if (v == Verb::adapt) adapt();
-        if (v == Verb::update) update({});
-        if (v == Verb::restore_and_update) update(settings_.coordinates);
-      }
+      launch(gpu_, "begin step", begin_step_kernel,
+             BeginStep{.cursor = cursor_.get(), .list = scalars_.get()});
+      for (const Verb launch_verb : verbs) (this->*launch_verb)();
     });
-    const bool candidates = std::ranges::find(verbs, Verb::sample_candidates) != verbs.end();
+    const bool candidates =
+        std::ranges::find(verbs, &DeviceEngine::launch_candidates) != verbs.end();
     recorded_.emplace(Recorded{std::move(verbs), std::move(recording), capacity(candidates)});
-  }
-
-  template <class Args>
-  void start(const char* name, void (*kernel)(Args), const Args& args) {
-    validate(args);
-    gpu_.launch(name, kernel, launch_shape(args), args);
   }
 
   /// The step's number is in the cursor.
@@ -350,55 +332,76 @@ class DeviceEngine final : public Engine {
     return {settings_.generator, settings_.key.key(), purpose, 0};
   }
 
-  /// The batch of the present step to drawn_, ascending.
-  void draw(bool candidates) {
-    const SampleArgs args{stream(Stream::sampling),
-                          settings_.sampling_threshold,
-                          0,
-                          static_cast<std::int64_t>(examples_),
-                          drawn_.get(),
-                          candidates ? norms_.get() : nullptr,
-                          rule_};
-    const SampleSpace space{flags_.get(), offsets_.get(), drawn_count_.get(), step_number()};
-    draw_poisson(gpu_, args, space);
-    start("watch batch", watch_batch_kernel,
-          WatchBatch{cursor_.get(), drawn_count_.get(),
-                     static_cast<std::uint32_t>(capacity(candidates))});
-  }
+  // The verbs.
 
-  void sum_clipped() {
+  void launch_sample() { draw(false); }
+  void launch_candidates() { draw(true); }
+  void launch_clipped_sum() {
     if (resident_)
       resident_->sum_clipped(drawn_count_.get(), capacity(), data_, drawn_.get(), parameters_.get(),
                              settings_.clip, fixed_sum_.get(), sum_.get(), train_tally_.get());
     else
       add_clipped(nullptr, false);
   }
-
-  void add_transformed() {
-    coordinates_.refresh(passes_.graph());
-    const CoordinatesView view = coordinates_.view();
+  void launch_accepted_sum() { add_clipped(nullptr, true); }
+  void launch_transformed_sum() {
+    const CoordinatesView view = coordinates_.refresh(passes_.layout());
     add_clipped(&view, false);
+  }
+  void launch_step_size() {
+    gpu_.launch("noisy norm", noisy_norm_kernel, update_shape(), update_args(), now(),
+                NoisyNormParts{norm_parts_.get()});
+    launch(gpu_, "step size", adapt_step_size_kernel,
+           AdaptStepSize{.settings = settings_.step_size,
+                         .parts = norm_parts_.get(),
+                         .count = static_cast<int>(norm_parts_.size()),
+                         .sum = step_size_sum_.get(),
+                         .cursor = cursor_.get()});
+  }
+  void launch_update() { update({}); }
+  void launch_restoring_update() { update(settings_.coordinates); }
+
+  /// The batch of the present step to drawn_, ascending.
+  void draw(bool candidates) {
+    const SampleArgs args{.stream = stream(Stream::sampling),
+                          .threshold = settings_.sampling_threshold,
+                          .begin = 0,
+                          .end = static_cast<std::int64_t>(examples_),
+                          .drawn = drawn_.get(),
+                          .norms = candidates ? norms_.get() : nullptr,
+                          .rule = rule_};
+    const SampleSpace space{.flags = flags_.get(),
+                            .offsets = offsets_.get(),
+                            .count = drawn_count_.get(),
+                            .step = step_number()};
+    draw_poisson(gpu_, args, space);
+    launch(gpu_, "watch batch", watch_batch_kernel,
+           WatchBatch{.cursor = cursor_.get(),
+                      .count = drawn_count_.get(),
+                      .capacity = static_cast<std::uint32_t>(capacity(candidates))});
   }
 
   void add_clipped(const CoordinatesView* coordinates, bool candidates) {
-    const auto room = static_cast<std::int64_t>(passes_.room());
+    const auto at_once = static_cast<std::int64_t>(passes_.capacity());
     const std::int64_t most = capacity(candidates);
-    for (std::int64_t first = 0; first < most; first += room) {
-      const Batch batch{drawn_count_.get(), static_cast<std::int32_t>(first),
-                        static_cast<std::int32_t>(std::min(room, most - first))};
+    for (std::int64_t first = 0; first < most; first += at_once) {
+      const Batch batch{.count = drawn_count_.get(),
+                        .first = static_cast<std::int32_t>(first),
+                        .room = static_cast<std::int32_t>(std::min(at_once, most - first))};
       passes_.forward(batch, data_, drawn_.get(), parameters_.get(), true);
-      passes_.backward(batch, parameters_.get(), coordinates);
+      passes_.backward(coordinates);
       if (candidates)
-        passes_.accept(batch, rule_, stream(Stream::acceptance), step_number(), drawn_.get(),
-                       norms_.get());
+        passes_.accept(rule_, stream(Stream::acceptance), step_number(), norms_.get());
       else
-        passes_.clip(batch, settings_.clip);
-      passes_.add_clipped(batch, fixed_sum_.get(), 1.0f / grid_);
-      if (settings_.diagnostics) passes_.tally(batch, true, train_tally_.get());
+        passes_.clip(settings_.clip);
+      passes_.add_clipped(fixed_sum_.get(), 1.0f / grid_);
+      if (settings_.diagnostics) passes_.tally(true, train_tally_.get());
     }
-    start("settle", settle_fixed_kernel,
-          SettleFixed{fixed_sum_.get(), sum_.get(), static_cast<double>(grid_),
-                      static_cast<std::int64_t>(sum_.size())});
+    launch(gpu_, "settle", settle_fixed_kernel,
+           SettleFixed{.fixed = fixed_sum_.get(),
+                       .sum = sum_.get(),
+                       .grid = static_cast<double>(grid_),
+                       .n = static_cast<std::int64_t>(sum_.size())});
   }
 
   /// Without the step's number and scalars, which the kernel finds in the cursor.
@@ -424,14 +427,6 @@ class DeviceEngine final : public Engine {
   }
   UpdateNow now() const { return {step_number(), &cursor_.get()->scalars}; }
 
-  void adapt() {
-    gpu_.launch("noisy norm", noisy_norm_kernel, update_shape(), update_args(), now(),
-                NoisyNormParts{norm_parts_.get()});
-    start("step size", adapt_step_size_kernel,
-          AdaptStepSize{settings_.step_size, norm_parts_.get(),
-                        static_cast<int>(norm_parts_.size()), step_size_sum_.get(), cursor_.get()});
-  }
-
   void update(const CoordinateSettings& coordinates) {
     UpdateArgs args = update_args();
     args.coordinates = coordinates;
@@ -444,7 +439,7 @@ class DeviceEngine final : public Engine {
   Network network_;
   EngineSettings settings_;
   float grid_;
-  DeviceNetwork<Gpu> passes_;
+  LayerWiseNetwork<Gpu> passes_;
   std::optional<DeviceResident<Gpu>> resident_;
   Buffer<Gpu, float> parameters_;  // [d], and so the others down to sum_, or empty
   Buffer<Gpu, float> moment1_;
@@ -469,7 +464,7 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, std::uint32_t> drawn_;  // [examples], the present batch
   Buffer<Gpu, std::uint32_t> drawn_count_;
   Buffer<Gpu, std::uint32_t> live_count_;
-  Buffer<Gpu, std::uint32_t> listed_;  // [room], examples that the host names
+  Buffer<Gpu, std::uint32_t> listed_;  // [capacity], examples that the host names
   Buffer<Gpu, Tally> train_tally_;
   Buffer<Gpu, Tally> test_tally_;
   std::vector<Verb>* listing_ = nullptr;

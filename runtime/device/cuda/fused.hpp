@@ -120,7 +120,7 @@ inline std::optional<ResidentKernel> dense_kernel_of(const Network& net,
   return k;
 }
 
-/// None where the layer-wise path (device_network.hpp) is to be taken.
+/// None where the layer-wise path (layer_wise.hpp) is to be taken.
 inline std::optional<ResidentKernel> resident_kernel_for(const Network& net,
                                                          const DeviceLimits& limits) {
   if (auto k = resident_kernel_of<ResidentCnn>(net, limits)) return k;
@@ -131,8 +131,8 @@ inline std::optional<ResidentKernel> resident_kernel_for(const Network& net,
 /// What a network is multiplied in where `wish` is asked for: small ones, which have a resident
 /// kernel, in fp32 throughout.
 inline Precision device_precision(const Network& net, const DeviceLimits& limits, Precision wish) {
-  const bool gains =
-      !resident_kernel_for(net, limits) && build_device_graph(net, wish).uses_tensor_cores();
+  const bool gains = !resident_kernel_for(net, limits) &&
+                     build_layout(net, {.precision = wish}).storage.uses_tensor_cores;
   return gains ? wish : Precision::fp32;
 }
 
@@ -165,48 +165,53 @@ class DeviceResident {
                    FixedPoint* fixed, float* sum, Tally* tally) {
     const float unit = resident_unit(clip.max_norm);
     for (std::int64_t first = 0; first < most; first += room_) {
-      const Batch batch{count, static_cast<std::int32_t>(first),
-                        static_cast<std::int32_t>(std::min<std::int64_t>(room_, most - first))};
-      ResidentSum a{};
-      a.batch = batch;
-      a.examples = examples;
-      a.bytes = data.bytes;
-      a.floats = data.floats;
-      a.labels = data.labels;
-      a.scale = data.scale;
-      a.shift = data.shift;
-      a.parameters = parameters;
-      std::copy(kernel_.functions.begin(), kernel_.functions.end(), a.functions);
-      a.dense = kernel_.dense;
-      a.loss = loss_;
-      a.clip = clip;
-      a.inverse_unit = 1.0f / unit;
-      a.turn = turn_;
-      a.blocks = blocks_;
-      a.slabs = slabs_.get();
-      a.losses = losses_.get();
-      a.squared_norms = squared_norms_.get();
-      a.factors = factors_.get();
-      validate(a);
-      gpu_.launch("resident sum", kernel_.sum, resident_shape(a, kernel_.shared_bytes), a);
-      start("resident reduce", resident_reduce_kernel,
-            ResidentReduce{batch, slabs_.get(), turn_, blocks_,
-                           static_cast<std::int64_t>(parameters_), fixed,
-                           first + room_ < most ? nullptr : sum, unit});
+      const Batch batch{
+          .count = count,
+          .first = static_cast<std::int32_t>(first),
+          .room = static_cast<std::int32_t>(std::min<std::int64_t>(room_, most - first))};
+      const ResidentSum args{
+          .batch = batch,
+          .examples = examples,
+          .bytes = data.bytes,
+          .floats = data.floats,
+          .labels = data.labels,
+          .scale = data.scale,
+          .shift = data.shift,
+          .parameters = parameters,
+          .functions = {kernel_.functions[0], kernel_.functions[1], kernel_.functions[2]},
+          .dense = kernel_.dense,
+          .loss = loss_,
+          .clip = clip,
+          .inverse_unit = 1.0f / unit,
+          .turn = turn_,
+          .blocks = blocks_,
+          .slabs = slabs_.get(),
+          .losses = losses_.get(),
+          .squared_norms = squared_norms_.get(),
+          .factors = factors_.get()};
+      launch(gpu_, "resident sum", kernel_.sum, resident_shape(args, kernel_.shared_bytes), args);
+      launch(gpu_, "resident reduce", resident_reduce_kernel,
+             ResidentReduce{.batch = batch,
+                            .slabs = slabs_.get(),
+                            .turn = turn_,
+                            .blocks = blocks_,
+                            .n = static_cast<std::int64_t>(parameters_),
+                            .fixed = fixed,
+                            .sum = first + room_ < most ? nullptr : sum,
+                            .unit = unit});
       if (losses_.size() > 0)
-        start("tally", tally_kernel,
-              TallyBatch{batch, losses_.get(), nullptr, squared_norms_.get(), factors_.get(),
-                         groups_, tally});
+        launch(gpu_, "tally", tally_kernel,
+               TallyBatch{.batch = batch,
+                          .loss = losses_.get(),
+                          .correct = nullptr,
+                          .squared_norms = squared_norms_.get(),
+                          .factors = factors_.get(),
+                          .groups = groups_,
+                          .total = tally});
     }
   }
 
  private:
-  template <class Args>
-  void start(const char* name, void (*kernel)(Args), const Args& args) {
-    validate(args);
-    gpu_.launch(name, kernel, launch_shape(args), args);
-  }
-
   Gpu& gpu_;
   ResidentKernel kernel_;
   Loss loss_;

@@ -1,5 +1,5 @@
 #pragma once
-// A linear model on the whole training set at once, over any Gpu (see device_network.hpp).
+// A linear model on the whole training set at once, over any Gpu (see layer_wise.hpp).
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "kernels/linear/linear_model.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/sample.hpp"
 #include "runtime/device/linear_data.hpp"
 #include "runtime/device/linear_engine.hpp"
@@ -43,18 +44,32 @@ class DeviceLinear final : public LinearEngine {
 
   void draw_batch(const RandomStream& stream, std::uint64_t threshold) override {
     if (size_ == 0) return;
-    draw_poisson(
-        gpu_, {stream, threshold, 0, static_cast<std::int64_t>(size_), drawn_.get(), nullptr, {}},
-        {flags_.get(), offsets_.get(), drawn_count_.get(), nullptr});
+    draw_poisson(gpu_,
+                 {.stream = stream,
+                  .threshold = threshold,
+                  .begin = 0,
+                  .end = static_cast<std::int64_t>(size_),
+                  .drawn = drawn_.get()},
+                 {.flags = flags_.get(),
+                  .offsets = offsets_.get(),
+                  .count = drawn_count_.get(),
+                  .step = nullptr});
     const std::int64_t count = drawn_count_.download().front();
     const std::int64_t tiles = linear_tiles(count);
     if (tiles * kTile > static_cast<std::int64_t>(batch_.places())) batch_ = room_for(tiles);
     batch_.tiles = tiles;
     now_ = &batch_;
     if (count > 0)
-      start("linear gather", linear_gather_kernel,
-            LinearGather{all_.features.get(), all_.signs.get(), all_.norms.get(), drawn_.get(),
-                         count, batch_.features.get(), batch_.signs.get(), batch_.norms.get(), d_});
+      launch(gpu_, "linear gather", linear_gather_kernel,
+             LinearGather{.features = all_.features.get(),
+                          .signs = all_.signs.get(),
+                          .norms = all_.norms.get(),
+                          .examples = drawn_.get(),
+                          .count = count,
+                          .to_features = batch_.features.get(),
+                          .to_signs = batch_.signs.get(),
+                          .to_norms = batch_.norms.get(),
+                          .d = d_});
   }
 
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
@@ -62,12 +77,21 @@ class DeviceLinear final : public LinearEngine {
     clear_totals(dimension_count());
     if (now_->tiles > 0) {
       score(*now_, w, scores_);
-      start("linear slopes", linear_slopes_kernel,
-            LinearSlopes{scores_.get(), now_->signs.get(), now_->norms.get(), slopes_.get(),
-                         now_->tiles * kTile, loss_, static_cast<float>(max_norm)});
-      start("linear sum", linear_sum_kernel,
-            LinearSum{now_->features.get(), slopes_.get(), totals_.get(), now_->tiles, d_,
-                      inverse_of(grid)});
+      launch(gpu_, "linear slopes", linear_slopes_kernel,
+             LinearSlopes{.scores = scores_.get(),
+                          .signs = now_->signs.get(),
+                          .norms = now_->norms.get(),
+                          .slopes = slopes_.get(),
+                          .n = now_->tiles * kTile,
+                          .loss = loss_,
+                          .max_norm = static_cast<float>(max_norm)});
+      launch(gpu_, "linear sum", linear_sum_kernel,
+             LinearSum{.features = now_->features.get(),
+                       .slopes = slopes_.get(),
+                       .total = totals_.get(),
+                       .tiles = now_->tiles,
+                       .d = d_,
+                       .inverse_grid = inverse_of(grid)});
     }
     return collected(dimension_count(), grid);
   }
@@ -80,10 +104,17 @@ class DeviceLinear final : public LinearEngine {
       score(*now_, direction, along_);
       if (steps_.size() < steps.size()) steps_ = {gpu_, steps.size()};
       steps_.upload(steps);
-      start("linear losses", linear_losses_kernel,
-            LinearLossSums{scores_.get(), along_.get(), now_->signs.get(), steps_.get(),
-                           totals_.get(), now_->tiles * kTile, static_cast<int>(steps.size()),
-                           loss_, static_cast<float>(max_loss), inverse_of(grid)});
+      launch(gpu_, "linear losses", linear_losses_kernel,
+             LinearLossSums{.scores = scores_.get(),
+                            .along = along_.get(),
+                            .signs = now_->signs.get(),
+                            .steps = steps_.get(),
+                            .total = totals_.get(),
+                            .n = now_->tiles * kTile,
+                            .count = static_cast<int>(steps.size()),
+                            .loss = loss_,
+                            .max_loss = static_cast<float>(max_loss),
+                            .inverse_grid = inverse_of(grid)});
     }
     return collected(steps.size(), grid);
   }
@@ -126,17 +157,16 @@ class DeviceLinear final : public LinearEngine {
     return t;
   }
 
-  template <class Args>
-  void start(const char* name, void (*kernel)(Args), const Args& args) {
-    validate(args);
-    gpu_.launch(name, kernel, launch_shape(args), args);
-  }
-
   void score(const Tiles& tiles, std::span<const float> w, const Buffer<Gpu, float>& to) {
     ensure(w.size() == dimension_count(), "the weights do not fit the training set");
     w_.upload(w);
-    start("linear scores", linear_scores_kernel,
-          LinearScores{tiles.features.get(), w_.get(), to.get(), 0, tiles.tiles, d_});
+    launch(gpu_, "linear scores", linear_scores_kernel,
+           LinearScores{.features = tiles.features.get(),
+                        .w = w_.get(),
+                        .scores = to.get(),
+                        .begin = 0,
+                        .end = tiles.tiles,
+                        .d = d_});
   }
 
   /// Products are scaled to units in float, which the CPU does in double.

@@ -8,24 +8,23 @@
 #include "kernels/products/patch_product.cuh"
 #include "kernels/products/tiled_product.cuh"
 #include "runtime/device/cuda/buffer.hpp"
-#include "runtime/device/cuda/layout.hpp"
+#include "runtime/device/cuda/launch.hpp"
+#include "runtime/device/cuda/plans.hpp"
 
 namespace cudp::cuda {
 
 template <class Gpu>
-class DeviceProducts {
+class CudaProducts {
  public:
-  DeviceProducts(Gpu& gpu, const DeviceGraph& graph)
-      : gpu_(gpu), tables_(gpu, graph.tables.size()), packed_(gpu, most_packed(graph)) {
-    tables_.upload(graph.tables);
+  CudaProducts(Gpu& gpu, const CudaStorage& storage)
+      : gpu_(gpu), tables_(gpu, storage.tables.size()), packed_(gpu, most_packed(storage)) {
+    tables_.upload(storage.tables);
     const std::size_t shared = patch_shared_bytes(gpu.limits());
-    for (const Op& op : graph.ops) {
-      if (op.gradient.patch.lines > 0) {
-        gpu.allow_shared(patch_norm(op), shared);
-        gpu.allow_shared(patch_sum(op), shared);
-      }
-      for_each_patched(
-          op, [&](const ProductPlan& p) { gpu.allow_shared(patch_product(p.columns), shared); });
+    for (const ProductPlan& p : storage.patched_products)
+      gpu.allow_shared(patch_product(p.columns), shared);
+    for (const GradientPlan& g : storage.patched_gradients) {
+      gpu.allow_shared(patch_norm(g), shared);
+      gpu.allow_shared(patch_sum(g), shared);
     }
   }
 
@@ -40,41 +39,61 @@ class DeviceProducts {
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Planes& out_planes = {}) {
-    BatchProduct args{batch,           factor(a, p.a),     factor(weight, p.b), bias,    out,
-                      axis(p.out_row), axis(p.out_column), p.rows_per_example,  p.terms, p.columns};
+    BatchProduct args{.batch = batch,
+                      .a = factor(a, p.a),
+                      .b = factor(weight, p.b),
+                      .bias = bias,
+                      .out = out,
+                      .out_row = axis(p.out_row),
+                      .out_column = axis(p.out_column),
+                      .rows_per_example = p.rows_per_example,
+                      .terms = p.terms,
+                      .columns = p.columns};
     if (is_thin(args)) {
-      start(name, kThinKernels[static_cast<int>(precision)], args);
+      launch(gpu_, name, kThinKernels[static_cast<int>(precision)], args);
       return;
     }
     if (p.patch.lines > 0) {
-      start("pack weights", pack_weights_kernel,
-            PackWeights{args.b, p.terms, p.columns, packed_.get()});
-      start(name, patch_product(p.columns),
-            PatchProduct{batch, p.patch, a, packed_.get(), bias, out, out_planes});
+      launch(
+          gpu_, "pack weights", pack_weights_kernel,
+          PackWeights{
+              .weight = args.b, .terms = p.terms, .columns = p.columns, .packed = packed_.get()});
+      launch(gpu_, name, patch_product(p.columns),
+             PatchProduct{.batch = batch,
+                          .patch = p.patch,
+                          .x = a,
+                          .packed = packed_.get(),
+                          .bias = bias,
+                          .out = out,
+                          .out_planes = out_planes});
       return;
     }
     if (precision == Precision::tf32 && p.columns > 16) args.tile_rows = kTallRows;
-    start_tiled(name, kProductKernels, precision, args, p.columns);
+    launch(gpu_, name, tiled(kProductKernels, precision, p.columns), args);
   }
 
-  void gradient_norm(const Op& op, const WeightGradientNorm& a) {
-    constexpr const char* kName = "weight gradient norm";
-    if (op.gradient.patch.lines > 0)
-      start(kName, patch_norm(op), a);
-    else
-      start_tiled(kName, kNormKernels, op.gradient.precision, a, op.gradient.columns);
+  /// x, dy: the activations and the gradient that `g` finds its numbers in.
+  WeightGradient weight_gradient(const Batch& batch, const GradientPlan& g, const float* x,
+                                 const float* dy) const {
+    return {.batch = batch,
+            .x = factor(x, g.x),
+            .dy = factor(dy, g.dy),
+            .rows = g.rows,
+            .columns = g.columns,
+            .terms_per_example = g.terms_per_example,
+            .patch = g.patch};
   }
-  void gradient_sum(const Op& op, const WeightGradientSum& a) {
-    constexpr const char* kName = "weight gradient sum";
-    if (op.gradient.patch.lines > 0)
-      start(kName, patch_sum(op), a);
-    else
-      start_tiled(kName, kSumKernels, op.gradient.precision, a, op.gradient.columns);
+  void gradient_norm(const GradientPlan& g, const WeightGradientNorm& args) {
+    launch(gpu_, "weight gradient norm",
+           g.patch.lines > 0 ? patch_norm(g) : tiled(kNormKernels, g.precision, g.columns), args);
+  }
+  void gradient_sum(const GradientPlan& g, const WeightGradientSum& args) {
+    launch(gpu_, "weight gradient sum",
+           g.patch.lines > 0 ? patch_sum(g) : tiled(kSumKernels, g.precision, g.columns), args);
   }
   /// Examples that a block of gradient_sum takes.
-  static int examples_per_block(const Op& op) {
-    return op.gradient.patch.lines > 0 ? kPatchExamples
-                                       : cudp::examples_per_block(op.gradient.terms_per_example);
+  static int examples_per_block(const GradientPlan& g) {
+    return g.patch.lines > 0 ? kPatchExamples : cudp::examples_per_block(g.terms_per_example);
   }
 
  private:
@@ -108,41 +127,26 @@ class DeviceProducts {
   static constexpr Kernel<PatchProduct> kPatchProductKernels[2] = {
       patch_product_kernel<PixelTile<32>>, patch_product_kernel<PixelTile<64>>};
 
-  static Kernel<WeightGradientNorm> patch_norm(const Op& op) {
-    return kPatchNormKernels[patch_columns(op.gradient.columns) / 64];
+  static Kernel<WeightGradientNorm> patch_norm(const GradientPlan& g) {
+    return kPatchNormKernels[patch_columns(g.columns) / 64];
   }
-  static Kernel<WeightGradientSum> patch_sum(const Op& op) {
-    return kPatchSumKernels[patch_columns(op.gradient.columns) / 64];
+  static Kernel<WeightGradientSum> patch_sum(const GradientPlan& g) {
+    return kPatchSumKernels[patch_columns(g.columns) / 64];
   }
   static Kernel<PatchProduct> patch_product(int columns) {
     return kPatchProductKernels[patch_columns(columns) / 64];
   }
-
-  template <class Body>
-  static void for_each_patched(const Op& op, const Body& body) {
-    if (op.forward.patch.lines > 0) body(op.forward);
-    for (const ProductPlan& p : op.input_gradient)
-      if (p.patch.lines > 0) body(p);
+  template <class Args>
+  static Kernel<Args> tiled(const Kernel<Args> (&kernels)[2][3], Precision precision, int columns) {
+    return kernels[static_cast<int>(precision)][tile_columns(columns) / 32];
   }
+
   /// Weights are packed for one product after the other.
-  static std::size_t most_packed(const DeviceGraph& graph) {
+  static std::size_t most_packed(const CudaStorage& storage) {
     int most = 0;
-    for (const Op& op : graph.ops)
-      for_each_patched(op, [&](const ProductPlan& p) {
-        most = std::max(most, packed_floats(p.terms, p.columns));
-      });
+    for (const ProductPlan& p : storage.patched_products)
+      most = std::max(most, packed_floats(p.terms, p.columns));
     return static_cast<std::size_t>(most);
-  }
-
-  template <class Args>
-  void start(const char* name, Kernel<Args> kernel, const Args& args) {
-    validate(args);
-    gpu_.launch(name, kernel, launch_shape(args), args);
-  }
-  template <class Args>
-  void start_tiled(const char* name, const Kernel<Args> (&kernels)[2][3], Precision precision,
-                   const Args& args, int columns) {
-    start(name, kernels[static_cast<int>(precision)][tile_columns(columns) / 32], args);
   }
 
   Gpu& gpu_;

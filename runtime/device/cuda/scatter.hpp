@@ -11,6 +11,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/scatter.hpp"
 #include "runtime/device/scatter_tables.hpp"
 
@@ -87,18 +88,20 @@ class DeviceScatter {
     return b;
   }
 
-  template <class Args>
-  void start(const char* name, void (*kernel)(Args), const Args& args) {
-    validate(args);
-    gpu_.launch(name, kernel, launch_shape(args), args);
-  }
-
   void transform(int planes, const Dataset& images) {
-    start("scatter load", scatter_load_kernel,
-          ScatterLoad{images.is_bytes() ? bytes_.get() : nullptr,
-                      images.is_bytes() ? nullptr : floats_.get(), images.scale, images.shift,
-                      planes, t_.height, t_.width, t_.rows[0], t_.columns[0], row_from_.get(),
-                      column_from_.get(), images_.get()});
+    launch(gpu_, "scatter load", scatter_load_kernel,
+           ScatterLoad{.bytes = images.is_bytes() ? bytes_.get() : nullptr,
+                       .floats = images.is_bytes() ? nullptr : floats_.get(),
+                       .scale = images.scale,
+                       .shift = images.shift,
+                       .planes = planes,
+                       .height = t_.height,
+                       .width = t_.width,
+                       .rows = t_.rows[0],
+                       .columns = t_.columns[0],
+                       .row_from = row_from_.get(),
+                       .column_from = column_from_.get(),
+                       .out = images_.get()});
     low_pass(images_, planes, 1, 0, 0);
     fourier(images_, planes, 0, false);
     modulus_of_wavelets(images_, planes, 1, first_);
@@ -118,20 +121,34 @@ class DeviceScatter {
 
   /// to [n, 8] = |image * psi of scale 2^level| at every 2^level-th pixel, from n spectra.
   void modulus_of_wavelets(const Images& spectra, int n, int level, const Images& to) {
-    start("scatter filter", scatter_filter_kernel,
-          ScatterFilter{spectra.get(), n, psi_.get() + count(level) * kScatterAngles * pixels(0),
-                        level, t_.rows[level], t_.columns[level], to.get()});
+    launch(gpu_, "scatter filter", scatter_filter_kernel,
+           ScatterFilter{.spectra = spectra.get(),
+                         .images = n,
+                         .psi = psi_.get() + count(level) * kScatterAngles * pixels(0),
+                         .level = level,
+                         .rows = t_.rows[level],
+                         .columns = t_.columns[level],
+                         .out = to.get()});
     fourier(to, n * kScatterAngles, level, true);
-    start("scatter modulus", scatter_modulus_kernel,
-          ScatterModulus{to.get(),
-                         static_cast<std::int64_t>(count(n) * kScatterAngles * pixels(level))});
+    launch(gpu_, "scatter modulus", scatter_modulus_kernel,
+           ScatterModulus{
+               .z = to.get(),
+               .count = static_cast<std::int64_t>(count(n) * kScatterAngles * pixels(level))});
   }
 
   void low_pass(const Images& images, int planes, int channels, int level, int first_channel) {
-    start("scatter low pass", scatter_low_pass_kernel,
-          ScatterLowPass{images.get(), planes, channels, t_.rows[level], t_.columns[level],
-                         t_.out_height, t_.out_width, low_rows_[level].get(),
-                         low_columns_[level].get(), first_channel, out_.get()});
+    launch(gpu_, "scatter low pass", scatter_low_pass_kernel,
+           ScatterLowPass{.images = images.get(),
+                          .planes = planes,
+                          .channels = channels,
+                          .rows = t_.rows[level],
+                          .columns = t_.columns[level],
+                          .out_height = t_.out_height,
+                          .out_width = t_.out_width,
+                          .row_table = low_rows_[level].get(),
+                          .column_table = low_columns_[level].get(),
+                          .first_channel = first_channel,
+                          .out = out_.get()});
   }
 
   Gpu& gpu_;

@@ -203,7 +203,7 @@ TEST(CudaEngineCapacity, HoldsTwelveDeviationsAndNeverMoreThanThereIs) {
 TEST(CudaEngineMicroBatch, IsOfWholeGroupsAndFitsTheMemory) {
   const auto in_flight = [](const char* model, Shape shape, int chosen) {
     const Network net = cases::network_of({model, model, shape, 10});
-    return cuda::examples_in_flight(net, cuda::build_device_graph(net), chosen);
+    return cuda::examples_in_flight(net, cuda::build_layout(net), chosen);
   };
   EXPECT_EQ(in_flight("cnn", {1, 28, 28}, 0), 4096);
   EXPECT_EQ(in_flight("cnn", {1, 28, 28}, 1), 32);

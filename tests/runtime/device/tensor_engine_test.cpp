@@ -137,6 +137,10 @@ TEST(TensorEngineBlas, EveryExampleIsNearTheOracle) {
   EXPECT_GT(error, kLeastError) << "was it TF32?";
 }
 
+bool uses_tensor_cores(const Network& net) {
+  return cuda::build_layout(net, {.precision = Precision::tf32}).storage.uses_tensor_cores;
+}
+
 /// Without kinks, where a small difference may take another gradient, and with layers that gain.
 bool is_smooth(const Network& net) {
   for (const NetworkLayer& l : net.layers) {
@@ -152,8 +156,7 @@ TEST(TensorEngineRandom, ModelsAreNearTheOracle) {
   for (unsigned seed = 1; models < 4; ++seed) {
     const cases::RandomModel m = cases::random_model(seed);
     const Network net = build_network(parse_model(m.text, "random", m.classes), m.input, m.classes);
-    if (!is_smooth(net) || !cuda::build_device_graph(net, Precision::tf32).uses_tensor_cores())
-      continue;
+    if (!is_smooth(net) || !uses_tensor_cores(net)) continue;
     ++models;
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + m.text);
     Case c{"random", m.text.c_str(), m.input, m.classes};
@@ -178,7 +181,7 @@ TEST(TensorEngineSum, DoesNotDependOnTheMicroBatchOrSharedMemory) {
        {Case{"mixed", cases::kMixed, {2, 11, 9}, 4}, Case{"patched", kPatched, {2, 16, 16}, 4}}) {
     SCOPED_TRACE(c.name);
     const Network net = cases::network_of(c);
-    ASSERT_TRUE(cuda::build_device_graph(net, Precision::tf32).uses_tensor_cores());
+    ASSERT_TRUE(uses_tensor_cores(net));
     const Dataset data = cases::examples_for(c, 80);
     std::vector<float> first;
     for (const auto& [micro_batch, shared_kb] : {std::pair{32, 99}, {96, 99}, {96, 227}}) {
@@ -218,12 +221,18 @@ TEST(TensorLayers, AreThoseThatGain) {
   const auto precisions = [](const char* model, Shape shape, int classes) {
     const Network net = cases::network_of({"case", model, shape, classes});
     std::string text;
-    for (const cuda::Op& op : cuda::build_device_graph(net, Precision::tf32).ops)
-      if (op.layer->group >= 0)
-        text += op.precision == Precision::fp32            ? "-"
-                : op.gradient.precision == Precision::fp32 ? "f"
-                : op.gradient.patch.lines == 0             ? "t"
-                                                           : "p";
+    const auto kind = [](const cuda::ProductLayer& l) {
+      const cuda::GradientPlan& g = l.gradient_plan();
+      return l.precision() == Precision::fp32 ? "-"
+             : g.precision == Precision::fp32 ? "f"
+             : g.patch.lines == 0             ? "t"
+                                              : "p";
+    };
+    const cuda::CudaLayout layout = cuda::build_layout(net, {.precision = Precision::tf32});
+    for (const cuda::AnyCudaLayer& l : layout.layers) {
+      if (const auto* c = std::get_if<cuda::CudaConv2d>(&l)) text += kind(*c);
+      if (const auto* d = std::get_if<cuda::CudaDense>(&l)) text += kind(*d);
+    }
     return text;
   };
   // t: tensor cores throughout, p: the gradient from patches. f: forward and back. -: float32, as
@@ -235,7 +244,7 @@ TEST(TensorLayers, AreThoseThatGain) {
   EXPECT_EQ(precisions("mlp", {784, 1, 1}, 10), "f-");
   EXPECT_EQ(precisions("mlp", {2000, 1, 1}, 10), "f-") << "BLAS has it";
   const Network net = cases::network_of({"case", "cifar-cnn", {3, 32, 32}, 10});
-  EXPECT_FALSE(cuda::build_device_graph(net).uses_tensor_cores());
+  EXPECT_FALSE(cuda::build_layout(net).storage.uses_tensor_cores);
 }
 
 }  // namespace

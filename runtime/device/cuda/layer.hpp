@@ -1,0 +1,98 @@
+#pragma once
+// A layer as a device runs it. Each is a file of layers/, which holds all that the CUDA engine
+// knows of it. Its passes launch kernels on a Gpu: gpu.hpp's, or in tests one that runs the same
+// kernels under the emulator. So they are templates, and a layer is one alternative of AnyCudaLayer
+// (layout.hpp) in place of an object behind an interface.
+//
+//   template <class Gpu> void forward(MicroBatch<Gpu>& w) const;
+//   The squared norms of the parameters' gradients to w.parts(), transformed by w.coordinates;
+//   before backward():
+//   template <class Gpu> void gradient(MicroBatch<Gpu>& w) const;
+//   The gradient by the input, only where a layer before has parameters:
+//   template <class Gpu> void backward(MicroBatch<Gpu>& w) const;
+//   sum [d] += the clipped gradients:
+//   template <class Gpu> void add(MicroBatch<Gpu>& w, FixedPoint* sum, float inverse_grid) const;
+//   Each example's own gradient to gradients [capacity, d]:
+//   template <class Gpu> void store_gradients(MicroBatch<Gpu>& w, float* gradients) const;
+//   What gradient() needs of new coordinates:
+//   template <class Gpu> void refresh(Gpu& gpu, const CoordinatesView& c) const;
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/common/fixed_point.hpp"
+#include "kernels/common/launch.hpp"
+#include "models/model.hpp"
+#include "runtime/device/cuda/micro_batch.hpp"
+#include "runtime/device/cuda/plans.hpp"
+
+namespace cudp::cuda {
+
+/// Where a layer stands in its network.
+struct CudaSite {
+  const Network* network = nullptr;
+  const NetworkLayer* layer = nullptr;  ///< null for the input
+  CudaEdge in;
+  CudaEdge out;
+  bool gives_input_gradient = false;  ///< a layer before it has parameters
+};
+
+class CudaLayer {
+ public:
+  virtual ~CudaLayer() = default;
+
+  // What it asks of the layout.
+
+  virtual bool works_in_place() const { return false; }
+  /// backward() reads what forward() wrote, so the next layer must not work in place.
+  virtual bool reads_own_output() const { return false; }
+  virtual int input_border() const { return 0; }
+  /// Of its output's gradient, where it gives an input gradient.
+  virtual int gradient_border(const NetworkLayer&) const { return 0; }
+
+  void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
+    site_ = site;
+    reserve(choices, storage);
+  }
+  bool gives_input_gradient() const { return site_.gives_input_gradient; }
+
+ protected:
+  /// Makes the layer's tables, and reserves what it needs.
+  virtual void reserve(const LayoutChoices&, CudaStorage&) {}
+
+  const CudaEdge& in() const { return site_.in; }
+  const CudaEdge& out() const { return site_.out; }
+  const NetworkLayer& layer() const { return *site_.layer; }
+  int group() const { return site_.layer->group; }
+  std::int64_t network_parameters() const {
+    return static_cast<std::int64_t>(site_.network->parameter_count);
+  }
+  /// Of its parameters in the network's.
+  std::int64_t offset() const {
+    return static_cast<std::int64_t>(site_.network->parameters[layer().first_parameter].offset);
+  }
+  /// Numbers in all its tensors.
+  std::int64_t parameter_count() const {
+    std::int64_t n = 0;
+    for (std::size_t i = 0; i < layer().parameter_count; ++i)
+      n += static_cast<std::int64_t>(site_.network->parameters[layer().first_parameter + i].size);
+    return n;
+  }
+
+ private:
+  CudaSite site_;
+};
+
+/// What layers without parameters have of the passes.
+class LayerWithoutParameters : public CudaLayer {
+ public:
+  template <class Gpu>
+  void gradient(MicroBatch<Gpu>&) const {}
+  template <class Gpu>
+  void add(MicroBatch<Gpu>&, FixedPoint*, float) const {}
+  template <class Gpu>
+  void store_gradients(MicroBatch<Gpu>&, float*) const {}
+  template <class Gpu>
+  void refresh(Gpu&, const CoordinatesView&) const {}
+};
+
+}  // namespace cudp::cuda

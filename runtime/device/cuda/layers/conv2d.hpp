@@ -1,0 +1,186 @@
+#pragma once
+#include <algorithm>
+#include <utility>
+
+#include "runtime/device/cuda/layers/product_layer.hpp"
+
+namespace cudp::cuda {
+
+/// A 3x3 convolution in TF32 with as many channels is made from patches of planes: with fewer,
+/// blocks are mostly padding. Not measured.
+inline constexpr int kLeastPatchChannels = 16;
+
+class CudaConv2d final : public ProductLayer {
+ public:
+  CudaConv2d(const Conv2d& layer) : conv_(layer) {}
+
+  int input_border() const override { return conv_.pad; }
+  int gradient_border(const NetworkLayer& l) const override {
+    return std::max(gradient_border(l.in.height, l.out.height),
+                    gradient_border(l.in.width, l.out.width));
+  }
+
+  template <class Gpu>
+  void forward(MicroBatch<Gpu>& w) const {
+    multiply_forward(w);
+  }
+  template <class Gpu>
+  void gradient(MicroBatch<Gpu>& w) const {
+    w.products.gradient_norm(gradient_, {.gradient = weight_gradient(w),
+                                         .parts = w.parts(first_part_),
+                                         .transform = w.transform(offset())});
+  }
+  template <class Gpu>
+  void backward(MicroBatch<Gpu>& w) const {
+    multiply_back(w);
+  }
+  template <class Gpu>
+  void refresh(Gpu&, const CoordinatesView&) const {}
+
+ private:
+  void reserve(const LayoutChoices& choices, CudaStorage& s) override {
+    plan_forward_and_gradient(s);
+    if (gives_input_gradient())
+      for (int phase = 0; phase < conv_.stride * conv_.stride; ++phase)
+        plan_input_gradient(s, phase / conv_.stride, phase % conv_.stride);
+    if (gains_from_tensor_cores()) {
+      precision_ = choices.precision;
+      if (gradient_.terms_per_example > 1)  // see WeightGradientSum
+        gradient_.precision = choices.precision;
+    }
+    if (gradient_.precision == Precision::tf32) plan_patches(choices.limits);
+    reserve_products(s,
+                     gradient_tiles(gradient_.rows, gradient_.columns, gradient_.patch.lines > 0));
+  }
+
+  /// How far, over all output pixels that an input pixel's gradient sums over along one side, they
+  /// lie outside the output. oy = (iy + pad - ky) / stride where that is whole.
+  int gradient_border(int in, int out) const {
+    int border = 0;
+    for (int i = 0; i < in; ++i)
+      for (int k = 0; k < conv_.kernel; ++k) {
+        const int from = i + conv_.pad - k;
+        if ((from % conv_.stride + conv_.stride) % conv_.stride != 0) continue;
+        const int o = from >= 0 ? from / conv_.stride : -((-from) / conv_.stride);
+        border = std::max({border, -o, o - (out - 1)});
+      }
+    return border;
+  }
+
+  void plan_forward_and_gradient(CudaStorage& s) {
+    const Planes x = in().value;
+    const Planes y = out().value;
+    const Planes dy = out().gradient;
+    const int taps = conv_.kernel * conv_.kernel;
+    const int pixels = y.height * y.width;
+    const int rows = x.channels * taps;
+    const auto at_output = [&](const Planes& p) {
+      return each(s.table(pixels, [&](int i) { return p.at(0, i / y.width, i % y.width); }), pixels,
+                  p.size());
+    };
+    const AxisPlan corner = each(s.table(pixels,
+                                         [&](int i) {
+                                           return x.at(0, i / y.width * conv_.stride - conv_.pad,
+                                                       i % y.width * conv_.stride - conv_.pad);
+                                         }),
+                                 pixels, x.size());
+    const AxisPlan tap = s.table(rows, [&](int k) {
+      return k / taps * x.plane() + k % taps / conv_.kernel * x.row() + k % conv_.kernel;
+    });
+    forward_ = {.a = {corner, tap, false},
+                .b = {strided(rows), strided(1), true},
+                .out_row = at_output(y),
+                .out_column = strided(y.plane()),
+                .rows_per_example = pixels,
+                .terms = rows,
+                .columns = conv_.out_channels};
+    gradient_ = {.x = {tap, corner, true},
+                 .dy = {strided(dy.plane()), at_output(dy), true},
+                 .rows = rows,
+                 .columns = conv_.out_channels,
+                 .terms_per_example = pixels};
+  }
+
+  /// The input pixels (iy, ix) with iy + pad = phase_y and ix + pad = phase_x modulo the stride:
+  /// the kernel's rows and columns of that phase alone reach them.
+  void plan_input_gradient(CudaStorage& s, int phase_y, int phase_x) {
+    const Planes dx = in().gradient;
+    const Planes dy = out().gradient;
+    const int stride = conv_.stride;
+    const auto first = [&](int phase) { return ((phase - conv_.pad) % stride + stride) % stride; };
+    const auto count = [&](int size, int from) {
+      return size > from ? (size - from - 1) / stride + 1 : 0;
+    };
+    const auto taps = [&](int phase) {
+      return conv_.kernel > phase ? (conv_.kernel - phase - 1) / stride + 1 : 0;
+    };
+    const int y0 = first(phase_y);
+    const int x0 = first(phase_x);
+    const int height = count(dx.height, y0);
+    const int width = count(dx.width, x0);
+    const int taps_y = taps(phase_y);
+    const int taps_x = taps(phase_x);
+    const int pixels = height * width;
+    const int terms = dy.channels * taps_y * taps_x;
+    if (pixels == 0) return;
+    const auto pixel = [&](int i) {
+      return std::pair{y0 + i / width * stride, x0 + i % width * stride};
+    };
+    // Tap a of this phase is kernel row phase_y + a stride and output row q - a; the table holds
+    // the last tap's, so that all offsets are >= 0.
+    const AxisPlan last = terms == 0 ? strided(0) : s.table(pixels, [&](int i) {
+      const auto [iy, ix] = pixel(i);
+      return dy.at(0, (iy + conv_.pad - phase_y) / stride - (taps_y - 1),
+                   (ix + conv_.pad - phase_x) / stride - (taps_x - 1));
+    });
+    struct Term {
+      int channel, a, b;
+    };
+    const auto term = [&](int t) {
+      return Term{t / (taps_y * taps_x), t % (taps_y * taps_x) / taps_x, t % taps_x};
+    };
+    const std::int64_t taps_of_channel = std::int64_t{conv_.kernel} * conv_.kernel;
+    const AxisPlan output = s.table(terms, [&](int t) {
+      const auto [channel, a, b] = term(t);
+      return channel * dy.plane() + (taps_y - 1 - a) * dy.row() + (taps_x - 1 - b);
+    });
+    const AxisPlan weight = s.table(terms, [&](int t) {
+      const auto [channel, a, b] = term(t);
+      return (std::int64_t{channel} * dx.channels) * taps_of_channel +
+             (std::int64_t{phase_y} + a * stride) * conv_.kernel + phase_x + b * stride;
+    });
+    const AxisPlan input = s.table(pixels, [&](int i) {
+      const auto [iy, ix] = pixel(i);
+      return dx.at(0, iy, ix);
+    });
+    input_gradient_.push_back({.a = {each(last, pixels, dy.size()), output, false},
+                               .b = {strided(taps_of_channel), weight, true},
+                               .out_row = each(input, pixels, dx.size()),
+                               .out_column = strided(dx.plane()),
+                               .rows_per_example = pixels,
+                               .terms = terms,
+                               .columns = dx.channels});
+  }
+
+  void plan_patches(const DeviceLimits& limits) {
+    const Planes& x = in().value;
+    const Planes& dy = out().gradient;
+    if (conv_.kernel != 3 || x.channels < kLeastPatchChannels) return;
+    constexpr std::size_t kStatic = 1024;  // what the kernels have of static shared memory
+    const std::size_t shared = patch_shared_bytes(limits) - kStatic;
+    const int corner = x.border - conv_.pad;
+    gradient_.patch = conv_patch({.x = x, .dy = dy, .stride = conv_.stride, .corner = corner},
+                                 gradient_.columns, shared);
+    if (conv_.stride != 1) return;
+    const auto patch = [&](ProductPlan& p, const Planes& from, const Planes& to, int first) {
+      p.patch = pixel_patch({.x = from, .height = to.height, .width = to.width, .corner = first},
+                            p.columns, shared);
+    };
+    patch(forward_, x, dy, corner);
+    for (ProductPlan& p : input_gradient_) patch(p, dy, x, dy.border - (2 - conv_.pad));
+  }
+
+  Conv2d conv_;
+};
+
+}  // namespace cudp::cuda

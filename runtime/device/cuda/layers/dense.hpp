@@ -1,0 +1,152 @@
+#pragma once
+#include <algorithm>
+
+#include "kernels/clipping/clip.cuh"
+#include "kernels/clipping/coordinates.cuh"
+#include "kernels/common/fill.cuh"
+#include "runtime/device/cuda/layers/product_layer.hpp"
+
+namespace cudp::cuda {
+
+/// No example's gradient is ever made: it is x dy', whose norm is the product of two norms.
+class CudaDense final : public ProductLayer {
+ public:
+  CudaDense(const Dense&) {}
+
+  template <class Gpu>
+  void forward(MicroBatch<Gpu>& w) const {
+    if (!uses_blas_) {
+      multiply_forward(w);
+      return;
+    }
+    float* const y = w.value(out());
+    launch(w.gpu, "fill", fill_rows_kernel,
+           FillRows{.row = bias(w), .columns = outputs(), .rows = slabs(w) * kSlab, .to = y});
+    for_each_slab(w, [&](std::int64_t e) {  // y += x weight'
+      w.gpu.sgemm('T', 'N', outputs(), kSlab, inputs(), weight(w), inputs(),
+                  w.value(in()) + e * inputs(), inputs(), 1.0f, y + e * outputs(), outputs());
+    });
+  }
+
+  template <class Gpu>
+  void gradient(MicroBatch<Gpu>& w) const {
+    if (w.coordinates != nullptr)
+      transformed_norm(w, *w.coordinates);
+    else
+      launch(w.gpu, "dense gradient norm", dense_gradient_norm_kernel,
+             DenseGradientNorm{.batch = w.batch,
+                               .x = w.value(in()),
+                               .inputs = inputs(),
+                               .dy = w.gradient(out()),
+                               .outputs = outputs(),
+                               .parts = w.parts(first_part_)});
+  }
+
+  template <class Gpu>
+  void backward(MicroBatch<Gpu>& w) const {
+    if (!uses_blas_) {
+      multiply_back(w);
+      return;
+    }
+    for_each_slab(w, [&](std::int64_t e) {  // dx = dy weight
+      w.gpu.sgemm('N', 'N', inputs(), kSlab, outputs(), weight(w), inputs(),
+                  w.gradient(out()) + e * outputs(), outputs(), 0.0f,
+                  w.gradient(in()) + e * inputs(), inputs());
+    });
+  }
+
+  template <class Gpu>
+  void refresh(Gpu& gpu, const CoordinatesView& c) const {
+    launch(gpu, "layer shift", layer_shift_kernel,
+           LayerShift{.centre = c.centre + offset(),
+                      .square = c.square + offset(),
+                      .n = parameter_count(),
+                      .shift = c.shifts + group()});
+  }
+
+ private:
+  void reserve(const LayoutChoices& choices, CudaStorage& s) override {
+    const Planes x = in().value;
+    const Planes y = out().value;
+    const Planes dx = in().gradient;
+    const Planes dy = out().gradient;
+    const int inputs = x.pixels();
+    const int outputs = y.pixels();
+    ensure(x.border == 0 && dy.border == 0, "a dense layer takes and gives flat vectors");
+    uses_blas_ = std::int64_t{inputs} * outputs >= choices.large_dense && y.border == 0 &&
+                 (!gives_input_gradient() || dx.border == 0);
+    s.uses_blas = s.uses_blas || uses_blas_;
+    forward_ = {.a = {strided(x.size()), strided(1), true},
+                .b = {strided(inputs), strided(1), true},
+                .out_row = strided(y.size()),
+                .out_column = s.flat(y),
+                .rows_per_example = 1,
+                .terms = inputs,
+                .columns = outputs};
+    gradient_ = {.x = {strided(1), strided(x.size()), false},
+                 .dy = {strided(1), strided(dy.size()), false},
+                 .rows = inputs,
+                 .columns = outputs,
+                 .terms_per_example = 1};
+    if (gives_input_gradient())
+      input_gradient_.push_back({.a = {strided(dy.size()), strided(1), true},
+                                 .b = {strided(1), strided(inputs), false},
+                                 .out_row = strided(dx.size()),
+                                 .out_column = s.flat(dx),
+                                 .rows_per_example = 1,
+                                 .terms = outputs,
+                                 .columns = inputs});
+    // Its gradient is summed in float32; see WeightGradientSum.
+    if (gains_from_tensor_cores() || uses_blas_) precision_ = choices.precision;
+    s.transform_scratch =
+        std::max(s.transform_scratch, std::int64_t{inputs} + 2 * std::int64_t{outputs});
+    reserve_products(s, 1);
+  }
+
+  int inputs() const { return gradient_.rows; }
+  int outputs() const { return gradient_.columns; }
+
+  // Row-major matrices are their own transposes to BLAS.
+  template <class Gpu>
+  static int slabs(const MicroBatch<Gpu>& w) {
+    return (w.batch.room + kSlab - 1) / kSlab;
+  }
+  template <class Gpu, class Body>
+  static void for_each_slab(const MicroBatch<Gpu>& w, const Body& body) {
+    for (int i = 0; i < slabs(w); ++i) body(std::int64_t{i} * kSlab);
+  }
+
+  /// The squared norm of the transformed gradient, from two products; see dense_square.
+  template <class Gpu>
+  void transformed_norm(MicroBatch<Gpu>& w, const CoordinatesView& c) const {
+    const auto rows = static_cast<std::int64_t>(w.batch.room);
+    const float* const x = w.value(in());
+    float* const squares = w.scratch();
+    float* const u = squares + rows * inputs();
+    float* const v = u + rows * outputs();
+    launch(w.gpu, "square", square_rows_kernel,
+           SquareRows{.x = x, .y = squares, .n = rows * inputs()});
+    ProductPlan plan = forward_;
+    plan.out_row = strided(outputs());
+    plan.out_column = {};
+    const float* const square = c.square + offset();
+    const float* const product = c.product + offset();
+    constexpr Precision kExact = Precision::fp32;  // dense_square_error counts on it
+    w.products.multiply("transformed norm", w.batch, plan, kExact, squares, square, bias_of(square),
+                        u);
+    w.products.multiply("transformed norm", w.batch, plan, kExact, x, product, bias_of(product), v);
+    launch(w.gpu, "dense transformed norm", dense_transformed_norm_kernel,
+           DenseTransformedNorm{.batch = w.batch,
+                                .dy = w.gradient(out()),
+                                .u = u,
+                                .v = v,
+                                .shift = c.shifts + group(),
+                                .inputs = inputs(),
+                                .outputs = outputs(),
+                                .parts = w.parts(first_part_)});
+  }
+
+  bool uses_blas_ = false;
+};
+
+}  // namespace cudp::cuda

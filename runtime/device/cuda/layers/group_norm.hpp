@@ -1,0 +1,94 @@
+#pragma once
+#include "kernels/common/fill.cuh"
+#include "kernels/layers/group_norm.cuh"
+#include "runtime/device/cuda/layer.hpp"
+
+namespace cudp::cuda {
+
+/// Its gradient, two numbers a channel, is kept for every example: weight, then bias.
+class CudaGroupNorm final : public CudaLayer {
+ public:
+  CudaGroupNorm(const GroupNorm& layer) : layer_(layer) {}
+
+  template <class Gpu>
+  void forward(MicroBatch<Gpu>& w) const {
+    launch(w.gpu, "group norm", batch_group_norm_kernel,
+           BatchGroupNorm{.batch = w.batch,
+                          .groups = layer_.groups,
+                          .epsilon = layer_.epsilon,
+                          .weight = weight(w),
+                          .bias = weight(w) + channels(),
+                          .x = w.value(in()),
+                          .x_planes = in().value,
+                          .y = w.value(out()),
+                          .y_planes = out().value,
+                          .statistics = w.saved(statistics_)});
+  }
+
+  /// The input's gradient too.
+  template <class Gpu>
+  void gradient(MicroBatch<Gpu>& w) const {
+    launch(w.gpu, "group norm gradient", batch_group_norm_backward_kernel,
+           BatchGroupNormBackward{.batch = w.batch,
+                                  .groups = layer_.groups,
+                                  .weight = weight(w),
+                                  .x = w.value(in()),
+                                  .x_planes = in().value,
+                                  .dy = w.gradient(out()),
+                                  .dy_planes = out().gradient,
+                                  .statistics = w.saved(statistics_),
+                                  .dx = gives_input_gradient() ? w.gradient(in()) : nullptr,
+                                  .dx_planes = gives_input_gradient() ? in().gradient : Planes{},
+                                  .gradient = w.example_gradients(gradients_),
+                                  .parts = w.parts(first_part_),
+                                  .transform = w.transform(offset())});
+  }
+  template <class Gpu>
+  void backward(MicroBatch<Gpu>&) const {}
+
+  template <class Gpu>
+  void add(MicroBatch<Gpu>& w, FixedPoint* sum, float inverse_grid) const {
+    launch(w.gpu, "group norm sum", weighted_rows_kernel,
+           WeightedRows{.batch = w.batch,
+                        .rows = w.example_gradients(gradients_),
+                        .columns = 2 * channels(),
+                        .factors = w.factors(group()),
+                        .factor_stride = w.groups,
+                        .sum = sum + offset(),
+                        .inverse_grid = inverse_grid,
+                        .transform = w.transform(offset())});
+  }
+
+  template <class Gpu>
+  void store_gradients(MicroBatch<Gpu>& w, float* gradients) const {
+    launch(w.gpu, "group norm gradients", copy_rows_kernel,
+           CopyRows{.batch = w.batch,
+                    .rows = w.example_gradients(gradients_),
+                    .columns = 2 * channels(),
+                    .to = gradients + offset(),
+                    .to_stride = network_parameters()});
+  }
+
+  template <class Gpu>
+  void refresh(Gpu&, const CoordinatesView&) const {}
+
+ private:
+  void reserve(const LayoutChoices&, CudaStorage& s) override {
+    statistics_ = CudaStorage::reserve(s.saved, 2 * std::int64_t{layer_.groups});
+    gradients_ = CudaStorage::reserve(s.example_gradients, parameter_count());
+    first_part_ = s.reserve_parts(layer_.groups);
+  }
+
+  int channels() const { return in().value.channels; }
+  template <class Gpu>
+  const float* weight(const MicroBatch<Gpu>& w) const {
+    return w.parameters + offset();
+  }
+
+  GroupNorm layer_;
+  std::int64_t statistics_ = 0;
+  std::int64_t gradients_ = 0;
+  std::int32_t first_part_ = 0;
+};
+
+}  // namespace cudp::cuda

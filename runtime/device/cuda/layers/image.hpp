@@ -1,0 +1,28 @@
+#pragma once
+// The first layer: the data set's images, and their labels, to the first edge.
+#include "kernels/layers/image.cuh"
+#include "runtime/device/cuda/layer.hpp"
+
+namespace cudp::cuda {
+
+class CudaInput final : public LayerWithoutParameters {
+ public:
+  template <class Gpu>
+  void forward(MicroBatch<Gpu>& w) const {
+    launch(w.gpu, "load", batch_load_kernel,
+           BatchLoad{.batch = w.batch,
+                     .examples = w.examples,
+                     .bytes = w.data.bytes,
+                     .floats = w.data.floats,
+                     .labels = w.data.labels,
+                     .scale = w.data.scale,
+                     .shift = w.data.shift,
+                     .planes = out().value,
+                     .x = w.value(out()),
+                     .x_label = w.labels()});
+  }
+  template <class Gpu>
+  void backward(MicroBatch<Gpu>&) const {}
+};
+
+}  // namespace cudp::cuda

@@ -1,0 +1,46 @@
+#pragma once
+#include "kernels/layers/pool.cuh"
+#include "runtime/device/cuda/layer.hpp"
+
+namespace cudp::cuda {
+
+class CudaPool final : public LayerWithoutParameters {
+ public:
+  CudaPool(const MaxPool2d& p) : is_max_(true), kernel_(p.kernel), stride_(p.stride) {}
+  CudaPool(const AvgPool2d& p) : is_max_(false), kernel_(p.kernel), stride_(p.stride) {}
+
+  template <class Gpu>
+  void forward(MicroBatch<Gpu>& w) const {
+    launch(w.gpu, "pool", batch_pool_kernel,
+           BatchPool{.batch = w.batch,
+                     .is_max = is_max_,
+                     .kernel = kernel_,
+                     .stride = stride_,
+                     .x = w.value(in()),
+                     .x_planes = in().value,
+                     .y = w.value(out()),
+                     .y_planes = out().value});
+  }
+
+  template <class Gpu>
+  void backward(MicroBatch<Gpu>& w) const {
+    launch(w.gpu, "pool gradient", batch_pool_backward_kernel,
+           BatchPool{.batch = w.batch,
+                     .is_max = is_max_,
+                     .kernel = kernel_,
+                     .stride = stride_,
+                     .x = w.value(in()),
+                     .x_planes = in().value,
+                     .dy = w.gradient(out()),
+                     .dy_planes = out().gradient,
+                     .dx = w.gradient(in()),
+                     .dx_planes = in().gradient});
+  }
+
+ private:
+  bool is_max_;
+  int kernel_;
+  int stride_;
+};
+
+}  // namespace cudp::cuda

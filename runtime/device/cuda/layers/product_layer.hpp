@@ -1,0 +1,92 @@
+#pragma once
+// What layers have in common whose weight is the right factor of a product.
+#include "runtime/device/cuda/layer.hpp"
+
+namespace cudp::cuda {
+
+/// Tensors: the weight, and a bias that follows it.
+class ProductLayer : public CudaLayer {
+ public:
+  /// Of the products forward and back.
+  Precision precision() const { return precision_; }
+  const GradientPlan& gradient_plan() const { return gradient_; }
+
+  template <class Gpu>
+  void add(MicroBatch<Gpu>& w, FixedPoint* sum, float inverse_grid) const {
+    w.products.gradient_sum(gradient_,
+                            {.gradient = weight_gradient(w),
+                             .factors = w.factors(group()),
+                             .factor_stride = w.groups,
+                             .examples_per_block = w.products.examples_per_block(gradient_),
+                             .sum = sum + offset(),
+                             .inverse_grid = inverse_grid,
+                             .gradients = nullptr,
+                             .gradients_stride = 0,
+                             .transform = w.transform(offset())});
+  }
+
+  template <class Gpu>
+  void store_gradients(MicroBatch<Gpu>& w, float* gradients) const {
+    w.products.gradient_sum(gradient_, {.gradient = weight_gradient(w),
+                                        .factors = nullptr,
+                                        .factor_stride = 0,
+                                        .examples_per_block = 1,
+                                        .sum = nullptr,
+                                        .inverse_grid = 0.0f,
+                                        .gradients = gradients + offset(),
+                                        .gradients_stride = network_parameters()});
+  }
+
+ protected:
+  template <class Gpu>
+  void multiply_forward(MicroBatch<Gpu>& w) const {
+    w.products.multiply("forward", w.batch, forward_, precision_, w.value(in()), weight(w), bias(w),
+                        w.value(out()), out().value);
+  }
+  template <class Gpu>
+  void multiply_back(MicroBatch<Gpu>& w) const {
+    for (const ProductPlan& p : input_gradient_)
+      w.products.multiply("input gradient", w.batch, p, precision_, w.gradient(out()), weight(w),
+                          nullptr, w.gradient(in()), in().gradient);
+  }
+
+  template <class Gpu>
+  WeightGradient weight_gradient(const MicroBatch<Gpu>& w) const {
+    return w.products.weight_gradient(w.batch, gradient_, w.value(in()), w.gradient(out()));
+  }
+  template <class Gpu>
+  const float* weight(const MicroBatch<Gpu>& w) const {
+    return w.parameters + offset();
+  }
+  template <class Gpu>
+  const float* bias(const MicroBatch<Gpu>& w) const {
+    return bias_of(weight(w));
+  }
+  /// Behind the weight, whatever the numbers stand for.
+  const float* bias_of(const float* weight) const {
+    return weight + std::int64_t{gradient_.rows} * gradient_.columns;
+  }
+
+  /// Reserves the parts of the squared norm and notes what the plans ask of the device. To be
+  /// called by reserve() once the plans are made.
+  void reserve_products(CudaStorage& s, int parts) {
+    first_part_ = s.reserve_parts(parts);
+    s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
+    if (gradient_.patch.lines > 0) s.patched_gradients.push_back(gradient_);
+    if (forward_.patch.lines > 0) s.patched_products.push_back(forward_);
+    for (const ProductPlan& p : input_gradient_)
+      if (p.patch.lines > 0) s.patched_products.push_back(p);
+  }
+  /// With too few rows or columns everything stays in fp32.
+  bool gains_from_tensor_cores() const {
+    return std::min(gradient_.rows, gradient_.columns) >= kLeastTensorSide;
+  }
+
+  ProductPlan forward_;
+  std::vector<ProductPlan> input_gradient_;
+  GradientPlan gradient_;
+  Precision precision_ = Precision::fp32;
+  std::int32_t first_part_ = 0;  ///< of the squared norm
+};
+
+}  // namespace cudp::cuda

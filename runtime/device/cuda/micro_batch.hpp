@@ -1,0 +1,114 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/clipping/coordinates.hpp"
+#include "kernels/common/launch.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/plans.hpp"
+#include "runtime/device/cuda/products.hpp"
+
+namespace cudp::cuda {
+
+/// Examples in device memory; see Dataset.
+struct DeviceData {
+  const std::uint8_t* bytes = nullptr;
+  const float* floats = nullptr;
+  const std::uint8_t* labels = nullptr;
+  float scale = 1.0f;
+  float shift = 0.0f;
+};
+
+/// What the passes of a network read of coordinate-wise clipping.
+struct CoordinatesView {
+  const float* centre;   ///< [d], m shortened
+  const float* inverse;  ///< [d], 1 / scale
+  const float* square;   ///< [d], 1 / scale^2
+  const float* product;  ///< [d], m / scale^2
+  double* shifts;        ///< [groups], c of dense_square
+
+  /// Of the parameters from `offset` on.
+  Transform of(std::int64_t offset) const { return {centre + offset, inverse + offset}; }
+};
+
+/// Device memory for a micro-batch of examples, as layers see it.
+template <class Gpu>
+class MicroBatch {
+ public:
+  /// capacity: examples at most. transforms: whether gradients are ever transformed before they are
+  /// clipped.
+  MicroBatch(Gpu& gpu_in, const std::vector<CudaEdge>& edges, const CudaStorage& storage,
+             int groups_in, int capacity, bool transforms)
+      : gpu(gpu_in),
+        products(gpu_in, storage),
+        groups(groups_in),
+        capacity_(capacity),
+        labels_(gpu, per_example(1)),
+        saved_(gpu, per_example(storage.saved)),
+        example_gradients_(gpu, per_example(storage.example_gradients)),
+        parts_(gpu, per_example(storage.parts())),
+        factors_(gpu, per_example(groups)),
+        scratch_(gpu, transforms ? per_example(storage.transform_scratch) : 0) {
+    for (const CudaEdge& e : edges) {
+      ensure(std::int64_t{capacity_} * std::max(e.value.size(), e.gradient.size()) < std::int64_t{1}
+                                                                                         << 31,
+             "the micro-batch is too large for 32-bit offsets");
+      values_.emplace_back(gpu, per_example(e.value.size()));
+      gradients_.emplace_back(gpu, e.has_gradient ? per_example(e.gradient.size()) : 0);
+      values_.back().clear();  // borders are zero and stay so
+      gradients_.back().clear();
+    }
+  }
+
+  Gpu& gpu;
+  CudaProducts<Gpu> products;
+  const int groups;
+
+  // What is at work; set before the passes.
+  Batch batch{};
+  DeviceData data;
+  const std::uint32_t* examples = nullptr;       ///< numbers in the data set, or null for 0, 1, ...
+  const float* parameters = nullptr;             ///< [d]
+  const CoordinatesView* coordinates = nullptr;  ///< null for the gradients as they are
+
+  int capacity() const { return capacity_; }
+  std::size_t per_example(std::int64_t n) const {
+    return static_cast<std::size_t>(n) * static_cast<std::size_t>(capacity_);
+  }
+
+  float* value(const CudaEdge& e) const { return values_[e.number].get(); }
+  float* gradient(const CudaEdge& e) const { return gradients_[e.number].get(); }
+  std::uint8_t* labels() const { return labels_.get(); }
+  /// [capacity, n] of a layer that reserved n floats.
+  float* saved(std::int64_t offset) const { return saved_.get() + offset * capacity_; }
+  float* example_gradients(std::int64_t offset) const {
+    return example_gradients_.get() + offset * capacity_;
+  }
+  /// [parts, room of the batch], from a layer's first part on.
+  float* parts(std::int32_t first = 0) const {
+    return parts_.get() + std::int64_t{first} * batch.room;
+  }
+  /// Factor of example e at e * groups.
+  float* factors(int group = 0) const { return factors_.get() + group; }
+  /// CudaStorage::transform_scratch floats an example.
+  float* scratch() const { return scratch_.get(); }
+  Transform transform(std::int64_t offset) const {
+    return coordinates != nullptr ? coordinates->of(offset) : Transform{};
+  }
+
+ private:
+  int capacity_;
+  std::vector<Buffer<Gpu, float>> values_;     // by edge, [capacity, value planes]
+  std::vector<Buffer<Gpu, float>> gradients_;  // by edge, [capacity, gradient planes]
+  Buffer<Gpu, std::uint8_t> labels_;
+  Buffer<Gpu, float> saved_;
+  Buffer<Gpu, float> example_gradients_;
+  Buffer<Gpu, float> parts_;
+  Buffer<Gpu, float> factors_;
+  Buffer<Gpu, float> scratch_;
+};
+
+}  // namespace cudp::cuda
