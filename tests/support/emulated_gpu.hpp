@@ -18,7 +18,7 @@
 #include "kernels/common/precision.hpp"
 #include "kernels/common/simt.cuh"
 #include "kernels/features/scatter_device.hpp"
-#include "tests/support/simt/tensor.hpp"
+#include "tests/support/simt/simt_tensor.hpp"
 
 namespace cudp {
 

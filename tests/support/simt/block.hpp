@@ -8,7 +8,7 @@
 #include <new>
 #include <vector>
 
-#include "tests/support/simt/emulator.hpp"
+#include "tests/support/simt/simt_emulator.hpp"
 #include "tests/support/simt/fiber.hpp"
 
 namespace simt {

@@ -1,6 +1,6 @@
 // longjmp between stacks is what the fibers do; the fortified longjmp refuses it.
 #undef _FORTIFY_SOURCE
-#include "tests/support/simt/emulator.hpp"
+#include "tests/support/simt/simt_emulator.hpp"
 
 #include <algorithm>
 #include <bit>

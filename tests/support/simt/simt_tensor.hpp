@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "tests/support/simt/emulator.hpp"
+#include "tests/support/simt/simt_emulator.hpp"
 
 namespace simt {
 
