@@ -1,6 +1,6 @@
 #pragma once
 // The words a kernel is written in. nvcc gives them meaning on the device; in a host-only build
-// (the tests) tests/support/simt/simt_emulator.hpp does.
+// simt_emulator.hpp does, which only tests have.
 //
 // Kernels live in `namespace cudp::inline CUDP_SIMT`, so that one program can hold the device's
 // kernel and the emulated one under different symbols.
@@ -16,7 +16,7 @@
 /// Static shared memory: CUDP_SHARED(float, tile, [16][17]);
 #define CUDP_SHARED(T, name, dims) __shared__ T name dims
 #else
-#include "tests/support/simt/simt_emulator.hpp"
+#include "simt_emulator.hpp"  // of an include directory that only tests have
 #define CUDP_SIMT emulated
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define CUDP_DYNAMIC_SMEM(T, name) T* name = static_cast<T*>(simt::dynamic_shared())

@@ -3,7 +3,7 @@
 // float32 for the sums. From Ampere on.
 #include "kernels/common/simt.cuh"
 #ifndef __CUDACC__
-#include "tests/support/simt/simt_tensor.hpp"
+#include "simt_tensor.hpp"
 #endif
 
 namespace cudp::inline CUDP_SIMT {
