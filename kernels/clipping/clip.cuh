@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/clipping/clip_device.hpp"
+#include "kernels/clipping/clip.hpp"
 #include "kernels/clipping/clip_math.hpp"
 #include "kernels/common/simt.cuh"
 #include "kernels/layers/image.cuh"

@@ -1,4 +1,6 @@
 #pragma once
+#include "kernels/common/launch.hpp"
+#include "kernels/random/importance.hpp"
 
 namespace cudp {
 
@@ -11,5 +13,91 @@ struct ClipSettings {
   float max_norm = 1.0f;    ///< C, gradient units, finite and > 0
   float stability = 0.01f;  ///< gamma of AUTO-S; finite and > 0
 };
+
+// --- CUDA ---
+
+/// parts[e] = (|x_e|^2 + 1) |dy_e|^2: the squared norm of a dense layer's gradient, x dy' and its
+/// bias's dy, without forming it.
+struct DenseGradientNorm {
+  Batch batch;
+  const float* x;  ///< [room, inputs]
+  int inputs;
+  const float* dy;  ///< [room, outputs]
+  int outputs;
+  float* parts;  ///< [room]
+};
+
+/// Every example's clip factors from the parts of its squared norms: group g's are rows
+/// group_parts[g] .. group_parts[g + 1] - 1 of parts [., room], added in that order.
+struct BatchClip {
+  Batch batch;
+  ClipSettings clip;
+  const float* parts;
+  const std::int32_t* group_parts;  ///< [groups + 1]
+  int groups;
+  float* squared_norms;  ///< [room, groups], written
+  float* factors;        ///< [room, groups], written; all 0 for a non-finite example
+};
+
+/// The same for candidates (importance.hpp): factor 1 / norm for those accepted, 0 for others, the
+/// same for every group. norms [examples of the data set]: as last seen, brought up to date.
+struct BatchAccept {
+  Batch batch;
+  ImportanceRule rule;
+  RandomStream stream;            ///< Stream::acceptance
+  const std::uint64_t* step;      ///< [1], read in place of stream.step
+  const std::uint32_t* examples;  ///< numbers of the batch's examples in the data set
+  float* norms;
+  const float* parts;
+  const std::int32_t* group_parts;
+  int groups;
+  float* squared_norms;
+  float* factors;
+};
+
+/// norms[first + e] = the norm of the gradient of example e of this micro-batch, 0 where that is
+/// not finite.
+struct BatchNorms {
+  Batch batch;
+  const float* parts;
+  int part_count;
+  float* norms;
+};
+
+inline void validate(const DenseGradientNorm& a) {
+  validate(a.batch);
+  expect(a.x && a.dy && a.parts && a.inputs > 0 && a.outputs > 0,
+         "dense norm: expected pointers and sizes > 0");
+}
+/// A warp an example.
+inline LaunchShape launch_shape(const DenseGradientNorm& a) {
+  return strided_shape(std::int64_t{a.batch.room} * 32);
+}
+
+inline void validate(const BatchClip& a) {
+  validate(a.batch);
+  expect(a.clip.max_norm > 0 && a.clip.max_norm < 1e30f && a.clip.stability > 0,
+         "clip: expected a norm and stability that are finite and > 0");
+  expect(a.parts && a.group_parts && a.groups > 0 && a.squared_norms && a.factors,
+         "clip: expected pointers");
+}
+inline void validate(const BatchAccept& a) {
+  validate(a.batch);
+  expect(a.rule.clip > 0 && a.rule.multiple >= 1 && a.rule.least > 0 && a.rule.rate > 0 &&
+             a.rule.clip * a.rule.rate < 1,
+         "accept: expected a rule with clip, least, rate > 0, multiple >= 1, clip rate < 1");
+  expect(a.step && a.examples && a.norms && a.parts && a.group_parts && a.groups > 0 &&
+             a.squared_norms && a.factors,
+         "accept: expected pointers");
+}
+inline LaunchShape launch_shape(const BatchAccept& a) { return strided_shape(a.batch.room, 64); }
+
+inline void validate(const BatchNorms& a) {
+  validate(a.batch);
+  expect(a.parts && a.part_count > 0 && a.norms, "norms: expected pointers and parts");
+}
+inline LaunchShape launch_shape(const BatchNorms& a) { return strided_shape(a.batch.room, 64); }
+
+inline LaunchShape launch_shape(const BatchClip& a) { return strided_shape(a.batch.room, 64); }
 
 }  // namespace cudp

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/clipping/coordinates_device.hpp"
+#include "kernels/clipping/coordinates.hpp"
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/simt.cuh"
 #include "kernels/layers/image.cuh"

@@ -1,7 +1,7 @@
 #pragma once
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/simt.cuh"
-#include "kernels/features/scatter_device.hpp"
+#include "kernels/features/scatter.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 

@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/common/simt.cuh"
-#include "kernels/layers/activation_device.hpp"
+#include "kernels/layers/activation.hpp"
 #include "kernels/layers/activation_math.hpp"
 #include "kernels/layers/image.cuh"
 

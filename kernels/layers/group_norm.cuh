@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/common/simt.cuh"
-#include "kernels/layers/group_norm_device.hpp"
+#include "kernels/layers/group_norm.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 

@@ -1,4 +1,7 @@
 #pragma once
+#include "kernels/clipping/coordinates.hpp"
+#include "kernels/common/fixed_point.hpp"
+#include "kernels/common/launch.hpp"
 #include "kernels/layers/image.hpp"
 
 namespace cudp {
@@ -32,5 +35,94 @@ struct GroupNormBackward {
   float* dweight;  ///< [channels], written
   float* dbias;
 };
+
+// --- CUDA ---
+
+/// y = (x - mean) * inverse * weight + bias, with mean and inverse deviation over the pixels and
+/// channels of each group of one example. Wu & He 2018.
+struct BatchGroupNorm {
+  Batch batch;
+  int groups;  ///< divides the channels
+  float epsilon;
+  const float* weight;  ///< [channels]
+  const float* bias;
+  const float* x;
+  Planes x_planes;
+  float* y;
+  Planes y_planes;
+  float* statistics;  ///< [room, groups, 2]: mean and 1 / sqrt(variance + epsilon), written
+};
+
+/// Per example: dweight = sum over pixels of dy (x - mean) inverse, dbias = sum of dy, their
+/// squared norm by group, and dx unless null.
+struct BatchGroupNormBackward {
+  Batch batch;
+  int groups;
+  const float* weight;
+  const float* x;
+  Planes x_planes;
+  const float* dy;
+  Planes dy_planes;
+  const float* statistics;
+  float* dx;
+  Planes dx_planes;
+  float* gradient;           ///< [room, 2 channels]: dweight, then dbias
+  float* parts;              ///< [groups, room]
+  Transform transform = {};  ///< of the gradient, [2 channels] each, for parts; or null
+};
+
+/// sum += sum_e factors[e] rows[e], leaving out examples with factor 0; rows [room, columns].
+struct WeightedRows {
+  Batch batch;
+  const float* rows;
+  std::int32_t columns;
+  const float* factors;  ///< factor of example e at e * factor_stride
+  std::int32_t factor_stride;
+  FixedPoint* sum;  ///< [columns]
+  float inverse_grid;
+  Transform transform = {};  ///< of the rows before they are weighed, [columns] each, or null
+};
+
+inline void validate(const BatchGroupNorm& a) {
+  validate(a.batch);
+  expect(a.groups > 0 && a.x_planes.channels % a.groups == 0, "group norm: expected whole groups");
+  expect(a.x_planes.pixels() == a.y_planes.pixels(), "group norm: expected equal sizes");
+  expect(a.x && a.y && a.weight && a.bias && a.statistics, "group norm: expected pointers");
+  expect(a.batch.room <= 65535, "group norm: expected a micro-batch of at most 65535");
+}
+
+inline void validate(const BatchGroupNormBackward& a) {
+  validate(a.batch);
+  expect(a.groups > 0 && a.x_planes.channels % a.groups == 0, "group norm: expected whole groups");
+  expect(a.x && a.dy && a.weight && a.statistics && a.gradient && a.parts,
+         "group norm: expected pointers");
+  expect(a.batch.room <= 65535, "group norm: expected a micro-batch of at most 65535");
+}
+
+inline void validate(const WeightedRows& a) {
+  validate(a.batch);
+  expect(a.rows && a.factors && a.sum && a.columns > 0 && a.inverse_grid > 0,
+         "weighted rows: expected pointers, columns and a grid");
+}
+
+/// A block a group of an example.
+inline LaunchShape group_norm_shape(int groups, const Batch& batch) {
+  return {.grid = {static_cast<unsigned>(groups), static_cast<unsigned>(batch.room)},
+          .block = {128},
+          .shared_bytes = 0};
+}
+inline LaunchShape launch_shape(const BatchGroupNorm& a) {
+  return group_norm_shape(a.groups, a.batch);
+}
+inline LaunchShape launch_shape(const BatchGroupNormBackward& a) {
+  return group_norm_shape(a.groups, a.batch);
+}
+
+inline constexpr int kRowsPerBlock = 32;  // divides a micro-batch, as examples_per_block() does
+inline LaunchShape launch_shape(const WeightedRows& a) {
+  return {.grid = {divide_up(a.columns, 128), divide_up(a.batch.room, kRowsPerBlock)},
+          .block = {128},
+          .shared_bytes = 0};
+}
 
 }  // namespace cudp

@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/common/simt.cuh"
-#include "kernels/layers/image_device.hpp"
+#include "kernels/layers/image.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include "kernels/common/simt.cuh"
 #include "kernels/layers/image.cuh"
-#include "kernels/layers/loss_device.hpp"
+#include "kernels/layers/loss.hpp"
 #include "kernels/layers/loss_math.hpp"
 
 namespace cudp::inline CUDP_SIMT {

@@ -1,9 +1,67 @@
 #pragma once
+#include "kernels/common/launch.hpp"
 
 namespace cudp {
 
 /// softmax_cross_entropy: logits [classes]. logistic: one logit z, label 0 or 1,
 /// log(1 + exp(-y z)) with y = 2 label - 1. hinge: one logit, max(0, 1 - y z).
 enum class Loss { softmax_cross_entropy, logistic, hinge };
+
+// --- CUDA ---
+
+/// Loss of each example and, unless null, its gradient by the logits.
+struct BatchLoss {
+  Batch batch;
+  Loss loss;
+  int outputs;
+  const float* logits;        ///< [room, outputs]
+  const std::uint8_t* label;  ///< [room]
+  float* value;               ///< [room]
+  std::uint8_t* correct;      ///< [room], 0 or 1
+  float* slope;               ///< [room, outputs], scratch; null if no gradient is wanted
+  float* gradient;            ///< [room, gradient_planes.size()]
+  Planes gradient_planes;
+};
+
+/// Totals of what was seen. The device keeps one for training and one for evaluation.
+struct Tally {
+  double loss;
+  double norm;
+  unsigned long long examples;
+  unsigned long long correct;
+  unsigned long long clipped;
+  unsigned long long non_finite;
+};
+
+/// *total += the micro-batch's, in a fixed order. With norms: of training examples; one without a
+/// finite norm counts as non_finite and adds nothing else.
+struct TallyBatch {
+  Batch batch;
+  const float* loss;            ///< [room]
+  const std::uint8_t* correct;  ///< [room], or null
+  const float* squared_norms;   ///< [room, groups], or null
+  const float* factors;         ///< [room, groups]
+  int groups;
+  Tally* total;
+};
+
+inline void validate(const BatchLoss& a) {
+  validate(a.batch);
+  expect(a.outputs > 0 && a.logits && a.label && a.value && a.correct,
+         "loss: expected outputs > 0 and pointers");
+  expect((a.slope == nullptr) == (a.gradient == nullptr) &&
+             (a.gradient == nullptr || a.gradient_planes.pixels() == a.outputs),
+         "loss: expected a gradient of the size of the logits");
+}
+inline LaunchShape launch_shape(const BatchLoss& a) { return strided_shape(a.batch.room, 64); }
+
+inline void validate(const TallyBatch& a) {
+  validate(a.batch);
+  expect(a.loss && a.total && (a.squared_norms == nullptr) == (a.factors == nullptr),
+         "tally: expected pointers");
+}
+inline LaunchShape launch_shape(const TallyBatch&) {
+  return {.grid = {1}, .block = {256}, .shared_bytes = 0};
+}
 
 }  // namespace cudp

@@ -1,7 +1,7 @@
 #pragma once
 #include "kernels/common/simt.cuh"
 #include "kernels/layers/image.cuh"
-#include "kernels/layers/pool_device.hpp"
+#include "kernels/layers/pool.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 

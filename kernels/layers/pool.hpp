@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/common/launch.hpp"
 #include "kernels/layers/image.hpp"
 
 namespace cudp {
@@ -25,5 +26,42 @@ struct PoolBackward {
   const float* dy;
   float* dx;
 };
+
+// --- CUDA ---
+
+/// Windows of kernel x kernel pixels, `stride` apart, no padding. Forward: y from x. Backward: dx
+/// from dy; a maximum's gradient goes to the first pixel of its window, in row order, that holds
+/// it.
+struct BatchPool {
+  Batch batch;
+  bool is_max;
+  int kernel;
+  int stride;
+  const float* x;  ///< not read by average pooling backward
+  Planes x_planes;
+  float* y = nullptr;  ///< forward only
+  Planes y_planes = {};
+  const float* dy = nullptr;  ///< backward only, as dx
+  Planes dy_planes = {};
+  float* dx = nullptr;
+  Planes dx_planes = {};
+};
+
+inline void validate(const BatchPool& a) {
+  validate(a.batch);
+  const bool forward = a.dy == nullptr;
+  expect(a.kernel > 0 && a.stride > 0, "pool: expected kernel and stride > 0");
+  expect(forward ? a.x != nullptr && a.y != nullptr : a.dx != nullptr, "pool: expected pointers");
+  const Planes& in = forward ? a.x_planes : a.dx_planes;
+  const Planes& out = forward ? a.y_planes : a.dy_planes;
+  expect(out.channels == in.channels && out.height == (in.height - a.kernel) / a.stride + 1 &&
+             out.width == (in.width - a.kernel) / a.stride + 1,
+         "pool: expected shapes that fit");
+}
+
+inline LaunchShape launch_shape(const BatchPool& a) {
+  const Planes& to = a.dy == nullptr ? a.y_planes : a.dx_planes;
+  return strided_shape(std::int64_t{a.batch.room} * to.pixels());
+}
 
 }  // namespace cudp

@@ -4,7 +4,7 @@
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
-#include "kernels/linear/linear_model_device.hpp"
+#include "kernels/linear/linear_model.hpp"
 #include "kernels/linear/linear_model_math.hpp"
 
 namespace cudp::inline CUDP_SIMT {

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/clipping/coordinates_device.hpp"
+#include "kernels/clipping/coordinates.hpp"
 
 namespace cudp {
 

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/common/launch.hpp"
-#include "kernels/features/scatter_device.hpp"
+#include "kernels/features/scatter.hpp"
 #include "kernels/fused/fused.cuh"
 #include "runtime/device/cuda/buffer.hpp"
 

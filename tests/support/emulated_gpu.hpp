@@ -17,7 +17,7 @@
 #include "kernels/common/launch.hpp"
 #include "kernels/common/precision.hpp"
 #include "kernels/common/simt.cuh"
-#include "kernels/features/scatter_device.hpp"
+#include "kernels/features/scatter.hpp"
 #include "tests/support/simt/simt_tensor.hpp"
 
 namespace cudp {

@@ -14,7 +14,7 @@
 
 #include "kernels/common/launch.hpp"
 #include "kernels/common/precision.hpp"
-#include "kernels/features/scatter_device.hpp"
+#include "kernels/features/scatter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/late_libraries.hpp"
 
