@@ -277,9 +277,9 @@ int main(int argc, char** argv) {
   for (const Setup* setup : {&kCnn, &kCifarCnn, &kAdult, &kAdultMlp})
     add(*setup, {16, 64, 256, 512, 1024, 2048, 4096}, peaks);
   add(kCnn, {256, 2048}, peaks, "/epoch_layer_wise", step, layer_wise);
-  for (const Setup* resident : {&kCnn, &kScatterCnn, &kMlpPca, &kLogistic, &kAdult}) {
-    add(*resident, {132, 256, 2048, 4096}, peaks, "/clipped_sum", clipped_sum);
-    add(*resident, {256, 2048}, peaks, "/clipped_sum_layer_wise", clipped_sum, layer_wise);
+  for (const Setup* fused : {&kCnn, &kScatterCnn, &kMlpPca, &kLogistic, &kAdult}) {
+    add(*fused, {132, 256, 2048, 4096}, peaks, "/clipped_sum", clipped_sum);
+    add(*fused, {256, 2048}, peaks, "/clipped_sum_layer_wise", clipped_sum, layer_wise);
   }
   for (const Setup* other : {&kScatterCnn, &kMlpPca, &kLogistic, &kMlp})
     add(*other, {256, 2048}, peaks);

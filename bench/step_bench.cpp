@@ -35,7 +35,7 @@ enum class Kind { dp_sgd, adaclip, importance };
 
 void adaclip_step(Engine& e) {
   e.sample_batch();
-  e.sum_transformed_gradients();
+  e.sum_coordinate_clipped_gradients();
   e.add_noise_restore_and_update();
 }
 

@@ -35,8 +35,8 @@ struct CpuKernels {
   void (*group_norm_backward)(const GroupNormBackward&);
   void (*column_sum)(const ColumnSum&);
   void (*add_scaled)(const AddScaled&);
-  void (*settle_sum)(const SettleSum&);
-  void (*collect_sum)(const CollectSum&);
+  void (*round_to_grid)(const RoundToGrid&);
+  void (*reduce_sums)(const ReduceSums&);
   float (*square_sum)(const float* g, std::int64_t n);  ///< |g|^2, n a multiple of 16
   /// |w|^2 of w = (g - mean) inverse, n a multiple of 16.
   float (*transformed_square_sum)(const float* g, const Transform& t, std::int64_t n);
@@ -87,8 +87,8 @@ void group_norm_forward(const GroupNormForward&);
 void group_norm_backward(const GroupNormBackward&);
 void column_sum(const ColumnSum&);
 void add_scaled(const AddScaled&);
-void settle_sum(const SettleSum&);
-void collect_sum(const CollectSum&);
+void round_to_grid(const RoundToGrid&);
+void reduce_sums(const ReduceSums&);
 float square_sum(const float* g, std::int64_t n);
 float transformed_square_sum(const float* g, const Transform& t, std::int64_t n);
 void square_numbers(const float* x, float* y, std::int64_t n);

@@ -30,7 +30,7 @@ struct ColumnSum {
 /// total += acc rounded to a multiple of the grid, in units of it; then acc = 0. With a transform,
 /// of (acc - factor_sum mean) inverse in place of acc.
 /// Exact while |acc| < 2^50 grid and |total| < 2^53 grid.
-struct SettleSum {
+struct RoundToGrid {
   float* acc;
   double* total;
   double inverse_grid;  ///< a power of two
@@ -52,7 +52,7 @@ struct TransformedDenseSums {
 };
 
 /// out = grid * (totals[0] + totals[1] + ...), rounded once. The totals are cleared.
-struct CollectSum {
+struct ReduceSums {
   double* const* totals;  ///< [count] arrays of n
   int count;
   double grid;

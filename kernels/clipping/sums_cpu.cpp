@@ -89,7 +89,7 @@ TransformedDenseSums transformed_dense(const TransformedDense& a) {
   return sums;
 }
 
-void settle_sum(const SettleSum& s) {
+void round_to_grid(const RoundToGrid& s) {
   constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to an integer
   if (s.transform.mean != nullptr)
     for (std::int64_t i = 0; i < s.n; ++i)
@@ -101,7 +101,7 @@ void settle_sum(const SettleSum& s) {
   }
 }
 
-void collect_sum(const CollectSum& c) {
+void reduce_sums(const ReduceSums& c) {
   for (std::int64_t i = 0; i < c.n; ++i) {
     double sum = 0.0;
     for (int k = 0; k < c.count; ++k) {

@@ -14,7 +14,7 @@ __device__ __forceinline__ void for_each_number(std::int64_t n, const Body& body
 }
 
 // grid, block: any, a thread a number. smem: none.
-__global__ inline void settle_fixed_kernel(SettleFixed a) {
+__global__ inline void fixed_to_float_kernel(FixedToFloat a) {
   for_each_number(a.n, [&](std::int64_t j) {
     a.sum[j] = static_cast<float>(static_cast<double>(static_cast<long long>(a.fixed[j])) * a.grid);
     a.fixed[j] = 0;

@@ -25,16 +25,17 @@ inline float sum_grid(float max_norm, std::uint64_t examples) {
 }
 
 /// sum[j] = fixed[j] * grid, rounded once; fixed[j] = 0.
-struct SettleFixed {
+struct FixedToFloat {
   FixedPoint* fixed;
   float* sum;
   double grid;
   std::int64_t n;
 };
 
-inline void validate(const SettleFixed& a) {
-  expect(a.fixed && a.sum && a.n > 0 && a.grid > 0, "settle: expected pointers, n > 0 and a grid");
+inline void validate(const FixedToFloat& a) {
+  expect(a.fixed && a.sum && a.n > 0 && a.grid > 0,
+         "fixed to float: expected pointers, n > 0 and a grid");
 }
-inline LaunchShape launch_shape(const SettleFixed& a) { return strided_shape(a.n); }
+inline LaunchShape launch_shape(const FixedToFloat& a) { return strided_shape(a.n); }
 
 }  // namespace cudp

@@ -4,7 +4,7 @@
 //
 // A dense layer's gradient is x dy', so its norm is (|x|^2 + 1) |dy|^2 and it is formed only as it
 // is added. A convolution's gradient is formed once, in the registers of the threads that then own
-// the same numbers of the sum. Sums are integers (resident_unit): results depend on nothing but the
+// the same numbers of the sum. Sums are integers (fused_unit): results depend on nothing but the
 // examples.
 #include <cstdint>
 
@@ -15,9 +15,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Sizes that follow from a description (resident_models.hpp).
+/// Sizes that follow from a description (fused_models.hpp).
 template <class Model>
-struct Resident {
+struct Fused {
   using A = Conv<typename Model::First>;
   using B = Conv<typename Model::Second>;
   static constexpr int kFeatures = A::kChannels * A::kHeight * A::kWidth;
@@ -38,19 +38,19 @@ struct Resident {
 
   static_assert(A::kPooledHeight == B::kHeight && A::kPooledWidth == B::kWidth &&
                 A::kOut == B::kChannels);
-  static_assert(kIn % kResidentThreads == 0 && kHidden == kWarp && kOutputs <= kWarp);
+  static_assert(kIn % kFusedThreads == 0 && kHidden == kWarp && kOutputs <= kWarp);
 };
 
 /// Whose weights are in shared memory besides the last layer's; the others are read from device
 /// memory, through the caches, where a block has too little.
-enum class ResidentWeights { all, convolutions, second_convolution };
+enum class FusedWeights { all, convolutions, second_convolution };
 
 /// A block's shared memory.
-template <class Model, ResidentWeights weights>
-struct ResidentSpace {
-  using R = Resident<Model>;
-  static constexpr bool kHasA = weights != ResidentWeights::second_convolution;
-  static constexpr bool kHasHidden = weights == ResidentWeights::all;
+template <class Model, FusedWeights weights>
+struct FusedSpace {
+  using R = Fused<Model>;
+  static constexpr bool kHasA = weights != FusedWeights::second_convolution;
+  static constexpr bool kHasHidden = weights == FusedWeights::all;
   alignas(16) float x[R::A::kInput];
   alignas(16) float y_a[R::A::kOutput];      // later: its gradient
   alignas(16) float pooled_a[R::B::kInput];  // later: its gradient
@@ -67,42 +67,42 @@ struct ResidentSpace {
   float logits[R::kOutputs], slope_logits[R::kOutputs];
   float bias_gradient_a[R::A::kOut], bias_gradient_b[R::B::kOut];
   float square_hidden, square_slope_hidden, square_slope_logits, loss;
-  float squares[3][kResidentThreads / kWarp];  // by warp: first, second layer, dense inputs
-  AnyFunction functions[3];                    // here and not in registers, which the sums take
+  float squares[3][kFusedThreads / kWarp];  // by warp: first, second layer, dense inputs
+  AnyFunction functions[3];                 // here and not in registers, which the sums take
   std::uint8_t which_a[R::A::kPooled], which_b[R::B::kPooled];
 };
 
-template <class Model, ResidentWeights weights>
-constexpr std::size_t resident_bytes() {
-  return sizeof(ResidentSpace<Model, weights>);
+template <class Model, FusedWeights weights>
+constexpr std::size_t fused_bytes() {
+  return sizeof(FusedSpace<Model, weights>);
 }
 
 /// The features of one example on their way from the data set: read while another is worked on, if
 /// they take few registers.
 template <class Model>
 struct Incoming {
-  using A = typename Resident<Model>::A;
-  static constexpr int kFeatures = Resident<Model>::kFeatures;
-  static constexpr int kEach = (kFeatures + kResidentThreads - 1) / kResidentThreads;
+  using A = typename Fused<Model>::A;
+  static constexpr int kFeatures = Fused<Model>::kFeatures;
+  static constexpr int kEach = (kFeatures + kFusedThreads - 1) / kFusedThreads;
   static constexpr bool kAhead = kEach <= 4;
   std::uint32_t raw[kAhead ? kEach : 1];  // a byte, or a float's bits
   std::int64_t example;
   int label;
 
-  static __device__ __forceinline__ std::uint32_t raw_of(const ResidentSum& a, std::int64_t at) {
+  static __device__ __forceinline__ std::uint32_t raw_of(const FusedSum& a, std::int64_t at) {
     return a.bytes != nullptr ? a.bytes[at] : same_bits<std::uint32_t>(a.floats[at]);
   }
-  __device__ __forceinline__ void read(const ResidentSum& a, std::int64_t number) {
+  __device__ __forceinline__ void read(const FusedSum& a, std::int64_t number) {
     example = number;
     label = a.labels[number];
     if constexpr (kAhead) CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
-        const int i = thread_number() + k * kResidentThreads;
+        const int i = thread_number() + k * kFusedThreads;
         raw[k] = i < kFeatures ? raw_of(a, example * kFeatures + i) : 0;
       }
   }
-  __device__ __forceinline__ void store(const ResidentSum& a, float* x) const {
+  __device__ __forceinline__ void store(const FusedSum& a, float* x) const {
     CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
-      const int i = thread_number() + k * kResidentThreads;
+      const int i = thread_number() + k * kFusedThreads;
       if (i >= kFeatures) continue;
       const std::uint32_t v = kAhead ? raw[kAhead ? k : 0] : raw_of(a, example * kFeatures + i);
       x[A::input_at(i / (A::kHeight * A::kWidth), i / A::kWidth % A::kHeight, i % A::kWidth)] =
@@ -113,21 +113,21 @@ struct Incoming {
 
 /// A thread's part of the block's sum, in units.
 template <class Model>
-struct ResidentTotal {
-  using R = Resident<Model>;
+struct FusedTotal {
+  using R = Fused<Model>;
   using A = typename R::A;
   using B = typename R::B;
-  static constexpr int kRows = R::kIn / kResidentThreads;
+  static constexpr int kRows = R::kIn / kFusedThreads;
   /// What is left: biases and the last layer.
   static constexpr int kSmall = A::kOut + B::kOut + R::kHidden + R::kOutputs * (R::kHidden + 1);
-  static constexpr int kSmallEach = (kSmall + kResidentThreads - 1) / kResidentThreads;
+  static constexpr int kSmallEach = (kSmall + kFusedThreads - 1) / kFusedThreads;
 
   int first[A::kKept];
   int second[B::kKept];
   int hidden[kRows][R::kHidden];
   int small[kSmallEach];
 
-  __device__ __forceinline__ ResidentTotal() {
+  __device__ __forceinline__ FusedTotal() {
     clear(first);
     clear(second);
     CUDP_UNROLL for (int k = 0; k < kRows; ++k) clear(hidden[k]);
@@ -138,7 +138,7 @@ struct ResidentTotal {
   template <class Space, class Body>
   static __device__ __forceinline__ void for_each_small(const Space& s, const Body& body) {
     CUDP_UNROLL for (int i = 0; i < kSmallEach; ++i) {
-      int n = thread_number() + i * kResidentThreads;
+      int n = thread_number() + i * kFusedThreads;
       if (n >= kSmall) continue;
       if (n < A::kOut) {
         body(i, 0, R::kBiasA + n, s.bias_gradient_a[n]);
@@ -163,7 +163,7 @@ struct ResidentTotal {
     CUDP_UNROLL for (int i = 0; i < A::kKept; ++i) first[i] += to_units(scale[0] * gradient_a[i]);
     CUDP_UNROLL for (int i = 0; i < B::kKept; ++i) second[i] += to_units(scale[1] * gradient_b[i]);
     CUDP_UNROLL for (int k = 0; k < kRows; ++k) {
-      const float x = scale[2] * s.pooled_b[thread_number() + k * kResidentThreads];
+      const float x = scale[2] * s.pooled_b[thread_number() + k * kFusedThreads];
       CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o) hidden[k][o] +=
           to_units(x * s.slope_hidden[o]);
     }
@@ -178,20 +178,20 @@ struct ResidentTotal {
     GradientShare<B>().for_each_kept(
         [&](int i, int place) { slab[R::kWeightB + place] = second[i]; });
     CUDP_UNROLL for (int k = 0; k < kRows; ++k) CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o)
-        slab[R::kWeightH + o * R::kIn + thread_number() + k * kResidentThreads] = hidden[k][o];
+        slab[R::kWeightH + o * R::kIn + thread_number() + k * kFusedThreads] = hidden[k][o];
     for_each_small(s, [&](int i, int, int place, float) { slab[place] = small[i]; });
   }
 };
 
-// grid: a.blocks, one a multiprocessor is best. block: 256. dynamic smem: resident_bytes(), by
-// ResidentWeights in KB: cnn 162.0, 98.0; scatter-cnn 180.9, 116.9, 71.4. A block of an H200 may
+// grid: a.blocks, one a multiprocessor is best. block: 256. dynamic smem: fused_bytes(), by
+// FusedWeights in KB: cnn 162.0, 98.0; scatter-cnn 180.9, 116.9, 71.4. A block of an H200 may
 // have 227 KB, of an A100 163, of Ada 99.
-template <class Model, ResidentWeights weights>
-__global__ void __launch_bounds__(kResidentThreads, 1) resident_sum_kernel(ResidentSum a) {
-  using R = Resident<Model>;
+template <class Model, FusedWeights weights>
+__global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a) {
+  using R = Fused<Model>;
   using A = typename R::A;
   using B = typename R::B;
-  using Space = ResidentSpace<Model, weights>;
+  using Space = FusedSpace<Model, weights>;
   CUDP_DYNAMIC_SMEM(Space, space);
   Space& s = *space;
   const int live = live_examples(a.batch);
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(kResidentThreads, 1) resident_sum_kernel(Resid
     return (c * B::kPooledHeight + y) * B::kPooledWidth + x;
   };
 
-  ResidentTotal<Model> total;
+  FusedTotal<Model> total;
   __syncthreads();  // the zeros come before the first example
   for (int e = block; e < live; e += blocks) {
     incoming.store(a, s.x);
@@ -292,7 +292,7 @@ __global__ void __launch_bounds__(kResidentThreads, 1) resident_sum_kernel(Resid
     __syncthreads();
     float squares[R::kLayers] = {};
     CUDP_UNROLL for (int layer = 0; layer < 3; ++layer)
-        CUDP_UNROLL for (int w = 0; w < kResidentThreads / kWarp; ++w) squares[layer] +=
+        CUDP_UNROLL for (int w = 0; w < kFusedThreads / kWarp; ++w) squares[layer] +=
         s.squares[layer][w];
     squares[2] = (squares[2] + 1.0f) * s.square_slope_hidden;
     squares[3] = (s.square_hidden + 1.0f) * s.square_slope_logits;

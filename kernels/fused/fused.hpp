@@ -1,5 +1,5 @@
 #pragma once
-// The resident step of small networks (resident.cuh: convolutions; resident_mlp.cuh: dense layers
+// The fused step of small networks (fused.cuh: convolutions; fused_mlp.cuh: dense layers
 // alone): one kernel takes the examples of a batch from the data set to a block's sum of clipped
 // gradients, and one adds up the blocks. Nothing of a single example is ever in device memory.
 #include <cmath>
@@ -14,30 +14,30 @@
 
 namespace cudp {
 
-/// A block adds at most this many clipped gradients in 32-bit integers; see resident_unit.
-inline constexpr int kResidentExamples = 31;
+/// A block adds at most this many clipped gradients in 32-bit integers; see fused_unit.
+inline constexpr int kFusedExamples = 31;
 
 /// Every number of a clipped gradient is rounded to a multiple of this power of two, max_norm 2^-26
 /// to max_norm 2^-25, and added as an integer. So an example adds the same whatever is in the batch
 /// with it, in whatever order and by whatever block. The rounding moves a gradient of d numbers by
-/// at most sqrt(d) unit / 2 (2.4e-6 max_norm for 26,010, 4.3e-6 for kResidentParameters), and
-/// kResidentExamples of them, each of norm at most max_norm (1 + 2^-7), stay below 2^31.
-inline float resident_unit(float max_norm) { return std::ldexp(1.0f, std::ilogb(max_norm) - 25); }
+/// at most sqrt(d) unit / 2 (2.4e-6 max_norm for 26,010, 4.3e-6 for kFusedParameters), and
+/// kFusedExamples of them, each of norm at most max_norm (1 + 2^-7), stay below 2^31.
+inline float fused_unit(float max_norm) { return std::ldexp(1.0f, std::ilogb(max_norm) - 25); }
 
 /// Most parameters of a network of dense layers: the blocks' sums then stay in the second-level
 /// cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
-inline constexpr int kResidentParameters = 80'000;
+inline constexpr int kFusedParameters = 80'000;
 
 /// Examples of a network of dense layers that a thread works on at once. Blocks take as many by
 /// turns, so that a small batch reads the weights and writes slabs for few blocks.
 inline constexpr int kTileExamples = 4;
 
-/// A linear model, or a network of one hidden layer, for resident_mlp.cuh.
+/// A linear model, or a network of one hidden layer, for fused_mlp.cuh.
 struct DenseShapes {
   int features;
   int hidden;  ///< 0 for none
   int outputs;
-  int tile;  ///< examples that a block takes at once, 1 to kResidentExamples
+  int tile;  ///< examples that a block takes at once, 1 to kFusedExamples
 };
 
 inline std::int64_t parameters(const DenseShapes& d) {
@@ -61,15 +61,15 @@ struct DenseRow {
 };
 
 /// Shared memory of a block: a row an example, and its loss.
-CUDP_HD std::size_t resident_bytes(const DenseShapes& d) {
+CUDP_HD std::size_t fused_bytes(const DenseShapes& d) {
   return static_cast<std::size_t>(d.tile) * static_cast<std::size_t>(DenseRow(d).size + 1) *
          sizeof(float);
 }
 
 /// slabs[block] = sum over the block's examples of their clipped gradients, in units; blocks take
 /// `turn` examples of the micro-batch by turns. Blocks without examples write nothing.
-struct ResidentSum {
-  Batch batch;                    ///< room <= resident_room(blocks, turn)
+struct FusedSum {
+  Batch batch;                    ///< room <= fused_room(blocks, turn)
   const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on
   const std::uint8_t* bytes;      ///< [data set, features], or null
   const float* floats;            ///< likewise; one of the two
@@ -78,7 +78,7 @@ struct ResidentSum {
   float shift;
   const float* parameters;  ///< [d], flat in PyTorch's order
   Activate functions[3];    ///< behind each layer but the last
-  DenseShapes dense;        ///< of resident_mlp.cuh; what it does not use is 0
+  DenseShapes dense;        ///< of fused_mlp.cuh; what it does not use is 0
   Loss loss;                ///< likewise; networks with convolutions have cross-entropy
   ClipSettings clip;
   float inverse_unit;
@@ -92,10 +92,10 @@ struct ResidentSum {
 
 /// fixed[j] += sum of the blocks' slabs, exactly; where `sum` is given, sum[j] = fixed[j] unit,
 /// rounded once, and fixed[j] = 0.
-struct ResidentReduce {
-  Batch batch;  ///< as ResidentSum's
+struct FusedReduce {
+  Batch batch;  ///< as FusedSum's
   const std::int32_t* slabs;
-  int turn;  ///< as ResidentSum's
+  int turn;  ///< as FusedSum's
   int blocks;
   std::int64_t n;  ///< d
   FixedPoint* fixed;
@@ -104,36 +104,34 @@ struct ResidentReduce {
 };
 
 /// Examples of a micro-batch whose sums the blocks' integers hold.
-inline int resident_room(int blocks, int turn) {
-  return blocks * (kResidentExamples / turn * turn);
-}
+inline int fused_room(int blocks, int turn) { return blocks * (kFusedExamples / turn * turn); }
 
-inline void validate(const ResidentSum& a) {
+inline void validate(const FusedSum& a) {
   validate(a.batch);
-  expect((a.bytes != nullptr) != (a.floats != nullptr), "resident: expected bytes or floats");
-  expect(a.examples && a.labels && a.parameters && a.slabs, "resident: expected pointers");
+  expect((a.bytes != nullptr) != (a.floats != nullptr), "fused: expected bytes or floats");
+  expect(a.examples && a.labels && a.parameters && a.slabs, "fused: expected pointers");
   expect((a.losses == nullptr) == (a.squared_norms == nullptr) &&
              (a.losses == nullptr) == (a.factors == nullptr),
-         "resident: expected all of the per-example results or none");
+         "fused: expected all of the per-example results or none");
   expect(a.clip.max_norm > 0 && a.clip.max_norm < 1e30f && a.clip.stability > 0,
-         "resident: expected a norm and stability that are finite and > 0");
+         "fused: expected a norm and stability that are finite and > 0");
   expect(a.inverse_unit > 0 && a.inverse_unit < INFINITY &&
-             a.inverse_unit <= 1.0f / resident_unit(a.clip.max_norm),
-         "resident: expected a unit that holds the clipping norm");
-  expect(a.blocks > 0 && a.turn > 0 && a.batch.room <= resident_room(a.blocks, a.turn),
-         "resident: expected no more examples than the blocks' integers hold");
+             a.inverse_unit <= 1.0f / fused_unit(a.clip.max_norm),
+         "fused: expected a unit that holds the clipping norm");
+  expect(a.blocks > 0 && a.turn > 0 && a.batch.room <= fused_room(a.blocks, a.turn),
+         "fused: expected no more examples than the blocks' integers hold");
   const DenseShapes& d = a.dense;
   expect(d.features == 0 || (d.features > 0 && d.hidden >= 0 && d.outputs > 0 && d.tile > 0 &&
-                             d.tile <= kResidentExamples && parameters(d) <= kResidentParameters),
-         "resident: expected shapes > 0, a tile and no more parameters than slabs may have");
+                             d.tile <= kFusedExamples && parameters(d) <= kFusedParameters),
+         "fused: expected shapes > 0, a tile and no more parameters than slabs may have");
 }
 
-inline void validate(const ResidentReduce& a) {
+inline void validate(const FusedReduce& a) {
   validate(a.batch);
   expect(a.slabs && a.blocks > 0 && a.turn > 0 && a.n > 0 && a.fixed && a.unit > 0,
-         "resident reduce: expected pointers, blocks, n > 0 and a unit");
+         "fused reduce: expected pointers, blocks, n > 0 and a unit");
 }
 /// A thread a number: 26,010 of them read some 132 slabs each.
-inline LaunchShape launch_shape(const ResidentReduce& a) { return strided_shape(a.n, 128); }
+inline LaunchShape launch_shape(const FusedReduce& a) { return strided_shape(a.n, 128); }
 
 }  // namespace cudp

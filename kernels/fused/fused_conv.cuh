@@ -72,7 +72,7 @@ __device__ __forceinline__ void convolve(const Function& f, const float* x, cons
   constexpr int kItems = T::kSlices * kGroups * kAcross * kDown;
   static_assert(kGroups * T::kChannels == C::kOut && kAcross * T::kColumns == C::kOutWidth &&
                 kDown * T::kRows == C::kOutHeight);
-  static_assert(kItems <= kResidentThreads && kItems % kWarp == 0 && kWarp % T::kSlices == 0);
+  static_assert(kItems <= kFusedThreads && kItems % kWarp == 0 && kWarp % T::kSlices == 0);
   const int t = thread_number();
   if (t >= kItems) return;
   const int slice = t % T::kSlices;
@@ -142,7 +142,7 @@ struct GradientShare {
   using T = typename C::Gradient;
   static constexpr int kGroups = C::kOut / T::kChannels;
   static constexpr int kItems = T::kSlices * C::kChannels * kGroups * C::kKernel;
-  static_assert(kGroups * T::kChannels == C::kOut && kItems <= kResidentThreads &&
+  static_assert(kGroups * T::kChannels == C::kOut && kItems <= kFusedThreads &&
                 kWarp % T::kSlices == 0);
   int slice, in, group, ky;
   bool works;
@@ -203,7 +203,7 @@ template <class C>
 __device__ __forceinline__ float bias_gradient(const float* dy, float* to) {
   const int lane = thread_number() % kWarp;
   float square = 0.0f;
-  for (int c = thread_number() / kWarp; c < C::kOut; c += kResidentThreads / kWarp) {
+  for (int c = thread_number() / kWarp; c < C::kOut; c += kFusedThreads / kWarp) {
     float sum = 0.0f;
     for (int i = lane; i < C::kOutHeight * C::kOutWidth; i += kWarp)
       sum += dy[C::output_at(c, i / C::kOutWidth, i % C::kOutWidth)];
@@ -238,7 +238,7 @@ __device__ __forceinline__ void input_gradient(const float* dy, const float* wei
   constexpr int kSums = T::kRows * kSpan;
   static_assert(C::kKernel % C::kStride == 0 && C::kPad % C::kStride == 0 &&
                 kTiles * T::kRows == kPhaseRows);
-  static_assert(T::kSlices * C::kChannels * C::kStride * kTiles == kResidentThreads);
+  static_assert(T::kSlices * C::kChannels * C::kStride * kTiles == kFusedThreads);
   const int t = thread_number();
   const int slice = t % T::kSlices;
   const int in = t / T::kSlices % C::kChannels;
@@ -287,7 +287,7 @@ __device__ __forceinline__ void for_each_in_planes(const Body& body) {
   const int column = thread_number() % kLanes;
   if (column >= width) return;
   for (int line = thread_number() / kLanes; line < channels * height;
-       line += kResidentThreads / kLanes)
+       line += kFusedThreads / kLanes)
     body(line * width + column, line / height, line % height, column);
 }
 

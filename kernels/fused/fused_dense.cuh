@@ -1,5 +1,5 @@
 #pragma once
-// The dense layers of one example by a block, in shared memory; R is Resident<Model>, resident.cuh.
+// The dense layers of one example by a block, in shared memory; R is Fused<Model>, fused.cuh.
 #include "kernels/fused/rows.cuh"
 #include "kernels/layers/loss_math.hpp"
 
@@ -10,7 +10,7 @@ template <class R, class Function>
 __device__ __forceinline__ void hidden_forward(const Function& f, const float* x,
                                                const float* weight, const float* bias,
                                                float* hidden) {
-  constexpr int kEach = R::kHidden / (kResidentThreads / kWarp);
+  constexpr int kEach = R::kHidden / (kFusedThreads / kWarp);
   const int lane = thread_number() % kWarp;
   const int first = thread_number() / kWarp * kEach;
   float sums[kEach];
@@ -68,8 +68,8 @@ __device__ __forceinline__ float hidden_backward(const float* x, const float* we
   float square = 0.0f;
   float from[R::kHidden];
   read_row<4>(slope_hidden, from);
-  CUDP_UNROLL for (int k = 0; k < R::kIn / kResidentThreads; ++k) {
-    const int i = thread_number() + k * kResidentThreads;
+  CUDP_UNROLL for (int k = 0; k < R::kIn / kFusedThreads; ++k) {
+    const int i = thread_number() + k * kFusedThreads;
     float sum = 0.0f;
     CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o) sum += from[o] * weight[o * R::kIn + i];
     slope[i] = sum;

@@ -7,7 +7,7 @@
 // registers, in units, and writes them to the block's slab; so the sum takes no memory of the
 // block. Weights are read as they are needed, once for four examples, through the first-level
 // cache: they need not fit a block either. What limits a network is the slabs
-// (kResidentParameters), and that a block must have room for the rows of kTileExamples examples:
+// (kFusedParameters), and that a block must have room for the rows of kTileExamples examples:
 //
 //   examples a tile, 28 at most | H200, 227 KB | A100, 163 KB | Ada, 99 KB
 //   logistic, 124 features      |           28 |           28 |         28
@@ -75,7 +75,7 @@ __device__ __forceinline__ void tile_forward(const TileLayer& l, const float* pa
   const int groups = (x.n + kTileExamples - 1) / kTileExamples;
   const int tasks = groups * ((l.out + kApart * kEach - 1) / (kApart * kEach));
   CUDP_UNROLL_BY(1)
-  for (int task = thread_number() / kWarp; task < tasks; task += kResidentThreads / kWarp) {
+  for (int task = thread_number() / kWarp; task < tasks; task += kFusedThreads / kWarp) {
     const int example = task % groups * kTileExamples;
     const int output = task / groups * (kApart * kEach) + lane / kLanes;
     float sums[kSums];
@@ -169,10 +169,10 @@ __device__ __forceinline__ float row_square(const float* row, int width) {
   return warp_sum(square);
 }
 
-// grid: a.blocks, one a multiprocessor is best. block: 256. dynamic smem: resident_bytes(a.dense).
+// grid: a.blocks, one a multiprocessor is best. block: 256. dynamic smem: fused_bytes(a.dense).
 // kEach: outputs that a thread works on at once, 1 or 4.
 template <int kEach, bool has_hidden>
-__global__ void __launch_bounds__(kResidentThreads, 1) resident_mlp_kernel(ResidentSum a) {
+__global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a) {
   constexpr int kLayers = has_hidden ? 2 : 1;
   const DenseShapes& d = a.dense;
   const DenseRow row(d);
@@ -246,7 +246,7 @@ __global__ void __launch_bounds__(kResidentThreads, 1) resident_mlp_kernel(Resid
     }
 
     // Norm and clip, a warp an example. One that is not finite becomes zeros.
-    for (int e = thread_number() / kWarp; e < x.n; e += kResidentThreads / kWarp) {
+    for (int e = thread_number() / kWarp; e < x.n; e += kFusedThreads / kWarp) {
       float squares[kLayers];
       squares[0] = row_square(x[e], first.in + 1) *
                    row_square(has_hidden ? slope_hidden[e] : slope[e], first.out);

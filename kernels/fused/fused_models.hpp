@@ -1,5 +1,5 @@
 #pragma once
-// The networks that have a resident kernel, as compile-time descriptions: convolution, function,
+// The networks that have a fused kernel, as compile-time descriptions: convolution, function,
 // pool, convolution, function, pool, dense, function, dense, cross-entropy. A pool of 1 is none.
 // Every layer also says how the 256 threads of a block share its work; each split was chosen to
 // keep all of them busy with as few numbers read from shared memory per multiply-add as registers
@@ -7,7 +7,7 @@
 namespace cudp {
 
 /// cnn (models/cnn.toml) on 28x28 grey: 26,010 parameters.
-struct ResidentCnn {
+struct FusedCnn {
   static constexpr const char* kName = "cnn";
   struct First {
     static constexpr int kChannels = 1, kHeight = 28, kWidth = 28;
@@ -37,7 +37,7 @@ struct ResidentCnn {
 };
 
 /// scatter-cnn (models/scatter-cnn.toml) on scattering features of 28x28 grey: 33,066 parameters.
-struct ResidentScatterCnn {
+struct FusedScatterCnn {
   static constexpr const char* kName = "scatter-cnn";
   struct First {
     static constexpr int kChannels = 81, kHeight = 7, kWidth = 7;

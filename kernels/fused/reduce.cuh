@@ -1,5 +1,5 @@
 #pragma once
-// What every resident kernel has: functions, sums in units, and the reduction of the blocks' sums.
+// What every fused kernel has: functions, sums in units, and the reduction of the blocks' sums.
 #include <cstdint>
 
 #include "kernels/common/fixed_point.cuh"
@@ -38,14 +38,14 @@ __device__ __forceinline__ int to_units(float v) {
 #endif
 }
 
-inline LaunchShape resident_shape(const ResidentSum& a, std::size_t shared_bytes) {
+inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes) {
   return {.grid = {static_cast<unsigned>(a.blocks)},
-          .block = {kResidentThreads},
+          .block = {kFusedThreads},
           .shared_bytes = shared_bytes};
 }
 
 // grid, block: any, a thread a number. smem: none.
-__global__ inline void resident_reduce_kernel(ResidentReduce a) {
+__global__ inline void fused_reduce_kernel(FusedReduce a) {
   const int live = live_examples(a.batch);
   const int turns = (live + a.turn - 1) / a.turn;
   const int blocks = turns < a.blocks ? turns : a.blocks;

@@ -1,5 +1,5 @@
 #pragma once
-// How the threads of a resident kernel's block read rows of shared memory and share sums.
+// How the threads of a fused kernel's block read rows of shared memory and share sums.
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-inline constexpr int kResidentThreads = 256;
+inline constexpr int kFusedThreads = 256;
 
 /// threadIdx.x, asked for anew: what follows from it would otherwise be worked out before the loop
 /// over the examples and take registers throughout.
@@ -25,7 +25,7 @@ __device__ __forceinline__ int thread_number() {
 
 template <class Body>
 __device__ __forceinline__ void for_each_of_block(int n, const Body& body) {
-  for (int i = thread_number(); i < n; i += kResidentThreads) body(i);
+  for (int i = thread_number(); i < n; i += kFusedThreads) body(i);
 }
 
 CUDP_HD constexpr int round_up(int n, int to) { return (n + to - 1) / to * to; }

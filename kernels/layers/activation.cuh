@@ -18,7 +18,7 @@ __device__ __forceinline__ void activate_batch(const BatchActivation& a, const F
 }
 
 // grid, block: any. smem: none.
-__global__ inline void batch_activation_kernel(BatchActivation a) {
+__global__ inline void activation_kernel(BatchActivation a) {
   const Activate& f = a.function;
   if (f.kind == Activation::relu)
     activate_batch(a, Relu{});

@@ -17,7 +17,7 @@ __device__ __forceinline__ void for_each_pixel(const Batch& batch, int pixels, c
 }
 
 // grid, block: any. smem: none.
-__global__ inline void batch_load_kernel(BatchLoad a) {
+__global__ inline void load_kernel(BatchLoad a) {
   const int pixels = a.planes.pixels();
   for_each_pixel(a.batch, pixels, [&](int e, int i) {
     const int number = a.batch.first + e;

@@ -1,5 +1,5 @@
 #pragma once
-// The tiles of batch_product.cuh: how a block's threads share a matrix product, in float32
+// The tiles of tiled_product.cuh: how a block's threads share a matrix product, in float32
 // (FloatTile) and by tensor cores (TensorTile). Both say which numbers of the tile a thread adds up
 // and how it does; what is around them is the same.
 #include "kernels/common/lanes.hpp"

@@ -123,7 +123,7 @@ class Engine {
   /// sum <- sum over the batch of clip(gradient). A non-finite example contributes nothing.
   virtual void sum_clipped_gradients() = 0;
   /// sum <- sum over the batch of clip((gradient - mean) / scale); see coordinates.hpp.
-  virtual void sum_transformed_gradients() = 0;
+  virtual void sum_coordinate_clipped_gradients() = 0;
   /// Divides the step's learning rate by b, after b^2 has grown by the squared norm of g~, which
   /// is what add_noise_and_update is about to release; see step_size.hpp.
   virtual void adapt_learning_rate() = 0;

@@ -14,7 +14,7 @@ namespace cudp {
 /// that work on all examples at once. The weights of the features are followed by that of a
 /// constant 1, the bias: d = features + 1.
 ///
-/// Every sum is exact in multiples of a grid (linear_rounding.hpp), so one example more or less
+/// Every sum is exact in multiples of a grid (linear_sensitivity.hpp), so one example more or less
 /// moves it by that example's own contribution, rounded; and no result depends on the number of
 /// threads or blocks.
 class LinearEngine {
@@ -50,7 +50,7 @@ class LinearEngine {
 std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss, double most,
                                                      int threads);
 
-/// The same on the first CUDA device (cuda/device_linear.hpp). Throws Error where there is none.
+/// The same on the first CUDA device (cuda/linear.hpp). Throws Error where there is none.
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss, double most);
 
 }  // namespace cudp

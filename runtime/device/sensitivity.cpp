@@ -24,8 +24,8 @@ std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure) {
   return high;
 }
 
-double sensitivity_slack(const Network& network, std::uint64_t largest_batch,
-                         const Arithmetic& arithmetic, double shift) {
+double sensitivity_rounding_error(const Network& network, std::uint64_t largest_batch,
+                                  const Arithmetic& arithmetic, double shift) {
   constexpr double kUnit = 0x1p-24;
   std::size_t largest_tensor = 0;
   for (const ParameterTensor& t : network.parameters)

@@ -24,7 +24,7 @@ inline constexpr Arithmetic kCudaArithmetic{.float_terms = 32};
 std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure);
 
 /// By how much of C rounding can raise the sensitivity above C: adding or removing one example
-/// moves the sum that an engine computes by at most C (1 + sensitivity_slack) in L2.
+/// moves the sum that an engine computes by at most C (1 + sensitivity_rounding_error) in L2.
 ///
 /// u = 2^-24. Norms: squares of one layer's n parameters, added in k chains, are off by at most
 /// (n / k + k + 8) u, the norm by half of that; 2^-13 covers whatever is smaller (factors, the
@@ -33,18 +33,18 @@ std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure);
 /// that makes double sums exact, and the final rounding to float: error at most (t + 3) u |f_i g_i|
 /// in each coordinate, over the batch (t + 3) u B C (1 + e) in L2. Neighbouring data sets can
 /// differ by that error twice over, because one more example shifts the groups of all that follow:
-///   slack = (1 + e) (1 + 2 (t + 3) u B) - 1.
+///   rounding error = (1 + e) (1 + 2 (t + 3) u B) - 1.
 ///
-/// Resident kernels round every clipped gradient once, to a grid (kernels/fused/fused.hpp), and add
-/// without error: an example adds the same in both data sets, and slack is e + sqrt(d) 2^-26 and
-/// the final rounding. That is less, and is not told apart.
+/// Fused kernels round every clipped gradient once, to a grid (kernels/fused/fused.hpp), and add
+/// without error: an example adds the same in both data sets, and the rounding error is e + sqrt(d)
+/// 2^-26 and the final rounding. That is less, and is not told apart.
 ///
 /// Gradients that are transformed first (kernels/clipping/coordinates.hpp), with |m / scale| <=
 /// shift: e is the error of the norm of w (a dense layer's is never too small). A partial sum of f
 /// g has the numbers of f w and f m / scale, and three more roundings take it to the transformed
 /// side:
-///   slack = (1 + e) (1 + 2 (t + 6) u B (1 + shift)) - 1.
-double sensitivity_slack(const Network& network, std::uint64_t largest_batch,
-                         const Arithmetic& arithmetic, double shift = 0.0);
+///   rounding error = (1 + e) (1 + 2 (t + 6) u B (1 + shift)) - 1.
+double sensitivity_rounding_error(const Network& network, std::uint64_t largest_batch,
+                                  const Arithmetic& arithmetic, double shift = 0.0);
 
 }  // namespace cudp

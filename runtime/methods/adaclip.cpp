@@ -12,7 +12,7 @@ void AdaClip::run(Engine& engine, std::uint64_t first, std::uint64_t last) const
     step.sample_batch();
     // scale_j = sqrt(s_j) sqrt(sum_l s_l);  w_i = (g_i - m) / scale
     // sum over B_t of w_i / max(1, |w_i|)
-    step.sum_transformed_gradients();
+    step.sum_coordinate_clipped_gradients();
     // g~ = scale (sum + N(0, sigma^2 I)) / b + m;  theta_{t+1} = theta_t - eta_t g~
     // m <- beta1 m + (1 - beta1) g~;  s^2 <- beta2 s^2 + (1 - beta2) v(g~)
     step.add_noise_restore_and_update();

@@ -61,7 +61,8 @@ double Dpis::noise_multiplier() const { return epoch_.sigma * epoch_.clip * size
 double Dpis::slack() const {
   const double part = 0.5 * plan_.failure / static_cast<double>(epochs());
   const double most = rate() * static_cast<double>(plan_.largest_sum);
-  return sensitivity_slack(network_, largest_batch(most, steps_per_epoch_, part), arithmetic_);
+  return sensitivity_rounding_error(network_, largest_batch(most, steps_per_epoch_, part),
+                                    arithmetic_);
 }
 
 std::vector<privacy::Phase> Dpis::phases(std::uint64_t first, std::uint64_t last) const {

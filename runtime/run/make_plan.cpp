@@ -107,8 +107,9 @@ PrivacyPlan make_plan(const TrainConfig& config, const Network& network, const T
   plan.largest_sum = dpis ? static_cast<std::uint64_t>(std::ceil(most_examples)) : largest;
   const bool transformed = config.method == MethodKind::adaclip;
   plan.clip_norm = transformed ? 1.0 : config.clip;
-  plan.sensitivity = plan.clip_norm * (1.0 + sensitivity_slack(network, largest, arithmetic,
-                                                               transformed ? kLargestShift : 0.0));
+  plan.sensitivity =
+      plan.clip_norm * (1.0 + sensitivity_rounding_error(network, largest, arithmetic,
+                                                         transformed ? kLargestShift : 0.0));
 
   check_clip(network, config.clipping, plan.clip_norm);
 

@@ -20,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(All, CudaEngine,
                          testing::Combine(testing::ValuesIn(all_cases()),
                                           testing::Values(DeviceBackend{"cuda", make_cuda_engine})),
                          name_of);
-// What resident kernels do otherwise.
+// What fused kernels do otherwise.
 INSTANTIATE_TEST_SUITE_P(LayerWise, CudaEngine,
                          testing::Combine(testing::ValuesIn(all_cases()),
                                           testing::Values(DeviceBackend{"layer_wise", layer_wise})),

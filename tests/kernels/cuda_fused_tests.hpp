@@ -1,5 +1,5 @@
 #pragma once
-// The resident kernels (kernels/resident*.cuh) against the oracle: every example alone, and sums
+// The fused kernels (kernels/fused/) against the oracle: every example alone, and sums
 // that depend on nothing but the examples.
 #include <cmath>
 #include <cstdint>
@@ -17,14 +17,14 @@
 namespace cudp {
 namespace {
 
-/// A network that has a resident kernel, and bytes of shared memory that make for different ones:
+/// A network that has a fused kernel, and bytes of shared memory that make for different ones:
 /// the last for networks of dense layers makes a block take two tiles.
-struct ResidentCase {
+struct FusedCase {
   cases::Case network;
   std::vector<std::size_t> shared_bytes;
 };
 constexpr std::size_t kKB = 1024, kH200 = 227 * kKB, kA100 = 163 * kKB, kAda = 99 * kKB;
-void PrintTo(const ResidentCase& c, std::ostream* os) { *os << c.network.name; }
+void PrintTo(const FusedCase& c, std::ostream* os) { *os << c.network.name; }
 
 /// Neither side of any layer is a multiple of four.
 constexpr const char* kOddMlp = R"(
@@ -37,7 +37,7 @@ layers = [
 ]
 )";
 
-const ResidentCase kResidentCases[] = {
+const FusedCase kFusedCases[] = {
     {{"cnn", "cnn", {1, 28, 28}, 10}, {kH200, kAda}},
     {{"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10}, {kH200, kA100, kAda}},
     {{"adult", "logistic", {124, 1, 1}, 2}, {kH200, 2300}},
@@ -48,9 +48,9 @@ const ResidentCase kResidentCases[] = {
     {{"odd_mlp", kOddMlp, {21, 1, 1}, 2}, {kH200, 1800}},
 };
 
-class ResidentStep : public CudaKernel, public testing::WithParamInterface<ResidentCase> {
+class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCase> {
  protected:
-  ResidentStep() : theta_(cases::weights_for(net_).parameters) {}
+  FusedStep() : theta_(cases::weights_for(net_).parameters) {}
 
   void SetUp() override {
     if (shared_bytes() < kernels_[0].shared_bytes)
@@ -66,12 +66,12 @@ class ResidentStep : public CudaKernel, public testing::WithParamInterface<Resid
 
   /// The examples of `data` that `examples` lists, from `first` on and `room` of them at most.
   Left sum_of(const Dataset& data, const std::vector<std::uint32_t>& examples, int blocks,
-              const ClipSettings& clip, const cuda::ResidentKernel& kernel, int first = 0,
+              const ClipSettings& clip, const cuda::FusedKernel& kernel, int first = 0,
               int room = 0) {
     const int turn = kernel.dense.tile > 0 ? kTileExamples : 1;
-    if (room == 0) room = resident_room(blocks, turn);
+    if (room == 0) room = fused_room(blocks, turn);
     const auto count = static_cast<unsigned>(examples.size());
-    ResidentSum a{};
+    FusedSum a{};
     a.batch = batch(first, room, count);
     a.examples = device(examples.empty() ? std::vector<std::uint32_t>{0} : examples);
     if (data.is_bytes())
@@ -86,7 +86,7 @@ class ResidentStep : public CudaKernel, public testing::WithParamInterface<Resid
     a.dense = kernel.dense;
     a.loss = net_.spec.loss;
     a.clip = clip;
-    a.inverse_unit = 1.0f / resident_unit(clip.max_norm);
+    a.inverse_unit = 1.0f / fused_unit(clip.max_norm);
     a.turn = turn;
     a.blocks = blocks;
     const std::size_t slab_size = static_cast<std::size_t>(blocks) * d_;
@@ -95,8 +95,8 @@ class ResidentStep : public CudaKernel, public testing::WithParamInterface<Resid
     a.losses = device(std::vector<float>(rows, kLoud));
     a.squared_norms = device(std::vector<float>(layers_ * rows, kLoud));
     a.factors = device(std::vector<float>(layers_ * rows, kLoud));
-    run_resident(kernel.sum, a, kernel.shared_bytes);
-    ResidentReduce r{};
+    run_fused(kernel.sum, a, kernel.shared_bytes);
+    FusedReduce r{};
     r.batch = a.batch;
     r.slabs = a.slabs;
     r.turn = turn;
@@ -104,8 +104,8 @@ class ResidentStep : public CudaKernel, public testing::WithParamInterface<Resid
     r.n = static_cast<std::int64_t>(d_);
     r.fixed = device(std::vector<FixedPoint>(d_, 0));
     r.sum = device(std::vector<float>(d_, kLoud));
-    r.unit = resident_unit(clip.max_norm);
-    run(resident_reduce_kernel, r);
+    r.unit = fused_unit(clip.max_norm);
+    run(fused_reduce_kernel, r);
     return {host(a.slabs, slab_size), host(a.losses, rows), host(a.squared_norms, layers_ * rows),
             host(a.factors, layers_ * rows), host(r.sum, d_)};
   }
@@ -122,11 +122,11 @@ class ResidentStep : public CudaKernel, public testing::WithParamInterface<Resid
       if (auto* a = std::get_if<Activate>(&l.layer)) *a = f;
   }
 
-  static std::vector<cuda::ResidentKernel> kernels_for(const Network& net) {
-    std::vector<cuda::ResidentKernel> kernels;
+  static std::vector<cuda::FusedKernel> kernels_for(const Network& net) {
+    std::vector<cuda::FusedKernel> kernels;
     for (const std::size_t bytes : GetParam().shared_bytes)
       kernels.push_back(
-          cuda::resident_kernel_for(net, {.multiprocessors = 1, .shared_bytes = bytes}).value());
+          cuda::fused_kernel_for(net, {.multiprocessors = 1, .shared_bytes = bytes}).value());
     return kernels;
   }
 
@@ -134,22 +134,22 @@ class ResidentStep : public CudaKernel, public testing::WithParamInterface<Resid
   Network net_ = cases::network_of(GetParam().network);
   std::size_t d_ = net_.parameter_count;
   std::size_t layers_ = static_cast<std::size_t>(net_.groups);
-  std::vector<cuda::ResidentKernel> kernels_ = kernels_for(net_);
+  std::vector<cuda::FusedKernel> kernels_ = kernels_for(net_);
   std::vector<float> theta_;
 
  private:
-  void set_functions(ResidentSum& a) const {
+  void set_functions(FusedSum& a) const {
     int n = 0;
     for (const NetworkLayer& l : net_.layers)
       if (const auto* f = std::get_if<Activate>(&l.layer)) a.functions[n++] = *f;
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(All, ResidentStep, testing::ValuesIn(kResidentCases),
+INSTANTIATE_TEST_SUITE_P(All, FusedStep, testing::ValuesIn(kFusedCases),
                          [](const auto& info) { return std::string(info.param.network.name); });
 
 /// With a bound above every norm the sum over one example is its gradient, to half a unit.
-TEST_P(ResidentStep, GradientNormsAndLossOfOneExample) {
+TEST_P(FusedStep, GradientNormsAndLossOfOneExample) {
   Dataset data = examples(3);
   const Activate functions[] = {
       {Activation::tanh}, {Activation::relu}, {Activation::tempered_sigmoid, 1.6f, 1.3f, 0.7f}};
@@ -168,7 +168,7 @@ TEST_P(ResidentStep, GradientNormsAndLossOfOneExample) {
           << "results do not depend on how much is in shared memory";
     EXPECT_NEAR(whole.losses[0], want.loss, 1e-5 * (1 + want.loss));
     EXPECT_EQ(whole.losses[1], kLoud) << "there is no second example";
-    const double unit = resident_unit(clip.max_norm);
+    const double unit = fused_unit(clip.max_norm);
     std::vector<double> got(d_);
     for (std::size_t j = 0; j < d_; ++j) got[j] = whole.slabs[j] * unit;
     for (const ParameterTensor& t : net_.parameters) {
@@ -189,7 +189,7 @@ TEST_P(ResidentStep, GradientNormsAndLossOfOneExample) {
 
 /// The sum over examples is, in units, the sum of what each example alone gives: whatever the
 /// number of blocks, the order of the examples, and where the batch starts.
-TEST_P(ResidentStep, SumsDependOnTheExamplesAlone) {
+TEST_P(FusedStep, SumsDependOnTheExamplesAlone) {
   Dataset data = cases::as_floats(examples(6));
   const auto features = static_cast<std::size_t>(data.shape.size());
   data.floats[4 * features + features / 2] = kNan;
@@ -219,7 +219,7 @@ TEST_P(ResidentStep, SumsDependOnTheExamplesAlone) {
           exact[j] += factors[static_cast<std::size_t>(t.group)] * example.gradient[j];
       double got = 0;
       for (const std::int32_t v : alone.slabs) got += std::pow(static_cast<double>(v), 2);
-      const double unit = resident_unit(clip.max_norm);
+      const double unit = fused_unit(clip.max_norm);
       EXPECT_NEAR(std::sqrt(got) * unit, std::sqrt(norm), 1e-5 * clip.max_norm) << "clipped norm";
     }
     // A list that starts before the micro-batch and ends within it.
@@ -227,7 +227,7 @@ TEST_P(ResidentStep, SumsDependOnTheExamplesAlone) {
       const auto sum = sum_of(data, {1, 5, 4, 2, 3, 0, 0}, blocks, clip, kernels_.back(), 1);
       std::vector<double> got(d_);
       for (std::size_t j = 0; j < d_; ++j) {
-        const double unit = resident_unit(clip.max_norm);
+        const double unit = fused_unit(clip.max_norm);
         ASSERT_EQ(sum.sum[j], static_cast<float>(static_cast<double>(want[j]) * unit))
             << j << " with " << blocks << " blocks";
         got[j] = sum.sum[j];
@@ -239,20 +239,20 @@ TEST_P(ResidentStep, SumsDependOnTheExamplesAlone) {
   }
 }
 
-TEST_P(ResidentStep, AnEmptyBatchAddsNothing) {
+TEST_P(FusedStep, AnEmptyBatchAddsNothing) {
   const auto sum = sum_of(examples(1), {}, 3, {}, kernels_[0]);
   for (const std::int32_t v : sum.slabs) ASSERT_EQ(v, kLoudUnits);
   for (const float v : sum.sum) ASSERT_EQ(v, 0.0f);
 }
 
-TEST_F(CudaKernel, ResidentSlabsAreAddedExactly) {
+TEST_F(CudaKernel, FusedSlabsAreAddedExactly) {
   constexpr int kBlocks = 4, kN = 300;
   constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
   std::vector<std::int32_t> slabs(kBlocks * kN);
   for (int b = 0; b < kBlocks; ++b)
     for (int j = 0; j < kN; ++j)
       slabs[b * kN + j] = j == 0 ? kMost : j == 1 ? -kMost : (b + 1) * (j - 150);
-  ResidentReduce a{};
+  FusedReduce a{};
   a.batch = batch(0, 100, 3);  // the last block had none
   a.slabs = device(slabs);
   a.turn = 1;
@@ -260,7 +260,7 @@ TEST_F(CudaKernel, ResidentSlabsAreAddedExactly) {
   a.n = kN;
   a.fixed = device(std::vector<FixedPoint>(kN, static_cast<FixedPoint>(-7)));
   a.unit = 0x1p-3;
-  run(resident_reduce_kernel, a);
+  run(fused_reduce_kernel, a);
   const auto want = [&](int j) {
     std::int64_t v = -7;
     for (int b = 0; b < 3; ++b) v += slabs[b * kN + j];
@@ -270,36 +270,36 @@ TEST_F(CudaKernel, ResidentSlabsAreAddedExactly) {
   for (int j = 0; j < kN; ++j) EXPECT_EQ(static_cast<std::int64_t>(once[j]), want(j)) << j;
   a.sum = device(std::vector<float>(kN, kLoud));
   a.batch = batch(100, 100, 3);  // a second micro-batch, without examples
-  run(resident_reduce_kernel, a);
+  run(fused_reduce_kernel, a);
   const auto sum = host(a.sum, kN);
   for (int j = 0; j < kN; ++j)
     EXPECT_EQ(sum[j], static_cast<float>(static_cast<double>(want(j)) / 8)) << j;
   EXPECT_EQ(host(a.fixed, kN), std::vector<FixedPoint>(kN, 0)) << "settling clears";
 }
 
-TEST(ResidentUnit, HoldsABlocksExamplesAndRoundsLittle) {
+TEST(FusedUnit, HoldsABlocksExamplesAndRoundsLittle) {
   for (const float norm : {1e-6f, 0.1f, 0.9999f, 1.0f, 1.5f, 3e4f}) {
-    const double unit = resident_unit(norm);
-    EXPECT_LT(kResidentExamples * (norm * (1 + 0x1p-7) / unit + 1), 0x1p31);
+    const double unit = fused_unit(norm);
+    EXPECT_LT(kFusedExamples * (norm * (1 + 0x1p-7) / unit + 1), 0x1p31);
     EXPECT_LE(std::sqrt(26010.0) * unit / 2, 2.5e-6 * norm);
-    EXPECT_LE(std::sqrt(double{kResidentParameters}) * unit / 2, 4.3e-6 * norm);
+    EXPECT_LE(std::sqrt(double{kFusedParameters}) * unit / 2, 4.3e-6 * norm);
     EXPECT_EQ(std::exp2(std::round(std::log2(unit))), unit);
   }
 }
 
-TEST(ResidentArguments, AreChecked) {
-  EXPECT_THROW(validate(ResidentSum{}), std::invalid_argument);
-  EXPECT_THROW(validate(ResidentReduce{}), std::invalid_argument);
+TEST(FusedArguments, AreChecked) {
+  EXPECT_THROW(validate(FusedSum{}), std::invalid_argument);
+  EXPECT_THROW(validate(FusedReduce{}), std::invalid_argument);
   const std::uint8_t byte = 0;
   const std::uint32_t number = 0;
   const float parameter = 0;
   std::int32_t slab = 0;
-  ResidentSum a{};
+  FusedSum a{};
   a.batch = {&number, 0, 28};
   a.examples = &number;
   a.bytes = a.labels = &byte;
   a.parameters = &parameter;
-  a.inverse_unit = 1.0f / resident_unit(a.clip.max_norm);
+  a.inverse_unit = 1.0f / fused_unit(a.clip.max_norm);
   a.turn = kTileExamples;
   a.blocks = 1;
   a.slabs = &slab;

@@ -49,10 +49,10 @@ class CudaKernel : public testing::Test {
   }
   std::size_t shared_bytes() { return gpu().limits().shared_bytes; }
   template <class Args>
-  void run_resident(void (*kernel)(Args), const Args& args, std::size_t shared_bytes) {
+  void run_fused(void (*kernel)(Args), const Args& args, std::size_t shared_bytes) {
     validate(args);
     allow_shared(kernel, shared_bytes);
-    gpu().launch("kernel", kernel, resident_shape(args, shared_bytes), args);
+    gpu().launch("kernel", kernel, fused_shape(args, shared_bytes), args);
   }
   /// In another shape than the operation's own.
   template <class Args>

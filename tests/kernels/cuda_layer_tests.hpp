@@ -42,7 +42,7 @@ TEST_F(CudaKernel, LoadsBytesAndFloatsByNumber) {
       a.planes = planes;
       a.x = device(std::vector<float>(static_cast<std::size_t>(kRoom * planes.size()), kLoud));
       a.x_label = device(std::vector<std::uint8_t>(kRoom, 77));
-      run(batch_load_kernel, a);
+      run(load_kernel, a);
       const std::vector<float> x = host(a.x, static_cast<std::size_t>(kRoom * planes.size()));
       const std::vector<std::uint8_t> label = host(a.x_label, kRoom);
       std::vector<float> want(x.size(), kLoud);
@@ -78,7 +78,7 @@ TEST_F(CudaKernel, ActivationsLeaveBordersAlone) {
     a.from_planes = from;
     a.to = device(std::vector<float>(static_cast<std::size_t>(kRoom * to.size()), kLoud));
     a.to_planes = to;
-    run(batch_activation_kernel, a);
+    run(activation_kernel, a);
     const std::vector<float> y = host(a.to, static_cast<std::size_t>(kRoom * to.size()));
     BatchActivation back = a;
     back.from = device(dy);
@@ -86,7 +86,7 @@ TEST_F(CudaKernel, ActivationsLeaveBordersAlone) {
     back.y_planes = to;
     back.to = device(x);
     back.to_planes = from;
-    run(batch_activation_kernel, back);
+    run(activation_kernel, back);
     const std::vector<float> dx = host(back.to, x.size());
     std::vector<bool> inside(x.size());
     for (int e = 0; e < kRoom; ++e)
@@ -129,7 +129,7 @@ TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
     const auto y_cells = static_cast<std::size_t>(kRoom * y_planes.size());
     a.y = device(std::vector<float>(y_cells, kLoud));
     a.y_planes = y_planes;
-    run(batch_pool_kernel, a);
+    run(pool_kernel, a);
     const std::vector<float> y = host(a.y, y_cells);
     BatchPool back = a;
     back.y = nullptr;
@@ -137,7 +137,7 @@ TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
     back.dy_planes = y_planes;
     back.dx = device(std::vector<float>(x.size(), kLoud));
     back.dx_planes = x_planes;
-    run(batch_pool_backward_kernel, back);
+    run(pool_backward_kernel, back);
     const std::vector<float> dx = host(back.dx, x.size());
 
     std::vector<double> want_y(y_cells, kLoud);
@@ -183,7 +183,7 @@ TEST_F(CudaKernel, MaximumOfANanIsNan) {
     a.x_planes = in;
     a.y = device(std::vector<float>{0.0f});
     a.y_planes = {1, 1, 1, 0};
-    run(batch_pool_kernel, a);
+    run(pool_kernel, a);
     EXPECT_TRUE(std::isnan(host(a.y, 1)[0]));
   }
 }
@@ -209,7 +209,7 @@ TEST_F(CudaKernel, GroupNormAndItsGradient) {
     a.y = device(std::vector<float>(cells, kLoud));
     a.y_planes = y_planes;
     a.statistics = device(std::vector<float>(static_cast<std::size_t>(2 * kRoom * groups), kLoud));
-    run(batch_group_norm_kernel, a);
+    run(group_norm_kernel, a);
     const std::vector<float> y = host(a.y, cells);
 
     BatchGroupNormBackward b{};
@@ -225,7 +225,7 @@ TEST_F(CudaKernel, GroupNormAndItsGradient) {
     b.dx_planes = y_planes;
     b.gradient = device(std::vector<float>(static_cast<std::size_t>(kRoom * 12), kLoud));
     b.parts = device(std::vector<float>(static_cast<std::size_t>(kRoom * groups), kLoud));
-    run(batch_group_norm_backward_kernel, b);
+    run(group_norm_backward_kernel, b);
     const std::vector<float> dx = host(b.dx, cells);
     const std::vector<float> gradient = host(b.gradient, static_cast<std::size_t>(kRoom * 12));
     const std::vector<float> parts = host(b.parts, static_cast<std::size_t>(kRoom * groups));
@@ -291,7 +291,7 @@ TEST_F(CudaKernel, LossesGoToTheGradientsPlanes) {
   const auto cells = static_cast<std::size_t>(kRoom * planes.size());
   a.gradient = device(std::vector<float>(cells, kLoud));
   a.gradient_planes = planes;
-  run(batch_loss_kernel, a);
+  run(loss_kernel, a);
   const std::vector<float> value = host(a.value, kRoom);
   const std::vector<float> gradient = host(a.gradient, cells);
   const std::vector<std::uint8_t> correct = host(a.correct, kRoom);

@@ -37,9 +37,9 @@ constexpr ProductKernels product_kernels() {
   using T32 = Tile<32, terms>;
   using T64 = Tile<64, terms>;
   return {T16::kPrecision,
-          {batch_product_kernel<T16>, batch_product_kernel<Tile<32, wide_terms>>,
-           batch_product_kernel<Tile<64, wide_terms>>},
-          batch_product_kernel<Tile<kThinColumns, kThinTerms>>,
+          {product_kernel<T16>, product_kernel<Tile<32, wide_terms>>,
+           product_kernel<Tile<64, wide_terms>>},
+          product_kernel<Tile<kThinColumns, kThinTerms>>,
           {weight_gradient_norm_kernel<T16>, weight_gradient_norm_kernel<T32>,
            weight_gradient_norm_kernel<T64>},
           {weight_gradient_sum_kernel<T16>, weight_gradient_sum_kernel<T32>,

@@ -69,7 +69,7 @@ TEST_F(CudaKernel, ClipFactorsFromParts) {
     a.groups = kGroups;
     a.squared_norms = device(std::vector<float>(kRoom * kGroups, kLoud));
     a.factors = device(std::vector<float>(kRoom * kGroups, kLoud));
-    run(batch_clip_kernel, a);
+    run(clip_kernel, a);
     const std::vector<float> squares = host(a.squared_norms, kRoom * kGroups);
     const std::vector<float> factors = host(a.factors, kRoom * kGroups);
     for (int e = 0; e < 8; ++e) {
@@ -107,9 +107,10 @@ TEST_F(CudaKernel, RowsAreSummedOnTheGrid) {
                        device(std::vector<FixedPoint>(kColumns, 0)),
                        0x1p20f};
   run(weighted_rows_kernel, a);
-  const SettleFixed settle{a.sum, device(std::vector<float>(kColumns, kLoud)), 0x1p-20, kColumns};
-  run(settle_fixed_kernel, settle);
-  const std::vector<float> got = host(settle.sum, kColumns);
+  const FixedToFloat to_float{a.sum, device(std::vector<float>(kColumns, kLoud)), 0x1p-20,
+                              kColumns};
+  run(fixed_to_float_kernel, to_float);
+  const std::vector<float> got = host(to_float.sum, kColumns);
   for (int c = 0; c < kColumns; ++c) {
     double want = 0;
     for (int e = 0; e < 66; ++e)

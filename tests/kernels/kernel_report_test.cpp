@@ -77,22 +77,22 @@ struct Stated {
   int blocks;
 };
 constexpr Stated kStated[] = {
-    {"resident_sum_kernel<", kResidentThreads, 1},
-    {"resident_mlp_kernel<", kResidentThreads, 1},
-    {"batch_product_kernel<FloatTile<16, 32>", 64, 4},
-    {"batch_product_kernel<FloatTile<16, 8>", 64, 8},
-    {"batch_product_kernel<FloatTile<32, 8>", 64, 8},
-    {"batch_product_kernel<FloatTile<64, 8>", 128, 4},
+    {"fused_sum_kernel<", kFusedThreads, 1},
+    {"fused_mlp_kernel<", kFusedThreads, 1},
+    {"product_kernel<FloatTile<16, 32>", 64, 4},
+    {"product_kernel<FloatTile<16, 8>", 64, 8},
+    {"product_kernel<FloatTile<32, 8>", 64, 8},
+    {"product_kernel<FloatTile<64, 8>", 128, 4},
     {"weight_gradient_norm_kernel<FloatTile<16, 8>", 64, 8},
     {"weight_gradient_norm_kernel<FloatTile<32, 8>", 64, 8},
     {"weight_gradient_norm_kernel<FloatTile<64, 8>", 128, 4},
     {"weight_gradient_sum_kernel<FloatTile<16, 8>", 64, 6},
     {"weight_gradient_sum_kernel<FloatTile<32, 8>", 64, 6},
     {"weight_gradient_sum_kernel<FloatTile<64, 8>", 128, 3},
-    {"batch_product_kernel<TensorTile<16, 32>", 64, 4},
-    {"batch_product_kernel<TensorTile<16, 16>", 64, 7},
-    {"batch_product_kernel<TensorTile<32, 8>", 64, 6},
-    {"batch_product_kernel<TensorTile<64, 8>", 128, 3},
+    {"product_kernel<TensorTile<16, 32>", 64, 4},
+    {"product_kernel<TensorTile<16, 16>", 64, 7},
+    {"product_kernel<TensorTile<32, 8>", 64, 6},
+    {"product_kernel<TensorTile<64, 8>", 128, 3},
     {"weight_gradient_norm_kernel<TensorTile<16, 16>", 64, 7},
     {"weight_gradient_norm_kernel<TensorTile<32, 16>", 64, 6},
     {"weight_gradient_norm_kernel<TensorTile<64, 16>", 128, 3},
@@ -126,13 +126,13 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "this nvcc does not know " << GetParam();
   std::ifstream report(file);
   const auto kernels = parse(report);
-  int residents = 0;
+  int fused_kernels = 0;
   int linear = 0;
   int tensor = 0;
   int patch = 0;
   for (const auto& [name, u] : kernels) {
-    for (const char* resident : {"resident_sum_kernel", "resident_mlp_kernel"})
-      residents += name.find(resident) != std::string::npos;
+    for (const char* fused : {"fused_sum_kernel", "fused_mlp_kernel"})
+      fused_kernels += name.find(fused) != std::string::npos;
     linear += name.find(" linear_") != std::string::npos || name.starts_with("linear_");
     tensor += name.find("TensorTile<") != std::string::npos;
     for (const char* patched : {"PatchTile<", "PixelTile<"})
@@ -147,7 +147,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
     EXPECT_LE((u.shared + 1024) * s.blocks, 100 * 1024) << name << ": " << u.shared << " bytes";
   }
   EXPECT_GE(kernels.size(), 40u);
-  EXPECT_EQ(residents, 8);
+  EXPECT_EQ(fused_kernels, 8);
   EXPECT_EQ(linear, 5);
   EXPECT_EQ(tensor, 10);
   EXPECT_EQ(patch, 6);
@@ -159,14 +159,14 @@ INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "s
                          [](const auto& info) { return std::string(info.param); });
 
 /// What cudaDevAttrMaxSharedMemoryPerBlockOptin says of each generation.
-TEST(KernelReport, ResidentKernelsFitSharedMemory) {
-  using enum ResidentWeights;
+TEST(KernelReport, FusedKernelsFitSharedMemory) {
+  using enum FusedWeights;
   constexpr std::size_t kKB = 1024, kH200 = 227 * kKB, kA100 = 163 * kKB, kAda = 99 * kKB;
-  EXPECT_LE((resident_bytes<ResidentCnn, all>()), kA100);
-  EXPECT_LE((resident_bytes<ResidentCnn, convolutions>()), kAda);
-  EXPECT_LE((resident_bytes<ResidentScatterCnn, all>()), kH200);
-  EXPECT_LE((resident_bytes<ResidentScatterCnn, convolutions>()), kA100);
-  EXPECT_LE((resident_bytes<ResidentScatterCnn, second_convolution>()), kAda);
+  EXPECT_LE((fused_bytes<FusedCnn, all>()), kA100);
+  EXPECT_LE((fused_bytes<FusedCnn, convolutions>()), kAda);
+  EXPECT_LE((fused_bytes<FusedScatterCnn, all>()), kH200);
+  EXPECT_LE((fused_bytes<FusedScatterCnn, convolutions>()), kA100);
+  EXPECT_LE((fused_bytes<FusedScatterCnn, second_convolution>()), kAda);
 }
 
 TEST(KernelReport, IsReadAsPtxasWritesIt) {

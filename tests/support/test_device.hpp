@@ -25,7 +25,7 @@ struct TestDevice {
 inline std::unique_ptr<Engine> device_engine(const Network& net, const EngineSettings& s) {
   return make_cuda_engine(net, s);
 }
-/// Without resident kernels; dense layers with as many weights go to BLAS.
+/// Without fused kernels; dense layers with as many weights go to BLAS.
 inline std::unique_ptr<Engine> layer_wise_engine(const Network& net, const EngineSettings& s,
                                                  std::int64_t large_dense = cuda::kLargeDense,
                                                  const TestDevice& = {}) {

@@ -28,7 +28,7 @@ constexpr std::int64_t kParameterRange = std::int64_t{16} * 256;
 
 std::int64_t ranges(std::int64_t n, std::int64_t range) { return (n + range - 1) / range; }
 
-/// The grid on which partial sums are settled. A sum of `examples` gradients of norm <= max_norm
+/// The grid on which partial sums are rounded. A sum of `examples` gradients of norm <= max_norm
 /// stays below 2^53 of its units, so adding is exact; it is never finer than max_norm 2^-37.
 double sum_grid(double max_norm, std::uint64_t examples) {
   const int bits = 52 - static_cast<int>(std::bit_width(examples));
@@ -133,7 +133,7 @@ class CpuEngine final : public Engine {
     add_up(nullptr, &acceptance);
   }
 
-  void sum_transformed_gradients() override {
+  void sum_coordinate_clipped_gradients() override {
     const Coordinates c = coordinates_->refresh(state_.mean, state_.deviation, team_);
     add_up(&c, nullptr);
   }
@@ -235,7 +235,7 @@ class CpuEngine final : public Engine {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
       std::vector<double*> parts;
       for (const auto& w : workers_) parts.push_back(w->totals() + begin);
-      k_.collect_sum({.totals = parts.data(),
+      k_.reduce_sums({.totals = parts.data(),
                       .count = static_cast<int>(parts.size()),
                       .grid = grid_,
                       .out = sum_.data() + begin,

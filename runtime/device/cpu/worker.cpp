@@ -131,12 +131,13 @@ void Worker::add_clipped(const Dataset& data, std::span<const std::uint32_t> exa
       factor_sum += w_.factor(e, 0);
   });
   w_.coordinates = nullptr;
-  w_.kernels.settle_sum({.acc = partial_.data(),
-                         .total = totals_.data(),
-                         .inverse_grid = inverse_grid,
-                         .n = layout_.storage.packed,
-                         .transform = coordinates != nullptr ? coordinates->transform : Transform{},
-                         .factor_sum = factor_sum});
+  w_.kernels.round_to_grid(
+      {.acc = partial_.data(),
+       .total = totals_.data(),
+       .inverse_grid = inverse_grid,
+       .n = layout_.storage.packed,
+       .transform = coordinates != nullptr ? coordinates->transform : Transform{},
+       .factor_sum = factor_sum});
 }
 
 void Worker::norms(const Dataset& data, std::span<const std::uint32_t> examples,

@@ -35,7 +35,7 @@ class Worker {
   Worker(const CpuLayout& layout, const CpuKernels& kernels);
 
   /// Adds the clipped gradients of `examples`, at most CpuLayout::chunk of them, to the float32
-  /// partial sum, and settles it into totals(). coordinates: null for the gradients as they are.
+  /// partial sum, and rounds it into totals(). coordinates: null for the gradients as they are.
   /// acceptance: null for clipping.
   /// records: [examples.size()], or null.
   void add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
@@ -56,7 +56,7 @@ class Worker {
   float gradient(const Dataset& data, std::uint32_t example, const Weights& weights, float* out,
                  float* squared_norms);
 
-  /// Sum of what was settled, in units of the grid, [Storage::packed].
+  /// Sum of what was rounded, in units of the grid, [Storage::packed].
   double* totals() { return totals_.data(); }
 
  private:

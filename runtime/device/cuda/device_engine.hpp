@@ -39,14 +39,14 @@ template <class Gpu>
 class DeviceEngine final : public Engine {
  public:
   DeviceEngine(Gpu gpu, const Network& network, const EngineSettings& settings,
-               std::int64_t large_dense = kLargeDense, bool may_be_resident = true)
+               std::int64_t large_dense = kLargeDense, bool may_be_fused = true)
       : gpu_(std::move(gpu)),
         network_(network),
         settings_(settings),
         // Accepted directions have norm 1.
         grid_(sum_grid(settings.importance ? 1.0f : settings.clip.max_norm, settings.largest_sum)),
         passes_(gpu_, network_, settings.micro_batch,
-                {.precision = may_be_resident
+                {.precision = may_be_fused
                                   ? device_precision(network_, gpu_.limits(), settings.precision)
                                   : settings.precision,
                  .large_dense = large_dense,
@@ -76,13 +76,13 @@ class DeviceEngine final : public Engine {
     sum_.clear();
     step_size_sum_.clear();
     train_tally_.clear();
-    const auto kernel = resident_kernel_for(network_, gpu_.limits());
-    if (kernel && may_be_resident)
-      resident_.emplace(gpu_, network_, *kernel, settings.micro_batch, settings.diagnostics);
+    const auto kernel = fused_kernel_for(network_, gpu_.limits());
+    if (kernel && may_be_fused)
+      fused_.emplace(gpu_, network_, *kernel, settings.micro_batch, settings.diagnostics);
   }
 
-  /// Whether clipped sums are made by a resident kernel; else layer by layer.
-  bool is_resident() const { return resident_.has_value(); }
+  /// Whether clipped sums are made by a fused kernel; else layer by layer.
+  bool is_fused() const { return fused_.has_value(); }
 
   void load(const Dataset& train) override {
     if (!(train.shape == network_.input) || train.classes != network_.classes)
@@ -186,7 +186,7 @@ class DeviceEngine final : public Engine {
   void sum_accepted_directions() override { note(&DeviceEngine::launch_accepted_sum); }
   void sample_batch() override { note(&DeviceEngine::launch_sample); }
   void sum_clipped_gradients() override { note(&DeviceEngine::launch_clipped_sum); }
-  void sum_transformed_gradients() override { note(&DeviceEngine::launch_transformed_sum); }
+  void sum_coordinate_clipped_gradients() override { note(&DeviceEngine::launch_transformed_sum); }
   void adapt_learning_rate() override { note(&DeviceEngine::launch_step_size); }
   void add_noise_and_update() override { note(&DeviceEngine::launch_update); }
   void add_noise_restore_and_update() override { note(&DeviceEngine::launch_restoring_update); }
@@ -337,9 +337,9 @@ class DeviceEngine final : public Engine {
   void launch_sample() { draw(false); }
   void launch_candidates() { draw(true); }
   void launch_clipped_sum() {
-    if (resident_)
-      resident_->sum_clipped(drawn_count_.get(), capacity(), data_, drawn_.get(), parameters_.get(),
-                             settings_.clip, fixed_sum_.get(), sum_.get(), train_tally_.get());
+    if (fused_)
+      fused_->sum_clipped(drawn_count_.get(), capacity(), data_, drawn_.get(), parameters_.get(),
+                          settings_.clip, fixed_sum_.get(), sum_.get(), train_tally_.get());
     else
       add_clipped(nullptr, false);
   }
@@ -397,11 +397,11 @@ class DeviceEngine final : public Engine {
       passes_.add_clipped(fixed_sum_.get(), 1.0f / grid_);
       if (settings_.diagnostics) passes_.tally(true, train_tally_.get());
     }
-    launch(gpu_, "settle", settle_fixed_kernel,
-           SettleFixed{.fixed = fixed_sum_.get(),
-                       .sum = sum_.get(),
-                       .grid = static_cast<double>(grid_),
-                       .n = static_cast<std::int64_t>(sum_.size())});
+    launch(gpu_, "fixed to float", fixed_to_float_kernel,
+           FixedToFloat{.fixed = fixed_sum_.get(),
+                        .sum = sum_.get(),
+                        .grid = static_cast<double>(grid_),
+                        .n = static_cast<std::int64_t>(sum_.size())});
   }
 
   /// Without the step's number and scalars, which the kernel finds in the cursor.
@@ -440,7 +440,7 @@ class DeviceEngine final : public Engine {
   EngineSettings settings_;
   float grid_;
   LayerWiseNetwork<Gpu> passes_;
-  std::optional<DeviceResident<Gpu>> resident_;
+  std::optional<FusedNetwork<Gpu>> fused_;
   Buffer<Gpu, float> parameters_;  // [d], and so the others down to sum_, or empty
   Buffer<Gpu, float> moment1_;
   Buffer<Gpu, float> moment2_;

@@ -24,8 +24,8 @@ struct DeviceInfo {
 /// The CUDA devices that this process sees; none without a driver, or in a build without CUDA.
 std::vector<DeviceInfo> cuda_devices();
 
-/// make_cuda_engine without resident kernels (device_resident.hpp): for tests and benchmarks.
-/// large_dense: see device_graph.hpp.
+/// make_cuda_engine without fused kernels (fused.hpp): for tests and benchmarks.
+/// large_dense: see layout.hpp.
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense);

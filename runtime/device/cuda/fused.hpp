@@ -1,5 +1,5 @@
 #pragma once
-// Which networks are summed by a resident kernel (kernels/fused/fused.cuh,
+// Which networks are summed by a fused kernel (kernels/fused/fused.cuh,
 // kernels/fused/fused_mlp.cuh), and its launches.
 #include <algorithm>
 #include <array>
@@ -16,15 +16,15 @@
 
 namespace cudp::cuda {
 
-/// A resident kernel that fits a network and a device.
-struct ResidentKernel {
-  void (*sum)(ResidentSum) = nullptr;
+/// A fused kernel that fits a network and a device.
+struct FusedKernel {
+  void (*sum)(FusedSum) = nullptr;
   std::size_t shared_bytes = 0;
   std::array<Activate, 3> functions;
   DenseShapes dense{};  ///< of a network without convolutions
 };
 
-/// The layers of a network as a resident kernel has them, one after the other.
+/// The layers of a network as a fused kernel has them, one after the other.
 class LayerWalk {
  public:
   explicit LayerWalk(const Network& n) : layers_(n.layers) {}
@@ -66,11 +66,11 @@ class LayerWalk {
 /// The description's kernel if it is this network's and the device's shared memory holds it, with
 /// as many of the weights as it can.
 template <class Model>
-std::optional<ResidentKernel> resident_kernel_of(const Network& net, const DeviceLimits& limits) {
+std::optional<FusedKernel> fused_kernel_of(const Network& net, const DeviceLimits& limits) {
   using First = typename Model::First;
   using Second = typename Model::Second;
   LayerWalk walk(net);
-  ResidentKernel k;
+  FusedKernel k;
   const bool fits =
       net.input == Shape{First::kChannels, First::kHeight, First::kWidth} &&
       net.spec.loss == Loss::softmax_cross_entropy && walk.is_convolution<First>() &&
@@ -78,27 +78,26 @@ std::optional<ResidentKernel> resident_kernel_of(const Network& net, const Devic
       walk.is_function(k.functions[1]) && walk.is_pool<Second>() && walk.is_dense(Model::kHidden) &&
       walk.is_function(k.functions[2]) && walk.is_dense(Model::kOutputs) && walk.is_end();
   if (!fits) return std::nullopt;
-  ensure(net.parameter_count == Resident<Model>::kParameters,
-         "the resident kernel has another network's parameters");
-  const auto take = [&]<ResidentWeights weights>() {
-    k.sum = resident_sum_kernel<Model, weights>;
-    k.shared_bytes = resident_bytes<Model, weights>();
+  ensure(net.parameter_count == Fused<Model>::kParameters,
+         "the fused kernel has another network's parameters");
+  const auto take = [&]<FusedWeights weights>() {
+    k.sum = fused_sum_kernel<Model, weights>;
+    k.shared_bytes = fused_bytes<Model, weights>();
     return k.shared_bytes <= limits.shared_bytes;
   };
-  if (take.template operator()<ResidentWeights::all>() ||
-      take.template operator()<ResidentWeights::convolutions>())
+  if (take.template operator()<FusedWeights::all>() ||
+      take.template operator()<FusedWeights::convolutions>())
     return k;
-  if constexpr (Resident<Model>::A::kWeightsAreFlat)
-    if (take.template operator()<ResidentWeights::second_convolution>()) return k;
+  if constexpr (Fused<Model>::A::kWeightsAreFlat)
+    if (take.template operator()<FusedWeights::second_convolution>()) return k;
   return std::nullopt;
 }
 
 /// The kernel for linear models and networks of one hidden layer, if that is what this is, and of
-/// a size that pays (kResidentParameters, and a tile of kTileExamples at least).
-inline std::optional<ResidentKernel> dense_kernel_of(const Network& net,
-                                                     const DeviceLimits& limits) {
+/// a size that pays (kFusedParameters, and a tile of kTileExamples at least).
+inline std::optional<FusedKernel> dense_kernel_of(const Network& net, const DeviceLimits& limits) {
   LayerWalk walk(net);
-  ResidentKernel k;
+  FusedKernel k;
   DenseShapes& d = k.dense;
   d.features = net.input.size();
   d.outputs = walk.dense_outputs();
@@ -106,42 +105,41 @@ inline std::optional<ResidentKernel> dense_kernel_of(const Network& net,
     d.hidden = d.outputs;
     d.outputs = walk.is_function(k.functions[0]) ? walk.dense_outputs() : 0;
   }
-  if (d.outputs == 0 || !walk.is_end() || parameters(d) > kResidentParameters) return std::nullopt;
+  if (d.outputs == 0 || !walk.is_end() || parameters(d) > kFusedParameters) return std::nullopt;
   ensure(net.parameter_count == static_cast<std::size_t>(parameters(d)),
-         "the resident kernel has another network's parameters");
+         "the fused kernel has another network's parameters");
   d.tile = 1;
-  d.tile = static_cast<int>(std::min(static_cast<std::size_t>(resident_room(1, kTileExamples)),
-                                     limits.shared_bytes / resident_bytes(d)));
+  d.tile = static_cast<int>(std::min(static_cast<std::size_t>(fused_room(1, kTileExamples)),
+                                     limits.shared_bytes / fused_bytes(d)));
   if (d.tile < kTileExamples) return std::nullopt;
-  k.shared_bytes = resident_bytes(d);
-  k.sum = d.hidden > 0     ? resident_mlp_kernel<4, true>
-          : d.outputs == 1 ? resident_mlp_kernel<1, false>
-                           : resident_mlp_kernel<4, false>;
+  k.shared_bytes = fused_bytes(d);
+  k.sum = d.hidden > 0     ? fused_mlp_kernel<4, true>
+          : d.outputs == 1 ? fused_mlp_kernel<1, false>
+                           : fused_mlp_kernel<4, false>;
   return k;
 }
 
 /// None where the layer-wise path (layer_wise.hpp) is to be taken.
-inline std::optional<ResidentKernel> resident_kernel_for(const Network& net,
-                                                         const DeviceLimits& limits) {
-  if (auto k = resident_kernel_of<ResidentCnn>(net, limits)) return k;
-  if (auto k = resident_kernel_of<ResidentScatterCnn>(net, limits)) return k;
+inline std::optional<FusedKernel> fused_kernel_for(const Network& net, const DeviceLimits& limits) {
+  if (auto k = fused_kernel_of<FusedCnn>(net, limits)) return k;
+  if (auto k = fused_kernel_of<FusedScatterCnn>(net, limits)) return k;
   return dense_kernel_of(net, limits);
 }
 
-/// What a network is multiplied in where `wish` is asked for: small ones, which have a resident
+/// What a network is multiplied in where `wish` is asked for: small ones, which have a fused
 /// kernel, in fp32 throughout.
 inline Precision device_precision(const Network& net, const DeviceLimits& limits, Precision wish) {
-  const bool gains = !resident_kernel_for(net, limits) &&
+  const bool gains = !fused_kernel_for(net, limits) &&
                      build_layout(net, {.precision = wish}).storage.uses_tensor_cores;
   return gains ? wish : Precision::fp32;
 }
 
 template <class Gpu>
-class DeviceResident {
+class FusedNetwork {
  public:
   /// micro_batch: examples a launch at most, 0 for as many as a launch can add.
-  DeviceResident(Gpu& gpu, const Network& net, const ResidentKernel& kernel, int micro_batch,
-                 bool diagnostics)
+  FusedNetwork(Gpu& gpu, const Network& net, const FusedKernel& kernel, int micro_batch,
+               bool diagnostics)
       : gpu_(gpu),
         kernel_(kernel),
         loss_(net.spec.loss),
@@ -149,7 +147,7 @@ class DeviceResident {
         parameters_(net.parameter_count),
         blocks_(gpu.limits().multiprocessors),
         turn_(kernel.dense.tile > 0 ? kTileExamples : 1),
-        room_(resident_room(blocks_, turn_)),
+        room_(fused_room(blocks_, turn_)),
         slabs_(gpu, static_cast<std::size_t>(blocks_) * parameters_),
         losses_(gpu, diagnostics ? static_cast<std::size_t>(room_) : 0),
         squared_norms_(gpu, losses_.size() * static_cast<std::size_t>(groups_)),
@@ -163,13 +161,13 @@ class DeviceResident {
   void sum_clipped(const std::uint32_t* count, std::int64_t most, const DeviceData& data,
                    const std::uint32_t* examples, const float* parameters, const ClipSettings& clip,
                    FixedPoint* fixed, float* sum, Tally* tally) {
-    const float unit = resident_unit(clip.max_norm);
+    const float unit = fused_unit(clip.max_norm);
     for (std::int64_t first = 0; first < most; first += room_) {
       const Batch batch{
           .count = count,
           .first = static_cast<std::int32_t>(first),
           .room = static_cast<std::int32_t>(std::min<std::int64_t>(room_, most - first))};
-      const ResidentSum args{
+      const FusedSum args{
           .batch = batch,
           .examples = examples,
           .bytes = data.bytes,
@@ -189,16 +187,16 @@ class DeviceResident {
           .losses = losses_.get(),
           .squared_norms = squared_norms_.get(),
           .factors = factors_.get()};
-      launch(gpu_, "resident sum", kernel_.sum, resident_shape(args, kernel_.shared_bytes), args);
-      launch(gpu_, "resident reduce", resident_reduce_kernel,
-             ResidentReduce{.batch = batch,
-                            .slabs = slabs_.get(),
-                            .turn = turn_,
-                            .blocks = blocks_,
-                            .n = static_cast<std::int64_t>(parameters_),
-                            .fixed = fixed,
-                            .sum = first + room_ < most ? nullptr : sum,
-                            .unit = unit});
+      launch(gpu_, "fused sum", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
+      launch(gpu_, "fused reduce", fused_reduce_kernel,
+             FusedReduce{.batch = batch,
+                         .slabs = slabs_.get(),
+                         .turn = turn_,
+                         .blocks = blocks_,
+                         .n = static_cast<std::int64_t>(parameters_),
+                         .fixed = fixed,
+                         .sum = first + room_ < most ? nullptr : sum,
+                         .unit = unit});
       if (losses_.size() > 0)
         launch(gpu_, "tally", tally_kernel,
                TallyBatch{.batch = batch,
@@ -213,7 +211,7 @@ class DeviceResident {
 
  private:
   Gpu& gpu_;
-  ResidentKernel kernel_;
+  FusedKernel kernel_;
   Loss loss_;
   int groups_;
   std::size_t parameters_;

@@ -69,7 +69,7 @@ class LayerWiseNetwork {
     for_each_layer([&](const auto& l) { l.forward(work_); });
     const CudaEdge& last = layout_.edges.back();
     ensure(last.value.border == 0, "logits are a flat vector");
-    launch(gpu_, "loss", batch_loss_kernel,
+    launch(gpu_, "loss", loss_kernel,
            BatchLoss{.batch = batch,
                      .loss = net_.spec.loss,
                      .outputs = net_.outputs,
@@ -96,7 +96,7 @@ class LayerWiseNetwork {
   }
 
   void clip(const ClipSettings& clip) {
-    launch(gpu_, "clip", batch_clip_kernel,
+    launch(gpu_, "clip", clip_kernel,
            BatchClip{.batch = work_.batch,
                      .clip = clip,
                      .parts = work_.parts(),
@@ -109,7 +109,7 @@ class LayerWiseNetwork {
   /// Accepts candidates instead of clipping; see BatchAccept.
   void accept(const ImportanceRule& rule, const RandomStream& stream, const std::uint64_t* step,
               float* norms) {
-    launch(gpu_, "accept", batch_accept_kernel,
+    launch(gpu_, "accept", accept_kernel,
            BatchAccept{.batch = work_.batch,
                        .rule = rule,
                        .stream = stream,
@@ -125,7 +125,7 @@ class LayerWiseNetwork {
 
   /// Norms of the micro-batch's gradients to norms[batch.first ...].
   void norms(float* norms) {
-    launch(gpu_, "norms", batch_norms_kernel,
+    launch(gpu_, "norms", norms_kernel,
            BatchNorms{.batch = work_.batch,
                       .parts = work_.parts(),
                       .part_count = layout_.storage.parts(),

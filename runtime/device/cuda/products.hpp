@@ -102,13 +102,12 @@ class CudaProducts {
   /// By Precision, then by tile_columns. A layer's norm and its sum must be of one precision, and
   /// of one row here; see WeightGradientSum.
   static constexpr Kernel<BatchProduct> kProductKernels[2][3] = {
-      {batch_product_kernel<FloatTile<16>>, batch_product_kernel<FloatTile<32>>,
-       batch_product_kernel<FloatTile<64>>},
-      {batch_product_kernel<TensorTile<16>>, batch_product_kernel<TensorTile<32, kTallTerms>>,
-       batch_product_kernel<TensorTile<64, kTallTerms>>}};
+      {product_kernel<FloatTile<16>>, product_kernel<FloatTile<32>>, product_kernel<FloatTile<64>>},
+      {product_kernel<TensorTile<16>>, product_kernel<TensorTile<32, kTallTerms>>,
+       product_kernel<TensorTile<64, kTallTerms>>}};
   static constexpr Kernel<BatchProduct> kThinKernels[2] = {
-      batch_product_kernel<FloatTile<kThinColumns, kThinTerms>>,
-      batch_product_kernel<TensorTile<kThinColumns, kThinTerms>>};
+      product_kernel<FloatTile<kThinColumns, kThinTerms>>,
+      product_kernel<TensorTile<kThinColumns, kThinTerms>>};
   static constexpr Kernel<WeightGradientNorm> kNormKernels[2][3] = {
       {weight_gradient_norm_kernel<FloatTile<16>>, weight_gradient_norm_kernel<FloatTile<32>>,
        weight_gradient_norm_kernel<FloatTile<64>>},

@@ -1,5 +1,5 @@
 #pragma once
-// Poisson sampling on a device, over any Gpu (see device_network.hpp).
+// Poisson sampling on a device, over any Gpu (see layer_wise.hpp).
 #include <cstddef>
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
 // The scattering transform as a sequence of kernels and Fourier transforms, over any Gpu (see
-// device_network.hpp).
+// layer_wise.hpp).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

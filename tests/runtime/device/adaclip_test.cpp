@@ -286,12 +286,12 @@ TEST(AdaClip, TheDenseNormIsNeverBelowTheTruth) {
 TEST(AdaClip, RoundingIsPaidForInTheSensitivity) {
   const Network net = cases::network_of(kCases[4]);
   const double u = 0x1p-24;
-  EXPECT_NEAR(sensitivity_slack(net, 700, kCpuArithmetic, 4.0),
+  EXPECT_NEAR(sensitivity_rounding_error(net, 700, kCpuArithmetic, 4.0),
               (1.0 + 0x1p-13) * (1.0 + 2.0 * 22.0 * u * 5.0 * 700.0) - 1.0, 1e-15);
 }
 
 /// The sum's sensitivity, on the device's own arithmetic: taking one example away moves the
-/// transformed sum by at most 1 and the slack, also where m is as large as it may be.
+/// transformed sum by at most 1 and the rounding error, also where m is as large as it may be.
 TEST(AdaClip, OneExampleMovesTheSumByAtMostOne) {
   const Case& c = kCases[1];
   const Network net = cases::network_of(c);
@@ -331,7 +331,8 @@ TEST(AdaClip, OneExampleMovesTheSumByAtMostOne) {
       double square = 0.0;
       for (std::size_t j = 0; j < a.size(); ++j)
         square += std::pow(double{a[j]} - b[j], 2) / (start.deviation[j] * deviations);
-      EXPECT_LE(std::sqrt(square), 1.0 + sensitivity_slack(net, 200, kCudaArithmetic, 4.0));
+      EXPECT_LE(std::sqrt(square),
+                1.0 + sensitivity_rounding_error(net, 200, kCudaArithmetic, 4.0));
       EXPECT_GT(std::sqrt(square), 0.99);
     }
 }

@@ -18,21 +18,21 @@ std::unique_ptr<Engine> emulated_blas(const Network& net, const EngineSettings& 
   return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, settings, 1, false);
 }
 
-/// By a resident kernel, on a device with the shared memory of an H200 or of smaller ones.
-std::unique_ptr<Engine> resident(const Network& net, const EngineSettings& settings,
-                                 std::size_t shared_bytes) {
+/// By a fused kernel, on a device with the shared memory of an H200 or of smaller ones.
+std::unique_ptr<Engine> fused(const Network& net, const EngineSettings& settings,
+                              std::size_t shared_bytes) {
   EngineSettings s = settings;
   if (s.micro_batch == 0) s.micro_batch = 96;
   auto engine = std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(
       EmulatedGpu(1, {.multiprocessors = 3, .shared_bytes = shared_bytes}), net, s);
-  if (!engine->is_resident()) throw std::runtime_error("expected a resident kernel");
+  if (!engine->is_fused()) throw std::runtime_error("expected a fused kernel");
   return engine;
 }
-std::unique_ptr<Engine> resident_whole(const Network& net, const EngineSettings& settings) {
-  return resident(net, settings, std::size_t{227} * 1024);
+std::unique_ptr<Engine> fused_whole(const Network& net, const EngineSettings& settings) {
+  return fused(net, settings, std::size_t{227} * 1024);
 }
-std::unique_ptr<Engine> resident_small(const Network& net, const EngineSettings& settings) {
-  return resident(net, settings, std::size_t{99} * 1024);
+std::unique_ptr<Engine> fused_small(const Network& net, const EngineSettings& settings) {
+  return fused(net, settings, std::size_t{99} * 1024);
 }
 
 /// Under TSan the emulator is a hundred times slower: small models show the same races.
@@ -60,19 +60,19 @@ INSTANTIATE_TEST_SUITE_P(Blas, CudaEngine,
                                           testing::Values(DeviceBackend{"blas", emulated_blas})),
                          name_of);
 
-std::vector<Case> resident_cases() {
+std::vector<Case> fused_cases() {
   std::vector<Case> v;
   for (const Case& c : emulated_cases())
-    if (cuda::resident_kernel_for(cases::network_of(c), {.shared_bytes = std::size_t{99} * 1024}))
+    if (cuda::fused_kernel_for(cases::network_of(c), {.shared_bytes = std::size_t{99} * 1024}))
       v.push_back(c);
   if (!simt::races_end_the_program()) v.push_back({"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10});
   return v;
 }
-INSTANTIATE_TEST_SUITE_P(Resident, CudaEngine,
-                         testing::Combine(testing::ValuesIn(resident_cases()),
-                                          testing::Values(DeviceBackend{"resident", resident_whole},
-                                                          DeviceBackend{"resident_small",
-                                                                        resident_small})),
+INSTANTIATE_TEST_SUITE_P(Fused, CudaEngine,
+                         testing::Combine(testing::ValuesIn(fused_cases()),
+                                          testing::Values(DeviceBackend{"fused", fused_whole},
+                                                          DeviceBackend{"fused_small",
+                                                                        fused_small})),
                          name_of);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CudaEngine);
 
@@ -102,10 +102,10 @@ TEST(CudaEngineCapacity, ATooLargeBatchMakesTheRunFail) {
 }
 
 /// By what the device reports, and by the network's layers.
-TEST(ResidentChoice, NeedsTheNetworkAndTheSharedMemory) {
+TEST(FusedChoice, NeedsTheNetworkAndTheSharedMemory) {
   const auto kernel = [](const char* model, Shape shape, int classes, std::size_t kilobytes) {
-    return cuda::resident_kernel_for(cases::network_of({"case", model, shape, classes}),
-                                     {.multiprocessors = 1, .shared_bytes = kilobytes * 1024});
+    return cuda::fused_kernel_for(cases::network_of({"case", model, shape, classes}),
+                                  {.multiprocessors = 1, .shared_bytes = kilobytes * 1024});
   };
   const auto with_weights = kernel("cnn", {1, 28, 28}, 10, 163);
   const auto without = kernel("cnn", {1, 28, 28}, 10, 99);
@@ -141,11 +141,11 @@ TEST(ResidentChoice, NeedsTheNetworkAndTheSharedMemory) {
 
 /// Networks of dense layers: as many examples at once as kernels/fused/fused_mlp.cuh states, and
 /// the widest that it states.
-TEST(ResidentChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
+TEST(FusedChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
   const auto tile = [](const char* model, int features, int classes, std::size_t kilobytes) {
     const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = kilobytes * 1024};
     const Network net = cases::network_of({"case", model, {features, 1, 1}, classes});
-    const auto kernel = cuda::resident_kernel_for(net, limits);
+    const auto kernel = cuda::fused_kernel_for(net, limits);
     if (!kernel) return 0;
     EXPECT_LE(kernel->shared_bytes, limits.shared_bytes);
     return kernel->dense.tile;
@@ -173,12 +173,12 @@ TEST(ResidentChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
     }
 }
 
-/// Methods that need more than a clipped sum go layer by layer, also where a kernel is resident.
-TEST(ResidentChoice, NormsForImportanceSamplingGoLayerByLayer) {
+/// Methods that need more than a clipped sum go layer by layer, also where a fused kernel is there.
+TEST(FusedChoice, NormsForImportanceSamplingGoLayerByLayer) {
   const Network net = cases::network_of({"cnn", "cnn", {1, 28, 28}, 10});
   EngineSettings s;
   s.importance = true;
-  const auto engine = resident_whole(net, s);
+  const auto engine = fused_whole(net, s);
   const Dataset data = cases::examples_for({"cnn", "cnn", {1, 28, 28}, 10}, 3);
   engine->load(data);
   engine->set_state(cases::weights_for(net));
@@ -214,7 +214,7 @@ TEST(CudaEngineMicroBatch, IsOfWholeGroupsAndFitsTheMemory) {
   EXPECT_TRUE(cifar >= 512 && cifar < 2048 && cifar % 32 == 0) << cifar;
 }
 
-TEST(TensorLayers, NetworksWithAResidentKernelHaveNone) {
+TEST(TensorLayers, NetworksWithAFusedKernelHaveNone) {
   const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = std::size_t{227} * 1024};
   const auto precision = [&](const char* model, Shape shape, Precision wish) {
     return cuda::device_precision(cases::network_of({"case", model, shape, 10}), limits, wish);

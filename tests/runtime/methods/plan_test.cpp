@@ -177,19 +177,19 @@ TEST(Rounding, NoBatchIsLargerButForTheFailure) {
   EXPECT_THROW(largest_batch(10.0, 1, std::nan("")), std::invalid_argument);
 }
 
-TEST(Rounding, SlackFollowsItsFormula) {
+TEST(Rounding, RoundingErrorFollowsItsFormula) {
   const double u = 0x1p-24;
   // The largest layer of cnn has 16,384 weights: its norm's error stays below the floor.
-  EXPECT_NEAR(sensitivity_slack(cnn(), 700, kCpuArithmetic),
+  EXPECT_NEAR(sensitivity_rounding_error(cnn(), 700, kCpuArithmetic),
               (1.0 + 0x1p-13) * (1.0 + 38.0 * u * 700.0) - 1.0, 1e-15);
-  EXPECT_NEAR(sensitivity_slack(cnn(), 700, kCudaArithmetic),
+  EXPECT_NEAR(sensitivity_rounding_error(cnn(), 700, kCudaArithmetic),
               (1.0 + 0x1p-13) * (1.0 + 70.0 * u * 700.0) - 1.0, 1e-15);
   const Network wide = build_network(
       parse_model("name='w'\nlayers=[{type='dense',name='a',out=2000},{type='dense',name='b',"
                   "out='outputs'}]",
                   "w", 10),
       {2000, 1, 1}, 10);
-  EXPECT_GT(sensitivity_slack(wide, 1, kCpuArithmetic), 4e6 / 8.0 / 2.0 * u);
+  EXPECT_GT(sensitivity_rounding_error(wide, 1, kCpuArithmetic), 4e6 / 8.0 / 2.0 * u);
 }
 
 TEST(Rounding, PlansAskTheBackendForTheSumsOfTheirNetwork) {
@@ -228,7 +228,8 @@ TEST(Rounding, SumsOfNeighboursStayWithinTheSensitivity) {
   const std::vector<double> less = sum_from(1);
   double square = 0.0;
   for (int j = 0; j < kSize; ++j) square += (all[j] - less[j]) * (all[j] - less[j]);
-  EXPECT_TRUE(std::sqrt(square) <= 1.0 + sensitivity_slack(cnn(), kExamples, kCpuArithmetic))
+  EXPECT_TRUE(std::sqrt(square) <=
+              1.0 + sensitivity_rounding_error(cnn(), kExamples, kCpuArithmetic))
       << std::sqrt(square);
   EXPECT_NE(std::sqrt(square), 1.0);
 }

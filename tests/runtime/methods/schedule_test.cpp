@@ -88,7 +88,7 @@ class RecordingEngine final : public Engine {
   void set_importance(const ImportanceRule&) override {}
   void sample_candidates() override { calls += "candidates "; }
   void sum_accepted_directions() override { calls += "accept "; }
-  void sum_transformed_gradients() override { calls += "transform "; }
+  void sum_coordinate_clipped_gradients() override { calls += "transform "; }
   void add_noise_restore_and_update() override { calls += "restore "; }
   void adapt_learning_rate() override { calls += "adapt "; }
   void add_noise_and_update() override { calls += "update "; }

@@ -156,7 +156,7 @@ class ReferenceEngine : public Engine {
     }
   }
 
-  void sum_transformed_gradients() override {
+  void sum_coordinate_clipped_gradients() override {
     transform();
     sum_.assign(net_.parameter_count, 0.0);
     for (const std::uint32_t i : batch_) {

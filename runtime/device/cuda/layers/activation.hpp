@@ -13,7 +13,7 @@ class CudaActivation final : public LayerWithoutParameters {
 
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
-    launch(w.gpu, "activation", batch_activation_kernel,
+    launch(w.gpu, "activation", activation_kernel,
            BatchActivation{.batch = w.batch,
                            .function = function_,
                            .from = w.value(in()),
@@ -26,7 +26,7 @@ class CudaActivation final : public LayerWithoutParameters {
 
   template <class Gpu>
   void backward(MicroBatch<Gpu>& w) const {
-    launch(w.gpu, "activation gradient", batch_activation_kernel,
+    launch(w.gpu, "activation gradient", activation_kernel,
            BatchActivation{.batch = w.batch,
                            .function = function_,
                            .from = w.gradient(out()),

@@ -12,7 +12,7 @@ class CudaGroupNorm final : public CudaLayer {
 
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
-    launch(w.gpu, "group norm", batch_group_norm_kernel,
+    launch(w.gpu, "group norm", group_norm_kernel,
            BatchGroupNorm{.batch = w.batch,
                           .groups = layer_.groups,
                           .epsilon = layer_.epsilon,
@@ -28,7 +28,7 @@ class CudaGroupNorm final : public CudaLayer {
   /// The input's gradient too.
   template <class Gpu>
   void gradient(MicroBatch<Gpu>& w) const {
-    launch(w.gpu, "group norm gradient", batch_group_norm_backward_kernel,
+    launch(w.gpu, "group norm gradient", group_norm_backward_kernel,
            BatchGroupNormBackward{.batch = w.batch,
                                   .groups = layer_.groups,
                                   .weight = weight(w),

@@ -9,7 +9,7 @@ class CudaInput final : public LayerWithoutParameters {
  public:
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
-    launch(w.gpu, "load", batch_load_kernel,
+    launch(w.gpu, "load", load_kernel,
            BatchLoad{.batch = w.batch,
                      .examples = w.examples,
                      .bytes = w.data.bytes,

@@ -11,7 +11,7 @@ class CudaPool final : public LayerWithoutParameters {
 
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
-    launch(w.gpu, "pool", batch_pool_kernel,
+    launch(w.gpu, "pool", pool_kernel,
            BatchPool{.batch = w.batch,
                      .is_max = is_max_,
                      .kernel = kernel_,
@@ -24,7 +24,7 @@ class CudaPool final : public LayerWithoutParameters {
 
   template <class Gpu>
   void backward(MicroBatch<Gpu>& w) const {
-    launch(w.gpu, "pool gradient", batch_pool_backward_kernel,
+    launch(w.gpu, "pool gradient", pool_backward_kernel,
            BatchPool{.batch = w.batch,
                      .is_max = is_max_,
                      .kernel = kernel_,
