@@ -51,9 +51,9 @@ SimdLevel best_simd_level() {
   SimdLevel best = SimdLevel::baseline;
   for (const SimdLevel level : {SimdLevel::avx2, SimdLevel::avx512})
     if (processor_has(level)) best = level;
-  if (const char* wish = std::getenv("CUDP_SIMD_LEVEL"))
+  if (const char* requested = std::getenv("CUDP_SIMD_LEVEL"))
     for (const SimdLevel level : {SimdLevel::baseline, SimdLevel::avx2, SimdLevel::avx512})
-      if (simd_name(level) == wish && level < best) best = level;
+      if (simd_name(level) == requested && level < best) best = level;
   return best;
 }
 

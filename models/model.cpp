@@ -17,7 +17,7 @@ class Builder {
   Builder(Network& net, const Shape& input) : net_(net), shape_(input) {}
 
   void add(const Layer& layer, std::size_t number) {
-    place_ = net_.spec.name + ", layer " + std::to_string(number + 1);
+    where_ = net_.spec.name + ", layer " + std::to_string(number + 1);
     NetworkLayer& out = net_.layers.emplace_back();
     out.layer = layer;
     out.in = shape_;
@@ -26,11 +26,11 @@ class Builder {
   }
 
   const Shape& shape() const { return shape_; }
-  const std::string& place() const { return place_; }
+  const std::string& where() const { return where_; }
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw std::invalid_argument(place_ + ": " + what);
+    throw std::invalid_argument(where_ + ": " + what);
   }
 
   int windows(int size, int kernel, int stride, int pad) const {
@@ -105,7 +105,7 @@ class Builder {
 
   Network& net_;
   Shape shape_;
-  std::string place_;
+  std::string where_;
   std::set<std::string> names_;
 };
 

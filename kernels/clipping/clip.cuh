@@ -26,12 +26,12 @@ __global__ inline void dense_gradient_norm_kernel(DenseGradientNorm a) {
 
 /// Squared norms of every group from their parts; returns the sum of all.
 __device__ __forceinline__ float group_squares(const float* parts, const std::int32_t* group_parts,
-                                               int groups, int room, int e, float* squares) {
+                                               int groups, int capacity, int e, float* squares) {
   float total = 0.0f;
   for (int g = 0; g < groups; ++g) {
     float square = 0.0f;
     for (int part = group_parts[g]; part < group_parts[g + 1]; ++part)
-      square += parts[static_cast<std::int64_t>(part) * room + e];
+      square += parts[static_cast<std::int64_t>(part) * capacity + e];
     squares[g] = square;
     total += square;
   }
@@ -44,7 +44,7 @@ __global__ inline void accept_kernel(BatchAccept a) {
   for_each_pixel(a.batch, 1, [&](int e, int) {
     const std::int64_t row = static_cast<std::int64_t>(e) * a.groups;
     const float square =
-        group_squares(a.parts, a.group_parts, a.groups, a.batch.room, e, a.squared_norms + row);
+        group_squares(a.parts, a.group_parts, a.groups, a.batch.capacity, e, a.squared_norms + row);
     const std::uint32_t example = a.examples[a.batch.first + e];
     const float factor = accept_candidate(a.rule, a.stream, example, square, a.norms + example);
     for (int g = 0; g < a.groups; ++g) a.factors[row + g] = factor;
@@ -56,7 +56,7 @@ __global__ inline void norms_kernel(BatchNorms a) {
   for_each_pixel(a.batch, 1, [&](int e, int) {
     float square = 0.0f;
     for (int part = 0; part < a.part_count; ++part)
-      square += a.parts[static_cast<std::int64_t>(part) * a.batch.room + e];
+      square += a.parts[static_cast<std::int64_t>(part) * a.batch.capacity + e];
     const float norm = sqrtf(square);
     a.norms[a.batch.first + e] = norm < INFINITY ? norm : 0.0f;
   });
@@ -66,7 +66,7 @@ __global__ inline void norms_kernel(BatchNorms a) {
 __global__ inline void clip_kernel(BatchClip a) {
   for_each_pixel(a.batch, 1, [&](int e, int) {
     float* const squares = a.squared_norms + static_cast<std::int64_t>(e) * a.groups;
-    group_squares(a.parts, a.group_parts, a.groups, a.batch.room, e, squares);
+    group_squares(a.parts, a.group_parts, a.groups, a.batch.capacity, e, squares);
     clip_factors(a.clip, squares, a.groups, a.factors + static_cast<std::int64_t>(e) * a.groups);
   });
 }

@@ -20,23 +20,23 @@ struct ClipSettings {
 /// bias's dy, without forming it.
 struct DenseGradientNorm {
   Batch batch;
-  const float* x;  ///< [room, inputs]
+  const float* x;  ///< [capacity, inputs]
   int inputs;
-  const float* dy;  ///< [room, outputs]
+  const float* dy;  ///< [capacity, outputs]
   int outputs;
-  float* parts;  ///< [room]
+  float* parts;  ///< [capacity]
 };
 
 /// Every example's clip factors from the parts of its squared norms: group g's are rows
-/// group_parts[g] .. group_parts[g + 1] - 1 of parts [., room], added in that order.
+/// group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity], added in that order.
 struct BatchClip {
   Batch batch;
   ClipSettings clip;
   const float* parts;
   const std::int32_t* group_parts;  ///< [groups + 1]
   int groups;
-  float* squared_norms;  ///< [room, groups], written
-  float* factors;        ///< [room, groups], written; all 0 for a non-finite example
+  float* squared_norms;  ///< [capacity, groups], written
+  float* factors;        ///< [capacity, groups], written; all 0 for a non-finite example
 };
 
 /// The same for candidates (importance.hpp): factor 1 / norm for those accepted, 0 for others, the
@@ -71,7 +71,7 @@ inline void validate(const DenseGradientNorm& a) {
 }
 /// A warp an example.
 inline LaunchShape launch_shape(const DenseGradientNorm& a) {
-  return strided_shape(std::int64_t{a.batch.room} * 32);
+  return strided_shape(std::int64_t{a.batch.capacity} * 32);
 }
 
 inline void validate(const BatchClip& a) {
@@ -90,14 +90,16 @@ inline void validate(const BatchAccept& a) {
              a.squared_norms && a.factors,
          "accept: expected pointers");
 }
-inline LaunchShape launch_shape(const BatchAccept& a) { return strided_shape(a.batch.room, 64); }
+inline LaunchShape launch_shape(const BatchAccept& a) {
+  return strided_shape(a.batch.capacity, 64);
+}
 
 inline void validate(const BatchNorms& a) {
   validate(a.batch);
   expect(a.parts && a.part_count > 0 && a.norms, "norms: expected pointers and parts");
 }
-inline LaunchShape launch_shape(const BatchNorms& a) { return strided_shape(a.batch.room, 64); }
+inline LaunchShape launch_shape(const BatchNorms& a) { return strided_shape(a.batch.capacity, 64); }
 
-inline LaunchShape launch_shape(const BatchClip& a) { return strided_shape(a.batch.room, 64); }
+inline LaunchShape launch_shape(const BatchClip& a) { return strided_shape(a.batch.capacity, 64); }
 
 }  // namespace cudp

@@ -109,13 +109,13 @@ struct SquareRows {
 /// parts[e] = dense_square with A = sum_j dy_j^2 u_j and B = sum_j dy_j v_j.
 struct DenseTransformedNorm {
   Batch batch;
-  const float* dy;  ///< [room, outputs]
-  const float* u;   ///< [room, outputs]
-  const float* v;   ///< [room, outputs]
+  const float* dy;  ///< [capacity, outputs]
+  const float* u;   ///< [capacity, outputs]
+  const float* v;   ///< [capacity, outputs]
   const double* shift;
   int inputs;
   int outputs;
-  float* parts;  ///< [room]
+  float* parts;  ///< [capacity]
 };
 
 inline void validate(const CoordinateSettings& c) {
@@ -157,7 +157,7 @@ inline LaunchShape launch_shape(const LayerShift&) {
 inline LaunchShape launch_shape(const SquareRows& a) { return strided_shape(a.n); }
 /// A warp an example.
 inline LaunchShape launch_shape(const DenseTransformedNorm& a) {
-  return strided_shape(std::int64_t{a.batch.room} * 32);
+  return strided_shape(std::int64_t{a.batch.capacity} * 32);
 }
 
 }  // namespace cudp

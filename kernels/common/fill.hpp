@@ -11,7 +11,8 @@ struct FillRows {
   float* to;
 };
 
-/// to[e, i] = rows[e, i] for the examples that exist; rows [room, columns], to [room, to_stride].
+/// to[e, i] = rows[e, i] for the examples that exist; rows [capacity,
+/// columns], to [capacity, to_stride].
 struct CopyRows {
   Batch batch;
   const float* rows;
@@ -33,7 +34,7 @@ inline void validate(const CopyRows& a) {
          "copy: expected pointers, columns > 0 and rows that do not overlap");
 }
 inline LaunchShape launch_shape(const CopyRows& a) {
-  return strided_shape(std::int64_t{a.batch.room} * a.columns);
+  return strided_shape(std::int64_t{a.batch.capacity} * a.columns);
 }
 
 }  // namespace cudp

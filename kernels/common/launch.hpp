@@ -29,24 +29,24 @@ struct DeviceLimits {
   std::size_t shared_bytes = kAlwaysShared;  ///< a block may ask for at most
 };
 
-/// Examples first .. first + room - 1 of a batch. Those from *count on do not exist: blocks that
-/// have only such examples leave at once, and nothing of theirs reaches a result.
+/// Examples first .. first + capacity - 1 of a batch. Those from *count on do not exist: blocks
+/// that have only such examples leave at once, and nothing of theirs reaches a result.
 struct Batch {
   const std::uint32_t* count;  ///< device
   std::int32_t first;
-  std::int32_t room;
+  std::int32_t capacity;
 };
 
 /// Examples of this micro-batch that exist.
 CUDP_HD int live_examples(const Batch& b) {
   const std::int64_t n = static_cast<std::int64_t>(*b.count) - b.first;
-  return static_cast<int>(n < 0 ? 0 : n < b.room ? n : b.room);
+  return static_cast<int>(n < 0 ? 0 : n < b.capacity ? n : b.capacity);
 }
 
 /// One example's activations or their gradients: channel by channel, row by row, each plane with a
 /// border of zeros that nobody writes (a convolution's padding), rows with a border filled up to a
 /// multiple of 16 bytes (patch_gradient.hpp copies them whole). A flat vector of n numbers is n
-/// channels of one pixel. A micro-batch holds [room] of these, size() apart.
+/// channels of one pixel. A micro-batch holds [capacity] of these, size() apart.
 struct Planes {
   std::int32_t channels = 0;
   std::int32_t height = 1;
@@ -61,7 +61,7 @@ struct Planes {
     return c * plane() + (y + border) * row() + x + border;
   }
   /// Offset of the n-th pixel, borders not counted.
-  CUDP_HD int place(int n) const {
+  CUDP_HD int pixel_offset(int n) const {
     if (border == 0) return n;
     const int line = n / width;
     return at(line / height, line % height, n % width);
@@ -73,7 +73,8 @@ inline void expect(bool ok, const char* what) {
 }
 
 inline void validate(const Batch& b) {
-  expect(b.count != nullptr && b.first >= 0 && b.room > 0, "batch: expected a count and room > 0");
+  expect(b.count != nullptr && b.first >= 0 && b.capacity > 0,
+         "batch: expected a count and capacity > 0");
 }
 
 /// For loops that stride over `items` numbers, one a thread at first.

@@ -110,7 +110,9 @@ CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, st
     for (std::int64_t q = 0; q < s; ++q) {
       Complex a[R];
       CUDP_UNROLL
-      for (int k = 0; k < R; ++k) a[k] = x[(q + s * (p + m * k)) * dx];
+      for (int k = 0; k < R; ++k) {
+        a[k] = x[(q + s * (p + m * k)) * dx];
+      }
       butterfly(a);
       Complex* const to = y + (q + s * R * p) * dy;
       to[0] = a[0];

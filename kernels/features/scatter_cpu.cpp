@@ -72,7 +72,9 @@ CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blo
     for (int j = 0; j < n; ++j, table += kLowPassBlock) {
       const Vec v = in[j];
       CUDP_UNROLL
-      for (int i = 0; i < kLowPassBlock; ++i) sum[i] += v * table[i];
+      for (int i = 0; i < kLowPassBlock; ++i) {
+        sum[i] += v * table[i];
+      }
     }
     for (int i = 0; i < kLowPassBlock; ++i) out[(b * kLowPassBlock + i) * step] = sum[i];
   }

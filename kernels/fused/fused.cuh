@@ -56,17 +56,17 @@ struct FusedSpace {
   alignas(16) float pooled_a[R::B::kInput];  // later: its gradient
   alignas(16) float y_b[R::B::kOutput];      // later: its gradient
   alignas(16) float pooled_b[R::kIn];
-  alignas(16) float slope_pooled_b[R::kIn];
+  alignas(16) float gradient_pooled_b[R::kIn];
   alignas(16) float weight_a[kHasA ? R::A::kWeightSpace : 4];
   alignas(16) float weight_b[R::B::kWeightSpace];
   alignas(16) float weight_h[kHasHidden ? R::kHidden * R::kIn : 4];
   float weight_o[R::kOutputs * R::kHidden];
   float bias_a[R::A::kOut], bias_b[R::B::kOut], bias_h[R::kHidden], bias_o[R::kOutputs];
   alignas(16) float hidden[R::kHidden];
-  alignas(16) float slope_hidden[R::kHidden];
-  float logits[R::kOutputs], slope_logits[R::kOutputs];
+  alignas(16) float gradient_hidden[R::kHidden];
+  float logits[R::kOutputs], gradient_logits[R::kOutputs];
   float bias_gradient_a[R::A::kOut], bias_gradient_b[R::B::kOut];
-  float square_hidden, square_slope_hidden, square_slope_logits, loss;
+  float square_hidden, square_gradient_hidden, square_gradient_logits, loss;
   float squares[3][kFusedThreads / kWarp];  // by warp: first, second layer, dense inputs
   AnyFunction functions[3];                 // here and not in registers, which the sums take
   std::uint8_t which_a[R::A::kPooled], which_b[R::B::kPooled];
@@ -130,11 +130,11 @@ struct FusedTotal {
   __device__ __forceinline__ FusedTotal() {
     clear(first);
     clear(second);
-    CUDP_UNROLL for (int k = 0; k < kRows; ++k) clear(hidden[k]);
+    CUDP_UNROLL for (int k = 0; k < kRows; ++k) { clear(hidden[k]); }
     clear(small);
   }
 
-  /// Calls body(i, layer, place, gradient) for the thread's small parameters.
+  /// Calls body(i, layer, index, gradient) for the thread's small parameters.
   template <class Space, class Body>
   static __device__ __forceinline__ void for_each_small(const Space& s, const Body& body) {
     CUDP_UNROLL for (int i = 0; i < kSmallEach; ++i) {
@@ -145,12 +145,12 @@ struct FusedTotal {
       } else if ((n -= A::kOut) < B::kOut) {
         body(i, 1, R::kBiasB + n, s.bias_gradient_b[n]);
       } else if ((n -= B::kOut) < R::kHidden) {
-        body(i, 2, R::kBiasH + n, s.slope_hidden[n]);
+        body(i, 2, R::kBiasH + n, s.gradient_hidden[n]);
       } else if ((n -= R::kHidden) < R::kOutputs * R::kHidden) {
-        body(i, 3, R::kWeightO + n, s.slope_logits[n / R::kHidden] * s.hidden[n % R::kHidden]);
+        body(i, 3, R::kWeightO + n, s.gradient_logits[n / R::kHidden] * s.hidden[n % R::kHidden]);
       } else {
         n -= R::kOutputs * R::kHidden;
-        body(i, 3, R::kBiasO + n, s.slope_logits[n]);
+        body(i, 3, R::kBiasO + n, s.gradient_logits[n]);
       }
     }
   }
@@ -160,12 +160,17 @@ struct FusedTotal {
   __device__ __forceinline__ void add(const float (&scale)[R::kLayers], const Space& s,
                                       const float (&gradient_a)[A::kGradients],
                                       const float (&gradient_b)[B::kGradients]) {
-    CUDP_UNROLL for (int i = 0; i < A::kKept; ++i) first[i] += to_units(scale[0] * gradient_a[i]);
-    CUDP_UNROLL for (int i = 0; i < B::kKept; ++i) second[i] += to_units(scale[1] * gradient_b[i]);
+    CUDP_UNROLL for (int i = 0; i < A::kKept; ++i) {
+      first[i] += to_units(scale[0] * gradient_a[i]);
+    }
+    CUDP_UNROLL for (int i = 0; i < B::kKept; ++i) {
+      second[i] += to_units(scale[1] * gradient_b[i]);
+    }
     CUDP_UNROLL for (int k = 0; k < kRows; ++k) {
       const float x = scale[2] * s.pooled_b[thread_number() + k * kFusedThreads];
-      CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o) hidden[k][o] +=
-          to_units(x * s.slope_hidden[o]);
+      CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o) {
+        hidden[k][o] += to_units(x * s.gradient_hidden[o]);
+      }
     }
     for_each_small(s, [&](int i, int layer, int, float gradient) {
       small[i] += to_units(scale[layer] * gradient);
@@ -174,12 +179,15 @@ struct FusedTotal {
 
   template <class Space>
   __device__ __forceinline__ void store(const Space& s, std::int32_t* slab) const {
-    GradientShare<A>().for_each_kept([&](int i, int place) { slab[place] = first[i]; });
+    GradientShare<A>().for_each_kept([&](int i, int index) { slab[index] = first[i]; });
     GradientShare<B>().for_each_kept(
-        [&](int i, int place) { slab[R::kWeightB + place] = second[i]; });
-    CUDP_UNROLL for (int k = 0; k < kRows; ++k) CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o)
+        [&](int i, int index) { slab[R::kWeightB + index] = second[i]; });
+    CUDP_UNROLL for (int k = 0; k < kRows; ++k) {
+      CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o) {
         slab[R::kWeightH + o * R::kIn + thread_number() + k * kFusedThreads] = hidden[k][o];
-    for_each_small(s, [&](int i, int, int place, float) { slab[place] = small[i]; });
+      }
+    }
+    for_each_small(s, [&](int i, int, int index, float) { slab[index] = small[i]; });
   }
 };
 
@@ -254,11 +262,12 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     __syncthreads();
 
     // Backward.
-    float square_h = hidden_backward<R>(s.pooled_b, weight_h, s.slope_hidden, s.slope_pooled_b);
+    float square_h =
+        hidden_backward<R>(s.pooled_b, weight_h, s.gradient_hidden, s.gradient_pooled_b);
     __syncthreads();
     pool_backward<B>(
         s.functions[1], s.which_b,
-        [&](int c, int y, int x) { return s.slope_pooled_b[flat_b(c, y, x)]; }, s.y_b);
+        [&](int c, int y, int x) { return s.gradient_pooled_b[flat_b(c, y, x)]; }, s.y_b);
     __syncthreads();
     float gradient_b[B::kGradients];
     weight_gradient<B>(s.pooled_a, s.y_b, gradient_b);
@@ -291,11 +300,13 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     }
     __syncthreads();
     float squares[R::kLayers] = {};
-    CUDP_UNROLL for (int layer = 0; layer < 3; ++layer)
-        CUDP_UNROLL for (int w = 0; w < kFusedThreads / kWarp; ++w) squares[layer] +=
-        s.squares[layer][w];
-    squares[2] = (squares[2] + 1.0f) * s.square_slope_hidden;
-    squares[3] = (s.square_hidden + 1.0f) * s.square_slope_logits;
+    CUDP_UNROLL for (int layer = 0; layer < 3; ++layer) {
+      CUDP_UNROLL for (int w = 0; w < kFusedThreads / kWarp; ++w) {
+        squares[layer] += s.squares[layer][w];
+      }
+    }
+    squares[2] = (squares[2] + 1.0f) * s.square_gradient_hidden;
+    squares[3] = (s.square_hidden + 1.0f) * s.square_gradient_logits;
 
     // Clip and add. An example that is not finite has factors 0 and must not be added.
     float factors[R::kLayers];
@@ -308,7 +319,9 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
       }
     }
     if (square < INFINITY) {
-      CUDP_UNROLL for (int layer = 0; layer < R::kLayers; ++layer) factors[layer] *= a.inverse_unit;
+      CUDP_UNROLL for (int layer = 0; layer < R::kLayers; ++layer) {
+        factors[layer] *= a.inverse_unit;
+      }
       total.add(factors, s, gradient_a, gradient_b);
     }
   }

@@ -50,13 +50,13 @@ inline std::int64_t parameters(const DenseShapes& d) {
 /// 1 behind it, the bias's input), then the loss's gradient by what goes into the hidden layer, and
 /// by the outputs. Every part begins at a multiple of 4, up to which the one before has zeros.
 struct DenseRow {
-  int hidden, slope_hidden, slope, size;
+  int hidden, gradient_hidden, gradient, size;
 
   CUDP_HD explicit DenseRow(const DenseShapes& d)
       : hidden(fours(d.features + 1)),
-        slope_hidden(hidden + (d.hidden > 0 ? fours(d.hidden + 1) : 0)),
-        slope(slope_hidden + fours(d.hidden)),
-        size(slope + fours(d.outputs)) {}
+        gradient_hidden(hidden + (d.hidden > 0 ? fours(d.hidden + 1) : 0)),
+        gradient(gradient_hidden + fours(d.hidden)),
+        size(gradient + fours(d.outputs)) {}
   static CUDP_HD int fours(int n) { return (n + 3) / 4 * 4; }
 };
 
@@ -69,7 +69,7 @@ CUDP_HD std::size_t fused_bytes(const DenseShapes& d) {
 /// slabs[block] = sum over the block's examples of their clipped gradients, in units; blocks take
 /// `turn` examples of the micro-batch by turns. Blocks without examples write nothing.
 struct FusedSum {
-  Batch batch;                    ///< room <= fused_room(blocks, turn)
+  Batch batch;                    ///< capacity <= fused_capacity(blocks, turn)
   const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on
   const std::uint8_t* bytes;      ///< [data set, features], or null
   const float* floats;            ///< likewise; one of the two
@@ -85,9 +85,9 @@ struct FusedSum {
   int turn;  ///< 1 for networks with convolutions, kTileExamples for those without
   int blocks;
   std::int32_t* slabs;   ///< [blocks, d]
-  float* losses;         ///< [room], or null
-  float* squared_norms;  ///< [room, layers], or null with losses
-  float* factors;        ///< [room, layers], likewise
+  float* losses;         ///< [capacity], or null
+  float* squared_norms;  ///< [capacity, layers], or null with losses
+  float* factors;        ///< [capacity, layers], likewise
 };
 
 /// fixed[j] += sum of the blocks' slabs, exactly; where `sum` is given, sum[j] = fixed[j] unit,
@@ -104,7 +104,7 @@ struct FusedReduce {
 };
 
 /// Examples of a micro-batch whose sums the blocks' integers hold.
-inline int fused_room(int blocks, int turn) { return blocks * (kFusedExamples / turn * turn); }
+inline int fused_capacity(int blocks, int turn) { return blocks * (kFusedExamples / turn * turn); }
 
 inline void validate(const FusedSum& a) {
   validate(a.batch);
@@ -118,7 +118,7 @@ inline void validate(const FusedSum& a) {
   expect(a.inverse_unit > 0 && a.inverse_unit < INFINITY &&
              a.inverse_unit <= 1.0f / fused_unit(a.clip.max_norm),
          "fused: expected a unit that holds the clipping norm");
-  expect(a.blocks > 0 && a.turn > 0 && a.batch.room <= fused_room(a.blocks, a.turn),
+  expect(a.blocks > 0 && a.turn > 0 && a.batch.capacity <= fused_capacity(a.blocks, a.turn),
          "fused: expected no more examples than the blocks' integers hold");
   const DenseShapes& d = a.dense;
   expect(d.features == 0 || (d.features > 0 && d.hidden >= 0 && d.outputs > 0 && d.tile > 0 &&

@@ -88,18 +88,22 @@ __device__ __forceinline__ void convolve(const Function& f, const float* x, cons
   clear(sums);
   const auto add_row = [&](const float(&from)[kSpan], const float(&w)[T::kChannels][C::kKernel],
                            int r) {
-    CUDP_UNROLL for (int k = 0; k < C::kKernel; ++k)
-        CUDP_UNROLL for (int c = 0; c < T::kChannels; ++c)
-            CUDP_UNROLL for (int i = 0; i < T::kColumns; ++i)
-                sums[(c * T::kRows + r) * T::kColumns + i] += from[i * C::kStride + k] * w[c][k];
+    CUDP_UNROLL for (int k = 0; k < C::kKernel; ++k) {
+      CUDP_UNROLL for (int c = 0; c < T::kChannels; ++c) {
+        CUDP_UNROLL for (int i = 0; i < T::kColumns; ++i) {
+          sums[(c * T::kRows + r) * T::kColumns + i] += from[i * C::kStride + k] * w[c][k];
+        }
+      }
+    }
   };
   for (int in = slice; in < C::kChannels; in += T::kSlices) {
     const float* const corner =
         x + in * C::kPlane + row * C::kStride * C::kRow + column * C::kStride;
     const float* const w_in = weight + group * C::kOutStride + in * C::kIn;
     const auto read_weights = [&](int ky, float(&w)[T::kChannels][C::kKernel]) {
-      CUDP_UNROLL for (int c = 0; c < T::kChannels; ++c)
-          read_row<C::kWeightAlign>(w_in + c * kGroups * C::kOutStride + ky * C::kKernel, w[c]);
+      CUDP_UNROLL for (int c = 0; c < T::kChannels; ++c) {
+        read_row<C::kWeightAlign>(w_in + c * kGroups * C::kOutStride + ky * C::kKernel, w[c]);
+      }
     };
     float from[kSpan];
     if constexpr (T::kRows == 1) {
@@ -112,7 +116,7 @@ __device__ __forceinline__ void convolve(const Function& f, const float* x, cons
       }
     } else {  // every row of the input is read once
       float w[C::kKernel][T::kChannels][C::kKernel];
-      CUDP_UNROLL for (int ky = 0; ky < C::kKernel; ++ky) read_weights(ky, w[ky]);
+      CUDP_UNROLL for (int ky = 0; ky < C::kKernel; ++ky) { read_weights(ky, w[ky]); }
       CUDP_UNROLL for (int y_in = 0; y_in < (T::kRows - 1) * C::kStride + C::kKernel; ++y_in) {
         read_row<kAlign>(corner + y_in * C::kRow, from);
         CUDP_UNROLL for (int r = 0; r < T::kRows; ++r) {
@@ -157,7 +161,7 @@ struct GradientShare {
     ky = item / (T::kSlices * C::kChannels * kGroups);
   }
 
-  /// Calls body(i, place): the i-th number kept belongs at `place` of [out, in, kernel, kernel].
+  /// Calls body(i, index): the i-th number kept belongs at `index` of [out, in, kernel, kernel].
   template <class Body>
   __device__ __forceinline__ void for_each_kept(const Body& body) const {
     const Kept kept = kept_by<C::kGradients, T::kSlices>(slice);
@@ -185,11 +189,13 @@ __device__ __forceinline__ void weight_gradient(const float* x, const float* dy,
       float from[kSpan];
       read_row<4>(x + mine.in * C::kPlane + (row * C::kStride + mine.ky) * C::kRow, from);
       CUDP_UNROLL for (int c = 0; c < T::kChannels; ++c) {
-        float slope[C::kOutWidth];
-        read_row<4>(dy + C::output_at(mine.group + c * GradientShare<C>::kGroups, row, 0), slope);
-        CUDP_UNROLL for (int i = 0; i < C::kOutWidth; ++i)
-            CUDP_UNROLL for (int k = 0; k < C::kKernel; ++k) gradient[c * C::kKernel + k] +=
-            from[i * C::kStride + k] * slope[i];
+        float dy_row[C::kOutWidth];
+        read_row<4>(dy + C::output_at(mine.group + c * GradientShare<C>::kGroups, row, 0), dy_row);
+        CUDP_UNROLL for (int i = 0; i < C::kOutWidth; ++i) {
+          CUDP_UNROLL for (int k = 0; k < C::kKernel; ++k) {
+            gradient[c * C::kKernel + k] += from[i * C::kStride + k] * dy_row[i];
+          }
+        }
       }
     }
   }
@@ -250,18 +256,22 @@ __device__ __forceinline__ void input_gradient(const float* dy, const float* wei
   CUDP_UNROLL_BY(1)
   for (int out = slice; out < C::kOut; out += T::kSlices) {
     float w[C::kPhaseTaps][C::kKernel];
-    CUDP_UNROLL for (int tap = 0; tap < C::kPhaseTaps; ++tap) read_row<C::kWeightAlign>(
-        weight + out * C::kOutStride + in * C::kIn + (phase + tap * C::kStride) * C::kKernel,
-        w[tap]);
+    CUDP_UNROLL for (int tap = 0; tap < C::kPhaseTaps; ++tap) {
+      read_row<C::kWeightAlign>(
+          weight + out * C::kOutStride + in * C::kIn + (phase + tap * C::kStride) * C::kKernel,
+          w[tap]);
+    }
     CUDP_UNROLL for (int r = 0; r < T::kRows + C::kPhaseTaps - 1; ++r) {
-      float slope[C::kOutWidth];  // of output row first + r - (kPhaseTaps - 1)
-      read_row<4>(dy + out * C::kOutPlane + (first + r) * C::kOutRow, slope);
+      float dy_row[C::kOutWidth];  // of output row first + r - (kPhaseTaps - 1)
+      read_row<4>(dy + out * C::kOutPlane + (first + r) * C::kOutRow, dy_row);
       CUDP_UNROLL for (int tap = 0; tap < C::kPhaseTaps; ++tap) {
         const int row = r + tap - (C::kPhaseTaps - 1);
         if (row < 0 || row >= T::kRows) continue;
-        CUDP_UNROLL for (int i = 0; i < C::kOutWidth; ++i)
-            CUDP_UNROLL for (int k = 0; k < C::kKernel; ++k)
-                sums[row * kSpan + i * C::kStride + k] += slope[i] * w[tap][k];
+        CUDP_UNROLL for (int i = 0; i < C::kOutWidth; ++i) {
+          CUDP_UNROLL for (int k = 0; k < C::kKernel; ++k) {
+            sums[row * kSpan + i * C::kStride + k] += dy_row[i] * w[tap][k];
+          }
+        }
       }
     }
   }
@@ -299,20 +309,20 @@ __device__ __forceinline__ void pool(const float* y, std::uint8_t* which, const 
       [&](int i, int c, int row, int column) {
         const float* const corner = y + C::output_at(c, row, column);
         float best = corner[0];
-        int place = 0;
+        int winner = 0;
         CUDP_UNROLL for (int k = 1; k < C::kPool * C::kPool; ++k) {
           const float v = corner[k / C::kPool * C::kOutRow + k % C::kPool];
           const bool better = v > best || v != v;
           best = better ? v : best;
-          place = better ? k : place;
+          winner = better ? k : winner;
         }
         put(c, row, column, best);
-        if (C::kPool > 1) which[i] = static_cast<std::uint8_t>(place);
+        if (C::kPool > 1) which[i] = static_cast<std::uint8_t>(winner);
       });
 }
 
-/// y = its function's slope times what the windows over each pixel give it; get(c, y, x) is the
-/// pooled pixel's gradient.
+/// y = its function's derivative times what the windows over each pixel give it; get(c, y, x) is
+/// the pooled pixel's gradient.
 template <class C, class Function, class Get>
 __device__ __forceinline__ void pool_backward(const Function& f, const std::uint8_t* which,
                                               const Get& get, float* y) {
@@ -326,7 +336,7 @@ __device__ __forceinline__ void pool_backward(const Function& f, const std::uint
       if (C::kPool == 1 || which[window] == k) sum += get(c, py, px);
     }
     float& at = y[C::output_at(c, row, column)];
-    at = sum * f.slope(at);
+    at = sum * f.derivative(at);
   });
 }
 

@@ -21,7 +21,7 @@ __device__ __forceinline__ void hidden_forward(const Function& f, const float* x
     CUDP_UNROLL for (int o = 0; o < kEach; ++o) {
       float w[4];
       read_row<4>(weight + ((first + o) * R::kIn + i + 4 * lane), w);
-      CUDP_UNROLL for (int k = 0; k < 4; ++k) sums[o] += from[k] * w[k];
+      CUDP_UNROLL for (int k = 0; k < 4; ++k) { sums[o] += from[k] * w[k]; }
     }
   }
   CUDP_UNROLL for (int o = 0; o < kEach; ++o) {
@@ -43,36 +43,38 @@ __device__ __forceinline__ void outputs_and_back(const Function& f, int label, S
   __syncwarp();
   if (lane == 0)
     s.loss =
-        evaluate_loss(Loss::softmax_cross_entropy, s.logits, R::kOutputs, label, s.slope_logits)
+        evaluate_loss(Loss::softmax_cross_entropy, s.logits, R::kOutputs, label, s.gradient_logits)
             .value;
   __syncwarp();
-  float slope = 0.0f;
-  CUDP_UNROLL for (int o = 0; o < R::kOutputs; ++o) slope +=
-      s.slope_logits[o] * s.weight_o[o * R::kHidden + lane];
-  slope *= f.slope(h);
-  s.slope_hidden[lane] = slope;
-  const float d = lane < R::kOutputs ? s.slope_logits[lane] : 0.0f;
+  float gradient = 0.0f;
+  CUDP_UNROLL for (int o = 0; o < R::kOutputs; ++o) {
+    gradient += s.gradient_logits[o] * s.weight_o[o * R::kHidden + lane];
+  }
+  gradient *= f.derivative(h);
+  s.gradient_hidden[lane] = gradient;
+  const float d = lane < R::kOutputs ? s.gradient_logits[lane] : 0.0f;
   const float square_h = warp_sum(h * h);
-  const float square_slope = warp_sum(slope * slope);
+  const float square_gradient = warp_sum(gradient * gradient);
   const float square_logits = warp_sum(d * d);
   if (lane != 0) return;
   s.square_hidden = square_h;
-  s.square_slope_hidden = square_slope;
-  s.square_slope_logits = square_logits;
+  s.square_gradient_hidden = square_gradient;
+  s.square_gradient_logits = square_logits;
 }
 
-/// slope = weight' slope_hidden: a thread some inputs. Returns the squares of x at those inputs.
+/// gradient = weight' gradient_hidden: a thread some inputs. Returns the squares of x at those
+/// inputs.
 template <class R>
 __device__ __forceinline__ float hidden_backward(const float* x, const float* weight,
-                                                 const float* slope_hidden, float* slope) {
+                                                 const float* gradient_hidden, float* gradient) {
   float square = 0.0f;
   float from[R::kHidden];
-  read_row<4>(slope_hidden, from);
+  read_row<4>(gradient_hidden, from);
   CUDP_UNROLL for (int k = 0; k < R::kIn / kFusedThreads; ++k) {
     const int i = thread_number() + k * kFusedThreads;
     float sum = 0.0f;
-    CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o) sum += from[o] * weight[o * R::kIn + i];
-    slope[i] = sum;
+    CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o) { sum += from[o] * weight[o * R::kIn + i]; }
+    gradient[i] = sum;
     square += x[i] * x[i];
   }
   return square;

@@ -83,8 +83,9 @@ __device__ __forceinline__ void tile_forward(const TileLayer& l, const float* pa
     CUDP_UNROLL_BY(2)
     for (int i = 4 * slice; i < l.in; i += 4 * kLanes) {
       float from[kTileExamples][4];
-      CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e)
-          read_row<4>(x.or_last(example + e) + i, from[e]);
+      CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) {
+        read_row<4>(x.or_last(example + e) + i, from[e]);
+      }
       CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
         const int o = output + k * kApart;
         const int at = (o < l.out ? o : 0) * l.in + i;
@@ -93,9 +94,12 @@ __device__ __forceinline__ void tile_forward(const TileLayer& l, const float* pa
         if (is_aligned)
           read_row<4>(row, w);
         else
-          CUDP_UNROLL for (int j = 0; j < 4; ++j) w[j] = i + j < l.in ? row[j] : 0.0f;
-        CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) CUDP_UNROLL for (int j = 0; j < 4; ++j)
+          CUDP_UNROLL for (int j = 0; j < 4; ++j) { w[j] = i + j < l.in ? row[j] : 0.0f; }
+        CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) {
+          CUDP_UNROLL for (int j = 0; j < 4; ++j) {
             sums[k * kTileExamples + e] += w[j] * from[e][j];
+          }
+        }
       }
     }
     reduce_scatter<kLanes, kSums>(sums);
@@ -110,12 +114,12 @@ __device__ __forceinline__ void tile_forward(const TileLayer& l, const float* pa
   }
 }
 
-/// slope_x = (weight' slope) times the function's slope at x: a thread an input of kTileExamples
-/// examples.
+/// gradient_x = (weight' gradient) times the function's derivative at x: a thread an input of
+/// kTileExamples examples.
 template <class Function>
 __device__ __forceinline__ void tile_backward(const TileLayer& l, const float* parameters,
-                                              const TileRows& x, const TileRows& slope,
-                                              const TileRows& slope_x, const Function& f) {
+                                              const TileRows& x, const TileRows& gradient,
+                                              const TileRows& gradient_x, const Function& f) {
   const int groups = (x.n + kTileExamples - 1) / kTileExamples;
   for_each_of_block(groups * l.in, [&](int item) {
     const int i = item % l.in;
@@ -124,19 +128,22 @@ __device__ __forceinline__ void tile_backward(const TileLayer& l, const float* p
     clear(sums);
     for (int o = 0; o < l.out; ++o) {
       const float w = parameters[l.weight_at + o * l.in + i];
-      CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) sums[e] +=
-          w * slope.or_last(example + e)[o];
+      CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) {
+        sums[e] += w * gradient.or_last(example + e)[o];
+      }
     }
-    CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) if (example + e < x.n)
-        slope_x[example + e][i] = sums[e] * f.slope(x[example + e][i]);
+    CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) {
+      if (example + e < x.n) gradient_x[example + e][i] = sums[e] * f.derivative(x[example + e][i]);
+    }
   });
 }
 
-/// slab = the layer's sum over the tile of x slope, which has been clipped and is in units, or is
-/// added to what is there. A thread has two inputs, the bias's 1 among them, of kEach outputs.
+/// slab = the layer's sum over the tile of x gradient, which has been clipped and is in units, or
+/// is added to what is there. A thread has two inputs, the bias's 1 among them, of kEach outputs.
 template <int kEach>
 __device__ __forceinline__ void tile_sum(const TileLayer& l, const TileRows& x,
-                                         const TileRows& slope, bool is_first, std::int32_t* slab) {
+                                         const TileRows& gradient, bool is_first,
+                                         std::int32_t* slab) {
   const int half = l.in / 2 + 1;
   const int groups = (l.out + kEach - 1) / kEach;
   for_each_of_block(groups * half, [&](int item) {
@@ -148,16 +155,19 @@ __device__ __forceinline__ void tile_sum(const TileLayer& l, const TileRows& x,
     CUDP_UNROLL_BY(2)
     for (int e = 0; e < x.n; ++e) {
       float d[kEach];
-      read_row<kEach>(slope[e] + output, d);
+      read_row<kEach>(gradient[e] + output, d);
       const float from[2] = {x[e][inputs[0]], x[e][inputs[1]]};
-      CUDP_UNROLL for (int i = 0; i < 2; ++i) CUDP_UNROLL for (int k = 0; k < kEach; ++k)
-          sums[i][k] += to_units(from[i] * d[k]);
+      CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+        CUDP_UNROLL for (int k = 0; k < kEach; ++k) { sums[i][k] += to_units(from[i] * d[k]); }
+      }
     }
-    CUDP_UNROLL for (int i = 0; i < 2; ++i) CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
-      if (inputs[i] > l.in || output + k >= l.out) continue;
-      std::int32_t& to = slab[inputs[i] < l.in ? l.weight_at + (output + k) * l.in + inputs[i]
-                                               : l.bias_at() + output + k];
-      to = is_first ? sums[i][k] : to + sums[i][k];
+    CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+      CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
+        if (inputs[i] > l.in || output + k >= l.out) continue;
+        std::int32_t& to = slab[inputs[i] < l.in ? l.weight_at + (output + k) * l.in + inputs[i]
+                                                 : l.bias_at() + output + k];
+        to = is_first ? sums[i][k] : to + sums[i][k];
+      }
     }
   });
 }
@@ -190,11 +200,11 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
   const AnyFunction f(a.functions[0]);
 
   // The block's n-th example in the micro-batch, and how many it has.
-  const auto place = [&](int n) {
+  const auto index_of = [&](int n) {
     return (n / kTileExamples * blocks + block) * kTileExamples + n % kTileExamples;
   };
   const int rounds = live / (blocks * kTileExamples);
-  const int rest = live - place(rounds * kTileExamples);
+  const int rest = live - index_of(rounds * kTileExamples);
   const int mine = rounds * kTileExamples + (rest < 0               ? 0
                                              : rest < kTileExamples ? rest
                                                                     : kTileExamples);
@@ -202,11 +212,11 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
   for (int begin = 0; begin < mine; begin += d.tile) {
     const TileRows x{space, row.size, mine - begin < d.tile ? mine - begin : d.tile};
     const TileRows hidden = x.at(row.hidden);
-    const TileRows slope_hidden = x.at(row.slope_hidden);
-    const TileRows slope = x.at(row.slope);
+    const TileRows gradient_hidden = x.at(row.gradient_hidden);
+    const TileRows gradient = x.at(row.gradient);
     const TileRows& last_in = has_hidden ? hidden : x;
     const auto number_of = [&](int e) {
-      return static_cast<std::int64_t>(a.examples[a.batch.first + place(begin + e)]);
+      return static_cast<std::int64_t>(a.examples[a.batch.first + index_of(begin + e)]);
     };
     if (begin > 0) __syncthreads();  // the tile before is done with
 
@@ -218,13 +228,13 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
                                      : a.floats[at];
     });
     if constexpr (has_hidden) {
-      hidden.for_each(row.slope_hidden - row.hidden - d.hidden,
+      hidden.for_each(row.gradient_hidden - row.hidden - d.hidden,
                       [&](int e, int i) { hidden[e][d.hidden + i] = i == 0 ? 1.0f : 0.0f; });
-      slope_hidden.for_each(row.slope - row.slope_hidden - d.hidden,
-                            [&](int e, int i) { slope_hidden[e][d.hidden + i] = 0.0f; });
+      gradient_hidden.for_each(row.gradient - row.gradient_hidden - d.hidden,
+                               [&](int e, int i) { gradient_hidden[e][d.hidden + i] = 0.0f; });
     }
-    slope.for_each(row.size - row.slope - d.outputs,
-                   [&](int e, int i) { slope[e][d.outputs + i] = 0.0f; });
+    gradient.for_each(row.size - row.gradient - d.outputs,
+                      [&](int e, int i) { gradient[e][d.outputs + i] = 0.0f; });
     __syncthreads();
 
     // Forward, and backward.
@@ -232,16 +242,16 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
       tile_forward<kEach>(first, p, x, hidden, [&](float z) { return f.value(z); });
       __syncthreads();
     }
-    tile_forward<kEach>(last, p, last_in, slope, [](float z) { return z; });
+    tile_forward<kEach>(last, p, last_in, gradient, [](float z) { return z; });
     __syncthreads();
     if (thread_number() < x.n) {
       const int e = thread_number();
-      float* const z = slope[e];
+      float* const z = gradient[e];
       losses[e] = evaluate_loss(a.loss, z, d.outputs, a.labels[number_of(e)], z).value;
     }
     __syncthreads();
     if constexpr (has_hidden) {
-      tile_backward(last, p, hidden, slope, slope_hidden, f);
+      tile_backward(last, p, hidden, gradient, gradient_hidden, f);
       __syncthreads();
     }
 
@@ -249,14 +259,14 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
     for (int e = thread_number() / kWarp; e < x.n; e += kFusedThreads / kWarp) {
       float squares[kLayers];
       squares[0] = row_square(x[e], first.in + 1) *
-                   row_square(has_hidden ? slope_hidden[e] : slope[e], first.out);
+                   row_square(has_hidden ? gradient_hidden[e] : gradient[e], first.out);
       if constexpr (has_hidden)
-        squares[1] = row_square(hidden[e], last.in + 1) * row_square(slope[e], last.out);
+        squares[1] = row_square(hidden[e], last.in + 1) * row_square(gradient[e], last.out);
       __syncwarp();  // every lane has read the row: it is overwritten below
       float factors[kLayers];
       const float square = clip_factors(a.clip, squares, kLayers, factors);
       if (a.losses != nullptr && lane == 0) {
-        const int at = place(begin + e);
+        const int at = index_of(begin + e);
         a.losses[at] = losses[e];
         CUDP_UNROLL for (int layer = 0; layer < kLayers; ++layer) {
           const int entry = kLayers * at + layer;
@@ -267,8 +277,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
       if (square < INFINITY) {
         const float scale_first = factors[0] * a.inverse_unit;
         const float scale_last = factors[kLayers - 1] * a.inverse_unit;
-        for (int i = row.slope_hidden + lane; i < row.size; i += kWarp)
-          x[e][i] *= i < row.slope ? scale_first : scale_last;
+        for (int i = row.gradient_hidden + lane; i < row.size; i += kWarp)
+          x[e][i] *= i < row.gradient ? scale_first : scale_last;
       } else {
         for (int i = lane; i < row.size; i += kWarp) x[e][i] = 0.0f;
       }
@@ -276,8 +286,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
     __syncthreads();
 
     const bool is_first = begin == 0;
-    if constexpr (has_hidden) tile_sum<kEach>(first, x, slope_hidden, is_first, slab);
-    tile_sum<kEach>(last, last_in, slope, is_first, slab);
+    if constexpr (has_hidden) tile_sum<kEach>(first, x, gradient_hidden, is_first, slab);
+    tile_sum<kEach>(last, last_in, gradient, is_first, slab);
   }
 }
 

@@ -22,8 +22,8 @@ struct AnyFunction {
   __device__ __forceinline__ float value(float x) const {
     return is_relu ? Relu{}.value(x) : sigmoid.value(x);
   }
-  __device__ __forceinline__ float slope(float y) const {
-    return is_relu ? Relu{}.slope(y) : sigmoid.slope(y);
+  __device__ __forceinline__ float derivative(float y) const {
+    return is_relu ? Relu{}.derivative(y) : sigmoid.derivative(y);
   }
 };
 

@@ -56,7 +56,7 @@ __device__ __forceinline__ void read_row(const float* p, float (&v)[n]) {
   CUDP_UNROLL for (int i = 0; i < kFours; ++i) {
     const int at = 4 * i;
     const auto four = *reinterpret_cast<const Numbers<4>*>(p + at);
-    CUDP_UNROLL for (int k = 0; k < 4; ++k) v[at + k] = four.v[k];
+    CUDP_UNROLL for (int k = 0; k < 4; ++k) { v[at + k] = four.v[k]; }
   }
   CUDP_UNROLL for (int i = 0; i < kTwos; ++i) {
     const int at = 4 * kFours + 2 * i;
@@ -64,7 +64,7 @@ __device__ __forceinline__ void read_row(const float* p, float (&v)[n]) {
     v[at] = two.v[0];
     v[at + 1] = two.v[1];
   }
-  CUDP_UNROLL for (int i = 4 * kFours + 2 * kTwos; i < n; ++i) v[i] = p[i];
+  CUDP_UNROLL for (int i = 4 * kFours + 2 * kTwos; i < n; ++i) { v[i] = p[i]; }
 }
 
 /// Which of n numbers a lane holds after reduce_scatter.

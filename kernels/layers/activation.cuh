@@ -10,10 +10,11 @@ template <class Function>
 __device__ __forceinline__ void activate_batch(const BatchActivation& a, const Function& f) {
   for_each_pixel(a.batch, a.to_planes.pixels(), [&](int e, int i) {
     const std::int64_t example = e;
-    const float v = a.from[example * a.from_planes.size() + a.from_planes.place(i)];
-    a.to[example * a.to_planes.size() + a.to_planes.place(i)] =
-        a.y == nullptr ? f.value(v)
-                       : v * f.slope(a.y[example * a.y_planes.size() + a.y_planes.place(i)]);
+    const float v = a.from[example * a.from_planes.size() + a.from_planes.pixel_offset(i)];
+    a.to[example * a.to_planes.size() + a.to_planes.pixel_offset(i)] =
+        a.y == nullptr
+            ? f.value(v)
+            : v * f.derivative(a.y[example * a.y_planes.size() + a.y_planes.pixel_offset(i)]);
   });
 }
 

@@ -58,7 +58,7 @@ inline void validate(const BatchActivation& a) {
 }
 
 inline LaunchShape launch_shape(const BatchActivation& a) {
-  return strided_shape(std::int64_t{a.batch.room} * a.to_planes.pixels());
+  return strided_shape(std::int64_t{a.batch.capacity} * a.to_planes.pixels());
 }
 
 }  // namespace cudp

@@ -24,7 +24,7 @@ void forward(const ActivationForward& a, F f) {
 template <class F>
 void backward(const ActivationBackward& a, F f) {
   for_each_vector(a.in, a.out, [&](std::int64_t in, std::int64_t out) {
-    store(a.dx + in, load(a.dy + out) * f.slope(load(a.y + out)));
+    store(a.dx + in, load(a.dy + out) * f.derivative(load(a.y + out)));
   });
 }
 

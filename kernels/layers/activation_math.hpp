@@ -89,7 +89,7 @@ struct Relu {
     return zero > x ? zero : x;
   }
   template <class V>
-  CUDP_HD V slope(V y) const {
+  CUDP_HD V derivative(V y) const {
     const V zero = V{};
     const V one = zero + 1.0f;
     return y > zero ? one : zero;
@@ -102,7 +102,7 @@ struct Tanh {
     return tanh_of(x);
   }
   template <class V>
-  CUDP_HD V slope(V y) const {
+  CUDP_HD V derivative(V y) const {
     return (V{} + 1.0f) - y * y;
   }
 };
@@ -121,7 +121,7 @@ struct TemperedSigmoid {
     return tanh_of(x * rate) * gain + shift;
   }
   template <class V>
-  CUDP_HD V slope(V y) const {
+  CUDP_HD V derivative(V y) const {
     const V u = y - shift;
     return (V{} + gain * rate) - u * u * (rate / gain);
   }

@@ -27,16 +27,17 @@ __global__ inline void group_norm_kernel(BatchGroupNorm a) {
 
   float sum = 0.0f;
   for_each_in_channels(a.x_planes, first, channels,
-                       [&](int, int i) { sum += x[a.x_planes.place(i)]; });
+                       [&](int, int i) { sum += x[a.x_planes.pixel_offset(i)]; });
   const float mean = block_sum(sum, partial) / count;
   float square = 0.0f;
   for_each_in_channels(a.x_planes, first, channels, [&](int, int i) {
-    const float d = x[a.x_planes.place(i)] - mean;
+    const float d = x[a.x_planes.pixel_offset(i)] - mean;
     square += d * d;
   });
   const float inverse = 1.0f / sqrtf(block_sum(square, partial) / count + a.epsilon);
   for_each_in_channels(a.x_planes, first, channels, [&](int c, int i) {
-    y[a.y_planes.place(i)] = (x[a.x_planes.place(i)] - mean) * inverse * a.weight[c] + a.bias[c];
+    y[a.y_planes.pixel_offset(i)] =
+        (x[a.x_planes.pixel_offset(i)] - mean) * inverse * a.weight[c] + a.bias[c];
   });
   if (threadIdx.x == 0) {
     float* const s = a.statistics + (e * a.groups + blockIdx.x) * 2;
@@ -67,9 +68,9 @@ __global__ inline void group_norm_backward_kernel(BatchGroupNormBackward a) {
     float bias = 0.0f;
     float weight = 0.0f;
     for_each_in_channels(a.x_planes, c, 1, [&](int, int i) {
-      const float slope = dy[a.dy_planes.place(i)];
-      bias += slope;
-      weight += slope * ((x[a.x_planes.place(i)] - mean) * inverse);
+      const float dy_i = dy[a.dy_planes.pixel_offset(i)];
+      bias += dy_i;
+      weight += dy_i * ((x[a.x_planes.pixel_offset(i)] - mean) * inverse);
     });
     bias = block_sum(bias, partial);
     weight = block_sum(weight, partial);
@@ -82,13 +83,14 @@ __global__ inline void group_norm_backward_kernel(BatchGroupNormBackward a) {
       gradient[a.x_planes.channels + c] = bias;
     }
   }
-  if (threadIdx.x == 0) a.parts[static_cast<std::int64_t>(blockIdx.x) * a.batch.room + e] = square;
+  if (threadIdx.x == 0)
+    a.parts[static_cast<std::int64_t>(blockIdx.x) * a.batch.capacity + e] = square;
   if (a.dx == nullptr) return;
   float* const dx = a.dx + e * a.dx_planes.size();
   for_each_in_channels(a.x_planes, first, channels, [&](int c, int i) {
-    const float z = (x[a.x_planes.place(i)] - mean) * inverse;
-    const float u = dy[a.dy_planes.place(i)] * a.weight[c];
-    dx[a.dx_planes.place(i)] = (u - mean_u - z * mean_uz) * inverse;
+    const float z = (x[a.x_planes.pixel_offset(i)] - mean) * inverse;
+    const float u = dy[a.dy_planes.pixel_offset(i)] * a.weight[c];
+    dx[a.dx_planes.pixel_offset(i)] = (u - mean_u - z * mean_uz) * inverse;
   });
 }
 

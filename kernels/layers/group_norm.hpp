@@ -50,7 +50,7 @@ struct BatchGroupNorm {
   Planes x_planes;
   float* y;
   Planes y_planes;
-  float* statistics;  ///< [room, groups, 2]: mean and 1 / sqrt(variance + epsilon), written
+  float* statistics;  ///< [capacity, groups, 2]: mean and 1 / sqrt(variance + epsilon), written
 };
 
 /// Per example: dweight = sum over pixels of dy (x - mean) inverse, dbias = sum of dy, their
@@ -66,12 +66,12 @@ struct BatchGroupNormBackward {
   const float* statistics;
   float* dx;
   Planes dx_planes;
-  float* gradient;           ///< [room, 2 channels]: dweight, then dbias
-  float* parts;              ///< [groups, room]
+  float* gradient;           ///< [capacity, 2 channels]: dweight, then dbias
+  float* parts;              ///< [groups, capacity]
   Transform transform = {};  ///< of the gradient, [2 channels] each, for parts; or null
 };
 
-/// sum += sum_e factors[e] rows[e], leaving out examples with factor 0; rows [room, columns].
+/// sum += sum_e factors[e] rows[e], leaving out examples with factor 0; rows [capacity, columns].
 struct WeightedRows {
   Batch batch;
   const float* rows;
@@ -88,7 +88,7 @@ inline void validate(const BatchGroupNorm& a) {
   expect(a.groups > 0 && a.x_planes.channels % a.groups == 0, "group norm: expected whole groups");
   expect(a.x_planes.pixels() == a.y_planes.pixels(), "group norm: expected equal sizes");
   expect(a.x && a.y && a.weight && a.bias && a.statistics, "group norm: expected pointers");
-  expect(a.batch.room <= 65535, "group norm: expected a micro-batch of at most 65535");
+  expect(a.batch.capacity <= 65535, "group norm: expected a micro-batch of at most 65535");
 }
 
 inline void validate(const BatchGroupNormBackward& a) {
@@ -96,7 +96,7 @@ inline void validate(const BatchGroupNormBackward& a) {
   expect(a.groups > 0 && a.x_planes.channels % a.groups == 0, "group norm: expected whole groups");
   expect(a.x && a.dy && a.weight && a.statistics && a.gradient && a.parts,
          "group norm: expected pointers");
-  expect(a.batch.room <= 65535, "group norm: expected a micro-batch of at most 65535");
+  expect(a.batch.capacity <= 65535, "group norm: expected a micro-batch of at most 65535");
 }
 
 inline void validate(const WeightedRows& a) {
@@ -107,7 +107,7 @@ inline void validate(const WeightedRows& a) {
 
 /// A block a group of an example.
 inline LaunchShape group_norm_shape(int groups, const Batch& batch) {
-  return {.grid = {static_cast<unsigned>(groups), static_cast<unsigned>(batch.room)},
+  return {.grid = {static_cast<unsigned>(groups), static_cast<unsigned>(batch.capacity)},
           .block = {128},
           .shared_bytes = 0};
 }
@@ -120,7 +120,7 @@ inline LaunchShape launch_shape(const BatchGroupNormBackward& a) {
 
 inline constexpr int kRowsPerBlock = 32;  // divides a micro-batch, as examples_per_block() does
 inline LaunchShape launch_shape(const WeightedRows& a) {
-  return {.grid = {divide_up(a.columns, 128), divide_up(a.batch.room, kRowsPerBlock)},
+  return {.grid = {divide_up(a.columns, 128), divide_up(a.batch.capacity, kRowsPerBlock)},
           .block = {128},
           .shared_bytes = 0};
 }

@@ -26,7 +26,7 @@ __global__ inline void load_kernel(BatchLoad a) {
     const float v = a.bytes != nullptr
                         ? a.scale * static_cast<float>(a.bytes[from * pixels + i]) + a.shift
                         : a.floats[from * pixels + i];
-    a.x[static_cast<std::int64_t>(e) * a.planes.size() + a.planes.place(i)] = v;
+    a.x[static_cast<std::int64_t>(e) * a.planes.size() + a.planes.pixel_offset(i)] = v;
     if (i == 0) a.x_label[e] = a.labels[from];
   });
 }

@@ -47,8 +47,8 @@ struct BatchLoad {
   float scale;
   float shift;
   Planes planes;
-  float* x;               ///< [room, planes.size()]
-  std::uint8_t* x_label;  ///< [room]
+  float* x;               ///< [capacity, planes.size()]
+  std::uint8_t* x_label;  ///< [capacity]
 };
 
 inline void validate(const BatchLoad& a) {
@@ -58,7 +58,7 @@ inline void validate(const BatchLoad& a) {
 }
 
 inline LaunchShape launch_shape(const BatchLoad& a) {
-  return strided_shape(std::int64_t{a.batch.room} * a.planes.pixels());
+  return strided_shape(std::int64_t{a.batch.capacity} * a.planes.pixels());
 }
 
 }  // namespace cudp

@@ -10,13 +10,15 @@ namespace cudp::inline CUDP_SIMT {
 __global__ inline void loss_kernel(BatchLoss a) {
   for_each_pixel(a.batch, 1, [&](int e, int) {
     const std::int64_t row = static_cast<std::int64_t>(e) * a.outputs;
-    float* const slope = a.slope != nullptr ? a.slope + row : nullptr;
-    const LossValue v = evaluate_loss(a.loss, a.logits + row, a.outputs, a.label[e], slope);
+    float* const logit_gradient = a.logit_gradient != nullptr ? a.logit_gradient + row : nullptr;
+    const LossValue v =
+        evaluate_loss(a.loss, a.logits + row, a.outputs, a.label[e], logit_gradient);
     a.value[e] = v.value;
     a.correct[e] = v.correct ? 1 : 0;
-    if (slope == nullptr) return;
+    if (logit_gradient == nullptr) return;
     float* const gradient = a.gradient + static_cast<std::int64_t>(e) * a.gradient_planes.size();
-    for (int i = 0; i < a.outputs; ++i) gradient[a.gradient_planes.place(i)] = slope[i];
+    for (int i = 0; i < a.outputs; ++i)
+      gradient[a.gradient_planes.pixel_offset(i)] = logit_gradient[i];
   });
 }
 

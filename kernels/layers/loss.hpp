@@ -14,12 +14,12 @@ struct BatchLoss {
   Batch batch;
   Loss loss;
   int outputs;
-  const float* logits;        ///< [room, outputs]
-  const std::uint8_t* label;  ///< [room]
-  float* value;               ///< [room]
-  std::uint8_t* correct;      ///< [room], 0 or 1
-  float* slope;               ///< [room, outputs], scratch; null if no gradient is wanted
-  float* gradient;            ///< [room, gradient_planes.size()]
+  const float* logits;        ///< [capacity, outputs]
+  const std::uint8_t* label;  ///< [capacity]
+  float* value;               ///< [capacity]
+  std::uint8_t* correct;      ///< [capacity], 0 or 1
+  float* logit_gradient;      ///< [capacity, outputs], scratch; null if no gradient is wanted
+  float* gradient;            ///< [capacity, gradient_planes.size()]
   Planes gradient_planes;
 };
 
@@ -37,10 +37,10 @@ struct Tally {
 /// finite norm counts as non_finite and adds nothing else.
 struct TallyBatch {
   Batch batch;
-  const float* loss;            ///< [room]
-  const std::uint8_t* correct;  ///< [room], or null
-  const float* squared_norms;   ///< [room, groups], or null
-  const float* factors;         ///< [room, groups]
+  const float* loss;            ///< [capacity]
+  const std::uint8_t* correct;  ///< [capacity], or null
+  const float* squared_norms;   ///< [capacity, groups], or null
+  const float* factors;         ///< [capacity, groups]
   int groups;
   Tally* total;
 };
@@ -49,11 +49,11 @@ inline void validate(const BatchLoss& a) {
   validate(a.batch);
   expect(a.outputs > 0 && a.logits && a.label && a.value && a.correct,
          "loss: expected outputs > 0 and pointers");
-  expect((a.slope == nullptr) == (a.gradient == nullptr) &&
+  expect((a.logit_gradient == nullptr) == (a.gradient == nullptr) &&
              (a.gradient == nullptr || a.gradient_planes.pixels() == a.outputs),
          "loss: expected a gradient of the size of the logits");
 }
-inline LaunchShape launch_shape(const BatchLoss& a) { return strided_shape(a.batch.room, 64); }
+inline LaunchShape launch_shape(const BatchLoss& a) { return strided_shape(a.batch.capacity, 64); }
 
 inline void validate(const TallyBatch& a) {
   validate(a.batch);

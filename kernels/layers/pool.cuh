@@ -34,7 +34,7 @@ __global__ inline void pool_kernel(BatchPool a) {
         for (int kx = 0; kx < a.kernel; ++kx) v += x[ky * a.x_planes.row() + kx];
       v /= static_cast<float>(a.kernel * a.kernel);
     }
-    a.y[example * out.size() + out.place(i)] = v;
+    a.y[example * out.size() + out.pixel_offset(i)] = v;
   });
 }
 
@@ -53,18 +53,18 @@ __global__ inline void pool_backward_kernel(BatchPool a) {
     float v = 0.0f;
     for (int oy = first(y); oy < out.height && oy * a.stride <= y; ++oy)
       for (int ox = first(x); ox < out.width && ox * a.stride <= x; ++ox) {
-        const float slope = dy[out.at(c, oy, ox)];
+        const float gradient = dy[out.at(c, oy, ox)];
         if (!a.is_max) {
-          v += slope / static_cast<float>(a.kernel * a.kernel);
+          v += gradient / static_cast<float>(a.kernel * a.kernel);
           continue;
         }
         const int row = a.x_planes.row();
         const float* const window =
             a.x + example * a.x_planes.size() + a.x_planes.at(c, oy * a.stride, ox * a.stride);
         const int here = (y - oy * a.stride) * row + x - ox * a.stride;
-        if (largest(window, row, a.kernel) == here) v += slope;
+        if (largest(window, row, a.kernel) == here) v += gradient;
       }
-    a.dx[example * in.size() + in.place(i)] = v;
+    a.dx[example * in.size() + in.pixel_offset(i)] = v;
   });
 }
 

@@ -61,7 +61,7 @@ inline void validate(const BatchPool& a) {
 
 inline LaunchShape launch_shape(const BatchPool& a) {
   const Planes& to = a.dy == nullptr ? a.y_planes : a.dx_planes;
-  return strided_shape(std::int64_t{a.batch.room} * to.pixels());
+  return strided_shape(std::int64_t{a.batch.capacity} * to.pixels());
 }
 
 }  // namespace cudp

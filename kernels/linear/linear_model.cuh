@@ -25,14 +25,14 @@ __global__ inline void linear_scores_kernel(LinearScores a) {
 }
 
 // grid, block: any, a thread an example. smem: none.
-__global__ inline void linear_slopes_kernel(LinearSlopes a) {
+__global__ inline void linear_derivatives_kernel(LinearDerivatives a) {
   for_each_number(a.n, [&](std::int64_t i) {
     const float score = a.scores[i];
     const float sign = a.signs[i];
     const float norm = a.norms[i];
-    a.slopes[i] = a.loss == Loss::hinge
-                      ? clipped_slope<HingeMargin>(score, sign, norm, a.max_norm)
-                      : clipped_slope<LogisticMargin>(score, sign, norm, a.max_norm);
+    a.derivatives[i] = a.loss == Loss::hinge
+                           ? clipped_derivative<HingeMargin>(score, sign, norm, a.max_norm)
+                           : clipped_derivative<LogisticMargin>(score, sign, norm, a.max_norm);
   });
 }
 
@@ -53,9 +53,9 @@ __global__ inline void linear_sum_kernel(LinearSum a) {
     if (j < a.d)
       for (std::int64_t t = first; t < end; ++t) {
         const Four x = load_four(a.features + (t * a.d + j) * kTile + part);
-        const Four slope = load_four(a.slopes + t * kTile + part);
+        const Four derivative = load_four(a.derivatives + t * kTile + part);
         CUDP_UNROLL for (int i = 0; i < 4; ++i) {
-          sum += to_units(slope.v[i] * x.v[i], a.inverse_grid);
+          sum += to_units(derivative.v[i] * x.v[i], a.inverse_grid);
         }
       }
     long long total = sum;  // of four lanes
@@ -88,13 +88,13 @@ __global__ inline void linear_gather_kernel(LinearGather a) {
   for_each_number(tiles * a.d * kTile, [&](std::int64_t i) {
     const std::int64_t tile = i / kTile / a.d;
     const std::int64_t j = i / kTile % a.d;
-    const std::int64_t place = tile * kTile + i % kTile;
-    const bool there = place < a.count;
-    const std::int64_t from = there ? a.examples[place] : 0;
+    const std::int64_t slot = tile * kTile + i % kTile;
+    const bool there = slot < a.count;
+    const std::int64_t from = there ? a.examples[slot] : 0;
     a.to_features[i] = there ? a.features[(from / kTile * a.d + j) * kTile + from % kTile] : 0.0f;
     if (j > 0) return;
-    a.to_signs[place] = there ? a.signs[from] : 0.0f;
-    a.to_norms[place] = there ? a.norms[from] : 1.0f;
+    a.to_signs[slot] = there ? a.signs[from] : 0.0f;
+    a.to_norms[slot] = there ? a.norms[from] : 1.0f;
   });
 }
 

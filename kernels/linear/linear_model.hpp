@@ -44,11 +44,11 @@ struct LinearGradient {
   double inverse_grid;
 };
 
-/// total[k, l] += sum over tiles of min(loss(score - step[k] slope), max_loss), each loss rounded
+/// total[k, l] += sum over tiles of min(loss(score - step[k] along), max_loss), each loss rounded
 /// to a multiple of the grid, in units of it. A loss that is NaN counts as max_loss.
 struct LinearLosses {
   const float* scores;
-  const float* slopes;
+  const float* along;
   const float* signs;
   const float* steps;  ///< [count]
   double* total;       ///< [count, 16]
@@ -68,24 +68,24 @@ struct LinearLosses {
 // A number on the grid is at most 2^24 and its rounding (linear_grid), so 64 of them fit 32 bits,
 // and 2^28 examples 53.
 
-/// slopes[i] = d loss / d score of example i, shrunk so that |slope| norm <= max_norm; 0 where the
-/// score is NaN or the example is not there.
-struct LinearSlopes {
+/// derivatives[i] = d loss / d score of example i, shrunk so that |derivative| norm <= max_norm; 0
+/// where the score is NaN or the example is not there.
+struct LinearDerivatives {
   const float* scores;
   const float* signs;  ///< 1 or -1, the label; 0: not there
   const float* norms;  ///< |x| rounded up, > 0
-  float* slopes;
-  std::int64_t n;  ///< places, of the last tile too
+  float* derivatives;
+  std::int64_t n;  ///< slots, of the last tile too
   Loss loss;       ///< logistic or hinge
   float max_norm;
 };
 
-/// total[j] += sum over examples of slopes x[j], each product rounded to a multiple of the grid, in
-/// units of it. No product is above 2^24 (1 + 2^-21) units.
+/// total[j] += sum over examples of derivatives x[j], each product rounded to a multiple of the
+/// grid, in units of it. No product is above 2^24 (1 + 2^-21) units.
 struct LinearSum {
-  const float* features;  ///< [tiles, d, 16], finite
-  const float* slopes;    ///< [tiles, 16], finite
-  FixedPoint* total;      ///< [d]
+  const float* features;     ///< [tiles, d, 16], finite
+  const float* derivatives;  ///< [tiles, 16], finite
+  FixedPoint* total;         ///< [d]
   std::int64_t tiles;
   int d;
   float inverse_grid;
@@ -100,7 +100,7 @@ struct LinearLossSums {
   const float* signs;
   const float* steps;  ///< [count]
   FixedPoint* total;   ///< [count]
-  std::int64_t n;      ///< places, of the last tile too
+  std::int64_t n;      ///< slots, of the last tile too
   int count;
   Loss loss;
   float max_loss;
@@ -132,14 +132,14 @@ inline void validate(const LinearScores& a) {
   expect(a.features && a.w && a.scores && a.begin >= 0 && a.end > a.begin && a.d > 0,
          "linear scores: expected pointers, tiles and d > 0");
 }
-inline void validate(const LinearSlopes& a) {
-  expect(a.scores && a.signs && a.norms && a.slopes && a.n > 0,
-         "linear slopes: expected pointers and n > 0");
+inline void validate(const LinearDerivatives& a) {
+  expect(a.scores && a.signs && a.norms && a.derivatives && a.n > 0,
+         "linear derivatives: expected pointers and n > 0");
   expect(linear_checks::has_margin(a.loss) && linear_checks::positive(a.max_norm),
-         "linear slopes: expected logistic or hinge loss and a clipping norm");
+         "linear derivatives: expected logistic or hinge loss and a clipping norm");
 }
 inline void validate(const LinearSum& a) {
-  expect(a.features && a.slopes && a.total && a.tiles > 0 && a.d > 0,
+  expect(a.features && a.derivatives && a.total && a.tiles > 0 && a.d > 0,
          "linear sum: expected pointers, tiles and d > 0");
   expect(linear_checks::positive(a.inverse_grid), "linear sum: expected a grid that float holds");
 }
@@ -160,7 +160,7 @@ inline void validate(const LinearGather& a) {
 inline LaunchShape launch_shape(const LinearScores& a) {
   return strided_shape((a.end - a.begin) * kTile);
 }
-inline LaunchShape launch_shape(const LinearSlopes& a) { return strided_shape(a.n); }
+inline LaunchShape launch_shape(const LinearDerivatives& a) { return strided_shape(a.n); }
 /// A warp for 8 features of 16 tiles.
 inline LaunchShape launch_shape(const LinearSum& a) {
   const std::int64_t warps = (a.tiles + kSumTiles - 1) / kSumTiles * ((a.d + 7) / 8);

@@ -26,8 +26,8 @@ void gradient(const LinearGradient& g) {
     const int tiles = static_cast<int>(g.end - begin < kBlock ? g.end - begin : kBlock);
     for (int i = 0; i < tiles * kTile; i += kLanes) {
       const std::int64_t at = begin * kTile + i;
-      store(c + i, clipped_slope<Margin>(load(g.scores + at), load(g.signs + at),
-                                         load(g.norms + at), g.max_norm));
+      store(c + i, clipped_derivative<Margin>(load(g.scores + at), load(g.signs + at),
+                                              load(g.norms + at), g.max_norm));
     }
     for (int j = 0; j < g.d; ++j)
       for (int lane = 0; lane < kTile; lane += kLanes) {
@@ -52,7 +52,7 @@ void losses(const LinearLosses& a) {
       VecD sum;
       load_d(sum, a.total + std::ptrdiff_t{k} * kTile + lane);
       for (std::int64_t at = a.begin * kTile + lane; at < a.end * kTile; at += kTile) {
-        const Vec score = load(a.scores + at) - broadcast(a.steps[k]) * load(a.slopes + at);
+        const Vec score = load(a.scores + at) - broadcast(a.steps[k]) * load(a.along + at);
         add_rounded(sum, clipped_loss<Margin>(score, load(a.signs + at), a.max_loss),
                     a.inverse_grid);
       }

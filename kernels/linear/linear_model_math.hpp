@@ -2,8 +2,8 @@
 // An example of a linear model: its score, and its loss by the margin m = y score, for float and
 // for a SIMD vector of floats, which is that many examples. Device and CPU do the same operations
 // in the same order; what may differ is which products and sums their compilers fuse. So their
-// scores, slopes and losses agree to rounding (1e-5 of themselves), and to the bit where neither
-// fuses.
+// scores, derivatives and losses agree to rounding (1e-5 of themselves), and to the bit where
+// neither fuses.
 #include "kernels/layers/activation_math.hpp"
 
 namespace cudp {
@@ -35,7 +35,7 @@ struct LogisticMargin {
   }
   /// d loss / d m = -1 / (1 + e^m)
   template <class V>
-  CUDP_HD V slope(V m) const {
+  CUDP_HD V derivative(V m) const {
     const V zero = V{};
     const V one = zero + 1.0f;
     const V e = exp_of(zero - magnitude(m));
@@ -51,7 +51,7 @@ struct HingeMargin {
     return V{} > slack ? V{} : slack;
   }
   template <class V>
-  CUDP_HD V slope(V m) const {
+  CUDP_HD V derivative(V m) const {
     const V one = V{} + 1.0f;
     return m < one ? V{} - one : m * 0.0f;  // NaN stays NaN
   }
@@ -74,9 +74,9 @@ CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
 /// d loss / d score, shrunk so that its magnitude times norm, which is > 0, is at most max_norm.
 /// sign 0 gives 0, and so does a NaN.
 template <class Margin, class V>
-CUDP_HD V clipped_slope(V score, V sign, V norm, float max_norm) {
+CUDP_HD V clipped_derivative(V score, V sign, V norm, float max_norm) {
   const V zero = V{};
-  const V c = sign * Margin{}.slope(sign * score);
+  const V c = sign * Margin{}.derivative(sign * score);
   const V most = (zero + max_norm) / norm;
   const V size = magnitude(c);
   const V clipped = size > most ? (c < zero ? zero - most : most) : c;

@@ -84,18 +84,21 @@ class Patches {
       const float* const x_at[2] = {x + at[0].x, x + at[1].x};  // one addition a number is left
       const float* const dy_at[2] = {dy + at[0].dy, dy + at[1].dy};
       float a[T::kRowsThread / 2][4];
-      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2)
-          CUDP_UNROLL for (int i = 0; i < 4; ++i) a[m / 2][i] =
-              to_tf32(x_at[i / 2][row_[m + i % 2]]);
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2) {
+        CUDP_UNROLL for (int i = 0; i < 4; ++i) {
+          a[m / 2][i] = to_tf32(x_at[i / 2][row_[m + i % 2]]);
+        }
+      }
       const auto load_b = [&](int n, float(&b)[2]) {
         const int column = 4 * n * p.dy_plane;
-        CUDP_UNROLL for (int i = 0; i < 2; ++i) b[i] = to_tf32(dy_at[i][column]);
+        CUDP_UNROLL for (int i = 0; i < 2; ++i) { b[i] = to_tf32(dy_at[i][column]); }
       };
       CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2) {
         float b[2];
         load_b(n, b);
-        CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2)
-            mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], a[m / 2], b);
+        CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2) {
+          mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], a[m / 2], b);
+        }
       }
       if (blockIdx.x != 0 || T::warp_row() != 0) continue;
       CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2) {

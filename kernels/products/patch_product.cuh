@@ -116,14 +116,19 @@ class PixelSteps {
       const char* const x_at[2] = {reinterpret_cast<const char*>(x + terms_[k + t]),
                                    reinterpret_cast<const char*>(x + terms_[k + t + 4])};
       float b[T::kColumnsThread / 2][2];
-      CUDP_UNROLL for (int n = 0; n < T::kColumnsThread / 2; ++n)
-          CUDP_UNROLL for (int i = 0; i < 2; ++i) b[n][i] = weight[8 * n * kStepPitch + k + 4 * i];
+      CUDP_UNROLL for (int n = 0; n < T::kColumnsThread / 2; ++n) {
+        CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+          b[n][i] = weight[8 * n * kStepPitch + k + 4 * i];
+        }
+      }
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2) {
         float a[4];
-        CUDP_UNROLL for (int i = 0; i < 4; ++i) a[i] =
-            to_tf32(*reinterpret_cast<const float*>(x_at[i / 2] + row_[m + i % 2]));
-        CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2)
-            mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], a, b[n / 2]);
+        CUDP_UNROLL for (int i = 0; i < 4; ++i) {
+          a[i] = to_tf32(*reinterpret_cast<const float*>(x_at[i / 2] + row_[m + i % 2]));
+        }
+        CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2) {
+          mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], a, b[n / 2]);
+        }
       }
     }
   }
@@ -144,8 +149,9 @@ class PixelSteps {
       if (column >= out.channels) continue;
       const int plane = column * out.plane();
       const float bias = p_.bias != nullptr ? p_.bias[column] : 0.0f;
-      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) if (exists[m]) row[m][plane] =
-          sums.cell[m][n] + bias;
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+        if (exists[m]) row[m][plane] = sums.cell[m][n] + bias;
+      }
     }
   }
 

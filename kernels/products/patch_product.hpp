@@ -113,10 +113,10 @@ CUDP_HD int packed_floats(int terms, int columns) {
 struct PatchProduct {
   Batch batch;
   PixelPatch patch;
-  const float* x;       ///< [room, patch.x]
+  const float* x;       ///< [capacity, patch.x]
   const float* packed;  ///< see PackWeights
   const float* bias;    ///< [columns], or null
-  float* out;           ///< [room, out_planes]
+  float* out;           ///< [capacity, out_planes]
   Planes out_planes;
 };
 
@@ -146,7 +146,7 @@ inline void validate(const PatchProduct& p) {
 inline LaunchShape launch_shape(const PatchProduct& p) {
   const int columns = patch_columns(p.out_planes.channels);
   const PixelPatch& q = p.patch;
-  return {.grid = {divide_up(p.batch.room, q.examples) * static_cast<unsigned>(q.parts()),
+  return {.grid = {divide_up(p.batch.capacity, q.examples) * static_cast<unsigned>(q.parts()),
                    divide_up(p.out_planes.channels, columns)},
           .block = {static_cast<unsigned>(4 * columns)},
           .shared_bytes = patch_product_bytes(q, columns)};

@@ -19,13 +19,13 @@ struct Sums {
   __device__ __forceinline__ void clear() {
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
       column[n] = 0.0f;
-      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) cell[m][n] = 0.0f;
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { cell[m][n] = 0.0f; }
     }
   }
   __device__ __forceinline__ void add(float factor, const Sums& s) {
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
       column[n] += factor * s.column[n];
-      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) cell[m][n] += factor * s.cell[m][n];
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { cell[m][n] += factor * s.cell[m][n]; }
     }
   }
   /// Every number squared; the columns' where asked.
@@ -33,7 +33,7 @@ struct Sums {
     float sum = 0.0f;
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
       if (with_columns) sum += column[n] * column[n];
-      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) sum += cell[m][n] * cell[m][n];
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { sum += cell[m][n] * cell[m][n]; }
     }
     return sum;
   }
@@ -73,7 +73,7 @@ struct FloatTile {
   /// A factor's number as the product takes it.
   static __device__ __forceinline__ float rounded(float v) { return v; }
   /// Where in row k of a or b a line stands.
-  static __device__ __forceinline__ int place(int, int line) { return line; }
+  static __device__ __forceinline__ int index(int, int line) { return line; }
 
   /// sums += a[half] b[half], and the sums over b's columns where asked for (which only the threads
   /// of holds_bias need).
@@ -83,10 +83,13 @@ struct FloatTile {
       const Four y = load_four(&b[half][k][column(0)]);
       CUDP_UNROLL for (int four = 0; four < kRowsThread / 4; ++four) {
         const Four x = load_four(&a[half][k][row(4 * four)]);
-        CUDP_UNROLL for (int m = 0; m < 4; ++m) CUDP_UNROLL for (int n = 0; n < 4; ++n)
-            sums.cell[4 * four + m][n] += x.v[m] * y.v[n];
+        CUDP_UNROLL for (int m = 0; m < 4; ++m) {
+          CUDP_UNROLL for (int n = 0; n < 4; ++n) { sums.cell[4 * four + m][n] += x.v[m] * y.v[n]; }
+        }
       }
-      if (with_columns) CUDP_UNROLL for (int n = 0; n < 4; ++n) sums.column[n] += y.v[n];
+      if (with_columns) CUDP_UNROLL for (int n = 0; n < 4; ++n) {
+          sums.column[n] += y.v[n];
+        }
     }
   }
 };
@@ -157,7 +160,7 @@ struct TensorTile : TensorWarps<columns, terms> {
   float b[2][kTerms][kColumns + kPad];
 
   static __device__ __forceinline__ float rounded(float v) { return to_tf32(v); }
-  static __device__ __forceinline__ int place(int k, int line) { return line + k / 4 * kPush; }
+  static __device__ __forceinline__ int index(int k, int line) { return line + k / 4 * kPush; }
 
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, Sums<TensorTile>& sums) const {
@@ -165,19 +168,24 @@ struct TensorTile : TensorWarps<columns, terms> {
       const int t = lane() % 4;
       const int g = lane() / 4;
       float y[kColumnsThread / 2][2];
-      CUDP_UNROLL for (int n = 0; n < kColumnsThread / 2; ++n)
-          CUDP_UNROLL for (int i = 0; i < 2; ++i) y[n][i] =
-              b[half][k + 4 * i + t][place(k + 4 * i, warp_column() + 8 * n + g)];
+      CUDP_UNROLL for (int n = 0; n < kColumnsThread / 2; ++n) {
+        CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+          y[n][i] = b[half][k + 4 * i + t][index(k + 4 * i, warp_column() + 8 * n + g)];
+        }
+      }
       CUDP_UNROLL for (int m = 0; m < kRowsThread; m += 2) {
         float x[4];
-        CUDP_UNROLL for (int i = 0; i < 4; ++i) x[i] =
-            a[half][k + i / 2 * 4 + t][place(k + i / 2 * 4, row(m + i % 2))];
-        CUDP_UNROLL for (int n = 0; n < kColumnsThread; n += 2)
-            mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], x, y[n / 2]);
+        CUDP_UNROLL for (int i = 0; i < 4; ++i) {
+          x[i] = a[half][k + i / 2 * 4 + t][index(k + i / 2 * 4, row(m + i % 2))];
+        }
+        CUDP_UNROLL for (int n = 0; n < kColumnsThread; n += 2) {
+          mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], x, y[n / 2]);
+        }
       }
       if (with_columns && blockIdx.x == 0 && warp_row() == 0)
-        CUDP_UNROLL for (int n = 0; n < kColumnsThread; n += 2)
-            add_columns(y[n / 2], &sums.column[n]);
+        CUDP_UNROLL for (int n = 0; n < kColumnsThread; n += 2) {
+          add_columns(y[n / 2], &sums.column[n]);
+        }
     }
   }
 };
@@ -257,7 +265,7 @@ struct Carrier {
   __device__ __forceinline__ void put(float (&tile)[terms][width]) const {
     CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
       const int k = term_of<along>(e);
-      tile[k][T::place(k, line_of<along>(e))] = T::rounded(held[e]);
+      tile[k][T::index(k, line_of<along>(e))] = T::rounded(held[e]);
     }
   }
 };

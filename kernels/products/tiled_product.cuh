@@ -70,7 +70,7 @@ __device__ __forceinline__ bool holds_bias() {
   return blockIdx.x == 0 && T::row(0) == 0;
 }
 
-/// Calls body(place, number) for every number of the gradient that this thread holds.
+/// Calls body(index, number) for every number of the gradient that this thread holds.
 template <class T, class Body>
 __device__ __forceinline__ void for_each_place(const WeightGradient& g, const Sums<T>& sums,
                                                const Body& body) {
@@ -101,7 +101,7 @@ __device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Su
   square = block_sum(square, partial);
   const unsigned which = blockIdx.y * gridDim.x + blockIdx.x;
   if (threadIdx.x == 0)
-    a.parts[static_cast<std::int64_t>(which) * a.gradient.batch.room + blockIdx.z] = square;
+    a.parts[static_cast<std::int64_t>(which) * a.gradient.batch.capacity + blockIdx.z] = square;
 }
 
 /// The examples of a block of WeightGradientSum.

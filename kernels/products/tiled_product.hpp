@@ -78,7 +78,7 @@ struct WeightGradient {
   ConvPatch patch = {};  ///< of the same x and dy, for the kernels of patch_gradient.cuh
 };
 
-/// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, room]. The
+/// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, capacity]. The
 /// gradient itself is never stored.
 struct WeightGradientNorm {
   WeightGradient gradient;
@@ -107,7 +107,7 @@ struct WeightGradientSum {
   std::int32_t examples_per_block;
   FixedPoint* sum;     ///< [(rows + 1) columns], or null
   float inverse_grid;  ///< a power of two
-  float* gradients;    ///< [room, gradients_stride], or null
+  float* gradients;    ///< [capacity, gradients_stride], or null
   std::int64_t gradients_stride;
   Transform transform = {};  ///< of the gradients before they are weighed, or null
 };
@@ -139,7 +139,7 @@ constexpr unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; 
 inline bool is_thin(const BatchProduct& p) {
   constexpr unsigned kBlocks = 256;
   return p.terms >= 64 &&
-         divide_up(p.batch.room * p.rows_per_example, kTileRows) * divide_up(p.columns, 64) <
+         divide_up(p.batch.capacity * p.rows_per_example, kTileRows) * divide_up(p.columns, 64) <
              kBlocks;
 }
 inline constexpr int kThinColumns = 16;
@@ -166,13 +166,13 @@ inline void validate(const BatchProduct& p) {
          "product: expected an output, rows and columns > 0, terms >= 0");
   expect(p.tile_rows == kTileRows || (p.tile_rows == kTallRows && p.columns > 16 && !is_thin(p)),
          "product: expected tiles of 64 rows, or of 128 where it is wide");
-  expect(std::int64_t{p.batch.room} * p.rows_per_example < (std::int64_t{1} << 31) - kTallRows,
+  expect(std::int64_t{p.batch.capacity} * p.rows_per_example < (std::int64_t{1} << 31) - kTallRows,
          "product: the micro-batch is too large for 32-bit offsets");
 }
 
 inline LaunchShape launch_shape(const BatchProduct& p) {
   const int columns = is_thin(p) ? kThinColumns : tile_columns(p.columns);
-  return {.grid = {divide_up(p.batch.room * p.rows_per_example, p.tile_rows),
+  return {.grid = {divide_up(p.batch.capacity * p.rows_per_example, p.tile_rows),
                    divide_up(p.columns, columns)},
           .block = {tile_threads(columns)},
           .shared_bytes = 0};
@@ -184,7 +184,7 @@ inline void validate(const WeightGradient& g) {
   validate(g.dy);
   expect(g.rows > 0 && g.columns > 0 && g.terms_per_example > 0,
          "weight gradient: expected rows, columns and terms > 0");
-  expect(g.batch.room <= 65535, "weight gradient: expected a micro-batch of at most 65535");
+  expect(g.batch.capacity <= 65535, "weight gradient: expected a micro-batch of at most 65535");
   const ConvPatch& p = g.patch;
   expect(p.lines == 0 || (g.rows == kPatchTaps * p.x.channels && g.columns == p.dy.channels &&
                           g.terms_per_example == p.dy.height * p.dy.width &&
@@ -207,7 +207,8 @@ inline LaunchShape launch_shape(const WeightGradient& g, unsigned groups, unsign
 }
 
 inline LaunchShape launch_shape(const WeightGradientNorm& n) {
-  return launch_shape(n.gradient, static_cast<unsigned>(n.gradient.batch.room), kPatchNormThreads);
+  return launch_shape(n.gradient, static_cast<unsigned>(n.gradient.batch.capacity),
+                      kPatchNormThreads);
 }
 
 inline void validate(const WeightGradientSum& s) {
@@ -222,7 +223,7 @@ inline void validate(const WeightGradientSum& s) {
 
 inline LaunchShape launch_shape(const WeightGradientSum& s) {
   const WeightGradient& g = s.gradient;
-  return launch_shape(g, divide_up(g.batch.room, s.examples_per_block),
+  return launch_shape(g, divide_up(g.batch.capacity, s.examples_per_block),
                       patch_sum_threads(g.columns));
 }
 

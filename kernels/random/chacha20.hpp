@@ -26,8 +26,8 @@ CUDP_HD void chacha20_block(const RandomKey& key, typename L::U counter, std::ui
                             std::uint32_t nonce1, std::uint32_t nonce2, typename L::U (&x)[16]) {
   // "expand 32-byte k"
   const std::uint32_t constants[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
-  CUDP_UNROLL for (int i = 0; i < 4; ++i) x[i] = L::fill_u(constants[i]);
-  CUDP_UNROLL for (int i = 0; i < 8; ++i) x[4 + i] = L::fill_u(key.words[i]);
+  CUDP_UNROLL for (int i = 0; i < 4; ++i) { x[i] = L::fill_u(constants[i]); }
+  CUDP_UNROLL for (int i = 0; i < 8; ++i) { x[4 + i] = L::fill_u(key.words[i]); }
   x[12] = counter;
   x[13] = L::fill_u(nonce0);
   x[14] = L::fill_u(nonce1);
@@ -44,8 +44,8 @@ CUDP_HD void chacha20_block(const RandomKey& key, typename L::U counter, std::ui
     chacha20_quarter_round<L>(x[3], x[4], x[9], x[14]);
   }
 
-  CUDP_UNROLL for (int i = 0; i < 4; ++i) x[i] += L::fill_u(constants[i]);
-  CUDP_UNROLL for (int i = 0; i < 8; ++i) x[4 + i] += L::fill_u(key.words[i]);
+  CUDP_UNROLL for (int i = 0; i < 4; ++i) { x[i] += L::fill_u(constants[i]); }
+  CUDP_UNROLL for (int i = 0; i < 8; ++i) { x[4 + i] += L::fill_u(key.words[i]); }
   x[12] += counter;
   x[13] += L::fill_u(nonce0);
   x[14] += L::fill_u(nonce1);

@@ -59,7 +59,7 @@ CUDP_HD std::uint32_t random_word(const RandomStream& s, std::int64_t i) {
   random_block<ScalarLanes>(s, static_cast<std::uint32_t>(i / 256 * 16 + i % 16), words);
   const auto row = static_cast<int>(i % 256 / 16);
   std::uint32_t word = 0;
-  CUDP_UNROLL for (int r = 0; r < 16; ++r) word = r == row ? words[r] : word;
+  CUDP_UNROLL for (int r = 0; r < 16; ++r) { word = r == row ? words[r] : word; }
   return word;
 }
 

@@ -22,7 +22,7 @@ CUDP_HD void random_block(const RandomStream& s, typename L::U n, typename L::U 
     typename L::U counter[4] = {(n << 2) + static_cast<std::uint32_t>(q), n >> 30,
                                 L::fill_u(step_low), L::fill_u(stream)};
     philox4x32_10<L>(counter, s.key.words[0], s.key.words[1]);
-    CUDP_UNROLL for (int i = 0; i < 4; ++i) words[4 * q + i] = counter[i];
+    CUDP_UNROLL for (int i = 0; i < 4; ++i) { words[4 * q + i] = counter[i]; }
   }
 }
 

@@ -14,8 +14,8 @@ struct OptimizerSettings {
   float beta1 = 0.9f;     ///< adam and adamw
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  float weight_decay =
-      0.0f;  ///< added to the released gradient as decay * theta; decoupled in adamw
+  /// Added to the released gradient as decay * theta; decoupled in adamw.
+  float weight_decay = 0.0f;
 };
 
 /// The numbers of one step that are known before it runs. All of them are public.
@@ -25,8 +25,8 @@ struct StepScalars {
   float inverse_batch;  ///< 1 / expected batch size
   float bias1;          ///< 1 / (1 - beta1^t) and 1 / (1 - beta2^t) for adam and adamw, else 1
   float bias2;
-  float
-      ema_decay;  ///< this step's weight of the old average, after warm-up; unused without average
+  /// This step's weight of the old average, after warm-up; unused without average.
+  float ema_decay;
 };
 
 /// One optimizer step on a noisy gradient, with the noise made where it is used and never stored:

@@ -19,14 +19,14 @@ std::string what_there_is(const std::vector<DeviceInfo>& devices) {
 
 }  // namespace
 
-Backend choose_backend(Device wish) {
+Backend choose_backend(Device requested) {
   const std::vector<DeviceInfo> devices = cuda_devices();
   const bool usable = !devices.empty() && devices[0].major >= kLeastMajor;
-  if (wish == Device::cuda && !usable)
+  if (requested == Device::cuda && !usable)
     throw InputError(
         "--device: expected a CUDA device of compute capability 8.0 or higher, found " +
         what_there_is(devices));
-  if (wish != Device::cpu && usable)
+  if (requested != Device::cpu && usable)
     return {"cuda",
             [](const Network&) { return kCudaArithmetic; },
             make_cuda_engine,

@@ -20,8 +20,8 @@ struct Backend {
   std::string name;  ///< "cpu" or "cuda"
   std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
-  /// What a network is multiplied in where `wish` is asked for.
-  std::function<Precision(const Network& network, Precision wish)> precision;
+  /// What a network is multiplied in where `requested` was asked for.
+  std::function<Precision(const Network& network, Precision requested)> precision;
   /// Scattering features of images; threads is for the CPU.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
@@ -36,6 +36,6 @@ struct Backend {
 
 /// automatic: CUDA where this build and this machine have it, else the CPU.
 /// Throws InputError where CUDA is asked for and is not there.
-Backend choose_backend(Device wish);
+Backend choose_backend(Device requested);
 
 }  // namespace cudp

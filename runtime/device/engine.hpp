@@ -45,8 +45,8 @@ struct EngineSettings {
   std::uint64_t sampling_threshold = 0;  ///< see PrivacyPlan
   /// A public bound on the examples of a sum, which decides its grid; see PrivacyPlan.
   std::uint64_t largest_sum = std::uint64_t{1} << 16;
-  int micro_batch =
-      0;  ///< examples in flight on the device; 0 chooses. Results do not depend on it.
+  /// Examples in flight on the device; 0 chooses. Results do not depend on it.
+  int micro_batch = 0;
   /// tf32: layers that gain from it, on CUDA; the CPU has fp32 alone.
   Precision precision = Precision::fp32;
   int threads = 0;           ///< CPU only; 0 takes every core. Results do not depend on it.
@@ -79,8 +79,8 @@ struct PerExample {
   std::vector<float> losses;         ///< [n]
 };
 
-/// One device with a network, a training set and an optimizer on it. A method composes the three
-/// verbs of a step; `run` may record them once and replay them without the host.
+/// One device with a network, a training set and an optimizer on it. A method composes
+/// the verbs of a step; `run` may record them once and replay them without the host.
 class Engine {
  public:
   Engine() = default;

@@ -17,8 +17,8 @@ float feature(const Dataset& data, std::size_t example, int j) {
                          : data.floats[at];
 }
 
-/// Puts an example at place `to`.
-void place(const Dataset& data, std::size_t example, std::size_t to, LinearData& out) {
+/// Puts an example to slot `to`.
+void put(const Dataset& data, std::size_t example, std::size_t to, LinearData& out) {
   const auto d = static_cast<std::size_t>(out.d);
   float* x = out.features.data() + to / kTile * d * kTile + to % kTile;
   double square = 1.0;
@@ -36,15 +36,15 @@ void place(const Dataset& data, std::size_t example, std::size_t to, LinearData&
   out.norms[to] = 1.0f;
 }
 
-LinearData room_for(const Dataset& data, std::size_t examples) {
+LinearData space_for(const Dataset& data, std::size_t examples) {
   LinearData out;
   out.d = data.shape.size() + 1;
   out.tiles = static_cast<std::int64_t>((examples + kTile - 1) / kTile);
-  const std::size_t places = static_cast<std::size_t>(out.tiles) * kTile;
-  out.features = AlignedVector<float>(places * static_cast<std::size_t>(out.d));
-  out.signs = AlignedVector<float>(places);
-  out.norms = AlignedVector<float>(places);
-  for (std::size_t i = examples; i < places; ++i) out.norms[i] = 1.0f;
+  const std::size_t slots = static_cast<std::size_t>(out.tiles) * kTile;
+  out.features = AlignedVector<float>(slots * static_cast<std::size_t>(out.d));
+  out.signs = AlignedVector<float>(slots);
+  out.norms = AlignedVector<float>(slots);
+  for (std::size_t i = examples; i < slots; ++i) out.norms[i] = 1.0f;
   return out;
 }
 
@@ -57,14 +57,14 @@ void check_linear_data(const Dataset& train) {
 }
 
 LinearData linear_data(const Dataset& data) {
-  LinearData out = room_for(data, data.size());
-  for (std::size_t i = 0; i < data.size(); ++i) place(data, i, i, out);
+  LinearData out = space_for(data, data.size());
+  for (std::size_t i = 0; i < data.size(); ++i) put(data, i, i, out);
   return out;
 }
 
 LinearData linear_data(const Dataset& data, std::span<const std::uint32_t> examples) {
-  LinearData out = room_for(data, examples.size());
-  for (std::size_t i = 0; i < examples.size(); ++i) place(data, examples[i], i, out);
+  LinearData out = space_for(data, examples.size());
+  for (std::size_t i = 0; i < examples.size(); ++i) put(data, examples[i], i, out);
   return out;
 }
 

@@ -37,7 +37,7 @@ std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure);
 ///
 /// Fused kernels round every clipped gradient once, to a grid (kernels/fused/fused.hpp), and add
 /// without error: an example adds the same in both data sets, and the rounding error is e + sqrt(d)
-/// 2^-26 and the final rounding. That is less, and is not told apart.
+/// 2^-26 and the final rounding. That is less, and is not treated apart.
 ///
 /// Gradients that are transformed first (kernels/clipping/coordinates.hpp), with |m / scale| <=
 /// shift: e is the error of the norm of w (a dense layer's is never too small). A partial sum of f

@@ -66,7 +66,7 @@ TEST(ActivationMath, EdgesAndNaN) {
   EXPECT_TRUE(exp_of(inf) > 1e38f);
   EXPECT_TRUE(std::isnan(tanh_of(NAN)) && std::isnan(exp_of(NAN)) && std::isnan(exp_of(-NAN)));
   EXPECT_TRUE(std::isnan(Relu{}.value(NAN)));
-  EXPECT_TRUE(std::isnan(Tanh{}.slope(NAN)));
+  EXPECT_TRUE(std::isnan(Tanh{}.derivative(NAN)));
 }
 
 TEST(ActivationMath, AVectorGivesTheSameAsItsLanes) {
@@ -86,11 +86,11 @@ TEST(ActivationMath, AVectorGivesTheSameAsItsLanes) {
     check(exp_of(x), [](float v) { return exp_of(v); });
     check(Relu{}.value(x), [](float v) { return Relu{}.value(v); });
     check(ts.value(x), [&](float v) { return ts.value(v); });
-    check(ts.slope(x), [&](float v) { return ts.slope(v); });
+    check(ts.derivative(x), [&](float v) { return ts.derivative(v); });
   }
 }
 
-TEST(ActivationMath, TemperedSigmoidAndSlopesFollowTheirDefinitions) {
+TEST(ActivationMath, TemperedSigmoidAndDerivativesFollowTheirDefinitions) {
   const double s = 1.6, t = 2.5, o = 0.7;
   const TemperedSigmoid ts(1.6f, 2.5f, 0.7f);
   for (double x = -6.0; x < 6.0; x += 0.0625) {
@@ -98,10 +98,11 @@ TEST(ActivationMath, TemperedSigmoidAndSlopesFollowTheirDefinitions) {
     const double sigma = 1.0 / (1.0 + std::exp(-t * x));
     const auto f = static_cast<float>(x);
     EXPECT_TRUE(std::abs(ts.value(f) - want) <= 4e-7) << x;
-    EXPECT_TRUE(std::abs(ts.slope(ts.value(f)) - s * t * sigma * (1.0 - sigma)) <= 2e-6) << x;
-    EXPECT_TRUE(std::abs(Tanh{}.slope(tanh_of(f)) - 1.0 / std::pow(std::cosh(x), 2)) <= 3e-7) << x;
+    EXPECT_TRUE(std::abs(ts.derivative(ts.value(f)) - s * t * sigma * (1.0 - sigma)) <= 2e-6) << x;
+    EXPECT_TRUE(std::abs(Tanh{}.derivative(tanh_of(f)) - 1.0 / std::pow(std::cosh(x), 2)) <= 3e-7)
+        << x;
     EXPECT_EQ(Relu{}.value(f), x > 0 ? f : 0.0f);
-    EXPECT_EQ(Relu{}.slope(Relu{}.value(f)), x > 0 ? 1.0f : 0.0f);
+    EXPECT_EQ(Relu{}.derivative(Relu{}.value(f)), x > 0 ? 1.0f : 0.0f);
   }
 }
 
@@ -131,8 +132,8 @@ TEST(LossMath, SoftmaxMatchesItsDefinition) {
   }
 }
 
-/// Where the label is nearly certain, its slope is the small share of the others.
-TEST(LossMath, SoftmaxSlopesAreRightInTheirOwnSize) {
+/// Where the label is nearly certain, its gradient is the small share of the others.
+TEST(LossMath, SoftmaxGradientsAreRightInTheirOwnSize) {
   for (const float margin : {2.0f, 9.0f, 20.0f, 60.0f})
     for (const int label : {0, 1, 2}) {
       const std::vector<float> z{0.5f, margin, -1.25f};

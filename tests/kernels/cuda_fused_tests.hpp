@@ -64,15 +64,15 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     std::vector<float> sum;  ///< from the reduction
   };
 
-  /// The examples of `data` that `examples` lists, from `first` on and `room` of them at most.
+  /// The examples of `data` that `examples` lists, from `first` on and `capacity` of them at most.
   Left sum_of(const Dataset& data, const std::vector<std::uint32_t>& examples, int blocks,
               const ClipSettings& clip, const cuda::FusedKernel& kernel, int first = 0,
-              int room = 0) {
+              int capacity = 0) {
     const int turn = kernel.dense.tile > 0 ? kTileExamples : 1;
-    if (room == 0) room = fused_room(blocks, turn);
+    if (capacity == 0) capacity = fused_capacity(blocks, turn);
     const auto count = static_cast<unsigned>(examples.size());
     FusedSum a{};
-    a.batch = batch(first, room, count);
+    a.batch = batch(first, capacity, count);
     a.examples = device(examples.empty() ? std::vector<std::uint32_t>{0} : examples);
     if (data.is_bytes())
       a.bytes = device(data.bytes);
@@ -90,7 +90,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     a.turn = turn;
     a.blocks = blocks;
     const std::size_t slab_size = static_cast<std::size_t>(blocks) * d_;
-    const auto rows = static_cast<std::size_t>(room);
+    const auto rows = static_cast<std::size_t>(capacity);
     a.slabs = device(std::vector<std::int32_t>(slab_size, kLoudUnits));
     a.losses = device(std::vector<float>(rows, kLoud));
     a.squared_norms = device(std::vector<float>(layers_ * rows, kLoud));
@@ -315,7 +315,7 @@ TEST(FusedArguments, AreChecked) {
     EXPECT_THROW(validate(a), std::invalid_argument) << bad.features << ", " << bad.tile;
   }
   a.dense = {3, 0, 2, 28};
-  a.batch.room = 29;  // the block would have 32
+  a.batch.capacity = 29;  // the block would have 32
   EXPECT_THROW(validate(a), std::invalid_argument);
 }
 

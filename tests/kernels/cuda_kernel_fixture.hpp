@@ -62,8 +62,8 @@ class CudaKernel : public testing::Test {
   void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
     gpu().fourier(rows, columns, images, z, inverse);
   }
-  Batch batch(int first, int room, unsigned count) {
-    return {device(std::vector<std::uint32_t>{count}), first, room};
+  Batch batch(int first, int capacity, unsigned count) {
+    return {device(std::vector<std::uint32_t>{count}), first, capacity};
   }
 
  private:
@@ -83,12 +83,13 @@ std::vector<float> normals(std::size_t n, unsigned seed = 1) {
   return v;
 }
 
-/// room examples in these planes, random inside and `border` around.
-std::vector<float> images(const Planes& p, int room, float border, unsigned seed = 1) {
-  const std::vector<float> inside = normals(static_cast<std::size_t>(room * p.pixels()), seed);
-  std::vector<float> v(static_cast<std::size_t>(room * p.size()), border);
-  for (int e = 0; e < room; ++e)
-    for (int i = 0; i < p.pixels(); ++i) v[e * p.size() + p.place(i)] = inside[e * p.pixels() + i];
+/// capacity examples in these planes, random inside and `border` around.
+std::vector<float> images(const Planes& p, int capacity, float border, unsigned seed = 1) {
+  const std::vector<float> inside = normals(static_cast<std::size_t>(capacity * p.pixels()), seed);
+  std::vector<float> v(static_cast<std::size_t>(capacity * p.size()), border);
+  for (int e = 0; e < capacity; ++e)
+    for (int i = 0; i < p.pixels(); ++i)
+      v[e * p.size() + p.pixel_offset(i)] = inside[e * p.pixels() + i];
   return v;
 }
 

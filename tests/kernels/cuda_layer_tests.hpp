@@ -19,7 +19,7 @@ namespace {
 
 TEST_F(CudaKernel, LoadsBytesAndFloatsByNumber) {
   const Planes planes{2, 3, 5, 2};
-  constexpr int kRoom = 4;
+  constexpr int kCapacity = 4;
   const int pixels = planes.pixels();
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(6 * pixels));
   std::vector<float> floats(bytes.size());
@@ -32,7 +32,7 @@ TEST_F(CudaKernel, LoadsBytesAndFloatsByNumber) {
   for (const bool as_bytes : {true, false})
     for (const bool listed : {true, false}) {
       BatchLoad a{};
-      a.batch = batch(1, kRoom, 4);  // three examples
+      a.batch = batch(1, kCapacity, 4);  // three examples
       a.examples = listed ? device(list) : nullptr;
       a.bytes = as_bytes ? device(bytes) : nullptr;
       a.floats = as_bytes ? nullptr : device(floats);
@@ -40,16 +40,16 @@ TEST_F(CudaKernel, LoadsBytesAndFloatsByNumber) {
       a.scale = 0.5f;
       a.shift = -3.0f;
       a.planes = planes;
-      a.x = device(std::vector<float>(static_cast<std::size_t>(kRoom * planes.size()), kLoud));
-      a.x_label = device(std::vector<std::uint8_t>(kRoom, 77));
+      a.x = device(std::vector<float>(static_cast<std::size_t>(kCapacity * planes.size()), kLoud));
+      a.x_label = device(std::vector<std::uint8_t>(kCapacity, 77));
       run(load_kernel, a);
-      const std::vector<float> x = host(a.x, static_cast<std::size_t>(kRoom * planes.size()));
-      const std::vector<std::uint8_t> label = host(a.x_label, kRoom);
+      const std::vector<float> x = host(a.x, static_cast<std::size_t>(kCapacity * planes.size()));
+      const std::vector<std::uint8_t> label = host(a.x_label, kCapacity);
       std::vector<float> want(x.size(), kLoud);
       for (int e = 0; e < 3; ++e) {
         const std::uint32_t from = listed ? list[1 + e] : 1 + e;
         for (int i = 0; i < pixels; ++i)
-          want[e * planes.size() + planes.place(i)] = floats[from * pixels + i];
+          want[e * planes.size() + planes.pixel_offset(i)] = floats[from * pixels + i];
         EXPECT_EQ(label[e], labels[from]);
       }
       EXPECT_EQ(label[3], 77);
@@ -60,9 +60,9 @@ TEST_F(CudaKernel, LoadsBytesAndFloatsByNumber) {
 TEST_F(CudaKernel, ActivationsLeaveBordersAlone) {
   const Planes from{3, 4, 2, 1};
   const Planes to{3, 4, 2, 0};
-  constexpr int kRoom = 3;
-  const std::vector<float> x = images(from, kRoom, kLoud, 1);
-  const std::vector<float> dy = images(from, kRoom, kLoud, 2);
+  constexpr int kCapacity = 3;
+  const std::vector<float> x = images(from, kCapacity, kLoud, 1);
+  const std::vector<float> dy = images(from, kCapacity, kLoud, 2);
   for (const Activation kind : {Activation::relu, Activation::tanh, Activation::tempered_sigmoid}) {
     const Activate f{kind, 1.5f, 2.5f, 0.7f};
     const auto value = [&](double v) {
@@ -70,16 +70,16 @@ TEST_F(CudaKernel, ActivationsLeaveBordersAlone) {
              : kind == Activation::tanh ? std::tanh(v)
                                         : 1.5 / (1.0 + std::exp(-2.5 * v)) - 0.7;
     };
-    const auto slope = [&](double v) { return (value(v + 1e-6) - value(v - 1e-6)) / 2e-6; };
+    const auto derivative = [&](double v) { return (value(v + 1e-6) - value(v - 1e-6)) / 2e-6; };
     BatchActivation a{};
-    a.batch = batch(0, kRoom, 2);
+    a.batch = batch(0, kCapacity, 2);
     a.function = f;
     a.from = device(x);
     a.from_planes = from;
-    a.to = device(std::vector<float>(static_cast<std::size_t>(kRoom * to.size()), kLoud));
+    a.to = device(std::vector<float>(static_cast<std::size_t>(kCapacity * to.size()), kLoud));
     a.to_planes = to;
     run(activation_kernel, a);
-    const std::vector<float> y = host(a.to, static_cast<std::size_t>(kRoom * to.size()));
+    const std::vector<float> y = host(a.to, static_cast<std::size_t>(kCapacity * to.size()));
     BatchActivation back = a;
     back.from = device(dy);
     back.y = a.to;
@@ -89,16 +89,16 @@ TEST_F(CudaKernel, ActivationsLeaveBordersAlone) {
     run(activation_kernel, back);
     const std::vector<float> dx = host(back.to, x.size());
     std::vector<bool> inside(x.size());
-    for (int e = 0; e < kRoom; ++e)
+    for (int e = 0; e < kCapacity; ++e)
       for (int i = 0; i < to.pixels(); ++i) {
-        const int at = e * from.size() + from.place(i);
+        const int at = e * from.size() + from.pixel_offset(i);
         if (e >= 2) {
           EXPECT_EQ(y[e * to.size() + i], kLoud);
           continue;
         }
         inside[at] = true;
         expect_near(y[e * to.size() + i], value(x[at]), 1.0, at);
-        expect_near(dx[at], dy[at] * slope(x[at]), std::abs(dy[at]) + 1e-3, at);
+        expect_near(dx[at], dy[at] * derivative(x[at]), std::abs(dy[at]) + 1e-3, at);
       }
     for (std::size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(inside[i] || dx[i] == x[i]) << i;
   }
@@ -111,22 +111,22 @@ struct PoolCase {
 
 TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
   const Planes x_planes{2, 7, 5, 1};
-  constexpr int kRoom = 3;
+  constexpr int kCapacity = 3;
   for (const PoolCase c : {PoolCase{true, 2, 1}, PoolCase{true, 3, 2}, PoolCase{false, 2, 2},
                            PoolCase{false, 3, 1}, PoolCase{true, 1, 3}, PoolCase{false, 2, 3}}) {
     const Planes y_planes{2, (7 - c.kernel) / c.stride + 1, (5 - c.kernel) / c.stride + 1, 2};
-    std::vector<float> x = images(x_planes, kRoom, kLoud, 1);
+    std::vector<float> x = images(x_planes, kCapacity, kLoud, 1);
     for (float& v : x)
       if (v < 1e9f) v = std::round(2.0f * v);  // ties
-    const std::vector<float> dy = images(y_planes, kRoom, kLoud, 2);
+    const std::vector<float> dy = images(y_planes, kCapacity, kLoud, 2);
     BatchPool a{};
-    a.batch = batch(0, kRoom, 2);
+    a.batch = batch(0, kCapacity, 2);
     a.is_max = c.is_max;
     a.kernel = c.kernel;
     a.stride = c.stride;
     a.x = device(x);
     a.x_planes = x_planes;
-    const auto y_cells = static_cast<std::size_t>(kRoom * y_planes.size());
+    const auto y_cells = static_cast<std::size_t>(kCapacity * y_planes.size());
     a.y = device(std::vector<float>(y_cells, kLoud));
     a.y_planes = y_planes;
     run(pool_kernel, a);
@@ -144,7 +144,7 @@ TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
     std::vector<double> want_dx(x.size(), kLoud);
     for (int e = 0; e < 2; ++e) {
       for (int i = 0; i < x_planes.pixels(); ++i)
-        want_dx[e * x_planes.size() + x_planes.place(i)] = 0;
+        want_dx[e * x_planes.size() + x_planes.pixel_offset(i)] = 0;
       for (int ch = 0; ch < 2; ++ch)
         for (int oy = 0; oy < y_planes.height; ++oy)
           for (int ox = 0; ox < y_planes.width; ++ox) {
@@ -191,24 +191,25 @@ TEST_F(CudaKernel, MaximumOfANanIsNan) {
 TEST_F(CudaKernel, GroupNormAndItsGradient) {
   const Planes x_planes{6, 5, 7, 1};
   const Planes y_planes{6, 5, 7, 0};
-  constexpr int kRoom = 3;
+  constexpr int kCapacity = 3;
   const std::vector<float> weight = normals(6, 3);
   const std::vector<float> bias = normals(6, 4);
-  const std::vector<float> x = images(x_planes, kRoom, kLoud, 1);
-  const std::vector<float> dy = images(x_planes, kRoom, kLoud, 2);
+  const std::vector<float> x = images(x_planes, kCapacity, kLoud, 1);
+  const std::vector<float> dy = images(x_planes, kCapacity, kLoud, 2);
   for (const int groups : {1, 2, 6}) {
     BatchGroupNorm a{};
-    a.batch = batch(0, kRoom, 2);
+    a.batch = batch(0, kCapacity, 2);
     a.groups = groups;
     a.epsilon = 1e-3f;
     a.weight = device(weight);
     a.bias = device(bias);
     a.x = device(x);
     a.x_planes = x_planes;
-    const auto cells = static_cast<std::size_t>(kRoom * y_planes.size());
+    const auto cells = static_cast<std::size_t>(kCapacity * y_planes.size());
     a.y = device(std::vector<float>(cells, kLoud));
     a.y_planes = y_planes;
-    a.statistics = device(std::vector<float>(static_cast<std::size_t>(2 * kRoom * groups), kLoud));
+    a.statistics =
+        device(std::vector<float>(static_cast<std::size_t>(2 * kCapacity * groups), kLoud));
     run(group_norm_kernel, a);
     const std::vector<float> y = host(a.y, cells);
 
@@ -223,23 +224,23 @@ TEST_F(CudaKernel, GroupNormAndItsGradient) {
     b.statistics = a.statistics;
     b.dx = device(std::vector<float>(cells, kLoud));
     b.dx_planes = y_planes;
-    b.gradient = device(std::vector<float>(static_cast<std::size_t>(kRoom * 12), kLoud));
-    b.parts = device(std::vector<float>(static_cast<std::size_t>(kRoom * groups), kLoud));
+    b.gradient = device(std::vector<float>(static_cast<std::size_t>(kCapacity * 12), kLoud));
+    b.parts = device(std::vector<float>(static_cast<std::size_t>(kCapacity * groups), kLoud));
     run(group_norm_backward_kernel, b);
     const std::vector<float> dx = host(b.dx, cells);
-    const std::vector<float> gradient = host(b.gradient, static_cast<std::size_t>(kRoom * 12));
-    const std::vector<float> parts = host(b.parts, static_cast<std::size_t>(kRoom * groups));
+    const std::vector<float> gradient = host(b.gradient, static_cast<std::size_t>(kCapacity * 12));
+    const std::vector<float> parts = host(b.parts, static_cast<std::size_t>(kCapacity * groups));
 
     const int count = 210 / groups;
-    for (int e = 0; e < kRoom; ++e)
+    for (int e = 0; e < kCapacity; ++e)
       for (int g = 0; g < groups; ++g) {
         if (e == 2) {
           EXPECT_EQ(y[static_cast<std::size_t>(e * 210)], kLoud);
-          EXPECT_EQ(parts[static_cast<std::size_t>(g * kRoom + e)], kLoud);
+          EXPECT_EQ(parts[static_cast<std::size_t>(g * kCapacity + e)], kLoud);
           continue;
         }
         const auto at = [&](const std::vector<float>& v, int i) {
-          return static_cast<double>(v[e * x_planes.size() + x_planes.place(g * count + i)]);
+          return static_cast<double>(v[e * x_planes.size() + x_planes.pixel_offset(g * count + i)]);
         };
         double mean = 0, variance = 0;
         for (int i = 0; i < count; ++i) mean += at(x, i) / count;
@@ -257,45 +258,45 @@ TEST_F(CudaKernel, GroupNormAndItsGradient) {
         double square = 0;
         for (int i = 0; i < count; ++i) {
           const int c = (g * count + i) / 35;
-          const int place = e * 210 + g * count + i;
+          const int index = e * 210 + g * count + i;
           const double z = (at(x, i) - mean) * inverse;
-          expect_near(y[place], z * weight[c] + bias[c], 5, place);
-          expect_near(dx[place], (at(dy, i) * weight[c] - mean_u - z * mean_uz) * inverse, 5,
-                      place);
+          expect_near(y[index], z * weight[c] + bias[c], 5, index);
+          expect_near(dx[index], (at(dy, i) * weight[c] - mean_u - z * mean_uz) * inverse, 5,
+                      index);
         }
         for (int c = g * 6 / groups; c < (g + 1) * 6 / groups; ++c) {
           expect_near(gradient[e * 12 + c], dw[c], 35, c);
           expect_near(gradient[e * 12 + 6 + c], db[c], 35, c);
           square += dw[c] * dw[c] + db[c] * db[c];
         }
-        expect_near(parts[g * kRoom + e], square, square, e);
+        expect_near(parts[g * kCapacity + e], square, square, e);
       }
   }
 }
 
 TEST_F(CudaKernel, LossesGoToTheGradientsPlanes) {
   const Planes planes{3, 1, 1, 1};
-  constexpr int kRoom = 70;
-  const std::vector<float> z = normals(3 * kRoom, 5);
-  std::vector<std::uint8_t> label(kRoom);
-  for (int e = 0; e < kRoom; ++e) label[e] = static_cast<std::uint8_t>(e % 3);
+  constexpr int kCapacity = 70;
+  const std::vector<float> z = normals(3 * kCapacity, 5);
+  std::vector<std::uint8_t> label(kCapacity);
+  for (int e = 0; e < kCapacity; ++e) label[e] = static_cast<std::uint8_t>(e % 3);
   BatchLoss a{};
-  a.batch = batch(0, kRoom, kRoom - 1);
+  a.batch = batch(0, kCapacity, kCapacity - 1);
   a.loss = Loss::softmax_cross_entropy;
   a.outputs = 3;
   a.logits = device(z);
   a.label = device(label);
-  a.value = device(std::vector<float>(kRoom, kLoud));
-  a.correct = device(std::vector<std::uint8_t>(kRoom, 9));
-  a.slope = device(std::vector<float>(3 * kRoom, kLoud));
-  const auto cells = static_cast<std::size_t>(kRoom * planes.size());
+  a.value = device(std::vector<float>(kCapacity, kLoud));
+  a.correct = device(std::vector<std::uint8_t>(kCapacity, 9));
+  a.logit_gradient = device(std::vector<float>(3 * kCapacity, kLoud));
+  const auto cells = static_cast<std::size_t>(kCapacity * planes.size());
   a.gradient = device(std::vector<float>(cells, kLoud));
   a.gradient_planes = planes;
   run(loss_kernel, a);
-  const std::vector<float> value = host(a.value, kRoom);
+  const std::vector<float> value = host(a.value, kCapacity);
   const std::vector<float> gradient = host(a.gradient, cells);
-  const std::vector<std::uint8_t> correct = host(a.correct, kRoom);
-  for (int e = 0; e + 1 < kRoom; ++e) {
+  const std::vector<std::uint8_t> correct = host(a.correct, kCapacity);
+  for (int e = 0; e + 1 < kCapacity; ++e) {
     double total = 0;
     int best = 0;
     for (int c = 0; c < 3; ++c) {
@@ -309,7 +310,7 @@ TEST_F(CudaKernel, LossesGoToTheGradientsPlanes) {
                   std::exp(static_cast<double>(z[3 * e + c])) / total - (c == label[e]), 1, e);
     EXPECT_EQ(gradient[e * planes.size()], kLoud);
   }
-  EXPECT_EQ(value[kRoom - 1], kLoud);
+  EXPECT_EQ(value[kCapacity - 1], kLoud);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ constexpr PatchCase kPatchCases[] = {{32, 8, 8, 40, 1, 1, 0, 1},
                                      {16, 16, 16, 32, 2, 1, 0, 2},
                                      {33, 6, 10, 5, 1, 0, 1, 0},
                                      {64, 2, 32, 32, 1, 1, 0, 1}};
-constexpr std::size_t kPatchRoom = std::size_t{47} * 1024;
+constexpr std::size_t kPatchCapacity = std::size_t{47} * 1024;
 
 /// The planes of a case, and where the patches of `lines` lines lie in them; 0 for the most.
 ConvPatch patch_of(const PatchCase& c, int lines = 0) {
@@ -36,20 +36,20 @@ ConvPatch patch_of(const PatchCase& c, int lines = 0) {
                     .dy = {c.columns, out(c.height), out(c.width), c.dy_border},
                     .stride = c.stride,
                     .corner = c.more_border};
-  return lines > 0 ? with_lines(p, lines, c.columns) : conv_patch(p, c.columns, kPatchRoom);
+  return lines > 0 ? with_lines(p, lines, c.columns) : conv_patch(p, c.columns, kPatchCapacity);
 }
 
 class CudaPatch : public CudaKernel {
  protected:
-  static constexpr int kRoom = 5;
+  static constexpr int kCapacity = 5;
   static constexpr unsigned kLive = 4;
 
   /// Example 1 holds a NaN; borders of dy are NaN, and so is what fills up the rows of x.
   WeightGradient gradient(const ConvPatch& p) {
-    std::vector<float> x = images(p.x, kRoom, kNan, 1);
-    std::vector<float> dy = images(p.dy, kRoom, kNan, 2);
+    std::vector<float> x = images(p.x, kCapacity, kNan, 1);
+    std::vector<float> dy = images(p.dy, kCapacity, kNan, 2);
     const int row = p.x.row();
-    for (int i = 0; i < kRoom * p.x.size(); ++i) {
+    for (int i = 0; i < kCapacity * p.x.size(); ++i) {
       const int y = i % p.x.plane() / row;
       const bool padding = y < p.x.border || y >= p.x.border + p.x.height || i % row < p.x.border ||
                            i % row >= p.x.border + p.x.width;
@@ -72,7 +72,7 @@ class CudaPatch : public CudaKernel {
     }
     const auto n = static_cast<std::int32_t>(corners.size());
     WeightGradient g{};
-    g.batch = batch(0, kRoom, kLive);
+    g.batch = batch(0, kCapacity, kLive);
     g.x = {device(x), {device(taps), 0, 0, 0}, {device(corners), n, p.x.size(), 0}, true};
     g.dy = {device(dy), {nullptr, 0, 0, p.dy.plane()}, {device(pixels), n, p.dy.size(), 0}, true};
     g.rows = kPatchTaps * p.x.channels;
@@ -95,11 +95,11 @@ class CudaPatch : public CudaKernel {
     WeightGradientSum a{};
     a.gradient = g;
     a.examples_per_block = 1;
-    a.gradients = device(std::vector<float>(d * kRoom, kLoud));
+    a.gradients = device(std::vector<float>(d * kCapacity, kLoud));
     a.gradients_stride = static_cast<std::int64_t>(d);
     sum(a);
     std::vector<std::uint32_t> bits;
-    for (const float v : host(a.gradients, d * kRoom))
+    for (const float v : host(a.gradients, d * kCapacity))
       bits.push_back(std::isnan(v) ? ~0u : std::bit_cast<std::uint32_t>(v));
     return bits;
   }
@@ -120,12 +120,12 @@ class CudaPatch : public CudaKernel {
     return clipped_sum(g, {0.3f, 0.0f, 0.7f, 1.0f, kLoud}, 0x1p30f);
   }
   std::vector<float> norm_parts(const WeightGradient& g, std::size_t tiles) {
-    const WeightGradientNorm a{g, device(std::vector<float>(tiles * kRoom, kLoud))};
+    const WeightGradientNorm a{g, device(std::vector<float>(tiles * kCapacity, kLoud))};
     if (g.columns <= 32)
       run(patch_gradient_norm_kernel<PatchTile<32, 32>>, a);
     else
       run(patch_gradient_norm_kernel<PatchTile<64, 64>>, a);
-    return host(a.parts, tiles * kRoom);
+    return host(a.parts, tiles * kCapacity);
   }
 };
 
@@ -156,10 +156,10 @@ TEST_F(CudaPatch, NormsAreThoseOfTheGradients) {
     const auto gradients = single_gradients(g);
     const auto tiles = static_cast<std::size_t>(gradient_tiles(g.rows, g.columns, true));
     const std::vector<float> parts = norm_parts(g, tiles);
-    const std::size_t d = gradients.size() / kRoom;
-    for (std::size_t e = 0; e < kRoom; ++e) {
+    const std::size_t d = gradients.size() / kCapacity;
+    for (std::size_t e = 0; e < kCapacity; ++e) {
       double got = 0.0;
-      for (std::size_t t = 0; t < tiles; ++t) got += parts[t * kRoom + e];
+      for (std::size_t t = 0; t < tiles; ++t) got += parts[t * kCapacity + e];
       double square = 0.0;
       for (std::size_t i = e * d; i < (e + 1) * d; ++i) {
         const double v = std::bit_cast<float>(gradients[i]);
@@ -182,10 +182,10 @@ TEST_F(CudaPatch, NoExampleAddsMoreThanTheClippingNorm) {
   const ConvPatch p = patch_of({33, 6, 10, 40, 1, 0, 1, 0});
   const std::vector<float> scale = normals(static_cast<std::size_t>(p.x.channels), 3);
   std::vector<float> x, dy;
-  for (int i = 0; i < kRoom * p.x.size(); ++i)
+  for (int i = 0; i < kCapacity * p.x.size(); ++i)
     x.push_back(scale[static_cast<std::size_t>(i / p.x.plane() % p.x.channels)]);
   const auto pixels = static_cast<std::size_t>(p.dy.plane());
-  for (int plane = 0; plane < kRoom * p.dy.channels; ++plane) {
+  for (int plane = 0; plane < kCapacity * p.dy.channels; ++plane) {
     const std::vector<float> v = normals(pixels, 4 + static_cast<unsigned>(plane));
     double mean = 0.0;
     for (const float f : v) mean += f / static_cast<double>(pixels);
@@ -193,9 +193,9 @@ TEST_F(CudaPatch, NoExampleAddsMoreThanTheClippingNorm) {
   }
   WeightGradient g = gradient(p, x, dy);
   const auto factors = [&](const std::vector<float>& parts) {
-    std::vector<float> of(kRoom, 0.0f);
+    std::vector<float> of(kCapacity, 0.0f);
     float square = 0.0f;
-    for (std::size_t t = 0; t < parts.size(); t += kRoom) square += parts[t];
+    for (std::size_t t = 0; t < parts.size(); t += kCapacity) square += parts[t];
     clip_factors({Clipping::flat, kClip}, &square, 1, of.data());
     EXPECT_LT(of[0], 0.5f) << "not clipped";
     return of;
@@ -209,7 +209,7 @@ TEST_F(CudaPatch, NoExampleAddsMoreThanTheClippingNorm) {
   };
 
   const auto by_tables = static_cast<std::size_t>(gradient_tiles(g.rows, g.columns));
-  const WeightGradientNorm in_float{g, device(std::vector<float>(by_tables * kRoom, kLoud))};
+  const WeightGradientNorm in_float{g, device(std::vector<float>(by_tables * kCapacity, kLoud))};
   run(kFloatKernels.norm[2], in_float);
   g.patch = p;
   ASSERT_GT(p.lines, 0);
@@ -217,7 +217,7 @@ TEST_F(CudaPatch, NoExampleAddsMoreThanTheClippingNorm) {
   const double norm = added(factors(norm_parts(g, tiles)));
   EXPECT_TRUE(norm <= kClip * (1.0 + 0x1p-13)) << norm;
   EXPECT_TRUE(norm >= kClip * (1.0 - 0x1p-13)) << norm;
-  EXPECT_GT(added(factors(host(in_float.parts, by_tables * kRoom))), 100.0 * kClip)
+  EXPECT_GT(added(factors(host(in_float.parts, by_tables * kCapacity))), 100.0 * kClip)
       << "these examples would not tell";
 }
 
@@ -229,7 +229,7 @@ TEST(ConvPatch, TakesWhatCanBeCopiedAndFits) {
   };
   constexpr std::size_t kMuch = std::size_t{1} << 20;
   EXPECT_EQ(lines({32, 8, 8, 64, 1, 1, 0, 1}, kMuch), 8) << "64 terms";
-  EXPECT_EQ(lines({32, 8, 8, 64, 1, 1, 0, 1}, kPatchRoom), 2);
+  EXPECT_EQ(lines({32, 8, 8, 64, 1, 1, 0, 1}, kPatchCapacity), 2);
   EXPECT_EQ(lines({32, 8, 8, 64, 1, 1, 0, 1}, 1024), 0) << "too little memory";
   EXPECT_EQ(lines({32, 8, 10, 64, 1, 0, 0, 1}, kMuch), 0) << "rows of 10 and no border";
   EXPECT_EQ(lines({32, 9, 9, 64, 1, 1, 0, 1}, kMuch), 0) << "no whole steps";

@@ -26,9 +26,9 @@ constexpr PixelCase kPixelCases[] = {{16, 8, 8, 40, 1, 0, 1},
                                      {35, 4, 4, 70, 1, 0, 1},
                                      {9, 11, 34, 64, 0, 1, 2},
                                      {8, 3, 126, 29, 1, 0, 0}};
-constexpr std::size_t kPixelRoom = std::size_t{71} * 1024;
+constexpr std::size_t kPixelCapacity = std::size_t{71} * 1024;
 
-PixelPatch pixels_of(const PixelCase& c, std::size_t shared_bytes = kPixelRoom) {
+PixelPatch pixels_of(const PixelCase& c, std::size_t shared_bytes = kPixelCapacity) {
   return pixel_patch({.x = {c.channels, c.height, c.width, c.pad + c.more_border},
                       .height = c.height + 2 * c.pad - 2,
                       .width = c.width + 2 * c.pad - 2,
@@ -38,16 +38,16 @@ PixelPatch pixels_of(const PixelCase& c, std::size_t shared_bytes = kPixelRoom) 
 
 class CudaPatchProduct : public CudaKernel {
  protected:
-  static constexpr int kRoom = 7;
+  static constexpr int kCapacity = 7;
   static constexpr unsigned kLive = 6;
 
   /// Both ways to multiply, forward or by weights that are turned round as an input gradient's are.
   /// Example 1 holds a NaN, as does what fills up the rows of x.
   void expect_equal(const PixelCase& c, const PixelPatch& q, bool forward) {
     const Planes out{c.columns, q.height, q.width, c.out_border};
-    std::vector<float> x = images(q.x, kRoom, kNan, 1);
+    std::vector<float> x = images(q.x, kCapacity, kNan, 1);
     const int row = q.x.row();
-    for (int i = 0; i < kRoom * q.x.size(); ++i) {
+    for (int i = 0; i < kCapacity * q.x.size(); ++i) {
       const int y = i % q.x.plane() / row;
       const bool inside = y >= q.x.border && y < q.x.border + q.x.height && i % row >= q.x.border &&
                           i % row < q.x.border + q.x.width;
@@ -69,11 +69,11 @@ class CudaPatchProduct : public CudaKernel {
     const float* const weight = device(normals(static_cast<std::size_t>(terms * c.columns), 2));
     const float* const bias =
         forward ? device(normals(static_cast<std::size_t>(c.columns), 3)) : nullptr;
-    const auto cells = static_cast<std::size_t>(kRoom * out.size());
+    const auto cells = static_cast<std::size_t>(kCapacity * out.size());
     const std::vector<float> untouched(cells, kLoud);
 
     BatchProduct p{};
-    p.batch = batch(0, kRoom, kLive);
+    p.batch = batch(0, kCapacity, kLive);
     p.a = {device(x), {device(corners), n, q.x.size(), 0}, {device(taps), 0, 0, 0}, false};
     p.b = forward ? Factor{weight, {nullptr, 0, 0, terms}, {}, true}
                   : Factor{weight, {nullptr, 0, 0, 9}, {device(turned), 0, 0, 0}, true};
@@ -85,7 +85,7 @@ class CudaPatchProduct : public CudaKernel {
     p.terms = terms;
     p.columns = c.columns;
     launch(kTensorKernels.product[0], p,
-           {.grid = {divide_up(kRoom * n, kTileRows), divide_up(c.columns, 16)},
+           {.grid = {divide_up(kCapacity * n, kTileRows), divide_up(c.columns, 16)},
             .block = {tile_threads(16)},
             .shared_bytes = 0});
 
@@ -95,7 +95,7 @@ class CudaPatchProduct : public CudaKernel {
     const PatchProduct patched{p.batch, q, p.a.data, pack.packed, bias, device(untouched), out};
     const auto kernel =
         c.columns <= 32 ? patch_product_kernel<PixelTile<32>> : patch_product_kernel<PixelTile<64>>;
-    allow_shared(kernel, kPixelRoom + 1024);  // it has static shared memory too
+    allow_shared(kernel, kPixelCapacity + 1024);  // it has static shared memory too
     run(kernel, patched);
 
     const auto bits = [&](const float* at) {
@@ -113,7 +113,7 @@ class CudaPatchProduct : public CudaKernel {
 TEST_F(CudaPatchProduct, IsTheProductThatTablesGive) {
   for (const PixelCase& c : kPixelCases)
     for (const bool forward : {true, false})
-      for (const std::size_t bytes : {kPixelRoom, kPixelRoom * 4 / 5}) {
+      for (const std::size_t bytes : {kPixelCapacity, kPixelCapacity * 4 / 5}) {
         const PixelPatch q = pixels_of(c, bytes);
         SCOPED_TRACE(std::to_string(c.channels) + " channels, " + std::to_string(q.lines) +
                      " lines of " + std::to_string(q.examples) + (forward ? ", forward" : ""));
@@ -123,7 +123,7 @@ TEST_F(CudaPatchProduct, IsTheProductThatTablesGive) {
 }
 
 TEST(PixelPatch, TakesWhatCanBeCopiedAndFits) {
-  const auto lines = [](const PixelCase& c, std::size_t bytes = kPixelRoom) {
+  const auto lines = [](const PixelCase& c, std::size_t bytes = kPixelCapacity) {
     const PixelPatch q = pixels_of(c, bytes);
     return std::pair{q.lines, q.lines > 0 ? q.examples : 0};
   };

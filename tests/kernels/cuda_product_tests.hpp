@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(All, CudaProduct, testing::Values(&kFloatKernels, &kTen
 struct ProductCase {
   int rows_per_example, terms, columns;
   bool a_along_terms, b_along_terms;
-  int room, first;
+  int capacity, first;
   unsigned count;
 };
 
@@ -79,19 +79,20 @@ TEST_P(CudaProduct, ProductThroughTablesAndStrides) {
 
       {5, 4, 3, false, false, 3, 0, 0}};
   for (const ProductCase& c : cases) {
-    const int live = std::min<int>(c.room, std::max<int>(0, static_cast<int>(c.count) - c.first));
+    const int live =
+        std::min<int>(c.capacity, std::max<int>(0, static_cast<int>(c.count) - c.first));
     const int a_size = 3 * (c.rows_per_example + c.terms) + 5;  // an example's, with gaps
-    const std::vector<float> a = normals(static_cast<std::size_t>(c.room * a_size), 1);
+    const std::vector<float> a = normals(static_cast<std::size_t>(c.capacity * a_size), 1);
     const std::vector<float> b =
         normals(static_cast<std::size_t>((c.columns + 1) * (c.terms + 2)), 2);
     const std::vector<float> bias = normals(static_cast<std::size_t>(c.columns), 3);
     std::vector<std::int32_t> row(static_cast<std::size_t>(c.rows_per_example));
     for (int i = 0; i < c.rows_per_example; ++i) row[i] = 2 * (c.rows_per_example - 1 - i);
     const int out_size = c.rows_per_example * (c.columns + 2);
-    const auto cells = static_cast<std::size_t>(c.room * out_size);
+    const auto cells = static_cast<std::size_t>(c.capacity * out_size);
 
     BatchProduct p{};
-    p.batch = batch(c.first, c.room, c.count);
+    p.batch = batch(c.first, c.capacity, c.count);
     p.a = {device(a),
            {device(row), c.rows_per_example, a_size, 0},
            {nullptr, 0, 0, 1},
@@ -113,7 +114,7 @@ TEST_P(CudaProduct, ProductThroughTablesAndStrides) {
     }
 
     const std::vector<float> got = host(p.out, cells);
-    for (int e = 0; e < c.room; ++e)
+    for (int e = 0; e < c.capacity; ++e)
       for (int i = 0; i < c.rows_per_example; ++i)
         for (int j = 0; j < c.columns + 2; ++j) {
           const int at = e * out_size + i * (c.columns + 2) + j;
@@ -134,9 +135,10 @@ TEST_P(CudaProduct, ProductThroughTablesAndStrides) {
   }
 }
 
-/// x [room, positions, rows] and dy [room, positions, columns]; gradient of example e in double.
+/// x [capacity, positions, rows] and dy [capacity, positions, columns]; gradient of example e in
+/// double.
 struct GradientCase {
-  int rows, columns, positions, room;
+  int rows, columns, positions, capacity;
   unsigned count;
   int examples_per_block;
 };
@@ -165,10 +167,10 @@ std::vector<double> gradient_in_double(const ProductKernels& k, const GradientCa
   std::vector<double> g(static_cast<std::size_t>((c.rows + 1) * c.columns));
   for (int p = 0; p < c.positions; ++p)
     for (int j = 0; j < c.columns; ++j) {
-      const double slope = k.taken(dy[(e * c.columns + j) * c.positions + p]);
+      const double gradient = k.taken(dy[(e * c.columns + j) * c.positions + p]);
       for (int i = 0; i < c.rows; ++i)
-        g[j * c.rows + i] += slope * k.taken(x[(e * c.positions + p) * c.rows + i]);
-      g[c.columns * c.rows + j] += slope;
+        g[j * c.rows + i] += gradient * k.taken(x[(e * c.positions + p) * c.rows + i]);
+      g[c.columns * c.rows + j] += gradient;
     }
   return g;
 }
@@ -176,18 +178,18 @@ std::vector<double> gradient_in_double(const ProductKernels& k, const GradientCa
 TEST_P(CudaProduct, WeightGradientNorms) {
   for (const GradientCase& c : kGradientCases) {
     const std::vector<float> x =
-        normals(static_cast<std::size_t>(c.room * c.positions * c.rows), 1);
+        normals(static_cast<std::size_t>(c.capacity * c.positions * c.rows), 1);
     const std::vector<float> dy =
-        normals(static_cast<std::size_t>(c.room * c.positions * c.columns), 2);
+        normals(static_cast<std::size_t>(c.capacity * c.positions * c.columns), 2);
     const int tiles = gradient_tiles(c.rows, c.columns);
-    const auto cells = static_cast<std::size_t>(tiles * c.room);
-    const WeightGradientNorm a{gradient_of(c, batch(0, c.room, c.count), device(x), device(dy)),
+    const auto cells = static_cast<std::size_t>(tiles * c.capacity);
+    const WeightGradientNorm a{gradient_of(c, batch(0, c.capacity, c.count), device(x), device(dy)),
                                device(std::vector<float>(cells, kLoud))};
     run_tiled(kernels().norm, a, c.columns);
     const std::vector<float> parts = host(a.parts, cells);
-    for (int e = 0; e < c.room; ++e) {
+    for (int e = 0; e < c.capacity; ++e) {
       double got = 0.0;
-      for (int t = 0; t < tiles; ++t) got += parts[t * c.room + e];
+      for (int t = 0; t < tiles; ++t) got += parts[t * c.capacity + e];
       if (e >= static_cast<int>(c.count)) {
         EXPECT_EQ(parts[e], kLoud);
         continue;
@@ -202,15 +204,18 @@ TEST_P(CudaProduct, WeightGradientNorms) {
 TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
   constexpr float kGrid = 0x1p-24f;
   for (const GradientCase& c : kGradientCases) {
-    std::vector<float> x = normals(static_cast<std::size_t>(c.room * c.positions * c.rows), 1);
-    std::vector<float> dy = normals(static_cast<std::size_t>(c.room * c.positions * c.columns), 2);
-    std::vector<float> factors(static_cast<std::size_t>(2 * c.room), kLoud);
-    for (int e = 0; e < c.room; ++e) factors[2 * e + 1] = e % 3 == 1 ? 0.0f : 0.25f + 0.1f * e;
-    const auto poison = [&](std::vector<float>& v, int e) { v[e * (v.size() / c.room)] = kNan; };
-    for (int e = 1; e < c.room; e += 3) e % 2 == 0 ? poison(x, e) : poison(dy, e);
+    std::vector<float> x = normals(static_cast<std::size_t>(c.capacity * c.positions * c.rows), 1);
+    std::vector<float> dy =
+        normals(static_cast<std::size_t>(c.capacity * c.positions * c.columns), 2);
+    std::vector<float> factors(static_cast<std::size_t>(2 * c.capacity), kLoud);
+    for (int e = 0; e < c.capacity; ++e) factors[2 * e + 1] = e % 3 == 1 ? 0.0f : 0.25f + 0.1f * e;
+    const auto poison = [&](std::vector<float>& v, int e) {
+      v[e * (v.size() / c.capacity)] = kNan;
+    };
+    for (int e = 1; e < c.capacity; e += 3) e % 2 == 0 ? poison(x, e) : poison(dy, e);
     const auto d = static_cast<std::size_t>((c.rows + 1) * c.columns);
     WeightGradientSum a{};
-    a.gradient = gradient_of(c, batch(0, c.room, c.count), device(x), device(dy));
+    a.gradient = gradient_of(c, batch(0, c.capacity, c.count), device(x), device(dy));
     a.factors = device(factors) + 1;
     a.factor_stride = 2;
     a.examples_per_block = c.examples_per_block;
@@ -221,7 +226,7 @@ TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
     const std::vector<FixedPoint> sum = host(a.sum, d);
     std::vector<double> want(d, 7.0);
     std::vector<double> scale(d, 1.0);
-    for (int e = 0; e < std::min<int>(c.room, static_cast<int>(c.count)); ++e) {
+    for (int e = 0; e < std::min<int>(c.capacity, static_cast<int>(c.count)); ++e) {
       if (factors[2 * e + 1] == 0.0f) continue;
       const std::vector<double> g = gradient_in_double(kernels(), c, x, dy, e);
       for (std::size_t j = 0; j < d; ++j) want[j] += factors[2 * e + 1] * g[j];
@@ -236,11 +241,11 @@ TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
     a.factors = nullptr;
     a.examples_per_block = 1;
     a.gradients_stride = static_cast<std::int64_t>(d) + 3;
-    const auto cells = static_cast<std::size_t>(c.room) * (d + 3);
+    const auto cells = static_cast<std::size_t>(c.capacity) * (d + 3);
     a.gradients = device(std::vector<float>(cells, kLoud));
     run_sum();
     const std::vector<float> rows = host(a.gradients, cells);
-    for (int e = 0; e < c.room; ++e) {
+    for (int e = 0; e < c.capacity; ++e) {
       const std::vector<double> g = gradient_in_double(kernels(), c, x, dy, e);
       for (std::size_t j = 0; j < d + 3; ++j) {
         const float got = rows[static_cast<std::size_t>(e) * (d + 3) + j];
@@ -259,9 +264,10 @@ TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
 /// was taken of, also where its terms cancel and their rounding is as large as itself.
 TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
   const GradientCase c{30, 5, 50, 6, 6, 6};
-  std::vector<float> x = normals(static_cast<std::size_t>(c.room * c.positions * c.rows), 1);
-  std::vector<float> dy = normals(static_cast<std::size_t>(c.room * c.positions * c.columns), 2);
-  for (int e = 0; e < c.room; ++e)
+  std::vector<float> x = normals(static_cast<std::size_t>(c.capacity * c.positions * c.rows), 1);
+  std::vector<float> dy =
+      normals(static_cast<std::size_t>(c.capacity * c.positions * c.columns), 2);
+  for (int e = 0; e < c.capacity; ++e)
     for (int p = 0; p < c.positions; ++p) {
       for (int i = 0; i < c.rows; ++i) x[(e * c.positions + p) * c.rows + i] *= 1e-5f;
       for (int i = 0; i < c.rows; ++i) x[(e * c.positions + p) * c.rows + i] += 1.0f;
@@ -270,12 +276,12 @@ TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
         v = (p % 2 == 0 ? 1e3f : -1e3f) * static_cast<float>(1 + j);  // sums to zero over p
       }
     }
-  std::vector<float> factors(static_cast<std::size_t>(c.room));
-  for (int e = 0; e < c.room; ++e) factors[e] = 0.3f + 0.07f * static_cast<float>(e);
+  std::vector<float> factors(static_cast<std::size_t>(c.capacity));
+  for (int e = 0; e < c.capacity; ++e) factors[e] = 0.3f + 0.07f * static_cast<float>(e);
   const auto d = static_cast<std::size_t>((c.rows + 1) * c.columns);
-  const auto cells = d * static_cast<std::size_t>(c.room);
+  const auto cells = d * static_cast<std::size_t>(c.capacity);
   const auto run_sum = [&](const WeightGradientSum& a) { run_tiled(kernels().sum, a, c.columns); };
-  const WeightGradient g = gradient_of(c, batch(0, c.room, c.count), device(x), device(dy));
+  const WeightGradient g = gradient_of(c, batch(0, c.capacity, c.count), device(x), device(dy));
   WeightGradientSum single{};
   single.gradient = g;
   single.examples_per_block = 1;
@@ -284,9 +290,10 @@ TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
   run_sum(single);
   const std::vector<float> rows = host(single.gradients, cells);
 
-  const WeightGradientNorm norm{g, device(std::vector<float>(static_cast<std::size_t>(c.room)))};
+  const WeightGradientNorm norm{g,
+                                device(std::vector<float>(static_cast<std::size_t>(c.capacity)))};
   run_tiled(kernels().norm, norm, c.columns);
-  const std::vector<float> parts = host(norm.parts, static_cast<std::size_t>(c.room));
+  const std::vector<float> parts = host(norm.parts, static_cast<std::size_t>(c.capacity));
 
   constexpr float kGrid = 0x1p-30f;
   WeightGradientSum sum{};
@@ -299,7 +306,7 @@ TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
   run_sum(sum);
   const std::vector<FixedPoint> added = host(sum.sum, d);
 
-  for (int e = 0; e < c.room; ++e) {
+  for (int e = 0; e < c.capacity; ++e) {
     double square = 0;
     for (std::size_t j = 0; j < d; ++j) square += std::pow(static_cast<double>(rows[e * d + j]), 2);
     EXPECT_TRUE(std::abs(parts[e] - square) <= 1e-6 * square) << "example " << e;
@@ -307,13 +314,13 @@ TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
   for (std::size_t j = 0; j < d; ++j) {
     double want = 0;
     double size = 0;
-    for (int e = 0; e < c.room; ++e) {
+    for (int e = 0; e < c.capacity; ++e) {
       const double v = static_cast<double>(factors[e]) * rows[e * d + j];
       want += v;
       size += std::abs(v);
     }
     const double got = static_cast<double>(static_cast<long long>(added[j])) * kGrid;
-    EXPECT_TRUE(std::abs(got - want) <= (c.room + 3) * 0x1p-24 * size + kGrid) << j;
+    EXPECT_TRUE(std::abs(got - want) <= (c.capacity + 3) * 0x1p-24 * size + kGrid) << j;
   }
 }
 

@@ -34,14 +34,17 @@ TEST_F(CudaKernel, ArgumentsAreChecked) {
 }
 
 TEST_F(CudaKernel, DenseNormsByOuterProduct) {
-  constexpr int kRoom = 11, kInputs = 45, kOutputs = 3;
-  const std::vector<float> x = normals(kRoom * kInputs, 1);
-  const std::vector<float> dy = normals(kRoom * kOutputs, 2);
-  const DenseGradientNorm a{
-      batch(0, kRoom, 10), device(x), kInputs,
-      device(dy),          kOutputs,  device(std::vector<float>(kRoom, kLoud))};
+  constexpr int kCapacity = 11, kInputs = 45, kOutputs = 3;
+  const std::vector<float> x = normals(kCapacity * kInputs, 1);
+  const std::vector<float> dy = normals(kCapacity * kOutputs, 2);
+  const DenseGradientNorm a{batch(0, kCapacity, 10),
+                            device(x),
+                            kInputs,
+                            device(dy),
+                            kOutputs,
+                            device(std::vector<float>(kCapacity, kLoud))};
   run(dense_gradient_norm_kernel, a);
-  const std::vector<float> got = host(a.parts, kRoom);
+  const std::vector<float> got = host(a.parts, kCapacity);
   EXPECT_EQ(got[10], kLoud);
   for (int e = 0; e < 10; ++e) {
     double want = 0;  // entry by entry
@@ -55,25 +58,26 @@ TEST_F(CudaKernel, DenseNormsByOuterProduct) {
 }
 
 TEST_F(CudaKernel, ClipFactorsFromParts) {
-  constexpr int kRoom = 9, kGroups = 2, kParts = 3;  // group 0 has two parts
-  std::vector<float> parts = normals(kRoom * kParts, 1);
+  constexpr int kCapacity = 9, kGroups = 2, kParts = 3;  // group 0 has two parts
+  std::vector<float> parts = normals(kCapacity * kParts, 1);
   for (float& p : parts) p = p * p;
-  parts[2 * kRoom + 4] = INFINITY;
+  parts[2 * kCapacity + 4] = INFINITY;
   parts[5] = kNan;
   for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
     BatchClip a{};
-    a.batch = batch(0, kRoom, 8);
+    a.batch = batch(0, kCapacity, 8);
     a.clip = {kind, 0.8f, 0.05f};
     a.parts = device(parts);
     a.group_parts = device(std::vector<std::int32_t>{0, 2, 3});
     a.groups = kGroups;
-    a.squared_norms = device(std::vector<float>(kRoom * kGroups, kLoud));
-    a.factors = device(std::vector<float>(kRoom * kGroups, kLoud));
+    a.squared_norms = device(std::vector<float>(kCapacity * kGroups, kLoud));
+    a.factors = device(std::vector<float>(kCapacity * kGroups, kLoud));
     run(clip_kernel, a);
-    const std::vector<float> squares = host(a.squared_norms, kRoom * kGroups);
-    const std::vector<float> factors = host(a.factors, kRoom * kGroups);
+    const std::vector<float> squares = host(a.squared_norms, kCapacity * kGroups);
+    const std::vector<float> factors = host(a.factors, kCapacity * kGroups);
     for (int e = 0; e < 8; ++e) {
-      const double s[2] = {static_cast<double>(parts[e]) + parts[kRoom + e], parts[2 * kRoom + e]};
+      const double s[2] = {static_cast<double>(parts[e]) + parts[kCapacity + e],
+                           parts[2 * kCapacity + e]};
       const double total = s[0] + s[1];
       for (int g = 0; g < kGroups; ++g) {
         const float got = factors[e * kGroups + g];
@@ -94,12 +98,12 @@ TEST_F(CudaKernel, ClipFactorsFromParts) {
 }
 
 TEST_F(CudaKernel, RowsAreSummedOnTheGrid) {
-  constexpr int kRoom = 70, kColumns = 5;
-  std::vector<float> rows = normals(kRoom * kColumns, 1);
-  std::vector<float> factors(kRoom, 0.5f);
+  constexpr int kCapacity = 70, kColumns = 5;
+  std::vector<float> rows = normals(kCapacity * kColumns, 1);
+  std::vector<float> factors(kCapacity, 0.5f);
   factors[33] = 0.0f;
   rows[33 * kColumns] = kNan;
-  const WeightedRows a{batch(0, kRoom, 66),
+  const WeightedRows a{batch(0, kCapacity, 66),
                        device(rows),
                        kColumns,
                        device(factors),
@@ -130,17 +134,17 @@ TEST_F(CudaKernel, FillsRowsAndNoMore) {
 }
 
 TEST_F(CudaKernel, TalliesInDouble) {
-  constexpr int kRoom = 300;
-  std::vector<float> loss = normals(kRoom, 1);
-  std::vector<std::uint8_t> correct(kRoom);
-  std::vector<float> squares(2 * kRoom, 4.5f);
-  std::vector<float> factors(2 * kRoom, 1.0f);
-  for (int e = 0; e < kRoom; ++e) correct[e] = e % 3 == 0;
+  constexpr int kCapacity = 300;
+  std::vector<float> loss = normals(kCapacity, 1);
+  std::vector<std::uint8_t> correct(kCapacity);
+  std::vector<float> squares(2 * kCapacity, 4.5f);
+  std::vector<float> factors(2 * kCapacity, 1.0f);
+  for (int e = 0; e < kCapacity; ++e) correct[e] = e % 3 == 0;
   factors[2 * 7] = 0.9f;
   squares[2 * 9] = INFINITY;
   loss[9] = kNan;
   TallyBatch a{};
-  a.batch = batch(0, kRoom, 299);
+  a.batch = batch(0, kCapacity, 299);
   a.loss = device(loss);
   a.correct = device(correct);
   a.squared_norms = device(squares);

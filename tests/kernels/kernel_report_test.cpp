@@ -106,7 +106,7 @@ constexpr Stated kStated[] = {
     {"patch_product_kernel<PixelTile<32>", 128, 4},
     {"patch_product_kernel<PixelTile<64>", 256, 2},
     {"linear_scores_kernel", 256, 6},
-    {"linear_slopes_kernel", 256, 6},
+    {"linear_derivatives_kernel", 256, 6},
     {"linear_sum_kernel", 256, 5},
     {"linear_losses_kernel", 256, 6},
     {"linear_gather_kernel", 256, 6},

@@ -37,7 +37,7 @@ TEST_P(ReferenceGradient, AgreesWithCentralDifferences) {
     const int label = example % c.classes;
     const ExampleGradient exact = gradient(net, theta, x, label);
     double worst = 0.0;
-    double largest_slope = 0.0;
+    double largest_gradient = 0.0;
     for (std::size_t j = 0; j < theta.size(); ++j) {
       const double h = 1e-6;
       Values moved = theta;
@@ -46,10 +46,10 @@ TEST_P(ReferenceGradient, AgreesWithCentralDifferences) {
       moved[j] -= 2.0 * h;
       const double down = loss(net.spec.loss, logits(net, moved, x), label, nullptr);
       worst = std::fmax(worst, std::fabs((up - down) / (2.0 * h) - exact.gradient[j]));
-      largest_slope = std::fmax(largest_slope, std::fabs(exact.gradient[j]));
+      largest_gradient = std::fmax(largest_gradient, std::fabs(exact.gradient[j]));
     }
     EXPECT_TRUE(worst <= 1e-7) << worst;
-    EXPECT_TRUE(largest_slope > 1e-3 || net.spec.loss == Loss::hinge);
+    EXPECT_TRUE(largest_gradient > 1e-3 || net.spec.loss == Loss::hinge);
   }
 }
 

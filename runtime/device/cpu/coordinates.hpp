@@ -23,8 +23,8 @@ class PackedCoordinates {
  private:
   const CpuLayout& layout_;
   CoordinateScale scale_;
-  AlignedVector<float>
-      mean_;  ///< [Storage::packed], and so the next three; 0 beside the parameters
+  // [Storage::packed] each; 0 beside the parameters.
+  AlignedVector<float> mean_;
   AlignedVector<float> inverse_;
   AlignedVector<float> square_;
   AlignedVector<float> product_;

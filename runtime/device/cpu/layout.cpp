@@ -30,7 +30,7 @@ class LayoutBuilder {
   }
 
  private:
-  /// A layer's edges, and its place among those with parameters.
+  /// A layer's edges, and its index among those with parameters.
   struct Site {
     std::size_t in;
     std::size_t out;

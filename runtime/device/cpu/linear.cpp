@@ -72,12 +72,12 @@ class CpuLinearEngine final : public LinearEngine {
     for_ranges([&](std::int64_t begin, std::int64_t end, double* total) {
       k_.linear_scores({.features = now_->features.data(),
                         .w = direction.data(),
-                        .scores = slopes_.data(),
+                        .scores = along_.data(),
                         .begin = begin,
                         .end = end,
                         .d = dimension()});
       k_.linear_losses({.scores = scores_.data(),
-                        .slopes = slopes_.data(),
+                        .along = along_.data(),
                         .signs = now_->signs.data(),
                         .steps = steps.data(),
                         .total = total,
@@ -108,9 +108,9 @@ class CpuLinearEngine final : public LinearEngine {
  private:
   void use(const LinearData& data) {
     now_ = &data;
-    const std::size_t places = static_cast<std::size_t>(data.tiles) * kTile;
-    scores_ = AlignedVector<float>(places);
-    slopes_ = AlignedVector<float>(places);
+    const std::size_t slots = static_cast<std::size_t>(data.tiles) * kTile;
+    scores_ = AlignedVector<float>(slots);
+    along_ = AlignedVector<float>(slots);
   }
 
   /// Room for `count` sums a thread, zeroed.
@@ -148,7 +148,7 @@ class CpuLinearEngine final : public LinearEngine {
   const LinearData* now_ = nullptr;
   std::vector<std::uint32_t> drawn_;
   AlignedVector<float> scores_;
-  AlignedVector<float> slopes_;
+  AlignedVector<float> along_;
   std::vector<std::vector<double>> totals_;
 };
 

@@ -13,8 +13,8 @@
 
 namespace cudp::cpu {
 
-/// By what candidates are accepted instead of clipped. Each example's norm is read and written by
-/// the worker that has the example.
+/// The rule that candidates are accepted by, in place of clipping. Each example's norm is read and
+/// written by the worker that has the example.
 struct Acceptance {
   ImportanceRule rule;
   RandomStream stream;  ///< Stream::acceptance

@@ -31,8 +31,8 @@ std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSet
   return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(), network, settings);
 }
 
-Precision cuda_precision(const Network& network, Precision wish) {
-  return cuda::device_precision(network, cuda::CudaGpu().limits(), wish);
+Precision cuda_precision(const Network& network, Precision requested) {
+  return cuda::device_precision(network, cuda::CudaGpu().limits(), requested);
 }
 
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,

@@ -162,9 +162,10 @@ class DeviceEngine final : public Engine {
     live_count_.upload({&count, 1});
     const auto capacity = static_cast<std::size_t>(passes_.capacity());
     for (std::size_t first = 0; first < examples_; first += capacity) {
-      const Batch batch{.count = live_count_.get(),
-                        .first = static_cast<std::int32_t>(first),
-                        .room = static_cast<std::int32_t>(std::min(capacity, examples_ - first))};
+      const Batch batch{
+          .count = live_count_.get(),
+          .first = static_cast<std::int32_t>(first),
+          .capacity = static_cast<std::int32_t>(std::min(capacity, examples_ - first))};
       passes_.forward(batch, data_, nullptr, parameters_.get(), true);
       passes_.backward();
       passes_.norms(norms_.get());
@@ -301,7 +302,7 @@ class DeviceEngine final : public Engine {
   Batch listed_batch(std::size_t n) {
     const auto count = static_cast<std::uint32_t>(n);
     live_count_.upload({&count, 1});
-    return {.count = live_count_.get(), .first = 0, .room = static_cast<std::int32_t>(n)};
+    return {.count = live_count_.get(), .first = 0, .capacity = static_cast<std::int32_t>(n)};
   }
 
   void note(Verb verb) {
@@ -387,7 +388,7 @@ class DeviceEngine final : public Engine {
     for (std::int64_t first = 0; first < most; first += at_once) {
       const Batch batch{.count = drawn_count_.get(),
                         .first = static_cast<std::int32_t>(first),
-                        .room = static_cast<std::int32_t>(std::min(at_once, most - first))};
+                        .capacity = static_cast<std::int32_t>(std::min(at_once, most - first))};
       passes_.forward(batch, data_, drawn_.get(), parameters_.get(), true);
       passes_.backward(coordinates);
       if (candidates)

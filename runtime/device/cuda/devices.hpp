@@ -30,8 +30,8 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense);
 
-/// What make_cuda_engine multiplies a network in where `wish` is asked for. Needs a device.
-Precision cuda_precision(const Network& network, Precision wish);
+/// What make_cuda_engine multiplies a network in where `requested` was asked for. Needs a device.
+Precision cuda_precision(const Network& network, Precision requested);
 
 /// True if this build has the CUDA backend.
 bool built_with_cuda();

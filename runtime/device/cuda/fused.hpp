@@ -109,7 +109,7 @@ inline std::optional<FusedKernel> dense_kernel_of(const Network& net, const Devi
   ensure(net.parameter_count == static_cast<std::size_t>(parameters(d)),
          "the fused kernel has another network's parameters");
   d.tile = 1;
-  d.tile = static_cast<int>(std::min(static_cast<std::size_t>(fused_room(1, kTileExamples)),
+  d.tile = static_cast<int>(std::min(static_cast<std::size_t>(fused_capacity(1, kTileExamples)),
                                      limits.shared_bytes / fused_bytes(d)));
   if (d.tile < kTileExamples) return std::nullopt;
   k.shared_bytes = fused_bytes(d);
@@ -126,12 +126,13 @@ inline std::optional<FusedKernel> fused_kernel_for(const Network& net, const Dev
   return dense_kernel_of(net, limits);
 }
 
-/// What a network is multiplied in where `wish` is asked for: small ones, which have a fused
+/// What a network is multiplied in where `requested` was asked for: small ones, which have a fused
 /// kernel, in fp32 throughout.
-inline Precision device_precision(const Network& net, const DeviceLimits& limits, Precision wish) {
+inline Precision device_precision(const Network& net, const DeviceLimits& limits,
+                                  Precision requested) {
   const bool gains = !fused_kernel_for(net, limits) &&
-                     build_layout(net, {.precision = wish}).storage.uses_tensor_cores;
-  return gains ? wish : Precision::fp32;
+                     build_layout(net, {.precision = requested}).storage.uses_tensor_cores;
+  return gains ? requested : Precision::fp32;
 }
 
 template <class Gpu>
@@ -147,12 +148,12 @@ class FusedNetwork {
         parameters_(net.parameter_count),
         blocks_(gpu.limits().multiprocessors),
         turn_(kernel.dense.tile > 0 ? kTileExamples : 1),
-        room_(fused_room(blocks_, turn_)),
+        capacity_(fused_capacity(blocks_, turn_)),
         slabs_(gpu, static_cast<std::size_t>(blocks_) * parameters_),
-        losses_(gpu, diagnostics ? static_cast<std::size_t>(room_) : 0),
+        losses_(gpu, diagnostics ? static_cast<std::size_t>(capacity_) : 0),
         squared_norms_(gpu, losses_.size() * static_cast<std::size_t>(groups_)),
         factors_(gpu, squared_norms_.size()) {
-    if (micro_batch > 0) room_ = std::min(room_, micro_batch);
+    if (micro_batch > 0) capacity_ = std::min(capacity_, micro_batch);
     gpu.allow_shared(kernel_.sum, kernel_.shared_bytes);
   }
 
@@ -162,11 +163,11 @@ class FusedNetwork {
                    const std::uint32_t* examples, const float* parameters, const ClipSettings& clip,
                    FixedPoint* fixed, float* sum, Tally* tally) {
     const float unit = fused_unit(clip.max_norm);
-    for (std::int64_t first = 0; first < most; first += room_) {
+    for (std::int64_t first = 0; first < most; first += capacity_) {
       const Batch batch{
           .count = count,
           .first = static_cast<std::int32_t>(first),
-          .room = static_cast<std::int32_t>(std::min<std::int64_t>(room_, most - first))};
+          .capacity = static_cast<std::int32_t>(std::min<std::int64_t>(capacity_, most - first))};
       const FusedSum args{
           .batch = batch,
           .examples = examples,
@@ -195,7 +196,7 @@ class FusedNetwork {
                          .blocks = blocks_,
                          .n = static_cast<std::int64_t>(parameters_),
                          .fixed = fixed,
-                         .sum = first + room_ < most ? nullptr : sum,
+                         .sum = first + capacity_ < most ? nullptr : sum,
                          .unit = unit});
       if (losses_.size() > 0)
         launch(gpu_, "tally", tally_kernel,
@@ -217,9 +218,9 @@ class FusedNetwork {
   std::size_t parameters_;
   int blocks_;  // one a multiprocessor: two do not fit
   int turn_;
-  int room_;
+  int capacity_;
   Buffer<Gpu, std::int32_t> slabs_;  // [blocks, d]
-  Buffer<Gpu, float> losses_;        // [room], and so on; empty without diagnostics
+  Buffer<Gpu, float> losses_;        // [capacity], and so on; empty without diagnostics
   Buffer<Gpu, float> squared_norms_;
   Buffer<Gpu, float> factors_;
 };

@@ -77,7 +77,7 @@ class LayerWiseNetwork {
                      .label = work_.labels(),
                      .value = losses_.get(),
                      .correct = correct_.get(),
-                     .slope = with_gradient ? logit_gradients_.get() : nullptr,
+                     .logit_gradient = with_gradient ? logit_gradients_.get() : nullptr,
                      .gradient = with_gradient ? work_.gradient(last) : nullptr,
                      .gradient_planes = last.gradient});
   }

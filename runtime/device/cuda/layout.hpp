@@ -49,12 +49,12 @@ inline CudaLayer& base(AnyCudaLayer& layer) {
 
 /// Keeps pointers into `network`. Throws Error where 32-bit offsets do not reach.
 inline CudaLayout build_layout(const Network& network, const LayoutChoices& choices = {}) {
-  struct Place {
+  struct Position {
     std::size_t in, out;  ///< edges
     bool gives_input_gradient;
   };
   CudaLayout layout;
-  std::vector<Place> places;
+  std::vector<Position> positions;
   const auto add_edge = [&](const Shape& s) {
     const Planes p{s.channels, s.height, s.width, 0};
     layout.edges.push_back(
@@ -62,12 +62,12 @@ inline CudaLayout build_layout(const Network& network, const LayoutChoices& choi
   };
   add_edge(network.input);
   layout.layers.emplace_back(CudaInput());
-  places.push_back({.in = 0, .out = 0, .gives_input_gradient = false});
+  positions.push_back({.in = 0, .out = 0, .gives_input_gradient = false});
   bool has_parameters_before = false;
   for (const NetworkLayer& l : network.layers) {
     AnyCudaLayer any = std::visit([](const auto& of) -> AnyCudaLayer { return of; }, l.layer);
     CudaLayer& layer = base(any);
-    Place at{
+    Position at{
         .in = layout.edges.size() - 1, .out = 0, .gives_input_gradient = has_parameters_before};
     has_parameters_before = has_parameters_before || l.has_parameters();
     // In place, unless the value before is still needed by the layer before.
@@ -79,16 +79,16 @@ inline CudaLayout build_layout(const Network& network, const LayoutChoices& choi
     in.value.border = std::max(in.value.border, layer.input_border());
     if (at.gives_input_gradient)
       out.gradient.border = std::max(out.gradient.border, layer.gradient_border(l));
-    places.push_back(at);
+    positions.push_back(at);
     layout.layers.push_back(std::move(any));
   }
-  for (std::size_t i = 0; i < places.size(); ++i)
+  for (std::size_t i = 0; i < positions.size(); ++i)
     base(layout.layers[i])
         .lay_out({.network = &network,
                   .layer = i > 0 ? &network.layers[i - 1] : nullptr,
-                  .in = layout.edges[places[i].in],
-                  .out = layout.edges[places[i].out],
-                  .gives_input_gradient = places[i].gives_input_gradient},
+                  .in = layout.edges[positions[i].in],
+                  .out = layout.edges[positions[i].out],
+                  .gives_input_gradient = positions[i].gives_input_gradient},
                  choices, layout.storage);
   return layout;
 }

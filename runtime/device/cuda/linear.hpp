@@ -29,9 +29,9 @@ class DeviceLinear final : public LinearEngine {
     d_ = data.d;
     all_ = uploaded(data);
     w_ = {gpu_, dimension_count()};
-    scores_ = {gpu_, all_.places()};
-    along_ = {gpu_, all_.places()};
-    slopes_ = {gpu_, all_.places()};
+    scores_ = {gpu_, all_.slots()};
+    along_ = {gpu_, all_.slots()};
+    derivatives_ = {gpu_, all_.slots()};
     const std::size_t sample_tiles = sample_space_tiles(size_);
     flags_ = {gpu_, sample_tiles * 16};
     offsets_ = {gpu_, sample_tiles};
@@ -56,7 +56,7 @@ class DeviceLinear final : public LinearEngine {
                   .step = nullptr});
     const std::int64_t count = drawn_count_.download().front();
     const std::int64_t tiles = linear_tiles(count);
-    if (tiles * kTile > static_cast<std::int64_t>(batch_.places())) batch_ = room_for(tiles);
+    if (tiles * kTile > static_cast<std::int64_t>(batch_.slots())) batch_ = space_for(tiles);
     batch_.tiles = tiles;
     now_ = &batch_;
     if (count > 0)
@@ -77,17 +77,17 @@ class DeviceLinear final : public LinearEngine {
     clear_totals(dimension_count());
     if (now_->tiles > 0) {
       score(*now_, w, scores_);
-      launch(gpu_, "linear slopes", linear_slopes_kernel,
-             LinearSlopes{.scores = scores_.get(),
-                          .signs = now_->signs.get(),
-                          .norms = now_->norms.get(),
-                          .slopes = slopes_.get(),
-                          .n = now_->tiles * kTile,
-                          .loss = loss_,
-                          .max_norm = static_cast<float>(max_norm)});
+      launch(gpu_, "linear derivatives", linear_derivatives_kernel,
+             LinearDerivatives{.scores = scores_.get(),
+                               .signs = now_->signs.get(),
+                               .norms = now_->norms.get(),
+                               .derivatives = derivatives_.get(),
+                               .n = now_->tiles * kTile,
+                               .loss = loss_,
+                               .max_norm = static_cast<float>(max_norm)});
       launch(gpu_, "linear sum", linear_sum_kernel,
              LinearSum{.features = now_->features.get(),
-                       .slopes = slopes_.get(),
+                       .derivatives = derivatives_.get(),
                        .total = totals_.get(),
                        .tiles = now_->tiles,
                        .d = d_,
@@ -124,7 +124,7 @@ class DeviceLinear final : public LinearEngine {
     ensure(data.d == d_, "the test set does not fit the model");
     if (data.tiles == 0) return 0;
     const Tiles tiles = uploaded(data);
-    Buffer<Gpu, float> scores(gpu_, tiles.places());
+    Buffer<Gpu, float> scores(gpu_, tiles.slots());
     score(tiles, w, scores);
     const std::vector<float> z = scores.download();
     std::uint64_t right = 0;
@@ -140,17 +140,17 @@ class DeviceLinear final : public LinearEngine {
     Buffer<Gpu, float> norms;     ///< [.., 16]
     std::int64_t tiles = 0;
 
-    std::size_t places() const { return signs.size(); }
+    std::size_t slots() const { return signs.size(); }
   };
 
   std::size_t dimension_count() const { return static_cast<std::size_t>(d_); }
 
-  Tiles room_for(std::int64_t tiles) {
-    const std::size_t places = static_cast<std::size_t>(tiles) * kTile;
-    return {{gpu_, places * dimension_count()}, {gpu_, places}, {gpu_, places}, tiles};
+  Tiles space_for(std::int64_t tiles) {
+    const std::size_t slots = static_cast<std::size_t>(tiles) * kTile;
+    return {{gpu_, slots * dimension_count()}, {gpu_, slots}, {gpu_, slots}, tiles};
   }
   Tiles uploaded(const LinearData& data) {
-    Tiles t = room_for(data.tiles);
+    Tiles t = space_for(data.tiles);
     t.features.upload({data.features.data(), data.features.size()});
     t.signs.upload({data.signs.data(), data.signs.size()});
     t.norms.upload({data.norms.data(), data.norms.size()});
@@ -201,7 +201,7 @@ class DeviceLinear final : public LinearEngine {
   Buffer<Gpu, float> w_;              // [d], or a direction
   Buffer<Gpu, float> scores_;         // at the last w
   Buffer<Gpu, float> along_;          // of the last direction
-  Buffer<Gpu, float> slopes_;         // clipped
+  Buffer<Gpu, float> derivatives_;    // clipped
   Buffer<Gpu, float> steps_;          // room for the most so far
   Buffer<Gpu, FixedPoint> totals_;    // likewise
   Buffer<Gpu, std::uint16_t> flags_;  // sampling: see SampleSpace

@@ -87,9 +87,9 @@ class MicroBatch {
   float* example_gradients(std::int64_t offset) const {
     return example_gradients_.get() + offset * capacity_;
   }
-  /// [parts, room of the batch], from a layer's first part on.
+  /// [parts, capacity of the batch], from a layer's first part on.
   float* parts(std::int32_t first = 0) const {
-    return parts_.get() + std::int64_t{first} * batch.room;
+    return parts_.get() + std::int64_t{first} * batch.capacity;
   }
   /// Factor of example e at e * groups.
   float* factors(int group = 0) const { return factors_.get() + group; }

@@ -136,7 +136,7 @@ struct CudaStorage {
   /// All numbers of an example's planes in PyTorch's order.
   AxisPlan flat(const Planes& p) {
     if (p.border == 0) return strided(1);
-    return table(p.pixels(), [&](int i) { return p.place(i); });
+    return table(p.pixels(), [&](int i) { return p.pixel_offset(i); });
   }
 };
 

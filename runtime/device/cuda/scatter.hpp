@@ -27,20 +27,20 @@ inline int scatter_planes(const ScatterTables& t) {
 template <class Gpu>
 class DeviceScatter {
  public:
-  DeviceScatter(Gpu& gpu, int height, int width, int room = 0)
+  DeviceScatter(Gpu& gpu, int height, int width, int capacity = 0)
       : gpu_(gpu),
         bank_(height, width),
         t_(bank_.tables()),
-        room_(room > 0 ? room : scatter_planes(t_)),
+        capacity_(capacity > 0 ? capacity : scatter_planes(t_)),
         row_from_(gpu, count(t_.rows[0])),
         column_from_(gpu, count(t_.columns[0])),
         psi_(gpu, count(2) * kScatterAngles * pixels(0)),
-        bytes_(gpu, count(room_) * count(height * width)),
-        floats_(gpu, count(room_) * count(height * width)),
-        images_(gpu, count(room_) * pixels(0)),
-        first_(gpu, count(room_) * kScatterAngles * pixels(0)),
-        second_(gpu, count(room_) * kScatterAngles * kScatterAngles * pixels(1)),
-        out_(gpu, count(room_) * features()) {
+        bytes_(gpu, count(capacity_) * count(height * width)),
+        floats_(gpu, count(capacity_) * count(height * width)),
+        images_(gpu, count(capacity_) * pixels(0)),
+        first_(gpu, count(capacity_) * kScatterAngles * pixels(0)),
+        second_(gpu, count(capacity_) * kScatterAngles * kScatterAngles * pixels(1)),
+        out_(gpu, count(capacity_) * features()) {
     ScatterLowPass largest{};
     largest.columns = t_.columns[0];
     largest.out_height = t_.out_height;
@@ -64,13 +64,13 @@ class DeviceScatter {
     const std::size_t planes = images.size() * count(images.shape.channels);
     const std::size_t plane = count(t_.height * t_.width);
     std::vector<float> out(planes * features());
-    for (std::size_t at = 0; at < planes; at += count(room_)) {
-      const std::size_t n = std::min(count(room_), planes - at);
+    for (std::size_t at = 0; at < planes; at += count(capacity_)) {
+      const std::size_t n = std::min(count(capacity_), planes - at);
       if (images.is_bytes())
         bytes_.upload(std::span(images.bytes).subspan(at * plane, n * plane));
       else
         floats_.upload(std::span(images.floats).subspan(at * plane, n * plane));
-      transform(room_, images);  // all of them, by one plan: an image's numbers are its own
+      transform(capacity_, images);  // all of them, by one plan: an image's numbers are its own
       gpu_.download(out.data() + at * features(), out_.get(), n * features() * sizeof(float));
       done(static_cast<double>(at + n) / static_cast<double>(planes));
     }
@@ -154,7 +154,7 @@ class DeviceScatter {
   Gpu& gpu_;
   ScatterBank bank_;
   const ScatterTables& t_;
-  int room_;
+  int capacity_;
   Buffer<Gpu, std::int32_t> row_from_;
   Buffer<Gpu, std::int32_t> column_from_;
   Buffer<Gpu, float> psi_;

@@ -216,8 +216,8 @@ TEST(CudaEngineMicroBatch, IsOfWholeGroupsAndFitsTheMemory) {
 
 TEST(TensorLayers, NetworksWithAFusedKernelHaveNone) {
   const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = std::size_t{227} * 1024};
-  const auto precision = [&](const char* model, Shape shape, Precision wish) {
-    return cuda::device_precision(cases::network_of({"case", model, shape, 10}), limits, wish);
+  const auto precision = [&](const char* model, Shape shape, Precision requested) {
+    return cuda::device_precision(cases::network_of({"case", model, shape, 10}), limits, requested);
   };
   using enum Precision;
   EXPECT_EQ(precision("cnn", {1, 28, 28}, tf32), fp32);

@@ -59,7 +59,7 @@ double loss_of(Loss loss, double m) {
                              : std::fmax(-m, 0.0) + std::log1p(std::exp(-std::abs(m)));
 }
 
-TEST_F(CudaKernel, LinearSlopesAreClipped) {
+TEST_F(CudaKernel, LinearDerivativesAreClipped) {
   constexpr float kMost = 3.0f;
   std::vector<float> scores, signs, norms;
   for (const float sign : {1.0f, -1.0f, 0.0f})
@@ -71,15 +71,15 @@ TEST_F(CudaKernel, LinearSlopesAreClipped) {
     }
   const std::size_t n = scores.size();
   for (const Loss loss : {Loss::logistic, Loss::hinge}) {
-    const LinearSlopes a{device(scores),
-                         device(signs),
-                         device(norms),
-                         device(std::vector<float>(n + 1, kLoud)),
-                         static_cast<std::int64_t>(n),
-                         loss,
-                         kMost};
-    run(linear_slopes_kernel, a);
-    const std::vector<float> got = host(a.slopes, n + 1);
+    const LinearDerivatives a{device(scores),
+                              device(signs),
+                              device(norms),
+                              device(std::vector<float>(n + 1, kLoud)),
+                              static_cast<std::int64_t>(n),
+                              loss,
+                              kMost};
+    run(linear_derivatives_kernel, a);
+    const std::vector<float> got = host(a.derivatives, n + 1);
     EXPECT_EQ(got[n], kLoud);
     for (std::size_t i = 0; i < n; ++i) {
       const double y = signs[i];
@@ -100,9 +100,9 @@ TEST_F(CudaKernel, LinearSumIsExact) {
   for (const int d : {1, 2, 8, 9, 33, 125})
     for (const int tiles : {1, 15, 16, 17, 40}) {
       const std::vector<float> x = normals(static_cast<std::size_t>(tiles * d * kTile), 1);
-      const std::vector<float> slopes = normals(static_cast<std::size_t>(tiles * kTile), 2);
+      const std::vector<float> derivatives = normals(static_cast<std::size_t>(tiles * kTile), 2);
       const LinearSum a{device(x),
-                        device(slopes),
+                        device(derivatives),
                         device(std::vector<FixedPoint>(static_cast<std::size_t>(d) + 1, 7)),
                         tiles,
                         d,
@@ -113,7 +113,7 @@ TEST_F(CudaKernel, LinearSumIsExact) {
       for (int j = 0; j < d; ++j) {
         std::int64_t want = 7;
         for (int i = 0; i < tiles * kTile; ++i) {
-          const float product = slopes[i] * x[(i / kTile * d + j) * kTile + i % kTile];
+          const float product = derivatives[i] * x[(i / kTile * d + j) * kTile + i % kTile];
           want += static_cast<std::int64_t>(std::nearbyint(double{product} * 0x1p18));
         }
         ASSERT_EQ(static_cast<std::int64_t>(got[j]), want) << d << ", " << tiles << ", " << j;
@@ -221,25 +221,25 @@ TEST_F(CudaKernel, LinearGatherCopiesAndFillsUp) {
       const std::vector<float> norms = normals(kTiles * kTile, 3);
       std::vector<std::uint32_t> listed;
       for (int i = 0; i < count; ++i) listed.push_back(static_cast<std::uint32_t>(i * 5 % 61));
-      const auto places = static_cast<std::size_t>((count + kTile - 1) / kTile * kTile);
-      const std::size_t numbers = places * static_cast<std::size_t>(d);
+      const auto slots = static_cast<std::size_t>((count + kTile - 1) / kTile * kTile);
+      const std::size_t numbers = slots * static_cast<std::size_t>(d);
       const LinearGather a{device(x),
                            device(signs),
                            device(norms),
                            device(listed),
                            count,
                            device(std::vector<float>(numbers + 1, kLoud)),
-                           device(std::vector<float>(places + 1, kLoud)),
-                           device(std::vector<float>(places + 1, kLoud)),
+                           device(std::vector<float>(slots + 1, kLoud)),
+                           device(std::vector<float>(slots + 1, kLoud)),
                            d};
       run(linear_gather_kernel, a);
       const std::vector<float> got = host(a.to_features, numbers + 1);
-      const std::vector<float> got_signs = host(a.to_signs, places + 1);
-      const std::vector<float> got_norms = host(a.to_norms, places + 1);
+      const std::vector<float> got_signs = host(a.to_signs, slots + 1);
+      const std::vector<float> got_norms = host(a.to_norms, slots + 1);
       EXPECT_EQ(got[numbers], kLoud);
-      EXPECT_EQ(got_signs[places], kLoud);
-      EXPECT_EQ(got_norms[places], kLoud);
-      for (int i = 0; i < static_cast<int>(places); ++i) {
+      EXPECT_EQ(got_signs[slots], kLoud);
+      EXPECT_EQ(got_norms[slots], kLoud);
+      for (int i = 0; i < static_cast<int>(slots); ++i) {
         const int from = i * 5 % 61;
         EXPECT_EQ(got_signs[i], i < count ? signs[from] : 0.0f);
         EXPECT_EQ(got_norms[i], i < count ? norms[from] : 1.0f);
@@ -252,17 +252,17 @@ TEST_F(CudaKernel, LinearGatherCopiesAndFillsUp) {
 
 TEST_F(CudaKernel, LinearArgumentsAreChecked) {
   EXPECT_THROW(validate(LinearScores{}), std::invalid_argument);
-  EXPECT_THROW(validate(LinearSlopes{}), std::invalid_argument);
+  EXPECT_THROW(validate(LinearDerivatives{}), std::invalid_argument);
   EXPECT_THROW(validate(LinearSum{}), std::invalid_argument);
   EXPECT_THROW(validate(LinearLossSums{}), std::invalid_argument);
   EXPECT_THROW(validate(LinearGather{}), std::invalid_argument);
-  const LinearSlopes softmax{device(std::vector<float>(1)),
-                             device(std::vector<float>(1)),
-                             device(std::vector<float>(1)),
-                             device(std::vector<float>(1)),
-                             1,
-                             Loss::softmax_cross_entropy,
-                             1.0f};
+  const LinearDerivatives softmax{device(std::vector<float>(1)),
+                                  device(std::vector<float>(1)),
+                                  device(std::vector<float>(1)),
+                                  device(std::vector<float>(1)),
+                                  1,
+                                  Loss::softmax_cross_entropy,
+                                  1.0f};
   EXPECT_THROW(validate(softmax), std::invalid_argument);
 }
 

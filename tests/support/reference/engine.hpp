@@ -41,21 +41,21 @@ inline void update(const OptimizerSettings& o, const StepScalars& s, const Value
                    TrainState& state) {
   for (std::size_t j = 0; j < g.size(); ++j) {
     double theta = state.parameters[j];
-    double slope = g[j];
-    if (o.kind != OptimizerKind::adamw) slope += o.weight_decay * theta;
+    double gradient = g[j];
+    if (o.kind != OptimizerKind::adamw) gradient += o.weight_decay * theta;
     if (o.kind == OptimizerKind::sgd) {
-      theta -= s.learning_rate * slope;
+      theta -= s.learning_rate * gradient;
     } else if (o.kind == OptimizerKind::momentum || o.kind == OptimizerKind::nesterov) {
-      const double m = static_cast<double>(o.momentum) * state.moment1[j] + slope;
+      const double m = static_cast<double>(o.momentum) * state.moment1[j] + gradient;
       state.moment1[j] = static_cast<float>(m);
       theta -=
           s.learning_rate *
-          (o.kind == OptimizerKind::momentum ? m : slope + static_cast<double>(o.momentum) * m);
+          (o.kind == OptimizerKind::momentum ? m : gradient + static_cast<double>(o.momentum) * m);
     } else {
       const double b1 = o.beta1;
       const double b2 = o.beta2;
-      const double m = b1 * state.moment1[j] + (1.0 - b1) * slope;
-      const double v = b2 * state.moment2[j] + (1.0 - b2) * slope * slope;
+      const double m = b1 * state.moment1[j] + (1.0 - b1) * gradient;
+      const double v = b2 * state.moment2[j] + (1.0 - b2) * gradient * gradient;
       state.moment1[j] = static_cast<float>(m);
       state.moment2[j] = static_cast<float>(v);
       double direction = m * s.bias1 / (std::sqrt(v * s.bias2) + o.epsilon);

@@ -222,7 +222,7 @@ inline double activate(const Activate& a, double x) {
   return a.scale / (1.0 + std::exp(-static_cast<double>(a.temperature) * x)) - a.offset;
 }
 
-inline double activate_slope(const Activate& a, double x) {
+inline double activation_derivative(const Activate& a, double x) {
   if (a.kind == Activation::relu) return x > 0.0 ? 1.0 : 0.0;
   if (a.kind == Activation::tanh) return 1.0 - std::tanh(x) * std::tanh(x);
   const double s = 1.0 / (1.0 + std::exp(-static_cast<double>(a.temperature) * x));
@@ -240,7 +240,7 @@ inline Values backward(const Activate& a, const NetworkLayer&, const LayerParame
                        const Values& in, const Values& out_gradient) {
   Values in_gradient(in.size());
   for (std::size_t i = 0; i < in.size(); ++i)
-    in_gradient[i] = out_gradient[i] * activate_slope(a, in[i]);
+    in_gradient[i] = out_gradient[i] * activation_derivative(a, in[i]);
   return in_gradient;
 }
 

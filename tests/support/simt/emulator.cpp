@@ -1,7 +1,5 @@
 // longjmp between stacks is what the fibers do; the fortified longjmp refuses it.
 #undef _FORTIFY_SOURCE
-#include "tests/support/simt/simt_emulator.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <exception>
@@ -15,6 +13,7 @@
 
 #include "tests/support/simt/block.hpp"
 #include "tests/support/simt/fiber.hpp"
+#include "tests/support/simt/simt_emulator.hpp"
 
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 
@@ -83,8 +82,8 @@ class Machine {
   }
 
   void copy_async(void* to, const void* from, bool inside, const char* file, int line) {
-    const auto place = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
-    if ((place(to) | place(from)) % kCopyBytes != 0) {
+    const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+    if ((address(to) | address(from)) % kCopyBytes != 0) {
       fail(*lane_->warp->block, std::string(file) + ":" + std::to_string(line) +
                                     ": an asynchronous copy of 16 bytes that are not aligned");
       leave();
@@ -134,7 +133,7 @@ class Machine {
     l.file = file;
     l.line = line;
   }
-  std::string place(const Lane& l) const {
+  std::string where(const Lane& l) const {
     return "thread " + number(l.thread) +
            (l.exited ? " has exited"
                      : std::string(l.at_barrier ? " is at __syncthreads, " : " is at ") + l.file +
@@ -242,7 +241,7 @@ bool Machine::resolve(Warp& w) {
     if ((w.waiting >> l & 1) == 0) continue;
     const Lane& lane = *pool_[w.first + l];
     if ((lane.mask >> l & 1) == 0) {
-      fail(*w.block, place(lane) + ": its warp operation's mask leaves it out");
+      fail(*w.block, where(lane) + ": its warp operation's mask leaves it out");
       break;
     }
     if ((lane.mask & w.waiting) != lane.mask) continue;
@@ -270,7 +269,7 @@ bool Machine::finish_group(Warp& w, unsigned mask) {
     if (lane.op != WarpOp::shuffle) continue;
     const auto source = static_cast<unsigned>(lane.source) % kLanes;
     if ((mask >> source & 1) == 0) {
-      fail(*w.block, place(lane) + ": it shuffles from lane " + std::to_string(source) +
+      fail(*w.block, where(lane) + ": it shuffles from lane " + std::to_string(source) +
                          ", which its mask leaves out");
       return true;
     }
@@ -288,21 +287,21 @@ void Machine::work_together(Warp& w) {
   for (unsigned l = 0; l < kLanes; ++l)
     lanes[l] = std::bit_cast<void*>(static_cast<std::uintptr_t>(pool_[w.first + l]->value));
   const Lane& first = *pool_[w.first];
-  if (const char* const wrong = first.work(lanes)) fail(*w.block, place(first) + ": " + wrong);
+  if (const char* const wrong = first.work(lanes)) fail(*w.block, where(first) + ": " + wrong);
 }
 
 std::string Machine::explain_stuck(Warp& w) {
   const Lane& lane = *pool_[w.first + static_cast<unsigned>(__builtin_ctz(w.waiting))];
-  std::string text = place(lane) + " in a warp operation, ";
+  std::string text = where(lane) + " in a warp operation, ";
   for (unsigned k = 0; k < kLanes; ++k) {
     if ((lane.mask >> k & 1) == 0) continue;
     if ((w.members >> k & 1) == 0)
       return text + "whose mask names lane " + std::to_string(k) + ", which does not exist";
     const Lane& other = *pool_[w.first + k];
     if ((w.waiting >> k & 1) == 0)
-      return text + "whose mask names a lane elsewhere: " + place(other);
+      return text + "whose mask names a lane elsewhere: " + where(other);
     if (other.mask != lane.mask || other.op != lane.op)
-      return text + "but with another mask or operation " + place(other);
+      return text + "but with another mask or operation " + where(other);
   }
   return text + "and never leaves it";
 }
@@ -338,7 +337,7 @@ void Machine::turn(Block& b) {
     const bool same = l.at_barrier && l.line == at.line && std::string(l.file) == at.file;
     if (!same) {
       fail(b, "__syncthreads at " + std::string(at.file) + ":" + std::to_string(at.line) +
-                  " is not reached by every thread: " + place(l));
+                  " is not reached by every thread: " + where(l));
       return;
     }
   }

@@ -10,10 +10,9 @@
 //     still on their way when their thread ends;
 //   - launch shapes that CUDA refuses, an empty grid among them.
 // Shared memory starts as 0xff bytes (NaN, -1) in every block, and is no better aligned than asked
-// for. A missing barrier changes results
-// between seeds; under TSan it is reported as a data race, because fibers synchronise there only
-// where CUDA threads do. It has no clock, no textures, no asm (tensor cores have a twin,
-// simt_tensor.hpp), no cooperative launches.
+// for. A missing barrier changes results between seeds; under TSan it is reported as a data race,
+// because fibers synchronise there only where CUDA threads do. It has no clock, no textures, no asm
+// (tensor cores have a twin, simt_tensor.hpp), no cooperative launches.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -109,7 +109,7 @@ class CudaDense final : public ProductLayer {
   // Row-major matrices are their own transposes to BLAS.
   template <class Gpu>
   static int slabs(const MicroBatch<Gpu>& w) {
-    return (w.batch.room + kSlab - 1) / kSlab;
+    return (w.batch.capacity + kSlab - 1) / kSlab;
   }
   template <class Gpu, class Body>
   static void for_each_slab(const MicroBatch<Gpu>& w, const Body& body) {
@@ -119,7 +119,7 @@ class CudaDense final : public ProductLayer {
   /// The squared norm of the transformed gradient, from two products; see dense_square.
   template <class Gpu>
   void transformed_norm(MicroBatch<Gpu>& w, const CoordinatesView& c) const {
-    const auto rows = static_cast<std::int64_t>(w.batch.room);
+    const auto rows = static_cast<std::int64_t>(w.batch.capacity);
     const float* const x = w.value(in());
     float* const squares = w.scratch();
     float* const u = squares + rows * inputs();
