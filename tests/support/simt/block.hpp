@@ -8,8 +8,8 @@
 #include <new>
 #include <vector>
 
-#include "tests/support/simt/simt_emulator.hpp"
 #include "tests/support/simt/fiber.hpp"
+#include "tests/support/simt/simt_emulator.hpp"
 
 namespace simt {
 
