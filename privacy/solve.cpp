@@ -19,6 +19,22 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+/// How close the search comes: epsilon to the budget, and the value to the best one.
+struct Tolerance {
+  double epsilon, aim;  ///< how far log epsilon may stay below the budget's, and is aimed below it
+  double value, move;   ///< of the value, relatively: what ends the search, and its least move
+  double exact;         ///< whole numbers below this are the best one
+};
+constexpr Tolerance usual{.epsilon = 1e-5, .aim = 3e-6, .value = 1e-6, .move = 5e-7, .exact = 1e6};
+/// Renyi divergences at listed orders, of which each is known to a few roundings.
+constexpr Tolerance at_listed_orders{
+    .epsilon = 1e-12, .aim = 3e-13, .value = 1e-13, .move = 5e-14, .exact = 1e13};
+
+/// Whether epsilon is a sum of closed forms or short integrals at listed Renyi orders.
+bool lists_orders(const Question& budget) {
+  return budget.accountant == Accountant::rdp && !budget.orders.empty() && budget.group == 1;
+}
+
 /// One unknown on a logarithmic scale, `safe_end` fitting if anything does.
 struct Unknown {
   const char* what = "";
@@ -35,7 +51,8 @@ class Solver {
         steps_at_(std::move(steps_at)),
         unknown_(unknown),
         epsilon_(epsilon),
-        delta_(delta) {
+        delta_(delta),
+        tolerance_(lists_orders(budget_) ? at_listed_orders : usual) {
     if (!(epsilon > 0.0 && epsilon <= 1e6))
       throw std::invalid_argument("epsilon: expected a number in (0, 1e6], found " +
                                   number(epsilon));
@@ -43,6 +60,7 @@ class Solver {
       throw std::domain_error("epsilon " + number(epsilon) + " at delta " + number(delta) +
                               " cannot be reached: 1e-06 is the least that is looked for");
     check_delta(delta);
+    if (lists_orders(budget_)) check_reachable();
   }
 
   double solve() {
@@ -86,7 +104,7 @@ class Solver {
       g = fine(v);
       if (g <= 0.0) {
         good = v;
-        if (g > -1e-5 && !(unknown_.whole && value_of(v) < 1e6)) break;
+        if (g > -tolerance_.epsilon && !(unknown_.whole && value_of(v) < tolerance_.exact)) break;
         if (v == greedy) break;
       } else {
         if (v == safe)
@@ -102,7 +120,7 @@ class Solver {
         slope = (g - last_g) / (v - last_v);
       last_v = v;
       last_g = g;
-      double next = std::isfinite(g) ? v - (g + 3e-6) / slope : v - toward_greedy;
+      double next = std::isfinite(g) ? v - (g + tolerance_.aim) / slope : v - toward_greedy;
       // What is not strictly between what fits and what does not tells nothing new.
       const bool bracketed =
           (good - safe) * toward_greedy >= 0.0 && (greedy - bad) * toward_greedy >= 0.0;
@@ -112,7 +130,7 @@ class Solver {
       if (bracketed && (!inside(next) || round > 6)) next = 0.5 * (good + bad);
       if (unknown_.whole && snap(clamp(next)) == v) {
         // On by what is as close as needed; by more each time that is not past the root.
-        const double move = least_move * std::fmax(1.0, 5e-7 * value_of(v));
+        const double move = least_move * std::fmax(1.0, tolerance_.move * value_of(v));
         next = log_of(
             std::fmax(value_of(v) + move * (g <= 0.0 ? toward_greedy : -toward_greedy), 1.0));
         least_move *= 2.0;
@@ -124,6 +142,22 @@ class Solver {
   }
 
  private:
+  /// Refuses a budget that even a release of almost no cost would exceed.
+  void check_reachable() const {
+    for (const double order : budget_.orders) check_order(order);
+    const bool first = budget_.steps.empty();
+    const auto nothing = [](std::size_t) { return 0.0; };
+    const double least = first ? lowest_epsilon(budget_.orders, nothing, delta_).epsilon
+                               : Account(budget_).epsilon(delta_).epsilon;
+    if (least < epsilon_) return;
+    throw std::domain_error("epsilon " + number(epsilon_) + " at delta " + number(delta_) +
+                            " cannot be reached: " + number(least) +
+                            (first ? " is the least that Renyi orders up to " +
+                                         number(*std::ranges::max_element(budget_.orders)) +
+                                         " can show; larger orders show less"
+                                   : " is already spent"));
+  }
+
   static double log_of(double x) { return std::log(x); }
   double value_of(double v) const {
     const double x = std::exp(v);
@@ -135,9 +169,9 @@ class Solver {
   bool between(double good, double bad) const {
     if (unknown_.whole) {
       const double gap = std::fabs(value_of(bad) - value_of(good));
-      return gap <= std::fmax(1.0, 1e-6 * value_of(good));
+      return gap <= std::fmax(1.0, tolerance_.value * value_of(good));
     }
-    return std::fabs(good - bad) < 1e-6;
+    return std::fabs(good - bad) < tolerance_.value;
   }
 
   /// log(epsilon found / epsilon allowed)
@@ -193,6 +227,7 @@ class Solver {
   std::function<std::vector<Step>(double)> steps_at_;
   Unknown unknown_;
   double epsilon_, delta_;
+  Tolerance tolerance_;
   std::optional<Neighbours> worse_;
 };
 
@@ -279,8 +314,11 @@ double solve_rate(const Question& budget, const Step& step, double epsilon, doub
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
   const double one = std::sqrt(static_cast<double>(step.count) *
                                std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
-  const Unknown unknown{
-      .what = "q", .guess = std::clamp(mu / one, 1e-9, 1.0), .safe_end = 1e-12, .greedy_end = 1.0};
+  // A large order, which a low delta asks for, is of use at minute rates only.
+  const Unknown unknown{.what = "q",
+                        .guess = std::clamp(mu / one, 1e-9, 1.0),
+                        .safe_end = lists_orders(budget) ? 1e-86 : 1e-12,
+                        .greedy_end = 1.0};
   return std::fmin(Solver(budget, with, unknown, epsilon, delta).solve(), 1.0);
 }
 
@@ -311,6 +349,7 @@ std::uint64_t solve_steps(const Question& budget, const Step& step, double epsil
     made.count = static_cast<std::uint64_t>(count);
     return std::vector<Step>(1, made);
   };
+  check_releases(with(1.0).front());
   const Sampled at = sampled(step.mechanism, budget.group);
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
   const double one = at.q * std::sqrt(std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));

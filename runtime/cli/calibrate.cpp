@@ -1,5 +1,3 @@
-#include "privacy/calibrate.hpp"
-
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -18,28 +16,6 @@ using privacy::number;
 struct CalibrateOptions : AccountantOptions {
   std::string solve = "sigma";
 };
-
-/// The same by Renyi divergences alone, where they are known in closed form: fast, and to 1e-8.
-bool solve_by_rdp(CalibrateOptions& o) {
-  if (o.accountant != "rdp" || o.sampling != "poisson" || o.group != 1 || o.orders.size() == 1 ||
-      neighbours_of(o) != privacy::Neighbours::add_or_remove)
-    return false;
-  const std::vector<double> orders = orders_of(o);
-  const auto epsilon = [&] { return needed(o.epsilon, "--epsilon"); };
-  const auto delta = [&] { return needed(o.delta, "--delta"); };
-  const auto q = [&] { return needed(o.q, "--q"); };
-  const auto sigma = [&] { return needed(o.sigma, "--sigma"); };
-  const auto steps = [&] { return needed(o.steps, "--steps"); };
-  if (o.solve == "sigma" && !o.sigma)
-    o.sigma = privacy::sigma_for(epsilon(), delta(), q(), steps(), {}, orders);
-  else if (o.solve == "steps" && !o.steps)
-    o.steps = privacy::steps_for(epsilon(), delta(), q(), sigma(), {}, orders);
-  else if (o.solve == "q" && !o.q)
-    o.q = privacy::rate_for(epsilon(), delta(), sigma(), steps(), {}, orders);
-  else
-    return false;
-  return true;
-}
 
 /// Fills in the one that is asked for from the others.
 void solve(CalibrateOptions& o) {
@@ -79,7 +55,7 @@ void solve(CalibrateOptions& o) {
 }
 
 Answer answer_of(CalibrateOptions o) {
-  if (!solve_by_rdp(o)) solve(o);
+  solve(o);
   Answer a{.json = {{"solve", o.solve}, {"epsilon", *o.epsilon}, {"delta", *o.delta}},
            .rows = {{"solved for", o.solve}}};
   // The safe side: more noise, a smaller rate, a larger delta.

@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 #include <stdexcept>
 
-#include "privacy/calibrate.hpp"
+#include "privacy/rdp/divergence.hpp"
+#include "privacy/solve.hpp"
 #include "runtime/base/random_numbers.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 
@@ -37,8 +39,12 @@ double sigma_advanced(double epsilon, double delta, double q, std::uint64_t step
 double sgd_sigma(SgdAccounting accounting, double epsilon, double delta, double q,
                  std::uint64_t steps) {
   if (accounting == SgdAccounting::advanced) return sigma_advanced(epsilon, delta, q, steps);
+  const std::span<const double> orders = privacy::default_orders();
+  const privacy::Question by_renyi{.accountant = privacy::Accountant::rdp,
+                                   .orders = {orders.begin(), orders.end()}};
   try {
-    return privacy::sigma_for(epsilon, delta, q, steps);
+    return privacy::solve_sigma(by_renyi, {privacy::PoissonGaussian{q, 1.0}, steps}, epsilon,
+                                delta);
   } catch (const std::domain_error&) {
     return std::numeric_limits<double>::infinity();
   }

@@ -3,8 +3,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <span>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -13,7 +15,6 @@
 #include <unistd.h>
 
 #include "privacy/accountant.hpp"
-#include "privacy/calibrate.hpp"
 #include "privacy/rdp/curve.hpp"
 #include "privacy/rdp/divergence.hpp"
 #include "privacy/rdp/zcdp.hpp"
@@ -93,6 +94,14 @@ privacy::Question usual() {
   return question;
 }
 
+/// The accountant of --accountant rdp, at its default orders.
+privacy::Account by_renyi(std::vector<Step> steps) {
+  const std::span<const double> orders = privacy::default_orders();
+  return privacy::Account({.steps = std::move(steps),
+                           .accountant = privacy::Accountant::rdp,
+                           .orders = {orders.begin(), orders.end()}});
+}
+
 TEST(Account, EpsilonFromDelta) {
   const json found = answer(kUsual + "--delta 1e-6");
   const privacy::Answer exact = privacy::Account(usual()).epsilon(1e-6);
@@ -118,9 +127,8 @@ TEST(Account, DeltaFromEpsilon) {
 }
 
 TEST(Account, RenyiDivergencesAlone) {
-  const privacy::Phase phase{.q = 0.01, .sigma = 1.0, .steps = 2000};
   const json found = answer(kUsual + "--delta 1e-6 --accountant rdp");
-  const double usual_orders = privacy::epsilon_of({&phase, 1}, 1e-6).epsilon;
+  const double usual_orders = by_renyi(usual().steps).epsilon(1e-6).epsilon;
   EXPECT_NEAR(found["epsilon"], usual_orders, 1e-10 * usual_orders);
   EXPECT_EQ(found["order"], 7.2);
   EXPECT_EQ(found["accountant"], "rdp");
@@ -337,12 +345,19 @@ TEST(CalibrateCommand, SolvesForEach) {
 
 TEST(CalibrateCommand, RenyiDivergencesAlone) {
   const std::string rdp = " --epsilon 3 --delta 1e-5 --accountant rdp";
-  EXPECT_EQ(answer("calibrate --q 0.0085 --steps 4680" + rdp)["sigma"],
-            privacy::sigma_for(3.0, 1e-5, 0.0085, 4680));
-  EXPECT_EQ(answer("calibrate --solve steps --q 0.0085 --sigma 1.1" + rdp)["steps"],
-            privacy::steps_for(3.0, 1e-5, 0.0085, 1.1));
-  EXPECT_EQ(answer("calibrate --solve q --steps 4680 --sigma 1.1" + rdp)["q"],
-            privacy::rate_for(3.0, 1e-5, 1.1, 4680));
+  const auto epsilon = [](double q, double sigma, std::uint64_t steps) {
+    return by_renyi({{privacy::PoissonGaussian{q, sigma}, steps}}).epsilon(1e-5).epsilon;
+  };
+  const double sigma = answer("calibrate --q 0.0085 --steps 4680" + rdp)["sigma"];
+  EXPECT_LE(epsilon(0.0085, sigma, 4680), 3.0);
+  EXPECT_GT(epsilon(0.0085, sigma * (1 - 1e-8), 4680), 3.0);
+  const std::uint64_t steps =
+      answer("calibrate --solve steps --q 0.0085 --sigma 1.1" + rdp)["steps"];
+  EXPECT_LE(epsilon(0.0085, 1.1, steps), 3.0);
+  EXPECT_GT(epsilon(0.0085, 1.1, steps + 1), 3.0);
+  const double q = answer("calibrate --solve q --steps 4680 --sigma 1.1" + rdp)["q"];
+  EXPECT_LE(epsilon(q, 1.1, 4680), 3.0);
+  EXPECT_GT(epsilon(q * (1 + 1e-8), 1.1, 4680), 3.0);
 }
 
 TEST(CalibrateCommand, TheValueOfTheTableIsSafeToCopy) {
@@ -357,8 +372,7 @@ TEST(CalibrateCommand, TheValueOfTheTableIsSafeToCopy) {
     return std::nan("");
   };
   const auto epsilon = [](double q, double sigma) {
-    const privacy::Phase phase{.q = q, .sigma = sigma, .steps = 777};
-    return privacy::epsilon_of({&phase, 1}, 1e-5).epsilon;
+    return by_renyi({{privacy::PoissonGaussian{q, sigma}, 777}}).epsilon(1e-5).epsilon;
   };
   for (const double budget : {0.3, 1.0, 2.2, 7.0}) {
     const std::string given =
