@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "privacy/curve.hpp"
 #include "privacy/pld/composed_loss.hpp"
 #include "privacy/pld/step_classes.hpp"
 #include "privacy/rdp/advanced.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
 #include "privacy/rdp/gaussian.hpp"
 #include "privacy/text/number.hpp"

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "privacy/curve.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
 #include "privacy/rdp/zcdp.hpp"
 #include "privacy/text/number.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "privacy/curve.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
 #include "privacy/text/mechanism.hpp"
 #include "privacy/text/number.hpp"

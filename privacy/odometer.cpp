@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "privacy/curve.hpp"
+#include "privacy/rdp/conversion.hpp"
 
 namespace cudp::privacy {
 namespace {

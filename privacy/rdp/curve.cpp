@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "privacy/curve.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/divergence.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/text/number.hpp"

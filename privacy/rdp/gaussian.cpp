@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "privacy/curve.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {

@@ -7,7 +7,7 @@
 #include <string>
 #include <variant>
 
-#include "privacy/curve.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/dominating_pair.hpp"
 #include "privacy/rdp/fixed_size.hpp"
 #include "privacy/rdp/pair.hpp"

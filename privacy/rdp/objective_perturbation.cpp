@@ -4,7 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "privacy/curve.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/gaussian.hpp"
 #include "privacy/text/number.hpp"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "privacy/curve.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/excess.hpp"
 
 namespace cudp::privacy {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "privacy/curve.hpp"
 #include "privacy/math/boundary.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {

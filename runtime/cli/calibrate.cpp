@@ -1,8 +1,9 @@
+#include "privacy/calibrate.hpp"
+
 #include <memory>
 
 #include <CLI/CLI.hpp>
 
-#include "privacy/solve.hpp"
 #include "privacy/text/number.hpp"
 #include "runtime/cli/accountant.hpp"
 #include "runtime/cli/answer.hpp"

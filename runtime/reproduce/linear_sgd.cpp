@@ -5,8 +5,8 @@
 #include <span>
 #include <stdexcept>
 
+#include "privacy/calibrate.hpp"
 #include "privacy/rdp/divergence.hpp"
-#include "privacy/solve.hpp"
 #include "runtime/base/random_numbers.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 

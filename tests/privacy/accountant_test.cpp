@@ -1,5 +1,5 @@
 // The one accountant for all mechanisms, and its inverse problems: privacy/accountant.hpp,
-// solve.hpp.
+// calibrate.hpp.
 #include "privacy/accountant.hpp"
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include "privacy/calibrate.hpp"
 #include "privacy/rdp/divergence.hpp"
 #include "privacy/rdp/gaussian.hpp"
-#include "privacy/solve.hpp"
 #include "tests/privacy/golden.hpp"
 
 namespace cudp::privacy {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "privacy/accountant.hpp"
-#include "privacy/solve.hpp"
+#include "privacy/calibrate.hpp"
 
 namespace cudp::privacy {
 namespace {

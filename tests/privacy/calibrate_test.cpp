@@ -1,4 +1,6 @@
-// Inverse problems by Renyi divergences at listed orders: privacy/solve.hpp, to within 1e-8.
+// Inverse problems by Renyi divergences at listed orders: privacy/calibrate.hpp, to within 1e-8.
+#include "privacy/calibrate.hpp"
+
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -10,7 +12,6 @@
 
 #include "privacy/math/boundary.hpp"
 #include "privacy/rdp/divergence.hpp"
-#include "privacy/solve.hpp"
 #include "tests/privacy/golden.hpp"
 #include "tests/privacy/oracle.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "privacy/curve.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
 #include "privacy/rdp/divergence.hpp"
 #include "privacy/rdp/fixed_size.hpp"

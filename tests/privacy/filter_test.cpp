@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "privacy/curve.hpp"
 #include "privacy/odometer.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
 #include "privacy/rdp/zcdp.hpp"
 

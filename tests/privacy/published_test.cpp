@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "privacy/accountant.hpp"
-#include "privacy/solve.hpp"
+#include "privacy/calibrate.hpp"
 
 namespace cudp::privacy {
 namespace {

@@ -1,4 +1,4 @@
-#include "privacy/curve.hpp"
+#include "privacy/rdp/conversion.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "privacy/solve.hpp"
+#include "privacy/calibrate.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "privacy/curve.hpp"
 #include "privacy/math/boundary.hpp"
+#include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/gaussian.hpp"
 #include "privacy/text/number.hpp"
 
