@@ -22,69 +22,59 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The single Gaussian that purely Gaussian steps come to, for this relation and group; rounded up.
-std::optional<double> gaussian_mu(const Question& question) {
+/// The single Gaussian that purely Gaussian releases come to; rounded up.
+std::optional<double> gaussian_mu(const Composition& composition) {
   double square = 0.0;
-  for (const Step& step : question.steps) {
-    const auto* m = std::get_if<Gaussian>(&step.mechanism);
-    const auto* p = std::get_if<PoissonGaussian>(&step.mechanism);
+  for (const Release& release : composition.releases) {
+    const auto* m = std::get_if<Gaussian>(&release.mechanism);
+    const auto* p = std::get_if<PoissonGaussian>(&release.mechanism);
     if (m == nullptr && !(p != nullptr && p->q == 1.0)) return std::nullopt;
     const double sigma = m != nullptr ? m->sigma : p->sigma;
-    square += static_cast<double>(step.count) / sigma / sigma;
+    square += static_cast<double>(release.count) / sigma / sigma;
   }
-  const double moved = question.relation == Neighbours::replace_one ? 2.0 : 1.0;
-  return moved * static_cast<double>(question.group) * std::sqrt(square) * (1.0 + 1e-14);
+  const double moved = composition.relation == NeighbouringRelation::replace_one ? 2.0 : 1.0;
+  return moved * static_cast<double>(composition.group) * std::sqrt(square) * (1.0 + 1e-14);
 }
 
-bool wants(Accountant asked, Accountant one) { return asked == one || asked == Accountant::best; }
+bool wants(AccountantKind asked, AccountantKind one) {
+  return asked == one || asked == AccountantKind::best;
+}
 
 }  // namespace
 
-std::string_view name(Accountant accountant) {
-  switch (accountant) {
-    case Accountant::pld:
-      return "pld";
-    case Accountant::rdp:
-      return "rdp";
-    case Accountant::best:
-      return "best";
-    case Accountant::advanced:
-      return "advanced";
-  }
-  return "unknown";
-}
-
-std::string_view bound_name(const Answer& answer) {
-  return answer.accountant == Accountant::best ? "gaussian" : name(answer.accountant);
-}
-
-struct Account::State {
-  Question question;
+struct Accountant::State {
+  Composition composition;
+  AccountantOptions options;
   std::optional<double> mu;
   std::map<pld::Side, pld::ComposedLoss> losses;
-  bool idle = false;
 
   pld::ComposedLoss& loss(pld::Side side) {
     const auto found = losses.find(side);
     if (found != losses.end()) return found->second;
     return losses
         .emplace(side, pld::ComposedLoss(
-                           pld::classes_of(question.steps, side, question.group, question.classes),
-                           {.interval = question.interval, .looseness = question.looseness}))
+                           pld::classes_of(composition.releases, side, composition.group,
+                                           options.max_distinct_releases),
+                           {.interval = options.interval, .coarseness = options.coarseness}))
         .first->second;
   }
 
-  /// Calls bound(whom) where the Renyi bound is wanted. Where it is one of several, it may have no
-  /// answer: a mechanism without a theorem, or no order with a finite divergence.
+  Neighbours neighbours() const {
+    return {.relation = composition.relation, .group = composition.group};
+  }
+
+  /// Calls bound(neighbours) where the Renyi bound is wanted. Where it is one of several, it may
+  /// have no value: a mechanism without a theorem, or no order with a finite divergence.
   template <class Bound>
   void by_renyi(const Bound& bound) const {
-    if (!wants(question.accountant, Accountant::rdp)) return;
-    Protected whom{.relation = question.relation, .group = question.group};
-    if (question.accountant == Accountant::rdp) return bound(whom);
+    if (!wants(options.kind, AccountantKind::rdp)) return;
+    if (options.kind == AccountantKind::rdp) return bound(neighbours());
     // The same bound whichever direction is asked about: two directions are no worse than both.
-    if (whom.relation != Neighbours::replace_one) whom.relation = Neighbours::add_or_remove;
+    Neighbours both = neighbours();
+    if (both.relation != NeighbouringRelation::replace_one)
+      both.relation = NeighbouringRelation::add_or_remove;
     try {
-      bound(whom);
+      bound(both);
     } catch (const std::domain_error&) {
       return;
     } catch (const std::invalid_argument&) {
@@ -93,169 +83,175 @@ struct Account::State {
   }
 
   std::vector<pld::Side> sides() const {
-    switch (question.relation) {
-      case Neighbours::add:
+    switch (composition.relation) {
+      case NeighbouringRelation::add:
         return {pld::Side::add};
-      case Neighbours::remove:
+      case NeighbouringRelation::remove:
         return {pld::Side::remove};
-      case Neighbours::add_or_remove:
+      case NeighbouringRelation::add_or_remove:
         return {pld::Side::add, pld::Side::remove};
-      case Neighbours::replace_one:
+      case NeighbouringRelation::replace_one:
         return {pld::Side::replace};
     }
     return {};
   }
 };
 
-Account::Account(Question question) : state_(std::make_unique<State>()) {
+Accountant::Accountant(Composition composition, AccountantOptions options)
+    : state_(std::make_unique<State>()) {
   State& s = *state_;
-  s.question = std::move(question);
-  Question& q = s.question;
-  if (q.group < 1 || q.group > 1000)
+  s.composition = std::move(composition);
+  s.options = std::move(options);
+  Composition& c = s.composition;
+  const AccountantOptions& o = s.options;
+  if (c.group < 1 || c.group > 1000)
     throw std::invalid_argument("group: expected 1 to 1000 examples, found " +
-                                std::to_string(q.group));
-  if (!(q.interval >= 0.0 && q.interval <= 1.0))
+                                std::to_string(c.group));
+  if (!(o.interval >= 0.0 && o.interval <= 1.0))
     throw std::invalid_argument("interval: expected a number in [0, 1], found " +
-                                number(q.interval));
-  if (!(q.looseness >= 1.0 && q.looseness <= 1e4))
-    throw std::invalid_argument("looseness: expected a number in [1, 1e4], found " +
-                                number(q.looseness));
-  for (const Step& step : q.steps) check(step);
-  for (const double order : q.orders) check_order(order);
-  std::erase_if(q.steps, [](const Step& step) { return releases_nothing(step); });
-  s.idle = q.steps.empty();
-  s.mu = gaussian_mu(q);
+                                number(o.interval));
+  if (!(o.coarseness >= 1.0 && o.coarseness <= 1e4))
+    throw std::invalid_argument("coarseness: expected a number in [1, 1e4], found " +
+                                number(o.coarseness));
+  for (const Release& release : c.releases) check(release);
+  for (const double order : o.orders) check_order(order);
+  std::erase_if(c.releases, [](const Release& release) { return releases_nothing(release); });
+  s.mu = gaussian_mu(c);
 }
 
-Account::~Account() = default;
-Account::Account(Account&&) noexcept = default;
-Account& Account::operator=(Account&&) noexcept = default;
-const Question& Account::question() const { return state_->question; }
+Accountant::~Accountant() = default;
+Accountant::Accountant(Accountant&&) noexcept = default;
+Accountant& Accountant::operator=(Accountant&&) noexcept = default;
+const Composition& Accountant::composition() const { return state_->composition; }
+const AccountantOptions& Accountant::options() const { return state_->options; }
 
-Answer Account::epsilon(double delta) {
+PrivacyBound Accountant::epsilon(double delta) {
   check_delta(delta);
   State& s = *state_;
-  const Question& q = s.question;
-  Answer answer{.epsilon = infinity, .delta = delta, .accountant = q.accountant, .group = q.group};
-  if (s.idle) {
-    answer.epsilon = 0.0;
-    return answer;
+  const Composition& c = s.composition;
+  const AccountantKind kind = s.options.kind;
+  PrivacyBound bound{.epsilon = infinity, .delta = delta, .accountant = kind, .group = c.group};
+  if (c.releases.empty()) {
+    bound.epsilon = 0.0;
+    return bound;
   }
-  if (wants(q.accountant, Accountant::pld)) {
-    answer.epsilon = 0.0;
-    answer.accountant = Accountant::pld;
+  if (wants(kind, AccountantKind::pld)) {
+    bound.epsilon = 0.0;
+    bound.accountant = AccountantKind::pld;
     for (const pld::Side side : s.sides()) {
-      const pld::Bounds found = s.loss(side).epsilon(delta);
-      if (side == pld::Side::add) answer.epsilon_add = found.upper;
-      if (side == pld::Side::remove) answer.epsilon_remove = found.upper;
-      answer.epsilon = std::fmax(answer.epsilon, found.upper);
-      answer.epsilon_lower = std::fmax(answer.epsilon_lower, found.lower);
-      answer.interval = std::fmax(answer.interval, found.interval);
+      const PrivacyBound found = s.loss(side).epsilon(delta);
+      if (side == pld::Side::add) bound.epsilon_add = found.epsilon;
+      if (side == pld::Side::remove) bound.epsilon_remove = found.epsilon;
+      bound.epsilon = std::fmax(bound.epsilon, found.epsilon);
+      bound.epsilon_lower = std::fmax(bound.epsilon_lower, found.epsilon_lower);
+      bound.interval = std::fmax(bound.interval, found.interval);
     }
   }
-  const auto improve = [&](double epsilon, Accountant by, double order) {
-    for (std::optional<double>* side : {&answer.epsilon_add, &answer.epsilon_remove})
+  const auto improve = [&](double epsilon, AccountantKind by, double order) {
+    for (std::optional<double>* side : {&bound.epsilon_add, &bound.epsilon_remove})
       if (*side) *side = std::fmin(**side, epsilon);
-    if (!(epsilon < answer.epsilon)) return;
-    answer.epsilon = epsilon;
-    answer.accountant = by;
-    answer.order = order;
+    if (!(epsilon < bound.epsilon)) return;
+    bound.epsilon = epsilon;
+    bound.accountant = by;
+    bound.order = order;
   };
-  if (wants(q.accountant, Accountant::best) && s.mu)
-    improve(gaussian_epsilon(*s.mu, delta), Accountant::best, 0.0);
-  if (q.accountant == Accountant::advanced)
-    improve(advanced_epsilon(q.steps, delta, {.relation = q.relation, .group = q.group}),
-            Accountant::advanced, 0.0);
-  s.by_renyi([&](const Protected& whom) {
-    const Guarantee rdp = epsilon_by_rdp(q.steps, delta, whom, q.orders);
-    improve(rdp.epsilon, Accountant::rdp, rdp.order);
+  if (wants(kind, AccountantKind::best) && s.mu)
+    improve(gaussian_epsilon(*s.mu, delta), AccountantKind::best, 0.0);
+  if (kind == AccountantKind::advanced)
+    improve(advanced_epsilon(c.releases, delta, s.neighbours()), AccountantKind::advanced, 0.0);
+  s.by_renyi([&](const Neighbours& neighbours) {
+    const PrivacyBound rdp = epsilon_by_rdp(c.releases, delta, neighbours, s.options.orders);
+    improve(rdp.epsilon, AccountantKind::rdp, rdp.order);
   });
-  if (!std::isfinite(answer.epsilon))
+  if (!std::isfinite(bound.epsilon))
     throw std::domain_error("no finite epsilon can be shown at delta " + number(delta) +
-                            " by the accountant " + std::string(name(q.accountant)));
-  answer.epsilon_lower = std::fmin(answer.epsilon_lower, answer.epsilon);
-  return answer;
+                            " by the accountant " + std::string(name(kind)));
+  bound.epsilon_lower = std::fmin(bound.epsilon_lower, bound.epsilon);
+  return bound;
 }
 
-Answer Account::delta(double epsilon) {
+PrivacyBound Accountant::delta(double epsilon) {
   check_epsilon(epsilon);
   State& s = *state_;
-  const Question& q = s.question;
-  Answer answer{.epsilon = epsilon, .delta = 1.0, .accountant = q.accountant, .group = q.group};
-  if (s.idle) {
-    answer.delta = 0.0;
-    return answer;
+  const Composition& c = s.composition;
+  const AccountantKind kind = s.options.kind;
+  PrivacyBound bound{.epsilon = epsilon, .delta = 1.0, .accountant = kind, .group = c.group};
+  if (c.releases.empty()) {
+    bound.delta = 0.0;
+    return bound;
   }
-  if (wants(q.accountant, Accountant::pld)) {
-    answer.delta = 0.0;
-    answer.accountant = Accountant::pld;
+  if (wants(kind, AccountantKind::pld)) {
+    bound.delta = 0.0;
+    bound.accountant = AccountantKind::pld;
     for (const pld::Side side : s.sides()) {
-      const pld::Bounds found = s.loss(side).delta(epsilon);
-      if (side == pld::Side::add) answer.delta_add = found.upper;
-      if (side == pld::Side::remove) answer.delta_remove = found.upper;
-      answer.delta = std::fmax(answer.delta, found.upper);
-      answer.delta_lower = std::fmax(answer.delta_lower, found.lower);
-      answer.interval = std::fmax(answer.interval, found.interval);
+      const PrivacyBound found = s.loss(side).delta(epsilon);
+      if (side == pld::Side::add) bound.delta_add = found.delta;
+      if (side == pld::Side::remove) bound.delta_remove = found.delta;
+      bound.delta = std::fmax(bound.delta, found.delta);
+      bound.delta_lower = std::fmax(bound.delta_lower, found.delta_lower);
+      bound.interval = std::fmax(bound.interval, found.interval);
     }
   }
-  const auto improve = [&](double delta, Accountant by, double order) {
-    for (std::optional<double>* side : {&answer.delta_add, &answer.delta_remove})
+  const auto improve = [&](double delta, AccountantKind by, double order) {
+    for (std::optional<double>* side : {&bound.delta_add, &bound.delta_remove})
       if (*side) *side = std::fmin(**side, delta);
-    if (!(delta < answer.delta)) return;
-    answer.delta = delta;
-    answer.accountant = by;
-    answer.order = order;
+    if (!(delta < bound.delta)) return;
+    bound.delta = delta;
+    bound.accountant = by;
+    bound.order = order;
   };
-  if (wants(q.accountant, Accountant::best) && s.mu)
-    improve(gaussian_delta(*s.mu, epsilon), Accountant::best, 0.0);
-  if (q.accountant == Accountant::advanced)
-    improve(advanced_delta(q.steps, epsilon, {.relation = q.relation, .group = q.group}),
-            Accountant::advanced, 0.0);
-  s.by_renyi([&](const Protected& whom) {
-    const Guarantee rdp = delta_by_rdp(q.steps, epsilon, whom, q.orders);
-    improve(rdp.delta, Accountant::rdp, rdp.order);
+  if (wants(kind, AccountantKind::best) && s.mu)
+    improve(gaussian_delta(*s.mu, epsilon), AccountantKind::best, 0.0);
+  if (kind == AccountantKind::advanced)
+    improve(advanced_delta(c.releases, epsilon, s.neighbours()), AccountantKind::advanced, 0.0);
+  s.by_renyi([&](const Neighbours& neighbours) {
+    const PrivacyBound rdp = delta_by_rdp(c.releases, epsilon, neighbours, s.options.orders);
+    improve(rdp.delta, AccountantKind::rdp, rdp.order);
   });
-  answer.delta_lower = std::fmin(answer.delta_lower, answer.delta);
-  return answer;
+  bound.delta_lower = std::fmin(bound.delta_lower, bound.delta);
+  return bound;
 }
 
-std::vector<Answer> Account::epsilons(std::span<const double> deltas) {
-  std::vector<Answer> answers;
-  answers.reserve(deltas.size());
-  for (const double delta : deltas) answers.push_back(epsilon(delta));
-  return answers;
+std::vector<PrivacyBound> Accountant::epsilons(std::span<const double> deltas) {
+  std::vector<PrivacyBound> bounds;
+  bounds.reserve(deltas.size());
+  for (const double delta : deltas) bounds.push_back(epsilon(delta));
+  return bounds;
 }
 
-std::vector<Answer> Account::deltas(std::span<const double> epsilons) {
-  std::vector<Answer> answers;
-  answers.reserve(epsilons.size());
-  for (const double epsilon : epsilons) answers.push_back(delta(epsilon));
-  return answers;
+std::vector<PrivacyBound> Accountant::deltas(std::span<const double> epsilons) {
+  std::vector<PrivacyBound> bounds;
+  bounds.reserve(epsilons.size());
+  for (const double epsilon : epsilons) bounds.push_back(delta(epsilon));
+  return bounds;
 }
 
-std::vector<Answer> group_epsilons(const Question& question, std::span<const std::uint64_t> sizes,
-                                   double delta) {
-  std::vector<Answer> answers;
-  answers.reserve(sizes.size());
+std::vector<PrivacyBound> group_epsilons(const Composition& composition,
+                                         std::span<const std::uint64_t> sizes, double delta,
+                                         const AccountantOptions& options) {
+  std::vector<PrivacyBound> bounds;
+  bounds.reserve(sizes.size());
   for (const std::uint64_t k : sizes) {
-    Question one = question;
+    Composition one = composition;
     one.group = k;
-    answers.push_back(Account(std::move(one)).epsilon(delta));
+    bounds.push_back(Accountant(std::move(one), options).epsilon(delta));
   }
-  return answers;
+  return bounds;
 }
 
-std::vector<Answer> group_epsilons(const Question& question, std::uint64_t largest, double delta) {
+std::vector<PrivacyBound> group_epsilons(const Composition& composition, std::uint64_t largest,
+                                         double delta, const AccountantOptions& options) {
   std::vector<std::uint64_t> sizes(largest);
   std::iota(sizes.begin(), sizes.end(), 1);
-  return group_epsilons(question, sizes, delta);
+  return group_epsilons(composition, sizes, delta, options);
 }
 
-std::optional<double> vadhan_epsilon(const Question& question, std::uint64_t k, double delta) {
+std::optional<double> vadhan_epsilon(const Composition& composition, std::uint64_t k, double delta,
+                                     const AccountantOptions& options) {
   check_delta(delta);
-  Question single = question;
+  Composition single = composition;
   single.group = 1;
-  Account account(std::move(single));
+  Accountant accountant(std::move(single), options);
   const auto size = static_cast<double>(k);
   // log of (e^(k epsilon) - 1) / (e^epsilon - 1)
   const auto log_factor = [&](double epsilon) {
@@ -265,10 +261,10 @@ std::optional<double> vadhan_epsilon(const Question& question, std::uint64_t k, 
     return epsilon > 0.0 ? log_expm1(size * epsilon) - log_expm1(epsilon) : std::log(size);
   };
   const auto within = [&](double epsilon) {
-    const double found = account.delta(epsilon).delta;
+    const double found = accountant.delta(epsilon).delta;
     return found == 0.0 || std::log(found) + log_factor(epsilon) <= std::log(delta);
   };
-  double low = account.epsilon(delta).epsilon, high = low;
+  double low = accountant.epsilon(delta).epsilon, high = low;
   if (within(low)) return size * low;
   for (int i = 0; !within(high); ++i) {
     if (i == 12) return std::nullopt;

@@ -31,8 +31,8 @@ constexpr Tolerance at_listed_orders{
     .epsilon = 1e-12, .aim = 3e-13, .value = 1e-13, .move = 5e-14, .exact = 1e13};
 
 /// Whether epsilon is a sum of closed forms or short integrals at listed Renyi orders.
-bool lists_orders(const Question& budget) {
-  return budget.accountant == Accountant::rdp && !budget.orders.empty() && budget.group == 1;
+bool lists_orders(const Composition& composition, const AccountantOptions& options) {
+  return options.kind == AccountantKind::rdp && !options.orders.empty() && composition.group == 1;
 }
 
 /// One unknown on a logarithmic scale, `safe_end` fitting if anything does.
@@ -45,14 +45,16 @@ struct Unknown {
 
 class Solver {
  public:
-  Solver(Question budget, std::function<std::vector<Step>(double)> steps_at, Unknown unknown,
-         double epsilon, double delta)
-      : budget_(std::move(budget)),
-        steps_at_(std::move(steps_at)),
+  Solver(const Composition& before, const AccountantOptions& options,
+         std::function<std::vector<Release>(double)> releases_at, Unknown unknown, double epsilon,
+         double delta)
+      : before_(before),
+        options_(options),
+        releases_at_(std::move(releases_at)),
         unknown_(unknown),
         epsilon_(epsilon),
         delta_(delta),
-        tolerance_(lists_orders(budget_) ? at_listed_orders : usual) {
+        tolerance_(lists_orders(before_, options_) ? at_listed_orders : usual) {
     if (!(epsilon > 0.0 && epsilon <= 1e6))
       throw std::invalid_argument("epsilon: expected a number in (0, 1e6], found " +
                                   number(epsilon));
@@ -60,7 +62,7 @@ class Solver {
       throw std::domain_error("epsilon " + number(epsilon) + " at delta " + number(delta) +
                               " cannot be reached: 1e-06 is the least that is looked for");
     check_delta(delta);
-    if (lists_orders(budget_)) check_reachable();
+    if (lists_orders(before_, options_)) check_reachable();
   }
 
   double solve() {
@@ -144,16 +146,16 @@ class Solver {
  private:
   /// Refuses a budget that even a release of almost no cost would exceed.
   void check_reachable() const {
-    for (const double order : budget_.orders) check_order(order);
-    const bool first = budget_.steps.empty();
+    for (const double order : options_.orders) check_order(order);
+    const bool first = before_.releases.empty();
     const auto nothing = [](std::size_t) { return 0.0; };
-    const double least = first ? lowest_epsilon(budget_.orders, nothing, delta_).epsilon
-                               : Account(budget_).epsilon(delta_).epsilon;
+    const double least = first ? lowest_epsilon(options_.orders, nothing, delta_).epsilon
+                               : Accountant(before_, options_).epsilon(delta_).epsilon;
     if (least < epsilon_) return;
     throw std::domain_error("epsilon " + number(epsilon_) + " at delta " + number(delta_) +
                             " cannot be reached: " + number(least) +
                             (first ? " is the least that Renyi orders up to " +
-                                         number(*std::ranges::max_element(budget_.orders)) +
+                                         number(*std::ranges::max_element(options_.orders)) +
                                          " can show; larger orders show less"
                                    : " is already spent"));
   }
@@ -175,60 +177,63 @@ class Solver {
   }
 
   /// log(epsilon found / epsilon allowed)
-  double excess(double v, Question question) const {
-    const std::vector<Step> steps = steps_at_(value_of(v));
-    question.steps.insert(question.steps.end(), steps.begin(), steps.end());
+  double excess(double v, NeighbouringRelation relation, const AccountantOptions& options) const {
+    Composition composition = before_;
+    composition.relation = relation;
+    const std::vector<Release> more = releases_at_(value_of(v));
+    composition.releases.insert(composition.releases.end(), more.begin(), more.end());
     try {
-      return std::log(std::fmax(Account(std::move(question)).epsilon(delta_).epsilon, 1e-9) /
-                      epsilon_);
+      Accountant accountant(std::move(composition), options);
+      return std::log(std::fmax(accountant.epsilon(delta_).epsilon, 1e-9) / epsilon_);
     } catch (const std::domain_error&) {
       return infinity;
     }
   }
 
+  AccountantOptions coarse_options() const {
+    AccountantOptions options = options_;
+    options.coarseness = 100.0;
+    options.interval = 0.0;
+    return options;
+  }
+
   double coarse(double v) {
-    Question question = budget_;
-    question.looseness = 100.0;
-    question.interval = 0.0;
-    question.relation = worse(v);
     // Root finding needs a finite value.
-    return std::fmin(excess(v, std::move(question)), 30.0);
+    return std::fmin(excess(v, worse(v), coarse_options()), 30.0);
   }
 
   double fine(double v) {
-    Question question = budget_;
-    question.relation = worse(v);
-    const double g = excess(v, question);
-    if (g > 0.0 || question.relation == budget_.relation) return g;
+    const NeighbouringRelation first = worse(v);
+    const double g = excess(v, first, options_);
+    if (g > 0.0 || first == before_.relation) return g;
     // It fits in the direction that is the worse one nearby; the other must be seen too.
-    question.relation = question.relation == Neighbours::add ? Neighbours::remove : Neighbours::add;
-    return std::fmax(g, excess(v, std::move(question)));
+    const bool add = first == NeighbouringRelation::add;
+    return std::fmax(
+        g, excess(v, add ? NeighbouringRelation::remove : NeighbouringRelation::add, options_));
   }
 
   /// The direction with the larger epsilon where it was first looked at; both are needed only for
   /// what is returned.
-  Neighbours worse(double v) {
-    if (budget_.relation != Neighbours::add_or_remove || budget_.accountant == Accountant::rdp ||
-        budget_.accountant == Accountant::advanced)
-      return budget_.relation;
+  NeighbouringRelation worse(double v) {
+    if (before_.relation != NeighbouringRelation::add_or_remove ||
+        options_.kind == AccountantKind::rdp || options_.kind == AccountantKind::advanced)
+      return before_.relation;
     if (!worse_) {
-      Question question = budget_;
-      question.looseness = 100.0;
-      question.interval = 0.0;
-      question.relation = Neighbours::add;
-      const double add = excess(v, question);
-      question.relation = Neighbours::remove;
-      worse_ = add > excess(v, std::move(question)) ? Neighbours::add : Neighbours::remove;
+      const AccountantOptions options = coarse_options();
+      const double add = excess(v, NeighbouringRelation::add, options);
+      const double remove = excess(v, NeighbouringRelation::remove, options);
+      worse_ = add > remove ? NeighbouringRelation::add : NeighbouringRelation::remove;
     }
     return *worse_;
   }
 
-  Question budget_;
-  std::function<std::vector<Step>(double)> steps_at_;
+  Composition before_;
+  AccountantOptions options_;
+  std::function<std::vector<Release>(double)> releases_at_;
   Unknown unknown_;
   double epsilon_, delta_;
   Tolerance tolerance_;
-  std::optional<Neighbours> worse_;
+  std::optional<NeighbouringRelation> worse_;
 };
 
 /// The Gaussian's mu for this budget, for guesses.
@@ -258,9 +263,9 @@ Sampled sampled(const Mechanism& mechanism, std::uint64_t group) {
 }
 
 /// A step that releases nothing has no answer: any value would do.
-void check_releases(const Step& step) {
-  check(step);
-  if (releases_nothing(step))
+void check_releases(const Release& release) {
+  check(release);
+  if (releases_nothing(release))
     throw std::invalid_argument(
         "step: expected one that releases something, found no steps or q = 0");
 }
@@ -272,67 +277,70 @@ void check_releases(const Step& step) {
 
 }  // namespace
 
-double solve_sigma(const Question& budget, const Step& step, double epsilon, double delta) {
-  const auto with = [step](double sigma) {
-    Step made = step;
+double calibrate_sigma(const Composition& before, const Release& release, double epsilon,
+                       double delta, const AccountantOptions& options) {
+  const auto with = [release](double sigma) {
+    Release made = release;
     std::visit(
         [&](auto& m) {
           if constexpr (requires { m.sigma; })
             m.sigma = sigma;
           else
-            refuse("sigma", step.mechanism);
+            refuse("sigma", release.mechanism);
         },
         made.mechanism);
-    return std::vector<Step>(1, made);
+    return std::vector<Release>(1, made);
   };
   check_releases(with(1.0).front());
-  const Sampled at = sampled(with(1.0).front().mechanism, budget.group);
+  const Sampled at = sampled(with(1.0).front().mechanism, before.group);
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
-  const double per_step = mu / at.q / std::sqrt(std::fmax(static_cast<double>(step.count), 1.0));
+  const double per_step = mu / at.q / std::sqrt(std::fmax(static_cast<double>(release.count), 1.0));
   const Unknown unknown{.what = "sigma",
                         .guess = 1.0 / at.sigma / std::sqrt(std::log1p(per_step * per_step)),
                         .safe_end = 1e9,
                         .greedy_end = 1e-3};
-  return Solver(budget, with, unknown, epsilon, delta).solve();
+  return Solver(before, options, with, unknown, epsilon, delta).solve();
 }
 
-double solve_rate(const Question& budget, const Step& step, double epsilon, double delta) {
-  const auto with = [step](double q) {
-    Step made = step;
+double calibrate_rate(const Composition& before, const Release& release, double epsilon,
+                      double delta, const AccountantOptions& options) {
+  const auto with = [release](double q) {
+    Release made = release;
     std::visit(
         [&](auto& m) {
           if constexpr (requires { m.q; })
             m.q = q;
           else
-            refuse("q", step.mechanism);
+            refuse("q", release.mechanism);
         },
         made.mechanism);
-    return std::vector<Step>(1, made);
+    return std::vector<Release>(1, made);
   };
   check_releases(with(1.0).front());
-  const Sampled at = sampled(with(1.0).front().mechanism, budget.group);
+  const Sampled at = sampled(with(1.0).front().mechanism, before.group);
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
-  const double one = std::sqrt(static_cast<double>(step.count) *
+  const double one = std::sqrt(static_cast<double>(release.count) *
                                std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
   // A large order, which a low delta asks for, is of use at minute rates only.
   const Unknown unknown{.what = "q",
                         .guess = std::clamp(mu / one, 1e-9, 1.0),
-                        .safe_end = lists_orders(budget) ? 1e-86 : 1e-12,
+                        .safe_end = lists_orders(before, options) ? 1e-86 : 1e-12,
                         .greedy_end = 1.0};
-  return std::fmin(Solver(budget, with, unknown, epsilon, delta).solve(), 1.0);
+  return std::fmin(Solver(before, options, with, unknown, epsilon, delta).solve(), 1.0);
 }
 
-std::uint64_t solve_batch(const Question& budget, const Step& step, double epsilon, double delta) {
-  const auto* fixed = std::get_if<FixedSizeGaussian>(&step.mechanism);
-  if (fixed == nullptr) refuse("batch", step.mechanism);
-  const auto with = [step](double batch) {
-    Step made = step;
+std::uint64_t calibrate_batch(const Composition& before, const Release& release, double epsilon,
+                              double delta, const AccountantOptions& options) {
+  const auto* fixed = std::get_if<FixedSizeGaussian>(&release.mechanism);
+  if (fixed == nullptr) refuse("batch", release.mechanism);
+  const auto with = [release](double batch) {
+    Release made = release;
     std::get<FixedSizeGaussian>(made.mechanism).batch = static_cast<std::uint64_t>(batch);
-    return std::vector<Step>(1, made);
+    return std::vector<Release>(1, made);
   };
-  const Sampled at = sampled(step.mechanism, budget.group);
+  const Sampled at = sampled(release.mechanism, before.group);
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
-  const double one = std::sqrt(static_cast<double>(step.count) *
+  const double one = std::sqrt(static_cast<double>(release.count) *
                                std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
   const auto n = static_cast<double>(fixed->n);
   const Unknown unknown{.what = "batch",
@@ -340,17 +348,18 @@ std::uint64_t solve_batch(const Question& budget, const Step& step, double epsil
                         .safe_end = 1.0,
                         .greedy_end = n,
                         .whole = true};
-  return static_cast<std::uint64_t>(Solver(budget, with, unknown, epsilon, delta).solve());
+  return static_cast<std::uint64_t>(Solver(before, options, with, unknown, epsilon, delta).solve());
 }
 
-std::uint64_t solve_steps(const Question& budget, const Step& step, double epsilon, double delta) {
-  const auto with = [step](double count) {
-    Step made = step;
+std::uint64_t calibrate_steps(const Composition& before, const Release& release, double epsilon,
+                              double delta, const AccountantOptions& options) {
+  const auto with = [release](double count) {
+    Release made = release;
     made.count = static_cast<std::uint64_t>(count);
-    return std::vector<Step>(1, made);
+    return std::vector<Release>(1, made);
   };
   check_releases(with(1.0).front());
-  const Sampled at = sampled(step.mechanism, budget.group);
+  const Sampled at = sampled(release.mechanism, before.group);
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
   const double one = at.q * std::sqrt(std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
   const Unknown unknown{.what = "steps",
@@ -358,31 +367,31 @@ std::uint64_t solve_steps(const Question& budget, const Step& step, double epsil
                         .safe_end = 1.0,
                         .greedy_end = 0x1p40,
                         .whole = true};
-  return static_cast<std::uint64_t>(Solver(budget, with, unknown, epsilon, delta).solve());
+  return static_cast<std::uint64_t>(Solver(before, options, with, unknown, epsilon, delta).solve());
 }
 
-double solve_noise_factor(const Question& budget, std::span<const Step> steps, double epsilon,
-                          double delta) {
-  const auto with = [steps](double factor) {
-    std::vector<Step> made(steps.begin(), steps.end());
-    for (Step& step : made)
+double calibrate_noise_factor(const Composition& before, std::span<const Release> releases,
+                              double epsilon, double delta, const AccountantOptions& options) {
+  const auto with = [releases](double factor) {
+    std::vector<Release> made(releases.begin(), releases.end());
+    for (Release& release : made)
       std::visit(
           [&](auto& m) {
             if constexpr (requires { m.sigma; })
               m.sigma *= factor;
             else
-              refuse("sigma", step.mechanism);
+              refuse("sigma", release.mechanism);
           },
-          step.mechanism);
+          release.mechanism);
     return made;
   };
   // The central limit's mu of all of them, at the factor where it is what the budget allows.
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
   const auto square = [&](double factor) {
     double sum = 0.0;
-    for (const Step& step : with(factor)) {
-      const Sampled at = sampled(step.mechanism, budget.group);
-      sum += static_cast<double>(step.count) * at.q * at.q *
+    for (const Release& release : with(factor)) {
+      const Sampled at = sampled(release.mechanism, before.group);
+      sum += static_cast<double>(release.count) * at.q * at.q *
              std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0));
     }
     return sum;
@@ -394,7 +403,7 @@ double solve_noise_factor(const Question& budget, std::span<const Step> steps, d
   }
   const Unknown unknown{
       .what = "noise factor", .guess = std::exp(high), .safe_end = 1e9, .greedy_end = 1e-9};
-  return Solver(budget, with, unknown, epsilon, delta).solve();
+  return Solver(before, options, with, unknown, epsilon, delta).solve();
 }
 
 }  // namespace cudp::privacy

@@ -8,6 +8,7 @@
 
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
+#include "privacy/rdp/mechanism.hpp"
 #include "privacy/rdp/zcdp.hpp"
 #include "privacy/text/number.hpp"
 
@@ -55,15 +56,15 @@ Filter::Filter(Ledger ledger) : ledger_(std::move(ledger)) {
   const double delta = (b.delta - b.failure) * (1.0 - rounding);
   limit_ =
       b.order == 0.0 ? zcdp_for(b.epsilon, delta) : largest_divergence(b.order, b.epsilon, delta);
-  for (const Step& step : ledger_.steps()) {
-    const Price each = price(step.mechanism);
-    if (!fits(each, step.count))
+  for (const Release& release : ledger_.releases()) {
+    const Price each = price(release.mechanism);
+    if (!fits(each, release.count))
       throw std::invalid_argument("ledger: expected releases within its budget, found more");
-    spend(each, step.count);
+    spend(each, release.count);
   }
 }
 
-double Filter::best_order(std::span<const Step> plan, double delta) {
+double Filter::best_order(std::span<const Release> plan, double delta) {
   const double order = epsilon_by_rdp(plan, delta).order;
   if (order == 0.0)
     throw std::domain_error("plan: expected releases to choose an order for, found none");
@@ -95,11 +96,11 @@ void Filter::spend(const Price& price, std::uint64_t count) {
   spent_.failure += price.failure * count;
 }
 
-bool Filter::admits(const Step& releases) const {
+bool Filter::admits(const Release& releases) const {
   return fits(price(releases.mechanism), releases.count);
 }
 
-bool Filter::charge(const Step& releases) {
+bool Filter::charge(const Release& releases) {
   const Price each = price(releases.mechanism);
   if (!fits(each, releases.count)) return false;
   ledger_.charge(releases);

@@ -41,14 +41,14 @@ class Filter {
 
   /// The Renyi order at which the plan's epsilon is least: of the worst case that training may come
   /// to, before training. Throws std::domain_error for a plan that releases nothing.
-  static double best_order(std::span<const Step> plan, double delta);
+  static double best_order(std::span<const Release> plan, double delta);
 
   /// Whether `count` more of these releases are within the budget. Throws std::invalid_argument for
   /// a mechanism out of range and std::domain_error for one without a bound, as charge does.
-  bool admits(const Step& releases) const;
+  bool admits(const Release& releases) const;
 
   /// Charges the releases and says true; or says false and changes nothing.
-  [[nodiscard]] bool charge(const Step& releases);
+  [[nodiscard]] bool charge(const Release& releases);
 
   /// The same for numbered steps, as Ledger::authorise does: what the present key may replay is
   /// free. Throws what that throws.

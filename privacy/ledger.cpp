@@ -7,7 +7,6 @@
 #include <variant>
 
 #include "privacy/rdp/conversion.hpp"
-#include "privacy/rdp/curve.hpp"
 #include "privacy/text/mechanism.hpp"
 #include "privacy/text/number.hpp"
 
@@ -26,7 +25,7 @@ std::string described(const Mechanism& mechanism) {
 }
 
 /// Adds b's count to a's; false where they are not the same mechanism, or the sum does not fit.
-bool merge(Step& a, const Step& b) {
+bool merge(Release& a, const Release& b) {
   if (a.mechanism != b.mechanism) return false;
   if (b.count > std::numeric_limits<std::uint64_t>::max() - a.count) return false;
   a.count += b.count;
@@ -53,10 +52,10 @@ void Ledger::limit(const Budget& budget) {
   budget_ = budget;
 }
 
-void Ledger::charge(const Step& release) {
+void Ledger::charge(const Release& release) {
   check(release);
   if (release.count == 0) return;
-  append({.kind = Kind::release, .first = 0, .step = release});
+  append({.kind = Kind::release, .first = 0, .release = release});
 }
 
 std::uint64_t Ledger::unpaid(std::uint64_t begin, std::uint64_t end,
@@ -70,10 +69,10 @@ std::uint64_t Ledger::unpaid(std::uint64_t begin, std::uint64_t end,
   // Records from the back, as far as this key and the replayed steps reach.
   for (auto r = records_.rbegin(); r != records_.rend() && r->kind != Kind::key; ++r) {
     if (r->kind != Kind::steps) continue;
-    if (r->first + r->step.count <= begin) break;
-    if (r->step.mechanism == mechanism) continue;
-    if (std::max(begin, r->first) < std::min(end, r->first + r->step.count))
-      throw std::invalid_argument("steps: expected " + described(r->step.mechanism) +
+    if (r->first + r->release.count <= begin) break;
+    if (r->release.mechanism == mechanism) continue;
+    if (std::max(begin, r->first) < std::min(end, r->first + r->release.count))
+      throw std::invalid_argument("steps: expected " + described(r->release.mechanism) +
                                   " to replay step " + std::to_string(std::max(begin, r->first)) +
                                   " with the same key, found " + described(mechanism));
   }
@@ -84,8 +83,9 @@ std::uint64_t Ledger::authorise(std::uint64_t begin, std::uint64_t end,
                                 const Mechanism& mechanism) {
   const std::uint64_t count = unpaid(begin, end, mechanism);
   if (count > 0)
-    append(
-        {.kind = Kind::steps, .first = until_, .step = {.mechanism = mechanism, .count = count}});
+    append({.kind = Kind::steps,
+            .first = until_,
+            .release = {.mechanism = mechanism, .count = count}});
   return count;
 }
 
@@ -93,7 +93,7 @@ void Ledger::fresh_key(std::uint64_t step) {
   if (step > until_)
     throw std::invalid_argument("fresh key: expected a step up to " + std::to_string(until_) +
                                 ", found " + std::to_string(step));
-  append({.kind = Kind::key, .first = step, .step = {}});
+  append({.kind = Kind::key, .first = step, .release = {}});
 }
 
 /// Takes a record that has been checked, and is where every record passes.
@@ -101,41 +101,22 @@ void Ledger::append(const Record& record) {
   if (record.kind == Kind::key) {
     key_begin_ = until_ = record.first;
   } else if (record.kind == Kind::steps) {
-    until_ += record.step.count;
+    until_ += record.release.count;
   }
   if (record.kind != Kind::key && !records_.empty()) {
     Record& last = records_.back();
-    if (last.kind == record.kind && merge(last.step, record.step)) return;
+    if (last.kind == record.kind && merge(last.release, record.release)) return;
   }
   records_.push_back(record);
 }
 
-std::vector<Step> Ledger::steps() const {
-  std::vector<Step> merged;
+std::vector<Release> Ledger::releases() const {
+  std::vector<Release> merged;
   for (const Record& record : records_) {
     if (record.kind == Kind::key) continue;
-    if (merged.empty() || !merge(merged.back(), record.step)) merged.push_back(record.step);
+    if (merged.empty() || !merge(merged.back(), record.release)) merged.push_back(record.release);
   }
   return merged;
-}
-
-std::vector<Phase> Ledger::phases() const {
-  std::vector<Phase> phases;
-  for (const Step& step : steps()) {
-    if (const auto* gaussian = std::get_if<Gaussian>(&step.mechanism)) {
-      phases.push_back({.q = 1.0, .sigma = gaussian->sigma, .steps = step.count});
-    } else if (const auto* sampled = std::get_if<PoissonGaussian>(&step.mechanism)) {
-      phases.push_back({.q = sampled->q, .sigma = sampled->sigma, .steps = step.count});
-    } else {
-      throw std::domain_error("ledger: expected Gaussian noise only, found " +
-                              std::string(name(step.mechanism)));
-    }
-  }
-  return phases;
-}
-
-Guarantee Ledger::spent(double delta, std::span<const double> orders, const Protected& whom) const {
-  return epsilon_by_rdp(steps(), delta, whom, orders);
 }
 
 bool Ledger::continues(const Ledger& earlier) const {
@@ -148,7 +129,8 @@ bool Ledger::continues(const Ledger& earlier) const {
   // The earlier one's last record may have grown since.
   const Record &before = earlier.records_[n - 1], &now = records_[n - 1];
   return before.kind == now.kind && before.first == now.first &&
-         before.step.mechanism == now.step.mechanism && before.step.count <= now.step.count;
+         before.release.mechanism == now.release.mechanism &&
+         before.release.count <= now.release.count;
 }
 
 }  // namespace cudp::privacy

@@ -1,13 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "privacy/mechanism.hpp"
-#include "privacy/rdp/mechanism.hpp"
 
 namespace cudp::privacy {
 
@@ -44,8 +42,7 @@ class Ledger {
 
   /// Charges a release that is not one of the numbered steps (a noisy count, say).
   /// Throws std::invalid_argument if the mechanism is out of range.
-  void charge(const Step& release);
-  void charge(const Phase& phase) { charge(step_of(phase)); }
+  void charge(const Release& release);
 
   /// Allows steps [begin, end) to run, each of them this mechanism, and charges those of them that
   /// the present key was not yet allowed. Returns how many that were.
@@ -53,9 +50,6 @@ class Ledger {
   /// the steps the present key may replay or continue with; and where a replayed step had other
   /// settings: the same noise at two scales can be subtracted away.
   std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
-  std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, double q, double sigma) {
-    return authorise(begin, end, step_of({.q = q, .sigma = sigma, .steps = 1}).mechanism);
-  }
 
   /// How many steps authorise would charge. Throws what it throws.
   std::uint64_t unpaid(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism) const;
@@ -69,19 +63,11 @@ class Ledger {
   std::uint64_t authorised_until() const { return until_; }
 
   /// Everything charged, in order, equal neighbours merged.
-  std::vector<Step> steps() const;
-  /// The same as a trainer's phases. Throws std::domain_error where there is anything but Gaussian
-  /// noise, on a Poisson sample or on everything.
-  std::vector<Phase> phases() const;
-
-  /// Epsilon at delta of everything charged, by epsilon_by_rdp: at the best of all orders, or of
-  /// those given. Throws what epsilon_by_rdp throws.
   ///
-  /// This is the guarantee of releases that were fixed ahead. Where later releases were chosen by
-  /// looking at earlier ones, the best order is such a choice too: give the one order that was
-  /// fixed ahead, or believe the filter.
-  Guarantee spent(double delta, std::span<const double> orders = {},
-                  const Protected& whom = {}) const;
+  /// Their epsilon is the guarantee of releases that were fixed ahead. Where later releases were
+  /// chosen by looking at earlier ones, the best Renyi order is such a choice too: give the
+  /// accountant the one order that was fixed ahead, or believe the filter.
+  std::vector<Release> releases() const;
 
   /// Whether this is `earlier` or what it grew into: a resumed run must not go on from a ledger
   /// that forgot what the checkpoint's ledger knew.
@@ -101,7 +87,7 @@ class Ledger {
   struct Record {
     Kind kind = Kind::release;
     std::uint64_t first = 0;  ///< steps: the first one; key: where the new key begins
-    Step step;                ///< release, steps
+    Release release;          ///< release, steps
     bool operator==(const Record&) const = default;
   };
 

@@ -112,27 +112,22 @@ struct Name {
 
 }  // namespace
 
-Step step_of(const Phase& phase) {
-  if (phase.q == 1.0) return {.mechanism = Gaussian{phase.sigma}, .count = phase.steps};
-  return {.mechanism = PoissonGaussian{phase.q, phase.sigma}, .count = phase.steps};
+Mechanism sampled_gaussian_mechanism(double q, double sigma) {
+  const PoissonGaussian sampled{.q = q, .sigma = sigma};
+  check(sampled);
+  if (q == 1.0) return Gaussian{sigma};
+  return sampled;
 }
 
-std::vector<Step> steps_of(std::span<const Phase> phases) {
-  std::vector<Step> steps;
-  steps.reserve(phases.size());
-  for (const Phase& phase : phases) steps.push_back(step_of(phase));
-  return steps;
-}
-
-std::string_view name(Neighbours relation) {
+std::string_view name(NeighbouringRelation relation) {
   switch (relation) {
-    case Neighbours::add:
+    case NeighbouringRelation::add:
       return "add";
-    case Neighbours::remove:
+    case NeighbouringRelation::remove:
       return "remove";
-    case Neighbours::add_or_remove:
+    case NeighbouringRelation::add_or_remove:
       return "add_or_remove";
-    case Neighbours::replace_one:
+    case NeighbouringRelation::replace_one:
       return "replace_one";
   }
   return "unknown";
@@ -142,10 +137,10 @@ std::string_view name(const Mechanism& mechanism) { return std::visit(Name{}, me
 
 void check(const Mechanism& mechanism) { std::visit(Check{}, mechanism); }
 
-void check(const Step& step) { check(step.mechanism); }
+void check(const Release& release) { check(release.mechanism); }
 
-bool releases_nothing(const Step& step) {
-  return step.count == 0 || std::visit(Idle{}, step.mechanism);
+bool releases_nothing(const Release& release) {
+  return release.count == 0 || std::visit(Idle{}, release.mechanism);
 }
 
 }  // namespace cudp::privacy

@@ -1,15 +1,12 @@
 #pragma once
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <variant>
 #include <vector>
 
-#include "privacy/phase.hpp"
-
 namespace cudp::privacy {
 
-// What a step releases. sigma is always the noise's standard deviation divided by the most that one
+// What one release is. sigma is always the noise's standard deviation divided by the most that one
 // example can move the sum (the clipping norm).
 
 /// The sum over the whole data set plus Gaussian noise.
@@ -83,33 +80,40 @@ using Mechanism =
                  GaussianMixture, Laplace, PoissonLaplace, BoundedRange, ApproximateDp>;
 
 /// `count` releases of one mechanism.
-struct Step {
+struct Release {
   Mechanism mechanism;
   std::uint64_t count = 0;
-  bool operator==(const Step&) const = default;
+  bool operator==(const Release&) const = default;
 };
 
-/// A trainer's phase as a step: q = 1 is the plain Gaussian.
-Step step_of(const Phase& phase);
-std::vector<Step> steps_of(std::span<const Phase> phases);
+/// The sum over a Poisson sample of rate q plus Gaussian noise: the plain Gaussian where q is 1.
+/// Throws std::invalid_argument, with the value, unless q and sigma are in their ranges.
+Mechanism sampled_gaussian_mechanism(double q, double sigma);
 
-/// Which pairs of data sets are neighbours. A group of k means k such changes at once.
-enum class Neighbours : std::uint8_t {
+/// Which pairs of data sets are neighbours.
+enum class NeighbouringRelation : std::uint8_t {
   add,            ///< the second has one example more
   remove,         ///< the second has one example fewer
   add_or_remove,  ///< either
   replace_one,    ///< as many examples, one of them another
 };
-std::string_view name(Neighbours relation);
+std::string_view name(NeighbouringRelation relation);
+
+/// Neighbours differ by `group` changes of this kind at once; group >= 1.
+struct Neighbours {
+  NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
+  std::uint64_t group = 1;
+  bool operator==(const Neighbours&) const = default;
+};
 
 /// The mechanism's name as a configuration would write it: "poisson-gaussian".
 std::string_view name(const Mechanism& mechanism);
 
 /// Throws std::invalid_argument, with the value, unless every field is in its range.
 void check(const Mechanism& mechanism);
-void check(const Step& step);
+void check(const Release& release);
 
 /// Whether the mechanism releases nothing about anyone: q = 0, count = 0, epsilon = delta = 0.
-bool releases_nothing(const Step& step);
+bool releases_nothing(const Release& release);
 
 }  // namespace cudp::privacy

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "privacy/rdp/conversion.hpp"
+#include "privacy/rdp/mechanism.hpp"
 
 namespace cudp::privacy {
 namespace {
@@ -26,7 +27,7 @@ Odometer::Odometer(double delta, std::span<const double> orders) : delta_(delta)
   divergence_.assign(orders.size(), 0.0);
 }
 
-void Odometer::charge(const Step& releases) {
+void Odometer::charge(const Release& releases) {
   check(releases);
   if (releases_nothing(releases)) return;
   if (failure_of(releases.mechanism) > 0.0)
@@ -41,7 +42,7 @@ void Odometer::charge(const Step& releases) {
 }
 
 void Odometer::charge(const Ledger& ledger) {
-  for (const Step& step : ledger.steps()) charge(step);
+  for (const Release& release : ledger.releases()) charge(release);
 }
 
 double Odometer::epsilon() const {

@@ -25,7 +25,7 @@ class Odometer {
 
   /// Counts the releases, before they are made. Throws std::invalid_argument for mechanisms out of
   /// range, and std::domain_error for those without a bound, or with a delta of their own.
-  void charge(const Step& releases);
+  void charge(const Release& releases);
   /// All that a ledger has charged: what an odometer shows again after a crash.
   void charge(const Ledger& ledger);
 

@@ -12,7 +12,7 @@
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/cli/commands.hpp"
-#include "runtime/config/nearest.hpp"
+#include "runtime/base/nearest.hpp"
 
 namespace cudp {
 namespace {

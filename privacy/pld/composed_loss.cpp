@@ -45,7 +45,7 @@ struct ComposedLoss::View {
 
 ComposedLoss::ComposedLoss(std::vector<LossClass> classes, Options options) : options_(options) {
   // Many classes were grouped, at a greater loss than this; each costs transforms.
-  if (classes.size() > few_classes && options_.interval == 0.0) options_.looseness *= 20.0;
+  if (classes.size() > few_classes && options_.interval == 0.0) options_.coarseness *= 20.0;
   classes_.reserve(classes.size());
   for (LossClass& one : classes) {
     if (one.same) one.below = {};
@@ -153,21 +153,21 @@ double ComposedLoss::choose_interval(std::span<const Dots> dots, double tilt, do
     return sum / one_part;
   };
   double requested = options_.interval;
-  if (requested == 0.0 && options_.looseness == 1.0 && added(1e-4) <= 2e-4) requested = 1e-4;
+  if (requested == 0.0 && options_.coarseness == 1.0 && added(1e-4) <= 2e-4) requested = 1e-4;
   if (requested > 0.0) {
     double interval = requested;
     while (true) {
       const std::size_t length = length_for(span, interval);
       if (length <= usual) return interval;
       if (length <= options_.longest &&
-          added(2.0 * interval) > options_.looseness * loss_allowed(length / 2))
+          added(2.0 * interval) > options_.coarseness * loss_allowed(length / 2))
         return interval;
       interval *= 2.0;
     }
   }
   for (std::size_t length = shortest;; length *= 2) {
     const double interval = span / static_cast<double>(length - 2);
-    if (length >= options_.longest || added(interval) <= options_.looseness * loss_allowed(length))
+    if (length >= options_.longest || added(interval) <= options_.coarseness * loss_allowed(length))
       return interval;
   }
 }
@@ -180,8 +180,8 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   for (const Class& one : classes_) count += static_cast<double>(one.count);
   // The dots' loss adds up over the classes as shares of the whole.
   const double tolerance =
-      fine * std::fmin(options_.looseness * static_cast<double>(classes_.size()), 100.0);
-  const double share = count <= 1000.0 ? 0.05 * options_.looseness : 1.0;
+      fine * std::fmin(options_.coarseness * static_cast<double>(classes_.size()), 100.0);
+  const double share = count <= 1000.0 ? 0.05 * options_.coarseness : 1.0;
   const auto refined = [&](Dots dots) {
     dots.refine(tilt, tolerance, negligible, share);
     return dots;
@@ -255,8 +255,14 @@ const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
   return *views_.back();
 }
 
-Bounds ComposedLoss::epsilon(double delta) {
-  if (classes_.empty()) return {.upper = 0.0, .lower = 0.0, .interval = options_.interval};
+/// A statement, of which nothing is known from below yet.
+static PrivacyBound known(double epsilon, double delta, double interval) {
+  return {
+      .epsilon = epsilon, .delta = delta, .interval = interval, .accountant = AccountantKind::pld};
+}
+
+PrivacyBound ComposedLoss::epsilon(double delta) {
+  if (classes_.empty()) return known(0.0, delta, options_.interval);
   const View& at = view(tilt_for_delta(delta), negligible_for(delta));
   const auto bisect = [delta](const Composition& bound, double low, double high) {
     for (int i = 0; i < 60 && high - low > 1e-14 * high; ++i) {
@@ -265,27 +271,27 @@ Bounds ComposedLoss::epsilon(double delta) {
     }
     return std::pair{low, high};
   };
-  Bounds bounds{.upper = infinity, .lower = 0.0, .interval = at.interval};
+  PrivacyBound found = known(infinity, delta, at.interval);
   if (at.above->delta(0.0) <= delta)
-    bounds.upper = 0.0;
+    found.epsilon = 0.0;
   else if (at.top > 0.0 && at.above->delta(at.top) <= delta)
-    bounds.upper = bisect(*at.above, 0.0, at.top).second;
+    found.epsilon = bisect(*at.above, 0.0, at.top).second;
   // From below the bound is only good near the tilted mean: looked for from the upper one down.
-  const double from = std::fmin(bounds.upper, std::fmax(at.top, 0.0));
-  for (double step = 1e-6 * from + 1e-12; bounds.upper > 0.0; step *= 2.0) {
+  const double from = std::fmin(found.epsilon, std::fmax(at.top, 0.0));
+  for (double step = 1e-6 * from + 1e-12; found.epsilon > 0.0; step *= 2.0) {
     const double low = std::fmax(from - step, 0.0);
     if (at.below->delta(low) > delta) {
-      bounds.lower = bisect(*at.below, low, std::fmin(from, low + step)).first;
+      found.epsilon_lower = bisect(*at.below, low, std::fmin(from, low + step)).first;
       break;
     }
     if (low == 0.0) break;
   }
   forget_views(8);
-  return bounds;
+  return found;
 }
 
-Bounds ComposedLoss::delta(double epsilon) {
-  if (classes_.empty()) return {.upper = 0.0, .lower = 0.0, .interval = options_.interval};
+PrivacyBound ComposedLoss::delta(double epsilon) {
+  if (classes_.empty()) return known(epsilon, 0.0, options_.interval);
   double about = 0.0;
   const double tilt = tilt_for_epsilon(epsilon, about);
   const View* at = &view(tilt, negligible_for(about));
@@ -303,10 +309,10 @@ Bounds ComposedLoss::delta(double epsilon) {
     upper = std::fmin(upper, at->above->delta(epsilon));
     lower = std::fmax(lower, at->below->delta(epsilon));
   }
-  const Bounds bounds{
-      .upper = std::fmin(upper, 1.0), .lower = std::fmax(lower, 0.0), .interval = at->interval};
+  PrivacyBound found = known(epsilon, std::fmin(upper, 1.0), at->interval);
+  found.delta_lower = std::fmax(lower, 0.0);
   forget_views(8);
-  return bounds;
+  return found;
 }
 
 }  // namespace cudp::privacy::pld

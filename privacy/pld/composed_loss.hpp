@@ -7,6 +7,7 @@
 
 #include "privacy/pld/composition.hpp"
 #include "privacy/pld/dots.hpp"
+#include "privacy/privacy_bound.hpp"
 
 namespace cudp::privacy::pld {
 
@@ -16,16 +17,9 @@ struct Options {
   /// it.
   double interval = 0.0;
   /// How many times more than usual the dots and the lattice may add to epsilon.
-  double looseness = 1.0;
+  double coarseness = 1.0;
   /// The longest transform; about 120 bytes an element.
   std::size_t longest = std::size_t{1} << 20;
-};
-
-/// One value from above and from below, and the interval that gave them.
-struct Bounds {
-  double upper = 0.0;
-  double lower = 0.0;
-  double interval = 0.0;
 };
 
 /// `count` steps of which two losses are known: one that dominates each of them, and one that each
@@ -46,11 +40,11 @@ class ComposedLoss {
   ComposedLoss(ComposedLoss&&) noexcept;
   ComposedLoss& operator=(ComposedLoss&&) noexcept;
 
-  /// Smallest epsilon >= 0 with delta(epsilon) <= delta. The upper bound is +infinity where none
-  /// can be shown, the lower one 0.
-  Bounds epsilon(double delta);
-  /// Smallest delta for epsilon >= 0: at most 1, at least 0.
-  Bounds delta(double epsilon);
+  /// Smallest epsilon >= 0 with delta(epsilon) <= delta, and epsilon_lower. +infinity where none
+  /// can be shown, epsilon_lower then 0.
+  PrivacyBound epsilon(double delta);
+  /// Smallest delta for epsilon >= 0: at most 1, and delta_lower, at least 0.
+  PrivacyBound delta(double epsilon);
 
  private:
   struct Class;

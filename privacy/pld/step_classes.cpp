@@ -26,10 +26,10 @@ const PoissonGaussian* poisson(const Group& group) {
   return std::get_if<PoissonGaussian>(&group.above);
 }
 
-std::vector<Group> merge_equal(std::span<const Step> steps) {
+std::vector<Group> merge_equal(std::span<const Release> steps) {
   std::vector<Group> groups;
   std::map<std::pair<double, double>, std::size_t> seen;  // of Poisson steps, the many
-  for (const Step& step : steps) {
+  for (const Release& step : steps) {
     if (releases_nothing(step)) continue;
     Mechanism mechanism = step.mechanism;
     if (const auto* gaussian = std::get_if<Gaussian>(&mechanism))
@@ -87,7 +87,7 @@ std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t most) {
 
 }  // namespace
 
-std::vector<LossClass> classes_of(std::span<const Step> steps, Side side, std::uint64_t k,
+std::vector<LossClass> classes_of(std::span<const Release> steps, Side side, std::uint64_t k,
                                   std::size_t most) {
   std::vector<Group> groups = merge_equal(steps);
   if (groups.size() > most) groups = coarsen(groups, most);

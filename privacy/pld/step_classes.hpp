@@ -16,7 +16,7 @@ enum class Side : std::uint8_t { add, remove, replace };
 /// counts from above as its least noise and highest rate, from below as the opposite. The loss
 /// grows with the rate and falls with the noise: less noise is undone by adding some, a higher rate
 /// by leaving examples out.
-std::vector<LossClass> classes_of(std::span<const Step> steps, Side side, std::uint64_t k,
+std::vector<LossClass> classes_of(std::span<const Release> steps, Side side, std::uint64_t k,
                                   std::size_t most);
 
 }  // namespace cudp::privacy::pld

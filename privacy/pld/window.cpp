@@ -32,7 +32,7 @@ double log_sum(const Lattice& lattice, double tilt, double interval) {
 Reach Cumulants::reach(double tilt) const {
   Reach reach;
   double log_here = 0.0, variance = 0.0;
-  for (const Step& step : steps_) {
+  for (const Release& step : steps_) {
     const Moments at = moments(step.dots, tilt);
     const auto n = static_cast<double>(step.count);
     log_here += n * at.log_sum;
@@ -48,7 +48,7 @@ Reach Cumulants::reach(double tilt) const {
   reach.below = reach.above = std::numeric_limits<double>::infinity();
   const auto try_move = [&](double move) {
     double log_moved = 0.0;
-    for (const Step& step : steps_)
+    for (const Release& step : steps_)
       log_moved += static_cast<double>(step.count) * log_sum(step.dots, tilt + move);
     const double found = (log_moved - log_here - move * reach.mean + log_outside) / std::fabs(move);
     double& best = move > 0.0 ? reach.above : reach.below;

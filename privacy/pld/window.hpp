@@ -25,11 +25,11 @@ class Cumulants {
   Reach reach(double tilt) const;
 
  private:
-  struct Step {
+  struct Release {
     std::span<const Dot> dots;
     std::uint64_t count = 0;
   };
-  std::vector<Step> steps_;
+  std::vector<Release> steps_;
 };
 
 /// The tilted mean of the steps' sum on its lattice, without the offsets. Rounding each of many

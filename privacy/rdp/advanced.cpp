@@ -14,56 +14,57 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The step's sampling rate and noise multiplier.
-Phase phase_of(const Step& step) {
-  if (const auto* m = std::get_if<Gaussian>(&step.mechanism)) return {1.0, m->sigma, step.count};
-  if (const auto* m = std::get_if<PoissonGaussian>(&step.mechanism))
-    return {m->q, m->sigma, step.count};
+/// The sampling rate and the noise multiplier.
+PoissonGaussian sampled_gaussian(const Mechanism& mechanism) {
+  if (const auto* m = std::get_if<Gaussian>(&mechanism)) return {.q = 1.0, .sigma = m->sigma};
+  if (const auto* m = std::get_if<PoissonGaussian>(&mechanism)) return *m;
   throw std::domain_error(
       "advanced composition: expected Gaussian noise, on a Poisson sample or on everything, "
       "found " +
-      std::string(name(step.mechanism)));
+      std::string(name(mechanism)));
 }
 
-void check_whom(const Protected& whom) {
-  if (whom.group != 1 || whom.relation == Neighbours::replace_one)
+void check_neighbours(const Neighbours& neighbours) {
+  if (neighbours.group != 1 || neighbours.relation == NeighbouringRelation::replace_one)
     throw std::domain_error(
         "advanced composition: expected one example, added or removed, found a group of " +
-        std::to_string(whom.group) + ", " + std::string(name(whom.relation)));
+        std::to_string(neighbours.group) + ", " + std::string(name(neighbours.relation)));
 }
 
 }  // namespace
 
-double advanced_epsilon(std::span<const Step> steps, double delta, const Protected& whom) {
+double advanced_epsilon(std::span<const Release> releases, double delta,
+                        const Neighbours& neighbours) {
   check_delta(delta);
-  check_whom(whom);
+  check_neighbours(neighbours);
   double count = 0.0;
-  for (const Step& step : steps) {
-    check(step);
-    if (!releases_nothing(step)) count += static_cast<double>(step.count);
+  for (const Release& release : releases) {
+    check(release);
+    if (!releases_nothing(release)) count += static_cast<double>(release.count);
   }
   if (count == 0.0) return 0.0;
 
   double squares = 0.0;  // sum of e'^2
   double drift = 0.0;    // sum of e' (exp(e') - 1)
-  for (const Step& step : steps) {
-    if (releases_nothing(step)) continue;
-    const Phase p = phase_of(step);
+  for (const Release& release : releases) {
+    if (releases_nothing(release)) continue;
+    const PoissonGaussian p = sampled_gaussian(release.mechanism);
     const double d = std::fmin(0.5 * delta / count / p.q * (1.0 - 1e-14), 0.5);
     const double e = gaussian_epsilon(1.0 / p.sigma, std::fmax(d, 1e-300));
     if (d < 1e-300 || e > 700.0) return infinity;
     const double sampled = std::log1p(p.q * std::expm1(e));
-    const auto times = static_cast<double>(p.steps);
+    const auto times = static_cast<double>(release.count);
     squares += times * sampled * sampled;
     drift += times * sampled * std::expm1(sampled);
   }
   return (std::sqrt(2.0 * std::log(2.0 / delta) * squares) + drift) * (1.0 + 1e-12);
 }
 
-double advanced_delta(std::span<const Step> steps, double epsilon, const Protected& whom) {
+double advanced_delta(std::span<const Release> releases, double epsilon,
+                      const Neighbours& neighbours) {
   check_epsilon(epsilon);
   const auto fits = [&](double log_delta) {
-    return advanced_epsilon(steps, std::exp(log_delta), whom) <= epsilon;
+    return advanced_epsilon(releases, std::exp(log_delta), neighbours) <= epsilon;
   };
   double low = std::log(1e-300);
   double high = -1e-9;

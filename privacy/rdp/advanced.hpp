@@ -20,10 +20,12 @@ namespace cudp::privacy {
 /// Sources: Dwork, Rothblum, Vadhan 2010, Theorem III.3, with its martingale's steps not all equal;
 /// Balle, Barthe, Gaboardi 2018 (arXiv:1807.01647), Theorem 8, for the sampling, which holds for
 /// adding and for removing; the Gaussian mechanism: gaussian.hpp.
-double advanced_epsilon(std::span<const Step> steps, double delta, const Protected& whom = {});
+double advanced_epsilon(std::span<const Release> steps, double delta,
+                        const Neighbours& neighbours = {});
 
 /// The smallest delta at which advanced_epsilon is at most epsilon, within 1e-6 relative and
 /// rounded up; 1 where there is none above 1e-300. epsilon >= 0, finite.
-double advanced_delta(std::span<const Step> steps, double epsilon, const Protected& whom = {});
+double advanced_delta(std::span<const Release> steps, double epsilon,
+                      const Neighbours& neighbours = {});
 
 }  // namespace cudp::privacy

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
@@ -72,30 +71,26 @@ double delta_from_log(double log_delta) {
   return std::clamp(delta, std::numeric_limits<double>::min(), 1.0);
 }
 
-double composed_rdp(std::span<const Phase> phases, double order) {
-  double sum = 0.0, roundings = 2.0;
-  for (const Phase& phase : phases) {
-    if (phase.steps == 0) continue;  // 0 steps of an infinite divergence are nothing
-    sum += static_cast<double>(phase.steps) * rdp_sampled_gaussian(phase.q, phase.sigma, order);
-    roundings += 1.0;
-  }
-  return sum * (1.0 + roundings * rounding);
-}
-
-Guarantee lowest_epsilon(std::span<const double> orders, const RdpAt& rdp, double delta) {
+PrivacyBound lowest_epsilon(std::span<const double> orders, const RdpAt& rdp, double delta) {
   check_delta(delta);
   const Lowest best = lowest(orders, rdp, [delta](double order, double divergence) {
     return epsilon_at(order, divergence, delta);
   });
-  return {.epsilon = std::fmax(best.value, 0.0), .delta = delta, .order = best.order};
+  return {.epsilon = std::fmax(best.value, 0.0),
+          .delta = delta,
+          .accountant = AccountantKind::rdp,
+          .order = best.order};
 }
 
-Guarantee lowest_delta(std::span<const double> orders, const RdpAt& rdp, double epsilon) {
+PrivacyBound lowest_delta(std::span<const double> orders, const RdpAt& rdp, double epsilon) {
   check_epsilon(epsilon);
   const Lowest best = lowest(orders, rdp, [epsilon](double order, double divergence) {
     return log_delta_at(order, divergence, epsilon);
   });
-  return {.epsilon = epsilon, .delta = delta_from_log(best.value), .order = best.order};
+  return {.epsilon = epsilon,
+          .delta = delta_from_log(best.value),
+          .accountant = AccountantKind::rdp,
+          .order = best.order};
 }
 
 void check_order(double order) {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <span>
 
-#include "privacy/phase.hpp"
+#include "privacy/privacy_bound.hpp"
 
 namespace cudp::privacy {
 
@@ -17,9 +17,6 @@ double log_delta_at(double order, double rdp, double epsilon);
 /// DP.
 double delta_from_log(double log_delta);
 
-/// Sum of the phases' Renyi divergences at one order, rounded up.
-double composed_rdp(std::span<const Phase> phases, double order);
-
 /// The Renyi divergence at orders[i], in nats, computed when it is asked for.
 using RdpAt = std::function<double(std::size_t i)>;
 
@@ -28,8 +25,8 @@ using RdpAt = std::function<double(std::size_t i)>;
 /// divergence of a smaller one is skipped: of the default orders all but a few.
 /// epsilon is +infinity, or delta 1, where no order gives better. Throws std::invalid_argument on
 /// an order out of range or a negative or NaN divergence.
-Guarantee lowest_epsilon(std::span<const double> orders, const RdpAt& rdp, double delta);
-Guarantee lowest_delta(std::span<const double> orders, const RdpAt& rdp, double epsilon);
+PrivacyBound lowest_epsilon(std::span<const double> orders, const RdpAt& rdp, double delta);
+PrivacyBound lowest_delta(std::span<const double> orders, const RdpAt& rdp, double epsilon);
 
 /// Throw std::invalid_argument, with the value, unless order > 1 and finite, rdp >= 0, delta in
 /// (0, 1), epsilon finite and >= 0.

@@ -10,6 +10,7 @@
 
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/mechanism.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/text/number.hpp"
 
@@ -62,16 +63,16 @@ std::vector<double> wide_orders() {
 
 /// `search` over the listed orders, or over all; `value` is of (order, divergence).
 template <class Search, class Value>
-Guarantee best_of(const RdpCurve& curve, std::span<const double> listed, const Search& search,
-                  const Value& value) {
+PrivacyBound best_of(const RdpCurve& curve, std::span<const double> listed, const Search& search,
+                     const Value& value) {
   const std::vector<double> wide = listed.empty() ? wide_orders() : std::vector<double>();
   const std::span<const double> orders = listed.empty() ? std::span<const double>(wide) : listed;
-  const std::size_t entries = curve.whom().group == 1 ? 256 : 64;
+  const std::size_t entries = curve.neighbours().group == 1 ? 256 : 64;
   const auto estimate = [&](double order) { return curve.estimate(order, entries); };
   const auto certified = [&](double order) {
-    return curve.whom().group == 1 ? curve.at(order) : curve.grouped(order, 1024);
+    return curve.neighbours().group == 1 ? curve.at(order) : curve.grouped(order, 1024);
   };
-  const Guarantee best = search(orders, [&](std::size_t i) { return estimate(orders[i]); });
+  const PrivacyBound best = search(orders, [&](std::size_t i) { return estimate(orders[i]); });
   if (best.order == 0.0) return best;
   std::vector<double> last{best.order};
   if (!listed.empty()) return search(last, [&](std::size_t i) { return certified(last[i]); });
@@ -94,14 +95,15 @@ Guarantee best_of(const RdpCurve& curve, std::span<const double> listed, const S
 
 }  // namespace
 
-RdpCurve::RdpCurve(std::span<const Step> steps, const Protected& whom) : whom_(whom) {
+RdpCurve::RdpCurve(std::span<const Release> steps, const Neighbours& neighbours)
+    : neighbours_(neighbours) {
   std::map<std::pair<double, double>, double> sampled;  // (q, sigma) -> count
-  for (const Step& step : steps) {
+  for (const Release& step : steps) {
     check(step);
     if (privacy::releases_nothing(step)) continue;
     nothing_ = false;
     const auto count = static_cast<double>(step.count);
-    failure_ += count * failure_of(step.mechanism, whom);
+    failure_ += count * failure_of(step.mechanism, neighbours);
     roundings_ += 1.0;
     const auto* gaussian = std::get_if<Gaussian>(&step.mechanism);
     const auto* poisson = std::get_if<PoissonGaussian>(&step.mechanism);
@@ -142,17 +144,17 @@ double RdpCurve::estimate(double order, std::size_t entries) const {
 /// `place`: where between two entries a sigma is taken to be; 0 for a bound.
 double RdpCurve::sum(double order, std::size_t entries, double place) const {
   double sum = 0.0;
-  if (precision_ > 0.0) sum += precision_ * rdp(Gaussian{.sigma = 1.0}, order, whom_);
+  if (precision_ > 0.0) sum += precision_ * rdp(Gaussian{.sigma = 1.0}, order, neighbours_);
   for (const Rate& rate : rates_) {
     if (rate.sigma.size() >= 2 * entries) {
       sum += of_table(rate, order, entries, place);
       continue;
     }
     for (std::size_t i = 0; i < rate.sigma.size(); ++i)
-      sum += rate.count[i] * rdp(PoissonGaussian{rate.q, rate.sigma[i]}, order, whom_);
+      sum += rate.count[i] * rdp(PoissonGaussian{rate.q, rate.sigma[i]}, order, neighbours_);
   }
-  for (const Step& step : others_)
-    sum += static_cast<double>(step.count) * rdp(step.mechanism, order, whom_);
+  for (const Release& step : others_)
+    sum += static_cast<double>(step.count) * rdp(step.mechanism, order, neighbours_);
   return sum * (1.0 + (roundings_ + 8.0) * rounding);
 }
 
@@ -168,7 +170,7 @@ double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries, d
       while (entry(used) <= rate.sigma[i]) used += 1.0;
       const double bound = used == 0.0 ? least : std::fmin(entry(used - 1.0), rate.sigma[i]);
       const double sigma = place == 0.0 ? bound : entry(used - 1.0 + place);
-      divergence = rdp(PoissonGaussian{rate.q, sigma}, order, whom_);
+      divergence = rdp(PoissonGaussian{rate.q, sigma}, order, neighbours_);
       next = entry(used);
     }
     sum += rate.count[i] * divergence;
@@ -176,16 +178,16 @@ double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries, d
   return sum;
 }
 
-Guarantee epsilon_by_rdp(std::span<const Step> steps, double delta, const Protected& whom,
-                         std::span<const double> orders) {
+PrivacyBound epsilon_by_rdp(std::span<const Release> steps, double delta,
+                            const Neighbours& neighbours, std::span<const double> orders) {
   check_delta(delta);
-  const RdpCurve curve(steps, whom);
-  if (curve.releases_nothing()) return {.epsilon = 0.0, .delta = delta, .order = 0.0};
+  const RdpCurve curve(steps, neighbours);
+  if (curve.releases_nothing()) return {.delta = delta, .accountant = AccountantKind::rdp};
   const double rest = delta - curve.failure();
   if (!(rest > 0.0))
     throw std::domain_error("delta: expected more than " + number(curve.failure()) +
                             ", the sum of the mechanisms' own, found " + number(delta));
-  Guarantee best = best_of(
+  PrivacyBound best = best_of(
       curve, orders,
       [&](std::span<const double> of, const RdpAt& at) { return lowest_epsilon(of, at, rest); },
       [&](double order, double divergence) { return epsilon_at(order, divergence, rest); });
@@ -195,12 +197,12 @@ Guarantee epsilon_by_rdp(std::span<const Step> steps, double delta, const Protec
   return best;
 }
 
-Guarantee delta_by_rdp(std::span<const Step> steps, double epsilon, const Protected& whom,
-                       std::span<const double> orders) {
+PrivacyBound delta_by_rdp(std::span<const Release> steps, double epsilon,
+                          const Neighbours& neighbours, std::span<const double> orders) {
   check_epsilon(epsilon);
-  const RdpCurve curve(steps, whom);
-  if (curve.releases_nothing()) return {.epsilon = epsilon, .delta = 0.0, .order = 0.0};
-  Guarantee best = best_of(
+  const RdpCurve curve(steps, neighbours);
+  if (curve.releases_nothing()) return {.epsilon = epsilon, .accountant = AccountantKind::rdp};
+  PrivacyBound best = best_of(
       curve, orders,
       [&](std::span<const double> of, const RdpAt& at) { return lowest_delta(of, at, epsilon); },
       [&](double order, double divergence) { return log_delta_at(order, divergence, epsilon); });

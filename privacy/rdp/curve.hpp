@@ -3,7 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "privacy/rdp/mechanism.hpp"
+#include "privacy/mechanism.hpp"
+#include "privacy/privacy_bound.hpp"
 
 namespace cudp::privacy {
 
@@ -12,7 +13,7 @@ namespace cudp::privacy {
 class RdpCurve {
  public:
   /// Throws what rdp throws for a mechanism out of range.
-  explicit RdpCurve(std::span<const Step> steps, const Protected& whom = {});
+  explicit RdpCurve(std::span<const Release> steps, const Neighbours& neighbours = {});
 
   /// The divergence of the whole sequence at one order, rounded up: the sum of the steps' (Mironov
   /// 2017, arXiv:1702.07476, Proposition 1). Throws what rdp throws.
@@ -31,7 +32,7 @@ class RdpCurve {
   /// The sum of failure_of over the steps.
   double failure() const { return failure_; }
   bool releases_nothing() const { return nothing_; }
-  const Protected& whom() const { return whom_; }
+  const Neighbours& neighbours() const { return neighbours_; }
 
  private:
   /// Poisson-sampled Gaussians of one rate, by ascending sigma.
@@ -43,10 +44,10 @@ class RdpCurve {
   double sum(double order, std::size_t entries, double place) const;
   double of_table(const Rate& rate, double order, std::size_t entries, double place) const;
 
-  Protected whom_;
+  Neighbours neighbours_;
   double precision_ = 0.0;  ///< sum of count / sigma^2 over the plain Gaussians
   std::vector<Rate> rates_;
-  std::vector<Step> others_;
+  std::vector<Release> others_;
   double failure_ = 0.0;
   double roundings_ = 0.0;
   bool nothing_ = true;
@@ -60,9 +61,9 @@ class RdpCurve {
 /// times longer.
 /// Throws std::invalid_argument on arguments out of range or where no order gives a finite epsilon,
 /// std::domain_error where a mechanism has no bound, or where delta is not above what is set aside.
-Guarantee epsilon_by_rdp(std::span<const Step> steps, double delta, const Protected& whom = {},
-                         std::span<const double> orders = {});
-Guarantee delta_by_rdp(std::span<const Step> steps, double epsilon, const Protected& whom = {},
-                       std::span<const double> orders = {});
+PrivacyBound epsilon_by_rdp(std::span<const Release> steps, double delta,
+                            const Neighbours& neighbours = {}, std::span<const double> orders = {});
+PrivacyBound delta_by_rdp(std::span<const Release> steps, double epsilon,
+                          const Neighbours& neighbours = {}, std::span<const double> orders = {});
 
 }  // namespace cudp::privacy

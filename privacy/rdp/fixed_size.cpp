@@ -7,7 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "privacy/phase.hpp"
+#include "privacy/mechanism.hpp"
 #include "privacy/rdp/excess.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/text/number.hpp"
@@ -79,7 +79,7 @@ std::optional<double> log_moment_by_integral(double q, double sigma, double alph
 }
 
 void check_arguments(double q, double sigma, double alpha) {
-  check(Phase{.q = q, .sigma = sigma, .steps = 1});
+  check(PoissonGaussian{.q = q, .sigma = sigma});
   if (!(alpha > 1.0 && alpha <= largest_order))
     throw std::invalid_argument("order: expected a Renyi order in (1, 1e6], found " +
                                 number(alpha));

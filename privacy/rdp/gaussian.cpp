@@ -23,9 +23,9 @@ void check_mu(double mu) {
     throw std::invalid_argument("mu: expected a finite number >= 0, found " + number(mu));
 }
 
-double gdp_mu(std::span<const Step> steps, std::uint64_t k) {
+double gdp_mu(std::span<const Release> steps, std::uint64_t k) {
   double square = 0.0;
-  for (const Step& step : steps) {
+  for (const Release& step : steps) {
     check(step);
     if (releases_nothing(step)) continue;
     const auto count = static_cast<double>(step.count), size = static_cast<double>(k);
@@ -100,12 +100,12 @@ double gaussian_mu(double epsilon, double delta) {
   return low;
 }
 
-GdpEstimate gdp_estimate_epsilon(std::span<const Step> steps, double delta, std::uint64_t k) {
+GdpEstimate gdp_estimate_epsilon(std::span<const Release> steps, double delta, std::uint64_t k) {
   const double mu = gdp_mu(steps, k);
   return {.mu = mu, .estimated_epsilon = gaussian_epsilon(mu, delta), .estimated_delta = delta};
 }
 
-GdpEstimate gdp_estimate_delta(std::span<const Step> steps, double epsilon, std::uint64_t k) {
+GdpEstimate gdp_estimate_delta(std::span<const Release> steps, double epsilon, std::uint64_t k) {
   const double mu = gdp_mu(steps, k);
   return {.mu = mu, .estimated_epsilon = epsilon, .estimated_delta = gaussian_delta(mu, epsilon)};
 }

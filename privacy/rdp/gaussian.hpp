@@ -30,7 +30,7 @@ struct GdpEstimate {
 /// mu^2 = sum of count q^2 (e^(1/sigma^2) - 1) over Poisson steps and k^2 count / sigma^2 over
 /// Gaussian ones. Throws std::domain_error for other mechanisms, and for groups of sampled steps.
 /// Source: Bu, Dong, Long, Su 2020 (arXiv:1911.11607), Theorem 5.
-GdpEstimate gdp_estimate_epsilon(std::span<const Step> steps, double delta, std::uint64_t k = 1);
-GdpEstimate gdp_estimate_delta(std::span<const Step> steps, double epsilon, std::uint64_t k = 1);
+GdpEstimate gdp_estimate_epsilon(std::span<const Release> steps, double delta, std::uint64_t k = 1);
+GdpEstimate gdp_estimate_delta(std::span<const Release> steps, double epsilon, std::uint64_t k = 1);
 
 }  // namespace cudp::privacy

@@ -23,34 +23,38 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
 [[noreturn]] void unknown(const Mechanism& mechanism, const std::string& expected,
-                          const Protected& whom) {
+                          const Neighbours& neighbours) {
   throw std::domain_error(std::string(name(mechanism)) + ": expected " + expected +
                           " (no bound is known for others), found " +
-                          std::string(name(whom.relation)) + " with groups of " +
-                          std::to_string(whom.group));
+                          std::string(name(neighbours.relation)) + " with groups of " +
+                          std::to_string(neighbours.group));
 }
 
 /// How many additions or removals lead from one data set to the other.
-double changes(const Protected& whom) {
-  return static_cast<double>(whom.group) * (whom.relation == Neighbours::replace_one ? 2.0 : 1.0);
+double changes(const Neighbours& neighbours) {
+  return static_cast<double>(neighbours.group) *
+         (neighbours.relation == NeighbouringRelation::replace_one ? 2.0 : 1.0);
 }
 
-bool replaces(const Protected& whom) { return whom.relation == Neighbours::replace_one; }
+bool replaces(const Neighbours& neighbours) {
+  return neighbours.relation == NeighbouringRelation::replace_one;
+}
 
 double gaussian_divergence(double sigma, double distance, double alpha) {
   const double s = distance / std::fmin(sigma, 1e100);
   return 0.5 * alpha * s * s * (1.0 + 8.0 * rounding);
 }
 
-double divergence_of_pairs(const Mechanism& mechanism, double alpha, const Protected& whom) {
-  if (replaces(whom)) return rdp_of_pairs(dominating_pairs_replace(mechanism, whom.group), alpha);
+double divergence_of_pairs(const Mechanism& mechanism, double alpha, const Neighbours& neighbours) {
+  if (replaces(neighbours))
+    return rdp_of_pairs(dominating_pairs_replace(mechanism, neighbours.group), alpha);
   const auto of = [&](Direction direction) {
-    return rdp_of_pairs(dominating_pairs(mechanism, direction, whom.group), alpha);
+    return rdp_of_pairs(dominating_pairs(mechanism, direction, neighbours.group), alpha);
   };
-  switch (whom.relation) {
-    case Neighbours::add:
+  switch (neighbours.relation) {
+    case NeighbouringRelation::add:
       return of(Direction::add);
-    case Neighbours::remove:
+    case NeighbouringRelation::remove:
       return of(Direction::remove);
     default:
       return std::fmax(of(Direction::add), of(Direction::remove));
@@ -60,50 +64,54 @@ double divergence_of_pairs(const Mechanism& mechanism, double alpha, const Prote
 struct Divergence {
   const Mechanism& mechanism;
   double alpha;
-  const Protected& whom;
+  const Neighbours& neighbours;
 
   double operator()(const Gaussian& m) const {
-    return gaussian_divergence(m.sigma, changes(whom), alpha);
+    return gaussian_divergence(m.sigma, changes(neighbours), alpha);
   }
   double operator()(const PoissonGaussian& m) const {
-    if (m.q == 1.0) return gaussian_divergence(m.sigma, changes(whom), alpha);
+    if (m.q == 1.0) return gaussian_divergence(m.sigma, changes(neighbours), alpha);
     if (m.q == 0.0) return 0.0;
     if (alpha > largest_order) return infinity;
-    const bool single = whom.group == 1 && !replaces(whom);
-    if (single && whom.relation != Neighbours::add)
+    const bool single = neighbours.group == 1 && !replaces(neighbours);
+    if (single && neighbours.relation != NeighbouringRelation::add)
       return rdp_sampled_gaussian(m.q, m.sigma, alpha);
-    const double value = divergence_of_pairs(mechanism, alpha, whom);
+    const double value = divergence_of_pairs(mechanism, alpha, neighbours);
     return single ? std::fmin(value, rdp_sampled_gaussian(m.q, m.sigma, alpha)) : value;
   }
   double operator()(const FixedSizeGaussian& m) const {
     if (alpha > largest_order) return infinity;
-    if (!replaces(whom)) return divergence_of_pairs(mechanism, alpha, whom);
-    if (whom.group != 1) unknown(mechanism, "groups of 1 where examples are replaced", whom);
+    if (!replaces(neighbours)) return divergence_of_pairs(mechanism, alpha, neighbours);
+    if (neighbours.group != 1)
+      unknown(mechanism, "groups of 1 where examples are replaced", neighbours);
     const double q = static_cast<double>(m.batch) / static_cast<double>(m.n);
     return rdp_fixed_size(std::fmin(1.0, q * (1.0 + 2.0 * rounding)), 0.5 * m.sigma, alpha);
   }
   double operator()(const TruncatedPoissonGaussian&) const { return of_pairs(); }
   double operator()(const GaussianMixture&) const { return of_pairs(); }
-  double operator()(const Laplace& m) const { return rdp_laplace(m.scale / changes(whom), alpha); }
+  double operator()(const Laplace& m) const {
+    return rdp_laplace(m.scale / changes(neighbours), alpha);
+  }
   double operator()(const PoissonLaplace& m) const {
-    if (m.q == 1.0) return rdp_laplace(m.scale / changes(whom), alpha);
-    if (replaces(whom) || whom.group != 1) unknown(mechanism, "one example added or removed", whom);
+    if (m.q == 1.0) return rdp_laplace(m.scale / changes(neighbours), alpha);
+    if (replaces(neighbours) || neighbours.group != 1)
+      unknown(mechanism, "one example added or removed", neighbours);
     return alpha > largest_order ? infinity : rdp_poisson_laplace(m.q, m.scale, alpha);
   }
   double operator()(const BoundedRange& m) const {
-    return rdp_bounded_range(changes(whom) * m.epsilon, alpha);
+    return rdp_bounded_range(changes(neighbours) * m.epsilon, alpha);
   }
   double operator()(const ApproximateDp& m) const {
-    return rdp_pure(changes(whom) * m.epsilon, alpha);
+    return rdp_pure(changes(neighbours) * m.epsilon, alpha);
   }
   double of_pairs() const {
-    return alpha > largest_order ? infinity : divergence_of_pairs(mechanism, alpha, whom);
+    return alpha > largest_order ? infinity : divergence_of_pairs(mechanism, alpha, neighbours);
   }
 };
 
 struct Concentration {
   const Mechanism& mechanism;
-  const Protected& whom;
+  const Neighbours& neighbours;
 
   double operator()(const Gaussian& m) const { return gaussian(m.sigma, 1.0); }
   double operator()(const PoissonGaussian& m) const {
@@ -111,59 +119,62 @@ struct Concentration {
   }
   /// An example that comes pushes another out.
   double operator()(const FixedSizeGaussian& m) const {
-    return gaussian(m.sigma, replaces(whom) ? 1.0 : 2.0);
+    return gaussian(m.sigma, replaces(neighbours) ? 1.0 : 2.0);
   }
   double operator()(const TruncatedPoissonGaussian& m) const {
-    if (replaces(whom) || whom.group != 1) unknown(mechanism, "one example added or removed", whom);
+    if (replaces(neighbours) || neighbours.group != 1)
+      unknown(mechanism, "one example added or removed", neighbours);
     return m.q == 0.0 ? 0.0 : gaussian(m.sigma, 2.0);
   }
   double operator()(const GaussianMixture& m) const {
-    if (replaces(whom) || whom.group != 1) unknown(mechanism, "one example added or removed", whom);
+    if (replaces(neighbours) || neighbours.group != 1)
+      unknown(mechanism, "one example added or removed", neighbours);
     double most = 0.0;
     for (std::size_t j = 0; j < m.sensitivities.size(); ++j)
       if (m.probabilities[j] > 0.0) most = std::fmax(most, m.sensitivities[j]);
     return gaussian(m.sigma, most);
   }
-  double operator()(const Laplace& m) const { return zcdp_of_pure(changes(whom) / m.scale); }
+  double operator()(const Laplace& m) const { return zcdp_of_pure(changes(neighbours) / m.scale); }
   double operator()(const PoissonLaplace& m) const {
-    return m.q == 0.0 ? 0.0 : zcdp_of_pure(changes(whom) / m.scale);
+    return m.q == 0.0 ? 0.0 : zcdp_of_pure(changes(neighbours) / m.scale);
   }
   double operator()(const BoundedRange& m) const {
-    const double epsilon = changes(whom) * m.epsilon;
+    const double epsilon = changes(neighbours) * m.epsilon;
     return 0.125 * epsilon * epsilon * (1.0 + 4.0 * rounding);
   }
   double operator()(const ApproximateDp& m) const {
-    return zcdp_of_pure(changes(whom) * m.epsilon);
+    return zcdp_of_pure(changes(neighbours) * m.epsilon);
   }
   double gaussian(double sigma, double sensitivity) const {
-    return gaussian_divergence(sigma, changes(whom) * sensitivity, 1.0);
+    return gaussian_divergence(sigma, changes(neighbours) * sensitivity, 1.0);
   }
 };
 
-void check_whom(const Protected& whom) {
-  if (whom.group == 0) throw std::invalid_argument("group: expected at least 1 example, found 0");
+void check_neighbours(const Neighbours& neighbours) {
+  if (neighbours.group == 0)
+    throw std::invalid_argument("group: expected at least 1 example, found 0");
 }
 
 }  // namespace
 
-double rdp(const Mechanism& mechanism, double alpha, const Protected& whom) {
+double rdp(const Mechanism& mechanism, double alpha, const Neighbours& neighbours) {
   check(mechanism);
   check_order(alpha);
-  check_whom(whom);
-  return std::visit(Divergence{mechanism, alpha, whom}, mechanism);
+  check_neighbours(neighbours);
+  return std::visit(Divergence{mechanism, alpha, neighbours}, mechanism);
 }
 
-double failure_of(const Mechanism& mechanism, const Protected& whom) {
+double failure_of(const Mechanism& mechanism, const Neighbours& neighbours) {
   const auto* known = std::get_if<ApproximateDp>(&mechanism);
   if (known == nullptr || known->delta == 0.0) return 0.0;
-  if (changes(whom) != 1.0) unknown(mechanism, "one example added or removed", whom);
+  if (changes(neighbours) != 1.0) unknown(mechanism, "one example added or removed", neighbours);
   return known->delta;
 }
 
-double zcdp_of(const Mechanism& mechanism, const Protected& whom) {
+double zcdp_of(const Mechanism& mechanism, const Neighbours& neighbours) {
   check(mechanism);
-  check_whom(whom);
-  return std::visit(Concentration{mechanism, whom}, mechanism);
+  check_neighbours(neighbours);
+  return std::visit(Concentration{mechanism, neighbours}, mechanism);
 }
 
 }  // namespace cudp::privacy

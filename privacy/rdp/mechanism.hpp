@@ -1,16 +1,7 @@
 #pragma once
-#include <cstdint>
-
 #include "privacy/mechanism.hpp"
 
 namespace cudp::privacy {
-
-/// What is protected: groups of `group` examples, under a neighbouring relation.
-struct Protected {
-  Neighbours relation = Neighbours::add_or_remove;
-  std::uint64_t group = 1;
-  bool operator==(const Protected&) const = default;
-};
 
 /// Renyi divergence of order alpha of one release, in nats: an upper bound, rounded up. +infinity
 /// where it exceeds double, or alpha is too large for the mechanism (largest_order, for samples).
@@ -27,7 +18,7 @@ struct Protected {
 /// | PoissonLaplace | poisson_laplace.hpp (k = 1, add and remove) |
 /// | BoundedRange | pure.hpp, k s epsilon: the losses of a chain of neighbours add |
 /// | ApproximateDp | pure.hpp, k s epsilon; of its delta, which has no divergence, see failure_of |
-double rdp(const Mechanism& mechanism, double alpha, const Protected& whom = {});
+double rdp(const Mechanism& mechanism, double alpha, const Neighbours& neighbours = {});
 
 /// The probability with which the mechanism may be anything at all: ApproximateDp's delta, 0 for
 /// all others. A mechanism that is (epsilon, delta)-DP is, up to an event of that probability,
@@ -35,7 +26,7 @@ double rdp(const Mechanism& mechanism, double alpha, const Protected& whom = {})
 /// delta of the rest (Whitehouse et al. 2023, arXiv:2203.05481, Theorem 1, also where the sequence
 /// is chosen adaptively). Throws std::domain_error for a group of more than one change with
 /// delta > 0.
-double failure_of(const Mechanism& mechanism, const Protected& whom = {});
+double failure_of(const Mechanism& mechanism, const Neighbours& neighbours = {});
 
 /// rho of one release's zero-concentrated DP: its divergence is at most rho alpha at every order.
 /// Rounded up. Throws as rdp does, and for a sampled mechanism gives that without sampling, as
@@ -45,6 +36,6 @@ double failure_of(const Mechanism& mechanism, const Protected& whom = {});
 /// (arXiv:1605.02065), Proposition 1.6. Pure epsilon-DP, of which Laplace: epsilon tanh(epsilon/2),
 /// by randomised response (zcdp_of_pure). BoundedRange epsilon^2/8: Cesar, Rogers 2021
 /// (arXiv:2004.07223).
-double zcdp_of(const Mechanism& mechanism, const Protected& whom = {});
+double zcdp_of(const Mechanism& mechanism, const Neighbours& neighbours = {});
 
 }  // namespace cudp::privacy

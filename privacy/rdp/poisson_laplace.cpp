@@ -5,7 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "privacy/phase.hpp"
+#include "privacy/mechanism.hpp"
 #include "privacy/rdp/excess.hpp"
 #include "privacy/rdp/pure.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
@@ -38,7 +38,7 @@ double log_moment_integer(double q, double scale, std::uint64_t alpha) {
 }  // namespace
 
 double rdp_poisson_laplace(double q, double scale, double alpha) {
-  check(Phase{.q = q, .sigma = 1.0, .steps = 1});
+  check(PoissonGaussian{.q = q, .sigma = 1.0});
   if (!(alpha > 1.0 && alpha <= largest_order))
     throw std::invalid_argument("order: expected a Renyi order in (1, 1e6], found " +
                                 number(alpha));

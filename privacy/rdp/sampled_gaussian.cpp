@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "privacy/math/log_sum.hpp"
-#include "privacy/phase.hpp"
+#include "privacy/mechanism.hpp"
 #include "privacy/rdp/excess.hpp"
 #include "privacy/text/number.hpp"
 
@@ -106,7 +106,7 @@ double log_moment_fractional(double q, double sigma, double alpha) {
 }  // namespace
 
 double rdp_sampled_gaussian(double q, double sigma, double alpha) {
-  check(Phase{.q = q, .sigma = sigma, .steps = 1});
+  check(PoissonGaussian{.q = q, .sigma = sigma});
   if (!(alpha > 1.0 && alpha <= largest_order))
     throw std::invalid_argument("order: expected a Renyi order in (1, 1e6], found " +
                                 number(alpha));

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "privacy/math/boundary.hpp"
+#include "privacy/mechanism.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/text/number.hpp"
 
@@ -64,7 +65,7 @@ double zcdp_for(double epsilon, double delta) {
 }
 
 double zcdp_of_gaussian(double sigma) {
-  check(Phase{.q = 1.0, .sigma = sigma, .steps = 1});
+  check(Gaussian{sigma});
   return 0.5 / sigma / sigma * (1.0 + 4.0 * rounding);
 }
 

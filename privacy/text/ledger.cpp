@@ -77,12 +77,13 @@ Budget budget_of(std::string_view line) {
 }  // namespace
 
 std::string Ledger::line_of(const Record& record) {
-  const std::string first = std::to_string(record.first), count = std::to_string(record.step.count);
+  const std::string first = std::to_string(record.first),
+                    count = std::to_string(record.release.count);
   switch (record.kind) {
     case Kind::release:
-      return join({"release", count, exact_text(record.step.mechanism)});
+      return join({"release", count, exact_text(record.release.mechanism)});
     case Kind::steps:
-      return join({"steps", first, count, exact_text(record.step.mechanism)});
+      return join({"steps", first, count, exact_text(record.release.mechanism)});
     case Kind::key:
       return join({"key", first});
   }
@@ -105,12 +106,10 @@ Ledger::Record Ledger::record_of(std::string_view line, int version) {
   if (record.kind != Kind::key) {
     const std::uint64_t count = take_count(line);
     if (version == 1) {
-      Phase phase{.q = take_number(line), .sigma = 0.0, .steps = count};
-      phase.sigma = take_number(line);
-      check(phase);
-      record.step = step_of(phase);
+      const double q = take_number(line), sigma = take_number(line);
+      record.release = {.mechanism = sampled_gaussian_mechanism(q, sigma), .count = count};
     } else {
-      record.step = {.mechanism = take_mechanism(line), .count = count};
+      record.release = {.mechanism = take_mechanism(line), .count = count};
     }
   }
   if (!line.empty()) expected("the end of the line", line);
@@ -154,7 +153,7 @@ Ledger Ledger::from_text(std::string_view text, std::string_view name) {
       if (record.kind == Kind::steps && record.first != ledger.until_)
         expected(join({"steps from", std::to_string(ledger.until_)}), line);
       if (record.kind == Kind::steps &&
-          record.step.count > std::numeric_limits<std::uint64_t>::max() - record.first)
+          record.release.count > std::numeric_limits<std::uint64_t>::max() - record.first)
         expected("a last step below 2^64", line);
       if (record.kind == Kind::key && record.first > ledger.until_)
         expected(join({"a key from at most step", std::to_string(ledger.until_)}), line);

@@ -59,7 +59,12 @@ std::string program_id() {
   std::string id;
   ::dl_iterate_phdr(find_build_id, &id);
   if (id.empty()) id = std::string(CUDP_VERSION " " CUDP_COMMIT " " CUDP_COMPILER);
-  return id + ", glibc " + ::gnu_get_libc_version();
+  id += std::string(", glibc ") + ::gnu_get_libc_version();
+#if defined(__x86_64__)
+  // The C library's logarithm and its like round otherwise with fused multiply-adds.
+  if (__builtin_cpu_supports("fma")) id += " with fma";
+#endif
+  return id;
 }
 
 }  // namespace cudp

@@ -16,16 +16,16 @@ namespace cudp {
 namespace {
 
 using privacy::number;
-using privacy::Step;
+using privacy::Release;
 
-struct AccountOptions : AccountantOptions {
+struct AccountFlags : AccountantFlags {
   std::optional<std::string> phases, curve;
   std::optional<double> zcdp, rdp_at;
   std::optional<std::uint64_t> groups;
 };
 
 /// The Renyi divergence of one step at one order.
-Answer divergence_at(const AccountOptions& o) {
+Answer divergence_at(const AccountFlags& o) {
   const char* with = "--rdp-at";
   unused(o.zcdp, "--zcdp", with);
   unused(o.phases, "--phases", with);
@@ -36,18 +36,18 @@ Answer divergence_at(const AccountOptions& o) {
   unused(o.curve, "--curve", with);
   const privacy::Mechanism mechanism = mechanism_of(o);
   const double rdp =
-      privacy::rdp(mechanism, *o.rdp_at, {.relation = neighbours_of(o), .group = o.group});
+      privacy::rdp(mechanism, *o.rdp_at, {.relation = relation_of(o), .group = o.group});
   if (!std::isfinite(rdp))
     throw InputError("--rdp-at: expected an order with a divergence that double holds, found " +
                      number(*o.rdp_at));
   Answer answer{.json = {{"rdp", rdp}, {"order", *o.rdp_at}},
                 .rows = {{"rdp", rounded_up(rdp)}, {"order", number(*o.rdp_at)}}};
-  add_steps(answer, std::vector<Step>(1, {.mechanism = mechanism, .count = 1}));
+  add_releases(answer, std::vector<Release>(1, {.mechanism = mechanism, .count = 1}));
   return answer;
 }
 
 /// Zero-concentrated DP as (epsilon, delta).
-Answer zcdp_as_epsilon(const AccountOptions& o) {
+Answer zcdp_as_epsilon(const AccountFlags& o) {
   const char* with = "--zcdp";
   unused(o.phases, "--phases", with);
   unused(o.q, "--q", with);
@@ -69,10 +69,10 @@ Answer zcdp_as_epsilon(const AccountOptions& o) {
                    {"delta", number(delta)}}};
 }
 
-std::vector<Step> steps_of(const AccountOptions& o) {
+std::vector<Release> releases_of(const AccountFlags& o) {
   if (!o.phases)
-    return std::vector<Step>(1,
-                             {.mechanism = mechanism_of(o), .count = needed(o.steps, "--steps")});
+    return std::vector<Release>(
+        1, {.mechanism = mechanism_of(o), .count = needed(o.steps, "--steps")});
   unused(o.q, "--q", "--phases");
   unused(o.sigma, "--sigma", "--phases");
   unused(o.steps, "--steps", "--phases");
@@ -82,15 +82,15 @@ std::vector<Step> steps_of(const AccountOptions& o) {
 }
 
 /// The central limit theorem's estimate. It says so wherever it is shown.
-Answer gaussian_dp_estimate(const AccountOptions& o, const std::vector<Step>& steps) {
+Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& releases) {
   const char* with = "--accountant gdp";
   unused(o.interval, "--interval", with);
-  if (neighbours_of(o) != privacy::Neighbours::add_or_remove)
+  if (relation_of(o) != privacy::NeighbouringRelation::add_or_remove)
     throw InputError("--neighbours: expected add-or-remove with --accountant gdp, found " +
                      o.neighbours);
-  const privacy::GdpEstimate found = o.delta
-                                         ? privacy::gdp_estimate_epsilon(steps, *o.delta, o.group)
-                                         : privacy::gdp_estimate_delta(steps, *o.epsilon, o.group);
+  const privacy::GdpEstimate found =
+      o.delta ? privacy::gdp_estimate_epsilon(releases, *o.delta, o.group)
+              : privacy::gdp_estimate_delta(releases, *o.epsilon, o.group);
   const char* warning = "an estimate by the central limit theorem, not an upper bound";
   return {.json = {{"epsilon", found.estimated_epsilon},
                    {"epsilon_add", nullptr},
@@ -110,9 +110,11 @@ Answer gaussian_dp_estimate(const AccountOptions& o, const std::vector<Step>& st
 }
 
 /// A bound and its parts: the larger direction, each direction, and how low the truth may be.
-Answer bound_of(const AccountOptions& o, const privacy::Question& question) {
-  privacy::Account account(question);
-  const privacy::Answer found = o.delta ? account.epsilon(*o.delta) : account.delta(*o.epsilon);
+Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
+                const privacy::AccountantOptions& options) {
+  privacy::Accountant accountant(composition, options);
+  const privacy::PrivacyBound found =
+      o.delta ? accountant.epsilon(*o.delta) : accountant.delta(*o.epsilon);
   const std::string bound{privacy::bound_name(found)};
   Answer a;
   if (o.delta) {
@@ -161,12 +163,13 @@ Answer bound_of(const AccountOptions& o, const privacy::Question& question) {
 }
 
 /// Epsilon of groups of every size up to --groups, beside what the single example's would imply.
-Answer group_table(const AccountOptions& o, const privacy::Question& question) {
+Answer group_table(const AccountFlags& o, const privacy::Composition& composition,
+                   const privacy::AccountantOptions& options) {
   const double delta = needed(o.delta, "--delta");
   Answer a{
       .json = {{"delta", delta}, {"accountant", o.accountant}, {"groups", nlohmann::json::array()}},
       .rows = {{"group", "epsilon      by Vadhan's lemma  k epsilon of one"}}};
-  for (const GroupRow& row : group_rows(question, *o.groups, delta)) {
+  for (const GroupRow& row : group_rows(composition, *o.groups, delta, options)) {
     a.json["groups"].push_back(
         {{"group", row.group},
          {"epsilon", row.bound.epsilon},
@@ -187,24 +190,26 @@ Answer group_table(const AccountOptions& o, const privacy::Question& question) {
   return a;
 }
 
-Answer answer_of(const AccountOptions& o) {
+Answer answer_of(const AccountFlags& o) {
   if (o.rdp_at) return divergence_at(o);
   if (o.zcdp) return zcdp_as_epsilon(o);
   if (o.epsilon.has_value() == o.delta.has_value())
     throw InputError(std::string("account: expected one of --delta and --epsilon, found ") +
                      (o.delta ? "both" : "none"));
-  const std::vector<Step> steps = steps_of(o);
+  const std::vector<Release> releases = releases_of(o);
   if (o.accountant == "gdp") {
     unused(o.groups, "--groups", "--accountant gdp");
     unused(o.curve, "--curve", "--accountant gdp");
-    return gaussian_dp_estimate(o, steps);
+    return gaussian_dp_estimate(o, releases);
   }
-  const privacy::Question question = question_of(o, steps);
-  Answer answer = o.groups ? group_table(o, question) : bound_of(o, question);
-  add_steps(answer, steps);
+  const privacy::Composition composition = composition_of(o, releases);
+  const privacy::AccountantOptions options = accountant_options(o);
+  Answer answer =
+      o.groups ? group_table(o, composition, options) : bound_of(o, composition, options);
+  add_releases(answer, releases);
   if (o.curve) {
     const std::uint64_t largest = o.groups ? *o.groups : o.group;
-    draw_privacy_curve(question, needed(o.delta, "--delta"), largest, *o.curve);
+    draw_privacy_curve(composition, needed(o.delta, "--delta"), largest, *o.curve, options);
     answer.json["curve"] = *o.curve;
     answer.rows.emplace_back("curve", *o.curve);
   }
@@ -215,8 +220,8 @@ Answer answer_of(const AccountOptions& o) {
 
 void add_account_command(CLI::App& app, CommandBody& body) {
   CLI::App* command = app.add_subcommand("account", "Say what privacy a mechanism spends");
-  const auto options = std::make_shared<AccountOptions>();
-  add_accountant_options(*command, *options);
+  const auto options = std::make_shared<AccountFlags>();
+  add_accountant_flags(*command, *options);
   command->get_option("--accountant")
       ->description(command->get_option("--accountant")->get_description() +
                     "; gdp: the central limit theorem's estimate, not a bound");

@@ -21,46 +21,46 @@ std::string whole_number(const std::string& text) {
 
 }  // namespace
 
-void add_accountant_options(CLI::App& command, AccountantOptions& options) {
-  command.add_option("--epsilon", options.epsilon, "Privacy budget epsilon, in nats");
-  command.add_option("--delta", options.delta, "Privacy budget delta, in (0, 1)");
-  command.add_option("--q", options.q,
+void add_accountant_flags(CLI::App& command, AccountantFlags& flags) {
+  command.add_option("--epsilon", flags.epsilon, "Privacy budget epsilon, in nats");
+  command.add_option("--delta", flags.delta, "Privacy budget delta, in (0, 1)");
+  command.add_option("--q", flags.q,
                      "Sampling rate: the probability of each example to be in a step's batch");
-  command.add_option("--sigma", options.sigma,
+  command.add_option("--sigma", flags.sigma,
                      "Noise multiplier: noise standard deviation / clipping norm");
-  command.add_option("--steps", options.steps, "Number of steps")->check(whole_number);
+  command.add_option("--steps", flags.steps, "Number of steps")->check(whole_number);
   command
-      .add_option("--sampling", options.sampling,
+      .add_option("--sampling", flags.sampling,
                   "poisson: each example independently with probability q; fixed: --batch of --n "
                   "examples without replacement")
       ->capture_default_str();
-  command.add_option("--n", options.n, "fixed: number of examples, in the smaller data set")
+  command.add_option("--n", flags.n, "fixed: number of examples, in the smaller data set")
       ->check(whole_number);
-  command.add_option("--batch", options.batch, "fixed: size of every batch")->check(whole_number);
+  command.add_option("--batch", flags.batch, "fixed: size of every batch")->check(whole_number);
   command
-      .add_option("--accountant", options.accountant,
+      .add_option("--accountant", flags.accountant,
                   "pld: privacy loss distributions, or any other valid bound where that is lower; "
                   "rdp: Renyi divergences; advanced: advanced composition")
       ->capture_default_str();
   command
-      .add_option("--neighbours", options.neighbours,
+      .add_option("--neighbours", flags.neighbours,
                   "add-or-remove, add, remove or replace-one example")
       ->capture_default_str();
-  command.add_option("--group", options.group, "How many examples neighbours differ by")
+  command.add_option("--group", flags.group, "How many examples neighbours differ by")
       ->check(whole_number)
       ->capture_default_str();
-  command.add_option("--interval", options.interval,
+  command.add_option("--interval", flags.interval,
                      "pld: grid of the losses; chosen by what it adds to epsilon if not given");
   command
       .add_option(
-          "--orders", options.orders,
+          "--orders", flags.orders,
           "Renyi orders > 1, separated by commas, or adaptive: the best of all (default for rdp: "
           "1.1 to 10.9 in tenths, 11 to 63, 128, 256, 512, 1024)")
       ->delimiter(',');
-  command.add_flag("--json", options.json, "Print JSON, with all digits");
+  command.add_flag("--json", flags.json, "Print JSON, with all digits");
 }
 
-privacy::Mechanism mechanism_of(const AccountantOptions& o, const std::string& unknown) {
+privacy::Mechanism mechanism_of(const AccountantFlags& o, const std::string& unknown) {
   const double sigma = unknown == "sigma" ? 1.0 : needed(o.sigma, "--sigma");
   if (o.sampling == "poisson") {
     unused(o.n, "--n", "--sampling poisson");
@@ -75,16 +75,16 @@ privacy::Mechanism mechanism_of(const AccountantOptions& o, const std::string& u
                                     .sigma = sigma};
 }
 
-privacy::Neighbours neighbours_of(const AccountantOptions& o) {
-  if (o.neighbours == "add") return privacy::Neighbours::add;
-  if (o.neighbours == "remove") return privacy::Neighbours::remove;
-  if (o.neighbours == "add-or-remove") return privacy::Neighbours::add_or_remove;
-  if (o.neighbours == "replace-one") return privacy::Neighbours::replace_one;
+privacy::NeighbouringRelation relation_of(const AccountantFlags& o) {
+  if (o.neighbours == "add") return privacy::NeighbouringRelation::add;
+  if (o.neighbours == "remove") return privacy::NeighbouringRelation::remove;
+  if (o.neighbours == "add-or-remove") return privacy::NeighbouringRelation::add_or_remove;
+  if (o.neighbours == "replace-one") return privacy::NeighbouringRelation::replace_one;
   throw InputError("--neighbours: expected add-or-remove, add, remove or replace-one, found '" +
                    o.neighbours + "'");
 }
 
-std::vector<double> orders_of(const AccountantOptions& o) {
+std::vector<double> orders_of(const AccountantFlags& o) {
   if (o.orders.empty() && o.accountant == "rdp") {
     const std::span<const double> usual = privacy::default_orders();
     return {usual.begin(), usual.end()};
@@ -103,23 +103,25 @@ std::vector<double> orders_of(const AccountantOptions& o) {
   return orders;
 }
 
-privacy::Question question_of(const AccountantOptions& o, std::vector<privacy::Step> steps) {
-  privacy::Question question;
-  question.steps = std::move(steps);
-  question.group = o.group;
-  question.relation = neighbours_of(o);
+privacy::Composition composition_of(const AccountantFlags& o,
+                                    std::vector<privacy::Release> releases) {
+  return {.releases = std::move(releases), .relation = relation_of(o), .group = o.group};
+}
+
+privacy::AccountantOptions accountant_options(const AccountantFlags& o) {
+  privacy::AccountantOptions options;
   if (o.accountant == "rdp")
-    question.accountant = privacy::Accountant::rdp;
+    options.kind = privacy::AccountantKind::rdp;
   else if (o.accountant == "advanced")
-    question.accountant = privacy::Accountant::advanced;
+    options.kind = privacy::AccountantKind::advanced;
   else if (o.accountant != "pld")
     throw InputError("--accountant: expected pld, rdp, advanced or gdp, found '" + o.accountant +
                      "'");
-  question.interval = o.interval.value_or(0.0);
+  options.interval = o.interval.value_or(0.0);
   if (o.interval && !(*o.interval > 0.0))
     throw InputError("--interval: expected a number > 0, found " + std::to_string(*o.interval));
-  question.orders = orders_of(o);
-  return question;
+  options.orders = orders_of(o);
+  return options;
 }
 
 int for_user(const std::function<void()>& body) {

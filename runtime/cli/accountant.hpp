@@ -17,8 +17,8 @@ class App;
 
 namespace cudp {
 
-/// The options that `account` and `calibrate` share.
-struct AccountantOptions {
+/// The flags that `account` and `calibrate` share.
+struct AccountantFlags {
   std::optional<double> epsilon, delta, q, sigma;
   std::optional<std::uint64_t> steps, n, batch;
   std::string accountant = "pld";
@@ -30,7 +30,7 @@ struct AccountantOptions {
   bool json = false;
 };
 
-void add_accountant_options(CLI::App& command, AccountantOptions& options);
+void add_accountant_flags(CLI::App& command, AccountantFlags& flags);
 
 /// The value of a flag that this use of the command needs; throws InputError where it is missing.
 template <class T>
@@ -46,24 +46,28 @@ void unused(const std::optional<T>& value, const char* flag, const std::string& 
     throw InputError(std::string(flag) + ": expected no value with " + with + ", found one");
 }
 
-/// One step as the flags say: --q and --sigma, or --n, --batch and --sigma. What `unknown` names
+/// One release as the flags say: --q and --sigma, or --n, --batch and --sigma. What `unknown` names
 /// is not asked for, and stands in at an arbitrary value.
-privacy::Mechanism mechanism_of(const AccountantOptions& options, const std::string& unknown = "");
+privacy::Mechanism mechanism_of(const AccountantFlags& flags, const std::string& unknown = "");
 
 /// What --orders says; empty for all orders, of which the best is searched.
-std::vector<double> orders_of(const AccountantOptions& options);
+std::vector<double> orders_of(const AccountantFlags& flags);
 
-/// The flags' question about these steps. Throws InputError where a name is not known; "gdp" is
-/// not one of them, as it bounds nothing.
-privacy::Question question_of(const AccountantOptions& options, std::vector<privacy::Step> steps);
-privacy::Neighbours neighbours_of(const AccountantOptions& options);
+/// These releases, for the flags' neighbours.
+privacy::Composition composition_of(const AccountantFlags& flags,
+                                    std::vector<privacy::Release> releases);
+privacy::NeighbouringRelation relation_of(const AccountantFlags& flags);
 
-/// A JSON list of steps: {"q": ..., "sigma": ..., "steps": ...}, or {"mechanism": NAME, its fields,
-/// "steps": ...}. Throws InputError, "FILE, PLACE: expected ..., found ...".
-std::vector<privacy::Step> read_phases(const std::filesystem::path& file);
+/// The flags' accountant. Throws InputError where its name is not known; "gdp" is not one of them,
+/// as it bounds nothing.
+privacy::AccountantOptions accountant_options(const AccountantFlags& flags);
 
-/// A step as read_phases reads it.
-nlohmann::ordered_json json_of(const privacy::Step& step);
+/// A JSON list of releases: {"q": ..., "sigma": ..., "steps": ...}, or {"mechanism": NAME, its
+/// fields, "steps": ...}. Throws InputError, "FILE, PLACE: expected ..., found ...".
+std::vector<privacy::Release> read_phases(const std::filesystem::path& file);
+
+/// A release as read_phases reads it.
+nlohmann::ordered_json json_of(const privacy::Release& release);
 
 /// Runs `body`. What privacy/ refuses becomes the user's error: an argument out of range an
 /// InputError, a budget that nothing reaches a BudgetError.

@@ -24,20 +24,20 @@ double sixth_digit(double value) { return std::pow(10.0, std::floor(std::log10(v
 
 }  // namespace
 
-void add_steps(Answer& answer, const std::vector<privacy::Step>& steps) {
+void add_releases(Answer& answer, const std::vector<privacy::Release>& releases) {
   const auto text = [](const nlohmann::ordered_json& value) {
     return value.is_number_float() ? privacy::number(value.get<double>()) : value.dump();
   };
   constexpr std::size_t kShown = 8;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    nlohmann::ordered_json fields = json_of(steps[i]);
+  for (std::size_t i = 0; i < releases.size(); ++i) {
+    nlohmann::ordered_json fields = json_of(releases[i]);
     std::string line = fields["mechanism"].get<std::string>();
     for (const auto& [key, value] : fields.items())
       if (key != "mechanism") line += ", " + key + " " + text(value);
     if (i < kShown) answer.rows.emplace_back("phase " + std::to_string(i + 1), line);
     if (i == kShown)
-      answer.rows.emplace_back("...", std::to_string(steps.size() - kShown) + " more phases");
-    if (steps.size() == 1) {
+      answer.rows.emplace_back("...", std::to_string(releases.size() - kShown) + " more phases");
+    if (releases.size() == 1) {
       answer.rows.back().first = "mechanism";
       answer.json.update(fields);
       return;

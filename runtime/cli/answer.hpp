@@ -15,8 +15,8 @@ struct Answer {
   std::vector<std::pair<std::string, std::string>> rows;
 };
 
-/// Adds what was asked about: one step's fields, or a list of them.
-void add_steps(Answer& answer, const std::vector<privacy::Step>& steps);
+/// Adds what was asked about: one release's fields, or a list of them.
+void add_releases(Answer& answer, const std::vector<privacy::Release>& releases);
 
 /// Prints one of the two to stdout.
 void print(const Answer& answer, bool as_json);

@@ -14,12 +14,12 @@ namespace {
 
 using privacy::number;
 
-struct CalibrateOptions : AccountantOptions {
+struct CalibrateFlags : AccountantFlags {
   std::string solve = "sigma";
 };
 
 /// Fills in the one that is asked for from the others.
-void solve(CalibrateOptions& o) {
+void solve(CalibrateFlags& o) {
   const std::string with = "--solve " + o.solve;
   const bool fixed = o.sampling == "fixed";
   if (o.solve != "sigma" && o.solve != "steps" && o.solve != "delta" &&
@@ -30,32 +30,31 @@ void solve(CalibrateOptions& o) {
   if (o.solve != "steps" && o.steps == 0u)
     throw InputError("--steps: expected at least 1, found 0");
   if (o.solve != "q" && o.q == 0.0) throw InputError("--q: expected a rate in (0, 1], found 0");
-  privacy::Step step{.mechanism = mechanism_of(o, o.solve), .count = 1};
-  if (o.solve != "steps") step.count = needed(o.steps, "--steps");
-  const privacy::Question budget = question_of(o, {});
+  privacy::Release release{.mechanism = mechanism_of(o, o.solve), .count = 1};
+  if (o.solve != "steps") release.count = needed(o.steps, "--steps");
+  const privacy::Composition before = composition_of(o, {});
+  const privacy::AccountantOptions options = accountant_options(o);
   const auto epsilon = [&] { return needed(o.epsilon, "--epsilon"); };
   const auto delta = [&] { return needed(o.delta, "--delta"); };
   if (o.solve == "sigma") {
     unused(o.sigma, "--sigma", with);
-    o.sigma = privacy::solve_sigma(budget, step, epsilon(), delta());
+    o.sigma = privacy::calibrate_sigma(before, release, epsilon(), delta(), options);
   } else if (o.solve == "steps") {
     unused(o.steps, "--steps", with);
-    o.steps = privacy::solve_steps(budget, step, epsilon(), delta());
+    o.steps = privacy::calibrate_steps(before, release, epsilon(), delta(), options);
   } else if (o.solve == "q") {
     unused(o.q, "--q", with);
-    o.q = privacy::solve_rate(budget, step, epsilon(), delta());
+    o.q = privacy::calibrate_rate(before, release, epsilon(), delta(), options);
   } else if (o.solve == "batch") {
     unused(o.batch, "--batch", with);
-    o.batch = privacy::solve_batch(budget, step, epsilon(), delta());
+    o.batch = privacy::calibrate_batch(before, release, epsilon(), delta(), options);
   } else {
     unused(o.delta, "--delta", with);
-    privacy::Question whole = budget;
-    whole.steps.push_back(step);
-    o.delta = privacy::Account(std::move(whole)).delta(epsilon()).delta;
+    o.delta = privacy::Accountant(composition_of(o, {release}), options).delta(epsilon()).delta;
   }
 }
 
-Answer answer_of(CalibrateOptions o) {
+Answer answer_of(CalibrateFlags o) {
   solve(o);
   Answer a{.json = {{"solve", o.solve}, {"epsilon", *o.epsilon}, {"delta", *o.delta}},
            .rows = {{"solved for", o.solve}}};
@@ -88,8 +87,8 @@ Answer answer_of(CalibrateOptions o) {
 void add_calibrate_command(CLI::App& app, CommandBody& body) {
   CLI::App* command =
       app.add_subcommand("calibrate", "Find the noise, steps, rate or delta for a privacy budget");
-  const auto options = std::make_shared<CalibrateOptions>();
-  add_accountant_options(*command, *options);
+  const auto options = std::make_shared<CalibrateFlags>();
+  add_accountant_flags(*command, *options);
   command
       ->add_option("--solve", options->solve,
                    "What to find: sigma, steps, delta, and q or, with --sampling fixed, batch")

@@ -11,10 +11,10 @@
 #include "runtime/base/safetensors.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
-#include "runtime/config/options.hpp"
+#include "runtime/settings/options.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/features/features.hpp"
-#include "runtime/run/experiment.hpp"
+#include "runtime/run/prepare.hpp"
 
 namespace fs = std::filesystem;
 

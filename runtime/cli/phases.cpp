@@ -132,16 +132,16 @@ privacy::Mechanism mechanism_at(Entry& e) {
                    name + "'");
 }
 
-privacy::Step step_at(const json& entry, const std::string& place) {
+privacy::Release release_at(const json& entry, const std::string& place) {
   Entry e(entry, place);
-  privacy::Step step{.mechanism = mechanism_at(e), .count = e.whole("steps")};
+  privacy::Release release{.mechanism = mechanism_at(e), .count = e.whole("steps")};
   e.finish();
   try {
-    privacy::check(step);
+    privacy::check(release);
   } catch (const std::invalid_argument& refused) {
     throw InputError(place + ", " + refused.what());
   }
-  return step;
+  return release;
 }
 
 struct Fields {
@@ -177,14 +177,14 @@ struct Fields {
 
 }  // namespace
 
-nlohmann::ordered_json json_of(const privacy::Step& step) {
-  nlohmann::ordered_json j{{"mechanism", privacy::name(step.mechanism)}};
-  j.update(std::visit(Fields{}, step.mechanism));
-  j["steps"] = step.count;
+nlohmann::ordered_json json_of(const privacy::Release& release) {
+  nlohmann::ordered_json j{{"mechanism", privacy::name(release.mechanism)}};
+  j.update(std::visit(Fields{}, release.mechanism));
+  j["steps"] = release.count;
   return j;
 }
 
-std::vector<privacy::Step> read_phases(const std::filesystem::path& file) {
+std::vector<privacy::Release> read_phases(const std::filesystem::path& file) {
   const std::string text = read_text(file);
   json list;
   try {
@@ -200,10 +200,10 @@ std::vector<privacy::Step> read_phases(const std::filesystem::path& file) {
   if (list.is_object() && list.size() == 1 && list.contains("phases")) list = json(list["phases"]);
   if (!list.is_array() || list.empty())
     throw InputError(file.string() + ": expected a list of phases, found " + shown(list));
-  std::vector<privacy::Step> steps;
+  std::vector<privacy::Release> releases;
   for (std::size_t i = 0; i < list.size(); ++i)
-    steps.push_back(step_at(list[i], file.string() + ", phase " + std::to_string(i + 1)));
-  return steps;
+    releases.push_back(release_at(list[i], file.string() + ", phase " + std::to_string(i + 1)));
+  return releases;
 }
 
 }  // namespace cudp

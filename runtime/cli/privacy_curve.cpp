@@ -39,9 +39,10 @@ constexpr const char* kTightLine = "lines lw 2 lc rgb '#0060ad'";
 constexpr const char* kLoose = "lines lw 2 dt 2 lc rgb '#dd5511'";
 constexpr const char* kEstimate = "lines lw 2 dt 3 lc rgb '#808080'";
 
-std::string group_script(const privacy::Question& question, std::uint64_t largest, double delta) {
+std::string group_script(const privacy::Composition& composition, std::uint64_t largest,
+                         double delta, const privacy::AccountantOptions& options) {
   std::vector<std::pair<double, double>> tight, vadhan, linear;
-  for (const GroupRow& row : group_rows(question, largest, delta)) {
+  for (const GroupRow& row : group_rows(composition, largest, delta, options)) {
     const auto k = static_cast<double>(row.group);
     tight.emplace_back(k, row.bound.epsilon);
     linear.emplace_back(k, row.linear);
@@ -60,15 +61,16 @@ std::string group_script(const privacy::Question& question, std::uint64_t larges
 }
 
 /// delta(epsilon) by one accountant; nothing where it has no answer for these steps.
-std::vector<std::pair<double, double>> deltas(privacy::Question question,
-                                              privacy::Accountant accountant,
+std::vector<std::pair<double, double>> deltas(const privacy::Composition& composition,
+                                              privacy::AccountantOptions options,
+                                              privacy::AccountantKind kind,
                                               const std::vector<double>& epsilons) {
-  question.accountant = accountant;
+  options.kind = kind;
   std::vector<std::pair<double, double>> points;
   try {
-    privacy::Account account(std::move(question));
+    privacy::Accountant accountant(composition, options);
     for (const double e : epsilons) {
-      const double found = account.delta(e).delta;
+      const double found = accountant.delta(e).delta;
       if (found > 1e-16) points.emplace_back(e, found);
     }
   } catch (const std::domain_error&) {
@@ -77,23 +79,25 @@ std::vector<std::pair<double, double>> deltas(privacy::Question question,
   return points;
 }
 
-std::string delta_script(const privacy::Question& question, double delta) {
+std::string delta_script(const privacy::Composition& composition, double delta,
+                         const privacy::AccountantOptions& options) {
   constexpr int kPoints = 60;
-  const double most = 1.5 * privacy::Account(question).epsilon(delta).epsilon;
+  const double most = 1.5 * privacy::Accountant(composition, options).epsilon(delta).epsilon;
   std::vector<double> epsilons;
   for (int i = 0; i <= kPoints; ++i) epsilons.push_back(most * i / kPoints);
   Lines lines;
-  const bool renyi = question.accountant == privacy::Accountant::rdp;
+  const bool renyi = options.kind == privacy::AccountantKind::rdp;
   if (!renyi)
     lines.add("privacy loss distribution", kTightLine,
-              deltas(question, privacy::Accountant::best, epsilons));
+              deltas(composition, options, privacy::AccountantKind::best, epsilons));
   lines.add("Renyi divergences", renyi ? kTightLine : kLoose,
-            deltas(question, privacy::Accountant::rdp, epsilons));
+            deltas(composition, options, privacy::AccountantKind::rdp, epsilons));
   std::vector<std::pair<double, double>> estimate;
   try {
     for (const double e : epsilons)
       estimate.emplace_back(
-          e, privacy::gdp_estimate_delta(question.steps, e, question.group).estimated_delta);
+          e,
+          privacy::gdp_estimate_delta(composition.releases, e, composition.group).estimated_delta);
   } catch (const std::domain_error&) {
     estimate.clear();  // no estimate for such steps
   }
@@ -107,26 +111,28 @@ std::string delta_script(const privacy::Question& question, double delta) {
 
 }  // namespace
 
-std::vector<GroupRow> group_rows(const privacy::Question& question, std::uint64_t largest,
-                                 double delta) {
+std::vector<GroupRow> group_rows(const privacy::Composition& composition, std::uint64_t largest,
+                                 double delta, const privacy::AccountantOptions& options) {
   std::vector<GroupRow> rows;
-  for (privacy::Answer& bound : privacy::group_epsilons(question, largest, delta)) {
+  for (privacy::PrivacyBound& bound :
+       privacy::group_epsilons(composition, largest, delta, options)) {
     const std::uint64_t k = bound.group;
     const double one = rows.empty() ? bound.epsilon : rows.front().bound.epsilon;
     rows.push_back({.group = k,
                     .bound = std::move(bound),
-                    .vadhan = privacy::vadhan_epsilon(question, k, delta),
+                    .vadhan = privacy::vadhan_epsilon(composition, k, delta, options),
                     .linear = static_cast<double>(k) * one});
   }
   return rows;
 }
 
-void draw_privacy_curve(const privacy::Question& question, double delta, std::uint64_t largest,
-                        const std::filesystem::path& picture) {
+void draw_privacy_curve(const privacy::Composition& composition, double delta,
+                        std::uint64_t largest, const std::filesystem::path& picture,
+                        const privacy::AccountantOptions& options) {
   const std::string title = largest > 1 ? "privacy of groups" : "privacy by accountant";
   const std::string script =
-      gnuplot_header(title) +
-      (largest > 1 ? group_script(question, largest, delta) : delta_script(question, delta));
+      gnuplot_header(title) + (largest > 1 ? group_script(composition, largest, delta, options)
+                                           : delta_script(composition, delta, options));
   if (!run_gnuplot(script, picture))
     throw Error(picture.string() +
                 ": expected gnuplot to draw this picture, found that it did not");

@@ -10,7 +10,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/cli/commands.hpp"
-#include "runtime/config/nearest.hpp"
+#include "runtime/base/nearest.hpp"
 #include "runtime/reproduce/reproduction.hpp"
 
 namespace fs = std::filesystem;

@@ -9,12 +9,9 @@
 #include "runtime/base/error.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
-#include "runtime/config/presets.hpp"
-#include "runtime/config/settings.hpp"
-#include "runtime/run/guarded_run.hpp"
-#include "runtime/run/linear_run.hpp"
-#include "runtime/run/resume.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/settings/options.hpp"
+#include "runtime/settings/presets.hpp"
 
 namespace cudp {
 namespace {
@@ -108,17 +105,6 @@ int resume_training(const Settings& flags) {
     print(answer_of(*result), asked.json);
     return 0;
   }
-  const MethodKind method = method_of_run(RunFolder(asked.resume));
-  if (is_guarded(method)) {
-    const auto guarded = resume_guarded_run(flags, reporter);
-    print(answer_of(train(*guarded, reporter)), asked.json);
-    return 0;
-  }
-  if (is_linear_method(method)) {
-    const auto linear = resume_linear_run(flags, reporter);
-    print(answer_of(train(*linear, reporter)), asked.json);
-    return 0;
-  }
   const std::unique_ptr<Run> run = resume_run(flags, reporter);
   print(answer_of(train(*run, reporter)), asked.json);
   return 0;
@@ -130,16 +116,6 @@ int run_training(const Settings& flags) {
   const TrainConfig config = resolve_config(flags, notes);
   Reporter reporter(config.quiet);
   for (const std::string& note : notes) reporter.info(note);
-  if (is_guarded(config.method)) {
-    const auto guarded = start_guarded_run(config, reporter);
-    print(answer_of(train(*guarded, reporter)), config.json);
-    return 0;
-  }
-  if (is_linear_method(config.method)) {
-    const auto linear = start_linear_run(config, reporter);
-    print(answer_of(train(*linear, reporter)), config.json);
-    return 0;
-  }
   const std::unique_ptr<Run> run = start_run(config, reporter);
   print(answer_of(train(*run, reporter)), config.json);
   return 0;

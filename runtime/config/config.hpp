@@ -1,44 +1,46 @@
 #pragma once
+#include <any>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <typeindex>
 
 #include "kernels/clipping/clip.hpp"
 #include "kernels/common/precision.hpp"
 #include "kernels/random/random.hpp"
 #include "kernels/update/update.hpp"
 #include "privacy/accountant.hpp"
-#include "runtime/methods/noisy_min.hpp"
 
 namespace cudp {
 
-enum class MethodKind {
-  dpsgd,
-  dpsgd_ts,
-  dpsgd_decay,
-  adp_sgd,
-  adaclip,
-  dpis,
-  sgd_ma,
-  sgd_adv,
-  norm_bound,
-  dp_agd,
-  outpert,
-  objpert,
-  privgene
-};
-/// Where sigma comes from: the accountant, or Theorem 4.1 of Wu et al. 2021.
-enum class Calibration { accountant, theorem41 };
-/// How DP-AGD shares its budget out at the start: equal parts of rho, or of epsilon as its paper.
-enum class BudgetSplit { rho, epsilon };
-/// From rho to epsilon: Canonne, Kamath, Steinke 2020, or Bun, Steinke 2016.
-enum class Conversion { tight, classical };
 enum class Device { automatic, cpu, cuda };
 enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adaptive };
 enum class Features { none, scatter, pca };
 
-/// Everything that `cudp train` can be told. A member's initial value is its default; what each one
-/// means, and its range, stands in the table of runtime/config/options.cpp.
+/// The options of training methods: a struct for each method that has any, declared in the method's
+/// own header. One that nobody has set has its initial values.
+class MethodOptions {
+ public:
+  template <class Options>
+  Options& of() {
+    std::any& slot = structs_[typeid(Options)];
+    if (!slot.has_value()) slot = Options{};
+    return *std::any_cast<Options>(&slot);
+  }
+  template <class Options>
+  const Options& of() const {
+    static const Options initial{};
+    const auto found = structs_.find(typeid(Options));
+    return found == structs_.end() ? initial : *std::any_cast<Options>(&found->second);
+  }
+
+ private:
+  std::map<std::type_index, std::any> structs_;
+};
+
+/// Everything that `cudp train` can be told. A member's initial value is its default. What each one
+/// means, and its range, stands in the table of settings/options.cpp, or with its method.
 struct TrainConfig {
   // Data
   std::string dataset;
@@ -66,7 +68,7 @@ struct TrainConfig {
   std::optional<double> epsilon;
   std::optional<double> delta;
   std::optional<double> sigma;
-  privacy::Accountant accountant = privacy::Accountant::best;
+  privacy::AccountantKind accountant = privacy::AccountantKind::best;
   double clip = 1.0;
   Clipping clipping = Clipping::flat;
   Generator rng = Generator::chacha20;
@@ -75,7 +77,8 @@ struct TrainConfig {
   bool allow_weak_privacy = false;
 
   // Training
-  MethodKind method = MethodKind::dpsgd;
+  std::string method = "dpsgd";  ///< a name of methods/registry.cpp
+  MethodOptions method_options;
   std::string preset;
   std::int64_t batch = 512;
   std::optional<std::int64_t> epochs = 20;
@@ -98,46 +101,9 @@ struct TrainConfig {
   std::int64_t warmup = 0;
   double ema = 0.0;
 
-  // Methods
-  double noise_decay = 0.005;
-  bool adp_constant_noise = false;
-  double adp_noise_growth = 1e-4;
-  Calibration calibration = Calibration::accountant;
-  double adaclip_beta1 = 0.99;
-  double adaclip_beta2 = 0.9;
-  double adaclip_least = 1e-12;
-  double adaclip_most = 1e-2;
-  bool adaclip_literal = false;
-  double dpis_multiple = 5.0;
-  double dpis_floor = 0.01;
-  double dpis_total_noise = 0.02;
-  double dpis_first_phase = 0.8;
-  bool dpis_adaptive_clip = false;
-  double dpis_lambda = 1.0;
-
-  // DP-AGD
-  double splits = 0.0;
-  BudgetSplit budget_split = BudgetSplit::rho;
-  double gradient_share = 0.6;
-  double gamma = 0.1;
-  double step_shrink = 0.8;
-  double loss_clip = 3.0;
-  double l2 = 0.001;
-  SelectionNoise noisy_min = SelectionNoise::gumbel;
-  Conversion conversion = Conversion::tight;
-  std::int64_t mini_batch = 0;
-
-  // Output and objective perturbation, PrivGene
-  double max_norm = 1.0;
-  double huber = 0.5;
-  double solver_tolerance = 1e-5;
-  std::int64_t generations = 0;
-  std::int64_t candidates = 200;
-  std::int64_t parents = 10;
-
   // Machine
   Device device = Device::automatic;
-  Precision precision = Precision::tf32;  ///< once prepared (experiment.hpp), what really runs
+  Precision precision = Precision::tf32;  ///< once prepared (run/prepare.hpp), what really runs
   std::int64_t threads = 0;
   std::int64_t micro_batch = 0;
 
@@ -150,6 +116,16 @@ struct TrainConfig {
   std::int64_t checkpoint_every = 0;
   bool json = false;
   bool quiet = false;
+
+  /// The options of a method.
+  template <class Options>
+  Options& of() {
+    return method_options.of<Options>();
+  }
+  template <class Options>
+  const Options& of() const {
+    return method_options.of<Options>();
+  }
 };
 
 }  // namespace cudp

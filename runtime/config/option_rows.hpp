@@ -1,18 +1,20 @@
 #pragma once
-// How the rows of the table in options.cpp are made: a kind of value, and what it must hold.
+// How rows of the table of options are made: a kind of value, and what it must hold. A member is
+// TrainConfig's or of a method's own options.
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "runtime/config/options.hpp"
+#include "runtime/config/choices.hpp"
+#include "runtime/config/option.hpp"
 
 namespace cudp::option_rows {
-
-using Config = TrainConfig;
 
 struct Range {
   double low = -std::numeric_limits<double>::infinity();
@@ -62,32 +64,50 @@ struct Inner<std::optional<T>> {
   static constexpr bool optional = true;
 };
 
+/// Where a member of TrainConfig, or of a method's options, is.
+template <class Owner>
+Owner& owner_of(TrainConfig& c) {
+  if constexpr (std::is_same_v<Owner, TrainConfig>)
+    return c;
+  else
+    return c.of<Owner>();
+}
+template <class Owner>
+const Owner& owner_of(const TrainConfig& c) {
+  if constexpr (std::is_same_v<Owner, TrainConfig>)
+    return c;
+  else
+    return c.of<Owner>();
+}
+
 /// A row whose member is T or optional<T>; `convert` makes a T of a value or refuses it.
-template <class M, class Convert>
+template <class Owner, class M, class Convert>
 Option row(const char* key, const char* value_name, const char* help, ValueKind kind,
-           M Config::*member, Convert convert) {
+           M Owner::*member, Convert convert) {
   Option o;
   o.key = key;
   o.value_name = value_name;
   o.help = help;
   o.kind = kind;
-  o.set = [member, convert](Config& c, const Value& v, const std::string& place) {
-    c.*member = convert(v, place);
+  o.set = [member, convert](TrainConfig& c, const Value& v, const std::string& place) {
+    owner_of<Owner>(c).*member = convert(v, place);
   };
-  o.get = [member](const Config& c) -> std::optional<Value> {
+  o.get = [member](const TrainConfig& c) -> std::optional<Value> {
+    const M& value = owner_of<Owner>(c).*member;
     if constexpr (Inner<M>::optional) {
-      if (!(c.*member)) return std::nullopt;
-      return Value(*(c.*member));
+      if (!value) return std::nullopt;
+      return Value(*value);
     } else {
-      return Value(c.*member);
+      return Value(value);
     }
   };
-  if constexpr (Inner<M>::optional) o.clear = [member](Config& c) { (c.*member).reset(); };
+  if constexpr (Inner<M>::optional)
+    o.clear = [member](TrainConfig& c) { (owner_of<Owner>(c).*member).reset(); };
   return o;
 }
 
-template <class M>
-Option number(const char* key, const char* value_name, M Config::*member, Range range,
+template <class Owner, class M>
+Option number(const char* key, const char* value_name, M Owner::*member, Range range,
               const char* help) {
   return row(key, value_name, help, ValueKind::number, member,
              [range](const Value& v, const std::string& place) {
@@ -101,8 +121,8 @@ Option number(const char* key, const char* value_name, M Config::*member, Range 
              });
 }
 
-template <class M>
-Option integer(const char* key, const char* value_name, M Config::*member, Range range,
+template <class Owner, class M>
+Option integer(const char* key, const char* value_name, M Owner::*member, Range range,
                const char* help) {
   return row(key, value_name, help, ValueKind::integer, member,
              [range](const Value& v, const std::string& place) {
@@ -112,8 +132,9 @@ Option integer(const char* key, const char* value_name, M Config::*member, Range
              });
 }
 
-inline Option text(const char* key, const char* value_name, std::string Config::*member,
-                   const char* help) {
+template <class Owner>
+Option text(const char* key, const char* value_name, std::string Owner::*member,
+            const char* help) {
   return row(key, value_name, help, ValueKind::text, member,
              [](const Value& v, const std::string& place) {
                const auto* x = std::get_if<std::string>(&v);
@@ -122,7 +143,8 @@ inline Option text(const char* key, const char* value_name, std::string Config::
              });
 }
 
-inline Option toggle(const char* key, bool Config::*member, const char* help) {
+template <class Owner>
+Option toggle(const char* key, bool Owner::*member, const char* help) {
   return row(key, "", help, ValueKind::toggle, member,
              [](const Value& v, const std::string& place) {
                const auto* x = std::get_if<bool>(&v);
@@ -131,31 +153,43 @@ inline Option toggle(const char* key, bool Config::*member, const char* help) {
              });
 }
 
-template <class E>
-Option choice(const char* key, E Config::*member, std::vector<std::pair<std::string, E>> names,
+/// A text that must be one of `names`.
+inline Option one_of(Option o, std::vector<std::string> names) {
+  o.choices = std::move(names);
+  o.set = [set = o.set, names = o.choices](TrainConfig& c, const Value& v,
+                                           const std::string& place) {
+    std::string list;
+    for (const std::string& name : names) {
+      if (v == Value(name)) return set(c, v, place);
+      list += (list.empty() ? "" : ", ") + name;
+    }
+    refuse(place, names.size() == 1 ? list : "one of " + list, v);
+  };
+  return o;
+}
+
+/// The value of an enumeration by its name in `choices`, which outlives the row.
+template <class Owner, class E>
+Option choice(const char* key, E Owner::*member, std::span<const Choice<E>> choices,
               const char* help) {
   Option o;
   o.key = key;
   o.value_name = "NAME";
   o.help = help;
-  for (const auto& [name, value] : names) o.choices.push_back(name);
-  o.set = [member, names](Config& c, const Value& v, const std::string& place) {
-    std::string list;
-    for (const auto& [name, value] : names) {
-      if (v == Value(name)) {
-        c.*member = value;
-        return;
-      }
-      list += (list.empty() ? "" : ", ") + name;
-    }
-    refuse(place, names.size() == 1 ? list : "one of " + list, v);
+  o.set = [member, choices](TrainConfig& c, const Value& v, const std::string&) {
+    for (const Choice<E>& choice : choices)
+      if (v == Value(std::string(choice.name))) owner_of<Owner>(c).*member = choice.value;
   };
-  o.get = [member, names](const Config& c) -> std::optional<Value> {
-    for (const auto& [name, value] : names)
-      if (c.*member == value) return Value(name);
-    return std::nullopt;
+  o.get = [member, choices](const TrainConfig& c) -> std::optional<Value> {
+    return Value(std::string(choice_name<E>(choices, owner_of<Owner>(c).*member)));
   };
-  return o;
+  std::vector<std::string> names;
+  for (const Choice<E>& c : choices) names.emplace_back(c.name);
+  return one_of(std::move(o), std::move(names));
+}
+template <class Owner, class E, std::size_t n>
+Option choice(const char* key, E Owner::*member, const Choice<E> (&choices)[n], const char* help) {
+  return choice(key, member, std::span<const Choice<E>>(choices), help);
 }
 
 inline Option scoped(Scope scope, Option o) {

@@ -1,8 +1,35 @@
 #include "runtime/methods/adaclip.hpp"
 
+#include <cmath>
 #include <vector>
 
+#include "kernels/clipping/coordinates.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/config/option_rows.hpp"
+#include "runtime/methods/make_plan.hpp"
+
 namespace cudp {
+
+AdaClip::AdaClip(const MethodContext& context)
+    : AdaClip(context, with_noise(context.config,
+                                  plan_without_noise(
+                                      context, {.clip_norm = 1.0, .shift = kLargestShift}))) {}
+
+void AdaClip::configure(EngineSettings& settings) const {
+  const auto& o = config().of<AdaClipOptions>();
+  settings.coordinates = {.on = true,
+                          .beta1 = static_cast<float>(o.beta1),
+                          .beta2 = static_cast<float>(o.beta2),
+                          .least = static_cast<float>(o.least),
+                          .most = static_cast<float>(o.most),
+                          .literal = o.literal};
+}
+
+void AdaClip::initialise(TrainState& state) const {
+  const auto& o = config().of<AdaClipOptions>();
+  state.mean.resize(state.parameters.size());
+  state.deviation.assign(state.parameters.size(), static_cast<float>(std::sqrt(o.least * o.most)));
+}
 
 void AdaClip::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
   std::vector<StepScalars> scalars;  // eta_t, sigma, 1 / b
@@ -17,6 +44,37 @@ void AdaClip::run(Engine& engine, std::uint64_t first, std::uint64_t last) const
     // m <- beta1 m + (1 - beta1) g~;  s^2 <- beta2 s^2 + (1 - beta2) v(g~)
     step.add_noise_restore_and_update();
   });
+}
+
+void AdaClip::certify_clipping(nlohmann::ordered_json& certificate) const {
+  certificate["clipped"] = "gradients centred and scaled by numbers of earlier releases";
+}
+
+MethodEntry adaclip_method() {
+  using namespace option_rows;
+  using Options = AdaClipOptions;
+  MethodEntry entry;
+  entry.name = "adaclip";
+  entry.options = {number("adaclip-beta1", "B", &Options::beta1, kUnit,
+                          "adaclip: memory of the gradients' mean"),
+                   number("adaclip-beta2", "B", &Options::beta2, kUnit,
+                          "adaclip: memory of their variance"),
+                   number("adaclip-least", "H1", &Options::least, kVariance,
+                          "adaclip: least variance of a coordinate"),
+                   number("adaclip-most", "H2", &Options::most, kVariance,
+                          "adaclip: most variance of a coordinate; tune this one"),
+                   toggle("adaclip-literal", &Options::literal,
+                          "adaclip: the paper's variance estimate, for batches of one")};
+  entry.uses = engine_method_options();
+  entry.ignores = {"clip"};
+  entry.complete = [](TrainConfig& c) {
+    if (c.clipping != Clipping::flat)
+      throw InputError("--clipping: expected flat for method adaclip");
+    const auto& o = c.of<Options>();
+    if (o.least > o.most) throw InputError("--adaclip-most: expected at least adaclip-least");
+  };
+  entry.make = make_method<AdaClip>;
+  return entry;
 }
 
 }  // namespace cudp

@@ -1,9 +1,18 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/methods/method.hpp"
+#include "runtime/methods/engine_method.hpp"
+#include "runtime/methods/registry.hpp"
 
 namespace cudp {
+
+struct AdaClipOptions {
+  double beta1 = 0.99;   ///< memory of the gradients' mean
+  double beta2 = 0.9;    ///< memory of their variance
+  double least = 1e-12;  ///< h1, least variance of a coordinate
+  double most = 1e-2;    ///< h2
+  bool literal = false;  ///< the paper's variance estimate
+};
 
 /// AdaCliP: Pichapati et al. 2019 (arXiv:1908.07643), Algorithm 1. Every coordinate of a gradient
 /// is centred and scaled by what released gradients say of it, so that clipping and noise follow
@@ -11,26 +20,33 @@ namespace cudp {
 /// DP-SGD's with clipping norm 1.
 ///
 /// Departs from the paper:
-/// (a) it is written for one example a step, whose user adds the noise. In a batch of b the noise
-/// of
-///     coordinate j of g~ has variance (scale_j sigma / b)^2, and the variance of a mean of b
-///     gradients is s^2 / b: v = clamp(b ((g~ - m)^2 - (scale sigma / b)^2), h1, h2) estimates the
-///     variance of an example's gradient. --adaclip-literal leaves the factor b out.
-/// (b) m is added back once, not |B| / b times: under Poisson sampling |B| is private.
-/// (c) m is shortened where |m / scale| > 4, so that rounding in float32 cannot raise the
-///     sensitivity by more than the plan accounts for (kernels/clipping/coordinates.hpp).
+/// - It is written for one example a step, whose user adds the noise. In a batch of b the noise of
+///   coordinate j of g~ has variance (scale_j sigma / b)^2, and the variance of a mean of b
+///   gradients is s^2 / b: v = clamp(b ((g~ - m)^2 - (scale sigma / b)^2), h1, h2) estimates the
+///   variance of an example's gradient. --adaclip-literal leaves the factor b out.
+/// - m is added back once, not |B| / b times: under Poisson sampling |B| is private.
+/// - m is shortened where |m / scale| > 4, so that rounding in float32 cannot raise the
+///   sensitivity by more than the plan accounts for (kernels/clipping/coordinates.hpp).
 ///
 /// Cost: the norm of a dense layer's w takes two products of the layer's size for each example
 /// (kernels/clipping/coordinates.hpp), where DP-SGD's takes none. Multiply-adds an example, DP-SGD
-/// and more for AdaCliP: mlp of 60 inputs 150,000 + 140,000; logistic on 784 15,700 + 15,700;
-/// cnn 1.1 million
-/// + 40,000, whose convolutions have their gradients at hand. No exact norm does with less, since
-/// m and s differ in every weight. Measured: a step takes 1.95 times DP-SGD's on mlp, 1.4 times on
-/// logistic, 1.2 times on cnn (one core, AVX-512).
-class AdaClip final : public PlannedMethod {
+/// and more for AdaCliP: mlp of 60 inputs 150,000 + 140,000; logistic on 784 15,700 + 15,700; cnn
+/// 1.1 million + 40,000, whose convolutions have their gradients at hand. No exact norm does with
+/// less, since m and s differ in every weight. Measured: a step takes 1.95 times DP-SGD's on mlp,
+/// 1.4 times on logistic, 1.2 times on cnn (one core, AVX-512).
+class AdaClip final : public EngineMethod {
  public:
-  using PlannedMethod::PlannedMethod;
+  explicit AdaClip(const MethodContext& context);
+  AdaClip(const MethodContext& context, const PrivacyPlan& plan) : EngineMethod(context, plan) {}
+
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+
+ protected:
+  void configure(EngineSettings& settings) const override;
+  void initialise(TrainState& state) const override;
+  void certify_clipping(nlohmann::ordered_json& certificate) const override;
 };
+
+MethodEntry adaclip_method();
 
 }  // namespace cudp

@@ -1,8 +1,46 @@
 #include "runtime/methods/adp_sgd.hpp"
 
 #include <cmath>
+#include <utility>
+
+#include "runtime/base/error.hpp"
+#include "runtime/config/option_rows.hpp"
+#include "runtime/methods/make_plan.hpp"
+#include "runtime/methods/noise_spans.hpp"
 
 namespace cudp {
+namespace {
+
+constexpr Choice<Calibration> kCalibrations[] = {{"accountant", Calibration::accountant},
+                                                 {"theorem41", Calibration::theorem41}};
+
+PrivacyPlan plan_of(const MethodContext& context) {
+  const TrainConfig& config = context.config;
+  PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip});
+  const std::uint64_t epoch = context.size.steps_per_epoch(config.batch);
+  plan.noise = noise_spans_on_grid(
+      plan.steps, [&](std::uint64_t t) { return adp_noise(config, plan.steps, epoch, t); });
+  if (config.of<AdpSgdOptions>().calibration == Calibration::accountant)
+    return with_noise(config, std::move(plan));
+  plan.noise_multiplier = theorem41_sigma(*config.epsilon, plan.delta, context.size.value,
+                                          plan.expected_batch, plan.steps, plan.noise);
+  check_budget(config, plan);
+  return plan;
+}
+
+}  // namespace
+
+AdpSgd::AdpSgd(const MethodContext& context) : AdpSgd(context, plan_of(context)) {}
+
+void AdpSgd::configure(EngineSettings& settings) const {
+  settings.step_size = {.weight = config().adaptive_weight,
+                        .period = steps_per_epoch(),
+                        .least = config().adaptive_least};
+}
+
+void AdpSgd::initialise(TrainState& state) const {
+  if (is_adaptive()) state.step_size_sum = config().adaptive_start;
+}
 
 void AdpSgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
   std::vector<StepScalars> scalars;  // eta_t, alpha_t sigma C, 1 / b
@@ -12,7 +50,7 @@ void AdpSgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const 
     step.sample_batch();
     step.sum_clipped_gradients();
     // b_{t+1}^2 = b_t^2 + max(beta_t |g~|^2, nu);  eta_t = eta / b_{t+1}
-    if (adaptive_) step.adapt_learning_rate();
+    if (is_adaptive()) step.adapt_learning_rate();
     // g~ = (sum + alpha_t N(0, sigma^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
     step.add_noise_and_update();
   });
@@ -20,9 +58,10 @@ void AdpSgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const 
 
 double adp_noise(const TrainConfig& c, std::uint64_t steps, std::uint64_t steps_per_epoch,
                  std::uint64_t step) {
-  if (c.adp_constant_noise) return 1.0;
+  const auto& options = c.of<AdpSgdOptions>();
+  if (options.constant_noise) return 1.0;
   if (c.schedule == ScheduleKind::adaptive)
-    return std::pow(c.adaptive_start + static_cast<double>(step) * c.adp_noise_growth, 0.25);
+    return std::pow(c.adaptive_start + static_cast<double>(step) * options.noise_growth, 0.25);
   return std::sqrt(c.lr / learning_rate(c, steps, steps_per_epoch, step));
 }
 
@@ -37,6 +76,30 @@ double theorem41_sigma(double epsilon, double delta, double n, double batch, std
   const double b_delta =
       std::log(16.0 * static_cast<double>(steps) / (n * delta)) * std::log(1.25 / delta);
   return 16.0 * batch / (n * epsilon) * std::sqrt(b_delta * sum);
+}
+
+MethodEntry adp_sgd_method() {
+  using namespace option_rows;
+  using Options = AdpSgdOptions;
+  MethodEntry entry;
+  entry.name = "adp-sgd";
+  entry.options = {
+      toggle("adp-constant-noise", &Options::constant_noise,
+             "adp-sgd: the same noise at every step, which is dpsgd with adp-sgd's step sizes"),
+      number("adp-noise-growth", "C", &Options::noise_growth, kNotNegative,
+             "adp-sgd with schedule adaptive: noise sigma (b^2 + C t)^(1/4), b^2 adaptive-start"),
+      choice("calibration", &Options::calibration, kCalibrations,
+             "where sigma comes from: accountant, or theorem41 of the paper of adp-sgd")};
+  entry.uses = engine_method_options();
+  entry.uses.insert(entry.uses.end(),
+                    {"clip", "adaptive-start", "adaptive-weight", "adaptive-least"});
+  entry.complete = [](TrainConfig& c) {
+    const bool theorem = c.of<Options>().calibration == Calibration::theorem41;
+    if (theorem && (!c.epsilon || c.sigma))
+      throw InputError("--calibration: expected method adp-sgd and --epsilon alone for theorem41");
+  };
+  entry.make = make_method<AdpSgd>;
+  return entry;
 }
 
 }  // namespace cudp

@@ -2,30 +2,43 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/config/config.hpp"
-#include "runtime/methods/method.hpp"
+#include "runtime/methods/engine_method.hpp"
+#include "runtime/methods/registry.hpp"
 
 namespace cudp {
+
+/// Where sigma comes from: the accountant, or Theorem 4.1 of Wu et al. 2021.
+enum class Calibration { accountant, theorem41 };
+
+struct AdpSgdOptions {
+  bool constant_noise = false;
+  double noise_growth = 1e-4;  ///< C
+  Calibration calibration = Calibration::accountant;
+};
 
 /// ADP-SGD: Wu et al. 2021, "Adaptive Differentially Private Empirical Risk Minimization",
 /// Algorithm 1, with Poisson batches and clipping. The noise of a step follows its step size, so
 /// that what reaches the parameters falls with the root of the step size, not with the step size.
 ///
 /// Departs from the paper:
-/// (a) its equation (3) has the step size in the noise twice; Algorithm 1, line 6 is what is meant.
-/// (b) its adaptive step sizes are a function of the raw private gradient, which they would give
-///     away. Here they are a function of the released g~, which is free.
-/// (c) sigma follows from the composition of the sequence as it is, by the accountant; Theorem 4.1
-///     is offered to repeat the paper's tables (theorem41_sigma).
-class AdpSgd final : public PlannedMethod {
+/// - Its equation (3) has the step size in the noise twice; Algorithm 1, line 6 is what is meant.
+/// - Its adaptive step sizes are a function of the raw private gradient, which they would give
+///   away. Here they are a function of the released g~, which is free.
+/// - Sigma follows from the composition of the sequence as it is, by the accountant; Theorem 4.1
+///   is offered to repeat the paper's tables (theorem41_sigma).
+class AdpSgd final : public EngineMethod {
  public:
-  AdpSgd(const TrainConfig& config, const Schedule& schedule)
-      : PlannedMethod(schedule), adaptive_(config.schedule == ScheduleKind::adaptive) {}
+  explicit AdpSgd(const MethodContext& context);
+  AdpSgd(const MethodContext& context, const PrivacyPlan& plan) : EngineMethod(context, plan) {}
 
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
 
+ protected:
+  void configure(EngineSettings& settings) const override;
+  void initialise(TrainState& state) const override;
+
  private:
-  bool adaptive_;
+  bool is_adaptive() const { return config().schedule == ScheduleKind::adaptive; }
 };
 
 /// alpha_t, up to a constant. eta_t = eta / b_{t+1}:
@@ -41,5 +54,7 @@ double adp_noise(const TrainConfig& config, std::uint64_t steps, std::uint64_t s
 /// noise: as PrivacyPlan::noise, alpha_t / alpha_0.
 double theorem41_sigma(double epsilon, double delta, double n, double batch, std::uint64_t steps,
                        const std::vector<NoiseSpan>& noise);
+
+MethodEntry adp_sgd_method();
 
 }  // namespace cudp

@@ -48,19 +48,18 @@ using AskFilter = std::function<bool(std::uint64_t number, const privacy::Mechan
 /// per-Iteration Privacy Budget", Algorithm 2, for linear models.
 ///
 /// Departs from the paper:
-/// (a) Algorithm 2 normalises the noisy gradient and then averages the unit vector with a second
-///     measurement that is not normalised. Here measurements are averaged, then normalised.
-/// (b) Algorithm 2 lets the budget go below zero and discards what that bought. Here a zCDP filter
-///     is asked before every release, and what it refuses is not made.
-/// (c) Clipped losses only grow with an example more, so NoisyMin needs noise of scale
-///     C_obj / epsilon alone, and with Gumbel noise costs epsilon^2/8 instead of epsilon^2/2.
-///     Laplace noise, the paper's, is selectable.
-/// (d) The budget in rho is that of the conversion of Canonne, Kamath and Steinke 2020; the
-///     classical one is selectable (dp_agd_budget.hpp).
-/// (e) Where no step size helps, alpha_max shrinks too: where even the smallest step is too long,
-/// no
-///     budget makes a direction good, and a run would spend itself on one gradient. Free, as it
-///     follows from a released choice; 1 is the paper's.
+/// - Algorithm 2 normalises the noisy gradient and then averages the unit vector with a second
+///   measurement that is not normalised. Here measurements are averaged, then normalised.
+/// - Algorithm 2 lets the budget go below zero and discards what that bought. Here a zCDP filter is
+///   asked before every release, and what it refuses is not made.
+/// - Clipped losses only grow with an example more, so NoisyMin needs noise of scale
+///   C_obj / epsilon alone, and with Gumbel noise costs epsilon^2/8 instead of epsilon^2/2. Laplace
+///   noise, the paper's, is selectable.
+/// - The budget in rho is that of the conversion of Canonne, Kamath and Steinke 2020; the classical
+///   one is selectable (dp_agd_method.hpp).
+/// - Where no step size helps, alpha_max shrinks too: where even the smallest step is too long, no
+///   budget makes a direction good, and a run would spend itself on one gradient. Free, as it
+///   follows from a released choice; 1 is the paper's.
 /// The regulariser does not depend on the data: its gradient joins after the noise.
 ///
 /// Mini-batches: an iteration draws its examples, each with the same probability, and uses them for

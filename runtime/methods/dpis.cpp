@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
+#include "privacy/filter.hpp"
 #include "privacy/math/boundary.hpp"
+#include "privacy/rdp/mechanism.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/config/option_rows.hpp"
+#include "runtime/methods/make_plan.hpp"
 
 namespace cudp {
 namespace {
@@ -14,113 +20,158 @@ namespace {
 constexpr double kRounding = 1e-9;
 /// Sums of norms in double, each norm at most C.
 constexpr double kSumRounding = 1e-6;
+/// No example is certain to be drawn.
+constexpr double kLargestRate = 1.0 - 1e-4;
+
+/// The worst case, K~ = N~ C throughout.
+PrivacyPlan plan_of(const MethodContext& context) {
+  const TrainConfig& config = context.config;
+  const auto& options = config.of<DpisOptions>();
+  PrivacyPlan plan =
+      plan_without_noise(context, {.clip_norm = config.clip, .largest_rate = kLargestRate});
+  // It chooses as it goes: only Renyi divergences of one order add up then.
+  plan.accountant = privacy::AccountantKind::rdp;
+  plan.largest_sum = static_cast<std::uint64_t>(std::ceil(context.size.most(0.5 * plan.failure)));
+  const std::uint64_t epoch = context.size.steps_per_epoch(config.batch);
+  plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (options.adaptive_clip ? 2 : 1);
+  plan.epoch_noise = options.total_noise * context.size.value;
+  if (plan.order == 0.0) {
+    // The worst case's best order, fixed before anything is released.
+    plan.noise_multiplier = noise_multiplier_for(config, plan);
+    plan.order = guarantee(plan, releases(plan, plan.steps)).order;
+  }
+  return with_noise(config, std::move(plan));
+}
 
 }  // namespace
 
-Dpis::Dpis(const TrainConfig& config, const Schedule& schedule, const PrivacyPlan& plan,
-           double size, std::uint64_t steps_per_epoch, const Network& network,
-           const Arithmetic& arithmetic, DpisEpoch& epoch)
-    : config_(config),
-      schedule_(schedule),
-      plan_(plan),
-      size_(size),
-      steps_per_epoch_(steps_per_epoch),
-      network_(network),
-      arithmetic_(arithmetic),
-      releases_(config.dpis_adaptive_clip ? 2 : 1),
-      epoch_(epoch) {}
+Dpis::Dpis(const MethodContext& context) : Dpis(context, plan_of(context)) {}
 
-std::uint64_t Dpis::epochs() const {
-  return (plan_.steps + steps_per_epoch_ - 1) / steps_per_epoch_;
+Dpis::Dpis(const MethodContext& context, const PrivacyPlan& plan) : EngineMethod(context, plan) {}
+
+std::optional<privacy::Budget> Dpis::filter() const {
+  return privacy::renyi_budget(plan().order, *config().epsilon, plan().delta - plan().failure);
 }
 
-/// In the ledger an epoch is: its K release (two releases where the clipping norm adapts), then
-/// its steps.
-std::uint64_t Dpis::place(std::uint64_t step) const {
+void Dpis::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
+  epoch_.left = budget.left();
+  EngineMethod::start(inputs, budget);
+}
+
+MethodState Dpis::state() const {
+  MethodState state = EngineMethod::state();
+  state.numbers["epoch"] = {epoch_.epoch, epoch_.clip, epoch_.total, epoch_.sigma, epoch_.left};
+  return state;
+}
+
+void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
+  EngineMethod::restore(inputs, state);
+  const auto& e = state.numbers.at("epoch");
+  epoch_ = {.epoch = e.at(0).get<std::uint64_t>(),
+            .clip = e.at(1).get<double>(),
+            .total = e.at(2).get<double>(),
+            .sigma = e.at(3).get<double>(),
+            .left = e.at(4).get<double>()};
+}
+
+/// What the filter has left when the steps of the epoch in progress will have been made (again).
+void Dpis::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
+  EngineMethod::fresh_key(budget, step);
+  epoch_.left = budget.left();
+  if (epoch_.epoch == epoch_of(step))
+    epoch_.left -=
+        static_cast<double>(prepared_until(step) - step) * cost(rate(), noise_multiplier());
+}
+
+std::uint64_t Dpis::epochs() const {
+  return (plan().steps + steps_per_epoch() - 1) / steps_per_epoch();
+}
+
+std::uint64_t Dpis::ledger_index(std::uint64_t step) const {
   const std::uint64_t epoch = epoch_of(step);
-  return epoch * width() + (epoch_.epoch == epoch ? releases_ : 0) + step % steps_per_epoch_;
+  return epoch * width() + (epoch_.epoch == epoch ? epoch_releases() : 0) +
+         step % steps_per_epoch();
 }
 
 std::uint64_t Dpis::prepared_until(std::uint64_t step) const {
-  return std::min((epoch_of(step) + 1) * steps_per_epoch_, plan_.steps);
+  return std::min((epoch_of(step) + 1) * steps_per_epoch(), plan().steps);
 }
 
 ImportanceRule Dpis::rule() const {
   return {.clip = epoch_.clip,
-          .multiple = config_.dpis_multiple,
-          .least = config_.dpis_floor * epoch_.clip,
-          .rate = plan_.expected_batch / epoch_.total};
+          .multiple = options().multiple,
+          .least = options().floor * epoch_.clip,
+          .rate = plan().expected_batch / epoch_.total};
 }
 
 double Dpis::rate() const {
-  return std::fmin(1.0, plan_.expected_batch * epoch_.clip / epoch_.total * (1.0 + kRounding));
+  return std::fmin(1.0, plan().expected_batch * epoch_.clip / epoch_.total * (1.0 + kRounding));
 }
 
-double Dpis::noise_multiplier() const { return epoch_.sigma * epoch_.clip * size_ / epoch_.total; }
+double Dpis::noise_multiplier() const { return epoch_.sigma * epoch_.clip * size() / epoch_.total; }
 
-double Dpis::slack() const {
-  const double part = 0.5 * plan_.failure / static_cast<double>(epochs());
-  const double most = rate() * static_cast<double>(plan_.largest_sum);
-  return sensitivity_rounding_error(network_, largest_batch(most, steps_per_epoch_, part),
-                                    arithmetic_);
+double Dpis::rounding_error() const {
+  const double part = 0.5 * plan().failure / static_cast<double>(epochs());
+  const double most = rate() * static_cast<double>(plan().largest_sum);
+  return sensitivity_rounding_error(context().network, largest_batch(most, steps_per_epoch(), part),
+                           context().arithmetic);
 }
 
-std::vector<privacy::Phase> Dpis::phases(std::uint64_t first, std::uint64_t last) const {
-  return {{rate(), noise_multiplier(), last - first}};
+std::vector<privacy::Release> Dpis::releases_of(std::uint64_t first, std::uint64_t last) const {
+  return {{privacy::sampled_gaussian_mechanism(rate(), noise_multiplier()), last - first}};
 }
 
 double Dpis::cost(double q, double sigma) const {
-  return privacy::rdp(privacy::step_of({.q = q, .sigma = sigma, .steps = 1}).mechanism,
-                      plan_.order);
+  return privacy::rdp(privacy::sampled_gaussian_mechanism(q, sigma), plan().order);
 }
 
-bool Dpis::prepare(Engine& engine, std::uint64_t step, const Charging& charging) {
+bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
   const std::uint64_t epoch = epoch_of(step);
   if (epoch_.epoch == epoch) return true;
-  ensure(step % steps_per_epoch_ == 0, "an epoch of DPIS begins in its middle");
-  const double sigma_k = plan_.epoch_noise;
-  if (!charging.authorise(epoch * width(), epoch * width() + releases_, {1.0, sigma_k, 1}))
-    return false;
-  const double left = epoch_.left - static_cast<double>(releases_) * cost(1.0, sigma_k);
+  ensure(step % steps_per_epoch() == 0, "an epoch of DPIS begins in its middle");
+  const double sigma_k = plan().epoch_noise;
+  const privacy::Release totals{privacy::Gaussian{sigma_k}, epoch_releases()};
+  if (!budget.authorise(epoch * width(), {&totals, 1})) return false;
+  const double left = epoch_.left - static_cast<double>(totals.count) * cost(1.0, sigma_k);
 
   // C_1 = C; C_{e+1} = lambda K*_e / N~
-  const double clip = next_clip(engine, epoch);
+  const double clip = next_clip(epoch);
   // n_i = min(|g_i|, C_e), K' = sum_i n_i + N(0, sigma_K^2 C_e^2)
-  engine.measure_norms();
+  engine().measure_norms();
   double total = 0.0;
-  for (const float norm : engine.norms()) total += std::fmin(norm, clip);
+  for (const float norm : engine().norms()) total += std::fmin(norm, clip);
   total +=
-      sigma_k * clip * (1.0 + kSumRounding) * engine.released_normal(Stream::norm_total, epoch);
+      sigma_k * clip * (1.0 + kSumRounding) * engine().released_normal(Stream::norm_total, epoch);
   // K~ = min(max(K', b C_e + xi), N~ C_e)
-  const double least = plan_.expected_batch * clip * (1.0 + 1e-6);
-  total = std::fmin(std::fmax(total, least), size_ * clip);
+  const double least = plan().expected_batch * clip * (1.0 + 1e-6);
+  total = std::fmin(std::fmax(total, least), size() * clip);
 
   epoch_ = {.epoch = epoch, .clip = clip, .total = total, .sigma = 0.0, .left = left};
   return choose_sigma(step, left);
 }
 
-double Dpis::next_clip(Engine& engine, std::uint64_t epoch) const {
-  if (!config_.dpis_adaptive_clip || epoch == 0) return plan_.clip_norm;
+double Dpis::next_clip(std::uint64_t epoch) const {
+  if (!options().adaptive_clip || epoch == 0) return plan().clip_norm;
   // K*_e = sum_i min(|g_i| as last seen, C*) + N(0, sigma_K^2 C*^2), C* = 4 C_1
-  const double most = 4.0 * plan_.clip_norm;
+  const double most = 4.0 * plan().clip_norm;
   double total = 0.0;
-  for (const float norm : engine.norms()) total += std::fmin(norm, most);
-  total += plan_.epoch_noise * most * (1.0 + kSumRounding) *
-           engine.released_normal(Stream::largest_norms, epoch);
-  return std::clamp(config_.dpis_lambda * total / size_, 1e-3 * plan_.clip_norm, most);
+  for (const float norm : engine().norms()) total += std::fmin(norm, most);
+  total += plan().epoch_noise * most * (1.0 + kSumRounding) *
+           engine().released_normal(Stream::largest_norms, epoch);
+  return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, most);
 }
 
 /// sigma_G, the smallest that what is left pays for if all later epochs were: in the first part of
 /// the training, the worst case K~ = N~ C; in the rest, as this one.
 bool Dpis::choose_sigma(std::uint64_t first, double left) {
   const std::uint64_t now = prepared_until(first) - first;
-  const std::uint64_t later = plan_.steps - first - now;
-  const std::uint64_t later_epochs = (later + steps_per_epoch_ - 1) / steps_per_epoch_;
+  const std::uint64_t later = plan().steps - first - now;
+  const std::uint64_t later_epochs = (later + steps_per_epoch() - 1) / steps_per_epoch();
   const bool worst_case =
-      static_cast<double>(epoch_.epoch) < config_.dpis_first_phase * static_cast<double>(epochs());
+      static_cast<double>(epoch_.epoch) < options().first_phase * static_cast<double>(epochs());
   const double others =
-      static_cast<double>(later_epochs * releases_) * cost(1.0, plan_.epoch_noise);
-  const double worst_rate = std::fmin(1.0, plan_.expected_batch / size_ * (1.0 + kRounding));
+      static_cast<double>(later_epochs * epoch_releases()) * cost(1.0, plan().epoch_noise);
+  const double worst_rate = std::fmin(1.0, plan().expected_batch / size() * (1.0 + kRounding));
   const auto spent = [&](double log_sigma, bool with_later) {
     epoch_.sigma = std::exp(log_sigma);
     const double step = cost(rate(), noise_multiplier());
@@ -131,7 +182,7 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
   // A little less than what is left: the filter rounds every release up.
   const double most = left * (1.0 - 1e-9);
   const auto excess = [&](double x) { return std::log(spent(x, true) / most); };
-  double good = std::log(plan_.noise_multiplier);
+  double good = std::log(plan().noise_multiplier);
   while (!(excess(good) <= 0.0)) {
     good += 0.5;
     if (good > 30.0) return false;
@@ -150,12 +201,12 @@ void Dpis::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
   ensure(epoch_of(first) == epoch_.epoch && last <= prepared_until(first),
          "steps of an epoch that was not prepared");
   engine.set_importance(rule());
-  const float noise = float_above(noise_multiplier() * (1.0 + slack()));
+  const float noise = float_above(noise_multiplier() * (1.0 + rounding_error()));
   std::vector<StepScalars> scalars;  // eta_t, s, K~ / (N~ b)
   for (std::uint64_t t = first; t < last; ++t) {
-    StepScalars s = schedule_.at(t);
+    StepScalars s = schedule().at(t);
     s.noise_std = noise;
-    s.inverse_batch = static_cast<float>(epoch_.total / (size_ * plan_.expected_batch));
+    s.inverse_batch = static_cast<float>(epoch_.total / (size() * plan().expected_batch));
     scalars.push_back(s);
   }
 
@@ -171,9 +222,42 @@ void Dpis::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
   });
 }
 
-double divergence_left(const privacy::Ledger& ledger) {
-  const privacy::Filter filter(ledger);
-  return filter.limit() * filter.remaining();
+std::string Dpis::mechanism() const {
+  return "importance-sampled Gaussian (DPIS), within Poisson-subsampled Gaussians admitted by a "
+         "Renyi filter";
+}
+
+MethodEntry dpis_method() {
+  using namespace option_rows;
+  using Options = DpisOptions;
+  MethodEntry entry;
+  entry.name = "dpis";
+  entry.options = {
+      number("dpis-multiple", "K", &Options::multiple, kMultiple,
+             "dpis: candidates for each example of the batch"),
+      number("dpis-floor", "F", &Options::floor, kUnitPositive,
+             "dpis: least norm that examples are drawn by, a share of the clipping norm"),
+      number("dpis-total-noise", "S", &Options::total_noise, kUnitPositive,
+             "dpis: noise on the sum of norms, a share of the number of examples"),
+      number("dpis-first-phase", "A", &Options::first_phase, kUnit,
+             "dpis: share of the epochs that save for the worst case"),
+      toggle("dpis-adaptive-clip", &Options::adaptive_clip,
+             "dpis: from the second epoch on, clip to the noisy mean norm"),
+      number("dpis-lambda", "L", &Options::lambda, kPositive,
+             "dpis: times this, with dpis-adaptive-clip")};
+  entry.uses = engine_method_options();
+  std::erase(entry.uses, "sigma");
+  entry.uses.emplace_back("clip");
+  entry.complete = [](TrainConfig& c) {
+    if (c.clipping != Clipping::flat)
+      throw InputError("--clipping: expected flat for method dpis");
+    if (!c.epsilon || c.sigma)
+      throw InputError("--epsilon: expected a budget, and no --sigma, for method dpis");
+    if (c.accountant == privacy::AccountantKind::advanced)
+      throw InputError("--accountant: expected pld or rdp for method dpis, found advanced");
+  };
+  entry.make = make_method<Dpis>;
+  return entry;
 }
 
 }  // namespace cudp

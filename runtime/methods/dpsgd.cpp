@@ -2,7 +2,15 @@
 
 #include <vector>
 
+#include "runtime/base/error.hpp"
+#include "runtime/methods/make_plan.hpp"
+
 namespace cudp {
+
+DpSgd::DpSgd(const MethodContext& context)
+    : DpSgd(context,
+            with_noise(context.config,
+                       plan_without_noise(context, {.clip_norm = context.config.clip}))) {}
 
 void DpSgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
   std::vector<StepScalars> scalars;  // eta_t, sigma C, 1 / b
@@ -17,6 +25,51 @@ void DpSgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
     // optimizer's step with g~
     step.add_noise_and_update();
   });
+}
+
+MethodEntry dpsgd_method() {
+  MethodEntry entry;
+  entry.name = "dpsgd";
+  entry.uses = engine_method_options();
+  entry.uses.emplace_back("clip");
+  entry.make = make_method<DpSgd>;
+  return entry;
+}
+
+MethodEntry dpsgd_ts_method() {
+  MethodEntry entry = dpsgd_method();
+  entry.name = "dpsgd-ts";
+  entry.complete = [](TrainConfig& c) {
+    if (c.activation.empty()) c.activation = "tempered-sigmoid";
+    if (c.activation != "tanh" && c.activation != "tempered-sigmoid" &&
+        c.activation != "tempered_sigmoid")
+      throw InputError(
+          "--activation: expected tempered-sigmoid or tanh for method dpsgd-ts, found '" +
+          c.activation + "'");
+  };
+  return entry;
+}
+
+MethodEntry sgd_ma_method() {
+  MethodEntry entry = dpsgd_method();
+  entry.name = "sgd-ma";
+  entry.defaults = [](TrainConfig& c) { c.accountant = privacy::AccountantKind::rdp; };
+  entry.complete = [](TrainConfig& c) {
+    if (c.accountant != privacy::AccountantKind::rdp)
+      throw InputError("--accountant: expected rdp for method sgd-ma");
+  };
+  return entry;
+}
+
+MethodEntry sgd_adv_method() {
+  MethodEntry entry = dpsgd_method();
+  entry.name = "sgd-adv";
+  entry.defaults = [](TrainConfig& c) { c.accountant = privacy::AccountantKind::advanced; };
+  entry.complete = [](TrainConfig& c) {
+    if (c.accountant != privacy::AccountantKind::advanced)
+      throw InputError("--accountant: expected advanced for method sgd-adv");
+  };
+  return entry;
 }
 
 }  // namespace cudp

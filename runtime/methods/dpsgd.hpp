@@ -1,18 +1,27 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/methods/method.hpp"
+#include "runtime/methods/engine_method.hpp"
+#include "runtime/methods/registry.hpp"
 
 namespace cudp {
 
 /// DP-SGD: Abadi et al. 2016, Algorithm 1, with the Poisson sampling that its analysis needs
 /// (Mironov, Talwar, Zhang 2019) and division by the expected batch b instead of the drawn one.
-/// Also the algorithm of dpsgd-ts, which is DP-SGD on a network of tempered sigmoids or tanh
-/// (Papernot et al. 2021), and of dpsgd-decay, whose noise falls over time (dpsgd_decay.hpp).
-class DpSgd final : public PlannedMethod {
+class DpSgd : public EngineMethod {
  public:
-  using PlannedMethod::PlannedMethod;
+  explicit DpSgd(const MethodContext& context);
+  DpSgd(const MethodContext& context, const PrivacyPlan& plan) : EngineMethod(context, plan) {}
+
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
 };
+
+MethodEntry dpsgd_method();
+/// On a network of tempered sigmoids or tanh (Papernot et al. 2021).
+MethodEntry dpsgd_ts_method();
+/// DP-AGD's baselines: with the moments accountant (Abadi et al. 2016), and with advanced
+/// composition (Dwork, Rothblum, Vadhan 2010).
+MethodEntry sgd_ma_method();
+MethodEntry sgd_adv_method();
 
 }  // namespace cudp

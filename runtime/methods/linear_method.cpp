@@ -1,31 +1,77 @@
 #include "runtime/methods/linear_method.hpp"
 
-#include <stdexcept>
+#include <spdlog/fmt/fmt.h>
 
-#include "runtime/base/error.hpp"
-#include "runtime/methods/objective_perturbation.hpp"
-#include "runtime/methods/output_perturbation.hpp"
-#include "runtime/methods/privgene.hpp"
+#include "runtime/base/build_info.hpp"
+#include "runtime/methods/plan.hpp"
+#include "runtime/methods/releases_before.hpp"
 
 namespace cudp {
 
-bool is_linear_method(MethodKind method) {
-  return method == MethodKind::outpert || method == MethodKind::objpert ||
-         method == MethodKind::privgene;
+LinearFacts linear_facts(const MethodContext& context) {
+  return {.loss = context.network.spec.loss,
+          .dimension = static_cast<int>(context.network.parameter_count),
+          .examples = context.size.value,
+          .most = context.size.most(0.5 * kFailureShare * *context.config.delta),
+          .mu_before = mu_of(context.before),
+          .size_is_public = context.size.is_public()};
 }
 
-std::unique_ptr<LinearMethod> make_linear_method(const TrainConfig& config,
-                                                 const LinearFacts& facts) {
-  try {
-    if (config.method == MethodKind::outpert)
-      return std::make_unique<OutputPerturbation>(config, facts);
-    if (config.method == MethodKind::objpert)
-      return std::make_unique<ObjectivePerturbation>(config, facts);
-    if (config.method == MethodKind::privgene) return std::make_unique<PrivGene>(config, facts);
-  } catch (const std::domain_error& e) {
-    throw BudgetError(e.what());
-  }
-  throw InputError("method: expected outpert, objpert or privgene");
+std::string LinearMethod::describe() const {
+  return fmt::format("{}: epsilon {:.4g} at delta {:.3g}", config_.method, epsilon(), delta());
+}
+
+void LinearMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {
+  inputs_.emplace(inputs);
+}
+
+void LinearMethod::restore(const TrainingInputs& inputs, const MethodState&) {
+  inputs_.emplace(inputs);
+}
+
+void LinearMethod::fresh_key(PrivacyBudget&, std::uint64_t) {
+  throw BudgetError(
+      "what the run's own key may have drawn took all of the budget; train anew on a budget of its "
+      "own");
+}
+
+std::uint64_t LinearMethod::train(PrivacyBudget&, std::uint64_t, std::uint64_t until) {
+  weights_ = fit({.train = inputs_->train,
+                  .threads = static_cast<int>(config_.threads),
+                  .generator = config_.rng,
+                  .key = inputs_->key.key()});
+  return until;
+}
+
+Accuracy LinearMethod::evaluate(const Dataset& test) {
+  EngineSettings settings;
+  settings.threads = static_cast<int>(config_.threads);
+  const auto evaluator = inputs_->backend.make_engine(network_.value(), settings);
+  TrainState state;
+  state.parameters = weights_;
+  evaluator->set_state(state);
+  return evaluator->evaluate(test, false);
+}
+
+void LinearMethod::certify(nlohmann::ordered_json& j, const privacy::Ledger& ledger,
+                           std::uint64_t) const {
+  j["epsilon"] = epsilon();
+  j["delta"] = delta();
+  j["neighbouring_relation"] = "add or remove one training example";
+  j["method"] = config_.method;
+  j["sampling"] = "all examples";
+  certify_mechanism(j);
+  j["accountant_version"] = build_info().version;
+  j["releases"] = releases_json(ledger.releases());
+}
+
+MethodEntry linear_method_entry() {
+  MethodEntry entry;
+  entry.option_group = "Linear baselines";
+  entry.stochastic = false;
+  entry.linear_model = true;
+  entry.cpu_only = true;
+  return entry;
 }
 
 }  // namespace cudp

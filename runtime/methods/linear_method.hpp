@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -9,19 +11,23 @@
 #include "kernels/layers/loss.hpp"
 #include "kernels/random/random.hpp"
 #include "privacy/mechanism.hpp"
-#include "runtime/config/config.hpp"
-#include "runtime/data/dataset.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/methods/linear_options.hpp"
+#include "runtime/methods/method.hpp"
+#include "runtime/methods/registry.hpp"
 
 namespace cudp {
 
 /// What a linear method may know of the data before it looks at them.
 struct LinearFacts {
   Loss loss = Loss::logistic;
-  int dimension = 0;        ///< features and a constant
-  double examples = 1.0;    ///< N, or the noisy one
-  double most = 1.0;        ///< a bound on N, see TrainingSize::most
-  double size_noise = 0.0;  ///< standard deviation of the noise on that, 0 if N is public
+  int dimension = 0;       ///< features and a constant
+  double examples = 1.0;   ///< N, or the noisy one
+  double most = 1.0;       ///< a bound on N, see TrainingSize::most
+  double mu_before = 0.0;  ///< of what was released before: mu_of
+  bool size_is_public = true;
 };
+LinearFacts linear_facts(const MethodContext& context);
 
 /// Where the examples are and what a method draws from. Numbers of streams are its own.
 struct LinearTask {
@@ -31,33 +37,72 @@ struct LinearTask {
   const RandomKey& key;
 };
 
-/// A method for linear models of two classes that knows all its releases before the first, and
-/// trains in one go: under one key always the same, so that who begins again releases nothing new.
-class LinearMethod {
+/// The base of the methods for linear models of two classes that know all their releases before the
+/// first, and train in one go, which is their only step: under one key always the same, so that who
+/// begins again releases nothing new.
+class LinearMethod : public Method {
  public:
-  LinearMethod() = default;
-  LinearMethod(const LinearMethod&) = delete;
-  LinearMethod& operator=(const LinearMethod&) = delete;
-  virtual ~LinearMethod() = default;
-
-  /// What the ledger is to be charged, besides the noisy size, before training starts.
-  virtual std::vector<privacy::Step> releases() const = 0;
-  /// The epsilon of those together with the noisy size, at the config's delta.
-  virtual double epsilon() const = 0;
+  /// What is released, besides what was before.
+  virtual std::vector<privacy::Release> releases() const = 0;
   /// The weights of the features as they are read, and the bias.
-  virtual std::vector<float> train(const LinearTask& task) const = 0;
-  /// Why the result must not be released, in words; empty where it may. A function of public
-  /// numbers.
-  virtual std::vector<std::string> obstacles() const { return {}; }
-  /// What the certificate says beside that.
-  virtual void describe(nlohmann::ordered_json& certificate) const = 0;
+  virtual std::vector<float> fit(const LinearTask& task) const = 0;
+
+  double delta() const override { return *config_.delta; }
+  std::vector<privacy::Release> releases_at_start() const override { return releases(); }
+  std::uint64_t steps() const override { return 1; }
+  std::string describe() const override;
+
+  void start(const TrainingInputs& inputs, const PrivacyBudget& budget) override;
+  void restore(const TrainingInputs& inputs, const MethodState& state) override;
+  MethodState state() const override { return {}; }
+  void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
+
+  std::uint64_t authorise(PrivacyBudget&, std::uint64_t, std::uint64_t until) override {
+    return until;
+  }
+  std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
+
+  std::vector<float> parameters() const override { return weights_; }
+  Accuracy evaluate(const Dataset& test) override;
+
+  double learning_rate(std::uint64_t) const override { return 0.0; }
+  double spent(const privacy::Ledger&, std::uint64_t, bool) const override { return epsilon(); }
+  double examples_per_step() const override { return facts_.examples; }
+  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
+               std::uint64_t step) const override;
+
+ protected:
+  /// config.epsilon and config.delta must be set. The network is needed to evaluate only.
+  LinearMethod(const TrainConfig& config, const LinearFacts& facts, std::optional<Network> network)
+      : config_(config), facts_(facts), network_(std::move(network)) {}
+
+  /// The certificate's lines from "mechanism" to "accountant".
+  virtual void certify_mechanism(nlohmann::ordered_json& certificate) const = 0;
+
+  const TrainConfig& config() const { return config_; }
+  const LinearFacts& facts() const { return facts_; }
+
+ private:
+  TrainConfig config_;
+  LinearFacts facts_;
+  std::optional<Network> network_;
+  std::optional<TrainingInputs> inputs_;
+  std::vector<float> weights_;
 };
 
-bool is_linear_method(MethodKind method);
+/// For MethodEntry::make.
+template <class M>
+std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
+  try {
+    auto method = std::make_unique<M>(context.config, linear_facts(context), context.network);
+    if (method->epsilon() <= *context.config.epsilon) return method;
+    throw BudgetError(context.config.method + " spends more than the budget");
+  } catch (const std::domain_error& e) {
+    throw BudgetError(e.what());
+  }
+}
 
-/// Chooses by config.method. config.epsilon and config.delta must be set. Throws BudgetError where
-/// they allow nothing.
-std::unique_ptr<LinearMethod> make_linear_method(const TrainConfig& config,
-                                                 const LinearFacts& facts);
+/// What the entries of all of these have in common.
+MethodEntry linear_method_entry();
 
 }  // namespace cudp

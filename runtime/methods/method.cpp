@@ -1,64 +1,34 @@
 #include "runtime/methods/method.hpp"
 
-#include "runtime/methods/adaclip.hpp"
-#include "runtime/methods/adp_sgd.hpp"
-#include "runtime/methods/dpis.hpp"
-#include "runtime/methods/dpsgd.hpp"
-#include "runtime/methods/dpsgd_decay.hpp"
-#include "runtime/methods/noise_spans.hpp"
+#include <algorithm>
+#include <variant>
+
+#include "privacy/mechanism.hpp"
 
 namespace cudp {
 
-std::unique_ptr<Method> make_method(const MethodFacts& f, DpisEpoch& epoch) {
-  const TrainConfig& config = f.config;
-  const Schedule schedule(config, f.plan, f.steps_per_epoch);
-  switch (config.method) {
-    case MethodKind::dpsgd:
-    case MethodKind::dpsgd_ts:
-    case MethodKind::dpsgd_decay:
-    case MethodKind::sgd_ma:
-    case MethodKind::sgd_adv:
-    case MethodKind::norm_bound:
-    case MethodKind::dp_agd:   // trains elsewhere: train/guarded_run.hpp
-    case MethodKind::outpert:  // these too: train/linear_run.hpp
-    case MethodKind::objpert:
-    case MethodKind::privgene:
-      break;
-    case MethodKind::adp_sgd:
-      return std::make_unique<AdpSgd>(config, schedule);
-    case MethodKind::adaclip:
-      return std::make_unique<AdaClip>(schedule);
-    case MethodKind::dpis:
-      return std::make_unique<Dpis>(config, schedule, f.plan, f.size, f.steps_per_epoch, f.network,
-                                    f.arithmetic, epoch);
-  }
-  return std::make_unique<DpSgd>(schedule);
+const std::vector<float>& MethodState::array(const std::string& name) const {
+  static const std::vector<float> none;
+  const auto found = std::ranges::find(arrays, name, [](const auto& a) { return a.first; });
+  return found == arrays.end() ? none : found->second;
 }
 
-std::vector<NoiseSpan> noise_over_time(const TrainConfig& config, std::uint64_t steps,
-                                       std::uint64_t steps_per_epoch) {
-  switch (config.method) {
-    case MethodKind::dpsgd:
-    case MethodKind::dpsgd_ts:
-    case MethodKind::adaclip:
-    case MethodKind::dpis:
-    case MethodKind::sgd_ma:
-    case MethodKind::sgd_adv:
-    case MethodKind::norm_bound:
-    case MethodKind::dp_agd:
-    case MethodKind::outpert:
-    case MethodKind::objpert:
-    case MethodKind::privgene:
-      break;
-    case MethodKind::dpsgd_decay:
-      return noise_spans(steps, [&](std::uint64_t t) {
-        return decaying_noise(config.noise_decay, t / steps_per_epoch);
-      });
-    case MethodKind::adp_sgd:
-      return noise_spans_on_grid(
-          steps, [&](std::uint64_t t) { return adp_noise(config, steps, steps_per_epoch, t); });
+nlohmann::ordered_json releases_json(std::span<const privacy::Release> releases) {
+  auto list = nlohmann::ordered_json::array();
+  for (const privacy::Release& release : releases) {
+    nlohmann::ordered_json j{{"mechanism", privacy::name(release.mechanism)}};
+    if (const auto* gaussian = std::get_if<privacy::Gaussian>(&release.mechanism))
+      j["sigma"] = gaussian->sigma;
+    if (const auto* selection = std::get_if<privacy::BoundedRange>(&release.mechanism))
+      j["epsilon"] = selection->epsilon;
+    if (const auto* stated = std::get_if<privacy::ApproximateDp>(&release.mechanism)) {
+      j["epsilon"] = stated->epsilon;
+      if (stated->delta > 0.0) j["delta"] = stated->delta;
+    }
+    j["count"] = release.count;
+    list.push_back(std::move(j));
   }
-  return {};
+  return list;
 }
 
 }  // namespace cudp

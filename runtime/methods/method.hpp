@@ -1,80 +1,132 @@
 #pragma once
 #include <cstdint>
-#include <functional>
-#include <memory>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "models/model.hpp"
+#include "privacy/ledger.hpp"
+#include "runtime/base/random_key.hpp"
 #include "runtime/config/config.hpp"
-#include "runtime/device/engine.hpp"
-#include "runtime/device/sensitivity.hpp"
-#include "runtime/methods/dpis_epoch.hpp"
-#include "runtime/methods/plan.hpp"
-#include "runtime/methods/schedule.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/methods/privacy_budget.hpp"
+#include "runtime/methods/training_size.hpp"
 
 namespace cudp {
 
-/// How a method pays for releases besides its steps, before it makes them.
-struct Charging {
-  /// Places begin <= i < end of the ledger, each this release (phase.steps is not read). Durable
-  /// when it returns true; false: the budget does not allow it.
-  std::function<bool(std::uint64_t begin, std::uint64_t end, const privacy::Phase& release)>
-      authorise;
+/// What a method knows of a run before it looks at the data. All of it is public.
+struct MethodContext {
+  TrainConfig config;
+  Network network;
+  TrainingSize size;
+  Arithmetic arithmetic;
+  /// Charged before the method's own releases: the noisy number of examples, what features rest on.
+  std::vector<privacy::Release> before;
 };
 
-/// A training algorithm: what an engine is to do in a step, and what each step releases.
+/// What a method trains with. The data outlive it.
+struct TrainingInputs {
+  const Dataset& train;
+  const Backend& backend;
+  SharedKey key;
+};
+
+/// All that a method must remember across a crash.
+struct MethodState {
+  nlohmann::ordered_json numbers;
+  std::vector<std::pair<std::string, std::vector<float>>> arrays;
+
+  /// The array of that name; empty where there is none.
+  const std::vector<float>& array(const std::string& name) const;
+};
+
+/// A training algorithm. One file a method: its options, state, plan and part of the certificate;
+/// a row of methods/registry.cpp makes it known. It is made before the data are looked at, and throws
+/// InputError or BudgetError where settings and size do not allow a training; then it is started, or
+/// restored; then it makes steps.
 class Method {
  public:
+  /// steps() of a method that goes on until its budget ends.
+  static constexpr std::uint64_t kOpenEnded = std::numeric_limits<std::uint64_t>::max();
+
   Method() = default;
   Method(const Method&) = delete;
   Method& operator=(const Method&) = delete;
   virtual ~Method() = default;
 
-  /// Before step `step`, where the steps before are done: whatever has to be measured and released
-  /// first. False where the budget ends here.
-  virtual bool prepare(Engine&, std::uint64_t, const Charging&) { return true; }
-  /// One past the last step, from `step` on, that is known without another call of prepare.
-  virtual std::uint64_t prepared_until(std::uint64_t step) const = 0;
-  /// What prepared steps first <= t < last release.
-  virtual std::vector<privacy::Phase> phases(std::uint64_t first, std::uint64_t last) const = 0;
-  /// Where a step stands in the ledger.
-  virtual std::uint64_t place(std::uint64_t step) const { return step; }
+  // What it promises, known before the data are looked at.
 
-  /// Prepared steps first <= t < last.
-  virtual void run(Engine& engine, std::uint64_t first, std::uint64_t last) const = 0;
-};
+  virtual double epsilon() const = 0;
+  virtual double delta() const = 0;
+  /// The budget of a filter that all releases must pass; empty where the plan stays within epsilon.
+  virtual std::optional<privacy::Budget> filter() const { return std::nullopt; }
+  /// What is charged when the run begins, besides MethodContext::before: for a method that pays for
+  /// everything at once.
+  virtual std::vector<privacy::Release> releases_at_start() const { return {}; }
+  virtual std::uint64_t steps() const = 0;
+  virtual std::uint64_t steps_per_epoch() const { return 1; }
+  /// One line for people: what the run promises and does.
+  virtual std::string describe() const = 0;
+  /// Why the result must not be released, in words; empty where it may.
+  virtual std::vector<std::string> obstacles() const { return {}; }
 
-/// A method all of whose releases are in the plan.
-class PlannedMethod : public Method {
- public:
-  explicit PlannedMethod(const Schedule& schedule) : schedule_(schedule) {}
-  std::uint64_t prepared_until(std::uint64_t) const override { return schedule_.plan().steps; }
-  std::vector<privacy::Phase> phases(std::uint64_t first, std::uint64_t last) const override {
-    return step_phases(schedule_.plan(), first, last);
+  // A run.
+
+  /// From the beginning. budget: with what was charged until now.
+  virtual void start(const TrainingInputs& inputs, const PrivacyBudget& budget) = 0;
+  /// From where `state` was taken.
+  virtual void restore(const TrainingInputs& inputs, const MethodState& state) = 0;
+  virtual MethodState state() const = 0;
+  /// After restore, with a key that is not the one that the state was made with: what follows `step`
+  /// is new and will be charged. Throws BudgetError where that is not possible.
+  virtual void fresh_key(PrivacyBudget& budget, std::uint64_t step) = 0;
+
+  /// Steps in all that the budget allows, `step` being done. Throws BudgetError where that is none
+  /// more.
+  virtual std::uint64_t last_step(const PrivacyBudget&, std::uint64_t) const { return steps(); }
+  /// Pays for the steps from `step` on, at most to `until`, and for what must be released before
+  /// them. Returns one past the last one that may be made: `step` where the budget ends here.
+  virtual std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step,
+                                  std::uint64_t until) = 0;
+  /// Makes authorised steps. Returns one past the last one made, less than `until` where a method
+  /// that asks as it goes was refused.
+  virtual std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) = 0;
+
+  /// Of the model that is released.
+  virtual std::vector<float> parameters() const = 0;
+  virtual Accuracy evaluate(const Dataset& test) = 0;
+
+  // What is reported of it. Functions of public numbers and of what was released.
+
+  /// Of the last of `step` steps; 0 before there is one.
+  virtual double learning_rate(std::uint64_t step) const = 0;
+  /// Epsilon of what was released up to `step`. last: of the whole run; before that a faster, looser
+  /// bound will do.
+  virtual double spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const = 0;
+  /// About how many steps there will be, `step` being done.
+  virtual double expected_steps(std::uint64_t) const { return static_cast<double>(steps()); }
+  /// Examples that a step looks at, for a speed.
+  virtual double examples_per_step() const = 0;
+  /// The part of a run's result between epsilon and time: "steps", and what only this method has.
+  virtual void report(nlohmann::ordered_json& result, std::uint64_t step) const {
+    result["steps"] = step;
   }
-
- protected:
-  const Schedule& schedule() const { return schedule_; }
-
- private:
-  Schedule schedule_;
+  /// The certificate's part between its head and the circumstances (run/certificate.hpp): epsilon and
+  /// delta first.
+  virtual void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
+                       std::uint64_t step) const = 0;
+  /// Private statistics since they were last read, for --unsafe-diagnostics; null where there are
+  /// none.
+  virtual nlohmann::ordered_json diagnostics() { return nullptr; }
 };
 
-/// What a method is made from.
-struct MethodFacts {
-  TrainConfig config;
-  PrivacyPlan plan;
-  double size = 0.0;  ///< N, or the noisy one
-  std::uint64_t steps_per_epoch = 1;
-  Network network;
-  Arithmetic arithmetic;
-};
-
-/// epoch: where the method keeps what a checkpoint must hold; outlives it.
-std::unique_ptr<Method> make_method(const MethodFacts& facts, DpisEpoch& epoch);
-
-/// The noise of every step that the config's method asks for, as PrivacyPlan::noise has it.
-std::vector<NoiseSpan> noise_over_time(const TrainConfig& config, std::uint64_t steps,
-                                       std::uint64_t steps_per_epoch);
+/// Releases for a certificate: mechanism, its numbers, count.
+nlohmann::ordered_json releases_json(std::span<const privacy::Release> releases);
 
 }  // namespace cudp

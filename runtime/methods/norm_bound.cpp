@@ -7,20 +7,43 @@
 
 namespace cudp {
 
-double norm_bound(const Network& network, const Dataset& data) {
+double norm_bound(const Network& network, const Dataset& format) {
   const Loss loss = network.spec.loss;
   if (network.layers.size() != 1 || network.parameters.size() != 2 || loss == Loss::hinge)
     throw InputError("--model: expected logistic with --method norm-bound, found " +
                      network.spec.name);
   double largest = 1.0;
-  if (data.is_bytes()) {
-    const auto shift = static_cast<double>(data.shift);
+  if (format.is_bytes()) {
+    const auto shift = static_cast<double>(format.shift);
     largest =
-        std::fmax(std::fabs(shift), std::fabs(shift + 255.0 * static_cast<double>(data.scale)));
+        std::fmax(std::fabs(shift), std::fabs(shift + 255.0 * static_cast<double>(format.scale)));
   }
-  const double inputs = static_cast<double>(data.shape.size()) * largest * largest + 1.0;
-  const double slope = loss == Loss::logistic ? 1.0 : std::numbers::sqrt2;
-  return slope * std::sqrt(inputs) * (1.0 + 1e-6);
+  const double inputs = static_cast<double>(format.shape.size()) * largest * largest + 1.0;
+  const double of_logits = loss == Loss::logistic ? 1.0 : std::numbers::sqrt2;
+  return of_logits * std::sqrt(inputs) * (1.0 + 1e-6);
+}
+
+void NormBound::certify_clipping(nlohmann::ordered_json& certificate) const {
+  certificate["C_is"] =
+      "the longest gradient that any input of the public domain has; none is cut";
+}
+
+MethodEntry norm_bound_method() {
+  MethodEntry entry;
+  entry.name = "norm-bound";
+  entry.uses = engine_method_options();
+  entry.ignores = {"clip"};  // it finds the bound itself
+  entry.complete = [](TrainConfig& c) {
+    if (c.clipping != Clipping::flat || c.features != Features::none)
+      throw InputError(
+          "--method: expected flat clipping and no --features with norm-bound, whose bound is that "
+          "of the inputs");
+  };
+  entry.fit = [](TrainConfig& c, const Network& network, const Dataset& format) {
+    c.clip = norm_bound(network, format);
+  };
+  entry.make = make_method<NormBound>;
+  return entry;
 }
 
 }  // namespace cudp

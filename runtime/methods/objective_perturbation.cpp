@@ -1,11 +1,12 @@
 #include "runtime/methods/objective_perturbation.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include "privacy/rdp/objective_perturbation.hpp"
 #include "runtime/base/random_numbers.hpp"
-#include "runtime/methods/output_perturbation.hpp"
 #include "runtime/methods/plan.hpp"
+#include "runtime/methods/risk_options.hpp"
 
 namespace cudp {
 namespace {
@@ -19,19 +20,20 @@ double least_regulariser(double curvature, double epsilon) {
 
 }  // namespace
 
-ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts)
-    : risk_(risk_settings(config, facts.loss, facts.most)),
+ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts,
+                                             std::optional<Network> network)
+    : LinearMethod(config, facts, std::move(network)),
+      risk_(risk_settings(config, facts.loss, facts.most)),
       dimension_(static_cast<std::size_t>(facts.dimension)),
       epsilon_(*config.epsilon),
       delta_(*config.delta * (1.0 - kFailureShare)),
-      tolerance_(config.solver_tolerance) {
-  const bool size_is_public = facts.size_noise == 0.0;
+      tolerance_(config.of<RiskOptions>().solver_tolerance) {
   const double beta = loss_curvature(risk_);
-  const double most_for_kappa = epsilon_ * (size_is_public ? 0.5 : 0.1);
-  regulariser_ = std::fmax(config.l2 * facts.examples, least_regulariser(beta, most_for_kappa));
-  kappa_ = (size_is_public ? std::log1p(beta / regulariser_) : most_for_kappa) * (1.0 + 1e-12);
-  const double size_mu = size_is_public ? 0.0 : 1.0 / facts.size_noise;
-  mu_ = privacy::objective_perturbation_mu(kappa_, size_mu, kOutputShare, epsilon_, delta_);
+  const double most_for_kappa = epsilon_ * (facts.size_is_public ? 0.5 : 0.1);
+  regulariser_ = std::fmax(config.of<LinearOptions>().l2 * facts.examples,
+                           least_regulariser(beta, most_for_kappa));
+  kappa_ = (facts.size_is_public ? std::log1p(beta / regulariser_) : most_for_kappa) * (1.0 + 1e-12);
+  mu_ = privacy::objective_perturbation_mu(kappa_, facts.mu_before, kOutputShare, epsilon_, delta_);
   output_noise_std_ = 2.0 * tolerance_ / regulariser_ / (kOutputShare * mu_) * (1.0 + 1e-12);
 }
 
@@ -51,11 +53,11 @@ std::vector<std::string> ObjectivePerturbation::obstacles() const {
 
 /// The ledger knows no mechanism that this is, but what it keeps: the noisy size is in that, too,
 /// and what the ledger adds up to is more than what is promised.
-std::vector<privacy::Step> ObjectivePerturbation::releases() const {
+std::vector<privacy::Release> ObjectivePerturbation::releases() const {
   return {{.mechanism = privacy::ApproximateDp{.epsilon = epsilon_, .delta = delta_}, .count = 1}};
 }
 
-std::vector<float> ObjectivePerturbation::train(const LinearTask& task) const {
+std::vector<float> ObjectivePerturbation::fit(const LinearTask& task) const {
   RiskSettings settings = risk_;
   settings.threads = task.threads;
   LinearRisk risk(task.train, settings);
@@ -74,7 +76,7 @@ std::vector<float> ObjectivePerturbation::train(const LinearTask& task) const {
   return released;
 }
 
-void ObjectivePerturbation::describe(nlohmann::ordered_json& c) const {
+void ObjectivePerturbation::certify_mechanism(nlohmann::ordered_json& c) const {
   c["mechanism"] = "objective perturbation with Gaussian noise, approximate minimum (AMP)";
   c["noise_std"] = 1.0 / mu_;
   c["sensitivity"] = 1.0;
@@ -88,6 +90,15 @@ void ObjectivePerturbation::describe(nlohmann::ordered_json& c) const {
   c["accountant"] = "objective perturbation";
   c["accounted"] =
       "epsilon and delta are those of all releases together, the noisy size among them";
+}
+
+MethodEntry objective_perturbation_method() {
+  MethodEntry entry = linear_method_entry();
+  entry.name = "objpert";
+  entry.uses = risk_option_keys();
+  entry.complete = check_risk;
+  entry.make = make_linear_method<ObjectivePerturbation>;
+  return entry;
 }
 
 }  // namespace cudp

@@ -27,17 +27,20 @@ namespace cudp {
 /// terms assume that neighbours have equally many examples; here one is added or removed.
 class ObjectivePerturbation final : public LinearMethod {
  public:
-  ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts);
+  ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts,
+                        std::optional<Network> network = std::nullopt);
 
-  std::vector<privacy::Step> releases() const override;
+  std::vector<privacy::Release> releases() const override;
   double epsilon() const override { return epsilon_; }
-  std::vector<float> train(const LinearTask& task) const override;
-  void describe(nlohmann::ordered_json& certificate) const override;
+  std::vector<float> fit(const LinearTask& task) const override;
   std::vector<std::string> obstacles() const override;
 
   double mu() const { return mu_; }
   double kappa() const { return kappa_; }
   double regulariser() const { return regulariser_; }
+
+ protected:
+  void certify_mechanism(nlohmann::ordered_json& certificate) const override;
 
  private:
   /// But for b.
@@ -53,5 +56,7 @@ class ObjectivePerturbation final : public LinearMethod {
   double mu_;
   double output_noise_std_;
 };
+
+MethodEntry objective_perturbation_method();
 
 }  // namespace cudp

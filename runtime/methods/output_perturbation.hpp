@@ -8,14 +8,6 @@
 
 namespace cudp {
 
-/// The settings of an example's loss in a config, for at most `most` examples.
-RiskSettings risk_settings(const TrainConfig& config, Loss loss, double most);
-
-/// Why a method may not be released whose solver is not proved to arrive for all data; empty where
-/// it is. The same for all data sets.
-std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::size_t dimension,
-                                          const RiskProblem& problem);
-
 /// Output perturbation: Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071), Algorithm 1, with
 /// Gaussian noise.
 ///
@@ -35,16 +27,19 @@ std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::siz
 /// early instead, which this does not do.
 class OutputPerturbation final : public LinearMethod {
  public:
-  OutputPerturbation(const TrainConfig& config, const LinearFacts& facts);
+  OutputPerturbation(const TrainConfig& config, const LinearFacts& facts,
+                     std::optional<Network> network = std::nullopt);
 
-  std::vector<privacy::Step> releases() const override;
+  std::vector<privacy::Release> releases() const override;
   double epsilon() const override;
-  std::vector<float> train(const LinearTask& task) const override;
-  void describe(nlohmann::ordered_json& certificate) const override;
+  std::vector<float> fit(const LinearTask& task) const override;
   std::vector<std::string> obstacles() const override;
 
   double sensitivity() const { return sensitivity_; }
   double noise_std() const { return sensitivity_ / mu_; }
+
+ protected:
+  void certify_mechanism(nlohmann::ordered_json& certificate) const override;
 
  private:
   RiskProblem problem() const { return {.regulariser = regulariser_, .tolerance = tolerance_}; }
@@ -55,8 +50,9 @@ class OutputPerturbation final : public LinearMethod {
   double tolerance_;    ///< tau
   double regulariser_;  ///< Lambda
   double sensitivity_;  ///< S
-  double size_mu_;      ///< of the noisy size, 0 without one
   double mu_;
 };
+
+MethodEntry output_perturbation_method();
 
 }  // namespace cudp

@@ -3,12 +3,11 @@
 #include <span>
 #include <vector>
 
-#include "kernels/random/random.hpp"
+#include <nlohmann/json_fwd.hpp>
+
 #include "privacy/accountant.hpp"
 
 namespace cudp {
-
-enum class Neighbours { add_or_remove_one };
 
 /// The largest group of examples (a user's, say) that a certificate has an epsilon for.
 inline constexpr int kLargestGroup = 16;
@@ -28,10 +27,10 @@ struct NoiseSpan {
   bool operator==(const NoiseSpan&) const = default;
 };
 
-/// What the privacy of a run rests on. The sampler that runs and the accountant that certifies are
-/// both built from this object and from nothing else, so they cannot disagree.
+/// What the privacy of noisy sums of clipped gradients rests on: neighbours differ by one example
+/// added or removed. The sampler that runs and the accountant that certifies are both built from
+/// this object and from nothing else, so they cannot disagree.
 struct PrivacyPlan {
-  Neighbours neighbours = Neighbours::add_or_remove_one;
   /// Each example is in each step's batch independently with probability threshold / 2^32.
   std::uint64_t sampling_threshold = 0;
   double expected_batch = 0.0;  ///< sums are divided by this, never by the batch that was drawn
@@ -48,13 +47,9 @@ struct PrivacyPlan {
   /// multiplier.
   std::uint64_t epoch_releases = 0;
   double epoch_noise = 0.0;
+  /// What was released before the first step: MethodContext::before.
+  std::vector<privacy::Release> before;
   double delta = 0.0;
-  /// Standard deviation of the noise on the number of examples (sensitivity 1), 0 if that is
-  /// public.
-  double size_noise = 0.0;
-  /// Noise multiplier of a release that features rest on (principal components, or the channels'
-  /// moments), 0 without one.
-  double feature_noise = 0.0;
   /// Probability that a batch, or the number of examples, is larger than `sensitivity` and
   /// `largest_sum` allow for; part of delta.
   double failure = 0.0;
@@ -62,7 +57,7 @@ struct PrivacyPlan {
   /// of the plan depends on a released noisy size, composition is adaptive, and its order is fixed
   /// beforehand (Feldman & Zrnic 2021).
   double order = 0.0;
-  privacy::Accountant accountant = privacy::Accountant::best;
+  privacy::AccountantKind accountant = privacy::AccountantKind::best;
 
   double sampling_rate() const { return static_cast<double>(sampling_threshold) * 0x1p-32; }
   double noise_multiplier_at(std::uint64_t step) const;
@@ -70,20 +65,26 @@ struct PrivacyPlan {
   bool operator==(const PrivacyPlan&) const = default;
 };
 
-/// The noisy sums of steps first <= t < last, a phase for each stretch of equal noise.
-std::vector<privacy::Phase> step_phases(const PrivacyPlan& plan, std::uint64_t first,
-                                        std::uint64_t last);
+/// The noisy sums of steps first <= t < last, equal neighbours together.
+std::vector<privacy::Release> step_releases(const PrivacyPlan& plan, std::uint64_t first,
+                                            std::uint64_t last);
 
-/// What the plan releases in its first `steps` steps: the noisy number of examples, where that is
-/// not public, and the noisy covariance, where there is one, then the noisy sums.
-std::vector<privacy::Phase> releases(const PrivacyPlan& plan, std::uint64_t steps);
+/// All that has been released when `steps` steps are done: `before`, what epochs may release where
+/// there is a step, the noisy sums.
+std::vector<privacy::Release> releases(const PrivacyPlan& plan, std::uint64_t steps);
 
-/// What to ask the accountant about these phases.
-privacy::Question question(const PrivacyPlan& plan, std::span<const privacy::Phase> phases);
+/// How the accountant is to bound the plan's releases.
+privacy::AccountantOptions accountant_options(const PrivacyPlan& plan);
 
 /// What releases add up to at the plan's delta, part of which is set aside for plan.failure.
-/// Looseness: see privacy::Question; a bound all the same.
-privacy::Answer guarantee(const PrivacyPlan& plan, std::span<const privacy::Phase> phases,
-                          double looseness = 1.0);
+/// coarseness: see privacy::AccountantOptions; a bound all the same.
+privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Release> releases,
+                                double coarseness = 1.0);
+
+/// For a checkpoint: all of a plan but `before`.
+nlohmann::ordered_json encode_plan(const PrivacyPlan& plan);
+/// Throws nlohmann::json::exception or std::invalid_argument on anything that encode_plan did not
+/// write.
+PrivacyPlan decode_plan(const nlohmann::ordered_json& json);
 
 }  // namespace cudp

@@ -7,6 +7,7 @@
 
 #include "privacy/rdp/zcdp.hpp"
 #include "runtime/base/random_numbers.hpp"
+#include "runtime/config/option_rows.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 #include "runtime/methods/noisy_min.hpp"
@@ -63,38 +64,41 @@ Models next_generation(Models parents, std::size_t count, float reach, const Ran
 
 }  // namespace
 
-PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts)
-    : loss_(facts.loss),
+PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts,
+                   std::optional<Network> network)
+    : LinearMethod(config, facts, std::move(network)),
+      loss_(facts.loss),
       delta_(*config.delta * (1.0 - kFailureShare)),
-      loss_clip_(config.loss_clip),
+      loss_clip_(config.of<LinearOptions>().loss_clip),
       most_(facts.most),
-      size_rho_(facts.size_noise > 0.0 ? privacy::zcdp_of_gaussian(facts.size_noise) : 0.0),
-      candidates_(static_cast<std::size_t>(config.candidates)),
-      parents_(static_cast<std::size_t>(config.parents)) {
+      rho_before_(facts.mu_before > 0.0 ? privacy::zcdp_of_gaussian(1.0 / facts.mu_before) : 0.0),
+      candidates_(static_cast<std::size_t>(config.of<PrivGeneOptions>().candidates)),
+      parents_(static_cast<std::size_t>(config.of<PrivGeneOptions>().parents)) {
+  const auto generations = static_cast<std::size_t>(config.of<PrivGeneOptions>().generations);
   // The paper's rule, c N epsilon / m' with c = 1.25e-3.
   const double rule = 1.25e-3 * facts.examples * *config.epsilon / static_cast<double>(parents_);
-  generations_ = config.generations > 0
-                     ? static_cast<std::size_t>(config.generations)
+  generations_ = generations > 0
+                     ? generations
                      : static_cast<std::size_t>(std::clamp(std::ceil(rule), 8.0, 1e6));
   choices_ = (generations_ - 1) * parents_ + 1;
-  const double rho = privacy::zcdp_for(*config.epsilon, delta_) - size_rho_;
+  const double rho = privacy::zcdp_for(*config.epsilon, delta_) - rho_before_;
   if (!(rho > 0.0))
     throw std::domain_error("the budget does not allow to count the training examples");
   selection_epsilon_ =
       noisy_min_epsilon(rho / static_cast<double>(choices_) * (1.0 - 1e-9), SelectionNoise::gumbel);
 }
 
-std::vector<privacy::Step> PrivGene::releases() const {
+std::vector<privacy::Release> PrivGene::releases() const {
   return {{.mechanism = noisy_min_mechanism(selection_epsilon_, SelectionNoise::gumbel),
            .count = choices_}};
 }
 
 double PrivGene::epsilon() const {
   const double rho = static_cast<double>(choices_) * selection_epsilon_ * selection_epsilon_ / 8.0;
-  return privacy::epsilon_from_zcdp((rho + size_rho_) * (1.0 + 1e-12), delta_);
+  return privacy::epsilon_from_zcdp((rho + rho_before_) * (1.0 + 1e-12), delta_);
 }
 
-std::vector<float> PrivGene::train(const LinearTask& task) const {
+std::vector<float> PrivGene::fit(const LinearTask& task) const {
   const auto engine = make_cpu_linear_engine(task.train, loss_, most_, task.threads);
   const auto d = static_cast<std::size_t>(engine->dimension());
   // Losses are those of a step of -1 from 0 along the model.
@@ -123,7 +127,7 @@ std::vector<float> PrivGene::train(const LinearTask& task) const {
   }
 }
 
-void PrivGene::describe(nlohmann::ordered_json& c) const {
+void PrivGene::certify_mechanism(nlohmann::ordered_json& c) const {
   c["mechanism"] = "exponential mechanism on sums of clipped losses, once a parent (PrivGene)";
   c["loss_clip"] = loss_clip_;
   c["loss_sensitivity"] = linear_loss_sensitivity(loss_clip_, most_);
@@ -133,6 +137,25 @@ void PrivGene::describe(nlohmann::ordered_json& c) const {
   c["parents"] = parents_;
   c["accountant"] = "zcdp";
   c["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
+}
+
+MethodEntry privgene_method() {
+  using namespace option_rows;
+  using Options = PrivGeneOptions;
+  MethodEntry entry = linear_method_entry();
+  entry.name = "privgene";
+  entry.options = {
+      integer("generations", "N", &Options::generations, kCountOrZero,
+              "privgene: how many; 0: examples x epsilon / (800 parents), at least 8"),
+      integer("candidates", "N", &Options::candidates, kCount, "privgene: models a generation"),
+      integer("parents", "N", &Options::parents, kCount, "privgene: models it leaves children of")};
+  entry.uses = {"loss-clip"};
+  entry.complete = [](TrainConfig& c) {
+    if (c.of<Options>().parents > c.of<Options>().candidates)
+      throw InputError("--parents: expected at most candidates");
+  };
+  entry.make = make_linear_method<PrivGene>;
+  return entry;
 }
 
 }  // namespace cudp

@@ -5,6 +5,12 @@
 
 namespace cudp {
 
+struct PrivGeneOptions {
+  std::int64_t generations = 0;
+  std::int64_t candidates = 200;
+  std::int64_t parents = 10;
+};
+
 /// PrivGene: Zhang, Xiao, Yang, Zhang, Winslett 2013, "PrivGene: Differentially Private Model
 /// Fitting Using Genetic Algorithms". A generation of candidate models leaves its fittest, chosen
 /// by the exponential mechanism, as parents; the next one is their children, by crossover and
@@ -16,41 +22,44 @@ namespace cudp {
 /// exp(-e fitness / C_obj) has a privacy loss in an interval of length e.
 ///
 /// Departs from the paper:
-/// (a) The plain exponential mechanism, not the paper's enhanced one, whose noise follows how far
-/// an
-///     example can move the difference of two candidates' fitness: with losses clipped to [0,
-///     C_obj] that is C_obj too, and scores that all move in one direction need no more in the
-///     plain one.
-/// (b) Choices are charged as releases of bounded range in zCDP (e^2/8 each; Cesar, Rogers 2021)
-///     against (epsilon, delta), as DP-AGD's are, instead of e each against a pure epsilon.
-/// (c) The m' parents of a generation are the m' least of the fitnesses with Gumbel noise, one draw
-///     each, which is m' exponential mechanisms, each without those chosen before (Durfee, Rogers
-///     2019, arXiv:1905.04273, Lemma 4.2).
-/// (d) Parents stay candidates. A mutation moves one coordinate, by up to 1 in the first generation
-///     and less in each later one.
+/// - The plain exponential mechanism, not the paper's enhanced one, whose noise follows how far an
+///   example can move the difference of two candidates' fitness: with losses clipped to [0, C_obj]
+///   that is C_obj too, and scores that all move in one direction need no more in the plain one.
+/// - Choices are charged as releases of bounded range in zCDP (e^2/8 each; Cesar, Rogers 2021)
+///   against (epsilon, delta), as DP-AGD's are, instead of e each against a pure epsilon.
+/// - The m' parents of a generation are the m' least of the fitnesses with Gumbel noise, one draw
+///   each, which is m' exponential mechanisms, each without those chosen before (Durfee, Rogers
+///   2019, arXiv:1905.04273, Lemma 4.2).
+/// - Parents stay candidates. A mutation moves one coordinate, by up to 1 in the first generation
+///   and less in each later one.
 class PrivGene final : public LinearMethod {
  public:
-  PrivGene(const TrainConfig& config, const LinearFacts& facts);
+  PrivGene(const TrainConfig& config, const LinearFacts& facts,
+           std::optional<Network> network = std::nullopt);
 
-  std::vector<privacy::Step> releases() const override;
+  std::vector<privacy::Release> releases() const override;
   double epsilon() const override;
-  std::vector<float> train(const LinearTask& task) const override;
-  void describe(nlohmann::ordered_json& certificate) const override;
+  std::vector<float> fit(const LinearTask& task) const override;
 
   std::size_t generations() const { return generations_; }
   double selection_epsilon() const { return selection_epsilon_; }
+
+ protected:
+  void certify_mechanism(nlohmann::ordered_json& certificate) const override;
 
  private:
   Loss loss_;
   double delta_;
   double loss_clip_;
-  double most_;      ///< examples, at most
-  double size_rho_;  ///< of the noisy size
+  double most_;        ///< examples, at most
+  double rho_before_;  ///< of what was released before
   std::size_t candidates_;
   std::size_t parents_;
   std::size_t generations_;
   std::size_t choices_;  ///< of all generations
   double selection_epsilon_;
 };
+
+MethodEntry privgene_method();
 
 }  // namespace cudp

@@ -56,8 +56,8 @@ ReproducedTable measure(const std::string& title, const std::string& group_name,
   TableGroup group;
   group.name = group_name;
   for (const Contender& c : contenders) {
-    TableRow row{c.name, {}, {}, seeds};
-    TableRow paper{c.name + ", the paper", {}, {}, 0};
+    ResultRow row{c.name, {}, {}, seeds};
+    ResultRow paper{c.name + ", the paper", {}, {}, 0};
     std::size_t column = 0;
     for (const auto& [epsilon, tuned] : c.tuned) {
       const double published = c.published[column++];

@@ -16,7 +16,7 @@ ReproducedTable adaclip_toy(const ReproduceOptions& options, Reporter& reporter)
   TableGroup group;
   group.name = "points (+-1, 0, ..., 0)";
   const auto add = [&](const char* name, RegressionToy toy) {
-    TableRow row{name, {}, {}, seeds};
+    ResultRow row{name, {}, {}, seeds};
     for (const double d : table.columns) {
       toy.dimensions = static_cast<int>(d);
       std::vector<double> errors;

@@ -68,12 +68,12 @@ TableGroup group_of(const Part& part, const Runs& runs) {
       {{"ADP-SGD, paper (CIFAR-10, best)", part.adp, {}, 0},
        {"DP-SGD, paper (CIFAR-10, best)", part.dp, {}, 0}},
       {}};
-  TableRow lead{"lead, paper", {}, {}, 0};
+  ResultRow lead{"lead, paper", {}, {}, 0};
   for (std::size_t i = 0; i < kEpochs.size(); ++i) lead.values.push_back(part.adp[i] - part.dp[i]);
   group.published.push_back(lead);
   // Beside accuracies the leads would lie on the axis.
   for (auto* rows : {&group.measured, &group.published})
-    for (TableRow& row : *rows) row.drawn = rows == &group.measured && row.name.starts_with("lead");
+    for (ResultRow& row : *rows) row.drawn = rows == &group.measured && row.name.starts_with("lead");
   return group;
 }
 

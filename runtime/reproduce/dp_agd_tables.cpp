@@ -7,9 +7,11 @@
 #include "privacy/filter.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/data/load.hpp"
-#include "runtime/methods/dp_agd_budget.hpp"
-#include "runtime/methods/linear_method.hpp"
+#include "runtime/methods/dp_agd_method.hpp"
 #include "runtime/methods/non_private.hpp"
+#include "runtime/methods/objective_perturbation.hpp"
+#include "runtime/methods/output_perturbation.hpp"
+#include "runtime/methods/privgene.hpp"
 #include "runtime/reproduce/folds.hpp"
 #include "runtime/reproduce/linear_sgd.hpp"
 
@@ -19,7 +21,7 @@ namespace {
 constexpr int kFolds = 5;
 const std::vector<double> kEpsilons = {0.05, 0.1, 0.2, 0.4, 0.8, 1.6};
 
-TableRow constant(const std::string& name, double value) {
+ResultRow constant(const std::string& name, double value) {
   return {name, std::vector<double>(kEpsilons.size(), value), {}, 0};
 }
 
@@ -29,7 +31,7 @@ TableRow constant(const std::string& name, double value) {
 struct Part {
   std::string title;
   std::string dataset;
-  std::vector<TableRow> published;
+  std::vector<ResultRow> published;
 };
 
 constexpr double kDelta = 1e-8;
@@ -60,7 +62,7 @@ std::vector<float> dp_agd(TrainConfig config, LinearEngine& engine, double epsil
                           std::uint64_t seed) {
   config.epsilon = epsilon;
   config.delta = kDelta;
-  config.l2 = kL2;
+  config.of<LinearOptions>().l2 = kL2;
   config.clip = 3.0;
   privacy::Filter filter(dp_agd_budget(config));
   const auto examples = static_cast<double>(engine.size());
@@ -76,30 +78,37 @@ std::vector<float> dp_agd(TrainConfig config, LinearEngine& engine, double epsil
   return state.w;
 }
 
-std::vector<float> linear_method(MethodKind method, double l2, const Fold& fold, double epsilon,
-                                 std::uint64_t seed) {
+template <class M>
+std::vector<float> linear_method(double l2, const Fold& fold, double epsilon, std::uint64_t seed) {
   TrainConfig config;
-  config.method = method;
   config.epsilon = epsilon;
   config.delta = kDelta;
-  config.l2 = l2;
+  config.of<LinearOptions>().l2 = l2;
   const RandomKey key = key_from_seed(seed);
-  return make_linear_method(config, {.loss = fold.loss,
-                                     .dimension = fold.engine.dimension(),
-                                     .examples = static_cast<double>(fold.train.size()),
-                                     .most = static_cast<double>(fold.train.size())})
-      ->train({.train = fold.train,
-               .threads = fold.threads,
-               .generator = Generator::chacha20,
-               .key = key});
+  const M method(config, {.loss = fold.loss,
+                          .dimension = fold.engine.dimension(),
+                          .examples = static_cast<double>(fold.train.size()),
+                          .most = static_cast<double>(fold.train.size())});
+  return method.fit({.train = fold.train,
+                     .threads = fold.threads,
+                     .generator = Generator::chacha20,
+                     .key = key});
+}
+
+template <class M>
+Contender linear(const std::string& name, double l2) {
+  return {name, false, [l2](const Fold& fold, double epsilon, std::uint64_t seed) {
+            return linear_method<M>(l2, fold, epsilon, seed);
+          }};
 }
 
 std::vector<Contender> contenders(bool quick) {
   TrainConfig paper;
-  paper.budget_split = BudgetSplit::epsilon;
-  paper.noisy_min = SelectionNoise::laplace;
-  paper.conversion = Conversion::classical;
-  paper.step_shrink = 1.0;
+  auto& options = paper.of<DpAgdOptions>();
+  options.budget_split = BudgetSplit::epsilon;
+  options.noisy_min = SelectionNoise::laplace;
+  options.conversion = Conversion::classical;
+  options.step_shrink = 1.0;
   const auto agd = [](const TrainConfig& config) {
     return [config](const Fold& fold, double epsilon, std::uint64_t seed) {
       return dp_agd(config, fold.engine, epsilon, seed);
@@ -111,19 +120,14 @@ std::vector<Contender> contenders(bool quick) {
                             key_from_seed(seed));
     };
   };
-  const auto whole = [](MethodKind method, double l2) {
-    return [method, l2](const Fold& fold, double epsilon, std::uint64_t seed) {
-      return linear_method(method, l2, fold, epsilon, seed);
-    };
-  };
   std::vector<Contender> all = {{"DP-AGD", false, agd({})},
                                 {"DP-AGD, the paper's settings", false, agd(paper)}};
   if (quick) return all;
   all.push_back({"SGD-MA", true, sgd(SgdAccounting::moments)});
   all.push_back({"SGD-Adv", true, sgd(SgdAccounting::advanced)});
-  all.push_back({"ObjPert", false, whole(MethodKind::objpert, kObjPertL2)});
-  all.push_back({"OutPert", false, whole(MethodKind::outpert, kOutPertL2)});
-  all.push_back({"PrivGene", false, whole(MethodKind::privgene, 0.0)});
+  all.push_back(linear<ObjectivePerturbation>("ObjPert", kObjPertL2));
+  all.push_back(linear<OutputPerturbation>("OutPert", kOutPertL2));
+  all.push_back(linear<PrivGene>("PrivGene", 0.0));
   return all;
 }
 
@@ -169,7 +173,7 @@ TableGroup measure(const Part& part, Loss loss, int repeats, const ReproduceOpti
   }
   TableGroup group{part.title, {}, part.published};
   for (std::size_t v = 0; v < kinds.size(); ++v) {
-    TableRow row{kinds[v].name, {}, {}, repeats * kFolds};
+    ResultRow row{kinds[v].name, {}, {}, repeats * kFolds};
     for (const std::vector<double>& runs : values[v]) {
       const MeanAndDeviation m = mean_and_deviation(runs);
       row.values.push_back(m.mean);
@@ -213,7 +217,7 @@ ReproducedTable figure(const std::string& title, Loss loss, const std::vector<Pa
   return table;
 }
 
-TableRow published(const std::string& name, std::vector<double> values) {
+ResultRow published(const std::string& name, std::vector<double> values) {
   return {name, std::move(values), {}, 0};
 }
 

@@ -143,7 +143,7 @@ TableGroup group_of(const Part& part, const std::vector<double>& columns, const 
   for (std::size_t c = 0; c < part.contenders.size(); ++c) {
     const Contender& contender = part.contenders[c];
     group.measured.push_back(row_of(contender.name, runs[c]));
-    TableRow published{contender.name + std::string(", paper"), {}, {}, 0};
+    ResultRow published{contender.name + std::string(", paper"), {}, {}, 0};
     for (const double e : columns)
       published.values.push_back(contender.published[static_cast<std::size_t>(
           std::ranges::find(kEpsilons, e) - kEpsilons.begin())]);

@@ -28,25 +28,25 @@ struct Part {
 };
 
 TableGroup measure(const Part& part, const privacy::Mechanism& step, double& widest) {
-  const privacy::Question question{.steps = {{step, kSteps}},
-                                   .accountant = privacy::Accountant::pld};
-  const std::vector<privacy::Answer> answers =
-      privacy::group_epsilons(question, part.sizes, kDelta);
-  TableRow tight{"privacy loss distribution", {}, {}, 0};
-  TableRow add{"  add the group", {}, {}, 0};
-  TableRow remove{"  remove the group", {}, {}, 0};
-  TableRow vadhan{"Vadhan's lemma", {}, {}, 0};
-  TableRow linear{"k times epsilon of one", {}, {}, 0};
-  TableRow reference{"the same, by the specification", {}, {}, 0};
+  const privacy::Composition composition{.releases = {{step, kSteps}}};
+  const privacy::AccountantOptions options{.kind = privacy::AccountantKind::pld};
+  const std::vector<privacy::PrivacyBound> bounds =
+      privacy::group_epsilons(composition, part.sizes, kDelta, options);
+  ResultRow tight{"privacy loss distribution", {}, {}, 0};
+  ResultRow add{"  add the group", {}, {}, 0};
+  ResultRow remove{"  remove the group", {}, {}, 0};
+  ResultRow vadhan{"Vadhan's lemma", {}, {}, 0};
+  ResultRow linear{"k times epsilon of one", {}, {}, 0};
+  ResultRow reference{"the same, by the specification", {}, {}, 0};
   TableGroup group{fmt::format("sigma = {:g}", part.sigma), {}, {}, {}};
-  for (const privacy::Answer& a : answers) {
+  for (const privacy::PrivacyBound& a : bounds) {
     const auto k = static_cast<double>(a.group);
     group.columns.push_back(k);
     tight.values.push_back(a.epsilon);
     add.values.push_back(a.epsilon_add.value_or(kNone));
     remove.values.push_back(a.epsilon_remove.value_or(kNone));
-    vadhan.values.push_back(privacy::vadhan_epsilon(question, a.group, kDelta).value_or(kNone));
-    linear.values.push_back(k * answers.front().epsilon);
+    vadhan.values.push_back(privacy::vadhan_epsilon(composition, a.group, kDelta, options).value_or(kNone));
+    linear.values.push_back(k * bounds.front().epsilon);
     const auto known = part.reference.find(a.group);
     reference.values.push_back(known != part.reference.end() ? known->second : kNone);
     widest = std::max(widest, a.epsilon - a.epsilon_lower);

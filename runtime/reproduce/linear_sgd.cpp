@@ -40,11 +40,11 @@ double sgd_sigma(SgdAccounting accounting, double epsilon, double delta, double 
                  std::uint64_t steps) {
   if (accounting == SgdAccounting::advanced) return sigma_advanced(epsilon, delta, q, steps);
   const std::span<const double> orders = privacy::default_orders();
-  const privacy::Question by_renyi{.accountant = privacy::Accountant::rdp,
-                                   .orders = {orders.begin(), orders.end()}};
+  const privacy::AccountantOptions options{.kind = privacy::AccountantKind::rdp,
+                                           .orders = {orders.begin(), orders.end()}};
   try {
-    return privacy::solve_sigma(by_renyi, {privacy::PoissonGaussian{q, 1.0}, steps}, epsilon,
-                                delta);
+    return privacy::calibrate_sigma({}, {privacy::PoissonGaussian{q, 1.0}, steps}, epsilon, delta,
+                                    options);
   } catch (const std::domain_error&) {
     return std::numeric_limits<double>::infinity();
   }

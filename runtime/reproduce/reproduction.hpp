@@ -13,7 +13,7 @@ namespace cudp {
 
 /// Numbers over the columns, NaN where there is none. `deviations` of single runs, empty for
 /// numbers that were read off elsewhere.
-struct TableRow {
+struct ResultRow {
   std::string name;
   std::vector<double> values;
   std::vector<double> deviations;
@@ -24,8 +24,8 @@ struct TableRow {
 /// A part of a table: one data set and model, say.
 struct TableGroup {
   std::string name;
-  std::vector<TableRow> measured;
-  std::vector<TableRow> published;   ///< the paper's numbers, or others to stand beside
+  std::vector<ResultRow> measured;
+  std::vector<ResultRow> published;   ///< the paper's numbers, or others to stand beside
   std::vector<double> columns = {};  ///< where the group has its own; empty: the table's
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string row_text(const TableRow& row, std::size_t width) {
+std::string row_text(const ResultRow& row, std::size_t width) {
   std::string line = fmt::format("  {:<{}}", row.name, width);
   for (std::size_t i = 0; i < row.values.size(); ++i) {
     const bool known = std::isfinite(row.values[i]);
@@ -24,7 +24,7 @@ std::string row_text(const TableRow& row, std::size_t width) {
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-Json row_json(const TableRow& row) {
+Json row_json(const ResultRow& row) {
   Json j{{"name", row.name}, {"values", row.values}};
   if (!row.deviations.empty()) {
     j["deviations"] = row.deviations;
@@ -39,14 +39,14 @@ std::string table_text(const ReproducedTable& t) {
   std::size_t width = t.column_label.size();
   for (const TableGroup& g : t.groups)
     for (const auto* rows : {&g.measured, &g.published})
-      for (const TableRow& row : *rows) width = std::max(width, row.name.size());
+      for (const ResultRow& row : *rows) width = std::max(width, row.name.size());
   std::string text = t.title + ", " + t.value_label + "\n";
   for (const TableGroup& g : t.groups) {
     text += "\n" + g.name + "\n" + fmt::format("  {:<{}}", t.column_label, width);
     for (const double c : t.columns_of(g)) text += fmt::format("  {:<12g}", c);
     text = text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-    for (const TableRow& row : g.measured) text += row_text(row, width);
-    for (const TableRow& row : g.published) text += row_text(row, width);
+    for (const ResultRow& row : g.measured) text += row_text(row, width);
+    for (const ResultRow& row : g.published) text += row_text(row, width);
   }
   for (const std::string& note : t.notes) text += "\n" + note;
   return text + "\n";
@@ -59,8 +59,8 @@ Json table_json(const ReproducedTable& t) {
     Json group{{"name", g.name}};
     if (!g.columns.empty()) group[t.column_label] = g.columns;
     group.update({{"measured", Json::array()}, {"published", Json::array()}});
-    for (const TableRow& row : g.measured) group["measured"].push_back(row_json(row));
-    for (const TableRow& row : g.published) group["published"].push_back(row_json(row));
+    for (const ResultRow& row : g.measured) group["measured"].push_back(row_json(row));
+    for (const ResultRow& row : g.published) group["published"].push_back(row_json(row));
     j["groups"].push_back(group);
   }
   j["notes"] = t.notes;
@@ -93,7 +93,7 @@ bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) 
     std::string plots;
     int number = 0;
     for (const auto* rows : {&g.measured, &g.published})
-      for (const TableRow& row : *rows) {
+      for (const ResultRow& row : *rows) {
         if (!row.drawn) continue;
         s += fmt::format("$data{} << EOD\n", number);
         for (std::size_t i = 0; i < row.values.size(); ++i)

@@ -9,7 +9,7 @@
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
-#include "runtime/config/settings.hpp"
+#include "runtime/settings/options.hpp"
 #include "runtime/run/run.hpp"
 
 namespace fs = std::filesystem;
@@ -139,8 +139,8 @@ Trained Trainings::kept_or_made(const std::string& what, const std::string& sett
   return t;
 }
 
-TableRow row_of(const std::string& name, const std::vector<std::vector<double>>& runs_by_column) {
-  TableRow row{name, {}, {}, 0};
+ResultRow row_of(const std::string& name, const std::vector<std::vector<double>>& runs_by_column) {
+  ResultRow row{name, {}, {}, 0};
   for (const std::vector<double>& runs : runs_by_column) {
     const MeanAndDeviation m = mean_and_deviation(runs);
     row.values.push_back(m.mean);

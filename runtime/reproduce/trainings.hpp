@@ -43,6 +43,6 @@ class Trainings {
 };
 
 /// Mean and deviation of runs, a column each, as a row.
-TableRow row_of(const std::string& name, const std::vector<std::vector<double>>& runs_by_column);
+ResultRow row_of(const std::string& name, const std::vector<std::vector<double>>& runs_by_column);
 
 }  // namespace cudp

@@ -19,67 +19,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "cudp checkpoint 5\n";
+constexpr std::string_view kMagic = "cudp checkpoint 6\n";
+constexpr std::string_view kAnyMagic = "cudp checkpoint ";
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
 constexpr std::string_view kPurpose = "checkpoint";
 
-Json encode_plan(const PrivacyPlan& p) {
-  Json noise = Json::array();
-  for (const NoiseSpan& span : p.noise) noise.push_back({span.until, span.scale});
-  return {{"sampling_threshold", p.sampling_threshold},
-          {"expected_batch", p.expected_batch},
-          {"largest_sum", p.largest_sum},
-          {"steps", p.steps},
-          {"clip_norm", p.clip_norm},
-          {"sensitivity", p.sensitivity},
-          {"noise_multiplier", p.noise_multiplier},
-          {"noise", noise},
-          {"epoch_releases", p.epoch_releases},
-          {"epoch_noise", p.epoch_noise},
-          {"delta", p.delta},
-          {"size_noise", p.size_noise},
-          {"feature_noise", p.feature_noise},
-          {"failure", p.failure},
-          {"order", p.order},
-          {"accountant", privacy::name(p.accountant)}};
-}
-
-PrivacyPlan decode_plan(const Json& j) {
-  PrivacyPlan p;
-  p.sampling_threshold = j.at("sampling_threshold").get<std::uint64_t>();
-  p.expected_batch = j.at("expected_batch").get<double>();
-  p.largest_sum = j.at("largest_sum").get<std::uint64_t>();
-  p.steps = j.at("steps").get<std::uint64_t>();
-  p.clip_norm = j.at("clip_norm").get<double>();
-  p.sensitivity = j.at("sensitivity").get<double>();
-  p.noise_multiplier = j.at("noise_multiplier").get<double>();
-  for (const Json& span : j.at("noise"))
-    p.noise.push_back({span.at(0).get<std::uint64_t>(), span.at(1).get<double>()});
-  p.epoch_releases = j.at("epoch_releases").get<std::uint64_t>();
-  p.epoch_noise = j.at("epoch_noise").get<double>();
-  p.delta = j.at("delta").get<double>();
-  p.size_noise = j.at("size_noise").get<double>();
-  p.feature_noise = j.at("feature_noise").get<double>();
-  p.failure = j.at("failure").get<double>();
-  p.order = j.at("order").get<double>();
-  for (const auto a : {privacy::Accountant::pld, privacy::Accountant::rdp,
-                       privacy::Accountant::best, privacy::Accountant::advanced})
-    if (j.at("accountant") == privacy::name(a)) {
-      p.accountant = a;
-      return p;
-    }
-  throw std::invalid_argument("an accountant that is not known: " + j.at("accountant").dump());
-}
-
-/// Calls visit on each array of a checkpoint, in the order of the file.
-template <class AnyCheckpoint, class Visit>
-void for_each_array(AnyCheckpoint& c, Visit visit) {
-  auto& s = c.state;
-  for (auto* array : {&s.parameters, &s.moment1, &s.moment2, &s.average, &s.mean, &s.deviation,
-                      &s.norms, &c.feature_release})
-    visit(*array);
-}
+/// Named arrays: those of the method, and what features rest on.
+constexpr const char* kFeatureRelease = "feature_release";
 
 void append_number(std::string& bytes, std::uint64_t number) {
   bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -121,9 +68,12 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
 // Layout: magic, length of the JSON header, header, float arrays, and a checksum of all
 // that stands before it.
 std::string encode_checkpoint(const Checkpoint& c) {
+  auto arrays = c.method.arrays;
+  arrays.emplace_back(kFeatureRelease, c.feature_release);
   Json header{{"step", c.step},
-              {"plan", encode_plan(c.plan)},
-              {"training_size", c.training_size},
+              {"parameters", c.parameters},
+              {"training_size", c.size.value},
+              {"size_noise", c.size.noise},
               {"arithmetic", c.arithmetic},
               {"program", c.program},
               {"data", c.data},
@@ -133,19 +83,16 @@ std::string encode_checkpoint(const Checkpoint& c) {
               {"metrics", encode_metrics(c.metrics)},
               {"config", c.config},
               {"model", c.model},
-              {"step_size_sum", c.state.step_size_sum},
-              {"dpis", {c.dpis.epoch, c.dpis.clip, c.dpis.total, c.dpis.sigma, c.dpis.left}},
-              {"method", c.method},
+              {"method", c.method.numbers},
               {"arrays", Json::array()}};
-  for_each_array(c, [&](const auto& array) { header["arrays"].push_back(array.size()); });
+  for (const auto& [name, array] : arrays) header["arrays"].push_back({name, array.size()});
   const std::string json = header.dump();
 
   std::string bytes(kMagic);
   append_number(bytes, json.size());
   bytes += json;
-  for_each_array(c, [&](const std::vector<float>& array) {
+  for (const auto& [name, array] : arrays)
     bytes.append(reinterpret_cast<const char*>(array.data()), array.size() * sizeof(float));
-  });
   append_number(bytes, checksum(bytes));
   return bytes;
 }
@@ -153,6 +100,8 @@ std::string encode_checkpoint(const Checkpoint& c) {
 Checkpoint decode_checkpoint(const std::string& file, const std::string& source) {
   const auto fail = [&](const char* what) -> void { throw Error(source + ": " + what); };
   std::string_view bytes = file;
+  if (bytes.starts_with(kAnyMagic) && !kMagic.starts_with(bytes.substr(0, kMagic.size())))
+    fail("of another version of cudp, which may continue the run");
   if (bytes.size() < kMagic.size() + 2 * sizeof(std::uint64_t) || !bytes.starts_with(kMagic))
     fail("damaged: not a checkpoint");
   std::string_view sum = bytes.substr(bytes.size() - sizeof(std::uint64_t));
@@ -168,8 +117,8 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     const Json header = Json::parse(bytes.substr(0, length));
     bytes.remove_prefix(length);
     c.step = header.at("step").get<std::uint64_t>();
-    c.plan = decode_plan(header.at("plan"));
-    c.training_size = header.at("training_size").get<double>();
+    c.parameters = header.at("parameters").get<std::uint64_t>();
+    c.size = {header.at("training_size").get<double>(), header.at("size_noise").get<double>()};
     c.arithmetic = header.at("arithmetic").get<std::string>();
     c.program = header.at("program").get<std::string>();
     c.data = header.at("data").get<std::string>();
@@ -179,19 +128,20 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     c.metrics = decode_metrics(header.at("metrics").get<std::string>());
     c.config = header.at("config").get<std::string>();
     c.model = header.at("model").get<std::string>();
-    const Json& dpis = header.at("dpis");
-    c.dpis = {dpis.at(0).get<std::uint64_t>(), dpis.at(1).get<double>(), dpis.at(2).get<double>(),
-              dpis.at(3).get<double>(), dpis.at(4).get<double>()};
-    c.state.step_size_sum = header.at("step_size_sum").get<double>();
-    c.method = header.at("method").get<std::string>();
-    std::size_t next = 0;
-    for_each_array(c, [&](std::vector<float>& array) {
-      array.resize(header.at("arrays").at(next++).get<std::size_t>());
-      const std::size_t size = array.size() * sizeof(float);
-      if (size > bytes.size()) fail("damaged: it is too short");
+    c.method.numbers = header.at("method");
+    for (const Json& entry : header.at("arrays")) {
+      const auto count = entry.at(1).get<std::size_t>();
+      if (count > bytes.size() / sizeof(float)) fail("damaged: it is too short");
+      std::vector<float> array(count);
+      const std::size_t size = count * sizeof(float);
       if (size > 0) std::memcpy(array.data(), bytes.data(), size);
       bytes.remove_prefix(size);
-    });
+      const auto name = entry.at(0).get<std::string>();
+      if (name == kFeatureRelease)
+        c.feature_release = std::move(array);
+      else
+        c.method.arrays.emplace_back(name, std::move(array));
+    }
   } catch (const Json::exception& e) {
     fail(e.what());
   } catch (const std::invalid_argument& e) {

@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "privacy/ledger.hpp"
-#include "runtime/device/engine.hpp"
-#include "runtime/methods/dpis_epoch.hpp"
-#include "runtime/methods/plan.hpp"
+#include "runtime/methods/method.hpp"
 #include "runtime/run/metrics.hpp"
 #include "runtime/run/seal.hpp"
 
@@ -19,9 +17,9 @@ namespace cudp {
 /// generator's position is the step: every random number is addressed by it.
 struct Checkpoint {
   std::uint64_t step = 0;  ///< steps done
-  TrainState state;
-  PrivacyPlan plan;
-  double training_size = 0.0;   ///< N, or the noisy size where N is not public
+  MethodState method;
+  std::uint64_t parameters = 0;  ///< of the model
+  TrainingSize size;
   std::string config;           ///< TOML for the owner
   std::string model;            ///< TOML of the layers
   std::string arithmetic;       ///< Backend::arithmetic_name
@@ -29,11 +27,9 @@ struct Checkpoint {
   std::string data;             ///< data_tag of the training set, under the run's key
   std::uint64_t key_check = 0;  ///< which random key the steps since the last loss of one drew with
   privacy::Ledger ledger;
-  DpisEpoch dpis;
   std::vector<MetricsRow> metrics;
-  double seconds = 0.0;                  ///< of training so far
-  std::vector<float> feature_release{};  ///< as Experiment has it
-  std::string method{};  ///< what a method keeps beside `state`, as text; empty: nothing
+  double seconds = 0.0;                ///< of training so far
+  std::vector<float> feature_release;  ///< as Experiment has it
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 
 #include "runtime/base/error.hpp"
 #include "runtime/run/certificate.hpp"
@@ -9,31 +11,54 @@
 namespace fs = std::filesystem;
 
 namespace cudp {
+namespace {
 
-RunResult finish(Run& run, double examples_per_second, Reporter& reporter) {
+/// Removes what only a run in progress needs: key and checkpoints.
+void remove_leftovers(const RunFolder& folder) {
+  std::error_code ignored;
+  fs::remove(folder.key(), ignored);
+  remove_checkpoints(folder.checkpoints());
+}
+
+RunResult result_of(const Run& run, const nlohmann::ordered_json& certificate) {
   const Experiment& e = run.experiment;
-  const auto certificate = make_certificate({.config = e.config,
-                                             .plan = run.plan,
-                                             .ledger = run.ledger,
-                                             .dataset = e.data.name,
-                                             .backend = e.backend.name,
-                                             .test_set = test_set_text(e.data),
-                                             .training_size = run.size.value,
-                                             .unsafe = unsafe_flags(e)});
-  TrainState end = run.engine->state();
-  if (!std::ranges::all_of(end.parameters, [](float w) { return std::isfinite(w); }))
-    reporter.warn("the model holds numbers that are not finite: training diverged; try a lower lr");
-  write_release(run.folder, e, e.config.ema > 0.0 ? end.average : end.parameters, run.metrics,
-                certificate, reporter);
+  RunResult r;
+  r["test_set"] = e.data.test.size() == 0 ? "none" : e.data.test_is_public ? "public" : "private";
+  if (const auto& accuracy = run.metrics.back().test_accuracy) r["test_accuracy"] = *accuracy;
+  r["epsilon"] = certificate["epsilon"];
+  r["delta"] = certificate["delta"];
+  run.method->report(r, run.step);
+  r["seconds"] = run.seconds;
+  // By numbers that were paid for: with the real ones, seconds would tell them.
+  r["examples_per_second"] =
+      run.seconds > 0.0
+          ? static_cast<double>(run.step) * run.method->examples_per_step() / run.seconds
+          : 0.0;
+  r["run_dir"] = run.folder.root().string();
+  r["for_release"] = certificate["for_release"];
+  if (certificate.contains("not_for_release")) r["not_for_release"] = certificate["not_for_release"];
+  r["dataset"] = e.data.name;
+  r["model"] = e.network.spec.name;
+  r["parameters"] = e.network.parameter_count;
+  r["backend"] = e.backend.name;
+  return r;
+}
 
-  RunResult result;
-  result["epsilon"] = certificate["epsilon"];
-  result["delta"] = run.plan.delta;
-  result["sigma"] = run.plan.noise_multiplier;
-  result["steps"] = run.step;
-  result["seconds"] = run.seconds;
-  result["examples_per_second"] = examples_per_second;
-  return complete(run.folder, e, run.metrics.back(), certificate, std::move(result));
+}  // namespace
+
+RunResult finish(Run& run, Reporter& reporter) {
+  const Experiment& e = run.experiment;
+  const auto certificate =
+      make_certificate(e, run.size, *run.method, run.budget->ledger(), run.step);
+  std::vector<float> parameters = run.method->parameters();
+  if (!std::ranges::all_of(parameters, [](float w) { return std::isfinite(w); }))
+    reporter.warn("the model holds numbers that are not finite: training diverged; try a lower lr");
+  write_release(run.folder, e, std::move(parameters), run.metrics, certificate, reporter);
+  RunResult result = result_of(run, certificate);
+  // By this the run is complete.
+  write_atomically(run.folder.result(), result.dump(2) + "\n", 0600);
+  remove_leftovers(run.folder);
+  return result;
 }
 
 std::optional<RunResult> finished_result(const RunFolder& folder) {

@@ -1,142 +1,93 @@
-#include "runtime/run/resume.hpp"
-
 #include <filesystem>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/run/key_file.hpp"
+#include "runtime/run/release.hpp"
+#include "runtime/run/run.hpp"
+#include "runtime/run/stored_run.hpp"
 
 namespace fs = std::filesystem;
 
 namespace cudp {
 namespace {
 
-constexpr std::string_view kLedger = "ledger";
-constexpr const char* kFreshNoise =
-    " (--fresh-noise goes on with noise of its own, and pays for repeated steps)";
-
-RunFolder resumed_folder(const Settings& flags) {
-  TrainConfig asked;
-  apply_settings(flags, asked);
-  const auto same = [](const std::string& a, const std::string& b) {
-    return fs::weakly_canonical(a) == fs::weakly_canonical(b);
-  };
-  if (!asked.out.empty() && !same(asked.out, asked.resume))
-    throw InputError("--out: expected the folder of --resume or none, found '" + asked.out + "'");
-  RunFolder folder{fs::path(asked.resume)};
-  if (!fs::is_directory(folder.checkpoints()))
-    throw InputError("--resume " + asked.resume + ": expected a run folder, found none");
-  return folder;
-}
-
-[[noreturn]] void refuse_forged(const fs::path& path) {
-  throw InputError(path.string() +
-                   ": expected the file that this run wrote, found one that it did not write");
-}
-
-/// The ledger file, or the checkpoint's copy where the file is gone but the key is there: with the
-/// same key, repeated steps release nothing new. seal: of that key, or null.
-privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c, const Seal* seal) {
-  const fs::path path = folder.ledger();
-  if (!fs::exists(path)) {
-    if (seal != nullptr) return c.ledger;
-    throw Error(path.string() +
-                ": expected the ledger, found neither it nor the key; what was spent is not known");
-  }
-  const SealedFile file = read_sealed(path);
-  privacy::Ledger ledger;
+/// Goes on where the ledger ends.
+void open_budget(Run& run, privacy::Ledger ledger) {
   try {
-    ledger = privacy::Ledger::from_text(file.content, path.string());
+    run.open_budget(std::move(ledger));
   } catch (const std::invalid_argument& e) {
-    throw Error(std::string(e.what()) + "; what was spent is not known");
+    throw Error(run.folder.ledger().string() + ": " + e.what());
   }
-  if (seal != nullptr && !seal->holds(kLedger, file.content, file.tag)) refuse_forged(path);
-  if (!ledger.continues(c.ledger))
-    throw Error(path.string() +
-                ": expected the ledger of this run, found one that lacks what a checkpoint knows");
-  return ledger;
+}
+
+/// Charges again what will be repeated under a key of its own.
+void pay_again(Run& run, const std::string& why) {
+  try {
+    run.method->fresh_key(*run.budget, run.step);
+  } catch (const BudgetError& e) {
+    throw BudgetError(run.folder.root().string() + ": " + why + ", and " + e.what());
+  }
+}
+
+/// The steps after the checkpoint will be reported again.
+void forget_diagnostics_after(const Run& run) {
+  const fs::path path = run.folder.diagnostics();
+  if (!fs::exists(path)) return;
+  std::istringstream lines(read_file(path));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const auto j = nlohmann::json::parse(line, nullptr, false);
+    if (j.is_object() && j.value("step", std::uint64_t{0}) <= run.step) kept += line + "\n";
+  }
+  write_atomically(path, kept, 0600);
 }
 
 }  // namespace
 
-StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
-  const RunFolder folder = resumed_folder(flags);
-  FolderLock lock(folder.checkpoints());
-  reporter.keep_log(folder.log());
-  auto stored = newest_checkpoint(folder.checkpoints(),
-                                  [&](const std::string& line) { reporter.warn(line); });
-  if (!stored)
-    throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
-  TrainConfig config;
-  apply_settings(parse_settings(stored->checkpoint.config, "checkpoint"), config);
-  config = resolve_resumed(flags, config);
+std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
+  StoredRun stored = open_stored_run(flags, reporter);
+  const Checkpoint& c = stored.checkpoint;
+  const bool same_key = stored.key.has_value();
+  Experiment prepared = prepare(stored.config, reporter, c.model);
+  check_same_run(stored, prepared);
+  const SecretKey key = same_key ? *std::move(stored.key) : SecretKey(make_key());
+  auto restored = std::make_unique<Run>(std::move(prepared), stored.folder, key.key());
+  Run& run = *restored;
+  run.lock = std::move(stored.lock);
+  run.size = c.size;
+  run.step = c.step;
+  run.metrics = c.metrics;
+  run.seconds = c.seconds;
 
-  std::optional<SecretKey> key = read_key(folder.key());
-  std::optional<Seal> seal;
-  if (key && key_check(key->key()) == stored->checkpoint.key_check) {
-    seal.emplace(key->key());
-    if (!stored->is_sealed_by(*seal)) refuse_forged(stored->path);
-  } else {
-    key.reset();
+  Experiment& e = run.experiment;
+  open_budget(run, std::move(stored.ledger));
+  show_features(e, c.feature_release);
+  run.method = run.make_method();
+  run.method->restore({.train = e.data.train, .backend = e.backend, .key = key.key()}, c.method);
+  if (!same_key) pay_again(run, stored.why);
+  run.last_step = run.method->last_step(*run.budget, run.step);
+
+  if (!same_key) {
+    // In this order a crash in between leaves no key, or one that is not taken for the old one.
+    write_ledger(run.folder, run.budget->ledger(), run.seal);
+    run.save_checkpoint();
+    write_key(run.folder.key(), key.key());
+    reporter.warn(stored.why + ": training goes on from step " + std::to_string(run.step) +
+                  " with a new key, and repeated steps are paid again");
   }
-  privacy::Ledger ledger = read_ledger(folder, stored->checkpoint, seal ? &*seal : nullptr);
-  const char* why = key ? "" : "the run's random key is gone";
-  if (key && config.fresh_noise) {
-    why = "fresh noise is asked for";
-    key.reset();
-  }
-  return {folder,
-          std::move(lock),
-          std::move(stored->checkpoint),
-          std::move(key),
-          std::move(ledger),
-          std::move(config),
-          why};
-}
-
-void check_same_run(const StoredRun& run, const Experiment& e, const TrainingSize& size) {
-  const Checkpoint& c = run.checkpoint;
-  if (c.state.parameters.size() != e.network.parameter_count)
-    throw InputError(fmt::format("{}: expected a model of {} parameters as in the run, found {}",
-                                 e.config.model, c.state.parameters.size(),
-                                 e.network.parameter_count));
-  if (e.data.size_is_public && static_cast<double>(e.data.train.size()) != c.training_size)
-    throw InputError(fmt::format("{}: expected {} training examples as in the run, found {}",
-                                 e.data.name, c.training_size, e.data.train.size()));
-  if (e.data.size_is_public != size.is_public())
-    throw InputError(e.data.name + ": expected a size that is public or not as in the run");
-  if (!run.key) return;
-  const std::string place = run.folder.root().string();
-  if (c.program != program_id())
-    throw InputError(place + ": expected the program that the run began with, found another build" +
-                     kFreshNoise);
-  if (c.arithmetic != e.backend.arithmetic_name)
-    throw InputError(
-        fmt::format("{}: expected the arithmetic that the run began with, {}, found {}{}", place,
-                    c.arithmetic, e.backend.arithmetic_name, kFreshNoise));
-  if (c.data != training_data_tag(e, Seal(run.key->key())))
-    throw InputError(e.data.name +
-                     ": expected the training data that the run began with, found other data" +
-                     kFreshNoise);
-}
-
-void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal) {
-  write_sealed(folder.ledger(), kLedger, ledger.to_text(), seal);
-}
-
-std::string training_data_tag(const Experiment& e, const Seal& seal) {
-  const Dataset& train = e.data.train;
-  return data_tag(seal, train, seal.block_tags(train, static_cast<int>(e.config.threads)));
-}
-
-MethodKind method_of_run(const RunFolder& folder) {
-  TrainConfig config;
-  if (fs::exists(folder.config())) apply_settings(read_settings(folder.config()), config);
-  return config.method;
+  if (run.last_step < run.method->steps())
+    reporter.warn(fmt::format("the budget allows training up to step {} of {}", run.last_step,
+                              run.method->steps()));
+  write_metrics(run.folder, e.data, run.metrics);
+  forget_diagnostics_after(run);
+  reporter.info(fmt::format("resuming {} at step {}", run.folder.root().string(), run.step));
+  run.describe(reporter);
+  return restored;
 }
 
 }  // namespace cudp

@@ -7,43 +7,43 @@
 
 #include <nlohmann/json.hpp>
 
-#include "privacy/ledger.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/reporter.hpp"
-#include "runtime/config/settings.hpp"
-#include "runtime/device/engine.hpp"
 #include "runtime/methods/method.hpp"
-#include "runtime/methods/plan.hpp"
 #include "runtime/run/checkpoint.hpp"
-#include "runtime/run/experiment.hpp"
 #include "runtime/run/folder.hpp"
-#include "runtime/run/make_plan.hpp"
+#include "runtime/run/prepare.hpp"
+#include "runtime/settings/settings.hpp"
 
 namespace cudp {
 
 /// A training in progress: what it is, and how far it is.
 struct Run {
-  Run(Experiment what, RunFolder where) : experiment(std::move(what)), folder(std::move(where)) {}
+  Run(Experiment what, RunFolder where, const RandomKey& key);
 
   Experiment experiment;
-  PrivacyPlan plan;
   TrainingSize size;
   RunFolder folder;
   std::optional<FolderLock> lock;
-  std::unique_ptr<Engine> engine;  ///< holds the state
   std::uint64_t key_check = 0;
-  std::optional<Seal> seal;  ///< of the run's key
-  std::string data_tag;      ///< training_data_tag
+  Seal seal;             ///< of the run's key
+  std::string data_tag;  ///< training_data_tag
 
-  privacy::Ledger ledger;
-  DpisEpoch dpis;               ///< of method dpis
+  std::unique_ptr<Method> method;
+  std::optional<PrivacyBudget> budget;
   std::uint64_t step = 0;       ///< steps done
-  std::uint64_t last_step = 0;  ///< where to stop: the plan's steps, or what the budget allows
+  std::uint64_t last_step = 0;  ///< where to stop: the method's steps, or what the budget allows
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;  ///< of training so far
 
-  std::unique_ptr<Method> make_method();
-  std::uint64_t steps_per_epoch() const { return size.steps_per_epoch(experiment.config.batch); }
+  /// The method that the config names, for the run's size.
+  std::unique_ptr<Method> make_method() const;
+  /// Asks for releases from now on; the ledger is durable, in the run's folder, when one is allowed.
+  void open_budget(privacy::Ledger ledger);
+  /// Puts a checkpoint of the run as it is now into its folder.
+  void save_checkpoint() const;
+  /// Tells the user what is trained, and what it promises.
+  void describe(Reporter& reporter) const;
 };
 
 /// What a finished run says of itself, on stdout and in private/result.json.
@@ -64,16 +64,7 @@ std::optional<RunResult> finished_result(const RunFolder& folder);
 /// Throws Error, with the command that continues, when a signal interrupts it.
 RunResult train(Run& run, Reporter& reporter);
 
-/// What a checkpoint of the run holds now.
-Checkpoint checkpoint_of(const Run& run);
-
-/// Makes the ledger durable. To be called before the steps it authorises.
-void save_ledger(const Run& run);
-
-/// Puts a checkpoint of the run as it is now into its folder.
-void save_checkpoint(const Run& run);
-
 /// Writes the release of a finished run, and removes what only a run in progress needs.
-RunResult finish(Run& run, double examples_per_second, Reporter& reporter);
+RunResult finish(Run& run, Reporter& reporter);
 
 }  // namespace cudp

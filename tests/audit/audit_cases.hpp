@@ -1,12 +1,16 @@
 #pragma once
 // What is audited: the pair of data sets that is worst for clipping and noise.
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/random_key.hpp"
-#include "runtime/methods/method.hpp"
-#include "runtime/run/experiment.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/methods/engine_method.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/method_cases.hpp"
 
 namespace cudp::audit {
 
@@ -35,44 +39,22 @@ struct WorstPair {
   }
 };
 
-/// What `cudp train` would have of a config and the pair's data sets.
+/// A config for the pair's data sets, and the plan that `cudp train` would have.
 struct Audited {
   TrainConfig config;
-  Experiment with;
-  Experiment without;
+  WorstPair pair;
   TrainingSize size;
+  Backend backend = choose_backend(Device::cpu);
   PrivacyPlan plan;
 
-  Audited(const TrainConfig& c, const WorstPair& pair) : config(c) {
+  Audited(const TrainConfig& c, WorstPair audited) : config(c), pair(std::move(audited)) {
     config.threads = 1;
-    with = experiment(pair, pair.with);
-    without = experiment(pair, pair.without);
     size.value = static_cast<double>(pair.without.size());
-    plan = make_plan(config, pair.network, size, with.backend.arithmetic(pair.network));
+    plan = cases::plan_of(config, pair.network, size, backend.arithmetic(pair.network));
   }
 
-  const Experiment& of(bool example) const { return example ? with : without; }
-  std::uint64_t steps_per_epoch() const { return size.steps_per_epoch(config.batch); }
-
-  /// plan: the one that a method goes by; the product has one for everything.
-  MethodFacts facts(const PrivacyPlan& going_by) const {
-    return {.config = config,
-            .plan = going_by,
-            .size = size.value,
-            .steps_per_epoch = steps_per_epoch(),
-            .network = with.network,
-            .arithmetic = with.backend.arithmetic(with.network)};
-  }
-
- private:
-  Experiment experiment(const WorstPair& pair, const Dataset& train) const {
-    Experiment e;
-    e.config = config;
-    e.data.train = train;
-    e.data.size_is_public = true;
-    e.network = pair.network;
-    e.backend = choose_backend(Device::cpu);
-    return e;
+  MethodContext context() const {
+    return cases::context_of(config, pair.network, size, backend.arithmetic(pair.network));
   }
 };
 
@@ -80,5 +62,46 @@ struct Audited {
 inline RandomKey key_of(bool with, std::uint64_t run) {
   return key_from_seed(2 * run + (with ? 1 : 0));
 }
+
+/// A method on one of the pair's data sets, from weights of 0, under the filter that it asks for.
+/// M: made of a context and a plan.
+template <class M>
+class AuditedRun {
+ public:
+  /// plan: the one that the method goes by; that of `a` in the product.
+  AuditedRun(const Audited& a, const Backend& backend, const PrivacyPlan& plan, bool with,
+             std::uint64_t run)
+      : inputs_{with ? a.pair.with : a.pair.without, backend, key_of(with, run)},
+        method_(a.context(), plan),
+        budget_(ledger_for(method_), [](const privacy::Ledger&) {}) {
+    method_.start(inputs_, budget_);
+    change([](MethodState& state) { std::ranges::fill(array(state, "parameters"), 0.0f); });
+  }
+
+  M& method() { return method_; }
+  PrivacyBudget& budget() { return budget_; }
+
+  /// Goes on from another state than the method's own.
+  template <class Edit>
+  void change(const Edit& edit) {
+    MethodState state = method_.state();
+    edit(state);
+    method_.restore(inputs_, state);
+  }
+
+ private:
+  static privacy::Ledger ledger_for(const M& method) {
+    privacy::Ledger ledger;
+    if (const auto limit = method.filter()) ledger.limit(*limit);
+    return ledger;
+  }
+  static std::vector<float>& array(MethodState& state, const std::string& name) {
+    return std::ranges::find(state.arrays, name, [](const auto& a) { return a.first; })->second;
+  }
+
+  TrainingInputs inputs_;
+  M method_;
+  PrivacyBudget budget_;
+};
 
 }  // namespace cudp::audit

@@ -11,7 +11,8 @@
 
 #include "privacy/filter.hpp"
 #include "runtime/methods/dp_agd.hpp"
-#include "runtime/methods/dp_agd_budget.hpp"
+#include "runtime/methods/dp_agd_method.hpp"
+#include "runtime/methods/linear_options.hpp"
 #include "tests/audit/audit.hpp"
 #include "tests/audit/audit_cases.hpp"
 
@@ -47,16 +48,16 @@ struct DpAgdPair {
 
 TrainConfig config(SelectionNoise selection) {
   TrainConfig c;
-  c.method = MethodKind::dp_agd;
+  c.method = "dp-agd";
   c.epsilon = 3.0;
   c.delta = kDelta;
   c.clip = 3.0;
-  c.loss_clip = 3.0;
-  c.l2 = 0.0;
-  c.splits = 2.2;  // two iterations; the rest is for gradients that are measured again
-  c.gamma = 0.25;
-  c.gradient_share = 0.8;
-  c.noisy_min = selection;
+  c.of<LinearOptions>() = {.l2 = 0.0, .loss_clip = 3.0};
+  auto& options = c.of<DpAgdOptions>();
+  options.splits = 2.2;  // two iterations; the rest is for gradients that are measured again
+  options.gamma = 0.25;
+  options.gradient_share = 0.8;
+  options.noisy_min = selection;
   return c;
 }
 

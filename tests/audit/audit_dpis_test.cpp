@@ -1,12 +1,13 @@
 // The audit of DPIS: an example at norm C beside small ones, whose norms the probabilities follow.
+#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "privacy/filter.hpp"
+#include "privacy/accountant.hpp"
 #include "runtime/methods/dpis.hpp"
 #include "tests/audit/audit.hpp"
 #include "tests/audit/audit_cases.hpp"
@@ -22,7 +23,7 @@ constexpr float kSize = 2.0f;  // their norms are 2.24, the bias among the input
 
 TrainConfig config(std::int64_t steps) {
   TrainConfig c;
-  c.method = MethodKind::dpis;
+  c.method = "dpis";
   c.epsilon = 2.5;
   c.delta = kDelta;
   c.batch = 4;  // epochs of 4 steps
@@ -31,7 +32,7 @@ TrainConfig config(std::int64_t steps) {
   c.clip = kClip;
   c.optimizer = OptimizerKind::sgd;
   c.lr = 1e-6;
-  c.dpis_total_noise = 0.3;  // sigma_K = 4.8
+  c.of<DpisOptions>().total_noise = 0.3;  // sigma_K = 4.8
   return c;
 }
 
@@ -48,96 +49,70 @@ double total_log_odds(double total, double least, double most, double mean, doub
   return shift * (z - 0.5 * shift);
 }
 
-using MakeEngine =
-    std::function<std::unique_ptr<Engine>(const Audited& a, bool with, const RandomKey& key)>;
-std::unique_ptr<Engine> real_engine(const Audited& a, bool with, const RandomKey& key) {
-  return make_engine(a.of(with), a.plan, a.size, key);
-}
+/// What is wrong with the steps.
+struct Broken {
+  double noise = 1.0;  ///< it is so many times what it should be
+  bool capped = true;  ///< false: UncappedEngine
+};
 
-/// A run of DPIS under a filter, as train/training.cpp makes it.
+/// A run of DPIS, weighed by what its certificate says.
 class DpisRun {
  public:
-  DpisRun(const Audited& a, const MakeEngine& make, bool with, std::uint64_t number)
-      : a_(a),
-        engine_(make(a, with, key_of(with, number))),
-        filter_(
-            privacy::renyi_budget(a.plan.order, *a.config.epsilon, a.plan.delta - a.plan.failure)) {
-    TrainState start;
-    start.parameters.assign(a.with.network.parameter_count, 0.0f);
-    engine_->set_state(start);
-    epoch_.left = divergence_left(filter_.ledger());
-    method_ = make_method(a.facts(a.plan), epoch_);
-  }
+  DpisRun(const Audited& a, const Backend& backend, bool with, std::uint64_t number)
+      : a_(a), run_(a, backend, a.plan, with, number) {}
 
-  /// Makes and weighs the release of the epoch that begins at step t. told: what the accountant
-  /// hears of it.
-  using Told = privacy::Mechanism (*)(const privacy::Phase& release);
-  bool release_total(std::uint64_t t, Told told) {
-    const Charging charging{[&](std::uint64_t begin, std::uint64_t end, const privacy::Phase& p) {
-      return filter_.authorise(begin, end, told(p));
-    }};
-    if (!method_->prepare(*engine_, t, charging)) return false;
-    odds_ += total_log_odds(epoch_.total, a_.plan.expected_batch * kClip * 1.00001,
+  /// Makes and weighs the release of the epoch that begins at step t; pays for its steps.
+  void begin_epoch(std::uint64_t t) {
+    if (method().authorise(run_.budget(), t, t + 1) != t + 1)
+      throw std::logic_error("the budget ended before the training");
+    odds_ += total_log_odds(method().epoch().total, a_.plan.expected_batch * kClip * 1.00001,
                             a_.size.value * kClip, kOthers * std::hypot(kSize, 1.0),
                             a_.plan.epoch_noise * kClip);
-    return true;
   }
 
-  /// What is wrong with the steps.
-  struct Broken {
-    double noise = 1.0;  ///< it is so many times what it should be
-    bool capped = true;  ///< false: UncappedEngine
-  };
   /// The whole training, as the accountant should have it, weighed as it really is.
   void train(const Broken& broken) {
-    const PrivacyPlan& plan = a_.plan;
-    for (std::uint64_t t = 0; t < plan.steps; t = method_->prepared_until(t)) {
-      const bool released = release_total(t, as_it_is);
-      const std::uint64_t until = method_->prepared_until(t);
-      const privacy::Phase steps = method_->phases(t, until).front();
-      if (!released ||
-          !filter_.authorise(method_->place(t), method_->place(until - 1) + 1, as_it_is(steps))) {
-        ADD_FAILURE() << "the budget ended before the training";
-        return;
-      }
-      epoch_.sigma *= broken.noise;
-      for (std::uint64_t i = t; i < until; ++i) take(i, steps, broken);
+    const std::uint64_t steps = a_.plan.steps;
+    const std::uint64_t width = method().steps_per_epoch();
+    for (std::uint64_t t = 0; t < steps; t += width) {
+      begin_epoch(t);
+      const double sigma = method().noise_multiplier();
+      run_.change([&](MethodState& state) {
+        double& of_epoch = state.numbers["epoch"][3].get_ref<double&>();
+        of_epoch *= broken.noise;
+      });
+      for (std::uint64_t i = t; i < std::min(t + width, steps); ++i) take(i, sigma, broken);
     }
   }
 
-  static privacy::Mechanism as_it_is(const privacy::Phase& p) {
-    return privacy::step_of({p.q, p.sigma, 1}).mechanism;
-  }
-
   double odds() const { return odds_; }
-  const privacy::Ledger& ledger() const { return filter_.ledger(); }
 
  private:
-  void take(std::uint64_t step, const privacy::Phase& promised, const Broken& broken) {
-    method_->run(*engine_, step, step + 1);
-    const float now = engine_->state().parameters[0];
+  Dpis& method() { return run_.method(); }
+
+  void take(std::uint64_t step, double sigma, const Broken& broken) {
+    method().train(run_.budget(), step, step + 1);
+    const float now = method().parameters()[0];
     const double g = (static_cast<double>(before_) - static_cast<double>(now)) / a_.config.lr;
     before_ = now;
     // In units of K~ / (N b), what an accepted example is to count.
-    const double x = -g * a_.size.value * a_.plan.expected_batch / epoch_.total;
+    const double x = -g * a_.size.value * a_.plan.expected_batch / method().epoch().total;
     // Without the cap it counts b k C / K~ where that is above 1, with probability 1 / k.
+    const double q = method().rate();
     const double counts =
-        broken.capped ? 1.0 : std::fmax(1.0, a_.config.dpis_multiple * promised.q);
-    odds_ += log_odds(x / counts, promised.q / counts, promised.sigma * broken.noise / counts);
+        broken.capped ? 1.0 : std::fmax(1.0, a_.config.of<DpisOptions>().multiple * q);
+    odds_ += log_odds(x / counts, q / counts, sigma * broken.noise / counts);
   }
 
   const Audited& a_;
-  std::unique_ptr<Engine> engine_;
-  privacy::Filter filter_;
-  DpisEpoch epoch_;
-  std::unique_ptr<Method> method_;
+  AuditedRun<Dpis> run_;
   float before_ = 0.0f;
   double odds_ = 0.0;
 };
 
-double shown_by(const Audited& a, const MakeEngine& make, const DpisRun::Broken& broken) {
+double shown_by(const Audited& a, const Backend& backend, const Broken& broken) {
   const Trial trial = [&](bool with, std::uint64_t number) {
-    DpisRun run(a, make, with, number);
+    DpisRun run(a, backend, with, number);
     run.train(broken);
     return run.odds();
   };
@@ -148,7 +123,7 @@ double shown_by(const Audited& a, const MakeEngine& make, const DpisRun::Broken&
 
 TEST(DpisAudit, ShowsNoMoreThanTheCertificateSays) {
   const Audited a(config(8), pair());
-  const double bound = shown_by(a, real_engine, {});
+  const double bound = shown_by(a, a.backend, {});
   EXPECT_LE(bound, *a.config.epsilon);
   if (!kFewRuns) {
     EXPECT_GT(bound, *a.config.epsilon / 5.0);
@@ -158,7 +133,7 @@ TEST(DpisAudit, ShowsNoMoreThanTheCertificateSays) {
 TEST(DpisAudit, CatchesHalfTheNoise) {
   if (kFewRuns) GTEST_SKIP() << "too few runs under sanitizers";
   const Audited a(config(4), pair());
-  EXPECT_GT(shown_by(a, real_engine, {.noise = 0.5}), *a.config.epsilon);
+  EXPECT_GT(shown_by(a, a.backend, {.noise = 0.5}), *a.config.epsilon);
 }
 
 /// DPIS as it is printed: the candidate's probability is cut off at 1, and ghat is not. What an
@@ -197,21 +172,19 @@ class UncappedEngine final : public reference::ReferenceEngine {
 };
 
 template <class OracleEngine>
-std::unique_ptr<Engine> oracle(const Audited& a, bool with, const RandomKey& key) {
-  EngineSettings s;
-  s.importance = true;
-  s.optimizer = optimizer_settings(a.config);
-  s.key = key;
-  auto engine = std::make_unique<OracleEngine>(a.with.network, s);
-  engine->load(a.of(with).data.train);
-  return engine;
+Backend oracle(const Audited& a) {
+  Backend backend = a.backend;
+  backend.make_engine = [](const Network& network, const EngineSettings& settings) {
+    return std::make_unique<OracleEngine>(network, settings);
+  };
+  return backend;
 }
 
 TEST(DpisAudit, CatchesAnEstimateWithoutItsCap) {
   if (kFewRuns) GTEST_SKIP() << "too few runs under sanitizers";
   const Audited a(config(2), pair());
-  EXPECT_GT(shown_by(a, oracle<UncappedEngine>, {.capped = false}), *a.config.epsilon);
-  EXPECT_LE(shown_by(a, oracle<reference::ReferenceEngine>, {}), *a.config.epsilon);
+  EXPECT_GT(shown_by(a, oracle<UncappedEngine>(a), {.capped = false}), *a.config.epsilon);
+  EXPECT_LE(shown_by(a, oracle<reference::ReferenceEngine>(a), {}), *a.config.epsilon);
 }
 
 /// K' as the only release. It is a sum over all examples; with the paper's accounting, of a
@@ -219,26 +192,25 @@ TEST(DpisAudit, CatchesAnEstimateWithoutItsCap) {
 TEST(DpisAudit, CatchesATotalThatIsAccountedAsSubsampled) {
   TrainConfig c = config(8);
   c.epsilon = 12.0;
-  c.dpis_total_noise = 0.05;  // sigma_K = 0.8
+  c.of<DpisOptions>().total_noise = 0.05;  // sigma_K = 0.8
   const Audited a(c, pair());
   const Trial trial = [&](bool with, std::uint64_t number) {
-    DpisRun run(a, real_engine, with, number);
-    run.release_total(0, DpisRun::as_it_is);
+    DpisRun run(a, a.backend, with, number);
+    run.begin_epoch(0);
     return run.odds();
   };
-  const auto claimed = [&](DpisRun::Told told) {
-    DpisRun run(a, real_engine, true, 0);
-    EXPECT_TRUE(run.release_total(0, told));
-    return run.ledger().spent(kDelta).epsilon;
+  const auto claimed = [](const privacy::Mechanism& total) {
+    return privacy::Accountant({.releases = {{total, 1}}}, {.kind = privacy::AccountantKind::rdp})
+        .epsilon(kDelta)
+        .epsilon;
   };
   const double bound = epsilon_lower(trial, kDelta);
-  EXPECT_LE(bound, claimed(DpisRun::as_it_is));
+  const double sigma = a.plan.epoch_noise;
+  const double summed = claimed(privacy::Gaussian{sigma});
+  EXPECT_LE(bound, summed);
   if (kFewRuns) return;
-  EXPECT_GT(bound, claimed(DpisRun::as_it_is) / 5.0);
-  const auto subsampled = [](const privacy::Phase& p) -> privacy::Mechanism {
-    return privacy::PoissonGaussian{.q = 0.1, .sigma = p.sigma};
-  };
-  EXPECT_GT(bound, claimed(subsampled));
+  EXPECT_GT(bound, summed / 5.0);
+  EXPECT_GT(bound, claimed(privacy::PoissonGaussian{.q = 0.1, .sigma = sigma}));
 }
 
 }  // namespace

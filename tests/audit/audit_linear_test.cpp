@@ -1,11 +1,14 @@
 // The audits of output perturbation, objective perturbation and PrivGene: the released model with
 // one example and without it.
-#include <cmath>
+#include <cstddef>
+#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "runtime/methods/linear_method.hpp"
+#include "runtime/methods/objective_perturbation.hpp"
+#include "runtime/methods/output_perturbation.hpp"
+#include "runtime/methods/privgene.hpp"
 #include "tests/audit/audit.hpp"
 #include "tests/audit/audit_cases.hpp"
 
@@ -29,40 +32,48 @@ Dataset table(bool with, float feature) {
   return data;
 }
 
-TrainConfig config(MethodKind kind, double epsilon) {
+TrainConfig config(double epsilon) {
   TrainConfig c;
-  c.method = kind;
   c.epsilon = epsilon;
   c.delta = kDelta;
-  c.l2 = 40.0;  // Lambda = 80: minima stay where the loss is a straight line
-  c.candidates = 20;
-  c.parents = 1;
-  c.generations = 1;
+  c.of<LinearOptions>().l2 = 40.0;  // Lambda = 80: minima stay where the loss is a straight line
+  c.of<PrivGeneOptions>() = {.generations = 1, .candidates = 20, .parents = 1};
   return c;
+}
+
+struct Audited {
+  const char* name;
+  std::unique_ptr<LinearMethod> (*make)(const TrainConfig& config, const LinearFacts& facts);
+  /// What the example is given, and the number of the weight that it moves.
+  float feature;
+  std::size_t weight;
+};
+template <class M>
+std::unique_ptr<LinearMethod> make(const TrainConfig& config, const LinearFacts& facts) {
+  return std::make_unique<M>(config, facts);
 }
 
 /// What `runs` runs of a method with a budget of `epsilon` show. Of perturbations, only the bias
 /// depends on the example, and it only grows with it; PrivGene's choice goes by the feature's
 /// weight.
-double shown_by(MethodKind kind, double epsilon, int runs) {
-  const bool privgene = kind == MethodKind::privgene;
-  const Dataset with = table(true, privgene ? 1000.0f : 0.0f);
+double shown_by(const Audited& audited, double epsilon, int runs) {
+  const Dataset with = table(true, audited.feature);
   const Dataset less = table(false, 0.0f);
-  const auto method = make_linear_method(config(kind, epsilon),
-                                         {.loss = Loss::hinge, .dimension = 2, .examples = 2.0});
+  const auto method =
+      audited.make(config(epsilon), {.loss = Loss::hinge, .dimension = 2, .examples = 2.0});
   const Trial trial = [&](bool there, std::uint64_t number) {
     const RandomKey key = key_of(there, number);
-    return static_cast<double>(method->train({.train = there ? with : less,
+    return static_cast<double>(method->fit({.train = there ? with : less,
                                               .threads = 1,
                                               .generator = Generator::chacha20,
-                                              .key = key})[privgene ? 0 : 1]);
+                                              .key = key})[audited.weight]);
   };
   const double bound = epsilon_lower(trial, kDelta, runs);
   testing::Test::RecordProperty("epsilon_shown", std::to_string(bound));
   return bound;
 }
 
-class LinearAudit : public testing::TestWithParam<MethodKind> {};
+class LinearAudit : public testing::TestWithParam<Audited> {};
 
 TEST_P(LinearAudit, ShowsNoMoreThanItPromises) {
   const double bound = shown_by(GetParam(), 1.5, kRuns);
@@ -79,13 +90,10 @@ TEST_P(LinearAudit, CatchesTooLittleNoise) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LinearAudit,
-                         testing::Values(MethodKind::outpert, MethodKind::objpert,
-                                         MethodKind::privgene),
-                         [](const auto& i) {
-                           return i.param == MethodKind::outpert   ? "outpert"
-                                  : i.param == MethodKind::objpert ? "objpert"
-                                                                   : "privgene";
-                         });
+                         testing::Values(Audited{"outpert", make<OutputPerturbation>, 0.0f, 1},
+                                         Audited{"objpert", make<ObjectivePerturbation>, 0.0f, 1},
+                                         Audited{"privgene", make<PrivGene>, 1000.0f, 0}),
+                         [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace
 }  // namespace cudp::audit

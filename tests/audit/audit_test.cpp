@@ -4,12 +4,16 @@
 
 #include <cmath>
 #include <random>
+#include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "privacy/rdp/gaussian.hpp"
-#include "runtime/methods/method.hpp"
+#include "runtime/methods/adaclip.hpp"
+#include "runtime/methods/adp_sgd.hpp"
+#include "runtime/methods/dpsgd.hpp"
+#include "runtime/methods/dpsgd_decay.hpp"
 #include "tests/audit/audit_cases.hpp"
 
 namespace cudp::audit {
@@ -25,9 +29,8 @@ TEST(Audit, BoundsTheGaussianMechanismFromBelow) {
       std::mt19937_64 random(2 * run + (with ? 1 : 0));
       return (with ? 1.0 : 0.0) + std::normal_distribution<double>(0.0, sigma)(random);
     };
-    privacy::Question q;
-    q.steps = {{privacy::Gaussian{sigma}, 1}};
-    const double epsilon = privacy::Account(q).epsilon(kDelta).epsilon;
+    const double epsilon =
+        privacy::Accountant({.releases = {{privacy::Gaussian{sigma}, 1}}}).epsilon(kDelta).epsilon;
     const double bound = epsilon_lower(trial, kDelta);
     EXPECT_LE(bound, epsilon);
     if (!kFewRuns) {
@@ -45,9 +48,13 @@ TEST(Audit, ProbabilitiesAreBoundedAsClopperAndPearsonDo) {
   EXPECT_NEAR(at_most(10, 100, 0.025), 0.1762, 5e-5);
 }
 
+using RunOdds = double (*)(const Audited& a, const Backend& backend, const PrivacyPlan& plan,
+                           bool with, std::uint64_t run);
+
 struct Planned {
   const char* name;
-  MethodKind method;
+  const char* method;
+  RunOdds odds;
   ScheduleKind schedule = ScheduleKind::constant;
 };
 
@@ -63,64 +70,54 @@ TrainConfig config_of(const Planned& p) {
   c.clip = 2.0;
   c.optimizer = OptimizerKind::sgd;
   c.lr = 1e-6;
-  c.noise_decay = 0.4;  // by epochs of two steps
   c.poly_a = 1.0;
   c.poly_c = 2.0;
-  c.adp_noise_growth = 20.0;
-  c.adaclip_least = 1e-4;
-  c.adaclip_most = 1.0;
-  c.adaclip_beta2 = 0.5;
+  c.of<DpSgdDecayOptions>().noise_decay = 0.4;  // by epochs of two steps
+  c.of<AdpSgdOptions>().noise_growth = 20.0;
+  c.of<AdaClipOptions>() = {.beta2 = 0.5, .least = 1e-4, .most = 1.0};
   return c;
-}
-
-TrainState start_of(const Audited& a) {
-  const std::size_t d = a.with.network.parameter_count;
-  TrainState s;
-  s.parameters.assign(d, 0.0f);
-  if (a.config.method == MethodKind::adaclip) {
-    s.mean.assign(d, 0.0f);
-    s.deviation.assign(
-        d, static_cast<float>(std::sqrt(a.config.adaclip_least * a.config.adaclip_most)));
-  }
-  if (a.config.schedule == ScheduleKind::adaptive) s.step_size_sum = a.config.adaptive_start;
-  return s;
 }
 
 /// The noisy sum along the first coordinate, in units of what one example adds. Everything else
 /// that it takes is released.
 double released_sum(const Audited& a, const Schedule& schedule, std::uint64_t step,
-                    const TrainState& before, const TrainState& after) {
+                    const MethodState& before, const MethodState& after) {
   double rate = schedule.learning_rate(step);
-  if (a.config.schedule == ScheduleKind::adaptive) rate /= std::sqrt(after.step_size_sum);
-  double g = (static_cast<double>(before.parameters[0]) - after.parameters[0]) / rate;
-  if (a.config.method == MethodKind::adaclip) {
+  if (a.config.schedule == ScheduleKind::adaptive)
+    rate /= std::sqrt(after.numbers.at("step_size_sum").get<double>());
+  double g = (static_cast<double>(before.array("parameters")[0]) - after.array("parameters")[0]) /
+             rate;
+  if (a.config.method == "adaclip") {
     double deviations = 0.0;
-    for (const float s : before.deviation) deviations += static_cast<double>(s);
-    const double scale = std::sqrt(static_cast<double>(before.deviation[0]) * deviations);
-    g = (g - static_cast<double>(before.mean[0])) / scale;
+    for (const float s : before.array("deviation")) deviations += static_cast<double>(s);
+    const double scale =
+        std::sqrt(static_cast<double>(before.array("deviation")[0]) * deviations);
+    g = (g - static_cast<double>(before.array("mean")[0])) / scale;
   }
   return -g * a.plan.expected_batch / a.plan.clip_norm;
 }
 
-/// Trains with an engine of one plan by a method of another, and weighs all that is released.
-double run_odds(const Audited& a, const PrivacyPlan& of_engine, const PrivacyPlan& of_method,
-                bool with, std::uint64_t run) {
-  const auto engine = make_engine(a.of(with), of_engine, a.size, key_of(with, run));
-  engine->set_state(start_of(a));
-  DpisEpoch none;
-  const auto method = make_method(a.facts(of_method), none);
-  const Schedule schedule(a.config, of_method, a.steps_per_epoch());
+/// Trains by a plan, and weighs all that is released by that of `a`.
+template <class M>
+double run_odds(const Audited& a, const Backend& backend, const PrivacyPlan& plan, bool with,
+                std::uint64_t run) {
+  AuditedRun<M> training(a, backend, plan, with, run);
+  const Schedule schedule(a.config, plan, a.size.steps_per_epoch(a.config.batch));
   double odds = 0.0;
-  TrainState before = engine->state();
+  MethodState before = training.method().state();
   for (std::uint64_t t = 0; t < a.plan.steps; ++t) {
-    method->run(*engine, t, t + 1);
-    TrainState after = engine->state();
+    if (training.method().authorise(training.budget(), t, t + 1) != t + 1)
+      throw std::logic_error("the budget ended before the training");
+    training.method().train(training.budget(), t, t + 1);
+    MethodState after = training.method().state();
     odds += log_odds(released_sum(a, schedule, t, before, after), a.plan.sampling_rate(),
                      a.plan.noise_multiplier_at(t));
     before = std::move(after);
   }
   return odds;
 }
+
+const Planned kDpSgd{"dpsgd", "dpsgd", run_odds<DpSgd>};
 
 double certificate(const Audited& a) {
   return guarantee(a.plan, releases(a.plan, a.plan.steps)).epsilon;
@@ -132,7 +129,10 @@ TEST_P(PlannedAudit, ShowsNoMoreThanTheCertificateSays) {
   const Audited a(config_of(GetParam()), WorstPair(8, 1.0f));
   const double claimed = certificate(a);
   const double bound = epsilon_lower(
-      [&](bool with, std::uint64_t run) { return run_odds(a, a.plan, a.plan, with, run); }, kDelta);
+      [&](bool with, std::uint64_t run) {
+        return GetParam().odds(a, a.backend, a.plan, with, run);
+      },
+      kDelta);
   RecordProperty("epsilon_claimed", std::to_string(claimed));
   RecordProperty("epsilon_shown", std::to_string(bound));
   EXPECT_LE(claimed, kEpsilon);
@@ -148,27 +148,37 @@ TEST_P(PlannedAudit, CatchesHalfTheNoise) {
   PrivacyPlan half = a.plan;
   half.noise_multiplier *= 0.5;
   const double bound = epsilon_lower(
-      [&](bool with, std::uint64_t run) { return run_odds(a, a.plan, half, with, run); }, kDelta);
+      [&](bool with, std::uint64_t run) {
+        return GetParam().odds(a, a.backend, half, with, run);
+      },
+      kDelta);
   RecordProperty("epsilon_shown", std::to_string(bound));
   EXPECT_GT(bound, certificate(a));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, PlannedAudit,
-    testing::Values(Planned{"dpsgd", MethodKind::dpsgd}, Planned{"dpsgd_ts", MethodKind::dpsgd_ts},
-                    Planned{"dpsgd_decay", MethodKind::dpsgd_decay},
-                    Planned{"adp_sgd", MethodKind::adp_sgd, ScheduleKind::polynomial},
-                    Planned{"adp_sgd_adaptive", MethodKind::adp_sgd, ScheduleKind::adaptive},
-                    Planned{"adaclip", MethodKind::adaclip}),
+    testing::Values(kDpSgd, Planned{"dpsgd_ts", "dpsgd-ts", run_odds<DpSgd>},
+                    Planned{"dpsgd_decay", "dpsgd-decay", run_odds<DpSgdDecay>},
+                    Planned{"adp_sgd", "adp-sgd", run_odds<AdpSgd>, ScheduleKind::polynomial},
+                    Planned{"adp_sgd_adaptive", "adp-sgd", run_odds<AdpSgd>,
+                            ScheduleKind::adaptive},
+                    Planned{"adaclip", "adaclip", run_odds<AdaClip>}),
     [](const auto& i) { return std::string(i.param.name); });
 
 TEST(Audit, CatchesContributionsThatAreNotClipped) {
   if (kFewRuns) GTEST_SKIP() << "too few runs under sanitizers";
-  const Audited a(config_of({"dpsgd", MethodKind::dpsgd}), WorstPair(8, 1.0f));
-  PrivacyPlan loose = a.plan;
-  loose.clip_norm *= 3.0;
+  const Audited a(config_of(kDpSgd), WorstPair(8, 1.0f));
+  Backend loose = a.backend;
+  loose.make_engine = [&](const Network& network, EngineSettings settings) {
+    settings.clip.max_norm *= 3.0f;
+    return a.backend.make_engine(network, settings);
+  };
   const double bound = epsilon_lower(
-      [&](bool with, std::uint64_t run) { return run_odds(a, loose, a.plan, with, run); }, kDelta);
+      [&](bool with, std::uint64_t run) {
+        return run_odds<DpSgd>(a, loose, a.plan, with, run);
+      },
+      kDelta);
   RecordProperty("epsilon_shown", std::to_string(bound));
   EXPECT_GT(bound, certificate(a));
 }

@@ -20,9 +20,11 @@ namespace {
 
 using GoldenPld = GoldenAccounting;
 
-Question ask(std::vector<Step> steps, std::uint64_t group = 1,
-             Accountant accountant = Accountant::pld) {
-  return {.steps = std::move(steps), .group = group, .accountant = accountant};
+const AccountantOptions by_pld{.kind = AccountantKind::pld};
+
+Accountant accountant_of(std::vector<Release> releases, std::uint64_t group = 1,
+                         AccountantKind kind = AccountantKind::pld) {
+  return Accountant({.releases = std::move(releases), .group = group}, {.kind = kind});
 }
 
 /// At most 2e-3 above the reference's value, at most 1e-4 below it, and below the lower bound
@@ -32,12 +34,12 @@ void expect_near(double found, double golden, const char* what) {
   EXPECT_TRUE(found >= golden * (1 - 1e-4)) << what << ": " << found << " " << golden;
 }
 
-void expect_golden(const Question& question, const nlohmann::json& c, const char* add,
+void expect_golden(const Composition& composition, const nlohmann::json& c, const char* add,
                    const char* remove, const char* both) {
   for (const double interval : {0.0, 1e-4}) {
-    Question asked = question;
-    asked.interval = interval;
-    const Answer found = Account(asked).epsilon(c["delta"]);
+    const PrivacyBound found =
+        Accountant(composition, {.kind = AccountantKind::pld, .interval = interval})
+            .epsilon(c["delta"]);
     expect_near(found.epsilon, c[both], both);
     if (c.contains(add)) {
       expect_near(*found.epsilon_add, c[add], add);
@@ -51,9 +53,9 @@ void expect_golden(const Question& question, const nlohmann::json& c, const char
 
 TEST_F(GoldenPld, SampledGaussian) {
   for (const auto& c : golden["sampled_gaussian"]["cases"]) {
-    const Question question = ask({{PoissonGaussian{c["q"], c["sigma"]}, c["steps"]}});
-    expect_golden(question, c, "epsilon_pld_add", "epsilon_pld_remove", "epsilon_pld");
-    const Answer found = Account(question).delta(1.0);
+    const Composition composition{.releases = {{PoissonGaussian{c["q"], c["sigma"]}, c["steps"]}}};
+    expect_golden(composition, c, "epsilon_pld_add", "epsilon_pld_remove", "epsilon_pld");
+    const PrivacyBound found = Accountant(composition, by_pld).delta(1.0);
     const double expected = c["delta_pld_at_eps1"];
     if (expected > 1e-12)
       expect_near(found.delta, expected, "delta");
@@ -64,49 +66,49 @@ TEST_F(GoldenPld, SampledGaussian) {
 
 TEST_F(GoldenPld, Groups) {
   for (const auto& c : golden["group_poisson"])
-    expect_golden(ask({{PoissonGaussian{c["q"], c["sigma"]}, c["steps"]}}, c["group"]), c,
-                  "epsilon_add", "epsilon_remove", "epsilon");
-  for (const auto& c : golden["group_fixed_size"])
     expect_golden(
-        ask({{FixedSizeGaussian{c["n"], c["batch"], c["sigma"]}, c["steps"]}}, c["group"]), c,
+        {.releases = {{PoissonGaussian{c["q"], c["sigma"]}, c["steps"]}}, .group = c["group"]}, c,
         "epsilon_add", "epsilon_remove", "epsilon");
+  for (const auto& c : golden["group_fixed_size"])
+    expect_golden({.releases = {{FixedSizeGaussian{c["n"], c["batch"], c["sigma"]}, c["steps"]}},
+                   .group = c["group"]},
+                  c, "epsilon_add", "epsilon_remove", "epsilon");
 }
 
 TEST_F(GoldenPld, Heterogeneous) {
   for (const auto& c : golden["heterogeneous"]) {
-    std::vector<Step> steps;
+    std::vector<Release> steps;
     for (const auto& p : c["phases"])
-      steps.push_back(step_of(Phase{.q = p["q"], .sigma = p["sigma"], .steps = p["steps"]}));
-    expect_golden(ask(steps), c, "none", "none", "epsilon_pld");
+      steps.push_back({sampled_gaussian_mechanism(p["q"], p["sigma"]), p["steps"]});
+    expect_golden({.releases = steps}, c, "none", "none", "epsilon_pld");
     std::reverse(steps.begin(), steps.end());
-    expect_golden(ask(steps), c, "none", "none", "epsilon_pld");
+    expect_golden({.releases = steps}, c, "none", "none", "epsilon_pld");
   }
 }
 
 TEST_F(GoldenPld, CalibratedSigma) {
   for (const auto& c : golden["calibrate_sigma"]) {
-    const Question budget = ask({});
-    const Step step{PoissonGaussian{c["q"], 1.0}, c["steps"]};
-    const double sigma = solve_sigma(budget, step, c["epsilon"], c["delta"]);
+    const Release release{PoissonGaussian{c["q"], 1.0}, c["steps"]};
+    const double sigma = calibrate_sigma({}, release, c["epsilon"], c["delta"], by_pld);
     EXPECT_NEAR(sigma / c["sigma_pld"].get<double>(), 1.0, 1e-4);
     EXPECT_LE(
-        Account(ask({{PoissonGaussian{c["q"], sigma}, c["steps"]}})).epsilon(c["delta"]).epsilon,
+        accountant_of({{PoissonGaussian{c["q"], sigma}, c["steps"]}}).epsilon(c["delta"]).epsilon,
         c["epsilon"].get<double>());
   }
 }
 
 TEST(Accountant, EveryGroupIsFiniteAndGrows) {
-  const Question question = ask({{PoissonGaussian{0.01, 1.0}, 2000}});
-  const std::vector<Answer> found = group_epsilons(question, 64, 1e-6);
+  const Composition composition{.releases = {{PoissonGaussian{0.01, 1.0}, 2000}}};
+  const std::vector<PrivacyBound> found = group_epsilons(composition, 64, 1e-6, by_pld);
   ASSERT_EQ(found.size(), 64u);
-  EXPECT_EQ(found[0].epsilon, Account(question).epsilon(1e-6).epsilon);
+  EXPECT_EQ(found[0].epsilon, Accountant(composition, by_pld).epsilon(1e-6).epsilon);
   for (std::size_t i = 1; i < found.size(); ++i) {
     EXPECT_TRUE(found[i].epsilon > found[i - 1].epsilon && found[i].epsilon < 1000.0) << i;
     // A group costs at least as much as its examples one by one, for these.
     EXPECT_GT(found[i].epsilon, static_cast<double>(i + 1) * found[0].epsilon_lower) << i;
   }
   // Vadhan's lemma lies above, where it says anything.
-  const std::optional<double> lemma = vadhan_epsilon(question, 4, 1e-6);
+  const std::optional<double> lemma = vadhan_epsilon(composition, 4, 1e-6, by_pld);
   ASSERT_TRUE(lemma);
   EXPECT_GT(*lemma, found[3].epsilon);
 }
@@ -119,7 +121,7 @@ TEST(Accountant, MonotoneInEveryArgument) {
     const double delta = std::pow(10.0, -3.0 - 10.0 * uniform(bits));
     const std::uint64_t steps = 1 + bits() % 3000, group = 1 + bits() % 4;
     const auto epsilon = [](double a, double b, std::uint64_t n, double d, std::uint64_t k) {
-      return Account(ask({{PoissonGaussian{a, b}, n}}, k)).epsilon(d).epsilon;
+      return accountant_of({{PoissonGaussian{a, b}, n}}, k).epsilon(d).epsilon;
     };
     const double here = epsilon(q, sigma, steps, delta, group);
     EXPECT_GE(epsilon(std::fmin(1.3 * q, 1.0), sigma, steps, delta, group), here) << i;
@@ -131,51 +133,51 @@ TEST(Accountant, MonotoneInEveryArgument) {
 }
 
 TEST(Accountant, OrderAndGroupingOfEqualStepsDoNotMatter) {
-  std::vector<Step> steps{{PoissonGaussian{0.02, 1.1}, 300},
-                          {Gaussian{40.0}, 5},
-                          {Laplace{30.0}, 4},
-                          {BoundedRange{0.05}, 10},
-                          {FixedSizeGaussian{5000, 40, 3.0}, 50},
-                          {PoissonGaussian{0.02, 1.1}, 200}};
-  const double expected = Account(ask(steps)).epsilon(1e-6).epsilon;
+  std::vector<Release> steps{{PoissonGaussian{0.02, 1.1}, 300},
+                             {Gaussian{40.0}, 5},
+                             {Laplace{30.0}, 4},
+                             {BoundedRange{0.05}, 10},
+                             {FixedSizeGaussian{5000, 40, 3.0}, 50},
+                             {PoissonGaussian{0.02, 1.1}, 200}};
+  const double expected = accountant_of(steps).epsilon(1e-6).epsilon;
   std::reverse(steps.begin(), steps.end());
-  EXPECT_NEAR(Account(ask(steps)).epsilon(1e-6).epsilon, expected, 1e-9);
+  EXPECT_NEAR(accountant_of(steps).epsilon(1e-6).epsilon, expected, 1e-9);
   std::swap(steps[0], steps[3]);
-  EXPECT_NEAR(Account(ask(steps)).epsilon(1e-6).epsilon, expected, 1e-9);
+  EXPECT_NEAR(accountant_of(steps).epsilon(1e-6).epsilon, expected, 1e-9);
 }
 
 TEST(Accountant, ManyDifferentStepsAreGroupedAndTheLossIsStated) {
-  std::vector<Step> steps, rounded;
+  std::vector<Release> steps, rounded;
   for (int t = 0; t < 3000; ++t)
     steps.push_back({PoissonGaussian{0.005, 1.0 + 0.5 * std::pow(20.0 + t, 0.25) / 4.0}, 1});
-  Question question = ask(steps);
-  question.classes = 48;
-  const Answer coarse = Account(question).epsilon(1e-5);
+  const AccountantOptions grouped{.kind = AccountantKind::pld, .max_distinct_releases = 48};
+  const PrivacyBound coarse = Accountant({.releases = steps}, grouped).epsilon(1e-5);
   EXPECT_TRUE(coarse.epsilon_lower < coarse.epsilon && coarse.epsilon_lower > 0.95 * coarse.epsilon)
       << coarse.epsilon_lower << " " << coarse.epsilon;
   // RDP sees every step as it is.
-  question.accountant = Accountant::rdp;
-  EXPECT_GT(Account(question).epsilon(1e-5).epsilon, coarse.epsilon_lower);
+  EXPECT_GT(accountant_of(steps, 1, AccountantKind::rdp).epsilon(1e-5).epsilon,
+            coarse.epsilon_lower);
 }
 
 TEST(Accountant, BestIsTheLeastOfAll) {
-  const std::vector<Step> steps{{PoissonGaussian{0.01, 1.0}, 2000}};
+  const std::vector<Release> steps{{PoissonGaussian{0.01, 1.0}, 2000}};
   for (const double delta : {1e-3, 1e-9, 1e-15}) {
-    const double by_pld = Account(ask(steps)).epsilon(delta).epsilon;
-    const double by_rdp = Account(ask(steps, 1, Accountant::rdp)).epsilon(delta).epsilon;
-    const double best = Account(ask(steps, 1, Accountant::best)).epsilon(delta).epsilon;
+    const double by_pld = accountant_of(steps).epsilon(delta).epsilon;
+    const double by_rdp = accountant_of(steps, 1, AccountantKind::rdp).epsilon(delta).epsilon;
+    const double best = accountant_of(steps, 1, AccountantKind::best).epsilon(delta).epsilon;
     EXPECT_EQ(best, std::fmin(by_pld, by_rdp));
     EXPECT_LT(by_pld, by_rdp);
   }
-  const Answer exact = Account(ask({{Gaussian{3.0}, 9}}, 2, Accountant::best)).epsilon(1e-6);
+  const PrivacyBound exact =
+      accountant_of({{Gaussian{3.0}, 9}}, 2, AccountantKind::best).epsilon(1e-6);
   EXPECT_NEAR(exact.epsilon, gaussian_epsilon(2.0, 1e-6), 1e-9);
 }
 
 TEST(Accountant, ACurveFallsAndEachPointHolds) {
-  Account account(ask({{PoissonGaussian{0.02, 1.2}, 700}}));
+  Accountant accountant = accountant_of({{PoissonGaussian{0.02, 1.2}, 700}});
   std::vector<double> epsilons;
   for (int i = 0; i <= 30; ++i) epsilons.push_back(0.2 * i);
-  const std::vector<Answer> curve = account.deltas(epsilons);
+  const std::vector<PrivacyBound> curve = accountant.deltas(epsilons);
   for (std::size_t i = 1; i < curve.size(); ++i) {
     EXPECT_LT(curve[i].delta, curve[i - 1].delta) << epsilons[i];
     EXPECT_LE(curve[i].delta_lower, curve[i].delta);
@@ -184,49 +186,53 @@ TEST(Accountant, ACurveFallsAndEachPointHolds) {
 }
 
 TEST(Accountant, InverseProblemsComeBack) {
-  const Question budget = ask({{Gaussian{50.0}, 3}});
+  const Composition before{.releases = {{Gaussian{50.0}, 3}}};
   const double epsilon = 2.0, delta = 1e-6;
-  const auto cost = [&](const Step& step) {
-    Question question = budget;
-    question.steps.push_back(step);
-    return Account(question).epsilon(delta).epsilon;
+  const auto cost = [&](const Release& release) {
+    Composition composition = before;
+    composition.releases.push_back(release);
+    return Accountant(composition, by_pld).epsilon(delta).epsilon;
   };
-  const double sigma = solve_sigma(budget, {PoissonGaussian{0.01, 1.0}, 1500}, epsilon, delta);
+  const double sigma =
+      calibrate_sigma(before, {PoissonGaussian{0.01, 1.0}, 1500}, epsilon, delta, by_pld);
   EXPECT_LE(cost({PoissonGaussian{0.01, sigma}, 1500}), epsilon);
   EXPECT_GT(cost({PoissonGaussian{0.01, sigma * (1 - 1e-4)}, 1500}), epsilon);
-  const double q = solve_rate(budget, {PoissonGaussian{0.0, 1.1}, 1500}, epsilon, delta);
+  const double q =
+      calibrate_rate(before, {PoissonGaussian{0.0, 1.1}, 1500}, epsilon, delta, by_pld);
   EXPECT_LE(cost({PoissonGaussian{q, 1.1}, 1500}), epsilon);
   EXPECT_GT(cost({PoissonGaussian{q * (1 + 1e-4), 1.1}, 1500}), epsilon);
-  const std::uint64_t steps = solve_steps(budget, {PoissonGaussian{0.01, 1.1}, 0}, epsilon, delta);
+  const std::uint64_t steps =
+      calibrate_steps(before, {PoissonGaussian{0.01, 1.1}, 0}, epsilon, delta, by_pld);
   EXPECT_LE(cost({PoissonGaussian{0.01, 1.1}, steps}), epsilon);
   EXPECT_GT(cost({PoissonGaussian{0.01, 1.1}, steps + 1}), epsilon);
   const std::uint64_t batch =
-      solve_batch(budget, {FixedSizeGaussian{5000, 1, 2.5}, 200}, epsilon, delta);
+      calibrate_batch(before, {FixedSizeGaussian{5000, 1, 2.5}, 200}, epsilon, delta, by_pld);
   EXPECT_LE(cost({FixedSizeGaussian{5000, batch, 2.5}, 200}), epsilon);
   EXPECT_GT(cost({FixedSizeGaussian{5000, batch + 1, 2.5}, 200}), epsilon);
-  EXPECT_THROW(solve_rate(ask({{Gaussian{0.5}, 3}}), {PoissonGaussian{0.0, 1.1}, 10}, 1.0, 1e-6),
+  EXPECT_THROW(calibrate_rate({.releases = {{Gaussian{0.5}, 3}}}, {PoissonGaussian{0.0, 1.1}, 10},
+                              1.0, 1e-6, by_pld),
                std::domain_error);
-  EXPECT_THROW(solve_sigma(budget, {Laplace{1.0}, 1}, 1.0, 1e-6), std::domain_error);
+  EXPECT_THROW(calibrate_sigma(before, {Laplace{1.0}, 1}, 1.0, 1e-6, by_pld), std::domain_error);
 }
 
 TEST(Accountant, NothingReleasedCostsNothing) {
-  Account idle(ask({{PoissonGaussian{0.0, 1.0}, 100}, {Gaussian{1.0}, 0}}));
+  Accountant idle = accountant_of({{PoissonGaussian{0.0, 1.0}, 100}, {Gaussian{1.0}, 0}});
   EXPECT_EQ(idle.epsilon(1e-10).epsilon, 0.0);
   EXPECT_EQ(idle.delta(0.0).delta, 0.0);
 }
 
 TEST(Accountant, RefusesWhatItCannotBound) {
-  EXPECT_THROW(Account(ask({{Gaussian{0.0}, 1}})), std::invalid_argument);
-  EXPECT_THROW(Account(ask({{Gaussian{1.0}, 1}}, 0)), std::invalid_argument);
-  EXPECT_THROW(Account(ask({{Gaussian{1.0}, 1}})).epsilon(0.0), std::invalid_argument);
-  EXPECT_THROW(Account(ask({{Gaussian{1.0}, 1}})).delta(-1.0), std::invalid_argument);
+  EXPECT_THROW(accountant_of({{Gaussian{0.0}, 1}}), std::invalid_argument);
+  EXPECT_THROW(accountant_of({{Gaussian{1.0}, 1}}, 0), std::invalid_argument);
+  EXPECT_THROW(accountant_of({{Gaussian{1.0}, 1}}).epsilon(0.0), std::invalid_argument);
+  EXPECT_THROW(accountant_of({{Gaussian{1.0}, 1}}).delta(-1.0), std::invalid_argument);
   // Half of the outputs may be anything.
-  EXPECT_THROW(Account(ask({{ApproximateDp{0.1, 0.5}, 1}})).epsilon(1e-6), std::domain_error);
-  EXPECT_THROW(Account(ask({{TruncatedPoissonGaussian{100, 0.1, 20, 1.0}, 1}}, 2)).epsilon(1e-6),
+  EXPECT_THROW(accountant_of({{ApproximateDp{0.1, 0.5}, 1}}).epsilon(1e-6), std::domain_error);
+  EXPECT_THROW(accountant_of({{TruncatedPoissonGaussian{100, 0.1, 20, 1.0}, 1}}, 2).epsilon(1e-6),
                std::domain_error);
-  Question replaced = ask({{PoissonLaplace{0.1, 1.0}, 1}});
-  replaced.relation = Neighbours::replace_one;
-  EXPECT_THROW(Account(replaced).epsilon(1e-6), std::domain_error);
+  const Composition replaced{.releases = {{PoissonLaplace{0.1, 1.0}, 1}},
+                             .relation = NeighbouringRelation::replace_one};
+  EXPECT_THROW(Accountant(replaced, by_pld).epsilon(1e-6), std::domain_error);
 }
 
 }  // namespace

@@ -41,10 +41,10 @@ TEST(Advanced, IsItsFormula) {
     for (const double sigma : {2.0, 5.0, 40.0})
       for (const std::uint64_t steps : {1u, 100u, 5000u}) {
         const Mechanism m = q == 1.0 ? Mechanism(Gaussian{sigma}) : PoissonGaussian{q, sigma};
-        const std::vector<Step> once{{m, steps}};
+        const std::vector<Release> once{{m, steps}};
         const double right = by_hand(q, sigma, static_cast<double>(steps), 1e-6);
         EXPECT_NEAR(advanced_epsilon(once, 1e-6), right, 1e-6 * right);
-        const std::vector<Step> apart{{m, steps - steps / 3}, {m, steps / 3}};
+        const std::vector<Release> apart{{m, steps - steps / 3}, {m, steps / 3}};
         EXPECT_NEAR(advanced_epsilon(apart, 1e-6), right, 1e-6 * right);
       }
 }
@@ -53,49 +53,47 @@ TEST(Advanced, IsNeverBelowTheTruthNorTheRenyiBound) {
   for (const double q : {0.005, 0.05})
     for (const double sigma : {1.0, 4.0, 20.0})
       for (const std::uint64_t steps : {10u, 1000u}) {
-        const auto epsilon = [&](Accountant accountant) {
-          return Account({.steps = {{PoissonGaussian{q, sigma}, steps}}, .accountant = accountant})
+        const auto epsilon = [&](AccountantKind kind) {
+          return Accountant({.releases = {{PoissonGaussian{q, sigma}, steps}}}, {.kind = kind})
               .epsilon(1e-5);
         };
-        const Answer found = epsilon(Accountant::advanced);
+        const PrivacyBound found = epsilon(AccountantKind::advanced);
         EXPECT_EQ(bound_name(found), "advanced");
-        EXPECT_GT(found.epsilon, epsilon(Accountant::pld).epsilon_lower);
-        EXPECT_GT(found.epsilon, epsilon(Accountant::rdp).epsilon);
+        EXPECT_GT(found.epsilon, epsilon(AccountantKind::pld).epsilon_lower);
+        EXPECT_GT(found.epsilon, epsilon(AccountantKind::rdp).epsilon);
       }
 }
 
 TEST(Advanced, DeltaIsItsInverse) {
-  const Question q{.steps = {{PoissonGaussian{0.01, 3.0}, 500}},
-                   .accountant = Accountant::advanced};
-  Account account(q);
-  const double epsilon = account.epsilon(1e-5).epsilon;
-  const double delta = account.delta(epsilon * (1.0 + 1e-9)).delta;
+  Accountant accountant({.releases = {{PoissonGaussian{0.01, 3.0}, 500}}},
+                        {.kind = AccountantKind::advanced});
+  const double epsilon = accountant.epsilon(1e-5).epsilon;
+  const double delta = accountant.delta(epsilon * (1.0 + 1e-9)).delta;
   EXPECT_NEAR(delta, 1e-5, 1e-10);
-  EXPECT_LE(account.epsilon(delta).epsilon, epsilon * (1.0 + 1e-9));
-  EXPECT_EQ(account.delta(0.0).delta, 1.0);
+  EXPECT_LE(accountant.epsilon(delta).epsilon, epsilon * (1.0 + 1e-9));
+  EXPECT_EQ(accountant.delta(0.0).delta, 1.0);
 }
 
 TEST(Advanced, Calibrates) {
-  const Question budget{.accountant = Accountant::advanced};
-  const Step step{PoissonGaussian{0.02, 1.0}, 400};
-  const double sigma = solve_sigma(budget, step, 1.0, 1e-5);
+  const Release release{PoissonGaussian{0.02, 1.0}, 400};
+  const double sigma = calibrate_sigma({}, release, 1.0, 1e-5, {.kind = AccountantKind::advanced});
   const auto epsilon = [&](double s) {
-    return advanced_epsilon(std::vector<Step>{{PoissonGaussian{0.02, s}, 400}}, 1e-5);
+    return advanced_epsilon(std::vector<Release>{{PoissonGaussian{0.02, s}, 400}}, 1e-5);
   };
   EXPECT_LE(epsilon(sigma), 1.0);
   EXPECT_GT(epsilon(sigma * (1.0 - 1e-4)), 1.0);
-  EXPECT_GT(sigma, solve_sigma({.accountant = Accountant::rdp}, step, 1.0, 1e-5));
+  EXPECT_GT(sigma, calibrate_sigma({}, release, 1.0, 1e-5, {.kind = AccountantKind::rdp}));
 }
 
 TEST(Advanced, RefusesWhatItHasNoTheoremFor) {
-  const std::vector<Step> steps{{PoissonGaussian{0.02, 1.0}, 400}};
+  const std::vector<Release> steps{{PoissonGaussian{0.02, 1.0}, 400}};
   EXPECT_THROW(advanced_epsilon(steps, 1e-5, {.group = 2}), std::domain_error);
-  EXPECT_THROW(advanced_epsilon(steps, 1e-5, {.relation = Neighbours::replace_one}),
+  EXPECT_THROW(advanced_epsilon(steps, 1e-5, {.relation = NeighbouringRelation::replace_one}),
                std::domain_error);
-  EXPECT_THROW(advanced_epsilon(std::vector<Step>{{Laplace{1.0}, 1}}, 1e-5), std::domain_error);
+  EXPECT_THROW(advanced_epsilon(std::vector<Release>{{Laplace{1.0}, 1}}, 1e-5), std::domain_error);
   EXPECT_THROW(advanced_epsilon(steps, 0.0), std::invalid_argument);
   EXPECT_EQ(advanced_epsilon({}, 1e-5), 0.0);
-  EXPECT_EQ(advanced_epsilon(std::vector<Step>{{PoissonGaussian{0.0, 1.0}, 4}}, 1e-5), 0.0);
+  EXPECT_EQ(advanced_epsilon(std::vector<Release>{{PoissonGaussian{0.0, 1.0}, 4}}, 1e-5), 0.0);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "privacy/math/boundary.hpp"
 #include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/sampled_gaussian.hpp"
 #include "tests/privacy/golden.hpp"
 #include "tests/privacy/oracle.hpp"
 
@@ -23,13 +24,13 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 const std::vector<double> default_list(default_orders().begin(), default_orders().end());
 
-Question ask(std::vector<Step> steps, const std::vector<double>& orders = default_list) {
-  return {.steps = std::move(steps), .accountant = Accountant::rdp, .orders = orders};
+AccountantOptions by_rdp(const std::vector<double>& orders = default_list) {
+  return {.kind = AccountantKind::rdp, .orders = orders};
 }
 
-Answer bound(const std::vector<Step>& steps, double delta,
-             const std::vector<double>& orders = default_list) {
-  return Account(ask(steps, orders)).epsilon(delta);
+PrivacyBound bound(const std::vector<Release>& releases, double delta,
+                   const std::vector<double>& orders = default_list) {
+  return Accountant({.releases = releases}, by_rdp(orders)).epsilon(delta);
 }
 
 double epsilon(double q, double sigma, std::uint64_t steps, double delta) {
@@ -37,19 +38,22 @@ double epsilon(double q, double sigma, std::uint64_t steps, double delta) {
 }
 
 double sigma_for(double target, double delta, double q, std::uint64_t steps,
-                 const std::vector<Step>& before = {},
+                 const std::vector<Release>& before = {},
                  const std::vector<double>& orders = default_list) {
-  return solve_sigma(ask(before, orders), {PoissonGaussian{q, 1.0}, steps}, target, delta);
+  return calibrate_sigma({.releases = before}, {PoissonGaussian{q, 1.0}, steps}, target, delta,
+                         by_rdp(orders));
 }
 
 double rate_for(double target, double delta, double sigma, std::uint64_t steps,
-                const std::vector<Step>& before = {}) {
-  return solve_rate(ask(before), {PoissonGaussian{0.0, sigma}, steps}, target, delta);
+                const std::vector<Release>& before = {}) {
+  return calibrate_rate({.releases = before}, {PoissonGaussian{0.0, sigma}, steps}, target, delta,
+                        by_rdp());
 }
 
 std::uint64_t steps_for(double target, double delta, double q, double sigma,
-                        const std::vector<Step>& before = {}) {
-  return solve_steps(ask(before), {PoissonGaussian{q, sigma}, 0}, target, delta);
+                        const std::vector<Release>& before = {}) {
+  return calibrate_steps({.releases = before}, {PoissonGaussian{q, sigma}, 0}, target, delta,
+                         by_rdp());
 }
 
 template <class Call>
@@ -79,13 +83,13 @@ TEST_F(GoldenCalibration, SigmaAgreesWhereTheReferenceIsRight) {
     EXPECT_LT(sigma, reference);
     EXPECT_GT(sigma, reference * (1 - 1e-4));
     double of_reference = infinity;
-    const Phase phase{.q = q, .sigma = reference, .steps = steps};
-    const double order = bound({step_of(phase)}, delta).order;
+    const std::vector<Release> releases{{sampled_gaussian_mechanism(q, reference), steps}};
+    const double order = bound(releases, delta).order;
     for (const double alpha : default_orders()) {
       if (std::fabs(alpha - order) > 0.35) continue;
       of_reference = std::fmin(
           of_reference,
-          oracle::epsilon_by({&phase, 1}, delta, alpha, [](double rate, double s, double a) {
+          oracle::epsilon_by(releases, delta, alpha, [](double rate, double s, double a) {
             return a == std::floor(a) ? rdp_sampled_gaussian(rate, s, a)
                                       : static_cast<double>(oracle::rdp_without_signs(rate, s, a));
           }));
@@ -145,10 +149,10 @@ TEST(Calibrate, LargerOrdersReachWhatTheDefaultOnesDoNot) {
 }
 
 TEST(Calibrate, WhatWasReleasedBeforeCounts) {
-  const std::vector<Step> before{{Gaussian{20.0}, 10}, {PoissonGaussian{0.02, 1.5}, 200}};
+  const std::vector<Release> before{{Gaussian{20.0}, 10}, {PoissonGaussian{0.02, 1.5}, 200}};
   const double sigma = sigma_for(2.0, 1e-6, 0.01, 1000, before);
   EXPECT_GT(sigma, sigma_for(2.0, 1e-6, 0.01, 1000) * 1.01);
-  std::vector<Step> all = before;
+  std::vector<Release> all = before;
   all.push_back({PoissonGaussian{0.01, sigma}, 1000});
   EXPECT_LE(bound(all, 1e-6).epsilon, 2.0);
   all.back().mechanism = PoissonGaussian{0.01, sigma * (1 - 1e-6)};
@@ -216,7 +220,7 @@ TEST(Calibrate, Refusals) {
   }
   EXPECT_THROW(sigma_for(1.0, 1e-5, 0.01, 0), std::invalid_argument);
   EXPECT_THROW(rate_for(1.0, 1e-5, 1.0, 0), std::invalid_argument);
-  const std::vector<Step> wrong{{PoissonGaussian{2.0, 1.0}, 1}};
+  const std::vector<Release> wrong{{PoissonGaussian{2.0, 1.0}, 1}};
   EXPECT_THROW(sigma_for(1.0, 1e-5, 0.01, 10, wrong), std::invalid_argument);
   const std::vector<double> orders{2.0, 1.0};
   EXPECT_THROW(sigma_for(1.0, 1e-5, 0.01, 10, {}, orders), std::invalid_argument);

@@ -105,7 +105,7 @@ TEST(Divergence, PlainGaussianAtFullRateAndNothingAtNone) {
 }
 
 TEST(Divergence, GrowsWithRateAndOrderAndFallsWithNoise) {
-  // Neighbours are 1e-3 apart, far more than the rounding slack.
+  // NeighbouringRelation are 1e-3 apart, far more than the rounding slack.
   std::mt19937_64 bits(3);
   std::uniform_real_distribution<> uniform(0.0, 1.0);
   for (int i = 0; i < 3000; ++i) {

@@ -21,7 +21,7 @@
 namespace cudp::privacy {
 namespace {
 
-constexpr Protected replaced{.relation = Neighbours::replace_one, .group = 1};
+constexpr Neighbours replaced{.relation = NeighbouringRelation::replace_one, .group = 1};
 
 bool close(double found, double expected, double relative) {
   return std::fabs(found / expected - 1) <= relative;
@@ -33,7 +33,7 @@ struct Sampled {
 
 TEST(DpAccountingRdp, PoissonSampledGaussian) {
   // Fifty steps, q = 0.01, sigma = 2.5, printed to nine digits.
-  const std::vector<Step> steps{{PoissonGaussian{0.01, 2.5}, 50}};
+  const std::vector<Release> steps{{PoissonGaussian{0.01, 2.5}, 50}};
   for (const auto& [order, published] :
        {Sampled{1.5, 6.70579741e-04}, Sampled{2.5, 1.08548710e-03}, Sampled{5, 2.18075656e-03},
         Sampled{50, 2.38460375e-02}, Sampled{100, 1.67416308e+02}}) {
@@ -86,41 +86,39 @@ TEST(DpAccountingRdp, FractionalOrdersAreTooLargeThere) {
 }
 
 TEST(DpAccountingRdp, GaussiansAndZcdpAddUp) {
-  const std::vector<Step> gaussians{{Gaussian{2.71828}, 1}, {PoissonGaussian{1.0, 6.28319}, 1}};
+  const std::vector<Release> gaussians{{Gaussian{2.71828}, 1}, {PoissonGaussian{1.0, 6.28319}, 1}};
   EXPECT_TRUE(close(RdpCurve(gaussians).at(3.14159),
                     3.14159 / 2 * (1 / (2.71828 * 2.71828) + 1 / (6.28319 * 6.28319)), 1e-13));
   EXPECT_TRUE(close(zcdp_of_gaussian(3.14159), 1 / (2 * 3.14159 * 3.14159), 1e-14));
   EXPECT_TRUE(close(epsilon_from_zcdp(0.1, 1e-5), 1.9142498748403742, 1e-5));  // their orders
   // Steps composed in every way.
   const double one = rdp(Gaussian{3.14159}, 2.71828);
-  const std::vector<Step> six{
+  const std::vector<Release> six{
       {Gaussian{3.14159}, 1}, {Gaussian{3.14159}, 2}, {Gaussian{3.14159}, 3}};
   EXPECT_TRUE(close(RdpCurve(six).at(2.71828), 6 * one, 1e-13));
   // No step at all: q = 0, whatever the noise.
-  const std::vector<Step> none{{PoissonGaussian{0.0, 1.0}, 10}};
+  const std::vector<Release> none{{PoissonGaussian{0.0, 1.0}, 10}};
   const std::vector<double> order{3.14159};
   EXPECT_EQ(epsilon_by_rdp(none, 1e-10, {}, order).epsilon, 0.0);
   EXPECT_EQ(delta_by_rdp(none, 1e-10, {}, order).delta, 0.0);
 }
 
 TEST(DpAccountingRdp, PureDpAndTheGaussianConvert) {
-  std::vector<double> orders, rdps;
-  for (int order = 2; order < 33; ++order) {
-    orders.push_back(order);
-    rdps.push_back(1.1);
-  }
-  const Guarantee pure = epsilon_from_rdp(orders, rdps, 1e-5);
+  std::vector<double> orders;
+  for (int order = 2; order < 33; ++order) orders.push_back(order);
+  const auto divergence = [](std::size_t) { return 1.1; };
+  const PrivacyBound pure = lowest_epsilon(orders, divergence, 1e-5);
   EXPECT_TRUE(std::fabs(pure.epsilon - 1.32783806176) <= 1e-11);
   EXPECT_EQ(pure.order, 32.0);
-  EXPECT_TRUE(close(delta_from_rdp(orders, rdps, 1.32783806176).delta, 1e-5, 1e-9));
+  EXPECT_TRUE(close(lowest_delta(orders, divergence, 1.32783806176).delta, 1e-5, 1e-9));
   // "chosen to obtain exactly (1, 1e-6)-DP": by orders in thousandths there.
-  const std::vector<Step> gaussian{{Gaussian{4.530877117}, 1}};
+  const std::vector<Release> gaussian{{Gaussian{4.530877117}, 1}};
   EXPECT_TRUE(close(epsilon_by_rdp(gaussian, 1e-6).epsilon, 1.0, 1e-8));
   EXPECT_TRUE(close(delta_by_rdp(gaussian, 1.0).delta, 1e-6, 1e-7));
 }
 
 TEST(DpAccountingRdp, DeltaOfTheGaussianBetweenItsTwoBounds) {
-  const std::vector<Step> gaussian{{Gaussian{1.0}, 1}};
+  const std::vector<Release> gaussian{{Gaussian{1.0}, 1}};
   for (double epsilon = 0.0; epsilon < 36.0; epsilon += 0.3) {
     const double delta = delta_by_rdp(gaussian, epsilon).delta;
     EXPECT_GE(delta, oracle::gaussian_delta(1.0, epsilon)) << epsilon;
@@ -134,7 +132,7 @@ TEST(DpAccountingRdp, EpsilonAndDeltaAreConsistent) {
   for (const double q : {0.01, 0.1, 0.8, 1.0})
     for (const double sigma : {0.1, 1.0, 10.0, 100.0})
       for (const double delta : {0.99, 0.1, 0.01, 1e-3, 1e-5, 1e-9, 1e-12}) {
-        const std::vector<Step> step{{PoissonGaussian{q, sigma}, 1}};
+        const std::vector<Release> step{{PoissonGaussian{q, sigma}, 1}};
         const double epsilon = epsilon_by_rdp(step, delta, {}, orders).epsilon;
         const double back = delta_by_rdp(step, epsilon, {}, orders).delta;
         // (The total variation may say less.)
@@ -167,10 +165,10 @@ TEST(DpAccountingRdp, Laplace) {
     // Their assertions: the KL divergence at order 1, pure DP at infinity.
     EXPECT_LE(rdp_laplace(1 / row.epsilon, 1 + 1e-12),
               std::fmin(row.epsilon, row.epsilon * row.epsilon / 2));
-    const std::vector<Step> steps{{Laplace{1 / row.epsilon}, 100}};
+    const std::vector<Release> steps{{Laplace{1 / row.epsilon}, 100}};
     EXPECT_TRUE(close(RdpCurve(steps).at(1e12), 100 * row.epsilon, 1e-9));
   }
-  const std::vector<Step> steps{{Laplace{10.0}, 100}};
+  const std::vector<Release> steps{{Laplace{10.0}, 100}};
   const double theirs = 4.984173965049364;  // by their list of orders
   const double found = epsilon_by_rdp(steps, 1e-6).epsilon;
   EXPECT_TRUE(found <= theirs && found >= 0.999 * theirs) << found;
@@ -207,13 +205,13 @@ TEST(DpAccountingRdp, SamplingWithoutReplacementIsTighterHere) {
         EXPECT_TRUE(close(wang, row.rdp[i], 1e-9)) << row.q << " " << orders[i];
       }
     }
-  const std::vector<Step> steps{{FixedSizeGaussian{50000, 500, 2.0}, 2000}};
+  const std::vector<Release> steps{{FixedSizeGaussian{50000, 500, 2.0}, 2000}};
   const double found = epsilon_by_rdp(steps, 1e-6, replaced).epsilon, theirs = 5.761267191540538;
   EXPECT_TRUE(found < 0.7 * theirs) << found;
 }
 
 TEST(DpAccountingRdp, EpsilonsOfSampledGaussiansAreNeverAboveTheirs) {
-  const std::vector<Step> steps{{PoissonGaussian{0.1, 1.0}, 10}};
+  const std::vector<Release> steps{{PoissonGaussian{0.1, 1.0}, 10}};
   const double theirs = 3.441642764041644;  // where most of their fractional orders fail
   const double found = epsilon_by_rdp(steps, 1e-5).epsilon;
   EXPECT_TRUE(found <= theirs && found >= 0.95 * theirs) << found;

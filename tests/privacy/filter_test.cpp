@@ -13,6 +13,7 @@
 #include "privacy/odometer.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
+#include "privacy/rdp/mechanism.hpp"
 #include "privacy/rdp/zcdp.hpp"
 
 namespace cudp::privacy {
@@ -21,7 +22,7 @@ namespace {
 constexpr double delta = 1e-5;
 
 /// What a method might release next, given what it has seen (`bits`).
-Step some_release(std::mt19937_64& bits) {
+Release some_release(std::mt19937_64& bits) {
   const auto uniform = [&] { return std::uniform_real_distribution<>(0.0, 1.0)(bits); };
   const std::uint64_t count = 1 + bits() % 7;
   switch (bits() % 5) {
@@ -50,7 +51,7 @@ TEST(Filter, NeverExceedsInTenThousandAdaptiveRuns) {
     Filter filter(budget);
     double spent = 0.0;  // counted here, without the filter
     for (int stubborn = 0; stubborn < 3;) {
-      const Step step = some_release(bits);
+      const Release step = some_release(bits);
       const double price =
           static_cast<double>(step.count) *
           (budget.order == 0.0 ? zcdp_of(step.mechanism) : rdp(step.mechanism, budget.order));
@@ -122,7 +123,7 @@ TEST(Filter, DecidesTheSameAfterACrash) {
     for (int i = 0; i < 60; ++i) {
       if (bits() % 5 == 0)
         crashing = Filter(Ledger::from_text(crashing.ledger().to_text(), "disk"));
-      const Step next = some_release(bits);
+      const Release next = some_release(bits);
       if (bits() % 2 == 0) {
         ASSERT_EQ(steady.charge(next), crashing.charge(next));
       } else if (steady.authorise(step, step + next.count, next.mechanism)) {
@@ -153,7 +154,7 @@ TEST(Filter, RefusesLedgersThatItDidNotWrite) {
   EXPECT_THROW(Filter{Ledger()}, std::invalid_argument);
   Ledger ledger;
   ledger.limit(renyi_budget(16.0, 1.0, delta));
-  ledger.charge(Step{Gaussian{0.1}, 1});
+  ledger.charge(Release{Gaussian{0.1}, 1});
   EXPECT_THROW(Filter{ledger}, std::invalid_argument);
   EXPECT_THROW(Filter{renyi_budget(1.0, 1.0, delta)}, std::invalid_argument);
   EXPECT_THROW(Filter{renyi_budget(2.0, -1.0, delta)}, std::invalid_argument);
@@ -161,17 +162,18 @@ TEST(Filter, RefusesLedgersThatItDidNotWrite) {
 }
 
 TEST(Filter, TheBestOrderOfThePlanLetsAllOfItThrough) {
-  const std::vector<Step> plan{{Gaussian{400.0}, 1},
-                               {PoissonGaussian{0.01, 1.1}, 3000},
-                               {Gaussian{50.0}, 20},
-                               {BoundedRange{0.05}, 60}};
-  const Guarantee planned = epsilon_by_rdp(plan, delta);
+  const std::vector<Release> plan{{Gaussian{400.0}, 1},
+                                  {PoissonGaussian{0.01, 1.1}, 3000},
+                                  {Gaussian{50.0}, 20},
+                                  {BoundedRange{0.05}, 60}};
+  const PrivacyBound planned = epsilon_by_rdp(plan, delta);
   const double order = Filter::best_order(plan, delta);
   EXPECT_EQ(order, planned.order);
   Filter filter(renyi_budget(order, planned.epsilon * (1 + 1e-9), delta));
-  for (const Step& step : plan) EXPECT_TRUE(filter.charge(step));
+  for (const Release& step : plan) EXPECT_TRUE(filter.charge(step));
   EXPECT_LT(filter.remaining(), 1e-6);
-  EXPECT_GE(filter.ledger().spent(delta).epsilon, planned.epsilon * (1 - 1e-9));
+  EXPECT_GE(epsilon_by_rdp(filter.ledger().releases(), delta).epsilon,
+            planned.epsilon * (1 - 1e-9));
   EXPECT_THROW(Filter::best_order({}, delta), std::domain_error);
 }
 
@@ -261,14 +263,14 @@ TEST(Odometer, GrowsAndIsReadBackFromALedger) {
   EXPECT_EQ(odometer.epsilon(), 0.0);
   double before = 0.0;
   for (int i = 0; i < 100; ++i) {
-    const Step step = some_release(bits);
+    const Release step = some_release(bits);
     odometer.charge(step);
     ledger.charge(step);
     EXPECT_GE(odometer.epsilon(), before);
     before = odometer.epsilon();
     // Never below what would be said if everything had been fixed ahead.
-    EXPECT_GE(before, ledger.spent(delta).epsilon);
-    EXPECT_LT(before, 3.0 * ledger.spent(delta).epsilon);
+    EXPECT_GE(before, epsilon_by_rdp(ledger.releases(), delta).epsilon);
+    EXPECT_LT(before, 3.0 * epsilon_by_rdp(ledger.releases(), delta).epsilon);
   }
   Odometer again(delta);
   again.charge(Ledger::from_text(ledger.to_text(), "disk"));

@@ -28,7 +28,7 @@ using oracle::Real;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr Protected replaced{.relation = Neighbours::replace_one, .group = 1};
+constexpr Neighbours replaced{.relation = NeighbouringRelation::replace_one, .group = 1};
 
 void expect_just_above(double value, double truth, double slack, const std::string& where) {
   EXPECT_TRUE(value >= truth * (1 - 1e-15)) << where << ": " << value << " below " << truth;
@@ -194,17 +194,18 @@ TEST(Groups, GrowWithTheirSizeAndEqualTheSingleAtOne) {
   for (const double alpha : {1.5, 4.0}) {
     double before = 0.0;
     for (std::uint64_t k = 1; k <= 16; k *= 2) {
-      const Protected whom{.relation = Neighbours::add_or_remove, .group = k};
-      const double now = rdp(PoissonGaussian{0.01, 2.0}, alpha, whom);
+      const Neighbours neighbours{.relation = NeighbouringRelation::add_or_remove, .group = k};
+      const double now = rdp(PoissonGaussian{0.01, 2.0}, alpha, neighbours);
       EXPECT_GT(now, before * 1.5) << k;
       before = now;
       const double kd = static_cast<double>(k);
-      EXPECT_TRUE(std::fabs(rdp(Gaussian{2.0}, alpha, whom) / (alpha * kd * kd / 8) - 1) <= 1e-13);
-      EXPECT_EQ(rdp(Laplace{3.0}, alpha, whom), rdp_laplace(3.0 / kd, alpha));
-      EXPECT_EQ(rdp(BoundedRange{0.1}, alpha, whom), rdp_bounded_range(0.1 * kd, alpha));
+      EXPECT_TRUE(std::fabs(rdp(Gaussian{2.0}, alpha, neighbours) / (alpha * kd * kd / 8) - 1) <=
+                  1e-13);
+      EXPECT_EQ(rdp(Laplace{3.0}, alpha, neighbours), rdp_laplace(3.0 / kd, alpha));
+      EXPECT_EQ(rdp(BoundedRange{0.1}, alpha, neighbours), rdp_bounded_range(0.1 * kd, alpha));
     }
     EXPECT_EQ(rdp(PoissonGaussian{0.01, 2.0}, alpha), rdp_sampled_gaussian(0.01, 2.0, alpha));
-    const Protected add{.relation = Neighbours::add, .group = 1};
+    const Neighbours add{.relation = NeighbouringRelation::add, .group = 1};
     EXPECT_LT(rdp(PoissonGaussian{0.01, 2.0}, alpha, add), rdp(PoissonGaussian{0.01, 2.0}, alpha));
   }
 }
@@ -362,13 +363,13 @@ TEST(MechanismRdp, GrowsWithTheOrder) {
 }
 
 TEST(MechanismRdp, RefusesWhatItDoesNotKnow) {
-  const Protected three{.relation = Neighbours::add_or_remove, .group = 3};
-  const Protected nobody{.relation = Neighbours::add_or_remove, .group = 0};
+  const Neighbours three{.relation = NeighbouringRelation::add_or_remove, .group = 3};
+  const Neighbours nobody{.relation = NeighbouringRelation::add_or_remove, .group = 0};
   for (const Mechanism& m : {many()[3], many()[4], many()[6]}) {
     EXPECT_THROW(rdp(m, 2.0, three), std::domain_error) << name(m);
     EXPECT_THROW(rdp(m, 2.0, replaced), std::domain_error) << name(m);
   }
-  const Protected pair_replaced{.relation = Neighbours::replace_one, .group = 2};
+  const Neighbours pair_replaced{.relation = NeighbouringRelation::replace_one, .group = 2};
   EXPECT_THROW(rdp(many()[1], 2.0, pair_replaced), std::domain_error);
   EXPECT_THROW(rdp(many()[2], 2.0, pair_replaced), std::domain_error);
   EXPECT_THROW(failure_of(ApproximateDp{0.1, 1e-6}, three), std::domain_error);

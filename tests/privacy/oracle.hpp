@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include <boost/math/quadrature/gauss.hpp>
 #include <boost/math/special_functions/erf.hpp>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 
-#include "privacy/phase.hpp"
+#include "privacy/mechanism.hpp"
 
 // Judges of privacy/ that share no code with it: definitions, integrated by Gauss-Legendre in fifty
 // digits, and closed forms.
@@ -107,11 +108,18 @@ inline double epsilon_at(double alpha, double rdp, double delta) {
   return rdp + std::log((alpha - 1) / alpha) - (std::log(delta) + std::log(alpha)) / (alpha - 1);
 }
 
-inline double epsilon_by(std::span<const Phase> phases, double delta, double alpha,
+/// Epsilon by one order of Gaussian releases, on Poisson samples or on everything;
+/// divergence(q, sigma, alpha).
+inline double epsilon_by(std::span<const Release> releases, double delta, double alpha,
                          double (*divergence)(double, double, double)) {
   double sum = 0.0;
-  for (const Phase& phase : phases)
-    sum += static_cast<double>(phase.steps) * divergence(phase.q, phase.sigma, alpha);
+  for (const Release& release : releases) {
+    const auto* gaussian = std::get_if<Gaussian>(&release.mechanism);
+    const PoissonGaussian sampled = gaussian != nullptr
+                                        ? PoissonGaussian{1.0, gaussian->sigma}
+                                        : std::get<PoissonGaussian>(release.mechanism);
+    sum += static_cast<double>(release.count) * divergence(sampled.q, sampled.sigma, alpha);
+  }
   return epsilon_at(alpha, sum, delta);
 }
 

@@ -1,5 +1,5 @@
 // Privacy loss distributions against quadrature and closed forms: privacy/accountant.hpp with
-// Accountant::pld, and the parts in privacy/pld/.
+// AccountantKind::pld, and the parts in privacy/pld/.
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -20,22 +20,21 @@
 namespace cudp::privacy {
 namespace {
 
-Answer delta_by_pld(std::vector<Step> steps, Neighbours relation, double epsilon,
-                    std::uint64_t group = 1) {
-  return Account({.steps = std::move(steps),
-                  .group = group,
-                  .relation = relation,
-                  .accountant = Accountant::pld})
+const AccountantOptions by_pld{.kind = AccountantKind::pld};
+
+PrivacyBound delta_by_pld(std::vector<Release> steps, NeighbouringRelation relation, double epsilon,
+                          std::uint64_t group = 1) {
+  return Accountant({.releases = std::move(steps), .relation = relation, .group = group}, by_pld)
       .delta(epsilon);
 }
 
-Answer epsilon_by_pld(std::vector<Step> steps, double delta, std::uint64_t group = 1) {
-  return Account({.steps = std::move(steps), .group = group, .accountant = Accountant::pld})
-      .epsilon(delta);
+PrivacyBound epsilon_by_pld(std::vector<Release> steps, double delta, std::uint64_t group = 1) {
+  return Accountant({.releases = std::move(steps), .group = group}, by_pld).epsilon(delta);
 }
 
 /// The truth lies between the two bounds, and they within `tolerance` of it, relatively.
-void expect_around(const Answer& found, double truth, double tolerance, const std::string& what) {
+void expect_around(const PrivacyBound& found, double truth, double tolerance,
+                   const std::string& what) {
   EXPECT_TRUE(found.delta >= truth * (1 - 1e-11)) << what << ": " << found.delta << " < " << truth;
   EXPECT_TRUE(found.delta_lower <= truth * (1 + 1e-11))
       << what << ": " << found.delta_lower << " > " << truth;
@@ -63,18 +62,18 @@ TEST(Pld, OneStepByQuadrature) {
       for (const std::uint64_t k : {1u, 3u, 8u}) {
         const oracle::Mixture mixed = binomial_mixture(k, q, sigma);
         const oracle::Mixture zero{.parts = {{0.0, 1.0}}, .sigma = sigma};
-        for (const Neighbours relation : {Neighbours::add, Neighbours::remove}) {
-          Account account({.steps = {{PoissonGaussian{q, sigma}, 1}},
-                           .group = k,
-                           .relation = relation,
-                           .accountant = Accountant::pld});
-          const bool removed = relation == Neighbours::remove;
+        for (const NeighbouringRelation relation :
+             {NeighbouringRelation::add, NeighbouringRelation::remove}) {
+          Accountant accountant(
+              {.releases = {{PoissonGaussian{q, sigma}, 1}}, .relation = relation, .group = k},
+              by_pld);
+          const bool removed = relation == NeighbouringRelation::remove;
           const auto truth = [&](double epsilon) {
             return static_cast<double>(
                 oracle::delta_of_one(removed ? mixed : zero, removed ? zero : mixed, epsilon));
           };
           for (const double epsilon : {0.0, 0.02, 0.5, 2.0, 9.0}) {
-            const Answer found = account.delta(epsilon);
+            const PrivacyBound found = accountant.delta(epsilon);
             const std::string what = std::string(name(relation)) + " q " + std::to_string(q) +
                                      " sigma " + std::to_string(sigma) + " k " + std::to_string(k) +
                                      " epsilon " + std::to_string(epsilon);
@@ -101,17 +100,19 @@ TEST(Pld, TwoStepsByQuadrature) {
                         Case{0.001, 0.8, 1, 3.0}}) {
     const oracle::Mixture mixed = binomial_mixture(c.k, c.q, c.sigma);
     const oracle::Mixture zero{.parts = {{0.0, 1.0}}, .sigma = c.sigma};
-    const std::vector<Step> steps{{PoissonGaussian{c.q, c.sigma}, 2}};
+    const std::vector<Release> steps{{PoissonGaussian{c.q, c.sigma}, 2}};
     const double remove = oracle::delta_of_two(mixed, zero, c.epsilon);
     const double add = oracle::delta_of_two(zero, mixed, c.epsilon);
     const std::string what = "q " + std::to_string(c.q);
-    expect_around(delta_by_pld(steps, Neighbours::remove, c.epsilon, c.k), remove, 1e-3, what);
+    expect_around(delta_by_pld(steps, NeighbouringRelation::remove, c.epsilon, c.k), remove, 1e-3,
+                  what);
     if (add > 1e-20)
-      expect_around(delta_by_pld(steps, Neighbours::add, c.epsilon, c.k), add, 1e-3, what + " add");
+      expect_around(delta_by_pld(steps, NeighbouringRelation::add, c.epsilon, c.k), add, 1e-3,
+                    what + " add");
     // The same two steps as two entries.
-    const std::vector<Step> apart{{PoissonGaussian{c.q, c.sigma}, 1},
-                                  {PoissonGaussian{c.q * (1 + 1e-15), c.sigma}, 1}};
-    expect_around(delta_by_pld(apart, Neighbours::remove, c.epsilon, c.k), remove, 1e-3,
+    const std::vector<Release> apart{{PoissonGaussian{c.q, c.sigma}, 1},
+                                     {PoissonGaussian{c.q * (1 + 1e-15), c.sigma}, 1}};
+    expect_around(delta_by_pld(apart, NeighbouringRelation::remove, c.epsilon, c.k), remove, 1e-3,
                   what + " apart");
   }
 }
@@ -122,8 +123,9 @@ TEST(Pld, ReplacingOneByQuadrature) {
       const oracle::Mixture p{.parts = {{0.0, 1 - q}, {1.0, q}}, .sigma = 0.9};
       const oracle::Mixture m{.parts = {{-1.0, q}, {0.0, 1 - q}}, .sigma = 0.9};
       const auto truth = static_cast<double>(oracle::delta_of_one(p, m, epsilon));
-      expect_around(delta_by_pld({{PoissonGaussian{q, 0.9}, 1}}, Neighbours::replace_one, epsilon),
-                    truth, 1e-3, "q " + std::to_string(q));
+      expect_around(
+          delta_by_pld({{PoissonGaussian{q, 0.9}, 1}}, NeighbouringRelation::replace_one, epsilon),
+          truth, 1e-3, "q " + std::to_string(q));
     }
 }
 
@@ -133,7 +135,7 @@ TEST(Pld, GaussiansAreExact) {
       for (const double delta : {0.2, 1e-2, 1e-6, 1e-15}) {
         const double mu = std::sqrt(static_cast<double>(steps)) / sigma;
         const double truth = gaussian_epsilon(mu, delta);
-        const Answer found = epsilon_by_pld({{Gaussian{sigma}, steps}}, delta);
+        const PrivacyBound found = epsilon_by_pld({{Gaussian{sigma}, steps}}, delta);
         EXPECT_TRUE(found.epsilon >= truth * (1 - 1e-11)) << sigma << " " << steps << " " << delta;
         EXPECT_TRUE(found.epsilon <= truth * (1 + 3e-4) + 1e-9 * mu)
             << sigma << " " << steps << " " << delta << ": " << found.epsilon << " " << truth;
@@ -166,8 +168,8 @@ TEST(Pld, RandomisedResponseComposesAsInTheBook) {
       const double p = binomial * std::pow(high, n - j) * std::pow(low, j);
       if (loss > target * epsilon) truth += p * (1 - std::exp(target * epsilon - loss));
     }
-    expect_around(delta_by_pld({{ApproximateDp{epsilon, 0.0}, n}}, Neighbours::add_or_remove,
-                               target * epsilon),
+    expect_around(delta_by_pld({{ApproximateDp{epsilon, 0.0}, n}},
+                               NeighbouringRelation::add_or_remove, target * epsilon),
                   truth, 1e-3, "rr " + std::to_string(target));
   }
 }
@@ -180,8 +182,9 @@ TEST(Pld, BoundedRangeOfOneAndTwo) {
     return std::pow(1 - std::exp((epsilon - range) / 2), 2) / whole;
   };
   for (const double epsilon : {0.0, 0.2, 0.7}) {
-    expect_around(delta_by_pld({{BoundedRange{range}, 1}}, Neighbours::add_or_remove, epsilon),
-                  one(epsilon), 1e-3, "one");
+    expect_around(
+        delta_by_pld({{BoundedRange{range}, 1}}, NeighbouringRelation::add_or_remove, epsilon),
+        one(epsilon), 1e-3, "one");
     double two = 0.0;
     for (int i = 0; i < 400; ++i)
       two += boost::math::quadrature::gauss<double, 7>::integrate(
@@ -189,20 +192,21 @@ TEST(Pld, BoundedRangeOfOneAndTwo) {
             return std::exp((loss - range) / 2) / 2 / whole * one(epsilon - loss);
           },
           -range + 2 * range * i / 400, -range + 2 * range * (i + 1) / 400);
-    expect_around(delta_by_pld({{BoundedRange{range}, 2}}, Neighbours::add_or_remove, epsilon), two,
-                  1e-3, "two");
+    expect_around(
+        delta_by_pld({{BoundedRange{range}, 2}}, NeighbouringRelation::add_or_remove, epsilon), two,
+        1e-3, "two");
   }
 }
 
 TEST(Pld, NoFloorAtSmallDeltas) {
-  const std::vector<Step> steps{{PoissonGaussian{0.01, 1.0}, 2000}};
+  const std::vector<Release> steps{{PoissonGaussian{0.01, 1.0}, 2000}};
   double last = 0.0;
   for (const double delta : {1e-5, 1e-10, 1e-15, 1e-20, 1e-30}) {
-    const Answer found = epsilon_by_pld(steps, delta);
+    const PrivacyBound found = epsilon_by_pld(steps, delta);
     EXPECT_TRUE(found.epsilon > last && found.epsilon < 12.0) << delta << " " << found.epsilon;
     EXPECT_TRUE(found.epsilon_lower > found.epsilon * (1 - 2e-3)) << delta;
     last = found.epsilon;
-    const Answer back = Account({.steps = steps, .accountant = Accountant::pld}).delta(last);
+    const PrivacyBound back = Accountant({.releases = steps}, by_pld).delta(last);
     EXPECT_TRUE(std::fabs(std::log(back.delta / delta)) < 0.02) << delta << " " << back.delta;
   }
 }
@@ -212,7 +216,7 @@ TEST(Pld, ExtremesStayFiniteAndOrdered) {
     for (const double sigma : {0.05, 0.5, 50.0})
       for (const std::uint64_t steps : {1u, 3000u, 10'000'000u}) {
         if (steps > 1'000'000 && (q < 1e-6 || sigma < 0.1)) continue;  // covered by shorter ones
-        const Answer found = epsilon_by_pld({{PoissonGaussian{q, sigma}, steps}}, 1e-9);
+        const PrivacyBound found = epsilon_by_pld({{PoissonGaussian{q, sigma}, steps}}, 1e-9);
         EXPECT_TRUE(found.epsilon >= 0.0 &&
                     found.epsilon < std::numeric_limits<double>::infinity() &&
                     found.epsilon_lower <= found.epsilon)
@@ -226,10 +230,10 @@ TEST(Pld, RareStepsWithLittleNoise) {
        {std::tuple{1e-7, 0.1, 1e-8}, {1e-7, 0.1, 5e-8}, {1e-6, 0.1, 1e-7}, {1e-5, 0.15, 1e-6}}) {
     const oracle::Mixture without{.parts = {{0.0, 1.0}}, .sigma = sigma};
     const oracle::Mixture with{.parts = {{0.0, 1.0 - q}, {1.0, q}}, .sigma = sigma};
-    const Answer found = Account({.steps = {{PoissonGaussian{q, sigma}, 1}},
-                                  .relation = Neighbours::remove,
-                                  .accountant = Accountant::pld})
-                             .epsilon(delta);
+    const PrivacyBound found = Accountant({.releases = {{PoissonGaussian{q, sigma}, 1}},
+                                           .relation = NeighbouringRelation::remove},
+                                          by_pld)
+                                   .epsilon(delta);
     const auto truth = [&](double epsilon) {
       return static_cast<double>(oracle::delta_of_one(with, without, oracle::Wide(epsilon)));
     };
@@ -241,14 +245,14 @@ TEST(Pld, RareStepsWithLittleNoise) {
   }
   // Where it is likely that nobody is ever seen, delta alone is enough; else an example seen once.
   EXPECT_EQ(epsilon_by_pld({{PoissonGaussian{9e-10, 0.084}, 10'000'000}}, 0.01).epsilon, 0.0);
-  const Answer once = epsilon_by_pld({{PoissonGaussian{1e-7, 0.1}, 1000}}, 1e-5);
+  const PrivacyBound once = epsilon_by_pld({{PoissonGaussian{1e-7, 0.1}, 1000}}, 1e-5);
   EXPECT_NEAR(once.epsilon, 45.7609, 1e-3);
   EXPECT_NEAR(once.epsilon_lower, 45.7609, 1e-3);
 }
 
 TEST(Pld, LittleNoiseAndManyStepsTakeACoarserGrid) {
   // An example is seen in about half of the steps, at a loss of 1 / (2 sigma^2) = 200 and more.
-  const Answer found = epsilon_by_pld({{PoissonGaussian{0.5, 0.05}, 10'000'000}}, 1e-6);
+  const PrivacyBound found = epsilon_by_pld({{PoissonGaussian{0.5, 0.05}, 10'000'000}}, 1e-6);
   EXPECT_TRUE(found.epsilon > 0.99e9 && found.epsilon < 1.05e9) << found.epsilon;
   EXPECT_GT(found.interval, 1.0);
 }
@@ -333,15 +337,12 @@ TEST(Pld, NoiseThatIsNextToNothingIsBoundedToo) {
   for (const double sigma : {0.001, 0.01, 0.02, 0.024, 0.026, 0.03, 0.1, 1.0})
     for (const double q : {1e-3, 0.1, 0.999})
       for (const double delta : {1e-3, 1e-9}) {
-        Question one{.steps = {{PoissonGaussian{.q = q, .sigma = sigma}, 1}},
-                     .accountant = Accountant::pld};
-        const double epsilon = Account(one).epsilon(delta).epsilon;
+        Composition one{.releases = {{PoissonGaussian{.q = q, .sigma = sigma}, 1}}};
+        const double epsilon = Accountant(one, by_pld).epsilon(delta).epsilon;
         EXPECT_LE(exact_delta(q, sigma, epsilon), delta * (1.0 + 1e-9))
             << "q " << q << " sigma " << sigma << " delta " << delta << " epsilon " << epsilon;
-        for (const Accountant other : {Accountant::rdp, Accountant::best}) {
-          Question same = one;
-          same.accountant = other;
-          const double found = Account(same).epsilon(delta).epsilon;
+        for (const AccountantKind other : {AccountantKind::rdp, AccountantKind::best}) {
+          const double found = Accountant(one, {.kind = other}).epsilon(delta).epsilon;
           EXPECT_LE(exact_delta(q, sigma, found), delta * (1.0 + 1e-9)) << name(other) << found;
         }
         if (q > delta) {
@@ -349,8 +350,8 @@ TEST(Pld, NoiseThatIsNextToNothingIsBoundedToo) {
               << "loose: q " << q << " sigma " << sigma << " delta " << delta;
         }
         // More steps are never better.
-        one.steps[0].count = 60;
-        EXPECT_GE(Account(one).epsilon(delta).epsilon, epsilon * (1.0 - 1e-6));
+        one.releases[0].count = 60;
+        EXPECT_GE(Accountant(one, by_pld).epsilon(delta).epsilon, epsilon * (1.0 - 1e-6));
       }
 }
 
@@ -358,21 +359,20 @@ TEST(Pld, NoiseThatIsNextToNothingIsBoundedToo) {
 TEST(Pld, GroupsWithNextToNoNoiseAreBoundedToo) {
   for (const double sigma : {0.01, 0.1})
     for (const std::uint64_t k : {2u, 16u}) {
-      const Question group{.steps = {{PoissonGaussian{.q = 0.01, .sigma = sigma}, 10}},
-                           .group = k,
-                           .accountant = Accountant::pld};
-      Question one = group;
+      const Composition group{.releases = {{PoissonGaussian{.q = 0.01, .sigma = sigma}, 10}},
+                              .group = k};
+      Composition one = group;
       one.group = 1;
-      EXPECT_GT(Account(group).epsilon(1e-5).epsilon, Account(one).epsilon(1e-5).epsilon);
+      EXPECT_GT(Accountant(group, by_pld).epsilon(1e-5).epsilon,
+                Accountant(one, by_pld).epsilon(1e-5).epsilon);
     }
 }
 
 TEST(Pld, LaplaceNoiseThatIsNextToNothingIsBoundedOrRefused) {
   for (const double scale : {1e-4, 0.001, 0.0014, 0.002, 0.1}) {
-    const Question plain{.steps = {{Laplace{scale}, 1}}, .accountant = Accountant::pld};
     double epsilon = 0.0;
     try {
-      epsilon = Account(plain).epsilon(1e-9).epsilon;
+      epsilon = Accountant({.releases = {{Laplace{scale}, 1}}}, by_pld).epsilon(1e-9).epsilon;
     } catch (const std::domain_error&) {
       EXPECT_LT(scale, 0.01);
       continue;

@@ -18,108 +18,119 @@ namespace {
 
 struct Published {
   Mechanism mechanism;
-  Neighbours relation;
+  NeighbouringRelation relation;
   double epsilon, delta;
 };
 
 const std::vector<Published>& published() {
   static const std::vector<Published> values{
-      {PoissonGaussian{1.0, 1.0}, Neighbours::add, 1.0, 0.12693674},
-      {PoissonGaussian{1.0, 0.3333333333333333}, Neighbours::add, 1.0, 0.78760074},
-      {PoissonGaussian{1.0, 1.0}, Neighbours::add, 2.0, 0.02092364},
-      {PoissonGaussian{0.8, 1.0}, Neighbours::add, 1.0, 0.0231362104090899},
-      {PoissonGaussian{0.7, 0.3333333333333333}, Neighbours::add, 1.0, 0.1195051215523554},
-      {PoissonGaussian{0.4, 0.3333333333333333}, Neighbours::add, 1.0, 0.0},
-      {PoissonGaussian{0.3, 1.0}, Neighbours::add, 2.0, 0.0},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::add, 2.0, 0.0},
-      {PoissonGaussian{1.0, 1.0}, Neighbours::remove, 1.0, 0.12693674},
-      {PoissonGaussian{1.0, 0.3333333333333333}, Neighbours::remove, 1.0, 0.78760074},
-      {PoissonGaussian{1.0, 1.0}, Neighbours::remove, 2.0, 0.02092364},
-      {PoissonGaussian{0.8, 1.0}, Neighbours::remove, 1.0, 0.0816951786585355},
-      {PoissonGaussian{0.7, 0.3333333333333333}, Neighbours::remove, 1.0, 0.5356298793262404},
-      {PoissonGaussian{0.4, 0.3333333333333333}, Neighbours::remove, 1.0, 0.2888308005139968},
-      {PoissonGaussian{0.3, 1.0}, Neighbours::remove, 2.0, 0.0003341102928869332},
-      {PoissonGaussian{0.8, 2.0}, Neighbours::replace_one, 1.0, 0.05808665654484252},
-      {PoissonGaussian{0.8, 1.5}, Neighbours::replace_one, 1.0, 0.13711260900644096},
-      {PoissonGaussian{0.7, 0.6666666666666666}, Neighbours::replace_one, 1.0, 0.4013057526509164},
-      {PoissonGaussian{0.4, 0.5}, Neighbours::replace_one, 1.0, 0.20752885274183325},
-      {PoissonGaussian{0.3, 2.0}, Neighbours::replace_one, 2.0, 2.4770380148941894e-09},
-      {PoissonGaussian{1.0, 1.0}, Neighbours::add, 0.0, 0.38292492},
-      {PoissonGaussian{1.0, 1.0}, Neighbours::add, 2.0, 0.020923636},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::add, 0.0, 0.076584985},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::add, 0.1, 0.02337934},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::add, 0.2, 0.00020196},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::add, 0.3, 0.0},
-      {PoissonGaussian{1.0, 1.0}, Neighbours::remove, 0.0, 0.38292492},
-      {PoissonGaussian{1.0, 1.0}, Neighbours::remove, 2.0, 0.020923636},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::remove, 0.0, 0.076584985},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::remove, 0.1, 0.051816131},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::remove, 0.2, 0.035738492},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::remove, 0.5, 0.012494629},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::remove, 1.0, 0.00229682},
-      {PoissonGaussian{1.0, 1.0}, Neighbours::replace_one, 0.0, 0.68268949},
-      {PoissonGaussian{1.0, 1.0}, Neighbours::replace_one, 1.0, 0.50986166},
-      {PoissonGaussian{1.0, 1.0}, Neighbours::replace_one, 2.0, 0.331897999},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::replace_one, 0.0, 0.1365379},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::replace_one, 0.1, 0.098340892},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::replace_one, 0.2, 0.069858734},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::replace_one, 0.5, 0.0250311655},
-      {PoissonGaussian{0.2, 1.0}, Neighbours::replace_one, 1.0, 0.004734828},
-      {PoissonLaplace{1.0, 1.0}, Neighbours::add, 1.0, 0.0},
-      {PoissonLaplace{1.0, 0.5}, Neighbours::add, 2.0, 0.0},
-      {PoissonLaplace{1.0, 0.5}, Neighbours::add, 0.5, 0.52763345},
-      {PoissonLaplace{1.0, 1.0}, Neighbours::add, 0.0, 0.39346934},
-      {PoissonLaplace{0.8, 1.0}, Neighbours::add, 1.0, 0.0},
-      {PoissonLaplace{0.8, 0.5}, Neighbours::add, 0.5, 0.3243606497234246},
-      {PoissonLaplace{0.6, 1.0}, Neighbours::add, 0.2, 0.1401134521354217},
-      {PoissonLaplace{0.3, 1.0}, Neighbours::add, 0.0, 0.1180408020862099},
-      {PoissonLaplace{0.2, 1.0}, Neighbours::add, 2.0, 0.0},
-      {PoissonLaplace{1.0, 1.0}, Neighbours::remove, 1.0, 0.0},
-      {PoissonLaplace{1.0, 0.5}, Neighbours::remove, 2.0, 0.0},
-      {PoissonLaplace{1.0, 0.5}, Neighbours::remove, 0.5, 0.52763345},
-      {PoissonLaplace{1.0, 1.0}, Neighbours::remove, 0.0, 0.39346934},
-      {PoissonLaplace{0.8, 1.0}, Neighbours::remove, 1.0, 0.0},
-      {PoissonLaplace{0.8, 0.5}, Neighbours::remove, 0.5, 0.4039564635032081},
-      {PoissonLaplace{0.6, 1.0}, Neighbours::remove, 0.2, 0.1741992102060086},
-      {PoissonLaplace{0.3, 1.0}, Neighbours::remove, 0.0, 0.1180408020862099},
-      {PoissonLaplace{1.0, 0.5}, Neighbours::add, 0.0, 0.6321205588},
-      {PoissonLaplace{1.0, 0.5}, Neighbours::add, 0.5, 0.5276334473},
-      {PoissonLaplace{1.0, 0.5}, Neighbours::add, 1.0, 0.3934693403},
-      {PoissonLaplace{0.2, 1.0}, Neighbours::add, 0.0, 0.07869386806},
-      {PoissonLaplace{0.2, 1.0}, Neighbours::add, 0.1, 0.01879989609},
-      {PoissonLaplace{0.2, 1.0}, Neighbours::add, 0.2, 0.0},
-      {PoissonLaplace{0.2, 1.0}, Neighbours::add, 0.3, 0.0},
-      {PoissonLaplace{1.0, 0.5}, Neighbours::remove, 0.0, 0.6321205588},
-      {PoissonLaplace{1.0, 0.5}, Neighbours::remove, 0.5, 0.5276334473},
-      {PoissonLaplace{1.0, 0.5}, Neighbours::remove, 1.0, 0.3934693403},
-      {PoissonLaplace{0.2, 1.0}, Neighbours::remove, 0.0, 0.07869386806},
-      {PoissonLaplace{0.2, 1.0}, Neighbours::remove, 0.1, 0.05015600993},
-      {PoissonLaplace{0.2, 1.0}, Neighbours::remove, 0.2, 0.02391739939},
-      {PoissonLaplace{0.2, 1.0}, Neighbours::remove, 0.3, 0.0},
-      {GaussianMixture{{1.0}, {1.0}, 1.0}, Neighbours::add, 1.0, 0.12693674},
-      {GaussianMixture{{3.0}, {1.0}, 1.0}, Neighbours::add, 1.0, 0.78760074},
-      {GaussianMixture{{0.0, 1.0}, {0.2, 0.8}, 1.0}, Neighbours::add, 1.0, 0.0231362104090899},
-      {GaussianMixture{{0.0, 3.0}, {0.3, 0.7}, 1.0}, Neighbours::add, 1.0, 0.1195051215523554},
-      {GaussianMixture{{0.0, 1.0, 2.0}, {0.2, 0.6, 0.2}, 1.0}, Neighbours::add, 1.0,
+      {PoissonGaussian{1.0, 1.0}, NeighbouringRelation::add, 1.0, 0.12693674},
+      {PoissonGaussian{1.0, 0.3333333333333333}, NeighbouringRelation::add, 1.0, 0.78760074},
+      {PoissonGaussian{1.0, 1.0}, NeighbouringRelation::add, 2.0, 0.02092364},
+      {PoissonGaussian{0.8, 1.0}, NeighbouringRelation::add, 1.0, 0.0231362104090899},
+      {PoissonGaussian{0.7, 0.3333333333333333}, NeighbouringRelation::add, 1.0,
+       0.1195051215523554},
+      {PoissonGaussian{0.4, 0.3333333333333333}, NeighbouringRelation::add, 1.0, 0.0},
+      {PoissonGaussian{0.3, 1.0}, NeighbouringRelation::add, 2.0, 0.0},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::add, 2.0, 0.0},
+      {PoissonGaussian{1.0, 1.0}, NeighbouringRelation::remove, 1.0, 0.12693674},
+      {PoissonGaussian{1.0, 0.3333333333333333}, NeighbouringRelation::remove, 1.0, 0.78760074},
+      {PoissonGaussian{1.0, 1.0}, NeighbouringRelation::remove, 2.0, 0.02092364},
+      {PoissonGaussian{0.8, 1.0}, NeighbouringRelation::remove, 1.0, 0.0816951786585355},
+      {PoissonGaussian{0.7, 0.3333333333333333}, NeighbouringRelation::remove, 1.0,
+       0.5356298793262404},
+      {PoissonGaussian{0.4, 0.3333333333333333}, NeighbouringRelation::remove, 1.0,
+       0.2888308005139968},
+      {PoissonGaussian{0.3, 1.0}, NeighbouringRelation::remove, 2.0, 0.0003341102928869332},
+      {PoissonGaussian{0.8, 2.0}, NeighbouringRelation::replace_one, 1.0, 0.05808665654484252},
+      {PoissonGaussian{0.8, 1.5}, NeighbouringRelation::replace_one, 1.0, 0.13711260900644096},
+      {PoissonGaussian{0.7, 0.6666666666666666}, NeighbouringRelation::replace_one, 1.0,
+       0.4013057526509164},
+      {PoissonGaussian{0.4, 0.5}, NeighbouringRelation::replace_one, 1.0, 0.20752885274183325},
+      {PoissonGaussian{0.3, 2.0}, NeighbouringRelation::replace_one, 2.0, 2.4770380148941894e-09},
+      {PoissonGaussian{1.0, 1.0}, NeighbouringRelation::add, 0.0, 0.38292492},
+      {PoissonGaussian{1.0, 1.0}, NeighbouringRelation::add, 2.0, 0.020923636},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::add, 0.0, 0.076584985},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::add, 0.1, 0.02337934},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::add, 0.2, 0.00020196},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::add, 0.3, 0.0},
+      {PoissonGaussian{1.0, 1.0}, NeighbouringRelation::remove, 0.0, 0.38292492},
+      {PoissonGaussian{1.0, 1.0}, NeighbouringRelation::remove, 2.0, 0.020923636},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::remove, 0.0, 0.076584985},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::remove, 0.1, 0.051816131},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::remove, 0.2, 0.035738492},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::remove, 0.5, 0.012494629},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::remove, 1.0, 0.00229682},
+      {PoissonGaussian{1.0, 1.0}, NeighbouringRelation::replace_one, 0.0, 0.68268949},
+      {PoissonGaussian{1.0, 1.0}, NeighbouringRelation::replace_one, 1.0, 0.50986166},
+      {PoissonGaussian{1.0, 1.0}, NeighbouringRelation::replace_one, 2.0, 0.331897999},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::replace_one, 0.0, 0.1365379},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::replace_one, 0.1, 0.098340892},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::replace_one, 0.2, 0.069858734},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::replace_one, 0.5, 0.0250311655},
+      {PoissonGaussian{0.2, 1.0}, NeighbouringRelation::replace_one, 1.0, 0.004734828},
+      {PoissonLaplace{1.0, 1.0}, NeighbouringRelation::add, 1.0, 0.0},
+      {PoissonLaplace{1.0, 0.5}, NeighbouringRelation::add, 2.0, 0.0},
+      {PoissonLaplace{1.0, 0.5}, NeighbouringRelation::add, 0.5, 0.52763345},
+      {PoissonLaplace{1.0, 1.0}, NeighbouringRelation::add, 0.0, 0.39346934},
+      {PoissonLaplace{0.8, 1.0}, NeighbouringRelation::add, 1.0, 0.0},
+      {PoissonLaplace{0.8, 0.5}, NeighbouringRelation::add, 0.5, 0.3243606497234246},
+      {PoissonLaplace{0.6, 1.0}, NeighbouringRelation::add, 0.2, 0.1401134521354217},
+      {PoissonLaplace{0.3, 1.0}, NeighbouringRelation::add, 0.0, 0.1180408020862099},
+      {PoissonLaplace{0.2, 1.0}, NeighbouringRelation::add, 2.0, 0.0},
+      {PoissonLaplace{1.0, 1.0}, NeighbouringRelation::remove, 1.0, 0.0},
+      {PoissonLaplace{1.0, 0.5}, NeighbouringRelation::remove, 2.0, 0.0},
+      {PoissonLaplace{1.0, 0.5}, NeighbouringRelation::remove, 0.5, 0.52763345},
+      {PoissonLaplace{1.0, 1.0}, NeighbouringRelation::remove, 0.0, 0.39346934},
+      {PoissonLaplace{0.8, 1.0}, NeighbouringRelation::remove, 1.0, 0.0},
+      {PoissonLaplace{0.8, 0.5}, NeighbouringRelation::remove, 0.5, 0.4039564635032081},
+      {PoissonLaplace{0.6, 1.0}, NeighbouringRelation::remove, 0.2, 0.1741992102060086},
+      {PoissonLaplace{0.3, 1.0}, NeighbouringRelation::remove, 0.0, 0.1180408020862099},
+      {PoissonLaplace{1.0, 0.5}, NeighbouringRelation::add, 0.0, 0.6321205588},
+      {PoissonLaplace{1.0, 0.5}, NeighbouringRelation::add, 0.5, 0.5276334473},
+      {PoissonLaplace{1.0, 0.5}, NeighbouringRelation::add, 1.0, 0.3934693403},
+      {PoissonLaplace{0.2, 1.0}, NeighbouringRelation::add, 0.0, 0.07869386806},
+      {PoissonLaplace{0.2, 1.0}, NeighbouringRelation::add, 0.1, 0.01879989609},
+      {PoissonLaplace{0.2, 1.0}, NeighbouringRelation::add, 0.2, 0.0},
+      {PoissonLaplace{0.2, 1.0}, NeighbouringRelation::add, 0.3, 0.0},
+      {PoissonLaplace{1.0, 0.5}, NeighbouringRelation::remove, 0.0, 0.6321205588},
+      {PoissonLaplace{1.0, 0.5}, NeighbouringRelation::remove, 0.5, 0.5276334473},
+      {PoissonLaplace{1.0, 0.5}, NeighbouringRelation::remove, 1.0, 0.3934693403},
+      {PoissonLaplace{0.2, 1.0}, NeighbouringRelation::remove, 0.0, 0.07869386806},
+      {PoissonLaplace{0.2, 1.0}, NeighbouringRelation::remove, 0.1, 0.05015600993},
+      {PoissonLaplace{0.2, 1.0}, NeighbouringRelation::remove, 0.2, 0.02391739939},
+      {PoissonLaplace{0.2, 1.0}, NeighbouringRelation::remove, 0.3, 0.0},
+      {GaussianMixture{{1.0}, {1.0}, 1.0}, NeighbouringRelation::add, 1.0, 0.12693674},
+      {GaussianMixture{{3.0}, {1.0}, 1.0}, NeighbouringRelation::add, 1.0, 0.78760074},
+      {GaussianMixture{{0.0, 1.0}, {0.2, 0.8}, 1.0}, NeighbouringRelation::add, 1.0,
+       0.0231362104090899},
+      {GaussianMixture{{0.0, 3.0}, {0.3, 0.7}, 1.0}, NeighbouringRelation::add, 1.0,
+       0.1195051215523554},
+      {GaussianMixture{{0.0, 1.0, 2.0}, {0.2, 0.6, 0.2}, 1.0}, NeighbouringRelation::add, 1.0,
        0.036691263832032806},
-      {GaussianMixture{{1.0, 2.0}, {0.2, 0.8}, 1.0}, Neighbours::add, 1.0, 0.3894964356580768},
-      {GaussianMixture{{1.0}, {1.0}, 1.0}, Neighbours::remove, 1.0, 0.12693674},
-      {GaussianMixture{{3.0}, {1.0}, 1.0}, Neighbours::remove, 1.0, 0.78760074},
-      {GaussianMixture{{0.0, 1.0}, {0.2, 0.8}, 1.0}, Neighbours::remove, 1.0, 0.0816951786585355},
-      {GaussianMixture{{0.0, 3.0}, {0.3, 0.7}, 1.0}, Neighbours::remove, 1.0, 0.5356298793262404},
-      {GaussianMixture{{0.0, 1.0, 2.0}, {0.2, 0.6, 0.2}, 1.0}, Neighbours::remove, 1.0,
+      {GaussianMixture{{1.0, 2.0}, {0.2, 0.8}, 1.0}, NeighbouringRelation::add, 1.0,
+       0.3894964356580768},
+      {GaussianMixture{{1.0}, {1.0}, 1.0}, NeighbouringRelation::remove, 1.0, 0.12693674},
+      {GaussianMixture{{3.0}, {1.0}, 1.0}, NeighbouringRelation::remove, 1.0, 0.78760074},
+      {GaussianMixture{{0.0, 1.0}, {0.2, 0.8}, 1.0}, NeighbouringRelation::remove, 1.0,
+       0.0816951786585355},
+      {GaussianMixture{{0.0, 3.0}, {0.3, 0.7}, 1.0}, NeighbouringRelation::remove, 1.0,
+       0.5356298793262404},
+      {GaussianMixture{{0.0, 1.0, 2.0}, {0.2, 0.6, 0.2}, 1.0}, NeighbouringRelation::remove, 1.0,
        0.15768284088654105},
-      {GaussianMixture{{1.0, 2.0}, {0.2, 0.8}, 1.0}, Neighbours::remove, 1.0, 0.433276675545065},
+      {GaussianMixture{{1.0, 2.0}, {0.2, 0.8}, 1.0}, NeighbouringRelation::remove, 1.0,
+       0.433276675545065},
   };
   return values;
 }
 
+const AccountantOptions by_pld{.kind = AccountantKind::pld};
+
 TEST(PublishedValues, DeltaOfOneStep) {
   for (const Published& value : published()) {
-    const Answer found = Account({.steps = {{value.mechanism, 1}},
-                                  .relation = value.relation,
-                                  .accountant = Accountant::pld})
-                             .delta(value.epsilon);
+    const PrivacyBound found =
+        Accountant({.releases = {{value.mechanism, 1}}, .relation = value.relation}, by_pld)
+            .delta(value.epsilon);
     const std::string what = std::string(name(value.mechanism)) + " " +
                              std::string(name(value.relation)) + " at " +
                              std::to_string(value.epsilon);
@@ -131,24 +142,26 @@ TEST(PublishedValues, DeltaOfOneStep) {
   }
 }
 
-Question ask(std::vector<Step> steps) {
-  return {.steps = std::move(steps), .accountant = Accountant::pld};
+Accountant accountant_of(std::vector<Release> releases) {
+  return Accountant({.releases = std::move(releases)}, by_pld);
 }
 
 TEST(PublishedValues, Compositions) {
-  Account gaussian(ask({{Gaussian{std::sqrt(3.0)}, 3}}));
+  Accountant gaussian = accountant_of({{Gaussian{std::sqrt(3.0)}, 3}});
   EXPECT_NEAR(gaussian.delta(1.0).delta, 0.126936, 1e-6);
   EXPECT_NEAR(gaussian.epsilon(0.126936).epsilon, 1.0, 1e-5);
-  Account sampled(ask({{PoissonGaussian{0.2, 0.5}, 1}, {PoissonGaussian{0.2, 0.5}, 2}}));
+  Accountant sampled =
+      accountant_of({{PoissonGaussian{0.2, 0.5}, 1}, {PoissonGaussian{0.2, 0.5}, 2}});
   EXPECT_NEAR(sampled.delta(1.0).delta, 0.15594, 1e-5);
   EXPECT_NEAR(sampled.epsilon(0.15594).epsilon, 1.0, 1e-4);
-  Account laplace(ask({{Laplace{1.0}, 3}, {Laplace{2.0}, 2}}));
+  Accountant laplace = accountant_of({{Laplace{1.0}, 3}, {Laplace{2.0}, 2}});
   EXPECT_LT(laplace.delta(4.0).delta, 1e-6);
   EXPECT_NEAR(laplace.epsilon(1e-14).epsilon, 4.0, 1e-6);
-  Account sampled_laplace(ask({{PoissonLaplace{0.2, 0.5}, 3}}));
+  Accountant sampled_laplace = accountant_of({{PoissonLaplace{0.2, 0.5}, 3}});
   EXPECT_NEAR(sampled_laplace.epsilon(1e-14).epsilon, 2.46964, 1e-3);
-  Account mixtures(ask({{GaussianMixture{{0.0, 1.0, 2.0}, {0.2, 0.6, 0.2}, 1.0}, 3},
-                        {GaussianMixture{{0.0, 2.0, 3.0}, {0.33, 0.34, 0.33}, 2.0}, 2}}));
+  Accountant mixtures =
+      accountant_of({{GaussianMixture{{0.0, 1.0, 2.0}, {0.2, 0.6, 0.2}, 1.0}, 3},
+                     {GaussianMixture{{0.0, 2.0, 3.0}, {0.33, 0.34, 0.33}, 2.0}, 2}});
   EXPECT_NEAR(mixtures.epsilon(1e-6).epsilon, 17.193115, 1e-3);
   EXPECT_NEAR(mixtures.delta(17.193115).delta / 1e-6, 1.0, 2e-3);
 }
@@ -162,9 +175,8 @@ Mechanism mechanism_of(const nlohmann::json& row) {
   return TruncatedPoissonGaussian{row.at("n"), row.at("q"), row.at("max_batch"), row.at("sigma")};
 }
 
-Answer delta_of(const Mechanism& mechanism, Neighbours relation, double epsilon) {
-  return Account({.steps = {{mechanism, 1}}, .relation = relation, .accountant = Accountant::pld})
-      .delta(epsilon);
+PrivacyBound delta_of(const Mechanism& mechanism, NeighbouringRelation relation, double epsilon) {
+  return Accountant({.releases = {{mechanism, 1}}, .relation = relation}, by_pld).delta(epsilon);
 }
 
 TEST(PublishedValues, DeltaAtTheDots) {
@@ -175,18 +187,19 @@ TEST(PublishedValues, DeltaAtTheDots) {
   for (const nlohmann::json& row : golden.at("deltas")) {
     const Mechanism mechanism = mechanism_of(row);
     const std::string relation_name = row.at("neighbours");
-    const Neighbours relation = relation_name == "add"      ? Neighbours::add
-                                : relation_name == "remove" ? Neighbours::remove
-                                                            : Neighbours::replace_one;
+    const NeighbouringRelation relation = relation_name == "add" ? NeighbouringRelation::add
+                                          : relation_name == "remove"
+                                              ? NeighbouringRelation::remove
+                                              : NeighbouringRelation::replace_one;
     const double epsilon = row.at("epsilon");
     const double published = row.at("delta");
-    const Answer found = delta_of(mechanism, relation, epsilon);
+    const PrivacyBound found = delta_of(mechanism, relation, epsilon);
     // Eight digits are printed of each mass, and there are up to ten of them.
     constexpr double kPrinted = 1e-7;
     EXPECT_TRUE(found.delta <= published * (1 + 1e-4) + kPrinted) << row << ": " << found.delta;
     if (const auto* t = std::get_if<TruncatedPoissonGaussian>(&mechanism)) {
       // Only a bound there (TruncatedBatchesAreTighter): not below batches that are never full.
-      const Answer poisson = delta_of(PoissonGaussian{t->q, t->sigma}, relation, epsilon);
+      const PrivacyBound poisson = delta_of(PoissonGaussian{t->q, t->sigma}, relation, epsilon);
       EXPECT_TRUE(found.delta >= poisson.delta_lower) << row << ": " << found.delta;
     } else {
       EXPECT_TRUE(found.delta >= published - kPrinted) << row << ": " << found.delta;
@@ -198,25 +211,25 @@ TEST(PublishedValues, DeltaAtTheDots) {
 TEST(PublishedValues, TruncatedBatchesAreTighter) {
   // The reference takes replacement for the full batches, which it calls slightly loose; here an
   // example that is added takes another's place in the batch, at twice the distance.
-  Account truncated(ask({{TruncatedPoissonGaussian{4, 0.5, 2, 1.0}, 3},
-                         {TruncatedPoissonGaussian{3, 0.5, 2, 1.0}, 2}}));
-  const Answer found = truncated.epsilon(1e-6);
+  Accountant truncated = accountant_of({{TruncatedPoissonGaussian{4, 0.5, 2, 1.0}, 3},
+                                        {TruncatedPoissonGaussian{3, 0.5, 2, 1.0}, 2}});
+  const PrivacyBound found = truncated.epsilon(1e-6);
   EXPECT_LT(found.epsilon, 17.904330 * (1 + 1e-6));
   // Not tighter than batches that are never full.
-  EXPECT_GT(found.epsilon, Account(ask({{PoissonGaussian{0.5, 1.0}, 5}})).epsilon(1e-6).epsilon);
+  EXPECT_GT(found.epsilon, accountant_of({{PoissonGaussian{0.5, 1.0}, 5}}).epsilon(1e-6).epsilon);
 }
 
 TEST(PublishedValues, CalibratedNoise) {
-  EXPECT_NEAR(solve_sigma(ask({}), {Gaussian{1.0}, 1}, 1.0, 0.78760074), 1.0 / 3.0, 1e-5);
-  EXPECT_NEAR(solve_sigma(ask({}), {Gaussian{1.0}, 25}, 1.0, 0.78760074), 10.0 / 6.0, 1e-4);
+  EXPECT_NEAR(calibrate_sigma({}, {Gaussian{1.0}, 1}, 1.0, 0.78760074, by_pld), 1.0 / 3.0, 1e-5);
+  EXPECT_NEAR(calibrate_sigma({}, {Gaussian{1.0}, 25}, 1.0, 0.78760074, by_pld), 10.0 / 6.0, 1e-4);
   for (const auto& [queries, scale] : {std::pair{20, 13.6}, {500, 71.0}}) {  // within 0.1
     const auto steps = static_cast<std::uint64_t>(queries);
-    EXPECT_LT(Account(ask({{Laplace{scale + 0.1}, steps}})).epsilon(1e-4).epsilon, 1.0);
-    EXPECT_GT(Account(ask({{Laplace{scale - 0.1}, steps}})).epsilon(1e-4).epsilon, 1.0);
+    EXPECT_LT(accountant_of({{Laplace{scale + 0.1}, steps}}).epsilon(1e-4).epsilon, 1.0);
+    EXPECT_GT(accountant_of({{Laplace{scale - 0.1}, steps}}).epsilon(1e-4).epsilon, 1.0);
   }
-  EXPECT_NEAR(solve_sigma(ask({}), {PoissonGaussian{0.01, 1.0}, 1}, 1.0, 1e-5), 0.67379294682,
-              1e-4);
-  EXPECT_NEAR(solve_sigma(ask({}), {PoissonGaussian{0.001, 1.0}, 25}, 1.0, 1e-5),
+  EXPECT_NEAR(calibrate_sigma({}, {PoissonGaussian{0.01, 1.0}, 1}, 1.0, 1e-5, by_pld),
+              0.67379294682, 1e-4);
+  EXPECT_NEAR(calibrate_sigma({}, {PoissonGaussian{0.001, 1.0}, 25}, 1.0, 1e-5, by_pld),
               3.20956502598 / 6.0, 1e-4);
 }
 

@@ -10,6 +10,7 @@
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
 #include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/mechanism.hpp"
 #include "privacy/rdp/zcdp.hpp"
 #include "tests/privacy/golden.hpp"
 #include "tests/privacy/oracle.hpp"
@@ -18,14 +19,14 @@ namespace cudp::privacy {
 namespace {
 
 /// Epsilon by a fine grid over orders, without the search.
-double by_grid(const std::vector<Step>& steps, double delta, double most) {
+double by_grid(const std::vector<Release>& steps, double delta, double most) {
   double best = 1e300;
   for (double c = 0.05; c < most; c *= 1.01)
     best = std::fmin(best, oracle::epsilon_at(1 + c, RdpCurve(steps).at(1 + c), delta));
   return std::fmax(best, 0.0);
 }
 
-std::vector<Step> of_everything() {
+std::vector<Release> of_everything() {
   return {{Gaussian{30.0}, 10},
           {PoissonGaussian{0.01, 1.2}, 700},
           {BoundedRange{0.05}, 60},
@@ -37,15 +38,15 @@ std::vector<Step> of_everything() {
 }
 
 TEST(AdaptiveOrders, FindTheBestOfAFineGrid) {
-  const std::vector<std::vector<Step>> plans{{{PoissonGaussian{0.01, 1.0}, 2000}},
-                                             {{PoissonGaussian{1e-4, 0.6}, 100000}},
-                                             {{Gaussian{50.0}, 3}},
-                                             {{Laplace{5.0}, 40}},
-                                             {{BoundedRange{0.1}, 60}},
-                                             of_everything()};
+  const std::vector<std::vector<Release>> plans{{{PoissonGaussian{0.01, 1.0}, 2000}},
+                                                {{PoissonGaussian{1e-4, 0.6}, 100000}},
+                                                {{Gaussian{50.0}, 3}},
+                                                {{Laplace{5.0}, 40}},
+                                                {{BoundedRange{0.1}, 60}},
+                                                of_everything()};
   for (const auto& plan : plans)
     for (const double delta : {1e-2, 1e-5, 1e-10}) {
-      const Guarantee found = epsilon_by_rdp(plan, delta);
+      const PrivacyBound found = epsilon_by_rdp(plan, delta);
       const double grid = by_grid(plan, delta, 600.0);
       EXPECT_TRUE(found.epsilon <= grid * (1 + 1e-9) + 1e-12) << found.epsilon << " " << grid;
       EXPECT_TRUE(found.epsilon >= grid * (1 - 1e-3)) << found.epsilon << " " << grid;
@@ -60,10 +61,10 @@ TEST(AdaptiveOrders, FindTheBestOfAFineGrid) {
 
 TEST(AdaptiveOrders, ReachSmallEpsilonsAtSmallDeltas) {
   // The default list cannot go below 0.026 at 1e-15.
-  const std::vector<Step> little{{PoissonGaussian{1e-5, 10.0}, 10}};
+  const std::vector<Release> little{{PoissonGaussian{1e-5, 10.0}, 10}};
   const double epsilon = epsilon_by_rdp(little, 1e-15).epsilon;
   EXPECT_TRUE(epsilon > 0.0 && epsilon < 0.012) << epsilon;
-  const std::vector<Step> less{{Gaussian{1e5}, 1}};
+  const std::vector<Release> less{{Gaussian{1e5}, 1}};
   const double gaussian = epsilon_by_rdp(less, 1e-15).epsilon;
   EXPECT_LE(oracle::gaussian_delta(1e5, gaussian), 1e-15);
   EXPECT_TRUE(gaussian < 1.2e-4) << gaussian;
@@ -73,7 +74,7 @@ using GoldenCurve = GoldenAccounting;
 
 TEST_F(GoldenCurve, NeverAboveTheListedOrdersNorBelowThePrivacyLossDistribution) {
   for (const auto& c : golden["sampled_gaussian"]["cases"]) {
-    const std::vector<Step> steps{
+    const std::vector<Release> steps{
         {PoissonGaussian{c["q"], c["sigma"]}, c["steps"].get<std::uint64_t>()}};
     const double epsilon = epsilon_by_rdp(steps, c["delta"]).epsilon;
     EXPECT_LE(epsilon, c["epsilon_rdp"].get<double>() * (1 + 1e-9));
@@ -81,44 +82,46 @@ TEST_F(GoldenCurve, NeverAboveTheListedOrdersNorBelowThePrivacyLossDistribution)
   }
   // Groups, both samplings: where a divergence is finite so is its epsilon, and above the truth.
   for (const auto& c : golden["group_poisson"]) {
-    const std::vector<Step> steps{
+    const std::vector<Release> steps{
         {PoissonGaussian{c["q"], c["sigma"]}, c["steps"].get<std::uint64_t>()}};
-    const Protected whom{.relation = Neighbours::add_or_remove, .group = c["group"]};
-    const double epsilon = epsilon_by_rdp(steps, c["delta"], whom).epsilon;
+    const Neighbours neighbours{.relation = NeighbouringRelation::add_or_remove,
+                                .group = c["group"]};
+    const double epsilon = epsilon_by_rdp(steps, c["delta"], neighbours).epsilon;
     EXPECT_GE(epsilon, c["epsilon"].get<double>() * (1 - 1e-6));
     EXPECT_LE(epsilon, c["epsilon"].get<double>() * 1.3);
   }
   for (const auto& c : golden["group_fixed_size"]) {
-    const std::vector<Step> steps{
+    const std::vector<Release> steps{
         {FixedSizeGaussian{c["n"], c["batch"], c["sigma"]}, c["steps"].get<std::uint64_t>()}};
-    const Protected whom{.relation = Neighbours::add_or_remove, .group = c["group"]};
-    const double epsilon = epsilon_by_rdp(steps, c["delta"], whom).epsilon;
+    const Neighbours neighbours{.relation = NeighbouringRelation::add_or_remove,
+                                .group = c["group"]};
+    const double epsilon = epsilon_by_rdp(steps, c["delta"], neighbours).epsilon;
     EXPECT_GE(epsilon, c["epsilon"].get<double>() * (1 - 1e-6));
     EXPECT_LE(epsilon, c["epsilon"].get<double>() * 1.3);
   }
 }
 
 TEST(AdaptiveOrders, EveryGroupOfTheIssueIsFinite) {
-  const std::vector<Step> steps{{PoissonGaussian{0.01, 1.0}, 2000}};
+  const std::vector<Release> steps{{PoissonGaussian{0.01, 1.0}, 2000}};
   double before = 0.0;
   for (const std::uint64_t k : {1u, 2u, 3u, 9u, 16u, 33u, 64u}) {
-    const Protected whom{.relation = Neighbours::add_or_remove, .group = k};
-    const double epsilon = epsilon_by_rdp(steps, 1e-6, whom).epsilon;
+    const Neighbours neighbours{.relation = NeighbouringRelation::add_or_remove, .group = k};
+    const double epsilon = epsilon_by_rdp(steps, 1e-6, neighbours).epsilon;
     EXPECT_TRUE(std::isfinite(epsilon) && epsilon > before) << k << " " << epsilon;
     before = epsilon;
   }
 }
 
 TEST(RdpCurve, MergesWithoutChangingTheSum) {
-  std::vector<Step> steps = of_everything();
-  const std::vector<Step> twice = [&] {
-    std::vector<Step> all = steps;
+  std::vector<Release> steps = of_everything();
+  const std::vector<Release> twice = [&] {
+    std::vector<Release> all = steps;
     all.insert(all.end(), steps.rbegin(), steps.rend());
     return all;
   }();
   for (const double order : {1.5, 4.0, 20.5}) {
     double sum = 0.0;
-    for (const Step& step : steps)
+    for (const Release& step : steps)
       sum += static_cast<double>(step.count) * rdp(step.mechanism, order);
     EXPECT_TRUE(std::fabs(RdpCurve(steps).at(order) / sum - 1) <= 1e-13);
     EXPECT_TRUE(std::fabs(RdpCurve(twice).at(order) / (2 * sum) - 1) <= 1e-13);
@@ -128,8 +131,8 @@ TEST(RdpCurve, MergesWithoutChangingTheSum) {
 TEST(RdpCurve, GroupingThousandsOfSigmasIsABoundWithTheLossThatIsStated) {
   std::mt19937_64 bits(1);
   std::uniform_real_distribution<> uniform(0.0, 1.0);
-  std::vector<Step> steps(5000);
-  for (Step& step : steps)
+  std::vector<Release> steps(5000);
+  for (Release& step : steps)
     step = {PoissonGaussian{0.005, 3.0 * std::pow(6.6, uniform(bits))}, 1 + bits() % 3};
   const RdpCurve curve(steps);
   for (const double order : {1.2, 2.0, 7.5, 40.0})
@@ -144,8 +147,8 @@ TEST(RdpCurve, GroupingThousandsOfSigmasIsABoundWithTheLossThatIsStated) {
 }
 
 TEST(RdpCurve, FailuresAreTakenFromDelta) {
-  const std::vector<Step> steps{{ApproximateDp{0.1, 1e-8}, 10}, {Gaussian{20.0}, 1}};
-  const std::vector<Step> pure{{ApproximateDp{0.1, 0.0}, 10}, {Gaussian{20.0}, 1}};
+  const std::vector<Release> steps{{ApproximateDp{0.1, 1e-8}, 10}, {Gaussian{20.0}, 1}};
+  const std::vector<Release> pure{{ApproximateDp{0.1, 0.0}, 10}, {Gaussian{20.0}, 1}};
   EXPECT_TRUE(std::fabs(RdpCurve(steps).failure() / 1e-7 - 1) <= 1e-14);
   EXPECT_TRUE(
       std::fabs(epsilon_by_rdp(steps, 1e-6).epsilon / epsilon_by_rdp(pure, 1e-6 - 1e-7).epsilon -
@@ -156,14 +159,14 @@ TEST(RdpCurve, FailuresAreTakenFromDelta) {
 }
 
 TEST(RdpCurve, Refusals) {
-  const std::vector<Step> wrong{{Gaussian{0.0}, 1}}, hopeless{{Gaussian{1e-200}, 1}};
+  const std::vector<Release> wrong{{Gaussian{0.0}, 1}}, hopeless{{Gaussian{1e-200}, 1}};
   EXPECT_THROW(epsilon_by_rdp(wrong, 1e-5), std::invalid_argument);
   EXPECT_THROW(epsilon_by_rdp(hopeless, 1e-5), std::invalid_argument);
   EXPECT_THROW(epsilon_by_rdp(of_everything(), 0.0), std::invalid_argument);
   EXPECT_THROW(delta_by_rdp(of_everything(), -1.0), std::invalid_argument);
   const std::vector<double> order{0.5};
   EXPECT_THROW(epsilon_by_rdp(of_everything(), 1e-5, {}, order), std::invalid_argument);
-  const Protected replaced{.relation = Neighbours::replace_one, .group = 1};
+  const Neighbours replaced{.relation = NeighbouringRelation::replace_one, .group = 1};
   EXPECT_THROW(epsilon_by_rdp(of_everything(), 1e-5, replaced), std::domain_error);
 }
 

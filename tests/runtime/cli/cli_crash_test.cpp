@@ -165,8 +165,7 @@ TEST_F(CliCrash, WithoutItsKeyASpentBudgetIsNotExceeded) {
   interrupt_at("run", 50);
   const std::string path = folder_ / "run/private/ledger";
   privacy::Ledger ledger = privacy::Ledger::from_text(read_sealed(path).content, path);
-  const privacy::Phase step = ledger.phases().back();
-  ledger.authorise(ledger.authorised_until(), kSteps, step.q, step.sigma);
+  ledger.authorise(ledger.authorised_until(), kSteps, ledger.releases().back().mechanism);
   write_text(path, ledger.to_text());
   fs::remove(folder_ / "run/private/key");
   const Finished f = resume("run");
@@ -288,7 +287,7 @@ TEST_F(CliCrash, FilesThatTheRunDidNotWriteAreRefused) {
   const fs::path path = newest_checkpoint_file(folder_ / "run");
   const std::string written = content_of(path);
   Checkpoint forged = decode_checkpoint(read_sealed(path).content, path.string());
-  forged.plan.sensitivity *= 0.5;
+  forged.method.numbers["plan"]["sensitivity"] = 0.1;
   write_sealed(path, "checkpoint", encode_checkpoint(forged), Seal(key_from_seed(1)));
   Finished f = resume("run");
   EXPECT_EQ(f.exit, 2);

@@ -134,12 +134,12 @@ TEST_F(CliDpAgd, EndsTheSameAfterCrashes) {
 TEST_F(CliDpAgd, ALostKeyIsPaidFor) {
   run_and_kill("broken", 60);
   ASSERT_TRUE(fs::remove(folder_ / "broken/private/key"));
-  const auto before = ledger_of("broken").steps();
+  const auto before = ledger_of("broken").releases();
   const Finished resumed = run_cudp(folder_, {"train", "--resume", folder_ / "broken", "--json"});
   ASSERT_EQ(resumed.exit, 0) << resumed.err;
   EXPECT_NE(resumed.err.find("paid again"), std::string::npos);
   const privacy::Filter filter(ledger_of("broken"));  // within its budget
-  EXPECT_GT(filter.ledger().steps().size(), before.size());
+  EXPECT_GT(filter.ledger().releases().size(), before.size());
   EXPECT_EQ(Json::parse(file("broken/release/privacy.json"))["epsilon"], 2.0);
 }
 

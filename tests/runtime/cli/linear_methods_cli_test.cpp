@@ -65,11 +65,11 @@ TEST_P(CliLinear, LearnsAndCertifies) {
   ASSERT_EQ(c["releases"].size(), 1u);
   EXPECT_FALSE(fs::exists(folder_ / "run/private/key"));
   // The ledger holds what the certificate lists.
-  const auto steps =
+  const auto releases =
       privacy::Ledger::from_text(read_sealed(folder_ / "run/private/ledger").content, "ledger")
-          .steps();
-  ASSERT_EQ(steps.size(), 1u);
-  EXPECT_EQ(c["releases"][0]["count"], steps[0].count);
+          .releases();
+  ASSERT_EQ(releases.size(), 1u);
+  EXPECT_EQ(c["releases"][0]["count"], releases[0].count);
 
   const Finished eval = run_cudp(folder_, {"eval", folder_ / "run", "--dataset", table_.test,
                                            "--schema", table_.schema, "--json"});

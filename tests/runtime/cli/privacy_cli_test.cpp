@@ -17,6 +17,7 @@
 #include "privacy/accountant.hpp"
 #include "privacy/rdp/curve.hpp"
 #include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/rdp/zcdp.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/cli/answer.hpp"
@@ -26,7 +27,7 @@ namespace cudp {
 namespace {
 
 using nlohmann::json;
-using privacy::Step;
+using privacy::Release;
 
 struct Outcome {
   int code = 0;
@@ -88,23 +89,21 @@ class PhasesFile : public ::testing::Test {
 
 const std::string kUsual = "account --q 0.01 --sigma 1.0 --steps 2000 ";
 
-privacy::Question usual() {
-  privacy::Question question;
-  question.steps = {{privacy::PoissonGaussian{.q = 0.01, .sigma = 1.0}, 2000}};
-  return question;
+privacy::Composition usual() {
+  return {.releases = {{privacy::PoissonGaussian{.q = 0.01, .sigma = 1.0}, 2000}}};
 }
 
 /// The accountant of --accountant rdp, at its default orders.
-privacy::Account by_renyi(std::vector<Step> steps) {
+privacy::Accountant by_renyi(std::vector<Release> releases) {
   const std::span<const double> orders = privacy::default_orders();
-  return privacy::Account({.steps = std::move(steps),
-                           .accountant = privacy::Accountant::rdp,
-                           .orders = {orders.begin(), orders.end()}});
+  return privacy::Accountant(
+      {.releases = std::move(releases)},
+      {.kind = privacy::AccountantKind::rdp, .orders = {orders.begin(), orders.end()}});
 }
 
 TEST(Account, EpsilonFromDelta) {
   const json found = answer(kUsual + "--delta 1e-6");
-  const privacy::Answer exact = privacy::Account(usual()).epsilon(1e-6);
+  const privacy::PrivacyBound exact = privacy::Accountant(usual()).epsilon(1e-6);
   EXPECT_EQ(found["epsilon"], exact.epsilon);
   EXPECT_EQ(found["epsilon_add"], *exact.epsilon_add);
   EXPECT_EQ(found["epsilon_remove"], *exact.epsilon_remove);
@@ -120,7 +119,7 @@ TEST(Account, EpsilonFromDelta) {
 
 TEST(Account, DeltaFromEpsilon) {
   const json found = answer(kUsual + "--epsilon 2");
-  const privacy::Answer exact = privacy::Account(usual()).delta(2.0);
+  const privacy::PrivacyBound exact = privacy::Accountant(usual()).delta(2.0);
   EXPECT_EQ(found["delta"], exact.delta);
   EXPECT_EQ(found["delta_lower"], exact.delta_lower);
   EXPECT_EQ(found["epsilon"], 2.0);
@@ -128,7 +127,7 @@ TEST(Account, DeltaFromEpsilon) {
 
 TEST(Account, RenyiDivergencesAlone) {
   const json found = answer(kUsual + "--delta 1e-6 --accountant rdp");
-  const double usual_orders = by_renyi(usual().steps).epsilon(1e-6).epsilon;
+  const double usual_orders = by_renyi(usual().releases).epsilon(1e-6).epsilon;
   EXPECT_NEAR(found["epsilon"], usual_orders, 1e-10 * usual_orders);
   EXPECT_EQ(found["order"], 7.2);
   EXPECT_EQ(found["accountant"], "rdp");
@@ -140,15 +139,15 @@ TEST(Account, RenyiDivergencesAlone) {
 TEST(Account, GaussianDpSaysThatItIsAnEstimate) {
   const json found = answer(kUsual + "--delta 1e-6 --accountant gdp");
   EXPECT_EQ(found["is_bound"], false);
-  EXPECT_LT(found["epsilon"], privacy::Account(usual()).epsilon(1e-6).epsilon_lower);
+  EXPECT_LT(found["epsilon"], privacy::Accountant(usual()).epsilon(1e-6).epsilon_lower);
   EXPECT_NE(cudp(kUsual + "--delta 1e-6 --accountant gdp").out.find("not an upper bound"),
             std::string::npos);
 }
 
 TEST(Account, GroupsAndFixedSizeBatches) {
-  privacy::Question four = usual();
+  privacy::Composition four = usual();
   four.group = 4;
-  const privacy::Answer exact = privacy::Account(four).epsilon(1e-6);
+  const privacy::PrivacyBound exact = privacy::Accountant(four).epsilon(1e-6);
   const json found = answer(kUsual + "--delta 1e-6 --group 4");
   EXPECT_EQ(found["epsilon"], exact.epsilon);
   EXPECT_EQ(found["group"], 4);
@@ -159,22 +158,22 @@ TEST(Account, GroupsAndFixedSizeBatches) {
   EXPECT_GE(groups[2]["vadhan"], groups[2]["epsilon"]);
   EXPECT_EQ(groups[2]["k_epsilon_1"], 3.0 * groups[0]["epsilon"].get<double>());
 
-  privacy::Question fixed;
-  fixed.steps = {{privacy::FixedSizeGaussian{.n = 50000, .batch = 500, .sigma = 2.0}, 2000}};
+  privacy::Composition fixed;
+  fixed.releases = {{privacy::FixedSizeGaussian{.n = 50000, .batch = 500, .sigma = 2.0}, 2000}};
   const json without =
       answer("account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 --delta 1e-6");
-  EXPECT_EQ(without["epsilon"], privacy::Account(fixed).epsilon(1e-6).epsilon);
+  EXPECT_EQ(without["epsilon"], privacy::Accountant(fixed).epsilon(1e-6).epsilon);
   EXPECT_EQ(without["sampling"], "fixed");
-  fixed.relation = privacy::Neighbours::replace_one;
+  fixed.relation = privacy::NeighbouringRelation::replace_one;
   EXPECT_EQ(
       answer("account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 "
              "--delta 1e-6 --accountant rdp --orders adaptive --neighbours replace-one")["epsilon"],
-      privacy::epsilon_by_rdp(fixed.steps, 1e-6, {.relation = fixed.relation}).epsilon);
+      privacy::epsilon_by_rdp(fixed.releases, 1e-6, {.relation = fixed.relation}).epsilon);
 }
 
 TEST(Account, TableRoundsUp) {
   const std::string table = cudp(kUsual + "--delta 1e-6").out;
-  const privacy::Answer exact = privacy::Account(usual()).epsilon(1e-6);
+  const privacy::PrivacyBound exact = privacy::Accountant(usual()).epsilon(1e-6);
   EXPECT_EQ(table.substr(0, table.find('\n')), "epsilon         " + rounded_up(exact.epsilon));
   EXPECT_NE(table.find("and at least  " + rounded_down(exact.epsilon_lower)), std::string::npos);
   EXPECT_NE(table.find("poisson-gaussian, q 0.01, sigma 1, steps 2000"), std::string::npos);
@@ -210,10 +209,9 @@ TEST_F(PhasesFile, ComposesItsPhases) {
   const std::string file = with(R"([{"q": 0.01, "sigma": 1, "steps": 500},
                                     {"steps": 300, "sigma": 2.0, "q": 2e-2}])");
   const json found = answer("account --delta 1e-6 --phases " + file);
-  privacy::Question question;
-  question.steps = privacy::steps_of(std::vector<privacy::Phase>{
-      {.q = 0.01, .sigma = 1.0, .steps = 500}, {.q = 0.02, .sigma = 2.0, .steps = 300}});
-  EXPECT_EQ(found["epsilon"], privacy::Account(question).epsilon(1e-6).epsilon);
+  const privacy::Composition composition{.releases = {{privacy::PoissonGaussian{0.01, 1.0}, 500},
+                                                      {privacy::PoissonGaussian{0.02, 2.0}, 300}}};
+  EXPECT_EQ(found["epsilon"], privacy::Accountant(composition).epsilon(1e-6).epsilon);
   EXPECT_EQ(found["phases"].size(), 2u);
   EXPECT_EQ(found["phases"][1]["q"], 0.02);
   EXPECT_NE(cudp("account --delta 1e-6 --phases " + file).out.find("phase 2"), std::string::npos);
@@ -232,21 +230,19 @@ TEST_F(PhasesFile, KnowsEveryMechanism) {
       {"mechanism": "poisson-laplace", "q": 0.1, "scale": 5, "steps": 2},
       {"mechanism": "bounded-range", "epsilon": 0.02, "steps": 5},
       {"mechanism": "approximate-dp", "epsilon": 0.02, "delta": 1e-8, "steps": 3}]})"));
-  const std::vector<Step> steps{{privacy::Gaussian{30}, 1},
-                                {privacy::PoissonGaussian{0.01, 2}, 10},
-                                {privacy::FixedSizeGaussian{5000, 50, 4}, 10},
-                                {privacy::TruncatedPoissonGaussian{5000, 0.01, 90, 4}, 10},
-                                {privacy::GaussianMixture{{0, 1}, {0.9, 0.1}, 4}, 10},
-                                {privacy::Laplace{50}, 2},
-                                {privacy::PoissonLaplace{0.1, 5}, 2},
-                                {privacy::BoundedRange{0.02}, 5},
-                                {privacy::ApproximateDp{0.02, 1e-8}, 3}};
-  privacy::Question question;
-  question.steps = steps;
-  EXPECT_EQ(found["epsilon"], privacy::Account(question).epsilon(1e-6).epsilon);
-  ASSERT_EQ(found["phases"].size(), steps.size());
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    EXPECT_EQ(found["phases"][i]["mechanism"], privacy::name(steps[i].mechanism));
+  const std::vector<Release> releases{{privacy::Gaussian{30}, 1},
+                                      {privacy::PoissonGaussian{0.01, 2}, 10},
+                                      {privacy::FixedSizeGaussian{5000, 50, 4}, 10},
+                                      {privacy::TruncatedPoissonGaussian{5000, 0.01, 90, 4}, 10},
+                                      {privacy::GaussianMixture{{0, 1}, {0.9, 0.1}, 4}, 10},
+                                      {privacy::Laplace{50}, 2},
+                                      {privacy::PoissonLaplace{0.1, 5}, 2},
+                                      {privacy::BoundedRange{0.02}, 5},
+                                      {privacy::ApproximateDp{0.02, 1e-8}, 3}};
+  EXPECT_EQ(found["epsilon"], privacy::Accountant({.releases = releases}).epsilon(1e-6).epsilon);
+  ASSERT_EQ(found["phases"].size(), releases.size());
+  for (std::size_t i = 0; i < releases.size(); ++i)
+    EXPECT_EQ(found["phases"][i]["mechanism"], privacy::name(releases[i].mechanism));
 }
 
 TEST_F(PhasesFile, BadFilesAreRefusedByPlace) {
@@ -314,9 +310,8 @@ TEST(Account, BadUseIsRefused) {
 
 TEST(CalibrateCommand, SolvesForEach) {
   const auto epsilon = [](double q, double sigma, std::uint64_t steps) {
-    privacy::Question question;
-    question.steps = {{privacy::PoissonGaussian{.q = q, .sigma = sigma}, steps}};
-    return privacy::Account(question).epsilon(1e-5).epsilon;
+    const Release release{privacy::PoissonGaussian{.q = q, .sigma = sigma}, steps};
+    return privacy::Accountant({.releases = {release}}).epsilon(1e-5).epsilon;
   };
   const json sigma = answer("calibrate --epsilon 3 --delta 1e-5 --q 0.0085 --steps 4680");
   EXPECT_LE(epsilon(0.0085, sigma["sigma"], 4680), 3.0);
@@ -331,11 +326,10 @@ TEST(CalibrateCommand, SolvesForEach) {
       answer("calibrate --solve q --epsilon 3 --delta 1e-5 --steps 4680 --sigma 1.1")["q"];
   EXPECT_LE(epsilon(q, 1.1, 4680), 3.0);
   EXPECT_GT(epsilon(q * (1 + 3e-5), 1.1, 4680), 3.0);
-  privacy::Question question;
-  question.steps = {{privacy::PoissonGaussian{.q = 0.0085, .sigma = 1.1}, 4680}};
+  const Release release{privacy::PoissonGaussian{.q = 0.0085, .sigma = 1.1}, 4680};
   EXPECT_EQ(
       answer("calibrate --solve delta --epsilon 3 --q 0.0085 --steps 4680 --sigma 1.1")["delta"],
-      privacy::Account(question).delta(3.0).delta);
+      privacy::Accountant({.releases = {release}}).delta(3.0).delta);
   const std::uint64_t batch = answer(
       "calibrate --solve batch --sampling fixed --n 60000 --epsilon 3 --delta 1e-5 --steps 4680 "
       "--sigma 2.2")["batch"];

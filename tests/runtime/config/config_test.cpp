@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/config/nearest.hpp"
-#include "runtime/config/presets.hpp"
-#include "runtime/config/settings.hpp"
+#include "runtime/base/nearest.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/settings/options.hpp"
+#include "runtime/settings/presets.hpp"
+#include "runtime/settings/settings.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
@@ -243,7 +245,7 @@ TEST(Config, EveryPresetIsComplete) {
       resolved(
           flags({{"dataset", "mnist"}, {"features", "pca"}, {"epsilon", "1"}, {"delta", "1e-5"}}))
           .method,
-      MethodKind::dpsgd);
+      "dpsgd");
 }
 
 TEST(Config, ThePresetOfADataSetIsTheOneForItsFeatures) {
@@ -272,6 +274,46 @@ TEST(Config, AResumeMayNotChangeTheExperiment) {
               resolve_resumed(flags({{"preset", "mnist-cnn"}}), stored);
             }).find("--epochs"),
             std::string::npos);
+}
+
+/// A flag that the method does not look at is refused, with the methods that do.
+TEST(Config, AMethodRefusesTheFlagsOfOthers) {
+  const auto given = [](const char* method, const char* key, const char* text) {
+    return refusal([&] {
+      resolved(flags({{"preset", "mnist-cnn"}, {"method", method}, {key, text}}));
+    });
+  };
+  EXPECT_NE(given("dpsgd", "dpis-floor", "0.1").find("dpis"), std::string::npos);
+  EXPECT_NE(given("dpsgd", "adaclip-most", "1").find("adaclip"), std::string::npos);
+  EXPECT_NE(given("dpsgd", "noise-decay", "0.3").find("dpsgd-decay"), std::string::npos);
+  const TemporaryFolder folder;
+  const std::string file = folder / "run.toml";
+  const auto from_file = [&](const std::string& line) {
+    write_text(file, "preset = 'mnist-cnn'\n" + line + "\n");
+    return flags({{"config", file.c_str()}});
+  };
+  EXPECT_NE(refusal([&] {
+              resolved(from_file("dpis-floor = 0.1"));
+            }).find("run.toml, line 2"),
+            std::string::npos);
+  // The default says nothing: a config that names every option is one of any method.
+  EXPECT_EQ(resolved(from_file("dpis-floor = 0.01")).method, "dpsgd");
+}
+
+/// Every option belongs to all methods, or to some that the registry names.
+TEST(Config, OptionsOfMethodsAreThoseOfTheRegistry) {
+  for (const MethodEntry& method : methods()) {
+    EXPECT_EQ(find_method(method.name), &method);
+    for (const Option& own : method.options) {
+      ASSERT_NE(find_option(own.key), nullptr) << own.key;
+      EXPECT_TRUE(method.takes(own.key)) << own.key;
+    }
+    for (const std::string& key : method.uses) {
+      EXPECT_NE(find_option(key), nullptr) << method.name << " " << key;
+      EXPECT_TRUE(method.takes(key)) << key;
+    }
+    EXPECT_TRUE(method.takes("dataset") && method.takes("delta")) << method.name;
+  }
 }
 
 TEST(Config, EveryOptionHasAHelpText) {

@@ -8,6 +8,7 @@
 #include "runtime/device/sensitivity.hpp"
 #include "runtime/methods/dpsgd.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/method_cases.hpp"
 #include "tests/support/reference/engine.hpp"
 #include "tests/support/test_device.hpp"
 
@@ -59,7 +60,7 @@ TrainState start_for(const Network& net) {
 }
 
 TrainState trained(Make make, const Case& c, const EngineSettings& s, const TrainState& start,
-                   const Method& method, std::uint64_t steps = 4) {
+                   const EngineMethod& method, std::uint64_t steps = 4) {
   const Network net = cases::network_of(c);
   const auto engine = make(net, s);
   const Dataset data = cases::examples_for(c, 30);
@@ -87,7 +88,7 @@ TEST_P(AdaClipCase, TrainsLikeTheOracle) {
   TrainConfig config;
   config.lr = 0.05;
   config.optimizer = OptimizerKind::sgd;
-  const AdaClip method(Schedule(config, plan(), 10));
+  const AdaClip method(cases::context_of(config, net, 10), plan());
   const TrainState start = start_for(net);
   const TrainState want = trained(reference::make_engine, c, s, start, method);
   for (const auto& [make, name] : {std::pair<Make, const char*>{make_cpu_engine, "cpu"},
@@ -116,7 +117,7 @@ TEST_P(AdaClipCase, SumsTransformedAndClippedGradients) {
   TrainConfig config;
   config.lr = 1.0;
   config.optimizer = OptimizerKind::sgd;
-  const AdaClip method(Schedule(config, p, 10));
+  const AdaClip method(cases::context_of(config, net, 10), p);
   TrainState start = start_for(net);
   start.parameters = cases::weights_for(net).parameters;
   const auto moved = [&](Make make) {
@@ -152,8 +153,8 @@ TEST_P(AdaClipCase, WithoutMeanAndWithConstantDeviationsItIsDpSgd) {
   config.optimizer = OptimizerKind::sgd;
   PrivacyPlan p = plan();
   p.sensitivity = norm;
-  const DpSgd dp_sgd(Schedule(config, p, 10));
-  const AdaClip adaclip(Schedule(config, plan(), 10));
+  const DpSgd dp_sgd(cases::context_of(config, net, 10), p);
+  const AdaClip adaclip(cases::context_of(config, net, 10), plan());
   for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
     const TrainState want = trained(make, c, plain, start, dp_sgd);
     const TrainState got = trained(make, c, s, transformed, adaclip);
@@ -191,7 +192,7 @@ TEST(AdaClip, MeansAndDeviationsFollowAndKeepTheirBounds) {
   TrainState start = start_for(net);
   start.moment1.assign(net.parameter_count, 0.0f);
   const TrainState end =
-      trained(make_cpu_engine, c, s, start, AdaClip(Schedule(config, plan(), 10)), 30);
+      trained(make_cpu_engine, c, s, start, AdaClip(cases::context_of(config, net, 10), plan()), 30);
   double moved = 0.0;
   for (std::size_t j = 0; j < net.parameter_count; ++j) {
     moved += std::fabs(end.mean[j] - start.mean[j]);
@@ -214,7 +215,7 @@ TEST(AdaClip, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
   p.noise_multiplier = 0.0;
   TrainConfig config;
   config.optimizer = OptimizerKind::sgd;
-  const AdaClip method(Schedule(config, p, 10));
+  const AdaClip method(cases::context_of(config, net, 10), p);
   const TrainState start = start_for(net);
   for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}})
     for (const float bad : {NAN, INFINITY, 3e38f}) {
@@ -239,7 +240,7 @@ TEST(AdaClip, ShortensMeansThatAreTooLarge) {
   TrainConfig config;
   config.lr = 1e-3;
   config.optimizer = OptimizerKind::sgd;
-  const AdaClip method(Schedule(config, plan(), 10));
+  const AdaClip method(cases::context_of(config, net, 10), plan());
   const TrainState want = trained(reference::make_engine, c, settings(), start, method);
   for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
     const TrainState got = trained(make, c, settings(), start, method);
@@ -313,7 +314,7 @@ TEST(AdaClip, OneExampleMovesTheSumByAtMostOne) {
   TrainConfig config;
   config.lr = 1.0;
   config.optimizer = OptimizerKind::sgd;
-  const AdaClip method(Schedule(config, p, 10));
+  const AdaClip method(cases::context_of(config, net, 10), p);
   start.parameters.assign(start.parameters.size(), 0.0f);
   for (const float size : {0.0f, 1.0f, 1000.0f})
     for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {

@@ -323,15 +323,16 @@ TEST_F(CliPca, PaysForTheCovarianceAndSaysSo) {
   EXPECT_EQ(c["releases"][0]["sigma"], sigma);
   EXPECT_EQ(c["releases"][0]["steps"], 1);
   EXPECT_EQ(c["steps"], 80);
-  privacy::Question both;
-  both.steps = privacy::steps_of(std::vector<privacy::Phase>{
-      {1.0, sigma, 1}, {c["q"].get<double>(), c["sigma"].get<double>(), 80}});
-  EXPECT_EQ(c["epsilon"], privacy::Account(both).epsilon(1e-5 * (1.0 - 1e-9)).epsilon);
+  const std::vector<privacy::Release> both{
+      {privacy::Gaussian{sigma}, 1},
+      {privacy::PoissonGaussian{c["q"].get<double>(), c["sigma"].get<double>()}, 80}};
+  EXPECT_EQ(c["epsilon"],
+            privacy::Accountant({.releases = both}).epsilon(1e-5 * (1.0 - 1e-9)).epsilon);
   EXPECT_LE(c["epsilon"], 4.0);
   EXPECT_GT(c["epsilon"], 3.99);
   // A tenth of the budget's 1 / sigma^2, by default.
-  const privacy::Question all{.steps = {privacy::step_of({1.0, sigma * std::sqrt(0.1), 1})}};
-  EXPECT_NEAR(privacy::Account(all).epsilon(1e-5).epsilon, 4.0, 1e-3);
+  const std::vector<privacy::Release> all{{privacy::Gaussian{sigma * std::sqrt(0.1)}, 1}};
+  EXPECT_NEAR(privacy::Accountant({.releases = all}).epsilon(1e-5).epsilon, 4.0, 1e-3);
 
   const Finished e = run_cudp(folder_, {"eval", folder_ / "run", "--dataset", table_.test,
                                         "--schema", table_.schema, "--device", "cpu", "--json"});

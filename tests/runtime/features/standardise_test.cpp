@@ -210,10 +210,11 @@ TEST_F(CliStandardise, PaysForTheMomentsAndEvalUsesThem) {
   EXPECT_EQ(c["releases"][0]["q"], 1.0);
   EXPECT_EQ(c["releases"][0]["sigma"], 8.0);
   EXPECT_EQ(c["releases"][0]["steps"], 1);
-  privacy::Question both;
-  both.steps = privacy::steps_of(std::vector<privacy::Phase>{
-      {1.0, 8.0, 1}, {c["q"].get<double>(), c["sigma"].get<double>(), 10}});
-  EXPECT_EQ(c["epsilon"], privacy::Account(both).epsilon(1e-5 * (1.0 - 1e-9)).epsilon);
+  const std::vector<privacy::Release> both{
+      {privacy::Gaussian{8.0}, 1},
+      {privacy::PoissonGaussian{c["q"].get<double>(), c["sigma"].get<double>()}, 10}};
+  EXPECT_EQ(c["epsilon"],
+            privacy::Accountant({.releases = both}).epsilon(1e-5 * (1.0 - 1e-9)).epsilon);
   EXPECT_LE(c["epsilon"], 3.0);
   EXPECT_GT(c["epsilon"], 2.99);
 

@@ -7,8 +7,8 @@
 #include "runtime/methods/dpsgd.hpp"
 #include "runtime/methods/dpsgd_decay.hpp"
 #include "runtime/methods/noise_spans.hpp"
-#include "runtime/run/make_plan.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/method_cases.hpp"
 #include "tests/support/reference/engine.hpp"
 #include "tests/support/test_device.hpp"
 
@@ -25,7 +25,7 @@ std::unique_ptr<Engine> cuda_engine(const Network& net, const EngineSettings& se
 
 TrainConfig config() {
   TrainConfig c;
-  c.method = MethodKind::adp_sgd;
+  c.method = "adp-sgd";
   c.schedule = ScheduleKind::polynomial;
   c.lr = 1.0;
   c.epsilon = 3.0;
@@ -38,7 +38,11 @@ TrainConfig config() {
 
 PrivacyPlan plan_of(const TrainConfig& c) {
   const Network net = cases::network_of(kCases[0]);
-  return make_plan(c, net, {50'000.0, 0.0}, kCpuArithmetic);
+  return cases::plan_of(c, net, {50'000.0, 0.0});
+}
+
+double sigma_of(const privacy::Release& r) {
+  return std::get<privacy::PoissonGaussian>(r.mechanism).sigma;
 }
 
 TEST(AdpNoise, FallsWithTheRootOfTheStepSizeOnTheParameters) {
@@ -56,9 +60,9 @@ TEST(AdpNoise, FallsWithTheRootOfTheStepSizeOnTheParameters) {
   TrainConfig c = config();
   EXPECT_DOUBLE_EQ(adp_noise(c, 100, 10, 61), std::pow(81.0, 0.25));
   c.schedule = ScheduleKind::adaptive;
-  c.adp_noise_growth = 0.5;
+  c.of<AdpSgdOptions>().noise_growth = 0.5;
   EXPECT_DOUBLE_EQ(adp_noise(c, 100, 10, 50), std::pow(20.0 + 25.0, 0.25));
-  c.adp_constant_noise = true;
+  c.of<AdpSgdOptions>().constant_noise = true;
   EXPECT_EQ(adp_noise(c, 100, 10, 50), 1.0);
 }
 
@@ -84,14 +88,14 @@ TEST(AdpNoise, SequencesOfThousandsOfSigmasAreCalibratedTightly) {
     EXPECT_GT(epsilon, 3.0 * (1.0 - 2e-5));
     // What is charged is what is drawn, step by step.
     std::uint64_t t = 0;
-    for (const privacy::Phase& p : step_phases(plan, 0, plan.steps))
-      for (std::uint64_t i = 0; i < p.steps; ++i, ++t)
-        ASSERT_EQ(p.sigma, plan.noise_multiplier_at(t));
+    for (const privacy::Release& r : step_releases(plan, 0, plan.steps))
+      for (std::uint64_t i = 0; i < r.count; ++i, ++t)
+        ASSERT_EQ(sigma_of(r), plan.noise_multiplier_at(t));
     EXPECT_EQ(t, plan.steps);
   }
 }
 
-TEST(AdpNoise, PhasesOfAStretchAreThoseOfItsSteps) {
+TEST(AdpNoise, ReleasesOfAStretchAreThoseOfItsSteps) {
   PrivacyPlan p;
   p.noise_multiplier = 2.0;
   p.sampling_threshold = std::uint64_t{1} << 30;
@@ -99,8 +103,8 @@ TEST(AdpNoise, PhasesOfAStretchAreThoseOfItsSteps) {
   p.noise = {{3, 1.0}, {4, 0.5}, {10, 3.0}};
   const auto sigmas = [&](std::uint64_t first, std::uint64_t last) {
     std::vector<double> s;
-    for (const privacy::Phase& phase : step_phases(p, first, last))
-      s.insert(s.end(), phase.steps, phase.sigma);
+    for (const privacy::Release& r : step_releases(p, first, last))
+      s.insert(s.end(), r.count, sigma_of(r));
     return s;
   };
   EXPECT_EQ(sigmas(0, 10), (std::vector<double>{2, 2, 2, 1, 6, 6, 6, 6, 6, 6}));
@@ -114,7 +118,7 @@ TEST(AdpNoise, Theorem41IsItsFormula) {
   EXPECT_NEAR(theorem41_sigma(12.8, 1e-5, 50'000.0, 256.0, 100, {{50, 1.0}, {100, 2.0}}),
               0.0064 * std::sqrt(std::log(3200.0) * std::log(125'000.0) * 62.5), 1e-12);
   TrainConfig c = config();
-  c.calibration = Calibration::theorem41;
+  c.of<AdpSgdOptions>().calibration = Calibration::theorem41;
   c.epsilon = 12.8;  // the paper's 0.8
   const PrivacyPlan plan = plan_of(c);
   EXPECT_GT(plan.noise_multiplier, 2.0);
@@ -123,8 +127,8 @@ TEST(AdpNoise, Theorem41IsItsFormula) {
 
 TEST(DpSgdDecay, SigmaFallsByEpoch) {
   TrainConfig c = config();
-  c.method = MethodKind::dpsgd_decay;
-  c.noise_decay = 0.01;
+  c.method = "dpsgd-decay";
+  c.of<DpSgdDecayOptions>().noise_decay = 0.01;
   c.steps.reset();
   c.epochs = 5;
   const PrivacyPlan plan = plan_of(c);
@@ -136,11 +140,12 @@ TEST(DpSgdDecay, SigmaFallsByEpoch) {
   const double epsilon = guarantee(plan, releases(plan, plan.steps)).epsilon;
   EXPECT_LE(epsilon, 3.0);
   EXPECT_GT(epsilon, 3.0 * (1.0 - 2e-5));
-  c.noise_decay = 0.0;
+  c.of<DpSgdDecayOptions>().noise_decay = 0.0;
   EXPECT_TRUE(plan_of(c).noise.empty());
 }
 
-/// A short training of a method.
+/// A short training by method M.
+template <class M>
 TrainState trained(const TrainConfig& c, const cases::Case& model, const PrivacyPlan& plan,
                    std::unique_ptr<Engine> (*make)(const Network&, const EngineSettings&),
                    std::uint64_t steps = 6) {
@@ -158,16 +163,9 @@ TrainState trained(const TrainConfig& c, const cases::Case& model, const Privacy
   if (c.optimizer != OptimizerKind::sgd) start.moment1.assign(net.parameter_count, 0.0f);
   start.step_size_sum = 20.0;
   engine->set_state(start);
-  DpisEpoch none;
-  const auto method = make_method({.config = c,
-                                   .plan = plan,
-                                   .size = 40.0,
-                                   .steps_per_epoch = 4,
-                                   .network = net,
-                                   .arithmetic = kCpuArithmetic},
-                                  none);
-  method->run(*engine, 0, 2);
-  method->run(*engine, 2, steps);
+  const M method(cases::context_of(c, net, 4), plan);
+  method.run(*engine, 0, 2);
+  method.run(*engine, 2, steps);
   return engine->state();
 }
 
@@ -179,12 +177,12 @@ TEST(AdpSgd, WithConstantStepsIsDpSgdBitByBit) {
   dp.steps = 100;
   dp.epochs.reset();
   TrainConfig adp = dp;
-  adp.method = MethodKind::adp_sgd;
+  adp.method = "adp-sgd";
   const PrivacyPlan plan = plan_of(dp);
   EXPECT_EQ(plan_of(adp), plan);
   for (const auto make : {make_cpu_engine, cuda_engine}) {
-    const TrainState a = trained(dp, kCases[1], plan, make);
-    const TrainState b = trained(adp, kCases[1], plan_of(adp), make);
+    const TrainState a = trained<DpSgd>(dp, kCases[1], plan, make);
+    const TrainState b = trained<AdpSgd>(adp, kCases[1], plan_of(adp), make);
     EXPECT_EQ(a.parameters, b.parameters);
     EXPECT_EQ(a.moment1, b.moment1);
     EXPECT_NE(a.parameters, cases::weights_for(cases::network_of(kCases[1])).parameters);
@@ -201,10 +199,10 @@ TEST(AdpSgd, AdaptiveStepsFollowTheReleasedGradientAsTheOraclesDo) {
   PrivacyPlan plan = plan_of(c);
   plan.expected_batch = 10.0;
   for (const auto& model : {kCases[0], kCases[6], kCases[4]}) {
-    const TrainState want = trained(c, model, plan, reference::make_engine);
+    const TrainState want = trained<AdpSgd>(c, model, plan, reference::make_engine);
     EXPECT_GT(want.step_size_sum, 20.0);
     for (const auto make : {make_cpu_engine, cuda_engine}) {
-      const TrainState got = trained(c, model, plan, make);
+      const TrainState got = trained<AdpSgd>(c, model, plan, make);
       EXPECT_NEAR(got.step_size_sum, want.step_size_sum, 1e-5 * want.step_size_sum);
       const auto [error, size] =
           cases::distance(got.parameters.data(), want.parameters.data(), want.parameters.size());
@@ -230,7 +228,7 @@ TEST(AdpSgd, DrawsTheNoiseOfTheStep) {
   const cases::Case& model = kCases[4];
   const Network net = cases::network_of(model);
   const PrivacyPlan plan = plan_of(c);
-  const Schedule schedule(c, plan, 196);
+  const AdpSgd method(cases::context_of(c, net, 196), plan);
   EngineSettings s;
   s.key = {{9, 9}};
   s.sampling_threshold = 0;  // nobody is drawn: the step is noise alone
@@ -242,8 +240,8 @@ TEST(AdpSgd, DrawsTheNoiseOfTheStep) {
     TrainState zero;
     zero.parameters.assign(net.parameter_count, 0.0f);
     engine->set_state(zero);
-    AdpSgd(c, schedule).run(*engine, t, t + 1);
-    const double std = schedule.learning_rate(t) * plan.noise_std_at(t) / plan.expected_batch;
+    method.run(*engine, t, t + 1);
+    const double std = method.learning_rate(t + 1) * plan.noise_std_at(t) / plan.expected_batch;
     double square = 0.0;
     for (const float x : engine->state().parameters) square += std::pow(x / std, 2);
     EXPECT_LT(std::fabs(square - d), 4.9 * std::sqrt(2.0 * d)) << t;

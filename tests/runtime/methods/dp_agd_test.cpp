@@ -9,7 +9,7 @@
 #include "privacy/rdp/zcdp.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
-#include "runtime/methods/dp_agd_budget.hpp"
+#include "runtime/methods/dp_agd_method.hpp"
 
 namespace cudp {
 namespace {
@@ -240,15 +240,16 @@ TEST(DpAgdBudget, SharesOut) {
   EXPECT_NEAR(s.rho_gradient + s.rho_selection, rho / 120.0, 1e-12 * rho);
   EXPECT_NEAR(s.rho_gradient, 0.6 * rho / 120.0, 1e-12 * rho);
 
-  c.budget_split = BudgetSplit::epsilon;
-  c.noisy_min = SelectionNoise::laplace;
+  auto& options = c.of<DpAgdOptions>();
+  options.budget_split = BudgetSplit::epsilon;
+  options.noisy_min = SelectionNoise::laplace;
   const DpAgdSettings paper = dp_agd_settings(c, rho, 30'000, 30'000);
   const double each = 0.4 / 120.0;
   EXPECT_NEAR(paper.rho_selection, each * each / 2.0, 1e-15);
   EXPECT_NEAR(paper.rho_gradient, each * each / (4.0 * std::log(1.25e8)), 1e-15);
 
   EXPECT_EQ(dp_agd_budget(c).epsilon, 0.4);
-  c.conversion = Conversion::classical;
+  options.conversion = Conversion::classical;
   const double classical = privacy::zcdp_for(dp_agd_budget(c).epsilon, 1e-8);
   EXPECT_NEAR(privacy::epsilon_from_zcdp_classical(classical, 1e-8), 0.4, 1e-6);
   EXPECT_LT(classical, rho);

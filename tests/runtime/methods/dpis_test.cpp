@@ -1,13 +1,17 @@
 #include "runtime/methods/dpis.hpp"
 
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <random>
+#include <vector>
 
 #include <boost/math/distributions/chi_squared.hpp>
 #include <gtest/gtest.h>
 
-#include "runtime/run/make_plan.hpp"
+#include "privacy/accountant.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/method_cases.hpp"
 #include "tests/support/reference/engine.hpp"
 #include "tests/support/test_device.hpp"
 
@@ -261,7 +265,7 @@ TEST(Dpis, ExamplesThatAreNotFiniteAreNeverAccepted) {
 
 TrainConfig config(std::int64_t epochs = 20) {
   TrainConfig c;
-  c.method = MethodKind::dpis;
+  c.method = "dpis";
   c.epsilon = 2.0;
   c.delta = 1e-5;
   c.batch = 250;
@@ -271,59 +275,65 @@ TrainConfig config(std::int64_t epochs = 20) {
   return c;
 }
 
+using NormOfEpoch = std::function<float(std::uint64_t epoch)>;
+
 /// An engine whose norms a test sets; it trains nothing.
 class NormsEngine final : public reference::ReferenceEngine {
  public:
-  using ReferenceEngine::ReferenceEngine;
+  NormsEngine(const Network& network, const EngineSettings& s, const std::vector<float>& given)
+      : ReferenceEngine(network, s), given_(given) {}
   void measure_norms() override {}
-  std::vector<float> norms() override { return given; }
-  std::vector<float> given;
+  std::vector<float> norms() override { return given_; }
+
+ private:
+  const std::vector<float>& given_;
 };
 
-/// A run of DPIS without training: every epoch prepared and charged to a filter.
+/// A run of DPIS without training: every epoch prepared, and its steps paid for.
 struct Epochs {
-  TrainConfig config;
-  Network net = cases::network_of(kCases[0]);
   PrivacyPlan plan;
-  privacy::Ledger ledger;
   std::vector<DpisEpoch> epochs;
-  std::vector<privacy::Phase> steps;
+  std::vector<double> rates;
+  std::vector<double> noise;
   bool refused = false;
-
-  Epochs(const TrainConfig& c, const std::function<float(std::uint64_t)>& norm) : config(c) {
-    const TrainingSize size{10'000.0, 0.0};
-    plan = make_plan(c, net, size, kCpuArithmetic);
-    ledger.limit(privacy::renyi_budget(plan.order, *c.epsilon, plan.delta - plan.failure));
-    privacy::Filter filter(ledger);
-    EngineSettings s = settings();
-    NormsEngine engine(net, s);
-    engine.load(cases::examples_for(kCases[0], 2));
-    DpisEpoch state;
-    state.left = divergence_left(ledger);
-    const auto method = make_method({.config = c,
-                                     .plan = plan,
-                                     .size = size.value,
-                                     .steps_per_epoch = 40,
-                                     .network = net,
-                                     .arithmetic = kCpuArithmetic},
-                                    state);
-    const auto authorise = [&](std::uint64_t begin, std::uint64_t end, const privacy::Phase& p) {
-      return filter.authorise(begin, end, privacy::step_of({p.q, p.sigma, 1}).mechanism);
-    };
-    for (std::uint64_t t = 0; t < plan.steps && !refused; t = method->prepared_until(t)) {
-      engine.given.assign(10'000, norm(t / 40));
-      refused = !method->prepare(engine, t, {authorise});
-      if (refused) break;
-      epochs.push_back(state);
-      const auto phases = method->phases(t, method->prepared_until(t));
-      steps.push_back(phases.front());
-      refused = !authorise(method->place(t), method->place(method->prepared_until(t) - 1) + 1,
-                           phases.front());
-    }
-    ledger = filter.ledger();
-    remaining = filter.remaining();
-  }
   double remaining = 0.0;
+  privacy::Ledger ledger;
+
+  Epochs(const TrainConfig& c, const NormOfEpoch& norm) {
+    std::vector<float> norms;
+    Backend backend;
+    backend.make_engine = [&](const Network& network, const EngineSettings& s) {
+      return std::make_unique<NormsEngine>(network, s, norms);
+    };
+    Dpis method(
+        cases::context_of(c, cases::network_of(kCases[0]), TrainingSize{10'000.0, 0.0}));
+    plan = method.plan();
+    ledger.limit(*method.filter());
+    PrivacyBudget budget(ledger, [](const privacy::Ledger&) {});
+    const Dataset data = cases::examples_for(kCases[0], 2);
+    method.start({.train = data, .backend = backend, .key = settings().key}, budget);
+    for (std::uint64_t t = 0; t < plan.steps && !refused;) {
+      norms.assign(10'000, norm(t / method.steps_per_epoch()));
+      const std::uint64_t until = method.authorise(budget, t, plan.steps);
+      refused = until == t;
+      if (refused) break;
+      EXPECT_EQ(until, t + method.steps_per_epoch());
+      epochs.push_back(method.epoch());
+      rates.push_back(method.rate());
+      noise.push_back(method.noise_multiplier());
+      t = until;
+    }
+    ledger = budget.ledger();
+    remaining = budget.filter()->remaining();
+  }
+
+  /// Of the ledger, at the order that was fixed before.
+  double spent() const {
+    return privacy::Accountant({.releases = ledger.releases()},
+                               {.kind = privacy::AccountantKind::rdp, .orders = {plan.order}})
+        .epsilon(plan.delta - plan.failure)
+        .epsilon;
+  }
 };
 
 TEST(Dpis, WhereEveryNormIsCItIsDpSgd) {
@@ -334,8 +344,8 @@ TEST(Dpis, WhereEveryNormIsCItIsDpSgd) {
     // K' is N C and noise of sigma_K C = 0.02 N C; K~ is at most N C
     EXPECT_LE(run.epochs[e].total, 10'000.0 * 0.5);
     EXPECT_GT(run.epochs[e].total, 10'000.0 * 0.5 * (1.0 - 8.0 * 0.02));
-    EXPECT_NEAR(run.steps[e].sigma / run.plan.noise_multiplier, 1.0, 0.15);
-    EXPECT_NEAR(run.steps[e].q, 0.025, 0.025 * 0.15);
+    EXPECT_NEAR(run.noise[e] / run.plan.noise_multiplier, 1.0, 0.15);
+    EXPECT_NEAR(run.rates[e], 0.025, 0.025 * 0.15);
   }
   EXPECT_FALSE(run.refused);
 }
@@ -353,14 +363,13 @@ TEST(Dpis, SpendsItsBudgetAndNeverMoreAndTurnsSmallNormsIntoLessNoise) {
   EXPECT_LT(run.epochs[31].sigma, 0.95 * run.epochs[0].sigma);
   EXPECT_LE(run.epochs[0].sigma, run.plan.noise_multiplier * 1.02);
   for (std::size_t e = 0; e < 40; ++e) {
-    EXPECT_NEAR(run.steps[e].q, 250.0 * 0.5 / run.epochs[e].total, 1e-8);
-    EXPECT_NEAR(run.steps[e].sigma, run.epochs[e].sigma * 0.5 * 10'000.0 / run.epochs[e].total,
+    EXPECT_NEAR(run.rates[e], 250.0 * 0.5 / run.epochs[e].total, 1e-8);
+    EXPECT_NEAR(run.noise[e], run.epochs[e].sigma * 0.5 * 10'000.0 / run.epochs[e].total,
                 1e-9);
     EXPECT_GT(run.epochs[e].total, 250.0 * 0.5);
   }
   // What the ledger holds is within the promise at the order that was fixed before.
-  const double spent =
-      run.ledger.spent(run.plan.delta - run.plan.failure, std::span(&run.plan.order, 1)).epsilon;
+  const double spent = run.spent();
   EXPECT_LE(spent, 2.0 * (1.0 + 1e-12));
   EXPECT_GT(spent, 1.99);
 }
@@ -369,14 +378,13 @@ TEST(Dpis, KeepsItsBudgetWhereNormsGrow) {
   const TrainConfig c = config(40);
   const Epochs run(c, [](std::uint64_t e) { return e < 35 ? 0.02f : 5.0f; });
   EXPECT_GE(run.remaining, 0.0);
-  const double spent =
-      run.ledger.spent(run.plan.delta - run.plan.failure, std::span(&run.plan.order, 1)).epsilon;
+  const double spent = run.spent();
   EXPECT_LE(spent, 2.0 * (1.0 + 1e-12));
 }
 
 TEST(Dpis, TheClippingNormFollowsTheMeanNorm) {
   TrainConfig c = config(10);
-  c.dpis_adaptive_clip = true;
+  c.of<DpisOptions>().adaptive_clip = true;
   const Epochs run(c, [](std::uint64_t) { return 0.8f; });
   ASSERT_EQ(run.epochs.size(), 10u);
   EXPECT_EQ(run.epochs[0].clip, 0.5);

@@ -1,6 +1,7 @@
 // Output perturbation, objective perturbation and PrivGene: their noise, what it is calibrated to,
 // and what they learn.
 #include <cmath>
+#include <memory>
 #include <numbers>
 #include <string>
 #include <vector>
@@ -15,27 +16,39 @@
 #include "runtime/data/load.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
-#include "runtime/methods/linear_method.hpp"
+#include "runtime/methods/linear_options.hpp"
 #include "runtime/methods/objective_perturbation.hpp"
 #include "runtime/methods/output_perturbation.hpp"
 #include "runtime/methods/privgene.hpp"
+#include "runtime/methods/risk_options.hpp"
+#include "tests/support/engine_cases.hpp"
 #include "tests/support/linear_cases.hpp"
+#include "tests/support/method_cases.hpp"
 #include "tests/support/shared_files.hpp"
 
 namespace cudp {
 namespace {
 
-TrainConfig config(MethodKind method, double epsilon = 1.0, double delta = 1e-6) {
+TrainConfig config(double epsilon = 1.0, double delta = 1e-6) {
   TrainConfig c;
-  c.method = method;
   c.epsilon = epsilon;
   c.delta = delta;
   return c;
 }
 
+/// Of a release of the number of examples; 0 where that is public.
+double mu_of_size(double size_noise) { return size_noise > 0.0 ? 1.0 / size_noise : 0.0; }
+
+template <class M>
+std::unique_ptr<LinearMethod> make(const TrainConfig& c, const LinearFacts& facts) {
+  return std::make_unique<M>(c, facts);
+}
+constexpr std::unique_ptr<LinearMethod> (*kMethods[])(const TrainConfig&, const LinearFacts&) = {
+    make<OutputPerturbation>, make<ObjectivePerturbation>, make<PrivGene>};
+
 std::vector<float> trained(const LinearMethod& method, const Dataset& data, std::uint64_t seed) {
   const RandomKey key = key_from_seed(seed);
-  return method.train({.train = data, .threads = 1, .generator = Generator::chacha20, .key = key});
+  return method.fit({.train = data, .threads = 1, .generator = Generator::chacha20, .key = key});
 }
 
 /// delta of the Gaussian mechanism by its two tails (Balle, Wang 2018, Theorem 8).
@@ -54,8 +67,9 @@ void expect_variance(double sum_of_squares, double n) {
 TEST(OutputPerturbation, NoiseIsThatOfItsSensitivity) {
   for (const double size_noise : {0.0, 40.0}) {
     const OutputPerturbation method(
-        config(MethodKind::outpert),
-        {.loss = Loss::logistic, .dimension = 4, .examples = 5000.0, .size_noise = size_noise});
+        config(),
+        {.loss = Loss::logistic, .dimension = 4, .examples = 5000.0, .mu_before = mu_of_size(size_noise),
+         .size_is_public = size_noise == 0.0});
     EXPECT_NEAR(method.sensitivity(), (1.0 + 2e-5) / 5.0, 1e-10);  // Lambda = 0.001 N
     double mu = method.sensitivity() / method.noise_std();
     if (size_noise > 0.0) mu = std::hypot(mu, 1.0 / size_noise);
@@ -72,8 +86,8 @@ TEST(OutputPerturbation, NoiseIsThatOfItsSensitivity) {
 
 TEST(OutputPerturbation, ReleasesTheMinimumAndNoiseOfThatSize) {
   const Dataset data = linear_table(50, 3, 1);
-  TrainConfig c = config(MethodKind::outpert);
-  c.l2 = 0.1;
+  TrainConfig c = config();
+  c.of<LinearOptions>().l2 = 0.1;
   const OutputPerturbation method(c, {.loss = Loss::hinge, .dimension = 4, .examples = 50.0});
   LinearRisk risk(data, risk_settings(c, Loss::hinge, static_cast<double>(data.size())));
   const std::vector<double> minimum =
@@ -98,8 +112,9 @@ TEST(ObjectivePerturbationMethod, IsCalibratedByItsBound) {
     for (const Loss loss : {Loss::logistic, Loss::hinge})
       for (const double examples : {2.0, 40'000.0}) {
         const ObjectivePerturbation method(
-            config(MethodKind::objpert),
-            {.loss = loss, .dimension = 4, .examples = examples, .size_noise = size_noise});
+            config(),
+            {.loss = loss, .dimension = 4, .examples = examples, .mu_before = mu_of_size(size_noise),
+         .size_is_public = size_noise == 0.0});
         const double beta = loss == Loss::hinge ? 1.0 : 0.25;
         EXPECT_GE(method.regulariser(), 0.001 * examples);
         EXPECT_GE(method.kappa(), std::log1p(beta / method.regulariser()));
@@ -118,8 +133,8 @@ TEST(ObjectivePerturbationMethod, IsCalibratedByItsBound) {
 /// Lambda.
 TEST(ObjectivePerturbationMethod, PerturbsTheObjective) {
   const Dataset data = linear_table(6, 3, 1);
-  TrainConfig c = config(MethodKind::objpert, 2.0, 1e-2);
-  c.l2 = 50.0;
+  TrainConfig c = config(2.0, 1e-2);
+  c.of<LinearOptions>().l2 = 50.0;
   const ObjectivePerturbation method(c, {.loss = Loss::hinge, .dimension = 4, .examples = 6.0});
   ASSERT_DOUBLE_EQ(method.regulariser(), 300.0);
   std::vector<double> sum(4, 0.0);
@@ -144,8 +159,9 @@ TEST(ObjectivePerturbationMethod, PerturbsTheObjective) {
 TEST(PrivGene, SharesItsBudgetOut) {
   for (const double size_noise : {0.0, 80.0}) {
     const PrivGene method(
-        config(MethodKind::privgene),
-        {.loss = Loss::logistic, .dimension = 4, .examples = 400'000.0, .size_noise = size_noise});
+        config(),
+        {.loss = Loss::logistic, .dimension = 4, .examples = 400'000.0, .mu_before = mu_of_size(size_noise),
+         .size_is_public = size_noise == 0.0});
     EXPECT_EQ(method.generations(), 50u);  // 1.25e-3 N epsilon / 10
     const auto releases = method.releases();
     ASSERT_EQ(releases.size(), 1u);
@@ -156,16 +172,20 @@ TEST(PrivGene, SharesItsBudgetOut) {
     EXPECT_LE(method.epsilon(), 1.0);
     EXPECT_GT(method.epsilon(), 0.99999);
   }
-  const PrivGene small(config(MethodKind::privgene),
+  const PrivGene small(config(),
                        {.loss = Loss::hinge, .dimension = 4, .examples = 10.0});
   EXPECT_EQ(small.generations(), 8u);
 }
 
 TEST(LinearMethods, RefuseABudgetThatTheSizeHasSpent) {
-  for (const MethodKind kind : {MethodKind::outpert, MethodKind::objpert, MethodKind::privgene})
-    EXPECT_THROW(
-        make_linear_method(config(kind), {.dimension = 3, .examples = 9.0, .size_noise = 1.0}),
-        BudgetError);
+  const Network network = cases::network_of({"logistic", "logistic", {2, 1, 1}, 2});
+  for (const char* name : {"outpert", "objpert", "privgene"}) {
+    TrainConfig c = config();
+    c.method = name;
+    EXPECT_THROW(method_entry(name).make(cases::context_of(c, network, TrainingSize{9.0, 1.0})),
+                 BudgetError)
+        << name;
+  }
 }
 
 double share_right(const LinearMethod& method, const Dataset& data, Loss loss) {
@@ -176,14 +196,13 @@ double share_right(const LinearMethod& method, const Dataset& data, Loss loss) {
 
 TEST(LinearMethods, LearnWhereTheBudgetIsLargeAndRepeatThemselves) {
   const Dataset data = linear_table(4000, 4, 11);
-  for (const MethodKind kind : {MethodKind::outpert, MethodKind::objpert, MethodKind::privgene})
+  for (const auto make_method : kMethods)
     for (const Loss loss : {Loss::logistic, Loss::hinge}) {
-      TrainConfig c = config(kind, 5.0);
-      c.l2 = 0.01;
-      c.candidates = 100;
-      const auto method = make_linear_method(c, {.loss = loss, .dimension = 5, .examples = 4000.0});
-      EXPECT_GT(share_right(*method, data, loss), kind == MethodKind::privgene ? 0.75 : 0.85)
-          << static_cast<int>(kind);
+      TrainConfig c = config(5.0);
+      c.of<LinearOptions>().l2 = 0.01;
+      c.of<PrivGeneOptions>().candidates = 100;
+      const auto method = make_method(c, {.loss = loss, .dimension = 5, .examples = 4000.0});
+      EXPECT_GT(share_right(*method, data, loss), make_method == kMethods[2] ? 0.75 : 0.85);
       EXPECT_EQ(trained(*method, data, 5), trained(*method, data, 5));
       EXPECT_NE(trained(*method, data, 5), trained(*method, data, 6));
     }
@@ -193,18 +212,18 @@ TEST(LinearMethods, LearnWhereTheBudgetIsLargeAndRepeatThemselves) {
 TEST(LinearMethods, LearnBank) {
   if (!std::filesystem::exists(shared_file("data/bank"))) GTEST_SKIP() << "no data";
   const DataSplit bank = load_data({.dataset = "bank", .dir = shared_file("data").string()});
-  const auto accuracy = [&](MethodKind kind, double l2) {
-    TrainConfig c = config(kind, 1.0, 1e-8);
-    c.l2 = l2;
-    const auto method = make_linear_method(c, {.loss = Loss::logistic,
+  const auto accuracy = [&](const auto make_method, double l2) {
+    TrainConfig c = config(1.0, 1e-8);
+    c.of<LinearOptions>().l2 = l2;
+    const auto method = make_method(c, {.loss = Loss::logistic,
                                                .dimension = bank.train.shape.size() + 1,
                                                .examples = static_cast<double>(bank.train.size())});
     const auto engine = make_cpu_linear_engine(bank.train, Loss::logistic, 1e6, 1);
     return static_cast<double>(engine->correct(trained(*method, bank.train, 1), bank.test)) /
            static_cast<double>(bank.test.size());
   };
-  EXPECT_GT(accuracy(MethodKind::objpert, 0.0003), 0.886);
-  EXPECT_GT(accuracy(MethodKind::outpert, 0.001), 0.884);
+  EXPECT_GT(accuracy(make<ObjectivePerturbation>, 0.0003), 0.886);
+  EXPECT_GT(accuracy(make<OutputPerturbation>, 0.001), 0.884);
 }
 
 }  // namespace

@@ -9,10 +9,13 @@
 #include "runtime/base/error.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/sensitivity.hpp"
-#include "runtime/run/make_plan.hpp"
+#include "runtime/methods/make_plan.hpp"
+#include "tests/support/method_cases.hpp"
 
 namespace cudp {
 namespace {
+
+using cases::plan_of;
 
 Network cnn() {
   return build_network(parse_model(builtin_model("cnn"), "cnn", 10), {1, 28, 28}, 10);
@@ -37,13 +40,13 @@ DataSplit data_of(std::size_t size, bool is_public) {
 
 TEST(Plan, HoldsTheExactRateAndTheSteps) {
   const TrainingSize size{60'000.0, 0.0};
-  const PrivacyPlan p = make_plan(config(), cnn(), size, kCpuArithmetic);
+  const PrivacyPlan p = plan_of(config(), cnn(), size, kCpuArithmetic);
   EXPECT_GE(p.sampling_rate(), 512.0 / 60'000.0);
   EXPECT_LT(p.sampling_rate(), 512.0 / 60'000.0 + 0x1p-32);
   EXPECT_EQ(p.sampling_rate() * 0x1p32, static_cast<double>(p.sampling_threshold));
   EXPECT_EQ(p.steps, 40u * 117u);
   EXPECT_EQ(p.expected_batch, 512.0);
-  EXPECT_EQ(p.size_noise, 0.0);
+  EXPECT_TRUE(p.before.empty());
   EXPECT_GT(p.sensitivity, p.clip_norm);
   EXPECT_LT(p.sensitivity, 1.01 * p.clip_norm);
   const double epsilon = guarantee(p, releases(p, p.steps)).epsilon;
@@ -52,7 +55,7 @@ TEST(Plan, HoldsTheExactRateAndTheSteps) {
   TrainConfig by_steps = config();
   by_steps.epochs.reset();
   by_steps.steps = 77;
-  EXPECT_EQ(make_plan(by_steps, cnn(), size, kCpuArithmetic).steps, 77u);
+  EXPECT_EQ(plan_of(by_steps, cnn(), size, kCpuArithmetic).steps, 77u);
 }
 
 TEST(Plan, SigmaAloneSetsNoBudgetAndBothMustAgree) {
@@ -60,38 +63,38 @@ TEST(Plan, SigmaAloneSetsNoBudgetAndBothMustAgree) {
   c.epsilon.reset();
   c.sigma = 0.5;
   const TrainingSize size{60'000.0, 0.0};
-  const PrivacyPlan p = make_plan(c, cnn(), size, kCpuArithmetic);
+  const PrivacyPlan p = plan_of(c, cnn(), size, kCpuArithmetic);
   EXPECT_EQ(p.noise_multiplier, 0.5);
   const double epsilon = guarantee(p, releases(p, p.steps)).epsilon;
   EXPECT_GT(epsilon, 3.0);
   c.epsilon = 1.001 * epsilon;
-  EXPECT_EQ(make_plan(c, cnn(), size, kCpuArithmetic), p);
+  EXPECT_EQ(plan_of(c, cnn(), size, kCpuArithmetic), p);
   c.epsilon = 0.999 * epsilon;
-  EXPECT_THROW(make_plan(c, cnn(), size, kCpuArithmetic), BudgetError);
+  EXPECT_THROW(plan_of(c, cnn(), size, kCpuArithmetic), BudgetError);
 }
 
 TEST(Plan, ABatchLargerThanTheDataIsRefusedOnlyWhereTheSizeIsPublic) {
   TrainConfig c = config();
   c.sigma = 2000.0;
-  EXPECT_THROW(make_plan(c, cnn(), {511.0, 0.0}, kCpuArithmetic), InputError);
-  const PrivacyPlan p = make_plan(c, cnn(), {300.0, 50.0}, kCpuArithmetic);
+  EXPECT_THROW(plan_of(c, cnn(), {511.0, 0.0}, kCpuArithmetic), InputError);
+  const PrivacyPlan p = plan_of(c, cnn(), {300.0, 50.0}, kCpuArithmetic);
   EXPECT_EQ(p.sampling_threshold, std::uint64_t{1} << 32);
   EXPECT_EQ(p.expected_batch, 300.0);
-  EXPECT_EQ(make_plan(c, cnn(), {1.0, 50.0}, kCpuArithmetic).steps, 40u);
+  EXPECT_EQ(plan_of(c, cnn(), {1.0, 50.0}, kCpuArithmetic).steps, 40u);
   c.sigma.reset();
-  c.method = MethodKind::dpis;
-  EXPECT_THROW(make_plan(c, cnn(), {512.0, 0.0}, kCpuArithmetic), InputError);
-  EXPECT_LT(make_plan(c, cnn(), {500.0, 50.0}, kCpuArithmetic).expected_batch, 500.0);
+  c.method = "dpis";
+  EXPECT_THROW(plan_of(c, cnn(), {512.0, 0.0}, kCpuArithmetic), InputError);
+  EXPECT_LT(plan_of(c, cnn(), {500.0, 50.0}, kCpuArithmetic).expected_batch, 500.0);
 }
 
 TEST(Plan, WhatPromisesNextToNothingIsRefused) {
   TrainConfig c = config();
   c.epsilon.reset();
   c.sigma = 0.05;
-  EXPECT_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), BudgetError);
+  EXPECT_THROW(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), BudgetError);
   c.allow_weak_privacy = true;
-  EXPECT_GT(guarantee(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic),
-                      releases(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), 1))
+  EXPECT_GT(guarantee(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic),
+                      releases(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), 1))
                 .epsilon,
             1.0);
 }
@@ -101,11 +104,11 @@ TEST(Plan, AClippingNormWhoseSquaresVanishIsRefused) {
   TrainConfig c = config();
   const double least = std::sqrt(static_cast<double>(cnn().parameter_count)) * 0x1p-56;
   c.clip = 0.99 * least;
-  EXPECT_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);
+  EXPECT_THROW(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);
   c.clip = 1.01 * least;
-  EXPECT_NO_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic));
+  EXPECT_NO_THROW(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic));
   c.clipping = Clipping::per_layer;
-  EXPECT_THROW(make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);
+  EXPECT_THROW(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);
 }
 
 TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
@@ -121,17 +124,18 @@ TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
   EXPECT_NEAR(size.noise, 10.0 * std::sqrt(std::log(1e5)) / 3.0, 1e-12);
   EXPECT_NE(size.value, 5000.0);
   EXPECT_LT(std::fabs(size.value - 5000.0), 7.6 * size.noise);
-  const PrivacyPlan p = make_plan(c, cnn(), size, kCpuArithmetic);
+  const PrivacyPlan p = plan_of(c, cnn(), size, kCpuArithmetic);
   ASSERT_EQ(releases(p, p.steps).size(), 2u);
-  EXPECT_EQ(releases(p, 0), (std::vector<privacy::Phase>{{1.0, size.noise, 1}}));
+  EXPECT_EQ(releases(p, 0),
+            (std::vector<privacy::Release>{{privacy::Gaussian{size.noise}, 1}}));
   EXPECT_LE(guarantee(p, releases(p, p.steps)).epsilon, 3.0);
   // What follows from the noisy size is accounted at an order that does not.
   EXPECT_GT(p.order, 1.0);
   EXPECT_EQ(guarantee(p, releases(p, p.steps)).order, p.order);
-  EXPECT_EQ(make_plan(c, cnn(), {size.value * 1.1, size.noise}, kCpuArithmetic).order, p.order);
+  EXPECT_EQ(plan_of(c, cnn(), {size.value * 1.1, size.noise}, kCpuArithmetic).order, p.order);
   TrainConfig by_rdp = c;
-  by_rdp.accountant = privacy::Accountant::rdp;
-  const PrivacyPlan known = make_plan(by_rdp, cnn(), {size.value, 0.0}, kCpuArithmetic);
+  by_rdp.accountant = privacy::AccountantKind::rdp;
+  const PrivacyPlan known = plan_of(by_rdp, cnn(), {size.value, 0.0}, kCpuArithmetic);
   EXPECT_EQ(known.order, 0.0);
   EXPECT_GT(p.noise_multiplier, known.noise_multiplier);
   EXPECT_LT(p.noise_multiplier, 1.05 * known.noise_multiplier);
@@ -148,9 +152,9 @@ TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
 
 TEST(Plan, AffordableStepsAreTheMostThatFit) {
   TrainConfig c = config();
-  const PrivacyPlan p = make_plan(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic);
+  const PrivacyPlan p = plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic);
   EXPECT_EQ(affordable_steps(p, {}, 3.0, 0, p.steps), p.steps);
-  const std::vector<privacy::Phase> already = releases(p, 1000);
+  const std::vector<privacy::Release> already = releases(p, 1000);
   EXPECT_EQ(affordable_steps(p, already, 3.0, 1000, p.steps), p.steps - 1000);
   EXPECT_EQ(affordable_steps(p, releases(p, p.steps), 3.0, p.steps, 10), 0u);
   const std::uint64_t most = affordable_steps(p, {}, 1.5, 0, p.steps);

@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/methods/dpsgd.hpp"
-#include "runtime/run/initial_weights.hpp"
+#include "runtime/methods/initial_weights.hpp"
+#include "tests/support/method_cases.hpp"
 
 namespace cudp {
 namespace {
@@ -100,14 +101,15 @@ class RecordingEngine final : public Engine {
   std::string calls;
 };
 
-TEST(DpSgd, IsAlgorithm1) {
-  RecordingEngine engine;
-  DpSgd(Schedule(TrainConfig{}, plan(), 10)).run(engine, 7, 9);
-  EXPECT_EQ(engine.calls, "7:sample clip update 8:sample clip update ");
-}
-
 Network network(const char* toml, Shape input, int classes) {
   return build_network(parse_model(toml, "test", classes), input, classes);
+}
+
+TEST(DpSgd, IsAlgorithm1) {
+  RecordingEngine engine;
+  const Network net = network(builtin_model("logistic").data(), {2, 1, 1}, 2);
+  DpSgd(cases::context_of({}, net, 10), plan()).run(engine, 7, 9);
+  EXPECT_EQ(engine.calls, "7:sample clip update 8:sample clip update ");
 }
 
 TEST(InitialWeights, ZeroForLinearModels) {

@@ -2,39 +2,67 @@
 
 #include <gtest/gtest.h>
 
+#include "privacy/accountant.hpp"
 #include "runtime/run/metrics.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/method_cases.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
 namespace {
 
-CertificateFacts facts() {
-  CertificateFacts f;
-  f.config.dataset = "mnist";
-  f.config.precision = Precision::fp32;
-  f.plan.sampling_threshold = std::uint64_t{1} << 25;
-  f.plan.expected_batch = 64.0;
-  f.plan.steps = 100;
-  f.plan.clip_norm = 0.5;
-  f.plan.sensitivity = 0.51;
-  f.plan.noise_multiplier = 1.5;
-  f.plan.delta = 1e-5;
-  f.plan.failure = 1e-14;
-  f.ledger.authorise(0, 100, f.plan.sampling_rate(), 1.5);
-  f.dataset = "mnist";
-  f.backend = "cpu";
-  f.training_size = 8192.0;
-  return f;
-}
+/// DP-SGD of 100 steps with q = 2^-7 and sigma 1.5, all of them charged.
+struct Trained {
+  explicit Trained(const TrainConfig& config = config_of(),
+                   const TrainingSize& training_size = {8192.0, 0.0})
+      : size(training_size) {
+    experiment.config = config;
+    experiment.data.name = "mnist";
+    experiment.network = cases::network_of({"logistic", "logistic", {13, 1, 1}, 2});
+    experiment.backend.name = "cpu";
+    const MethodContext context = cases::context_of(config, experiment.network, size);
+    method = method_entry(config.method).make(context);
+    for (const privacy::Release& release : context.before) ledger.charge(release);
+    ledger.authorise(0, plan().steps, step());
+  }
+
+  static TrainConfig config_of() {
+    TrainConfig c;
+    c.dataset = "mnist";
+    c.precision = Precision::fp32;
+    c.batch = 64;
+    c.epochs.reset();
+    c.steps = 100;
+    c.clip = 0.5;
+    c.sigma = 1.5;
+    c.delta = 1e-5;
+    return c;
+  }
+
+  const PrivacyPlan& plan() const { return dynamic_cast<const EngineMethod&>(*method).plan(); }
+  privacy::Mechanism step() const {
+    return privacy::PoissonGaussian{plan().sampling_rate(), plan().noise_multiplier};
+  }
+  nlohmann::ordered_json certificate() const {
+    return make_certificate(experiment, size, *method, ledger, plan().steps);
+  }
+
+  Experiment experiment;
+  TrainingSize size;
+  std::unique_ptr<Method> method;
+  privacy::Ledger ledger;
+};
 
 TEST(Certificate, StatesTheMechanismAndThePromise) {
-  const auto j = make_certificate(facts());
+  const Trained run;
+  const auto j = run.certificate();
   EXPECT_EQ(j["for_release"], true);
   EXPECT_EQ(j["sampling"], "poisson");
   EXPECT_EQ(j["q"], 0x1p-7);
   EXPECT_EQ(j["sigma"], 1.5);
   EXPECT_EQ(j["C"], 0.5);
-  EXPECT_EQ(j["sensitivity"], 0.51);
+  EXPECT_EQ(j["sensitivity"], run.plan().sensitivity);
+  EXPECT_GT(j["sensitivity"], 0.5);
   EXPECT_EQ(j["steps"], 100);
   EXPECT_EQ(j["delta"], 1e-5);
   EXPECT_EQ(j["accountant"], "pld");
@@ -49,78 +77,69 @@ TEST(Certificate, StatesTheMechanismAndThePromise) {
     EXPECT_TRUE(j.contains(key)) << key;
   for (const char* key : {"version", "commit", "compiler", "backend"})
     EXPECT_FALSE(j["build"][key].get<std::string>().empty()) << key;
-  privacy::Question question;
-  question.steps = privacy::steps_of(std::vector<privacy::Phase>{{0x1p-7, 1.5, 100}});
-  EXPECT_EQ(j["epsilon"], privacy::Account(question).epsilon(1e-5 - 1e-14).epsilon);
+  privacy::Accountant accountant({.releases = {{privacy::PoissonGaussian{0x1p-7, 1.5}, 100}}});
+  EXPECT_EQ(j["epsilon"], accountant.epsilon(1e-5 - 1e-14).epsilon);
   EXPECT_LT(j["epsilon_lower"], j["epsilon"]);
   EXPECT_GT(j["epsilon_lower"], 0.99 * j["epsilon"].get<double>());
 }
 
 TEST(Certificate, RenyiOnRequest) {
-  CertificateFacts f = facts();
-  const double tight = make_certificate(f)["epsilon"];
-  f.plan.accountant = privacy::Accountant::rdp;
-  const auto j = make_certificate(f);
+  TrainConfig config = Trained::config_of();
+  config.accountant = privacy::AccountantKind::rdp;
+  const auto j = Trained(config).certificate();
   EXPECT_EQ(j["accountant"], "rdp");
   EXPECT_GT(j["order"], 1.0);
   EXPECT_EQ(j["order_fixed_before"], false);
-  EXPECT_GT(j["epsilon"], tight);
+  EXPECT_GT(j["epsilon"], Trained().certificate()["epsilon"]);
 }
 
 TEST(Certificate, GroupsOfAUsersExamples) {
-  CertificateFacts f = facts();
-  const auto groups = make_certificate(f)["groups"];
+  const Trained run;
+  const auto groups = run.certificate()["groups"];
   ASSERT_EQ(groups.size(), 5u);
-  EXPECT_EQ(groups[0]["epsilon"], make_certificate(f)["epsilon"]);
-  privacy::Question question;
-  question.steps = privacy::steps_of(f.ledger.phases());
+  EXPECT_EQ(groups[0]["epsilon"], run.certificate()["epsilon"]);
   std::uint64_t size = 1;
   for (const auto& row : groups) {
     EXPECT_EQ(row["examples"], size);
-    question.group = size;
-    const privacy::Answer exact = privacy::Account(question).epsilon(1e-5 - 1e-14);
+    const privacy::PrivacyBound exact =
+        privacy::Accountant({.releases = run.ledger.releases(), .group = size})
+            .epsilon(1e-5 - 1e-14);
     EXPECT_GE(row["epsilon"], exact.epsilon_lower);
     EXPECT_LE(row["epsilon"], 1.01 * exact.epsilon);
     size *= 2;
   }
-  // What follows from a noisy size is adaptive: no such number is claimed.
-  f.plan.size_noise = 33.0;
-  f.plan.order = 8.0;
-  f.ledger.charge(privacy::Phase{1.0, 33.0, 1});
-  EXPECT_TRUE(make_certificate(f)["groups"].is_string());
 }
 
 TEST(Certificate, ChargesWhatTheLedgerKnowsNotWhatWasPlanned) {
-  CertificateFacts f = facts();
-  const double planned = make_certificate(f)["epsilon"];
-  f.ledger.fresh_key(60);
-  f.ledger.authorise(60, 100, f.plan.sampling_rate(), 1.5);
-  const auto j = make_certificate(f);
+  Trained run;
+  const double planned = run.certificate()["epsilon"];
+  run.ledger.fresh_key(60);
+  run.ledger.authorise(60, 100, run.step());
+  const auto j = run.certificate();
   EXPECT_EQ(j["steps"], 140);
   EXPECT_EQ(j["steps_planned"], 100);
   EXPECT_GT(j["epsilon"], planned);
 }
 
 TEST(Certificate, SeedsAndUnsafeFlagsAreNotForRelease) {
-  CertificateFacts f = facts();
-  f.config.seed = 1;
-  EXPECT_EQ(make_certificate(f)["for_release"], false);
-  EXPECT_EQ(make_certificate(f)["seeded"], true);
-  f = facts();
-  f.unsafe = {"unsafe-diagnostics"};
-  EXPECT_EQ(make_certificate(f)["for_release"], false);
-  EXPECT_EQ(make_certificate(f)["unsafe_flags"][0], "unsafe-diagnostics");
+  Trained run;
+  run.experiment.config.seed = 1;
+  EXPECT_EQ(run.certificate()["for_release"], false);
+  EXPECT_EQ(run.certificate()["seeded"], true);
+  run.experiment.config.seed.reset();
+  EXPECT_EQ(run.certificate()["for_release"], true);
+  run.experiment.config.unsafe_diagnostics = true;
+  EXPECT_EQ(run.certificate()["for_release"], false);
+  EXPECT_EQ(run.certificate()["unsafe_flags"][0], "unsafe-diagnostics");
+  run.experiment.config.unsafe_diagnostics = false;
+  run.experiment.data.unsafe = {"accept-private-bounds"};
+  EXPECT_EQ(run.certificate()["for_release"], false);
 }
 
 TEST(Certificate, APrivateSizeIsOnlyThereWithItsNoise) {
-  CertificateFacts f = facts();
-  f.plan.size_noise = 33.0;
-  f.training_size = 8150.0;
-  f.config.epsilon = 3.0;
-  f.ledger = {};
-  f.ledger.charge(privacy::Phase{1.0, 33.0, 1});
-  f.ledger.authorise(0, 100, f.plan.sampling_rate(), 1.5);
-  const auto j = make_certificate(f);
+  TrainConfig config = Trained::config_of();
+  config.epsilon = 3.0;
+  const auto j = Trained(config, {8150.0, 33.0}).certificate();
   EXPECT_FALSE(j.contains("training_examples"));
   EXPECT_EQ(j["size_release"]["noisy_size"].dump(), "8150");
   EXPECT_EQ(j["size_release"]["noise_std"], 33.0);
@@ -128,6 +147,8 @@ TEST(Certificate, APrivateSizeIsOnlyThereWithItsNoise) {
   EXPECT_EQ(j["releases"].size(), 2u);
   // The plan follows from the noisy size: what is promised was fixed before that was drawn.
   EXPECT_EQ(j["epsilon"], 3.0);
+  // What follows from it is adaptive: nothing is claimed for groups.
+  EXPECT_TRUE(j["groups"].is_string());
 }
 
 TEST(Metrics, AreOneLineEachAndNeverTheClock) {

@@ -18,37 +18,21 @@ namespace {
 Checkpoint example(std::uint64_t step) {
   Checkpoint c;
   c.step = step;
-  c.state.parameters = {1.0f, -2.5f, 3e-20f};
-  c.state.moment1 = {0.1f, 0.2f, 0.3f};
-  c.state.average = {7.0f, 8.0f, 9.0f};
-  c.state.norms = {0.5f, 1.5f};
-  c.state.mean = {1.0f, 2.0f, -3.0f};
-  c.state.deviation = {0.5f, 0.25f, 1e-9f};
-  c.state.step_size_sum = 20.0 + 1e-15;
-  c.plan.noise = {{100, 1.0}, {4680, 1.0 / 7.0}};
-  c.plan.sampling_threshold = 36650387;
-  c.plan.expected_batch = 512.0;
-  c.plan.steps = 4680;
-  c.plan.clip_norm = 0.1;
-  c.plan.sensitivity = 0.1 + 1e-17;
-  c.plan.noise_multiplier = 1.0 / 3.0;
-  c.plan.delta = 1e-5;
-  c.plan.failure = 1e-14;
-  c.plan.order = 7.5;
-  c.plan.accountant = privacy::Accountant::rdp;
-  c.training_size = 59'999.25;
+  c.method.numbers = {{"plan", {{"sensitivity", 0.1 + 1e-17}}}, {"step_size_sum", 20.0 + 1e-15}};
+  c.method.arrays = {{"parameters", {1.0f, -2.5f, 3e-20f}},
+                     {"moment1", {0.1f, 0.2f, 0.3f}},
+                     {"norms", {0.5f, 1.5f}}};
+  c.parameters = 3;
+  c.size = {59'999.0, 33.5};
+  c.feature_release = {0.5f, 1e-9f};
   c.config = "batch = 512\n";
   c.model = "name = 'm'";
   c.arithmetic = "cpu avx2";
-  c.program = "deadbeef, glibc 2.36";
+  c.program = "deadbeef, glibc 2.36 with fma";
   c.data = "0123";
-  c.plan.largest_sum = 611;
   c.key_check = 0xfedcba9876543210;
-  c.ledger.charge({1.0, 40.0, 1});
-  c.ledger.authorise(0, step, 0.01, 1.0 / 3.0);
-  c.dpis = {7, 0.1, 1234.5, 1.0 / 3.0, 0.7};
-  c.plan.epoch_releases = 40;
-  c.plan.epoch_noise = 1200.0;
+  c.ledger.charge({privacy::Gaussian{40.0}, 1});
+  c.ledger.authorise(0, step, privacy::PoissonGaussian{0.01, 1.0 / 3.0});
   c.metrics = {{1.0, 117, 0.7, 0.5, 0.91, 0.3}};
   c.seconds = 12.5;
   return c;
@@ -60,20 +44,17 @@ TEST(Checkpoint, RestoresEverything) {
   const Checkpoint c = example(234);
   const Checkpoint back = decode_checkpoint(encode_checkpoint(c), "c");
   EXPECT_EQ(back.step, c.step);
-  EXPECT_EQ(back.state.parameters, c.state.parameters);
-  EXPECT_EQ(back.state.moment1, c.state.moment1);
-  EXPECT_EQ(back.state.moment2, c.state.moment2);
-  EXPECT_EQ(back.state.average, c.state.average);
-  EXPECT_EQ(back.state.norms, c.state.norms);
-  EXPECT_EQ(back.state.mean, c.state.mean);
-  EXPECT_EQ(back.state.deviation, c.state.deviation);
-  EXPECT_EQ(back.state.step_size_sum, c.state.step_size_sum);
-  EXPECT_EQ(back.dpis, c.dpis);
-  EXPECT_EQ(back.plan, c.plan);
-  EXPECT_EQ(back.training_size, c.training_size);
+  EXPECT_EQ(back.method.numbers, c.method.numbers);
+  EXPECT_EQ(back.method.arrays, c.method.arrays);
+  EXPECT_EQ(back.parameters, c.parameters);
+  EXPECT_EQ(back.size.value, c.size.value);
+  EXPECT_EQ(back.size.noise, c.size.noise);
+  EXPECT_EQ(back.feature_release, c.feature_release);
   EXPECT_EQ(back.config, c.config);
   EXPECT_EQ(back.model, c.model);
   EXPECT_EQ(back.arithmetic, c.arithmetic);
+  EXPECT_EQ(back.program, c.program);
+  EXPECT_EQ(back.data, c.data);
   EXPECT_EQ(back.key_check, c.key_check);
   EXPECT_EQ(back.ledger, c.ledger);
   ASSERT_EQ(back.metrics.size(), 1u);
@@ -90,6 +71,18 @@ TEST(Checkpoint, DamageAnywhereIsFound) {
     EXPECT_THROW(decode_checkpoint(whole.substr(0, i), "c"), Error) << "cut at " << i;
   }
   EXPECT_THROW(decode_checkpoint(whole + '\0', "c"), Error);
+}
+
+/// A checkpoint of another version is told apart from a damaged one.
+TEST(Checkpoint, OlderFormatsAreRefusedInOneLine) {
+  try {
+    decode_checkpoint("cudp checkpoint 5\nand what that held", "runs/a/private/checkpoint-7");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(),
+                 "runs/a/private/checkpoint-7: of another version of cudp, which may continue the "
+                 "run");
+  }
 }
 
 TEST(Checkpoint, TheNewestTwoAreKeptAndTheNewestIntactOneIsUsed) {
@@ -187,7 +180,7 @@ TEST(Checkpoint, AFileThatTheRunDidNotWriteIsTold) {
   EXPECT_FALSE(stored->is_sealed_by(Seal(key_from_seed(2))));
   EXPECT_FALSE(seal.holds("ledger", stored->file.content, stored->file.tag));
   Checkpoint forged = stored->checkpoint;
-  forged.plan.sensitivity *= 0.5;
+  forged.method.numbers["plan"]["sensitivity"] = 0.05;
   EXPECT_FALSE(seal.holds("checkpoint", encode_checkpoint(forged), stored->file.tag));
   EXPECT_FALSE(seal.holds("checkpoint", stored->file.content, ""));
   EXPECT_FALSE(seal.holds("checkpoint", stored->file.content, stored->file.tag.substr(1)));

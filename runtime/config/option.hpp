@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/config/config.hpp"
+
+namespace cudp {
+
+/// A setting as a flag or a TOML file gives it.
+using Value = std::variant<bool, std::int64_t, double, std::string>;
+
+enum class ValueKind { toggle, integer, number, text };
+
+/// Who may see a setting, and whether a resumed run may change it.
+enum class Scope {
+  experiment,  ///< decides the result: released, fixed for the life of a run
+  machine,     ///< where and how it ran: kept in the private folder, free to change on resume
+  command      ///< of this one call only
+};
+
+/// One row of the table from which the command line, the TOML file, the presets and the resolved
+/// config are made.
+struct Option {
+  std::string key;  ///< "batch"; the flag is "--batch"
+  std::string group;
+  std::string value_name;
+  std::string help;
+  ValueKind kind = ValueKind::text;
+  Scope scope = Scope::experiment;
+  /// Options of one `instead_of` group answer the same question: whoever sets one of them also
+  /// clears what lower-ranking sources said with the others.
+  std::string instead_of;
+  std::vector<std::string> choices;  ///< text only; empty: anything
+
+  /// Checks the value and stores it. Throws InputError: "PLACE: expected ..., found ...".
+  std::function<void(TrainConfig&, const Value&, const std::string& place)> set;
+  /// Empty where an optional setting is not set.
+  std::function<std::optional<Value>(const TrainConfig&)> get;
+  std::function<void(TrainConfig&)> clear;  ///< optional settings only
+};
+
+/// The value that a flag's text means. Throws InputError.
+Value parse_value(const Option& option, const std::string& text, const std::string& place);
+
+/// As TOML writes it: true, 512, 0.5, "text".
+std::string value_text(const Value& value);
+
+}  // namespace cudp

@@ -1,0 +1,252 @@
+#include "runtime/methods/dp_agd_method.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "privacy/rdp/zcdp.hpp"
+#include "runtime/base/build_info.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/config/option_rows.hpp"
+#include "runtime/device/linear_sensitivity.hpp"
+#include "runtime/methods/initial_weights.hpp"
+#include "runtime/methods/linear_options.hpp"
+#include "runtime/methods/plan.hpp"
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr Choice<BudgetSplit> kBudgetSplits[] = {{"rho", BudgetSplit::rho},
+                                                 {"epsilon", BudgetSplit::epsilon}};
+constexpr Choice<SelectionNoise> kSelectionNoises[] = {{"gumbel", SelectionNoise::gumbel},
+                                                       {"laplace", SelectionNoise::laplace}};
+constexpr Choice<Conversion> kConversions[] = {{"tight", Conversion::tight},
+                                               {"classical", Conversion::classical}};
+
+/// Equal releases together, in the order of the first of each.
+std::vector<privacy::Release> by_mechanism(const privacy::Ledger& ledger) {
+  std::vector<privacy::Release> all;
+  for (const privacy::Release& release : ledger.releases()) {
+    const auto known = std::ranges::find(all, release.mechanism, &privacy::Release::mechanism);
+    if (known == all.end())
+      all.push_back(release);
+    else
+      known->count += release.count;
+  }
+  return all;
+}
+
+}  // namespace
+
+privacy::Budget dp_agd_budget(const TrainConfig& config) {
+  const double epsilon = *config.epsilon;
+  const double delta = *config.delta * (1.0 - kFailureShare);
+  if (config.of<DpAgdOptions>().conversion == Conversion::tight)
+    return privacy::zcdp_budget(epsilon, delta);
+  const double l = -std::log(delta);
+  const double root = std::sqrt(l + epsilon) - std::sqrt(l);
+  return privacy::zcdp_budget(std::min(epsilon, privacy::epsilon_from_zcdp(root * root, delta)),
+                              delta);
+}
+
+DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples, double most) {
+  const auto& options = config.of<DpAgdOptions>();
+  DpAgdSettings s;
+  s.most_examples = most;
+  if (options.budget_split == BudgetSplit::rho) {
+    const double splits =
+        options.splits > 0.0 ? options.splits : std::max(10.0, examples * *config.epsilon / 100.0);
+    s.rho_gradient = rho / splits * options.gradient_share;
+    s.rho_selection = rho / splits * (1.0 - options.gradient_share);
+  } else {
+    const double epsilon = *config.epsilon / (2.0 * (options.splits > 0.0 ? options.splits : 60.0));
+    s.rho_gradient = epsilon * epsilon / (4.0 * std::log(1.25 / *config.delta));
+    s.rho_selection = epsilon * epsilon / (options.noisy_min == SelectionNoise::gumbel ? 8.0 : 2.0);
+  }
+  s.gamma = options.gamma;
+  s.shrink = options.step_shrink;
+  s.gradient_clip = config.clip;
+  s.loss_clip = config.of<LinearOptions>().loss_clip;
+  s.l2 = config.of<LinearOptions>().l2;
+  s.selection = options.noisy_min;
+  if (options.mini_batch > 0)
+    s.threshold = static_cast<std::uint64_t>(
+        std::ceil(std::min(1.0, static_cast<double>(options.mini_batch) / examples) * 0x1p32));
+  return s;
+}
+
+DpAgdMethod::DpAgdMethod(const MethodContext& context)
+    : context_(context), budget_(dp_agd_budget(context.config)) {
+  privacy::Filter filter(budget_);
+  limit_ = filter.limit();
+  settings_ =
+      dp_agd_settings(context.config, limit_, context.size.value,
+                      context.size.most(kFailureShare * *context.config.delta));
+  state_.rho_gradient = settings_.rho_gradient;
+  state_.largest = settings_.first_largest;
+  for (const privacy::Release& release : context.before) {
+    if (!filter.charge(release))
+      throw BudgetError("the budget does not allow to count the training examples");
+    state_.rho += filter.cost(release.mechanism);
+  }
+}
+
+std::string DpAgdMethod::describe() const {
+  return fmt::format(
+      "epsilon {:.4g} at delta {:.3g}: rho {:.4g}, {:.3g} for a first gradient and {:.3g} for a "
+      "step size, C {:.4g} and {:.4g}",
+      epsilon(), delta(), limit_, settings_.rho_gradient, settings_.rho_selection,
+      settings_.gradient_clip, settings_.loss_clip);
+}
+
+void DpAgdMethod::make_engines(const TrainingInputs& inputs) {
+  const int threads = static_cast<int>(context_.config.threads);
+  key_ = inputs.key;
+  engine_ = inputs.backend.make_linear_engine(inputs.train, context_.network.spec.loss,
+                                              settings_.most_examples, threads);
+  EngineSettings settings;
+  settings.threads = threads;
+  evaluator_ = inputs.backend.make_engine(context_.network, settings);
+}
+
+void DpAgdMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {
+  make_engines(inputs);
+  state_.w = initial_weights(context_.network, context_.config.rng, inputs.key.key());
+}
+
+MethodState DpAgdMethod::state() const {
+  const DpAgdState& s = state_;
+  return {.numbers = {{"rho_gradient", s.rho_gradient},
+                      {"largest", s.largest},
+                      {"chosen", s.chosen},
+                      {"iterations", s.iterations},
+                      {"releases", s.releases},
+                      {"rho", s.rho}},
+          .arrays = {{"parameters", s.w}}};
+}
+
+void DpAgdMethod::restore(const TrainingInputs& inputs, const MethodState& state) {
+  make_engines(inputs);
+  const Json& j = state.numbers;
+  state_.w = state.array("parameters");
+  state_.rho_gradient = j.at("rho_gradient").get<double>();
+  state_.largest = j.at("largest").get<double>();
+  state_.chosen = j.at("chosen").get<std::vector<double>>();
+  state_.iterations = j.at("iterations").get<std::uint64_t>();
+  state_.releases = j.at("releases").get<std::uint64_t>();
+  state_.rho = j.at("rho").get<double>();
+}
+
+/// Releases after the state was taken were paid and are lost.
+void DpAgdMethod::fresh_key(PrivacyBudget& budget, std::uint64_t) {
+  budget.fresh_key(state_.releases);
+  state_.rho = limit_ - budget.left();
+}
+
+std::uint64_t DpAgdMethod::train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) {
+  DpAgd algorithm(settings_, *engine_, context_.size.value, context_.config.rng, *key_,
+                  [&](std::uint64_t number, const privacy::Mechanism& release) {
+                    return budget.authorise(number, release);
+                  });
+  while (step < until && algorithm.iterate(state_)) ++step;
+  return step;
+}
+
+Accuracy DpAgdMethod::evaluate(const Dataset& test) {
+  TrainState weights;
+  weights.parameters = state_.w;
+  evaluator_->set_state(weights);
+  return evaluator_->evaluate(test, false);
+}
+
+double DpAgdMethod::learning_rate(std::uint64_t) const {
+  return state_.chosen.empty() ? 0.0 : state_.chosen.back();
+}
+
+double DpAgdMethod::spent(const privacy::Ledger&, std::uint64_t, bool) const {
+  return std::min(budget_.epsilon, privacy::epsilon_from_zcdp(state_.rho, budget_.delta));
+}
+
+double DpAgdMethod::expected_steps(std::uint64_t step) const {
+  const auto done = static_cast<double>(step);
+  return std::max(done, done / std::max(state_.rho / limit_, 1e-9));
+}
+
+void DpAgdMethod::report(Json& result, std::uint64_t step) const {
+  result["steps"] = step;
+  result["releases"] = state_.releases;
+}
+
+/// Its epsilon is the filter's budget, whatever was spent of it, since when to stop was decided by
+/// looking.
+void DpAgdMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t step) const {
+  const DpAgdSettings& s = settings_;
+  j["epsilon"] = epsilon();
+  j["delta"] = delta();
+  j["neighbouring_relation"] = "add or remove one training example";
+  j["mechanism"] = "Gaussian sums and noisy minima chosen adaptively behind a zCDP filter (DP-AGD)";
+  j["method"] = context_.config.method;
+  j["sampling"] = s.threshold > 0 ? "poisson, counted as all examples" : "all examples";
+  if (s.threshold > 0) j["sampling_threshold"] = s.threshold;
+  j["C"] = s.gradient_clip;
+  j["loss_clip"] = s.loss_clip;
+  // C and what rounding can add to it
+  j["sensitivity"] = linear_gradient_sensitivity(
+      s.gradient_clip, static_cast<int>(context_.network.parameter_count), s.most_examples);
+  j["loss_sensitivity"] = linear_loss_sensitivity(s.loss_clip, s.most_examples);
+  j["selection_noise"] = choice_name<SelectionNoise>(kSelectionNoises, s.selection);
+  j["steps"] = step;
+  j["releases"] = releases_json(by_mechanism(ledger));
+
+  j["filter"] = {{"kind", "zcdp"},
+                 {"rho", limit_},
+                 {"rho_spent", limit_ * (1.0 - privacy::Filter(ledger).remaining())},
+                 {"theorem", "Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1"}};
+  j["accountant"] = "zcdp";
+  j["accountant_version"] = build_info().version;
+  j["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
+  if (context_.config.of<DpAgdOptions>().conversion == Conversion::classical)
+    j["budget_conversion"] = "Bun, Steinke 2016, Proposition 1.3";
+}
+
+MethodEntry dp_agd_method() {
+  using namespace option_rows;
+  using Options = DpAgdOptions;
+  MethodEntry entry;
+  entry.name = "dp-agd";
+  entry.option_group = "DP-AGD";
+  entry.options = {
+      number("splits", "N", &Options::splits, kNotNegative,
+             "about how many iterations the budget is for; 0: one a hundredth of examples x "
+             "epsilon, or 60 with budget-split epsilon"),
+      choice("budget-split", &Options::budget_split, kBudgetSplits,
+             "what is split: rho, or epsilon as in the paper"),
+      number("gradient-share", "S", &Options::gradient_share, kInsideUnit,
+             "part of an iteration's rho for its gradient, the rest is for its step size"),
+      number("gamma", "G", &Options::gamma, kPositive,
+             "growth of a gradient's budget where no step size helps"),
+      number("step-shrink", "F", &Options::step_shrink, kShrink,
+             "factor on the step sizes where none helps; 1 as in the paper"),
+      number("loss-clip", "C", &LinearOptions::loss_clip, kPositive,
+             "bound on one example's loss; also of privgene"),
+      number("l2", "L", &LinearOptions::l2, kNotNegative,
+             "regularisation, lambda/2 |w|^2 an example; also of outpert and objpert"),
+      choice("noisy-min", &Options::noisy_min, kSelectionNoises,
+             "noise on the candidate step sizes: gumbel, or laplace as in the paper"),
+      choice("conversion", &Options::conversion, kConversions,
+             "from zCDP to epsilon: tight, or classical as in the paper"),
+      integer("mini-batch", "B", &Options::mini_batch, kCountOrZero,
+              "expected examples an iteration looks at, for large sets; 0: all")};
+  entry.uses = {"clip"};
+  entry.stochastic = false;
+  entry.linear_model = true;
+  entry.defaults = [](TrainConfig& c) { c.clip = 3.0; };  // C_grad of its paper
+  entry.make = make_method<DpAgdMethod>;
+  return entry;
+}
+
+}  // namespace cudp

@@ -1,0 +1,302 @@
+#include "runtime/methods/engine_method.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/build_info.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/config/choices.hpp"
+#include "runtime/methods/initial_weights.hpp"
+#include "runtime/methods/make_plan.hpp"
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The largest float that is not above x.
+float float_below(double x) {
+  const auto f = static_cast<float>(x);
+  return static_cast<double>(f) > x ? std::nextafterf(f, 0.0f) : f;
+}
+
+/// The parts of a state that have a name in a checkpoint.
+template <class State, class Visit>
+void for_each_array(State& s, Visit visit) {
+  visit("parameters", s.parameters);
+  visit("moment1", s.moment1);
+  visit("moment2", s.moment2);
+  visit("average", s.average);
+  visit("mean", s.mean);
+  visit("deviation", s.deviation);
+  visit("norms", s.norms);
+}
+
+/// A release of the sampled Gaussian mechanism, for a certificate.
+Json sampled_json(const privacy::Release& release) {
+  double q = 1.0;
+  double sigma = 0.0;
+  if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&release.mechanism)) {
+    q = sampled->q;
+    sigma = sampled->sigma;
+  } else {
+    sigma = std::get<privacy::Gaussian>(release.mechanism).sigma;
+  }
+  return {{"q", q}, {"sigma", sigma}, {"steps", release.count}};
+}
+
+}  // namespace
+
+EngineMethod::EngineMethod(MethodContext context, const PrivacyPlan& plan)
+    : context_(std::move(context)),
+      plan_(plan),
+      schedule_(context_.config, plan_, steps_per_epoch()) {}
+
+std::uint64_t EngineMethod::steps_per_epoch() const {
+  return context_.size.steps_per_epoch(context_.config.batch);
+}
+
+/// A promise that was made before the first release holds whatever was chosen later: that of a
+/// filter, and that of a plan which follows from a noisy number of examples.
+double EngineMethod::epsilon() const {
+  if (!context_.size.is_public()) return *config().epsilon;
+  return guarantee(plan_, releases(plan_, plan_.steps)).epsilon;
+}
+
+std::string EngineMethod::describe() const {
+  return fmt::format(
+      "epsilon {:.4g} at delta {:.3g}: sigma {:.5g}, {} steps of expected batch {:.0f}, C {:.4g}",
+      epsilon(), plan_.delta, plan_.noise_multiplier, plan_.steps, plan_.expected_batch,
+      plan_.clip_norm);
+}
+
+void EngineMethod::make_engine(const TrainingInputs& inputs) {
+  const TrainConfig& c = config();
+  EngineSettings s;
+  s.clip.kind = c.clipping;
+  s.clip.max_norm = float_below(plan_.clip_norm);
+  s.optimizer = optimizer_settings(c);
+  s.keep_average = c.ema > 0.0;
+  s.generator = c.rng;
+  s.key = inputs.key;
+  s.sampling_threshold = plan_.sampling_threshold;
+  s.largest_sum = plan_.largest_sum;
+  s.micro_batch = static_cast<int>(c.micro_batch);
+  s.precision = c.precision;
+  s.threads = static_cast<int>(c.threads);
+  s.diagnostics = c.unsafe_diagnostics;
+  configure(s);
+  engine_ = inputs.backend.make_engine(context_.network, s);
+  engine_->load(inputs.train);
+}
+
+void EngineMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {
+  make_engine(inputs);
+  TrainState s;
+  s.parameters = initial_weights(context_.network, config().rng, inputs.key.key());
+  const OptimizerKind kind = config().optimizer;
+  const bool adam = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
+  if (kind != OptimizerKind::sgd) s.moment1.resize(s.parameters.size());
+  if (adam) s.moment2.resize(s.parameters.size());
+  if (config().ema > 0.0) s.average = s.parameters;
+  initialise(s);
+  engine_->set_state(s);
+}
+
+MethodState EngineMethod::state() const {
+  TrainState s = engine_->state();
+  MethodState state;
+  state.numbers = {{"plan", encode_plan(plan_)}, {"step_size_sum", s.step_size_sum}};
+  for_each_array(s, [&](const char* name, std::vector<float>& array) {
+    if (!array.empty()) state.arrays.emplace_back(name, std::move(array));
+  });
+  return state;
+}
+
+/// The plan is that of the beginning, to the bit: another processor's logarithm may have rounded
+/// otherwise. But a sum on another backend may round worse.
+void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& state) {
+  const double sensitivity = plan_.sensitivity;
+  PrivacyPlan stored = decode_plan(state.numbers.at("plan"));
+  stored.before = plan_.before;
+  stored.sensitivity = std::max(stored.sensitivity, sensitivity);
+  plan_ = std::move(stored);
+  schedule_ = Schedule(config(), plan_, steps_per_epoch());
+  make_engine(inputs);
+  TrainState s;
+  s.step_size_sum = state.numbers.at("step_size_sum").get<double>();
+  for_each_array(
+      s, [&](const char* name, std::vector<float>& array) { array = state.array(name); });
+  engine_->set_state(s);
+}
+
+void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
+  budget.fresh_key(ledger_index(step));
+}
+
+/// Under a key that is not the one that the run began with, its steps count again.
+std::uint64_t EngineMethod::last_step(const PrivacyBudget& budget, std::uint64_t step) const {
+  const std::uint64_t allowed = budget.ledger().authorised_until();
+  if (budget.filter() != nullptr) return plan_.steps;  // it is asked as training goes on
+  if (!config().epsilon || allowed >= plan_.steps) return plan_.steps;
+  const std::vector<privacy::Release> charged = budget.ledger().releases();
+  const std::uint64_t last = allowed + affordable_steps(plan_, charged, *config().epsilon, allowed,
+                                                        plan_.steps - allowed);
+  if (last <= step)
+    throw BudgetError(fmt::format("the budget is spent: epsilon {:.6g} of {:.6g} at step {} of {}",
+                                  guarantee(plan_, charged).epsilon, *config().epsilon, step,
+                                  plan_.steps));
+  return last;
+}
+
+std::uint64_t EngineMethod::authorise(PrivacyBudget& budget, std::uint64_t step,
+                                      std::uint64_t until) {
+  if (!prepare(budget, step)) return step;
+  const std::uint64_t end = std::min(until, prepared_until(step));
+  return budget.authorise(ledger_index(step), releases_of(step, end)) ? end : step;
+}
+
+std::uint64_t EngineMethod::train(PrivacyBudget&, std::uint64_t step, std::uint64_t until) {
+  run(*engine_, step, until);
+  return until;
+}
+
+std::vector<float> EngineMethod::parameters() const {
+  TrainState s = engine_->state();
+  return std::move(config().ema > 0.0 ? s.average : s.parameters);
+}
+
+Accuracy EngineMethod::evaluate(const Dataset& test) {
+  return engine_->evaluate(test, config().ema > 0.0);
+}
+
+double EngineMethod::learning_rate(std::uint64_t step) const {
+  return step > 0 ? schedule_.learning_rate(step - 1) : 0.0;
+}
+
+/// The ledger less what it has authorised ahead.
+double EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const {
+  std::vector<privacy::Release> done = ledger.releases();
+  const std::uint64_t index = ledger_index(step);
+  const std::uint64_t until = ledger.authorised_until();
+  std::uint64_t ahead = until > index ? until - index : 0;
+  for (auto release = done.rbegin(); ahead > 0; ++release) {
+    const std::uint64_t undone = std::min(ahead, release->count);
+    release->count -= undone;
+    ahead -= undone;
+  }
+  return guarantee(plan_, std::move(done), last ? 1.0 : 10.0).epsilon;
+}
+
+void EngineMethod::report(Json& result, std::uint64_t step) const {
+  result["sigma"] = plan_.noise_multiplier;
+  result["steps"] = step;
+}
+
+Json EngineMethod::diagnostics() {
+  const Diagnostics d = engine_->diagnostics();
+  const double n = d.examples > 0 ? static_cast<double>(d.examples) : 1.0;
+  return {{"training_loss", d.loss / n},
+          {"gradient_norm", d.norm / n},
+          {"clipped_share", static_cast<double>(d.clipped) / n},
+          {"examples", d.examples},
+          {"non_finite", d.non_finite}};
+}
+
+std::string EngineMethod::mechanism() const {
+  return plan_.noise.empty() ? "Poisson-subsampled Gaussian (DP-SGD)"
+                             : "Poisson-subsampled Gaussians of different noise, fixed beforehand";
+}
+
+/// All releases but those before the first step and those of epochs.
+std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
+  const privacy::Mechanism of_epoch = privacy::Gaussian{plan_.epoch_noise};
+  std::uint64_t steps = 0;
+  for (const privacy::Release& release : ledger.releases())
+    if (plan_.epoch_releases == 0 || release.mechanism != of_epoch) steps += release.count;
+  return steps - plan_.before.size();
+}
+
+/// Epsilon at the same delta for the examples of one user: any that differ in so many examples.
+Json EngineMethod::group_promises(const std::vector<privacy::Release>& releases,
+                                  double epsilon) const {
+  if (plan_.order > 0.0)
+    return "not stated: releases that depend on earlier ones are bounded for single examples only";
+  Json list = Json::array({{{"examples", 1}, {"epsilon", epsilon}}});
+  privacy::AccountantOptions options = accountant_options(plan_);
+  options.coarseness = 10.0;
+  for (std::uint64_t k = 2; k <= kLargestGroup; k *= 2) {
+    Json row{{"examples", k}};
+    try {
+      privacy::Accountant accountant({.releases = releases, .group = k}, options);
+      row["epsilon"] = accountant.epsilon(plan_.delta - plan_.failure).epsilon;
+    } catch (const std::domain_error& none) {
+      row["epsilon"] = nullptr;
+      row["reason"] = none.what();
+    }
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+void EngineMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t) const {
+  const std::vector<privacy::Release> charged = ledger.releases();
+  const privacy::PrivacyBound promise = guarantee(plan_, charged);
+  j["epsilon"] = ledger.budget()               ? ledger.budget()->epsilon
+                 : !context_.size.is_public() ? *config().epsilon
+                                               : promise.epsilon;
+  j["delta"] = promise.delta;
+  j["neighbouring_relation"] = "add or remove one training example";
+  j["mechanism"] = mechanism();
+  j["method"] = config().method;
+  j["sampling"] = sampling();
+  j["q"] = plan_.sampling_rate();
+  j["sampling_threshold"] = plan_.sampling_threshold;
+  j["sigma"] = plan_.noise_multiplier;
+  j["C"] = plan_.clip_norm;
+  j["clipping"] = name_of(config().clipping);
+  certify_clipping(j);
+  j["sensitivity"] = plan_.sensitivity;  // C and what rounding can add to it
+  j["noise_std"] = plan_.noise_multiplier * plan_.sensitivity;
+  if (!plan_.noise.empty()) {
+    const auto [least, most] = std::ranges::minmax(plan_.noise, {}, &NoiseSpan::scale);
+    // sigma and noise_std are those of the first step; steps differ as `releases` lists them
+    j["noise_over_time"] = {{"least", least.scale}, {"most", most.scale}};
+  }
+  j["expected_batch"] = plan_.expected_batch;
+  j["steps"] = steps_charged(ledger);
+  j["steps_planned"] = plan_.steps;
+  j["releases"] = Json::array();
+  for (const privacy::Release& release : charged) j["releases"].push_back(sampled_json(release));
+
+  j["accountant"] = privacy::bound_name(promise);
+  j["accountant_version"] = build_info().version;
+  j["epsilon_lower"] = promise.epsilon_lower;  // the truth is not below
+  if (promise.interval > 0.0) j["loss_interval"] = promise.interval;
+  if (promise.order > 0.0) {
+    j["order"] = promise.order;
+    j["order_fixed_before"] = plan_.order > 0.0;
+    j["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
+  }
+  j["groups"] = group_promises(charged, promise.epsilon);
+  j["delta_for_rounding"] = plan_.failure;  // part of delta: a batch above what sensitivity covers
+  if (plan_.epoch_releases > 0)
+    j["norm_total_noise"] = plan_.epoch_noise;  // of the sum of norms that an epoch begins with
+}
+
+std::vector<std::string> engine_method_options() {
+  return {"sigma",  "clipping",   "unsafe-diagnostics",
+          "batch",  "epochs",     "steps",
+          "lr",     "optimizer",  "momentum",
+          "beta1",  "beta2",      "schedule",
+          "weight-decay", "decay-every", "decay-factor",
+          "final-lr", "poly-a",   "poly-c",
+          "warmup", "ema",        "activation",
+          "micro-batch", "accountant"};
+}
+
+}  // namespace cudp

@@ -1,0 +1,98 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device/engine.hpp"
+#include "runtime/methods/method.hpp"
+#include "runtime/methods/plan.hpp"
+#include "runtime/methods/schedule.hpp"
+
+namespace cudp {
+
+/// The base of the methods that train by noisy sums of clipped gradients of Poisson batches: DP-SGD
+/// and what descends from it. What each does in a step stands in its own run().
+class EngineMethod : public Method {
+ public:
+  double epsilon() const override;
+  double delta() const override { return plan_.delta; }
+  std::uint64_t steps() const override { return plan_.steps; }
+  std::uint64_t steps_per_epoch() const override;
+  std::string describe() const override;
+
+  void start(const TrainingInputs& inputs, const PrivacyBudget& budget) override;
+  void restore(const TrainingInputs& inputs, const MethodState& state) override;
+  MethodState state() const override;
+  void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
+
+  std::uint64_t last_step(const PrivacyBudget& budget, std::uint64_t step) const override;
+  std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
+  std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
+
+  std::vector<float> parameters() const override;
+  Accuracy evaluate(const Dataset& test) override;
+
+  double learning_rate(std::uint64_t step) const override;
+  double spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const override;
+  double examples_per_step() const override { return plan_.expected_batch; }
+  void report(nlohmann::ordered_json& result, std::uint64_t step) const override;
+  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
+               std::uint64_t step) const override;
+  nlohmann::ordered_json diagnostics() override;
+
+  const PrivacyPlan& plan() const { return plan_; }
+
+  /// What steps first <= t < last do, on an engine that has what `configure` asks for.
+  virtual void run(Engine& engine, std::uint64_t first, std::uint64_t last) const = 0;
+
+ protected:
+  EngineMethod(MethodContext context, const PrivacyPlan& plan);
+
+  // What an engine needs beside the plan, and where it starts.
+
+  virtual void configure(EngineSettings&) const {}
+  virtual void initialise(TrainState&) const {}
+
+  // Releases, for a method that does not have them all in its plan.
+
+  /// Before step `step`, where the steps before are done: whatever has to be measured and released
+  /// first. False where the budget ends here.
+  virtual bool prepare(PrivacyBudget&, std::uint64_t) { return true; }
+  /// One past the last step, from `step` on, that is known without another call of prepare.
+  virtual std::uint64_t prepared_until(std::uint64_t) const { return plan_.steps; }
+  /// What prepared steps first <= t < last release.
+  virtual std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const {
+    return step_releases(plan_, first, last);
+  }
+  /// The number of a step's release in the ledger.
+  virtual std::uint64_t ledger_index(std::uint64_t step) const { return step; }
+
+  // The certificate.
+
+  virtual std::string mechanism() const;
+  virtual std::string sampling() const { return "poisson"; }
+  /// What gradients are clipped, where that needs saying.
+  virtual void certify_clipping(nlohmann::ordered_json&) const {}
+
+  const TrainConfig& config() const { return context_.config; }
+  const MethodContext& context() const { return context_; }
+  const Schedule& schedule() const { return schedule_; }
+  Engine& engine() const { return *engine_; }
+
+ private:
+  void make_engine(const TrainingInputs& inputs);
+  std::uint64_t steps_charged(const privacy::Ledger& ledger) const;
+  nlohmann::ordered_json group_promises(const std::vector<privacy::Release>& releases,
+                                        double epsilon) const;
+
+  MethodContext context_;
+  PrivacyPlan plan_;
+  Schedule schedule_;
+  std::unique_ptr<Engine> engine_;
+};
+
+/// Keys of the options that all of these methods have, but for "clip".
+std::vector<std::string> engine_method_options();
+
+}  // namespace cudp

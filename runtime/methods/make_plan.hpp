@@ -1,0 +1,39 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "runtime/methods/method.hpp"
+#include "runtime/methods/plan.hpp"
+
+namespace cudp {
+
+/// What the sums of a method are like.
+struct SumShape {
+  double clip_norm = 1.0;
+  double shift = 0.0;         ///< of gradients that are transformed first: sensitivity_rounding_error
+  double largest_rate = 1.0;  ///< what an example may be sampled with; below 1 a batch is less than
+                              ///< all examples
+};
+
+/// A plan that lacks its noise: who is sampled how often, how large a sum may get, what one example
+/// adds to it. Throws InputError on a batch larger than a public number of examples (a private one
+/// bounds the batch instead, as the release it is), or a clipping norm that float32 cannot keep.
+PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& shape);
+
+/// The noise multiplier that config.sigma gives, or that keeps all releases of the plan within
+/// config.epsilon. Throws BudgetError where none does.
+double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan);
+
+/// The plan with that, within the budget.
+PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
+
+/// Throws BudgetError unless the plan stays within config.epsilon, and within what promises
+/// something at all.
+void check_budget(const TrainConfig& config, const PrivacyPlan& plan);
+
+/// Most steps from `first` on, at most `wanted`, that stay within epsilon after what is spent
+/// already.
+std::uint64_t affordable_steps(const PrivacyPlan& plan, std::span<const privacy::Release> already,
+                               double epsilon, std::uint64_t first, std::uint64_t wanted);
+
+}  // namespace cudp

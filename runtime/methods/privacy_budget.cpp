@@ -1,0 +1,41 @@
+#include "runtime/methods/privacy_budget.hpp"
+
+#include <utility>
+
+namespace cudp {
+
+PrivacyBudget::PrivacyBudget(privacy::Ledger ledger, Save save)
+    : ledger_(std::move(ledger)), save_(std::move(save)) {
+  if (ledger_.budget()) filter_.emplace(ledger_);
+}
+
+bool PrivacyBudget::authorise(std::uint64_t number, const privacy::Mechanism& mechanism) {
+  const privacy::Release one{mechanism, 1};
+  return authorise(number, {&one, 1});
+}
+
+bool PrivacyBudget::authorise(std::uint64_t first, std::span<const privacy::Release> releases) {
+  const std::uint64_t before = ledger_.authorised_until();
+  std::optional<privacy::Filter> filter = filter_;
+  for (const privacy::Release& release : releases) {
+    const std::uint64_t end = first + release.count;
+    if (!filter)
+      ledger_.authorise(first, end, release.mechanism);
+    else if (!filter->authorise(first, end, release.mechanism))
+      return false;
+    first = end;
+  }
+  if (filter) {
+    filter_ = std::move(filter);
+    ledger_ = filter_->ledger();
+  }
+  if (ledger_.authorised_until() != before) save_(ledger_);
+  return true;
+}
+
+void PrivacyBudget::fresh_key(std::uint64_t number) {
+  ledger_.fresh_key(number);
+  if (filter_) filter_.emplace(ledger_);
+}
+
+}  // namespace cudp

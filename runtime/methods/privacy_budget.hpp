@@ -1,0 +1,44 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "privacy/filter.hpp"
+#include "privacy/ledger.hpp"
+
+namespace cudp {
+
+/// Who is asked before anything is released. Releases are numbered; what one draws is a function of
+/// the random key and its number, so that repeating it under one key releases nothing new and is not
+/// charged again (privacy/ledger.hpp). Where the ledger has a budget, a filter decides.
+class PrivacyBudget {
+ public:
+  /// Makes the ledger durable.
+  using Save = std::function<void(const privacy::Ledger&)>;
+
+  /// Throws std::invalid_argument where the ledger has spent more than its budget.
+  PrivacyBudget(privacy::Ledger ledger, Save save);
+
+  /// Whether release `number` may be made. Charged and durable when it says yes.
+  [[nodiscard]] bool authorise(std::uint64_t number, const privacy::Mechanism& mechanism);
+  /// The same for several, numbered from `first` on: all or none.
+  [[nodiscard]] bool authorise(std::uint64_t first, std::span<const privacy::Release> releases);
+
+  /// The generator's key was lost: releases from `number` on are charged again when they are made
+  /// again.
+  void fresh_key(std::uint64_t number);
+
+  const privacy::Ledger& ledger() const { return ledger_; }
+  /// Null where the plan alone stays within the budget.
+  const privacy::Filter* filter() const { return filter_ ? &*filter_ : nullptr; }
+  /// Divergence that the filter has left; 0 without one.
+  double left() const { return filter_ ? filter_->limit() * filter_->remaining() : 0.0; }
+
+ private:
+  privacy::Ledger ledger_;
+  std::optional<privacy::Filter> filter_;
+  Save save_;
+};
+
+}  // namespace cudp

@@ -1,0 +1,43 @@
+#include "runtime/methods/releases_before.hpp"
+
+#include <cmath>
+#include <stdexcept>
+#include <variant>
+
+#include "privacy/calibrate.hpp"
+#include "runtime/features/features.hpp"
+
+namespace cudp {
+
+/// Of the given multiplier, or such that it takes its share of 1 / sigma^2, in which Gaussian
+/// releases add up, of one that spends the whole budget.
+double feature_noise(const TrainConfig& config) {
+  if (!rest_on_release(feature_settings(config))) return 0.0;
+  if (config.feature_sigma) return *config.feature_sigma;
+  const privacy::Release once{privacy::Gaussian{1.0}, 1};
+  return privacy::calibrate_sigma({}, once, *config.epsilon, *config.delta) /
+         std::sqrt(*config.feature_share);
+}
+
+std::vector<privacy::Release> releases_before(const TrainConfig& config, const TrainingSize& size) {
+  std::vector<privacy::Release> all;
+  if (!size.is_public()) all.push_back({privacy::Gaussian{size.noise}, 1});
+  if (const double noise = feature_noise(config); noise > 0.0)
+    all.push_back({privacy::Gaussian{noise}, 1});
+  return all;
+}
+
+double mu_of(std::span<const privacy::Release> releases) {
+  if (releases.empty()) return 0.0;
+  double square = 0.0;
+  for (const privacy::Release& release : releases) {
+    const auto* gaussian = std::get_if<privacy::Gaussian>(&release.mechanism);
+    if (gaussian == nullptr) throw std::invalid_argument("expected Gaussian noise");
+    const double mu = 1.0 / gaussian->sigma;
+    if (releases.size() == 1 && release.count == 1) return mu;
+    square += static_cast<double>(release.count) * mu * mu;
+  }
+  return std::sqrt(square) * (1.0 + 1e-12);
+}
+
+}  // namespace cudp

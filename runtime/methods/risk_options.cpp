@@ -1,0 +1,43 @@
+#include "runtime/methods/risk_options.hpp"
+
+#include "runtime/base/error.hpp"
+#include "runtime/config/option_rows.hpp"
+#include "runtime/methods/linear_options.hpp"
+
+namespace cudp {
+
+std::vector<Option> risk_options() {
+  using namespace option_rows;
+  return {
+      number("max-norm", "R", &RiskOptions::max_norm, kPositive,
+             "outpert, objpert: examples longer than this, with a constant 1, are scaled down to "
+             "it; 1 makes all of them as long"),
+      number("huber", "H", &RiskOptions::huber, kUnitPositive,
+             "outpert, objpert: how far the hinge loss is rounded to each side of its corner"),
+      number("solver-tolerance", "T", &RiskOptions::solver_tolerance, kUnitPositive,
+             "outpert, objpert: largest gradient at the minimum found; noise covers it")};
+}
+
+std::vector<std::string> risk_option_keys() {
+  return {"l2", "max-norm", "huber", "solver-tolerance"};
+}
+
+void check_risk(TrainConfig& config) {
+  if (!(config.of<LinearOptions>().l2 > 0.0))
+    throw InputError("--l2: expected a number > 0 with --method " + config.method);
+}
+
+RiskSettings risk_settings(const TrainConfig& config, Loss loss, double most) {
+  const auto& options = config.of<RiskOptions>();
+  return {.loss = loss, .max_norm = options.max_norm, .huber = options.huber, .most = most};
+}
+
+std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::size_t dimension,
+                                          const RiskProblem& problem) {
+  if (iterations_for_all_data(settings, dimension, problem)) return {};
+  return {
+      "solver-tolerance: not proved to be met for all data, so that whether there is a result "
+      "could tell something of them; a larger --solver-tolerance or --l2 would be"};
+}
+
+}  // namespace cudp

@@ -1,0 +1,31 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/config/option.hpp"
+#include "runtime/methods/linear_risk.hpp"
+
+namespace cudp {
+
+/// Of the methods that minimise a LinearRisk.
+struct RiskOptions {
+  double max_norm = 1.0;           ///< R
+  double huber = 0.5;              ///< h
+  double solver_tolerance = 1e-5;  ///< tau
+};
+std::vector<Option> risk_options();
+/// Their keys, and l2.
+std::vector<std::string> risk_option_keys();
+
+/// Throws InputError unless the risk is strongly convex.
+void check_risk(TrainConfig& config);
+
+/// How an example enters the risk, for at most `most` examples.
+RiskSettings risk_settings(const TrainConfig& config, Loss loss, double most);
+
+/// Why a method may not be released whose solver is not proved to arrive for all data; empty where
+/// it is. The same for all data sets.
+std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::size_t dimension,
+                                          const RiskProblem& problem);
+
+}  // namespace cudp

@@ -1,0 +1,46 @@
+#include "runtime/methods/training_size.hpp"
+
+#include <cmath>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/random_numbers.hpp"
+#include "runtime/methods/plan.hpp"
+
+namespace cudp {
+
+std::uint64_t TrainingSize::steps_per_epoch(std::int64_t batch) const {
+  const double steps = std::round(value / static_cast<double>(batch));
+  return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
+}
+
+/// P(N(0, s^2) < -z s) <= exp(-z^2 / 2). Rounding moves the number by 1/2 at most, and where it is
+/// lifted to 1 the bound only grows.
+double TrainingSize::most(double failure) const {
+  const double margin = is_public() ? 0.0 : 1.0 + noise * std::sqrt(-2.0 * std::log(failure));
+  return value + margin + kLargestGroup;
+}
+
+/// Its zCDP cost is 1/200 of what (epsilon, delta) roughly allows, 4 ln(1/delta) / epsilon^2 being
+/// the variance of a Gaussian release that spends all of it.
+double size_noise(const DataSplit& data, const TrainConfig& config) {
+  if (data.size_is_public) return 0.0;
+  const double noise = 10.0 * std::sqrt(-std::log(*config.delta)) / *config.epsilon;
+  if (noise > 100.0 * static_cast<double>(config.batch))
+    throw BudgetError(fmt::format(
+        "this budget tells the number of training examples to +-{:.3g} only, which is no use for "
+        "batches of {}; raise --epsilon, or --size-is-public if it is",
+        noise, config.batch));
+  return noise;
+}
+
+TrainingSize training_size(const DataSplit& data, double noise, Generator generator,
+                           const RandomKey& key) {
+  const auto n = static_cast<double>(data.train.size());
+  if (noise == 0.0) return {n, 0.0};
+  const double z = normal_number({generator, key, Stream::dataset_size, 0});
+  return {std::fmax(1.0, std::round(n + noise * z)), noise};
+}
+
+}  // namespace cudp

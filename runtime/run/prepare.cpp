@@ -1,0 +1,108 @@
+#include "runtime/run/prepare.hpp"
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "kernels/features/scatter.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/nearest.hpp"
+#include "runtime/data/load.hpp"
+#include "runtime/features/features.hpp"
+#include "runtime/methods/registry.hpp"
+
+namespace cudp {
+namespace {
+
+std::string default_model(Features features, const Shape& shape) {
+  if (features == Features::scatter)
+    return shape.channels == kScatterChannels ? "scatter-cnn" : "scatter-cifar-cnn";
+  return shape.height > 1 || shape.width > 1 ? "cnn" : "logistic";
+}
+
+std::vector<Dataset*> parts_of(DataSplit& data) {
+  if (data.test.size() == 0) return {&data.train};
+  return {&data.train, &data.test};
+}
+
+/// The device that a run asks for.
+Device device_for(const MethodEntry& method, Device asked) {
+  if (!method.cpu_only) return asked;
+  if (asked == Device::cuda)
+    throw InputError("--device: expected cpu with --method " + method.name + ", found cuda");
+  return Device::cpu;
+}
+
+void check_linear(const MethodEntry& method, const Network& n) {
+  const bool linear = n.layers.size() == 1 && n.parameters.size() == 2 && n.outputs == 1;
+  if (!linear || n.spec.loss == Loss::softmax_cross_entropy)
+    throw InputError("--model: expected logistic or svm, and two classes, with --method " +
+                     method.name + ", found " + n.spec.name + " and " + std::to_string(n.classes));
+}
+
+}  // namespace
+
+std::string read_model(const std::string& name) {
+  if (const std::string_view text = builtin_model(name); !text.empty()) return std::string(text);
+  if (!name.ends_with(".toml"))
+    throw InputError("--model: expected a known model or a .toml file, found '" + name +
+                     "'; the nearest is " + nearest(name, model_names()));
+  std::ifstream in(name);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf()))
+    throw InputError(name + ": expected a readable model description, found none");
+  return text.str();
+}
+
+Network make_network(const std::string& model_text, const std::string& source,
+                     const std::string& activation, const Shape& input, int classes) {
+  try {
+    return build_network(parse_model(model_text, source, classes, activation), input, classes);
+  } catch (const std::invalid_argument& e) {
+    throw InputError(e.what());
+  }
+}
+
+Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model) {
+  const MethodEntry& method = method_entry(config.method);
+  const Backend backend = choose_backend(device_for(method, config.device));
+  const std::string model =
+      known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;
+  DataSplit data = load_data({.dataset = config.dataset,
+                              .dir = config.data_dir,
+                              .schema = config.schema,
+                              .test_path = config.test_data,
+                              .test_is_public = config.test_data_is_public,
+                              .accept_private_bounds = config.accept_private_bounds,
+                              .size_is_public = config.size_is_public});
+  for (Dataset* const part : parts_of(data))
+    make_features(*part, feature_settings(config), backend, reporter);
+
+  Experiment e;
+  e.config = config;
+  e.config.device = backend.name == "cuda" ? Device::cuda : Device::cpu;
+  e.backend = backend;
+  e.data = std::move(data);
+  e.model_text = model;
+  const Shape shape = released_shape(e.data.train, feature_settings(config));
+  if (config.model.empty()) {
+    e.config.model = default_model(config.features, shape);
+    e.model_text = read_model(e.config.model);
+  }
+  e.network =
+      make_network(e.model_text, e.config.model, config.activation, shape, e.data.train.classes);
+  e.config.precision = backend.precision(e.network, config.precision);
+  if (e.config.precision == Precision::tf32) e.backend.arithmetic_name += ", tf32";
+  if (method.linear_model) check_linear(method, e.network);
+  if (method.fit != nullptr) method.fit(e.config, e.network, e.data.train);
+  return e;
+}
+
+void show_features(Experiment& e, std::vector<float> released) {
+  e.feature_release = std::move(released);
+  for (Dataset* const part : parts_of(e.data))
+    apply_release(*part, feature_settings(e.config), e.feature_release, e.data.name);
+}
+
+}  // namespace cudp

@@ -1,0 +1,41 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/model.hpp"
+#include "runtime/base/reporter.hpp"
+#include "runtime/config/config.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/device/backend.hpp"
+
+namespace cudp {
+
+/// What a config means on this machine: data in memory, a network with shapes, a backend.
+struct Experiment {
+  TrainConfig config;  ///< with the model, the device and the precision that were chosen
+  DataSplit data;
+  std::string model_text;  ///< TOML
+  Network network;
+  /// What the features rest on (release_for_features); empty until it is released, and where they
+  /// rest on nothing. The data are without it until then.
+  std::vector<float> feature_release;
+  Backend backend;
+};
+
+/// Reads the data and the model, or takes the model of a run that is resumed. Throws InputError,
+/// also where the method cannot train such a model or on such a device; writes nothing.
+Experiment prepare(const TrainConfig& config, Reporter& reporter,
+                   const std::string& known_model = "");
+
+/// The model's TOML: a built-in one by name, or a file. Throws InputError.
+std::string read_model(const std::string& name);
+
+/// parse_model and build_network. Throws InputError.
+Network make_network(const std::string& model_text, const std::string& source,
+                     const std::string& activation, const Shape& input, int classes);
+
+/// Shows the model features that rest on `released`, which is kept; does nothing where they rest on
+/// nothing.
+void show_features(Experiment& experiment, std::vector<float> released);
+
+}  // namespace cudp

@@ -1,0 +1,135 @@
+#include "runtime/run/stored_run.hpp"
+
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/build_info.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/run/key_file.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+constexpr std::string_view kLedger = "ledger";
+constexpr const char* kFreshNoise =
+    " (--fresh-noise goes on with noise of its own, and pays for repeated steps)";
+
+RunFolder resumed_folder(const Settings& flags) {
+  TrainConfig asked;
+  apply_settings(flags, asked);
+  const auto same = [](const std::string& a, const std::string& b) {
+    return fs::weakly_canonical(a) == fs::weakly_canonical(b);
+  };
+  if (!asked.out.empty() && !same(asked.out, asked.resume))
+    throw InputError("--out: expected the folder of --resume or none, found '" + asked.out + "'");
+  RunFolder folder{fs::path(asked.resume)};
+  if (!fs::is_directory(folder.checkpoints()))
+    throw InputError("--resume " + asked.resume + ": expected a run folder, found none");
+  return folder;
+}
+
+[[noreturn]] void refuse_forged(const fs::path& path) {
+  throw InputError(path.string() +
+                   ": expected the file that this run wrote, found one that it did not write");
+}
+
+/// The ledger file, or the checkpoint's copy where the file is gone but the key is there: with the
+/// same key, repeated steps release nothing new. seal: of that key, or null.
+privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c, const Seal* seal) {
+  const fs::path path = folder.ledger();
+  if (!fs::exists(path)) {
+    if (seal != nullptr) return c.ledger;
+    throw Error(path.string() +
+                ": expected the ledger, found neither it nor the key; what was spent is not known");
+  }
+  const SealedFile file = read_sealed(path);
+  privacy::Ledger ledger;
+  try {
+    ledger = privacy::Ledger::from_text(file.content, path.string());
+  } catch (const std::invalid_argument& e) {
+    throw Error(std::string(e.what()) + "; what was spent is not known");
+  }
+  if (seal != nullptr && !seal->holds(kLedger, file.content, file.tag)) refuse_forged(path);
+  if (!ledger.continues(c.ledger))
+    throw Error(path.string() +
+                ": expected the ledger of this run, found one that lacks what a checkpoint knows");
+  return ledger;
+}
+
+}  // namespace
+
+StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
+  const RunFolder folder = resumed_folder(flags);
+  FolderLock lock(folder.checkpoints());
+  reporter.keep_log(folder.log());
+  auto stored = newest_checkpoint(folder.checkpoints(),
+                                  [&](const std::string& line) { reporter.warn(line); });
+  if (!stored)
+    throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
+  TrainConfig config;
+  apply_settings(parse_settings(stored->checkpoint.config, "checkpoint"), config);
+  config = resolve_resumed(flags, config);
+
+  std::optional<SecretKey> key = read_key(folder.key());
+  std::optional<Seal> seal;
+  if (key && key_check(key->key()) == stored->checkpoint.key_check) {
+    seal.emplace(key->key());
+    if (!stored->is_sealed_by(*seal)) refuse_forged(stored->path);
+  } else {
+    key.reset();
+  }
+  privacy::Ledger ledger = read_ledger(folder, stored->checkpoint, seal ? &*seal : nullptr);
+  const char* why = key ? "" : "the run's random key is gone";
+  if (key && config.fresh_noise) {
+    why = "fresh noise is asked for";
+    key.reset();
+  }
+  return {folder,
+          std::move(lock),
+          std::move(stored->checkpoint),
+          std::move(key),
+          std::move(ledger),
+          std::move(config),
+          why};
+}
+
+void check_same_run(const StoredRun& run, const Experiment& e) {
+  const Checkpoint& c = run.checkpoint;
+  if (c.parameters != e.network.parameter_count)
+    throw InputError(fmt::format("{}: expected a model of {} parameters as in the run, found {}",
+                                 e.config.model, c.parameters, e.network.parameter_count));
+  if (e.data.size_is_public && static_cast<double>(e.data.train.size()) != c.size.value)
+    throw InputError(fmt::format("{}: expected {} training examples as in the run, found {}",
+                                 e.data.name, c.size.value, e.data.train.size()));
+  if (e.data.size_is_public != c.size.is_public())
+    throw InputError(e.data.name + ": expected a size that is public or not as in the run");
+  if (!run.key) return;
+  const std::string place = run.folder.root().string();
+  if (c.program != program_id())
+    throw InputError(place + ": expected the program that the run began with, found another build" +
+                     kFreshNoise);
+  if (c.arithmetic != e.backend.arithmetic_name)
+    throw InputError(
+        fmt::format("{}: expected the arithmetic that the run began with, {}, found {}{}", place,
+                    c.arithmetic, e.backend.arithmetic_name, kFreshNoise));
+  if (c.data != training_data_tag(e, Seal(run.key->key())))
+    throw InputError(e.data.name +
+                     ": expected the training data that the run began with, found other data" +
+                     kFreshNoise);
+}
+
+void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal) {
+  write_sealed(folder.ledger(), kLedger, ledger.to_text(), seal);
+}
+
+std::string training_data_tag(const Experiment& e, const Seal& seal) {
+  const Dataset& train = e.data.train;
+  return data_tag(seal, train, seal.block_tags(train, static_cast<int>(e.config.threads)));
+}
+
+}  // namespace cudp

@@ -1,0 +1,46 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "privacy/ledger.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/base/random_key.hpp"
+#include "runtime/run/checkpoint.hpp"
+#include "runtime/run/folder.hpp"
+#include "runtime/run/prepare.hpp"
+#include "runtime/settings/settings.hpp"
+
+namespace cudp {
+
+/// An interrupted run, as its folder has it.
+struct StoredRun {
+  RunFolder folder;
+  FolderLock lock;
+  Checkpoint checkpoint;
+  /// The run's own; empty where it is lost, or where the user asked for fresh noise. Then repeated
+  /// steps are new releases, and are charged.
+  std::optional<SecretKey> key;
+  privacy::Ledger ledger;
+  TrainConfig config;  ///< the run's, with what the flags may change
+  std::string why;     ///< there is no key, in words
+};
+
+/// Opens the folder that --resume names, at its newest intact checkpoint. Throws InputError where
+/// it is none of a run, where flags would change the experiment, or where the checkpoint or the
+/// ledger is not what the run wrote; Error where it cannot be known what was spent.
+StoredRun open_stored_run(const Settings& flags, Reporter& reporter);
+
+/// Throws InputError where the data or the model do not fit the run at all; and, where repeated
+/// steps would draw the noise that they drew before, unless everything is as it was, to the bit:
+/// program, arithmetic, training examples in their order. The same noise on two sums tells their
+/// difference.
+void check_same_run(const StoredRun& run, const Experiment& experiment);
+
+/// Durable when it returns.
+void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal);
+
+/// The code of the training set, for the run's checkpoints. Before features that rest on a release
+/// are shown.
+std::string training_data_tag(const Experiment& experiment, const Seal& seal);
+
+}  // namespace cudp

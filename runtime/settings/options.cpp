@@ -1,0 +1,214 @@
+#include "runtime/settings/options.hpp"
+
+#include <utility>
+
+#include "runtime/config/option_rows.hpp"
+#include "runtime/methods/registry.hpp"
+
+namespace cudp {
+namespace {
+
+using namespace option_rows;
+using Config = TrainConfig;
+
+std::vector<Option> data_options() {
+  return {
+      text("dataset", "NAME", &Config::dataset,
+           "glyphs (built in), mnist, fashion-mnist, cifar-10, adult, bank, ipums-br, or a path to "
+           "a folder or table"),
+      machine(
+          text("data-dir", "DIR", &Config::data_dir, "where the files of a named data set are")),
+      text("schema", "FILE", &Config::schema, "schema of a table"),
+      text("test-data", "FILE", &Config::test_data,
+           "test table of a table given by path; without one nothing is measured"),
+      toggle(
+          "test-data-is-public", &Config::test_data_is_public,
+          "the test rows are public, so that accuracies may be published; otherwise they stay in "
+          "the run's private folder"),
+      toggle("size-is-public", &Config::size_is_public,
+             "the number of training examples is public; otherwise a noisy one is used and paid "
+             "for"),
+      toggle("accept-private-bounds", &Config::accept_private_bounds,
+             "scale numbers by bounds read from the private data (unsafe)"),
+      choice("features", &Config::features, kFeatures,
+"what the model sees of an example: none (as it is), scatter (ScatterNet, of images) or "
+          "pca (principal components, paid for from the budget)"),
+      integer("feature-groups", "N", &Config::feature_groups, kCountOrZero,
+              "scatter: groups of channels normalised within each example's features, 0: none"),
+      toggle("feature-standardise", &Config::feature_standardise,
+             "scatter: standardise channels by a noisy mean and variance, paid for from the "
+             "budget, in place of feature-groups"),
+      number("feature-second-order", "S", &Config::feature_second_order, kUnitPositive,
+             "standard deviation of standardised channels of order 2, beside 1 of the others: most "
+             "channels are of order 2, and the weakest"),
+      integer("feature-dimensions", "N", &Config::feature_dimensions, kCount,
+              "pca: how many components"),
+      toggle("feature-whiten", &Config::feature_whiten,
+             "pca: scale components to equal noisy variance, which costs nothing more"),
+      instead_of("feature-noise", number("feature-share", "S", &Config::feature_share, kInsideUnit,
+                                         "share of the budget for what features rest on, as "
+                                         "Gaussian noise counts it (1 / sigma^2)")),
+      instead_of("feature-noise", number("feature-sigma", "S", &Config::feature_sigma, kPositive,
+                                         "noise multiplier of what features rest on: pca's "
+                                         "covariance or the channels' moments")),
+      machine(text("feature-cache", "DIR", &Config::feature_cache,
+                   "where computed features are kept, readable by their owner only: a folder, auto "
+                   "(~/.cache/cudp) or none")),
+  };
+}
+
+std::vector<Option> model_options() {
+  return {
+      text("model", "NAME", &Config::model,
+           "cnn, cifar-cnn, scatter-cnn, scatter-cifar-cnn, scatter-linear, mlp, logistic, svm, or "
+           "a .toml file of layers"),
+      text("activation", "NAME", &Config::activation,
+           "what the model's `activation` layers are: relu, tanh or tempered-sigmoid"),
+  };
+}
+
+std::vector<Option> privacy_options() {
+  return {
+      instead_of("noise", number("epsilon", "E", &Config::epsilon, kPositive,
+                                 "privacy budget; the noise is calibrated to it")),
+      number("delta", "D", &Config::delta, kInsideUnit, "probability outside of the promise"),
+      instead_of("noise", number("sigma", "S", &Config::sigma, kPositive,
+                                 "noise multiplier: standard deviation / sensitivity")),
+      choice("accountant", &Config::accountant, kAccountants,
+             "what bounds epsilon: pld (or any bound that is lower), rdp alone, or advanced "
+             "composition, for comparison"),
+      number("clip", "C", &Config::clip, kPositive,
+             "bound on one example's gradient norm; adaclip: 1, on its own scale; "
+             "dp-agd: 3"),
+      choice("clipping", &Config::clipping, kClippings,
+             "how gradients are bounded: flat, per-layer or automatic (normalised)"),
+      choice("rng", &Config::rng, kGenerators,
+             "generator of sampling and noise: chacha20 or philox"),
+      integer(
+          "seed", "S", &Config::seed, kSeed,
+          "reproducible run; anyone who knows the seed can subtract the noise, so it is not for "
+          "release"),
+      toggle("unsafe-diagnostics", &Config::unsafe_diagnostics,
+             "show and keep training loss, clipped share and norms: not private"),
+      toggle(
+          "allow-weak-privacy", &Config::allow_weak_privacy,
+          "train with epsilon above 200 or delta of 0.1 and more, which promise next to nothing; "
+          "the certificate says so"),
+  };
+}
+
+std::string method_help() {
+  std::string list;
+  const std::vector<std::string> names = method_names();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    list += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+  return "training method: " + list;
+}
+
+std::vector<Option> training_options() {
+  return {
+      one_of(text("method", "NAME", &Config::method, method_help().c_str()), method_names()),
+      command(text("preset", "NAME", &Config::preset, "tuned settings to start from")),
+      integer("batch", "B", &Config::batch, kCount, "expected batch size"),
+      instead_of("length",
+                 integer("epochs", "N", &Config::epochs, kCount, "length of the training")),
+      instead_of("length", integer("steps", "N", &Config::steps, kCount, "the same, in steps")),
+      number("lr", "LR", &Config::lr, kPositive, "learning rate"),
+      choice("optimizer", &Config::optimizer, kOptimizers,
+             "sgd, momentum, nesterov, adam or adamw"),
+      number("momentum", "M", &Config::momentum, kBelowOne, "of momentum and nesterov"),
+      number("beta1", "B", &Config::beta1, kBelowOne, "of adam and adamw"),
+      number("beta2", "B", &Config::beta2, kBelowOne, "of adam and adamw"),
+      number("weight-decay", "W", &Config::weight_decay, kNotNegative, "pull towards zero"),
+      choice("schedule", &Config::schedule, kSchedules,
+             "learning rate over time: constant, step, cosine, polynomial, square-root (lr - a "
+             "sqrt(t), nothing at the end) or adaptive (of adp-sgd)"),
+      integer("decay-every", "N", &Config::decay_every, kCount, "step: epochs between decays"),
+      number("decay-factor", "F", &Config::decay_factor, kInsideUnit, "step: factor of a decay"),
+      number("final-lr", "F", &Config::final_lr, kUnit, "cosine: share of lr left at the end"),
+      number("poly-a", "A", &Config::poly_a, kPositive,
+             "polynomial: lr / sqrt(a + c t), t in steps"),
+      number("poly-c", "C", &Config::poly_c, kNotNegative, "polynomial: see poly-a"),
+      number("adaptive-start", "B", &Config::adaptive_start, kPositive,
+             "adaptive: lr / b, where b^2 starts here"),
+      number(
+          "adaptive-weight", "W", &Config::adaptive_weight, kPositive,
+          "adaptive: b^2 grows by max(W / (1 + t), 1) |g|^2, g the released gradient, t in steps "
+          "of the epoch"),
+      number("adaptive-least", "NU", &Config::adaptive_least, kPositive,
+             "adaptive: and by no less than this"),
+      integer("warmup", "N", &Config::warmup, kCountOrZero, "steps of linear warm-up"),
+      number("ema", "D", &Config::ema, kBelowOne,
+             "release an exponential average of the weights with this decay; 0: the last weights"),
+  };
+}
+
+std::vector<Option> machine_options() {
+  return {
+      choice("device", &Config::device, kDevices,
+             "auto, cpu or cuda"),
+      choice("precision", &Config::precision, kPrecisions,
+             "matrix products on CUDA: tf32 (tensor cores, for layers that gain from it) or fp32; "
+             "the CPU and small networks have fp32 alone, and the run's config says what it had"),
+      machine(integer("threads", "N", &Config::threads, kThreads,
+                      "CPU threads, 0 for every core; the result does not depend on it")),
+      machine(integer("micro-batch", "N", &Config::micro_batch, kCountOrZero,
+                      "examples in flight, 0 to choose; the result does not depend on it")),
+  };
+}
+
+std::vector<Option> output_options() {
+  return {
+      command(text("config", "FILE", &Config::config, "TOML file with these keys")),
+      command(text("out", "DIR", &Config::out, "run folder; runs/DATASET-MODEL-TIME if not given")),
+      command(text("resume", "DIR", &Config::resume, "continue the interrupted run in DIR")),
+      command(
+          toggle("fresh-noise", &Config::fresh_noise,
+                 "resume with a new random key, and pay again for the steps since the last "
+                 "checkpoint: where data, program or processor are not those that the run began "
+                 "with")),
+      machine(integer("eval-every", "N", &Config::eval_every, kCountOrZero,
+                      "epochs between test evaluations; 0: only at the end")),
+      machine(integer("checkpoint-every", "N", &Config::checkpoint_every, kCountOrZero,
+                      "steps between checkpoints; 0: about every 20 seconds")),
+      command(toggle("json", &Config::json, "print only the result, as JSON, on stdout")),
+      command(toggle("quiet", &Config::quiet, "no progress, only warnings")),
+  };
+}
+
+}  // namespace
+
+const std::vector<Option>& train_options() {
+  static const std::vector<Option> table = [] {
+    std::vector<Option> all;
+    const auto add = [&](const char* group, std::vector<Option> rows) {
+      for (Option& o : rows) {
+        o.group = group;
+        all.push_back(std::move(o));
+      }
+    };
+    add("Data", data_options());
+    add("Model", model_options());
+    add("Privacy", privacy_options());
+    add("Training", training_options());
+    for (const MethodEntry& method : methods()) add(method.option_group.c_str(), method.options);
+    add("Machine", machine_options());
+    add("Output", output_options());
+    return all;
+  }();
+  return table;
+}
+
+const Option* find_option(std::string_view key) {
+  for (const Option& o : train_options())
+    if (o.key == key) return &o;
+  return nullptr;
+}
+
+std::vector<std::string> option_keys() {
+  std::vector<std::string> keys;
+  for (const Option& o : train_options()) keys.push_back(o.key);
+  return keys;
+}
+
+}  // namespace cudp

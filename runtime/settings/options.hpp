@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/config/option.hpp"
+
+namespace cudp {
+
+/// Every option of `cudp train`: those of all runs, and those that the methods bring
+/// (methods/registry.hpp).
+const std::vector<Option>& train_options();
+
+/// Null if there is none of that name.
+const Option* find_option(std::string_view key);
+
+std::vector<std::string> option_keys();
+
+}  // namespace cudp

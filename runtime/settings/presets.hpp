@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/settings/settings.hpp"
+
+namespace cudp {
+
+/// Tuned settings that come with the program: settings/presets/*.toml.
+std::vector<std::string> preset_names();
+
+/// Throws InputError, naming the nearest preset, if there is none of that name.
+Settings preset_settings(const std::string& name);
+
+/// The preset made for a data set and what models see of it (`features`), and for this method or
+/// none in particular; empty if there is none.
+std::string preset_for(std::string_view dataset, std::string_view features = "none",
+                       std::string_view method = "dpsgd");
+
+}  // namespace cudp

@@ -1,0 +1,274 @@
+#include "runtime/settings/settings.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <initializer_list>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include <toml++/toml.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/nearest.hpp"
+#include "runtime/data/load.hpp"
+#include "runtime/methods/plan.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/settings/options.hpp"
+#include "runtime/settings/presets.hpp"
+
+namespace cudp {
+namespace {
+
+std::string at_line(const std::string& source, const toml::source_region& region) {
+  return source + ", line " + std::to_string(region.begin.line);
+}
+
+Value value_of(const toml::node& node, const std::string& place) {
+  if (const auto* b = node.as_boolean()) return b->get();
+  if (const auto* i = node.as_integer()) return i->get();
+  if (const auto* f = node.as_floating_point()) return f->get();
+  if (const auto* s = node.as_string()) return s->get();
+  std::ostringstream type;
+  type << node.type();
+  throw InputError(place + ": expected a single value, found " + type.str());
+}
+
+[[noreturn]] void refuse_unknown(const std::string& key, const std::string& place) {
+  throw InputError(place + ": expected a known key, found '" + key + "'; the nearest is '" +
+                   nearest(key, option_keys()) + "'");
+}
+
+std::string text_setting(const Settings& s, std::string_view key) {
+  const auto it = s.find(key);
+  if (it == s.end()) return "";
+  const auto* text = std::get_if<std::string>(&it->second.value);
+  if (!text)
+    throw InputError(it->second.place + ": expected a text, found " + value_text(it->second.value));
+  return *text;
+}
+
+/// The config file and the preset that the flags, or the config file, name.
+struct NamedSources {
+  Settings file;
+  Settings preset;
+};
+NamedSources named_sources(const Settings& flags) {
+  NamedSources s;
+  if (const std::string name = text_setting(flags, "config"); !name.empty())
+    s.file = read_settings(name);
+  std::string preset = text_setting(flags, "preset");
+  if (preset.empty()) preset = text_setting(s.file, "preset");
+  if (!preset.empty()) s.preset = preset_settings(preset);
+  return s;
+}
+
+/// Throws InputError where the option is one of methods' own, and not of this one's.
+void check_used(const MethodEntry& method, const Option& option, const Setting& setting) {
+  if (method.takes(option.key)) return;
+  std::string users;
+  for (const MethodEntry& other : methods())
+    if (other.takes(option.key)) users += (users.empty() ? "" : ", ") + other.name;
+  throw InputError(setting.place + ": expected --method " + users + " with it, found " +
+                   value_text(setting.value) + " with --method " + method.name);
+}
+
+/// A setting that the chosen method does not look at is a mistake, unless it has the value that it
+/// has anyway: a resolved config in a file has all settings.
+void check_all_used(const Settings& flags, const Settings& file, const TrainConfig& config) {
+  const MethodEntry& method = method_entry(config.method);
+  for (const auto& [key, setting] : flags) check_used(method, *find_option(key), setting);
+  const TrainConfig usual;
+  for (const auto& [key, setting] : file) {
+    const Option& option = *find_option(key);
+    TrainConfig given;
+    option.set(given, setting.value, setting.place);
+    if (option.get(given) != option.get(usual) && !method.may_find(key))
+      check_used(method, option, setting);
+  }
+}
+
+/// Paths from the root, so that a resume from another folder finds the same files.
+void make_absolute(TrainConfig& c) {
+  const auto from_root = [](std::string& path) {
+    if (!path.empty()) path = std::filesystem::absolute(path).lexically_normal().string();
+  };
+  if (!is_named_dataset(c.dataset)) from_root(c.dataset);
+  if (c.model.ends_with(".toml")) from_root(c.model);
+  from_root(c.data_dir);
+  from_root(c.schema);
+  from_root(c.test_data);
+  if (c.feature_cache != "auto" && c.feature_cache != "none") from_root(c.feature_cache);
+}
+
+/// A path as it may be published: without its folders.
+Value without_folders(const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  if (!text || text->find('/') == std::string::npos) return value;
+  const std::filesystem::path path(*text);
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+}  // namespace
+
+Settings parse_settings(std::string_view text, const std::string& source) {
+  toml::table table;
+  try {
+    table = toml::parse(text, source);
+  } catch (const toml::parse_error& e) {
+    throw InputError(at_line(source, e.source()) + ": " + std::string(e.description()));
+  }
+  Settings settings;
+  for (const auto& [name, node] : table) {
+    const std::string key(name.str());
+    std::string place = at_line(source, node.source());
+    place.append(", ").append(key);
+    const Option* option = find_option(key);
+    if (!option) refuse_unknown(key, place);
+    if (key == "config" || key == "resume")
+      throw InputError(place + ": expected on the command line only, found in a file");
+    settings[key] = {value_of(node, place), place};
+  }
+  return settings;
+}
+
+Settings read_settings(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf()))
+    throw InputError(file.string() + ": expected a readable TOML file, found none");
+  return parse_settings(text.str(), file.string());
+}
+
+void apply_settings(const Settings& settings, TrainConfig& config) {
+  for (const auto& [key, setting] : settings) {
+    const Option& option = *find_option(key);
+    if (option.instead_of.empty()) continue;
+    for (const Option& other : train_options())
+      if (other.instead_of == option.instead_of && !settings.contains(other.key))
+        other.clear(config);
+  }
+  // Groups are instead of standardised channels, and of the noise that these rest on.
+  if (settings.contains("feature-groups") && config.feature_standardise) {
+    config.feature_standardise = false;
+    config.feature_sigma.reset();
+  }
+  for (const auto& [key, setting] : settings) {
+    const Option& option = *find_option(key);
+    option.set(config, setting.value, setting.place);
+  }
+  if (settings.contains("epochs") && settings.contains("steps"))
+    throw InputError(settings.at("steps").place + ": expected either epochs or steps, found both");
+}
+
+TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& notes) {
+  NamedSources named = named_sources(flags);
+  const auto stated = [&](const char* key, const std::string& otherwise) {
+    for (const Settings* source :
+         std::initializer_list<const Settings*>{&flags, &named.file, &named.preset})
+      if (std::string text = text_setting(*source, key); !text.empty()) return text;
+    return otherwise;
+  };
+  // A name that no method has is refused below, with the place where it stands.
+  const std::string name = stated("method", TrainConfig{}.method);
+  const MethodEntry* const method = find_method(name);
+  // What is tuned for stochastic gradients says nothing about the others.
+  const std::string own = method == nullptr || method->stochastic
+                              ? preset_for(stated("dataset", ""), stated("features", "none"), name)
+                              : "";
+  if (named.preset.empty() && !own.empty()) {
+    // The data set's tuned settings are a better start than general ones; a privacy budget is
+    // nobody's to assume.
+    named.preset = preset_settings(own);
+    for (const char* key : {"epsilon", "delta", "sigma"}) named.preset.erase(key);
+    notes.push_back("settings not given are those of preset " + own);
+  }
+
+  TrainConfig config;
+  if (method != nullptr && method->defaults != nullptr) method->defaults(config);
+  apply_settings(named.preset, config);
+  apply_settings(named.file, config);
+  apply_settings(flags, config);
+  check_all_used(flags, named.file, config);
+  check_complete(config);
+  make_absolute(config);
+  return config;
+}
+
+TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored) {
+  TrainConfig config = stored;
+  const NamedSources named = named_sources(flags);
+  apply_settings(named.preset, config);
+  apply_settings(named.file, config);
+  apply_settings(flags, config);
+  make_absolute(config);
+  // The stored run knows its device; "auto" is not a wish for another.
+  if (config.device == Device::automatic) config.device = stored.device;
+  for (const Option& option : train_options()) {
+    if (option.scope != Scope::experiment) continue;
+    const auto now = option.get(config);
+    const auto then = option.get(stored);
+    // Files may have moved: whether they hold the same examples is asked of the examples.
+    if (now && then ? without_folders(*now) != without_folders(*then) : now != then)
+      throw InputError("--" + option.key + ": expected " + (then ? value_text(*then) : "none") +
+                       " as in the run being resumed, found " + (now ? value_text(*now) : "none"));
+  }
+  return config;
+}
+
+void check_complete(TrainConfig& c) {
+  const MethodEntry& method = method_entry(c.method);
+  if (c.dataset.empty())
+    throw InputError("--dataset: expected a data set, found none (glyphs needs no files)");
+  if (!c.epsilon && !c.sigma)
+    throw InputError(
+        "--epsilon: expected a privacy budget (or --sigma) from a flag, --config or --preset, "
+        "found none");
+  if (!c.epsilon && !method.takes("sigma"))
+    throw InputError("--epsilon: expected a privacy budget with --method " + c.method +
+                     ", found none");
+  if (!c.epsilon && !is_named_dataset(c.dataset) && !c.size_is_public)
+    throw InputError(
+        "--sigma: expected a budget (--epsilon) beside it, since the number of training examples is "
+        "private and what sigma spends would tell it (--size-is-public if it is not), found none");
+  if (!c.delta)
+    throw InputError(
+        "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");
+  if (!c.allow_weak_privacy && *c.delta >= kMostDelta)
+    throw InputError("--delta: expected below 0.1 (--allow-weak-privacy), found " +
+                     value_text(*c.delta));
+  if (!c.allow_weak_privacy && c.epsilon && *c.epsilon > kMostEpsilon)
+    throw InputError("--epsilon: expected at most 200 (--allow-weak-privacy), found " +
+                     value_text(*c.epsilon));
+  if (c.schedule == ScheduleKind::adaptive && !method.takes("adaptive-start"))
+    throw InputError("--schedule: expected method adp-sgd for adaptive step sizes");
+  if (c.feature_standardise && c.features != Features::scatter)
+    throw InputError("--feature-standardise: expected --features scatter");
+  const bool release = c.features == Features::pca || c.feature_standardise;
+  if (release && !c.feature_sigma && !c.epsilon)
+    throw InputError(
+        "--feature-sigma: expected a noise multiplier where there is no --epsilon to share, found "
+        "none");
+  if (method.complete != nullptr) method.complete(c);
+}
+
+std::string write_config(const TrainConfig& config, Audience audience) {
+  std::ostringstream out;
+  std::string group;
+  for (const Option& option : train_options()) {
+    if (option.scope == Scope::command) continue;
+    if (option.scope == Scope::machine && audience == Audience::release) continue;
+    const auto value = option.get(config);
+    if (!value || *value == Value(std::string())) continue;
+    if (group != option.group) {
+      out << (group.empty() ? "# " : "\n# ") << option.group << "\n";
+      group = option.group;
+    }
+    out << option.key << " = "
+        << value_text(audience == Audience::release ? without_folders(*value) : *value) << "\n";
+  }
+  return out.str();
+}
+
+}  // namespace cudp
