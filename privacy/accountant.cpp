@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "privacy/pld/composed_loss.hpp"
-#include "privacy/pld/step_classes.hpp"
+#include "privacy/pld/distinct_releases.hpp"
 #include "privacy/rdp/advanced.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "privacy/pld/composition.hpp"
-#include "privacy/pld/dots.hpp"
+#include "privacy/pld/discrete_pld.hpp"
+#include "privacy/pld/lattice_sum.hpp"
 #include "privacy/privacy_bound.hpp"
 
 namespace cudp::privacy::pld {

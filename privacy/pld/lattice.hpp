@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "privacy/pld/dots.hpp"
+#include "privacy/pld/discrete_pld.hpp"
 
 namespace cudp::privacy::pld {
 

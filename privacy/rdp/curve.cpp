@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "privacy/rdp/conversion.hpp"
-#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/mechanism.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/text/number.hpp"

@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/default_orders.hpp"
 
 namespace cudp {
 namespace {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "privacy/calibrate.hpp"
-#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/default_orders.hpp"
 #include "runtime/base/random_numbers.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 

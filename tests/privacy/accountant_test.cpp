@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "privacy/calibrate.hpp"
-#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/gaussian.hpp"
 #include "tests/privacy/golden.hpp"
 

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "privacy/math/boundary.hpp"
-#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 #include "tests/privacy/golden.hpp"
 #include "tests/privacy/oracle.hpp"

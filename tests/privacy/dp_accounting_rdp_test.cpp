@@ -10,7 +10,7 @@
 
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
-#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/fixed_size.hpp"
 #include "privacy/rdp/mechanism.hpp"
 #include "privacy/rdp/pure.hpp"

@@ -11,7 +11,7 @@
 
 #include "privacy/accountant.hpp"
 #include "privacy/rdp/conversion.hpp"
-#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/rdp/zcdp.hpp"
 #include "tests/privacy/golden.hpp"

@@ -15,7 +15,7 @@
 
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
-#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 
 namespace cudp::privacy {

@@ -9,7 +9,7 @@
 
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
-#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/mechanism.hpp"
 #include "privacy/rdp/zcdp.hpp"
 #include "tests/privacy/golden.hpp"

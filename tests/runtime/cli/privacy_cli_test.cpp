@@ -16,7 +16,7 @@
 
 #include "privacy/accountant.hpp"
 #include "privacy/rdp/curve.hpp"
-#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/rdp/zcdp.hpp"
 #include "runtime/base/error.hpp"

@@ -1,4 +1,4 @@
-#include "privacy/rdp/divergence.hpp"
+#include "privacy/rdp/default_orders.hpp"
 
 #include <array>
 #include <cstddef>

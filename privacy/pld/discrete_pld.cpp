@@ -1,4 +1,4 @@
-#include "privacy/pld/dots.hpp"
+#include "privacy/pld/discrete_pld.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "privacy/pld/loss_source.hpp"
+#include "privacy/pld/privacy_loss.hpp"
 
 #include <algorithm>
 #include <cmath>

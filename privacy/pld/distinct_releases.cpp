@@ -1,11 +1,11 @@
-#include "privacy/pld/step_classes.hpp"
+#include "privacy/pld/distinct_releases.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 
-#include "privacy/pld/loss_source.hpp"
+#include "privacy/pld/privacy_loss.hpp"
 
 namespace cudp::privacy::pld {
 namespace {

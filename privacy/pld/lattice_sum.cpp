@@ -1,4 +1,4 @@
-#include "privacy/pld/composition.hpp"
+#include "privacy/pld/lattice_sum.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "privacy/pld/loss_source.hpp"
+#include "privacy/pld/privacy_loss.hpp"
 
 namespace cudp::privacy::pld {
 
