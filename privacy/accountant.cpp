@@ -46,16 +46,17 @@ struct Accountant::State {
   Composition composition;
   AccountantOptions options;
   std::optional<double> mu;
-  std::map<pld::Side, pld::ComposedLoss> losses;
+  std::map<pld::Adjacency, pld::ComposedLoss> losses;
 
-  pld::ComposedLoss& loss(pld::Side side) {
-    const auto found = losses.find(side);
+  pld::ComposedLoss& loss(pld::Adjacency adjacency) {
+    const auto found = losses.find(adjacency);
     if (found != losses.end()) return found->second;
     return losses
-        .emplace(side, pld::ComposedLoss(
-                           pld::classes_of(composition.releases, side, composition.group,
-                                           options.max_distinct_releases),
-                           {.interval = options.interval, .coarseness = options.coarseness}))
+        .emplace(adjacency,
+                 pld::ComposedLoss(
+                     pld::distinct_losses(composition.releases, adjacency, composition.group,
+                                          options.max_distinct_releases),
+                     {.interval = options.interval, .coarseness = options.coarseness}))
         .first->second;
   }
 
@@ -82,16 +83,16 @@ struct Accountant::State {
     }
   }
 
-  std::vector<pld::Side> sides() const {
+  std::vector<pld::Adjacency> adjacencies() const {
     switch (composition.relation) {
       case NeighbouringRelation::add:
-        return {pld::Side::add};
+        return {pld::Adjacency::add};
       case NeighbouringRelation::remove:
-        return {pld::Side::remove};
+        return {pld::Adjacency::remove};
       case NeighbouringRelation::add_or_remove:
-        return {pld::Side::add, pld::Side::remove};
+        return {pld::Adjacency::add, pld::Adjacency::remove};
       case NeighbouringRelation::replace_one:
-        return {pld::Side::replace};
+        return {pld::Adjacency::replace};
     }
     return {};
   }
@@ -138,18 +139,18 @@ PrivacyBound Accountant::epsilon(double delta) {
   if (wants(kind, AccountantKind::pld)) {
     bound.epsilon = 0.0;
     bound.accountant = AccountantKind::pld;
-    for (const pld::Side side : s.sides()) {
-      const PrivacyBound found = s.loss(side).epsilon(delta);
-      if (side == pld::Side::add) bound.epsilon_add = found.epsilon;
-      if (side == pld::Side::remove) bound.epsilon_remove = found.epsilon;
+    for (const pld::Adjacency adjacency : s.adjacencies()) {
+      const PrivacyBound found = s.loss(adjacency).epsilon(delta);
+      if (adjacency == pld::Adjacency::add) bound.epsilon_add = found.epsilon;
+      if (adjacency == pld::Adjacency::remove) bound.epsilon_remove = found.epsilon;
       bound.epsilon = std::fmax(bound.epsilon, found.epsilon);
       bound.epsilon_lower = std::fmax(bound.epsilon_lower, found.epsilon_lower);
       bound.interval = std::fmax(bound.interval, found.interval);
     }
   }
   const auto improve = [&](double epsilon, AccountantKind by, double order) {
-    for (std::optional<double>* side : {&bound.epsilon_add, &bound.epsilon_remove})
-      if (*side) *side = std::fmin(**side, epsilon);
+    for (std::optional<double>* direction : {&bound.epsilon_add, &bound.epsilon_remove})
+      if (*direction) *direction = std::fmin(**direction, epsilon);
     if (!(epsilon < bound.epsilon)) return;
     bound.epsilon = epsilon;
     bound.accountant = by;
@@ -183,18 +184,18 @@ PrivacyBound Accountant::delta(double epsilon) {
   if (wants(kind, AccountantKind::pld)) {
     bound.delta = 0.0;
     bound.accountant = AccountantKind::pld;
-    for (const pld::Side side : s.sides()) {
-      const PrivacyBound found = s.loss(side).delta(epsilon);
-      if (side == pld::Side::add) bound.delta_add = found.delta;
-      if (side == pld::Side::remove) bound.delta_remove = found.delta;
+    for (const pld::Adjacency adjacency : s.adjacencies()) {
+      const PrivacyBound found = s.loss(adjacency).delta(epsilon);
+      if (adjacency == pld::Adjacency::add) bound.delta_add = found.delta;
+      if (adjacency == pld::Adjacency::remove) bound.delta_remove = found.delta;
       bound.delta = std::fmax(bound.delta, found.delta);
       bound.delta_lower = std::fmax(bound.delta_lower, found.delta_lower);
       bound.interval = std::fmax(bound.interval, found.interval);
     }
   }
   const auto improve = [&](double delta, AccountantKind by, double order) {
-    for (std::optional<double>* side : {&bound.delta_add, &bound.delta_remove})
-      if (*side) *side = std::fmin(**side, delta);
+    for (std::optional<double>* direction : {&bound.delta_add, &bound.delta_remove})
+      if (*direction) *direction = std::fmin(**direction, delta);
     if (!(delta < bound.delta)) return;
     bound.delta = delta;
     bound.accountant = by;

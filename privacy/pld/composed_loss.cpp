@@ -15,9 +15,9 @@ namespace cudp::privacy::pld {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double coarse = 1e-2, fine = 1e-6;  // of the tilted variance, for the dots
+constexpr double coarse = 1e-2, fine = 1e-6;  // of the tilted variance, for the atoms
 constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} << 17;
-constexpr std::size_t few_classes = 16;
+constexpr std::size_t few_terms = 16;
 
 /// What the lattice may add to epsilon, relatively, for a transform of this length.
 double loss_allowed(std::size_t length) {
@@ -27,10 +27,10 @@ double loss_allowed(std::size_t length) {
 
 }  // namespace
 
-struct ComposedLoss::Class {
-  Class(StepLoss loss_above, StepLoss loss_below, bool one, std::uint64_t steps)
-      : above(std::move(loss_above)), below(std::move(loss_below)), same(one), count(steps) {}
-  Dots above, below;  ///< coarse ones: fine ones are made for each look, and not kept
+struct ComposedLoss::Term {
+  Term(PrivacyLoss loss_above, PrivacyLoss loss_below, bool one, std::uint64_t releases)
+      : above(std::move(loss_above)), below(std::move(loss_below)), same(one), count(releases) {}
+  DiscretePld above, below;  ///< coarse ones: fine ones are made for each view, and not kept
   bool same;
   std::uint64_t count;
 };
@@ -40,16 +40,16 @@ struct ComposedLoss::View {
   double tilt = 0.0, negligible = 0.0;
   double mean = 0.0, deviation = 0.0, interval = 0.0, top = 0.0;
   std::size_t length = 0;
-  std::unique_ptr<Composition> above, below;
+  std::unique_ptr<LatticeSum> above, below;
 };
 
-ComposedLoss::ComposedLoss(std::vector<LossClass> classes, Options options) : options_(options) {
-  // Many classes were grouped, at a greater loss than this; each costs transforms.
-  if (classes.size() > few_classes && options_.interval == 0.0) options_.coarseness *= 20.0;
-  classes_.reserve(classes.size());
-  for (LossClass& one : classes) {
+ComposedLoss::ComposedLoss(std::vector<DistinctLoss> losses, Options options) : options_(options) {
+  // Many losses were grouped, at a greater loss than this; each costs transforms.
+  if (losses.size() > few_terms && options_.interval == 0.0) options_.coarseness *= 20.0;
+  terms_.reserve(losses.size());
+  for (DistinctLoss& one : losses) {
     if (one.same) one.below = {};
-    classes_.emplace_back(std::move(one.above), std::move(one.below), one.same, one.count);
+    terms_.emplace_back(std::move(one.above), std::move(one.below), one.same, one.count);
   }
 }
 
@@ -59,24 +59,24 @@ ComposedLoss& ComposedLoss::operator=(ComposedLoss&&) noexcept = default;
 
 Moments ComposedLoss::total_moments(double tilt) const {
   Moments total;
-  for (const Class& one : classes_) {
-    const Moments step = moments(one.above.upper(), tilt);
+  for (const Term& one : terms_) {
+    const Moments each = moments(one.above.upper(), tilt);
     const auto n = static_cast<double>(one.count);
-    total.log_sum += n * step.log_sum;
-    total.mean += n * step.mean;
-    total.variance += n * step.variance;
+    total.log_sum += n * each.log_sum;
+    total.mean += n * each.mean;
+    total.variance += n * each.variance;
   }
   // A sum that does not vary is not looked at more closely than this.
   total.variance = std::fmax(total.variance, 1e-8 * total.mean * total.mean);
   return total;
 }
 
-/// Solves for the tilt on dots that were refined for the tilt of the round before.
+/// Solves for the tilt on atoms that were refined for the tilt of the round before.
 template <class Solve>
 double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   double tilt = 1.0;
   for (int round = 0; round < 5; ++round) {
-    for (Class& one : classes_) one.above.refine(tilt, coarse, negligible);
+    for (Term& one : terms_) one.above.refine(tilt, coarse, negligible);
     const double before = tilt;
     tilt = solve();
     if (std::fabs(tilt - before) <= 0.1 * before) break;
@@ -130,26 +130,27 @@ double ComposedLoss::tilt_for_epsilon(double epsilon, double& delta) {
   return tilt;
 }
 
-/// So little that all steps together are a ten-millionth of delta.
+/// So little that all releases together are a ten-millionth of delta.
 double ComposedLoss::negligible_for(double delta) const {
   double count = 0.0;
-  for (const Class& one : classes_) count += static_cast<double>(one.count);
+  for (const Term& one : terms_) count += static_cast<double>(one.count);
   return 1e-7 * delta / count;
 }
 
-double ComposedLoss::choose_interval(std::span<const Dots> dots, double tilt, double span) const {
-  const auto dots_of = [&](std::size_t i) {
-    return i < dots.size() ? dots[i].upper() : classes_[i].above.upper();
+double ComposedLoss::choose_interval(std::span<const DiscretePld> fine_plds, double tilt,
+                                     double span) const {
+  const auto atoms_of = [&](std::size_t i) {
+    return i < fine_plds.size() ? fine_plds[i].upper() : terms_[i].above.upper();
   };
   // At the tilted mean a change of K moves epsilon by it over the tilt.
   double mean = 0.0;
-  for (std::size_t i = 0; i < classes_.size(); ++i)
-    mean += static_cast<double>(classes_[i].count) * moments(dots_of(i), tilt).mean;
+  for (std::size_t i = 0; i < terms_.size(); ++i)
+    mean += static_cast<double>(terms_[i].count) * moments(atoms_of(i), tilt).mean;
   const double one_part = tilt * std::fmax(mean, 1e-3 * span);
   const auto added = [&](double interval) {
     double sum = 0.0;
-    for (std::size_t i = 0; i < classes_.size(); ++i)
-      sum += static_cast<double>(classes_[i].count) * added_log_sum(dots_of(i), interval, tilt);
+    for (std::size_t i = 0; i < terms_.size(); ++i)
+      sum += static_cast<double>(terms_[i].count) * added_log_sum(atoms_of(i), interval, tilt);
     return sum / one_part;
   };
   double requested = options_.interval;
@@ -177,21 +178,21 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   view->tilt = tilt;
   view->negligible = negligible;
   double count = 0.0;
-  for (const Class& one : classes_) count += static_cast<double>(one.count);
-  // The dots' loss adds up over the classes as shares of the whole.
+  for (const Term& one : terms_) count += static_cast<double>(one.count);
+  // What the atoms add is shared out over the terms.
   const double tolerance =
-      fine * std::fmin(options_.coarseness * static_cast<double>(classes_.size()), 100.0);
+      fine * std::fmin(options_.coarseness * static_cast<double>(terms_.size()), 100.0);
   const double share = count <= 1000.0 ? 0.05 * options_.coarseness : 1.0;
-  const auto refined = [&](Dots dots) {
-    dots.refine(tilt, tolerance, negligible, share);
-    return dots;
+  const auto refined = [&](DiscretePld pld) {
+    pld.refine(tilt, tolerance, negligible, share);
+    return pld;
   };
-  std::vector<Dots> kept;  // of few classes; of many, one at a time
-  if (classes_.size() <= few_classes)
-    for (const Class& one : classes_) kept.push_back(refined(one.above));
+  std::vector<DiscretePld> kept;  // of few losses; of many, one at a time
+  if (terms_.size() <= few_terms)
+    for (const Term& one : terms_) kept.push_back(refined(one.above));
   Cumulants cumulants;
-  for (std::size_t i = 0; i < classes_.size(); ++i)
-    cumulants.add(kept.empty() ? classes_[i].above.upper() : kept[i].upper(), classes_[i].count);
+  for (std::size_t i = 0; i < terms_.size(); ++i)
+    cumulants.add(kept.empty() ? terms_[i].above.upper() : kept[i].upper(), terms_[i].count);
   const Reach reach = cumulants.reach(tilt);
   view->mean = reach.mean;
   view->deviation = reach.deviation;
@@ -200,13 +201,13 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
 
   double loss_error = 0.0;
   std::vector<Repeated> above, below;
-  for (std::size_t i = 0; i < classes_.size(); ++i) {
-    const Class& one = classes_[i];
-    const Dots dots = kept.empty() ? refined(one.above) : std::move(kept[i]);
-    above.push_back({lattice_above(dots, interval), one.count});
+  for (std::size_t i = 0; i < terms_.size(); ++i) {
+    const Term& one = terms_[i];
+    const DiscretePld pld = kept.empty() ? refined(one.above) : std::move(kept[i]);
+    above.push_back({lattice_above(pld, interval), one.count});
     below.push_back(
-        {lattice_below(one.same ? dots : refined(one.below), interval, negligible), one.count});
-    loss_error = std::fmax(loss_error, dots.loss_error());
+        {lattice_below(one.same ? pld : refined(one.below), interval, negligible), one.count});
+    loss_error = std::fmax(loss_error, pld.loss_error());
   }
   loss_error += lattice_rounding * interval;
   const double span = reach.below + reach.above;
@@ -214,19 +215,19 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
     throw std::domain_error("the privacy losses lie too far apart for any grid");
   view->length = length_for(span, interval);
   const std::shared_ptr<const Fft> fft = fft_of(view->length);
-  const auto compose = [&](const std::vector<Repeated>& steps, bool from_above) {
+  const auto compose = [&](const std::vector<Repeated>& releases, bool from_above) {
     double offset = 0.0;
-    for (const Repeated& step : steps)
-      offset += static_cast<double>(step.count) * step.lattice.offset;
+    for (const Repeated& release : releases)
+      offset += static_cast<double>(release.count) * release.lattice.offset;
     Window window{.interval = interval, .length = fft->length()};
     const double spare = static_cast<double>(window.length) * interval - span;
-    const double mean = lattice_mean(steps, tilt, interval);
+    const double mean = lattice_mean(releases, tilt, interval);
     const double low = mean - reach.below - 0.5 * std::fmax(spare, 0.0);
     window.first = static_cast<std::int64_t>(std::floor(low / interval));
-    bound_outside(steps, tilt, reach, window);
+    bound_outside(releases, tilt, reach, window);
     const double top = low + offset + interval * static_cast<double>(window.length);
     view->top = std::fmax(view->top, top);
-    return std::make_unique<Composition>(steps, tilt, window, *fft, loss_error, from_above);
+    return std::make_unique<LatticeSum>(releases, tilt, window, *fft, loss_error, from_above);
   };
   view->above = compose(above, true);
   view->below = compose(below, false);
@@ -262,9 +263,9 @@ static PrivacyBound known(double epsilon, double delta, double interval) {
 }
 
 PrivacyBound ComposedLoss::epsilon(double delta) {
-  if (classes_.empty()) return known(0.0, delta, options_.interval);
+  if (terms_.empty()) return known(0.0, delta, options_.interval);
   const View& at = view(tilt_for_delta(delta), negligible_for(delta));
-  const auto bisect = [delta](const Composition& bound, double low, double high) {
+  const auto bisect = [delta](const LatticeSum& bound, double low, double high) {
     for (int i = 0; i < 60 && high - low > 1e-14 * high; ++i) {
       const double middle = 0.5 * (low + high);
       (bound.delta(middle) <= delta ? high : low) = middle;
@@ -278,10 +279,10 @@ PrivacyBound ComposedLoss::epsilon(double delta) {
     found.epsilon = bisect(*at.above, 0.0, at.top).second;
   // From below the bound is only good near the tilted mean: looked for from the upper one down.
   const double from = std::fmin(found.epsilon, std::fmax(at.top, 0.0));
-  for (double step = 1e-6 * from + 1e-12; found.epsilon > 0.0; step *= 2.0) {
-    const double low = std::fmax(from - step, 0.0);
+  for (double width = 1e-6 * from + 1e-12; found.epsilon > 0.0; width *= 2.0) {
+    const double low = std::fmax(from - width, 0.0);
     if (at.below->delta(low) > delta) {
-      found.epsilon_lower = bisect(*at.below, low, std::fmin(from, low + step)).first;
+      found.epsilon_lower = bisect(*at.below, low, std::fmin(from, low + width)).first;
       break;
     }
     if (low == 0.0) break;
@@ -291,7 +292,7 @@ PrivacyBound ComposedLoss::epsilon(double delta) {
 }
 
 PrivacyBound ComposedLoss::delta(double epsilon) {
-  if (classes_.empty()) return known(epsilon, 0.0, options_.interval);
+  if (terms_.empty()) return known(epsilon, 0.0, options_.interval);
   double about = 0.0;
   const double tilt = tilt_for_epsilon(epsilon, about);
   const View* at = &view(tilt, negligible_for(about));
@@ -301,8 +302,8 @@ PrivacyBound ComposedLoss::delta(double epsilon) {
     upper = at->above->delta(epsilon);
     lower = std::fmax(lower, at->below->delta(epsilon));
   }
-  // Where one step's tail falls slowly, the saddle point's delta is far too large, and so is what
-  // was taken to be negligible.
+  // Where one release's tail falls slowly, the saddle point's delta is far too large, and so is
+  // what was taken to be negligible.
   for (int round = 0; round < 2 && upper < 1.0; ++round) {
     if (at->negligible <= 1e3 * negligible_for(upper)) break;
     at = &view(at->tilt, negligible_for(1e-2 * upper));

@@ -16,24 +16,24 @@ struct Options {
   /// chooses otherwise. It is doubled where that costs next to nothing, or where the memory demands
   /// it.
   double interval = 0.0;
-  /// How many times more than usual the dots and the lattice may add to epsilon.
+  /// How many times more than usual the atoms and the lattice may add to epsilon.
   double coarseness = 1.0;
   /// The longest transform; about 120 bytes an element.
   std::size_t longest = std::size_t{1} << 20;
 };
 
-/// `count` steps of which two losses are known: one that dominates each of them, and one that each
-/// of them dominates. They are the same but for steps that were grouped.
-struct LossClass {
-  StepLoss above, below;
+/// `count` releases of which two losses are known: one that dominates each of them, and one that
+/// each of them dominates. They are the same but for releases that were grouped.
+struct DistinctLoss {
+  PrivacyLoss above, below;
   bool same = true;
   std::uint64_t count = 0;
 };
 
-/// The privacy loss of independent steps in one direction.
+/// The privacy loss of independent releases in one direction.
 class ComposedLoss {
  public:
-  ComposedLoss(std::vector<LossClass> classes, Options options);
+  ComposedLoss(std::vector<DistinctLoss> losses, Options options);
   ~ComposedLoss();
   ComposedLoss(const ComposedLoss&) = delete;
   ComposedLoss& operator=(const ComposedLoss&) = delete;
@@ -47,7 +47,7 @@ class ComposedLoss {
   PrivacyBound delta(double epsilon);
 
  private:
-  struct Class;
+  struct Term;
   struct View;
 
   Moments total_moments(double tilt) const;
@@ -59,9 +59,9 @@ class ComposedLoss {
   void forget_views(std::size_t most);
   std::unique_ptr<View> look(double tilt, double negligible);
   double negligible_for(double delta) const;
-  double choose_interval(std::span<const Dots> dots, double tilt, double span) const;
+  double choose_interval(std::span<const DiscretePld> fine_plds, double tilt, double span) const;
 
-  std::vector<Class> classes_;
+  std::vector<Term> terms_;
   Options options_;
   std::vector<std::unique_ptr<View>> views_;
 };

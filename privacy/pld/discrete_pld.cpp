@@ -24,31 +24,33 @@ double between(double above_low, double above_high, double below_low, double bel
   return std::fmax(mass, 0.0);
 }
 
-void sort_and_merge(std::vector<Dot>& dots) {
-  std::sort(dots.begin(), dots.end(), [](const Dot& a, const Dot& b) { return a.loss < b.loss; });
+void sort_and_merge(std::vector<Atom>& atoms) {
+  std::sort(atoms.begin(), atoms.end(),
+            [](const Atom& a, const Atom& b) { return a.loss < b.loss; });
   std::size_t kept = 0;
-  for (const Dot& dot : dots) {
-    if (!(dot.mass > 0.0)) continue;
-    if (kept > 0 && dots[kept - 1].loss == dot.loss)
-      dots[kept - 1].mass += dot.mass;
+  for (const Atom& atom : atoms) {
+    if (!(atom.mass > 0.0)) continue;
+    if (kept > 0 && atoms[kept - 1].loss == atom.loss)
+      atoms[kept - 1].mass += atom.mass;
     else
-      dots[kept++] = dot;
+      atoms[kept++] = atom;
   }
-  dots.resize(kept);
+  atoms.resize(kept);
 }
 
 }  // namespace
 
-Moments moments(std::span<const Dot> dots, double tilt) {
+Moments moments(std::span<const Atom> atoms, double tilt) {
   double largest = -std::numeric_limits<double>::infinity();
-  for (const Dot& dot : dots) largest = std::fmax(largest, tilt * dot.loss + std::log(dot.mass));
+  for (const Atom& atom : atoms)
+    largest = std::fmax(largest, tilt * atom.loss + std::log(atom.mass));
   double sum = 0.0, first = 0.0, second = 0.0;
   double centre = 0.0;
   for (int pass = 0; pass < 2; ++pass) {
     sum = first = second = 0.0;
-    for (const Dot& dot : dots) {
-      const double weight = dot.mass * std::exp(tilt * dot.loss - largest);
-      const double d = dot.loss - centre;
+    for (const Atom& atom : atoms) {
+      const double weight = atom.mass * std::exp(tilt * atom.loss - largest);
+      const double d = atom.loss - centre;
       sum += weight;
       first += weight * d;
       second += weight * d * d;
@@ -61,20 +63,19 @@ Moments moments(std::span<const Dot> dots, double tilt) {
           .variance = std::fmax(second / sum - mean * mean, 0.0)};
 }
 
-Dots::Dots(StepLoss loss) : loss_(std::move(loss)) {
+DiscretePld::DiscretePld(PrivacyLoss loss) : loss_(std::move(loss)) {
   double largest = 0.0;
-  for (const StepLoss::Part& part : loss_.parts) {
-    const LossSource& source = *part.source;
+  for (const PrivacyLoss::Part& part : loss_.parts) {
+    const LossTails& tails = *part.tails;
     std::vector<Cell>& cells = cells_.emplace_back();
-    TailPoint low = source.at(source.begin());
-    double begin = source.begin();
+    TailPoint low = tails.at(tails.begin());
+    double begin = tails.begin();
     largest = std::fmax(largest, std::fabs(low.loss));
     for (std::size_t i = 1; i <= first_cells; ++i) {
       const double share = static_cast<double>(i) / first_cells;
-      const double end = i == first_cells
-                             ? source.end()
-                             : source.begin() + share * (source.end() - source.begin());
-      const TailPoint high = source.at(end);
+      const double end =
+          i == first_cells ? tails.end() : tails.begin() + share * (tails.end() - tails.begin());
+      const TailPoint high = tails.at(end);
       cells.push_back({.begin = begin, .end = end, .low = low, .high = high});
       largest = std::fmax(largest, std::fabs(high.loss));
       begin = end;
@@ -91,7 +92,7 @@ Dots::Dots(StepLoss loss) : loss_(std::move(loss)) {
   connect();
 }
 
-void Dots::refine(double tilt, double tolerance, double negligible, double share) {
+void DiscretePld::refine(double tilt, double tolerance, double negligible, double share) {
   share_ = share;
   if (negligible != negligible_) {
     negligible_ = negligible;
@@ -112,9 +113,9 @@ void Dots::refine(double tilt, double tolerance, double negligible, double share
   }
 }
 
-void Dots::split(std::size_t part, std::vector<Cell>& cells, double tilt, double threshold,
-                 double shift) {
-  const LossSource& source = *loss_.parts[part].source;
+void DiscretePld::split(std::size_t part, std::vector<Cell>& cells, double tilt, double threshold,
+                        double shift) {
+  const LossTails& tails = *loss_.parts[part].tails;
   const double log_weight = std::log(loss_.parts[part].weight);
   std::vector<Cell> finer;
   finer.reserve(cells.size() * 2);
@@ -134,7 +135,7 @@ void Dots::split(std::size_t part, std::vector<Cell>& cells, double tilt, double
       finer.push_back(cell);
       continue;
     }
-    const TailPoint point = source.at(middle);
+    const TailPoint point = tails.at(middle);
     Cell left{.begin = cell.begin, .end = middle, .low = cell.low, .high = point};
     Cell right{.begin = middle, .end = cell.end, .low = point, .high = cell.high};
     for (Cell* half : {&left, &right}) {
@@ -148,13 +149,13 @@ void Dots::split(std::size_t part, std::vector<Cell>& cells, double tilt, double
   cells = std::move(finer);
 }
 
-void Dots::connect() {
+void DiscretePld::connect() {
   upper_.clear();
   lower_.clear();
   infinite_ = loss_.infinite;
   for (std::size_t part = 0; part < cells_.size(); ++part) {
     const double weight = loss_.parts[part].weight;
-    const bool constant = loss_.parts[part].source->constant_beyond();
+    const bool constant = loss_.parts[part].tails->constant_beyond();
     const std::vector<Cell>& cells = cells_[part];
     const TailPoint& first = cells.front().low;
     std::size_t kept = cells.size();
@@ -166,8 +167,8 @@ void Dots::connect() {
       lower_.push_back({first.loss, weight * first.p_below});
       upper_.push_back({last.loss, weight * last.p_above});
       lower_.push_back({last.loss, weight * last.p_above});
-    } else if (std::isfinite(loss_.parts[part].source->greatest())) {
-      upper_.push_back({loss_.parts[part].source->greatest(), weight * last.p_above});
+    } else if (std::isfinite(loss_.parts[part].tails->greatest())) {
+      upper_.push_back({loss_.parts[part].tails->greatest(), weight * last.p_above});
     } else {
       infinite_ += weight * last.p_above;
     }

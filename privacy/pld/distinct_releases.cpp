@@ -10,51 +10,46 @@
 namespace cudp::privacy::pld {
 namespace {
 
-StepLoss loss_of(const Mechanism& mechanism, Side side, std::uint64_t k) {
-  if (side == Side::replace) return replace_loss(mechanism, k);
-  return step_loss(mechanism, side == Side::add ? Direction::add : Direction::remove, k);
-}
-
-/// Steps of which `above` dominates all and all dominate `below`.
+/// Releases of which `above` dominates all and all dominate `below`.
 struct Group {
   Mechanism above, below;
   std::uint64_t count = 0;
 };
 
-/// A step that may be grouped: (rate, noise).
+/// A release that may be grouped: (rate, noise).
 const PoissonGaussian* poisson(const Group& group) {
   return std::get_if<PoissonGaussian>(&group.above);
 }
 
-std::vector<Group> merge_equal(std::span<const Release> steps) {
+std::vector<Group> merge_equal(std::span<const Release> releases) {
   std::vector<Group> groups;
-  std::map<std::pair<double, double>, std::size_t> seen;  // of Poisson steps, the many
-  for (const Release& step : steps) {
-    if (releases_nothing(step)) continue;
-    Mechanism mechanism = step.mechanism;
+  std::map<std::pair<double, double>, std::size_t> seen;  // of Poisson releases, the many
+  for (const Release& release : releases) {
+    if (releases_nothing(release)) continue;
+    Mechanism mechanism = release.mechanism;
     if (const auto* gaussian = std::get_if<Gaussian>(&mechanism))
       mechanism = PoissonGaussian{.q = 1.0, .sigma = gaussian->sigma};
     if (const auto* p = std::get_if<PoissonGaussian>(&mechanism)) {
-      const auto [place, added] = seen.try_emplace({p->q, p->sigma}, groups.size());
+      const auto [entry, added] = seen.try_emplace({p->q, p->sigma}, groups.size());
       if (!added) {
-        groups[place->second].count += step.count;
+        groups[entry->second].count += release.count;
         continue;
       }
     } else {
       const auto same = std::find_if(groups.begin(), groups.end(),
                                      [&](const Group& group) { return group.above == mechanism; });
       if (same != groups.end()) {
-        same->count += step.count;
+        same->count += release.count;
         continue;
       }
     }
-    groups.push_back({mechanism, mechanism, step.count});
+    groups.push_back({mechanism, mechanism, release.count});
   }
   return groups;
 }
 
-/// Groups Poisson steps of nearly the same rate and noise, in cells of the logarithms that are as
-/// large as it takes.
+/// Groups Poisson releases of nearly the same rate and noise, in cells of the logarithms that are
+/// as large as it takes.
 std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t most) {
   for (double cell = 1e-4;; cell *= 1.3) {
     std::vector<Group> result;
@@ -68,12 +63,12 @@ std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t most) {
       const auto at = [cell](double x) {
         return static_cast<std::int64_t>(std::floor(std::log(x) / cell));
       };
-      const auto [place, added] = cells.try_emplace({at(p->q), at(p->sigma)}, result.size());
+      const auto [entry, added] = cells.try_emplace({at(p->q), at(p->sigma)}, result.size());
       if (added) {
         result.push_back(group);
         continue;
       }
-      Group& into = result[place->second];
+      Group& into = result[entry->second];
       auto& above = std::get<PoissonGaussian>(into.above);
       auto& below = std::get<PoissonGaussian>(into.below);
       above = {.q = std::fmax(above.q, p->q), .sigma = std::fmin(above.sigma, p->sigma)};
@@ -87,20 +82,20 @@ std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t most) {
 
 }  // namespace
 
-std::vector<LossClass> classes_of(std::span<const Release> steps, Side side, std::uint64_t k,
-                                  std::size_t most) {
-  std::vector<Group> groups = merge_equal(steps);
+std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Adjacency adjacency,
+                                          std::uint64_t k, std::size_t most) {
+  std::vector<Group> groups = merge_equal(releases);
   if (groups.size() > most) groups = coarsen(groups, most);
-  std::vector<LossClass> classes;
-  classes.reserve(groups.size());
+  std::vector<DistinctLoss> losses;
+  losses.reserve(groups.size());
   for (const Group& group : groups) {
     const bool same = group.above == group.below;
-    classes.push_back({.above = loss_of(group.above, side, k),
-                       .below = same ? StepLoss{} : loss_of(group.below, side, k),
-                       .same = same,
-                       .count = group.count});
+    losses.push_back({.above = privacy_loss(group.above, adjacency, k),
+                      .below = same ? PrivacyLoss{} : privacy_loss(group.below, adjacency, k),
+                      .same = same,
+                      .count = group.count});
   }
-  return classes;
+  return losses;
 }
 
 }  // namespace cudp::privacy::pld

@@ -11,27 +11,27 @@ namespace {
 using Complex = std::complex<double>;
 constexpr double unit = 0.5 * std::numeric_limits<double>::epsilon();
 
-/// A step's tilted probabilities, moved so that the largest is at 0, where its transform is known
-/// without a transform: the others' Euclidean norm is what rounding is relative to.
+/// A release's tilted probabilities, moved so that the largest is at 0, where its transform is
+/// known without a transform: the others' Euclidean norm is what rounding is relative to.
 struct Tilted {
-  std::vector<LatticeDot> dots;  ///< without the largest
+  std::vector<LatticeAtom> atoms;  ///< without the largest
   double largest = 0.0;
-  std::int64_t place = 0;   ///< of the largest
+  std::int64_t index = 0;   ///< of the largest
   double log_scale = 0.0;   ///< K
-  double tail_error = 0.0;  ///< mean, by the weights, of the relative error of the tail at a dot
+  double tail_error = 0.0;  ///< mean, by the weights, of the relative error of the tail at an atom
 };
 
 Tilted tilt_lattice(const Lattice& lattice, double tilt, double interval) {
   double top = -std::numeric_limits<double>::infinity();
   std::vector<double> logs;
-  logs.reserve(lattice.dots.size());
-  for (const LatticeDot& dot : lattice.dots) {
-    logs.push_back(std::log(dot.mass) + tilt * static_cast<double>(dot.index) * interval);
+  logs.reserve(lattice.atoms.size());
+  for (const LatticeAtom& atom : lattice.atoms) {
+    logs.push_back(std::log(atom.mass) + tilt * static_cast<double>(atom.index) * interval);
     top = std::fmax(top, logs.back());
   }
   double sum = 0.0;
   for (const double log : logs) sum += std::exp(log - top);
-  Tilted result{.dots = {}, .largest = 0.0, .place = 0, .log_scale = top + std::log(sum)};
+  Tilted result{.atoms = {}, .largest = 0.0, .index = 0, .log_scale = top + std::log(sum)};
   std::size_t largest = 0;
   for (std::size_t i = 0; i < logs.size(); ++i)
     if (logs[i] > logs[largest]) largest = i;
@@ -39,13 +39,13 @@ Tilted tilt_lattice(const Lattice& lattice, double tilt, double interval) {
   for (std::size_t i = logs.size(); i-- > 0;) {
     const double weight = std::exp(logs[i] - result.log_scale);
     // erfc(z) of a rounded z is wrong by 2 z^2 roundings, and z^2 is below -log of the tail.
-    above += lattice.dots[i].mass;
+    above += lattice.atoms[i].mass;
     result.tail_error += weight * unit * (32.0 - 8.0 * std::log(std::fmin(above, 1.0)));
     if (i == largest) {
       result.largest = weight;
-      result.place = lattice.dots[i].index;
+      result.index = lattice.atoms[i].index;
     } else if (weight > 0.0) {
-      result.dots.push_back({lattice.dots[i].index - lattice.dots[largest].index, weight});
+      result.atoms.push_back({lattice.atoms[i].index - lattice.atoms[largest].index, weight});
     }
   }
   return result;
@@ -97,7 +97,7 @@ void raise(std::span<Complex> values, std::uint64_t count) {
 /// std::abs guards against overflow, which costs more than all else here.
 double size(const Complex& value) { return std::sqrt(std::norm(value)); }
 
-/// The product of all steps' transforms, with a bound of each frequency's error.
+/// The product of all releases' transforms, with a bound of each frequency's error.
 ///
 /// A transform's error d is known by its Euclidean norm. Where |f| >= 1/4, its way to the result is
 /// through n f^(n-1) and the other factors, which together are at most n F / |f|, F the product:
@@ -111,7 +111,7 @@ struct Spectrum {
   double through = 0.0;
 };
 
-/// Multiplies `result` by the count-th power of a step's transform f, known to e by frequency:
+/// Multiplies `result` by the count-th power of a release's transform f, known to e by frequency:
 /// |(f + d)^n - f^n| <= n |d| (|f| + e)^(n-1), and each product adds sqrt(5) roundings (Brent,
 /// Percival, Zimmermann 2007).
 void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uint64_t count,
@@ -145,12 +145,12 @@ void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uin
 
 }  // namespace
 
-Composition::Composition(std::span<const Repeated> steps, double tilt, const Window& window,
-                         const Fft& fft, double loss_error, bool above)
+LatticeSum::LatticeSum(std::span<const Repeated> releases, double tilt, const Window& window,
+                       const Fft& fft, double loss_error, bool above)
     : tilt_(tilt), interval_(window.interval), first_(window.first), above_(above) {
   const std::size_t length = window.length;
-  if (steps.size() == 1 && steps.front().count == 1) {
-    take_one(steps.front().lattice, length, loss_error);
+  if (releases.size() == 1 && releases.front().count == 1) {
+    take_one(releases.front().lattice, length, loss_error);
     return;
   }
   Spectrum total(fft.frequencies());
@@ -158,16 +158,16 @@ Composition::Composition(std::span<const Repeated> steps, double tilt, const Win
   double count = 0.0, infinite = 0.0, magnitude = 0.0;
   std::vector<double> values(length);
   bool first = true;
-  for (const Repeated& step : steps) {
-    const auto n = static_cast<double>(step.count);
-    Tilted tilted = tilt_lattice(step.lattice, tilt, window.interval);
+  for (const Repeated& release : releases) {
+    const auto n = static_cast<double>(release.count);
+    Tilted tilted = tilt_lattice(release.lattice, tilt, window.interval);
     std::fill(values.begin(), values.end(), 0.0);
     double largest_exponent = 0.0;
-    for (const LatticeDot& dot : tilted.dots) values[wrapped(dot.index, length)] += dot.mass;
-    for (const LatticeDot& dot : step.lattice.dots)
-      if (dot.mass > 1e-60)
+    for (const LatticeAtom& atom : tilted.atoms) values[wrapped(atom.index, length)] += atom.mass;
+    for (const LatticeAtom& atom : release.lattice.atoms)
+      if (atom.mass > 1e-60)
         largest_exponent = std::fmax(largest_exponent,
-                                     std::fabs(tilt * static_cast<double>(dot.index) * interval_));
+                                     std::fabs(tilt * static_cast<double>(atom.index) * interval_));
     double norm = 0.0;
     for (const double value : values) norm += value * value;
     norm = std::sqrt(norm);
@@ -176,13 +176,13 @@ Composition::Composition(std::span<const Repeated> steps, double tilt, const Win
     for (Complex& value : spectrum) value += tilted.largest;
     const double by_frequency =
         fft.relative_error() * norm * std::sqrt(static_cast<double>(length)) + 4.0 * unit;
-    multiply(total, spectrum, by_frequency, step.count, first);
+    multiply(total, spectrum, by_frequency, release.count, first);
     first = false;
-    offset += static_cast<std::int64_t>(step.count) * tilted.place;
-    offset_ += n * step.lattice.offset;
+    offset += static_cast<std::int64_t>(release.count) * tilted.index;
+    offset_ += n * release.lattice.offset;
     log_scale_ += n * tilted.log_scale;
     magnitude += n * std::fabs(tilted.log_scale);
-    infinite += n * step.lattice.infinite;
+    infinite += n * release.lattice.infinite;
     count += n;
     by_sum_ += n * tilted.tail_error * 2.72 * (2.0 + tilt);
     // The tilted weights' own rounding, which is relative.
@@ -194,16 +194,16 @@ Composition::Composition(std::span<const Repeated> steps, double tilt, const Win
   double product = 0.0;
   for (std::size_t k = 0; k < total.error.size(); ++k) {
     const double twice = k == 0 || 2 * k == length ? 1.0 : 2.0;
-    by_place_ += twice * total.error[k];
+    by_point_ += twice * total.error[k];
     const double passed = (size(total.value[k]) + total.error[k]) / total.least[k];
     product += twice * passed * passed;
   }
-  by_place_ += total.through * std::sqrt(product);
-  by_place_ /= static_cast<double>(length);
+  by_point_ += total.through * std::sqrt(product);
+  by_point_ /= static_cast<double>(length);
   fft.inverse(total.value, values);
   double norm = 0.0;
   for (const double value : values) norm += value * value;
-  by_place_ += 1.01 * fft.relative_error() * std::sqrt(norm);
+  by_point_ += 1.01 * fft.relative_error() * std::sqrt(norm);
 
   std::vector<double> in_window(length);
   for (std::size_t i = 0; i < length; ++i)
@@ -217,8 +217,9 @@ Composition::Composition(std::span<const Repeated> steps, double tilt, const Win
   }
 }
 
-/// One step is its own composition: no transform, no wrap-around, and what lies outside is known.
-void Composition::take_one(const Lattice& lattice, std::size_t length, double loss_error) {
+/// One release is its own composition: no transform, no wrap-around, and what lies outside is
+/// known.
+void LatticeSum::take_one(const Lattice& lattice, std::size_t length, double loss_error) {
   const Tilted tilted = tilt_lattice(lattice, tilt_, interval_);
   offset_ = lattice.offset;
   log_scale_ = tilted.log_scale;
@@ -227,18 +228,18 @@ void Composition::take_one(const Lattice& lattice, std::size_t length, double lo
   added_ = above_ ? lattice.infinite : -lattice.infinite;
   std::vector<double> in_window(length, 0.0);
   const auto last = first_ + static_cast<std::int64_t>(length);
-  for (const LatticeDot& dot : lattice.dots) {
-    const double exponent = tilt_ * static_cast<double>(dot.index) * interval_ - log_scale_;
-    if (dot.index >= last && above_) added_ += dot.mass;
-    if (dot.index < first_ || dot.index >= last) continue;
-    const double weight = std::exp(std::log(dot.mass) + exponent);
-    in_window[static_cast<std::size_t>(dot.index - first_)] = weight;
+  for (const LatticeAtom& atom : lattice.atoms) {
+    const double exponent = tilt_ * static_cast<double>(atom.index) * interval_ - log_scale_;
+    if (atom.index >= last && above_) added_ += atom.mass;
+    if (atom.index < first_ || atom.index >= last) continue;
+    const double weight = std::exp(std::log(atom.mass) + exponent);
+    in_window[static_cast<std::size_t>(atom.index - first_)] = weight;
     by_sum_ += weight * 8.0 * unit * (std::fabs(exponent) + std::fabs(log_scale_) + 50.0);
   }
   sum_tails(in_window);
 }
 
-void Composition::sum_tails(std::span<const double> tilted) {
+void LatticeSum::sum_tails(std::span<const double> tilted) {
   const std::size_t length = tilted.size();
   sum_.assign(length + 1, 0.0);
   sum_moved_.assign(length + 1, 0.0);
@@ -250,25 +251,25 @@ void Composition::sum_tails(std::span<const double> tilted) {
   }
 }
 
-double Composition::delta(double epsilon) const {
+double LatticeSum::delta(double epsilon) const {
   const double from = epsilon - offset_ + (above_ ? -shift_ : shift_);
-  // The first place above epsilon; the one at it has weight 0.
-  const double place = std::floor(from / interval_) + 1.0 - static_cast<double>(first_);
-  if (place < 0.0) return above_ ? 1.0 : 0.0;  // below the window: say nothing
+  // The first point above epsilon; the one at it has weight 0.
+  const double point = std::floor(from / interval_) + 1.0 - static_cast<double>(first_);
+  if (point < 0.0) return above_ ? 1.0 : 0.0;  // below the window: nothing is known
   const auto last = static_cast<double>(sum_.size() - 1);
-  const auto i = static_cast<std::size_t>(std::fmin(place, last));
+  const auto i = static_cast<std::size_t>(std::fmin(point, last));
   const double x = (static_cast<double>(first_) + static_cast<double>(i)) * interval_;
   const double before = std::fmin(from - x, 0.0);
   const double tail = sum_[i], moved = std::exp(before) * sum_moved_[i];
-  // Untilting weighs a place y by e^(-tilt (y - x)) (1 - e^(from - y)): the largest such weight,
-  // and the sum of all. What a place holds came down to here by up to 1 / (tilt interval) products.
+  // Untilting weighs a point y by e^(-tilt (y - x)) (1 - e^(from - y)): the largest such weight,
+  // and the sum of all. What a point holds came down to here by up to 1 / (tilt interval) products.
   const double at_from = std::exp(-tilt_ * before);
   const double peak =
       tilt_ > 0.0 ? std::exp(tilt_ * std::log(tilt_ / (1.0 + tilt_))) / (1.0 + tilt_) : 1.0;
-  const double places = last - static_cast<double>(i);
-  const double weights = std::fmin(places, 1.0 + 1.0 / (tilt_ * interval_ + 1e-300));
-  const double rounding = 8.0 * unit * (8.0 + places) * (std::fabs(tail) + std::fabs(moved));
-  const double error = rounding + at_from * peak * by_sum_ + weights * by_place_;
+  const double points = last - static_cast<double>(i);
+  const double weights = std::fmin(points, 1.0 + 1.0 / (tilt_ * interval_ + 1e-300));
+  const double rounding = 8.0 * unit * (8.0 + points) * (std::fabs(tail) + std::fabs(moved));
+  const double error = rounding + at_from * peak * by_sum_ + weights * by_point_;
   const double scale = std::exp(std::fmin(log_scale_ - tilt_ * x, 700.0));
   const double value = tail - moved;
   if (above_) return (value + error) * scale * (1.0 + 1e-12) + added_;

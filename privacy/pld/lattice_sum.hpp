@@ -9,14 +9,14 @@
 
 namespace cudp::privacy::pld {
 
-/// `count` steps with the same lattice of losses.
+/// `count` releases with the same lattice of losses.
 struct Repeated {
   Lattice lattice;
   std::uint64_t count = 0;
 };
 
 /// Where a composition is looked at: losses offset + first * interval ... offset + (first + length
-/// - 1) * interval, where the offset is the sum of the steps'.
+/// - 1) * interval, where the offset is the sum of the releases'.
 struct Window {
   double interval = 0.0;
   std::int64_t first = 0;
@@ -34,20 +34,20 @@ struct Window {
 /// relative to the tail of the sum at the tilted mean, instead of absolute.
 ///
 /// Errors, all bounded and carried to the result:
+///
 /// - rounding of the transforms: relative in Euclidean norm (Fft), hence absolute by frequency,
 ///   through the powers and products to the inverse;
 /// - wrap-around: from above it only adds; from below it is subtracted;
-/// - the tails' rounding r: where a step's hockey-stick curve is wrong by r P(L > l), the curve
-/// plus
-///   r e (1 + tilt) of itself moved up by 1/(1 + tilt) lies above, since 1 - e^(-1/(1+tilt)) is
-///   at least 1/(2 + tilt). That adds r e (2 + tilt) to the tilted mass of each step;
+/// - rounding of the tails: where a hockey-stick curve is wrong by r P(L > l), that curve with
+///   r e (1 + tilt) times itself, moved up by 1/(1 + tilt), lies above, since 1 - e^(-1/(1+tilt))
+///   is at least 1/(2 + tilt). That adds r e (2 + tilt) to the tilted mass of each release;
 /// - rounding of the losses: by moving epsilon.
-class Composition {
+class LatticeSum {
  public:
-  /// A step's loss is known to loss_error. `above`: whether the lattices bound from above, and so
-  /// shall the result.
-  Composition(std::span<const Repeated> steps, double tilt, const Window& window, const Fft& fft,
-              double loss_error, bool above);
+  /// The loss of one release is known to loss_error. `above`: whether the lattices bound from
+  /// above, and so shall the result.
+  LatticeSum(std::span<const Repeated> releases, double tilt, const Window& window, const Fft& fft,
+             double loss_error, bool above);
 
   /// A bound of delta(epsilon), from the side that was asked for; not clamped to [0, 1].
   double delta(double epsilon) const;
@@ -61,11 +61,11 @@ class Composition {
   double offset_ = 0.0;     ///< all losses here are less this
   double log_scale_ = 0.0;  ///< sum of the K: a tilted mass at loss x weighs e^(log_scale - tilt x)
   double shift_ = 0.0;      ///< of epsilon, for the losses' rounding
-  double by_place_ = 0.0;   ///< error of each tilted probability
+  double by_point_ = 0.0;   ///< error of each tilted probability
   double by_sum_ = 0.0;     ///< error of the tilted probability altogether
   double added_ = 0.0;      ///< probability of losses beyond the window or infinite
   bool above_;
-  /// From each place x upwards, over the places y: sums of t e^(-tilt (y - x)), and of
+  /// From each point x upwards, over the points y: sums of t e^(-tilt (y - x)), and of
   /// t e^(-(tilt + 1) (y - x)).
   std::vector<double> sum_, sum_moved_;
 };

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "privacy/rdp/dominating_pair.hpp"
+
 namespace cudp::privacy::pld {
 namespace {
 
@@ -46,9 +48,9 @@ double below(const ScalarMixture& mixture, double x, double inverse_root) {
 }
 
 /// The parameter is x where the first mixture lies to the right, -x where the second does.
-class GaussianSource final : public LossSource {
+class GaussianTails final : public LossTails {
  public:
-  explicit GaussianSource(GaussianPair pair)
+  explicit GaussianTails(GaussianPair pair)
       : first_(std::move(pair.first)),
         second_(std::move(pair.second)),
         inverse_variance_(1.0 / pair.sigma / pair.sigma),
@@ -100,14 +102,14 @@ class GaussianSource final : public LossSource {
 
 /// q Lap(distance) + (1 - q) Lap(0) against Lap(0), or the other way round; between the two
 /// centres. `depth` is how far x is from the centre where the loss is least.
-class LaplaceSource final : public LossSource {
+class LaplaceTails final : public LossTails {
  public:
-  LaplaceSource(double q, double scale, double distance, Direction direction)
+  LaplaceTails(double q, double scale, double distance, Direction direction)
       : q_(q), scale_(scale), distance_(distance), direction_(direction) {
     begin_ = 0.0;
     end_ = distance;
     constant_beyond_ = true;
-    greatest_ = LaplaceSource::at(end_).loss;
+    greatest_ = LaplaceTails::at(end_).loss;
   }
 
   TailPoint at(double depth) const override {
@@ -141,9 +143,9 @@ class LaplaceSource final : public LossSource {
 };
 
 /// The curve (1 - r)^2 / (1 - e^-range) with r = e^((loss - range)/2): its derivatives are tails.
-class BoundedRangeSource final : public LossSource {
+class BoundedRangeTails final : public LossTails {
  public:
-  explicit BoundedRangeSource(double range) : range_(range), whole_(-std::expm1(-range)) {
+  explicit BoundedRangeTails(double range) : range_(range), whole_(-std::expm1(-range)) {
     begin_ = -range;
     end_ = range;
     constant_beyond_ = true;
@@ -175,19 +177,19 @@ bool needs_group_of_one(std::uint64_t k, const Mechanism& mechanism) {
           "a group of 1 (no dominating pair is known for more), found " + std::to_string(k));
 }
 
-StepLoss of_approximate_dp(const ApproximateDp& m) {
-  // Randomised response with probability 1 - delta, otherwise the answer itself.
+PrivacyLoss of_approximate_dp(const ApproximateDp& m) {
+  // Randomised response with probability 1 - delta, otherwise the data itself.
   const double high = (1.0 - m.delta) / (1.0 + std::exp(-m.epsilon));
   const double low = (1.0 - m.delta) / (1.0 + std::exp(m.epsilon));
   return {.parts = {}, .atoms = {{m.epsilon, high}, {-m.epsilon, low}}, .infinite = m.delta};
 }
 
-StepLoss of_source(std::shared_ptr<const LossSource> source) {
-  return {.parts = {{1.0, std::move(source)}}, .atoms = {}, .infinite = 0.0};
+PrivacyLoss of_tails(std::shared_ptr<const LossTails> tails) {
+  return {.parts = {{1.0, std::move(tails)}}, .atoms = {}, .infinite = 0.0};
 }
 
-StepLoss of_pairs(std::vector<GaussianPair> pairs) {
-  StepLoss loss;
+PrivacyLoss of_pairs(std::vector<GaussianPair> pairs) {
+  PrivacyLoss loss;
   for (GaussianPair& pair : pairs) {
     const double probability = pair.probability;
     const bool same = pair.first.centres == pair.second.centres;
@@ -195,28 +197,27 @@ StepLoss of_pairs(std::vector<GaussianPair> pairs) {
       loss.atoms.push_back({0.0, probability});
       continue;
     }
-    loss.parts.push_back({probability, std::make_shared<GaussianSource>(std::move(pair))});
+    loss.parts.push_back({probability, std::make_shared<GaussianTails>(std::move(pair))});
   }
   return loss;
 }
 
-}  // namespace
-
-StepLoss step_loss(const Mechanism& mechanism, Direction direction, std::uint64_t k) {
+/// Of which one data set has examples that the other has not.
+PrivacyLoss loss_in(const Mechanism& mechanism, Direction direction, std::uint64_t k) {
   if (const auto* m = std::get_if<Laplace>(&mechanism)) {
     check(mechanism);
-    return of_source(
-        std::make_shared<LaplaceSource>(1.0, m->scale, static_cast<double>(k), direction));
+    return of_tails(
+        std::make_shared<LaplaceTails>(1.0, m->scale, static_cast<double>(k), direction));
   }
   if (const auto* m = std::get_if<PoissonLaplace>(&mechanism)) {
     check(mechanism);
     if (m->q < 1.0) needs_group_of_one(k, mechanism);
-    return of_source(
-        std::make_shared<LaplaceSource>(m->q, m->scale, static_cast<double>(k), direction));
+    return of_tails(
+        std::make_shared<LaplaceTails>(m->q, m->scale, static_cast<double>(k), direction));
   }
   if (const auto* m = std::get_if<BoundedRange>(&mechanism)) {
     check(mechanism);
-    return of_source(std::make_shared<BoundedRangeSource>(m->epsilon * static_cast<double>(k)));
+    return of_tails(std::make_shared<BoundedRangeTails>(m->epsilon * static_cast<double>(k)));
   }
   if (const auto* m = std::get_if<ApproximateDp>(&mechanism)) {
     check(mechanism);
@@ -226,8 +227,18 @@ StepLoss step_loss(const Mechanism& mechanism, Direction direction, std::uint64_
   return of_pairs(dominating_pairs(mechanism, direction, k));
 }
 
-StepLoss replace_loss(const Mechanism& mechanism, std::uint64_t k) {
-  return of_pairs(dominating_pairs_replace(mechanism, k));
+}  // namespace
+
+PrivacyLoss privacy_loss(const Mechanism& mechanism, Adjacency adjacency, std::uint64_t k) {
+  switch (adjacency) {
+    case Adjacency::add:
+      return loss_in(mechanism, Direction::add, k);
+    case Adjacency::remove:
+      return loss_in(mechanism, Direction::remove, k);
+    case Adjacency::replace:
+      return of_pairs(dominating_pairs_replace(mechanism, k));
+  }
+  throw std::invalid_argument("adjacency: expected add, remove or replace");
 }
 
 }  // namespace cudp::privacy::pld

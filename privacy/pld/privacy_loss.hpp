@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "privacy/mechanism.hpp"
-#include "privacy/rdp/dominating_pair.hpp"
 
 namespace cudp::privacy::pld {
 
@@ -18,13 +17,13 @@ struct TailPoint {
   double p_below = 0.0, q_below = 0.0;
 };
 
-/// The privacy loss of one step, along a parameter with which it grows.
-class LossSource {
+/// The tails of a privacy loss, along a parameter with which it grows.
+class LossTails {
  public:
-  LossSource() = default;
-  LossSource(const LossSource&) = delete;
-  LossSource& operator=(const LossSource&) = delete;
-  virtual ~LossSource() = default;
+  LossTails() = default;
+  LossTails(const LossTails&) = delete;
+  LossTails& operator=(const LossTails&) = delete;
+  virtual ~LossTails() = default;
   virtual TailPoint at(double parameter) const = 0;
   double begin() const { return begin_; }
   double end() const { return end_; }
@@ -40,30 +39,34 @@ class LossSource {
   double greatest_ = std::numeric_limits<double>::infinity();
 };
 
+/// Probability `mass` of the privacy loss `loss`.
 struct Atom {
   double loss = 0.0;
   double mass = 0.0;
 };
 
-/// One step's privacy loss: with `weight` each source, and atoms.
-struct StepLoss {
+/// The privacy loss of one release: each part with its weight, and atoms.
+struct PrivacyLoss {
   struct Part {
     double weight = 1.0;
-    std::shared_ptr<const LossSource> source;
+    std::shared_ptr<const LossTails> tails;
   };
   std::vector<Part> parts;
   std::vector<Atom> atoms;
   double infinite = 0.0;  ///< probability of an infinite loss
 };
 
-/// The dominating loss of one step for groups of k under one direction; for replace_one, which has
-/// only one, under `replace_loss`. Sources: dominating_pair.hpp for Gaussian noise. Laplace: the
-/// step's own pair, at distance k. Poisson Laplace, k = 1: Zhu, Dong, Wang 2022, Proposition 30.
-/// Bounded range: the largest, over where the interval lies, of the hockey-stick divergences
-/// (Dong, Durfee, Rogers 2020, arXiv:1909.13830, Lemma 3.4); groups add their ranges. Approximate
-/// DP: Kairouz, Oh, Viswanath 2015 (arXiv:1311.0776), Theorem 3.1; k = 1.
+/// How two neighbours differ. `add`: the second data set has up to k examples more; `remove`: the
+/// first has; `replace`: k examples are others.
+enum class Adjacency : std::uint8_t { add, remove, replace };
+
+/// The dominating privacy loss of one release for groups of k. Sources: dominating_pair.hpp for
+/// Gaussian noise, the only one known for `replace`. Laplace: the mechanism's own pair, at distance
+/// k. Poisson Laplace, k = 1: Zhu, Dong, Wang 2022, Proposition 30. Bounded range: the largest,
+/// over where the interval lies, of the hockey-stick divergences (Dong, Durfee, Rogers 2020,
+/// arXiv:1909.13830, Lemma 3.4); groups add their ranges. Approximate DP: Kairouz, Oh, Viswanath
+/// 2015 (arXiv:1311.0776), Theorem 3.1; k = 1.
 /// Throws std::domain_error where none is known.
-StepLoss step_loss(const Mechanism& mechanism, Direction direction, std::uint64_t k);
-StepLoss replace_loss(const Mechanism& mechanism, std::uint64_t k);
+PrivacyLoss privacy_loss(const Mechanism& mechanism, Adjacency adjacency, std::uint64_t k);
 
 }  // namespace cudp::privacy::pld

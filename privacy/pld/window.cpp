@@ -14,16 +14,16 @@ namespace {
 constexpr double log_outside = 20.7;                        // e^-20.7 = 1e-9
 constexpr std::size_t longest_kept = std::size_t{1} << 20;  // points of all transforms kept
 
-double log_sum(std::span<const Dot> dots, double tilt) {
+double log_sum(std::span<const Atom> atoms, double tilt) {
   LogSum sum;
-  for (const Dot& dot : dots) sum.add(std::log(dot.mass) + tilt * dot.loss);
+  for (const Atom& atom : atoms) sum.add(std::log(atom.mass) + tilt * atom.loss);
   return sum.value();
 }
 
 double log_sum(const Lattice& lattice, double tilt, double interval) {
   LogSum sum;
-  for (const LatticeDot& dot : lattice.dots)
-    sum.add(std::log(dot.mass) + tilt * static_cast<double>(dot.index) * interval);
+  for (const LatticeAtom& atom : lattice.atoms)
+    sum.add(std::log(atom.mass) + tilt * static_cast<double>(atom.index) * interval);
   return sum.value();
 }
 
@@ -32,9 +32,9 @@ double log_sum(const Lattice& lattice, double tilt, double interval) {
 Reach Cumulants::reach(double tilt) const {
   Reach reach;
   double log_here = 0.0, variance = 0.0;
-  for (const Release& step : steps_) {
-    const Moments at = moments(step.dots, tilt);
-    const auto n = static_cast<double>(step.count);
+  for (const Term& term : terms_) {
+    const Moments at = moments(term.atoms, tilt);
+    const auto n = static_cast<double>(term.count);
     log_here += n * at.log_sum;
     reach.mean += n * at.mean;
     variance += n * at.variance;
@@ -48,8 +48,8 @@ Reach Cumulants::reach(double tilt) const {
   reach.below = reach.above = std::numeric_limits<double>::infinity();
   const auto try_move = [&](double move) {
     double log_moved = 0.0;
-    for (const Release& step : steps_)
-      log_moved += static_cast<double>(step.count) * log_sum(step.dots, tilt + move);
+    for (const Term& term : terms_)
+      log_moved += static_cast<double>(term.count) * log_sum(term.atoms, tilt + move);
     const double found = (log_moved - log_here - move * reach.mean + log_outside) / std::fabs(move);
     double& best = move > 0.0 ? reach.above : reach.below;
     if (!(found < best)) return false;
@@ -64,14 +64,14 @@ Reach Cumulants::reach(double tilt) const {
   return reach;
 }
 
-double lattice_mean(std::span<const Repeated> steps, double tilt, double interval) {
+double lattice_mean(std::span<const Repeated> releases, double tilt, double interval) {
   double mean = 0.0;
-  std::vector<Dot> dots;
-  for (const Repeated& step : steps) {
-    dots.clear();
-    for (const LatticeDot& dot : step.lattice.dots)
-      if (dot.mass > 0.0) dots.push_back({static_cast<double>(dot.index) * interval, dot.mass});
-    mean += static_cast<double>(step.count) * moments(dots, tilt).mean;
+  std::vector<Atom> atoms;
+  for (const Repeated& release : releases) {
+    atoms.clear();
+    for (const LatticeAtom& atom : release.lattice.atoms)
+      if (atom.mass > 0.0) atoms.push_back({static_cast<double>(atom.index) * interval, atom.mass});
+    mean += static_cast<double>(release.count) * moments(atoms, tilt).mean;
   }
   return mean;
 }
@@ -82,21 +82,21 @@ std::size_t length_for(double span, double interval) {
   return std::bit_ceil(static_cast<std::size_t>(std::fmax(needed, 64.0)));
 }
 
-void bound_outside(std::span<const Repeated> steps, double tilt, const Reach& reach,
+void bound_outside(std::span<const Repeated> releases, double tilt, const Reach& reach,
                    Window& window) {
   double log_here = 0.0, log_up = 0.0, log_down = 0.0;
-  for (const Repeated& step : steps) {
-    const auto n = static_cast<double>(step.count);
-    log_here += n * log_sum(step.lattice, tilt, window.interval);
-    log_up += n * log_sum(step.lattice, tilt + reach.move_above, window.interval);
-    log_down += n * log_sum(step.lattice, tilt + reach.move_below, window.interval);
+  for (const Repeated& release : releases) {
+    const auto n = static_cast<double>(release.count);
+    log_here += n * log_sum(release.lattice, tilt, window.interval);
+    log_up += n * log_sum(release.lattice, tilt + reach.move_above, window.interval);
+    log_down += n * log_sum(release.lattice, tilt + reach.move_below, window.interval);
   }
   const double low = static_cast<double>(window.first) * window.interval;
   const double high = low + static_cast<double>(window.length) * window.interval;
-  const double slack = 1.0 + 1e-6;
-  window.tilted_outside = slack * (std::exp(log_up - log_here - reach.move_above * high) +
-                                   std::exp(log_down - log_here - reach.move_below * low));
-  window.mass_above = slack * std::exp(log_up - (tilt + reach.move_above) * high);
+  const double margin = 1.0 + 1e-6;
+  window.tilted_outside = margin * (std::exp(log_up - log_here - reach.move_above * high) +
+                                    std::exp(log_down - log_here - reach.move_below * low));
+  window.mass_above = margin * std::exp(log_up - (tilt + reach.move_above) * high);
 }
 
 std::shared_ptr<const Fft> fft_of(std::size_t length) {

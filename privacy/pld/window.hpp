@@ -18,29 +18,29 @@ struct Reach {
   double move_below = 0.0, move_above = 0.0;  ///< the moves of the tilt that gave them
 };
 
-/// The cumulants K(tilt) = log E[e^(tilt L)] of a sum of steps.
+/// The cumulants K(tilt) = log E[e^(tilt L)] of a sum of releases.
 class Cumulants {
  public:
-  void add(std::span<const Dot> dots, std::uint64_t count) { steps_.push_back({dots, count}); }
+  void add(std::span<const Atom> atoms, std::uint64_t count) { terms_.push_back({atoms, count}); }
   Reach reach(double tilt) const;
 
  private:
-  struct Release {
-    std::span<const Dot> dots;
+  struct Term {
+    std::span<const Atom> atoms;
     std::uint64_t count = 0;
   };
-  std::vector<Release> steps_;
+  std::vector<Term> terms_;
 };
 
-/// The tilted mean of the steps' sum on its lattice, without the offsets. Rounding each of many
-/// steps moves it from where the dots have it.
-double lattice_mean(std::span<const Repeated> steps, double tilt, double interval);
+/// The tilted mean of the releases' sum on its lattice, without the offsets. Rounding each of many
+/// releases moves it from where the atoms have it.
+double lattice_mean(std::span<const Repeated> releases, double tilt, double interval);
 
 /// The transform's length for losses that span this much.
 std::size_t length_for(double span, double interval);
 
-/// Sets what lies outside of the window, by Chernoff's bound on the steps themselves.
-void bound_outside(std::span<const Repeated> steps, double tilt, const Reach& reach,
+/// Sets what lies outside of the window, by Chernoff's bound on the releases themselves.
+void bound_outside(std::span<const Repeated> releases, double tilt, const Reach& reach,
                    Window& window);
 
 }  // namespace cudp::privacy::pld
