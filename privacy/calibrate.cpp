@@ -74,11 +74,11 @@ class Solver {
 
     // A coarse bracket around the guess, then a coarse root.
     double v = clamp(log_of(unknown_.guess)), g = coarse(v), good = v, bad = v;
-    for (double step = 0.1;; step *= 2.0) {
+    for (double width = 0.1;; width *= 2.0) {
       if (g <= 0.0) {
         good = v;
         if (v == greedy) break;
-        v = clamp(v + toward_greedy * step);
+        v = clamp(v + toward_greedy * width);
         g = coarse(v);
         if (g <= 0.0) continue;
         bad = v;
@@ -86,16 +86,16 @@ class Solver {
       }
       bad = v;
       if (v == safe) break;
-      v = clamp(v - toward_greedy * step);
+      v = clamp(v - toward_greedy * width);
       g = coarse(v);
       if (g > 0.0) continue;
       good = v;
       break;
     }
     if (good != bad) v = safe_boundary([this](double at) { return coarse(at); }, bad, good, 1e-3);
-    const double slope_step = 0.01 * -toward_greedy;
-    double slope = (coarse(clamp(v + slope_step)) - coarse(v)) / slope_step;
-    if (!(std::fabs(slope) > 0.01 && std::fabs(slope) < 1e3)) slope = toward_greedy;
+    const double derivative_step = 0.01 * -toward_greedy;
+    double derivative = (coarse(clamp(v + derivative_step)) - coarse(v)) / derivative_step;
+    if (!(std::fabs(derivative) > 0.01 && std::fabs(derivative) < 1e3)) derivative = toward_greedy;
 
     // Newton's steps on the usual grid, kept between what is known to fit and not to fit.
     good = safe - toward_greedy;  // nothing known
@@ -118,11 +118,11 @@ class Solver {
       }
       if (between(good, bad)) break;
       if (std::isfinite(last_g) && std::isfinite(g) && v != last_v &&
-          (g - last_g) / (v - last_v) * slope > 0.0)
-        slope = (g - last_g) / (v - last_v);
+          (g - last_g) / (v - last_v) * derivative > 0.0)
+        derivative = (g - last_g) / (v - last_v);
       last_v = v;
       last_g = g;
-      double next = std::isfinite(g) ? v - (g + tolerance_.aim) / slope : v - toward_greedy;
+      double next = std::isfinite(g) ? v - (g + tolerance_.aim) / derivative : v - toward_greedy;
       // What is not strictly between what fits and what does not tells nothing new.
       const bool bracketed =
           (good - safe) * toward_greedy >= 0.0 && (greedy - bad) * toward_greedy >= 0.0;
@@ -246,7 +246,7 @@ double mu_for(double epsilon, double delta) {
   return std::exp(low);
 }
 
-/// Rate and distance of a sampled step as a Poisson-sampled one with distance 1 has them, for
+/// Rate and distance of a sampled release as a Poisson-sampled one with distance 1 has them, for
 /// guesses.
 struct Sampled {
   double q = 1.0, sigma = 1.0;
@@ -262,7 +262,7 @@ Sampled sampled(const Mechanism& mechanism, std::uint64_t group) {
   return {};
 }
 
-/// A step that releases nothing has no answer: any value would do.
+/// Where nothing is released any value would do.
 void check_releases(const Release& release) {
   check(release);
   if (releases_nothing(release))

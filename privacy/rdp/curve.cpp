@@ -76,7 +76,7 @@ PrivacyBound best_of(const RdpCurve& curve, std::span<const double> listed, cons
   if (best.order == 0.0) return best;
   std::vector<double> last{best.order};
   if (!listed.empty()) return search(last, [&](std::size_t i) { return certified(last[i]); });
-  const auto place = std::find(wide.begin(), wide.end(), best.order);
+  const auto found = std::find(wide.begin(), wide.end(), best.order);
   double least = infinity, order = best.order;
   refine(
       [&](double tried) {
@@ -87,37 +87,37 @@ PrivacyBound best_of(const RdpCurve& curve, std::span<const double> listed, cons
         }
         return found;
       },
-      place == wide.begin() ? best.order : *(place - 1),
-      place + 1 == wide.end() ? best.order : *(place + 1));
+      found == wide.begin() ? best.order : *(found - 1),
+      found + 1 == wide.end() ? best.order : *(found + 1));
   last.push_back(order);
   return search(last, [&](std::size_t i) { return certified(last[i]); });
 }
 
 }  // namespace
 
-RdpCurve::RdpCurve(std::span<const Release> steps, const Neighbours& neighbours)
+RdpCurve::RdpCurve(std::span<const Release> releases, const Neighbours& neighbours)
     : neighbours_(neighbours) {
   std::map<std::pair<double, double>, double> sampled;  // (q, sigma) -> count
-  for (const Release& step : steps) {
-    check(step);
-    if (privacy::releases_nothing(step)) continue;
+  for (const Release& release : releases) {
+    check(release);
+    if (privacy::releases_nothing(release)) continue;
     nothing_ = false;
-    const auto count = static_cast<double>(step.count);
-    failure_ += count * failure_of(step.mechanism, neighbours);
+    const auto count = static_cast<double>(release.count);
+    failure_ += count * failure_of(release.mechanism, neighbours);
     roundings_ += 1.0;
-    const auto* gaussian = std::get_if<Gaussian>(&step.mechanism);
-    const auto* poisson = std::get_if<PoissonGaussian>(&step.mechanism);
+    const auto* gaussian = std::get_if<Gaussian>(&release.mechanism);
+    const auto* poisson = std::get_if<PoissonGaussian>(&release.mechanism);
     if (gaussian != nullptr) {
       precision_ += precision(gaussian->sigma) * count;
     } else if (poisson != nullptr && poisson->q == 1.0) {
       precision_ += precision(poisson->sigma) * count;
     } else if (poisson != nullptr) {
       sampled[{poisson->q, poisson->sigma}] += count;
-    } else if (!others_.empty() && others_.back().mechanism == step.mechanism &&
-               step.count <= std::numeric_limits<std::uint64_t>::max() - others_.back().count) {
-      others_.back().count += step.count;
+    } else if (!others_.empty() && others_.back().mechanism == release.mechanism &&
+               release.count <= std::numeric_limits<std::uint64_t>::max() - others_.back().count) {
+      others_.back().count += release.count;
     } else {
-      others_.push_back(step);
+      others_.push_back(release);
     }
   }
   failure_ *= 1.0 + roundings_ * rounding;
@@ -141,24 +141,25 @@ double RdpCurve::estimate(double order, std::size_t entries) const {
   return sum(order, entries, 0.5);
 }
 
-/// `place`: where between two entries a sigma is taken to be; 0 for a bound.
-double RdpCurve::sum(double order, std::size_t entries, double place) const {
+/// `position`: where between two entries a sigma is taken to be; 0 for a bound.
+double RdpCurve::sum(double order, std::size_t entries, double position) const {
   double sum = 0.0;
   if (precision_ > 0.0) sum += precision_ * rdp(Gaussian{.sigma = 1.0}, order, neighbours_);
   for (const Rate& rate : rates_) {
     if (rate.sigma.size() >= 2 * entries) {
-      sum += of_table(rate, order, entries, place);
+      sum += of_table(rate, order, entries, position);
       continue;
     }
     for (std::size_t i = 0; i < rate.sigma.size(); ++i)
       sum += rate.count[i] * rdp(PoissonGaussian{rate.q, rate.sigma[i]}, order, neighbours_);
   }
-  for (const Release& step : others_)
-    sum += static_cast<double>(step.count) * rdp(step.mechanism, order, neighbours_);
+  for (const Release& release : others_)
+    sum += static_cast<double>(release.count) * rdp(release.mechanism, order, neighbours_);
   return sum * (1.0 + (roundings_ + 8.0) * rounding);
 }
 
-double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries, double place) const {
+double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries,
+                          double position) const {
   const double least = rate.sigma.front(), log_range = std::log(rate.sigma.back() / least);
   const auto entry = [&](double i) {
     return least * std::exp(log_range * i / static_cast<double>(entries));
@@ -169,7 +170,7 @@ double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries, d
     if (rate.sigma[i] >= next) {
       while (entry(used) <= rate.sigma[i]) used += 1.0;
       const double bound = used == 0.0 ? least : std::fmin(entry(used - 1.0), rate.sigma[i]);
-      const double sigma = place == 0.0 ? bound : entry(used - 1.0 + place);
+      const double sigma = position == 0.0 ? bound : entry(used - 1.0 + position);
       divergence = rdp(PoissonGaussian{rate.q, sigma}, order, neighbours_);
       next = entry(used);
     }
@@ -178,10 +179,10 @@ double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries, d
   return sum;
 }
 
-PrivacyBound epsilon_by_rdp(std::span<const Release> steps, double delta,
+PrivacyBound epsilon_by_rdp(std::span<const Release> releases, double delta,
                             const Neighbours& neighbours, std::span<const double> orders) {
   check_delta(delta);
-  const RdpCurve curve(steps, neighbours);
+  const RdpCurve curve(releases, neighbours);
   if (curve.releases_nothing()) return {.delta = delta, .accountant = AccountantKind::rdp};
   const double rest = delta - curve.failure();
   if (!(rest > 0.0))
@@ -197,10 +198,10 @@ PrivacyBound epsilon_by_rdp(std::span<const Release> steps, double delta,
   return best;
 }
 
-PrivacyBound delta_by_rdp(std::span<const Release> steps, double epsilon,
+PrivacyBound delta_by_rdp(std::span<const Release> releases, double epsilon,
                           const Neighbours& neighbours, std::span<const double> orders) {
   check_epsilon(epsilon);
-  const RdpCurve curve(steps, neighbours);
+  const RdpCurve curve(releases, neighbours);
   if (curve.releases_nothing()) return {.epsilon = epsilon, .accountant = AccountantKind::rdp};
   PrivacyBound best = best_of(
       curve, orders,

@@ -8,15 +8,15 @@
 
 namespace cudp::privacy {
 
-/// The Renyi curve of a sequence of steps, prepared for many orders: equal mechanisms are merged,
-/// and plain Gaussians are one.
+/// The Renyi curve of a sequence of releases, prepared for many orders: equal mechanisms are
+/// merged, and plain Gaussians are one.
 class RdpCurve {
  public:
   /// Throws what rdp throws for a mechanism out of range.
-  explicit RdpCurve(std::span<const Release> steps, const Neighbours& neighbours = {});
+  explicit RdpCurve(std::span<const Release> releases, const Neighbours& neighbours = {});
 
-  /// The divergence of the whole sequence at one order, rounded up: the sum of the steps' (Mironov
-  /// 2017, arXiv:1702.07476, Proposition 1). Throws what rdp throws.
+  /// The divergence of the whole sequence at one order, rounded up: the sum of the releases'
+  /// (Mironov 2017, arXiv:1702.07476, Proposition 1). Throws what rdp throws.
   double at(double order) const;
 
   /// The same in less time for thousands of Poisson-sampled Gaussians that share a sampling rate:
@@ -29,7 +29,7 @@ class RdpCurve {
   /// choosing an order.
   double estimate(double order, std::size_t entries) const;
 
-  /// The sum of failure_of over the steps.
+  /// The sum of failure_of over the releases.
   double failure() const { return failure_; }
   bool releases_nothing() const { return nothing_; }
   const Neighbours& neighbours() const { return neighbours_; }
@@ -41,8 +41,8 @@ class RdpCurve {
     std::vector<double> sigma;
     std::vector<double> count;
   };
-  double sum(double order, std::size_t entries, double place) const;
-  double of_table(const Rate& rate, double order, std::size_t entries, double place) const;
+  double sum(double order, std::size_t entries, double position) const;
+  double of_table(const Rate& rate, double order, std::size_t entries, double position) const;
 
   Neighbours neighbours_;
   double precision_ = 0.0;  ///< sum of count / sigma^2 over the plain Gaussians
@@ -55,15 +55,15 @@ class RdpCurve {
 
 /// Smallest epsilon, or delta, that the curve gives, by Canonne, Kamath, Steinke 2020
 /// (arXiv:2004.00010), Proposition 12, of the orders given; of all orders if none are: a search
-/// between and beyond the default ones, from 1 + 1e-6 to largest_order. What ApproximateDp steps
+/// between and beyond the default ones, from 1 + 1e-6 to largest_order. What ApproximateDp releases
 /// set aside is part of delta. The order is chosen by RdpCurve::estimate and then evaluated: by
 /// RdpCurve::at for single examples, by 1024 entries for groups, whose divergences take a thousand
 /// times longer.
 /// Throws std::invalid_argument on arguments out of range or where no order gives a finite epsilon,
 /// std::domain_error where a mechanism has no bound, or where delta is not above what is set aside.
-PrivacyBound epsilon_by_rdp(std::span<const Release> steps, double delta,
+PrivacyBound epsilon_by_rdp(std::span<const Release> releases, double delta,
                             const Neighbours& neighbours = {}, std::span<const double> orders = {});
-PrivacyBound delta_by_rdp(std::span<const Release> steps, double epsilon,
+PrivacyBound delta_by_rdp(std::span<const Release> releases, double epsilon,
                           const Neighbours& neighbours = {}, std::span<const double> orders = {});
 
 }  // namespace cudp::privacy

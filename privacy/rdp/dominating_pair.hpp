@@ -23,16 +23,16 @@ struct GaussianPair {
 
 enum class Direction : std::uint8_t { add, remove };
 
-/// Pairs of scalar Gaussian mixtures that dominate one step of a Gaussian mechanism for groups of
-/// k: no (epsilon, delta) that holds for them fails for the step, and they compose adaptively (Zhu,
-/// Dong, Wang 2022, arXiv:2106.08567, Theorem 10). `add`: the second data set has up to k examples
-/// more, so that `second` is the mixture; `remove`: the first is.
+/// Pairs of scalar Gaussian mixtures that dominate one release of a Gaussian mechanism for groups
+/// of k: no (epsilon, delta) that holds for them fails for the release, and they compose adaptively
+/// (Zhu, Dong, Wang 2022, arXiv:2106.08567, Theorem 10). `add`: the second data set has up to k
+/// examples more, so that `second` is the mixture; `remove`: the first is.
 ///
 /// Gaussian: one centre, k. Poisson: Binomial(k, q) (Ganesh 2024, arXiv:2401.10294, Theorem 3.1);
 /// fixed size: 2 Hypergeometric(batch draws, n + k, k marked) (Theorem 3.3 there). GaussianMixture:
 /// itself for k = 1 (Choquette-Choo, Ganesh, Steinke, Thakurta 2024, arXiv:2310.15526, Corollary
 /// 4.7). Truncated Poisson, k = 1: a public coin says whether the batch is full without the
-/// example; where it is, the example takes another's place and moves the sum by 2 (Chua et al.
+/// example; where it is, the example pushes another out and moves the sum by 2 (Chua et al.
 /// 2024, arXiv:2411.04205).
 ///
 /// Throws std::invalid_argument for a mechanism that is out of range or k = 0, std::domain_error

@@ -69,8 +69,9 @@ std::optional<double> log_moment_by_integral(double q, double sigma, double alph
         if (!(l > 0.0)) return -infinity;
         const double c = alpha - 1.0, z = y + offset;
         const double log_falling = std::log(-std::expm1(-c * l));
-        const double log_slope = s > 0.0 ? -std::log1p(std::exp(-s)) : s - std::log1p(std::exp(s));
-        return log_expm1(alpha * l) + log_falling + log_slope - 0.5 * z * z;
+        const double log_derivative =
+            s > 0.0 ? -std::log1p(std::exp(-s)) : s - std::log1p(std::exp(s));
+        return log_expm1(alpha * l) + log_falling + log_derivative - 0.5 * z * z;
       },
       first, last, h);
   if (!integral) return std::nullopt;

@@ -23,21 +23,21 @@ void check_mu(double mu) {
     throw std::invalid_argument("mu: expected a finite number >= 0, found " + number(mu));
 }
 
-double gdp_mu(std::span<const Release> steps, std::uint64_t k) {
+double gdp_mu(std::span<const Release> releases, std::uint64_t k) {
   double square = 0.0;
-  for (const Release& step : steps) {
-    check(step);
-    if (releases_nothing(step)) continue;
-    const auto count = static_cast<double>(step.count), size = static_cast<double>(k);
-    if (const auto* m = std::get_if<Gaussian>(&step.mechanism)) {
+  for (const Release& release : releases) {
+    check(release);
+    if (releases_nothing(release)) continue;
+    const auto count = static_cast<double>(release.count), size = static_cast<double>(k);
+    if (const auto* m = std::get_if<Gaussian>(&release.mechanism)) {
       square += count * size * size / m->sigma / m->sigma;
-    } else if (const auto* p = std::get_if<PoissonGaussian>(&step.mechanism); p && k == 1) {
+    } else if (const auto* p = std::get_if<PoissonGaussian>(&release.mechanism); p && k == 1) {
       square += count * p->q * p->q * std::expm1(1.0 / p->sigma / p->sigma);
     } else {
       throw std::domain_error(
           "gdp: expected Gaussian steps, or Poisson-sampled ones for a group of "
           "1, found " +
-          std::string(name(step.mechanism)) + " for a group of " + std::to_string(k));
+          std::string(name(release.mechanism)) + " for a group of " + std::to_string(k));
     }
   }
   return std::sqrt(square);
@@ -100,13 +100,13 @@ double gaussian_mu(double epsilon, double delta) {
   return low;
 }
 
-GdpEstimate gdp_estimate_epsilon(std::span<const Release> steps, double delta, std::uint64_t k) {
-  const double mu = gdp_mu(steps, k);
+GdpEstimate gdp_estimate_epsilon(std::span<const Release> releases, double delta, std::uint64_t k) {
+  const double mu = gdp_mu(releases, k);
   return {.mu = mu, .estimated_epsilon = gaussian_epsilon(mu, delta), .estimated_delta = delta};
 }
 
-GdpEstimate gdp_estimate_delta(std::span<const Release> steps, double epsilon, std::uint64_t k) {
-  const double mu = gdp_mu(steps, k);
+GdpEstimate gdp_estimate_delta(std::span<const Release> releases, double epsilon, std::uint64_t k) {
+  const double mu = gdp_mu(releases, k);
   return {.mu = mu, .estimated_epsilon = epsilon, .estimated_delta = gaussian_delta(mu, epsilon)};
 }
 

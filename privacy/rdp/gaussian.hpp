@@ -19,18 +19,20 @@ double gaussian_epsilon(double mu, double delta);
 /// > 0, delta in (0, 1): noise of sensitivity / mu is the least that will do.
 double gaussian_mu(double epsilon, double delta);
 
-/// What the central limit theorem says that many small steps come to: one Gaussian. An estimate and
-/// not a bound: it is often below the truth, and nothing may be certified by it.
+/// What the central limit theorem says that many small releases come to: one Gaussian. An estimate
+/// and not a bound: it is often below the truth, and nothing may be certified by it.
 struct GdpEstimate {
   double mu = 0.0;
   double estimated_epsilon = 0.0;
   double estimated_delta = 0.0;
 };
 
-/// mu^2 = sum of count q^2 (e^(1/sigma^2) - 1) over Poisson steps and k^2 count / sigma^2 over
-/// Gaussian ones. Throws std::domain_error for other mechanisms, and for groups of sampled steps.
-/// Source: Bu, Dong, Long, Su 2020 (arXiv:1911.11607), Theorem 5.
-GdpEstimate gdp_estimate_epsilon(std::span<const Release> steps, double delta, std::uint64_t k = 1);
-GdpEstimate gdp_estimate_delta(std::span<const Release> steps, double epsilon, std::uint64_t k = 1);
+/// mu^2 = sum of count q^2 (e^(1/sigma^2) - 1) over Poisson-sampled Gaussians and k^2 count /
+/// sigma^2 over plain ones. Throws std::domain_error for other mechanisms, and for groups of
+/// sampled ones. Source: Bu, Dong, Long, Su 2020 (arXiv:1911.11607), Theorem 5.
+GdpEstimate gdp_estimate_epsilon(std::span<const Release> releases, double delta,
+                                 std::uint64_t k = 1);
+GdpEstimate gdp_estimate_delta(std::span<const Release> releases, double epsilon,
+                               std::uint64_t k = 1);
 
 }  // namespace cudp::privacy

@@ -5,7 +5,7 @@ namespace cudp::privacy {
 /// The largest Renyi order that is computed: an integer order is a sum of that many terms.
 inline constexpr double largest_order = 1e6;
 
-/// Renyi divergence of order alpha of one step of the Poisson-subsampled Gaussian, in nats: an
+/// Renyi divergence of order alpha of one release of the Poisson-subsampled Gaussian, in nats: an
 /// upper bound for both adding and removing one example, as wide as double's rounding needs
 /// (relative 1e-11) and never narrower.
 /// q in [0, 1]; sigma finite, > 0; alpha in (1, largest_order], integer or fractional. +infinity

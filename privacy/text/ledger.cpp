@@ -162,9 +162,9 @@ Ledger Ledger::from_text(std::string_view text, std::string_view name) {
     ++line_number;
     if (!text.empty()) expected("nothing after 'end'", text);
   } catch (const std::invalid_argument& damage) {
-    std::string place(name);
-    place.append(", line ").append(std::to_string(line_number)).append(": ");
-    throw std::invalid_argument(place + damage.what());
+    std::string where(name);
+    where.append(", line ").append(std::to_string(line_number)).append(": ");
+    throw std::invalid_argument(where + damage.what());
   }
   return ledger;
 }

@@ -77,12 +77,12 @@ TEST_F(GoldenPld, Groups) {
 
 TEST_F(GoldenPld, Heterogeneous) {
   for (const auto& c : golden["heterogeneous"]) {
-    std::vector<Release> steps;
+    std::vector<Release> releases;
     for (const auto& p : c["phases"])
-      steps.push_back({sampled_gaussian_mechanism(p["q"], p["sigma"]), p["steps"]});
-    expect_golden({.releases = steps}, c, "none", "none", "epsilon_pld");
-    std::reverse(steps.begin(), steps.end());
-    expect_golden({.releases = steps}, c, "none", "none", "epsilon_pld");
+      releases.push_back({sampled_gaussian_mechanism(p["q"], p["sigma"]), p["steps"]});
+    expect_golden({.releases = releases}, c, "none", "none", "epsilon_pld");
+    std::reverse(releases.begin(), releases.end());
+    expect_golden({.releases = releases}, c, "none", "none", "epsilon_pld");
   }
 }
 
@@ -132,39 +132,39 @@ TEST(Accountant, MonotoneInEveryArgument) {
   }
 }
 
-TEST(Accountant, OrderAndGroupingOfEqualStepsDoNotMatter) {
-  std::vector<Release> steps{{PoissonGaussian{0.02, 1.1}, 300},
-                             {Gaussian{40.0}, 5},
-                             {Laplace{30.0}, 4},
-                             {BoundedRange{0.05}, 10},
-                             {FixedSizeGaussian{5000, 40, 3.0}, 50},
-                             {PoissonGaussian{0.02, 1.1}, 200}};
-  const double expected = accountant_of(steps).epsilon(1e-6).epsilon;
-  std::reverse(steps.begin(), steps.end());
-  EXPECT_NEAR(accountant_of(steps).epsilon(1e-6).epsilon, expected, 1e-9);
-  std::swap(steps[0], steps[3]);
-  EXPECT_NEAR(accountant_of(steps).epsilon(1e-6).epsilon, expected, 1e-9);
+TEST(Accountant, OrderAndGroupingOfEqualReleasesDoNotMatter) {
+  std::vector<Release> releases{{PoissonGaussian{0.02, 1.1}, 300},
+                                {Gaussian{40.0}, 5},
+                                {Laplace{30.0}, 4},
+                                {BoundedRange{0.05}, 10},
+                                {FixedSizeGaussian{5000, 40, 3.0}, 50},
+                                {PoissonGaussian{0.02, 1.1}, 200}};
+  const double expected = accountant_of(releases).epsilon(1e-6).epsilon;
+  std::reverse(releases.begin(), releases.end());
+  EXPECT_NEAR(accountant_of(releases).epsilon(1e-6).epsilon, expected, 1e-9);
+  std::swap(releases[0], releases[3]);
+  EXPECT_NEAR(accountant_of(releases).epsilon(1e-6).epsilon, expected, 1e-9);
 }
 
-TEST(Accountant, ManyDifferentStepsAreGroupedAndTheLossIsStated) {
-  std::vector<Release> steps, rounded;
+TEST(Accountant, ManyDifferentReleasesAreGroupedAndTheLossIsStated) {
+  std::vector<Release> releases;
   for (int t = 0; t < 3000; ++t)
-    steps.push_back({PoissonGaussian{0.005, 1.0 + 0.5 * std::pow(20.0 + t, 0.25) / 4.0}, 1});
+    releases.push_back({PoissonGaussian{0.005, 1.0 + 0.5 * std::pow(20.0 + t, 0.25) / 4.0}, 1});
   const AccountantOptions grouped{.kind = AccountantKind::pld, .max_distinct_releases = 48};
-  const PrivacyBound coarse = Accountant({.releases = steps}, grouped).epsilon(1e-5);
+  const PrivacyBound coarse = Accountant({.releases = releases}, grouped).epsilon(1e-5);
   EXPECT_TRUE(coarse.epsilon_lower < coarse.epsilon && coarse.epsilon_lower > 0.95 * coarse.epsilon)
       << coarse.epsilon_lower << " " << coarse.epsilon;
-  // RDP sees every step as it is.
-  EXPECT_GT(accountant_of(steps, 1, AccountantKind::rdp).epsilon(1e-5).epsilon,
+  // RDP sees every release as it is.
+  EXPECT_GT(accountant_of(releases, 1, AccountantKind::rdp).epsilon(1e-5).epsilon,
             coarse.epsilon_lower);
 }
 
 TEST(Accountant, BestIsTheLeastOfAll) {
-  const std::vector<Release> steps{{PoissonGaussian{0.01, 1.0}, 2000}};
+  const std::vector<Release> releases{{PoissonGaussian{0.01, 1.0}, 2000}};
   for (const double delta : {1e-3, 1e-9, 1e-15}) {
-    const double by_pld = accountant_of(steps).epsilon(delta).epsilon;
-    const double by_rdp = accountant_of(steps, 1, AccountantKind::rdp).epsilon(delta).epsilon;
-    const double best = accountant_of(steps, 1, AccountantKind::best).epsilon(delta).epsilon;
+    const double by_pld = accountant_of(releases).epsilon(delta).epsilon;
+    const double by_rdp = accountant_of(releases, 1, AccountantKind::rdp).epsilon(delta).epsilon;
+    const double best = accountant_of(releases, 1, AccountantKind::best).epsilon(delta).epsilon;
     EXPECT_EQ(best, std::fmin(by_pld, by_rdp));
     EXPECT_LT(by_pld, by_rdp);
   }

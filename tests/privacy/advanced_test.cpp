@@ -86,12 +86,12 @@ TEST(Advanced, Calibrates) {
 }
 
 TEST(Advanced, RefusesWhatItHasNoTheoremFor) {
-  const std::vector<Release> steps{{PoissonGaussian{0.02, 1.0}, 400}};
-  EXPECT_THROW(advanced_epsilon(steps, 1e-5, {.group = 2}), std::domain_error);
-  EXPECT_THROW(advanced_epsilon(steps, 1e-5, {.relation = NeighbouringRelation::replace_one}),
+  const std::vector<Release> releases{{PoissonGaussian{0.02, 1.0}, 400}};
+  EXPECT_THROW(advanced_epsilon(releases, 1e-5, {.group = 2}), std::domain_error);
+  EXPECT_THROW(advanced_epsilon(releases, 1e-5, {.relation = NeighbouringRelation::replace_one}),
                std::domain_error);
   EXPECT_THROW(advanced_epsilon(std::vector<Release>{{Laplace{1.0}, 1}}, 1e-5), std::domain_error);
-  EXPECT_THROW(advanced_epsilon(steps, 0.0), std::invalid_argument);
+  EXPECT_THROW(advanced_epsilon(releases, 0.0), std::invalid_argument);
   EXPECT_EQ(advanced_epsilon({}, 1e-5), 0.0);
   EXPECT_EQ(advanced_epsilon(std::vector<Release>{{PoissonGaussian{0.0, 1.0}, 4}}, 1e-5), 0.0);
 }

@@ -181,7 +181,7 @@ TEST(Calibrate, OneMoreStepWouldExceed) {
         }
         EXPECT_LE(epsilon(q, sigma, steps, 1e-6), target) << q << " " << sigma;
         if (steps == std::uint64_t{1} << 40) continue;  // the cap
-        // (One in 1e11: the last step of a trillion is within the rounding slack.)
+        // (One in 1e11: the last step of a trillion is within rounding.)
         const std::uint64_t more = steps + 1 + steps / 100'000'000'000u;
         EXPECT_GT(epsilon(q, sigma, more, 1e-6), target) << q << " " << sigma;
       }

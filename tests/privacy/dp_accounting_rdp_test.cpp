@@ -32,12 +32,12 @@ struct Sampled {
 };
 
 TEST(DpAccountingRdp, PoissonSampledGaussian) {
-  // Fifty steps, q = 0.01, sigma = 2.5, printed to nine digits.
-  const std::vector<Release> steps{{PoissonGaussian{0.01, 2.5}, 50}};
+  // Fifty releases, q = 0.01, sigma = 2.5, printed to nine digits.
+  const std::vector<Release> releases{{PoissonGaussian{0.01, 2.5}, 50}};
   for (const auto& [order, published] :
        {Sampled{1.5, 6.70579741e-04}, Sampled{2.5, 1.08548710e-03}, Sampled{5, 2.18075656e-03},
         Sampled{50, 2.38460375e-02}, Sampled{100, 1.67416308e+02}}) {
-    const double found = RdpCurve(steps).at(order);
+    const double found = RdpCurve(releases).at(order);
     EXPECT_TRUE(close(found, 50 * oracle::rdp(0.01, 2.5, order), 1e-10)) << order;
     // Integer orders agree to the last digit printed. The fractional ones are 3.2 % and 0.007 % too
     // large there: what the series gives whose signs were left out.
@@ -165,12 +165,12 @@ TEST(DpAccountingRdp, Laplace) {
     // Their assertions: the KL divergence at order 1, pure DP at infinity.
     EXPECT_LE(rdp_laplace(1 / row.epsilon, 1 + 1e-12),
               std::fmin(row.epsilon, row.epsilon * row.epsilon / 2));
-    const std::vector<Release> steps{{Laplace{1 / row.epsilon}, 100}};
-    EXPECT_TRUE(close(RdpCurve(steps).at(1e12), 100 * row.epsilon, 1e-9));
+    const std::vector<Release> releases{{Laplace{1 / row.epsilon}, 100}};
+    EXPECT_TRUE(close(RdpCurve(releases).at(1e12), 100 * row.epsilon, 1e-9));
   }
-  const std::vector<Release> steps{{Laplace{10.0}, 100}};
+  const std::vector<Release> releases{{Laplace{10.0}, 100}};
   const double theirs = 4.984173965049364;  // by their list of orders
-  const double found = epsilon_by_rdp(steps, 1e-6).epsilon;
+  const double found = epsilon_by_rdp(releases, 1e-6).epsilon;
   EXPECT_TRUE(found <= theirs && found >= 0.999 * theirs) << found;
 }
 
@@ -205,15 +205,15 @@ TEST(DpAccountingRdp, SamplingWithoutReplacementIsTighterHere) {
         EXPECT_TRUE(close(wang, row.rdp[i], 1e-9)) << row.q << " " << orders[i];
       }
     }
-  const std::vector<Release> steps{{FixedSizeGaussian{50000, 500, 2.0}, 2000}};
-  const double found = epsilon_by_rdp(steps, 1e-6, replaced).epsilon, theirs = 5.761267191540538;
+  const std::vector<Release> releases{{FixedSizeGaussian{50000, 500, 2.0}, 2000}};
+  const double found = epsilon_by_rdp(releases, 1e-6, replaced).epsilon, theirs = 5.761267191540538;
   EXPECT_TRUE(found < 0.7 * theirs) << found;
 }
 
 TEST(DpAccountingRdp, EpsilonsOfSampledGaussiansAreNeverAboveTheirs) {
-  const std::vector<Release> steps{{PoissonGaussian{0.1, 1.0}, 10}};
+  const std::vector<Release> releases{{PoissonGaussian{0.1, 1.0}, 10}};
   const double theirs = 3.441642764041644;  // where most of their fractional orders fail
-  const double found = epsilon_by_rdp(steps, 1e-5).epsilon;
+  const double found = epsilon_by_rdp(releases, 1e-5).epsilon;
   EXPECT_TRUE(found <= theirs && found >= 0.95 * theirs) << found;
 }
 

@@ -174,8 +174,8 @@ TEST(Epsilon, SkippingOrdersChangesNothing) {
       log_delta = std::fmin(log_delta, log_delta_at(default_list[j], rdp[j], found.epsilon));
     EXPECT_TRUE(close(delta_of(releases, found.epsilon).delta, delta_from_log(log_delta), 1e-8))
         << i;
-    std::ranges::reverse(releases);
-    EXPECT_TRUE(close(epsilon_of(releases, delta).epsilon, found.epsilon, 1e-13)) << i;
+    const std::vector<Release> reversed(releases.rbegin(), releases.rend());
+    EXPECT_TRUE(close(epsilon_of(reversed, delta).epsilon, found.epsilon, 1e-13)) << i;
   }
 }
 

@@ -51,12 +51,12 @@ TEST(Filter, NeverExceedsInTenThousandAdaptiveRuns) {
     Filter filter(budget);
     double spent = 0.0;  // counted here, without the filter
     for (int stubborn = 0; stubborn < 3;) {
-      const Release step = some_release(bits);
+      const Release release = some_release(bits);
       const double price =
-          static_cast<double>(step.count) *
-          (budget.order == 0.0 ? zcdp_of(step.mechanism) : rdp(step.mechanism, budget.order));
-      const bool admitted = filter.admits(step);
-      ASSERT_EQ(filter.charge(step), admitted);
+          static_cast<double>(release.count) *
+          (budget.order == 0.0 ? zcdp_of(release.mechanism) : rdp(release.mechanism, budget.order));
+      const bool admitted = filter.admits(release);
+      ASSERT_EQ(filter.charge(release), admitted);
       if (admitted) {
         spent += price;
       } else {
@@ -170,7 +170,7 @@ TEST(Filter, TheBestOrderOfThePlanLetsAllOfItThrough) {
   const double order = Filter::best_order(plan, delta);
   EXPECT_EQ(order, planned.order);
   Filter filter(renyi_budget(order, planned.epsilon * (1 + 1e-9), delta));
-  for (const Release& step : plan) EXPECT_TRUE(filter.charge(step));
+  for (const Release& release : plan) EXPECT_TRUE(filter.charge(release));
   EXPECT_LT(filter.remaining(), 1e-6);
   EXPECT_GE(epsilon_by_rdp(filter.ledger().releases(), delta).epsilon,
             planned.epsilon * (1 - 1e-9));
@@ -263,9 +263,9 @@ TEST(Odometer, GrowsAndIsReadBackFromALedger) {
   EXPECT_EQ(odometer.epsilon(), 0.0);
   double before = 0.0;
   for (int i = 0; i < 100; ++i) {
-    const Release step = some_release(bits);
-    odometer.charge(step);
-    ledger.charge(step);
+    const Release release = some_release(bits);
+    odometer.charge(release);
+    ledger.charge(release);
     EXPECT_GE(odometer.epsilon(), before);
     before = odometer.epsilon();
     // Never below what would be said if everything had been fixed ahead.

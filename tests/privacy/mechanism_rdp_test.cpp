@@ -30,12 +30,12 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr Neighbours replaced{.relation = NeighbouringRelation::replace_one, .group = 1};
 
-void expect_just_above(double value, double truth, double slack, const std::string& where) {
+void expect_just_above(double value, double truth, double margin, const std::string& where) {
   EXPECT_TRUE(value >= truth * (1 - 1e-15)) << where << ": " << value << " below " << truth;
-  EXPECT_TRUE(value <= truth * (1 + slack)) << where << ": " << value << " above " << truth;
+  EXPECT_TRUE(value <= truth * (1 + margin)) << where << ": " << value << " above " << truth;
 }
 
-std::string place(double a, double b, double alpha) {
+std::string setting(double a, double b, double alpha) {
   return std::to_string(a) + ", " + std::to_string(b) + ", alpha = " + std::to_string(alpha);
 }
 
@@ -55,7 +55,7 @@ TEST(Laplace, IsItsClosedFormInFiftyDigits) {
       const Real a = alpha, e = 1 / Real(scale);
       const Real moment = (a * exp((a - 1) * e) + (a - 1) * exp(-a * e)) / (2 * a - 1);
       expect_just_above(rdp_laplace(scale, alpha), static_cast<double>(log(moment) / (a - 1)),
-                        2e-11, place(scale, 0, alpha));
+                        2e-11, setting(scale, 0, alpha));
     }
   // The closed form itself, by its definition: three pieces, the middle one integrated.
   const Real e = Real(1) / 2, a = 3.7;
@@ -75,10 +75,10 @@ TEST(Pure, IsRandomisedResponseAndBoundsAnythingPure) {
       const Real e = epsilon, p = exp(e) / (1 + exp(e));
       const double bound = rdp_pure(epsilon, alpha);
       expect_just_above(bound, divergence({p, 1 - p}, {1 - p, p}, alpha), 2e-11,
-                        place(epsilon, 0, alpha));
+                        setting(epsilon, 0, alpha));
       EXPECT_LE(rdp_laplace(1.0 / epsilon, alpha), bound * (1 + 1e-10));
       EXPECT_LE(bound, epsilon * (1 + 1e-14));
-      EXPECT_LE(bound, zcdp_of_pure(epsilon) * alpha * (1 + 1e-10)) << place(epsilon, 0, alpha);
+      EXPECT_LE(bound, zcdp_of_pure(epsilon) * alpha * (1 + 1e-10)) << setting(epsilon, 0, alpha);
       // An exponential mechanism of four outcomes whose scores move by up to epsilon / 2.
       std::vector<Real> a, b;
       Real a_sum = 0, b_sum = 0;
@@ -91,7 +91,7 @@ TEST(Pure, IsRandomisedResponseAndBoundsAnythingPure) {
       }
       for (Real& x : a) x /= a_sum;
       for (Real& x : b) x /= b_sum;
-      EXPECT_LE(divergence(a, b, alpha), bound) << place(epsilon, 0, alpha);
+      EXPECT_LE(divergence(a, b, alpha), bound) << setting(epsilon, 0, alpha);
     }
 }
 
@@ -106,12 +106,12 @@ TEST(BoundedRange, IsTheWorstOfItsTwoOutcomePairs) {
             std::fmax(worst, divergence({p, 1 - p}, {p * exp(-t), (1 - p) * exp(e - t)}, alpha));
       }
       const double bound = rdp_bounded_range(epsilon, alpha);
-      EXPECT_LE(worst, bound) << place(epsilon, 0, alpha);
+      EXPECT_LE(worst, bound) << setting(epsilon, 0, alpha);
       EXPECT_LE(bound, 0.125 * alpha * epsilon * epsilon * (1 + 1e-14));
       EXPECT_LE(bound, epsilon * (1 + 1e-14));
       // The grid misses the worst t by little, where the loss is not close to its limit.
       if (alpha * epsilon < 20.0) {
-        EXPECT_LE(bound, worst * (1 + 1e-3)) << place(epsilon, 0, alpha);
+        EXPECT_LE(bound, worst * (1 + 1e-3)) << setting(epsilon, 0, alpha);
       }
     }
 }
@@ -168,9 +168,9 @@ TEST(Pairs, JustAboveQuadratureInBothDirections) {
     };
     // (The oracle's weights sum to 1 within a rounding, which a divergence of 1e-4 feels.)
     expect_just_above(rdp_of_pairs({&pair, 1}, alpha) + 1e-15, truth(mixture, other), 1e-9,
-                      place(sigma, run, alpha));
+                      setting(sigma, run, alpha));
     expect_just_above(rdp_of_pairs({&mirrored, 1}, alpha) + 1e-15, truth(other, mixture), 1e-9,
-                      place(sigma, run, alpha));
+                      setting(sigma, run, alpha));
   }
 }
 
@@ -181,9 +181,9 @@ TEST(Pairs, AgreeWithTheSampledGaussianAndStayAboveWhereTheIntegralIsTooLong) {
         const auto pair = dominating_pairs(PoissonGaussian{q, sigma}, Direction::remove, 1);
         const double exact = rdp_sampled_gaussian(q, sigma, alpha);
         EXPECT_TRUE(std::fabs(rdp_of_pairs(pair, alpha) / exact - 1) <= 1e-8)
-            << place(q, sigma, alpha);
+            << setting(q, sigma, alpha);
         const auto added = dominating_pairs(PoissonGaussian{q, sigma}, Direction::add, 1);
-        EXPECT_LE(rdp_of_pairs(added, alpha), exact * (1 + 1e-9)) << place(q, sigma, alpha);
+        EXPECT_LE(rdp_of_pairs(added, alpha), exact * (1 + 1e-9)) << setting(q, sigma, alpha);
       }
   const auto pair = dominating_pairs(PoissonGaussian{0.01, 1e-3}, Direction::remove, 4);
   const double far = rdp_of_pairs(pair, 500.0);
@@ -222,13 +222,13 @@ TEST(FixedSize, IsTheIntegralAndBoundsTheWorstPairKnown) {
         const Real excess = moment(alpha) + moment(1 - alpha) - moment(1.0) - moment(0.0);
         const double truth = static_cast<double>(log(1 + excess)) / (alpha - 1);
         const double found = rdp_fixed_size(q, sigma, alpha);
-        expect_just_above(found, truth * (1 - 1e-12), 1e-9, place(q, sigma, alpha));
+        expect_just_above(found, truth * (1 - 1e-12), 1e-9, setting(q, sigma, alpha));
         EXPECT_LE(found, rdp_fixed_size_wang(q, sigma, alpha) * (1 + 1e-10));
         // Replacing +1 by -1 among zeros, where the sum moves by 2: a lower bound.
         const Normals minus{{-0.5, 0.0}, {q, 1 - q}}, plus{{0.0, 0.5}, {1 - q, q}};
         const double pair =
             static_cast<double>(log_moment_of(plus, minus, sigma, alpha)) / (alpha - 1);
-        EXPECT_LE(pair, found) << place(q, sigma, alpha);
+        EXPECT_LE(pair, found) << setting(q, sigma, alpha);
       }
 }
 
@@ -247,7 +247,7 @@ TEST(FixedSize, WangsSumIsWhatTheoremNineSays) {
         const double truth =
             std::fmin(static_cast<double>(log(sum)) / (alpha - 1), alpha / (2 * sigma * sigma));
         expect_just_above(rdp_fixed_size_wang(q, sigma, alpha), truth, 2e-11,
-                          place(q, sigma, alpha));
+                          setting(q, sigma, alpha));
       }
   EXPECT_EQ(rdp_fixed_size(0.0, 1.0, 2.0), 0.0);
   expect_just_above(rdp_fixed_size(1.0, 2.0, 3.0), 3.0 / 8, 1e-14, "whole");
@@ -282,11 +282,11 @@ TEST(PoissonLaplace, BoundsBothDirectionsByQuadrature) {
         const double forward = static_cast<double>(log(moment(alpha)) / (alpha - 1));
         const double backward = static_cast<double>(log(moment(1 - Real(alpha))) / (alpha - 1));
         const double found = rdp_poisson_laplace(q, scale, alpha);
-        EXPECT_GE(found, backward) << place(q, scale, alpha);
+        EXPECT_GE(found, backward) << setting(q, scale, alpha);
         if (alpha == std::floor(alpha)) {
-          expect_just_above(found, forward, 2e-11, place(q, scale, alpha));
+          expect_just_above(found, forward, 2e-11, setting(q, scale, alpha));
         } else {
-          EXPECT_TRUE(found >= forward && found <= 2 * forward) << place(q, scale, alpha);
+          EXPECT_TRUE(found >= forward && found <= 2 * forward) << setting(q, scale, alpha);
         }
       }
   EXPECT_EQ(rdp_poisson_laplace(1.0, 2.0, 3.0), rdp_laplace(2.0, 3.0));
@@ -296,9 +296,9 @@ TEST(PoissonLaplace, BoundsBothDirectionsByQuadrature) {
 TEST(TruncatedPoisson, IsPoissonWhereNothingIsCutAndMoreWhereItIs) {
   for (const double alpha : {1.5, 3.0, 6.0}) {
     const double plain = rdp(PoissonGaussian{0.01, 1.0}, alpha);
-    const double loose = rdp(TruncatedPoissonGaussian{50000, 0.01, 5000, 1.0}, alpha);
-    EXPECT_TRUE(std::fabs(loose / plain - 1) <= 1e-8) << alpha;
-    double before = loose;
+    const double never_full = rdp(TruncatedPoissonGaussian{50000, 0.01, 5000, 1.0}, alpha);
+    EXPECT_TRUE(std::fabs(never_full / plain - 1) <= 1e-8) << alpha;
+    double before = never_full;
     for (const std::uint64_t batch : {600u, 560u, 520u}) {
       const double now = rdp(TruncatedPoissonGaussian{50000, 0.01, batch, 1.0}, alpha);
       EXPECT_GE(now, before * (1 - 1e-9)) << batch;

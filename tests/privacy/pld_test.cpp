@@ -22,14 +22,14 @@ namespace {
 
 const AccountantOptions by_pld{.kind = AccountantKind::pld};
 
-PrivacyBound delta_by_pld(std::vector<Release> steps, NeighbouringRelation relation, double epsilon,
-                          std::uint64_t group = 1) {
-  return Accountant({.releases = std::move(steps), .relation = relation, .group = group}, by_pld)
+PrivacyBound delta_by_pld(std::vector<Release> releases, NeighbouringRelation relation,
+                          double epsilon, std::uint64_t group = 1) {
+  return Accountant({.releases = std::move(releases), .relation = relation, .group = group}, by_pld)
       .delta(epsilon);
 }
 
-PrivacyBound epsilon_by_pld(std::vector<Release> steps, double delta, std::uint64_t group = 1) {
-  return Accountant({.releases = std::move(steps), .group = group}, by_pld).epsilon(delta);
+PrivacyBound epsilon_by_pld(std::vector<Release> releases, double delta, std::uint64_t group = 1) {
+  return Accountant({.releases = std::move(releases), .group = group}, by_pld).epsilon(delta);
 }
 
 /// The truth lies between the two bounds, and they within `tolerance` of it, relatively.
@@ -78,12 +78,12 @@ TEST(Pld, OneStepByQuadrature) {
                                      " sigma " + std::to_string(sigma) + " k " + std::to_string(k) +
                                      " epsilon " + std::to_string(epsilon);
             // One interval, or a two-thousandth, of epsilon to either side.
-            const double slack = 1e-4 + 5e-4 * epsilon, exact = truth(epsilon);
+            const double margin = 1e-4 + 5e-4 * epsilon, exact = truth(epsilon);
             EXPECT_TRUE(found.delta >= exact * (1 - 1e-11)) << what;
             EXPECT_TRUE(found.delta_lower <= exact * (1 + 1e-11)) << what;
-            EXPECT_TRUE(found.delta <= truth(epsilon - slack) * (1 + 2e-3) + 1e-24)
+            EXPECT_TRUE(found.delta <= truth(epsilon - margin) * (1 + 2e-3) + 1e-24)
                 << what << ": " << found.delta << " against " << exact;
-            EXPECT_TRUE(found.delta_lower >= truth(epsilon + slack) * (1 - 3e-3) - 1e-24)
+            EXPECT_TRUE(found.delta_lower >= truth(epsilon + margin) * (1 - 3e-3) - 1e-24)
                 << what << ": " << found.delta_lower << " against " << exact;
           }
         }
@@ -100,16 +100,16 @@ TEST(Pld, TwoStepsByQuadrature) {
                         Case{0.001, 0.8, 1, 3.0}}) {
     const oracle::Mixture mixed = binomial_mixture(c.k, c.q, c.sigma);
     const oracle::Mixture zero{.parts = {{0.0, 1.0}}, .sigma = c.sigma};
-    const std::vector<Release> steps{{PoissonGaussian{c.q, c.sigma}, 2}};
+    const std::vector<Release> releases{{PoissonGaussian{c.q, c.sigma}, 2}};
     const double remove = oracle::delta_of_two(mixed, zero, c.epsilon);
     const double add = oracle::delta_of_two(zero, mixed, c.epsilon);
     const std::string what = "q " + std::to_string(c.q);
-    expect_around(delta_by_pld(steps, NeighbouringRelation::remove, c.epsilon, c.k), remove, 1e-3,
-                  what);
+    expect_around(delta_by_pld(releases, NeighbouringRelation::remove, c.epsilon, c.k), remove,
+                  1e-3, what);
     if (add > 1e-20)
-      expect_around(delta_by_pld(steps, NeighbouringRelation::add, c.epsilon, c.k), add, 1e-3,
+      expect_around(delta_by_pld(releases, NeighbouringRelation::add, c.epsilon, c.k), add, 1e-3,
                     what + " add");
-    // The same two steps as two entries.
+    // The same two releases as two entries.
     const std::vector<Release> apart{{PoissonGaussian{c.q, c.sigma}, 1},
                                      {PoissonGaussian{c.q * (1 + 1e-15), c.sigma}, 1}};
     expect_around(delta_by_pld(apart, NeighbouringRelation::remove, c.epsilon, c.k), remove, 1e-3,
@@ -199,14 +199,14 @@ TEST(Pld, BoundedRangeOfOneAndTwo) {
 }
 
 TEST(Pld, NoFloorAtSmallDeltas) {
-  const std::vector<Release> steps{{PoissonGaussian{0.01, 1.0}, 2000}};
+  const std::vector<Release> releases{{PoissonGaussian{0.01, 1.0}, 2000}};
   double last = 0.0;
   for (const double delta : {1e-5, 1e-10, 1e-15, 1e-20, 1e-30}) {
-    const PrivacyBound found = epsilon_by_pld(steps, delta);
+    const PrivacyBound found = epsilon_by_pld(releases, delta);
     EXPECT_TRUE(found.epsilon > last && found.epsilon < 12.0) << delta << " " << found.epsilon;
     EXPECT_TRUE(found.epsilon_lower > found.epsilon * (1 - 2e-3)) << delta;
     last = found.epsilon;
-    const PrivacyBound back = Accountant({.releases = steps}, by_pld).delta(last);
+    const PrivacyBound back = Accountant({.releases = releases}, by_pld).delta(last);
     EXPECT_TRUE(std::fabs(std::log(back.delta / delta)) < 0.02) << delta << " " << back.delta;
   }
 }
@@ -347,7 +347,7 @@ TEST(Pld, NoiseThatIsNextToNothingIsBoundedToo) {
         }
         if (q > delta) {
           EXPECT_GE(exact_delta(q, sigma, 0.999 * epsilon - 0.01), delta * (1.0 - 1e-9))
-              << "loose: q " << q << " sigma " << sigma << " delta " << delta;
+              << "too large: q " << q << " sigma " << sigma << " delta " << delta;
         }
         // More steps are never better.
         one.releases[0].count = 60;

@@ -179,7 +179,7 @@ PrivacyBound delta_of(const Mechanism& mechanism, NeighbouringRelation relation,
   return Accountant({.releases = {{mechanism, 1}}, .relation = relation}, by_pld).delta(epsilon);
 }
 
-TEST(PublishedValues, DeltaAtTheDots) {
+TEST(PublishedValues, DeltaAtTheGridPoints) {
   std::ifstream file(CUDP_GOLDEN_DIR "/published_deltas.json");
   ASSERT_TRUE(file);
   const nlohmann::json golden = nlohmann::json::parse(file);
@@ -210,7 +210,7 @@ TEST(PublishedValues, DeltaAtTheDots) {
 
 TEST(PublishedValues, TruncatedBatchesAreTighter) {
   // The reference takes replacement for the full batches, which it calls slightly loose; here an
-  // example that is added takes another's place in the batch, at twice the distance.
+  // example that is added pushes another out of the batch, at twice the distance.
   Accountant truncated = accountant_of({{TruncatedPoissonGaussian{4, 0.5, 2, 1.0}, 3},
                                         {TruncatedPoissonGaussian{3, 0.5, 2, 1.0}, 2}});
   const PrivacyBound found = truncated.epsilon(1e-6);

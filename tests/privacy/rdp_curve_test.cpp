@@ -19,10 +19,10 @@ namespace cudp::privacy {
 namespace {
 
 /// Epsilon by a fine grid over orders, without the search.
-double by_grid(const std::vector<Release>& steps, double delta, double most) {
+double by_grid(const std::vector<Release>& releases, double delta, double most) {
   double best = 1e300;
   for (double c = 0.05; c < most; c *= 1.01)
-    best = std::fmin(best, oracle::epsilon_at(1 + c, RdpCurve(steps).at(1 + c), delta));
+    best = std::fmin(best, oracle::epsilon_at(1 + c, RdpCurve(releases).at(1 + c), delta));
   return std::fmax(best, 0.0);
 }
 
@@ -74,56 +74,56 @@ using GoldenCurve = GoldenAccounting;
 
 TEST_F(GoldenCurve, NeverAboveTheListedOrdersNorBelowThePrivacyLossDistribution) {
   for (const auto& c : golden["sampled_gaussian"]["cases"]) {
-    const std::vector<Release> steps{
+    const std::vector<Release> releases{
         {PoissonGaussian{c["q"], c["sigma"]}, c["steps"].get<std::uint64_t>()}};
-    const double epsilon = epsilon_by_rdp(steps, c["delta"]).epsilon;
+    const double epsilon = epsilon_by_rdp(releases, c["delta"]).epsilon;
     EXPECT_LE(epsilon, c["epsilon_rdp"].get<double>() * (1 + 1e-9));
     EXPECT_GE(epsilon, c["epsilon_pld"].get<double>());
   }
   // Groups, both samplings: where a divergence is finite so is its epsilon, and above the truth.
   for (const auto& c : golden["group_poisson"]) {
-    const std::vector<Release> steps{
+    const std::vector<Release> releases{
         {PoissonGaussian{c["q"], c["sigma"]}, c["steps"].get<std::uint64_t>()}};
     const Neighbours neighbours{.relation = NeighbouringRelation::add_or_remove,
                                 .group = c["group"]};
-    const double epsilon = epsilon_by_rdp(steps, c["delta"], neighbours).epsilon;
+    const double epsilon = epsilon_by_rdp(releases, c["delta"], neighbours).epsilon;
     EXPECT_GE(epsilon, c["epsilon"].get<double>() * (1 - 1e-6));
     EXPECT_LE(epsilon, c["epsilon"].get<double>() * 1.3);
   }
   for (const auto& c : golden["group_fixed_size"]) {
-    const std::vector<Release> steps{
+    const std::vector<Release> releases{
         {FixedSizeGaussian{c["n"], c["batch"], c["sigma"]}, c["steps"].get<std::uint64_t>()}};
     const Neighbours neighbours{.relation = NeighbouringRelation::add_or_remove,
                                 .group = c["group"]};
-    const double epsilon = epsilon_by_rdp(steps, c["delta"], neighbours).epsilon;
+    const double epsilon = epsilon_by_rdp(releases, c["delta"], neighbours).epsilon;
     EXPECT_GE(epsilon, c["epsilon"].get<double>() * (1 - 1e-6));
     EXPECT_LE(epsilon, c["epsilon"].get<double>() * 1.3);
   }
 }
 
 TEST(AdaptiveOrders, EveryGroupOfTheIssueIsFinite) {
-  const std::vector<Release> steps{{PoissonGaussian{0.01, 1.0}, 2000}};
+  const std::vector<Release> releases{{PoissonGaussian{0.01, 1.0}, 2000}};
   double before = 0.0;
   for (const std::uint64_t k : {1u, 2u, 3u, 9u, 16u, 33u, 64u}) {
     const Neighbours neighbours{.relation = NeighbouringRelation::add_or_remove, .group = k};
-    const double epsilon = epsilon_by_rdp(steps, 1e-6, neighbours).epsilon;
+    const double epsilon = epsilon_by_rdp(releases, 1e-6, neighbours).epsilon;
     EXPECT_TRUE(std::isfinite(epsilon) && epsilon > before) << k << " " << epsilon;
     before = epsilon;
   }
 }
 
 TEST(RdpCurve, MergesWithoutChangingTheSum) {
-  std::vector<Release> steps = of_everything();
+  std::vector<Release> releases = of_everything();
   const std::vector<Release> twice = [&] {
-    std::vector<Release> all = steps;
-    all.insert(all.end(), steps.rbegin(), steps.rend());
+    std::vector<Release> all = releases;
+    all.insert(all.end(), releases.rbegin(), releases.rend());
     return all;
   }();
   for (const double order : {1.5, 4.0, 20.5}) {
     double sum = 0.0;
-    for (const Release& step : steps)
-      sum += static_cast<double>(step.count) * rdp(step.mechanism, order);
-    EXPECT_TRUE(std::fabs(RdpCurve(steps).at(order) / sum - 1) <= 1e-13);
+    for (const Release& release : releases)
+      sum += static_cast<double>(release.count) * rdp(release.mechanism, order);
+    EXPECT_TRUE(std::fabs(RdpCurve(releases).at(order) / sum - 1) <= 1e-13);
     EXPECT_TRUE(std::fabs(RdpCurve(twice).at(order) / (2 * sum) - 1) <= 1e-13);
   }
 }
@@ -131,10 +131,10 @@ TEST(RdpCurve, MergesWithoutChangingTheSum) {
 TEST(RdpCurve, GroupingThousandsOfSigmasIsABoundWithTheLossThatIsStated) {
   std::mt19937_64 bits(1);
   std::uniform_real_distribution<> uniform(0.0, 1.0);
-  std::vector<Release> steps(5000);
-  for (Release& step : steps)
-    step = {PoissonGaussian{0.005, 3.0 * std::pow(6.6, uniform(bits))}, 1 + bits() % 3};
-  const RdpCurve curve(steps);
+  std::vector<Release> releases(5000);
+  for (Release& release : releases)
+    release = {PoissonGaussian{0.005, 3.0 * std::pow(6.6, uniform(bits))}, 1 + bits() % 3};
+  const RdpCurve curve(releases);
   for (const double order : {1.2, 2.0, 7.5, 40.0})
     for (const std::size_t entries : {64u, 256u, 1024u}) {
       const double exact = curve.at(order), grouped = curve.grouped(order, entries);
@@ -147,15 +147,15 @@ TEST(RdpCurve, GroupingThousandsOfSigmasIsABoundWithTheLossThatIsStated) {
 }
 
 TEST(RdpCurve, FailuresAreTakenFromDelta) {
-  const std::vector<Release> steps{{ApproximateDp{0.1, 1e-8}, 10}, {Gaussian{20.0}, 1}};
+  const std::vector<Release> releases{{ApproximateDp{0.1, 1e-8}, 10}, {Gaussian{20.0}, 1}};
   const std::vector<Release> pure{{ApproximateDp{0.1, 0.0}, 10}, {Gaussian{20.0}, 1}};
-  EXPECT_TRUE(std::fabs(RdpCurve(steps).failure() / 1e-7 - 1) <= 1e-14);
+  EXPECT_TRUE(std::fabs(RdpCurve(releases).failure() / 1e-7 - 1) <= 1e-14);
   EXPECT_TRUE(
-      std::fabs(epsilon_by_rdp(steps, 1e-6).epsilon / epsilon_by_rdp(pure, 1e-6 - 1e-7).epsilon -
+      std::fabs(epsilon_by_rdp(releases, 1e-6).epsilon / epsilon_by_rdp(pure, 1e-6 - 1e-7).epsilon -
                 1) <= 1e-9);
-  EXPECT_TRUE(std::fabs(delta_by_rdp(steps, 2.0).delta - (delta_by_rdp(pure, 2.0).delta + 1e-7)) <=
-              1e-15);
-  EXPECT_THROW(epsilon_by_rdp(steps, 1e-7), std::domain_error);
+  EXPECT_TRUE(std::fabs(delta_by_rdp(releases, 2.0).delta -
+                        (delta_by_rdp(pure, 2.0).delta + 1e-7)) <= 1e-15);
+  EXPECT_THROW(epsilon_by_rdp(releases, 1e-7), std::domain_error);
 }
 
 TEST(RdpCurve, Refusals) {
