@@ -11,9 +11,9 @@ namespace cudp::privacy {
 /// | mechanism | theorem |
 /// |---|---|
 /// | Gaussian | alpha (k s / sigma)^2 / 2, s = 2 for replacing: Mironov 2017, Proposition 7 |
-/// | PoissonGaussian | sampled_gaussian.hpp; groups, one direction and replacing: pair_rdp.hpp |
-/// | FixedSizeGaussian | pair_rdp.hpp; replacing: fixed_size.hpp (k = 1) |
-/// | TruncatedPoissonGaussian, GaussianMixture | pair_rdp.hpp (k = 1) |
+/// | PoissonGaussian | sampled_gaussian.hpp; groups, one direction and replacing: pair.hpp |
+/// | FixedSizeGaussian | pair.hpp; replacing: fixed_size.hpp (k = 1) |
+/// | TruncatedPoissonGaussian, GaussianMixture | pair.hpp (k = 1) |
 /// | Laplace | pure.hpp, scale / (k s) |
 /// | PoissonLaplace | poisson_laplace.hpp (k = 1, add and remove) |
 /// | BoundedRange | pure.hpp, k s epsilon: the losses of a chain of neighbours add |
