@@ -1,7 +1,8 @@
 #pragma once
-#include <cstdint>
-
+// The CPU's kernels with all that they take.
 #include "kernels/clipping/sums.hpp"
+#include "kernels/common/cpu_kernel_list.hpp"
+#include "kernels/common/simd_level.hpp"
 #include "kernels/features/scatter.hpp"
 #include "kernels/features/second_moments.hpp"
 #include "kernels/layers/activation.hpp"
@@ -14,23 +15,3 @@
 #include "kernels/random/random.hpp"
 #include "kernels/random/sample.hpp"
 #include "kernels/update/update.hpp"
-
-namespace cudp {
-
-struct CpuKernels {
-  int lanes;  ///< floats in a vector
-
-#define CUDP_CPU_KERNEL(result, name, ...) result (*name)(__VA_ARGS__);
-#include "kernels/cpu_kernels.def"
-#undef CUDP_CPU_KERNEL
-};
-
-#ifdef CUDP_SIMD
-namespace CUDP_SIMD {
-#define CUDP_CPU_KERNEL(result, name, ...) result name(__VA_ARGS__);
-#include "kernels/cpu_kernels.def"
-#undef CUDP_CPU_KERNEL
-}  // namespace CUDP_SIMD
-#endif
-
-}  // namespace cudp

@@ -2,7 +2,6 @@
 #include <cstdint>
 
 #include "kernels/clipping/coordinates.hpp"
-#include "kernels/products/gather_gemm.hpp"
 
 namespace cudp {
 
@@ -16,15 +15,6 @@ struct AddScaled {
   const float* g;
   float factor;
   std::int64_t n;
-};
-
-/// out[n] = sum over steps of b[step.b + n], n < columns, a multiple of 16.
-struct ColumnSum {
-  const float* b;
-  const GemmStep* step;
-  int terms;
-  int columns;
-  float* out;
 };
 
 /// total += acc rounded to a multiple of the grid, in units of it; then acc = 0. With a transform,

@@ -1,6 +1,6 @@
 #include "kernels/clipping/sums.hpp"
+#include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
-#include "kernels/cpu_kernels.hpp"
 
 namespace cudp::CUDP_SIMD {
 
@@ -8,21 +8,6 @@ void add_scaled(const AddScaled& a) {
   const Vec factor = broadcast(a.factor);
   for (std::int64_t i = 0; i < a.n; i += kLanes)
     store(a.acc + i, load(a.acc + i) + factor * load(a.g + i));
-}
-
-void column_sum(const ColumnSum& c) {
-  for (int column = 0; column < c.columns; column += kLanes) {
-    const float* b = c.b + column;
-    Vec s0{};
-    Vec s1{};
-    int t = 0;
-    for (; t + 2 <= c.terms; t += 2) {
-      s0 += load(b + c.step[t].b);
-      s1 += load(b + c.step[t + 1].b);
-    }
-    if (t < c.terms) s0 += load(b + c.step[t].b);
-    store(c.out + column, s0 + s1);
-  }
 }
 
 constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};

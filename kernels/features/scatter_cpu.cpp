@@ -1,7 +1,7 @@
 // Every lane of a register is another plane, so that all arithmetic is the scalar algorithm's and
 // any size is served alike.
+#include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/features/fourier_lanes.hpp"
 #include "kernels/features/scatter.hpp"
 

@@ -1,5 +1,5 @@
+#include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/layers/conv2d.hpp"
 
 // One input channel and at most 16 output channels leave one vector of b to share a broadcast input

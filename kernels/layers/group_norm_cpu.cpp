@@ -1,5 +1,5 @@
+#include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/layers/group_norm.hpp"
 
 // One plain loop nest an operation: the compiler vectorises over a group's channels. Sums run in

@@ -1,5 +1,5 @@
+#include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/layers/pool.hpp"
 
 namespace cudp::CUDP_SIMD {

@@ -42,4 +42,13 @@ struct GatherGemm {
   GemmStart start;
 };
 
+/// out[n] = sum over steps of b[step.b + n], n < columns, a multiple of 16.
+struct ColumnSum {
+  const float* b;
+  const GemmStep* step;
+  int terms;
+  int columns;
+  float* out;
+};
+
 }  // namespace cudp

@@ -1,5 +1,5 @@
+#include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/products/gather_gemm.hpp"
 
 namespace cudp::CUDP_SIMD {
@@ -121,6 +121,21 @@ void from_width(const GatherGemm& g, int column) {
 
 void gather_gemm(const GatherGemm& g) {
   if (g.rows > 0) from_width<0>(g, 0);
+}
+
+void column_sum(const ColumnSum& c) {
+  for (int column = 0; column < c.columns; column += kLanes) {
+    const float* b = c.b + column;
+    Vec s0{};
+    Vec s1{};
+    int t = 0;
+    for (; t + 2 <= c.terms; t += 2) {
+      s0 += load(b + c.step[t].b);
+      s1 += load(b + c.step[t + 1].b);
+    }
+    if (t < c.terms) s0 += load(b + c.step[t].b);
+    store(c.out + column, s0 + s1);
+  }
 }
 
 }  // namespace cudp::CUDP_SIMD

@@ -1,7 +1,8 @@
 #include <cstddef>
 
-#include "kernels/cpu_kernels.hpp"
+#include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/random/normal_math.hpp"
+#include "kernels/random/random.hpp"
 #include "kernels/random/random_block.hpp"
 #include "kernels/random/random_chunk.hpp"
 

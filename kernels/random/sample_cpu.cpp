@@ -1,5 +1,6 @@
-#include "kernels/cpu_kernels.hpp"
+#include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/random/random_chunk.hpp"
+#include "kernels/random/sample.hpp"
 
 namespace cudp::CUDP_SIMD {
 

@@ -2,7 +2,7 @@
 // Noise and one optimizer step (update.hpp). The noise lives in registers only.
 #include <cstdint>
 
-#include "kernels/clipping/coordinates_math.hpp"
+#include "kernels/update/coordinates_math.hpp"
 #include "kernels/random/random.cuh"
 #include "kernels/update/update.hpp"
 #include "kernels/update/update_math.hpp"

@@ -1,6 +1,7 @@
-#include "kernels/clipping/coordinates_math.hpp"
-#include "kernels/cpu_kernels.hpp"
+#include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/random/random_chunk.hpp"
+#include "kernels/update/coordinates_math.hpp"
+#include "kernels/update/update.hpp"
 #include "kernels/update/update_math.hpp"
 
 namespace cudp::CUDP_SIMD {

@@ -1,5 +1,5 @@
+#include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
-#include "kernels/cpu_kernels.hpp"
 
 namespace cudp::CUDP_SIMD {
 
@@ -7,7 +7,7 @@ extern const CpuKernels kKernels;
 const CpuKernels kKernels = {
     .lanes = kLanes,
 #define CUDP_CPU_KERNEL(result, name, ...) .name = name,
-#include "kernels/cpu_kernels.def"
+#include "kernels/common/cpu_kernels.def"
 #undef CUDP_CPU_KERNEL
 };
 

@@ -1,0 +1,49 @@
+#pragma once
+// What the CPU's kernels are called and take. Each argument struct is in the header of its kernel.
+#include <cstdint>
+
+namespace cudp {
+
+struct ActivationBackward;
+struct ActivationForward;
+struct AddScaled;
+struct ColumnSum;
+struct Convolution;
+struct GatherGemm;
+struct GroupNormBackward;
+struct GroupNormForward;
+struct LinearGradient;
+struct LinearLosses;
+struct LinearScores;
+struct LoadImage;
+struct PoolBackward;
+struct PoolForward;
+struct ProjectRow;
+struct RandomStream;
+struct ReduceSums;
+struct RoundToGrid;
+struct SampleArgs;
+struct Scatter;
+struct SecondMoments;
+struct Transform;
+struct TransformedDense;
+struct TransformedDenseSums;
+struct UpdateArgs;
+
+struct CpuKernels {
+  int lanes;  ///< floats in a vector
+
+#define CUDP_CPU_KERNEL(result, name, ...) result (*name)(__VA_ARGS__);
+#include "kernels/common/cpu_kernels.def"
+#undef CUDP_CPU_KERNEL
+};
+
+#ifdef CUDP_SIMD
+namespace CUDP_SIMD {
+#define CUDP_CPU_KERNEL(result, name, ...) result name(__VA_ARGS__);
+#include "kernels/common/cpu_kernels.def"
+#undef CUDP_CPU_KERNEL
+}  // namespace CUDP_SIMD
+#endif
+
+}  // namespace cudp
