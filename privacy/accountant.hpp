@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "privacy/mechanism.hpp"
-#include "privacy/privacy_bound.hpp"
+#include "privacy/mechanism/mechanism.hpp"
+#include "privacy/mechanism/privacy_bound.hpp"
 
 namespace cudp::privacy {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <variant>
 
+#include "privacy/mechanism/mechanism_text.hpp"
 #include "privacy/rdp/conversion.hpp"
-#include "privacy/text/mechanism.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {

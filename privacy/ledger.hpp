@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
 namespace cudp::privacy {
 

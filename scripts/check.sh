@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# The checks that are too slow for every build: formatting, clang-tidy, sanitizers, a build without
-# CUDA. Usage: scripts/check.sh [format] [tidy] [address] [thread] [no-cuda]   (default: all)
+# The checks beside the tests: which folder includes which, formatting, clang-tidy, one definition of
+# every type, sanitizers, a build without CUDA. scripts/test.sh runs the first; the others are too
+# slow for every build.
+# Usage: scripts/check.sh [includes] [format] [tidy] [odr] [address] [thread] [no-cuda]   (default: all)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,6 +12,44 @@ configure() {  # folder, CMake arguments
   local folder=$1
   shift
   cmake -S . -B "$folder" -G Ninja -DCUDP_BENCH=OFF "$@" >/dev/null
+}
+
+# Every folder of the product, each before those that may include it.
+readonly folders="
+  kernels/common kernels/random kernels/clipping kernels/products kernels/layers kernels/update
+  kernels/features kernels/linear kernels/fused kernels models
+  privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy
+  runtime/base runtime/config runtime/data runtime/device runtime/features runtime/methods
+  runtime/settings runtime/run runtime/reproduce runtime/cli runtime"
+
+includes() {
+  git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' |
+    grep -E '[.](cpp|hpp|cu|cuh|def)$' | xargs grep -HE '^ *# *include "[a-z]+/' |
+    awk -v folders="$folders" '
+      function folder(path) {
+        sub("/[^/]*$", "", path)
+        if (path ~ "^runtime/device/") path = "runtime/device"  # engine.hpp makes those of cpu/, cuda/
+        return path
+      }
+      BEGIN { n = split(folders, names, " "); for (i = 1; i <= n; ++i) place[names[i]] = i }
+      {
+        file = $0; sub(":.*", "", file)
+        header = $0; sub("^[^\"]*\"", "", header); sub("\".*", "", header)
+        from = folder(file); to = folder(header)
+        if (!(from in place) || !(to in place) || place[to] > place[from] ||
+            (from ~ "^privacy" && to !~ "^privacy") || (from ~ "^kernels" && to !~ "^kernels") ||
+            (from ~ "^models" && to ~ "^privacy")) {
+          print file ": " from " may not include " to " (" header ")" > "/dev/stderr"
+          wrong = 1
+        }
+      }
+      END { exit wrong }'
+}
+
+# Two types of one name that differ are found when the program is linked as one unit.
+odr() {
+  configure build-odr -DCUDP_CUDA=OFF -DCMAKE_CXX_FLAGS="-flto=auto -Werror=odr -Werror=lto-type-mismatch"
+  cmake --build build-odr --target cudp
 }
 
 format() { sources | xargs clang-format --dry-run --Werror; }
@@ -38,13 +78,13 @@ no-cuda() {
   ctest --test-dir build-cpu --output-on-failure --parallel "$(nproc)"
 }
 
-if (($# == 0)); then set -- format tidy address thread no-cuda; fi
+if (($# == 0)); then set -- includes format tidy odr address thread no-cuda; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    format | tidy | address | thread | no-cuda) "$check" ;;
+    includes | format | tidy | odr | address | thread | no-cuda) "$check" ;;
     *)
-      echo "check.sh: expected format, tidy, address, thread or no-cuda, found '$check'" >&2
+      echo "check.sh: expected includes, format, tidy, odr, address, thread or no-cuda, found '$check'" >&2
       exit 2
       ;;
   esac

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "privacy/mechanism/privacy_bound.hpp"
 #include "privacy/pld/discrete_pld.hpp"
 #include "privacy/pld/lattice_sum.hpp"
-#include "privacy/privacy_bound.hpp"
 
 namespace cudp::privacy::pld {
 

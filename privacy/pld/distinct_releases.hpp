@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 #include "privacy/pld/composed_loss.hpp"
 
 namespace cudp::privacy::pld {

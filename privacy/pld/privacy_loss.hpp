@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
 namespace cudp::privacy::pld {
 

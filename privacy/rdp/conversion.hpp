@@ -3,7 +3,7 @@
 #include <functional>
 #include <span>
 
-#include "privacy/privacy_bound.hpp"
+#include "privacy/mechanism/privacy_bound.hpp"
 
 namespace cudp::privacy {
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
 namespace cudp::privacy {
 

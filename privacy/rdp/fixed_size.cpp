@@ -7,7 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 #include "privacy/rdp/excess.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/text/number.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 #include <span>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
 namespace cudp::privacy {
 

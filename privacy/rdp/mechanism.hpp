@@ -1,5 +1,5 @@
 #pragma once
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
 namespace cudp::privacy {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 #include "privacy/rdp/excess.hpp"
 #include "privacy/rdp/pure.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"

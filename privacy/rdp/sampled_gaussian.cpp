@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "privacy/math/log_sum.hpp"
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 #include "privacy/rdp/excess.hpp"
 #include "privacy/text/number.hpp"
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "privacy/math/boundary.hpp"
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/text/number.hpp"
 

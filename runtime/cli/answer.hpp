@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
 namespace cudp {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/random/random.hpp"
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/methods/noisy_min.hpp"

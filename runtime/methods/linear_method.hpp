@@ -10,7 +10,7 @@
 
 #include "kernels/layers/loss.hpp"
 #include "kernels/random/random.hpp"
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/methods/linear_options.hpp"
 #include "runtime/methods/method.hpp"

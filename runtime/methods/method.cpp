@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
 namespace cudp {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/random/random.hpp"
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
 namespace cudp {
 

@@ -2,7 +2,7 @@
 #include <span>
 #include <vector>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 #include "runtime/config/config.hpp"
 #include "runtime/methods/training_size.hpp"
 

@@ -9,7 +9,7 @@
 #include <boost/math/special_functions/erf.hpp>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
 // Judges of privacy/ that share no code with it: definitions, integrated by Gauss-Legendre in fifty
 // digits, and closed forms.

@@ -1,4 +1,4 @@
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-#include "privacy/mechanism.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
 namespace cudp::privacy {
 

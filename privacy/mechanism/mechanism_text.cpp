@@ -1,4 +1,4 @@
-#include "privacy/text/mechanism.hpp"
+#include "privacy/mechanism/mechanism_text.hpp"
 
 #include <cstddef>
 #include <utility>

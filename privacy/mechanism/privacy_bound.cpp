@@ -1,4 +1,4 @@
-#include "privacy/privacy_bound.hpp"
+#include "privacy/mechanism/privacy_bound.hpp"
 
 namespace cudp::privacy {
 

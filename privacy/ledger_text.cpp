@@ -1,10 +1,9 @@
-#include "privacy/ledger.hpp"
-
 #include <initializer_list>
 #include <limits>
 #include <stdexcept>
 
-#include "privacy/text/mechanism.hpp"
+#include "privacy/ledger.hpp"
+#include "privacy/mechanism/mechanism_text.hpp"
 #include "privacy/text/words.hpp"
 
 // cudp-ledger 2 #<checksum>
