@@ -24,10 +24,13 @@ namespace cudp {
 
 class EmulatedGpu {
  public:
-  explicit EmulatedGpu(unsigned seed = 1, const DeviceLimits& limits = {.multiprocessors = 3})
+  /// batch_capacity: what kernels that watch a batch's size are made to believe; 0: the truth.
+  explicit EmulatedGpu(unsigned seed = 1, const DeviceLimits& limits = {.multiprocessors = 3},
+                       std::uint32_t batch_capacity = 0)
       : state_(std::make_unique<State>()) {
     state_->seed = seed;
     state_->limits = limits;
+    state_->batch_capacity = batch_capacity;
   }
   EmulatedGpu(EmulatedGpu&&) = default;
   EmulatedGpu& operator=(EmulatedGpu&&) = default;
@@ -65,12 +68,11 @@ class EmulatedGpu {
 
   template <class... P, class... A>
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
-    simt::Options options{.name = name, .seed = ++state_->seed};
-    const auto allowed = state_->allowed.find(reinterpret_cast<void*>(kernel));
-    if (allowed != state_->allowed.end())
-      options.max_shared = std::max(options.max_shared, allowed->second);
-    simt::launch(kernel, dim3(s.grid.x, s.grid.y, s.grid.z), dim3(s.block.x, s.block.y, s.block.z),
-                 s.shared_bytes, options, args...);
+    start(name, kernel, s, args...);
+  }
+  void launch(const char* name, void (*kernel)(WatchBatch), const LaunchShape& s, WatchBatch args) {
+    if (state_->batch_capacity > 0) args.capacity = state_->batch_capacity;
+    start(name, kernel, s, args);
   }
 
   void prepare_blas(Precision precision) {
@@ -127,6 +129,16 @@ class EmulatedGpu {
   void replay(const Recording& r) { r(); }
 
  private:
+  template <class... P, class... A>
+  void start(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
+    simt::Options options{.name = name, .seed = ++state_->seed};
+    const auto allowed = state_->allowed.find(reinterpret_cast<void*>(kernel));
+    if (allowed != state_->allowed.end())
+      options.max_shared = std::max(options.max_shared, allowed->second);
+    simt::launch(kernel, dim3(s.grid.x, s.grid.y, s.grid.z), dim3(s.block.x, s.block.y, s.block.z),
+                 s.shared_bytes, options, args...);
+  }
+
   static constexpr unsigned char kGuard = 0xa5;
   static std::size_t guard() { return simt::overruns_end_the_program() ? 0 : 64; }
   struct State {
@@ -134,6 +146,7 @@ class EmulatedGpu {
     bool has_blas = false;
     Precision blas_precision = Precision::fp32;
     DeviceLimits limits;
+    std::uint32_t batch_capacity = 0;
     std::map<void*, std::size_t> allowed;  // bytes of shared memory, by kernel
     std::map<void*, std::size_t> memory;
   };

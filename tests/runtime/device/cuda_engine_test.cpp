@@ -1,7 +1,9 @@
-#include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/devices.hpp"
+#include "runtime/device/cuda/device_engine.hpp"
+#include "runtime/device/cuda/fused.hpp"
 #include "tests/runtime/device/cuda_engine_tests.hpp"
-#include "tests/support/emulated_gpu.hpp"
+#include "tests/support/simt/simt_emulator.hpp"
+#include "tests/support/test_device.hpp"
 
 namespace cudp {
 namespace {
@@ -9,13 +11,12 @@ namespace {
 std::unique_ptr<Engine> emulated(const Network& net, const EngineSettings& settings) {
   EngineSettings s = settings;
   if (s.micro_batch == 0) s.micro_batch = 96;
-  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, s, cuda::kLargeDense,
-                                                           false);
+  return layer_wise_engine(net, s);
 }
 
 /// Every dense layer by BLAS, which is otherwise for large ones.
 std::unique_ptr<Engine> emulated_blas(const Network& net, const EngineSettings& settings) {
-  return std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(EmulatedGpu(), net, settings, 1, false);
+  return layer_wise_engine(net, settings, 1);
 }
 
 /// By a fused kernel, on a device with the shared memory of an H200 or of smaller ones.
@@ -23,10 +24,7 @@ std::unique_ptr<Engine> fused(const Network& net, const EngineSettings& settings
                               std::size_t shared_bytes) {
   EngineSettings s = settings;
   if (s.micro_batch == 0) s.micro_batch = 96;
-  auto engine = std::make_unique<cuda::DeviceEngine<EmulatedGpu>>(
-      EmulatedGpu(1, {.multiprocessors = 3, .shared_bytes = shared_bytes}), net, s);
-  if (!engine->is_fused()) throw std::runtime_error("expected a fused kernel");
-  return engine;
+  return fused_engine(net, s, {.shared_bytes = shared_bytes});
 }
 std::unique_ptr<Engine> fused_whole(const Network& net, const EngineSettings& settings) {
   return fused(net, settings, std::size_t{227} * 1024);
@@ -76,29 +74,15 @@ INSTANTIATE_TEST_SUITE_P(Fused, CudaEngine,
                          name_of);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CudaEngine);
 
-/// Says that every batch was too large for the recorded step.
-class CrampedGpu : public EmulatedGpu {
- public:
-  template <class... P, class... A>
-  void launch(const char* name, void (*kernel)(P...), const LaunchShape& shape, const A&... args) {
-    EmulatedGpu::launch(name, kernel, shape, args...);
-  }
-  void launch(const char* name, void (*kernel)(WatchBatch), const LaunchShape& shape,
-              WatchBatch args) {
-    args.capacity = 3;
-    EmulatedGpu::launch(name, kernel, shape, args);
-  }
-};
-
 TEST(CudaEngineCapacity, ATooLargeBatchMakesTheRunFail) {
   const Case& c = cases::kCases[0];
   const Network net = cases::network_of(c);
   EngineSettings s;
   s.sampling_threshold = std::uint64_t{1} << 32;
   s.micro_batch = 32;
-  cuda::DeviceEngine<CrampedGpu> engine(CrampedGpu(), net, s);
-  EXPECT_NO_THROW(cases::clipped_sum(engine, net, cases::examples_for(c, 3)));
-  EXPECT_THROW(cases::clipped_sum(engine, net, cases::examples_for(c, 4)), Error);
+  const auto engine = device_engine(net, s, {.batch_capacity = 3});
+  EXPECT_NO_THROW(cases::clipped_sum(*engine, net, cases::examples_for(c, 3)));
+  EXPECT_THROW(cases::clipped_sum(*engine, net, cases::examples_for(c, 4)), Error);
 }
 
 /// By what the device reports, and by the network's layers.
