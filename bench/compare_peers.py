@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""cudp beside Opacus and JAX-style trainers: the same DP-SGD step, on this machine, in one run.
+"""cudp beside PyTorch without privacy, Opacus and JAX-style trainers: a training step of the same
+model and batch, on this machine, in one run.
 
     python3 -m venv peers && peers/bin/pip install opacus jax
     peers/bin/python bench/compare_peers.py --build build [--models cnn,adult] [--batches 16,512]
@@ -10,6 +11,7 @@ the round is repeated; a table for each model and batch gives each one's median 
 medians. The peers get the batch ready-made: neither sampling nor data loading counts against them,
 while cudp draws its Poisson batch, adds its noise and updates inside the measured time. They use
 fixed batches of the expected size and their fastest documented way:
+  torch         no privacy: the loss's mean gradient and SGD momentum, nothing clipped, no noise
   opacus        per-example gradients by hooks (grad_sample_mode "hooks"), noise by its optimizer
   opacus-ghost  norms without per-example gradients (DPOptimizerFastGradientClipping, two passes)
   jax           jit(vmap(grad)), clip, sum, noise, SGD momentum in one compiled step
@@ -91,14 +93,10 @@ def torch_model(model):
     return nn.Sequential(*layers)
 
 
-def run_opacus(model, batch, ghost, device):
+def torch_task(model, batch, device):
+    """Network, inputs, labels and loss, random, with as many threads as there are cores."""
     import torch
     from torch import nn
-    from opacus import GradSampleModule
-    from opacus.grad_sample.grad_sample_module_fast_gradient_clipping import (
-        GradSampleModuleFastGradientClipping)
-    from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
-    from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 
     torch.manual_seed(1)
     torch.set_num_threads(len(os.sched_getaffinity(0)))
@@ -108,7 +106,39 @@ def run_opacus(model, batch, ghost, device):
         loss, y = nn.BCEWithLogitsLoss(), y.float()
     else:
         loss = nn.CrossEntropyLoss()
-    net = torch_model(model).to(device)
+    return torch_model(model).to(device), x, y, loss
+
+
+def measure_torch(net, x, y, criterion, optimizer):
+    import torch
+
+    def step():
+        optimizer.zero_grad()
+        criterion(net(x), y).backward()
+        optimizer.step()
+        if x.is_cuda:
+            torch.cuda.synchronize()
+
+    return measure(step, len(x))
+
+
+def run_torch(model, batch, device):
+    import torch
+
+    net, x, y, loss = torch_task(model, batch, device)
+    optimizer = torch.optim.SGD(net.parameters(), RATE, momentum=MOMENTUM)
+    return measure_torch(net, x, y, loss, optimizer)
+
+
+def run_opacus(model, batch, ghost, device):
+    import torch
+    from opacus import GradSampleModule
+    from opacus.grad_sample.grad_sample_module_fast_gradient_clipping import (
+        GradSampleModuleFastGradientClipping)
+    from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
+    from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
+
+    net, x, y, loss = torch_task(model, batch, device)
     if ghost:
         net = GradSampleModuleFastGradientClipping(
             net, max_grad_norm=CLIP, use_ghost_clipping=True, loss_reduction="mean")
@@ -118,15 +148,7 @@ def run_opacus(model, batch, ghost, device):
     optimizer = kind(torch.optim.SGD(net.parameters(), RATE, momentum=MOMENTUM),
                      noise_multiplier=SIGMA, max_grad_norm=CLIP, expected_batch_size=batch)
     criterion = DPLossFastGradientClipping(net, optimizer, loss) if ghost else loss
-
-    def step():
-        optimizer.zero_grad()
-        criterion(net(x), y).backward()
-        optimizer.step()
-        if device == "cuda":
-            torch.cuda.synchronize()
-
-    return measure(step, batch)
+    return measure_torch(net, x, y, criterion, optimizer)
 
 
 def run_jax(model, batch, scan, device):
@@ -222,6 +244,8 @@ def run_cudp(build, model, batch, threads, device):
 def one(args, trainer, model, batch):
     if trainer == "cudp":
         return run_cudp(args.build, model, batch, len(os.sched_getaffinity(0)), args.device)
+    if trainer == "torch":
+        return run_torch(model, batch, args.device)
     if trainer.startswith("opacus"):
         return run_opacus(model, batch, trainer == "opacus-ghost", args.device)
     return run_jax(model, batch, trainer == "jax-scan", args.device)
@@ -268,7 +292,7 @@ def main():
     parser.add_argument("--cores", default="0", help="for taskset, e.g. 0 or 0,1")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--trainers", default="cudp,opacus,opacus-ghost,jax,jax-scan")
+    parser.add_argument("--trainers", default="cudp,torch,opacus,opacus-ghost,jax,jax-scan")
     parser.add_argument("--out", help="write the numbers as JSON")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
