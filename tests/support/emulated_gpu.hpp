@@ -18,6 +18,7 @@
 #include "kernels/common/precision.hpp"
 #include "kernels/common/simt.cuh"
 #include "kernels/features/scatter.hpp"
+#include "kernels/update/step_cursor.hpp"
 #include "tests/support/simt/simt_tensor.hpp"
 
 namespace cudp {
