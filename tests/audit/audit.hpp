@@ -69,9 +69,10 @@ inline std::vector<double> outcomes(const Trial& trial, bool with, int runs, std
   const auto part = [&](std::size_t begin) {
     for (std::size_t i = begin; i < x.size(); i += 2) x[i] = trial(with, first + i);
   };
-  std::thread other(part, 1);
-  part(0);
-  other.join();
+  {
+    const std::jthread other(part, 1);
+    part(0);
+  }
   std::ranges::sort(x);
   return x;
 }

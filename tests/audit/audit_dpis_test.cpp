@@ -63,7 +63,8 @@ class DpisRun {
 
   /// Makes and weighs the release of the epoch that begins at step t; pays for its steps.
   void begin_epoch(std::uint64_t t) {
-    if (method().authorise(run_.budget(), t, t + 1) != t + 1)
+    const std::uint64_t end = std::min(t + method().steps_per_epoch(), a_.plan.steps);
+    if (method().authorise(run_.budget(), t, end) != end)
       throw std::logic_error("the budget ended before the training");
     odds_ += total_log_odds(method().epoch().total, a_.plan.expected_batch * kClip * 1.00001,
                             a_.size.value * kClip, kOthers * std::hypot(kSize, 1.0),

@@ -64,9 +64,9 @@ double shown_by(const Audited& audited, double epsilon, int runs) {
   const Trial trial = [&](bool there, std::uint64_t number) {
     const RandomKey key = key_of(there, number);
     return static_cast<double>(method->fit({.train = there ? with : less,
-                                              .threads = 1,
-                                              .generator = Generator::chacha20,
-                                              .key = key})[audited.weight]);
+                                            .threads = 1,
+                                            .generator = Generator::chacha20,
+                                            .key = key})[audited.weight]);
   };
   const double bound = epsilon_lower(trial, kDelta, runs);
   testing::Test::RecordProperty("epsilon_shown", std::to_string(bound));

@@ -85,13 +85,12 @@ double released_sum(const Audited& a, const Schedule& schedule, std::uint64_t st
   double rate = schedule.learning_rate(step);
   if (a.config.schedule == ScheduleKind::adaptive)
     rate /= std::sqrt(after.numbers.at("step_size_sum").get<double>());
-  double g = (static_cast<double>(before.array("parameters")[0]) - after.array("parameters")[0]) /
-             rate;
+  double g =
+      (static_cast<double>(before.array("parameters")[0]) - after.array("parameters")[0]) / rate;
   if (a.config.method == "adaclip") {
     double deviations = 0.0;
     for (const float s : before.array("deviation")) deviations += static_cast<double>(s);
-    const double scale =
-        std::sqrt(static_cast<double>(before.array("deviation")[0]) * deviations);
+    const double scale = std::sqrt(static_cast<double>(before.array("deviation")[0]) * deviations);
     g = (g - static_cast<double>(before.array("mean")[0])) / scale;
   }
   return -g * a.plan.expected_batch / a.plan.clip_norm;
@@ -148,9 +147,7 @@ TEST_P(PlannedAudit, CatchesHalfTheNoise) {
   PrivacyPlan half = a.plan;
   half.noise_multiplier *= 0.5;
   const double bound = epsilon_lower(
-      [&](bool with, std::uint64_t run) {
-        return GetParam().odds(a, a.backend, half, with, run);
-      },
+      [&](bool with, std::uint64_t run) { return GetParam().odds(a, a.backend, half, with, run); },
       kDelta);
   RecordProperty("epsilon_shown", std::to_string(bound));
   EXPECT_GT(bound, certificate(a));
@@ -175,9 +172,7 @@ TEST(Audit, CatchesContributionsThatAreNotClipped) {
     return a.backend.make_engine(network, settings);
   };
   const double bound = epsilon_lower(
-      [&](bool with, std::uint64_t run) {
-        return run_odds<DpSgd>(a, loose, a.plan, with, run);
-      },
+      [&](bool with, std::uint64_t run) { return run_odds<DpSgd>(a, loose, a.plan, with, run); },
       kDelta);
   RecordProperty("epsilon_shown", std::to_string(bound));
   EXPECT_GT(bound, certificate(a));

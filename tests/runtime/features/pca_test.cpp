@@ -352,6 +352,26 @@ TEST_F(CliPca, TakesSigmaAsGivenAlsoWhereTheSizeIsPrivate) {
   EXPECT_EQ(c["steps"], 80);
 }
 
+/// A method with a filter, and one that pays at once: the covariance is paid for before them.
+TEST_F(CliPca, LinearMethodsTrainOnThem) {
+  for (const char* method : {"dp-agd", "outpert"}) {
+    const Finished f = run_cudp(
+        folder_, {"train",    "--dataset", table_.table, "--schema", table_.schema,
+                  "--method", method,      "--features", "pca",      "--feature-dimensions",
+                  "2",        "--epsilon", "3",          "--delta",  "1e-5",
+                  "--quiet",  "--seed",    "1",          "--out",    folder_ / method});
+    ASSERT_EQ(f.exit, 0) << f.err;
+    const Json c = certificate(method);
+    EXPECT_LE(c["epsilon"], 3.0);
+    EXPECT_GT(c["feature_release"]["sigma"], 0.0);
+    ASSERT_GE(c["releases"].size(), 3u);  // the size, the covariance, the method's own
+    EXPECT_EQ(c["releases"][1].dump().find("gaussian") != std::string::npos ||
+                  c["releases"][1].contains("sigma"),
+              true)
+        << c["releases"][1];
+  }
+}
+
 TEST_F(CliPca, RefusesWhatItCannotDo) {
   const std::vector<std::vector<std::string>> wrong = {
       {"--epsilon", "3", "--feature-dimensions", "5"},
@@ -366,7 +386,8 @@ TEST_F(CliPca, RefusesWhatItCannotDo) {
       folder_, {"train", "--dataset", table_.table, "--schema", table_.schema, "--method", "dp-agd",
                 "--features", "pca", "--epsilon", "3", "--delta", "1e-5", "--out", folder_ / "no"});
   EXPECT_EQ(agd.exit, 2) << agd.err;
-  EXPECT_NE(agd.err.find("--features"), std::string::npos) << agd.err;
+  EXPECT_NE(agd.err.find("--feature-dimensions: expected at most the 4"), std::string::npos)
+      << agd.err;
   const Finished f = train("no", {"--epsilon", "1", "--feature-sigma", "0.5",
                                   "--feature-dimensions", "2", "--size-is-public"});
   EXPECT_EQ(f.exit, 3) << f.err;
