@@ -22,7 +22,8 @@ enum class Stream : std::uint32_t {
   largest_norms = 7,    ///< on the sum of the norms that chooses the next clipping norm
   selection = 8,        ///< noise of a choice among candidates
   covariance = 9,       ///< noise on a covariance, whose eigenvectors become features
-  channel_moments = 10  ///< noise on the moments that channels of features are standardised by
+  channel_moments = 10,  ///< noise on the moments that channels of features are standardised by
+  clipped_count = 11     ///< noise on how many gradients of a batch were not clipped
 };
 
 /// One stream of 32-bit words, addressed by position, the same on every backend.

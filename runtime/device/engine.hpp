@@ -54,13 +54,13 @@ struct EngineSettings {
 };
 
 /// Private statistics of the steps since they were last read. Never leaves the process unless the
-/// user asked with --unsafe-diagnostics.
+/// user asked with --unsafe-diagnostics; a method that counts by them adds noise first.
 struct Diagnostics {
   double loss = 0.0;  ///< sum over sampled examples
   double norm = 0.0;  ///< sum of raw gradient norms
-  std::uint64_t clipped = 0;
-  std::uint64_t examples = 0;
-  std::uint64_t non_finite = 0;
+  std::uint64_t clipped = 0;     ///< of those that are finite
+  std::uint64_t examples = 0;    ///< sampled
+  std::uint64_t non_finite = 0;  ///< whose gradient is not finite
 };
 
 struct Accuracy {
@@ -98,6 +98,10 @@ class Engine {
   /// says what a step does. Returns when they are done.
   virtual void run(std::uint64_t first, std::span<const StepScalars> scalars,
                    const std::function<void(Engine&)>& step) = 0;
+
+  /// The clipping norm of the steps that follow, in place of EngineSettings::clip's; finite, > 0.
+  /// The sum's grid follows it. Outside `run`.
+  virtual void set_clip_norm(float max_norm) = 0;
 
   // Importance sampling (kernels/random/importance.hpp), outside `run`.
 

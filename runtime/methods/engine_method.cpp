@@ -129,8 +129,8 @@ void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& stat
   make_engine(inputs);
   TrainState s;
   s.step_size_sum = state.numbers.at("step_size_sum").get<double>();
-  for_each_array(
-      s, [&](const char* name, std::vector<float>& array) { array = state.array(name); });
+  for_each_array(s,
+                 [&](const char* name, std::vector<float>& array) { array = state.array(name); });
   engine_->set_state(s);
 }
 
@@ -144,8 +144,8 @@ std::uint64_t EngineMethod::last_step(const PrivacyBudget& budget, std::uint64_t
   if (budget.filter() != nullptr) return plan_.steps;  // it is asked as training goes on
   if (!config().epsilon || allowed >= plan_.steps) return plan_.steps;
   const std::vector<privacy::Release> charged = budget.ledger().releases();
-  const std::uint64_t last = allowed + affordable_steps(plan_, charged, *config().epsilon, allowed,
-                                                        plan_.steps - allowed);
+  const std::uint64_t last =
+      allowed + affordable_steps(plan_, charged, *config().epsilon, allowed, plan_.steps - allowed);
   if (last <= step)
     throw BudgetError(fmt::format("the budget is spent: epsilon {:.6g} of {:.6g} at step {} of {}",
                                   guarantee(plan_, charged).epsilon, *config().epsilon, step,
@@ -197,8 +197,7 @@ void EngineMethod::report(Json& result, std::uint64_t step) const {
   result["steps"] = step;
 }
 
-Json EngineMethod::diagnostics() {
-  const Diagnostics d = engine_->diagnostics();
+Json EngineMethod::diagnostics_json(const Diagnostics& d) {
   const double n = d.examples > 0 ? static_cast<double>(d.examples) : 1.0;
   return {{"training_loss", d.loss / n},
           {"gradient_norm", d.norm / n},
@@ -246,9 +245,9 @@ Json EngineMethod::group_promises(const std::vector<privacy::Release>& releases,
 void EngineMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t) const {
   const std::vector<privacy::Release> charged = ledger.releases();
   const privacy::PrivacyBound promise = guarantee(plan_, charged);
-  j["epsilon"] = ledger.budget()               ? ledger.budget()->epsilon
+  j["epsilon"] = ledger.budget()              ? ledger.budget()->epsilon
                  : !context_.size.is_public() ? *config().epsilon
-                                               : promise.epsilon;
+                                              : promise.epsilon;
   j["delta"] = promise.delta;
   j["neighbouring_relation"] = "add or remove one training example";
   j["mechanism"] = mechanism();
@@ -289,14 +288,11 @@ void EngineMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t
 }
 
 std::vector<std::string> engine_method_options() {
-  return {"sigma",  "clipping",   "unsafe-diagnostics",
-          "batch",  "epochs",     "steps",
-          "lr",     "optimizer",  "momentum",
-          "beta1",  "beta2",      "schedule",
-          "weight-decay", "decay-every", "decay-factor",
-          "final-lr", "poly-a",   "poly-c",
-          "warmup", "ema",        "activation",
-          "micro-batch", "accountant"};
+  return {
+      "sigma",        "clipping",    "unsafe-diagnostics", "batch",       "epochs",    "steps",
+      "lr",           "optimizer",   "momentum",           "beta1",       "beta2",     "schedule",
+      "weight-decay", "decay-every", "decay-factor",       "final-lr",    "poly-a",    "poly-c",
+      "warmup",       "ema",         "activation",         "micro-batch", "accountant"};
 }
 
 }  // namespace cudp

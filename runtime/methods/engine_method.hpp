@@ -39,7 +39,7 @@ class EngineMethod : public Method {
   void report(nlohmann::ordered_json& result, std::uint64_t step) const override;
   void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
                std::uint64_t step) const override;
-  nlohmann::ordered_json diagnostics() override;
+  nlohmann::ordered_json diagnostics() override { return diagnostics_json(engine_->diagnostics()); }
 
   const PrivacyPlan& plan() const { return plan_; }
 
@@ -74,6 +74,8 @@ class EngineMethod : public Method {
   virtual std::string sampling() const { return "poisson"; }
   /// What gradients are clipped, where that needs saying.
   virtual void certify_clipping(nlohmann::ordered_json&) const {}
+
+  static nlohmann::ordered_json diagnostics_json(const Diagnostics& diagnostics);
 
   const TrainConfig& config() const { return context_.config; }
   const MethodContext& context() const { return context_; }

@@ -9,6 +9,7 @@
 #include "runtime/methods/dpis.hpp"
 #include "runtime/methods/dpsgd.hpp"
 #include "runtime/methods/dpsgd_decay.hpp"
+#include "runtime/methods/dpsgd_quantile.hpp"
 #include "runtime/methods/norm_bound.hpp"
 #include "runtime/methods/objective_perturbation.hpp"
 #include "runtime/methods/output_perturbation.hpp"
@@ -39,6 +40,7 @@ const std::vector<MethodEntry>& methods() {
       dpsgd_method(),
       dpsgd_ts_method(),
       dpsgd_decay_method(),
+      dpsgd_quantile_method(),
       adp_sgd_method(),
       adaclip_method(),
       dpis_method(),

@@ -14,6 +14,7 @@
 #include "runtime/methods/adp_sgd.hpp"
 #include "runtime/methods/dpsgd.hpp"
 #include "runtime/methods/dpsgd_decay.hpp"
+#include "runtime/methods/dpsgd_quantile.hpp"
 #include "tests/audit/audit_cases.hpp"
 
 namespace cudp::audit {
@@ -93,10 +94,22 @@ double released_sum(const Audited& a, const Schedule& schedule, std::uint64_t st
     const double scale = std::sqrt(static_cast<double>(before.array("deviation")[0]) * deviations);
     g = (g - static_cast<double>(before.array("mean")[0])) / scale;
   }
-  return -g * a.plan.expected_batch / a.plan.clip_norm;
+  // It changes from step to step where a quantile chooses it.
+  const double clip = before.numbers.contains("clip_norm")
+                          ? before.numbers.at("clip_norm").get<double>()
+                          : a.plan.clip_norm;
+  return -g * a.plan.expected_batch / clip;
 }
 
-/// Trains by a plan, and weighs all that is released by that of `a`.
+/// The noise on that, in the same units, by the plan of `a`.
+double noise_of(const Audited& a, std::uint64_t step) {
+  const double sigma = a.plan.noise_multiplier_at(step);
+  if (a.config.method != "dpsgd-quantile") return sigma;
+  return sigma / std::sqrt(1.0 - a.config.of<QuantileOptions>().noise_share);
+}
+
+/// Trains by a plan, and weighs what is released by that of `a`: all of it, but for
+/// dpsgd-quantile's counts.
 template <class M>
 double run_odds(const Audited& a, const Backend& backend, const PrivacyPlan& plan, bool with,
                 std::uint64_t run) {
@@ -110,7 +123,7 @@ double run_odds(const Audited& a, const Backend& backend, const PrivacyPlan& pla
     training.method().train(training.budget(), t, t + 1);
     MethodState after = training.method().state();
     odds += log_odds(released_sum(a, schedule, t, before, after), a.plan.sampling_rate(),
-                     a.plan.noise_multiplier_at(t));
+                     noise_of(a, t));
     before = std::move(after);
   }
   return odds;
@@ -160,7 +173,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Planned{"adp_sgd", "adp-sgd", run_odds<AdpSgd>, ScheduleKind::polynomial},
                     Planned{"adp_sgd_adaptive", "adp-sgd", run_odds<AdpSgd>,
                             ScheduleKind::adaptive},
-                    Planned{"adaclip", "adaclip", run_odds<AdaClip>}),
+                    Planned{"adaclip", "adaclip", run_odds<AdaClip>},
+                    Planned{"dpsgd_quantile", "dpsgd-quantile", run_odds<DpSgdQuantile>}),
     [](const auto& i) { return std::string(i.param.name); });
 
 TEST(Audit, CatchesContributionsThatAreNotClipped) {

@@ -121,6 +121,10 @@ class CpuEngine final : public Engine {
   double released_normal(Stream purpose, std::uint64_t step) override {
     return normal_number(stream(purpose, step));
   }
+  void set_clip_norm(float max_norm) override {
+    settings_.clip.max_norm = max_norm;
+    grid_ = sum_grid(max_norm, settings_.largest_sum);
+  }
   void set_importance(const ImportanceRule& rule) override { rule_ = rule; }
 
   void sample_batch() override { draw(step_, false); }

@@ -177,6 +177,13 @@ class DeviceEngine final : public Engine {
     s.step = step;
     return normal_number(s);
   }
+  void set_clip_norm(float max_norm) override {
+    if (max_norm == settings_.clip.max_norm) return;
+    settings_.clip.max_norm = max_norm;
+    grid_ = sum_grid(max_norm, settings_.largest_sum);
+    recorded_.reset();  // it holds the norm and the grid before
+  }
+
   void set_importance(const ImportanceRule& rule) override {
     if (rule == rule_) return;
     rule_ = rule;

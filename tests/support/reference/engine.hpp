@@ -104,6 +104,7 @@ class ReferenceEngine : public Engine {
   double released_normal(Stream purpose, std::uint64_t step) override {
     return normal(stream(purpose, step), 0);
   }
+  void set_clip_norm(float max_norm) override { settings_.clip.max_norm = max_norm; }
   void set_importance(const ImportanceRule& rule) override { rule_ = rule; }
 
   /// min(k max(n, g_L), K / b), n the norm last seen, at most C.

@@ -1,0 +1,148 @@
+#include "runtime/methods/dpsgd_quantile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/error.hpp"
+#include "runtime/config/option_rows.hpp"
+#include "runtime/methods/make_plan.hpp"
+
+namespace cudp {
+namespace {
+
+PrivacyPlan plan_of(const MethodContext& context) {
+  // Refuses a least norm that float32 cannot keep.
+  plan_without_noise(context, {.clip_norm = context.config.of<QuantileOptions>().least});
+  return with_noise(context.config,
+                    plan_without_noise(context, {.clip_norm = context.config.clip}));
+}
+
+}  // namespace
+
+DpSgdQuantile::DpSgdQuantile(const MethodContext& context)
+    : DpSgdQuantile(context, plan_of(context)) {}
+
+DpSgdQuantile::DpSgdQuantile(const MethodContext& context, const PrivacyPlan& plan)
+    : EngineMethod(context, plan), clip_norm_(static_cast<float>(plan.clip_norm)) {}
+
+MethodState DpSgdQuantile::state() const {
+  MethodState state = EngineMethod::state();
+  state.numbers["clip_norm"] = clip_norm_;
+  return state;
+}
+
+void DpSgdQuantile::restore(const TrainingInputs& inputs, const MethodState& state) {
+  EngineMethod::restore(inputs, state);
+  clip_norm_ = state.numbers.at("clip_norm").get<float>();
+}
+
+double DpSgdQuantile::gradient_noise_multiplier() const {
+  return plan().noise_multiplier / std::sqrt(1.0 - options().noise_share);
+}
+
+double DpSgdQuantile::count_noise() const {
+  return plan().noise_multiplier / (2.0 * std::sqrt(options().noise_share));
+}
+
+std::uint64_t DpSgdQuantile::train(PrivacyBudget&, std::uint64_t step, std::uint64_t until) {
+  for (std::uint64_t t = step; t < until; ++t) {
+    run(engine(), t, t + 1);
+    const Diagnostics batch = engine().diagnostics();
+    const double below = static_cast<double>(batch.examples - batch.clipped - batch.non_finite);
+    const double noise = count_noise() * engine().released_normal(Stream::clipped_count, t);
+    follow(below - 0.5 * static_cast<double>(batch.examples) + noise);
+    seen_.loss += batch.loss;
+    seen_.norm += batch.norm;
+    seen_.clipped += batch.clipped;
+    seen_.examples += batch.examples;
+    seen_.non_finite += batch.non_finite;
+  }
+  return until;
+}
+
+void DpSgdQuantile::follow(double noisy_count) {
+  const double share = noisy_count / plan().expected_batch + 0.5;
+  const double next =
+      static_cast<double>(clip_norm_) * std::exp(-options().lr * (share - options().target));
+  clip_norm_ = static_cast<float>(std::clamp(next, options().least, options().most));
+}
+
+/// One step, or several at one clipping norm.
+void DpSgdQuantile::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
+  // What rounding can add to an example's contribution, as a multiple of C.
+  const double rounding = plan().sensitivity / plan().clip_norm;
+  const double c = static_cast<double>(clip_norm_);
+  std::vector<StepScalars> scalars;  // eta_t, z_g C_t, 1 / b
+  for (std::uint64_t t = first; t < last; ++t) {
+    StepScalars s = schedule().at(t);
+    s.noise_std = float_above(gradient_noise_multiplier() * c * rounding);
+    scalars.push_back(s);
+  }
+  engine.set_clip_norm(clip_norm_);
+  engine.run(first, scalars, [](Engine& step) {
+    // B_t: each example independently with probability q
+    step.sample_batch();
+    // sum over B_t of g_i min(1, C_t / |g_i|); how many are clipped
+    step.sum_clipped_gradients();
+    // g~ = (sum + N(0, z_g^2 C_t^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
+    step.add_noise_and_update();
+  });
+}
+
+nlohmann::ordered_json DpSgdQuantile::diagnostics() {
+  return diagnostics_json(std::exchange(seen_, {}));
+}
+
+std::string DpSgdQuantile::mechanism() const {
+  return "Poisson-subsampled Gaussian (DP-SGD), of the sum of clipped gradients and the count of "
+         "those below the clipping norm";
+}
+
+void DpSgdQuantile::certify(nlohmann::ordered_json& j, const privacy::Ledger& ledger,
+                            std::uint64_t step) const {
+  EngineMethod::certify(j, ledger, step);
+  // C and noise_std are those of the first step.
+  j["noise_std"] = gradient_noise_multiplier() * plan().sensitivity;
+  j["quantile"] = {{"target", options().target},
+                   {"C_least", options().least},
+                   {"C_most", options().most},
+                   {"C_last", clip_norm_},
+                   {"gradient_noise_multiplier", gradient_noise_multiplier()},
+                   {"count_sensitivity", 0.5},
+                   {"count_noise_std", count_noise()}};
+}
+
+MethodEntry dpsgd_quantile_method() {
+  using namespace option_rows;
+  using Options = QuantileOptions;
+  MethodEntry entry;
+  entry.name = "dpsgd-quantile";
+  entry.options = {number("quantile-target", "G", &Options::target, kInsideUnit,
+                          "dpsgd-quantile: share of the gradients that are not to be clipped"),
+                   number("quantile-lr", "L", &Options::lr, kPositive,
+                          "dpsgd-quantile: step size of the clipping norm, on a logarithmic scale"),
+                   number("quantile-noise", "S", &Options::noise_share, kInsideUnit,
+                          "dpsgd-quantile: share of the privacy of a step that counting takes"),
+                   number("quantile-min", "C", &Options::least, kPositive,
+                          "dpsgd-quantile: least clipping norm"),
+                   number("quantile-max", "C", &Options::most, kPositive,
+                          "dpsgd-quantile: largest clipping norm")};
+  entry.uses = engine_method_options();
+  entry.uses.emplace_back("clip");
+  entry.complete = [](TrainConfig& c) {
+    const auto& o = c.of<Options>();
+    if (c.clipping != Clipping::flat)
+      throw InputError("--clipping: expected flat for method dpsgd-quantile");
+    if (!(o.least <= c.clip && c.clip <= o.most))
+      throw InputError(
+          "--clip: expected from --quantile-min to --quantile-max for method "
+          "dpsgd-quantile, which starts with it");
+  };
+  entry.make = make_method<DpSgdQuantile>;
+  return entry;
+}
+
+}  // namespace cudp

@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+
+#include "runtime/methods/engine_method.hpp"
+#include "runtime/methods/registry.hpp"
+
+namespace cudp {
+
+struct QuantileOptions {
+  double target = 0.5;        ///< gamma, the quantile of norms that C follows
+  double lr = 0.2;            ///< eta_C
+  double noise_share = 0.01;  ///< of 1 / sigma^2, that the count takes
+  double least = 1e-3;        ///< public bounds of C
+  double most = 1e3;
+};
+
+/// DP-SGD whose clipping norm follows a quantile of the gradients' norms: Andrew, Thakkar,
+/// Ramaswamy, McMahan 2021 (arXiv:1905.03871), Algorithm 1, by examples instead of users, with
+/// Poisson batches.
+///
+/// A step releases two noisy sums of one batch, of sensitivity 1 together:
+///   - the sum of clipped gradients over C_t, noise z_g = sigma / sqrt(1 - s),
+///   - the sum of b_i - 1/2, b_i = 1 where |g_i| <= C_t, which one example changes by 1/2: noise
+///     sigma_b = sigma / (2 sqrt(s)).
+/// 1 / z_g^2 + 1 / (2 sigma_b)^2 = 1 / sigma^2 (their Theorem 1), so both are one Gaussian
+/// mechanism of noise multiplier sigma; s is --quantile-noise. Then
+///   C_{t+1} = C_t exp(-eta_C (count / b + 1/2 - gamma)), within public bounds,
+/// a function of what was released. C_1 is --clip.
+///
+/// Departs from the paper: a gradient that is not finite counts as clipped, and contributes nothing
+/// to the sum.
+class DpSgdQuantile final : public EngineMethod {
+ public:
+  explicit DpSgdQuantile(const MethodContext& context);
+  DpSgdQuantile(const MethodContext& context, const PrivacyPlan& plan);
+
+  MethodState state() const override;
+  void restore(const TrainingInputs& inputs, const MethodState& state) override;
+  std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
+  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
+               std::uint64_t step) const override;
+  nlohmann::ordered_json diagnostics() override;
+
+  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+
+  double clip_norm() const { return clip_norm_; }  ///< C of the next step
+  double gradient_noise_multiplier() const;        ///< z_g
+  double count_noise() const;                      ///< sigma_b
+
+ protected:
+  void configure(EngineSettings& settings) const override { settings.diagnostics = true; }
+  std::string mechanism() const override;
+
+ private:
+  const QuantileOptions& options() const { return config().of<QuantileOptions>(); }
+  /// C_{t+1} from the noisy count of step t.
+  void follow(double noisy_count);
+
+  float clip_norm_;
+  Diagnostics seen_;
+};
+
+MethodEntry dpsgd_quantile_method();
+
+}  // namespace cudp

@@ -1,0 +1,181 @@
+#include "runtime/methods/dpsgd_quantile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/device/backend.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/method_cases.hpp"
+#include "tests/support/test_device.hpp"
+
+namespace cudp {
+namespace {
+
+TrainConfig config() {
+  TrainConfig c;
+  c.method = "dpsgd-quantile";
+  c.sigma = 1.0;
+  c.delta = 1e-5;
+  c.batch = 32;
+  c.epochs.reset();
+  c.steps = 60;
+  c.clip = 0.5;
+  c.lr = 1e-3;
+  c.threads = 1;
+  return c;
+}
+
+const cases::Case& model() { return cases::kCases[0]; }
+Network network() { return cases::network_of(model()); }
+constexpr std::size_t kExamples = 256;
+
+struct Training {
+  explicit Training(const TrainConfig& c, Backend on = choose_backend(Device::cpu),
+                    std::uint64_t seed = 1)
+      : backend(std::move(on)),
+        inputs{data, backend, key_from_seed(seed)},
+        method(cases::context_of(c, network(), TrainingSize{double{kExamples}, 0.0})) {
+    method.start(inputs, budget);
+  }
+  void run(std::uint64_t first, std::uint64_t last) {
+    ASSERT_EQ(method.authorise(budget, first, last), last);
+    ASSERT_EQ(method.train(budget, first, last), last);
+  }
+
+  Dataset data = cases::examples_for(model(), kExamples);
+  Backend backend;
+  TrainingInputs inputs;
+  DpSgdQuantile method;
+  PrivacyBudget budget{{}, [](const privacy::Ledger&) {}};
+};
+
+/// Both releases of a step together are one Gaussian mechanism of the plan's noise multiplier.
+TEST(DpSgdQuantile, SharesTheNoiseOfAStepOut) {
+  for (const double share : {1e-4, 0.01, 0.5, 0.99}) {
+    TrainConfig c = config();
+    c.of<QuantileOptions>().noise_share = share;
+    const Training t(c);
+    const double gradients = 1.0 / t.method.gradient_noise_multiplier();
+    const double count = 0.5 / t.method.count_noise();
+    EXPECT_NEAR(gradients * gradients + count * count, 1.0, 1e-12);
+    EXPECT_NEAR(count * count, share, 1e-12);
+  }
+}
+
+TEST(DpSgdQuantile, TheClippingNormFindsTheQuantile) {
+  for (const double target : {0.25, 0.5, 0.8}) {
+    TrainConfig c = config();
+    c.sigma = 0.05;
+    c.steps = 150;
+    c.clip = 20.0;
+    c.of<QuantileOptions>().target = target;
+    Training t(c);
+    t.run(0, 150);
+    const auto engine = make_cpu_engine(network(), {});
+    engine->load(t.data);
+    TrainState state;
+    state.parameters = t.method.parameters();
+    engine->set_state(state);
+    std::vector<std::uint32_t> all(kExamples);
+    for (std::uint32_t i = 0; i < kExamples; ++i) all[i] = i;
+    const PerExample e = engine->per_example(all, false);
+    const double c_square = t.method.clip_norm() * t.method.clip_norm();
+    std::size_t below = 0;
+    for (std::size_t i = 0; i < kExamples; ++i) {
+      double square = 0.0;
+      for (int g = 0; g < network().groups; ++g)
+        square +=
+            static_cast<double>(e.squared_norms[i * static_cast<std::size_t>(network().groups) +
+                                                static_cast<std::size_t>(g)]);
+      below += square <= c_square ? 1 : 0;
+    }
+    EXPECT_NEAR(static_cast<double>(below) / kExamples, target, 0.15);
+  }
+}
+
+/// Where nothing is clipped the count is half of the batch: what is left is noise. Chi-square of
+/// 1500 at 1e-6.
+TEST(DpSgdQuantile, TheCountHasTheNoiseThatIsPaidFor) {
+  TrainConfig c = config();
+  constexpr std::uint64_t kSteps = 1500;
+  c.steps = kSteps;
+  c.clip = 900.0;
+  c.of<QuantileOptions>().lr = 1e-3;
+  Training t(c);
+  EngineSettings s;
+  s.key = key_from_seed(1);
+  s.sampling_threshold = t.method.plan().sampling_threshold;
+  const auto engine = make_cpu_engine(network(), s);
+  engine->load(t.data);
+  double square = 0.0;
+  for (std::uint64_t step = 0; step < kSteps; ++step) {
+    const double before = t.method.clip_norm();
+    t.run(step, step + 1);
+    const double share = 0.5 - std::log(t.method.clip_norm() / before) / 1e-3;
+    const double count = (share - 0.5) * t.method.plan().expected_batch;
+    const double z =
+        (count - 0.5 * static_cast<double>(engine->sampled(step).size())) / t.method.count_noise();
+    square += z * z;
+  }
+  EXPECT_GT(square, 1500.0 - 4.9 * std::sqrt(3000.0));
+  EXPECT_LT(square, 1500.0 + 5.3 * std::sqrt(3000.0));
+}
+
+TEST(DpSgdQuantile, StaysWithinItsBounds) {
+  TrainConfig c = config();
+  c.of<QuantileOptions>() = {.lr = 5.0, .least = 0.4, .most = 0.6};
+  Training t(c);
+  for (std::uint64_t step = 0; step < 20; ++step) {
+    t.run(step, step + 1);
+    EXPECT_GE(t.method.clip_norm(), 0.4f);
+    EXPECT_LE(t.method.clip_norm(), 0.6f);
+  }
+}
+
+/// Both backends count the same examples, release the same noise, and go on with the same norm.
+TEST(DpSgdQuantile, CudaFollowsTheSameNorm) {
+  Backend emulated = choose_backend(Device::cpu);
+  emulated.make_engine = [](const Network& net, const EngineSettings& settings) {
+    return device_engine(net, settings);
+  };
+  TrainConfig c = config();
+  c.steps = 8;
+  Training on_cpu(c);
+  Training on_device(c, emulated);
+  for (std::uint64_t step = 0; step < 8; ++step) {
+    on_cpu.run(step, step + 1);
+    on_device.run(step, step + 1);
+    EXPECT_FLOAT_EQ(on_device.method.clip_norm(), on_cpu.method.clip_norm()) << step;
+  }
+  EXPECT_NE(on_cpu.method.clip_norm(), 0.5f);
+}
+
+TEST(DpSgdQuantile, GoesOnFromItsState) {
+  Training whole(config());
+  whole.run(0, 20);
+  Training first(config());
+  first.run(0, 7);
+  Training second(config());
+  second.method.restore(second.inputs, first.method.state());
+  second.run(7, 20);
+  EXPECT_EQ(second.method.clip_norm(), whole.method.clip_norm());
+  EXPECT_EQ(second.method.parameters(), whole.method.parameters());
+}
+
+TEST(DpSgdQuantile, RefusesWhatItCannotFollow) {
+  const auto complete = [](TrainConfig c) { method_entry("dpsgd-quantile").complete(c); };
+  TrainConfig c = config();
+  c.clipping = Clipping::per_layer;
+  EXPECT_THROW(complete(c), InputError);
+  c = config();
+  c.clip = 1e-4;
+  EXPECT_THROW(complete(c), InputError);
+}
+
+}  // namespace
+}  // namespace cudp
