@@ -11,8 +11,8 @@
 
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
-#include "runtime/cli/commands.hpp"
 #include "runtime/base/nearest.hpp"
+#include "runtime/cli/commands.hpp"
 
 namespace cudp {
 namespace {

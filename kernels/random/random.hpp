@@ -17,11 +17,11 @@ enum class Stream : std::uint32_t {
   noise = 2,
   initial_weights = 3,
   dataset_size = 4,
-  acceptance = 5,       ///< of candidates, importance.hpp
-  norm_total = 6,       ///< on the sum of the norms of an epoch
-  largest_norms = 7,    ///< on the sum of the norms that chooses the next clipping norm
-  selection = 8,        ///< noise of a choice among candidates
-  covariance = 9,       ///< noise on a covariance, whose eigenvectors become features
+  acceptance = 5,        ///< of candidates, importance.hpp
+  norm_total = 6,        ///< on the sum of the norms of an epoch
+  largest_norms = 7,     ///< on the sum of the norms that chooses the next clipping norm
+  selection = 8,         ///< noise of a choice among candidates
+  covariance = 9,        ///< noise on a covariance, whose eigenvectors become features
   channel_moments = 10,  ///< noise on the moments that channels of features are standardised by
   clipped_count = 11     ///< noise on how many gradients of a batch were not clipped
 };

@@ -2,8 +2,8 @@
 // Noise and one optimizer step (update.hpp). The noise lives in registers only.
 #include <cstdint>
 
-#include "kernels/update/coordinates_math.hpp"
 #include "kernels/random/random.cuh"
+#include "kernels/update/coordinates_math.hpp"
 #include "kernels/update/update.hpp"
 #include "kernels/update/update_math.hpp"
 

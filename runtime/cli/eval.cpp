@@ -11,10 +11,10 @@
 #include "runtime/base/safetensors.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
-#include "runtime/settings/options.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/run/prepare.hpp"
+#include "runtime/settings/options.hpp"
 
 namespace fs = std::filesystem;
 

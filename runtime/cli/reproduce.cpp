@@ -9,8 +9,8 @@
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
-#include "runtime/cli/commands.hpp"
 #include "runtime/base/nearest.hpp"
+#include "runtime/cli/commands.hpp"
 #include "runtime/reproduce/reproduction.hpp"
 
 namespace fs = std::filesystem;

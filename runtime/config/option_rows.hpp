@@ -133,8 +133,7 @@ Option integer(const char* key, const char* value_name, M Owner::*member, Range 
 }
 
 template <class Owner>
-Option text(const char* key, const char* value_name, std::string Owner::*member,
-            const char* help) {
+Option text(const char* key, const char* value_name, std::string Owner::*member, const char* help) {
   return row(key, value_name, help, ValueKind::text, member,
              [](const Value& v, const std::string& place) {
                const auto* x = std::get_if<std::string>(&v);

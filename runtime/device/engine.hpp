@@ -56,8 +56,8 @@ struct EngineSettings {
 /// Private statistics of the steps since they were last read. Never leaves the process unless the
 /// user asked with --unsafe-diagnostics; a method that counts by them adds noise first.
 struct Diagnostics {
-  double loss = 0.0;  ///< sum over sampled examples
-  double norm = 0.0;  ///< sum of raw gradient norms
+  double loss = 0.0;             ///< sum over sampled examples
+  double norm = 0.0;             ///< sum of raw gradient norms
   std::uint64_t clipped = 0;     ///< of those that are finite
   std::uint64_t examples = 0;    ///< sampled
   std::uint64_t non_finite = 0;  ///< whose gradient is not finite

@@ -11,9 +11,10 @@
 namespace cudp {
 
 AdaClip::AdaClip(const MethodContext& context)
-    : AdaClip(context, with_noise(context.config,
-                                  plan_without_noise(
-                                      context, {.clip_norm = 1.0, .shift = kLargestShift}))) {}
+    : AdaClip(context,
+              with_noise(context.config,
+                         plan_without_noise(context, {.clip_norm = 1.0, .shift = kLargestShift}))) {
+}
 
 void AdaClip::configure(EngineSettings& settings) const {
   const auto& o = config().of<AdaClipOptions>();
@@ -55,16 +56,16 @@ MethodEntry adaclip_method() {
   using Options = AdaClipOptions;
   MethodEntry entry;
   entry.name = "adaclip";
-  entry.options = {number("adaclip-beta1", "B", &Options::beta1, kUnit,
-                          "adaclip: memory of the gradients' mean"),
-                   number("adaclip-beta2", "B", &Options::beta2, kUnit,
-                          "adaclip: memory of their variance"),
-                   number("adaclip-least", "H1", &Options::least, kVariance,
-                          "adaclip: least variance of a coordinate"),
-                   number("adaclip-most", "H2", &Options::most, kVariance,
-                          "adaclip: most variance of a coordinate; tune this one"),
-                   toggle("adaclip-literal", &Options::literal,
-                          "adaclip: the paper's variance estimate, for batches of one")};
+  entry.options = {
+      number("adaclip-beta1", "B", &Options::beta1, kUnit,
+             "adaclip: memory of the gradients' mean"),
+      number("adaclip-beta2", "B", &Options::beta2, kUnit, "adaclip: memory of their variance"),
+      number("adaclip-least", "H1", &Options::least, kVariance,
+             "adaclip: least variance of a coordinate"),
+      number("adaclip-most", "H2", &Options::most, kVariance,
+             "adaclip: most variance of a coordinate; tune this one"),
+      toggle("adaclip-literal", &Options::literal,
+             "adaclip: the paper's variance estimate, for batches of one")};
   entry.uses = engine_method_options();
   entry.ignores = {"clip"};
   entry.complete = [](TrainConfig& c) {

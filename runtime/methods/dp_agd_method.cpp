@@ -83,9 +83,8 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
     : context_(context), budget_(dp_agd_budget(context.config)) {
   privacy::Filter filter(budget_);
   limit_ = filter.limit();
-  settings_ =
-      dp_agd_settings(context.config, limit_, context.size.value,
-                      context.size.most(kFailureShare * *context.config.delta));
+  settings_ = dp_agd_settings(context.config, limit_, context.size.value,
+                              context.size.most(kFailureShare * *context.config.delta));
   state_.rho_gradient = settings_.rho_gradient;
   state_.largest = settings_.first_largest;
   for (const privacy::Release& release : context.before) {

@@ -30,8 +30,8 @@ struct DpAgdOptions {
   std::int64_t mini_batch = 0;
 };
 
-/// What the filter of a run promises: the config's epsilon at its delta in zCDP, but for what is set
-/// aside for bounds; with the classical conversion the smaller epsilon that its rho =
+/// What the filter of a run promises: the config's epsilon at its delta in zCDP, but for what is
+/// set aside for bounds; with the classical conversion the smaller epsilon that its rho =
 /// (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2 (the paper's equation (5)) really has.
 privacy::Budget dp_agd_budget(const TrainConfig& config);
 
@@ -46,8 +46,8 @@ privacy::Budget dp_agd_budget(const TrainConfig& config);
 /// epsilon_ng^2 / (4 ln(1.25/delta)).
 DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples, double most);
 
-/// DP-AGD (dp_agd.hpp) as `cudp train` runs it: a step is an iteration, and there are as many as the
-/// budget lasts for.
+/// DP-AGD (dp_agd.hpp) as `cudp train` runs it: a step is an iteration, and there are as many as
+/// the budget lasts for.
 class DpAgdMethod final : public Method {
  public:
   explicit DpAgdMethod(const MethodContext& context);

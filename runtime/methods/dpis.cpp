@@ -114,7 +114,7 @@ double Dpis::rounding_error() const {
   const double part = 0.5 * plan().failure / static_cast<double>(epochs());
   const double most = rate() * static_cast<double>(plan().largest_sum);
   return sensitivity_rounding_error(context().network, largest_batch(most, steps_per_epoch(), part),
-                           context().arithmetic);
+                                    context().arithmetic);
 }
 
 std::vector<privacy::Release> Dpis::releases_of(std::uint64_t first, std::uint64_t last) const {
@@ -249,8 +249,7 @@ MethodEntry dpis_method() {
   std::erase(entry.uses, "sigma");
   entry.uses.emplace_back("clip");
   entry.complete = [](TrainConfig& c) {
-    if (c.clipping != Clipping::flat)
-      throw InputError("--clipping: expected flat for method dpis");
+    if (c.clipping != Clipping::flat) throw InputError("--clipping: expected flat for method dpis");
     if (!c.epsilon || c.sigma)
       throw InputError("--epsilon: expected a budget, and no --sigma, for method dpis");
     if (c.accountant == privacy::AccountantKind::advanced)

@@ -61,9 +61,10 @@ class Dpis final : public EngineMethod {
   ImportanceRule rule() const;
   double rate() const;              ///< q_e = b C / K~, which no inclusion probability exceeds
   double noise_multiplier() const;  ///< s_e = sigma_G C N~ / K~
-  /// What rounding adds to the norm of an accepted gradient in a sum, relative: sensitivity_rounding_error
-  /// with a bound on the number of accepted examples. Each is accepted by its norm at that step,
-  /// which may be C whatever it was at the start of the epoch: with probability q_e at most.
+  /// What rounding adds to the norm of an accepted gradient in a sum, relative:
+  /// sensitivity_rounding_error with a bound on the number of accepted examples. Each is accepted
+  /// by its norm at that step, which may be C whatever it was at the start of the epoch: with
+  /// probability q_e at most.
   double rounding_error() const;
 
  protected:

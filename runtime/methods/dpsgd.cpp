@@ -8,9 +8,8 @@
 namespace cudp {
 
 DpSgd::DpSgd(const MethodContext& context)
-    : DpSgd(context,
-            with_noise(context.config,
-                       plan_without_noise(context, {.clip_norm = context.config.clip}))) {}
+    : DpSgd(context, with_noise(context.config,
+                                plan_without_noise(context, {.clip_norm = context.config.clip}))) {}
 
 void DpSgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
   std::vector<StepScalars> scalars;  // eta_t, sigma C, 1 / b

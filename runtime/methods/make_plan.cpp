@@ -74,7 +74,7 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   plan.clip_norm = shape.clip_norm;
   plan.sensitivity =
       plan.clip_norm * (1.0 + sensitivity_rounding_error(context.network, plan.largest_sum,
-                                                context.arithmetic, shape.shift));
+                                                         context.arithmetic, shape.shift));
   check_clip(context.network, config.clipping, plan.clip_norm);
   return plan;
 }

@@ -10,7 +10,7 @@ namespace cudp {
 /// What the sums of a method are like.
 struct SumShape {
   double clip_norm = 1.0;
-  double shift = 0.0;         ///< of gradients that are transformed first: sensitivity_rounding_error
+  double shift = 0.0;  ///< of gradients that are transformed first: sensitivity_rounding_error
   double largest_rate = 1.0;  ///< what an example may be sampled with; below 1 a batch is less than
                               ///< all examples
 };

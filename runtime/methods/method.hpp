@@ -47,9 +47,9 @@ struct MethodState {
 };
 
 /// A training algorithm. One file a method: its options, state, plan and part of the certificate;
-/// a row of methods/registry.cpp makes it known. It is made before the data are looked at, and throws
-/// InputError or BudgetError where settings and size do not allow a training; then it is started, or
-/// restored; then it makes steps.
+/// a row of methods/registry.cpp makes it known. It is made before the data are looked at, and
+/// throws InputError or BudgetError where settings and size do not allow a training; then it is
+/// started, or restored; then it makes steps.
 class Method {
  public:
   /// steps() of a method that goes on until its budget ends.
@@ -83,8 +83,8 @@ class Method {
   /// From where `state` was taken.
   virtual void restore(const TrainingInputs& inputs, const MethodState& state) = 0;
   virtual MethodState state() const = 0;
-  /// After restore, with a key that is not the one that the state was made with: what follows `step`
-  /// is new and will be charged. Throws BudgetError where that is not possible.
+  /// After restore, with a key that is not the one that the state was made with: what follows
+  /// `step` is new and will be charged. Throws BudgetError where that is not possible.
   virtual void fresh_key(PrivacyBudget& budget, std::uint64_t step) = 0;
 
   /// Steps in all that the budget allows, `step` being done. Throws BudgetError where that is none
@@ -106,8 +106,8 @@ class Method {
 
   /// Of the last of `step` steps; 0 before there is one.
   virtual double learning_rate(std::uint64_t step) const = 0;
-  /// Epsilon of what was released up to `step`. last: of the whole run; before that a faster, looser
-  /// bound will do.
+  /// Epsilon of what was released up to `step`. last: of the whole run; before that a faster,
+  /// looser bound will do.
   virtual double spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const = 0;
   /// About how many steps there will be, `step` being done.
   virtual double expected_steps(std::uint64_t) const { return static_cast<double>(steps()); }
@@ -117,8 +117,8 @@ class Method {
   virtual void report(nlohmann::ordered_json& result, std::uint64_t step) const {
     result["steps"] = step;
   }
-  /// The certificate's part between its head and the circumstances (run/certificate.hpp): epsilon and
-  /// delta first.
+  /// The certificate's part between its head and the circumstances (run/certificate.hpp): epsilon
+  /// and delta first.
   virtual void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
                        std::uint64_t step) const = 0;
   /// Private statistics since they were last read, for --unsafe-diagnostics; null where there are

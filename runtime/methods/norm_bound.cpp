@@ -24,8 +24,7 @@ double norm_bound(const Network& network, const Dataset& format) {
 }
 
 void NormBound::certify_clipping(nlohmann::ordered_json& certificate) const {
-  certificate["C_is"] =
-      "the longest gradient that any input of the public domain has; none is cut";
+  certificate["C_is"] = "the longest gradient that any input of the public domain has; none is cut";
 }
 
 MethodEntry norm_bound_method() {

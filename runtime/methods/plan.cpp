@@ -21,9 +21,9 @@ std::vector<privacy::Release> step_releases(const PrivacyPlan& plan, std::uint64
   auto span = std::ranges::upper_bound(plan.noise, first, {}, &NoiseSpan::until);
   while (first < last) {
     const std::uint64_t end = span == plan.noise.end() ? last : std::min(last, span->until);
-    sums.push_back({privacy::sampled_gaussian_mechanism(plan.sampling_rate(),
-                                                        plan.noise_multiplier_at(first)),
-                    end - first});
+    sums.push_back(
+        {privacy::sampled_gaussian_mechanism(plan.sampling_rate(), plan.noise_multiplier_at(first)),
+         end - first});
     first = end;
     if (span != plan.noise.end()) ++span;
   }

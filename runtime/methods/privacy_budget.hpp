@@ -10,8 +10,8 @@
 namespace cudp {
 
 /// Who is asked before anything is released. Releases are numbered; what one draws is a function of
-/// the random key and its number, so that repeating it under one key releases nothing new and is not
-/// charged again (privacy/ledger.hpp). Where the ledger has a budget, a filter decides.
+/// the random key and its number, so that repeating it under one key releases nothing new and is
+/// not charged again (privacy/ledger.hpp). Where the ledger has a budget, a filter decides.
 class PrivacyBudget {
  public:
   /// Makes the ledger durable.

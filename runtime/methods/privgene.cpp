@@ -77,9 +77,8 @@ PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts,
   const auto generations = static_cast<std::size_t>(config.of<PrivGeneOptions>().generations);
   // The paper's rule, c N epsilon / m' with c = 1.25e-3.
   const double rule = 1.25e-3 * facts.examples * *config.epsilon / static_cast<double>(parents_);
-  generations_ = generations > 0
-                     ? generations
-                     : static_cast<std::size_t>(std::clamp(std::ceil(rule), 8.0, 1e6));
+  generations_ = generations > 0 ? generations
+                                 : static_cast<std::size_t>(std::clamp(std::ceil(rule), 8.0, 1e6));
   choices_ = (generations_ - 1) * parents_ + 1;
   const double rho = privacy::zcdp_for(*config.epsilon, delta_) - rho_before_;
   if (!(rho > 0.0))

@@ -74,7 +74,8 @@ const MethodEntry* find_method(std::string_view name) {
 
 const MethodEntry& method_entry(std::string_view name) {
   const MethodEntry* const found = find_method(name);
-  if (found == nullptr) throw InputError("method: expected a known one, found " + std::string(name));
+  if (found == nullptr)
+    throw InputError("method: expected a known one, found " + std::string(name));
   return *found;
 }
 

@@ -73,7 +73,8 @@ TableGroup group_of(const Part& part, const Runs& runs) {
   group.published.push_back(lead);
   // Beside accuracies the leads would lie on the axis.
   for (auto* rows : {&group.measured, &group.published})
-    for (ResultRow& row : *rows) row.drawn = rows == &group.measured && row.name.starts_with("lead");
+    for (ResultRow& row : *rows)
+      row.drawn = rows == &group.measured && row.name.starts_with("lead");
   return group;
 }
 

@@ -89,10 +89,8 @@ std::vector<float> linear_method(double l2, const Fold& fold, double epsilon, st
                           .dimension = fold.engine.dimension(),
                           .examples = static_cast<double>(fold.train.size()),
                           .most = static_cast<double>(fold.train.size())});
-  return method.fit({.train = fold.train,
-                     .threads = fold.threads,
-                     .generator = Generator::chacha20,
-                     .key = key});
+  return method.fit(
+      {.train = fold.train, .threads = fold.threads, .generator = Generator::chacha20, .key = key});
 }
 
 template <class M>

@@ -45,7 +45,8 @@ TableGroup measure(const Part& part, const privacy::Mechanism& step, double& wid
     tight.values.push_back(a.epsilon);
     add.values.push_back(a.epsilon_add.value_or(kNone));
     remove.values.push_back(a.epsilon_remove.value_or(kNone));
-    vadhan.values.push_back(privacy::vadhan_epsilon(composition, a.group, kDelta, options).value_or(kNone));
+    vadhan.values.push_back(
+        privacy::vadhan_epsilon(composition, a.group, kDelta, options).value_or(kNone));
     linear.values.push_back(k * bounds.front().epsilon);
     const auto known = part.reference.find(a.group);
     reference.values.push_back(known != part.reference.end() ? known->second : kNone);

@@ -25,7 +25,7 @@ struct ResultRow {
 struct TableGroup {
   std::string name;
   std::vector<ResultRow> measured;
-  std::vector<ResultRow> published;   ///< the paper's numbers, or others to stand beside
+  std::vector<ResultRow> published;  ///< the paper's numbers, or others to stand beside
   std::vector<double> columns = {};  ///< where the group has its own; empty: the table's
 };
 

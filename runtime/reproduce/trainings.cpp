@@ -9,8 +9,8 @@
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
-#include "runtime/settings/options.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/settings/options.hpp"
 
 namespace fs = std::filesystem;
 

@@ -77,7 +77,8 @@ void add_circumstances(Json& j, const Experiment& e, const TrainingSize& size,
   j["seeded"] = config.seed.has_value();
   j["unsafe_flags"] = unsafe;
   if (config.allow_weak_privacy) j["allow_weak_privacy"] = true;
-  j["warnings"] = privacy_warnings(size.value, j["epsilon"].get<double>(), j["delta"].get<double>());
+  j["warnings"] =
+      privacy_warnings(size.value, j["epsilon"].get<double>(), j["delta"].get<double>());
   j["hyperparameter_tuning"] = "not counted in epsilon";
   j["test_set"] = test_set_text(e.data);
   j["build"] = {{"program", "cudp"},

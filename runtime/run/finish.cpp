@@ -30,13 +30,13 @@ RunResult result_of(const Run& run, const nlohmann::ordered_json& certificate) {
   run.method->report(r, run.step);
   r["seconds"] = run.seconds;
   // By numbers that were paid for: with the real ones, seconds would tell them.
-  r["examples_per_second"] =
-      run.seconds > 0.0
-          ? static_cast<double>(run.step) * run.method->examples_per_step() / run.seconds
-          : 0.0;
+  r["examples_per_second"] = run.seconds > 0.0 ? static_cast<double>(run.step) *
+                                                     run.method->examples_per_step() / run.seconds
+                                               : 0.0;
   r["run_dir"] = run.folder.root().string();
   r["for_release"] = certificate["for_release"];
-  if (certificate.contains("not_for_release")) r["not_for_release"] = certificate["not_for_release"];
+  if (certificate.contains("not_for_release"))
+    r["not_for_release"] = certificate["not_for_release"];
   r["dataset"] = e.data.name;
   r["model"] = e.network.spec.name;
   r["parameters"] = e.network.parameter_count;

@@ -38,7 +38,8 @@ struct Run {
 
   /// The method that the config names, for the run's size.
   std::unique_ptr<Method> make_method() const;
-  /// Asks for releases from now on; the ledger is durable, in the run's folder, when one is allowed.
+  /// Asks for releases from now on; the ledger is durable, in the run's folder, when one is
+  /// allowed.
   void open_budget(privacy::Ledger ledger);
   /// Puts a checkpoint of the run as it is now into its folder.
   void save_checkpoint() const;

@@ -30,9 +30,8 @@ class Loop {
 
   void train() {
     while (run_.step < run_.last_step) {
-      const std::uint64_t until = timed([&] {
-        return method_.authorise(*run_.budget, run_.step, next_checkpoint());
-      });
+      const std::uint64_t until =
+          timed([&] { return method_.authorise(*run_.budget, run_.step, next_checkpoint()); });
       if (until == run_.step) stop_at_budget();
       while (run_.step < until && run_.step < run_.last_step && !interrupted_.requested())
         take_steps(until);
@@ -78,8 +77,7 @@ class Loop {
   void take_steps(std::uint64_t until) {
     const std::uint64_t epoch_end = (run_.step / steps_per_epoch_ + 1) * steps_per_epoch_;
     const std::uint64_t last = std::min({until, epoch_end, run_.step + steps_in(kChunkSeconds, 1)});
-    const std::uint64_t done =
-        timed([&] { return method_.train(*run_.budget, run_.step, last); });
+    const std::uint64_t done = timed([&] { return method_.train(*run_.budget, run_.step, last); });
     steps_taken_ += done - run_.step;
     run_.step = done;
     if (done < last) return stop_at_budget();
@@ -152,9 +150,9 @@ class Loop {
   }
 
   [[noreturn]] void interrupt() {
-    throw Error(fmt::format(
-        "interrupted at step {}{}; continue with: cudp train --resume {}", run_.step,
-        is_open_ended() ? "" : fmt::format(" of {}", run_.last_step), run_.folder.root().string()));
+    throw Error(fmt::format("interrupted at step {}{}; continue with: cudp train --resume {}",
+                            run_.step, is_open_ended() ? "" : fmt::format(" of {}", run_.last_step),
+                            run_.folder.root().string()));
   }
 
   Run& run_;

@@ -30,8 +30,9 @@ std::vector<Option> data_options() {
              "for"),
       toggle("accept-private-bounds", &Config::accept_private_bounds,
              "scale numbers by bounds read from the private data (unsafe)"),
-      choice("features", &Config::features, kFeatures,
-"what the model sees of an example: none (as it is), scatter (ScatterNet, of images) or "
+      choice(
+          "features", &Config::features, kFeatures,
+          "what the model sees of an example: none (as it is), scatter (ScatterNet, of images) or "
           "pca (principal components, paid for from the budget)"),
       integer("feature-groups", "N", &Config::feature_groups, kCountOrZero,
               "scatter: groups of channels normalised within each example's features, 0: none"),
@@ -145,8 +146,7 @@ std::vector<Option> training_options() {
 
 std::vector<Option> machine_options() {
   return {
-      choice("device", &Config::device, kDevices,
-             "auto, cpu or cuda"),
+      choice("device", &Config::device, kDevices, "auto, cpu or cuda"),
       choice("precision", &Config::precision, kPrecisions,
              "matrix products on CUDA: tf32 (tensor cores, for layers that gain from it) or fp32; "
              "the CPU and small networks have fp32 alone, and the run's config says what it had"),

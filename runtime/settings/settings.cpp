@@ -230,7 +230,8 @@ void check_complete(TrainConfig& c) {
                      ", found none");
   if (!c.epsilon && !is_named_dataset(c.dataset) && !c.size_is_public)
     throw InputError(
-        "--sigma: expected a budget (--epsilon) beside it, since the number of training examples is "
+        "--sigma: expected a budget (--epsilon) beside it, since the number of training examples "
+        "is "
         "private and what sigma spends would tell it (--size-is-public if it is not), found none");
   if (!c.delta)
     throw InputError(

@@ -35,8 +35,8 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
 /// naming the setting, where the flags would change the experiment.
 TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored);
 
-/// Throws InputError unless the settings that privacy rests on are there and all fit together and to
-/// the method, which fills in what follows from others.
+/// Throws InputError unless the settings that privacy rests on are there and all fit together and
+/// to the method, which fills in what follows from others.
 void check_complete(TrainConfig& config);
 
 enum class Audience {

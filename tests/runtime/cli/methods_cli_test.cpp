@@ -158,8 +158,9 @@ TEST_F(CliMethodFlags, ThatDoNotFitAreRefused) {
             std::string::npos);
   EXPECT_NE(refusal({"--method", "sgd-adv", "--accountant", "rdp"}).find("expected advanced"),
             std::string::npos);
-  EXPECT_NE(refusal({"--method", "norm-bound", "--clip", "28"}).find("--clip: expected --method dpsgd"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal({"--method", "norm-bound", "--clip", "28"}).find("--clip: expected --method dpsgd"),
+      std::string::npos);
   EXPECT_NE(refusal({"--method", "norm-bound", "--model", "cnn"}).find("expected logistic"),
             std::string::npos);
   EXPECT_NE(refusal({"--method", "dpsgdd"}).find("one of dpsgd"), std::string::npos);

@@ -292,9 +292,7 @@ TEST(Config, AMethodRefusesTheFlagsOfOthers) {
     write_text(file, "preset = 'mnist-cnn'\n" + line + "\n");
     return flags({{"config", file.c_str()}});
   };
-  EXPECT_NE(refusal([&] {
-              resolved(from_file("dpis-floor = 0.1"));
-            }).find("run.toml, line 2"),
+  EXPECT_NE(refusal([&] { resolved(from_file("dpis-floor = 0.1")); }).find("run.toml, line 2"),
             std::string::npos);
   // The default says nothing: a config that names every option is one of any method.
   EXPECT_EQ(resolved(from_file("dpis-floor = 0.01")).method, "dpsgd");

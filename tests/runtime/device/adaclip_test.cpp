@@ -191,8 +191,8 @@ TEST(AdaClip, MeansAndDeviationsFollowAndKeepTheirBounds) {
   s.optimizer = optimizer_settings(config);
   TrainState start = start_for(net);
   start.moment1.assign(net.parameter_count, 0.0f);
-  const TrainState end =
-      trained(make_cpu_engine, c, s, start, AdaClip(cases::context_of(config, net, 10), plan()), 30);
+  const TrainState end = trained(make_cpu_engine, c, s, start,
+                                 AdaClip(cases::context_of(config, net, 10), plan()), 30);
   double moved = 0.0;
   for (std::size_t j = 0; j < net.parameter_count; ++j) {
     moved += std::fabs(end.mean[j] - start.mean[j]);

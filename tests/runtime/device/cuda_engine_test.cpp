@@ -1,5 +1,5 @@
-#include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/device_engine.hpp"
+#include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/fused.hpp"
 #include "tests/runtime/device/cuda_engine_tests.hpp"
 #include "tests/support/simt/simt_emulator.hpp"

@@ -305,8 +305,7 @@ struct Epochs {
     backend.make_engine = [&](const Network& network, const EngineSettings& s) {
       return std::make_unique<NormsEngine>(network, s, norms);
     };
-    Dpis method(
-        cases::context_of(c, cases::network_of(kCases[0]), TrainingSize{10'000.0, 0.0}));
+    Dpis method(cases::context_of(c, cases::network_of(kCases[0]), TrainingSize{10'000.0, 0.0}));
     plan = method.plan();
     ledger.limit(*method.filter());
     PrivacyBudget budget(ledger, [](const privacy::Ledger&) {});
@@ -364,8 +363,7 @@ TEST(Dpis, SpendsItsBudgetAndNeverMoreAndTurnsSmallNormsIntoLessNoise) {
   EXPECT_LE(run.epochs[0].sigma, run.plan.noise_multiplier * 1.02);
   for (std::size_t e = 0; e < 40; ++e) {
     EXPECT_NEAR(run.rates[e], 250.0 * 0.5 / run.epochs[e].total, 1e-8);
-    EXPECT_NEAR(run.noise[e], run.epochs[e].sigma * 0.5 * 10'000.0 / run.epochs[e].total,
-                1e-9);
+    EXPECT_NEAR(run.noise[e], run.epochs[e].sigma * 0.5 * 10'000.0 / run.epochs[e].total, 1e-9);
     EXPECT_GT(run.epochs[e].total, 250.0 * 0.5);
   }
   // What the ledger holds is within the promise at the order that was fixed before.

@@ -71,6 +71,7 @@ TEST(DpSgdQuantile, TheClippingNormFindsTheQuantile) {
   for (const double target : {0.25, 0.5, 0.8}) {
     TrainConfig c = config();
     c.sigma = 0.05;
+    c.allow_weak_privacy = true;
     c.steps = 150;
     c.clip = 20.0;
     c.of<QuantileOptions>().target = target;
@@ -162,6 +163,7 @@ TEST(DpSgdQuantile, GoesOnFromItsState) {
   first.run(0, 7);
   Training second(config());
   second.method.restore(second.inputs, first.method.state());
+  ASSERT_EQ(second.method.authorise(second.budget, 0, 7), 7u);
   second.run(7, 20);
   EXPECT_EQ(second.method.clip_norm(), whole.method.clip_norm());
   EXPECT_EQ(second.method.parameters(), whole.method.parameters());

@@ -32,8 +32,7 @@ class Example final : public EngineMethod {
     for (std::uint64_t t = first; t < last; ++t) {
       StepScalars s = schedule().at(t);
       const double share = static_cast<double>(t) / static_cast<double>(plan().steps);
-      s.learning_rate *= static_cast<float>(
-          std::pow(config().of<ExampleOptions>().growth, share));
+      s.learning_rate *= static_cast<float>(std::pow(config().of<ExampleOptions>().growth, share));
       scalars.push_back(s);
     }
     engine.run(first, scalars, [](Engine& step) {
@@ -67,8 +66,8 @@ TEST(ExampleMethod, IsMadeOfItsEntryAndTrains) {
   config.threads = 1;
   const cases::Case& linear = cases::kCases[0];
   const Dataset data = cases::examples_for(linear, 64);
-  const auto method = entry.make(
-      cases::context_of(config, cases::network_of(linear), TrainingSize{64.0, 0.0}));
+  const auto method =
+      entry.make(cases::context_of(config, cases::network_of(linear), TrainingSize{64.0, 0.0}));
   EXPECT_EQ(method->steps(), 8u);
   PrivacyBudget budget({}, [](const privacy::Ledger&) {});
   const Backend cpu = choose_backend(Device::cpu);

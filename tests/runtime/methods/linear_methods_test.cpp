@@ -66,10 +66,11 @@ void expect_variance(double sum_of_squares, double n) {
 
 TEST(OutputPerturbation, NoiseIsThatOfItsSensitivity) {
   for (const double size_noise : {0.0, 40.0}) {
-    const OutputPerturbation method(
-        config(),
-        {.loss = Loss::logistic, .dimension = 4, .examples = 5000.0, .mu_before = mu_of_size(size_noise),
-         .size_is_public = size_noise == 0.0});
+    const OutputPerturbation method(config(), {.loss = Loss::logistic,
+                                               .dimension = 4,
+                                               .examples = 5000.0,
+                                               .mu_before = mu_of_size(size_noise),
+                                               .size_is_public = size_noise == 0.0});
     EXPECT_NEAR(method.sensitivity(), (1.0 + 2e-5) / 5.0, 1e-10);  // Lambda = 0.001 N
     double mu = method.sensitivity() / method.noise_std();
     if (size_noise > 0.0) mu = std::hypot(mu, 1.0 / size_noise);
@@ -111,10 +112,11 @@ TEST(ObjectivePerturbationMethod, IsCalibratedByItsBound) {
   for (const double size_noise : {0.0, 60.0})
     for (const Loss loss : {Loss::logistic, Loss::hinge})
       for (const double examples : {2.0, 40'000.0}) {
-        const ObjectivePerturbation method(
-            config(),
-            {.loss = loss, .dimension = 4, .examples = examples, .mu_before = mu_of_size(size_noise),
-         .size_is_public = size_noise == 0.0});
+        const ObjectivePerturbation method(config(), {.loss = loss,
+                                                      .dimension = 4,
+                                                      .examples = examples,
+                                                      .mu_before = mu_of_size(size_noise),
+                                                      .size_is_public = size_noise == 0.0});
         const double beta = loss == Loss::hinge ? 1.0 : 0.25;
         EXPECT_GE(method.regulariser(), 0.001 * examples);
         EXPECT_GE(method.kappa(), std::log1p(beta / method.regulariser()));
@@ -158,10 +160,11 @@ TEST(ObjectivePerturbationMethod, PerturbsTheObjective) {
 
 TEST(PrivGene, SharesItsBudgetOut) {
   for (const double size_noise : {0.0, 80.0}) {
-    const PrivGene method(
-        config(),
-        {.loss = Loss::logistic, .dimension = 4, .examples = 400'000.0, .mu_before = mu_of_size(size_noise),
-         .size_is_public = size_noise == 0.0});
+    const PrivGene method(config(), {.loss = Loss::logistic,
+                                     .dimension = 4,
+                                     .examples = 400'000.0,
+                                     .mu_before = mu_of_size(size_noise),
+                                     .size_is_public = size_noise == 0.0});
     EXPECT_EQ(method.generations(), 50u);  // 1.25e-3 N epsilon / 10
     const auto releases = method.releases();
     ASSERT_EQ(releases.size(), 1u);
@@ -172,8 +175,7 @@ TEST(PrivGene, SharesItsBudgetOut) {
     EXPECT_LE(method.epsilon(), 1.0);
     EXPECT_GT(method.epsilon(), 0.99999);
   }
-  const PrivGene small(config(),
-                       {.loss = Loss::hinge, .dimension = 4, .examples = 10.0});
+  const PrivGene small(config(), {.loss = Loss::hinge, .dimension = 4, .examples = 10.0});
   EXPECT_EQ(small.generations(), 8u);
 }
 
@@ -216,8 +218,8 @@ TEST(LinearMethods, LearnBank) {
     TrainConfig c = config(1.0, 1e-8);
     c.of<LinearOptions>().l2 = l2;
     const auto method = make_method(c, {.loss = Loss::logistic,
-                                               .dimension = bank.train.shape.size() + 1,
-                                               .examples = static_cast<double>(bank.train.size())});
+                                        .dimension = bank.train.shape.size() + 1,
+                                        .examples = static_cast<double>(bank.train.size())});
     const auto engine = make_cpu_linear_engine(bank.train, Loss::logistic, 1e6, 1);
     return static_cast<double>(engine->correct(trained(*method, bank.train, 1), bank.test)) /
            static_cast<double>(bank.test.size());

@@ -126,8 +126,7 @@ TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
   EXPECT_LT(std::fabs(size.value - 5000.0), 7.6 * size.noise);
   const PrivacyPlan p = plan_of(c, cnn(), size, kCpuArithmetic);
   ASSERT_EQ(releases(p, p.steps).size(), 2u);
-  EXPECT_EQ(releases(p, 0),
-            (std::vector<privacy::Release>{{privacy::Gaussian{size.noise}, 1}}));
+  EXPECT_EQ(releases(p, 0), (std::vector<privacy::Release>{{privacy::Gaussian{size.noise}, 1}}));
   EXPECT_LE(guarantee(p, releases(p, p.steps)).epsilon, 3.0);
   // What follows from the noisy size is accounted at an order that does not.
   EXPECT_GT(p.order, 1.0);
