@@ -39,6 +39,7 @@ struct EvalOptions {
 /// The model of a run folder, or of its release folder alone.
 fs::path model_file(const std::string& run_dir) {
   for (const fs::path& path : {fs::path(run_dir) / "release" / "model.safetensors",
+                               fs::path(run_dir) / "private" / "model.safetensors",
                                fs::path(run_dir) / "model.safetensors"})
     if (fs::exists(path)) return path;
   throw InputError(run_dir + ": expected a run folder with a released model, found none");

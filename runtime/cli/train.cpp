@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <utility>
@@ -62,6 +63,15 @@ Settings given(const Flags& flags) {
   return settings;
 }
 
+/// A file has null for an epsilon that is not finite.
+std::string privacy_text(const RunResult& r) {
+  const RunResult& epsilon = r["epsilon"];
+  if (epsilon.is_null() || std::isinf(epsilon.get<double>()))
+    return "none: trained without privacy";
+  return fmt::format("{} at delta {:.3g}", rounded_up(epsilon.get<double>()),
+                     r["delta"].get<double>());
+}
+
 /// The table that a training ends with. Accuracies on a test set that is not public are not for
 /// stdout, which others may read.
 Answer answer_of(RunResult r) {
@@ -69,8 +79,7 @@ Answer answer_of(RunResult r) {
   if (test_set == "private") r.erase("test_accuracy");
   Answer a{.json = r, .rows = {}};
   a.rows = {
-      {"epsilon", fmt::format("{} at delta {:.3g}", rounded_up(r["epsilon"].get<double>()),
-                              r["delta"].get<double>())},
+      {"epsilon", privacy_text(r)},
       {"steps", std::to_string(r["steps"].get<std::uint64_t>())},
       {"time", fmt::format("{} ({:.0f} examples/s)", duration_text(r["seconds"].get<double>()),
                            r["examples_per_second"].get<double>())},

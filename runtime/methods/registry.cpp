@@ -14,6 +14,7 @@
 #include "runtime/methods/objective_perturbation.hpp"
 #include "runtime/methods/output_perturbation.hpp"
 #include "runtime/methods/privgene.hpp"
+#include "runtime/methods/sgd.hpp"
 
 namespace cudp {
 namespace {
@@ -51,6 +52,7 @@ const std::vector<MethodEntry>& methods() {
       output_perturbation_method(),
       objective_perturbation_method(),
       privgene_method(),
+      sgd_method(),
   };
   return table;
 }

@@ -1,5 +1,6 @@
 #include "runtime/run/certificate.hpp"
 
+#include <cmath>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
@@ -92,6 +93,8 @@ void add_circumstances(Json& j, const Experiment& e, const TrainingSize& size,
 
 std::vector<std::string> privacy_warnings(double training_size, double epsilon, double delta) {
   std::vector<std::string> warnings;
+  if (std::isinf(epsilon))
+    return {"trained without privacy: what is made of the training examples may show any of them"};
   if (delta * training_size > 1.0)
     warnings.push_back(fmt::format(
         "delta {:.3g} is above 1 / {:.0f}, one over the number of training examples: a release of "

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <string>
 
 #include <spdlog/fmt/fmt.h>
@@ -14,15 +15,22 @@ set xlabel 'epoch'
 set xrange [0:*]
 )";
   const bool tested = rows.front().test_accuracy.has_value();
+  const bool is_private = std::isfinite(rows.back().epsilon);
   s += "$rows << EOD\n";
   for (const MetricsRow& r : rows)
-    s += fmt::format("{} {} {}\n", r.epoch, 100.0 * r.test_accuracy.value_or(0.0), r.epsilon);
+    s += fmt::format("{} {} {}\n", r.epoch, 100.0 * r.test_accuracy.value_or(0.0),
+                     is_private ? r.epsilon : 0.0);
   s += "EOD\n";
   const char* style = rows.size() > 1 ? "lines" : "points";
   if (!tested)
     return s + fmt::format(
                    "set ylabel 'epsilon spent'\nset yrange [0:*]\n"
                    "plot $rows using 1:3 with {} lw 2 lc rgb '#dd5511' title 'epsilon'\n",
+                   style);
+  if (!is_private)
+    return s + fmt::format(
+                   "set ylabel 'test accuracy (%)'\n"
+                   "plot $rows using 1:2 with {} lw 2 lc rgb '#0060ad' title 'test accuracy'\n",
                    style);
   s += "set y2tics\nset ylabel 'test accuracy (%)'\nset y2label 'epsilon spent'\nset y2range "
        "[0:*]\n";
@@ -38,6 +46,8 @@ set xrange [0:*]
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                  const std::filesystem::path& picture) {
   if (rows.empty()) return false;
+  if (!rows.front().test_accuracy && !std::isfinite(rows.back().epsilon))
+    return true;  // nothing to show
   return run_gnuplot(script(rows, title), picture);
 }
 

@@ -21,11 +21,16 @@ class RunFolder {
   std::filesystem::path metrics() const { return release("metrics.jsonl"); }
   std::filesystem::path curves() const { return release("curves.png"); }
 
+  /// In place of everything else: the note of a run without privacy.
+  std::filesystem::path no_privacy() const { return release("NO-PRIVACY.txt"); }
+
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
   /// Accuracies on a test set that is not public.
   std::filesystem::path private_metrics() const { return owner("metrics.jsonl"); }
   std::filesystem::path private_curves() const { return owner("curves.png"); }
+  /// Of a run without privacy.
+  std::filesystem::path private_model() const { return owner("model.safetensors"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
   /// Written last: a run that has it is complete.

@@ -8,6 +8,7 @@
 #include "runtime/base/safetensors.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/features/features.hpp"
+#include "runtime/methods/registry.hpp"
 
 namespace cudp {
 
@@ -21,10 +22,25 @@ std::vector<MetricsRow> public_part(const DataSplit& data, const std::vector<Met
   return has_private_test(data) ? without_test(metrics) : metrics;
 }
 
+bool gives_privacy(const Experiment& e) { return method_entry(e.config.method).gives_privacy; }
+
+constexpr const char* kNoPrivacy =
+    "No privacy.\n"
+    "\n"
+    "This model was trained without differential privacy, for comparison. Nothing of this run may "
+    "be\n"
+    "released: its weights and its metrics may show any training example. They are in "
+    "../private.\n";
+
 }  // namespace
 
-void write_metrics(const RunFolder& folder, const DataSplit& data,
+void write_metrics(const RunFolder& folder, const Experiment& e,
                    const std::vector<MetricsRow>& metrics) {
+  const DataSplit& data = e.data;
+  if (!gives_privacy(e)) {
+    replace_file(folder.private_metrics(), encode_metrics(metrics), 0600);
+    return;
+  }
   replace_file(folder.metrics(), encode_metrics(public_part(data, metrics)));
   if (has_private_test(data)) replace_file(folder.private_metrics(), encode_metrics(metrics), 0600);
 }
@@ -48,8 +64,17 @@ void write_release(const RunFolder& folder, const Experiment& e, std::vector<flo
     file.metadata["feature-standardise"] = e.config.feature_standardise ? "true" : "false";
   }
   add_release(file, feature_settings(e.config), e.feature_release);
+  write_metrics(folder, e, metrics);
+  if (!gives_privacy(e)) {
+    write_atomically(folder.private_model(), encode_safetensors(file), 0600);
+    write_atomically(folder.no_privacy(), kNoPrivacy);
+    if (!draw_curves(metrics,
+                     fmt::format("{} on {}, without privacy", e.network.spec.name, e.data.name),
+                     folder.private_curves()))
+      reporter.warn("no picture of the curves: gnuplot is missing or failed");
+    return;
+  }
   write_atomically(folder.model(), encode_safetensors(file));
-  write_metrics(folder, e.data, metrics);
   write_atomically(folder.certificate(), certificate.dump(2) + "\n");
   const std::string title =
       fmt::format("{} on {}, epsilon {:.3g} at delta {:.2g}", e.network.spec.name, e.data.name,

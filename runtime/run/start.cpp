@@ -5,6 +5,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/plan.hpp"
+#include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
 #include "runtime/run/certificate.hpp"
 #include "runtime/run/key_file.hpp"
@@ -59,6 +60,14 @@ void plan(Run& run) {
               reason.code());
 }
 
+/// The resolved settings: released, unless the run releases nothing.
+void write_config_file(const Run& run) {
+  const TrainConfig& config = run.experiment.config;
+  const bool released = method_entry(config.method).gives_privacy;
+  write_atomically(released ? run.folder.config() : run.folder.owner("config.toml"),
+                   write_config(config, Audience::release));
+}
+
 }  // namespace
 
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
@@ -79,10 +88,10 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
     certify_refusal(place, e, run.size, reason);
   }
 
-  write_atomically(run.folder.config(), write_config(e.config, Audience::release));
+  write_config_file(run);
   write_ledger(run.folder, run.budget->ledger(), run.seal);
   show_features(e, release_for_features(e.data.train, feature_settings(e.config), run.size.value,
-                                        run.size.most(kFailureShare * *config.delta),
+                                        run.size.most(kFailureShare * config.delta.value_or(1e-5)),
                                         feature_noise(e.config), config.rng, key.key()));
   run.method->start({.train = e.data.train, .backend = e.backend, .key = key.key()}, *run.budget);
 

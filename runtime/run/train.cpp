@@ -121,7 +121,7 @@ class Loop {
       row.test_loss = accuracy.mean_loss;
     }
     run_.metrics.push_back(row);
-    write_metrics(run_.folder, run_.experiment.data, run_.metrics);
+    write_metrics(run_.folder, run_.experiment, run_.metrics);
   }
 
   void show_progress() {
@@ -133,7 +133,8 @@ class Loop {
     p.epochs = steps / static_cast<double>(steps_per_epoch_);
     p.step = run_.step;
     p.steps = static_cast<std::uint64_t>(steps);
-    if (!run_.metrics.empty()) p.epsilon = run_.metrics.back().epsilon;
+    if (!run_.metrics.empty() && std::isfinite(run_.metrics.back().epsilon))
+      p.epsilon = run_.metrics.back().epsilon;
     p.examples_per_second = rate * method_.examples_per_step();
     p.seconds_left = rate > 0.0 ? (steps - static_cast<double>(run_.step)) / rate : 0.0;
     if (!run_.metrics.empty() && run_.experiment.data.test_is_public)

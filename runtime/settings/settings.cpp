@@ -78,7 +78,12 @@ void check_used(const MethodEntry& method, const Option& option, const Setting& 
 /// has anyway: a resolved config in a file has all settings.
 void check_all_used(const Settings& flags, const Settings& file, const TrainConfig& config) {
   const MethodEntry& method = method_entry(config.method);
-  for (const auto& [key, setting] : flags) check_used(method, *find_option(key), setting);
+  for (const auto& [key, setting] : flags) {
+    check_used(method, *find_option(key), setting);
+    if (!method.gives_privacy && (key == "epsilon" || key == "delta"))
+      throw InputError(setting.place + ": expected none with --method " + method.name +
+                       ", which gives no privacy, found " + value_text(setting.value));
+  }
   const TrainConfig usual;
   for (const auto& [key, setting] : file) {
     const Option& option = *find_option(key);
@@ -217,10 +222,8 @@ TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored) {
   return config;
 }
 
-void check_complete(TrainConfig& c) {
-  const MethodEntry& method = method_entry(c.method);
-  if (c.dataset.empty())
-    throw InputError("--dataset: expected a data set, found none (glyphs needs no files)");
+/// Throws InputError where the config lacks what a promise needs.
+static void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
   if (!c.epsilon && !c.sigma)
     throw InputError(
         "--epsilon: expected a privacy budget (or --sigma) from a flag, --config or --preset, "
@@ -242,6 +245,13 @@ void check_complete(TrainConfig& c) {
   if (!c.allow_weak_privacy && c.epsilon && *c.epsilon > kMostEpsilon)
     throw InputError("--epsilon: expected at most 200 (--allow-weak-privacy), found " +
                      value_text(*c.epsilon));
+}
+
+void check_complete(TrainConfig& c) {
+  const MethodEntry& method = method_entry(c.method);
+  if (c.dataset.empty())
+    throw InputError("--dataset: expected a data set, found none (glyphs needs no files)");
+  if (method.gives_privacy) check_budget_given(c, method);
   if (c.schedule == ScheduleKind::adaptive && !method.takes("adaptive-start"))
     throw InputError("--schedule: expected method adp-sgd for adaptive step sizes");
   if (c.feature_standardise && c.features != Features::scatter)

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/methods/engine_method.hpp"
+#include "runtime/methods/registry.hpp"
+
+namespace cudp {
+
+/// Stochastic gradient descent without privacy, for comparison: the steps of DP-SGD with nothing
+/// clipped and no noise. A run of it has no certificate and releases nothing.
+///
+/// The engine sums clipped gradients on a grid that follows the clipping norm. So the norm is one
+/// that no gradient has: steps in which one was clipped are made again with a norm 16 times as
+/// large.
+class Sgd final : public EngineMethod {
+ public:
+  explicit Sgd(const MethodContext& context);
+
+  double epsilon() const override;
+  double delta() const override { return 1.0; }
+  std::string describe() const override;
+  std::vector<std::string> obstacles() const override;
+
+  MethodState state() const override;
+  void restore(const TrainingInputs& inputs, const MethodState& state) override;
+  void fresh_key(PrivacyBudget&, std::uint64_t) override {}
+  std::uint64_t last_step(const PrivacyBudget&, std::uint64_t) const override { return steps(); }
+  std::uint64_t authorise(PrivacyBudget&, std::uint64_t, std::uint64_t until) override {
+    return until;  // there is no budget
+  }
+  /// Throws Error where a gradient is longer than floats allow for.
+  std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
+  double spent(const privacy::Ledger&, std::uint64_t, bool) const override { return epsilon(); }
+  void report(nlohmann::ordered_json& result, std::uint64_t step) const override {
+    result["steps"] = step;
+  }
+  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
+               std::uint64_t step) const override;
+  nlohmann::ordered_json diagnostics() override;
+
+  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+
+ protected:
+  void configure(EngineSettings& settings) const override { settings.diagnostics = true; }
+
+ private:
+  float bound_;  ///< no gradient is longer
+  Diagnostics seen_;
+};
+
+MethodEntry sgd_method();
+
+}  // namespace cudp
