@@ -140,7 +140,7 @@ TEST(Config, ValuesOutOfRangeAreRefused) {
            {"batch", "2.5"},     {"batch", "-3"},      {"epochs", "0"},    {"lr", "-0.5"},
            {"momentum", "1"},    {"ema", "1"},         {"threads", "-1"},  {"batch", "12x"},
            {"json", "maybe"},    {"clipping", "hard"}, {"final-lr", "2"},  {"beta1", "-0.1"},
-           {"seed", "-1"},       {"method", "sgd"},    {"device", "tpu"},  {"batch", ""},
+           {"seed", "-1"},       {"method", "sgdd"},   {"device", "tpu"},  {"batch", ""},
            {"precision", "fp16"}}) {
     const std::string what = refusal([&, k = key, t = text] {
       TrainConfig c;
