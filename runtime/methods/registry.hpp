@@ -18,7 +18,7 @@ struct MethodEntry {
   std::vector<std::string> ignores;      ///< which a resolved config may set all the same
   bool stochastic = true;     ///< presets of data sets, tuned for stochastic gradients, apply
   bool linear_model = false;  ///< trains a linear model with one score only
-  bool gives_privacy = true;         ///< otherwise a run needs no budget, and releases nothing
+  bool gives_privacy = true;  ///< otherwise a run needs no budget, and releases nothing
   bool cpu_only = false;
   /// Before any source of settings is applied.
   void (*defaults)(TrainConfig&) = nullptr;
