@@ -54,11 +54,7 @@ std::uint64_t DpSgdQuantile::train(PrivacyBudget&, std::uint64_t step, std::uint
     const double below = static_cast<double>(batch.examples - batch.clipped - batch.non_finite);
     const double noise = count_noise() * engine().released_normal(Stream::clipped_count, t);
     follow(below - 0.5 * static_cast<double>(batch.examples) + noise);
-    seen_.loss += batch.loss;
-    seen_.norm += batch.norm;
-    seen_.clipped += batch.clipped;
-    seen_.examples += batch.examples;
-    seen_.non_finite += batch.non_finite;
+    seen_ += batch;
   }
   return until;
 }
@@ -79,6 +75,7 @@ void DpSgdQuantile::run(Engine& engine, std::uint64_t first, std::uint64_t last)
   for (std::uint64_t t = first; t < last; ++t) {
     StepScalars s = schedule().at(t);
     s.noise_std = float_above(gradient_noise_multiplier() * c * rounding);
+    if (options().normalised) s.inverse_batch /= clip_norm_;
     scalars.push_back(s);
   }
   engine.set_clip_norm(clip_norm_);
@@ -129,7 +126,10 @@ MethodEntry dpsgd_quantile_method() {
                    number("quantile-min", "C", &Options::least, kPositive,
                           "dpsgd-quantile: least clipping norm"),
                    number("quantile-max", "C", &Options::most, kPositive,
-                          "dpsgd-quantile: largest clipping norm")};
+                          "dpsgd-quantile: largest clipping norm"),
+                   toggle("quantile-normalise", &Options::normalised,
+                          "dpsgd-quantile: steps in units of the clipping norm, so that the "
+                          "learning rate need not follow it")};
   entry.uses = engine_method_options();
   entry.uses.emplace_back("clip");
   entry.complete = [](TrainConfig& c) {

@@ -12,6 +12,7 @@ struct QuantileOptions {
   double noise_share = 0.01;  ///< of 1 / sigma^2, that the count takes
   double least = 1e-3;        ///< public bounds of C
   double most = 1e3;
+  bool normalised = false;  ///< steps by g~ / C_t
 };
 
 /// DP-SGD whose clipping norm follows a quantile of the gradients' norms: Andrew, Thakkar,
@@ -28,7 +29,9 @@ struct QuantileOptions {
 /// a function of what was released. C_1 is --clip.
 ///
 /// Departs from the paper: a gradient that is not finite counts as clipped, and contributes nothing
-/// to the sum.
+/// to the sum. With --quantile-normalise a step goes by g~ / C_t in place of g~, so that it does
+/// not shrink with the gradients (automatic clipping's normalisation, Bu et al. 2022, with C_t for
+/// the example's own norm).
 class DpSgdQuantile final : public EngineMethod {
  public:
   explicit DpSgdQuantile(const MethodContext& context);
