@@ -72,6 +72,19 @@ std::string privacy_text(const RunResult& r) {
                      r["delta"].get<double>());
 }
 
+/// The accuracy of a run with privacy beside that of this one, which is without.
+std::string comparison_text(const RunResult& r) {
+  const RunResult& with = r["compared_with"];
+  const double accuracy = with["test_accuracy"].get<double>();
+  const double points = 100.0 * (r["test_accuracy"].get<double>() - accuracy);
+  const std::string text =
+      fmt::format("{:.2f} % at epsilon {}", 100.0 * accuracy, rounded_up(with["epsilon"]));
+  if (with["dataset"] != r["dataset"])
+    return text + ", but on another data set: " + with["dataset"].get<std::string>();
+  return text +
+         fmt::format(", {:.2f} points {}", std::fabs(points), points < 0.0 ? "more" : "less");
+}
+
 /// The table that a training ends with. Accuracies on a test set that is not public are not for
 /// stdout, which others may read.
 Answer answer_of(RunResult r) {
@@ -89,6 +102,8 @@ Answer answer_of(RunResult r) {
     a.rows.insert(
         a.rows.begin(),
         {"test accuracy", fmt::format("{:.2f} %", 100.0 * r["test_accuracy"].get<double>())});
+  if (r.contains("compared_with") && r.contains("test_accuracy"))
+    a.rows.insert(a.rows.begin() + 1, {"with privacy", comparison_text(r)});
   if (r.contains("sigma"))
     a.rows.insert(std::ranges::find(a.rows, "steps", &std::pair<std::string, std::string>::first),
                   {"sigma", rounded_down(r["sigma"].get<double>())});

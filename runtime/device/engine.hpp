@@ -32,6 +32,10 @@ struct TrainState {
   std::vector<float> norms;
 };
 
+/// Where a batch is larger than PrivacyPlan::largest_sum, or than the device holds.
+inline constexpr const char* kBatchTooLarge =
+    "a batch was larger than the plan allows for: the run cannot be used";
+
 struct EngineSettings {
   ClipSettings clip;
   OptimizerSettings optimizer;
@@ -61,6 +65,15 @@ struct Diagnostics {
   std::uint64_t clipped = 0;     ///< of those that are finite
   std::uint64_t examples = 0;    ///< sampled
   std::uint64_t non_finite = 0;  ///< whose gradient is not finite
+
+  Diagnostics& operator+=(const Diagnostics& d) {
+    loss += d.loss;
+    norm += d.norm;
+    clipped += d.clipped;
+    examples += d.examples;
+    non_finite += d.non_finite;
+    return *this;
+  }
 };
 
 struct Accuracy {

@@ -1,30 +1,56 @@
 #include "runtime/methods/sgd.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/config/option_rows.hpp"
 #include "runtime/methods/make_plan.hpp"
 
 namespace cudp {
 namespace {
 
-constexpr double kFirstBound = 64.0;
+constexpr float kFirstBound = 64.0f;
 constexpr float kGrowth = 16.0f;
-constexpr float kLargestBound = 1e28f;
 
 PrivacyPlan plan_of(MethodContext context) {
   context.config.delta = 1e-5;  // of bounds on a batch's size alone
   return plan_without_noise(context, {.clip_norm = kFirstBound});
 }
 
+/// What a finished run with privacy released: run, dataset, method, epsilon, test_accuracy.
+/// Throws InputError where the folder has no such run.
+nlohmann::ordered_json released_by(const std::string& run) {
+  const auto release = std::filesystem::path(run) / "release";
+  const std::string expected = "--compare-with: expected the folder of a finished run with privacy";
+  if (!std::filesystem::exists(release / "privacy.json"))
+    throw InputError(fmt::format("{}, found no release/privacy.json in {}", expected, run));
+  try {
+    const auto certificate = nlohmann::json::parse(read_file(release / "privacy.json"));
+    std::string rows = read_file(release / "metrics.jsonl");
+    while (rows.ends_with('\n')) rows.pop_back();
+    const auto last = nlohmann::json::parse(rows.substr(rows.rfind('\n') + 1));
+    if (!last.contains("test_accuracy"))
+      throw InputError(fmt::format("{} and a released test accuracy, found none in {}", expected,
+                                   (release / "metrics.jsonl").string()));
+    return {{"run", run},
+            {"dataset", certificate.at("dataset").get<std::string>()},
+            {"method", certificate.at("method").get<std::string>()},
+            {"epsilon", certificate.at("epsilon").get<double>()},
+            {"test_accuracy", last.at("test_accuracy").get<double>()}};
+  } catch (const nlohmann::json::exception& e) {
+    throw InputError(fmt::format("{}, found {}: {}", expected, run, e.what()));
+  }
+}
+
 }  // namespace
 
-Sgd::Sgd(const MethodContext& context)
-    : EngineMethod(context, plan_of(context)), bound_(static_cast<float>(kFirstBound)) {}
+Sgd::Sgd(const MethodContext& context) : EngineMethod(context, plan_of(context)) {}
 
 double Sgd::epsilon() const { return std::numeric_limits<double>::infinity(); }
 
@@ -35,34 +61,47 @@ std::string Sgd::describe() const {
 
 std::vector<std::string> Sgd::obstacles() const { return {"method sgd: trained without privacy"}; }
 
+void Sgd::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
+  EngineMethod::start(inputs, budget);
+  const std::string& run = config().of<SgdOptions>().compare_with;
+  if (!run.empty()) compared_with_ = released_by(run);
+}
+
 MethodState Sgd::state() const {
   MethodState state = EngineMethod::state();
-  state.numbers["bound"] = bound_;
+  state.numbers["compared_with"] = compared_with_;
   return state;
 }
 
 void Sgd::restore(const TrainingInputs& inputs, const MethodState& state) {
   EngineMethod::restore(inputs, state);
-  bound_ = state.numbers.at("bound").get<float>();
+  compared_with_ = state.numbers.at("compared_with");
 }
 
 std::uint64_t Sgd::train(PrivacyBudget&, std::uint64_t step, std::uint64_t until) {
   const TrainState before = engine().state();
-  for (;;) {
-    run(engine(), step, until);
-    const Diagnostics d = engine().diagnostics();
-    if (d.clipped == 0) {
-      seen_.loss += d.loss;
-      seen_.norm += d.norm;
-      seen_.examples += d.examples;
-      seen_.non_finite += d.non_finite;
-      return until;
-    }
-    if (bound_ >= kLargestBound)
-      throw Error("training diverged: a gradient is longer than 1e28; try a lower lr");
-    bound_ *= kGrowth;
+  if (!nothing_clipped(step, until, kFirstBound)) {
     engine().set_state(before);
+    for (std::uint64_t t = step; t < until; ++t) one_step(t);
   }
+  return until;
+}
+
+void Sgd::one_step(std::uint64_t step) {
+  const TrainState before = engine().state();
+  for (float bound = kFirstBound; !nothing_clipped(step, step + 1, bound); bound *= kGrowth)
+    engine().set_state(before);
+}
+
+bool Sgd::nothing_clipped(std::uint64_t first, std::uint64_t last, float bound) {
+  engine().set_clip_norm(bound);
+  run(engine(), first, last);
+  const Diagnostics d = engine().diagnostics();
+  if (d.non_finite > 0)
+    throw Error("training diverged: a gradient is not finite, or longer than 1e19; try a lower lr");
+  if (d.clipped > 0) return false;
+  seen_ += d;
+  return true;
 }
 
 void Sgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
@@ -71,7 +110,6 @@ void Sgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
     scalars.push_back(schedule().at(t));
     scalars.back().noise_std = 0.0f;
   }
-  engine.set_clip_norm(bound_);
   engine.run(first, scalars, [](Engine& step) {
     // B_t: each example independently with probability q
     step.sample_batch();
@@ -79,6 +117,11 @@ void Sgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
     step.sum_clipped_gradients();
     step.add_noise_and_update();
   });
+}
+
+void Sgd::report(nlohmann::ordered_json& result, std::uint64_t step) const {
+  result["steps"] = step;
+  if (!compared_with_.is_null()) result["compared_with"] = compared_with_;
 }
 
 nlohmann::ordered_json Sgd::diagnostics() { return diagnostics_json(std::exchange(seen_, {})); }
@@ -93,9 +136,13 @@ void Sgd::certify(nlohmann::ordered_json& j, const privacy::Ledger&, std::uint64
 }
 
 MethodEntry sgd_method() {
+  using namespace option_rows;
   MethodEntry entry;
   entry.name = "sgd";
   entry.gives_privacy = false;
+  entry.options = {
+      text("compare-with", "DIR", &SgdOptions::compare_with,
+           "sgd: a finished run with privacy on the same data, to show both accuracies")};
   entry.uses = engine_method_options();
   std::erase_if(entry.uses, [](const std::string& key) {
     return key == "sigma" || key == "accountant" || key == "clipping";
@@ -105,8 +152,11 @@ MethodEntry sgd_method() {
     c.epsilon.reset();
     c.delta.reset();
     c.sigma.reset();
-    c.size_is_public = true;  // nothing of the run is released
     c.clipping = Clipping::flat;
+  };
+  entry.fit = [](TrainConfig& c, const Network&, const Dataset&) {
+    const std::string& run = c.of<SgdOptions>().compare_with;
+    if (!run.empty()) released_by(run);  // refuses one that is not there
   };
   entry.make = make_method<Sgd>;
   return entry;

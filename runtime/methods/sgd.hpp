@@ -8,12 +8,16 @@
 
 namespace cudp {
 
+struct SgdOptions {
+  std::string compare_with;  ///< the folder of a finished run with privacy; empty for none
+};
+
 /// Stochastic gradient descent without privacy, for comparison: the steps of DP-SGD with nothing
 /// clipped and no noise. A run of it has no certificate and releases nothing.
 ///
-/// The engine sums clipped gradients on a grid that follows the clipping norm. So the norm is one
-/// that no gradient has: steps in which one was clipped are made again with a norm 16 times as
-/// large.
+/// The engine sums clipped gradients on a grid that follows the clipping norm. So the norm is 64,
+/// and where a gradient is longer, the step is made again with a norm 16 times as large, until none
+/// is.
 class Sgd final : public EngineMethod {
  public:
   explicit Sgd(const MethodContext& context);
@@ -23,6 +27,7 @@ class Sgd final : public EngineMethod {
   std::string describe() const override;
   std::vector<std::string> obstacles() const override;
 
+  void start(const TrainingInputs& inputs, const PrivacyBudget& budget) override;
   MethodState state() const override;
   void restore(const TrainingInputs& inputs, const MethodState& state) override;
   void fresh_key(PrivacyBudget&, std::uint64_t) override {}
@@ -30,12 +35,11 @@ class Sgd final : public EngineMethod {
   std::uint64_t authorise(PrivacyBudget&, std::uint64_t, std::uint64_t until) override {
     return until;  // there is no budget
   }
-  /// Throws Error where a gradient is longer than floats allow for.
+  /// Throws Error where a gradient is not finite.
   std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
   double spent(const privacy::Ledger&, std::uint64_t, bool) const override { return epsilon(); }
-  void report(nlohmann::ordered_json& result, std::uint64_t step) const override {
-    result["steps"] = step;
-  }
+  /// With what a run with privacy released, where --compare-with names one: "compared_with".
+  void report(nlohmann::ordered_json& result, std::uint64_t step) const override;
   void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
                std::uint64_t step) const override;
   nlohmann::ordered_json diagnostics() override;
@@ -46,7 +50,11 @@ class Sgd final : public EngineMethod {
   void configure(EngineSettings& settings) const override { settings.diagnostics = true; }
 
  private:
-  float bound_;  ///< no gradient is longer
+  void one_step(std::uint64_t step);
+  /// Makes the steps with gradients clipped to `bound`; false where one was longer.
+  bool nothing_clipped(std::uint64_t first, std::uint64_t last, float bound);
+
+  nlohmann::ordered_json compared_with_;  ///< what --compare-with's run released, or null
   Diagnostics seen_;
 };
 

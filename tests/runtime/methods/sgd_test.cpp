@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/files.hpp"
 #include "runtime/device/backend.hpp"
 #include "tests/support/cudp_process.hpp"
 #include "tests/support/engine_cases.hpp"
@@ -97,6 +98,102 @@ TEST(CliSgd, ReleasesNothingButANote) {
   EXPECT_NE(refused.err.find("--epsilon: expected none with --method sgd"), std::string::npos)
       << refused.err;
   EXPECT_FALSE(fs::exists(folder / "no"));
+}
+
+/// Its own settings do not declare a private size public for the next run.
+TEST(CliSgd, LeavesNoDeclarationBehind) {
+  const TemporaryFolder folder;
+  const SmallTable table = write_small_table(folder, 200);
+  const Finished f = run_cudp(
+      folder, {"train", "--dataset", table.table, "--schema", table.schema, "--method", "sgd",
+               "--batch", "64", "--steps", "5", "--quiet", "--out", folder / "run"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(read_file(folder / "run/private/config.toml").find("size-is-public = false"),
+            std::string::npos);
+}
+
+/// A preset's budget does not count: there is none to share with features.
+TEST(CliSgd, FeaturesThatAreReleasedNeedANoiseOfTheirOwn) {
+  const TemporaryFolder folder;
+  const Finished f = run_cudp(folder, {"train", "--preset", "mnist-adaclip", "--method", "sgd",
+                                       "--dataset", "glyphs", "--out", folder / "run"});
+  EXPECT_EQ(f.exit, 2);
+  EXPECT_NE(f.err.find("--feature-sigma: expected a noise multiplier"), std::string::npos) << f.err;
+}
+
+/// Steps with long gradients are repeated one by one, so that nothing depends on how many are made
+/// at a time.
+TEST(Sgd, StepsAreTheSameOneByOneAndTogether) {
+  const cases::Case& linear = cases::kCases[0];
+  const Network network = cases::network_of(linear);
+  Dataset data = cases::examples_for(linear, 40);
+  for (std::size_t j = 0; j < 26; ++j) data.floats[j] *= 5000.0f;
+  TrainConfig config;
+  config.method = "sgd";
+  config.batch = 10;
+  config.epochs.reset();
+  config.steps = 12;
+  config.lr = 1e-3;
+  config.threads = 1;
+  const Backend cpu = choose_backend(Device::cpu);
+  const auto trained = [&](std::uint64_t at_once) {
+    Sgd method(cases::context_of(config, network, TrainingSize{40.0, 0.0}));
+    PrivacyBudget budget({}, [](const privacy::Ledger&) {});
+    method.start({.train = data, .backend = cpu, .key = key_from_seed(1)}, budget);
+    for (std::uint64_t t = 0; t < 12; t += at_once) method.train(budget, t, t + at_once);
+    return method.parameters();
+  };
+  const std::vector<float> whole = trained(12);
+  EXPECT_EQ(trained(1), whole);
+  EXPECT_EQ(trained(4), whole);
+}
+
+/// What a run with privacy released stands beside the accuracy without.
+TEST(CliSgd, ShowsWhatPrivacyCosts) {
+  const TemporaryFolder folder;
+  const SmallTable table = write_small_table(folder, 400);
+  const std::vector<std::string> common = {"train",
+                                           "--dataset",
+                                           table.table,
+                                           "--schema",
+                                           table.schema,
+                                           "--test-data",
+                                           table.test,
+                                           "--batch",
+                                           "64",
+                                           "--steps",
+                                           "20",
+                                           "--quiet",
+                                           "--size-is-public",
+                                           "--test-data-is-public"};
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), common.begin(), common.end());
+    return run_cudp(folder, more);
+  };
+  const Finished private_run =
+      run({"--epsilon", "3", "--delta", "1e-4", "--out", folder / "private"});
+  ASSERT_EQ(private_run.exit, 0) << private_run.err;
+  const Finished sgd =
+      run({"--method", "sgd", "--compare-with", folder / "private", "--out", folder / "sgd"});
+  ASSERT_EQ(sgd.exit, 0) << sgd.err;
+  EXPECT_NE(sgd.out.find("with privacy"), std::string::npos) << sgd.out;
+  const Finished json = run({"--method", "sgd", "--compare-with", folder / "private", "--json",
+                             "--out", folder / "sgd2"});
+  ASSERT_EQ(json.exit, 0) << json.err;
+  const Json with = Json::parse(json.out)["compared_with"];
+  const Json certificate = Json::parse(read_file(folder / "private/release/privacy.json"));
+  EXPECT_EQ(with["epsilon"], certificate["epsilon"]);
+  EXPECT_GT(with["test_accuracy"], 0.4);
+
+  for (const std::string& wrong : {folder / "sgd", folder / "nothing"}) {
+    const Finished refused =
+        run({"--method", "sgd", "--compare-with", wrong, "--out", folder / "no"});
+    EXPECT_EQ(refused.exit, 2);
+    EXPECT_NE(refused.err.find("--compare-with: expected the folder of a finished run"),
+              std::string::npos)
+        << refused.err;
+    EXPECT_FALSE(fs::exists(folder / "no"));
+  }
 }
 
 }  // namespace
