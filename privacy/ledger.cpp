@@ -110,6 +110,10 @@ void Ledger::append(const Record& record) {
   records_.push_back(record);
 }
 
+bool Ledger::has_fresh_key() const {
+  return std::ranges::any_of(records_, [](const Record& r) { return r.kind == Kind::key; });
+}
+
 std::vector<Release> Ledger::releases() const {
   std::vector<Release> merged;
   for (const Record& record : records_) {

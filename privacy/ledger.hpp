@@ -59,6 +59,10 @@ class Ledger {
   /// Throws std::invalid_argument where step > authorised_until().
   void fresh_key(std::uint64_t step);
 
+  /// Whether the key was ever lost: how many steps there are then depended on what was seen of
+  /// earlier ones.
+  bool has_fresh_key() const;
+
   /// One past the last step that the present key may run.
   std::uint64_t authorised_until() const { return until_; }
 

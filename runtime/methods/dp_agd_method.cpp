@@ -89,7 +89,7 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
   state_.largest = settings_.first_largest;
   for (const privacy::Release& release : context.before) {
     if (!filter.charge(release))
-      throw BudgetError("the budget does not allow to count the training examples");
+      throw BudgetError("what is released before training takes the whole budget");
     state_.rho += filter.cost(release.mechanism);
   }
 }

@@ -72,6 +72,8 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
             .total = e.at(2).get<double>(),
             .sigma = e.at(3).get<double>(),
             .left = e.at(4).get<double>()};
+  // Under a fresh key other rows may be there.
+  if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
 /// What the filter has left when the steps of the epoch in progress will have been made (again).

@@ -60,7 +60,7 @@ std::uint64_t EngineMethod::steps_per_epoch() const {
   return context_.size.steps_per_epoch(context_.config.batch);
 }
 
-/// A promise that was made before the first release holds whatever was chosen later: that of a
+/// A guarantee that was stated before the first release holds whatever was chosen later: that of a
 /// filter, and that of a plan which follows from a noisy number of examples.
 double EngineMethod::epsilon() const {
   if (!context_.size.is_public()) return *config().epsilon;
@@ -131,10 +131,15 @@ void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& stat
   s.step_size_sum = state.numbers.at("step_size_sum").get<double>();
   for_each_array(s,
                  [&](const char* name, std::vector<float>& array) { array = state.array(name); });
+  if (s.norms.size() != inputs.train.size()) s.norms.clear();
   engine_->set_state(s);
 }
 
+/// Where a run stops, its key is lost or renewed, may have been chosen by what it showed: the
+/// number of steps is then no longer fixed ahead, and only a budget bounds them.
 void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
+  if (!config().epsilon)
+    throw BudgetError("without --epsilon nothing bounds what repeated steps spend");
   budget.fresh_key(ledger_index(step));
 }
 
@@ -221,8 +226,8 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
 }
 
 /// Epsilon at the same delta for the examples of one user: any that differ in so many examples.
-Json EngineMethod::group_promises(const std::vector<privacy::Release>& releases,
-                                  double epsilon) const {
+Json EngineMethod::group_guarantees(const std::vector<privacy::Release>& releases,
+                                    double epsilon) const {
   if (plan_.order > 0.0)
     return "not stated: releases that depend on earlier ones are bounded for single examples only";
   Json list = Json::array({{{"examples", 1}, {"epsilon", epsilon}}});
@@ -245,9 +250,10 @@ Json EngineMethod::group_promises(const std::vector<privacy::Release>& releases,
 void EngineMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t) const {
   const std::vector<privacy::Release> charged = ledger.releases();
   const privacy::PrivacyBound promise = guarantee(plan_, charged);
-  j["epsilon"] = ledger.budget()              ? ledger.budget()->epsilon
-                 : !context_.size.is_public() ? *config().epsilon
-                                              : promise.epsilon;
+  const bool fixed_ahead = context_.size.is_public() && !ledger.has_fresh_key();
+  j["epsilon"] = ledger.budget() ? ledger.budget()->epsilon
+                 : fixed_ahead   ? promise.epsilon
+                                 : *config().epsilon;
   j["delta"] = promise.delta;
   j["neighbouring_relation"] = "add or remove one training example";
   j["mechanism"] = mechanism();
@@ -281,7 +287,7 @@ void EngineMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t
     j["order_fixed_before"] = plan_.order > 0.0;
     j["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
   }
-  j["groups"] = group_promises(charged, promise.epsilon);
+  j["groups"] = group_guarantees(charged, promise.epsilon);
   j["delta_for_rounding"] = plan_.failure;  // part of delta: a batch above what sensitivity covers
   if (plan_.epoch_releases > 0)
     j["norm_total_noise"] = plan_.epoch_noise;  // of the sum of norms that an epoch begins with

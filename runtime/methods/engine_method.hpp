@@ -85,8 +85,8 @@ class EngineMethod : public Method {
  private:
   void make_engine(const TrainingInputs& inputs);
   std::uint64_t steps_charged(const privacy::Ledger& ledger) const;
-  nlohmann::ordered_json group_promises(const std::vector<privacy::Release>& releases,
-                                        double epsilon) const;
+  nlohmann::ordered_json group_guarantees(const std::vector<privacy::Release>& releases,
+                                          double epsilon) const;
 
   MethodContext context_;
   PrivacyPlan plan_;

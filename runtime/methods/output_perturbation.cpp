@@ -24,7 +24,7 @@ OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFa
   const double all = privacy::gaussian_mu(*config.epsilon, delta_) * (1.0 - 1e-9);
   const double before = facts.mu_before;
   if (!(all > before))
-    throw std::domain_error("the budget does not allow to count the training examples");
+    throw std::domain_error("what is released before training takes the whole budget");
   mu_ = std::sqrt(all * all - before * before);
 }
 

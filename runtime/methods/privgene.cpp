@@ -82,7 +82,7 @@ PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts,
   choices_ = (generations_ - 1) * parents_ + 1;
   const double rho = privacy::zcdp_for(*config.epsilon, delta_) - rho_before_;
   if (!(rho > 0.0))
-    throw std::domain_error("the budget does not allow to count the training examples");
+    throw std::domain_error("what is released before training takes the whole budget");
   selection_epsilon_ =
       noisy_min_epsilon(rho / static_cast<double>(choices_) * (1.0 - 1e-9), SelectionNoise::gumbel);
 }

@@ -26,7 +26,6 @@ class Schedule {
   /// step counts from 0.
   double learning_rate(std::uint64_t step) const;
   StepScalars at(std::uint64_t step) const;
-  const PrivacyPlan& plan() const { return plan_; }
 
  private:
   TrainConfig config_;

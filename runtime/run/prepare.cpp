@@ -75,7 +75,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .test_path = config.test_data,
                               .test_is_public = config.test_data_is_public,
                               .accept_private_bounds = config.accept_private_bounds,
-                              .size_is_public = config.size_is_public});
+                              .size_is_public = config.size_is_public || !method.gives_privacy});
   for (Dataset* const part : parts_of(data))
     make_features(*part, feature_settings(config), backend, reporter);
 

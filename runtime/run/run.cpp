@@ -63,6 +63,7 @@ void Run::describe(Reporter& reporter) const {
       size.is_public() ? fmt::format(" ({} training examples)", e.data.train.size()) : "",
       e.network.spec.name, e.network.parameter_count, e.backend.name,
       e.config.precision == Precision::tf32 ? " in TF32" : ""));
+  for (const std::string& note : e.data.notes) reporter.info(note);
   reporter.info(method->describe());
   if (const double noise = feature_noise(e.config); noise > 0.0)
     reporter.info(fmt::format(

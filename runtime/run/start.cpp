@@ -18,7 +18,7 @@ namespace cudp {
 namespace {
 
 /// Where a new run's folder is to be: --out, or runs/ under a name of its own.
-fs::path place_of(const Experiment& e) {
+fs::path folder_of(const Experiment& e) {
   return e.config.out.empty() ? default_run_folder(e.data.name + "-" + e.network.spec.name)
                               : fs::path(e.config.out);
 }
@@ -35,13 +35,15 @@ privacy::Ledger first_ledger(const Run& run) {
 }
 
 void plan(Run& run) {
-  run.method = run.make_method();
-  run.last_step = run.method->steps();
   try {
+    run.method = run.make_method();
     run.open_budget(first_ledger(run));
+  } catch (const std::domain_error& e) {
+    throw BudgetError(e.what());
   } catch (const std::invalid_argument& e) {
     throw BudgetError(e.what());
   }
+  run.last_step = run.method->steps();
 }
 
 /// Where a plan is refused and the size is private, the reason may tell the noisy number: that
@@ -78,7 +80,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   Run& run = *started;
   Experiment& e = run.experiment;
   const double noise = size_noise(e.data, config);
-  NewRunFolder place(place_of(e));
+  NewRunFolder place(folder_of(e));
   run.folder = place.folder();
   run.size = training_size(e.data, noise, config.rng, key.key());
   try {
@@ -90,9 +92,11 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
 
   write_config_file(run);
   write_ledger(run.folder, run.budget->ledger(), run.seal);
+  // The same bound on N as the plan's, which may fail as often.
+  const double failure = run.size.is_public() ? 1.0 : 0.5 * kFailureShare * *config.delta;
   show_features(e, release_for_features(e.data.train, feature_settings(e.config), run.size.value,
-                                        run.size.most(kFailureShare * config.delta.value_or(1e-5)),
-                                        feature_noise(e.config), config.rng, key.key()));
+                                        run.size.most(failure), feature_noise(e.config), config.rng,
+                                        key.key()));
   run.method->start({.train = e.data.train, .backend = e.backend, .key = key.key()}, *run.budget);
 
   // The last of its files, once the ledger is there; in its place the run can be resumed.

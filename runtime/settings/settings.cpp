@@ -208,7 +208,7 @@ TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored) {
   apply_settings(named.file, config);
   apply_settings(flags, config);
   make_absolute(config);
-  // The stored run knows its device; "auto" is not a wish for another.
+  // The stored run knows its device; "auto" does not ask for another.
   if (config.device == Device::automatic) config.device = stored.device;
   for (const Option& option : train_options()) {
     if (option.scope != Scope::experiment) continue;
@@ -222,8 +222,10 @@ TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored) {
   return config;
 }
 
-/// Throws InputError where the config lacks what a promise needs.
-static void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
+namespace {
+
+/// Throws InputError where the config lacks what a guarantee needs.
+void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
   if (!c.epsilon && !c.sigma)
     throw InputError(
         "--epsilon: expected a privacy budget (or --sigma) from a flag, --config or --preset, "
@@ -247,11 +249,14 @@ static void check_budget_given(const TrainConfig& c, const MethodEntry& method) 
                      value_text(*c.epsilon));
 }
 
+}  // namespace
+
 void check_complete(TrainConfig& c) {
   const MethodEntry& method = method_entry(c.method);
   if (c.dataset.empty())
     throw InputError("--dataset: expected a data set, found none (glyphs needs no files)");
   if (method.gives_privacy) check_budget_given(c, method);
+  if (method.complete != nullptr) method.complete(c);
   if (c.schedule == ScheduleKind::adaptive && !method.takes("adaptive-start"))
     throw InputError("--schedule: expected method adp-sgd for adaptive step sizes");
   if (c.feature_standardise && c.features != Features::scatter)
@@ -261,7 +266,6 @@ void check_complete(TrainConfig& c) {
     throw InputError(
         "--feature-sigma: expected a noise multiplier where there is no --epsilon to share, found "
         "none");
-  if (method.complete != nullptr) method.complete(c);
 }
 
 std::string write_config(const TrainConfig& config, Audience audience) {

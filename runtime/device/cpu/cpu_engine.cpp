@@ -306,6 +306,7 @@ class CpuEngine final : public Engine {
                   drawn_.data() + batch_);
       batch_ += to_size(counts[i]);
     }
+    if (batch_ > settings_.largest_sum) throw Error(kBatchTooLarge);
   }
 
   void pack(const std::vector<float>& parameters) {

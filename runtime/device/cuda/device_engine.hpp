@@ -150,9 +150,7 @@ class DeviceEngine final : public Engine {
       scalars_.upload(part);
       cursor_.upload({&start, 1});
       for (std::size_t i = 0; i < part.size(); ++i) gpu_.replay(recorded_->recording);
-      if (cursor_.download().front().failed != 0)
-        throw Error("a batch was larger than the recorded step has room for (" +
-                    std::to_string(recorded_->capacity) + " examples): the run cannot be used");
+      if (cursor_.download().front().failed != 0) throw Error(kBatchTooLarge);
     }
   }
 
@@ -383,10 +381,12 @@ class DeviceEngine final : public Engine {
                             .count = drawn_count_.get(),
                             .step = step_number()};
     draw_poisson(gpu_, args, space);
-    launch(gpu_, "watch batch", watch_batch_kernel,
-           WatchBatch{.cursor = cursor_.get(),
-                      .count = drawn_count_.get(),
-                      .capacity = static_cast<std::uint32_t>(capacity(candidates))});
+    launch(
+        gpu_, "watch batch", watch_batch_kernel,
+        WatchBatch{.cursor = cursor_.get(),
+                   .count = drawn_count_.get(),
+                   .capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                       static_cast<std::uint64_t>(capacity(candidates)), settings_.largest_sum))});
   }
 
   void add_clipped(const CoordinatesView* coordinates, bool candidates) {
