@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -17,6 +18,8 @@ namespace cudp {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 /// The largest float that is not above x.
 float float_below(double x) {
@@ -253,7 +256,7 @@ void EngineMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t
   const bool fixed_ahead = context_.size.is_public() && !ledger.has_fresh_key();
   j["epsilon"] = ledger.budget() ? ledger.budget()->epsilon
                  : fixed_ahead   ? promise.epsilon
-                                 : *config().epsilon;
+                                 : config().epsilon.value_or(kNoBound);
   j["delta"] = promise.delta;
   j["neighbouring_relation"] = "add or remove one training example";
   j["mechanism"] = mechanism();
