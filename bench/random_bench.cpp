@@ -1,8 +1,10 @@
-// Random words, normal numbers, Poisson sampling and the noisy update, one thread, at every SIMD
-// level this processor has. items: words, normals, examples, parameters; bytes: what the
+// Random words, normal numbers, rounded ones, Poisson sampling and the noisy update, one thread, at
+// every SIMD level this processor has. items: words, normals, examples, parameters; bytes: what the
 // operation must read and write in memory (nothing for what stays in cache by design).
+#include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -37,6 +39,24 @@ void normals(benchmark::State& state, const CpuKernels* k, Generator generator) 
   }
   state.SetItemsProcessed(state.iterations() * n);
   state.SetBytesProcessed(state.iterations() * n * 4);
+}
+
+// s = 2^state.range(0).
+void rounded_normals(benchmark::State& state, const CpuKernels* k, Generator generator) {
+  std::vector<std::int64_t> out(1 << 14);
+  const auto n = static_cast<std::int64_t>(out.size());
+  RoundedNormals args{.stream = stream(generator, Stream::noise),
+                      .s = std::ldexp(1.0, static_cast<int>(state.range(0))),
+                      .begin = 0,
+                      .end = n,
+                      .out = out.data()};
+  for (auto _ : state) {
+    ++args.stream.step;
+    k->rounded_normals(args);
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * n);
+  state.SetBytesProcessed(state.iterations() * n * 8);
 }
 
 // 60,000 examples at sampling rate state.range(0) / 1000.
@@ -112,6 +132,10 @@ int register_all() {
     add("words/philox", words, Generator::philox);
     add("normals/chacha20", normals, Generator::chacha20);
     add("normals/philox", normals, Generator::philox);
+    for (const auto& [name, generator] :
+         {std::pair{"rounded_normals/chacha20", Generator::chacha20},
+          {"rounded_normals/philox", Generator::philox}})
+      add(name, rounded_normals, generator)->ArgName("log2_s")->Arg(16)->Arg(24)->Arg(32)->Arg(40);
     add("sample_60000", sampling)->ArgName("rate_permille")->Arg(9)->Arg(300);
     for (const auto& [name, kind] : {std::pair{"update_sgd", OptimizerKind::sgd},
                                      {"update_momentum", OptimizerKind::momentum},

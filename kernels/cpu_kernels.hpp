@@ -13,5 +13,6 @@
 #include "kernels/linear/linear_model.hpp"
 #include "kernels/products/gather_gemm.hpp"
 #include "kernels/random/random.hpp"
+#include "kernels/random/rounded_normal.hpp"
 #include "kernels/random/sample.hpp"
 #include "kernels/update/update.hpp"

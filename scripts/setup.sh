@@ -6,12 +6,13 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(g++ cmake ninja-build git zlib1g-dev liblzma-dev libspdlog-dev libcli11-dev
-          libkissfft-dev nlohmann-json3-dev libtomlplusplus-dev liblapacke-dev libsodium-dev gnuplot-nox)
+          libkissfft-dev nlohmann-json3-dev libtomlplusplus-dev liblapacke-dev libsodium-dev libsleef-dev
+          libboost-dev gnuplot-nox)
 tests=OFF
 if [[ ${1:-} == --tests ]]; then
   shift
   tests=ON
-  packages+=(libgtest-dev libbenchmark-dev libboost-dev clang libclang-rt-dev xz-utils)
+  packages+=(libgtest-dev libbenchmark-dev clang libclang-rt-dev xz-utils)
 fi
 
 missing=()

@@ -22,6 +22,7 @@ struct ProjectRow;
 struct RandomStream;
 struct ReduceSums;
 struct RoundToGrid;
+struct RoundedNormals;
 struct SampleArgs;
 struct Scatter;
 struct SecondMoments;

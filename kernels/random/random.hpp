@@ -11,7 +11,8 @@ struct RandomKey {
   std::uint32_t words[8];
 };
 
-/// Separates the streams drawn under one key; a value is part of the nonce and never reused.
+/// Separates the streams drawn under one key; a value is part of the nonce and never reused. Values
+/// stay below 256: what is above the lowest byte numbers further digits (rounded_normal.hpp).
 enum class Stream : std::uint32_t {
   sampling = 1,
   noise = 2,

@@ -15,4 +15,15 @@ inline constexpr std::int64_t kRandomChunk = 512;
 void words_chunk(const RandomStream& stream, std::int64_t first, std::uint32_t* out);
 void normals_chunk(const RandomStream& stream, std::int64_t first, float* out);
 
+/// Rounded normals first .. first + 511 of a stream; first a multiple of 128, s in [2^16, 2^40],
+/// out [512]. See rounded_normal.hpp; throws as exact_rounded_pair does.
+void rounded_normals_chunk(const RandomStream& stream, double s, std::int64_t first,
+                           std::int64_t* out);
+
+/// One row of pairs: words [4, 16] are rows 4p..4p+3 of a tile; even [16] and odd [16] are written.
+/// Returns a bit for each lane that is undecided. looseness: a factor on the error bound, for
+/// tests.
+unsigned try_rounded_pairs(const std::uint32_t* words, double s, std::int64_t* even,
+                           std::int64_t* odd, double looseness = 1.0);
+
 }  // namespace cudp::CUDP_SIMD

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/random/random.cuh"
+#include "kernels/random/rounded_normal.cuh"
 #include "kernels/random/sample.cuh"
 #include "kernels/update/update.cuh"
 #include "runtime/device/cuda/buffer.hpp"
@@ -27,6 +28,22 @@ class GpuKernels {
     Array<float> to(gpu(), normals, end - begin);
     gpu().launch("fill_normals", fill_normals_kernel, shape((end - begin + 255) / 256 * 16), s,
                  begin, end, to.get());
+  }
+  void rounded_normals(const RoundedNormals& args) {
+    const std::int64_t n = args.end - args.begin;
+    std::vector<std::uint32_t> pairs(static_cast<std::size_t>(n) + 1, 0x5a5a);
+    std::uint32_t count = 0;
+    {
+      Array<std::int64_t> out(gpu(), args.out, n);
+      Array<std::uint32_t> list(gpu(), pairs.data(), n + 1);
+      Array<std::uint32_t> counted(gpu(), &count, 1);
+      RoundedNormals a = args;
+      a.out = out.get();
+      gpu().launch(
+          "rounded_normals", rounded_normals_kernel, shape((n + 127) / 128 * 16), a,
+          UndecidedPairs{list.get(), counted.get(), static_cast<std::uint32_t>(pairs.size())});
+    }
+    fill_undecided(args, pairs.data(), count);
   }
   std::int64_t sample(const SampleArgs& args) {
     const std::int64_t tiles = (args.end - args.begin + 255) / 256;
@@ -112,6 +129,7 @@ std::vector<RandomBackend> random_backends() {
   return {{.name = "cuda",
            .fill_words = [k](auto&&... a) { k->fill_words(a...); },
            .fill_normals = [k](auto&&... a) { k->fill_normals(a...); },
+           .rounded_normals = [k](const RoundedNormals& a) { k->rounded_normals(a); },
            .sample = [k](const SampleArgs& a) { return k->sample(a); },
            .update = [k](const UpdateArgs& a) { k->update(a); }}};
 }

@@ -11,10 +11,12 @@
 #include "kernels/common/simd_level.hpp"
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/random/random.hpp"
+#include "kernels/random/rounded_normal.hpp"
 #include "kernels/random/sample.hpp"
 #include "kernels/update/update.hpp"
 #ifndef CUDP_TEST_ON_GPU
 #include "kernels/random/random.cuh"  // host build: the kernels' text itself, run by the emulator
+#include "kernels/random/rounded_normal.cuh"
 #include "kernels/random/sample.cuh"
 #include "kernels/update/update.cuh"
 #endif
@@ -25,6 +27,8 @@ struct RandomBackend {
   std::string name;
   std::function<void(const RandomStream&, std::int64_t, std::int64_t, std::uint32_t*)> fill_words;
   std::function<void(const RandomStream&, std::int64_t, std::int64_t, float*)> fill_normals;
+  /// The device's with what it leaves undecided filled in.
+  std::function<void(const RoundedNormals&)> rounded_normals;
   std::function<std::int64_t(const SampleArgs&)> sample;
   std::function<void(const UpdateArgs&)> update;
   bool emulated = false;  ///< thousands of times slower: fewer and smaller cases
@@ -47,6 +51,13 @@ class EmulatedKernels {
   }
   void fill_normals(const RandomStream& s, std::int64_t begin, std::int64_t end, float* normals) {
     launch("fill_normals", fill_normals_kernel, s, begin, end, normals);
+  }
+  void rounded_normals(const RoundedNormals& args) {
+    std::vector<std::uint32_t> pairs(static_cast<std::size_t>(args.end - args.begin) + 1, 0x5a5a);
+    std::uint32_t count = 0;
+    launch("rounded_normals", rounded_normals_kernel, args,
+           UndecidedPairs{pairs.data(), &count, static_cast<std::uint32_t>(pairs.size())});
+    fill_undecided(args, pairs.data(), count);
   }
   std::int64_t sample(const SampleArgs& args) {
     const auto tiles = static_cast<std::size_t>((args.end - args.begin + 255) / 256);
@@ -93,6 +104,7 @@ inline RandomBackend emulated_backend(unsigned blocks, unsigned threads) {
   return {.name = "simt_" + std::to_string(blocks) + "x" + std::to_string(threads),
           .fill_words = [k](auto&&... a) { k->fill_words(a...); },
           .fill_normals = [k](auto&&... a) { k->fill_normals(a...); },
+          .rounded_normals = [k](const RoundedNormals& a) { k->rounded_normals(a); },
           .sample = [k](const SampleArgs& a) { return k->sample(a); },
           .update = [k](const UpdateArgs& a) { k->update(a); },
           .emulated = true};
@@ -107,6 +119,7 @@ inline std::vector<RandomBackend> random_backends() {
       backends.push_back({.name = std::string(simd_name(level)),
                           .fill_words = k.fill_words,
                           .fill_normals = k.fill_normals,
+                          .rounded_normals = k.rounded_normals,
                           .sample = k.sample,
                           .update = k.update});
     } catch (const std::invalid_argument&) {  // this processor lacks it

@@ -191,3 +191,14 @@ inline int __float2int_rn(float v) { return static_cast<int>(__builtin_nearbyint
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>((static_cast<std::uint64_t>(a) * b) >> 32);
 }
+/// sin(pi x) and cos(pi x), for |x| < 2^51.
+inline void sincospi(double x, double* sine, double* cosine) {
+  const double half_turns = __builtin_nearbyint(2.0 * x);
+  const long double angle =
+      3.141592653589793238462643L * (x - 0.5 * half_turns);  // exact difference
+  const double s = static_cast<double>(__builtin_sinl(angle));
+  const double c = static_cast<double>(__builtin_cosl(angle));
+  const auto quarter = static_cast<long long>(half_turns) & 3;
+  *sine = quarter == 0 ? s : quarter == 1 ? c : quarter == 2 ? -s : -c;
+  *cosine = quarter == 0 ? c : quarter == 1 ? -s : quarter == 2 ? -c : s;
+}

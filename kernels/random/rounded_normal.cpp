@@ -1,0 +1,148 @@
+#include "kernels/random/rounded_normal.hpp"
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include <boost/multiprecision/cpp_bin_float.hpp>
+#include <boost/multiprecision/cpp_int.hpp>
+
+#include "kernels/random/random_block.hpp"
+
+namespace cudp {
+
+namespace {
+
+namespace mp = boost::multiprecision;
+
+/// One attempt with the first 64 bits and kRounds further rounds of each of U1 and U2. `digits`
+/// [2, 2 + 8 kRounds]: their words. Returns whether *out is decided.
+///
+/// Everything is an interval that holds the true value for every continuation of the digits. The
+/// functions of cpp_bin_float have no proven bound; the worst that was seen of log, sin, cos and
+/// sqrt is 2^6 units of their last place (of 128 to 1984 bits, the ends of their ranges among
+/// them). Each result is widened by 2^-(bits + 40): 2^76 units of the last place or more, because
+/// no result here reaches 2^11. A product s r c rounds by less than 2^-(bits + 76).
+template <int kRounds>
+bool decide(const std::uint32_t* digits, double s, RoundedPair* out) {
+  constexpr int kWords = 2 + 8 * kRounds;
+  constexpr int kBits = 32 * kWords;
+  using Real =
+      mp::number<mp::cpp_bin_float<kBits + 128, mp::digit_base_2, void, std::int64_t>, mp::et_off>;
+  const Real margin = ldexp(Real(1), -(kBits + 40));
+  const Real width = ldexp(Real(1), -kBits);
+  Real u[2];  // U is in [u, u + width]
+  for (int i = 0; i < 2; ++i) {
+    u[i] = 0;
+    for (int j = kWords; j-- > 0;) u[i] = ldexp(u[i] + digits[i * kWords + j], -32);
+  }
+  if (u[0] == 0) return false;
+
+  // -2 ln U1 falls with U1, and ln(1 + width / u) <= width / u.
+  const Real most = -2 * log(u[0]);
+  const Real least = most - 2 * width / u[0] - margin;
+  const Real radius_high = sqrt(most + margin) + margin;
+  Real radius_low = 0;
+  if (least > margin) radius_low = sqrt(least) - margin;
+
+  const Real angle = 2 * boost::math::constants::pi<Real>() * u[1];
+  const Real swing = 7 * width + margin;  // 2 pi < 7
+  const Real circle[2] = {cos(angle), sin(angle)};
+  std::int64_t k[2];
+  for (int i = 0; i < 2; ++i) {
+    const Real low = circle[i] - swing;
+    const Real high = circle[i] + swing;
+    const Real x_low = s * low * (low < 0 ? radius_high : radius_low) - margin;
+    const Real x_high = s * high * (high < 0 ? radius_low : radius_high) + margin;
+    const Real nearest = floor(x_low + 0.5);
+    if (nearest != floor(x_high + 0.5)) return false;
+    k[i] = nearest.template convert_to<std::int64_t>();
+  }
+  *out = {k[0], k[1]};
+  return true;
+}
+
+struct PairOfStream {
+  const RandomStream& stream;
+  std::uint32_t pair;
+};
+
+void further_words(const void* source, std::uint32_t round, std::uint32_t* out) {
+  const auto& from = *static_cast<const PairOfStream*>(source);
+  RandomStream s = from.stream;
+  s.stream = static_cast<Stream>(static_cast<std::uint32_t>(s.stream) | round << 8);
+  std::uint32_t words[16];
+  random_block<ScalarLanes>(s, from.pair, words);
+  for (int i = 0; i < 16; ++i) out[i] = words[i];
+}
+
+}  // namespace
+
+void validate(const RoundedNormals& a) {
+  const auto expected = [](const std::string& what, const std::string& found) {
+    throw std::invalid_argument("rounded normals: expected " + what + ", found " + found);
+  };
+  if (!(a.s >= kLeastRoundedNormalS && a.s <= kLargestRoundedNormalS))
+    expected("an s in 2^16..2^40", std::to_string(a.s));
+  if (a.begin < 0 || a.begin % 128 != 0)
+    expected("a begin >= 0 that is a multiple of 128", std::to_string(a.begin));
+  if (a.end < a.begin || a.end > std::int64_t{1} << 33)
+    expected("an end in " + std::to_string(a.begin) + "..2^33", std::to_string(a.end));
+  const auto number = static_cast<std::uint32_t>(a.stream.stream);
+  if (number >= 256) expected("a stream number below 256", std::to_string(number));
+  if (a.end > a.begin && a.out == nullptr) expected("room for the numbers", "none");
+  validate(a.stream, 0, 0);
+}
+
+RoundedPair exact_rounded_pair(const std::uint32_t* words, double s, const FurtherDigits& further) {
+  constexpr int kMost = 3;  // rounds
+  std::uint32_t u1[2 + 8 * kMost] = {words[0], words[1]};
+  std::uint32_t u2[2 + 8 * kMost] = {words[2], words[3]};
+  int known = 0;
+  const auto attempt = [&]<int kRounds>(RoundedPair* out) {
+    for (; known < kRounds; ++known) {
+      std::uint32_t more[16];
+      further.words(further.source, static_cast<std::uint32_t>(known) + 1, more);
+      for (int i = 0; i < 8; ++i) {
+        u1[2 + 8 * known + i] = more[i];
+        u2[2 + 8 * known + i] = more[8 + i];
+      }
+    }
+    constexpr int kWords = 2 + 8 * kRounds;
+    std::uint32_t digits[2 * kWords];
+    for (int i = 0; i < kWords; ++i) {
+      digits[i] = u1[i];
+      digits[kWords + i] = u2[i];
+    }
+    return decide<kRounds>(digits, s, out);
+  };
+  RoundedPair pair{};
+  if (attempt.operator()<0>(&pair) || attempt.operator()<1>(&pair) ||
+      attempt.operator()<kMost>(&pair))
+    return pair;
+  throw std::runtime_error(
+      "rounded normals: 832 bits leave a pair undecided, so the random generator is broken");
+}
+
+RoundedPair exact_rounded_pair(const RandomStream& stream, std::int64_t pair,
+                               const std::uint32_t* words, double s) {
+  const PairOfStream source{stream, static_cast<std::uint32_t>(pair)};
+  return exact_rounded_pair(words, s, {further_words, &source});
+}
+
+void fill_undecided(const RoundedNormals& args, const std::uint32_t* pairs, std::int64_t n) {
+  validate(args);
+  for (std::int64_t j = 0; j < n; ++j) {
+    const std::int64_t pair = pairs[j];
+    const std::int64_t even = even_number_of(pair);
+    std::uint32_t block[16];
+    random_block<ScalarLanes>(args.stream, static_cast<std::uint32_t>(pair / 64 * 16 + pair % 16),
+                              block);
+    const RoundedPair k =
+        exact_rounded_pair(args.stream, pair, block + 4 * (pair % 64 / 16), args.s);
+    if (even >= args.begin && even < args.end) args.out[even - args.begin] = k.even;
+    if (even + 16 >= args.begin && even + 16 < args.end) args.out[even + 16 - args.begin] = k.odd;
+  }
+}
+
+}  // namespace cudp

@@ -1,0 +1,75 @@
+#pragma once
+// Rounded normals (rounded_normal.hpp) on a device. What double cannot decide is left to the host:
+// see fill_undecided.
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/common/simt.cuh"
+#include "kernels/random/random.cuh"
+#include "kernels/random/random_block.hpp"
+#include "kernels/random/rounded_normal.hpp"
+#include "kernels/random/rounded_normal_math.hpp"
+
+namespace cudp::inline CUDP_SIMT {
+
+struct TriedPair {
+  RoundedPair k;  ///< only where decided
+  bool decided;
+};
+
+/// A pair from its first words [4]. s as in RoundedNormals; looseness: a factor on the error bound,
+/// for tests. log, sincospi and sqrt are CUDA's own: rounded_normal_math.hpp has their errors.
+__device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word, double s,
+                                                      double looseness = 1.0) {
+  const double u1 = rounded_normal_u1(static_cast<double>(word[0]), static_cast<double>(word[1]));
+  const double turn = rounded_normal_turn(static_cast<double>(static_cast<std::int32_t>(word[2])),
+                                          static_cast<double>(word[3]));
+  const double l = -2.0 * log(u1);
+  const double r = sqrt(l);
+  double circle[2];
+  sincospi(turn, &circle[1], &circle[0]);
+  const double error = rounded_normal_error(u1, r) * rounded_normal_spread(s, looseness);
+  bool decided = rounded_normal_bounded(l, error) != 0;
+  std::int64_t k[2];
+  CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+    const double x = s * r * circle[i];
+    const double nearest = rint(x);  // finite: u1 is in [2^-65, 1]
+    decided = decided && rounded_normal_decided(x, nearest, error) != 0;
+    k[i] = static_cast<std::int64_t>(nearest);
+  }
+  return {{k[0], k[1]}, decided};
+}
+
+/// Where a kernel lists the pairs that it left undecided, in device memory, in any order.
+struct UndecidedPairs {
+  std::uint32_t* pairs;    ///< [capacity], written: numbers of pairs
+  std::uint32_t* count;    ///< [1], 0 before; how many there are, listed or not
+  std::uint32_t capacity;  ///< a count above this says that the list is not complete
+};
+
+__device__ __forceinline__ void list_undecided(const UndecidedPairs& list, std::int64_t pair) {
+  const std::uint32_t place = atomicAdd(list.count, 1u);
+  if (place < list.capacity) list.pairs[place] = static_cast<std::uint32_t>(pair);
+}
+
+// grid, block: any, one-dimensional; a thread a generator block, so (end - begin) / 8 threads are
+// enough. Writes a.out in device memory; the numbers of undecided pairs are not to be used.
+__global__ inline void rounded_normals_kernel(RoundedNormals a, UndecidedPairs undecided) {
+  const BlockShare share = block_share(2 * a.begin, 2 * a.end);
+  for (std::int64_t block = share.first; block < share.end; block += share.stride) {
+    std::uint32_t word[16];
+    random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(block), word);
+    CUDP_UNROLL for (int p = 0; p < 4; ++p) {
+      const std::int64_t pair = block / 16 * 64 + 16 * p + block % 16;
+      const std::int64_t i = even_number_of(pair);
+      if (i < a.end) {
+        const TriedPair tried = try_rounded_pair(word + 4 * p, a.s);
+        a.out[i - a.begin] = tried.k.even;
+        if (i + 16 < a.end) a.out[i + 16 - a.begin] = tried.k.odd;
+        if (!tried.decided) list_undecided(undecided, pair);
+      }
+    }
+  }
+}
+
+}  // namespace cudp::inline CUDP_SIMT
