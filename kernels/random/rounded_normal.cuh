@@ -59,7 +59,7 @@ __global__ inline void rounded_normals_kernel(RoundedNormals a, UndecidedPairs u
   for (std::int64_t block = share.first; block < share.end; block += share.stride) {
     std::uint32_t word[16];
     random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(block), word);
-    CUDP_UNROLL for (int p = 0; p < 4; ++p) {
+    CUDP_UNROLL for (std::int64_t p = 0; p < 4; ++p) {
       const std::int64_t pair = block / 16 * 64 + 16 * p + block % 16;
       const std::int64_t i = even_number_of(pair);
       if (i < a.end) {

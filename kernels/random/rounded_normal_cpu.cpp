@@ -11,7 +11,7 @@ namespace cudp::CUDP_SIMD {
 
 namespace {
 
-constexpr int kTileLanes = 16;  // generator blocks in a tile
+constexpr std::int64_t kTileLanes = 16;  // generator blocks in a tile
 constexpr int kDoubles = kLanes / 2;
 
 using VecD = double __attribute__((vector_size(kDoubles * 8)));
@@ -122,7 +122,7 @@ CUDP_INLINE unsigned some_pairs(const std::uint32_t* words, double s, double spr
 CUDP_INLINE unsigned row_of_pairs(const std::uint32_t* words, double s, double spread,
                                   std::int64_t* even, std::int64_t* odd) {
   unsigned undecided = 0;
-  for (int lane = 0; lane < kTileLanes; lane += kDoubles)
+  for (std::int64_t lane = 0; lane < kTileLanes; lane += kDoubles)
     undecided |= some_pairs(words + lane, s, spread, even + lane, odd + lane) << lane;
   return undecided;
 }
@@ -136,12 +136,11 @@ unsigned try_rounded_pairs(const std::uint32_t* words, double s, std::int64_t* e
 
 void rounded_normals_chunk(const RandomStream& stream, double s, std::int64_t first,
                            std::int64_t* out) {
-  constexpr int kPairs = static_cast<int>(kRandomChunk / 2);
   const double spread = rounded_normal_spread(s);
   std::uint32_t words[2 * kRandomChunk];
   words_chunk(stream, 2 * first, words);
   words_chunk(stream, 2 * first + kRandomChunk, words + kRandomChunk);
-  for (int row = 0; row < kPairs; row += kTileLanes) {
+  for (std::int64_t row = 0; row < kRandomChunk / 2; row += kTileLanes) {
     const std::uint32_t* const from = words + 4 * row;
     std::int64_t* const even = out + 2 * row;
     std::int64_t* const odd = even + kTileLanes;

@@ -65,11 +65,12 @@ FurtherDigits digits_of(const F& f) {
 RoundedPair oracle_pair(const RandomStream& s, std::uint64_t pair, double scale) {
   const std::uint64_t row = 256 * (pair / 64) + 16 * (pair % 64 / 16) * 4 + pair % 16;
   std::uint32_t words[4];
-  for (int j = 0; j < 4; ++j) words[j] = reference::word(s, row + 16 * j);
+  for (std::uint64_t j = 0; j < 4; ++j) words[j] = reference::word(s, row + 16 * j);
   const auto further = [&](std::uint32_t round, std::uint32_t* out) {
     RandomStream t = s;
     t.stream = static_cast<Stream>(static_cast<std::uint32_t>(s.stream) + 256 * round);
-    for (int j = 0; j < 16; ++j) out[j] = reference::word(t, pair / 16 * 256 + 16 * j + pair % 16);
+    for (std::uint64_t j = 0; j < 16; ++j)
+      out[j] = reference::word(t, pair / 16 * 256 + 16 * j + pair % 16);
   };
   return exact_rounded_pair(words, scale, digits_of(further));
 }
@@ -235,8 +236,8 @@ RoundedPair exact_golden_pair(std::uint64_t pair, const FirstWords& first, doubl
       static_cast<std::uint32_t>(first.a >> 32), static_cast<std::uint32_t>(first.a),
       static_cast<std::uint32_t>(first.b >> 32), static_cast<std::uint32_t>(first.b)};
   const auto further = [&](std::uint32_t round, std::uint32_t* out) {
-    for (std::uint32_t i = 0; i < 8; ++i) {
-      const std::uint64_t w = golden_word(pair, 2 + 8 * (round - 1) + i);
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      const std::uint64_t w = golden_word(pair, 2 + 8 * (std::uint64_t{round} - 1) + i);
       out[2 * i] = static_cast<std::uint32_t>(w >> 32);
       out[2 * i + 1] = static_cast<std::uint32_t>(w);
     }
@@ -396,7 +397,8 @@ TEST(RoundedNormals, FurtherDigitsAreTheStreams) {
         RandomStream t = s;
         t.stream = static_cast<Stream>(static_cast<std::uint32_t>(Stream::noise) | round << 8);
         const auto n = static_cast<std::uint64_t>(pair);
-        for (int j = 0; j < 16; ++j) out[j] = reference::word(t, n / 16 * 256 + 16 * j + n % 16);
+        for (std::uint64_t j = 0; j < 16; ++j)
+          out[j] = reference::word(t, n / 16 * 256 + 16 * j + n % 16);
       };
       const RoundedPair got = exact_rounded_pair(s, pair, zeros, 0x1p40);
       const RoundedPair want = exact_rounded_pair(zeros, 0x1p40, digits_of(block));
@@ -444,8 +446,10 @@ TEST(RoundedNormals, KernelCountsWhatItsListCannotHold) {
     if (capacity < count) continue;
     int wrong = 0;  // before they are filled in, no other
     for (std::size_t i = 0; i < k.size(); ++i)
-      wrong += k[i] != want[i] && !std::count(pairs.begin(), pairs.begin() + count,
-                                              static_cast<std::uint32_t>(rounded_pair_of(i)));
+      wrong +=
+          k[i] != want[i] &&
+          !std::count(pairs.begin(), pairs.begin() + count,
+                      static_cast<std::uint32_t>(rounded_pair_of(static_cast<std::int64_t>(i))));
     EXPECT_EQ(wrong, 0);
     fill_undecided(args, pairs.data(), count);
     EXPECT_EQ(k, want);
