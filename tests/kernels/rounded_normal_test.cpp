@@ -192,22 +192,27 @@ struct FirstWords {
   std::uint64_t b;  ///< of U2
 };
 
+/// Sixteen pairs from `at` on as rows of words, the last pair again where there are no more.
+std::array<std::uint32_t, 64> rows_of(const std::vector<FirstWords>& from, std::size_t at) {
+  std::array<std::uint32_t, 64> words{};
+  for (std::size_t lane = 0; lane < 16; ++lane) {
+    const FirstWords& w = from[std::min(at + lane, from.size() - 1)];
+    words[lane] = static_cast<std::uint32_t>(w.a >> 32);
+    words[16 + lane] = static_cast<std::uint32_t>(w.a);
+    words[32 + lane] = static_cast<std::uint32_t>(w.b >> 32);
+    words[48 + lane] = static_cast<std::uint32_t>(w.b);
+  }
+  return words;
+}
+
 /// How many of the pairs `from` a backend leaves undecided; the others must be `want`.
 int compare(const Attempt& attempt, const std::vector<FirstWords>& from,
             const std::vector<RoundedPair>& want, double s, double looseness) {
   int undecided = 0;
   for (std::size_t at = 0; at < from.size(); at += 16) {
-    std::uint32_t words[64];
-    for (std::size_t lane = 0; lane < 16; ++lane) {
-      const FirstWords& w = from[std::min(at + lane, from.size() - 1)];
-      words[lane] = static_cast<std::uint32_t>(w.a >> 32);
-      words[16 + lane] = static_cast<std::uint32_t>(w.a);
-      words[32 + lane] = static_cast<std::uint32_t>(w.b >> 32);
-      words[48 + lane] = static_cast<std::uint32_t>(w.b);
-    }
     std::int64_t even[16];
     std::int64_t odd[16];
-    const unsigned bits = attempt.pairs(words, s, even, odd, looseness);
+    const unsigned bits = attempt.pairs(rows_of(from, at).data(), s, even, odd, looseness);
     for (std::size_t lane = 0; lane < 16 && at + lane < from.size(); ++lane) {
       if (bits >> lane & 1) {
         ++undecided;
@@ -317,15 +322,9 @@ TEST(RoundedNormals, AreNearlyAlwaysDecided) {
     for (const Attempt& attempt : attempts()) {
       int undecided = 0;
       for (std::size_t at = 0; at < first.size(); at += 16) {
-        std::uint32_t words[64];
-        for (std::size_t lane = 0; lane < 16; ++lane) {
-          words[lane] = static_cast<std::uint32_t>(first[at + lane].a >> 32);
-          words[16 + lane] = static_cast<std::uint32_t>(first[at + lane].a);
-          words[32 + lane] = static_cast<std::uint32_t>(first[at + lane].b >> 32);
-          words[48 + lane] = static_cast<std::uint32_t>(first[at + lane].b);
-        }
         std::int64_t numbers[32];
-        undecided += __builtin_popcount(attempt.pairs(words, s, numbers, numbers + 16, 1.0));
+        undecided += __builtin_popcount(
+            attempt.pairs(rows_of(first, at).data(), s, numbers, numbers + 16, 1.0));
       }
       const double expected = kPairs * 4 * 9 * s * 0x1p-52;  // E is near 9 s 2^-52
       EXPECT_LE(undecided, 2 * expected + 10) << attempt.name << " " << s;
@@ -341,7 +340,6 @@ TEST(RoundedNormals, OfForcedWordsAreExact) {
   for (std::uint64_t i = 1; i <= 2048; i += 89) radii.push_back(-i);
   radii.push_back(-std::uint64_t{2048});
   for (int i = 3; i < 64; i += 5) radii.push_back(std::uint64_t{1} << i);
-  int largest_undecided = 0;
   for (const double s : {0x1p16, 0x1.7p27, 0x1p40}) {
     std::vector<FirstWords> first;
     std::vector<RoundedPair> want;
@@ -352,14 +350,11 @@ TEST(RoundedNormals, OfForcedWordsAreExact) {
           want.push_back(exact_golden_pair(first.size(), first.back(), s));
         }
     for (const Attempt& attempt : attempts()) {
-      // what needs more digits must not be accepted: 24 pairs of each word below
+      // What needs more digits is not accepted: 24 pairs of each of 0..7 and of a dozen at the top.
       const int undecided = compare(attempt, first, want, s, 1.0);
       EXPECT_GE(undecided, 24 * (8 + 12)) << attempt.name;
-      EXPECT_LE(undecided, static_cast<int>(first.size())) << attempt.name;
-      largest_undecided = std::max(largest_undecided, undecided);
     }
   }
-  EXPECT_GT(largest_undecided, 0);
 }
 
 TEST(RoundedNormals, AskForFurtherDigits) {
