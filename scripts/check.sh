@@ -19,7 +19,7 @@ readonly folders="
   kernels/common kernels/random kernels/clipping kernels/products kernels/layers kernels/update
   kernels/features kernels/linear kernels/fused kernels models
   privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy
-  runtime/base runtime/config runtime/data runtime/device runtime/features runtime/methods
+  runtime/base runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods
   runtime/settings runtime/run runtime/reproduce runtime/cli runtime"
 
 includes() {

@@ -2,6 +2,7 @@
 
 #include "kernels/common/simd_level.hpp"
 #include "kernels/cpu_kernels.hpp"
+#include "kernels/random/rounded_normal.hpp"
 
 namespace cudp {
 
@@ -10,6 +11,18 @@ std::vector<std::uint32_t> random_words(const RandomStream& stream, std::size_t 
   cpu_kernels(best_simd_level())
       .fill_words(stream, 0, static_cast<std::int64_t>(count), words.data());
   return words;
+}
+
+std::vector<std::int64_t> rounded_normals(const RandomStream& stream, double s, std::int64_t begin,
+                                          std::size_t count) {
+  std::vector<std::int64_t> k(count);
+  cpu_kernels(best_simd_level())
+      .rounded_normals({.stream = stream,
+                        .s = s,
+                        .begin = begin,
+                        .end = begin + static_cast<std::int64_t>(count),
+                        .out = k.data()});
+  return k;
 }
 
 std::vector<float> normal_numbers(const RandomStream& stream, std::size_t count) {

@@ -5,10 +5,16 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/base/random_numbers.hpp"
 #include "runtime/methods/plan.hpp"
 
 namespace cudp {
+namespace {
+
+/// What is published is a whole number: less noise would not show in it. It keeps the sum within 63
+/// bits of its grid.
+constexpr double kLeastNoise = 0x1p-4;
+
+}  // namespace
 
 std::uint64_t TrainingSize::steps_per_epoch(std::int64_t batch) const {
   const double steps = std::round(value / static_cast<double>(batch));
@@ -26,7 +32,8 @@ double TrainingSize::most(double failure) const {
 /// the variance of a Gaussian release that spends all of it.
 double size_noise(const DataSplit& data, const TrainConfig& config) {
   if (data.size_is_public) return 0.0;
-  const double noise = 10.0 * std::sqrt(-std::log(*config.delta)) / *config.epsilon;
+  const double noise =
+      std::fmax(kLeastNoise, 10.0 * std::sqrt(-std::log(*config.delta)) / *config.epsilon);
   if (noise > 100.0 * static_cast<double>(config.batch))
     throw BudgetError(fmt::format(
         "this budget tells the number of training examples to +-{:.3g} only, which is no use for "
@@ -35,12 +42,19 @@ double size_noise(const DataSplit& data, const TrainConfig& config) {
   return noise;
 }
 
-TrainingSize training_size(const DataSplit& data, double noise, Generator generator,
-                           const RandomKey& key) {
+TrainingSize training_size(const DataSplit& data, double noise, Gate& gate) {
   const auto n = static_cast<double>(data.train.size());
   if (noise == 0.0) return {n, 0.0};
-  const double z = normal_number({generator, key, Stream::dataset_size, 0});
-  return {std::fmax(1.0, std::round(n + noise * z)), noise};
+  // Whole numbers are multiples of every power of two up to 1.
+  const double grid = noise_grid(noise, 1.0);
+  const double noisy = gate.release({.name = "number of training examples",
+                                     .purpose = Stream::dataset_size,
+                                     .step = 0,
+                                     .grid = grid,
+                                     .noise_std = noise,
+                                     .sensitivity = 1.0},
+                                    units_of(n, grid));
+  return {std::fmax(1.0, std::round(noisy)), noise};
 }
 
 }  // namespace cudp

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/random/random.hpp"
 #include "runtime/config/config.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/gate/gate.hpp"
 
 namespace cudp {
 
@@ -21,13 +21,12 @@ struct TrainingSize {
   double most(double failure) const;
 };
 
-/// Noise of the released number of examples; 0 where the data set's is public. A function of public
-/// settings alone. Throws BudgetError where the number would be of no use.
+/// Noise of the released number of examples, at least 1/16; 0 where the data set's is public. A
+/// function of public settings alone. Throws BudgetError where the number would be of no use.
 double size_noise(const DataSplit& data, const TrainConfig& config);
 
-/// N where noise is 0; else N plus Gaussian noise, rounded to a whole number of at least 1: a
-/// release of the Gaussian mechanism of noise multiplier `noise`, which must be charged.
-TrainingSize training_size(const DataSplit& data, double noise, Generator generator,
-                           const RandomKey& key);
+/// N where noise is 0; else N plus Gaussian noise by the gate, rounded to a whole number of at
+/// least 1: a release of the Gaussian mechanism of noise multiplier `noise`, which must be charged.
+TrainingSize training_size(const DataSplit& data, double noise, Gate& gate);
 
 }  // namespace cudp

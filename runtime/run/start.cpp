@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/features/features.hpp"
+#include "runtime/gate/gate.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
@@ -82,7 +83,8 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   const double noise = size_noise(e.data, config);
   NewRunFolder place(folder_of(e));
   run.folder = place.folder();
-  run.size = training_size(e.data, noise, config.rng, key.key());
+  Gate gate(config.rng, key.key());
+  run.size = training_size(e.data, noise, gate);
   try {
     plan(run);
   } catch (const Error& reason) {

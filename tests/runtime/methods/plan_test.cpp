@@ -113,14 +113,18 @@ TEST(Plan, AClippingNormWhoseSquaresVanishIsRefused) {
 
 TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
   const TrainConfig c = config();
+  const auto released = [&](const DataSplit& data, double noise, const RandomKey& key) {
+    Gate gate(c.rng, key);
+    return training_size(data, noise, gate);
+  };
   const RandomKey key{{1, 2, 3}};
   EXPECT_EQ(size_noise(data_of(5000, true), c), 0.0);
-  EXPECT_EQ(training_size(data_of(5000, true), 0.0, c.rng, key).value, 5000.0);
+  EXPECT_EQ(released(data_of(5000, true), 0.0, key).value, 5000.0);
   const double noise = size_noise(data_of(5000, false), c);
-  const TrainingSize size = training_size(data_of(5000, false), noise, c.rng, key);
+  const TrainingSize size = released(data_of(5000, false), noise, key);
   // A whole number: of a number with a fraction the last bits would tell what was added to what.
   EXPECT_EQ(size.value, std::round(size.value));
-  EXPECT_GE(training_size(data_of(1, false), 1e6, c.rng, {{7}}).value, 1.0);
+  EXPECT_GE(released(data_of(1, false), 1e6, {{7}}).value, 1.0);
   EXPECT_NEAR(size.noise, 10.0 * std::sqrt(std::log(1e5)) / 3.0, 1e-12);
   EXPECT_NE(size.value, 5000.0);
   EXPECT_LT(std::fabs(size.value - 5000.0), 7.6 * size.noise);
@@ -141,8 +145,7 @@ TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
   // The noise has the variance that is paid for: 400 keys, chi-square at 1e-6.
   double squares = 0.0;
   for (std::uint32_t i = 0; i < 400; ++i) {
-    const double z =
-        (training_size(data_of(5000, false), noise, c.rng, {{i, 9}}).value - 5000.0) / size.noise;
+    const double z = (released(data_of(5000, false), noise, {{i, 9}}).value - 5000.0) / size.noise;
     squares += z * z;
   }
   EXPECT_GT(squares, 277.0);

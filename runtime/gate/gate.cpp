@@ -1,0 +1,86 @@
+#include "runtime/gate/gate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/random/rounded_normal.hpp"
+#include "runtime/base/random_numbers.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr double kLeastS = 0x1p20;
+constexpr std::size_t kAtOnce = 1 << 16;  // numbers, a multiple of 128
+
+bool is_power_of_two(double x) {
+  int e = 0;
+  return std::isnormal(x) && std::frexp(x, &e) == 0.5;
+}
+
+void check(const GaussianRelease& r, std::size_t dimension) {
+  const auto refuse = [&](const std::string& what) {
+    throw std::invalid_argument(std::string(r.name) + ": " + what);
+  };
+  if (dimension == 0) refuse("expected sums, found none");
+  if (!is_power_of_two(r.grid)) refuse("expected a power of two for a grid");
+  const double s = r.noise_std / r.grid;
+  if (!(s >= kLeastRoundedNormalS && s <= kLargestRoundedNormalS))
+    refuse("expected noise between 2^16 and 2^40 times the grid");
+  if (!(r.sensitivity > 0.0 && std::isfinite(r.sensitivity)))
+    refuse("expected a positive sensitivity");
+}
+
+}  // namespace
+
+Gate::Gate(Generator generator, SharedKey key) : generator_(generator), key_(std::move(key)) {}
+
+std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std::int64_t> sums) {
+  check(r, sums.size());
+  if (!used_.emplace(r.purpose, r.step).second)
+    throw std::logic_error(std::string(r.name) + ": released a second time under the same noise");
+  released_.push_back({r, sums.size()});
+
+  const RandomStream stream{generator_, key_.key(), r.purpose, r.step};
+  const double s = r.noise_std / r.grid;  // exact
+  std::vector<double> out;
+  out.reserve(sums.size());
+  for (std::size_t at = 0; at < sums.size(); at += kAtOnce) {
+    const auto part = sums.subspan(at, std::min(kAtOnce, sums.size() - at));
+    const std::vector<std::int64_t> k =
+        rounded_normals(stream, s, static_cast<std::int64_t>(at), part.size());
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const std::uint64_t sum =
+          static_cast<std::uint64_t>(part[i]) + static_cast<std::uint64_t>(k[i]);
+      out.push_back(r.grid * static_cast<double>(static_cast<std::int64_t>(sum)));
+    }
+  }
+  return out;
+}
+
+double Gate::release(const GaussianRelease& r, std::int64_t sum) {
+  return release(r, std::span(&sum, 1)).front();
+}
+
+double noise_grid(double noise_std, double coarsest) {
+  if (!(noise_std > 0.0 && std::isfinite(noise_std)))
+    throw std::invalid_argument("expected noise that is positive and finite");
+  return std::fmin(coarsest, std::ldexp(1.0, std::ilogb(noise_std / kLeastS)));
+}
+
+std::int64_t units_of(double sum, double grid) {
+  const double units = std::nearbyint(sum / grid);
+  if (!std::isfinite(units)) return 0;
+  const double rest = std::remainder(units, 0x1p64);  // exact, in [-2^63, 2^63]
+  return static_cast<std::int64_t>(rest == 0x1p63 ? -0x1p63 : rest);
+}
+
+std::vector<std::int64_t> units_of(std::span<const double> sums, double grid) {
+  std::vector<std::int64_t> units;
+  units.reserve(sums.size());
+  for (const double sum : sums) units.push_back(units_of(sum, grid));
+  return units;
+}
+
+}  // namespace cudp

@@ -1,0 +1,76 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/random/random.hpp"
+#include "runtime/base/random_key.hpp"
+
+namespace cudp {
+
+/// What is public of one release of the Gaussian mechanism, fixed before its sums are looked at.
+struct GaussianRelease {
+  std::string_view name;  ///< of what is released, for people
+  Stream purpose;         ///< with `step`: where the noise is drawn, for this release and no other
+  std::uint64_t step;
+  double grid;         ///< g, a power of two: the sums are whole multiples of it
+  double noise_std;    ///< sigma, in the sums' unit; s = sigma / g in [2^16, 2^40]
+  double sensitivity;  ///< what one example can move the sums by, in L2, in the same unit
+
+  bool operator==(const GaussianRelease&) const = default;
+};
+
+struct Released {
+  GaussianRelease release;
+  std::size_t dimension;
+
+  bool operator==(const Released&) const = default;
+};
+
+/// The one place where the host adds Gaussian noise to private sums. What is released of sums S
+/// (whole multiples of g) is
+///   R = S + g K,   K_j the integer nearest to (sigma / g) Z_j (kernels/random/rounded_normal.hpp)
+/// S is in g Z^d, so R = g round((S + sigma Z) / g): a function of the continuous Gaussian
+/// mechanism's output and of public numbers, nothing else. So whatever is proved of that mechanism
+/// holds of R, to the last bit, and nothing is added to epsilon or delta.
+///
+/// Whoever releases has paid before; this is asked afterwards.
+class Gate {
+ public:
+  Gate(Generator generator, SharedKey key);
+
+  /// R for sums [d] in units of g. S / g + K is taken modulo 2^64 in two's complement, which is a
+  /// function of R; so is the rounding of what is returned to double.
+  ///
+  /// Throws std::invalid_argument where g is no power of two, s not in [2^16, 2^40], the
+  /// sensitivity not positive, or there are no sums; std::logic_error where this gate has released
+  /// under that purpose and step before: the same noise on two sums tells their difference.
+  std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
+  double release(const GaussianRelease& release, std::int64_t sum);
+
+  /// What was released, in order.
+  const std::vector<Released>& released() const { return released_; }
+
+ private:
+  Generator generator_;
+  SharedKey key_;
+  std::vector<Released> released_;
+  std::set<std::pair<Stream, std::uint64_t>> used_;
+};
+
+/// The grid for sums that are whole multiples of `coarsest`, a power of two: that one, or a finer
+/// one where s would be below 2^20. The noise is then a million steps of the grid wide, and s out
+/// of range only above 2^40 coarsest. Throws std::invalid_argument unless noise_std is finite and >
+/// 0.
+double noise_grid(double noise_std, double coarsest);
+
+/// A whole multiple of `grid`, a power of two, in units of it, modulo 2^64: exact. What is no
+/// multiple goes to the nearest, what is not finite to 0.
+std::int64_t units_of(double sum, double grid);
+std::vector<std::int64_t> units_of(std::span<const double> sums, double grid);
+
+}  // namespace cudp
