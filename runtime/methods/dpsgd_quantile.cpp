@@ -28,6 +28,11 @@ DpSgdQuantile::DpSgdQuantile(const MethodContext& context)
 DpSgdQuantile::DpSgdQuantile(const MethodContext& context, const PrivacyPlan& plan)
     : EngineMethod(context, plan), clip_norm_(static_cast<float>(plan.clip_norm)) {}
 
+void DpSgdQuantile::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
+  gate_.emplace(config().rng, inputs.key);
+  EngineMethod::start(inputs, budget);
+}
+
 MethodState DpSgdQuantile::state() const {
   MethodState state = EngineMethod::state();
   state.numbers["clip_norm"] = clip_norm_;
@@ -35,6 +40,7 @@ MethodState DpSgdQuantile::state() const {
 }
 
 void DpSgdQuantile::restore(const TrainingInputs& inputs, const MethodState& state) {
+  gate_.emplace(config().rng, inputs.key);
   EngineMethod::restore(inputs, state);
   clip_norm_ = state.numbers.at("clip_norm").get<float>();
 }
@@ -51,12 +57,25 @@ std::uint64_t DpSgdQuantile::train(PrivacyBudget&, std::uint64_t step, std::uint
   for (std::uint64_t t = step; t < until; ++t) {
     run(engine(), t, t + 1);
     const Diagnostics batch = engine().diagnostics();
-    const double below = static_cast<double>(batch.examples - batch.clipped - batch.non_finite);
-    const double noise = count_noise() * engine().released_normal(Stream::clipped_count, t);
-    follow(below - 0.5 * static_cast<double>(batch.examples) + noise);
+    follow(noisy_count(batch, t));
     seen_ += batch;
   }
   return until;
+}
+
+/// The sums are multiples of 1/2. The grid is that, or where noise of a few examples would be too
+/// few steps of it, a power of two below, of which 1/2 is a multiple too. Never a coarser one: the
+/// count is not on that.
+double DpSgdQuantile::noisy_count(const Diagnostics& batch, std::uint64_t t) {
+  const double below = static_cast<double>(batch.examples - batch.clipped - batch.non_finite);
+  const double grid = noise_grid(count_noise(), 0.5);
+  return gate_->release({.name = "count of the gradients that were not clipped",
+                         .purpose = Stream::clipped_count,
+                         .step = t,
+                         .grid = grid,
+                         .noise_std = count_noise(),
+                         .sensitivity = 0.5},
+                        units_of(below - 0.5 * static_cast<double>(batch.examples), grid));
 }
 
 void DpSgdQuantile::follow(double noisy_count) {

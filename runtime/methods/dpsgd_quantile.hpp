@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 
+#include "runtime/gate/gate.hpp"
 #include "runtime/methods/engine_method.hpp"
 #include "runtime/methods/registry.hpp"
 
@@ -37,6 +39,7 @@ class DpSgdQuantile final : public EngineMethod {
   explicit DpSgdQuantile(const MethodContext& context);
   DpSgdQuantile(const MethodContext& context, const PrivacyPlan& plan);
 
+  void start(const TrainingInputs& inputs, const PrivacyBudget& budget) override;
   MethodState state() const override;
   void restore(const TrainingInputs& inputs, const MethodState& state) override;
   std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
@@ -56,10 +59,13 @@ class DpSgdQuantile final : public EngineMethod {
 
  private:
   const QuantileOptions& options() const { return config().of<QuantileOptions>(); }
+  /// The sum of b_i - 1/2 over the batch of step t, and noise.
+  double noisy_count(const Diagnostics& batch, std::uint64_t t);
   /// C_{t+1} from the noisy count of step t.
   void follow(double noisy_count);
 
   float clip_norm_;
+  std::optional<Gate> gate_;
   Diagnostics seen_;
 };
 
