@@ -18,8 +18,11 @@ namespace {
 /// What the rounding of two probabilities to 32 bits and of their factors in double may add to a
 /// rate (importance.hpp rounds down by more).
 constexpr double kRounding = 1e-9;
-/// Sums of norms in double, each norm at most C.
-constexpr double kSumRounding = 1e-6;
+/// Of the product sigma_K C; the norms themselves are cut towards zero, and their sum is exact.
+constexpr double kSumRounding = 0x1p-51;
+/// A norm is cut to 2^-30 of what it is clipped to, or to 2^-36 of the noise where that is coarser.
+constexpr int kNormBits = 30;
+constexpr int kNoiseBits = 36;
 /// No example is certain to be drawn.
 constexpr double kLargestRate = 1.0 - 1e-4;
 
@@ -55,6 +58,7 @@ std::optional<privacy::Budget> Dpis::filter() const {
 
 void Dpis::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
   epoch_.left = budget.left();
+  gate_.emplace(config().rng, inputs.key);
   EngineMethod::start(inputs, budget);
 }
 
@@ -65,6 +69,7 @@ MethodState Dpis::state() const {
 }
 
 void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
+  gate_.emplace(config().rng, inputs.key);
   EngineMethod::restore(inputs, state);
   const auto& e = state.numbers.at("epoch");
   epoch_ = {.epoch = e.at(0).get<std::uint64_t>(),
@@ -140,27 +145,40 @@ bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
   const double clip = next_clip(epoch);
   // n_i = min(|g_i|, C_e), K' = sum_i n_i + N(0, sigma_K^2 C_e^2)
   engine().measure_norms();
-  double total = 0.0;
-  for (const float norm : engine().norms()) total += std::fmin(norm, clip);
-  total +=
-      sigma_k * clip * (1.0 + kSumRounding) * engine().released_normal(Stream::norm_total, epoch);
+  const double measured = noisy_total("sum of the norms", Stream::norm_total, epoch, clip);
   // K~ = min(max(K', b C_e + xi), N~ C_e)
   const double least = plan().expected_batch * clip * (1.0 + 1e-6);
-  total = std::fmin(std::fmax(total, least), size() * clip);
+  const double total = std::fmin(std::fmax(measured, least), size() * clip);
 
   epoch_ = {.epoch = epoch, .clip = clip, .total = total, .sigma = 0.0, .left = left};
   return choose_sigma(step, left);
 }
 
-double Dpis::next_clip(std::uint64_t epoch) const {
+double Dpis::next_clip(std::uint64_t epoch) {
   if (!options().adaptive_clip || epoch == 0) return plan().clip_norm;
   // K*_e = sum_i min(|g_i| as last seen, C*) + N(0, sigma_K^2 C*^2), C* = 4 C_1
   const double most = 4.0 * plan().clip_norm;
-  double total = 0.0;
-  for (const float norm : engine().norms()) total += std::fmin(norm, most);
-  total += plan().epoch_noise * most * (1.0 + kSumRounding) *
-           engine().released_normal(Stream::largest_norms, epoch);
+  const double total = noisy_total("sum of the norms for the next clipping norm",
+                                   Stream::largest_norms, epoch, most);
   return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, most);
+}
+
+/// The grid follows from public numbers: the noise is at most 2^37 steps of it, and `most` at most
+/// 2^31. One example moves the sum of norms that were cut to it by no more than `most`.
+double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch, double most) {
+  const double noise = plan().epoch_noise * most * (1.0 + kSumRounding);
+  const double grid =
+      std::ldexp(1.0, std::max(std::ilogb(most) - kNormBits, std::ilogb(noise) - kNoiseBits));
+  std::uint64_t sum = 0;
+  for (const float norm : engine().norms())
+    sum += static_cast<std::uint64_t>(std::fmin(norm, most) / grid);  // towards zero
+  return gate_->release({.name = name,
+                         .purpose = purpose,
+                         .step = epoch,
+                         .grid = grid,
+                         .noise_std = noise,
+                         .sensitivity = most},
+                        static_cast<std::int64_t>(sum));
 }
 
 /// sigma_G, the smallest that what is left pays for if all later epochs were: in the first part of

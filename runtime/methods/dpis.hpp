@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include "runtime/gate/gate.hpp"
 #include "runtime/methods/engine_method.hpp"
 #include "runtime/methods/registry.hpp"
 
@@ -86,11 +88,14 @@ class Dpis final : public EngineMethod {
   std::uint64_t epochs() const;
   std::uint64_t epoch_releases() const { return options().adaptive_clip ? 2 : 1; }
   std::uint64_t width() const { return steps_per_epoch() + epoch_releases(); }
-  double next_clip(std::uint64_t epoch) const;
+  double next_clip(std::uint64_t epoch);
+  /// sum_i min(norm_i, most) + N(0, (sigma_K most)^2).
+  double noisy_total(const char* name, Stream purpose, std::uint64_t epoch, double most);
   bool choose_sigma(std::uint64_t first, double left);
   double cost(double q, double sigma) const;
 
   DpisEpoch epoch_;
+  std::optional<Gate> gate_;
 };
 
 MethodEntry dpis_method();
