@@ -2,13 +2,13 @@
 #include <string>
 #include <vector>
 
-#include "kernels/random/random.hpp"
 #include "models/layer.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/config/config.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/backend.hpp"
+#include "runtime/gate/gate.hpp"
 
 namespace cudp {
 
@@ -45,8 +45,7 @@ Shape released_shape(const Dataset& train, const FeatureSettings& settings);
 /// known to the public, most: a bound on the real one. Returns the rows of a matrix: pca
 /// [dimensions, inputs], channels [2, channels]; empty where features rest on nothing.
 std::vector<float> release_for_features(const Dataset& train, const FeatureSettings& settings,
-                                        double size, double most, double sigma, Generator generator,
-                                        const RandomKey& key);
+                                        double size, double most, double sigma, Gate& gate);
 
 /// Examples become features by what was released: a function of each example alone. Throws
 /// InputError where `released` does not fit them; `name` is the data's.

@@ -13,7 +13,6 @@
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/ceil_log2.hpp"
 #include "runtime/base/error.hpp"
-#include "runtime/base/random_numbers.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/features/clipped_row.hpp"
 
@@ -49,10 +48,11 @@ void check_pca(const Dataset& data, std::int64_t dimensions) {
         "--features pca: expected examples of at most {} numbers, found {}", kMostNumbers, d));
 }
 
-int row_bits(double most) { return std::clamp((53 - ceil_log2(most)) / 2, 1, 13); }
+int row_bits(double most, double sigma) {
+  return std::clamp(std::min(53 - ceil_log2(most), 40 - ceil_log2(sigma)) / 2, 1, 13);
+}
 
-std::vector<double> clipped_second_moments(const Dataset& data, double most, int threads) {
-  const int bits = row_bits(most);
+std::vector<double> clipped_second_moments(const Dataset& data, int bits, int threads) {
   const CpuKernels& kernels = cpu_kernels(best_simd_level());
   const auto d = static_cast<std::int64_t>(data.shape.size());
   const std::int64_t stride = padded(d, kColumnTile);
@@ -85,16 +85,37 @@ std::vector<double> clipped_second_moments(const Dataset& data, double most, int
   return moments;
 }
 
-void add_symmetric_noise(std::vector<double>& matrix, int d, double sigma,
-                         const RandomStream& stream) {
+void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double sigma, Gate& gate) {
   const std::size_t n = to_size(d);
-  const std::vector<float> z = normal_numbers(stream, n * (n + 1) / 2);
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = i; j < n; ++j) {
-      const double std = i == j ? sigma : sigma * std::sqrt(0.5);
-      matrix[j * n + i] = matrix[i * n + j] += std * static_cast<double>(z[next++]);
-    }
+  const auto visit = [&](bool diagonal, const auto& entry) {
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = diagonal ? i : i + 1; j < (diagonal ? i + 1 : n); ++j) entry(i, j);
+  };
+  const auto release = [&](bool diagonal, GaussianRelease r) {
+    r.grid = noise_grid(r.noise_std, std::ldexp(1.0, -2 * bits));
+    std::vector<std::int64_t> sums;
+    visit(diagonal, [&](std::size_t i, std::size_t j) {
+      sums.push_back(units_of(matrix[i * n + j], r.grid));
+    });
+    if (sums.empty()) return;
+    const std::vector<double> noisy = gate.release(r, sums);
+    auto next = noisy.begin();
+    visit(diagonal,
+          [&](std::size_t i, std::size_t j) { matrix[j * n + i] = matrix[i * n + j] = *next++; });
+  };
+  release(true, {.name = "second moments, on the diagonal",
+                 .purpose = Stream::covariance,
+                 .step = 0,
+                 .grid = 0.0,
+                 .noise_std = sigma,
+                 .sensitivity = 1.0});
+  // A little more than sigma / sqrt(2): sqrt and products are rounded.
+  release(false, {.name = "second moments, off the diagonal",
+                  .purpose = Stream::covariance,
+                  .step = 1,
+                  .grid = 0.0,
+                  .noise_std = sigma * std::sqrt(0.5) * (1.0 + 0x1p-51),
+                  .sensitivity = std::sqrt(0.5)});
 }
 
 void whiten(Eigenpairs& pairs) {
@@ -112,10 +133,11 @@ void whiten(Eigenpairs& pairs) {
 }
 
 std::vector<float> dp_pca(const Dataset& data, double most, int dimensions, bool whitened,
-                          double sigma, const RandomStream& stream, int threads) {
+                          double sigma, Gate& gate, int threads) {
   const int d = data.shape.size();
-  std::vector<double> moments = clipped_second_moments(data, most, threads);
-  add_symmetric_noise(moments, d, sigma, stream);
+  const int bits = row_bits(most, sigma);
+  std::vector<double> moments = clipped_second_moments(data, bits, threads);
+  add_symmetric_noise(moments, d, bits, sigma, gate);
   Eigenpairs pairs = leading_eigenvectors(std::move(moments), d, dimensions);
   if (whitened) whiten(pairs);
   return std::move(pairs.vectors);

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/random/random.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/gate/gate.hpp"
 
 namespace cudp {
 
@@ -19,24 +19,27 @@ namespace cudp {
 //
 // Departs from the paper: its noise has variance sigma^2 in every entry of the upper triangle. In
 // Frobenius norm an entry off the diagonal counts twice, so variance sigma^2 / 2 is enough there,
-// at the same privacy.
+// at the same privacy. The gate releases the diagonal and what is above it one after the other: two
+// standard deviations, two steps of one stream. Together they are one Gaussian mechanism of
+// noise multiplier sigma, since the squares of what a row moves them by, the second one's counted
+// twice, add up to at most 1.
 
 /// Throws InputError unless examples have at least `dimensions` numbers, and no more than fit.
 void check_pca(const Dataset& data, std::int64_t dimensions);
 
-/// 13, or fewer where sums of up to `most` products would not fit 2^53. most: a public bound on the
-/// number of rows.
-int row_bits(double most);
+/// 13, or fewer where sums of up to `most` products would not fit 2^53, or noise of sigma would be
+/// more than 2^40 of their units, 2^(-2 bits). most: a public bound on the number of rows.
+int row_bits(double most, double sigma = 1.0);
 
-/// Sum of x x^T over clipped rows, [d, d] with d = data.shape.size(), symmetric; exact for up to
-/// `most` rows. A row that is not finite contributes nothing. Does not depend on the number of
-/// threads (0: every core).
-std::vector<double> clipped_second_moments(const Dataset& data, double most, int threads);
+/// Sum of x x^T over rows clipped to whole numbers of 2^-bits, [d, d] with d = data.shape.size(),
+/// symmetric: multiples of 2^(-2 bits), exact where bits are row_bits. A row that is not finite
+/// contributes nothing. Does not depend on the number of threads (0: every core).
+std::vector<double> clipped_second_moments(const Dataset& data, int bits, int threads);
 
-/// matrix [d, d] += E, symmetric: entries on the diagonal N(0, sigma^2), off it N(0, sigma^2 / 2).
-/// sigma in units of the sensitivity, 1.
-void add_symmetric_noise(std::vector<double>& matrix, int d, double sigma,
-                         const RandomStream& stream);
+/// matrix [d, d] += E, symmetric: entries on the diagonal N(0, sigma^2), off it N(0, sigma^2 / 2),
+/// rounded as the gate does. sigma in units of the sensitivity, 1; entries are multiples of
+/// 2^(-2 bits).
+void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double sigma, Gate& gate);
 
 struct Eigenpairs {
   std::vector<double> values;  ///< [count]
@@ -58,7 +61,7 @@ void whiten(Eigenpairs& pairs);
 /// sigma. Whitening is a function of what was released. Returns [dimensions, d].
 /// most: as above.
 std::vector<float> dp_pca(const Dataset& data, double most, int dimensions, bool whitened,
-                          double sigma, const RandomStream& stream, int threads);
+                          double sigma, Gate& gate, int threads);
 
 /// Examples become their products with the rows of projection [k, data.shape.size()]: shape {k}.
 /// A function of each example alone, once the projection is there.

@@ -11,7 +11,6 @@
 #include "kernels/features/scatter.hpp"
 #include "runtime/base/ceil_log2.hpp"
 #include "runtime/base/error.hpp"
-#include "runtime/base/random_numbers.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/features/clipped_row.hpp"
 
@@ -66,10 +65,11 @@ void check_standardise(const Dataset& data) {
         kScatterChannels, data.shape.channels));
 }
 
-int moment_bits(double most) { return std::clamp(53 - ceil_log2(most), 1, 24); }
+int moment_bits(double most, double sigma) {
+  return std::clamp(std::min(53 - ceil_log2(most), 40 - ceil_log2(sigma)), 1, 24);
+}
 
-std::vector<double> clipped_moments(const Dataset& data, double most, int threads) {
-  const int bits = moment_bits(most);
+std::vector<double> clipped_moments(const Dataset& data, int bits, int threads) {
   const auto numbers = static_cast<std::size_t>(data.shape.size());
   const std::size_t width = 2 * static_cast<std::size_t>(data.shape.channels);
   std::vector<double> sum(width);
@@ -91,15 +91,21 @@ std::vector<double> clipped_moments(const Dataset& data, double most, int thread
 }
 
 std::vector<float> dp_channel_scaling(const Dataset& data, double size, double most, double sigma,
-                                      double second_order, const RandomStream& stream,
-                                      int threads) {
-  std::vector<double> moments = clipped_moments(data, most, threads);
+                                      double second_order, Gate& gate, int threads) {
+  const int bits = moment_bits(most, sigma);
+  std::vector<double> moments = clipped_moments(data, bits, threads);
+  for (double& m : moments) m = std::ldexp(m, -bits);
+  const double grid = noise_grid(sigma, std::ldexp(1.0, -bits));
+  moments = gate.release({.name = "moments of the channels",
+                          .purpose = Stream::channel_moments,
+                          .step = 0,
+                          .grid = grid,
+                          .noise_std = sigma,
+                          .sensitivity = 1.0},
+                         units_of(moments, grid));
   const std::size_t channels = moments.size() / 2;
-  const std::vector<float> z = normal_numbers(stream, moments.size());
   const double mean_of = largest_row(channels) / size;
-  for (std::size_t i = 0; i < moments.size(); ++i)
-    moments[i] =
-        mean_of * (std::ldexp(moments[i], -moment_bits(most)) + sigma * static_cast<double>(z[i]));
+  for (double& m : moments) m *= mean_of;
   const double noise = mean_of * sigma;  // no variance is taken for less
   std::vector<float> scaling(moments.size());
   for (std::size_t c = 0; c < channels; ++c) {

@@ -97,8 +97,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   // The same bound on N as the plan's, which may fail as often.
   const double failure = run.size.is_public() ? 1.0 : 0.5 * kFailureShare * *config.delta;
   show_features(e, release_for_features(e.data.train, feature_settings(e.config), run.size.value,
-                                        run.size.most(failure), feature_noise(e.config), config.rng,
-                                        key.key()));
+                                        run.size.most(failure), feature_noise(e.config), gate));
   run.method->start({.train = e.data.train, .backend = e.backend, .key = key.key()}, *run.budget);
 
   // The last of its files, once the ledger is there; in its place the run can be resumed.

@@ -68,12 +68,12 @@ TEST(SecondMoments, AreThoseOfClippedRows) {
     for (const int n : {0, 1, 63, 64, 65, 150}) {
       SCOPED_TRACE(testing::Message() << d << " numbers, " << n << " rows");
       const Dataset data = rows_of(n, d, 5, 1.0);  // about half are clipped
-      const auto got = clipped_second_moments(data, 1e6, 1);
+      const auto got = clipped_second_moments(data, row_bits(1e6), 1);
       const auto want = oracle_moments(data);
       ASSERT_EQ(got.size(), want.size());
       for (std::size_t i = 0; i < got.size(); ++i)
         ASSERT_TRUE(std::fabs(got[i] - want[i]) <= 2.0 * n * 0x1p-13) << i;
-      EXPECT_EQ(clipped_second_moments(data, 1e6, 3), got);
+      EXPECT_EQ(clipped_second_moments(data, row_bits(1e6), 3), got);
     }
   Dataset images;
   images.shape = {.channels = 1, .height = 5, .width = 7};
@@ -81,7 +81,7 @@ TEST(SecondMoments, AreThoseOfClippedRows) {
   for (int i = 0; i < 35 * 40; ++i)
     images.bytes.push_back(static_cast<std::uint8_t>(random() % 64));
   images.labels.assign(40, 0);
-  const auto got = clipped_second_moments(images, 1e6, 1);
+  const auto got = clipped_second_moments(images, row_bits(1e6), 1);
   const auto want = oracle_moments(images);
   EXPECT_TRUE(frobenius(got, want) <= 0.05) << frobenius(got, want);
 }
@@ -94,9 +94,10 @@ TEST(SecondMoments, OneRowMovesThemByAtMostOne) {
       Dataset data = rows_of(300, d, 11, size);
       data.floats[0] = 1.0f;  // the worst case: everything in one number
       for (int i = 1; i < d; ++i) data.floats[static_cast<std::size_t>(i)] = 0.0f;
-      const auto all = clipped_second_moments(data, 1e6, 1);
+      const auto all = clipped_second_moments(data, row_bits(1e6), 1);
       for (const std::size_t row : {0u, 1u, 77u, 299u}) {
-        const double moved = frobenius(all, clipped_second_moments(without(data, row), 1e6, 1));
+        const double moved =
+            frobenius(all, clipped_second_moments(without(data, row), row_bits(1e6), 1));
         EXPECT_LE(moved, 1.0) << d << " numbers, size " << size;
         most = std::max(most, moved);
       }
@@ -106,23 +107,24 @@ TEST(SecondMoments, OneRowMovesThemByAtMostOne) {
 
 TEST(SecondMoments, LeaveOutWhatIsNotFinite) {
   const Dataset data = rows_of(70, 9, 2, 1.0);
-  const auto want = clipped_second_moments(without(data, 13), 1e6, 1);
+  const auto want = clipped_second_moments(without(data, 13), row_bits(1e6), 1);
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
     Dataset broken = data;
     broken.floats[13 * 9 + 4] = bad;
-    EXPECT_EQ(clipped_second_moments(broken, 1e6, 1), want);
+    EXPECT_EQ(clipped_second_moments(broken, row_bits(1e6), 1), want);
   }
 }
 
-RandomStream stream(std::uint64_t seed) {
-  return {Generator::chacha20, key_from_seed(seed), Stream::covariance, 0};
-}
+Gate gate_of(std::uint64_t seed) { return {Generator::chacha20, key_from_seed(seed)}; }
+
+constexpr int kBits = 13;
 
 TEST(SymmetricNoise, HasTheVarianceThatFrobeniusNormAsksFor) {
   constexpr int kSize = 300;
   constexpr double kSigma = 3.0;
   std::vector<double> m(std::size_t{kSize} * kSize, 1.0);
-  add_symmetric_noise(m, kSize, kSigma, stream(1));
+  Gate gate = gate_of(1);
+  add_symmetric_noise(m, kSize, kBits, kSigma, gate);
   std::vector<double> on;
   std::vector<double> off;
   for (std::size_t i = 0; i < kSize; ++i)
@@ -132,6 +134,41 @@ TEST(SymmetricNoise, HasTheVarianceThatFrobeniusNormAsksFor) {
     }
   expect_normal(on, kSigma * kSigma);
   expect_normal(off, 0.5 * kSigma * kSigma);
+}
+
+/// Entries stay multiples of what they are multiples of, or of a power of two below, and both
+/// releases are listed: of noise multiplier sigma, each and together.
+TEST(SymmetricNoise, IsOnTheGridOfTheEntries) {
+  constexpr int kSize = 9;
+  for (const double sigma : {1e-3, 1.0, 8000.0, 1e6}) {
+    const int bits = row_bits(1000.0, sigma);
+    const auto before = clipped_second_moments(rows_of(1000, kSize, 3, 1.0), bits, 1);
+    auto after = before;
+    Gate gate = gate_of(7);
+    add_symmetric_noise(after, kSize, bits, sigma, gate);
+    ASSERT_EQ(gate.released().size(), 2u);
+    const Released& on = gate.released()[0];
+    const Released& off = gate.released()[1];
+    EXPECT_EQ(on.dimension, 9u);
+    EXPECT_EQ(off.dimension, 36u);
+    EXPECT_EQ(on.release.noise_std, sigma);
+    for (const Released& r : gate.released()) {
+      EXPECT_LE(r.release.grid, std::ldexp(1.0, -2 * bits));
+      EXPECT_NEAR(r.release.noise_std / r.release.sensitivity / sigma, 1.0, 1e-15);
+      EXPECT_GE(r.release.noise_std / r.release.sensitivity, sigma * (1.0 - 0x1p-52));
+    }
+    EXPECT_NEAR(2.0 * off.release.sensitivity * off.release.sensitivity, 1.0, 1e-15);
+    for (std::size_t i = 0; i < kSize; ++i)
+      for (std::size_t j = 0; j < kSize; ++j) {
+        const double grid = i == j ? on.release.grid : off.release.grid;
+        const double units = (after[i * kSize + j] - before[i * kSize + j]) / grid;
+        EXPECT_EQ(units, std::round(units));
+      }
+  }
+  std::vector<double> one(1, 0.25);
+  Gate gate = gate_of(7);
+  add_symmetric_noise(one, 1, kBits, 1.0, gate);
+  EXPECT_EQ(gate.released().size(), 1u);
 }
 
 /// What tells a row x from none is the noise along x x^T, of Frobenius norm 1: sigma, whatever x.
@@ -144,7 +181,8 @@ TEST(SymmetricNoise, IsSigmaAlongEveryRow) {
     std::vector<double> along;
     for (std::uint64_t seed = 0; seed < 4000; ++seed) {
       std::vector<double> m(std::size_t{kSize} * kSize, 0.0);
-      add_symmetric_noise(m, kSize, 2.0, stream(seed));
+      Gate gate = gate_of(seed);
+      add_symmetric_noise(m, kSize, kBits, 2.0, gate);
       double product = 0.0;
       for (std::size_t i = 0; i < kSize; ++i)
         for (std::size_t j = 0; j < kSize; ++j) product += x[i] * x[j] * m[i * kSize + j];
@@ -218,7 +256,8 @@ TEST(DpPca, FindsWhatDataVaryAlongUnlessNoiseHidesIt) {
       data.floats.push_back(static_cast<float>(a * q[0][i] + b * q[1][i]));
   }
   const auto found = [&](double sigma) {
-    const auto p = dp_pca(data, 1e6, 2, false, sigma, stream(4), 1);
+    Gate gate = gate_of(4);
+    const auto p = dp_pca(data, 1e6, 2, false, sigma, gate, 1);
     double share = 0.0;
     for (std::size_t c = 0; c < 2; ++c) {
       double dot = 0.0;
@@ -251,7 +290,8 @@ TEST(DpPca, WhitenedComponentsOfTheDataHaveEqualSecondMoments) {
   constexpr int kSize = 24;
   constexpr int kCount = 6;
   Dataset data = rows_of(3000, kSize, 6, 0.5);
-  project(data, dp_pca(data, 1e6, kCount, true, 1e-9, stream(4), 1), 1);
+  Gate gate = gate_of(4);
+  project(data, dp_pca(data, 1e6, kCount, true, 1e-9, gate, 1), 1);
   std::vector<double> squares(kCount);
   double all = 0.0;
   for (std::size_t i = 0; i < data.floats.size(); ++i) {

@@ -77,14 +77,14 @@ TEST(ChannelMoments, AreThoseOfClippedRows) {
     for (const double size : {0.5, 3.0}) {  // below the largest row, and above
       SCOPED_TRACE(testing::Message() << n << " examples, size " << size);
       const Dataset data = features_of(n, 5, size);
-      const auto got = clipped_moments(data, 1e6, 1);
+      const auto got = clipped_moments(data, moment_bits(1e6), 1);
       const auto want = oracle_moments(data);
       ASSERT_EQ(got.size(), want.size());
       for (std::size_t i = 0; i < got.size(); ++i)
         ASSERT_TRUE(std::fabs(std::ldexp(got[i], -moment_bits(1e6)) - want[i]) <=
                     1.1 * static_cast<double>(n) * std::ldexp(1.0, -moment_bits(1e6)))
             << i;
-      EXPECT_EQ(clipped_moments(data, 1e6, 3), got);
+      EXPECT_EQ(clipped_moments(data, moment_bits(1e6), 3), got);
     }
 }
 
@@ -94,9 +94,9 @@ TEST(ChannelMoments, OneExampleMovesThemByAtMostOne) {
   for (const double size : {0.3, 2.0, 40.0, 1e15}) {
     Dataset data = features_of(300, 11, size);
     for (std::size_t i = 1; i < kNumbers; ++i) data.floats[i] = 0.0f;  // all in one number
-    const auto all = clipped_moments(data, 1e6, 1);
+    const auto all = clipped_moments(data, moment_bits(1e6), 1);
     for (const std::size_t example : {0u, 1u, 77u, 299u}) {
-      const auto rest = clipped_moments(without(data, example), 1e6, 1);
+      const auto rest = clipped_moments(without(data, example), moment_bits(1e6), 1);
       double squares = 0.0;
       for (std::size_t i = 0; i < all.size(); ++i)
         squares += (all[i] - rest[i]) * (all[i] - rest[i]);
@@ -110,23 +110,25 @@ TEST(ChannelMoments, OneExampleMovesThemByAtMostOne) {
 
 TEST(ChannelMoments, LeaveOutWhatIsNotFinite) {
   const Dataset data = features_of(70, 2, 1.0);
-  const auto want = clipped_moments(without(data, 13), 1e6, 1);
+  const auto want = clipped_moments(without(data, 13), moment_bits(1e6), 1);
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
     Dataset broken = data;
     broken.floats[13 * kNumbers + 44] = bad;
-    EXPECT_EQ(clipped_moments(broken, 1e6, 1), want);
+    EXPECT_EQ(clipped_moments(broken, moment_bits(1e6), 1), want);
   }
 }
 
-RandomStream stream(std::uint64_t seed) {
-  return {Generator::chacha20, key_from_seed(seed), Stream::channel_moments, 0};
+std::vector<float> scaling_of(const Dataset& data, double size, double sigma, double second_order,
+                              std::uint64_t seed, int threads) {
+  Gate gate(Generator::chacha20, key_from_seed(seed));
+  return dp_channel_scaling(data, size, 1e6, sigma, second_order, gate, threads);
 }
 
 TEST(ChannelScaling, GivesChannelsTheMeanAndVarianceOfTheirOrder) {
   constexpr double kSecondOrder = 0.25;
   Dataset data = features_of(4000, 7, 1.0);
-  const auto scaling = dp_channel_scaling(data, 4000.0, 1e6, 1e-6, kSecondOrder, stream(1), 2);
-  EXPECT_EQ(dp_channel_scaling(data, 4000.0, 1e6, 1e-6, kSecondOrder, stream(1), 1), scaling);
+  const auto scaling = scaling_of(data, 4000.0, 1e-6, kSecondOrder, 1, 2);
+  EXPECT_EQ(scaling_of(data, 4000.0, 1e-6, kSecondOrder, 1, 1), scaling);
   Dataset one = data;
   scale_channels(one, scaling, 1);
   scale_channels(data, scaling, 3);
@@ -154,8 +156,7 @@ TEST(ChannelScaling, HasTheNoiseThatWasPaidFor) {
   constexpr double kLargest = 18.0;  // 2 sqrt(81)
   std::vector<double> z;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    const auto s =
-        dp_channel_scaling(features_of(0, 1, 1.0), 1.0, 1e6, kSigma, 1.0, stream(seed), 1);
+    const auto s = scaling_of(features_of(0, 1, 1.0), 1.0, kSigma, 1.0, seed, 1);
     for (std::size_t c = 0; c < kChannels; ++c)
       z.push_back(-double{s[kChannels + c]} / (double{s[c]} * unit_of(c)) / (kSigma * kLargest));
   }
