@@ -23,10 +23,12 @@ std::string LinearMethod::describe() const {
 
 void LinearMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {
   inputs_.emplace(inputs);
+  gate_.emplace(config_.rng, inputs.key);
 }
 
 void LinearMethod::restore(const TrainingInputs& inputs, const MethodState&) {
   inputs_.emplace(inputs);
+  gate_.emplace(config_.rng, inputs.key);
 }
 
 void LinearMethod::fresh_key(PrivacyBudget&, std::uint64_t) {
@@ -39,7 +41,8 @@ std::uint64_t LinearMethod::train(PrivacyBudget&, std::uint64_t, std::uint64_t u
   weights_ = fit({.train = inputs_->train,
                   .threads = static_cast<int>(config_.threads),
                   .generator = config_.rng,
-                  .key = inputs_->key.key()});
+                  .key = inputs_->key.key(),
+                  .gate = *gate_});
   return until;
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/random/random.hpp"
 #include "privacy/mechanism/mechanism.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/gate/gate.hpp"
 #include "runtime/methods/linear_options.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/methods/registry.hpp"
@@ -29,12 +30,14 @@ struct LinearFacts {
 };
 LinearFacts linear_facts(const MethodContext& context);
 
-/// Where the examples are and what a method draws from. Numbers of streams are its own.
+/// Where the examples are, and what a method draws from and releases through. Numbers of streams
+/// are its own.
 struct LinearTask {
   const Dataset& train;
   int threads;
   Generator generator;
   const RandomKey& key;
+  Gate& gate;  ///< of the same generator and key
 };
 
 /// The base of the methods for linear models of two classes that know all their releases before the
@@ -87,6 +90,7 @@ class LinearMethod : public Method {
   LinearFacts facts_;
   std::optional<Network> network_;
   std::optional<TrainingInputs> inputs_;
+  std::optional<Gate> gate_;
   std::vector<float> weights_;
 };
 

@@ -1,15 +1,26 @@
 #include "runtime/methods/output_perturbation.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
 
 #include "privacy/rdp/gaussian.hpp"
-#include "runtime/base/random_numbers.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/risk_options.hpp"
 
 namespace cudp {
+namespace {
+
+/// The largest power of two that adds at most a millionth to the sensitivity, within what the gate
+/// takes: noise of 2^20 to 2^39 of it.
+double grid_of(double sensitivity, double noise, std::size_t dimension) {
+  const int wanted = std::ilogb(1e-6 * sensitivity / std::sqrt(static_cast<double>(dimension)));
+  const int of_noise = std::ilogb(noise);
+  return std::ldexp(1.0, std::clamp(wanted, of_noise - 38, of_noise - 20));
+}
+
+}  // namespace
 
 OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFacts& facts,
                                        std::optional<Network> network)
@@ -18,14 +29,16 @@ OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFa
       dimension_(static_cast<std::size_t>(facts.dimension)),
       delta_(*config.delta * (1.0 - kFailureShare)),
       tolerance_(config.of<RiskOptions>().solver_tolerance),
-      regulariser_(config.of<LinearOptions>().l2 * facts.examples),
-      sensitivity_((1.0 + 2.0 * tolerance_) / regulariser_ * (1.0 + 1e-12)) {
+      regulariser_(config.of<LinearOptions>().l2 * facts.examples) {
   // Gaussian releases are together one of mu^2 = the sum of theirs.
   const double all = privacy::gaussian_mu(*config.epsilon, delta_) * (1.0 - 1e-9);
   const double before = facts.mu_before;
   if (!(all > before))
     throw std::domain_error("what is released before training takes the whole budget");
   mu_ = std::sqrt(all * all - before * before);
+  const double exact = (1.0 + 2.0 * tolerance_) / regulariser_;
+  grid_ = grid_of(exact, exact / mu_, dimension_);
+  sensitivity_ = (exact + std::sqrt(static_cast<double>(dimension_)) * grid_) * (1.0 + 1e-12);
 }
 
 std::vector<privacy::Release> OutputPerturbation::releases() const {
@@ -41,14 +54,17 @@ std::vector<float> OutputPerturbation::fit(const LinearTask& task) const {
   settings.threads = task.threads;
   LinearRisk risk(task.train, settings);
   const std::vector<double> w = minimise_risk(risk, problem()).w;
-  const std::vector<float> z =
-      normal_numbers({task.generator, task.key, Stream::noise, 0}, w.size());
+  const std::vector<double> noisy = task.gate.release({.name = "minimum of the objective",
+                                                       .purpose = Stream::noise,
+                                                       .step = 0,
+                                                       .grid = grid_,
+                                                       .noise_std = noise_std(),
+                                                       .sensitivity = sensitivity_},
+                                                      units_of(w, grid_));
   // Of features as they are read: scores of examples that were not scaled down stay what they were.
   const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);
   std::vector<float> released;
-  for (std::size_t j = 0; j < w.size(); ++j)
-    released.push_back(
-        static_cast<float>(unscaled * (w[j] + noise_std() * static_cast<double>(z[j]))));
+  for (const double r : noisy) released.push_back(static_cast<float>(unscaled * r));
   return released;
 }
 
@@ -61,6 +77,7 @@ void OutputPerturbation::certify_mechanism(nlohmann::ordered_json& c) const {
   c["sigma"] = 1.0 / mu_;
   c["sensitivity"] = sensitivity_;
   c["noise_std"] = noise_std();
+  c["grid"] = grid_;
   c["regulariser"] = regulariser_;
   c["max_norm"] = risk_.max_norm;
   if (risk_.loss == Loss::hinge) c["huber"] = risk_.huber;

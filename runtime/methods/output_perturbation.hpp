@@ -18,7 +18,8 @@ namespace cudp {
 /// is Lambda-strongly convex: the minimum moves by at most 1 / Lambda. Lambda is lambda N of the
 /// public or noisy N, and so the same for neighbours. What a solver finds has a gradient of at most
 /// tau, rounding counted, and is at most tau / Lambda away: S = (1 + 2 tau) / Lambda, for adding
-/// and for removing.
+/// and for removing. It is then rounded to a grid, a public power of two, by at most half of it in
+/// each coordinate, and so is a neighbour's: sqrt(d) grid more, which is a millionth.
 ///
 /// Departs from the paper: noise is Gaussian, of the mu that makes it (epsilon, delta)-DP exactly
 /// (privacy/rdp/gaussian.hpp), not of density exp(-epsilon |b|); neighbours differ by one example
@@ -36,6 +37,7 @@ class OutputPerturbation final : public LinearMethod {
   std::vector<std::string> obstacles() const override;
 
   double sensitivity() const { return sensitivity_; }
+  double grid() const { return grid_; }
   double noise_std() const { return sensitivity_ / mu_; }
 
  protected:
@@ -49,8 +51,9 @@ class OutputPerturbation final : public LinearMethod {
   double delta_;
   double tolerance_;    ///< tau
   double regulariser_;  ///< Lambda
-  double sensitivity_;  ///< S
   double mu_;
+  double grid_;
+  double sensitivity_;  ///< S
 };
 
 MethodEntry output_perturbation_method();

@@ -89,8 +89,12 @@ std::vector<float> linear_method(double l2, const Fold& fold, double epsilon, st
                           .dimension = fold.engine.dimension(),
                           .examples = static_cast<double>(fold.train.size()),
                           .most = static_cast<double>(fold.train.size())});
-  return method.fit(
-      {.train = fold.train, .threads = fold.threads, .generator = Generator::chacha20, .key = key});
+  Gate gate(Generator::chacha20, key);
+  return method.fit({.train = fold.train,
+                     .threads = fold.threads,
+                     .generator = Generator::chacha20,
+                     .key = key,
+                     .gate = gate});
 }
 
 template <class M>

@@ -63,10 +63,12 @@ double shown_by(const Audited& audited, double epsilon, int runs) {
       audited.make(config(epsilon), {.loss = Loss::hinge, .dimension = 2, .examples = 2.0});
   const Trial trial = [&](bool there, std::uint64_t number) {
     const RandomKey key = key_of(there, number);
+    Gate gate(Generator::chacha20, key);
     return static_cast<double>(method->fit({.train = there ? with : less,
                                             .threads = 1,
                                             .generator = Generator::chacha20,
-                                            .key = key})[audited.weight]);
+                                            .key = key,
+                                            .gate = gate})[audited.weight]);
   };
   const double bound = epsilon_lower(trial, kDelta, runs);
   testing::Test::RecordProperty("epsilon_shown", std::to_string(bound));

@@ -48,7 +48,9 @@ constexpr std::unique_ptr<LinearMethod> (*kMethods[])(const TrainConfig&, const 
 
 std::vector<float> trained(const LinearMethod& method, const Dataset& data, std::uint64_t seed) {
   const RandomKey key = key_from_seed(seed);
-  return method.fit({.train = data, .threads = 1, .generator = Generator::chacha20, .key = key});
+  Gate gate(Generator::chacha20, key);
+  return method.fit(
+      {.train = data, .threads = 1, .generator = Generator::chacha20, .key = key, .gate = gate});
 }
 
 /// delta of the Gaussian mechanism by its two tails (Balle, Wang 2018, Theorem 8).
@@ -71,7 +73,9 @@ TEST(OutputPerturbation, NoiseIsThatOfItsSensitivity) {
                                                .examples = 5000.0,
                                                .mu_before = mu_of_size(size_noise),
                                                .size_is_public = size_noise == 0.0});
-    EXPECT_NEAR(method.sensitivity(), (1.0 + 2e-5) / 5.0, 1e-10);  // Lambda = 0.001 N
+    // Lambda = 0.001 N, and rounding to the grid
+    EXPECT_NEAR(method.sensitivity(), (1.0 + 2e-5) / 5.0 + std::sqrt(4.0) * method.grid(), 1e-10);
+    EXPECT_LE(std::sqrt(4.0) * method.grid(), 1e-6 * (1.0 + 2e-5) / 5.0);
     double mu = method.sensitivity() / method.noise_std();
     if (size_noise > 0.0) mu = std::hypot(mu, 1.0 / size_noise);
     EXPECT_LE(gaussian(mu, 1.0), 1e-6);
