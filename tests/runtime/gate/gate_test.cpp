@@ -129,7 +129,9 @@ TEST(NoiseGrid, IsAPowerOfTwoThatTheNoiseIsAMillionOf) {
     const double grid = noise_grid(noise, 0.5);
     EXPECT_LE(grid, 0.5);
     EXPECT_GE(noise / grid, 0x1p20);
-    if (grid < 0.5) EXPECT_LT(noise / grid, 0x1p21);
+    if (grid < 0.5) {
+      EXPECT_LT(noise / grid, 0x1p21);
+    }
     EXPECT_EQ(grid, std::exp2(std::round(std::log2(grid))));
   }
   for (const double noise : {0.0, -1.0, std::nan(""), HUGE_VAL})
