@@ -2,48 +2,148 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+#include <boost/multiprecision/cpp_bin_float.hpp>
+#include <boost/multiprecision/cpp_int.hpp>
 
 #include "runtime/base/random_numbers.hpp"
 
 namespace cudp {
 namespace {
 
-/// From 52 random bits, in (0, 1) and symmetric about 1/2.
-double uniform(std::uint32_t high, std::uint32_t low) {
-  const std::uint64_t bits = (static_cast<std::uint64_t>(high) << 32 | low) >> 12;
-  return (static_cast<double>(bits) + 0.5) * 0x1p-52;
+namespace mp = boost::multiprecision;
+
+std::uint64_t join(std::uint32_t high, std::uint32_t low) {
+  return static_cast<std::uint64_t>(high) << 32 | low;
 }
 
-double gumbel(double u) { return -std::log(-std::log(u)); }
+/// From 52 random bits, in (0, 1) and symmetric about 1/2.
+double uniform(std::uint32_t high, std::uint32_t low) {
+  return (static_cast<double>(join(high, low) >> 12) + 0.5) * 0x1p-52;
+}
+
 double laplace(double u) { return u < 0.5 ? std::log(2.0 * u) : -std::log(2.0 * (1.0 - u)); }
 
+/// Where a number is.
+template <class Real>
+struct Interval {
+  Real low;
+  Real high;
+};
+
+/// The places of the `count` least in order; empty where the intervals leave it open.
+template <class Real>
+std::optional<std::vector<std::size_t>> order_of(const std::vector<Interval<Real>>& all,
+                                                 std::size_t count) {
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](std::size_t i) { return all[i].low; });
+  count = std::min(count, all.size());
+  // Lower ends ascend, so that the next one's is the least of all that follow.
+  for (std::size_t k = 0; k < count && k + 1 < order.size(); ++k)
+    if (!(all[order[k]].high < all[order[k + 1]].low)) return std::nullopt;
+  order.resize(count);
+  return order;
+}
+
+double least_of(std::span<const double> scores) {
+  return scores.empty() ? 0.0 : *std::ranges::min_element(scores);
+}
+
 }  // namespace
+
+/// With m the first 64 bits, U in [m, m + 1] 2^-64 and 2^44 <= m <= 2^64 - 2^44:
+///   the digits not seen change U by 2^-44 of it at most, so E = -ln U by 2^-44 where U < 1/2, E >
+///   ln 2; and E by 2^-63 where U >= 1/2, E > 2^-20. In both cases that is below 2^-42 of E.
+///   Rounding m or 2^64 - m to double, log and log1p (a few units of the last place) change E by
+///   2^-49 of it, the outer log itself by 2^-49 of |ln E|, the product by 2^-50 of it.
+/// All of this is below 2^-40 (1 + |ln E| + product).
+std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double> scores,
+                                                          std::size_t count, double rate,
+                                                          std::span<const std::uint32_t> digits) {
+  constexpr double kOpen = std::numeric_limits<double>::infinity();
+  const double least = least_of(scores);
+  std::vector<Interval<double>> all;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const std::uint64_t m = join(digits[2 * i], digits[2 * i + 1]);
+    constexpr std::uint64_t kEdge = std::uint64_t{1} << 44;
+    if (m < kEdge || std::uint64_t{0} - m < kEdge) {
+      all.push_back({-kOpen, kOpen});
+      continue;
+    }
+    const double e = m < std::uint64_t{1} << 63
+                         ? -std::log(static_cast<double>(m) * 0x1p-64)
+                         : -std::log1p(-(static_cast<double>(std::uint64_t{0} - m) * 0x1p-64));
+    const double log_e = std::log(e);
+    const double product = rate * (scores[i] - least);
+    const double error = 0x1p-40 * (1.0 + std::fabs(log_e) + product);
+    all.push_back({log_e + product - error, log_e + product + error});
+  }
+  return order_of(all, count);
+}
+
+std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::size_t count,
+                                           double rate, std::span<const std::uint32_t> digits) {
+  using Real = mp::number<mp::cpp_bin_float<1024, mp::digit_base_2>, mp::et_off>;
+  constexpr int kBits = 32 * kAllDigits;
+  const Real least = least_of(scores);
+  const Real open = std::numeric_limits<Real>::infinity();
+  std::vector<Interval<Real>> all;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    mp::cpp_int m = 0;
+    for (std::size_t word = 0; word < kAllDigits; ++word)
+      m = (m << 32) | digits[i * kAllDigits + word];
+    const mp::cpp_int one = mp::cpp_int(1) << kBits;
+    if (m == 0 || m + 1 == one) {
+      all.push_back({-open, open});
+      continue;
+    }
+    // E is at least 2^-832, and of 1024 bits log has all but the last few: E is known to 2^-180 of
+    // it.
+    const auto log_e = [](const mp::cpp_int& u) { return Real(log(-log(ldexp(Real(u), -kBits)))); };
+    const Real product = Real(rate) * (Real(scores[i]) - least);
+    const Real low = log_e(m + 1) + product;
+    const Real high = log_e(m) + product;
+    const Real error = ldexp(1 + abs(low) + abs(high), -150);
+    all.push_back({low - error, high + error});
+  }
+  auto order = order_of(all, count);
+  if (!order) throw std::runtime_error("noisy minimum: 832 random bits do not decide it");
+  return *std::move(order);
+}
 
 std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t count,
                                      double sensitivity, double epsilon,
                                      const RandomStream& stream) {
-  const std::vector<std::uint32_t> words = random_words(stream, 2 * scores.size());
-  std::vector<std::pair<double, std::size_t>> noisy;
-  for (std::size_t i = 0; i < scores.size(); ++i)
-    noisy.emplace_back(
-        scores[i] - sensitivity / epsilon * gumbel(uniform(words[2 * i], words[2 * i + 1])), i);
-  std::ranges::sort(noisy);
-  std::vector<std::size_t> least;
-  for (std::size_t i = 0; i < std::min(count, noisy.size()); ++i) least.push_back(noisy[i].second);
-  return least;
+  const double rate = std::nextafter(epsilon / sensitivity, 0.0);
+  const std::size_t k = scores.size();
+  if (auto order = quick_noisy_order(scores, count, rate, random_words(stream, kFirstDigits * k)))
+    return *std::move(order);
+  const std::vector<std::uint32_t> words = random_words(stream, kAllDigits * k);
+  constexpr std::size_t kMore = kAllDigits - kFirstDigits;
+  std::vector<std::uint32_t> digits;
+  for (std::size_t i = 0; i < k; ++i) {
+    const auto first = words.begin() + static_cast<std::ptrdiff_t>(kFirstDigits * i);
+    const auto more = words.begin() + static_cast<std::ptrdiff_t>(kFirstDigits * k + kMore * i);
+    digits.insert(digits.end(), first, first + kFirstDigits);
+    digits.insert(digits.end(), more, more + kMore);
+  }
+  return exact_noisy_order(scores, count, rate, digits);
 }
 
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
                       SelectionNoise noise, const RandomStream& stream) {
+  if (noise == SelectionNoise::gumbel)
+    return noisy_least(scores, 1, sensitivity, epsilon, stream).front();
   const std::vector<std::uint32_t> words = random_words(stream, 2 * scores.size());
   const double scale = sensitivity / epsilon;
   std::size_t best = 0;
   double largest = 0.0;
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    const double u = uniform(words[2 * i], words[2 * i + 1]);
-    const double noisy =
-        -scores[i] + scale * (noise == SelectionNoise::gumbel ? gumbel(u) : laplace(u));
+    const double noisy = -scores[i] + scale * laplace(uniform(words[2 * i], words[2 * i + 1]));
     if (i > 0 && !(noisy > largest)) continue;
     best = i;
     largest = noisy;

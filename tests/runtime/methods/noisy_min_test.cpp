@@ -1,8 +1,10 @@
 #include "runtime/methods/noisy_min.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -158,6 +160,83 @@ TEST(NoisyLeast, IsOneChoiceAfterAnother) {
     }
   EXPECT_EQ(
       noisy_least(scores, 9, 1.0, 1.0, {Generator::chacha20, {}, Stream::selection, 0}).size(), 4u);
+}
+
+/// First digits that are hard, and any.
+std::vector<std::uint32_t> digits_of(std::size_t k, std::mt19937_64& random) {
+  std::vector<std::uint32_t> digits(k * kAllDigits);
+  for (std::uint32_t& word : digits) word = static_cast<std::uint32_t>(random());
+  for (std::size_t i = 0; i < k; ++i) {
+    std::uint32_t* const u = digits.data() + i * kAllDigits;
+    switch (random() % 8) {
+      case 0:  // U nearly 0
+        u[0] = 0;
+        u[1] = static_cast<std::uint32_t>(random() % 4) << (random() % 32);
+        break;
+      case 1:  // U nearly 1
+        u[0] = ~std::uint32_t{0};
+        u[1] = ~(static_cast<std::uint32_t>(random() % 4) << (random() % 32));
+        break;
+      case 2:  // U nearly another one's
+        std::copy_n(digits.data(), 2, u);
+        u[1] += static_cast<std::uint32_t>(random() % 3) - 1;
+        break;
+      case 3:  // U nearly 1/2
+        u[0] = 0x7fffffffu + static_cast<std::uint32_t>(random() % 2);
+        break;
+      default:
+        break;
+    }
+  }
+  return digits;
+}
+
+std::vector<std::uint32_t> first_digits(const std::vector<std::uint32_t>& digits) {
+  std::vector<std::uint32_t> first;
+  for (std::size_t at = 0; at < digits.size(); at += kAllDigits)
+    first.insert(first.end(), digits.begin() + static_cast<std::ptrdiff_t>(at),
+                 digits.begin() + static_cast<std::ptrdiff_t>(at + kFirstDigits));
+  return first;
+}
+
+/// What is decided in double is what all digits say.
+TEST(NoisyLeast, WhatIsDecidedEarlyIsRight) {
+  std::mt19937_64 random(17);
+  int open = 0;
+  int decided = 0;
+  for (int draw = 0; draw < 1500; ++draw) {
+    const std::size_t k = 1 + random() % 6;
+    const double rate = std::exp2(static_cast<double>(random() % 40) - 30.0);
+    std::vector<double> scores(k);
+    for (double& s : scores)
+      s = draw % 3 == 0 ? 7.0 : static_cast<double>(random() % (1 << 30)) * 0x1p-20;
+    const std::vector<std::uint32_t> digits = digits_of(k, random);
+    const std::size_t count = 1 + random() % k;
+    const auto all = exact_noisy_order(scores, count, rate, digits);
+    ASSERT_EQ(all.size(), count);
+    const auto quick = quick_noisy_order(scores, count, rate, first_digits(digits));
+    ++(quick ? decided : open);
+    if (quick) {
+      ASSERT_EQ(*quick, all) << draw;
+    }
+  }
+  EXPECT_GT(open, 200);
+  EXPECT_GT(decided, 200);
+}
+
+/// Two that have their first 64 bits in common are told apart by the next: by a U larger by 2^-100
+/// the noise is larger, and that one the least.
+TEST(NoisyLeast, DrawsDigitsUntilTheLeastIsUnique) {
+  std::vector<std::uint32_t> digits(2 * kAllDigits, 0x9abcdef0u);
+  digits[kAllDigits + 3] += 1u << 28;
+  const std::vector<double> scores = {5.0, 5.0};
+  EXPECT_FALSE(quick_noisy_order(scores, 1, 1.0, first_digits(digits)));
+  EXPECT_EQ(exact_noisy_order(scores, 1, 1.0, digits), std::vector<std::size_t>{1});
+  // A score that is larger by more than that says otherwise.
+  EXPECT_EQ(exact_noisy_order(std::vector<double>{5.0, 5.0 + 0x1p-40}, 1, 1.0, digits),
+            std::vector<std::size_t>{0});
+  digits[kAllDigits + 3] -= 1u << 28;
+  EXPECT_THROW(exact_noisy_order(scores, 1, 1.0, digits), std::runtime_error);
 }
 
 }  // namespace
