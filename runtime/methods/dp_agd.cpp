@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/base/random_numbers.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 
 namespace cudp {
@@ -18,6 +17,7 @@ DpAgd::DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double example
                     : examples),
       generator_(generator),
       key_(key),
+      gate_(generator, key),
       ask_(std::move(ask)) {}
 
 DpAgdState DpAgd::begin(std::vector<float> w) const {
@@ -77,14 +77,32 @@ std::optional<std::vector<double>> DpAgd::measure(DpAgdState& s, const std::vect
   const double sigma = 1.0 / std::sqrt(2.0 * rho);
   const std::uint64_t number = s.releases;
   if (!admitted(s, privacy::Gaussian{sigma}, rho)) return std::nullopt;
-  const double std_dev =
-      sigma * linear_gradient_sensitivity(settings_.gradient_clip, engine_.dimension(),
-                                          settings_.most_examples);
-  const std::vector<float> noise = normal_numbers(stream(Stream::noise, number), sum.size());
-  std::vector<double> noisy = sum;
-  for (std::size_t j = 0; j < noisy.size(); ++j)
-    noisy[j] += std_dev * static_cast<double>(noise[j]);
-  return noisy;
+  const GaussianRelease release = gradient_release(sigma, number);
+  return gate_.release(release, units_of(sum, release.grid));
+}
+
+/// On the grid that the engine sums on, or a finer one. Of noise so large that it would be 2^39 of
+/// that grid's units the grid is 2^-38; the sum is rounded to it, by at most half of it in each
+/// coordinate, and so is a neighbour's.
+GaussianRelease DpAgd::gradient_release(double sigma, std::uint64_t number) const {
+  const double most = settings_.most_examples;
+  const int d = engine_.dimension();
+  constexpr double kProduct = 1.0 + 0x1p-50;  // products are rounded
+  GaussianRelease r{.name = "sum of clipped gradients",
+                    .purpose = Stream::noise,
+                    .step = number,
+                    .grid = linear_grid(settings_.gradient_clip, most),
+                    .noise_std = 0.0,
+                    .sensitivity = linear_gradient_sensitivity(settings_.gradient_clip, d, most)};
+  r.noise_std = sigma * r.sensitivity * kProduct;
+  if (r.noise_std < 0x1p39 * r.grid) {
+    r.grid = noise_grid(r.noise_std, r.grid);
+    return r;
+  }
+  r.grid = std::ldexp(1.0, std::ilogb(r.noise_std) - 38);
+  r.sensitivity += std::sqrt(static_cast<double>(d)) * r.grid;
+  r.noise_std = sigma * r.sensitivity * kProduct;
+  return r;
 }
 
 std::vector<float> DpAgd::direction(const DpAgdState& s,
@@ -112,7 +130,9 @@ std::vector<float> DpAgd::step_sizes(const DpAgdState& s) const {
 std::vector<double> DpAgd::objective(const DpAgdState& s, const std::vector<float>& unit,
                                      const std::vector<float>& steps) {
   std::vector<double> scores = engine_.clipped_losses(unit, steps, settings_.loss_clip);
-  // N lambda/2 |w - a d|^2, less N lambda/2 |w|^2
+  // N lambda/2 |w - a d|^2, less N lambda/2 |w|^2, rounded to the losses' grid: what is added is
+  // public, and added exactly, so that one example moves a score as it moves the sum.
+  const double grid = linear_grid(settings_.loss_clip, settings_.most_examples);
   double along = 0.0;
   double square = 0.0;
   for (std::size_t j = 0; j < unit.size(); ++j) {
@@ -121,7 +141,8 @@ std::vector<double> DpAgd::objective(const DpAgdState& s, const std::vector<floa
   }
   for (std::size_t k = 0; k < steps.size(); ++k) {
     const auto a = static_cast<double>(steps[k]);
-    scores[k] += examples_ * settings_.l2 * (0.5 * a * a * square - a * along);
+    const double more = examples_ * settings_.l2 * (0.5 * a * a * square - a * along);
+    scores[k] += grid * std::clamp(std::nearbyint(more / grid), -0x1p52, 0x1p52);
   }
   return scores;
 }

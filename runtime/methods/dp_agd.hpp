@@ -8,6 +8,7 @@
 #include "privacy/mechanism/mechanism.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/device/linear_engine.hpp"
+#include "runtime/gate/gate.hpp"
 #include "runtime/methods/noisy_min.hpp"
 
 namespace cudp {
@@ -72,6 +73,9 @@ class DpAgd {
   DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Generator generator,
         const SharedKey& key, AskFilter ask);
 
+  /// With what noisy gradients were released.
+  const Gate& gate() const { return gate_; }
+
   DpAgdState begin(std::vector<float> w) const;
 
   /// One iteration. False, with w unchanged, where the filter refused a release.
@@ -80,7 +84,7 @@ class DpAgd {
  private:
   /// Asks for the release and counts it.
   bool admitted(DpAgdState& state, const privacy::Mechanism& release, double rho);
-  /// sum + N(0, C^2/(2 rho) I), for rho; empty if refused.
+  /// sum + N(0, C^2/(2 rho) I), for rho, on the sum's grid or a finer one; empty if refused.
   std::optional<std::vector<double>> measure(DpAgdState& state, const std::vector<double>& sum,
                                              double rho);
   std::vector<float> direction(const DpAgdState& state, const std::vector<double>& measured) const;
@@ -89,6 +93,9 @@ class DpAgd {
   std::vector<double> objective(const DpAgdState& state, const std::vector<float>& direction,
                                 const std::vector<float>& steps);
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;
+
+  /// Release `number` of the sum of gradients with noise multiplier sigma.
+  GaussianRelease gradient_release(double sigma, std::uint64_t number) const;
 
   RandomStream stream(Stream purpose, std::uint64_t number) const {
     return {generator_, key_.key(), purpose, number};
@@ -99,6 +106,7 @@ class DpAgd {
   double examples_;  ///< expected in a sum
   Generator generator_;
   SharedKey key_;
+  Gate gate_;
   AskFilter ask_;
 };
 

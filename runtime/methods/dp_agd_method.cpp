@@ -102,6 +102,12 @@ std::string DpAgdMethod::describe() const {
       settings_.gradient_clip, settings_.loss_clip);
 }
 
+/// Gumbel noise is compared exactly (noisy_min.hpp).
+std::vector<std::string> DpAgdMethod::obstacles() const {
+  if (settings_.selection == SelectionNoise::gumbel) return {};
+  return {real_numbers_obstacle("noisy-min laplace")};
+}
+
 void DpAgdMethod::make_engines(const TrainingInputs& inputs) {
   const int threads = static_cast<int>(context_.config.threads);
   key_ = inputs.key;
@@ -198,6 +204,7 @@ void DpAgdMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t 
       s.gradient_clip, static_cast<int>(context_.network.parameter_count), s.most_examples);
   j["loss_sensitivity"] = linear_loss_sensitivity(s.loss_clip, s.most_examples);
   j["selection_noise"] = choice_name<SelectionNoise>(kSelectionNoises, s.selection);
+  if (s.selection == SelectionNoise::laplace) j["arithmetic"] = kProvedForRealNumbers;
   j["steps"] = step;
   j["releases"] = releases_json(by_mechanism(ledger));
 

@@ -57,6 +57,7 @@ class DpAgdMethod final : public Method {
   std::optional<privacy::Budget> filter() const override { return budget_; }
   std::uint64_t steps() const override { return kOpenEnded; }
   std::string describe() const override;
+  std::vector<std::string> obstacles() const override;
 
   void start(const TrainingInputs& inputs, const PrivacyBudget& budget) override;
   void restore(const TrainingInputs& inputs, const MethodState& state) override;

@@ -13,6 +13,12 @@ const std::vector<float>& MethodState::array(const std::string& name) const {
   return found == arrays.end() ? none : found->second;
 }
 
+std::string real_numbers_obstacle(const std::string& what) {
+  return what +
+         ": its privacy is proved for real numbers only; what the last bits of the computer's "
+         "numbers tell beyond epsilon is not bounded";
+}
+
 nlohmann::ordered_json releases_json(std::span<const privacy::Release> releases) {
   auto list = nlohmann::ordered_json::array();
   for (const privacy::Release& release : releases) {

@@ -126,6 +126,11 @@ class Method {
   virtual nlohmann::ordered_json diagnostics() { return nullptr; }
 };
 
+/// The certificate's "arithmetic" of a method whose proof does not hold to the last bit of what is
+/// released, and what its obstacle says: `what` is proved.
+inline constexpr const char* kProvedForRealNumbers = "proved for real numbers only";
+std::string real_numbers_obstacle(const std::string& what);
+
 /// Releases for a certificate: mechanism, its numbers, count.
 nlohmann::ordered_json releases_json(std::span<const privacy::Release> releases);
 

@@ -49,7 +49,9 @@ RiskProblem ObjectivePerturbation::problem() const {
 }
 
 std::vector<std::string> ObjectivePerturbation::obstacles() const {
-  return solver_obstacles(risk_, dimension_, problem());
+  std::vector<std::string> all = solver_obstacles(risk_, dimension_, problem());
+  all.push_back(real_numbers_obstacle("objective perturbation"));
+  return all;
 }
 
 /// The ledger knows no mechanism that this is, but what it keeps: the noisy size is in that, too,
@@ -88,6 +90,7 @@ void ObjectivePerturbation::certify_mechanism(nlohmann::ordered_json& c) const {
   c["max_norm"] = risk_.max_norm;
   if (risk_.loss == Loss::hinge) c["huber"] = risk_.huber;
   c["solver_tolerance"] = tolerance_;
+  c["arithmetic"] = kProvedForRealNumbers;
   c["accountant"] = "objective perturbation";
   c["accounted"] =
       "epsilon and delta are those of all releases together, the noisy size among them";

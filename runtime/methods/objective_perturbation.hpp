@@ -22,6 +22,9 @@ namespace cudp {
 /// in Kifer et al. Where N is private kappa is taken to be epsilon / 10, which is fixed before the
 /// noisy N is drawn.
 ///
+/// The proof needs a density of b in real numbers, and the map from b to w' to be one-to-one: it
+/// does not hold of the bits of a float, and such runs are not for release.
+///
 /// Departs from AMP: epsilon and delta are not shared out between the two releases. Both are
 /// bounded together by privacy/rdp/objective_perturbation.hpp, with mu_out = mu / 100. Its other
 /// terms assume that neighbours have equally many examples; here one is added or removed.

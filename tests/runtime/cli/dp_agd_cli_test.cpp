@@ -158,7 +158,11 @@ TEST_F(CliDpAgd, TakesTheVariants) {
     ASSERT_EQ(f.exit, 0) << f.err;
     EXPECT_GT(Json::parse(f.out)["test_accuracy"], 0.6) << more[1];
   }
-  EXPECT_LT(Json::parse(file("run-laplace/release/privacy.json"))["epsilon"], 2.0);
+  const Json laplace = Json::parse(file("run-laplace/release/privacy.json"));
+  EXPECT_LT(laplace["epsilon"], 2.0);
+  EXPECT_EQ(laplace["arithmetic"], "proved for real numbers only");
+  EXPECT_NE(laplace["not_for_release"].dump().find("noisy-min laplace"), std::string::npos);
+  EXPECT_FALSE(Json::parse(file("run-epsilon/release/privacy.json")).contains("arithmetic"));
 }
 
 TEST_F(CliDpAgd, APrivateSizeIsPaidFor) {

@@ -62,6 +62,15 @@ TEST_P(CliLinear, LearnsAndCertifies) {
   EXPECT_EQ(c["neighbouring_relation"], "add or remove one training example");
   EXPECT_EQ(c["seeded"], true);
   EXPECT_EQ(c["for_release"], false);
+  // The seed, and of a proof for real numbers that too.
+  const bool real_numbers = GetParam() == "objpert";
+  EXPECT_EQ(c.contains("arithmetic"), real_numbers);
+  ASSERT_EQ(c["not_for_release"].size(), real_numbers ? 2u : 1u);
+  if (real_numbers) {
+    EXPECT_EQ(c["arithmetic"], "proved for real numbers only");
+    EXPECT_NE(c.dump().find("objective perturbation: its privacy is proved for real numbers only"),
+              std::string::npos);
+  }
   ASSERT_EQ(c["releases"].size(), 1u);
   EXPECT_FALSE(fs::exists(folder_ / "run/private/key"));
   // The ledger holds what the certificate lists.

@@ -214,6 +214,35 @@ TEST(DpAgd, RepeatsItselfUnderOneKey) {
   EXPECT_NE(run(1), run(2));
 }
 
+/// Noisy gradients are on the sum's grid or a finer one, or where the noise dwarfs that on a
+/// coarser one that the sensitivity counts; the gate takes them all.
+TEST(DpAgd, ReleasesGradientsOnAGrid) {
+  for (const double rho : {1e-16, 1e-9, 1e-3, 1e4}) {
+    DpAgdSettings s = small_settings();
+    s.rho_gradient = rho;
+    s.most_examples = 1000.0;
+    FakeEngine engine({1.0, 2.0, 3.0});
+    engine.losses = [&](std::size_t n) { return best_at(engine.directions.size() > 1 ? 3 : 0, n); };
+    DpAgd method(s, engine, 100, Generator::chacha20, key_from_seed(3), always);
+    DpAgdState state = method.begin({0.0f, 0.0f, 0.0f});
+    ASSERT_TRUE(method.iterate(state));
+    const std::vector<Released>& released = method.gate().released();
+    ASSERT_EQ(released.size(), 2u);
+    const double exact = linear_gradient_sensitivity(s.gradient_clip, 3, s.most_examples);
+    const double grid = linear_grid(s.gradient_clip, s.most_examples);
+    for (const auto& [r, dimension] : released) {
+      EXPECT_EQ(dimension, 3u);
+      const double part = &r == &released[0].release ? rho : s.gamma * rho;
+      EXPECT_NEAR(r.noise_std / r.sensitivity * std::sqrt(2.0 * part), 1.0, 1e-14);
+      EXPECT_GE(r.noise_std / r.sensitivity, 1.0 / std::sqrt(2.0 * part));
+      EXPECT_GE(r.sensitivity, exact + (r.grid > grid ? std::sqrt(3.0) * r.grid : 0.0));
+      EXPECT_LE(r.sensitivity, 1.001 * exact);
+    }
+    EXPECT_EQ(released[0].release.step, 0u);
+    EXPECT_EQ(released[1].release.step, 2u);  // 1 was a choice
+  }
+}
+
 TEST(DpAgd, RegularisesByTheExpectedExamples) {
   DpAgdSettings s = small_settings();
   s.l2 = 0.5;
