@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The checks beside the tests: which folder includes which, formatting, clang-tidy, one definition of
-# every type, sanitizers, a build without CUDA. scripts/test.sh runs the first; the others are too
-# slow for every build.
-# Usage: scripts/check.sh [includes] [format] [tidy] [odr] [address] [thread] [no-cuda]   (default: all)
+# every type, sanitizers, a build without CUDA, and who draws noise. scripts/test.sh runs the first
+# two; the others are too slow for every build.
+# Usage: scripts/check.sh [includes] [noise] [format] [tidy] [odr] [address] [thread] [no-cuda]   (default: all)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -46,6 +46,27 @@ includes() {
       END { exit wrong }'
 }
 
+# Gaussian noise is drawn in few places: runtime/gate for what the host releases, kernels/update and
+# runtime/device for the gradients of a step. The functions that draw it are those of kernels/random
+# and runtime/base/random_numbers. Besides these:
+#   methods/objective_perturbation.cpp  noise in the objective, which is released by no grid: proved
+#                                       for real numbers only, and its certificate says so
+#   reproduce/                          runs papers' experiments again, on public data
+#   common/cpu_kernels.def              the table of the kernels, which lists them
+# (Initial weights are uniform and public; choices by an exponential mechanism, methods/noisy_min.cpp
+# and privgene.cpp, draw words and no normals.)
+noise() {
+  local found
+  found=$(git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' |
+    grep -E '[.](cpp|hpp|cu|cuh|def)$' |
+    grep -vE '^(kernels/(random|update)|runtime/(device|gate|reproduce))/' |
+    grep -vxE 'runtime/base/random_numbers[.](cpp|hpp)|kernels/common/cpu_kernels[.]def' |
+    grep -vxF runtime/methods/objective_perturbation.cpp |
+    xargs awk '/normal_number|released_normal|fill_normals|rounded_normals|box_muller/ {
+      print FILENAME ":" FNR ": draws Gaussian noise outside runtime/gate" }')
+  [[ -z $found ]] || { echo "$found" >&2; return 1; }
+}
+
 # Two types of one name that differ are found when the program is linked as one unit.
 odr() {
   configure build-odr -DCUDP_CUDA=OFF -DCMAKE_CXX_FLAGS="-flto=auto -Werror=odr -Werror=lto-type-mismatch"
@@ -78,13 +99,13 @@ no-cuda() {
   ctest --test-dir build-cpu --output-on-failure --parallel "$(nproc)"
 }
 
-if (($# == 0)); then set -- includes format tidy odr address thread no-cuda; fi
+if (($# == 0)); then set -- includes noise format tidy odr address thread no-cuda; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | format | tidy | odr | address | thread | no-cuda) "$check" ;;
+    includes | noise | format | tidy | odr | address | thread | no-cuda) "$check" ;;
     *)
-      echo "check.sh: expected includes, format, tidy, odr, address, thread or no-cuda, found '$check'" >&2
+      echo "check.sh: expected includes, noise, format, tidy, odr, address, thread or no-cuda, found '$check'" >&2
       exit 2
       ;;
   esac

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Checks which folder includes which, installs what is missing, builds both backends (CUDA where nvcc
-# is found), runs every test, and fuzzes each parser for a minute (FUZZ_SECONDS; 0 leaves it out).
+# Checks which folder includes which and who draws noise, installs what is missing, builds both
+# backends (CUDA where nvcc is found), runs every test, and fuzzes each parser for a minute
+# (FUZZ_SECONDS; 0 leaves it out).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-scripts/check.sh includes
+scripts/check.sh includes noise
 scripts/setup.sh --tests
 ctest --test-dir "${BUILD_DIR:-build}" --output-on-failure --parallel "$(nproc)"
 scripts/fuzz.sh "${FUZZ_SECONDS:-60}"
