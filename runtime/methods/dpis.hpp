@@ -60,6 +60,8 @@ class Dpis final : public EngineMethod {
 
   /// Of this epoch.
   const DpisEpoch& epoch() const { return epoch_; }
+  /// With what sums of norms were released, since the run was started or restored.
+  const Gate& gate() const { return *gate_; }
   ImportanceRule rule() const;
   double rate() const;              ///< q_e = b C / K~, which no inclusion probability exceeds
   double noise_multiplier() const;  ///< s_e = sigma_G C N~ / K~

@@ -29,7 +29,8 @@ struct PrivGeneOptions {
 ///   against (epsilon, delta), as DP-AGD's are, instead of e each against a pure epsilon.
 /// - The m' parents of a generation are the m' least of the fitnesses with Gumbel noise, one draw
 ///   each, which is m' exponential mechanisms, each without those chosen before (Durfee, Rogers
-///   2019, arXiv:1905.04273, Lemma 4.2).
+///   2019, arXiv:1905.04273, Lemma 4.2). Fitnesses are exact sums on a grid, and their order with
+///   noise is that of real numbers (noisy_min.hpp), so the proof holds of what is released.
 /// - Parents stay candidates. A mutation moves one coordinate, by up to 1 in the first generation
 ///   and less in each later one.
 class PrivGene final : public LinearMethod {

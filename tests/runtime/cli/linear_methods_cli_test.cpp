@@ -63,7 +63,7 @@ TEST_P(CliLinear, LearnsAndCertifies) {
   EXPECT_EQ(c["seeded"], true);
   EXPECT_EQ(c["for_release"], false);
   // The seed, and of a proof for real numbers that too.
-  const bool real_numbers = GetParam() == "objpert";
+  const bool real_numbers = std::string(GetParam()) == "objpert";
   EXPECT_EQ(c.contains("arithmetic"), real_numbers);
   ASSERT_EQ(c["not_for_release"].size(), real_numbers ? 2u : 1u);
   if (real_numbers) {

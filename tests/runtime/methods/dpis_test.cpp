@@ -298,6 +298,7 @@ struct Epochs {
   bool refused = false;
   double remaining = 0.0;
   privacy::Ledger ledger;
+  std::vector<Released> released;
 
   Epochs(const TrainConfig& c, const NormOfEpoch& norm) {
     std::vector<float> norms;
@@ -323,6 +324,7 @@ struct Epochs {
       t = until;
     }
     ledger = budget.ledger();
+    released = method.gate().released();
     remaining = budget.filter()->remaining();
   }
 
@@ -390,6 +392,17 @@ TEST(Dpis, TheClippingNormFollowsTheMeanNorm) {
   for (std::size_t e = 1; e < 10; ++e) EXPECT_NEAR(run.epochs[e].clip, 0.8, 6.0 * 0.04);
   EXPECT_GE(run.remaining, 0.0);
   EXPECT_EQ(run.plan.epoch_releases, 20u);
+  // From the second epoch on the next clipping norm's sum comes first, of norms cut to 4 C_1.
+  ASSERT_EQ(run.released.size(), 19u);
+  for (std::size_t i = 0; i < 19; ++i) {
+    const GaussianRelease& r = run.released[i].release;
+    EXPECT_EQ(r.step, (i + 1) / 2);
+    EXPECT_EQ(r.purpose, i % 2 == 0 ? Stream::norm_total : Stream::largest_norms);
+    EXPECT_EQ(r.sensitivity, i % 2 == 0 ? run.epochs[(i + 1) / 2].clip : 2.0);
+    EXPECT_GE(r.noise_std / r.sensitivity, run.plan.epoch_noise * (1.0 - 0x1p-52));
+    EXPECT_LE(r.noise_std / r.sensitivity, run.plan.epoch_noise * (1.0 + 1e-14));
+    EXPECT_LE(r.grid, r.noise_std * 0x1p-36);
+  }
 }
 
 /// K' - sum_i n_i has the deviation sigma_K C that is paid for: chi-square of 400 epochs at 1e-6.

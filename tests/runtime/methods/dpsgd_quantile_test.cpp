@@ -127,6 +127,28 @@ TEST(DpSgdQuantile, TheCountHasTheNoiseThatIsPaidFor) {
   EXPECT_LT(square, 1500.0 + 5.3 * std::sqrt(3000.0));
 }
 
+/// Sums of b_i - 1/2 are multiples of 1/2; the grid is never coarser than that.
+TEST(DpSgdQuantile, CountsAreReleasedOnTheirGrid) {
+  for (const double sigma : {0.5, 40.0, 1e7}) {
+    TrainConfig c = config();
+    c.sigma = sigma;
+    c.allow_weak_privacy = true;
+    Training t(c);
+    t.run(0, 3);
+    const std::vector<Released>& released = t.method.gate().released();
+    ASSERT_EQ(released.size(), 3u);
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      const GaussianRelease& r = released[step].release;
+      EXPECT_EQ(r.step, step);
+      EXPECT_EQ(r.purpose, Stream::clipped_count);
+      EXPECT_EQ(r.noise_std, t.method.count_noise());
+      EXPECT_EQ(r.sensitivity, 0.5);
+      EXPECT_LE(r.grid, 0.5);
+      EXPECT_GE(r.noise_std / r.grid, 0x1p20);
+    }
+  }
+}
+
 TEST(DpSgdQuantile, StaysWithinItsBounds) {
   TrainConfig c = config();
   c.of<QuantileOptions>() = {.lr = 5.0, .least = 0.4, .most = 0.6};
