@@ -64,6 +64,7 @@ std::vector<float> OutputPerturbation::fit(const LinearTask& task) const {
   // Of features as they are read: scores of examples that were not scaled down stay what they were.
   const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);
   std::vector<float> released;
+  released.reserve(noisy.size());
   for (const double r : noisy) released.push_back(static_cast<float>(unscaled * r));
   return released;
 }
