@@ -84,22 +84,29 @@ void sampling(benchmark::State& state, const CpuKernels* k) {
 void update(benchmark::State& state, const CpuKernels* k, OptimizerKind kind) {
   const std::int64_t d = state.range(0);
   const auto n = static_cast<std::size_t>(d);
-  std::vector<float> sum(n, 1.0f);
+  const std::vector<std::int64_t> sum(n, 1000);
+  std::vector<float> released(n);
   std::vector<float> parameters(n);
   std::vector<float> moment1(n);
   std::vector<float> moment2(n);
   std::vector<float> average(n);
   std::vector<std::int32_t> where(n);
   for (std::int64_t j = 0; j < d; ++j) where[j] = static_cast<std::int32_t>(j * 7919 % d);
-  UpdateArgs args{.sum = sum.data(),
-                  .where = state.range(1) ? where.data() : nullptr,
+  ReleaseSum release{.sum = sum.data(),
+                     .where = state.range(1) ? where.data() : nullptr,
+                     .grid = 0x1p-20,
+                     .noise_std = 1.0f,
+                     .noise = stream(Generator::chacha20, Stream::noise),
+                     .begin = 0,
+                     .end = d,
+                     .released = released.data()};
+  UpdateArgs args{.released = released.data(),
                   .parameters = parameters.data(),
                   .moment1 = moment1.data(),
                   .moment2 = moment2.data(),
                   .average = average.data(),
                   .begin = 0,
                   .end = d,
-                  .noise = stream(Generator::chacha20, Stream::noise),
                   .optimizer = {.kind = kind},
                   .scalars = {.learning_rate = 0.1f,
                               .noise_std = 1.0f,
@@ -108,12 +115,13 @@ void update(benchmark::State& state, const CpuKernels* k, OptimizerKind kind) {
                               .bias2 = 1.0f,
                               .ema_decay = 0.99f}};
   for (auto _ : state) {
-    ++args.noise.step;
+    ++release.noise.step;
+    k->release_sum(release);
     k->update(args);
     benchmark::ClobberMemory();
   }
   const int moments = kind == OptimizerKind::sgd ? 0 : kind == OptimizerKind::adam ? 2 : 1;
-  const std::int64_t floats = 1 + 2 * (2 + moments) + (state.range(1) ? 1 : 0);
+  const std::int64_t floats = 4 + 2 * (2 + moments) + (state.range(1) ? 1 : 0);
   state.SetItemsProcessed(state.iterations() * d);
   state.SetBytesProcessed(state.iterations() * d * 4 * floats);
 }

@@ -12,6 +12,7 @@
 #include "kernels/layers/pool.hpp"
 #include "kernels/linear/linear_model.hpp"
 #include "kernels/products/gather_gemm.hpp"
+#include "kernels/products/outer_sum.hpp"
 #include "kernels/random/random.hpp"
 #include "kernels/random/rounded_normal.hpp"
 #include "kernels/random/sample.hpp"

@@ -4,9 +4,8 @@
 //   scale_j = sqrt(s_j) sqrt(sum_l s_l),   w = (g - m) / scale,
 // is clipped to norm 1, summed and noised; g~ = scale W / b + m.
 //
-// Sums run over f_i g_i in float32 a few examples at a time, and (sum - (sum f_i) m) / scale takes
-// each such part to the transformed side. What that rounds off grows with |m / scale|, so where
-// that exceeds kLargestShift m is shortened to it: a function of released numbers, and a bound that
+// What rounding takes off w grows with |m / scale|, so where that exceeds kLargestShift m is
+// shortened to it: a function of released numbers, and a bound that
 // runtime/device/sensitivity.hpp can rest on.
 #include <cmath>
 #include <cstdint>

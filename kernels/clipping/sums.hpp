@@ -5,11 +5,10 @@
 
 namespace cudp {
 
-// Sums of clipped gradients. A few examples are added in float32; then that partial sum is rounded
-// to a grid coarse enough that adding grid values in double is exact. Exact sums do not depend on
-// their order, so neither on the number of threads. All arrays: n floats, n a multiple of 16.
+// Sums of clipped gradients, as common/fixed_point.hpp has them. All arrays: n numbers, n a
+// multiple of 16.
 
-/// acc += factor * g.
+/// acc += factor * g, for a single example's gradient.
 struct AddScaled {
   float* acc;
   const float* g;
@@ -17,16 +16,14 @@ struct AddScaled {
   std::int64_t n;
 };
 
-/// total += acc rounded to a multiple of the grid, in units of it; then acc = 0. With a transform,
-/// of (acc - factor_sum mean) inverse in place of acc.
-/// Exact while |acc| < 2^50 grid and |total| < 2^53 grid.
-struct RoundToGrid {
-  float* acc;
-  double* total;
-  double inverse_grid;  ///< a power of two
+/// units += scale w, rounded to the nearest, w = g or, with a transform, (g - mean) inverse; scale:
+/// a factor over the grid. |scale w| <= 2^22 (kMostUnits).
+struct AddRounded {
+  std::int32_t* units;
+  const float* g;
+  float scale;
   std::int64_t n;
   Transform transform = {};
-  float factor_sum = 0.0f;
 };
 
 /// A = sum dy^2 u and B = sum dy v of dense_square.
@@ -41,12 +38,12 @@ struct TransformedDenseSums {
   double products;
 };
 
-/// out = grid * (totals[0] + totals[1] + ...), rounded once. The totals are cleared.
-struct ReduceSums {
-  double* const* totals;  ///< [count] arrays of n
+/// out = totals[0] + units[0] + totals[1] + ... modulo 2^64; all of them are cleared.
+struct SumUnits {
+  std::int64_t* const* totals;  ///< [count] arrays of n
+  std::int32_t* const* units;   ///< [count] arrays of n
   int count;
-  double grid;
-  float* out;
+  std::int64_t* out;
   std::int64_t n;
 };
 

@@ -1,5 +1,6 @@
 #include "kernels/clipping/sums.hpp"
 #include "kernels/common/cpu_kernel_list.hpp"
+#include "kernels/common/fixed_point.hpp"
 #include "kernels/common/vec.hpp"
 
 namespace cudp::CUDP_SIMD {
@@ -12,42 +13,40 @@ void add_scaled(const AddScaled& a) {
 
 constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};
 
-/// |g|^2 of n floats, n a multiple of 16: 64 / kLanes interleaved sums, then pairwise.
+/// Squares of that many numbers are added in float32, in 64 / kLanes chains; the blocks in double.
+constexpr std::int64_t kNormBlock = 1024;
+
+/// sum of w(i)^2, w(i) a vector.
+template <class W>
+CUDP_INLINE float sum_of_squares(std::int64_t n, const W& w) {
+  double total = 0.0;
+  for (std::int64_t begin = 0; begin < n; begin += kNormBlock) {
+    const std::int64_t end = begin + kNormBlock < n ? begin + kNormBlock : n;
+    Vec s0{};
+    Vec s1{};
+    std::int64_t i = begin;
+    for (; i + kPair <= end; i += kPair) {
+      const Vec a = w(i);
+      const Vec b = w(i + kLanes);
+      s0 += a * a;
+      s1 += b * b;
+    }
+    if (i < end) {
+      const Vec a = w(i);
+      s0 += a * a;
+    }
+    total += static_cast<double>(reduce_add(s0 + s1));
+  }
+  return static_cast<float>(total);
+}
+
 float square_sum(const float* g, std::int64_t n) {
-  Vec s0{};
-  Vec s1{};
-  std::int64_t i = 0;
-  for (; i + kPair <= n; i += kPair) {
-    const Vec a = load(g + i);
-    const Vec b = load(g + i + kLanes);
-    s0 += a * a;
-    s1 += b * b;
-  }
-  if (i < n) {
-    const Vec a = load(g + i);
-    s0 += a * a;
-  }
-  return reduce_add(s0 + s1);
+  return sum_of_squares(n, [&](std::int64_t i) { return load(g + i); });
 }
 
 float transformed_square_sum(const float* g, const Transform& t, std::int64_t n) {
-  Vec s0{};
-  Vec s1{};
-  const auto w = [&](std::int64_t i) {
-    return (load(g + i) - load(t.mean + i)) * load(t.inverse + i);
-  };
-  std::int64_t i = 0;
-  for (; i + kPair <= n; i += kPair) {
-    const Vec a = w(i);
-    const Vec b = w(i + kLanes);
-    s0 += a * a;
-    s1 += b * b;
-  }
-  if (i < n) {
-    const Vec a = w(i);
-    s0 += a * a;
-  }
-  return reduce_add(s0 + s1);
+  return sum_of_squares(
+      n, [&](std::int64_t i) { return (load(g + i) - load(t.mean + i)) * load(t.inverse + i); });
 }
 
 void square_numbers(const float* x, float* y, std::int64_t n) {
@@ -74,26 +73,39 @@ TransformedDenseSums transformed_dense(const TransformedDense& a) {
   return sums;
 }
 
-void round_to_grid(const RoundToGrid& s) {
-  constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to an integer
-  if (s.transform.mean != nullptr)
-    for (std::int64_t i = 0; i < s.n; ++i)
-      s.acc[i] = (s.acc[i] - s.factor_sum * s.transform.mean[i]) * s.transform.inverse[i];
-  for (std::int64_t i = 0; i < s.n; ++i) {
-    const double units = static_cast<double>(s.acc[i]) * s.inverse_grid + kRound;
-    s.total[i] += units - kRound;
-    s.acc[i] = 0.0f;
+void add_rounded(const AddRounded& a) {
+  const Vec scale = broadcast(a.scale);
+  const Vec to_units = broadcast(kToUnits);
+  const auto add = [&](std::int64_t i, Vec w) {
+    std::int32_t* const units = a.units + i;
+    VecI sum;
+    __builtin_memcpy(&sum, units, sizeof sum);
+    sum += float_to_bits(w * scale + to_units) - kToUnitsBits;
+    __builtin_memcpy(units, &sum, sizeof sum);
+  };
+  if (a.transform.mean == nullptr)
+    for (std::int64_t i = 0; i < a.n; i += kLanes) add(i, load(a.g + i));
+  else
+    for (std::int64_t i = 0; i < a.n; i += kLanes)
+      add(i, (load(a.g + i) - load(a.transform.mean + i)) * load(a.transform.inverse + i));
+}
+
+void flush_units(std::int32_t* units, std::int64_t* totals, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    totals[i] += units[i];
+    units[i] = 0;
   }
 }
 
-void reduce_sums(const ReduceSums& c) {
-  for (std::int64_t i = 0; i < c.n; ++i) {
-    double sum = 0.0;
-    for (int k = 0; k < c.count; ++k) {
-      sum += c.totals[k][i];
-      c.totals[k][i] = 0.0;
+void sum_units(const SumUnits& a) {
+  for (std::int64_t i = 0; i < a.n; ++i) {
+    std::uint64_t sum = 0;
+    for (int k = 0; k < a.count; ++k) {
+      sum += static_cast<std::uint64_t>(a.totals[k][i] + a.units[k][i]);
+      a.totals[k][i] = 0;
+      a.units[k][i] = 0;
     }
-    c.out[i] = static_cast<float>(sum * c.grid);
+    a.out[i] = static_cast<std::int64_t>(sum);
   }
 }
 

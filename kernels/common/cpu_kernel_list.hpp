@@ -6,6 +6,8 @@ namespace cudp {
 
 struct ActivationBackward;
 struct ActivationForward;
+struct AddOuter;
+struct AddRounded;
 struct AddScaled;
 struct ColumnSum;
 struct Convolution;
@@ -20,12 +22,12 @@ struct PoolBackward;
 struct PoolForward;
 struct ProjectRow;
 struct RandomStream;
-struct ReduceSums;
-struct RoundToGrid;
+struct ReleaseSum;
 struct RoundedNormals;
 struct SampleArgs;
 struct Scatter;
 struct SecondMoments;
+struct SumUnits;
 struct Transform;
 struct TransformedDense;
 struct TransformedDenseSums;

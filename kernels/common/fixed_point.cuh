@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/common/fixed_point.hpp"
+#include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
 
 namespace cudp::inline CUDP_SIMT {
@@ -13,12 +14,10 @@ __device__ __forceinline__ void for_each_number(std::int64_t n, const Body& body
     body(i);
 }
 
-// grid, block: any, a thread a number. smem: none.
-__global__ inline void fixed_to_float_kernel(FixedToFloat a) {
-  for_each_number(a.n, [&](std::int64_t j) {
-    a.sum[j] = static_cast<float>(static_cast<double>(static_cast<long long>(a.fixed[j])) * a.grid);
-    a.fixed[j] = 0;
-  });
+/// x y rounded to the nearest integer, |x y| <= 2^22; see kToUnits.
+__device__ __forceinline__ std::int32_t rounded_product(float x, float y) {
+  return static_cast<std::int32_t>(ScalarLanes::bits(ScalarLanes::fma(x, y, kToUnits))) -
+         kToUnitsBits;
 }
 
 }  // namespace cudp::inline CUDP_SIMT

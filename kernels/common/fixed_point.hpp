@@ -6,36 +6,24 @@
 
 namespace cudp {
 
-/// Sums of clipped gradients on the device are whole multiples of a grid far below what float32
-/// resolves. Adding them is exact, so neither the order in which blocks arrive nor the size of a
-/// micro-batch changes a bit. Two's complement.
+/// Sums of clipped gradients are whole multiples of a grid, a power of two. Every example's numbers
+/// are rounded to it by themselves and added as integers modulo 2^64. So what an example adds does
+/// not depend on the examples beside it, nor the sum on their order, on threads or on the size of a
+/// micro-batch.
+
+/// Two's complement, in units of the grid.
 using FixedPoint = unsigned long long;
 
-CUDP_HD FixedPoint to_fixed(float v, float inverse_grid) {
-  return static_cast<FixedPoint>(llrintf(v * inverse_grid));
-}
+/// The grid for gradients of norm <= max_norm, a function of that alone: max_norm is kLeastUnits to
+/// twice as many, so that kMostUnits hold a number of one even where its norm was taken too small
+/// by half.
+inline constexpr double kMostUnits = 0x1p22;
+inline constexpr double kLeastUnits = 0x1p20;
+inline double sum_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }
 
-/// The grid, a power of two: with it a sum of `examples` gradients of norm <= max_norm (and one
-/// rounding each) stays below 2^62 units, and it is never coarser than that takes, nor finer than
-/// max_norm 2^-40.
-inline float sum_grid(float max_norm, std::uint64_t examples) {
-  int bits = 61;
-  for (; examples > 0; examples >>= 1) --bits;
-  return std::ldexp(1.0f, std::ilogb(max_norm) + 1 - (bits < 40 ? bits : 40));
-}
-
-/// sum[j] = fixed[j] * grid, rounded once; fixed[j] = 0.
-struct FixedToFloat {
-  FixedPoint* fixed;
-  float* sum;
-  double grid;
-  std::int64_t n;
-};
-
-inline void validate(const FixedToFloat& a) {
-  expect(a.fixed && a.sum && a.n > 0 && a.grid > 0,
-         "fixed to float: expected pointers, n > 0 and a grid");
-}
-inline LaunchShape launch_shape(const FixedToFloat& a) { return strided_shape(a.n); }
+/// Adding this to v, |v| <= 2^22, leaves the integer nearest to v in the low bits of the result's
+/// pattern: with a fused multiply-add a product is rounded once, and to an integer.
+inline constexpr float kToUnits = 0x1.8p23f;
+inline constexpr std::int32_t kToUnitsBits = 0x4b400000;
 
 }  // namespace cudp

@@ -4,8 +4,8 @@
 //
 // A dense layer's gradient is x dy', so its norm is (|x|^2 + 1) |dy|^2 and it is formed only as it
 // is added. A convolution's gradient is formed once, in the registers of the threads that then own
-// the same numbers of the sum. Sums are integers (fused_unit): results depend on nothing but the
-// examples.
+// the same numbers of the sum. Sums are integers (fixed_point.hpp): results depend on nothing but
+// the examples.
 #include <cstdint>
 
 #include "kernels/clipping/clip_math.hpp"
@@ -320,7 +320,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     }
     if (square < INFINITY) {
       CUDP_UNROLL for (int layer = 0; layer < R::kLayers; ++layer) {
-        factors[layer] *= a.inverse_unit;
+        factors[layer] *= a.inverse_grid;
       }
       total.add(factors, s, gradient_a, gradient_b);
     }

@@ -14,15 +14,11 @@
 
 namespace cudp {
 
-/// A block adds at most this many clipped gradients in 32-bit integers; see fused_unit.
+/// A block adds at most this many clipped gradients in 32-bit integers, units of
+/// sum_grid(max_norm). Every number of an example is rounded by itself, so that it adds the same
+/// whatever is in the batch with it, in whatever order and by whatever block.
 inline constexpr int kFusedExamples = 31;
-
-/// Every number of a clipped gradient is rounded to a multiple of this power of two, max_norm 2^-26
-/// to max_norm 2^-25, and added as an integer. So an example adds the same whatever is in the batch
-/// with it, in whatever order and by whatever block. The rounding moves a gradient of d numbers by
-/// at most sqrt(d) unit / 2 (2.4e-6 max_norm for 26,010, 4.3e-6 for kFusedParameters), and
-/// kFusedExamples of them, each of norm at most max_norm (1 + 2^-7), stay below 2^31.
-inline float fused_unit(float max_norm) { return std::ldexp(1.0f, std::ilogb(max_norm) - 25); }
+static_assert(2.0 * kFusedExamples * kMostUnits <= 0x1p31);
 
 /// Most parameters of a network of dense layers: the blocks' sums then stay in the second-level
 /// cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
@@ -81,7 +77,7 @@ struct FusedSum {
   DenseShapes dense;        ///< of fused_mlp.cuh; what it does not use is 0
   Loss loss;                ///< likewise; networks with convolutions have cross-entropy
   ClipSettings clip;
-  float inverse_unit;
+  float inverse_grid;
   int turn;  ///< 1 for networks with convolutions, kTileExamples for those without
   int blocks;
   std::int32_t* slabs;   ///< [blocks, d]
@@ -90,8 +86,7 @@ struct FusedSum {
   float* factors;        ///< [capacity, layers], likewise
 };
 
-/// fixed[j] += sum of the blocks' slabs, exactly; where `sum` is given, sum[j] = fixed[j] unit,
-/// rounded once, and fixed[j] = 0.
+/// fixed[j] += sum of the blocks' slabs.
 struct FusedReduce {
   Batch batch;  ///< as FusedSum's
   const std::int32_t* slabs;
@@ -99,8 +94,6 @@ struct FusedReduce {
   int blocks;
   std::int64_t n;  ///< d
   FixedPoint* fixed;
-  float* sum;  ///< or null
-  double unit;
 };
 
 /// Examples of a micro-batch whose sums the blocks' integers hold.
@@ -115,9 +108,10 @@ inline void validate(const FusedSum& a) {
          "fused: expected all of the per-example results or none");
   expect(a.clip.max_norm > 0 && a.clip.max_norm < 1e30f && a.clip.stability > 0,
          "fused: expected a norm and stability that are finite and > 0");
-  expect(a.inverse_unit > 0 && a.inverse_unit < INFINITY &&
-             a.inverse_unit <= 1.0f / fused_unit(a.clip.max_norm),
-         "fused: expected a unit that holds the clipping norm");
+  expect(a.inverse_grid > 0 && a.inverse_grid < INFINITY &&
+             static_cast<double>(a.inverse_grid) * sum_grid(static_cast<double>(a.clip.max_norm)) <=
+                 1.0,
+         "fused: expected a grid that holds the clipping norm");
   expect(a.blocks > 0 && a.turn > 0 && a.batch.capacity <= fused_capacity(a.blocks, a.turn),
          "fused: expected no more examples than the blocks' integers hold");
   const DenseShapes& d = a.dense;
@@ -128,8 +122,8 @@ inline void validate(const FusedSum& a) {
 
 inline void validate(const FusedReduce& a) {
   validate(a.batch);
-  expect(a.slabs && a.blocks > 0 && a.turn > 0 && a.n > 0 && a.fixed && a.unit > 0,
-         "fused reduce: expected pointers, blocks, n > 0 and a unit");
+  expect(a.slabs && a.blocks > 0 && a.turn > 0 && a.n > 0 && a.fixed,
+         "fused reduce: expected pointers, blocks and n > 0");
 }
 /// A thread a number: 26,010 of them read some 132 slabs each.
 inline LaunchShape launch_shape(const FusedReduce& a) { return strided_shape(a.n, 128); }

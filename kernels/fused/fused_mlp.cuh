@@ -275,8 +275,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
         }
       }
       if (square < INFINITY) {
-        const float scale_first = factors[0] * a.inverse_unit;
-        const float scale_last = factors[kLayers - 1] * a.inverse_unit;
+        const float scale_first = factors[0] * a.inverse_grid;
+        const float scale_last = factors[kLayers - 1] * a.inverse_grid;
         for (int i = row.gradient_hidden + lane; i < row.size; i += kWarp)
           x[e][i] *= i < row.gradient ? scale_first : scale_last;
       } else {

@@ -52,10 +52,6 @@ __global__ inline void fused_reduce_kernel(FusedReduce a) {
   for_each_number(a.n, [&](std::int64_t j) {
     long long sum = static_cast<long long>(a.fixed[j]);
     for (int b = 0; b < blocks; ++b) sum += a.slabs[b * a.n + j];
-    if (a.sum != nullptr) {
-      a.sum[j] = static_cast<float>(static_cast<double>(sum) * a.unit);
-      sum = 0;
-    }
     a.fixed[j] = static_cast<FixedPoint>(sum);
   });
 }

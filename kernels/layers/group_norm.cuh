@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/common/fixed_point.cuh"
 #include "kernels/common/simt.cuh"
 #include "kernels/layers/group_norm.hpp"
 
@@ -102,16 +103,15 @@ __global__ inline void weighted_rows_kernel(WeightedRows a) {
   if (begin >= end) return;
   const auto step = static_cast<int>(gridDim.x * blockDim.x);
   for (auto c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); c < a.columns; c += step) {
-    float sum = 0.0f;
-    float factors = 0.0f;
+    std::int32_t sum = 0;
     for (int e = begin; e < end; ++e) {
       const float factor = a.factors[static_cast<std::int64_t>(e) * a.factor_stride];
-      factors += factor;
-      if (factor != 0.0f) sum += factor * a.rows[static_cast<std::int64_t>(e) * a.columns + c];
+      if (factor == 0.0f) continue;
+      float w = a.rows[static_cast<std::int64_t>(e) * a.columns + c];
+      if (a.transform.mean != nullptr) w = (w - a.transform.mean[c]) * a.transform.inverse[c];
+      sum += rounded_product(factor * a.inverse_grid, w);
     }
-    if (a.transform.mean != nullptr)
-      sum = (sum - factors * a.transform.mean[c]) * a.transform.inverse[c];
-    atomicAdd(a.sum + c, to_fixed(sum, a.inverse_grid));
+    atomicAdd(a.sum + c, static_cast<FixedPoint>(static_cast<long long>(sum)));
   }
 }
 

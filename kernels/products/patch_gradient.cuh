@@ -178,18 +178,22 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const ExampleGroup group(a);
   if (group.first >= group.end) return;
   Sums<T> one;
-  Sums<T> all;
+  UnitSums<T> units;
   one.clear();
-  all.clear();
+  units.clear();
   Patches<T> patches(a.gradient, memory, terms);
   add_patches<T>(
       a.gradient, patches, group.first, group.end,
       [&](int e) { return group.factor(a, e) == 0.0f; }, one,
       [&](int e) {
-        all.add(group.factor(a, e), one);
+        if (a.sum == nullptr) return;
+        add_example<T>(a, group.factor(a, e), one, units);
         one.clear();
       });
-  store_sum<T>(a, group, all);
+  if (a.sum != nullptr)
+    store_sum<T>(a, units);
+  else
+    store_gradient<T>(a, group.first, one);
 }
 
 }  // namespace cudp::inline CUDP_SIMT

@@ -2,6 +2,7 @@
 // The tiles of tiled_product.cuh: how a block's threads share a matrix product, in float32
 // (FloatTile) and by tensor cores (TensorTile). Both say which numbers of the tile a thread adds up
 // and how it does; what is around them is the same.
+#include "kernels/common/fixed_point.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
 #include "kernels/common/tensor_core.cuh"
@@ -22,12 +23,6 @@ struct Sums {
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { cell[m][n] = 0.0f; }
     }
   }
-  __device__ __forceinline__ void add(float factor, const Sums& s) {
-    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
-      column[n] += factor * s.column[n];
-      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { cell[m][n] += factor * s.cell[m][n]; }
-    }
-  }
   /// Every number squared; the columns' where asked.
   __device__ __forceinline__ float square(bool with_columns) const {
     float sum = 0.0f;
@@ -36,6 +31,20 @@ struct Sums {
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { sum += cell[m][n] * cell[m][n]; }
     }
     return sum;
+  }
+};
+
+/// The same numbers as integers: sums of gradients of which each was rounded by itself.
+template <class T>
+struct UnitSums {
+  std::int32_t cell[T::kRowsThread][T::kColumnsThread];
+  std::int32_t column[T::kColumnsThread];
+
+  __device__ __forceinline__ void clear() {
+    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+      column[n] = 0;
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { cell[m][n] = 0; }
+    }
   }
 };
 
@@ -89,6 +98,24 @@ struct FloatTile {
       }
       if (with_columns) CUDP_UNROLL for (int n = 0; n < 4; ++n) {
           sums.column[n] += y.v[n];
+        }
+    }
+  }
+  /// The same with every product rounded to an integer.
+  template <bool with_columns>
+  __device__ __forceinline__ void multiply(int half, UnitSums<FloatTile>& sums) const {
+    CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
+      const Four y = load_four(&b[half][k][column(0)]);
+      CUDP_UNROLL for (int four = 0; four < kRowsThread / 4; ++four) {
+        const Four x = load_four(&a[half][k][row(4 * four)]);
+        CUDP_UNROLL for (int m = 0; m < 4; ++m) {
+          CUDP_UNROLL for (int n = 0; n < 4; ++n) {
+            sums.cell[4 * four + m][n] += rounded_product(x.v[m], y.v[n]);
+          }
+        }
+      }
+      if (with_columns) CUDP_UNROLL for (int n = 0; n < 4; ++n) {
+          sums.column[n] += rounded_product(1.0f, y.v[n]);
         }
     }
   }

@@ -9,11 +9,10 @@ namespace cudp::inline CUDP_SIMT {
 /// sums += a(row, term) b(term, column) over the terms in order, for this block's tile, and the
 /// column sums of b where asked for. Loads of the next terms overlap with the arithmetic on these;
 /// after(n) is called when n terms are done, every T::kTerms. All threads must call.
-template <bool with_columns, class T, class FindA, class FindB, class After>
+template <bool with_columns, class T, class S, class FindA, class FindB, class After>
 __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const FindA& find_a,
                                               const Factor& b, int columns, const FindB& find_b,
-                                              int terms, T& tile, Sums<T>& sums,
-                                              const After& after) {
+                                              int terms, T& tile, S& sums, const After& after) {
   Carrier<T::kRows, T::kTerms, T::kThreads> carry_a(a, first_row<T>(), rows);
   Carrier<T::kColumns, T::kTerms, T::kThreads> carry_b(b, first_column<T>(), columns);
   if (terms > 0) {
@@ -71,9 +70,8 @@ __device__ __forceinline__ bool holds_bias() {
 }
 
 /// Calls body(index, number) for every number of the gradient that this thread holds.
-template <class T, class Body>
-__device__ __forceinline__ void for_each_place(const WeightGradient& g, const Sums<T>& sums,
-                                               const Body& body) {
+template <class T, class S, class Body>
+__device__ __forceinline__ void for_each_place(const WeightGradient& g, S& sums, const Body& body) {
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
     const int column = first_column<T>() + T::column(n);
     if (column >= g.columns) continue;
@@ -118,20 +116,52 @@ struct ExampleGroup {
   }
 };
 
-/// Adds to the sum, or stores, what the block's examples come to.
+/// units += an example's gradient, weighed and rounded.
 template <class T>
-__device__ __forceinline__ void store_sum(const WeightGradientSum& a, const ExampleGroup& group,
-                                          const Sums<T>& all) {
-  float factors = 0.0f;
-  if (a.transform.mean != nullptr)
-    for (int e = group.first; e < group.end; ++e) factors += group.factor(a, e);
-  for_each_place<T>(a.gradient, all, [&](std::int64_t at, float v) {
-    if (a.transform.mean != nullptr)
-      v = (v - factors * a.transform.mean[at]) * a.transform.inverse[at];
-    if (a.sum != nullptr)
-      atomicAdd(a.sum + at, to_fixed(v, a.inverse_grid));
-    else
-      a.gradients[group.first * a.gradients_stride + at] = v;
+__device__ __forceinline__ void add_example(const WeightGradientSum& a, float factor,
+                                            const Sums<T>& one, UnitSums<T>& units) {
+  const float scale = factor * a.inverse_grid;
+  if (a.transform.mean == nullptr) {
+    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+      units.column[n] += rounded_product(scale, one.column[n]);
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+        units.cell[m][n] += rounded_product(scale, one.cell[m][n]);
+      }
+    }
+    return;
+  }
+  const WeightGradient& g = a.gradient;
+  const auto transformed = [&](std::int64_t at, float v) {
+    return rounded_product(scale, (v - a.transform.mean[at]) * a.transform.inverse[at]);
+  };
+  CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+    const int column = first_column<T>() + T::column(n);
+    if (column >= g.columns) continue;
+    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+      const int row = first_row<T>() + T::row(m);
+      if (row < g.rows)
+        units.cell[m][n] +=
+            transformed(static_cast<std::int64_t>(column) * g.rows + row, one.cell[m][n]);
+    }
+    if (holds_bias<T>())
+      units.column[n] +=
+          transformed(static_cast<std::int64_t>(g.columns) * g.rows + column, one.column[n]);
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void store_sum(const WeightGradientSum& a, const UnitSums<T>& units) {
+  for_each_place<T>(a.gradient, units, [&](std::int64_t at, std::int32_t v) {
+    atomicAdd(a.sum + at, static_cast<FixedPoint>(static_cast<long long>(v)));
+  });
+}
+
+/// Stores the block's one example.
+template <class T>
+__device__ __forceinline__ void store_gradient(const WeightGradientSum& a, int e,
+                                               const Sums<T>& one) {
+  for_each_place<T>(a.gradient, one, [&](std::int64_t at, float v) {
+    a.gradients[e * a.gradients_stride + at] = v;
   });
 }
 
@@ -174,34 +204,54 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
   const auto factor_of = [&](int e) { return group.factor(a, first + e); };
 
   // An example of several terms is added up by itself, exactly as its norm saw it, in a round of
-  // whole steps, and weighed then. Examples of one term share a round and are weighed as they come,
-  // in float32: what tensor cores take is not to be weighed before it is rounded.
-  const bool shared = T::kPrecision == Precision::fp32 && g.terms_per_example == 1;
-  const int terms = shared ? examples : g.terms_per_example;
+  // whole steps, and weighed then. Examples of one term share a round: their products are weighed,
+  // and rounded one by one, as they come, in float32.
+  const bool shared = T::kPrecision == Precision::fp32 && g.terms_per_example == 1 &&
+                      a.sum != nullptr && a.transform.mean == nullptr;
+  if constexpr (T::kPrecision == Precision::fp32) {
+    if (shared) {
+      const auto find = [&](const Axis& axis, bool weigh) {
+        return [&, weigh](int t) {
+          if (t >= examples) return Term{-1, 0.0f};
+          const float factor = factor_of(t);
+          if (factor == 0.0f) return Term{-1, 0.0f};
+          return Term{offset(axis, first + t), weigh ? factor * a.inverse_grid : 1.0f};
+        };
+      };
+      UnitSums<T> units;
+      units.clear();
+      const int round = (examples + T::kTerms - 1) / T::kTerms * T::kTerms;
+      multiply_tile<true>(g.x, g.rows, find(g.x.term, false), g.dy, g.columns,
+                          find(g.dy.term, true), round, tile, units, [](int) {});
+      store_sum<T>(a, units);
+      return;
+    }
+  }
+  const int terms = g.terms_per_example;
   const int round = (terms + T::kTerms - 1) / T::kTerms * T::kTerms;
-  const auto find = [&](const Axis& axis, bool weigh) {
-    return [&, weigh](int t) {
-      const int e = shared ? t : t / round;
-      const int term = shared ? t : t - e * round;
-      if (term >= terms) return Term{-1, 0.0f};
-      const float factor = factor_of(e);
-      if (factor == 0.0f) return Term{-1, 0.0f};
-      const int n = shared ? first + t : (first + e) * terms + term;
-      return Term{offset(axis, n), weigh && shared ? factor : 1.0f};
+  const auto find = [&](const Axis& axis) {
+    return [&](int t) {
+      const int e = t / round;
+      const int term = t - e * round;
+      if (term >= terms || factor_of(e) == 0.0f) return Term{-1, 0.0f};
+      return Term{offset(axis, (first + e) * terms + term), 1.0f};
     };
   };
   Sums<T> one;
-  Sums<T> all;
+  UnitSums<T> units;
   one.clear();
-  all.clear();
-  multiply_tile<true>(g.x, g.rows, find(g.x.term, false), g.dy, g.columns, find(g.dy.term, true),
-                      shared ? round : examples * round, tile, one, [&](int done) {
-                        if (done % round != 0) return;
-                        all.add(shared ? 1.0f : factor_of(done / round - 1), one);
+  units.clear();
+  multiply_tile<true>(g.x, g.rows, find(g.x.term), g.dy, g.columns, find(g.dy.term),
+                      examples * round, tile, one, [&](int done) {
+                        if (done % round != 0 || a.sum == nullptr) return;
+                        const float factor = factor_of(done / round - 1);
+                        if (factor != 0.0f) add_example<T>(a, factor, one, units);
                         one.clear();
                       });
-
-  store_sum<T>(a, group, all);
+  if (a.sum != nullptr)
+    store_sum<T>(a, units);
+  else
+    store_gradient<T>(a, first, one);
 }
 
 }  // namespace cudp::inline CUDP_SIMT

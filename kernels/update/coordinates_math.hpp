@@ -5,13 +5,11 @@
 
 namespace cudp {
 
-/// g~ = scale (W + noise_std z) / expected batch + m.
+/// g~ = scale released / expected batch + m.
 template <class L>
-CUDP_HD typename L::F restored_gradient(const StepScalars& s, typename L::F sum, typename L::F z,
+CUDP_HD typename L::F restored_gradient(const StepScalars& s, typename L::F released,
                                         typename L::F scale, typename L::F mean) {
-  using F = typename L::F;
-  const F noisy = L::fma(L::fill(s.noise_std), z, sum);
-  return L::fma(scale * L::fill(s.inverse_batch), noisy, mean);
+  return L::fma(scale * L::fill(s.inverse_batch), released, mean);
 }
 
 /// m and s of one coordinate after the release of g.

@@ -24,11 +24,18 @@ CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step
   return sum + (growth > s.least ? growth : s.least);
 }
 
-/// parts[k] = sum over some of the numbers of g~^2, g~ made as the update makes it (update.hpp);
-/// which ones depends on the launch shape alone, and so does what they add up to.
-struct NoisyNormParts {
-  double* parts;  ///< [blocks of the launch]
+/// parts[k] = sum over some of the numbers of g~^2, g~ = released / expected batch; which ones
+/// depends on the launch shape alone, and so does what they add up to.
+struct ReleasedNorm {
+  const float* released;  ///< [n]
+  std::int64_t n;
+  const StepScalars* scalars;  ///< [1]
+  double* parts;               ///< [blocks of the launch]
 };
+inline void validate(const ReleasedNorm& a) {
+  expect(a.released && a.n > 0 && a.scalars && a.parts, "norm: expected pointers and n > 0");
+}
+inline LaunchShape launch_shape(const ReleasedNorm& a) { return strided_shape(a.n, 64); }
 
 /// The present step's learning rate, from all the parts.
 struct AdaptStepSize {

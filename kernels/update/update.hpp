@@ -29,24 +29,36 @@ struct StepScalars {
   float ema_decay;
 };
 
-/// One optimizer step on a noisy gradient, with the noise made where it is used and never stored:
-///   g = (sum[where[j]] + noise_std z_j) * inverse_batch,  z_j normal number j of `noise`.
+/// The release of a sum of clipped gradients: released[j] = grid (S_j + K_j), S_j = sum[where[j]],
+/// K_j rounded normal number j of `noise` with s = noise_std / grid (random/rounded_normal.hpp),
+/// all integers modulo 2^64. It is the continuous Gaussian mechanism's output S + noise_std Z,
+/// rounded to the grid.
+struct ReleaseSum {
+  const std::int64_t* sum;    ///< in units of the grid, in the engine's own order
+  const std::int32_t* where;  ///< [d], position of parameter j in sum; null: the same order
+  double grid;                ///< a power of two
+  float noise_std;            ///< 0 for none; else in 2^16 to 2^40 units
+  RandomStream noise;
+  std::int64_t begin;  ///< first parameter, a multiple of 256
+  std::int64_t end;    ///< one past the last
+  float* released;     ///< [d], rounded to float
+};
+
+/// One optimizer step on a released gradient g = released[j] * inverse_batch.
 /// sgd: theta -= lr g. momentum: m = momentum m + g, theta -= lr m. nesterov: the same, theta -= lr
 /// (g + momentum m). adam: m, v moments with bias correction, theta -= lr m^ / (sqrt(v^) +
 /// epsilon). Then average = ema_decay average + (1 - ema_decay) theta, if kept.
 struct UpdateArgs {
-  const float* sum;           ///< clipped sum, in the engine's own order
-  const std::int32_t* where;  ///< [d], position of parameter j in sum; null: the same order
-  float* parameters;          ///< [d], read and written
-  float* moment1;             ///< [d]; null for sgd
-  float* moment2;             ///< [d]; null unless adam or adamw
-  float* average;             ///< [d]; null if not kept
-  std::int64_t begin;         ///< first parameter to update, a multiple of 256
-  std::int64_t end;           ///< one past the last, <= d
-  RandomStream noise;
+  const float* released;  ///< [d], see ReleaseSum
+  float* parameters;      ///< [d], read and written
+  float* moment1;         ///< [d]; null for sgd
+  float* moment2;         ///< [d]; null unless adam or adamw
+  float* average;         ///< [d]; null if not kept
+  std::int64_t begin;     ///< first parameter to update
+  std::int64_t end;       ///< one past the last, <= d
   OptimizerSettings optimizer;
   StepScalars scalars;
-  // Where the sum is of transformed gradients (coordinates.hpp), g is scale (sum + noise) / b + m
+  // Where the sum is of transformed gradients (coordinates.hpp), g is scale released / b + m
   // instead, and updates m and s after the step. Otherwise null.
   float* mean = nullptr;       ///< [d], m
   float* deviation = nullptr;  ///< [d], s
@@ -54,7 +66,10 @@ struct UpdateArgs {
   CoordinateSettings coordinates = {};
 };
 
-/// Throws std::invalid_argument naming the member that is missing or out of range.
+/// Throws std::invalid_argument unless noise_std is 0 or 2^16 to 2^40 units.
+void check_noise(double grid, float noise_std);
+/// Throw std::invalid_argument naming the member that is missing or out of range.
+void validate(const ReleaseSum& args);
 void validate(const UpdateArgs& args);
 
 }  // namespace cudp

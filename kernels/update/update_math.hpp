@@ -4,12 +4,6 @@
 
 namespace cudp {
 
-/// g = (sum + noise_std z) / expected batch.
-template <class L>
-CUDP_HD typename L::F noisy_gradient(const StepScalars& s, typename L::F sum, typename L::F z) {
-  return L::fma(L::fill(s.noise_std), z, sum) * L::fill(s.inverse_batch);
-}
-
 /// One parameter's optimizer step with released gradient g; see update.hpp. m and v are its
 /// moments, untouched by the optimizers that have none.
 template <OptimizerKind kind, class L>

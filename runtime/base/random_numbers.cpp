@@ -32,6 +32,4 @@ std::vector<float> normal_numbers(const RandomStream& stream, std::size_t count)
   return z;
 }
 
-double normal_number(const RandomStream& stream) { return normal_numbers(stream, 1).front(); }
-
 }  // namespace cudp

@@ -18,7 +18,4 @@ std::vector<std::int64_t> rounded_normals(const RandomStream& stream, double s, 
 /// Normal numbers 0..count-1 of a stream.
 std::vector<float> normal_numbers(const RandomStream& stream, std::size_t count);
 
-/// Normal number 0 of a stream.
-double normal_number(const RandomStream& stream);
-
 }  // namespace cudp

@@ -47,7 +47,7 @@ struct EngineSettings {
   Generator generator = Generator::chacha20;
   SharedKey key;
   std::uint64_t sampling_threshold = 0;  ///< see PrivacyPlan
-  /// A public bound on the examples of a sum, which decides its grid; see PrivacyPlan.
+  /// A public bound on the examples of a sum; see PrivacyPlan.
   std::uint64_t largest_sum = std::uint64_t{1} << 16;
   /// Examples in flight on the device; 0 chooses. Results do not depend on it.
   int micro_batch = 0;
@@ -122,9 +122,6 @@ class Engine {
   virtual void measure_norms() = 0;
   /// The norms as last seen. Private.
   virtual std::vector<float> norms() = 0;
-  /// A normal number of the run's key, for a release that the host makes; stream `purpose` at
-  /// `step` has no other use.
-  virtual double released_normal(Stream purpose, std::uint64_t step) = 0;
   /// For the steps that follow.
   virtual void set_importance(const ImportanceRule& rule) = 0;
 
@@ -159,10 +156,6 @@ class Engine {
   /// Reads and clears.
   virtual Diagnostics diagnostics() = 0;
 };
-
-/// How many clipped gradients the CPU engine adds in float32 before their sum is rounded to a grid
-/// on which double sums are exact.
-int cpu_sum_terms(const Network& network);
 
 std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings);
 /// Throws Error if this build or machine has no usable CUDA device.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "kernels/common/fixed_point.hpp"
+
 namespace cudp {
 
 std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure) {
@@ -24,19 +26,19 @@ std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure) {
   return high;
 }
 
-double sensitivity_rounding_error(const Network& network, std::uint64_t largest_batch,
-                                  const Arithmetic& arithmetic, double shift) {
+double sensitivity_rounding_error(const Network& network, const Arithmetic& arithmetic,
+                                  double shift) {
   constexpr double kUnit = 0x1p-24;
-  std::size_t largest_tensor = 0;
-  for (const ParameterTensor& t : network.parameters)
-    largest_tensor = std::max(largest_tensor, t.size);
+  std::size_t terms = 0;
+  for (const ParameterTensor& t : network.parameters) terms = std::max(terms, t.size);
+  if (arithmetic.norm_block > 0)
+    terms = std::min(terms, static_cast<std::size_t>(arithmetic.norm_block));
   const double chains = arithmetic.norm_chains;
-  const double additions = static_cast<double>(largest_tensor) / chains + chains + 8.0;
+  const double additions = static_cast<double>(terms) / chains + chains + 8.0;
   const double norm_error = std::fmax(0x1p-13, 0.5 * additions * kUnit);
-  const double roundings = arithmetic.float_terms + (shift > 0.0 ? 6 : 3);
-  const double sum_error =
-      2.0 * roundings * kUnit * (1.0 + shift) * static_cast<double>(largest_batch);
-  return (1.0 + norm_error) * (1.0 + sum_error) - 1.0;
+  const double roundings = shift > 0.0 ? 8.0 * (1.0 + shift) : 4.0;
+  const double grid = 0.5 * std::sqrt(static_cast<double>(network.parameter_count)) / kLeastUnits;
+  return (1.0 + norm_error) * (1.0 + roundings * kUnit) + grid - 1.0;
 }
 
 }  // namespace cudp

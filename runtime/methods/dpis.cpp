@@ -118,10 +118,7 @@ double Dpis::rate() const {
 double Dpis::noise_multiplier() const { return epoch_.sigma * epoch_.clip * size() / epoch_.total; }
 
 double Dpis::rounding_error() const {
-  const double part = 0.5 * plan().failure / static_cast<double>(epochs());
-  const double most = rate() * static_cast<double>(plan().largest_sum);
-  return sensitivity_rounding_error(context().network, largest_batch(most, steps_per_epoch(), part),
-                                    context().arithmetic);
+  return sensitivity_rounding_error(context().network, context().arithmetic);
 }
 
 std::vector<privacy::Release> Dpis::releases_of(std::uint64_t first, std::uint64_t last) const {
@@ -212,7 +209,8 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
     good = bad;
     bad -= 0.5;
   }
-  const double x = excess(bad) <= 0.0 ? bad : privacy::safe_boundary(excess, bad, good, 1e-9);
+  double x = excess(bad) <= 0.0 ? bad : privacy::safe_boundary(excess, bad, good, 1e-9);
+  x = std::fmax(x, std::log(kLeastNoiseMultiplier));
   epoch_.left = left - spent(x, false);  // leaves sigma at exp(x)
   return true;
 }

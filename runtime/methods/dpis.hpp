@@ -80,6 +80,7 @@ class Dpis final : public EngineMethod {
   /// In the ledger an epoch is: its K release (two releases where the clipping norm adapts), then
   /// its steps.
   std::uint64_t ledger_index(std::uint64_t step) const override;
+  double summed_norm() const override { return 1.0; }
   std::string mechanism() const override;
   std::string sampling() const override { return "importance"; }
 

@@ -8,6 +8,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "kernels/common/fixed_point.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/choices.hpp"
@@ -270,6 +271,9 @@ void EngineMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t
   certify_clipping(j);
   j["sensitivity"] = plan_.sensitivity;  // C and what rounding can add to it
   j["noise_std"] = plan_.noise_multiplier * plan_.sensitivity;
+  j["noise"] = {{"kind", "rounded gaussian"},
+                {"grid", sum_grid(summed_norm())},  // of the first step, where C changes
+                {"proof", "privacy/README.md"}};
   if (!plan_.noise.empty()) {
     const auto [least, most] = std::ranges::minmax(plan_.noise, {}, &NoiseSpan::scale);
     // sigma and noise_std are those of the first step; steps differ as `releases` lists them

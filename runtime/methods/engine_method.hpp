@@ -70,6 +70,8 @@ class EngineMethod : public Method {
 
   // The certificate.
 
+  /// The norm of what an example adds to a sum, whose grid follows from it.
+  virtual double summed_norm() const { return plan_.clip_norm; }
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return "poisson"; }
   /// What gradients are clipped, where that needs saying.

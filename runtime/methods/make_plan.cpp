@@ -72,9 +72,8 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   plan.largest_sum =
       largest_batch(plan.sampling_rate() * most_examples, plan.steps, 0.5 * plan.failure);
   plan.clip_norm = shape.clip_norm;
-  plan.sensitivity =
-      plan.clip_norm * (1.0 + sensitivity_rounding_error(context.network, plan.largest_sum,
-                                                         context.arithmetic, shape.shift));
+  plan.sensitivity = plan.clip_norm * (1.0 + sensitivity_rounding_error(
+                                                 context.network, context.arithmetic, shape.shift));
   check_clip(context.network, config.clipping, plan.clip_norm);
   return plan;
 }
@@ -107,6 +106,16 @@ PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan) {
 }
 
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan) {
+  double least = plan.noise_multiplier;
+  double most = plan.noise_multiplier;
+  for (const NoiseSpan& span : plan.noise) {
+    least = std::fmin(least, plan.noise_multiplier * span.scale);
+    most = std::fmax(most, plan.noise_multiplier * span.scale);
+  }
+  if (!(least >= kLeastNoiseMultiplier && most <= kMostNoiseMultiplier))
+    throw BudgetError(fmt::format(
+        "expected a noise multiplier of {} to {} on every step, found {:.6g}",
+        kLeastNoiseMultiplier, kMostNoiseMultiplier, least < kLeastNoiseMultiplier ? least : most));
   const double epsilon = guarantee(plan, releases(plan, plan.steps)).epsilon;
   if (config.epsilon && !(epsilon <= *config.epsilon))
     throw BudgetError(

@@ -20,6 +20,12 @@ inline constexpr double kFailureShare = 1e-9;
 inline constexpr double kMostEpsilon = 200.0;
 inline constexpr double kMostDelta = 0.1;  ///< and from here on
 
+/// Less noise is refused: it has to be 2^16 units of the sum's grid (rounded_normal.hpp), of which
+/// C may have as few as 2^20 (fixed_point.hpp).
+inline constexpr double kLeastNoiseMultiplier = 0x1p-4;
+/// More is refused: 2^40 units at most, of which C may have 2^21.
+inline constexpr double kMostNoiseMultiplier = 0x1p18;
+
 /// The noise of the steps from where the span before ends up to, but not including, `until`.
 struct NoiseSpan {
   std::uint64_t until = 0;
@@ -34,7 +40,7 @@ struct PrivacyPlan {
   /// Each example is in each step's batch independently with probability threshold / 2^32.
   std::uint64_t sampling_threshold = 0;
   double expected_batch = 0.0;  ///< sums are divided by this, never by the batch that was drawn
-  /// No sum has more examples, but for `failure`: what the sums' grid follows from.
+  /// No sum has more examples, but for `failure`.
   std::uint64_t largest_sum = 0;
   std::uint64_t steps = 0;
   double clip_norm = 0.0;         ///< C, L2 bound of one example's contribution before rounding
@@ -50,8 +56,8 @@ struct PrivacyPlan {
   /// What was released before the first step: MethodContext::before.
   std::vector<privacy::Release> before;
   double delta = 0.0;
-  /// Probability that a batch, or the number of examples, is larger than `sensitivity` and
-  /// `largest_sum` allow for; part of delta.
+  /// Probability that a batch, or the number of examples, is larger than `largest_sum` allows for;
+  /// part of delta.
   double failure = 0.0;
   /// The Renyi order that the accountant must use, 0 where it may choose its bound. Where the rest
   /// of the plan depends on a released noisy size, composition is adaptive, and its order is fixed

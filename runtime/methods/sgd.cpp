@@ -16,7 +16,7 @@ namespace cudp {
 namespace {
 
 constexpr float kFirstBound = 64.0f;
-constexpr float kGrowth = 16.0f;
+constexpr float kGrowth = 2.0f;
 
 PrivacyPlan plan_of(MethodContext context) {
   context.config.delta = 1e-5;  // of bounds on a batch's size alone

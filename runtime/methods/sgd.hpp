@@ -16,8 +16,7 @@ struct SgdOptions {
 /// clipped and no noise. A run of it has no certificate and releases nothing.
 ///
 /// The engine sums clipped gradients on a grid that follows the clipping norm. So the norm is 64,
-/// and where a gradient is longer, the step is made again with a norm 16 times as large, until none
-/// is.
+/// and where a gradient is longer, the step is made again with twice that norm, until none is.
 class Sgd final : public EngineMethod {
  public:
   explicit Sgd(const MethodContext& context);

@@ -36,8 +36,8 @@ class Toy {
     std::vector<float> sum(d_, 0.0f);
     for (const float sign : signs) add_clipped(sign, sum);
     for (std::size_t j = 0; j < d_; ++j) {
-      const float g =
-          restored_gradient<ScalarLanes>(kScalars, sum[j], noise[j], scale_[j], centre(j));
+      const float g = restored_gradient<ScalarLanes>(
+          kScalars, sum[j] + kScalars.noise_std * noise[j], scale_[j], centre(j));
       if (adaclip_) {
         mean_[j] = centre(j);
         update_moments<ScalarLanes>(settings_, kScalars, g, scale_[j], mean_[j], deviation_[j]);

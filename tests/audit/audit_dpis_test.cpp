@@ -111,13 +111,14 @@ class DpisRun {
   double odds_ = 0.0;
 };
 
-double shown_by(const Audited& a, const Backend& backend, const Broken& broken) {
+double shown_by(const Audited& a, const Backend& backend, const Broken& broken,
+                int runs = audit::kRuns) {
   const Trial trial = [&](bool with, std::uint64_t number) {
     DpisRun run(a, backend, with, number);
     run.train(broken);
     return run.odds();
   };
-  const double bound = epsilon_lower(trial, kDelta);
+  const double bound = epsilon_lower(trial, kDelta, runs);
   testing::Test::RecordProperty("epsilon_shown", std::to_string(bound));
   return bound;
 }
@@ -134,7 +135,7 @@ TEST(DpisAudit, ShowsNoMoreThanTheCertificateSays) {
 TEST(DpisAudit, CatchesHalfTheNoise) {
   if (kFewRuns) GTEST_SKIP() << "too few runs under sanitizers";
   const Audited a(config(4), pair());
-  EXPECT_GT(shown_by(a, a.backend, {.noise = 0.5}), *a.config.epsilon);
+  EXPECT_GT(shown_by(a, a.backend, {.noise = 0.5}, 2 * audit::kRuns), *a.config.epsilon);
 }
 
 /// DPIS as it is printed: the candidate's probability is cut off at 1, and ghat is not. What an

@@ -8,6 +8,7 @@
 #include "kernels/random/random.cuh"
 #include "kernels/random/rounded_normal.cuh"
 #include "kernels/random/sample.cuh"
+#include "kernels/update/release.cuh"
 #include "kernels/update/update.cuh"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/gpu.hpp"
@@ -67,23 +68,50 @@ class GpuKernels {
   }
   void update(const UpdateArgs& args) {
     const std::int64_t d = args.end;
-    std::int64_t last = d - 1;
-    if (args.where != nullptr) last = *std::max_element(args.where + args.begin, args.where + d);
-    Array<float> sum(gpu(), const_cast<float*>(args.sum), last + 1);
-    Array<std::int32_t> where(gpu(), const_cast<std::int32_t*>(args.where), d);
+    Array<float> released(gpu(), const_cast<float*>(args.released), d);
     Array<float> parameters(gpu(), args.parameters, d);
     Array<float> moment1(gpu(), args.moment1, d);
     Array<float> moment2(gpu(), args.moment2, d);
     Array<float> average(gpu(), args.average, d);
     UpdateArgs a = args;
-    a.sum = sum.get();
-    a.where = where.get();
+    a.released = released.get();
     a.parameters = parameters.get();
     a.moment1 = moment1.get();
     a.moment2 = moment2.get();
     a.average = average.get();
-    gpu().launch("update", update_kernel_of(a.optimizer.kind), shape((d + 255) / 256 * 16), a,
-                 UpdateNow{});
+    gpu().launch("update", update_kernel_of(a.optimizer.kind), shape(d), a,
+                 static_cast<const StepScalars*>(nullptr));
+  }
+  void release(const ReleaseSum& args) {
+    std::vector<FixedPoint> in_order(static_cast<std::size_t>(args.end));
+    for (std::size_t j = 0; j < in_order.size(); ++j)
+      in_order[j] = static_cast<FixedPoint>(args.sum[args.where != nullptr ? args.where[j] : j]);
+    StepScalars with_noise{};
+    with_noise.noise_std = args.noise_std;
+    std::uint64_t at = args.noise.step;
+    std::uint32_t found = 0;
+    std::vector<HostPair> list(in_order.size() + 1);
+    const auto n = static_cast<std::int64_t>(list.size());
+    Array<StepScalars> scalars(gpu(), &with_noise, 1);
+    {
+      Array<std::uint32_t> count(gpu(), &found, 1);
+      Array<HostPair> pairs(gpu(), list.data(), n);
+      const ListUndecided a{args.noise,  at,          scalars.get(),
+                            1,           args.end,    args.grid,
+                            pairs.get(), count.get(), static_cast<std::uint32_t>(n)};
+      gpu().launch("list_undecided", list_undecided_kernel, launch_shape(a), a);
+    }
+    for (std::uint32_t i = 0; i < found; ++i)
+      list[i].k = exact_rounded_pair(args.noise, list[i].pair, list[i].words,
+                                     static_cast<double>(args.noise_std) / args.grid);
+    Array<std::uint32_t> count(gpu(), &found, 1);
+    Array<HostPair> pairs(gpu(), list.data(), n);
+    Array<std::uint64_t> step(gpu(), &at, 1);
+    Array<FixedPoint> sum(gpu(), in_order.data(), args.end);
+    Array<float> released(gpu(), args.released, args.end);
+    const ReleaseFixed a{sum.get(),   args.grid,   args.noise, step.get(),    scalars.get(),
+                         pairs.get(), count.get(), args.end,   released.get()};
+    gpu().launch("release", release_kernel, launch_shape(a), a);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/fixed_point.hpp"
 #include "kernels/common/simd_level.hpp"
 #include "runtime/device/engine.hpp"
 
@@ -157,6 +158,13 @@ inline std::vector<float> clipped_sum(Engine& engine, const Network& net, const 
   std::vector<float> moved = engine.state().parameters;
   for (std::size_t j = 0; j < moved.size(); ++j) moved[j] = start.parameters[j] - moved[j];
   return moved;
+}
+
+/// What rounding every number of n examples' d to the grid may move their sum by: errors of half a
+/// unit at most that are independent, 3.4 times as much as they add up to (tests/kernels has the
+/// exact values).
+inline double grid_error(double max_norm, std::size_t d, std::size_t n) {
+  return sum_grid(max_norm) * std::sqrt(static_cast<double>(d) * static_cast<double>(n));
 }
 
 /// |a - b| and |b|, in double.

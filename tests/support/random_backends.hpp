@@ -18,6 +18,7 @@
 #include "kernels/random/random.cuh"  // host build: the kernels' text itself, run by the emulator
 #include "kernels/random/rounded_normal.cuh"
 #include "kernels/random/sample.cuh"
+#include "kernels/update/release.cuh"
 #include "kernels/update/update.cuh"
 #endif
 
@@ -30,6 +31,8 @@ struct RandomBackend {
   /// The device's with what it leaves undecided filled in.
   std::function<void(const RoundedNormals&)> rounded_normals;
   std::function<std::int64_t(const SampleArgs&)> sample;
+  /// A device's sum is already in the order of the parameters.
+  std::function<void(const ReleaseSum&)> release;
   std::function<void(const UpdateArgs&)> update;
   bool emulated = false;  ///< thousands of times slower: fewer and smaller cases
 };
@@ -75,16 +78,37 @@ class EmulatedKernels {
     return count;
   }
   void update(const UpdateArgs& args) {
-    const std::uint64_t step = args.noise.step;
     const StepScalars scalars = args.scalars;
     if (seed_ % 2 == 0) {  // the step's numbers as arguments
-      launch("update", update_kernel_of(args.optimizer.kind), args, UpdateNow{});
+      launch("update", update_kernel_of(args.optimizer.kind), args,
+             static_cast<const StepScalars*>(nullptr));
     } else {  // in memory
       UpdateArgs a = args;
-      a.noise.step = ~step;
       a.scalars = {};
-      launch("update", update_kernel_of(args.optimizer.kind), a, UpdateNow{&step, &scalars});
+      launch("update", update_kernel_of(args.optimizer.kind), a, &scalars);
     }
+  }
+  void release(const ReleaseSum& args) {
+    std::vector<FixedPoint> sum(static_cast<std::size_t>(args.end));
+    for (std::size_t j = 0; j < sum.size(); ++j)
+      sum[j] = static_cast<FixedPoint>(args.sum[args.where != nullptr ? args.where[j] : j]);
+    std::vector<HostPair> pairs(sum.size() + 1);
+    std::uint32_t count = 0;
+    StepScalars scalars{};
+    scalars.noise_std = args.noise_std;
+    RandomStream stream = args.noise;
+    stream.step = ~args.noise.step;  // is not read
+    launch("list_undecided", list_undecided_kernel,
+           ListUndecided{stream, args.noise.step, &scalars, 1, args.end, args.grid, pairs.data(),
+                         &count, static_cast<std::uint32_t>(pairs.size())});
+    for (std::uint32_t i = 0; i < count; ++i)
+      pairs[i].k = exact_rounded_pair(args.noise, pairs[i].pair, pairs[i].words,
+                                      static_cast<double>(args.noise_std) / args.grid);
+    launch("release", release_kernel,
+           ReleaseFixed{sum.data(), args.grid, stream, &args.noise.step, &scalars, pairs.data(),
+                        &count, args.end, args.released});
+    for (const FixedPoint s : sum)
+      if (s != 0) throw std::runtime_error("a release leaves the sum behind");
   }
 
  private:
@@ -106,6 +130,7 @@ inline RandomBackend emulated_backend(unsigned blocks, unsigned threads) {
           .fill_normals = [k](auto&&... a) { k->fill_normals(a...); },
           .rounded_normals = [k](const RoundedNormals& a) { k->rounded_normals(a); },
           .sample = [k](const SampleArgs& a) { return k->sample(a); },
+          .release = [k](const ReleaseSum& a) { k->release(a); },
           .update = [k](const UpdateArgs& a) { k->update(a); },
           .emulated = true};
 }
@@ -121,6 +146,7 @@ inline std::vector<RandomBackend> random_backends() {
                           .fill_normals = k.fill_normals,
                           .rounded_normals = k.rounded_normals,
                           .sample = k.sample,
+                          .release = k.release_sum,
                           .update = k.update});
     } catch (const std::invalid_argument&) {  // this processor lacks it
     }

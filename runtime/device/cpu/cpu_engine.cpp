@@ -1,17 +1,16 @@
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
 
+#include "kernels/common/fixed_point.hpp"
 #include "kernels/common/simd_level.hpp"
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/layers/loss_math.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
-#include "runtime/base/random_numbers.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/device/cpu/coordinates.hpp"
 #include "runtime/device/cpu/layout.hpp"
@@ -28,13 +27,6 @@ constexpr std::int64_t kParameterRange = std::int64_t{16} * 256;
 
 std::int64_t ranges(std::int64_t n, std::int64_t range) { return (n + range - 1) / range; }
 
-/// The grid on which partial sums are rounded. A sum of `examples` gradients of norm <= max_norm
-/// stays below 2^53 of its units, so adding is exact; it is never finer than max_norm 2^-37.
-double sum_grid(double max_norm, std::uint64_t examples) {
-  const int bits = 52 - static_cast<int>(std::bit_width(examples));
-  return std::ldexp(1.0, std::ilogb(max_norm) + 1 - std::clamp(bits, 8, 36));
-}
-
 class CpuEngine final : public Engine {
  public:
   CpuEngine(const Network& network, const EngineSettings& settings)
@@ -42,7 +34,7 @@ class CpuEngine final : public Engine {
         settings_(settings),
         layout_(build_layout(network_)),
         // Accepted directions have norm 1.
-        grid_(sum_grid(settings.importance ? 1.0 : settings.clip.max_norm, settings.largest_sum)),
+        grid_(sum_grid(settings.importance ? 1.0 : settings.clip.max_norm)),
         k_(cpu_kernels(best_simd_level())),
         team_(settings.threads),
         state_{.parameters = std::vector<float>(network_.parameter_count),
@@ -54,7 +46,8 @@ class CpuEngine final : public Engine {
                .norms = {}},
         packed_(to_size(layout_.storage.packed)),
         transposed_(to_size(layout_.storage.transposed)),
-        sum_(to_size(layout_.storage.packed)) {
+        sum_(to_size(layout_.storage.packed)),
+        released_(network_.parameter_count) {
     for (int t = 0; t < team_.size(); ++t)
       workers_.push_back(std::make_unique<Worker>(layout_, k_));
     const OptimizerKind kind = settings.optimizer.kind;
@@ -100,6 +93,7 @@ class CpuEngine final : public Engine {
     for (std::size_t i = 0; i < scalars.size(); ++i) {
       step_ = first + i;
       scalars_ = scalars[i];
+      is_released_ = false;
       step(*this);
     }
   }
@@ -118,12 +112,9 @@ class CpuEngine final : public Engine {
     });
   }
   std::vector<float> norms() override { return state_.norms; }
-  double released_normal(Stream purpose, std::uint64_t step) override {
-    return normal_number(stream(purpose, step));
-  }
   void set_clip_norm(float max_norm) override {
     settings_.clip.max_norm = max_norm;
-    grid_ = sum_grid(max_norm, settings_.largest_sum);
+    grid_ = sum_grid(max_norm);
   }
   void set_importance(const ImportanceRule& rule) override { rule_ = rule; }
 
@@ -143,9 +134,16 @@ class CpuEngine final : public Engine {
   }
 
   void adapt_learning_rate() override {
+    release();
     std::vector<double> squares(to_size(ranges(parameter_count(), kParameterRange)));
-    team_.run(squares.size(),
-              [&](std::size_t i, int) { squares[i] = k_.noisy_square_sum(update_args(i)); });
+    team_.run(squares.size(), [&](std::size_t i, int) {
+      const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
+      const std::int64_t end = std::min(begin + kParameterRange, parameter_count());
+      for (std::int64_t j = begin; j < end; ++j) {
+        const double g = static_cast<double>(released_[to_size(j)] * scalars_.inverse_batch);
+        squares[i] += g * g;
+      }
+    });
     const double square = std::accumulate(squares.begin(), squares.end(), 0.0);
     state_.step_size_sum =
         grown_step_size_sum(settings_.step_size, step_, state_.step_size_sum, square);
@@ -230,24 +228,47 @@ class CpuEngine final : public Engine {
       const std::size_t at = i * chunk;
       workers_[to_size(thread)]->add_clipped(
           *train_, std::span(drawn_).subspan(at, std::min(chunk, batch_ - at)), weights(),
-          settings_.clip, coordinates, acceptance, 1.0 / grid_,
+          settings_.clip, coordinates, acceptance, static_cast<float>(1.0 / grid_),
           settings_.diagnostics ? records_.data() + at : nullptr);
     });
     if (settings_.diagnostics) add_diagnostics();
     const std::int64_t size = layout_.storage.packed;
     team_.run(to_size(ranges(size, kParameterRange)), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
-      std::vector<double*> parts;
-      for (const auto& w : workers_) parts.push_back(w->totals() + begin);
-      k_.reduce_sums({.totals = parts.data(),
-                      .count = static_cast<int>(parts.size()),
-                      .grid = grid_,
-                      .out = sum_.data() + begin,
-                      .n = std::min(kParameterRange, size - begin)});
+      std::vector<std::int64_t*> totals;
+      std::vector<std::int32_t*> units;
+      for (const auto& w : workers_) {
+        totals.push_back(w->totals() + begin);
+        units.push_back(w->units() + begin);
+      }
+      k_.sum_units({.totals = totals.data(),
+                    .units = units.data(),
+                    .count = static_cast<int>(totals.size()),
+                    .out = sum_.data() + begin,
+                    .n = std::min(kParameterRange, size - begin)});
+    });
+  }
+
+  /// released_ <- the sum with noise, once a step.
+  void release() {
+    if (std::exchange(is_released_, true)) return;
+    team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
+      const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
+      const ReleaseSum args{.sum = sum_.data(),
+                            .where = layout_.storage.where.data(),
+                            .grid = grid_,
+                            .noise_std = scalars_.noise_std,
+                            .noise = stream(Stream::noise, step_),
+                            .begin = begin,
+                            .end = std::min(begin + kParameterRange, parameter_count()),
+                            .released = released_.data()};
+      validate(args);
+      k_.release_sum(args);
     });
   }
 
   void update(const CoordinateSettings& coordinates) {
+    release();
     team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
       UpdateArgs args = update_args(i);
       args.coordinates = coordinates;
@@ -264,15 +285,13 @@ class CpuEngine final : public Engine {
   UpdateArgs update_args(std::size_t i) {
     const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
     const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
-    return {.sum = sum_.data(),
-            .where = layout_.storage.where.data(),
+    return {.released = released_.data(),
             .parameters = state_.parameters.data(),
             .moment1 = optional(state_.moment1),
             .moment2 = optional(state_.moment2),
             .average = optional(state_.average),
             .begin = begin,
             .end = std::min(begin + kParameterRange, parameter_count()),
-            .noise = stream(Stream::noise, step_),
             .optimizer = settings_.optimizer,
             .scalars = scalars_,
             .mean = optional(state_.mean),
@@ -346,7 +365,9 @@ class CpuEngine final : public Engine {
   std::optional<PackedCoordinates> coordinates_;
   AlignedVector<float> packed_;
   AlignedVector<float> transposed_;
-  AlignedVector<float> sum_;
+  AlignedVector<std::int64_t> sum_;  ///< in units of the grid, packed
+  std::vector<float> released_;
+  bool is_released_ = false;  ///< in this step
   std::uint64_t step_ = 0;
   StepScalars scalars_{};
   ImportanceRule rule_;
@@ -358,8 +379,6 @@ class CpuEngine final : public Engine {
 
 }  // namespace
 }  // namespace cpu
-
-int cpu_sum_terms(const Network& network) { return cpu::build_layout(network).chunk; }
 
 std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings) {
   return std::make_unique<cpu::CpuEngine>(network, settings);

@@ -33,11 +33,21 @@ void WholeGradientLayer::gradient(Workspace& w, int first, int count) const {
   }
 }
 
-void WholeGradientLayer::add(Workspace& w, int first, int count, float* sum) const {
-  for (int e = first; e < first + count; ++e)
-    if (const float factor = w.factor(e, group()); factor != 0.0f)
-      w.kernels.add_scaled(
-          {.acc = sum + packed_, .g = w.example_gradient(offset_), .factor = factor, .n = size_});
+void WholeGradientLayer::add(Workspace& w, int first, int count, const GradientSum& sum) const {
+  const float* const g = w.example_gradient(offset_);
+  for (int e = first; e < first + count; ++e) {
+    const float factor = w.factor(e, group());
+    if (factor == 0.0f) continue;
+    if (sum.plain != nullptr) {
+      w.kernels.add_scaled({.acc = sum.plain + packed_, .g = g, .factor = factor, .n = size_});
+      continue;
+    }
+    w.kernels.add_rounded({.units = sum.units + packed_,
+                           .g = g,
+                           .scale = factor * sum.inverse_grid,
+                           .n = size_,
+                           .transform = w.transform(packed_)});
+  }
 }
 
 }  // namespace cudp::cpu

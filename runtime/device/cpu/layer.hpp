@@ -14,6 +14,14 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
+/// Where layers add gradients, [Storage::packed]: clipped ones, each number rounded by itself, or a
+/// single example's as it is.
+struct GradientSum {
+  std::int32_t* units = nullptr;
+  float inverse_grid = 0.0f;  ///< a power of two
+  float* plain = nullptr;     ///< in place of units
+};
+
 /// Most examples in flight.
 inline constexpr int kMaxChunk = 64;
 
@@ -110,9 +118,9 @@ class CpuLayer {
   virtual void gradient(Workspace&, int, int) const {}
   /// The gradient by the input. Only where a layer before has parameters.
   virtual void backward(Workspace&, int, int) const {}
-  /// sum [Storage::packed] += w.factor() times the parameters' gradients, leaving out examples with
-  /// factor 0: their numbers may be NaN.
-  virtual void add(Workspace&, int, int, float* sum) const { (void)sum; }
+  /// sum += w.factor() times the parameters' gradients, leaving out examples with factor 0: their
+  /// numbers may be NaN.
+  virtual void add(Workspace&, int, int, const GradientSum& sum) const { (void)sum; }
 
   /// c of dense_square (kernels/clipping/coordinates.hpp), for layers that need it.
   virtual double coordinate_shift(const Coordinates&) const { return 0.0; }
@@ -152,7 +160,7 @@ class WholeGradientLayer : public CpuLayer {
  public:
   bool adds_by_example() const final { return true; }
   void gradient(Workspace& w, int first, int count) const final;
-  void add(Workspace& w, int first, int count, float* sum) const final;
+  void add(Workspace& w, int first, int count, const GradientSum& sum) const final;
 
  protected:
   /// To be called by reserve(), with where the parameters are packed.

@@ -10,9 +10,8 @@ namespace cudp::cpu {
 /// A network laid out for the CPU.
 struct CpuLayout {
   const Network* network = nullptr;
-  /// Examples whose clipped gradients are added in float32 before the sum is rounded to the grid:
-  /// part of what the sum is, so a function of the network alone. 16, or 64 for networks of large
-  /// dense layers, whose sums are bound by the memory traffic of rounding.
+  /// Most examples that a task handles: 16, or 64 for networks of large dense layers, whose sums
+  /// are bound by memory traffic. Results do not depend on it.
   int chunk = 16;
   Storage storage;
   std::vector<CpuEdge> edges;                     ///< the last has the logits

@@ -4,11 +4,16 @@
 #include <cmath>
 
 #include "kernels/clipping/clip_math.hpp"
+#include "kernels/common/fixed_point.hpp"
 #include "kernels/layers/loss_math.hpp"
 #include "runtime/base/error.hpp"
 
 namespace cudp::cpu {
 namespace {
+
+/// Examples that 32-bit sums of units hold, each number of an example below kMostUnits.
+constexpr std::size_t kMostInUnits = 256;
+static_assert(2.0 * kMostInUnits * kMostUnits <= 0x1p31);
 
 /// Activations in flight stay within a second-level cache where that leaves at least four examples
 /// for the dense layers to share their weights among.
@@ -23,7 +28,7 @@ int examples_in_flight(const CpuLayout& l) {
 Worker::Worker(const CpuLayout& layout, const CpuKernels& kernels)
     : layout_(layout),
       w_(layout.storage, layout.network->groups, examples_in_flight(layout), kernels),
-      partial_(to_size(layout.storage.packed)),
+      units_(to_size(layout.storage.packed)),
       totals_(to_size(layout.storage.packed)) {}
 
 template <class Body>
@@ -46,8 +51,8 @@ void Worker::forward(int count) {
     layers[i]->forward(w_, 0, count);
 }
 
-void Worker::run_part(int count, const ClipSettings* clip, const Acceptance* acceptance, float* sum,
-                      ExampleRecord* records) {
+void Worker::run_part(int count, const ClipSettings* clip, const Acceptance* acceptance,
+                      const GradientSum* sum, ExampleRecord* records) {
   const Network& network = *layout_.network;
   forward(count);
   float losses[kMaxChunk];
@@ -60,13 +65,13 @@ void Worker::run_part(int count, const ClipSettings* clip, const Acceptance* acc
   for (int e = 0; e < count; ++e) {
     backward_example(e);
     const float squared = choose_factors(e, clip, acceptance);
-    if (sum != nullptr) add_example(e, sum);
+    if (sum != nullptr) add_example(e, *sum);
     if (records == nullptr) continue;
     const float* const f = w_.factors(e);
     const bool clipped = std::any_of(f, f + groups(), [](float factor) { return factor < 1.0f; });
     records[e] = {losses[e], squared, clipped, std::isfinite(squared)};
   }
-  if (sum != nullptr) add_together(count, sum);
+  if (sum != nullptr) add_together(count, *sum);
 }
 
 void Worker::backward_together(int count) {
@@ -107,13 +112,13 @@ float Worker::choose_factors(int example, const ClipSettings* clip, const Accept
   return squared;
 }
 
-void Worker::add_example(int example, float* sum) {
+void Worker::add_example(int example, const GradientSum& sum) {
   for (std::size_t i = 0; i < layout_.layers.size(); ++i)
     if (i < layout_.first_together || layout_.layers[i]->adds_by_example())
       layout_.layers[i]->add(w_, example, 1, sum);
 }
 
-void Worker::add_together(int count, float* sum) {
+void Worker::add_together(int count, const GradientSum& sum) {
   for (std::size_t i = layout_.first_together; i < layout_.layers.size(); ++i)
     if (!layout_.layers[i]->adds_by_example()) layout_.layers[i]->add(w_, 0, count, sum);
 }
@@ -121,23 +126,19 @@ void Worker::add_together(int count, float* sum) {
 void Worker::add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
                          const Weights& weights, const ClipSettings& clip,
                          const Coordinates* coordinates, const Acceptance* acceptance,
-                         double inverse_grid, ExampleRecord* records) {
+                         float inverse_grid, ExampleRecord* records) {
+  if (in_units_ + examples.size() > kMostInUnits) {
+    w_.kernels.flush_units(units_.data(), totals_.data(), layout_.storage.packed);
+    in_units_ = 0;
+  }
+  in_units_ += examples.size();
+  const GradientSum sum{.units = units_.data(), .inverse_grid = inverse_grid};
   w_.coordinates = coordinates;
-  float factor_sum = 0.0f;
   for_each_part(data, examples, weights, [&](std::size_t first, int count) {
-    run_part(count, acceptance == nullptr ? &clip : nullptr, acceptance, partial_.data(),
+    run_part(count, acceptance == nullptr ? &clip : nullptr, acceptance, &sum,
              records != nullptr ? records + first : nullptr);
-    for (int e = 0; e < count; ++e)  // one factor for all layers of an example
-      factor_sum += w_.factor(e, 0);
   });
   w_.coordinates = nullptr;
-  w_.kernels.round_to_grid(
-      {.acc = partial_.data(),
-       .total = totals_.data(),
-       .inverse_grid = inverse_grid,
-       .n = layout_.storage.packed,
-       .transform = coordinates != nullptr ? coordinates->transform : Transform{},
-       .factor_sum = factor_sum});
 }
 
 void Worker::norms(const Dataset& data, std::span<const std::uint32_t> examples,
@@ -165,8 +166,9 @@ float Worker::gradient(const Dataset& data, std::uint32_t example, const Weights
                        float* out, float* squared_norms) {
   ExampleRecord record;
   std::fill_n(out, layout_.storage.packed, 0.0f);
+  const GradientSum sum{.plain = out};
   for_each_part(data, {&example, 1}, weights, [&](std::size_t, int) {
-    run_part(1, nullptr, nullptr, out, &record);
+    run_part(1, nullptr, nullptr, &sum, &record);
     std::copy_n(w_.norms(0), groups(), squared_norms);
   });
   return record.loss;

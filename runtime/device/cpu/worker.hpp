@@ -34,13 +34,13 @@ class Worker {
  public:
   Worker(const CpuLayout& layout, const CpuKernels& kernels);
 
-  /// Adds the clipped gradients of `examples`, at most CpuLayout::chunk of them, to the float32
-  /// partial sum, and rounds it into totals(). coordinates: null for the gradients as they are.
+  /// Adds the clipped gradients of `examples`, at most CpuLayout::chunk of them, to units() and
+  /// totals(). coordinates: null for the gradients as they are.
   /// acceptance: null for clipping.
   /// records: [examples.size()], or null.
   void add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
                    const Weights& weights, const ClipSettings& clip, const Coordinates* coordinates,
-                   const Acceptance* acceptance, double inverse_grid, ExampleRecord* records);
+                   const Acceptance* acceptance, float inverse_grid, ExampleRecord* records);
 
   /// Norms of the gradients of at most CpuLayout::chunk examples, [examples.size()], 0 for one that
   /// is not finite.
@@ -56,8 +56,9 @@ class Worker {
   float gradient(const Dataset& data, std::uint32_t example, const Weights& weights, float* out,
                  float* squared_norms);
 
-  /// Sum of what was rounded, in units of the grid, [Storage::packed].
-  double* totals() { return totals_.data(); }
+  // Together the sum in units of the grid since they were last cleared, [Storage::packed].
+  std::int64_t* totals() { return totals_.data(); }
+  std::int32_t* units() { return units_.data(); }
 
  private:
   /// Calls body(first, count) with `count` of the examples in flight, from number `first` on, until
@@ -67,24 +68,25 @@ class Worker {
                      const Weights& weights, const Body& body);
   void forward(int count);
   /// All passes over the examples in flight. clip and acceptance: at most one; without, gradients
-  /// are added as they are. sum: [Storage::packed], or null.
-  void run_part(int count, const ClipSettings* clip, const Acceptance* acceptance, float* sum,
-                ExampleRecord* records);
+  /// are added as they are. sum: null for none.
+  void run_part(int count, const ClipSettings* clip, const Acceptance* acceptance,
+                const GradientSum* sum, ExampleRecord* records);
   void backward_together(int count);
   void backward_example(int example);
   /// Returns the example's squared norm.
   float choose_factors(int example, const ClipSettings* clip, const Acceptance* acceptance);
   float squared_norm(int example);
-  void add_example(int example, float* sum);
-  void add_together(int count, float* sum);
+  void add_example(int example, const GradientSum& sum);
+  void add_together(int count, const GradientSum& sum);
 
   float* logits_of(int example) { return w_.value(layout_.edges.back(), example); }
   int groups() const { return layout_.network->groups; }
 
   const CpuLayout& layout_;
   Workspace w_;
-  AlignedVector<float> partial_;
-  AlignedVector<double> totals_;
+  AlignedVector<std::int32_t> units_;
+  AlignedVector<std::int64_t> totals_;
+  std::size_t in_units_ = 0;  ///< examples that were added to units_ and are not in totals_
 };
 
 }  // namespace cudp::cpu

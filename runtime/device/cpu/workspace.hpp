@@ -76,6 +76,12 @@ class Workspace {
   float* factors(int example) { return factors_.data() + of_example(example); }
   float factor(int example, int group) { return factors(example)[group]; }
 
+  /// Of the weights packed from `offset` on; none for the gradients as they are.
+  Transform transform(std::int64_t offset) const {
+    if (coordinates == nullptr) return {};
+    return {coordinates->transform.mean + offset, coordinates->transform.inverse + offset};
+  }
+
   /// Memory for n floats until the next call.
   float* scratch(std::int64_t n) {
     if (scratch_.size() < to_size(n)) scratch_ = AlignedVector<float>(to_size(n));

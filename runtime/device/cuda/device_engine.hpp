@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "kernels/common/fixed_point.cuh"
+#include "kernels/update/release.cuh"
 #include "kernels/update/step_cursor.cuh"
 #include "kernels/update/step_size.cuh"
 #include "kernels/update/update.cuh"
 #include "runtime/base/error.hpp"
-#include "runtime/base/random_numbers.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/coordinates.hpp"
 #include "runtime/device/cuda/fused.hpp"
@@ -44,7 +44,7 @@ class DeviceEngine final : public Engine {
         network_(network),
         settings_(settings),
         // Accepted directions have norm 1.
-        grid_(sum_grid(settings.importance ? 1.0f : settings.clip.max_norm, settings.largest_sum)),
+        grid_(sum_grid(settings.importance ? 1.0 : settings.clip.max_norm)),
         passes_(gpu_, network_, settings.micro_batch,
                 {.precision = may_be_fused
                                   ? device_precision(network_, gpu_.limits(), settings.precision)
@@ -58,10 +58,13 @@ class DeviceEngine final : public Engine {
         average_(gpu_, settings.keep_average ? network.parameter_count : 0),
         coordinates_(gpu_, settings.coordinates.on ? network.parameter_count : 0, network.groups),
         fixed_sum_(gpu_, network.parameter_count),
-        sum_(gpu_, network.parameter_count),
+        released_(gpu_, network.parameter_count),
+        host_pairs_(gpu_, kHostPairs),
+        host_pair_count_(gpu_, 1),
         scalars_(gpu_, kScalars),
         cursor_(gpu_, 1),
-        norm_parts_(gpu_, update_shape().grid.x),
+        norm_parts_(gpu_,
+                    strided_shape(static_cast<std::int64_t>(network.parameter_count), 64).grid.x),
         step_size_sum_(gpu_, 1),
         drawn_count_(gpu_, 1),
         live_count_(gpu_, 1),
@@ -73,7 +76,8 @@ class DeviceEngine final : public Engine {
     moment2_.clear();
     average_.clear();
     fixed_sum_.clear();
-    sum_.clear();
+    released_.clear();
+    host_pair_count_.clear();
     step_size_sum_.clear();
     train_tally_.clear();
     const auto kernel = fused_kernel_for(network_, gpu_.limits());
@@ -142,12 +146,14 @@ class DeviceEngine final : public Engine {
     for (const StepScalars& s : scalars) {
       checked.scalars = s;
       validate(checked);
+      check_noise(grid_, s.noise_std);
     }
     record(step);
     for (std::size_t done = 0; done < scalars.size(); done += kScalars) {
       const auto part = scalars.subspan(done, std::min(kScalars, scalars.size() - done));
       const StepCursor start{first + done, 0, 0, 0, {}};
       scalars_.upload(part);
+      make_host_pairs(first + done, part);
       cursor_.upload({&start, 1});
       for (std::size_t i = 0; i < part.size(); ++i) gpu_.replay(recorded_->recording);
       if (cursor_.download().front().failed != 0) throw Error(kBatchTooLarge);
@@ -170,15 +176,10 @@ class DeviceEngine final : public Engine {
     }
   }
   std::vector<float> norms() override { return norms_.download(); }
-  double released_normal(Stream purpose, std::uint64_t step) override {
-    RandomStream s = stream(purpose);
-    s.step = step;
-    return normal_number(s);
-  }
   void set_clip_norm(float max_norm) override {
     if (max_norm == settings_.clip.max_norm) return;
     settings_.clip.max_norm = max_norm;
-    grid_ = sum_grid(max_norm, settings_.largest_sum);
+    grid_ = sum_grid(max_norm);
     recorded_.reset();  // it holds the norm and the grid before
   }
 
@@ -284,6 +285,8 @@ class DeviceEngine final : public Engine {
     std::int64_t capacity;
   };
   static constexpr std::size_t kScalars = 4096;  // steps between two waits
+  /// Of so many steps, some 2^-25 of the numbers.
+  static constexpr std::size_t kHostPairs = std::size_t{1} << 16;
 
   bool has_second_moment() const {
     return settings_.optimizer.kind == OptimizerKind::adam ||
@@ -324,6 +327,7 @@ class DeviceEngine final : public Engine {
     if (recorded_ && recorded_->step == verbs) return;
     recorded_.reset();
     auto recording = gpu_.record([this, verbs] {
+      is_released_ = false;
       launch(gpu_, "begin step", begin_step_kernel,
              BeginStep{.cursor = cursor_.get(), .list = scalars_.get()});
       for (const Verb launch_verb : verbs) (this->*launch_verb)();
@@ -345,7 +349,7 @@ class DeviceEngine final : public Engine {
   void launch_clipped_sum() {
     if (fused_)
       fused_->sum_clipped(drawn_count_.get(), capacity(), data_, drawn_.get(), parameters_.get(),
-                          settings_.clip, fixed_sum_.get(), sum_.get(), train_tally_.get());
+                          settings_.clip, fixed_sum_.get(), train_tally_.get());
     else
       add_clipped(nullptr, false);
   }
@@ -355,8 +359,12 @@ class DeviceEngine final : public Engine {
     add_clipped(&view, false);
   }
   void launch_step_size() {
-    gpu_.launch("noisy norm", noisy_norm_kernel, update_shape(), update_args(), now(),
-                NoisyNormParts{norm_parts_.get()});
+    release();
+    launch(gpu_, "released norm", released_norm_kernel,
+           ReleasedNorm{.released = released_.get(),
+                        .n = static_cast<std::int64_t>(released_.size()),
+                        .scalars = &cursor_.get()->scalars,
+                        .parts = norm_parts_.get()});
     launch(gpu_, "step size", adapt_step_size_kernel,
            AdaptStepSize{.settings = settings_.step_size,
                          .parts = norm_parts_.get(),
@@ -402,26 +410,63 @@ class DeviceEngine final : public Engine {
         passes_.accept(rule_, stream(Stream::acceptance), step_number(), norms_.get());
       else
         passes_.clip(settings_.clip);
-      passes_.add_clipped(fixed_sum_.get(), 1.0f / grid_);
+      passes_.add_clipped(fixed_sum_.get(), static_cast<float>(1.0 / grid_));
       if (settings_.diagnostics) passes_.tally(true, train_tally_.get());
     }
-    launch(gpu_, "fixed to float", fixed_to_float_kernel,
-           FixedToFloat{.fixed = fixed_sum_.get(),
-                        .sum = sum_.get(),
-                        .grid = static_cast<double>(grid_),
-                        .n = static_cast<std::int64_t>(sum_.size())});
   }
 
-  /// Without the step's number and scalars, which the kernel finds in the cursor.
+  /// Once a step.
+  void release() {
+    if (std::exchange(is_released_, true)) return;
+    launch(gpu_, "release", release_kernel,
+           ReleaseFixed{.sum = fixed_sum_.get(),
+                        .grid = grid_,
+                        .noise = stream(Stream::noise),
+                        .step = step_number(),
+                        .scalars = &cursor_.get()->scalars,
+                        .pairs = host_pairs_.get(),
+                        .pair_count = host_pair_count_.get(),
+                        .n = static_cast<std::int64_t>(released_.size()),
+                        .released = released_.get()});
+  }
+
+  /// Makes those rounded normals of steps first .. first + scalars.size() - 1 that double cannot
+  /// decide on the host. scalars: as they are in scalars_.
+  void make_host_pairs(std::uint64_t first, std::span<const StepScalars> scalars) {
+    host_pair_count_.clear();
+    const ListUndecided args{.noise = stream(Stream::noise),
+                             .first = first,
+                             .scalars = scalars_.get(),
+                             .steps = static_cast<std::int64_t>(scalars.size()),
+                             .n = static_cast<std::int64_t>(released_.size()),
+                             .grid = grid_,
+                             .list = host_pairs_.get(),
+                             .count = host_pair_count_.get(),
+                             .capacity = static_cast<std::uint32_t>(host_pairs_.size())};
+    launch(gpu_, "undecided noise", list_undecided_kernel, args);
+    const std::uint32_t count = host_pair_count_.download().front();
+    if (count == 0) return;
+    if (count > args.capacity) throw Error("the noise of a step cannot be decided on the device");
+    std::vector<HostPair> pairs = host_pairs_.download();
+    pairs.resize(count);
+    for (HostPair& p : pairs) {
+      RandomStream s = args.noise;
+      s.step = p.step;
+      const double std = static_cast<double>(scalars[p.step - first].noise_std);
+      p.k = exact_rounded_pair(s, p.pair, p.words, std / grid_);
+    }
+    host_pairs_.upload(pairs);
+  }
+
+  /// Without the step's scalars, which the kernel finds in the cursor.
   UpdateArgs update_args() {
     UpdateArgs args{};
-    args.sum = sum_.get();
+    args.released = released_.get();
     args.parameters = parameters_.get();
     args.moment1 = moment1_.get();
     args.moment2 = moment2_.get();
     args.average = average_.get();
     args.end = static_cast<std::int64_t>(parameters_.size());
-    args.noise = stream(Stream::noise);
     args.optimizer = settings_.optimizer;
     args.mean = coordinates_.mean().get();
     args.deviation = coordinates_.deviation().get();
@@ -429,16 +474,12 @@ class DeviceEngine final : public Engine {
     return args;
   }
 
-  /// A thread a generator block of 16 numbers; small blocks, so that small models fill the device.
-  LaunchShape update_shape() const {
-    return strided_shape((static_cast<std::int64_t>(parameters_.size()) + 255) / 256 * 16, 64);
-  }
-  UpdateNow now() const { return {step_number(), &cursor_.get()->scalars}; }
-
   void update(const CoordinateSettings& coordinates) {
+    release();
     UpdateArgs args = update_args();
     args.coordinates = coordinates;
-    gpu_.launch("update", update_kernel_of(settings_.optimizer.kind), update_shape(), args, now());
+    gpu_.launch("update", update_kernel_of(settings_.optimizer.kind), strided_shape(args.end, 64),
+                args, &cursor_.get()->scalars);
   }
 
   const std::uint64_t* step_number() const { return &cursor_.get()->step; }
@@ -446,16 +487,19 @@ class DeviceEngine final : public Engine {
   Gpu gpu_;
   Network network_;
   EngineSettings settings_;
-  float grid_;
+  double grid_;
   LayerWiseNetwork<Gpu> passes_;
   std::optional<FusedNetwork<Gpu>> fused_;
-  Buffer<Gpu, float> parameters_;  // [d], and so the others down to sum_, or empty
+  Buffer<Gpu, float> parameters_;  // [d], and so the others down to released_, or empty
   Buffer<Gpu, float> moment1_;
   Buffer<Gpu, float> moment2_;
   Buffer<Gpu, float> average_;
   DeviceCoordinates<Gpu> coordinates_;
   Buffer<Gpu, FixedPoint> fixed_sum_;
-  Buffer<Gpu, float> sum_;
+  Buffer<Gpu, float> released_;
+  Buffer<Gpu, HostPair> host_pairs_;
+  Buffer<Gpu, std::uint32_t> host_pair_count_;
+  bool is_released_ = false;  // in the step that is being recorded
   Buffer<Gpu, StepScalars> scalars_;
   Buffer<Gpu, StepCursor> cursor_;
   Buffer<Gpu, double> norm_parts_;

@@ -157,12 +157,13 @@ class FusedNetwork {
     gpu.allow_shared(kernel_.sum, kernel_.shared_bytes);
   }
 
-  /// sum [d] = the clipped gradients of the first `most` examples of those drawn, as far as there
-  /// are that many; fixed [d] zero before and after.
+  /// fixed [d] += the clipped gradients of the first `most` examples of those drawn, as far as
+  /// there are that many, in units of sum_grid of the clipping norm.
   void sum_clipped(const std::uint32_t* count, std::int64_t most, const DeviceData& data,
                    const std::uint32_t* examples, const float* parameters, const ClipSettings& clip,
-                   FixedPoint* fixed, float* sum, Tally* tally) {
-    const float unit = fused_unit(clip.max_norm);
+                   FixedPoint* fixed, Tally* tally) {
+    const auto inverse_grid =
+        static_cast<float>(1.0 / sum_grid(static_cast<double>(clip.max_norm)));
     for (std::int64_t first = 0; first < most; first += capacity_) {
       const Batch batch{
           .count = count,
@@ -181,7 +182,7 @@ class FusedNetwork {
           .dense = kernel_.dense,
           .loss = loss_,
           .clip = clip,
-          .inverse_unit = 1.0f / unit,
+          .inverse_grid = inverse_grid,
           .turn = turn_,
           .blocks = blocks_,
           .slabs = slabs_.get(),
@@ -195,9 +196,7 @@ class FusedNetwork {
                          .turn = turn_,
                          .blocks = blocks_,
                          .n = static_cast<std::int64_t>(parameters_),
-                         .fixed = fixed,
-                         .sum = first + capacity_ < most ? nullptr : sum,
-                         .unit = unit});
+                         .fixed = fixed});
       if (losses_.size() > 0)
         launch(gpu_, "tally", tally_kernel,
                TallyBatch{.batch = batch,

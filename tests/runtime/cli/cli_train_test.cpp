@@ -194,7 +194,8 @@ TEST_F(CliTrain, UnsafeDiagnosticsAreKeptApartAndCertified) {
 }
 
 TEST_F(CliTrain, ADivergedTrainingEndsAndSaysSo) {
-  const Finished f = cudp(training("run", {"--sigma", "1e10", "--lr", "1e30", "--size-is-public"}));
+  const Finished f = cudp(
+      training("run", {"--sigma", "1e5", "--lr", "1e30", "--size-is-public", "--clip", "1e10"}));
   EXPECT_EQ(f.exit, 0) << f.err;
   EXPECT_NE(f.err.find("training diverged"), std::string::npos) << f.err;
 }
@@ -211,7 +212,8 @@ TEST_F(CliTrain, ExitCodesAndNothingWrittenOnBadInput) {
            {{"--epsilon", "3", "--clip", "1e-30", "--size-is-public"}, 2, "--clip: expected"},
            {{"--epsilon", "201"}, 2, "--epsilon: expected at most 200 (--allow-weak-privacy)"},
            {{"--epsilon", "3", "--delta", "0.1"}, 2, "--delta: expected below 0.1"},
-           {{"--sigma", "0.02", "--size-is-public"}, 3, "expected at most 200"},
+           {{"--sigma", "0.0625", "--size-is-public"}, 3, "expected at most 200"},
+           {{"--sigma", "0.06", "--size-is-public"}, 3, "noise multiplier of 0.0625 to 262144"},
            {{"--epsilon", "1e-9", "--size-is-public"}, 3, "cannot be reached"},
            {{"--epsilon", "1e-9"}, 3, "number of training examples"},
            {{"--epsilon", "3", "--delta", "1"}, 2, "--delta: expected a number in (0, 1)"},

@@ -108,7 +108,8 @@ TEST_P(CudaEngine, ClippedSumOfAPoissonBatch) {
     const auto want = cases::clipped_sum(oracle, net_, data);
     EXPECT_EQ(device->sampled(3), oracle.sampled(3));
     const auto [error, size] = cases::distance(got.data(), want.data(), want.size());
-    EXPECT_TRUE(error <= 1e-5 * size + 1e-5) << error << " of " << size;
+    EXPECT_TRUE(error <= 1e-5 * size + 1e-5 + cases::grid_error(0.7, want.size(), 24))
+        << error << " of " << size;
     const Diagnostics seen = device->diagnostics();
     const Diagnostics truth = oracle.diagnostics();
     EXPECT_EQ(seen.examples, truth.examples);

@@ -212,7 +212,7 @@ TEST(TensorEngineSum, NoExampleAddsMoreThanTheClippingNorm) {
     const double norm = cases::distance(none.data(), sum.data(), sum.size()).size;
     // The sum is read as the difference of parameters near 1, each rounded.
     const double read = std::sqrt(static_cast<double>(sum.size())) * 0x1p-24;
-    EXPECT_TRUE(norm <= 0.01 * (1.0 + sensitivity_rounding_error(net, 1, kCudaArithmetic)) + read)
+    EXPECT_TRUE(norm <= 0.01 * (1.0 + sensitivity_rounding_error(net, kCudaArithmetic)) + read)
         << norm;
     EXPECT_GT(norm, 0.0099);
   }

@@ -85,7 +85,6 @@ class RecordingEngine final : public Engine {
   void sum_clipped_gradients() override { calls += "clip "; }
   void measure_norms() override {}
   std::vector<float> norms() override { return {}; }
-  double released_normal(Stream, std::uint64_t) override { return 0.0; }
   void set_clip_norm(float) override {}
   void set_importance(const ImportanceRule&) override {}
   void sample_candidates() override { calls += "candidates "; }

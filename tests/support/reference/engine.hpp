@@ -101,9 +101,6 @@ class ReferenceEngine : public Engine {
       state_.norms[i] = static_cast<float>(norm_of(example(i)));
   }
   std::vector<float> norms() override { return state_.norms; }
-  double released_normal(Stream purpose, std::uint64_t step) override {
-    return normal(stream(purpose, step), 0);
-  }
   void set_clip_norm(float max_norm) override { settings_.clip.max_norm = max_norm; }
   void set_importance(const ImportanceRule& rule) override { rule_ = rule; }
 
@@ -211,7 +208,7 @@ class ReferenceEngine : public Engine {
     const RandomStream noise = stream(Stream::noise, step_);
     Values g(net_.parameter_count);
     for (std::size_t j = 0; j < g.size(); ++j)
-      g[j] = (sum_[j] + static_cast<double>(scalars_.noise_std) * normal(noise, j)) *
+      g[j] = (sum_[j] + static_cast<double>(scalars_.noise_std) * rounded_normal(noise, j)) *
              scalars_.inverse_batch;
     return g;
   }

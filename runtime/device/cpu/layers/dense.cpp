@@ -1,3 +1,5 @@
+#include <span>
+
 #include "runtime/device/cpu/workspace.hpp"
 
 namespace cudp::cpu {
@@ -64,8 +66,12 @@ class CpuDense final : public CpuLayer {
                            .start = GemmStart::zero});
   }
 
-  void add(Workspace& w, int first, int count, float* sum) const override {
+  void add(Workspace& w, int first, int count, const GradientSum& sum) const override {
+    // With a transform, what it is taken of is not to be weighed before.
+    const bool weigh = w.coordinates == nullptr;
+    const float units = sum.plain != nullptr ? 1.0f : sum.inverse_grid;
     GemmStep steps[kMaxChunk];
+    float scales[kMaxChunk];
     int terms = 0;
     const float* const x = w.value(in(), first);
     const float* const dy = result_gradient(w, first);
@@ -73,27 +79,38 @@ class CpuDense final : public CpuLayer {
       const float factor = w.factor(e, group());
       if (factor == 0.0f) continue;
       float* const dy_e = result_gradient(w, e);
-      for (int o = 0; o < weight_.columns; ++o) dy_e[o] *= factor;
+      scales[terms] = factor * units;
+      if (weigh)
+        for (int o = 0; o < weight_.columns; ++o) dy_e[o] *= scales[terms];
       steps[terms++] = {static_cast<std::int32_t>(w.value(in(), e) - x),
                         static_cast<std::int32_t>(dy_e - dy)};
     }
-    w.kernels.gather_gemm({.a = x,
-                           .b = dy,
-                           .out = sum + weight_.offset,
-                           .a_row = input_of_row_.data(),
-                           .out_row = weight_of_row_.data(),
-                           .out_block = nullptr,
+    if (sum.plain != nullptr) {
+      add_plain(w, x, dy, {steps, steps + terms}, sum.plain);
+      return;
+    }
+    const AddOuter weights{.x = x,
+                           .y = dy,
+                           .units = sum.units + weight_.offset,
+                           .x_row = input_of_row_.data(),
                            .step = steps,
-                           .bias = nullptr,
                            .rows = weight_.rows,
                            .terms = terms,
                            .columns = weight_.columns,
-                           .start = GemmStart::out});
-    for (int t = 0; t < terms; ++t)
-      w.kernels.add_scaled({.acc = sum + weight_.bias(),
-                            .g = dy + steps[t].b,
-                            .factor = 1.0f,
-                            .n = weight_.columns});
+                           .transform = w.transform(weight_.offset),
+                           .scale = scales};
+    w.kernels.add_outer(weights);
+    // The bias is the weight of an input that is 1.
+    constexpr float kOne = 1.0f;
+    constexpr std::int32_t kNoOffset = 0;
+    for (int t = 0; t < terms; ++t) steps[t].a = 0;
+    AddOuter bias = weights;
+    bias.x = &kOne;
+    bias.x_row = &kNoOffset;
+    bias.rows = 1;
+    bias.units = sum.units + weight_.bias();
+    bias.transform = w.transform(weight_.bias());
+    w.kernels.add_outer(bias);
   }
 
   double coordinate_shift(const Coordinates& c) const override {
@@ -178,6 +195,25 @@ class CpuDense final : public CpuLayer {
                                                      .n = weight_.columns});
       w.norm(first + e, group()) = dense_square(sums.squares, sums.products, shift, error);
     }
+  }
+
+  void add_plain(Workspace& w, const float* x, const float* dy, std::span<const GemmStep> steps,
+                 float* sum) const {
+    w.kernels.gather_gemm({.a = x,
+                           .b = dy,
+                           .out = sum + weight_.offset,
+                           .a_row = input_of_row_.data(),
+                           .out_row = weight_of_row_.data(),
+                           .out_block = nullptr,
+                           .step = steps.data(),
+                           .bias = nullptr,
+                           .rows = weight_.rows,
+                           .terms = static_cast<int>(steps.size()),
+                           .columns = weight_.columns,
+                           .start = GemmStart::out});
+    for (const GemmStep& step : steps)
+      w.kernels.add_scaled(
+          {.acc = sum + weight_.bias(), .g = dy + step.b, .factor = 1.0f, .n = weight_.columns});
   }
 
   /// The results, and their gradients: they lie inside a border where a convolution that pads comes

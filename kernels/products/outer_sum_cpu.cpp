@@ -1,0 +1,132 @@
+#include "kernels/common/cpu_kernel_list.hpp"
+#include "kernels/common/fixed_point.hpp"
+#include "kernels/common/vec.hpp"
+#include "kernels/products/outer_sum.hpp"
+
+namespace cudp::CUDP_SIMD {
+namespace {
+
+// As in gather_gemm_cpu.cpp, with one register more for kToUnits.
+struct Width {
+  int vectors;
+  int max_rows;
+};
+#if defined(__AVX512F__)
+constexpr Width kWidths[] = {{4, 6}, {2, 12}, {1, 12}};
+#elif defined(__AVX2__)
+constexpr Width kWidths[] = {{2, 5}};
+#else
+constexpr Width kWidths[] = {{2, 4}};
+#endif
+constexpr int kMaxRows = 12;
+
+CUDP_INLINE VecI load_i(const std::int32_t* p) {
+  VecI v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+CUDP_INLINE void store_i(std::int32_t* p, VecI v) { __builtin_memcpy(p, &v, sizeof v); }
+
+template <int R, int V>
+void tile(const AddOuter& a, int first, int column) {
+  VecI acc[R][V];
+  const float* row[R];
+  // What kToUnits' own bits add up to, modulo 2^32.
+  const std::int32_t offset =
+      static_cast<std::int32_t>(static_cast<std::uint32_t>(a.terms) * kToUnitsBits);
+  std::int32_t* const units = a.units + static_cast<std::int64_t>(first) * a.columns + column;
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    row[r] = a.x + a.x_row[first + r];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v)
+      acc[r][v] =
+          load_i(units + static_cast<std::int64_t>(r) * a.columns + std::ptrdiff_t{v} * kLanes) -
+          offset;
+  }
+  const Vec to_units = broadcast(kToUnits);
+  for (int t = 0; t < a.terms; ++t) {
+    const std::int64_t at = a.step[t].a;
+    const float* y = a.y + a.step[t].b + column;
+    Vec yv[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) yv[v] = load(y + std::ptrdiff_t{v} * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const Vec x = broadcast(row[r][at]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] += float_to_bits(x * yv[v] + to_units);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v)
+      store_i(units + static_cast<std::int64_t>(r) * a.columns + std::ptrdiff_t{v} * kLanes,
+              acc[r][v]);
+}
+
+using Tile = void (*)(const AddOuter&, int, int);
+
+/// tiles[r - 1] handles r rows.
+template <int V, int MaxRows>
+struct Tiles {
+  Tile of_rows[kMaxRows] = {};
+  template <int R>
+  constexpr void fill() {
+    if constexpr (R <= MaxRows) {
+      of_rows[R - 1] = &tile<R, V>;
+      fill<R + 1>();
+    }
+  }
+  constexpr Tiles() { fill<1>(); }
+};
+
+template <int V, int MaxRows>
+void column_block(const AddOuter& a, int column) {
+  static constexpr Tiles<V, MaxRows> kTiles;
+  const int tiles = (a.rows + MaxRows - 1) / MaxRows;
+  for (int i = 0; i < tiles; ++i) {
+    const int first = static_cast<int>(static_cast<std::int64_t>(a.rows) * i / tiles);
+    const int last = static_cast<int>(static_cast<std::int64_t>(a.rows) * (i + 1) / tiles);
+    kTiles.of_rows[last - first - 1](a, first, column);
+  }
+}
+
+template <int I>
+void from_width(const AddOuter& a, int column) {
+  constexpr Width w = kWidths[I];
+  constexpr int wide = w.vectors * kLanes;
+  for (; a.columns - column >= wide; column += wide) column_block<w.vectors, w.max_rows>(a, column);
+  if constexpr (I + 1 < static_cast<int>(sizeof kWidths / sizeof kWidths[0]))
+    if (column < a.columns) from_width<I + 1>(a, column);
+}
+
+void add_transformed(const AddOuter& a) {
+  const Vec to_units = broadcast(kToUnits);
+  for (int m = 0; m < a.rows; ++m)
+    for (int n = 0; n < a.columns; n += kLanes) {
+      const std::int64_t at = static_cast<std::int64_t>(m) * a.columns + n;
+      const Vec mean = load(a.transform.mean + at);
+      const Vec inverse = load(a.transform.inverse + at);
+      VecI acc = load_i(a.units + at);
+      for (int t = 0; t < a.terms; ++t) {
+        const Vec g = broadcast(a.x[a.x_row[m] + a.step[t].a]) * load(a.y + a.step[t].b + n);
+        const Vec w = (g - mean) * inverse;
+        acc += float_to_bits(w * broadcast(a.scale[t]) + to_units) - kToUnitsBits;
+      }
+      store_i(a.units + at, acc);
+    }
+}
+
+}  // namespace
+
+void add_outer(const AddOuter& a) {
+  if (a.rows == 0 || a.terms == 0) return;
+  if (a.transform.mean != nullptr)
+    add_transformed(a);
+  else
+    from_width<0>(a, 0);
+}
+
+}  // namespace cudp::CUDP_SIMD
