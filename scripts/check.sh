@@ -2,7 +2,7 @@
 # The checks beside the tests: which folder includes which, formatting, clang-tidy, one definition of
 # every type, sanitizers, a build without CUDA, and who draws noise. scripts/test.sh runs the first
 # two; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [format] [tidy] [odr] [address] [thread] [no-cuda]   (default: all)
+# Usage: scripts/check.sh [includes] [noise] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda]   (default: all)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -73,6 +73,13 @@ odr() {
   cmake --build build-odr --target cudp
 }
 
+# Registers, spills and shared memory of every kernel, for all architectures.
+kernels() {
+  configure build-kernels -DCUDP_CUDA=ON "-DCUDP_KERNEL_REPORTS=80;89;90;100"
+  cmake --build build-kernels --target cudp_tests
+  build-kernels/tests/cudp_tests --gtest_filter='*KernelReport*'
+}
+
 format() { sources | xargs clang-format --dry-run --Werror; }
 
 tidy() {
@@ -99,13 +106,13 @@ no-cuda() {
   ctest --test-dir build-cpu --output-on-failure --parallel "$(nproc)"
 }
 
-if (($# == 0)); then set -- includes noise format tidy odr address thread no-cuda; fi
+if (($# == 0)); then set -- includes noise kernels format tidy odr address thread no-cuda; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | format | tidy | odr | address | thread | no-cuda) "$check" ;;
+    includes | noise | kernels | format | tidy | odr | address | thread | no-cuda) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, format, tidy, odr, address, thread or no-cuda, found '$check'" >&2
+      echo "check.sh: expected includes, noise, kernels, format, tidy, odr, address, thread or no-cuda, found '$check'" >&2
       exit 2
       ;;
   esac

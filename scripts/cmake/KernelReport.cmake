@@ -17,11 +17,14 @@ if(CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
+# scripts/check.sh has the others made.
+set(CUDP_KERNEL_REPORTS 90 CACHE STRING "Architectures that ptxas is asked about the kernels for")
+
 set(kernel_report_script ${CMAKE_CURRENT_LIST_FILE})
 function(add_kernel_report target folder)
-  set(architectures 80 89 90)
-  if(NOT CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
-    list(APPEND architectures 100)
+  set(architectures ${CUDP_KERNEL_REPORTS})
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
+    list(REMOVE_ITEM architectures 100)
   endif()
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.cuh
        ${PROJECT_SOURCE_DIR}/kernels/*.hpp ${PROJECT_SOURCE_DIR}/runtime/device/cuda/*.hpp)

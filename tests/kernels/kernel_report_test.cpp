@@ -123,7 +123,7 @@ class KernelReport : public testing::TestWithParam<const char*> {};
 TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
 #ifdef CUDP_KERNEL_REPORTS
   const auto file = std::filesystem::path(CUDP_KERNEL_REPORTS) / (GetParam() + std::string(".txt"));
-  if (!std::filesystem::exists(file)) GTEST_SKIP() << "this nvcc does not know " << GetParam();
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "scripts/check.sh kernels asks for " << GetParam();
   std::ifstream report(file);
   const auto kernels = parse(report);
   int fused_kernels = 0;
