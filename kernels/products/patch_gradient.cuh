@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
       [&](int e) { return group.factor(a, e) == 0.0f; }, one,
       [&](int e) {
         if (a.sum == nullptr) return;
-        add_example<T>(a, group.factor(a, e), one, units);
+        add_plain_example<T>(group.factor(a, e) * a.inverse_grid, one, units);
         one.clear();
       });
   if (a.sum != nullptr)

@@ -116,18 +116,25 @@ struct ExampleGroup {
   }
 };
 
-/// units += an example's gradient, weighed and rounded.
+/// units += an example's gradient as it is, weighed and rounded.
+template <class T>
+__device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& one,
+                                                  UnitSums<T>& units) {
+  CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+    units.column[n] += rounded_product(scale, one.column[n]);
+    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+      units.cell[m][n] += rounded_product(scale, one.cell[m][n]);
+    }
+  }
+}
+
+/// The same with the transform, if there is one.
 template <class T>
 __device__ __forceinline__ void add_example(const WeightGradientSum& a, float factor,
                                             const Sums<T>& one, UnitSums<T>& units) {
   const float scale = factor * a.inverse_grid;
   if (a.transform.mean == nullptr) {
-    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
-      units.column[n] += rounded_product(scale, one.column[n]);
-      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
-        units.cell[m][n] += rounded_product(scale, one.cell[m][n]);
-      }
-    }
+    add_plain_example<T>(scale, one, units);
     return;
   }
   const WeightGradient& g = a.gradient;

@@ -99,7 +99,8 @@ struct WeightGradientNorm {
 /// rounded matters (of terms that cancel, by any multiple of what is left) nor how tensor cores
 /// add. Weighing an operand before it is rounded, or taking the norm in float32, would break it.
 /// Where an example has one term (dense layers) its norm is that of an outer product, made without
-/// it: those are summed in float32, also where the layer goes forward and back in TF32.
+/// it: those are multiplied in float32, also where the layer goes forward and back in TF32.
+/// Every number of a weighed gradient is rounded to the grid by itself, and integers are added.
 struct WeightGradientSum {
   WeightGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride
@@ -215,6 +216,8 @@ inline void validate(const WeightGradientSum& s) {
   validate(s.gradient);
   expect((s.sum != nullptr) != (s.gradients != nullptr),
          "weight gradient sum: expected a sum or single gradients");
+  expect(s.gradient.patch.lines == 0 || s.transform.mean == nullptr,
+         "weight gradient sum: expected no transform with patches");
   expect(s.sum == nullptr || (s.factors != nullptr && s.inverse_grid > 0),
          "weight gradient sum: expected factors and a grid");
   expect(s.examples_per_block > 0 && (s.gradients == nullptr || s.examples_per_block == 1),
@@ -227,8 +230,7 @@ inline LaunchShape launch_shape(const WeightGradientSum& s) {
                       patch_sum_threads(g.columns));
 }
 
-/// Examples that are added in float32 before they go to the grid; a micro-batch is a multiple of
-/// this, so that the groups are the same whatever its size.
+/// Examples that a block adds as 32-bit integers at most.
 inline constexpr int kExampleGroup = 32;
 static_assert(kExampleGroup % kPatchExamples == 0);
 

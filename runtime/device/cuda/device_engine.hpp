@@ -50,8 +50,8 @@ class DeviceEngine final : public Engine {
                                   ? device_precision(network_, gpu_.limits(), settings.precision)
                                   : settings.precision,
                  .large_dense = large_dense,
-                 .limits = gpu_.limits()},
-                settings.coordinates.on),
+                 .limits = gpu_.limits(),
+                 .transforms = settings.coordinates.on}),
         parameters_(gpu_, network.parameter_count),
         moment1_(gpu_, settings.optimizer.kind != OptimizerKind::sgd ? network.parameter_count : 0),
         moment2_(gpu_, has_second_moment() ? network.parameter_count : 0),

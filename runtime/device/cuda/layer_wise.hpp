@@ -34,15 +34,13 @@ inline int examples_in_flight(const Network& network, const CudaLayout& layout, 
 template <class Gpu>
 class LayerWiseNetwork {
  public:
-  /// micro_batch: examples in flight at most, 0 to choose. transforms: whether gradients are ever
-  /// transformed before they are clipped. Keeps a reference to `network`.
-  LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices,
-                   bool transforms = false)
+  /// micro_batch: examples in flight at most, 0 to choose. Keeps a reference to `network`.
+  LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices)
       : gpu_(gpu),
         net_(network),
         layout_(build_layout(network, choices)),
         work_(gpu, layout_.edges, layout_.storage, net_.groups,
-              examples_in_flight(network, layout_, micro_batch), transforms),
+              examples_in_flight(network, layout_, micro_batch), choices.transforms),
         group_parts_(gpu, layout_.storage.group_parts.size()),
         correct_(gpu, work_.per_example(1)),
         losses_(gpu, work_.per_example(1)),

@@ -97,6 +97,9 @@ struct LayoutChoices {
   Precision precision = Precision::fp32;
   std::int64_t large_dense = kLargeDense;
   DeviceLimits limits = {};
+  /// Gradients are transformed before they are clipped, for which the kernels of patches have no
+  /// registers.
+  bool transforms = false;
 };
 
 /// What the layers of a network take of a device. Each reserves its own.

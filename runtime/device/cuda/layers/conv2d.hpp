@@ -48,7 +48,7 @@ class CudaConv2d final : public ProductLayer {
       if (gradient_.terms_per_example > 1)  // see WeightGradientSum
         gradient_.precision = choices.precision;
     }
-    if (gradient_.precision == Precision::tf32) plan_patches(choices.limits);
+    if (gradient_.precision == Precision::tf32 && !choices.transforms) plan_patches(choices.limits);
     reserve_products(s,
                      gradient_tiles(gradient_.rows, gradient_.columns, gradient_.patch.lines > 0));
   }
