@@ -9,7 +9,7 @@
 
 namespace cudp::privacy {
 
-/// A promise made before the first release, for a filter (filter.hpp) to keep: (epsilon, delta)-DP
+/// A guarantee stated before the first release, for a filter (filter.hpp) to keep: (epsilon, delta)-DP
 /// of everything, counted at one Renyi order, or in zCDP.
 struct Budget {
   double order = 0.0;    ///< Renyi order > 1, fixed ahead; 0: zCDP
@@ -34,9 +34,9 @@ void check(const Budget& budget);
 /// it with another key is a second release of the same step, and is: see fresh_key.
 class Ledger {
  public:
-  /// Writes down the budget that the releases to come were promised to stay within. It is the
+  /// Writes down the budget that the releases to come are to stay within. It is the
   /// filter that keeps it. Throws std::invalid_argument where it is out of range, or not the first
-  /// entry: a promise of later is none.
+  /// entry: one of later is no guarantee.
   void limit(const Budget& budget);
   const std::optional<Budget>& budget() const { return budget_; }
 

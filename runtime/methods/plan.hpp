@@ -16,7 +16,7 @@ inline constexpr int kLargestGroup = 16;
 /// of examples, and on the size of a batch.
 inline constexpr double kFailureShare = 1e-9;
 
-/// What promises next to nothing is refused unless the user insists (--allow-weak-privacy).
+/// What guarantees next to nothing is refused unless the user insists (--allow-weak-privacy).
 inline constexpr double kMostEpsilon = 200.0;
 inline constexpr double kMostDelta = 0.1;  ///< and from here on
 

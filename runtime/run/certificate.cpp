@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Flags and facts that weaken the promise.
+/// Flags and facts that weaken the guarantee.
 std::vector<std::string> unsafe_flags(const Experiment& e) {
   std::vector<std::string> flags = e.data.unsafe;
   if (e.config.unsafe_diagnostics) flags.emplace_back("unsafe-diagnostics");
@@ -53,8 +53,8 @@ Json feature_release(const TrainConfig& config, double sigma) {
 std::string test_set_text(const DataSplit& data) {
   if (data.test.size() == 0) return "none";
   return data.test_is_public
-             ? "public; read for test_accuracy only, not covered by the promise"
-             : "not public: what was measured on it is not released, nor covered by the promise";
+             ? "public; read for test_accuracy only, not covered by the guarantee"
+             : "not public: what was measured on it is not released, nor covered by the guarantee";
 }
 
 /// What does not depend on the method: data, generator, flags, build. Epsilon and delta are there
@@ -102,7 +102,7 @@ std::vector<std::string> privacy_warnings(double training_size, double epsilon, 
         delta, training_size));
   if (epsilon > 20.0)
     warnings.push_back(
-        fmt::format("epsilon {:.4g} is above 20: the promise rules out next to nothing", epsilon));
+        fmt::format("epsilon {:.4g} is above 20: the guarantee rules out next to nothing", epsilon));
   return warnings;
 }
 
@@ -119,16 +119,16 @@ Json make_certificate(const Experiment& e, const TrainingSize& size, const Metho
 Json make_refusal_certificate(const Experiment& e, const TrainingSize& size,
                               const privacy::Ledger& ledger) {
   const std::vector<std::string> unsafe = unsafe_flags(e);
-  const privacy::PrivacyBound promise =
+  const privacy::PrivacyBound bound =
       privacy::Accountant({.releases = ledger.releases()}).epsilon(*e.config.delta);
   Json j = begin(e.config, unsafe);
-  j["epsilon"] = promise.epsilon;
-  j["delta"] = promise.delta;
+  j["epsilon"] = bound.epsilon;
+  j["delta"] = bound.delta;
   j["neighbouring_relation"] = "add or remove one training example";
   j["mechanism"] = "Gaussian noise on the number of training examples; nothing was trained";
   j["method"] = e.config.method;
   j["releases"] = Json::array({{{"q", 1.0}, {"sigma", size.noise}, {"steps", 1}}});
-  j["accountant"] = privacy::bound_name(promise);
+  j["accountant"] = privacy::bound_name(bound);
   j["accountant_version"] = build_info().version;
   add_circumstances(j, e, size, unsafe);
   return j;

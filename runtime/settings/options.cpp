@@ -72,7 +72,7 @@ std::vector<Option> privacy_options() {
   return {
       instead_of("noise", number("epsilon", "E", &Config::epsilon, kPositive,
                                  "privacy budget; the noise is calibrated to it")),
-      number("delta", "D", &Config::delta, kInsideUnit, "probability outside of the promise"),
+      number("delta", "D", &Config::delta, kInsideUnit, "probability that the guarantee fails"),
       instead_of("noise", number("sigma", "S", &Config::sigma, kPositive,
                                  "noise multiplier: standard deviation / sensitivity")),
       choice("accountant", &Config::accountant, kAccountants,
@@ -93,7 +93,7 @@ std::vector<Option> privacy_options() {
              "show and keep training loss, clipped share and norms: not private"),
       toggle(
           "allow-weak-privacy", &Config::allow_weak_privacy,
-          "train with epsilon above 200 or delta of 0.1 and more, which promise next to nothing; "
+          "train with epsilon above 200 or delta of 0.1 and more, which guarantee next to nothing; "
           "the certificate says so"),
   };
 }
