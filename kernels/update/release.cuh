@@ -22,7 +22,7 @@ __device__ __forceinline__ void for_each_pair(const RandomStream& stream, std::i
   }
 }
 
-// grid, block: any, one-dimensional. smem: none.
+// grid: any, block: 64 threads. smem: none. A multiprocessor holds 896 threads.
 __global__ inline void list_undecided_kernel(ListUndecided a) {
   for (std::int64_t t = 0; t < a.steps; ++t) {
     const double s = static_cast<double>(a.scalars[t].noise_std) / a.grid;
@@ -41,7 +41,7 @@ __global__ inline void list_undecided_kernel(ListUndecided a) {
   }
 }
 
-// grid, block: any, one-dimensional. smem: none.
+// grid: any, block: 64 threads. smem: none. A multiprocessor holds 1,152 threads.
 __global__ inline void release_kernel(ReleaseFixed a) {
   const double s = static_cast<double>(a.scalars->noise_std) / a.grid;
   const auto release = [&](std::int64_t j, std::int64_t k) {
