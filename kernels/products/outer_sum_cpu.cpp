@@ -20,29 +20,30 @@ constexpr Width kWidths[] = {{2, 4}};
 #endif
 constexpr int kMaxRows = 12;
 
-CUDP_INLINE VecI load_i(const std::int32_t* p) {
-  VecI v;
+// Sums modulo 2^32: kToUnits' own bits, once a term, go around on the way.
+CUDP_INLINE VecU load_units(const std::int32_t* p) {
+  VecU v;
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
-CUDP_INLINE void store_i(std::int32_t* p, VecI v) { __builtin_memcpy(p, &v, sizeof v); }
+CUDP_INLINE void store_units(std::int32_t* p, VecU v) { __builtin_memcpy(p, &v, sizeof v); }
+CUDP_INLINE VecU bits(Vec v) { return (VecU)v; }
 
 template <int R, int V>
 void tile(const AddOuter& a, int first, int column) {
-  VecI acc[R][V];
+  VecU acc[R][V];
   const float* row[R];
-  // What kToUnits' own bits add up to, modulo 2^32.
-  const std::int32_t offset =
-      static_cast<std::int32_t>(static_cast<std::uint32_t>(a.terms) * kToUnitsBits);
+  const std::uint32_t offset =
+      static_cast<std::uint32_t>(a.terms) * static_cast<std::uint32_t>(kToUnitsBits);
   std::int32_t* const units = a.units + static_cast<std::int64_t>(first) * a.columns + column;
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     row[r] = a.x + a.x_row[first + r];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v)
-      acc[r][v] =
-          load_i(units + static_cast<std::int64_t>(r) * a.columns + std::ptrdiff_t{v} * kLanes) -
-          offset;
+      acc[r][v] = load_units(units + static_cast<std::int64_t>(r) * a.columns +
+                             std::ptrdiff_t{v} * kLanes) -
+                  offset;
   }
   const Vec to_units = broadcast(kToUnits);
   for (int t = 0; t < a.terms; ++t) {
@@ -55,15 +56,15 @@ void tile(const AddOuter& a, int first, int column) {
     for (int r = 0; r < R; ++r) {
       const Vec x = broadcast(row[r][at]);
 #pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) acc[r][v] += float_to_bits(x * yv[v] + to_units);
+      for (int v = 0; v < V; ++v) acc[r][v] += bits(x * yv[v] + to_units);
     }
   }
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v)
-      store_i(units + static_cast<std::int64_t>(r) * a.columns + std::ptrdiff_t{v} * kLanes,
-              acc[r][v]);
+      store_units(units + static_cast<std::int64_t>(r) * a.columns + std::ptrdiff_t{v} * kLanes,
+                  acc[r][v]);
 }
 
 using Tile = void (*)(const AddOuter&, int, int);
@@ -109,13 +110,14 @@ void add_transformed(const AddOuter& a) {
       const std::int64_t at = static_cast<std::int64_t>(m) * a.columns + n;
       const Vec mean = load(a.transform.mean + at);
       const Vec inverse = load(a.transform.inverse + at);
-      VecI acc = load_i(a.units + at);
+      VecU acc = load_units(a.units + at);
       for (int t = 0; t < a.terms; ++t) {
         const Vec g = broadcast(a.x[a.x_row[m] + a.step[t].a]) * load(a.y + a.step[t].b + n);
         const Vec w = (g - mean) * inverse;
-        acc += float_to_bits(w * broadcast(a.scale[t]) + to_units) - kToUnitsBits;
+        acc +=
+            bits(w * broadcast(a.scale[t]) + to_units) - static_cast<std::uint32_t>(kToUnitsBits);
       }
-      store_i(a.units + at, acc);
+      store_units(a.units + at, acc);
     }
 }
 
