@@ -26,6 +26,7 @@ class SecretKey {
   explicit SecretKey(const RandomKey& key);
   /// Wipes `key`.
   explicit SecretKey(RandomKey&& key);
+  ~SecretKey() = default;
   SecretKey(const SecretKey&) = delete;
   SecretKey& operator=(const SecretKey&) = delete;
   SecretKey(SecretKey&&) = default;

@@ -157,7 +157,7 @@ class CpuDense final : public CpuLayer {
   void transformed_squares(Workspace& w, int first, int count) const {
     const Coordinates& c = *w.coordinates;
     const std::int64_t inputs = in().size();
-    float* const squared_inputs = w.scratch((inputs + 2 * weight_.columns) * count);
+    float* const squared_inputs = w.scratch((inputs + std::int64_t{2} * weight_.columns) * count);
     float* const u = squared_inputs + inputs * count;
     float* const v = u + static_cast<std::int64_t>(weight_.columns) * count;
     std::int32_t squared_row[kMaxChunk];
