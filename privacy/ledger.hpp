@@ -9,8 +9,8 @@
 
 namespace cudp::privacy {
 
-/// A guarantee stated before the first release, for a filter (filter.hpp) to keep: (epsilon, delta)-DP
-/// of everything, counted at one Renyi order, or in zCDP.
+/// A guarantee stated before the first release, for a filter (filter.hpp) to keep: (epsilon,
+/// delta)-DP of everything, counted at one Renyi order, or in zCDP.
 struct Budget {
   double order = 0.0;    ///< Renyi order > 1, fixed ahead; 0: zCDP
   double epsilon = 0.0;  ///< finite, > 0

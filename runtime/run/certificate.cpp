@@ -101,8 +101,8 @@ std::vector<std::string> privacy_warnings(double training_size, double epsilon, 
         "one example as it is would satisfy it",
         delta, training_size));
   if (epsilon > 20.0)
-    warnings.push_back(
-        fmt::format("epsilon {:.4g} is above 20: the guarantee rules out next to nothing", epsilon));
+    warnings.push_back(fmt::format(
+        "epsilon {:.4g} is above 20: the guarantee rules out next to nothing", epsilon));
   return warnings;
 }
 
