@@ -18,6 +18,7 @@
 #include "kernels/fused/fused.cuh"
 #include "kernels/fused/fused_models.hpp"
 #include "kernels/products/patch_gradient.hpp"
+#include "tests/support/test_files.hpp"
 
 namespace cudp {
 namespace {
@@ -123,8 +124,8 @@ const Stated& stated_for(const std::string& kernel) {
 class KernelReport : public testing::TestWithParam<const char*> {};
 
 TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
-#ifdef CUDP_KERNEL_REPORTS
-  const auto file = std::filesystem::path(CUDP_KERNEL_REPORTS) / (GetParam() + std::string(".txt"));
+  if (kernel_reports().empty()) GTEST_SKIP() << "built without nvcc";
+  const auto file = kernel_reports() / (GetParam() + std::string(".txt"));
   if (!std::filesystem::exists(file))
     GTEST_SKIP() << "scripts/check.sh kernels asks for " << GetParam();
   std::ifstream report(file);
@@ -154,9 +155,6 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   EXPECT_EQ(linear, 5);
   EXPECT_EQ(tensor, 10);
   EXPECT_EQ(patch, 6);
-#else
-  GTEST_SKIP() << "built without nvcc";
-#endif
 }
 INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "sm_90", "sm_100"),
                          [](const auto& info) { return std::string(info.param); });

@@ -20,6 +20,7 @@
 
 #include "kernels/random/rounded_normal.cuh"
 #include "tests/support/expect_normal.hpp"
+#include "tests/support/test_files.hpp"
 #endif
 
 namespace cudp {
@@ -251,7 +252,7 @@ RoundedPair exact_golden_pair(std::uint64_t pair, const FirstWords& first, doubl
 }
 
 TEST(RoundedNormals, AreThoseOfThreeHundredDigits) {
-  std::ifstream file(CUDP_GOLDEN_DIR "/rounded_normal.json");
+  std::ifstream file(golden_file("rounded_normal.json"));
   const nlohmann::json golden = nlohmann::json::parse(file);
   const auto words_of = [&](const char* name) {
     std::vector<std::uint64_t> words;

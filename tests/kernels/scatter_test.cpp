@@ -15,6 +15,7 @@
 #include "runtime/features/normalise.hpp"
 #include "tests/support/reference/scatter.hpp"
 #include "tests/support/scatter_images.hpp"
+#include "tests/support/test_files.hpp"
 
 namespace cudp {
 namespace {
@@ -46,7 +47,7 @@ std::vector<float> scatter_at(SimdLevel level, const Dataset& d, int planes) {
 }
 
 TEST(Scatter, HasKymatiosValues) {
-  std::ifstream file(CUDP_GOLDEN_DIR "/scattering.json");
+  std::ifstream file(golden_file("scattering.json"));
   const nlohmann::json golden = nlohmann::json::parse(file);
   ASSERT_EQ(golden["cases"].size(), 4u);
   for (const auto& c : golden["cases"]) {

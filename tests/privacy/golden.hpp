@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/shared_files.hpp"
+#include "tests/support/test_files.hpp"
 
 namespace cudp {
 

@@ -12,6 +12,7 @@
 
 #include "privacy/accountant.hpp"
 #include "privacy/calibrate.hpp"
+#include "tests/support/test_files.hpp"
 
 namespace cudp::privacy {
 namespace {
@@ -180,7 +181,7 @@ PrivacyBound delta_of(const Mechanism& mechanism, NeighbouringRelation relation,
 }
 
 TEST(PublishedValues, DeltaAtTheGridPoints) {
-  std::ifstream file(CUDP_GOLDEN_DIR "/published_deltas.json");
+  std::ifstream file(golden_file("published_deltas.json"));
   ASSERT_TRUE(file);
   const nlohmann::json golden = nlohmann::json::parse(file);
   ASSERT_EQ(golden.at("deltas").size(), 142u);

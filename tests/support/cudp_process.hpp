@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/support/temporary_folder.hpp"
+#include "tests/support/test_files.hpp"
 
 namespace cudp {
 
@@ -27,7 +28,7 @@ class CudpProcess {
  public:
   CudpProcess(const TemporaryFolder& folder, const std::vector<std::string>& arguments)
       : out_(folder / "stdout"), err_(folder / "stderr") {
-    std::vector<char*> argv = {const_cast<char*>(CUDP_BINARY)};
+    std::vector<char*> argv = {const_cast<char*>(cudp_binary())};
     for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
     argv.push_back(nullptr);
     child_ = ::fork();
@@ -38,7 +39,7 @@ class CudpProcess {
     };
     redirect(out_, STDOUT_FILENO);
     redirect(err_, STDERR_FILENO);
-    ::execv(CUDP_BINARY, argv.data());
+    ::execv(cudp_binary(), argv.data());
     ::_exit(127);
   }
 

@@ -5,6 +5,7 @@
 
 #include "runtime/base/safetensors.hpp"
 #include "tests/support/cudp_process.hpp"
+#include "tests/support/test_files.hpp"
 
 namespace fs = std::filesystem;
 
@@ -305,7 +306,8 @@ TEST_F(CliTrain, SaysWhyARunIsNotForReleaseAndWhatItIsTooWeakFor) {
 TEST_F(CliTrain, AResultThatCannotBeWrittenIsAFailureOfOneLine) {
   const std::string account = "account --q 0.01 --sigma 1 --steps 10 --delta 1e-5";
   const auto shell = [&](const std::string& line) {
-    const std::string command = CUDP_BINARY + (" " + account) + line + " 2>" + (folder_ / "err");
+    const std::string command =
+        std::string(cudp_binary()) + " " + account + line + " 2>" + (folder_ / "err");
     const int status = std::system(command.c_str());
     return Finished{WEXITSTATUS(status), "", file("err")};
   };

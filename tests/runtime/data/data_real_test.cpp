@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/data/load.hpp"
-#include "tests/support/shared_files.hpp"
+#include "tests/support/test_files.hpp"
 
 namespace cudp {
 namespace {

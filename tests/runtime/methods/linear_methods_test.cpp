@@ -24,7 +24,7 @@
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/linear_cases.hpp"
 #include "tests/support/method_cases.hpp"
-#include "tests/support/shared_files.hpp"
+#include "tests/support/test_files.hpp"
 
 namespace cudp {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "runtime/reproduce/adaclip_tables.hpp"
 #include "runtime/reproduce/regression_toy.hpp"
-#include "tests/support/shared_files.hpp"
+#include "tests/support/test_files.hpp"
 
 namespace cudp {
 namespace {

@@ -11,7 +11,7 @@
 #include "runtime/reproduce/linear_sgd.hpp"
 #include "runtime/reproduce/reproduction.hpp"
 #include "tests/support/cudp_process.hpp"
-#include "tests/support/shared_files.hpp"
+#include "tests/support/test_files.hpp"
 
 namespace fs = std::filesystem;
 
