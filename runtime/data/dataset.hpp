@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,20 +9,33 @@
 
 namespace cudp {
 
+/// The vectors of the words of a public list, one row each.
+struct WordVectors {
+  int rows = 0;
+  int columns = 0;
+  std::vector<float> values;  ///< [rows, columns]
+};
+
 /// Examples in memory. Images stay bytes; an engine converts when it reads them:
 /// feature = scale * byte + shift. Tables hold float32 features as they are used.
-/// Feature order is channel by channel, row by row, as in the models' Shape.
+/// Feature order is channel by channel, row by row, as in the models' Shape. Texts are words'
+/// numbers: shape {1, 1, T}, T the most words of a text.
 struct Dataset {
   Shape shape;
   int classes = 0;
-  std::vector<std::uint8_t> bytes;   ///< [size, shape.size()], or empty
-  std::vector<float> floats;         ///< [size, shape.size()], or empty
-  std::vector<std::uint8_t> labels;  ///< [size], each < classes <= 256
-  float scale = 1.0f / 255.0f;       ///< bytes only; public constants, never read from the data
+  std::vector<std::uint8_t> bytes;    ///< [size, shape.size()], or empty
+  std::vector<float> floats;          ///< [size, shape.size()], or empty
+  std::vector<std::uint16_t> tokens;  ///< [size, T], each < words, or empty; 0 from a text's end on
+  std::vector<std::uint16_t> lengths;          ///< [size] of texts: words of each, 0 to T
+  int words = 0;                               ///< of texts: rows of their embedding
+  std::shared_ptr<const WordVectors> vectors;  ///< of texts, [words, columns], where given; public
+  std::vector<std::uint8_t> labels;            ///< [size], each < classes <= 256
+  float scale = 1.0f / 255.0f;  ///< bytes only; public constants, never read from the data
   float shift = 0.0f;
 
   std::size_t size() const { return labels.size(); }
   bool is_bytes() const { return !bytes.empty(); }
+  bool is_text() const { return words > 0; }
 };
 
 /// A training set, whose examples privacy protects, and a test set.
