@@ -220,9 +220,10 @@ class CpuEngine final : public Engine {
 
  private:
   bool fits(const Dataset& data) const {
-    const int columns = data.vectors != nullptr ? data.vectors->columns : 0;
+    const WordVectors* const v = data.vectors.get();
     return data.shape == network_.input && data.words == network_.text.words &&
-           columns == network_.text.columns;
+           (v != nullptr ? v->columns == network_.text.columns && v->rows == data.words
+                         : network_.text.columns == 0);
   }
 
   /// sum_ <- clipped gradients of the batch.

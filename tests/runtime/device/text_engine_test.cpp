@@ -101,6 +101,22 @@ TEST_P(TextEngine, EveryWidthIsNearTheOracle) {
         }
 }
 
+/// Products of more terms than are taken at a time.
+TEST_P(TextEngine, AWideLayerOnALongTextIsNearTheOracle) {
+  for (const char* cell : {"lstm", "gru"}) {
+    const std::string model = one_layer(cell, 100, 2);
+    SCOPED_TRACE(model);
+    const Case c{"wide", model.c_str(), {1, 1, 130}, 3, {40, 100}};
+    const Network net = cases::network_of(c);
+    const Dataset data = texts_for(c, 2);
+    reference::ReferenceEngine oracle(net, {});
+    oracle.load(data);
+    oracle.set_state(weights_for(net));
+    expect_near_the_oracle(net, per_example(net, data, weights_for(net)),
+                           oracle.per_example(all_of(data), true));
+  }
+}
+
 /// With examples beside it that are not finite and add nothing, the sum is the example's own.
 TEST_P(TextEngine, AnExampleAddsTheSameBitsAloneAndInCompany) {
   for (const Case& c : cases::kTextCases) {
@@ -413,8 +429,8 @@ TEST(Texts, RoundingOfATableStaysSmall) {
                                     {1, 1, 256}, 2, {.words = 10'004, .columns = 0});
   const double error = sensitivity_rounding_error(net, kCpuArithmetic);
   EXPECT_LE(error, 5e-4);
-  // 256 rows of 100 and the other layers' 80,602.
-  EXPECT_GE(error, 0.5 * std::sqrt(256.0 * 100.0 + 80'602.0) * 0x1p-20);
+  // The least error of a norm, and 256 rows of 100 beside the other layers' 80,602.
+  EXPECT_NEAR(error, 0x1p-13 + 0.5 * std::sqrt(256.0 * 100.0 + 80'602.0) * 0x1p-20, 1e-6);
 }
 
 TEST_P(TextEngine, ALongTextRuns) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -57,11 +58,14 @@ Training train(TrainConfig config, const std::string& model) {
   config.batch = 100;
   config.threads = 2;
   const MethodEntry& entry = method_entry(config.method);
-  if (entry.gives_privacy) config.epsilon = 50.0;
+  if (entry.gives_privacy && !config.sigma) config.epsilon = 50.0;
+  if (entry.defaults != nullptr) entry.defaults(config);
   if (entry.complete != nullptr) entry.complete(config);
   if (entry.fit != nullptr) entry.fit(config, net, data);
   const auto method = entry.make(cases::context_of(config, net, TrainingSize{400.0, 0.0}));
-  PrivacyBudget budget({}, [](const privacy::Ledger&) {});
+  privacy::Ledger ledger;
+  if (const auto limit = method->filter()) ledger.limit(*limit);
+  PrivacyBudget budget(std::move(ledger), [](const privacy::Ledger&) {});
   const Backend cpu = choose_backend(Device::cpu);
   method->start({.train = data, .backend = cpu, .key = key_from_seed(1)}, budget);
   Training t{.before = method->parameters(), .after = {}, .accuracy = {}};
@@ -115,12 +119,15 @@ TEST(TextMethods, LearnWhichWordsStandInAText) {
     config.epochs = 30;
     config.lr = 0.01;
     config.optimizer = OptimizerKind::adam;
+    config.sigma = 0.1;
+    config.allow_weak_privacy = true;
     for (const Clipping clipping : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
       config.clipping = clipping;
       EXPECT_GE(train(config, model).accuracy.value(), 0.9) << kind;
     }
     config.clipping = Clipping::flat;
     config.method = "sgd";
+    config.sigma.reset();
     EXPECT_GE(train(config, model).accuracy.value(), 0.95) << kind;
   }
 }
