@@ -2,6 +2,7 @@
 // What is audited: the pair of data sets that is worst for clipping and noise.
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,29 @@ struct WorstPair {
     with.labels.push_back(1);
   }
 };
+
+/// The same of texts: a text is one word, three times, whose public vector has the example's
+/// features.
+inline WorstPair as_texts(WorstPair pair) {
+  constexpr int kWords = 3;
+  const int words = static_cast<int>(pair.with.size());
+  const auto vectors = std::make_shared<const WordVectors>(
+      WordVectors{.rows = words, .columns = kFeatures, .values = pair.with.floats});
+  for (Dataset* d : {&pair.with, &pair.without}) {
+    d->shape = {1, 1, kWords};
+    d->floats.clear();
+    d->words = words;
+    d->vectors = vectors;
+    for (std::size_t i = 0; i < d->size(); ++i)
+      d->tokens.insert(d->tokens.end(), kWords, static_cast<std::uint16_t>(i));
+    d->lengths.assign(d->size(), kWords);
+  }
+  static constexpr const char* kModel =
+      "name = 'texts'\nloss = 'hinge'\nlayers = [{type='embedding',name='e'},{type='mean'},"
+      "{type='dense',name='linear',out='outputs'}]";
+  pair.network = cases::network_of({"texts", kModel, {1, 1, kWords}, 2, {words, kFeatures}});
+  return pair;
+}
 
 /// A config for the pair's data sets, and the plan that `cudp train` would have.
 struct Audited {
