@@ -186,5 +186,8 @@ std::unique_ptr<CpuLayer> make_layer(const MaxPool2d& layer);
 std::unique_ptr<CpuLayer> make_layer(const AvgPool2d& layer);
 std::unique_ptr<CpuLayer> make_layer(const GroupNorm& layer);
 std::unique_ptr<CpuLayer> make_layer(const Activate& layer);
+std::unique_ptr<CpuLayer> make_layer(const Embedding& layer);
+std::unique_ptr<CpuLayer> make_layer(const Recurrent& layer);
+std::unique_ptr<CpuLayer> make_layer(const MeanOverTime& layer);
 
 }  // namespace cudp::cpu
