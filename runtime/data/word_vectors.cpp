@@ -66,7 +66,8 @@ VectorTable read_glove(std::string_view text, const std::string& source) {
     const std::string place = "line " + std::to_string(lines.number());
     const std::string_view word = line.substr(0, line.find(' '));
     const int count = append_numbers(line, v.values);
-    if (lines.number() == 1 && count == 1) {
+    if (lines.number() == 1 && count == 1 &&
+        word.find_first_not_of("0123456789") == std::string_view::npos) {
       v.values.clear();
       continue;
     }
@@ -93,7 +94,9 @@ VectorTable read_tensor(std::string_view bytes, const std::string& source,
 }
 
 /// A safetensors file begins with the length of its header and "{"; no line of text does.
-bool is_safetensors(std::string_view bytes) { return bytes.size() > 8 && bytes[8] == '{' && bytes[7] == '\0'; }
+bool is_safetensors(std::string_view bytes) {
+  return bytes.size() > 8 && bytes[8] == '{' && bytes[7] == '\0';
+}
 
 /// Sums of products of the columns of centred rows, [d, d], symmetric.
 std::vector<double> scatter_of(const WordVectors& v, std::span<const double> means) {
@@ -134,7 +137,8 @@ std::vector<float> turned(const WordVectors& v, std::span<const double> means,
       squares += sum * sum;
     }
   const double scale =
-      squares > 0.0 ? kRootMeanSquare / std::sqrt(squares / static_cast<double>(parts.size())) : 0.0;
+      squares > 0.0 ? kRootMeanSquare / std::sqrt(squares / static_cast<double>(parts.size()))
+                    : 0.0;
   std::vector<float> out(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) out[i] = static_cast<float>(scale * parts[i]);
   return out;
@@ -234,8 +238,8 @@ std::shared_ptr<const WordVectors> vectors_of(const Vocabulary& vocabulary,
         table.words.empty() ? std::vector<int>{static_cast<int>(k)} : rows_of(words[k]);
     for (const int row : rows)
       for (std::size_t i = 0; i < d; ++i)
-        out[i] += from.values[static_cast<std::size_t>(row) * d + i] /
-                  static_cast<float>(rows.size());
+        out[i] +=
+            from.values[static_cast<std::size_t>(row) * d + i] / static_cast<float>(rows.size());
   }
   return to;
 }
