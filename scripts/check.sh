@@ -51,9 +51,10 @@ includes() {
 # and runtime/base/random_numbers. Besides these:
 #   methods/objective_perturbation.cpp  noise in the objective, which is released by no grid: proved
 #                                       for real numbers only, and its certificate says so
+#   methods/initial_weights.cpp         normal numbers that orthogonal matrices are made of: public
 #   reproduce/                          runs papers' experiments again, on public data
 #   common/cpu_kernels.def              the table of the kernels, which lists them
-# (Initial weights are uniform and public; choices by an exponential mechanism, methods/noisy_min.cpp
+# (Other initial weights are uniform and public; choices by an exponential mechanism, methods/noisy_min.cpp
 # and privgene.cpp, draw words and no normals.)
 noise() {
   local found
@@ -61,7 +62,7 @@ noise() {
     grep -E '[.](cpp|hpp|cu|cuh|def)$' |
     grep -vE '^(kernels/(random|update)|runtime/(device|gate|reproduce))/' |
     grep -vxE 'runtime/base/random_numbers[.](cpp|hpp)|kernels/common/cpu_kernels[.]def' |
-    grep -vxF runtime/methods/objective_perturbation.cpp |
+    grep -vxF -e runtime/methods/objective_perturbation.cpp -e runtime/methods/initial_weights.cpp |
     xargs awk '/normal_numbers|fill_normals|rounded_normals|box_muller/ {
       print FILENAME ":" FNR ": draws Gaussian noise outside runtime/gate" }')
   [[ -z $found ]] || { echo "$found" >&2; return 1; }

@@ -63,7 +63,7 @@ class CpuEngine final : public Engine {
   }
 
   void load(const Dataset& train) override {
-    if (!(train.shape == network_.input) || train.classes != network_.classes)
+    if (!fits(train) || train.classes != network_.classes)
       throw InputError("the training set's shape or classes do not fit the model");
     if (train.size() > std::size_t{1} << 31)
       throw InputError("expected at most 2^31 training examples");
@@ -155,7 +155,7 @@ class CpuEngine final : public Engine {
   void add_noise_restore_and_update() override { update(settings_.coordinates); }
 
   Accuracy evaluate(const Dataset& test, bool averaged) override {
-    ensure(test.shape == network_.input, "the test set does not fit the model");
+    ensure(fits(test), "the test set does not fit the model");
     const bool use_average = averaged && !state_.average.empty();
     if (use_average) pack(state_.average);
     const std::size_t chunk = to_size(layout_.chunk);
@@ -219,6 +219,12 @@ class CpuEngine final : public Engine {
   Diagnostics diagnostics() override { return std::exchange(diagnostics_, {}); }
 
  private:
+  bool fits(const Dataset& data) const {
+    const int columns = data.vectors != nullptr ? data.vectors->columns : 0;
+    return data.shape == network_.input && data.words == network_.text.words &&
+           columns == network_.text.columns;
+  }
+
   /// sum_ <- clipped gradients of the batch.
   void add_up(const Coordinates* coordinates, const Acceptance* acceptance) {
     const std::size_t chunk = to_size(layout_.chunk);
