@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -88,6 +89,13 @@ Dataset all_rows(const fs::path& file, const TableSchema& schema, const RowEncod
 /// Words that a vocabulary which is counted has, unless another number is asked for.
 constexpr std::size_t kCountedWords = 20'000;
 
+/// Never more than there are numbers for: a refusal would tell how many words the texts have.
+std::size_t most_counted(const TextOptions& options) {
+  const auto asked = static_cast<std::size_t>(options.vocabulary_size);
+  return std::min<std::size_t>(asked > 0 ? asked : kCountedWords,
+                               kMostWords - count_of(Marks::four));
+}
+
 /// What makes numbers of a schema's texts, null where it has none; `unsafe` says where private
 /// texts decided it, or may have.
 std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::path& table,
@@ -96,13 +104,10 @@ std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::
   if (!is_text(schema)) return nullptr;
   if (request.coder != nullptr) return request.coder;
   const TextOptions& options = request.text;
-  std::vector<std::string> counted;
+  std::optional<std::vector<std::string>> counted;
   const bool listed = !options.vocabulary.empty() || !options.embedding.empty();
   if (!listed && request.accept_private_bounds && options.tokenizer == Tokenizer::words) {
-    counted = count_words(*open_bytes(table), schema)
-                  .most_frequent(options.vocabulary_size > 0
-                                     ? static_cast<std::size_t>(options.vocabulary_size)
-                                     : kCountedWords);
+    counted = count_words(*open_bytes(table), schema).most_frequent(most_counted(options));
     unsafe.emplace_back("vocabulary counted from private text");
   }
   if (!options.vocabulary.empty() && !options.vocabulary_is_public)

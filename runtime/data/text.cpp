@@ -72,8 +72,9 @@ VectorTable read_embedding(const TextOptions& options, const std::string& dir) {
 std::optional<VectorTable> embedding_of(const TextOptions& options, const std::string& dir) {
   if (options.embedding.empty()) {
     if (options.embedding_dims != 0 || !options.embedding_tensor.empty() || options.store_embedding)
-      throw InputError("--embedding: expected a table of vectors with the other options of it, "
-                       "found none");
+      throw InputError(
+          "--embedding: expected a table of vectors with the other options of it, "
+          "found none");
     return std::nullopt;
   }
   VectorTable table = read_embedding(options, dir);
@@ -92,7 +93,7 @@ std::vector<std::string> own_words(const VectorTable& table, Tokenizer tokenizer
 /// The words of the list that the options name, or else of the table.
 std::vector<std::string> words_of(const TextOptions& options, const std::string& dir,
                                   const std::optional<VectorTable>& table,
-                                  std::vector<std::string> counted) {
+                                  std::optional<std::vector<std::string>> counted) {
   if (!options.vocabulary.empty()) {
     const fs::path list = require_text_file("--vocabulary", options.vocabulary, dir);
     std::vector<std::string> words = read_list(list);
@@ -106,11 +107,11 @@ std::vector<std::string> words_of(const TextOptions& options, const std::string&
   if (table && table->words.empty())
     bad_input("--vocabulary", "", "the words of the rows of " + table->source, "none");
   if (table) return own_words(*table, options.tokenizer);
-  if (counted.empty())
+  if (!counted)
     throw InputError(
         "--vocabulary: expected a list of words, or vectors with words of their own (--embedding), "
         "found neither; --accept-private-bounds counts the words of the private texts");
-  return counted;
+  return *std::move(counted);
 }
 
 TextCoder assemble(const TextOptions& options, std::vector<std::string> words,
@@ -183,8 +184,8 @@ std::vector<std::string> WordCounter::most_frequent(std::size_t most) const {
 
 fs::path find_text_file(const std::string& name, const std::string& dir) {
   const fs::path top = dir.empty() ? "data" : dir;
-  for (const fs::path& folder :
-       {fs::path(), top, top / "imdb", top / "imdb" / "embeddings", top / "glove", top / "minilm"}) {
+  for (const fs::path& folder : {fs::path(), top, top / "imdb", top / "imdb" / "embeddings",
+                                 top / "glove", top / "minilm"}) {
     std::error_code ignored;
     fs::path path = folder / name;
     if (fs::is_regular_file(path, ignored)) return path;
@@ -198,7 +199,7 @@ bool is_named_embedding(const std::string& name) {
 }
 
 TextCoder make_coder(const TextOptions& options, const std::string& dir,
-                     std::vector<std::string> counted) {
+                     std::optional<std::vector<std::string>> counted) {
   const std::optional<VectorTable> table = embedding_of(options, dir);
   std::vector<std::string> words = words_of(options, dir, table, std::move(counted));
   const auto most = static_cast<std::size_t>(options.vocabulary_size);
@@ -212,8 +213,9 @@ TextCoder restored_coder(const TextOptions& options, const std::string& dir,
                          std::vector<std::string> words, const std::string& embedding_digest) {
   const std::optional<VectorTable> table = embedding_of(options, dir);
   if (table && table->digest != embedding_digest)
-    bad_input(table->source, "", "the vectors that the model was trained with, sha256 " +
-              embedding_digest, table->digest);
+    bad_input(table->source, "",
+              "the vectors that the model was trained with, sha256 " + embedding_digest,
+              table->digest);
   return assemble(options, std::move(words), table);
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -66,7 +67,7 @@ bool is_named_embedding(const std::string& name);
 /// words to use where the options name neither. Throws InputError where there are none, or where
 /// vectors do not fit their words.
 TextCoder make_coder(const TextOptions& options, const std::string& dir,
-                     std::vector<std::string> counted = {});
+                     std::optional<std::vector<std::string>> counted = {});
 
 /// What a trained model was made with: its own words, and the vectors of the options' embedding,
 /// if any. Throws InputError where that has another digest.

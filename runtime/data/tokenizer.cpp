@@ -141,8 +141,7 @@ void split_words(std::string_view text, const UseToken& use) {
       continue;
     }
     flush();
-    if (is_line_break(text.substr(i)))
-      i += kLineBreak.size() - 1;
+    if (is_line_break(text.substr(i))) i += kLineBreak.size() - 1;
   }
   flush();
 }
@@ -177,8 +176,8 @@ void split_basic(std::string_view text, const UseToken& use) {
 bool split_pieces(std::string_view word, std::size_t longest,
                   const std::function<bool(std::string_view)>& is_piece, const UseToken& use) {
   constexpr std::ptrdiff_t kMostCharacters = 100;
-  if (std::count_if(word.begin(), word.end(),
-                    [](char c) { return !U8_IS_TRAIL(c); }) > kMostCharacters)
+  if (std::count_if(word.begin(), word.end(), [](char c) { return !U8_IS_TRAIL(c); }) >
+      kMostCharacters)
     return false;
   std::vector<std::string> pieces;
   std::string piece;

@@ -19,15 +19,15 @@ struct VectorTable {
   std::string source;              ///< the file, for error lines
 };
 
-/// Reads a .safetensors file (one matrix of F32 or F16 numbers: `tensor`, or its only one) or GloVe's
-/// text format (a line a word: the word and its numbers, blanks between). Which one goes by the
-/// first bytes. Throws InputError with the line or the tensor.
+/// Reads a .safetensors file (one matrix of F32 or F16 numbers: `tensor`, or its only one) or
+/// GloVe's text format (a line a word: the word and its numbers, blanks between). Which one goes by
+/// the first bytes. Throws InputError with the line or the tensor.
 VectorTable read_vectors(ByteReader& reader, const std::string& tensor);
 
-/// Rows as their first `dims` principal components: centred, then turned, then scaled to a root mean
-/// square of 0.4, so that tables are alike whatever their scale. The sign of a component is that
-/// which makes the largest number of its direction positive. As it is where it has `dims` columns.
-/// Throws InputError where there are fewer columns.
+/// Rows as their first `dims` principal components: centred, then turned, then scaled to a root
+/// mean square of 0.4, so that tables are alike whatever their scale. The sign of a component is
+/// that which makes the largest number of its direction positive. As it is where it has `dims`
+/// columns. Throws InputError where there are fewer columns.
 void reduce(VectorTable& table, int dims);
 
 /// Vectors of a vocabulary's numbers: zeros for the marks. Where the table names its rows, those of
