@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The checks beside the tests: which folder includes which, formatting, clang-tidy, one definition of
-# every type, sanitizers, a build without CUDA, and who draws noise. scripts/test.sh runs the first
-# two; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda]   (default: all)
+# every type, sanitizers, a build without CUDA, who draws noise, and whether anything else leaves, on
+# all changes of the data. scripts/test.sh runs the first two; the others are too slow for every build.
+# Usage: scripts/check.sh [includes] [noise] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda]   (default: all)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -74,9 +74,16 @@ odr() {
   cmake --build build-odr --target cudp
 }
 
+# tests/audit/non_interference_test.cpp with every case, way to end and change of the data.
+interference() {
+  configure build-interference -DCUDP_CUDA=OFF -DCUDP_UNITY=ON
+  cmake --build build-interference --target cudp_tests
+  CUDP_ALL_NEIGHBOURS=1 build-interference/tests/cudp_tests --gtest_filter='*NonInterference*'
+}
+
 # Registers, spills and shared memory of every kernel, for all architectures.
 kernels() {
-  configure build-kernels -DCUDP_CUDA=ON "-DCUDP_KERNEL_REPORTS=80;89;90;100"
+  configure build-kernels -DCUDP_CUDA=ON -DCUDP_UNITY=ON "-DCMAKE_CUDA_ARCHITECTURES=80-real;89-real;90-real;100-real"
   cmake --build build-kernels --target cudp_tests
   build-kernels/tests/cudp_tests --gtest_filter='*KernelReport*'
 }
@@ -107,13 +114,13 @@ no-cuda() {
   ctest --test-dir build-cpu --output-on-failure --parallel "$(nproc)"
 }
 
-if (($# == 0)); then set -- includes noise kernels format tidy odr address thread no-cuda; fi
+if (($# == 0)); then set -- includes noise interference kernels format tidy odr address thread no-cuda; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | kernels | format | tidy | odr | address | thread | no-cuda) "$check" ;;
+    includes | noise | interference | kernels | format | tidy | odr | address | thread | no-cuda) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, kernels, format, tidy, odr, address, thread or no-cuda, found '$check'" >&2
+      echo "check.sh: expected includes, noise, interference, kernels, format, tidy, odr, address, thread or no-cuda, found '$check'" >&2
       exit 2
       ;;
   esac

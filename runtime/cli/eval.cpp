@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kEvalExamples = R"(Examples:
   cudp eval runs/short --dataset glyphs
   cudp eval runs/mnist/release --dataset mnist --data-dir data --json
   cudp eval runs/mine --dataset new_patients.csv --schema patients.toml
@@ -166,7 +166,7 @@ int evaluate(EvalOptions o) {
 
 void add_eval_command(CLI::App& app, CommandBody& body) {
   CLI::App* command = app.add_subcommand("eval", "Test accuracy of a released model");
-  command->footer(kExamples);
+  command->footer(kEvalExamples);
   auto o = std::make_shared<EvalOptions>();
   o->data.dir = "data";
   command->add_option("run_dir", o->run_dir, "run folder, or its release folder")->required();

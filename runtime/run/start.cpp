@@ -83,7 +83,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   const double noise = size_noise(e.data, config);
   NewRunFolder place(folder_of(e));
   run.folder = place.folder();
-  Gate gate(config.rng, key.key());
+  Gate& gate = run.gate.emplace(config.rng, key.key());
   run.size = training_size(e.data, noise, gate);
   try {
     plan(run);
@@ -98,7 +98,8 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   const double failure = run.size.is_public() ? 1.0 : 0.5 * kFailureShare * *config.delta;
   show_features(e, release_for_features(e.data.train, feature_settings(e.config), run.size.value,
                                         run.size.most(failure), feature_noise(e.config), gate));
-  run.method->start({.train = e.data.train, .backend = e.backend, .key = key.key()}, *run.budget);
+  run.method->start({.train = e.data.train, .backend = e.backend, .key = key.key(), .gate = gate},
+                    *run.budget);
 
   // The last of its files, once the ledger is there; in its place the run can be resumed.
   run.save_checkpoint();

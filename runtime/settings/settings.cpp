@@ -247,11 +247,16 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
   if (!c.epsilon && !method.takes("sigma"))
     throw InputError("--epsilon: expected a privacy budget with --method " + c.method +
                      ", found none");
-  if (!c.epsilon && !is_named_dataset(c.dataset) && !c.size_is_public)
+  const bool size_is_public = is_named_dataset(c.dataset) || c.size_is_public;
+  if (!c.epsilon && !size_is_public)
     throw InputError(
         "--sigma: expected a budget (--epsilon) beside it, since the number of training examples "
-        "is "
-        "private and what sigma spends would tell it (--size-is-public if it is not), found none");
+        "is private and what sigma spends would tell it (--size-is-public if it is not), found "
+        "none");
+  if (c.accountant == privacy::AccountantKind::advanced && !size_is_public)
+    throw InputError(
+        "--accountant: expected pld or rdp where the number of training examples is private "
+        "(--size-is-public if it is not), found advanced");
   if (!c.delta)
     throw InputError(
         "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");

@@ -3,6 +3,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "kernels/common/fixed_point.hpp"
@@ -16,6 +17,7 @@
 #include "runtime/device/cpu/layout.hpp"
 #include "runtime/device/cpu/worker.hpp"
 #include "runtime/device/engine.hpp"
+#include "runtime/gate/witness.hpp"
 
 namespace cudp {
 namespace cpu {
@@ -271,6 +273,12 @@ class CpuEngine final : public Engine {
       validate(args);
       k_.release_sum(args);
     });
+    show_witness({.name = "sum of clipped gradients",
+                  .purpose = Stream::noise,
+                  .step = step_,
+                  .grid = grid_,
+                  .noise_std = scalars_.noise_std},
+                 std::span(released_));
   }
 
   void update(const CoordinateSettings& coordinates) {

@@ -216,7 +216,7 @@ TEST_F(CliTrain, ExitCodesAndNothingWrittenOnBadInput) {
            {{"--sigma", "0.0625", "--size-is-public"}, 3, "expected at most 200"},
            {{"--sigma", "0.06", "--size-is-public"}, 3, "noise multiplier of 0.0625 to 262144"},
            {{"--epsilon", "1e-9", "--size-is-public"}, 3, "cannot be reached"},
-           {{"--epsilon", "1e-9"}, 3, "number of training examples"},
+           {{"--epsilon", "1e-9"}, 3, "size of the training set"},
            {{"--epsilon", "3", "--delta", "1"}, 2, "--delta: expected a number in (0, 1)"},
            {{"--epsilon", "3", "--batch", "100000", "--size-is-public"}, 2, "--batch"},
            {{"--epsilon", "3", "--model", "logistik"}, 2, "the nearest is logistic"},
