@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(g++ cmake ninja-build git zlib1g-dev liblzma-dev libspdlog-dev libcli11-dev
           libkissfft-dev nlohmann-json3-dev libtomlplusplus-dev liblapacke-dev libsodium-dev libsleef-dev
-          libboost-dev gnuplot-nox)
+          libicu-dev libboost-dev gnuplot-nox)
 tests=OFF
 if [[ ${1:-} == --tests ]]; then
   shift

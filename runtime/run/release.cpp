@@ -9,6 +9,7 @@
 #include "runtime/config/choices.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/registry.hpp"
+#include "runtime/run/released_text.hpp"
 
 namespace cudp {
 
@@ -73,6 +74,14 @@ void write_release(const RunFolder& folder, const Experiment& e, std::vector<flo
     file.metadata["feature-standardise"] = e.config.feature_standardise ? "true" : "false";
   }
   add_release(file, feature_settings(e.config), e.feature_release);
+  if (e.data.text != nullptr) {
+    add_text(file, *e.data.text);
+    const std::string words = e.data.text->vocabulary.text();
+    if (gives_privacy(e))
+      write_atomically(folder.vocabulary(), words);
+    else
+      write_atomically(folder.private_vocabulary(), words, 0600);
+  }
   write_metrics(folder, e, metrics);
   if (!gives_privacy(e)) {
     write_atomically(folder.private_model(), encode_safetensors(file), 0600);
