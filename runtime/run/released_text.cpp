@@ -64,10 +64,12 @@ std::shared_ptr<const WordVectors> stored_vectors(const TensorFile& file, int ro
 
 void add_text(TensorFile& file, const TextCoder& coder) {
   TrainConfig config;
-  config.of<TextOptions>() = coder.options;
-  for (const char* key : kStored) file.metadata[key] = stored_text(*find_option(key)->get(config));
-  const std::string& embedding = coder.options.embedding;
-  file.metadata["embedding"] = fs::path(embedding).filename().string();
+  TextOptions& options = config.of<TextOptions>();
+  options = coder.options;
+  options.embedding = fs::path(options.embedding).filename().string();
+  for (const char* key : kStored)
+    if (std::string value = stored_text(*find_option(key)->get(config)); !value.empty())
+      file.metadata[key] = std::move(value);
   file.metadata[kDigest] = coder.embedding_digest;
   if (!coder.options.store_embedding) return;
   const WordVectors& v = *coder.vectors;
