@@ -6,6 +6,14 @@
 
 namespace cudp {
 
+/// The noisy sum of a step, as it is released, and what is public of it.
+struct ReleasedSum {
+  std::uint64_t step;
+  std::span<const float> sum;  ///< [d]
+  double most;                 ///< the norm of what clipping leaves of an example in one layer
+  double noise_std;            ///< of every number
+};
+
 /// What an audit puts into an engine, and what it takes from it. Nothing that is trained with one
 /// is for release.
 struct AuditTap {
@@ -14,8 +22,8 @@ struct AuditTap {
   /// the example is. Everything else is done to it as to any gradient: it is sampled, transformed,
   /// clipped or accepted, rounded, summed.
   std::vector<std::uint32_t> canaries = {};
-  /// Is shown every step's noisy sum [d], as it is released. May be empty.
-  std::function<void(std::uint64_t step, std::span<const float> sum)> released = {};
+  /// Is shown the sum of every step. May be empty.
+  std::function<void(const ReleasedSum& sum)> released = {};
 };
 
 /// Beside this every clipping norm vanishes, and its square is finite in float32.

@@ -134,8 +134,8 @@ class SeenEngine final : public Engine {
                                        std::vector<std::uint32_t> canaries) {
     auto tap = std::make_shared<AuditTap>();
     tap->canaries = std::move(canaries);
-    tap->released = [&sum](std::uint64_t, std::span<const float> released) {
-      sum.assign(released.begin(), released.end());
+    tap->released = [&sum](const ReleasedSum& released) {
+      sum.assign(released.sum.begin(), released.sum.end());
     };
     return tap;
   }
@@ -203,16 +203,18 @@ class CanaryTraining {
 
   std::uint64_t at() const { return at_; }
 
-  /// Everything that was seen, with what was charged for it.
+  /// Everything that was seen, with what was charged for the step.
   std::vector<StepSeen> seen() const {
-    std::vector<StepSeen> all = seen_;
-    std::size_t i = 0;
+    std::vector<privacy::PoissonGaussian> charged;
     for (const privacy::Release& release : budget_->ledger().releases())
       if (const auto* step = std::get_if<privacy::PoissonGaussian>(&release.mechanism))
-        for (std::uint64_t n = 0; n < release.count && i < all.size(); ++n, ++i) {
-          all[i].q = step->q;
-          all[i].sigma = step->sigma * gradient_share();
-        }
+        charged.insert(charged.end(), release.count, *step);
+    std::vector<StepSeen> all;
+    for (const auto& [step, sums] : seen_) {
+      all.push_back(sums);
+      all.back().q = charged.at(step).q;
+      all.back().sigma = charged.at(step).sigma * gradient_share();
+    }
     return all;
   }
 
@@ -261,7 +263,7 @@ class CanaryTraining {
       next += canary ? 1 : 0;
       (canary ? s.canaries : s.others).push_back(x[j] / most_);
     }
-    seen_.push_back(std::move(s));
+    seen_.emplace_back(at_, std::move(s));
   }
 
   CanaryCase case_;
@@ -274,7 +276,7 @@ class CanaryTraining {
   std::optional<PrivacyBudget> budget_;
   std::uint64_t at_ = 0;
   double most_ = 1.0;
-  std::vector<StepSeen> seen_;
+  std::vector<std::pair<std::uint64_t, StepSeen>> seen_;  ///< with the step's number
 };
 
 /// How far what was seen is from what is certified, towards less privacy, each a standard normal

@@ -276,7 +276,19 @@ class CpuEngine final : public Engine {
       validate(args);
       k_.release_sum(args);
     });
-    if (settings_.audit && settings_.audit->released) settings_.audit->released(step_, released_);
+    if (settings_.audit && settings_.audit->released)
+      settings_.audit->released({.step = step_,
+                                 .sum = released_,
+                                 .most = largest_contribution(),
+                                 .noise_std = static_cast<double>(scalars_.noise_std)});
+  }
+
+  /// Of an example to the parameters of one layer.
+  double largest_contribution() const {
+    if (settings_.importance) return 1.0;
+    const bool per_layer = settings_.clip.kind == Clipping::per_layer;
+    return static_cast<double>(settings_.clip.max_norm) /
+           (per_layer ? std::sqrt(static_cast<double>(network_.groups)) : 1.0);
   }
 
   void update(const CoordinateSettings& coordinates) {

@@ -39,6 +39,7 @@ EngineSettings settings(Clipping kind) {
 /// The sum of 40 examples, the last of which are canaries, and what was measured of them.
 struct Summed {
   std::vector<float> sum;
+  double most = 0.0;
   Diagnostics diagnostics;
 
   Summed(EngineSettings s, std::vector<std::uint32_t> canaries, std::size_t examples,
@@ -46,9 +47,11 @@ struct Summed {
     const Network network = cases::network_of(model());
     const auto tap = std::make_shared<AuditTap>();
     tap->canaries = std::move(canaries);
-    tap->released = [this](std::uint64_t step, std::span<const float> released) {
-      EXPECT_EQ(step, 5u);
-      sum.assign(released.begin(), released.end());
+    tap->released = [this](const ReleasedSum& released) {
+      EXPECT_EQ(released.step, 5u);
+      EXPECT_EQ(released.noise_std, 0.0);
+      most = released.most;
+      sum.assign(released.sum.begin(), released.sum.end());
     };
     s.audit = tap;
     const auto engine = make_cpu_engine(network, s);
@@ -96,6 +99,7 @@ TEST_P(Canary, AddsWhatClippingLeavesOfIt) {
   ASSERT_EQ(with.sum.size(), expected.size());
   for (std::size_t j = 0; j < expected.size(); ++j)
     EXPECT_NEAR(with.sum[j], expected[j], 4.0 * sum_grid(kClip) + 1e-6 * std::fabs(expected[j]));
+  EXPECT_NEAR(with.most, norm, 1e-6);
   EXPECT_EQ(with.diagnostics.examples, 40u);
   EXPECT_EQ(with.diagnostics.clipped, without.diagnostics.clipped + 4);
 }
