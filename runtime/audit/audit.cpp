@@ -29,6 +29,8 @@ RandomKey audit_key(const TrainConfig& config) {
                      : make_key();
 }
 
+constexpr const char* kNotForRelease = "audit: canaries were among the training examples";
+
 class Audit {
  public:
   Audit(const TrainConfig& config, AuditSettings settings, Reporter& reporter)
@@ -53,6 +55,8 @@ class Audit {
     train();
     AuditResult r = attack();
     r.certificate = make_certificate(e_, size_, *method_, budget_->ledger(), step_);
+    r.certificate["for_release"] = false;
+    r.certificate["not_for_release"].push_back(kNotForRelease);
     r.epsilon = r.certificate.at("epsilon").get<double>();
     r.delta = r.certificate.at("delta").get<double>();
     bound(r);

@@ -39,8 +39,9 @@ std::string script(const AuditResult& r) {
   return gnuplot_header("") + distribution(r, "$in", true) + distribution(r, "$out", false) +
          bars(r) +
          fmt::format(R"(set multiplot layout 1,2
+set bmargin 5
 set title 'Scores of {} canaries'
-set key top left
+set key bottom right
 set xlabel 'score'
 set ylabel 'share below'
 set yrange [0:1]
@@ -50,14 +51,14 @@ set title 'Epsilon at delta {:g}'
 unset key
 unset xlabel
 unset ylabel
-set yrange [0:*]
+set yrange [0:{}]
 set style fill solid 0.8
 set boxwidth 0.6
 plot $bars using 0:2:xtic(1) with boxes lc rgb '#0060ad', \
      $bars using 0:2:(sprintf('%.2f', $2)) with labels offset 0,0.7
 unset multiplot
 )",
-                     r.settings.canaries, r.delta);
+                     r.settings.canaries, r.delta, 1.1 * std::max(r.epsilon, 0.01));
 }
 
 }  // namespace

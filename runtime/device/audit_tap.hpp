@@ -6,12 +6,16 @@
 
 namespace cudp {
 
-/// The noisy sum of a step, as it is released, and what is public of it.
+/// The noisy sum of a step, as it is released, and what an attacker may know of it.
 struct ReleasedSum {
   std::uint64_t step;
   std::span<const float> sum;  ///< [d]
-  double most;                 ///< the norm of what clipping leaves of an example in one layer
-  double noise_std;            ///< of every number
+  /// [d], what examples that are no canaries added to it. Not public; but batches are Poisson
+  /// samples, so a guarantee holds against whoever knows all other examples and which of them were
+  /// drawn.
+  std::span<const float> ordinary;
+  double most;       ///< the norm of what clipping leaves of an example in one layer
+  double noise_std;  ///< of every number
 };
 
 /// What an audit puts into an engine, and what it takes from it. Nothing that is trained with one

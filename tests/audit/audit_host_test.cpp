@@ -238,7 +238,7 @@ TEST(HostAudit, GradientsOfDpAgd) {
   EXPECT_GT(agd_evidence(data, 1.0, 1.15).contribution, 5.3);
 }
 
-/// Half of the gradients have norm C, half nearly none.
+/// Half of the gradients have norm C, half 1, that of the bias.
 Dataset dpis_examples(std::size_t n) {
   Dataset d;
   d.shape = {3, 1, 1};
@@ -370,6 +370,23 @@ TEST(ResumeAudit, CatchesNoiseThatIsUsedAgain) {
   EXPECT_FALSE(resumed(10, 1).convicts());
   EXPECT_TRUE(resumed(0, 1).convicts());
   EXPECT_TRUE(resumed(9, 1).convicts());  // a single step
+}
+
+/// Ten steps, then on from the checkpoint of step 5 with another key: 25 sums with a noise of their
+/// own each.
+TEST(ResumeAudit, CatchesNoiseThatIsNotPaidFor) {
+  const auto unpaid = [](bool told) {
+    CanaryTraining training(resumed_case(), {}, 1);
+    while (training.at() < 10) training.step();
+    training.resume_with_key(5, 2, told);
+    while (training.step()) {
+    }
+    EXPECT_FALSE(evidence_of(training.seen()).convicts());
+    EXPECT_EQ(training.seen().size(), 25u);
+    return 25 - static_cast<int>(training.charged().size());
+  };
+  EXPECT_EQ(unpaid(true), 0);
+  EXPECT_EQ(unpaid(false), 5);
 }
 
 }  // namespace

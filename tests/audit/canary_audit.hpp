@@ -46,35 +46,32 @@ struct StepSeen {
 };
 
 /// An engine as it is but for the mutation, whose released sums are seen without what ordinary
-/// examples add to them: the same engine without canaries and noise, for the same key, tells that.
+/// examples add to them.
 class SeenEngine final : public Engine {
  public:
   using See = std::function<void(std::vector<double> difference)>;
 
   SeenEngine(const Network& network, EngineSettings settings, const Mutation& mutation,
              std::vector<std::uint32_t> canaries, See see)
-      : mutation_(mutation), see_(std::move(see)), count_(canaries.size()) {
+      : mutation_(mutation) {
     settings.clip.max_norm *= static_cast<float>(mutation.clip);
     settings.sampling_threshold =
         std::min(std::uint64_t{1} << 32,
                  static_cast<std::uint64_t>(static_cast<double>(settings.sampling_threshold) *
                                             mutation.rate));
-    settings.audit = tap(noisy_, std::move(canaries));
+    auto tap = std::make_shared<AuditTap>();
+    tap->canaries = std::move(canaries);
+    tap->released = [see = std::move(see)](const ReleasedSum& r) {
+      std::vector<double> difference(r.sum.begin(), r.sum.end());
+      for (std::size_t j = 0; j < difference.size(); ++j)
+        difference[j] -= static_cast<double>(r.ordinary[j]);
+      see(std::move(difference));
+    };
+    settings.audit = std::move(tap);
     real_ = make_cpu_engine(network, settings);
-    settings.audit = tap(exact_, {});
-    exact_engine_ = make_cpu_engine(network, settings);
   }
 
-  void load(const Dataset& train) override {
-    ordinary_ = train;
-    const std::size_t n = train.size() - count_;
-    const auto numbers = static_cast<std::size_t>(train.shape.size());
-    ordinary_.labels.resize(n);
-    if (ordinary_.is_bytes()) ordinary_.bytes.resize(n * numbers);
-    if (!ordinary_.floats.empty()) ordinary_.floats.resize(n * numbers);
-    real_->load(train);
-    exact_engine_->load(ordinary_);
-  }
+  void load(const Dataset& train) override { real_->load(train); }
   void set_state(const TrainState& state) override { real_->set_state(state); }
   TrainState state() override { return real_->state(); }
 
@@ -82,23 +79,13 @@ class SeenEngine final : public Engine {
            const std::function<void(Engine&)>& step) override {
     for (std::size_t i = 0; i < scalars.size(); ++i) {
       StepScalars s = scalars[i];
-      TrainState now = real_->state();
-      if (!now.norms.empty()) now.norms.resize(ordinary_.size());
-      exact_engine_->set_state(now);
-      s.noise_std = 0.0f;
-      exact_engine_->run(mutation_.repeats ? 0 : first + i, {&s, 1}, step);
-      s.noise_std = static_cast<float>(static_cast<double>(scalars[i].noise_std) * mutation_.noise);
+      s.noise_std = static_cast<float>(static_cast<double>(s.noise_std) * mutation_.noise);
       real_->run(mutation_.repeats ? 0 : first + i, {&s, 1}, step);
-      std::vector<double> difference(noisy_.begin(), noisy_.end());
-      for (std::size_t j = 0; j < difference.size(); ++j) difference[j] -= exact_[j];
-      see_(std::move(difference));
     }
   }
 
   void set_clip_norm(float max_norm) override {
-    const float norm = max_norm * static_cast<float>(mutation_.clip);
-    real_->set_clip_norm(norm);
-    exact_engine_->set_clip_norm(norm);
+    real_->set_clip_norm(max_norm * static_cast<float>(mutation_.clip));
   }
   void measure_norms() override { real_->measure_norms(); }
   std::vector<float> norms() override { return real_->norms(); }
@@ -107,10 +94,9 @@ class SeenEngine final : public Engine {
     mutated.rate *=
         mutation_.rate * mutation_.clip;  // n / |g| of a gradient is accepted, not clipped
     real_->set_importance(mutated);
-    exact_engine_->set_importance(mutated);
   }
 
-  // A step is made of the engines inside.
+  // A step is made of the engine inside.
   void sample_batch() override { throw_outside(); }
   void sample_candidates() override { throw_outside(); }
   void sum_accepted_directions() override { throw_outside(); }
@@ -130,23 +116,10 @@ class SeenEngine final : public Engine {
   Diagnostics diagnostics() override { return real_->diagnostics(); }
 
  private:
-  static std::shared_ptr<AuditTap> tap(std::vector<float>& sum,
-                                       std::vector<std::uint32_t> canaries) {
-    auto tap = std::make_shared<AuditTap>();
-    tap->canaries = std::move(canaries);
-    tap->released = [&sum](const ReleasedSum& released) {
-      sum.assign(released.sum.begin(), released.sum.end());
-    };
-    return tap;
-  }
   [[noreturn]] static void throw_outside() { throw std::logic_error("a verb outside of a step"); }
 
   Mutation mutation_;
-  See see_;
-  std::size_t count_;
-  std::vector<float> noisy_, exact_;
-  Dataset ordinary_;
-  std::unique_ptr<Engine> real_, exact_engine_;
+  std::unique_ptr<Engine> real_;
 };
 
 /// A training to be audited.
@@ -200,15 +173,27 @@ class CanaryTraining {
     method_->restore(inputs(), state);
     at_ = from;
   }
+  /// The same where its key was lost; told: whether the budget is told so.
+  void resume_with_key(std::uint64_t from, std::uint64_t seed, bool told) {
+    key_ = key_from_seed(seed);
+    resume(from);
+    if (told) method_->fresh_key(*budget_, from);
+  }
 
   std::uint64_t at() const { return at_; }
 
-  /// Everything that was seen, with what was charged for the step.
-  std::vector<StepSeen> seen() const {
-    std::vector<privacy::PoissonGaussian> charged;
+  /// The releases of steps that were paid for.
+  std::vector<privacy::PoissonGaussian> charged() const {
+    std::vector<privacy::PoissonGaussian> all;
     for (const privacy::Release& release : budget_->ledger().releases())
       if (const auto* step = std::get_if<privacy::PoissonGaussian>(&release.mechanism))
-        charged.insert(charged.end(), release.count, *step);
+        all.insert(all.end(), release.count, *step);
+    return all;
+  }
+
+  /// Everything that was seen, with what was charged for the step.
+  std::vector<StepSeen> seen() const {
+    const std::vector<privacy::PoissonGaussian> charged = this->charged();
     std::vector<StepSeen> all;
     for (const auto& [step, sums] : seen_) {
       all.push_back(sums);

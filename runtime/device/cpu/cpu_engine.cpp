@@ -255,9 +255,17 @@ class CpuEngine final : public Engine {
                     .out = sum_.data() + begin,
                     .n = std::min(kParameterRange, size - begin)});
     });
+    if (settings_.audit) keep_ordinary_sum();
     canaries_.add_clipped(batch.subspan(ordinary), settings_.clip, coordinates, acceptance,
                           inverse_grid, sum_.data(), records(ordinary));
     if (settings_.diagnostics) add_diagnostics();
+  }
+
+  void keep_ordinary_sum() {
+    ordinary_sum_.resize(network_.parameter_count);
+    for (std::size_t j = 0; j < ordinary_sum_.size(); ++j)
+      ordinary_sum_[j] =
+          static_cast<float>(grid_ * static_cast<double>(sum_[to_size(layout_.storage.where[j])]));
   }
 
   /// released_ <- the sum with noise, once a step.
@@ -279,6 +287,7 @@ class CpuEngine final : public Engine {
     if (settings_.audit && settings_.audit->released)
       settings_.audit->released({.step = step_,
                                  .sum = released_,
+                                 .ordinary = ordinary_sum_,
                                  .most = largest_contribution(),
                                  .noise_std = static_cast<double>(scalars_.noise_std)});
   }
@@ -385,6 +394,7 @@ class CpuEngine final : public Engine {
   ThreadTeam team_;
   std::vector<std::unique_ptr<Worker>> workers_;
   Canaries canaries_;
+  std::vector<float> ordinary_sum_;  ///< in an audit
   const Dataset* train_ = nullptr;
   TrainState state_;
   std::optional<PackedCoordinates> coordinates_;

@@ -46,6 +46,7 @@ TEST_F(CliAudit, ShowsBoundsBelowTheCertificate) {
   EXPECT_EQ(j["refuted"], false);
   EXPECT_NEAR(j["members"].get<double>(), 150.0, 45.0);  // 5 standard deviations
   EXPECT_EQ(j["certificate"]["method"], "dpsgd");
+  EXPECT_EQ(j["certificate"]["for_release"], false);
   EXPECT_EQ(Json::parse(content_of(fs::path(out) / "audit.json")), j);
   EXPECT_FALSE(fs::exists(fs::path(out) / "release"));
   EXPECT_EQ(fs::status(fs::path(out) / "audit.json").permissions(),

@@ -38,7 +38,7 @@ EngineSettings settings(Clipping kind) {
 
 /// The sum of 40 examples, the last of which are canaries, and what was measured of them.
 struct Summed {
-  std::vector<float> sum;
+  std::vector<float> sum, ordinary;
   double most = 0.0;
   Diagnostics diagnostics;
 
@@ -52,6 +52,7 @@ struct Summed {
       EXPECT_EQ(released.noise_std, 0.0);
       most = released.most;
       sum.assign(released.sum.begin(), released.sum.end());
+      ordinary.assign(released.ordinary.begin(), released.ordinary.end());
     };
     s.audit = tap;
     const auto engine = make_cpu_engine(network, s);
@@ -99,6 +100,7 @@ TEST_P(Canary, AddsWhatClippingLeavesOfIt) {
   ASSERT_EQ(with.sum.size(), expected.size());
   for (std::size_t j = 0; j < expected.size(); ++j)
     EXPECT_NEAR(with.sum[j], expected[j], 4.0 * sum_grid(kClip) + 1e-6 * std::fabs(expected[j]));
+  EXPECT_EQ(with.ordinary, without.sum);
   EXPECT_NEAR(with.most, norm, 1e-6);
   EXPECT_EQ(with.diagnostics.examples, 40u);
   EXPECT_EQ(with.diagnostics.clipped, without.diagnostics.clipped + 4);
