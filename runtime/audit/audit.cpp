@@ -13,7 +13,6 @@
 #include "runtime/audit/scores.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/gate/gate.hpp"
-#include "runtime/methods/engine_method.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
 #include "runtime/run/certificate.hpp"
@@ -116,11 +115,6 @@ class Audit {
     } catch (const std::invalid_argument& refused) {
       throw BudgetError(refused.what());
     }
-    if (settings_.kind == CanaryKind::gradient &&
-        dynamic_cast<const EngineMethod*>(method_.get()) == nullptr)
-      throw InputError(
-          "--canary: expected example with --method " + e_.config.method +
-          ", which does not release sums of clipped gradients as such, found gradient");
   }
 
   void train() {
@@ -216,6 +210,9 @@ class Audit {
 void check(const TrainConfig& config, const AuditSettings& settings) {
   if (!method_entry(config.method).gives_privacy)
     throw InputError("--method: expected one with privacy for an audit, found " + config.method);
+  if (settings.kind == CanaryKind::gradient && method_entry(config.method).linear_model)
+    throw InputError("--canary: expected example with --method " + config.method +
+                     ", which does not release sums of clipped gradients, found gradient");
   if (settings.canaries < 10)
     throw InputError(fmt::format("--canaries: expected at least 10, found {}", settings.canaries));
   if (settings.guesses && (*settings.guesses < 2 || *settings.guesses > settings.canaries))
