@@ -12,10 +12,12 @@ medians. The peers get the batch ready-made: neither sampling nor data loading c
 while cudp draws its Poisson batch, adds its noise and updates inside the measured time. They use
 fixed batches of the expected size and their fastest documented way:
   torch         no privacy: the loss's mean gradient and SGD momentum, nothing clipped, no noise
-  opacus        per-example gradients by hooks (grad_sample_mode "hooks"), noise by its optimizer
+  opacus        per-example gradients by hooks (grad_sample_mode "hooks"), noise by its optimizer;
+                LSTMs are its DPLSTM
   opacus-ghost  norms without per-example gradients (DPOptimizerFastGradientClipping, two passes)
   jax           jit(vmap(grad)), clip, sum, noise, SGD momentum in one compiled step
   jax-scan      the same inside lax.scan over 8 steps
+Texts are full, and frozen vectors are given to the peers as they are (imdb-rnn).
 cudp is timed by bench/step_bench, or bench/cuda_bench with --device cuda (whole epochs there).
 """
 import argparse
@@ -28,7 +30,8 @@ import sys
 import time
 
 # Input shape, and layers: conv (channels, kernel, stride, padding), pool (size, stride), dense
-# (outputs). One output: logistic loss; more: softmax cross-entropy. Named as in bench/.
+# (outputs), words (how many, columns: a table that is trained), lstm (hidden, directions; gives the
+# last states). One output: logistic loss; more: softmax cross-entropy. Named as in bench/.
 COLOUR = [layer for width in (32, 64, 128)
           for layer in (("conv", width, 3, 1, 1), ("tanh",), ("conv", width, 3, 1, 1), ("tanh",),
                         ("pool", 2, 2))]
@@ -39,6 +42,9 @@ MODELS = {
     "cifar-cnn": ((3, 32, 32), COLOUR + [("flatten",), ("dense", 128), ("tanh",), ("dense", 10)]),
     "adult": ((124,), [("dense", 1)]),
     "adult-mlp": ((124,), [("dense", 1000), ("relu",), ("dense", 1)]),
+    "imdb-rnn": ((80, 100), [("dense", 32), ("relu",), ("lstm", 32, 2), ("dense", 16), ("relu",),
+                             ("dense", 2)]),
+    "imdb-lstm": ((256,), [("words", 10004, 100), ("lstm", 100, 1), ("dense", 2)]),
 }
 SECONDS = 8.0
 CLIP, SIGMA, RATE, MOMENTUM = 0.1, 1.1, 0.5, 0.9
@@ -57,11 +63,21 @@ def shapes(model):
         elif layer[0] == "flatten":
             shape = (shape[0] * shape[1] * shape[2],)
         elif layer[0] == "dense":
-            shape = (layer[1],)
+            shape = (*shape[:-1], layer[1])
+        elif layer[0] == "words":
+            shape = (*shape, layer[2])
+        elif layer[0] == "lstm":
+            shape = (layer[1] * layer[2],)
 
 
 def outputs(model):
     return MODELS[model][1][-1][1]
+
+
+def words(model):
+    """Of texts, how many there are; 0 where the input is numbers."""
+    first = MODELS[model][1][0]
+    return first[1] if first[0] == "words" else 0
 
 
 def measure(step, batch):
@@ -74,8 +90,19 @@ def measure(step, batch):
     return count * batch / (time.perf_counter() - start)
 
 
-def torch_model(model):
+def torch_model(model, lstm=None):
+    """lstm: in place of torch.nn.LSTM."""
+    import torch
     from torch import nn
+
+    class LastStates(nn.Module):
+        def __init__(self, inputs, hidden, directions):
+            super().__init__()
+            self.lstm = (lstm or nn.LSTM)(inputs, hidden, batch_first=True,
+                                          bidirectional=directions == 2)
+
+        def forward(self, x):
+            return torch.cat(list(self.lstm(x)[1][0]), dim=-1)
 
     layers = []
     for layer, shape in shapes(model):
@@ -84,7 +111,11 @@ def torch_model(model):
             out, kernel, stride, pad = numbers
             layers.append(nn.Conv2d(shape[0], out, kernel, stride, padding=pad))
         elif kind == "dense":
-            layers.append(nn.Linear(shape[0], numbers[0]))
+            layers.append(nn.Linear(shape[-1], numbers[0]))
+        elif kind == "words":
+            layers.append(nn.Embedding(*numbers))
+        elif kind == "lstm":
+            layers.append(LastStates(shape[-1], *numbers))
         else:
             layers.append({"tanh": nn.Tanh, "relu": nn.ReLU, "flatten": nn.Flatten,
                            "pool": nn.MaxPool2d}[kind](*numbers))
@@ -93,20 +124,22 @@ def torch_model(model):
     return nn.Sequential(*layers)
 
 
-def torch_task(model, batch, device):
+def torch_task(model, batch, device, lstm=None):
     """Network, inputs, labels and loss, random, with as many threads as there are cores."""
     import torch
     from torch import nn
 
     torch.manual_seed(1)
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    x = torch.rand(batch, *MODELS[model][0], device=device)
+    shape = (batch, *MODELS[model][0])
+    x = (torch.randint(0, words(model), shape, device=device) if words(model) else
+         torch.rand(shape, device=device))
     y = torch.randint(0, max(2, outputs(model)), (batch,), device=device)
     if outputs(model) == 1:
         loss, y = nn.BCEWithLogitsLoss(), y.float()
     else:
         loss = nn.CrossEntropyLoss()
-    return torch_model(model).to(device), x, y, loss
+    return torch_model(model, lstm).to(device), x, y, loss
 
 
 def measure_torch(net, x, y, criterion, optimizer):
@@ -135,10 +168,11 @@ def run_opacus(model, batch, ghost, device):
     from opacus import GradSampleModule
     from opacus.grad_sample.grad_sample_module_fast_gradient_clipping import (
         GradSampleModuleFastGradientClipping)
+    from opacus.layers import DPLSTM
     from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 
-    net, x, y, loss = torch_task(model, batch, device)
+    net, x, y, loss = torch_task(model, batch, device, DPLSTM)
     if ghost:
         net = GradSampleModuleFastGradientClipping(
             net, max_grad_norm=CLIP, use_ghost_clipping=True, loss_reduction="mean")
@@ -161,11 +195,31 @@ def run_jax(model, batch, scan, device):
         sys.exit("this JAX sees no GPU")
     keys = iter(jax.random.split(jax.random.PRNGKey(1), 64))
     weights = []
+
+    def start(*size):
+        return 0.1 * jax.random.normal(next(keys), size)
+
     for layer, shape in shapes(model):
+        if layer[0] == "words":
+            weights.append(start(*layer[1:]))
+        elif layer[0] == "lstm":
+            weights.append([(start(shape[-1], 4 * layer[1]), start(layer[1], 4 * layer[1]),
+                             jnp.zeros(4 * layer[1])) for _ in range(layer[2])])
         if layer[0] in ("conv", "dense"):
             size = ((layer[1], shape[0], layer[2], layer[2]) if layer[0] == "conv"
-                    else (shape[0], layer[1]))
-            weights.append((0.1 * jax.random.normal(next(keys), size), jnp.zeros(layer[1])))
+                    else (shape[-1], layer[1]))
+            weights.append((start(*size), jnp.zeros(layer[1])))
+
+    def last_state(w, x):
+        """Of x [time, inputs]."""
+        def step(state, a):
+            h, c = state
+            i, f, g, o = jnp.split(a + h @ w[1], 4)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
+
+        zeros = jnp.zeros(w[1].shape[0])
+        return jax.lax.scan(step, (zeros, zeros), x @ w[0] + w[2])[0][0]
 
     def logits(w, x):
         w = iter(w)
@@ -180,6 +234,11 @@ def run_jax(model, batch, scan, device):
             elif kind == "dense":
                 v = next(w)
                 z = z @ v[0] + v[1]
+            elif kind == "words":
+                z = next(w)[z]
+            elif kind == "lstm":
+                z = jnp.concatenate([last_state(v, z[0][::sign])
+                                     for v, sign in zip(next(w), (1, -1))])[None]
             elif kind == "pool":
                 size, stride = numbers
                 z = jax.lax.reduce_window(z, -jnp.inf, jax.lax.max, (1, 1, size, size),
@@ -212,7 +271,9 @@ def run_jax(model, batch, scan, device):
         m = jax.tree_util.tree_map(lambda a, b: MOMENTUM * a + b, m, g)
         return (jax.tree_util.tree_map(lambda a, b: a - RATE * b, w, m), m), 0.0
 
-    x = jax.random.uniform(next(keys), (batch, *MODELS[model][0]))
+    shape = (batch, *MODELS[model][0])
+    x = (jax.random.randint(next(keys), shape, 0, words(model)) if words(model) else
+         jax.random.uniform(next(keys), shape))
     y = jax.random.randint(next(keys), (batch,), 0, max(2, outputs(model)))
     carry = (weights, jax.tree_util.tree_map(jnp.zeros_like, weights))
     steps = 8 if scan else 1

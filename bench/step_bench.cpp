@@ -130,6 +130,7 @@ int main(int argc, char** argv) {
   benchmark::AddCustomContext("simd", std::string(cudp::simd_name(cudp::best_simd_level())));
   for (const Setup* setup : {&kCnn, &kCifarCnn, &kAdult, &kAdultMlp})
     add(*setup, {16, 64, 256, 512, 1024, 2048, 4096});
+  for (const Setup* setup : {&kImdbRnn, &kImdbLstm}) add(*setup, {64, 512});
   add(kMlp, {512});
   add(kMlpPca, {512});
   add(kLogistic, {512});

@@ -3,9 +3,11 @@
 // settings.
 #include <cmath>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -19,6 +21,7 @@ struct Setup {
   std::size_t examples;
   int classes = 10;
   const char* name = model;
+  TextShape text = {};
 };
 inline const Setup kCnn{"cnn", {1, 28, 28}, 60000};
 inline const Setup kCifarCnn{"cifar-cnn", {3, 32, 32}, 50000};
@@ -29,30 +32,59 @@ inline const Setup kMlpPca{"mlp", {60, 1, 1}, 60000, 10, "mlp-60"};
 inline const Setup kAdult{"logistic", {124, 1, 1}, 32561, 2, "adult"};
 inline const Setup kAdultMlp{"mlp", {124, 1, 1}, 32561, 2, "adult-mlp"};
 inline const Setup kScatterCnn{"scatter-cnn", {81, 7, 7}, 60000};
+// Texts of the data set IMDb, full ones: 20,000 frozen vectors, or 10,004 that are trained.
+inline const Setup kImdbRnn{"imdb-rnn", {1, 1, 80}, 25000, 2, "imdb-rnn", {20000, 100}};
+inline const Setup kImdbLstm{"imdb-lstm", {1, 1, 256}, 25000, 2, "imdb-lstm", {10004, 0}};
 
 inline Network network_of(const Setup& s) {
   return build_network(parse_model(builtin_model(s.model), s.model, s.classes, "tanh"), s.shape,
-                       s.classes);
+                       s.classes, s.text);
+}
+
+/// Of a layer's weights, multiply-adds of one example's forward pass.
+inline double products(const NetworkLayer& l) {
+  if (const auto* c = std::get_if<Conv2d>(&l.layer))
+    return static_cast<double>(l.out.size()) * c->kernel * c->kernel * l.in.channels;
+  if (const auto* d = std::get_if<Dense>(&l.layer))
+    return static_cast<double>(l.out.size()) * (d->per_token ? l.in.channels : l.in.size());
+  if (const auto* r = std::get_if<Recurrent>(&l.layer))
+    return static_cast<double>(l.in.width) * r->directions() * r->gates() * r->hidden *
+           (l.in.channels + r->hidden);
+  return 0.0;
 }
 
 /// Operations of one example's products: forward, input gradient, weight gradient.
 inline double flops(const Network& net) {
   double total = 0;
-  bool first = true;
+  bool first = true;  // its input needs no gradient
   for (const NetworkLayer& l : net.layers) {
-    double products = 0;
-    if (const auto* c = std::get_if<Conv2d>(&l.layer))
-      products = static_cast<double>(l.out.size()) * c->kernel * c->kernel * l.in.channels;
-    else if (std::holds_alternative<Dense>(l.layer))
-      products = static_cast<double>(l.out.size()) * l.in.size();
-    total += 2 * products * (first ? 2 : 3);  // the first layer's input needs no gradient
-    if (products > 0) first = false;
+    total += 2 * products(l) * (first ? 2 : 3);
+    // Of a recurrent layer the states need theirs.
+    if (const auto* r = std::get_if<Recurrent>(&l.layer); r != nullptr && first)
+      total += 2 * products(l) * r->hidden / (l.in.channels + r->hidden);
+    if (l.has_parameters()) first = false;
   }
   return total;
 }
 
+/// Full texts: words of a few hundred kinds come again and again, as they do in English.
+inline void fill_texts(Dataset& d, const Setup& s, std::mt19937_64& random) {
+  const auto width = static_cast<std::size_t>(s.shape.width);
+  const auto below = [&](int n) { return random() % static_cast<std::uint64_t>(n); };
+  d.words = s.text.words;
+  for (std::size_t i = 0; i < s.examples * width; ++i)
+    d.tokens.push_back(
+        static_cast<std::uint16_t>(below(2) == 0 ? below(200) : below(s.text.words)));
+  d.lengths.assign(s.examples, static_cast<std::uint16_t>(width));
+  if (s.text.columns == 0) return;
+  WordVectors v{.rows = s.text.words, .columns = s.text.columns, .values = {}};
+  v.values.resize(static_cast<std::size_t>(v.rows) * static_cast<std::size_t>(v.columns));
+  for (float& x : v.values) x = 0.1f * (static_cast<float>(random() >> 40) * 0x1p-23f - 1.0f);
+  d.vectors = std::make_shared<const WordVectors>(std::move(v));
+}
+
 /// Random examples for a setup, made once for each shape and number of classes: images in bytes,
-/// features in floats.
+/// features in floats, texts.
 inline const Dataset& examples_for(const Setup& s) {
   static std::map<std::tuple<int, int, int>, Dataset> made;
   Dataset& d = made[{s.shape.channels, s.shape.size(), s.classes}];
@@ -61,7 +93,9 @@ inline const Dataset& examples_for(const Setup& s) {
   d.classes = s.classes;
   std::mt19937_64 random(1);
   const std::size_t n = s.examples * static_cast<std::size_t>(s.shape.size());
-  if (s.shape.channels <= 3) {
+  if (s.text.words > 0) {
+    fill_texts(d, s, random);
+  } else if (s.shape.channels <= 3) {
     d.bytes.resize(n);
     for (auto& b : d.bytes) b = static_cast<std::uint8_t>(random());
   } else {

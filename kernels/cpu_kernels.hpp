@@ -10,6 +10,7 @@
 #include "kernels/layers/group_norm.hpp"
 #include "kernels/layers/image.hpp"
 #include "kernels/layers/pool.hpp"
+#include "kernels/layers/recurrent.hpp"
 #include "kernels/linear/linear_model.hpp"
 #include "kernels/products/gather_gemm.hpp"
 #include "kernels/products/outer_sum.hpp"

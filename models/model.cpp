@@ -1,5 +1,6 @@
 #include "models/model.hpp"
 
+#include <algorithm>
 #include <set>
 #include <stdexcept>
 
@@ -16,13 +17,18 @@ class Builder {
  public:
   Builder(Network& net, const Shape& input) : net_(net), shape_(input) {}
 
+  bool is_sequence() const { return sequence_; }
+
   void add(const Layer& layer, std::size_t number) {
     where_ = net_.spec.name + ", layer " + std::to_string(number + 1);
     NetworkLayer& out = net_.layers.emplace_back();
     out.layer = layer;
     out.in = shape_;
+    out.in_sequence = sequence_;
+    check_input(layer, number);
     std::visit([&](const auto& l) { shape_ = apply(l, out); }, layer);
     out.out = shape_;
+    out.out_sequence = sequence_;
   }
 
   const Shape& shape() const { return shape_; }
@@ -31,6 +37,26 @@ class Builder {
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw std::invalid_argument(where_ + ": " + what);
+  }
+
+  /// Texts begin with an embedding, and sequences go to the layers that are for them.
+  void check_input(const Layer& layer, std::size_t number) const {
+    const bool words = number == 0 && net_.text.words > 0;
+    const bool embedding = std::holds_alternative<Embedding>(layer);
+    if (words && !embedding) fail("expected an embedding as the first layer of a model for texts");
+    if (!words && embedding)
+      fail(number == 0 ? "expected texts for an embedding, found " + text(shape_)
+                       : "expected an embedding as the first layer only");
+    if (embedding || std::holds_alternative<Activate>(layer)) return;
+    const auto* dense = std::get_if<Dense>(&layer);
+    const bool wants_sequence = std::holds_alternative<Recurrent>(layer) ||
+                                std::holds_alternative<MeanOverTime>(layer) ||
+                                (dense != nullptr && dense->per_token);
+    if (wants_sequence != sequence_)
+      fail(sequence_
+               ? "expected lstm, gru, mean, an activation or a dense layer with per_token = "
+                 "true after a sequence"
+               : "expected a sequence before lstm, gru, mean and per_token, found " + text(shape_));
   }
 
   int windows(int size, int kernel, int stride, int pad) const {
@@ -59,7 +85,8 @@ class Builder {
                                .fan_in = fan_in,
                                .fan_out = fan_out,
                                .is_bias = is_bias,
-                               .group = l.group});
+                               .group = l.group,
+                               .touched = size});
     net_.parameter_count += size;
   }
 
@@ -82,6 +109,10 @@ class Builder {
 
   Shape apply(const Dense& d, NetworkLayer& l) {
     if (d.out < 1) fail("expected out >= 1");
+    if (d.per_token) {
+      add_weights(l, d.name, {d.out, shape_.channels}, d.out, shape_.channels, d.out, false);
+      return {d.out, 1, shape_.width};
+    }
     add_weights(l, d.name, {d.out, shape_.size()}, d.out, shape_.size(), d.out, false);
     return {d.out, 1, 1};
   }
@@ -103,15 +134,65 @@ class Builder {
   Shape apply(const AvgPool2d& p, NetworkLayer&) { return apply_pool(p); }
   Shape apply(const Activate&, NetworkLayer&) { return shape_; }
 
+  Shape apply(const Embedding& e, NetworkLayer& l) {
+    const TextShape& text = net_.text;
+    sequence_ = true;
+    if (!e.trainable) {
+      if (text.columns == 0)
+        fail("expected words' vectors in the data for an embedding that is not trainable");
+      return {text.columns, 1, shape_.width};
+    }
+    if (e.name.empty()) fail("expected a name");
+    const int columns = e.columns > 0 ? e.columns : text.columns;
+    const int rows = e.rows > 0 ? std::min(e.rows, text.words) : text.words;
+    if (columns == 0) fail("expected 'columns', found neither them nor words' vectors in the data");
+    if (rows < text.words && text.columns > 0 && text.columns != columns)
+      fail("expected the " + std::to_string(text.columns) +
+           " columns of the data's vectors beside them, found " + std::to_string(columns));
+    add_parameter(l, e.name + ".weight", {rows, columns}, columns, columns, false);
+    ParameterTensor& weight = net_.parameters.back();
+    weight.touched = std::min(
+        weight.size, static_cast<std::size_t>(shape_.width) * static_cast<std::size_t>(columns));
+    return {columns, 1, shape_.width};
+  }
+
+  Shape apply(const Recurrent& r, NetworkLayer& l) {
+    if (r.hidden < 1) fail("expected hidden >= 1");
+    if (r.name.empty()) fail("expected a name");
+    const int in = shape_.channels;
+    const int rows = r.gates() * r.hidden;
+    for (int d = 0; d < r.directions(); ++d) {
+      const std::string suffix = d == 0 ? "_l0" : "_l0_reverse";
+      add_parameter(l, r.name + ".weight_ih" + suffix, {rows, in}, in, rows, false);
+      add_parameter(l, r.name + ".weight_hh" + suffix, {rows, r.hidden}, r.hidden, rows, false);
+      add_parameter(l, r.name + ".bias_ih" + suffix, {rows}, in, rows, true);
+      const std::string second = r.name + ".bias_hh" + suffix;
+      if (r.cell == Cell::gru)
+        add_parameter(l, second, {rows}, r.hidden, rows, true);
+      else
+        net_.zeros.push_back(
+            {.name = second, .shape = {rows}, .size = static_cast<std::size_t>(rows)});
+    }
+    sequence_ = r.output == RecurrentOutput::sequence;
+    return {r.directions() * r.hidden, 1, sequence_ ? shape_.width : 1};
+  }
+
+  Shape apply(const MeanOverTime&, NetworkLayer&) {
+    sequence_ = false;
+    return {shape_.channels, 1, 1};
+  }
+
   Network& net_;
   Shape shape_;
+  bool sequence_ = false;
   std::string where_;
   std::set<std::string> names_;
 };
 
 }  // namespace
 
-Network build_network(const ModelSpec& spec, const Shape& input, int classes) {
+Network build_network(const ModelSpec& spec, const Shape& input, int classes,
+                      const TextShape& text_shape) {
   const auto fail = [&](const std::string& what) {
     throw std::invalid_argument(spec.name + ": " + what);
   };
@@ -126,11 +207,12 @@ Network build_network(const ModelSpec& spec, const Shape& input, int classes) {
   Network net;
   net.spec = spec;
   net.input = input;
+  net.text = text_shape;
   net.classes = classes;
   net.outputs = spec.loss == Loss::softmax_cross_entropy ? classes : 1;
   Builder builder(net, input);
   for (std::size_t i = 0; i < spec.layers.size(); ++i) builder.add(spec.layers[i], i);
-  if (builder.shape() != Shape{net.outputs, 1, 1})
+  if (builder.is_sequence() || builder.shape() != Shape{net.outputs, 1, 1})
     fail("expected the last layer to give " + std::to_string(net.outputs) + " outputs, found " +
          text(builder.shape()));
   if (net.groups == 0) fail("expected at least one layer with parameters");

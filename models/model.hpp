@@ -25,8 +25,15 @@ struct ParameterTensor {
   std::size_t size = 0;    ///< product of shape
   int fan_in = 0;          ///< inputs that reach one output, for initialisation
   int fan_out = 0;
-  bool is_bias = false;  ///< starts at zero (or, for a group-norm weight, at one)
-  int group = 0;         ///< which parametric layer it belongs to, 0..Network::groups-1
+  bool is_bias = false;     ///< starts at zero (or, for a group-norm weight, at one)
+  int group = 0;            ///< which parametric layer it belongs to, 0..Network::groups-1
+  std::size_t touched = 0;  ///< most of its numbers that one example's gradient has other than 0
+};
+
+/// What a network must know of texts.
+struct TextShape {
+  int words = 0;    ///< different words; 0: the examples are no texts
+  int columns = 0;  ///< of the data set's vectors; 0 where it has none
 };
 
 /// A layer with its shapes and, if it has parameters, where they are.
@@ -34,6 +41,8 @@ struct NetworkLayer {
   Layer layer;
   Shape in;
   Shape out;
+  bool in_sequence = false;         ///< its input is a sequence, as long as the text
+  bool out_sequence = false;        ///< its output is
   std::size_t first_parameter = 0;  ///< index into Network::parameters
   std::size_t parameter_count = 0;  ///< tensors, one after the other there and in the flat vector
   int group = -1;  ///< parametric layers are numbered 0, 1, ...; per-layer clipping goes by these
@@ -45,20 +54,25 @@ struct NetworkLayer {
 struct Network {
   ModelSpec spec;
   Shape input;
+  TextShape text;
   int classes = 0;
   int outputs = 0;  ///< logits: `classes` for softmax, 1 for logistic and hinge
   std::vector<NetworkLayer> layers;
   std::vector<ParameterTensor> parameters;
+  /// Tensors that PyTorch's layers have beside those, always zero; `offset` has no meaning.
+  std::vector<ParameterTensor> zeros;
   std::size_t parameter_count = 0;
   int groups = 0;
 };
 
 /// Checks every shape and lays out the parameters.
-/// input: one example; classes >= 2.
+/// input: one example; classes >= 2; text: where examples are texts, input {1, 1, T}.
 /// Throws std::invalid_argument, naming the layer, on a size that does not fit (kernel larger than
 /// its padded input, groups that do not divide the channels, last layer of the wrong width, a
-/// duplicate or missing parameter name, logistic or hinge loss with more than two classes).
-Network build_network(const ModelSpec& spec, const Shape& input, int classes);
+/// duplicate or missing parameter name, logistic or hinge loss with more than two classes, a layer
+/// for sequences on something else or the reverse).
+Network build_network(const ModelSpec& spec, const Shape& input, int classes,
+                      const TextShape& text = {});
 
 /// Reads a layer description (TOML; models/README.md gives the keys). `source` names it in errors.
 /// classes: decides between softmax and one logit, and what `out = "outputs"` means.

@@ -42,6 +42,10 @@ class LayerTable {
     return *v;
   }
 
+  std::string optional_text(std::string_view key, const std::string& fallback) const {
+    return table_.contains(key) ? text(key) : fallback;
+  }
+
   int optional_integer(std::string_view key, int fallback) const {
     return table_.contains(key) ? integer(key) : fallback;
   }
@@ -60,6 +64,13 @@ class LayerTable {
     if (!v || !(*v > 0 && *v < 1e6))
       fail("expected a positive number for '" + std::string(key) + "'");
     return static_cast<float>(*v);
+  }
+
+  bool flag(std::string_view key) const {
+    if (!table_.contains(key)) return false;
+    const auto v = table_[key].value_exact<bool>();
+    if (!v) fail("expected true or false for '" + std::string(key) + "'");
+    return *v;
   }
 
   bool is_text(std::string_view key) const { return table_[key].is_string(); }
@@ -82,6 +93,32 @@ Activate activation_named(const std::string& name, const LayerTable& at) {
   at.fail("expected activation relu, tanh or tempered_sigmoid, found '" + name + "'");
 }
 
+Embedding parse_embedding(const LayerTable& t) {
+  t.allow({"name", "trainable", "trainable_rows", "columns"});
+  const Embedding e{t.text("name"), t.flag("trainable"), t.optional_integer("trainable_rows", 0),
+                    t.optional_integer("columns", 0)};
+  if (!e.trainable && (e.rows > 0 || e.columns > 0))
+    t.fail("expected trainable = true beside 'trainable_rows' and 'columns'");
+  return e;
+}
+
+Recurrent parse_recurrent(const LayerTable& t, Cell cell) {
+  t.allow({"name", "hidden", "bidirectional", "output"});
+  Recurrent r{.name = t.text("name"),
+              .cell = cell,
+              .hidden = t.integer("hidden"),
+              .bidirectional = t.flag("bidirectional"),
+              .output = RecurrentOutput::last};
+  const std::string output = t.optional_text("output", "last");
+  if (output == "mean")
+    r.output = RecurrentOutput::mean;
+  else if (output == "sequence")
+    r.output = RecurrentOutput::sequence;
+  else if (output != "last")
+    t.fail("expected output last, mean or sequence, found '" + output + "'");
+  return r;
+}
+
 Layer parse_layer(const LayerTable& t, const std::string& activation, int outputs) {
   const std::string type = t.text("type");
   if (type == "conv2d") {
@@ -90,10 +127,18 @@ Layer parse_layer(const LayerTable& t, const std::string& activation, int output
                   t.optional_integer("stride", 1), t.optional_integer("pad", 0)};
   }
   if (type == "dense") {
-    t.allow({"name", "out"});
-    if (!t.is_text("out")) return Dense{t.text("name"), t.integer("out")};
+    t.allow({"name", "out", "per_token"});
+    const bool per_token = t.flag("per_token");
+    if (!t.is_text("out")) return Dense{t.text("name"), t.integer("out"), per_token};
     if (t.text("out") != "outputs") t.fail("expected a number or \"outputs\" for 'out'");
-    return Dense{t.text("name"), outputs};
+    return Dense{t.text("name"), outputs, per_token};
+  }
+  if (type == "embedding") return parse_embedding(t);
+  if (type == "lstm") return parse_recurrent(t, Cell::lstm);
+  if (type == "gru") return parse_recurrent(t, Cell::gru);
+  if (type == "mean") {
+    t.allow({});
+    return MeanOverTime{};
   }
   if (type == "maxpool") {
     t.allow({"kernel", "stride"});
@@ -125,8 +170,8 @@ Layer parse_layer(const LayerTable& t, const std::string& activation, int output
            "' is refused: it mixes the examples of a batch, so no per-example gradient exists and "
            "clipping would bound nothing; use groupnorm");
   t.fail(
-      "expected layer type conv2d, dense, maxpool, avgpool, groupnorm, relu, tanh, "
-      "tempered_sigmoid or activation, found '" +
+      "expected layer type conv2d, dense, maxpool, avgpool, groupnorm, embedding, lstm, gru, mean, "
+      "relu, tanh, tempered_sigmoid or activation, found '" +
       type + "'");
 }
 
@@ -150,10 +195,12 @@ ModelSpec parse_model(std::string_view text, const std::string& source, int clas
   const std::string loss = root.contains("loss") ? top.text("loss") : "cross_entropy";
   if (loss == "cross_entropy")
     spec.loss = classes == 2 ? Loss::logistic : Loss::softmax_cross_entropy;
+  else if (loss == "softmax")
+    spec.loss = Loss::softmax_cross_entropy;
   else if (loss == "hinge")
     spec.loss = Loss::hinge;
   else
-    top.fail("expected loss cross_entropy or hinge, found '" + loss + "'");
+    top.fail("expected loss cross_entropy, softmax or hinge, found '" + loss + "'");
   const int outputs = spec.loss == Loss::softmax_cross_entropy ? classes : 1;
 
   std::string act = activation;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The checks beside the tests: which folder includes which, formatting, clang-tidy, one definition of
-# every type, sanitizers, a build without CUDA, who draws noise, and how often audits catch what. scripts/test.sh runs the first
-# two; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [audit]   (default: all)
+# every type, sanitizers, a build without CUDA, who draws noise, whether anything else leaves, on
+# all changes of the data, and how often audits catch what. scripts/test.sh runs the first two; the others are too slow for every build.
+# Usage: scripts/check.sh [includes] [noise] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [audit]   (default: all)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -51,9 +51,10 @@ includes() {
 # and runtime/base/random_numbers. Besides these:
 #   methods/objective_perturbation.cpp  noise in the objective, which is released by no grid: proved
 #                                       for real numbers only, and its certificate says so
+#   methods/initial_weights.cpp         normal numbers that orthogonal matrices are made of: public
 #   reproduce/                          runs papers' experiments again, on public data
 #   common/cpu_kernels.def              the table of the kernels, which lists them
-# (Initial weights are uniform and public; choices by an exponential mechanism, methods/noisy_min.cpp
+# (Other initial weights are uniform and public; choices by an exponential mechanism, methods/noisy_min.cpp
 # and privgene.cpp, draw words and no normals.)
 noise() {
   local found
@@ -61,7 +62,7 @@ noise() {
     grep -E '[.](cpp|hpp|cu|cuh|def)$' |
     grep -vE '^(kernels/(random|update)|runtime/(device|gate|reproduce))/' |
     grep -vxE 'runtime/base/random_numbers[.](cpp|hpp)|kernels/common/cpu_kernels[.]def' |
-    grep -vxF runtime/methods/objective_perturbation.cpp |
+    grep -vxF -e runtime/methods/objective_perturbation.cpp -e runtime/methods/initial_weights.cpp |
     xargs awk '/normal_numbers|fill_normals|rounded_normals|box_muller/ {
       print FILENAME ":" FNR ": draws Gaussian noise outside runtime/gate" }')
   [[ -z $found ]] || { echo "$found" >&2; return 1; }
@@ -73,9 +74,16 @@ odr() {
   cmake --build build-odr --target cudp
 }
 
+# tests/audit/non_interference_test.cpp with every case, way to end and change of the data.
+interference() {
+  configure build-interference -DCUDP_CUDA=OFF -DCUDP_UNITY=ON
+  cmake --build build-interference --target cudp_tests
+  CUDP_ALL_NEIGHBOURS=1 build-interference/tests/cudp_tests --gtest_filter='*NonInterference*'
+}
+
 # Registers, spills and shared memory of every kernel, for all architectures.
 kernels() {
-  configure build-kernels -DCUDP_CUDA=ON "-DCUDP_KERNEL_REPORTS=80;89;90;100"
+  configure build-kernels -DCUDP_CUDA=ON -DCUDP_UNITY=ON "-DCMAKE_CUDA_ARCHITECTURES=80-real;89-real;90-real;100-real"
   cmake --build build-kernels --target cudp_tests
   build-kernels/tests/cudp_tests --gtest_filter='*KernelReport*'
 }
@@ -113,13 +121,13 @@ audit() {
   CUDP_AUDIT_SEEDS=100 build-cpu/tests/cudp_tests --gtest_filter='*Audit*'
 }
 
-if (($# == 0)); then set -- includes noise kernels format tidy odr address thread no-cuda audit; fi
+if (($# == 0)); then set -- includes noise interference kernels format tidy odr address thread no-cuda audit; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | kernels | format | tidy | odr | address | thread | no-cuda | audit) "$check" ;;
+    includes | noise | interference | kernels | format | tidy | odr | address | thread | no-cuda | audit) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, kernels, format, tidy, odr, address, thread, no-cuda or audit, found '$check'" >&2
+      echo "check.sh: expected includes, noise, interference, kernels, format, tidy, odr, address, thread, no-cuda or audit, found '$check'" >&2
       exit 2
       ;;
   esac

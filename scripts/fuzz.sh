@@ -20,7 +20,7 @@ cmake --build "$build" --target fuzz -j "$(nproc)"
 # A few small valid inputs each, to start from.
 seeds=$build/seeds
 findings=$build/findings
-mkdir -p "$seeds"/{idx,cifar,compressed,schema,table,model} "$findings"
+mkdir -p "$seeds"/{idx,cifar,compressed,schema,table,text,model} "$findings"
 printf '\0\0\010\003\0\0\0\002\0\0\0\002\0\0\0\003abcdefghijkl' >"$seeds/idx/images"
 printf '\0\0\010\001\0\0\0\003\0\001\002' >"$seeds/idx/labels"
 gzip -nc "$seeds/idx/images" >"$seeds/idx/images.gz"
@@ -36,6 +36,11 @@ printf '0age,job,label\n1,x,0\n2.5,"y ""z""",1\n' >"$seeds/table/header"
 printf '2age\tlabel\n1\t0\n-2e3\t1\n' >"$seeds/table/tabs"
 printf '1# comment\n0.5, x, 9, no\n?, ?, , yes.\n\n' >"$seeds/table/plain"
 printf '3d,c,b,a\nno,,x,1\n' >"$seeds/table/names"
+printf '0the\t12\nfilm\t3\n' >"$seeds/text/list"
+printf '1do 1 2\nn'"'"'t 3 4e-1\n' >"$seeds/text/vectors"
+printf '1\074\0\0\0\0\0\0\0{"e":{"dtype":"F16","shape":[2,1],"data_offsets":[0,4]}}    \0\074\0\300' >"$seeds/text/tensor"
+printf '21\tThe film<br />\n0\t\n' >"$seeds/text/words"
+printf '31\tUndo caf\303\251 \344\270\255!\n' >"$seeds/text/pieces"
 printf '50.5 x 9 no \n1 y 0 yes.\n' >"$seeds/table/blanks"
 
 fuzz_one() {
@@ -54,5 +59,5 @@ fuzz_one() {
 export -f fuzz_one
 export build seconds seeds findings
 
-printf '%s\n' idx cifar compressed schema table model |
+printf '%s\n' idx cifar compressed schema table text model |
   xargs -P "$(nproc)" -I{} bash -c 'set -euo pipefail; fuzz_one {}' || exit 1

@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(g++ cmake ninja-build git zlib1g-dev liblzma-dev libspdlog-dev libcli11-dev
           libkissfft-dev nlohmann-json3-dev libtomlplusplus-dev liblapacke-dev libsodium-dev libsleef-dev
-          libboost-dev gnuplot-nox)
+          libicu-dev libboost-dev gnuplot-nox)
 tests=OFF
 if [[ ${1:-} == --tests ]]; then
   shift
@@ -35,7 +35,7 @@ if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
   export PATH="$PATH:/usr/local/cuda/bin"
 fi
 settings=(-DCUDP_CUDA="${CUDP_CUDA:-AUTO}")
-[[ -f $build/CMakeCache.txt ]] || settings+=(-G Ninja -DCMAKE_BUILD_TYPE=Release)
+[[ -f $build/CMakeCache.txt ]] || settings+=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DCUDP_UNITY=ON)
 # A folder that once had the tests keeps them.
 if [[ $tests == ON || ! -f $build/CMakeCache.txt ]]; then
   settings+=(-DCUDP_TESTS=$tests -DCUDP_BENCH=$tests)

@@ -53,7 +53,7 @@ class Audit {
     make_method();
     train();
     AuditResult r = attack();
-    r.certificate = make_certificate(e_, size_, *method_, budget_->ledger(), step_);
+    r.certificate = make_certificate(e_, size_, *method_, budget_->ledger(), gate_.listed(), step_);
     r.certificate["for_release"] = false;
     r.certificate["not_for_release"].push_back(kNotForRelease);
     r.epsilon = r.certificate.at("epsilon").get<double>();
@@ -119,7 +119,9 @@ class Audit {
 
   void train() {
     release_features(e_, size_, gate_);
-    method_->start({.train = e_.data.train, .backend = e_.backend, .key = key_.key()}, *budget_);
+    method_->start(
+        {.train = e_.data.train, .backend = e_.backend, .key = key_.key(), .gate = gate_},
+        *budget_);
     reporter_.info(fmt::format("{} canaries, {} of them among the training examples",
                                settings_.canaries, members()));
     reporter_.info(method_->describe());

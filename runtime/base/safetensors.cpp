@@ -1,8 +1,11 @@
 #include "runtime/base/safetensors.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -19,22 +22,31 @@ constexpr std::uint64_t kLongestHeader = 100'000'000;  // the format's own limit
 
 std::string text(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// One entry of the header, checked against the size of the data.
-ParameterTensor read_entry(const std::string& name, const Json& entry, std::size_t data_size,
-                           const std::string& place) {
+/// A tensor of the header, checked against the size of the data. Offset and size of `tensor` count
+/// numbers of its type.
+struct Entry {
+  ParameterTensor tensor;
+  std::string dtype;
+  std::size_t begin = 0;  ///< bytes
+  std::size_t end = 0;
+};
+
+/// Bytes of a number; 0: not a type that is read here.
+std::size_t width_of(std::string_view dtype) { return dtype == "F32" ? 4 : dtype == "F16" ? 2 : 0; }
+
+Entry read_entry(const std::string& name, const Json& entry, std::size_t data_size,
+                 const std::string& place) {
   const auto fail = [&](const std::string& what) { throw InputError(place + ": " + what); };
   if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") ||
-      !entry.contains("data_offsets"))
+      !entry.contains("data_offsets") || !entry["dtype"].is_string())
     fail("expected dtype, shape and data_offsets, found " + text(entry));
-  if (entry["dtype"] != "F32") fail("expected dtype F32, found " + text(entry["dtype"]));
   const Json& offsets = entry["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
       !offsets[1].is_number_unsigned())
     fail("expected two data_offsets, found " + text(offsets));
-  const auto begin = offsets[0].get<std::uint64_t>();
-  const auto end = offsets[1].get<std::uint64_t>();
+  Entry e{.tensor = {}, .dtype = entry["dtype"], .begin = offsets[0], .end = offsets[1]};
 
-  ParameterTensor t;
+  ParameterTensor& t = e.tensor;
   t.name = name;
   std::uint64_t size = 1;
   if (!entry["shape"].is_array()) fail("expected a list as shape, found " + text(entry["shape"]));
@@ -46,13 +58,81 @@ ParameterTensor read_entry(const std::string& name, const Json& entry, std::size
     if (size > data_size)
       fail("expected a shape that fits the file, found " + text(entry["shape"]));
   }
-  if (begin > end || end > data_size || begin % sizeof(float) != 0 ||
-      end - begin != size * sizeof(float))
-    fail("expected " + std::to_string(size * sizeof(float)) + " bytes inside the " +
-         std::to_string(data_size) + " of data, found " + text(offsets));
-  t.offset = begin / sizeof(float);
+  const std::size_t width = width_of(e.dtype);
+  const bool inside = e.begin <= e.end && e.end <= data_size;
+  if (!inside || (width > 0 && (e.begin % width != 0 || e.end - e.begin != size * width)))
+    fail("expected " + std::to_string(size * std::max<std::size_t>(width, 1)) +
+         " bytes inside the " + std::to_string(data_size) + " of data, found " + text(offsets));
+  t.offset = width > 0 ? e.begin / width : 0;
   t.size = size;
-  return t;
+  return e;
+}
+
+/// What a file says before its numbers.
+struct Header {
+  std::vector<Entry> entries;
+  std::map<std::string, std::string> metadata;
+  std::string_view data;
+};
+
+Header read_header(std::string_view bytes, const std::string& source) {
+  std::uint64_t length = 0;
+  if (bytes.size() < sizeof length)
+    throw InputError(source + ", byte 0: expected an 8-byte header length, found " +
+                     std::to_string(bytes.size()) + " bytes");
+  std::memcpy(&length, bytes.data(), sizeof length);
+  bytes.remove_prefix(sizeof length);
+  if (length > kLongestHeader || length > bytes.size())
+    throw InputError(source + ", byte 0: expected a header length of at most " +
+                     std::to_string(bytes.size()) + ", found " + std::to_string(length));
+  const Json json = Json::parse(bytes.substr(0, length), nullptr, false);
+  if (!json.is_object())
+    throw InputError(source + ", byte 8: expected a JSON object, found something else");
+
+  Header header{.entries = {}, .metadata = {}, .data = bytes.substr(length)};
+  for (const auto& [name, entry] : json.items()) {
+    if (name == "__metadata__") {
+      if (!entry.is_object()) throw InputError(source + ", __metadata__: expected an object");
+      for (const auto& [key, value] : entry.items())
+        header.metadata[key] = value.is_string() ? value.get<std::string>() : text(value);
+      continue;
+    }
+    std::string place = source;
+    place.append(", ").append(name);
+    header.entries.push_back(read_entry(name, entry, header.data.size(), place));
+  }
+  return header;
+}
+
+/// IEEE 754 binary16, exactly.
+float from_half(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000u) << 16;
+  const std::uint32_t exponent = half >> 10 & 0x1fu;
+  const std::uint32_t fraction = half & 0x3ffu;
+  if (exponent == 0) {  // zero, or below the normal ones
+    const float small = static_cast<float>(fraction) * 0x1p-24f;
+    return sign != 0 ? -small : small;
+  }
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+/// The tensor that is wanted.
+const Entry& matrix_entry(const Header& header, const std::string& source,
+                          const std::string& name) {
+  const Entry* found = nullptr;
+  std::string names;
+  int count = 0;
+  for (const Entry& e : header.entries) {
+    if (width_of(e.dtype) == 0 || e.tensor.shape.size() != 2) continue;
+    if (name.empty() || e.tensor.name == name) found = &e;
+    if (count++ < 8) names.append(names.empty() ? "" : ", ").append(e.tensor.name);
+  }
+  if (found != nullptr && (!name.empty() || count == 1)) return *found;
+  if (count > 8) names += ", ...";
+  throw InputError(source + ": expected a matrix of F32 or F16" +
+                   (name.empty() ? ", or the name of one (--embedding-tensor)" : " named " + name) +
+                   ", found " + (names.empty() ? "none" : names));
 }
 
 }  // namespace
@@ -79,33 +159,16 @@ std::string encode_safetensors(const TensorFile& file) {
 }
 
 TensorFile decode_safetensors(std::string_view bytes, const std::string& source) {
-  std::uint64_t length = 0;
-  if (bytes.size() < sizeof length)
-    throw InputError(source + ", byte 0: expected an 8-byte header length, found " +
-                     std::to_string(bytes.size()) + " bytes");
-  std::memcpy(&length, bytes.data(), sizeof length);
-  bytes.remove_prefix(sizeof length);
-  if (length > kLongestHeader || length > bytes.size())
-    throw InputError(source + ", byte 0: expected a header length of at most " +
-                     std::to_string(bytes.size()) + ", found " + std::to_string(length));
-  const Json header = Json::parse(bytes.substr(0, length), nullptr, false);
-  if (!header.is_object())
-    throw InputError(source + ", byte 8: expected a JSON object, found something else");
-  const std::string_view data = bytes.substr(length);
-
+  Header header = read_header(bytes, source);
+  const std::string_view data = header.data;
   TensorFile file;
+  file.metadata = std::move(header.metadata);
   std::size_t used = 0;
-  for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") {
-      if (!entry.is_object()) throw InputError(source + ", __metadata__: expected an object");
-      for (const auto& [key, value] : entry.items())
-        file.metadata[key] = value.is_string() ? value.get<std::string>() : text(value);
-      continue;
-    }
-    std::string place = source;
-    place.append(", ").append(name);
-    file.tensors.push_back(read_entry(name, entry, data.size(), place));
-    used += file.tensors.back().size * sizeof(float);
+  for (const Entry& e : header.entries) {
+    if (e.dtype != "F32")
+      throw InputError(source + ", " + e.tensor.name + ": expected dtype F32, found " + e.dtype);
+    file.tensors.push_back(e.tensor);
+    used += e.end - e.begin;
   }
   if (used != data.size())
     throw InputError(source + ": expected " + std::to_string(used) + " bytes of data, found " +
@@ -113,6 +176,27 @@ TensorFile decode_safetensors(std::string_view bytes, const std::string& source)
   file.values.resize(data.size() / sizeof(float));
   std::memcpy(file.values.data(), data.data(), data.size());
   return file;
+}
+
+Matrix decode_matrix(std::string_view bytes, const std::string& source, const std::string& name) {
+  const Header header = read_header(bytes, source);
+  const Entry& e = matrix_entry(header, source, name);
+  Matrix m{.rows = e.tensor.shape[0], .columns = e.tensor.shape[1], .values = {}};
+  m.values.resize(e.tensor.size);
+  const char* const numbers = header.data.data() + e.begin;
+  if (e.dtype == "F32") {
+    std::memcpy(m.values.data(), numbers, e.end - e.begin);
+  } else {
+    for (std::size_t i = 0; i < m.values.size(); ++i) {
+      std::uint16_t half = 0;
+      std::memcpy(&half, numbers + i * sizeof half, sizeof half);
+      m.values[i] = from_half(half);
+    }
+  }
+  for (const float x : m.values)
+    if (!std::isfinite(x))
+      throw InputError(source + ", " + e.tensor.name + ": expected finite numbers, found others");
+  return m;
 }
 
 }  // namespace cudp

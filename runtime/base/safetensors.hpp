@@ -24,4 +24,17 @@ std::string encode_safetensors(const TensorFile& file);
 /// file in errors. Throws InputError on anything malformed.
 TensorFile decode_safetensors(std::string_view bytes, const std::string& source);
 
+/// Rows of numbers, row-major.
+struct Matrix {
+  int rows = 0;
+  int columns = 0;
+  std::vector<float> values;  ///< [rows, columns]
+};
+
+/// One matrix of a safetensors file, of float32 or float16 numbers: the tensor of that name, or
+/// where `name` is empty the only one with two dimensions. What else the file holds may be of any
+/// type. Throws InputError, naming the tensors there are where the name does not decide; and on a
+/// number that is not finite.
+Matrix decode_matrix(std::string_view bytes, const std::string& source, const std::string& name);
+
 }  // namespace cudp

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kAuditExamples = R"(Examples:
   cudp audit --preset mnist-cnn --data-dir data
   cudp audit --config runs/mine/release/config.toml --canaries 2000 --out audits/mine
   cudp audit --preset glyphs-cnn --canary example --json
@@ -163,7 +163,7 @@ void add_audit_command(CLI::App& app, CommandBody& body) {
       "gradient: chosen gradients, all noisy sums seen; example: mislabelled examples, model seen");
   add("--guesses", own->guesses, "N", "How many the attacker guesses; 0: a tenth of the canaries");
   add("--confidence", own->confidence, "P", "Of each lower bound");
-  command->footer(kExamples);
+  command->footer(kAuditExamples);
   command->callback(
       [&body, flags, own] { body = [flags, own] { return run_audit(given(*flags), *own); }; });
 }

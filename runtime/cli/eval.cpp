@@ -14,6 +14,7 @@
 #include "runtime/data/load.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/run/prepare.hpp"
+#include "runtime/run/released_text.hpp"
 #include "runtime/settings/options.hpp"
 
 namespace fs = std::filesystem;
@@ -21,10 +22,11 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kEvalExamples = R"(Examples:
   cudp eval runs/short --dataset glyphs
   cudp eval runs/mnist/release --dataset mnist --data-dir data --json
   cudp eval runs/mine --dataset new_patients.csv --schema patients.toml
+  cudp eval runs/reviews --dataset imdb --data-dir data
 )";
 
 struct EvalOptions {
@@ -32,6 +34,7 @@ struct EvalOptions {
   DataRequest data;
   std::string device = "auto";
   std::string feature_cache = "auto";
+  std::string embedding;
   int threads = 0;
   bool json = false;
 };
@@ -51,6 +54,7 @@ struct ReleasedModel {
   std::string dataset;
   FeatureSettings features;
   std::vector<float> feature_release;
+  std::shared_ptr<const TextCoder> text;  ///< null: not of texts
 };
 
 Shape parse_shape(const std::string& text, const std::string& source) {
@@ -61,7 +65,7 @@ Shape parse_shape(const std::string& text, const std::string& source) {
   return s;
 }
 
-ReleasedModel read_released(const fs::path& path) {
+ReleasedModel read_released(const fs::path& path, const VectorPlace& vectors) {
   const std::string source = path.string();
   const TensorFile file = decode_safetensors(read_file(path), source);
   const auto text = [&](const char* key) {
@@ -81,8 +85,14 @@ ReleasedModel read_released(const fs::path& path) {
     }
     m.features = feature_settings(stored);
   }
-  m.network = make_network(text("model"), source, text("activation"),
-                           parse_shape(text("input"), source), std::atoi(text("classes").c_str()));
+  m.text = read_text(file, path, vectors);
+  TextShape words;
+  if (m.text != nullptr)
+    words = {.words = m.text->vocabulary.rows(),
+             .columns = m.text->vectors != nullptr ? m.text->vectors->columns : 0};
+  m.network =
+      make_network(text("model"), source, text("activation"), parse_shape(text("input"), source),
+                   std::atoi(text("classes").c_str()), words);
   m.features.dimensions = m.network.input.size();
   m.feature_release = read_release(file, m.features, source);
   m.parameters.resize(m.network.parameter_count);
@@ -106,7 +116,8 @@ Device device_named(const std::string& name) {
 
 int evaluate(EvalOptions o) {
   const fs::path path = model_file(o.run_dir);
-  const ReleasedModel model = read_released(path);
+  const ReleasedModel model = read_released(path, {.file = o.embedding, .dir = o.data.dir});
+  o.data.coder = model.text;
   const Backend backend = choose_backend(device_named(o.device));
   if (o.data.dataset.empty()) o.data.dataset = model.dataset;
   TestData data = load_test_data(o.data);
@@ -119,6 +130,9 @@ int evaluate(EvalOptions o) {
   const auto shape = [](const Shape& s) {
     return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
   };
+  if (data.examples.is_text() != (model.text != nullptr))
+    throw InputError(data.name + ": expected " + (model.text != nullptr ? "texts" : "no texts") +
+                     ", as " + o.run_dir + " was trained on, found the other");
   if (data.examples.shape != model.network.input || data.examples.classes != model.network.classes)
     throw InputError(fmt::format(
         "{}: expected examples of shape {} in {} classes, as {} was trained on, found {} in {}",
@@ -152,7 +166,7 @@ int evaluate(EvalOptions o) {
 
 void add_eval_command(CLI::App& app, CommandBody& body) {
   CLI::App* command = app.add_subcommand("eval", "Test accuracy of a released model");
-  command->footer(kExamples);
+  command->footer(kEvalExamples);
   auto o = std::make_shared<EvalOptions>();
   o->data.dir = "data";
   command->add_option("run_dir", o->run_dir, "run folder, or its release folder")->required();
@@ -176,6 +190,11 @@ void add_eval_command(CLI::App& app, CommandBody& body) {
       ->add_option("--feature-cache", o->feature_cache,
                    "where computed features are kept: a folder, auto (~/.cache/cudp) or none")
       ->type_name("DIR");
+  command
+      ->add_option("--embedding", o->embedding,
+                   "the file of words' vectors that the model was trained with; looked for where "
+                   "--data-dir has it, if not given")
+      ->type_name("FILE");
   command->add_option("--threads", o->threads, "CPU threads, 0 for every core")
       ->type_name("N")
       ->check(CLI::Range(0, 4096));

@@ -13,7 +13,7 @@
 namespace cudp {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kInfoExamples = R"(Examples:
   cudp info
   cudp info --json
 )";
@@ -54,7 +54,7 @@ Answer describe() {
 
 void add_info_command(CLI::App& app, CommandBody& body) {
   CLI::App* command = app.add_subcommand("info", "Version, backends and devices");
-  command->footer(kExamples);
+  command->footer(kInfoExamples);
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
   command->callback([&body, json] {

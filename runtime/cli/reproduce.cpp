@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kReproduceExamples = R"(Examples:
   cudp reproduce dp-agd-fig2 --data-dir data --quick
   cudp reproduce dp-agd-fig2 --data-dir data --seeds 20 --out results
   cudp reproduce dpis-table3 --data-dir data --epsilons 0.5 1 2 3 4 --out results
@@ -86,7 +86,7 @@ void add_reproduce_command(CLI::App& app, CommandBody& body) {
       app.add_subcommand("reproduce", "Run a table or figure of a paper, beside its numbers");
   std::string names = "Tables and figures:\n";
   for (const Reproduction& r : reproductions()) names += "  " + r.name + "  " + r.what + "\n";
-  command->footer(names + kExamples);
+  command->footer(names + kReproduceExamples);
   auto f = std::make_shared<ReproduceFlags>();
   command->add_option("name", f->name, "which table or figure")->required();
   command->add_option("--data-dir", f->options.data_dir, "where the files of data sets are")

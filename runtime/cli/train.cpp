@@ -16,7 +16,7 @@
 namespace cudp {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kTrainExamples = R"(Examples:
   cudp train --preset glyphs-cnn
   cudp train --dataset mnist --data-dir data --epsilon 3 --delta 1e-5
   cudp train --config run.toml --epochs 10 --out runs/short
@@ -113,7 +113,7 @@ void add_train_command(CLI::App& app, CommandBody& body) {
   CLI::App* command = app.add_subcommand("train", "Train a model with differential privacy");
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
-  command->footer(kExamples + ("Presets: " + presets));
+  command->footer(kTrainExamples + ("Presets: " + presets));
   auto flags = std::make_shared<TrainFlags>(add_train_flags(*command));
   command->callback([&body, flags] { body = [flags] { return run_training(given(*flags)); }; });
 }

@@ -18,8 +18,8 @@ enum class Device { automatic, cpu, cuda };
 enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adaptive };
 enum class Features { none, scatter, pca };
 
-/// The options of training methods: a struct for each method that has any, declared in the method's
-/// own header. One that nobody has set has its initial values.
+/// The options of training methods, and of texts: a struct for each method that has any, declared
+/// in its own header. One that nobody has set has its initial values.
 class MethodOptions {
  public:
   template <class Options>

@@ -71,7 +71,7 @@ std::span<const std::string_view> CellSplitter::split(const LineReader& at, std:
   for (;;) {
     // Blanks before a cell are not part of it, but a tab may be the delimiter.
     while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
-    if (rest.starts_with('"')) {
+    if (quotes_ && rest.starts_with('"')) {
       cells_.push_back(take_quoted(at, rest));
     } else {
       const std::size_t end = rest.find(delimiter_);

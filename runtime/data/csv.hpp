@@ -37,10 +37,12 @@ class LineReader {
 std::string_view trimmed(std::string_view text);
 
 /// Splits lines into cells. A delimiter ' ' stands for any run of blanks. A cell may stand in
-/// double quotes, doubled inside, but may not reach over a line's end.
+/// double quotes, doubled inside, but may not reach over a line's end; unless quotes are characters
+/// like all others.
 class CellSplitter {
  public:
-  explicit CellSplitter(char delimiter) : delimiter_(delimiter) {}
+  explicit CellSplitter(char delimiter, bool quotes = true)
+      : delimiter_(delimiter), quotes_(quotes) {}
 
   /// The cells, trimmed; valid until the next call and as long as the line. Throws InputError on a
   /// quote that does not end or is followed by text.
@@ -50,6 +52,7 @@ class CellSplitter {
   std::string_view take_quoted(const LineReader& at, std::string_view& rest);
 
   char delimiter_;
+  bool quotes_;
   std::vector<std::string_view> cells_;
   std::string unquoted_;  // reserved to the line's length, so that views into it stay valid
 };

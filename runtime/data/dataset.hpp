@@ -38,11 +38,15 @@ struct Dataset {
   bool is_text() const { return words > 0; }
 };
 
+struct TextCoder;
+
 /// A training set, whose examples privacy protects, and a test set.
 struct DataSplit {
   std::string name;
   Dataset train;
   Dataset test;  ///< of the same shape and classes; empty where none was given
+  /// Of texts: what made numbers of them, for whoever uses the model.
+  std::shared_ptr<const TextCoder> text;
   /// True where the test rows are published: those of a built-in data set, or that the user
   /// declares public. Otherwise nothing that is measured on them may leave the private folder.
   bool test_is_public = false;

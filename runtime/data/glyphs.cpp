@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "runtime/data/dice.hpp"
 #include "runtime/data/glyph_shapes.hpp"
 
 // The same images on every machine: only +, -, *, / and sqrt, which IEEE 754 fixes (no libm), and
@@ -16,25 +17,6 @@ namespace {
 constexpr int kSide = 28;
 constexpr int kPixels = kSide * kSide;
 constexpr int kPiecesPerCurve = 4;  // straight pieces between two points of a smooth stroke
-
-/// SplitMix64 (Steele, Lea, Flood 2014), started anew for every image.
-class Dice {
- public:
-  Dice(std::uint64_t seed, std::uint64_t image) : state_(seed) { state_ = word() + image; }
-
-  std::uint64_t word() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-  }
-  double uniform(double low, double high) {
-    return low + (high - low) * (static_cast<double>(word() >> 11) * 0x1p-53);
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 /// Shape coordinates to pixels.
 struct Affine {

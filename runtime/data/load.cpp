@@ -10,14 +10,16 @@
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/glyphs.hpp"
 #include "runtime/data/sources.hpp"
+#include "runtime/data/text.hpp"
 
 namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kNamed = {"glyphs", "mnist", "fashion-mnist", "cifar-10",
-                               "adult",  "bank",  "ipums-br"};
+constexpr std::array kNamed = {"glyphs", "sentences", "mnist",    "fashion-mnist", "cifar-10",
+                               "adult",  "bank",      "ipums-br", "imdb"};
+constexpr std::array kNamedTables = {"adult", "bank", "ipums-br", "imdb"};
 constexpr std::uint64_t kGlyphSeed = 1;
 constexpr std::size_t kGlyphTrain = 12'000;
 constexpr std::size_t kGlyphTest = 2'000;
@@ -29,10 +31,12 @@ bool is_folder(const fs::path& path) {
 
 DataSplit load_named(const DataRequest& request) {
   const std::string& name = request.dataset;
-  if (name == "adult" || name == "bank" || name == "ipums-br") return load_named_table(request);
+  if (std::find(kNamedTables.begin(), kNamedTables.end(), name) != kNamedTables.end())
+    return load_named_table(request);
   if (!request.schema.empty() || !request.test_path.empty())
     throw InputError("schema or test table: expected only with a table, found with " + name);
   if (name == "cifar-10") return load_cifar_folder(named_folder(request, {"data_batch_1.bin"}));
+  if (name == "sentences") return load_sentences(request);
   if (name != "glyphs") return load_idx_folder(named_folder(request, kIdxTrainImages), 10);
   DataSplit split;
   split.train = make_glyphs(kGlyphSeed, 0, kGlyphTrain);
@@ -62,9 +66,19 @@ std::string name_of(const fs::path& path) {
   return name.string();
 }
 
+/// Settings of texts are a mistake where there are none.
+void check_texts(const DataRequest& request, const DataSplit& split) {
+  if (!split.train.is_text() && request.text != TextOptions{})
+    throw InputError(
+        "--tokens, --keep, --tokenizer, --vocabulary and --embedding: expected with texts only, "
+        "found with " +
+        request.dataset);
+}
+
 DataSplit load(const DataRequest& request) {
   if (is_named_dataset(request.dataset)) {
     DataSplit split = load_named(request);
+    check_texts(request, split);
     split.name = request.dataset;
     split.size_is_public = true;
     split.test_is_public = true;
@@ -78,6 +92,7 @@ DataSplit load(const DataRequest& request) {
               names + "or the path of a folder or a table", "no such file or folder");
   }
   DataSplit split = is_folder(request.dataset) ? load_folder(request) : load_table_file(request);
+  check_texts(request, split);
   if (split.name.empty()) split.name = name_of(request.dataset);
   split.size_is_public = request.size_is_public;
   split.test_is_public = request.test_is_public;

@@ -1,24 +1,29 @@
 #pragma once
+#include <memory>
 #include <string>
 
 #include "runtime/data/dataset.hpp"
+#include "runtime/data/text_options.hpp"
 
 namespace cudp {
 
 struct DataRequest {
-  /// glyphs, mnist, fashion-mnist, cifar-10, adult, bank, ipums-br, or a path: a folder of IDX or
-  /// CIFAR files, or a .csv/.tsv file (plain, .gz or .xz).
+  /// glyphs, sentences, mnist, fashion-mnist, cifar-10, adult, bank, ipums-br, imdb, or a path: a
+  /// folder of IDX or CIFAR files, or a .csv/.tsv file (plain, .gz or .xz).
   std::string dataset{};
   /// Where the files of a named data set are: in DIR/NAME/ or DIR/ itself; empty: data/.
   std::string dir{};
   /// A schema file for a table; empty: PATH.schema.toml if it exists, the shipped one for adult,
-  /// bank and ipums-br.
+  /// bank, ipums-br and imdb.
   std::string schema{};
   /// The test table of a table given by path; empty: there is no test set.
   std::string test_path{};
   bool test_is_public = false;         ///< the user declares the test rows public
   bool accept_private_bounds = false;  ///< read what a schema leaves open from the private rows
   bool size_is_public = false;         ///< the user declares the number of training rows public
+  TextOptions text{};                  ///< how texts are read
+  /// Of a trained model, in place of what `text` asks for.
+  std::shared_ptr<const TextCoder> coder{};
 };
 
 /// Reads a data set. Throws InputError: one line with file, record or byte, expected, found; Error

@@ -1,13 +1,18 @@
+#include <algorithm>
+#include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/sources.hpp"
 #include "runtime/data/table.hpp"
+#include "runtime/data/text.hpp"
 
 namespace cudp {
 namespace {
@@ -81,10 +86,42 @@ Dataset all_rows(const fs::path& file, const TableSchema& schema, const RowEncod
   return set;
 }
 
-DataSplit read_split(const TableFiles& files, const TableSchema& stated, bool accepted) {
+/// Words that a vocabulary which is counted has, unless another number is asked for.
+constexpr std::size_t kCountedWords = 20'000;
+
+/// Never more than there are numbers for: a refusal would tell how many words the texts have.
+std::size_t most_counted(const TextOptions& options) {
+  const auto asked = static_cast<std::size_t>(options.vocabulary_size);
+  return std::min<std::size_t>(asked > 0 ? asked : kCountedWords,
+                               kMostWords - count_of(Marks::four));
+}
+
+/// What makes numbers of a schema's texts, null where it has none; `unsafe` says where private
+/// texts decided it, or may have.
+std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::path& table,
+                                           const DataRequest& request,
+                                           std::vector<std::string>& unsafe) {
+  if (!is_text(schema)) return nullptr;
+  if (request.coder != nullptr) return request.coder;
+  const TextOptions& options = request.text;
+  std::optional<std::vector<std::string>> counted;
+  const bool listed = !options.vocabulary.empty() || !options.embedding.empty();
+  if (!listed && request.accept_private_bounds && options.tokenizer == Tokenizer::words) {
+    counted = count_words(*open_bytes(table), schema).most_frequent(most_counted(options));
+    unsafe.emplace_back("vocabulary counted from private text");
+  }
+  if (!options.vocabulary.empty() && !options.vocabulary_is_public)
+    unsafe.emplace_back("vocabulary not declared public: it may be counted from private text");
+  return std::make_shared<TextCoder>(make_coder(options, request.dir, std::move(counted)));
+}
+
+DataSplit read_split(const TableFiles& files, const TableSchema& stated,
+                     const DataRequest& request) {
   DataSplit split;
-  const TableSchema schema = completed(stated, files.train, accepted, split.unsafe);
-  const RowEncoder encoder(schema);
+  const TableSchema schema =
+      completed(stated, files.train, request.accept_private_bounds, split.unsafe);
+  split.text = coder_for(schema, files.train, request, split.unsafe);
+  const RowEncoder encoder(schema, split.text.get());
   if (files.where == TestRows::among_train) {
     split.train = encoder.empty();
     split.test = encoder.empty();
@@ -98,6 +135,25 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated, bool ac
   split.test =
       files.where == TestRows::file ? all_rows(files.test, schema, encoder) : encoder.empty();
   return split;
+}
+
+/// The files of a table that is known by name; of one without a test file a part of the rows is it.
+struct PublishedTable {
+  const char* name;
+  const char* folder;
+  const char* train;
+  const char* test;
+};
+const PublishedTable& published_table(std::string_view name) {
+  static constexpr std::array<PublishedTable, 4> kTables = {{
+      {"adult", "adult", "adult.data", "adult.test"},
+      {"bank", "bank", "BANK.dat", ""},
+      {"ipums-br", "ipums", "IPUMS-BR.dat", ""},
+      {"imdb", "imdb", "imdb_train.tsv", "imdb_test.tsv"},
+  }};
+  for (const PublishedTable& table : kTables)
+    if (name == table.name) return table;
+  throw Error("no published table: " + std::string(name));
 }
 
 /// What is known of a table given by path before its rows are read.
@@ -116,22 +172,20 @@ DataSplit load_named_table(const DataRequest& request) {
   if (!request.test_path.empty())
     throw InputError("test table: expected only with a table given by its path, found " +
                      shown(request.test_path) + " with " + request.dataset);
-  const bool adult = request.dataset == "adult";
-  const bool ipums = request.dataset == "ipums-br";
-  const std::string main = adult ? "adult.data" : ipums ? "IPUMS-BR.dat" : "BANK.dat";
+  const PublishedTable& table = published_table(request.dataset);
   DataRequest place = request;
-  if (ipums) place.dataset = "ipums";  // the folder's name
-  const fs::path folder = named_folder(place, {main});
-  TableFiles files{.train = require_file(folder, {main}), .where = TestRows::among_train};
-  if (adult) {
-    files.test = require_file(folder, {"adult.test"});
+  place.dataset = table.folder;
+  const fs::path folder = named_folder(place, {table.train});
+  TableFiles files{.train = require_file(folder, {table.train}), .where = TestRows::among_train};
+  if (*table.test != '\0') {
+    files.test = require_file(folder, {table.test});
     files.where = TestRows::file;
   }
   return read_split(files,
                     request.schema.empty()
                         ? parse_schema(shipped_schema(request.dataset), request.dataset + ".toml")
                         : read_schema(request.schema),
-                    request.accept_private_bounds);
+                    request);
 }
 
 DataSplit load_table_file(const DataRequest& request) {
@@ -140,7 +194,7 @@ DataSplit load_table_file(const DataRequest& request) {
       read_split({.train = request.dataset,
                   .test = request.test_path,
                   .where = request.test_path.empty() ? TestRows::none : TestRows::file},
-                 schema, request.accept_private_bounds);
+                 schema, request);
   split.name = schema.name;
   return split;
 }
@@ -152,8 +206,9 @@ TestData load_table_rows(const DataRequest& request) {
   // What is open was read from the training rows, and must be again.
   const TableSchema schema =
       completed(stated, request.dataset, request.accept_private_bounds && apart, unsafe);
-  return {stated.name,
-          all_rows(apart ? request.test_path : request.dataset, schema, RowEncoder(schema))};
+  const auto coder = coder_for(schema, request.dataset, request, unsafe);
+  return {stated.name, all_rows(apart ? request.test_path : request.dataset, schema,
+                                RowEncoder(schema, coder.get()))};
 }
 
 }  // namespace cudp

@@ -145,11 +145,14 @@ Column parse_column(const Entry& e) {
     column.kind = parse_categorical(e);
   } else if (kind == "label") {
     column.kind = parse_label(e);
+  } else if (kind == "text") {
+    e.allow({"name", "kind"});
+    column.kind = Text{};
   } else if (kind == "ignore") {
     e.allow({"name", "kind"});
     column.kind = Ignored{};
   } else {
-    e.fail("kind numeric, categorical, label or ignore", shown(kind));
+    e.fail("kind numeric, categorical, text, label or ignore", shown(kind));
   }
   return column;
 }
@@ -160,6 +163,8 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
   std::vector<Column> columns;
   std::set<std::string> names;
   int labels = 0;
+  int texts = 0;
+  int others = 0;
   for (const toml::node& node : *list) {
     if (!node.is_table()) top.fail("a table for every entry of 'columns'", "something else");
     const Entry entry(*node.as_table(), source);
@@ -167,9 +172,16 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
     const Column& c = columns.back();
     if (c.name.empty() || !names.insert(c.name).second)
       entry.fail("a name no other column has", shown(c.name));
-    labels += std::holds_alternative<Label>(c.kind) ? 1 : 0;
+    const bool label = std::holds_alternative<Label>(c.kind);
+    const bool text = std::holds_alternative<Text>(c.kind);
+    labels += label ? 1 : 0;
+    texts += text ? 1 : 0;
+    others += !label && !text && !std::holds_alternative<Ignored>(c.kind) ? 1 : 0;
   }
   if (labels != 1) top.fail("exactly one column of kind label", std::to_string(labels));
+  if (texts > 1 || (texts == 1 && others > 0))
+    top.fail("one column of kind text beside the label and ignored ones",
+             std::to_string(texts) + " and " + std::to_string(others) + " of other kinds");
   return columns;
 }
 
@@ -184,7 +196,7 @@ TableSchema parse_schema(std::string_view toml, const std::string& source) {
               shown(e.description(), 200));
   }
   const Entry top(root, source);
-  top.allow({"name", "delimiter", "header", "skip_prefix", "missing", "columns"});
+  top.allow({"name", "delimiter", "quotes", "header", "skip_prefix", "missing", "columns"});
   TableSchema schema;
   if (top.has("name")) schema.name = top.text("name");
   if (top.has("delimiter")) {
@@ -193,13 +205,14 @@ TableSchema parse_schema(std::string_view toml, const std::string& source) {
       top.fail("one character for 'delimiter'", shown(d));
     schema.delimiter = d[0];
   }
+  schema.quotes = top.flag("quotes", schema.quotes);
   schema.header = top.flag("header", schema.header);
   if (top.has("skip_prefix")) schema.skip_prefix = top.text("skip_prefix");
   if (top.has("missing")) schema.missing = top.text("missing");
   schema.columns = parse_columns(root["columns"].as_array(), top, source);
   const int features = feature_count(schema);
   const bool complete = first_incomplete(schema).empty();
-  if (features > kMostFeatures || (complete && features == 0))
+  if (features > kMostFeatures || (complete && features == 0 && !is_text(schema)))
     top.fail("1 to " + std::to_string(kMostFeatures) + " features", std::to_string(features));
   return schema;
 }
@@ -214,13 +227,18 @@ bool is_complete(const Column& column) {
   if (const auto* n = std::get_if<Numeric>(&column.kind)) return n->min && n->max;
   if (const auto* c = std::get_if<Categorical>(&column.kind)) return !c->values.empty();
   if (const auto* l = std::get_if<Label>(&column.kind)) return !l->values.empty();
-  return std::holds_alternative<Ignored>(column.kind);
+  return std::holds_alternative<Ignored>(column.kind) || std::holds_alternative<Text>(column.kind);
 }
 
 std::string first_incomplete(const TableSchema& schema) {
   for (const Column& c : schema.columns)
     if (!is_complete(c)) return c.name;
   return {};
+}
+
+bool is_text(const TableSchema& schema) {
+  return std::any_of(schema.columns.begin(), schema.columns.end(),
+                     [](const Column& c) { return std::holds_alternative<Text>(c.kind); });
 }
 
 int feature_count(const Column& column) {

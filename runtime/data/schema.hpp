@@ -32,6 +32,10 @@ struct Label {
   std::string strip_suffix;
 };
 
+/// Words of a language, which a tokenizer and a vocabulary make numbers of. A missing value is an
+/// empty text. Whatever bytes it has, a text is one: nothing is refused.
+struct Text {};
+
 struct Ignored {};
 
 /// A column of which nothing but the name is known.
@@ -39,17 +43,18 @@ struct Unstated {};
 
 struct Column {
   std::string name;
-  std::variant<Unstated, Numeric, Categorical, Label, Ignored> kind;
+  std::variant<Unstated, Numeric, Categorical, Label, Text, Ignored> kind;
 };
 
 /// What a table's cells mean.
 struct TableSchema {
   std::string name;
   char delimiter = ',';
+  bool quotes = true;                  ///< a cell may stand in double quotes
   bool header = true;                  ///< the first row names the columns, in any order
   std::string skip_prefix;             ///< lines that start with this are skipped; empty: none
   std::optional<std::string> missing;  ///< the text of a missing value
-  std::vector<Column> columns;         ///< exactly one Label
+  std::vector<Column> columns;         ///< exactly one Label; a Text beside nothing else
 };
 
 /// Reads a schema (TOML; runtime/data/schemas/README.md gives the keys). `source` names it in
@@ -65,6 +70,9 @@ bool is_complete(const Column& column);
 /// Name of the first column that lacks bounds, categories or a kind; empty if the schema is
 /// complete.
 std::string first_incomplete(const TableSchema& schema);
+
+/// Whether the rows are texts: their one column beside the label and ignored ones is a Text.
+bool is_text(const TableSchema& schema);
 
 /// Features that a column, or a whole row, gives under a complete schema.
 int feature_count(const Column& column);

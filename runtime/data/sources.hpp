@@ -28,7 +28,10 @@ DataSplit load_idx_folder(const std::filesystem::path& folder, int classes);
 /// A folder of data_batch_1 to 5 and test_batch, or the first 1,000 of it.
 DataSplit load_cifar_folder(const std::filesystem::path& folder);
 
-/// adult or bank, with the shipped schema unless the request names another.
+/// The built-in sentences.
+DataSplit load_sentences(const DataRequest& request);
+
+/// adult, bank, ipums-br or imdb, with the shipped schema unless the request names another.
 DataSplit load_named_table(const DataRequest& request);
 
 /// A table file.

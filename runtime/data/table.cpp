@@ -44,7 +44,7 @@ std::vector<std::size_t> positions(const TableSchema& schema, const LineReader& 
   return out;
 }
 
-const std::vector<std::string>* texts(const Column& column) {
+const std::vector<std::string>* texts_of(const Column& column) {
   if (const auto* c = std::get_if<Categorical>(&column.kind)) return &c->values;
   if (const auto* l = std::get_if<Label>(&column.kind)) return &l->values;
   return nullptr;
@@ -68,7 +68,7 @@ void TableRow::fail(const Column& column, std::string_view expected, std::string
 void for_each_row(ByteReader& reader, const TableSchema& schema,
                   const std::function<void(const TableRow&)>& use) {
   LineReader lines(reader);
-  CellSplitter splitter(schema.delimiter);
+  CellSplitter splitter(schema.delimiter, schema.quotes);
   std::string_view line;
   std::vector<std::size_t> order;
   if (schema.header && next_content(lines, schema.skip_prefix, line))
@@ -138,11 +138,23 @@ std::string_view class_text(const Label& label, std::string_view cell) {
   return cell;
 }
 
-RowEncoder::RowEncoder(const TableSchema& schema) : schema_(schema) {
+WordCounter count_words(ByteReader& reader, const TableSchema& schema) {
+  WordCounter counter;
+  for_each_row(reader, schema, [&](const TableRow& row) {
+    for (std::size_t i = 0; i < row.cells.size(); ++i)
+      if (std::holds_alternative<Text>(schema.columns[i].kind) && row.cells[i] != schema.missing)
+        counter.add(row.cells[i]);
+  });
+  return counter;
+}
+
+RowEncoder::RowEncoder(const TableSchema& schema, const TextCoder* texts) : schema_(schema) {
   ensure(first_incomplete(schema).empty(), "a table's schema must be complete");
+  ensure(is_text(schema) == (texts != nullptr), "texts must have words");
+  if (texts != nullptr) texts_.emplace(*texts);
   for (const Column& c : schema.columns) {
     Lookup& lookup = lookups_.emplace_back();
-    if (const auto* list = texts(c))
+    if (const auto* list = texts_of(c))
       for (const std::string& text : *list) lookup.emplace(text, static_cast<int>(lookup.size()));
     offsets_.push_back(features_);
     features_ += feature_count(c);
@@ -152,6 +164,7 @@ RowEncoder::RowEncoder(const TableSchema& schema) : schema_(schema) {
 Dataset RowEncoder::empty() const {
   Dataset set;
   set.shape = {features_, 1, 1};
+  if (texts_) texts_->describe(set);
   for (const Column& c : schema_.columns)
     if (const auto* l = std::get_if<Label>(&c.kind))
       set.classes = static_cast<int>(l->values.size());
@@ -159,7 +172,10 @@ Dataset RowEncoder::empty() const {
 }
 
 void RowEncoder::reserve(Dataset& set, std::uint64_t rows) const {
-  set.floats.reserve(rows * static_cast<std::uint64_t>(features_));
+  if (texts_)
+    set.tokens.reserve(rows * static_cast<std::uint64_t>(set.shape.size()));
+  else
+    set.floats.reserve(rows * static_cast<std::uint64_t>(features_));
   set.labels.reserve(rows);
 }
 
@@ -170,7 +186,7 @@ void RowEncoder::append(const TableRow& row, Dataset& to) const {
     const Column& column = schema_.columns[i];
     const std::string_view cell = row.cells[i];
     const bool missing = cell == schema_.missing;
-    float* const out = &to.floats[start] + offsets_[i];
+    float* const out = to.floats.data() + start + offsets_[i];
     if (const auto* n = std::get_if<Numeric>(&column.kind)) {
       put_number(row, column, *n, missing, cell, out);
     } else if (const auto* c = std::get_if<Categorical>(&column.kind)) {
@@ -183,6 +199,8 @@ void RowEncoder::append(const TableRow& row, Dataset& to) const {
         row.fail(column, "one of the schema's " + std::to_string(c->values.size()) + " values",
                  shown(cell));
       }
+    } else if (std::holds_alternative<Text>(column.kind)) {
+      texts_->append(missing ? std::string_view() : cell, to);
     } else if (const auto* l = std::get_if<Label>(&column.kind)) {
       to.labels.push_back(static_cast<std::uint8_t>(class_of(row, column, *l, lookups_[i], cell)));
     }

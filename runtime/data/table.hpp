@@ -11,6 +11,7 @@
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/schema.hpp"
+#include "runtime/data/text.hpp"
 
 namespace cudp {
 
@@ -47,8 +48,9 @@ std::string_view class_text(const Label& label, std::string_view cell);
 /// Turns rows into features and labels.
 class RowEncoder {
  public:
-  /// schema: complete; must outlive the encoder.
-  explicit RowEncoder(const TableSchema& schema);
+  /// schema: complete; must outlive the encoder. texts: of a schema with texts, and then it must
+  /// outlive the encoder too.
+  explicit RowEncoder(const TableSchema& schema, const TextCoder* texts = nullptr);
 
   /// Appends the row. Throws InputError on a cell that the schema does not allow.
   void append(const TableRow& row, Dataset& to) const;
@@ -63,10 +65,14 @@ class RowEncoder {
                          bool missing, std::string_view cell, float* out);
 
   const TableSchema& schema_;
+  std::optional<TextEncoder> texts_;
   std::vector<Lookup> lookups_;  // one a column, empty for those without texts
   std::vector<int> offsets_;     // first feature of each column
   int features_ = 0;
 };
+
+/// Counts the words of the texts. Not private; see WordCounter.
+WordCounter count_words(ByteReader& reader, const TableSchema& schema);
 
 /// Fills in what the schema leaves open (kinds, bounds, categories, classes) from the rows. Not
 /// private by itself: whoever calls this must say so in the certificate. Throws InputError where no

@@ -30,14 +30,18 @@ double sensitivity_rounding_error(const Network& network, const Arithmetic& arit
                                   double shift) {
   constexpr double kUnit = 0x1p-24;
   std::size_t terms = 0;
-  for (const ParameterTensor& t : network.parameters) terms = std::max(terms, t.size);
+  std::size_t touched = 0;
+  for (const ParameterTensor& t : network.parameters) {
+    terms = std::max(terms, t.touched);
+    touched += t.touched;
+  }
   if (arithmetic.norm_block > 0)
     terms = std::min(terms, static_cast<std::size_t>(arithmetic.norm_block));
   const double chains = arithmetic.norm_chains;
   const double additions = static_cast<double>(terms) / chains + chains + 8.0;
   const double norm_error = std::fmax(0x1p-13, 0.5 * additions * kUnit);
   const double roundings = shift > 0.0 ? 8.0 * (1.0 + shift) : 4.0;
-  const double grid = 0.5 * std::sqrt(static_cast<double>(network.parameter_count)) / kLeastUnits;
+  const double grid = 0.5 * std::sqrt(static_cast<double>(touched)) / kLeastUnits;
   return (1.0 + norm_error) * (1.0 + roundings * kUnit) + grid - 1.0;
 }
 

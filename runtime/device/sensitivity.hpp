@@ -31,8 +31,9 @@ std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure);
 /// u = 2^-24. Norms: squares of one layer's n parameters, added in k chains, are off by at most
 /// (n / k + k + 8) u, the norm by half of that; 2^-13 covers whatever is smaller (factors, the
 /// roots, outer products). So |f_i g_i| <= C (1 + e), e the norm's error. Weighing and the product
-/// with the grid take 4 roundings. Each of d numbers is rounded to the nearest multiple of the grid
-/// g, which moves a vector by at most sqrt(d) g / 2:
+/// with the grid take 4 roundings. Each of the d numbers of a gradient that can be other than 0
+/// (ParameterTensor::touched: a trainable embedding's are those of the text's own words) is rounded
+/// to the nearest multiple of the grid g, which moves a vector by at most sqrt(d) g / 2:
 ///   rounding error = (1 + e) (1 + 4 u) + sqrt(d) g / (2 C) - 1,  g <= C / kLeastUnits.
 ///
 /// Gradients that are transformed first (kernels/clipping/coordinates.hpp), with |m / scale| <=

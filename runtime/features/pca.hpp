@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/base/eigenvectors.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/gate/gate.hpp"
 
@@ -40,16 +41,6 @@ std::vector<double> clipped_second_moments(const Dataset& data, int bits, int th
 /// rounded as the gate does. sigma in units of the sensitivity, 1; entries are multiples of
 /// 2^(-2 bits).
 void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double sigma, Gate& gate);
-
-struct Eigenpairs {
-  std::vector<double> values;  ///< [count]
-  std::vector<float> vectors;  ///< [count, d]
-};
-
-/// The `count` largest eigenvalues of a symmetric matrix [d, d], largest first, with their
-/// eigenvectors: orthonormal, the largest number of each positive. By LAPACK's dsyevr. Throws Error
-/// where that fails.
-Eigenpairs leading_eigenvectors(std::vector<double> matrix, int d, int count);
 
 /// Scales the vectors so that rows projected on them have the same second moment along each, and
 /// the same sum of them as before: by sqrt(mean eigenvalue / eigenvalue). Noise can make an

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "kernels/random/rounded_normal.hpp"
 #include "runtime/base/random_numbers.hpp"
+#include "runtime/gate/witness.hpp"
 
 namespace cudp {
 namespace {
@@ -34,13 +36,29 @@ void check(const GaussianRelease& r, std::size_t dimension) {
 
 }  // namespace
 
-Gate::Gate(Generator generator, SharedKey key) : generator_(generator), key_(std::move(key)) {}
+Gate::Gate(Generator generator, SharedKey key, std::vector<Listed> earlier)
+    : generator_(generator), key_(std::move(key)), listed_(std::move(earlier)) {}
+
+void Gate::list(const GaussianRelease& r, std::size_t dimension) {
+  released_.push_back({r, dimension});
+  Listed now{.name = std::string(r.name),
+             .times = listed_.empty() ? 0 : listed_.back().times,
+             .dimension = dimension,
+             .grid = r.grid,
+             .noise_std = r.noise_std,
+             .sensitivity = r.sensitivity};
+  if (listed_.empty() || now != listed_.back()) {
+    now.times = 0;
+    listed_.push_back(std::move(now));
+  }
+  ++listed_.back().times;
+}
 
 std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std::int64_t> sums) {
   check(r, sums.size());
   if (!used_.emplace(r.purpose, r.step).second)
     throw std::logic_error(std::string(r.name) + ": released a second time under the same noise");
-  released_.push_back({r, sums.size()});
+  list(r, sums.size());
 
   const RandomStream stream{generator_, key_.key(), r.purpose, r.step};
   const double s = r.noise_std / r.grid;  // exact
@@ -56,6 +74,13 @@ std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std:
       out.push_back(r.grid * static_cast<double>(static_cast<std::int64_t>(sum)));
     }
   }
+  show_witness({.name = r.name,
+                .purpose = r.purpose,
+                .step = r.step,
+                .grid = r.grid,
+                .noise_std = r.noise_std,
+                .sensitivity = r.sensitivity},
+               std::span(out));
   return out;
 }
 

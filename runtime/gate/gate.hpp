@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -31,6 +32,18 @@ struct Released {
   bool operator==(const Released&) const = default;
 };
 
+/// What was released so often in a row, as a certificate lists it.
+struct Listed {
+  std::string name;
+  std::uint64_t times = 0;
+  std::uint64_t dimension = 0;
+  double grid = 0.0;
+  double noise_std = 0.0;
+  double sensitivity = 0.0;
+
+  bool operator==(const Listed&) const = default;
+};
+
 /// The one place where the host adds Gaussian noise to private sums. What is released of sums S
 /// (whole multiples of g) is
 ///   R = S + g K,   K_j the integer nearest to (sigma / g) Z_j (kernels/random/rounded_normal.hpp)
@@ -41,7 +54,10 @@ struct Released {
 /// Whoever releases has paid before; this is asked afterwards.
 class Gate {
  public:
-  Gate(Generator generator, SharedKey key);
+  /// earlier: what the run had released when it was interrupted.
+  Gate(Generator generator, SharedKey key, std::vector<Listed> earlier = {});
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
 
   /// R for sums [d] in units of g. S / g + K is taken modulo 2^64 in two's complement, which is a
   /// function of R; so is the rounding of what is returned to double.
@@ -52,13 +68,23 @@ class Gate {
   std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
   double release(const GaussianRelease& release, std::int64_t sum);
 
-  /// What was released, in order.
+  /// For what is drawn beside it: batches, choices.
+  RandomStream stream(Stream purpose, std::uint64_t number) const {
+    return {generator_, key_.key(), purpose, number};
+  }
+
+  /// What this gate released, in order.
   const std::vector<Released>& released() const { return released_; }
+  /// What the run has released, in order; equal neighbours are one.
+  const std::vector<Listed>& listed() const { return listed_; }
 
  private:
+  void list(const GaussianRelease& release, std::size_t dimension);
+
   Generator generator_;
   SharedKey key_;
   std::vector<Released> released_;
+  std::vector<Listed> listed_;
   std::set<std::pair<Stream, std::uint64_t>> used_;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/methods/adaclip.hpp"
 
 #include <cmath>
+#include <variant>
 #include <vector>
 
 #include "kernels/clipping/coordinates.hpp"
@@ -9,6 +10,17 @@
 #include "runtime/methods/make_plan.hpp"
 
 namespace cudp {
+namespace {
+
+/// m makes every coordinate of a gradient other than 0: a table's would no longer be a few rows.
+void check_tables(const Network& network) {
+  for (const NetworkLayer& l : network.layers)
+    if (const auto* table = std::get_if<Embedding>(&l.layer); table != nullptr && table->trainable)
+      throw InputError("--model: expected no trainable embedding with --method adaclip, found " +
+                       table->name);
+}
+
+}  // namespace
 
 AdaClip::AdaClip(const MethodContext& context)
     : AdaClip(context,
@@ -74,6 +86,7 @@ MethodEntry adaclip_method() {
     const auto& o = c.of<Options>();
     if (o.least > o.most) throw InputError("--adaclip-most: expected at least adaclip-least");
   };
+  entry.fit = [](TrainConfig&, const Network& network, const Dataset&) { check_tables(network); };
   entry.make = make_method<AdaClip>;
   return entry;
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr Choice<Calibration> kCalibrations[] = {{"accountant", Calibration::accountant},
                                                  {"theorem41", Calibration::theorem41}};
 
-PrivacyPlan plan_of(const MethodContext& context) {
+PrivacyPlan adp_sgd_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
   PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip});
   const std::uint64_t epoch = context.size.steps_per_epoch(config.batch);
@@ -30,7 +30,7 @@ PrivacyPlan plan_of(const MethodContext& context) {
 
 }  // namespace
 
-AdpSgd::AdpSgd(const MethodContext& context) : AdpSgd(context, plan_of(context)) {}
+AdpSgd::AdpSgd(const MethodContext& context) : AdpSgd(context, adp_sgd_plan(context)) {}
 
 void AdpSgd::configure(EngineSettings& settings) const {
   settings.step_size = {.weight = config().adaptive_weight,

@@ -8,16 +8,14 @@
 
 namespace cudp {
 
-DpAgd::DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples,
-             Generator generator, const SharedKey& key, AskFilter ask)
+DpAgd::DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate,
+             AskFilter ask)
     : settings_(settings),
       engine_(engine),
       examples_(settings.threshold > 0
                     ? examples * static_cast<double>(settings.threshold) * 0x1p-32
                     : examples),
-      generator_(generator),
-      key_(key),
-      gate_(generator, key),
+      gate_(gate),
       ask_(std::move(ask)) {}
 
 DpAgdState DpAgd::begin(std::vector<float> w) const {
@@ -30,7 +28,7 @@ DpAgdState DpAgd::begin(std::vector<float> w) const {
 
 bool DpAgd::iterate(DpAgdState& s) {
   if (settings_.threshold > 0)
-    engine_.draw_batch(stream(Stream::sampling, s.iterations), settings_.threshold);
+    engine_.draw_batch(gate_.stream(Stream::sampling, s.iterations), settings_.threshold);
   // g = sum of grad_i / max(1, |grad_i| / C_grad)
   const std::vector<double> g = engine_.clipped_gradient_sum(s.w, settings_.gradient_clip);
   // g~ = g + N(0, C_grad^2 / (2 rho_ng) I)
@@ -48,7 +46,7 @@ bool DpAgd::iterate(DpAgdState& s) {
       return false;
     const std::size_t i =
         noisy_min(scores, linear_loss_sensitivity(settings_.loss_clip, settings_.most_examples),
-                  epsilon, settings_.selection, stream(Stream::selection, number));
+                  epsilon, settings_.selection, gate_.stream(Stream::selection, number));
     if (i > 0) {
       accept(s, static_cast<double>(steps[i]), unit);
       return true;

@@ -68,13 +68,10 @@ using AskFilter = std::function<bool(std::uint64_t number, const privacy::Mechan
 /// divergence of mixtures is at most the largest of the parts', and no gain either.
 class DpAgd {
  public:
-  /// key: noise is addressed by the number of the release, batches by the iteration, so that
-  /// repeating an iteration repeats what it released. examples: N, or what may be known of it.
-  DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Generator generator,
-        const SharedKey& key, AskFilter ask);
-
-  /// With what noisy gradients were released.
-  const Gate& gate() const { return gate_; }
+  /// Noise is addressed by the number of the release, batches by the iteration, so that repeating
+  /// an iteration repeats what it released. examples: N, or what may be known of it.
+  DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate,
+        AskFilter ask);
 
   DpAgdState begin(std::vector<float> w) const;
 
@@ -97,16 +94,10 @@ class DpAgd {
   /// Release `number` of the sum of gradients with noise multiplier sigma.
   GaussianRelease gradient_release(double sigma, std::uint64_t number) const;
 
-  RandomStream stream(Stream purpose, std::uint64_t number) const {
-    return {generator_, key_.key(), purpose, number};
-  }
-
   DpAgdSettings settings_;
   LinearEngine& engine_;
   double examples_;  ///< expected in a sum
-  Generator generator_;
-  SharedKey key_;
-  Gate gate_;
+  Gate& gate_;
   AskFilter ask_;
 };
 

@@ -110,7 +110,7 @@ std::vector<std::string> DpAgdMethod::obstacles() const {
 
 void DpAgdMethod::make_engines(const TrainingInputs& inputs) {
   const int threads = static_cast<int>(context_.config.threads);
-  key_ = inputs.key;
+  gate_ = &inputs.gate;
   engine_ = inputs.backend.make_linear_engine(inputs.train, context_.network.spec.loss,
                                               settings_.most_examples, threads);
   EngineSettings settings;
@@ -153,7 +153,7 @@ void DpAgdMethod::fresh_key(PrivacyBudget& budget, std::uint64_t) {
 }
 
 std::uint64_t DpAgdMethod::train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) {
-  DpAgd algorithm(settings_, *engine_, context_.size.value, context_.config.rng, *key_,
+  DpAgd algorithm(settings_, *engine_, context_.size.value, *gate_,
                   [&](std::uint64_t number, const privacy::Mechanism& release) {
                     return budget.authorise(number, release);
                   });

@@ -88,7 +88,7 @@ class DpAgdMethod final : public Method {
   double limit_;  ///< rho of the whole budget
   DpAgdSettings settings_;
   DpAgdState state_;
-  std::optional<SharedKey> key_;
+  Gate* gate_ = nullptr;
   std::unique_ptr<LinearEngine> engine_;
   std::unique_ptr<Engine> evaluator_;
 };

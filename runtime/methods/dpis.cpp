@@ -27,7 +27,7 @@ constexpr int kNoiseBits = 36;
 constexpr double kLargestRate = 1.0 - 1e-4;
 
 /// The worst case, K~ = N~ C throughout.
-PrivacyPlan plan_of(const MethodContext& context) {
+PrivacyPlan dpis_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
   const auto& options = config.of<DpisOptions>();
   PrivacyPlan plan =
@@ -48,7 +48,7 @@ PrivacyPlan plan_of(const MethodContext& context) {
 
 }  // namespace
 
-Dpis::Dpis(const MethodContext& context) : Dpis(context, plan_of(context)) {}
+Dpis::Dpis(const MethodContext& context) : Dpis(context, dpis_plan(context)) {}
 
 Dpis::Dpis(const MethodContext& context, const PrivacyPlan& plan) : EngineMethod(context, plan) {}
 
@@ -58,7 +58,7 @@ std::optional<privacy::Budget> Dpis::filter() const {
 
 void Dpis::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
   epoch_.left = budget.left();
-  gate_.emplace(config().rng, inputs.key);
+  gate_ = &inputs.gate;
   EngineMethod::start(inputs, budget);
 }
 
@@ -69,7 +69,7 @@ MethodState Dpis::state() const {
 }
 
 void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
-  gate_.emplace(config().rng, inputs.key);
+  gate_ = &inputs.gate;
   EngineMethod::restore(inputs, state);
   const auto& e = state.numbers.at("epoch");
   epoch_ = {.epoch = e.at(0).get<std::uint64_t>(),

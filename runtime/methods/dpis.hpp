@@ -60,8 +60,6 @@ class Dpis final : public EngineMethod {
 
   /// Of this epoch.
   const DpisEpoch& epoch() const { return epoch_; }
-  /// With what sums of norms were released, since the run was started or restored.
-  const Gate& gate() const { return *gate_; }
   ImportanceRule rule() const;
   double rate() const;              ///< q_e = b C / K~, which no inclusion probability exceeds
   double noise_multiplier() const;  ///< s_e = sigma_G C N~ / K~
@@ -98,7 +96,7 @@ class Dpis final : public EngineMethod {
   double cost(double q, double sigma) const;
 
   DpisEpoch epoch_;
-  std::optional<Gate> gate_;
+  Gate* gate_ = nullptr;  ///< for the sums of norms
 };
 
 MethodEntry dpis_method();

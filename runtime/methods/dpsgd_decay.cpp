@@ -9,7 +9,7 @@
 namespace cudp {
 namespace {
 
-PrivacyPlan plan_of(const MethodContext& context) {
+PrivacyPlan decay_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
   PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip});
   const double k = config.of<DpSgdDecayOptions>().noise_decay;
@@ -25,7 +25,7 @@ double decaying_noise(double k, std::uint64_t epoch) {
   return std::exp(-k * static_cast<double>(epoch));
 }
 
-DpSgdDecay::DpSgdDecay(const MethodContext& context) : DpSgd(context, plan_of(context)) {}
+DpSgdDecay::DpSgdDecay(const MethodContext& context) : DpSgd(context, decay_plan(context)) {}
 
 MethodEntry dpsgd_decay_method() {
   using namespace option_rows;

@@ -13,7 +13,7 @@
 namespace cudp {
 namespace {
 
-PrivacyPlan plan_of(const MethodContext& context) {
+PrivacyPlan quantile_plan(const MethodContext& context) {
   // Refuses a least norm that float32 cannot keep.
   plan_without_noise(context, {.clip_norm = context.config.of<QuantileOptions>().least});
   return with_noise(context.config,
@@ -23,13 +23,13 @@ PrivacyPlan plan_of(const MethodContext& context) {
 }  // namespace
 
 DpSgdQuantile::DpSgdQuantile(const MethodContext& context)
-    : DpSgdQuantile(context, plan_of(context)) {}
+    : DpSgdQuantile(context, quantile_plan(context)) {}
 
 DpSgdQuantile::DpSgdQuantile(const MethodContext& context, const PrivacyPlan& plan)
     : EngineMethod(context, plan), clip_norm_(static_cast<float>(plan.clip_norm)) {}
 
 void DpSgdQuantile::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
-  gate_.emplace(config().rng, inputs.key);
+  gate_ = &inputs.gate;
   EngineMethod::start(inputs, budget);
 }
 
@@ -40,7 +40,7 @@ MethodState DpSgdQuantile::state() const {
 }
 
 void DpSgdQuantile::restore(const TrainingInputs& inputs, const MethodState& state) {
-  gate_.emplace(config().rng, inputs.key);
+  gate_ = &inputs.gate;
   EngineMethod::restore(inputs, state);
   clip_norm_ = state.numbers.at("clip_norm").get<float>();
 }

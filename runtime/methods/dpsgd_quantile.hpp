@@ -49,8 +49,6 @@ class DpSgdQuantile final : public EngineMethod {
 
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
 
-  /// With what counts were released, since the run was started or restored.
-  const Gate& gate() const { return *gate_; }
   double clip_norm() const { return clip_norm_; }  ///< C of the next step
   double gradient_noise_multiplier() const;        ///< z_g
   double count_noise() const;                      ///< sigma_b
@@ -67,7 +65,7 @@ class DpSgdQuantile final : public EngineMethod {
   void follow(double noisy_count);
 
   float clip_norm_;
-  std::optional<Gate> gate_;
+  Gate* gate_ = nullptr;  ///< for the counts
   Diagnostics seen_;
 };
 

@@ -101,7 +101,8 @@ void EngineMethod::make_engine(const TrainingInputs& inputs) {
 void EngineMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {
   make_engine(inputs);
   TrainState s;
-  s.parameters = initial_weights(context_.network, config().rng, inputs.key.key());
+  s.parameters =
+      initial_weights(context_.network, config().rng, inputs.key.key(), inputs.train.vectors.get());
   const OptimizerKind kind = config().optimizer;
   const bool adam = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
   if (kind != OptimizerKind::sgd) s.moment1.resize(s.parameters.size());

@@ -23,12 +23,10 @@ std::string LinearMethod::describe() const {
 
 void LinearMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {
   inputs_.emplace(inputs);
-  gate_.emplace(config_.rng, inputs.key);
 }
 
 void LinearMethod::restore(const TrainingInputs& inputs, const MethodState&) {
   inputs_.emplace(inputs);
-  gate_.emplace(config_.rng, inputs.key);
 }
 
 void LinearMethod::fresh_key(PrivacyBudget&, std::uint64_t) {
@@ -42,7 +40,7 @@ std::uint64_t LinearMethod::train(PrivacyBudget&, std::uint64_t, std::uint64_t u
                   .threads = static_cast<int>(config_.threads),
                   .generator = config_.rng,
                   .key = inputs_->key.key(),
-                  .gate = *gate_});
+                  .gate = inputs_->gate});
   return until;
 }
 

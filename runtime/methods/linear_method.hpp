@@ -90,7 +90,6 @@ class LinearMethod : public Method {
   LinearFacts facts_;
   std::optional<Network> network_;
   std::optional<TrainingInputs> inputs_;
-  std::optional<Gate> gate_;
   std::vector<float> weights_;
 };
 

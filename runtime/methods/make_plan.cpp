@@ -50,10 +50,6 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
                                    config.batch));
     batch = largest;
   }
-  if (config.accountant == privacy::AccountantKind::advanced && !size.is_public())
-    throw InputError(
-        "--accountant: expected pld or rdp where the number of training examples is private "
-        "(--size-is-public if it is not), found advanced");
   PrivacyPlan plan;
   plan.delta = *config.delta;
   plan.before = context.before;

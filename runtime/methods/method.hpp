@@ -15,6 +15,7 @@
 #include "runtime/config/config.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/backend.hpp"
+#include "runtime/gate/gate.hpp"
 #include "runtime/methods/privacy_budget.hpp"
 #include "runtime/methods/training_size.hpp"
 
@@ -35,6 +36,7 @@ struct TrainingInputs {
   const Dataset& train;
   const Backend& backend;
   SharedKey key;
+  Gate& gate;  ///< of the same generator and key
 };
 
 /// All that a method must remember across a crash.

@@ -10,6 +10,7 @@
 #include <boost/multiprecision/cpp_int.hpp>
 
 #include "runtime/base/random_numbers.hpp"
+#include "runtime/gate/witness.hpp"
 
 namespace cudp {
 namespace {
@@ -115,10 +116,19 @@ std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::
   return *std::move(order);
 }
 
-std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t count,
-                                     double sensitivity, double epsilon,
+namespace {
+
+void show_choice(std::span<std::size_t> chosen, double sensitivity, const RandomStream& stream) {
+  show_witness({.name = "choice by noisy scores",
+                .purpose = stream.stream,
+                .step = stream.step,
+                .sensitivity = sensitivity},
+               chosen);
+}
+
+/// The order that the stream's numbers give, of which as few as will do are looked at.
+std::vector<std::size_t> noisy_order(std::span<const double> scores, std::size_t count, double rate,
                                      const RandomStream& stream) {
-  const double rate = std::nextafter(epsilon / sensitivity, 0.0);
   const std::size_t k = scores.size();
   if (auto order = quick_noisy_order(scores, count, rate, random_words(stream, kFirstDigits * k)))
     return *std::move(order);
@@ -132,6 +142,17 @@ std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t
     digits.insert(digits.end(), more, more + kMore);
   }
   return exact_noisy_order(scores, count, rate, digits);
+}
+
+}  // namespace
+
+std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t count,
+                                     double sensitivity, double epsilon,
+                                     const RandomStream& stream) {
+  const double rate = std::nextafter(epsilon / sensitivity, 0.0);
+  std::vector<std::size_t> chosen = noisy_order(scores, count, rate, stream);
+  show_choice(chosen, sensitivity, stream);
+  return chosen;
 }
 
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
@@ -148,6 +169,7 @@ std::size_t noisy_min(std::span<const double> scores, double sensitivity, double
     best = i;
     largest = noisy;
   }
+  show_choice(std::span(&best, 1), sensitivity, stream);
   return best;
 }
 

@@ -1,10 +1,12 @@
 #include "runtime/methods/objective_perturbation.hpp"
 
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "privacy/rdp/objective_perturbation.hpp"
 #include "runtime/base/random_numbers.hpp"
+#include "runtime/gate/witness.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/risk_options.hpp"
 
@@ -76,6 +78,11 @@ std::vector<float> ObjectivePerturbation::fit(const LinearTask& task) const {
   for (std::size_t j = 0; j < w.size(); ++j)
     released.push_back(
         static_cast<float>(unscaled * (w[j] + output_noise_std_ * static_cast<double>(z[j]))));
+  show_witness({.name = "minimum of a perturbed objective",
+                .purpose = Stream::noise,
+                .step = 0,
+                .noise_std = 1.0 / mu_},
+               std::span(released));
   return released;
 }
 

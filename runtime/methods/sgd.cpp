@@ -18,7 +18,7 @@ namespace {
 constexpr float kFirstBound = 64.0f;
 constexpr float kGrowth = 2.0f;
 
-PrivacyPlan plan_of(MethodContext context) {
+PrivacyPlan sgd_plan(MethodContext context) {
   context.config.delta = 1e-5;  // of bounds on a batch's size alone
   return plan_without_noise(context, {.clip_norm = kFirstBound});
 }
@@ -50,7 +50,7 @@ nlohmann::ordered_json released_by(const std::string& run) {
 
 }  // namespace
 
-Sgd::Sgd(const MethodContext& context) : EngineMethod(context, plan_of(context)) {}
+Sgd::Sgd(const MethodContext& context) : EngineMethod(context, sgd_plan(context)) {}
 
 double Sgd::epsilon() const { return std::numeric_limits<double>::infinity(); }
 

@@ -47,7 +47,7 @@ TrainingSize training_size(const DataSplit& data, double noise, Gate& gate) {
   if (noise == 0.0) return {n, 0.0};
   // Whole numbers are multiples of every power of two up to 1.
   const double grid = noise_grid(noise, 1.0);
-  const double noisy = gate.release({.name = "number of training examples",
+  const double noisy = gate.release({.name = "size of the training set",
                                      .purpose = Stream::dataset_size,
                                      .step = 0,
                                      .grid = grid,

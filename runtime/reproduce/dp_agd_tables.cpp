@@ -66,8 +66,8 @@ std::vector<float> dp_agd(TrainConfig config, LinearEngine& engine, double epsil
   config.clip = 3.0;
   privacy::Filter filter(dp_agd_budget(config));
   const auto examples = static_cast<double>(engine.size());
-  DpAgd method(dp_agd_settings(config, filter.limit(), examples, examples), engine, examples,
-               Generator::chacha20, key_from_seed(seed),
+  Gate gate(Generator::chacha20, key_from_seed(seed));
+  DpAgd method(dp_agd_settings(config, filter.limit(), examples, examples), engine, examples, gate,
                [&](std::uint64_t, const privacy::Mechanism& release) {
                  return filter.charge({release, 1});
                });

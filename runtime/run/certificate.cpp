@@ -50,6 +50,19 @@ Json feature_release(const TrainConfig& config, double sigma) {
   return j;
 }
 
+/// What the host released with Gaussian noise, besides the steps' sums of gradients.
+Json noisy_values(const std::vector<Listed>& released) {
+  Json list = Json::array();
+  for (const Listed& l : released)
+    list.push_back({{"what", l.name},
+                    {"times", l.times},
+                    {"numbers", l.dimension},
+                    {"sensitivity", l.sensitivity},
+                    {"noise_std", l.noise_std},
+                    {"grid", l.grid}});
+  return list;
+}
+
 std::string test_set_text(const DataSplit& data) {
   if (data.test.size() == 0) return "none";
   return data.test_is_public
@@ -107,11 +120,13 @@ std::vector<std::string> privacy_warnings(double training_size, double epsilon, 
 }
 
 Json make_certificate(const Experiment& e, const TrainingSize& size, const Method& method,
-                      const privacy::Ledger& ledger, std::uint64_t step) {
+                      const privacy::Ledger& ledger, const std::vector<Listed>& released,
+                      std::uint64_t step) {
   std::vector<std::string> unsafe = unsafe_flags(e);
   for (std::string& reason : method.obstacles()) unsafe.push_back(std::move(reason));
   Json j = begin(e.config, unsafe);
   method.certify(j, ledger, step);
+  if (!released.empty()) j["noisy_values"] = noisy_values(released);
   add_circumstances(j, e, size, unsafe);
   return j;
 }

@@ -16,11 +16,11 @@ namespace cudp {
 std::vector<std::string> privacy_warnings(double training_size, double epsilon, double delta);
 
 /// release/privacy.json: the promise, and all that is needed to check it. ledger: what was really
-/// spent, which a lost key makes more than was planned. Holds nothing about the training data but
-/// what that paid for.
+/// spent, which a lost key makes more than was planned. released: by the gate. Holds nothing about
+/// the training data but what that paid for.
 nlohmann::ordered_json make_certificate(const Experiment& experiment, const TrainingSize& size,
                                         const Method& method, const privacy::Ledger& ledger,
-                                        std::uint64_t step);
+                                        const std::vector<Listed>& released, std::uint64_t step);
 
 /// The same of a run that was refused once its training examples had been counted with noise: all
 /// that it released.

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "cudp checkpoint 6\n";
+constexpr std::string_view kMagic = "cudp checkpoint 7\n";
 constexpr std::string_view kAnyMagic = "cudp checkpoint ";
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
@@ -37,6 +37,25 @@ std::uint64_t take_number(std::string_view& bytes) {
   std::memcpy(&number, bytes.data(), sizeof number);
   bytes.remove_prefix(sizeof number);
   return number;
+}
+
+Json encode_listed(const std::vector<Listed>& all) {
+  Json list = Json::array();
+  for (const Listed& l : all)
+    list.push_back({l.name, l.times, l.dimension, l.grid, l.noise_std, l.sensitivity});
+  return list;
+}
+
+std::vector<Listed> decode_listed(const Json& list) {
+  std::vector<Listed> all;
+  for (const Json& l : list)
+    all.push_back({.name = l.at(0).get<std::string>(),
+                   .times = l.at(1).get<std::uint64_t>(),
+                   .dimension = l.at(2).get<std::uint64_t>(),
+                   .grid = l.at(3).get<double>(),
+                   .noise_std = l.at(4).get<double>(),
+                   .sensitivity = l.at(5).get<double>()});
+  return all;
 }
 
 /// The step in a checkpoint's name; empty for other files.
@@ -80,6 +99,7 @@ std::string encode_checkpoint(const Checkpoint& c) {
               {"seconds", c.seconds},
               {"key_check", c.key_check},
               {"ledger", c.ledger.to_text()},
+              {"released", encode_listed(c.released)},
               {"metrics", encode_metrics(c.metrics)},
               {"config", c.config},
               {"model", c.model},
@@ -125,6 +145,7 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     c.seconds = header.at("seconds").get<double>();
     c.key_check = header.at("key_check").get<std::uint64_t>();
     c.ledger = privacy::Ledger::from_text(header.at("ledger").get<std::string>(), source);
+    c.released = decode_listed(header.at("released"));
     c.metrics = decode_metrics(header.at("metrics").get<std::string>());
     c.config = header.at("config").get<std::string>();
     c.model = header.at("model").get<std::string>();

@@ -27,6 +27,7 @@ struct Checkpoint {
   std::string data;             ///< data_tag of the training set, under the run's key
   std::uint64_t key_check = 0;  ///< which random key the steps since the last loss of one drew with
   privacy::Ledger ledger;
+  std::vector<Listed> released;  ///< by the gate
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< of training so far
   std::vector<float> feature_release;  ///< as Experiment has it

@@ -48,8 +48,8 @@ RunResult result_of(const Run& run, const nlohmann::ordered_json& certificate) {
 
 RunResult finish(Run& run, Reporter& reporter) {
   const Experiment& e = run.experiment;
-  const auto certificate =
-      make_certificate(e, run.size, *run.method, run.budget->ledger(), run.step);
+  const auto certificate = make_certificate(e, run.size, *run.method, run.budget->ledger(),
+                                            run.gate->listed(), run.step);
   std::vector<float> parameters = run.method->parameters();
   if (!std::ranges::all_of(parameters, [](float w) { return std::isfinite(w); }))
     reporter.warn("the model holds numbers that are not finite: training diverged; try a lower lr");

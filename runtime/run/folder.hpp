@@ -21,6 +21,8 @@ class RunFolder {
   std::filesystem::path metrics() const { return release("metrics.jsonl"); }
   std::filesystem::path curves() const { return release("curves.png"); }
 
+  std::filesystem::path vocabulary() const { return release("vocabulary.txt"); }
+
   /// In place of everything else: the note of a run without privacy.
   std::filesystem::path no_privacy() const { return release("NO-PRIVACY.txt"); }
 
@@ -31,6 +33,7 @@ class RunFolder {
   std::filesystem::path private_curves() const { return owner("curves.png"); }
   /// Of a run without privacy.
   std::filesystem::path private_model() const { return owner("model.safetensors"); }
+  std::filesystem::path private_vocabulary() const { return owner("vocabulary.txt"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
   /// Written last: a run that has it is complete.

@@ -11,12 +11,12 @@
 namespace cudp {
 namespace {
 
-constexpr std::string_view kMagic = "cudp key 1\n";
+constexpr std::string_view kKeyMagic = "cudp key 1\n";
 
 /// Magic, the key's bytes, their checksum.
 std::string encode(const RandomKey& key) {
   const std::uint64_t check = key_check(key);
-  std::string bytes(kMagic);
+  std::string bytes(kKeyMagic);
   bytes.append(reinterpret_cast<const char*>(key.words), sizeof key.words);
   bytes.append(reinterpret_cast<const char*>(&check), sizeof check);
   return bytes;
@@ -41,8 +41,8 @@ std::optional<SecretKey> read_key(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path, error)) return std::nullopt;
   std::string bytes = read_file(path);
   RandomKey key{};
-  if (bytes.size() < kMagic.size() + sizeof key.words) return std::nullopt;
-  std::memcpy(key.words, bytes.data() + kMagic.size(), sizeof key.words);
+  if (bytes.size() < kKeyMagic.size() + sizeof key.words) return std::nullopt;
+  std::memcpy(key.words, bytes.data() + kKeyMagic.size(), sizeof key.words);
   SecretKey secret(std::move(key));
   std::string expected = encode(secret.key());
   const bool intact = bytes == expected;

@@ -8,6 +8,7 @@
 #include "kernels/features/scatter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
+#include "runtime/config/choices.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/plan.hpp"
@@ -17,7 +18,8 @@
 namespace cudp {
 namespace {
 
-std::string default_model(Features features, const Shape& shape) {
+std::string default_model(Features features, const Dataset& data, const Shape& shape) {
+  if (data.is_text()) return data.vectors != nullptr ? "imdb-rnn" : "sentences-lstm";
   if (features == Features::scatter)
     return shape.channels == kScatterChannels ? "scatter-cnn" : "scatter-cifar-cnn";
   return shape.height > 1 || shape.width > 1 ? "cnn" : "logistic";
@@ -57,10 +59,16 @@ std::string read_model(const std::string& name) {
   return text.str();
 }
 
+TextShape text_shape(const Dataset& data) {
+  return {.words = data.words, .columns = data.vectors != nullptr ? data.vectors->columns : 0};
+}
+
 Network make_network(const std::string& model_text, const std::string& source,
-                     const std::string& activation, const Shape& input, int classes) {
+                     const std::string& activation, const Shape& input, int classes,
+                     const TextShape& text) {
   try {
-    return build_network(parse_model(model_text, source, classes, activation), input, classes);
+    return build_network(parse_model(model_text, source, classes, activation), input, classes,
+                         text);
   } catch (const std::invalid_argument& e) {
     throw InputError(e.what());
   }
@@ -77,7 +85,11 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .test_path = config.test_data,
                               .test_is_public = config.test_data_is_public,
                               .accept_private_bounds = config.accept_private_bounds,
-                              .size_is_public = config.size_is_public || !method.gives_privacy});
+                              .size_is_public = config.size_is_public || !method.gives_privacy,
+                              .text = config.of<TextOptions>()});
+  if (data.train.is_text() && config.features != Features::none)
+    throw InputError("--features: expected none with texts, found " +
+                     std::string(name_of(config.features)));
   for (Dataset* const part : parts_of(data))
     make_features(*part, feature_settings(config), backend, reporter);
 
@@ -89,11 +101,11 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   e.model_text = model;
   const Shape shape = released_shape(e.data.train, feature_settings(config));
   if (config.model.empty()) {
-    e.config.model = default_model(config.features, shape);
+    e.config.model = default_model(config.features, e.data.train, shape);
     e.model_text = read_model(e.config.model);
   }
-  e.network =
-      make_network(e.model_text, e.config.model, config.activation, shape, e.data.train.classes);
+  e.network = make_network(e.model_text, e.config.model, config.activation, shape,
+                           e.data.train.classes, text_shape(e.data.train));
   e.config.precision = backend.precision(e.network, config.precision);
   if (e.config.precision == Precision::tf32) e.backend.arithmetic_name += ", tf32";
   if (method.linear_model) check_linear(method, e.network);

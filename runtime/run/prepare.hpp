@@ -32,9 +32,13 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter,
 /// The model's TOML: a built-in one by name, or a file. Throws InputError.
 std::string read_model(const std::string& name);
 
+/// What a network must know of the data set's texts, if it has any.
+TextShape text_shape(const Dataset& data);
+
 /// parse_model and build_network. Throws InputError.
 Network make_network(const std::string& model_text, const std::string& source,
-                     const std::string& activation, const Shape& input, int classes);
+                     const std::string& activation, const Shape& input, int classes,
+                     const TextShape& text = {});
 
 /// All that is charged before the first step: the budget where a filter keeps it, what is released
 /// before the method's own, and what the method pays for at once.

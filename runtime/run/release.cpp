@@ -9,6 +9,7 @@
 #include "runtime/config/choices.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/registry.hpp"
+#include "runtime/run/released_text.hpp"
 
 namespace cudp {
 
@@ -32,6 +33,17 @@ constexpr const char* kNoPrivacy =
     "released: its weights and its metrics may show any training example. They are in "
     "../private.\n";
 
+/// The network's tensors, and those that are always zero, which PyTorch's layers have.
+TensorFile released_tensors(const Network& network, std::vector<float> parameters) {
+  TensorFile file{.tensors = network.parameters, .values = std::move(parameters), .metadata = {}};
+  for (ParameterTensor t : network.zeros) {
+    t.offset = file.values.size();
+    file.values.resize(t.offset + t.size, 0.0f);
+    file.tensors.push_back(std::move(t));
+  }
+  return file;
+}
+
 }  // namespace
 
 void write_metrics(const RunFolder& folder, const Experiment& e,
@@ -48,9 +60,7 @@ void write_metrics(const RunFolder& folder, const Experiment& e,
 void write_release(const RunFolder& folder, const Experiment& e, std::vector<float> parameters,
                    const std::vector<MetricsRow>& metrics,
                    const nlohmann::ordered_json& certificate, Reporter& reporter) {
-  TensorFile file;
-  file.tensors = e.network.parameters;
-  file.values = std::move(parameters);
+  TensorFile file = released_tensors(e.network, std::move(parameters));
   const Shape& in = e.network.input;
   file.metadata = {{"format", "pt"},  // layouts are PyTorch's
                    {"model", e.model_text},
@@ -64,6 +74,14 @@ void write_release(const RunFolder& folder, const Experiment& e, std::vector<flo
     file.metadata["feature-standardise"] = e.config.feature_standardise ? "true" : "false";
   }
   add_release(file, feature_settings(e.config), e.feature_release);
+  if (e.data.text != nullptr) {
+    add_text(file, *e.data.text);
+    const std::string words = e.data.text->vocabulary.text();
+    if (gives_privacy(e))
+      write_atomically(folder.vocabulary(), words);
+    else
+      write_atomically(folder.private_vocabulary(), words, 0600);
+  }
   write_metrics(folder, e, metrics);
   if (!gives_privacy(e)) {
     write_atomically(folder.private_model(), encode_safetensors(file), 0600);

@@ -50,6 +50,7 @@ void Run::save_checkpoint() const {
                          .data = data_tag,
                          .key_check = key_check,
                          .ledger = budget->ledger(),
+                         .released = gate->listed(),
                          .metrics = metrics,
                          .seconds = seconds,
                          .feature_release = e.feature_release},

@@ -29,6 +29,7 @@ struct Run {
   Seal seal;             ///< of the run's key
   std::string data_tag;  ///< training_data_tag
 
+  std::optional<Gate> gate;  ///< of the run's key
   std::unique_ptr<Method> method;
   std::optional<PrivacyBudget> budget;
   std::uint64_t step = 0;       ///< steps done

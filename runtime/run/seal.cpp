@@ -63,6 +63,14 @@ void add_part(Hash& hash, const std::vector<T>& array, std::size_t width, std::s
   if (!array.empty()) hash.add(array.data() + begin * width, count * width * sizeof(T));
 }
 
+/// The code of the words' vectors; empty where there are none.
+std::string vectors_tag(const Seal& seal, const Dataset& train) {
+  if (train.vectors == nullptr) return "";
+  const std::vector<float>& values = train.vectors->values;
+  return seal.tag("vectors",
+                  {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+}
+
 }  // namespace
 
 Seal::Seal(const RandomKey& key) : key_(derived(key)) {}
@@ -99,6 +107,8 @@ std::string Seal::block_tags(const Dataset& train, int threads) const {
     hash.add_number(train.is_bytes() ? 1 : 0);
     add_part(hash, train.bytes, width, begin, count);
     add_part(hash, train.floats, width, begin, count);
+    add_part(hash, train.tokens, width, begin, count);
+    add_part(hash, train.lengths, 1, begin, count);
     add_part(hash, train.labels, 1, begin, count);
     hash.finish(tags.data() + b * kBlockBytes);
   });
@@ -110,10 +120,11 @@ std::string data_tag(const Seal& seal, const Dataset& train, const std::string& 
   std::uint32_t shift = 0;
   std::memcpy(&scale, &train.scale, sizeof scale);
   std::memcpy(&shift, &train.shift, sizeof shift);
-  return seal.tag(
-      "data", fmt::format("{}x{}x{} {} {} {:x} {:x}\n", train.shape.channels, train.shape.height,
-                          train.shape.width, train.classes, train.size(), scale, shift) +
-                  block_tags);
+  std::string about =
+      fmt::format("{}x{}x{} {} {} {:x} {:x}\n", train.shape.channels, train.shape.height,
+                  train.shape.width, train.classes, train.size(), scale, shift);
+  if (train.is_text()) about += fmt::format("{} {}\n", train.words, vectors_tag(seal, train));
+  return seal.tag("data", about + block_tags);
 }
 
 void write_sealed(const std::filesystem::path& path, std::string_view purpose,

@@ -23,7 +23,8 @@ class Seal {
   bool holds(std::string_view purpose, std::string_view bytes, std::string_view tag) const;
 
   /// Codes of a training set in blocks of 256 examples, so that whoever has a part can check it: 16
-  /// bytes a block, of the examples' numbers and labels, in order, and of the block's place.
+  /// bytes a block, of the examples' numbers or words and labels, in order, and of the block's
+  /// place.
   std::string block_tags(const Dataset& train, int threads) const;
 
  private:

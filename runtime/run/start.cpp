@@ -69,7 +69,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   const double noise = size_noise(e.data, config);
   NewRunFolder place(folder_of(e));
   run.folder = place.folder();
-  Gate gate(config.rng, key.key());
+  Gate& gate = run.gate.emplace(config.rng, key.key());
   run.size = training_size(e.data, noise, gate);
   try {
     plan(run);
@@ -81,7 +81,8 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   write_config_file(run);
   write_ledger(run.folder, run.budget->ledger(), run.seal);
   release_features(e, run.size, gate);
-  run.method->start({.train = e.data.train, .backend = e.backend, .key = key.key()}, *run.budget);
+  run.method->start({.train = e.data.train, .backend = e.backend, .key = key.key(), .gate = gate},
+                    *run.budget);
 
   // The last of its files, once the ledger is there; in its place the run can be resumed.
   run.save_checkpoint();

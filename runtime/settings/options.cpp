@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/config/option_rows.hpp"
+#include "runtime/data/text_options.hpp"
 #include "runtime/methods/registry.hpp"
 
 namespace cudp {
@@ -14,8 +15,8 @@ using Config = TrainConfig;
 std::vector<Option> data_options() {
   return {
       text("dataset", "NAME", &Config::dataset,
-           "glyphs (built in), mnist, fashion-mnist, cifar-10, adult, bank, ipums-br, or a path to "
-           "a folder or table"),
+           "glyphs or sentences (built in), mnist, fashion-mnist, cifar-10, adult, bank, ipums-br, "
+           "imdb, or a path to a folder or table"),
       machine(
           text("data-dir", "DIR", &Config::data_dir, "where the files of a named data set are")),
       text("schema", "FILE", &Config::schema, "schema of a table"),
@@ -58,11 +59,40 @@ std::vector<Option> data_options() {
   };
 }
 
+constexpr Range kTokens{.low = 1.0, .high = 65535.0, .text = "a whole number of 1 to 65535"};
+
+std::vector<Option> text_options() {
+  return {
+      integer("tokens", "T", &TextOptions::tokens, kTokens, "most words of a text"),
+      choice("keep", &TextOptions::keep, kKeeps,
+             "which words of a longer text stay: the last or the first ones"),
+      choice("tokenizer", &TextOptions::tokenizer, kTokenizers,
+             "words (runs of a-z, 0-9 and ' in lower case) or wordpiece (BERT's, uncased)"),
+      text("vocabulary", "FILE", &TextOptions::vocabulary,
+           "list of words, one a line (a tab and a count may follow); without one the embedding's "
+           "own"),
+      integer("vocabulary-size", "N", &TextOptions::vocabulary_size, kCountOrZero,
+              "the first N words only, 0: all"),
+      toggle("vocabulary-is-public", &TextOptions::vocabulary_is_public,
+             "no private text decided the list of words; otherwise the certificate says that it "
+             "may have"),
+      text("embedding", "FILE", &TextOptions::embedding,
+           "public vectors of words: glove, minilm, a .safetensors file or one in GloVe's text "
+           "format"),
+      text("embedding-tensor", "NAME", &TextOptions::embedding_tensor,
+           "the matrix of a .safetensors file that has several"),
+      integer("embedding-dims", "D", &TextOptions::embedding_dims, kCountOrZero,
+              "reduce the vectors to their first D principal components, 0: leave them"),
+      toggle("store-embedding", &TextOptions::store_embedding,
+             "put the vectors into the released model, which then needs no other file"),
+  };
+}
+
 std::vector<Option> model_options() {
   return {
       text("model", "NAME", &Config::model,
-           "cnn, cifar-cnn, scatter-cnn, scatter-cifar-cnn, scatter-linear, mlp, logistic, svm, or "
-           "a .toml file of layers"),
+           "cnn, cifar-cnn, scatter-cnn, scatter-cifar-cnn, scatter-linear, mlp, logistic, svm, "
+           "imdb-rnn, imdb-lstm, imdb-mean, sentences-lstm, or a .toml file of layers"),
       text("activation", "NAME", &Config::activation,
            "what the model's `activation` layers are: relu, tanh or tempered-sigmoid"),
   };
@@ -188,6 +218,7 @@ const std::vector<Option>& train_options() {
       }
     };
     add("Data", data_options());
+    add("Text", text_options());
     add("Model", model_options());
     add("Privacy", privacy_options());
     add("Training", training_options());

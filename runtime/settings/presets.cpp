@@ -20,8 +20,9 @@ Settings preset_settings(const std::string& name) {
                    nearest(name, preset_names()));
 }
 
-std::string preset_for(std::string_view dataset, std::string_view features,
-                       std::string_view method) {
+std::string preset_for(std::string_view dataset, std::string_view features, std::string_view method,
+                       std::string_view model) {
+  std::string found;
   for (const EmbeddedText& t : builtin_presets()) {
     const Settings s = parse_settings(t.text, "preset " + std::string(t.name));
     const auto says = [&s](const char* key, std::string_view otherwise) {
@@ -30,10 +31,12 @@ std::string preset_for(std::string_view dataset, std::string_view features,
     };
     if (says("dataset", "") == Value(std::string(dataset)) &&
         says("features", "none") == Value(std::string(features)) &&
-        says("method", method) == Value(std::string(method)))
-      return std::string(t.name);
+        says("method", method) == Value(std::string(method))) {
+      found = t.name;
+      if (says("model", "") == Value(std::string(model))) return found;
+    }
   }
-  return "";
+  return found;
 }
 
 }  // namespace cudp

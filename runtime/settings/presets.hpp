@@ -14,8 +14,8 @@ std::vector<std::string> preset_names();
 Settings preset_settings(const std::string& name);
 
 /// The preset made for a data set and what models see of it (`features`), and for this method or
-/// none in particular; empty if there is none.
+/// none in particular; empty if there is none. Of several, the one with this model, or the last.
 std::string preset_for(std::string_view dataset, std::string_view features = "none",
-                       std::string_view method = "dpsgd");
+                       std::string_view method = "dpsgd", std::string_view model = "");
 
 }  // namespace cudp

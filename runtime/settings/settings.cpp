@@ -13,6 +13,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
 #include "runtime/data/load.hpp"
+#include "runtime/data/text_options.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
@@ -104,6 +105,10 @@ void make_absolute(TrainConfig& c) {
   from_root(c.data_dir);
   from_root(c.schema);
   from_root(c.test_data);
+  // Words and vectors may be named as the data folder has them.
+  TextOptions& text = c.of<TextOptions>();
+  for (std::string* const file : {&text.vocabulary, &text.embedding})
+    if (std::filesystem::is_regular_file(*file)) from_root(*file);
   if (c.feature_cache != "auto" && c.feature_cache != "none") from_root(c.feature_cache);
 }
 
@@ -154,6 +159,14 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
       if (other.instead_of == option.instead_of && !settings.contains(other.key))
         other.clear(config);
   }
+  // That one list is public says nothing of another; nor how one table of vectors is read.
+  TextOptions& text = config.of<TextOptions>();
+  if (settings.contains("vocabulary")) text.vocabulary_is_public = false;
+  if (settings.contains("embedding")) {
+    text.tokenizer = Tokenizer::words;
+    text.embedding_tensor.clear();
+    text.embedding_dims = 0;
+  }
   // Groups are instead of standardised channels, and of the noise that these rest on.
   if (settings.contains("feature-groups") && config.feature_standardise) {
     config.feature_standardise = false;
@@ -179,9 +192,10 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
   const std::string name = stated("method", TrainConfig{}.method);
   const MethodEntry* const method = find_method(name);
   // What is tuned for stochastic gradients says nothing about the others.
-  const std::string own = method == nullptr || method->stochastic
-                              ? preset_for(stated("dataset", ""), stated("features", "none"), name)
-                              : "";
+  const std::string own =
+      method == nullptr || method->stochastic
+          ? preset_for(stated("dataset", ""), stated("features", "none"), name, stated("model", ""))
+          : "";
   if (named.preset.empty() && !own.empty()) {
     // The data set's tuned settings are a better start than general ones; a privacy budget is
     // nobody's to assume.
@@ -233,11 +247,16 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
   if (!c.epsilon && !method.takes("sigma"))
     throw InputError("--epsilon: expected a privacy budget with --method " + c.method +
                      ", found none");
-  if (!c.epsilon && !is_named_dataset(c.dataset) && !c.size_is_public)
+  const bool size_is_public = is_named_dataset(c.dataset) || c.size_is_public;
+  if (!c.epsilon && !size_is_public)
     throw InputError(
         "--sigma: expected a budget (--epsilon) beside it, since the number of training examples "
-        "is "
-        "private and what sigma spends would tell it (--size-is-public if it is not), found none");
+        "is private and what sigma spends would tell it (--size-is-public if it is not), found "
+        "none");
+  if (c.accountant == privacy::AccountantKind::advanced && !size_is_public)
+    throw InputError(
+        "--accountant: expected pld or rdp where the number of training examples is private "
+        "(--size-is-public if it is not), found advanced");
   if (!c.delta)
     throw InputError(
         "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");

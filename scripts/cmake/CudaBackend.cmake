@@ -38,7 +38,7 @@ if(CUDP_WITH_CUDA)
       set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100)
     endif()
     # Tests and benchmarks are for the machine that builds them: PTX, which every device compiles.
-    set(CUDP_CUDA_TEST_ARCHITECTURES 80)
+    set(CUDP_CUDA_TEST_ARCHITECTURES 80-virtual)
   else()
     set(CUDP_CUDA_TEST_ARCHITECTURES ${cuda_architectures})
   endif()

@@ -2,6 +2,7 @@
 // What is audited: the pair of data sets that is worst for clipping and noise.
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,29 @@ struct WorstPair {
   }
 };
 
+/// The same of texts: a text is one word, three times, whose public vector has the example's
+/// features.
+inline WorstPair as_texts(WorstPair pair) {
+  constexpr int kWords = 3;
+  const int words = static_cast<int>(pair.with.size());
+  const auto vectors = std::make_shared<const WordVectors>(
+      WordVectors{.rows = words, .columns = kFeatures, .values = pair.with.floats});
+  for (Dataset* d : {&pair.with, &pair.without}) {
+    d->shape = {1, 1, kWords};
+    d->floats.clear();
+    d->words = words;
+    d->vectors = vectors;
+    for (std::size_t i = 0; i < d->size(); ++i)
+      d->tokens.insert(d->tokens.end(), kWords, static_cast<std::uint16_t>(i));
+    d->lengths.assign(d->size(), kWords);
+  }
+  static constexpr const char* kModel =
+      "name = 'texts'\nloss = 'hinge'\nlayers = [{type='embedding',name='e'},{type='mean'},"
+      "{type='dense',name='linear',out='outputs'}]";
+  pair.network = cases::network_of({"texts", kModel, {1, 1, kWords}, 2, {words, kFeatures}});
+  return pair;
+}
+
 /// A config for the pair's data sets, and the plan that `cudp train` would have.
 struct Audited {
   TrainConfig config;
@@ -71,7 +95,8 @@ class AuditedRun {
   /// plan: the one that the method goes by; that of `a` in the product.
   AuditedRun(const Audited& a, const Backend& backend, const PrivacyPlan& plan, bool with,
              std::uint64_t run)
-      : inputs_{with ? a.pair.with : a.pair.without, backend, key_of(with, run)},
+      : gate_(Generator::chacha20, key_of(with, run)),
+        inputs_{with ? a.pair.with : a.pair.without, backend, key_of(with, run), gate_},
         method_(a.context(), plan),
         budget_(ledger_for(method_), [](const privacy::Ledger&) {}) {
     method_.start(inputs_, budget_);
@@ -99,6 +124,7 @@ class AuditedRun {
     return std::ranges::find(state.arrays, name, [](const auto& a) { return a.first; })->second;
   }
 
+  Gate gate_;
   TrainingInputs inputs_;
   M method_;
   PrivacyBudget budget_;

@@ -197,7 +197,8 @@ double shown_by(const TrainConfig& c, double less_noise, int runs) {
     const auto ask = [&](std::uint64_t release, const Mechanism& mechanism) {
       return filter.authorise(release, release + 1, told(mechanism, less_noise));
     };
-    DpAgd method(settings, engine, kOthers, Generator::chacha20, key_of(with, number), ask);
+    Gate gate(Generator::chacha20, key_of(with, number));
+    DpAgd method(settings, engine, kOthers, gate, ask);
     DpAgdState state = method.begin(std::vector<float>(3, 0.0f));
     double odds = 0.0;
     for (bool more = true; more;) {

@@ -215,7 +215,8 @@ Evidence agd_evidence(const AgdData& agd, double share, double clip) {
       if (s.sigma == 0.0) s.sigma = gaussian->sigma / share;
       return true;
     };
-    DpAgd method(settings, engine, 1300.0, Generator::chacha20, key_from_seed(seed), ask);
+    Gate gate = gate_of(seed);
+    DpAgd method(settings, engine, 1300.0, gate, ask);
     DpAgdState state =
         method.begin(std::vector<float>(static_cast<std::size_t>(engine.dimension())));
     method.iterate(state);
@@ -272,7 +273,8 @@ TEST(HostAudit, SumOfNormsOfDpis) {
     privacy::Ledger ledger;
     ledger.limit(*method.filter());
     PrivacyBudget budget(std::move(ledger), [](const privacy::Ledger&) {});
-    method.start({data, backend, key_from_seed(seed)}, budget);
+    Gate gate = gate_of(seed);
+    method.start({data, backend, key_from_seed(seed), gate}, budget);
     if (method.authorise(budget, 0, 1) == 0) throw std::logic_error("no budget for a step");
     return method.epoch().total;
   };

@@ -177,6 +177,23 @@ INSTANTIATE_TEST_SUITE_P(
                     Planned{"dpsgd_quantile", "dpsgd-quantile", run_odds<DpSgdQuantile>}),
     [](const auto& i) { return std::string(i.param.name); });
 
+/// One text against none.
+TEST(Audit, TextsShowNoMoreThanTheCertificateSays) {
+  const Audited a(config_of(kDpSgd), as_texts(WorstPair(8, 1.0f)));
+  const double claimed = certificate(a);
+  const double bound = epsilon_lower(
+      [&](bool with, std::uint64_t run) {
+        return run_odds<DpSgd>(a, a.backend, a.plan, with, run);
+      },
+      kDelta);
+  RecordProperty("epsilon_claimed", std::to_string(claimed));
+  RecordProperty("epsilon_shown", std::to_string(bound));
+  EXPECT_LE(bound, claimed);
+  if (!kFewRuns) {
+    EXPECT_GT(bound, claimed / 5.0);
+  }
+}
+
 TEST(Audit, CatchesContributionsThatAreNotClipped) {
   if (kFewRuns) GTEST_SKIP() << "too few runs under sanitizers";
   const Audited a(config_of(kDpSgd), WorstPair(8, 1.0f));

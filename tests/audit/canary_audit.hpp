@@ -215,7 +215,11 @@ class CanaryTraining {
     return method_entry(case_.config.method)
         .make(cases::context_of(case_.config, network_, size, backend_.arithmetic(network_)));
   }
-  TrainingInputs inputs() const { return {data_, backend_, key_}; }
+  /// Of a process that begins now.
+  TrainingInputs inputs() {
+    gate_.emplace(Generator::chacha20, key_);
+    return {data_, backend_, key_, *gate_};
+  }
 
   /// Of an example to the sum of the next step.
   double largest_contribution() const {
@@ -256,6 +260,7 @@ class CanaryTraining {
   Dataset data_;
   Backend backend_;
   RandomKey key_;
+  std::optional<Gate> gate_;
   std::vector<std::uint32_t> canaries_;
   std::unique_ptr<Method> method_;
   std::optional<PrivacyBudget> budget_;

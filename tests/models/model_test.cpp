@@ -32,6 +32,87 @@ TEST(Models, ParameterCountsOfThePapers) {
   EXPECT_EQ(builtin("svm", {32, 1, 1}, 2).parameter_count, 33u);
 }
 
+Network text_model(const std::string& toml, int classes = 2, TextShape text = {50, 10}) {
+  return build_network(parse_model(toml, "my.toml", classes), {1, 1, 8}, classes, text);
+}
+
+TEST(Models, ParameterCountsOfModelsForTexts) {
+  const auto count = [](const char* name, TextShape text) {
+    return text_model(std::string(builtin_model(name)), 2, text).parameter_count;
+  };
+  EXPECT_EQ(count("imdb-rnn", {20'000, 100}), 20'946u);
+  EXPECT_EQ(count("imdb-lstm", {10'004, 0}), 1'081'002u);
+  EXPECT_EQ(count("imdb-lstm", {20'000, 100}), 1'081'002u);
+  EXPECT_EQ(count("imdb-mean", {20'000, 100}), 101u);
+}
+
+TEST(Models, RecurrentTensorsHavePyTorchsNamesAndShapes) {
+  const auto names = [](const char* cell) {
+    const Network net = text_model(
+        std::string("name='m'\nlayers=[{type='embedding',name='e'},{type='") + cell +
+        "',name='r',hidden=3,bidirectional=true},{type='dense',name='d',out='outputs'}]");
+    std::string all;
+    for (const auto& list : {net.parameters, net.zeros}) {
+      for (const ParameterTensor& t : list) {
+        all += t.name + " ";
+        for (const int n : t.shape) all += std::to_string(n) + " ";
+      }
+      all += "| ";
+    }
+    return all;
+  };
+  EXPECT_EQ(names("lstm"),
+            "r.weight_ih_l0 12 10 r.weight_hh_l0 12 3 r.bias_ih_l0 12 "
+            "r.weight_ih_l0_reverse 12 10 r.weight_hh_l0_reverse 12 3 r.bias_ih_l0_reverse 12 "
+            "d.weight 1 6 d.bias 1 | r.bias_hh_l0 12 r.bias_hh_l0_reverse 12 | ");
+  EXPECT_EQ(names("gru"),
+            "r.weight_ih_l0 9 10 r.weight_hh_l0 9 3 r.bias_ih_l0 9 r.bias_hh_l0 9 "
+            "r.weight_ih_l0_reverse 9 10 r.weight_hh_l0_reverse 9 3 r.bias_ih_l0_reverse 9 "
+            "r.bias_hh_l0_reverse 9 d.weight 1 6 d.bias 1 | | ");
+}
+
+TEST(Models, SequencesGoToTheirLayersOnly) {
+  const auto refused = [](const std::string& layers, TextShape text = {50, 10}) -> std::string {
+    try {
+      text_model("name='m'\nlayers=[" + layers + "{type='dense',name='d',out='outputs'}]", 2, text);
+    } catch (const std::invalid_argument& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const std::string words = "{type='embedding',name='e'},";
+  EXPECT_EQ(refused(words + "{type='mean'},"), "");
+  EXPECT_NE(refused(words).find("m, layer 2: expected lstm, gru, mean"), std::string::npos);
+  EXPECT_NE(refused(words + "{type='maxpool'},").find("expected lstm, gru, mean"),
+            std::string::npos);
+  EXPECT_NE(refused(words + "{type='mean'},{type='mean'},").find("layer 3: expected a sequence"),
+            std::string::npos);
+  EXPECT_NE(refused(words + "{type='mean'}," + words).find("as the first layer only"),
+            std::string::npos);
+  EXPECT_NE(refused("{type='mean'},").find("expected an embedding as the first layer"),
+            std::string::npos);
+  EXPECT_NE(refused(words + "{type='mean'},", {50, 0}).find("expected words' vectors"),
+            std::string::npos);
+  EXPECT_NE(refused(words + "{type='mean'},", {0, 0}).find("expected texts for an embedding"),
+            std::string::npos);
+  EXPECT_NE(refused("{type='embedding',name='e',columns=4},").find("trainable = true beside"),
+            std::string::npos);
+  EXPECT_NE(refused("{type='embedding',name='e',trainable=true,trainable_rows=9,columns=4},"
+                    "{type='mean'},")
+                .find("expected the 10 columns"),
+            std::string::npos);
+  EXPECT_NE(refused(words + "{type='lstm',name='r',hidden=3,output='all'},")
+                .find("expected output last, mean or sequence, found 'all'"),
+            std::string::npos);
+}
+
+TEST(Models, OneTextTouchesFewRowsOfATable) {
+  const Network net =
+      text_model(std::string(builtin_model("imdb-lstm")), 2, {.words = 10'004, .columns = 0});
+  EXPECT_EQ(net.parameters[0].touched, 800u);  // 8 words
+  EXPECT_EQ(net.parameters[1].touched, net.parameters[1].size);
+}
+
 TEST(Models, ShapesAndNames) {
   const Network net = builtin("cnn", {1, 28, 28}, 10);
   EXPECT_EQ(net.layers[0].out, (Shape{16, 14, 14}));
@@ -79,9 +160,10 @@ TEST(Models, TwoClassesTakeOneLogit) {
 TEST(Models, RefusalsNameThePlaceAndTheReason) {
   EXPECT_NE(refusal("name='m'\nlayers=[\n{type='batchnorm'}]").find("mixes the examples"),
             std::string::npos);
-  EXPECT_NE(refusal("name='m'\nlayers=[\n{type='dense',name='a',out=10,kernl=3}]")
-                .find("my.toml, line 3: expected one of: type, name, out; found key 'kernl'"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal("name='m'\nlayers=[\n{type='dense',name='a',out=10,kernl=3}]")
+          .find("my.toml, line 3: expected one of: type, name, out, per_token; found key 'kernl'"),
+      std::string::npos);
   EXPECT_NE(refusal("name='m'\nlayers=[{type='conv2d',name='c',out=4,kernel=40}]")
                 .find("m, layer 1: expected an input of at least 40 pixels"),
             std::string::npos);

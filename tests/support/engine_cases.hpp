@@ -65,6 +65,7 @@ struct Case {
   const char* model;  ///< a built-in name, or a description
   Shape input;
   int classes;
+  TextShape text = {};
 };
 inline void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
 
@@ -76,14 +77,99 @@ inline const Case kCases[] = {
     {"unusual", kUnusual, {3, 6, 4}, 2},     {"strided", kStrided, {2, 10, 11}, 3},
 };
 
+/// A frozen table, words' own dense layers, both kinds of cells in both directions, one on the
+/// other.
+inline constexpr const char* kStacked = R"(
+name = "stacked"
+loss = "softmax"
+activation = "tempered_sigmoid"
+layers = [
+  { type = "embedding", name = "words" },
+  { type = "dense", name = "a", out = 7, per_token = true },
+  { type = "activation" },
+  { type = "gru", name = "b", hidden = 18, bidirectional = true, output = "sequence" },
+  { type = "tanh" },
+  { type = "lstm", name = "c", hidden = 5, bidirectional = true, output = "mean" },
+  { type = "dense", name = "d", out = "outputs" },
+]
+)";
+/// Vectors of the first words are parameters.
+inline constexpr const char* kTrainable = R"(
+name = "trainable"
+layers = [
+  { type = "embedding", name = "words", trainable = true, trainable_rows = 20 },
+  { type = "tanh" },
+  { type = "lstm", name = "a", hidden = 17, output = "sequence" },
+  { type = "mean" },
+  { type = "dense", name = "b", out = "outputs" },
+]
+)";
+/// Nothing but words' vectors is trained before the last layer.
+inline constexpr const char* kBagOfWords = R"(
+name = "bag"
+layers = [
+  { type = "embedding", name = "words", trainable = true, columns = 16 },
+  { type = "mean" },
+  { type = "dense", name = "b", out = "outputs" },
+]
+)";
+inline constexpr const char* kGru = R"(
+name = "gru"
+layers = [
+  { type = "embedding", name = "words" },
+  { type = "gru", name = "a", hidden = 3 },
+  { type = "relu" },
+  { type = "dense", name = "b", out = "outputs" },
+]
+)";
+
+/// Texts. They run on the CPU only so far.
+inline const Case kTextCases[] = {
+    {"imdb_rnn", "imdb-rnn", {1, 1, 24}, 2, {50, 100}},
+    {"imdb_mean", "imdb-mean", {1, 1, 24}, 2, {50, 12}},
+    {"stacked", kStacked, {1, 1, 21}, 3, {30, 10}},
+    {"trainable", kTrainable, {1, 1, 13}, 2, {31, 9}},
+    {"bag", kBagOfWords, {1, 1, 13}, 4, {31, 0}},
+    {"gru", kGru, {1, 1, 9}, 2, {31, 5}},
+};
+
 inline Network network_of(const Case& c) {
   const std::string_view text = builtin_model(c.model);
   return build_network(parse_model(text.empty() ? c.model : text, c.name, c.classes), c.input,
-                       c.classes);
+                       c.classes, c.text);
 }
 
-/// Bytes for images, floats for flat vectors.
+/// Texts of every length, in which words come again; an empty one and a full one first. Behind a
+/// text's end stands what no engine may read.
+inline Dataset texts_for(const Case& c, std::size_t n) {
+  Dataset d;
+  d.shape = c.input;
+  d.classes = c.classes;
+  d.words = c.text.words;
+  std::mt19937 random(23);
+  const auto below = [&](int bound) {
+    return static_cast<int>(random() % static_cast<unsigned>(bound));
+  };
+  if (c.text.columns > 0) {
+    WordVectors v{.rows = c.text.words, .columns = c.text.columns, .values = {}};
+    std::normal_distribution<float> normal;
+    v.values.resize(static_cast<std::size_t>(v.rows) * static_cast<std::size_t>(v.columns));
+    for (float& x : v.values) x = normal(random) / std::sqrt(static_cast<float>(v.columns));
+    d.vectors = std::make_shared<const WordVectors>(std::move(v));
+  }
+  const int most = c.input.width;
+  for (std::size_t i = 0; i < n; ++i) {
+    d.lengths.push_back(static_cast<std::uint16_t>(i == 0 ? 0 : i == 1 ? most : below(most + 1)));
+    for (int t = 0; t < most; ++t)  // the first words are the commonest
+      d.tokens.push_back(static_cast<std::uint16_t>(below(below(c.text.words) + 1)));
+    d.labels.push_back(static_cast<std::uint8_t>(below(c.classes)));
+  }
+  return d;
+}
+
+/// Bytes for images, floats for flat vectors, words for texts.
 inline Dataset examples_for(const Case& c, std::size_t n) {
+  if (c.text.words > 0) return texts_for(c, n);
   Dataset d;
   d.shape = c.input;
   d.classes = c.classes;

@@ -152,7 +152,7 @@ inline RandomModel random_model(unsigned seed) { return RandomModelWriter(seed).
 /// spread is small beside its mean. Exact zeros and exact ties stay: every engine must break them
 /// alike.
 inline bool is_delicate(const Network& net, const reference::Values& theta,
-                        const reference::Values& x) {
+                        const reference::Input& x) {
   using reference::Values;
   constexpr double kMargin = 3e-5;
   std::vector<Values> inputs;

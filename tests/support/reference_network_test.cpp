@@ -18,22 +18,45 @@ struct Case {
   std::string toml;
   Shape input;
   int classes;
+  TextShape text = {};
 };
 
 void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
+
+Input features_of(const Network& net, std::mt19937& random) {
+  std::normal_distribution<double> normal;
+  Values x(net.input.size());
+  for (double& v : x) v = normal(random);
+  return x;
+}
+
+/// Of three examples the second is a full text and the others are shorter; few words, so that they
+/// come again.
+Input text_of(const Case& c, int example, std::mt19937& random) {
+  static WordVectors vectors;
+  vectors = {.rows = c.text.words, .columns = c.text.columns, .values = {}};
+  std::mt19937 fixed(3);
+  std::normal_distribution<float> normal;
+  for (int i = 0; i < c.text.words * c.text.columns; ++i) vectors.values.push_back(normal(fixed));
+  Input x(Values(c.input.width, 0.0));
+  x.length = example == 1 ? c.input.width : 1 + example;
+  x.vectors = c.text.columns > 0 ? &vectors : nullptr;
+  for (int t = 0; t < x.length; ++t) x.values[t] = random() % c.text.words;
+  return x;
+}
 
 class ReferenceGradient : public testing::TestWithParam<Case> {};
 
 TEST_P(ReferenceGradient, AgreesWithCentralDifferences) {
   const Case& c = GetParam();
-  const Network net = build_network(parse_model(c.toml, c.name, c.classes), c.input, c.classes);
+  const Network net =
+      build_network(parse_model(c.toml, c.name, c.classes), c.input, c.classes, c.text);
   std::mt19937 random(7);
   std::normal_distribution<double> normal;
   Values theta(net.parameter_count);
   for (double& t : theta) t = 0.4 * normal(random);
   for (int example = 0; example < 3; ++example) {
-    Values x(net.input.size());
-    for (double& v : x) v = normal(random);
+    const Input x = c.text.words > 0 ? text_of(c, example, random) : features_of(net, random);
     const int label = example % c.classes;
     const ExampleGradient exact = gradient(net, theta, x, label);
     double worst = 0.0;
@@ -98,6 +121,50 @@ INSTANTIATE_TEST_SUITE_P(
                     std::string(kLast)),
              {5, 1, 1},
              3},
+        Case{"token_dense",
+             layers("{type='embedding',name='e'},{type='dense',name='a',out=4,per_token=true},"
+                    "{type='tanh'},{type='mean'}," +
+                    std::string(kLast)),
+             {1, 1, 5},
+             3,
+             {4, 3}},
+        Case{"embedding",
+             layers("{type='embedding',name='e',trainable=true,trainable_rows=3},{type='tanh'},"
+                    "{type='mean'}," +
+                    std::string(kLast)),
+             {1, 1, 6},
+             3,
+             {4, 3}},
+        Case{"lstm",
+             layers("{type='embedding',name='e',trainable=true,columns=3},"
+                    "{type='lstm',name='a',hidden=4}," +
+                    std::string(kLast)),
+             {1, 1, 5},
+             3,
+             {4, 0}},
+        Case{"lstms",
+             layers("{type='embedding',name='e'},"
+                    "{type='lstm',name='a',hidden=2,bidirectional=true,output='sequence'},"
+                    "{type='lstm',name='b',hidden=3,bidirectional=true,output='mean'}," +
+                    std::string(kLast)),
+             {1, 1, 5},
+             3,
+             {4, 3}},
+        Case{"gru",
+             layers("{type='embedding',name='e',trainable=true,columns=3},"
+                    "{type='gru',name='a',hidden=4}," +
+                    std::string(kLast)),
+             {1, 1, 5},
+             3,
+             {4, 0}},
+        Case{"grus",
+             layers("{type='embedding',name='e'},"
+                    "{type='gru',name='a',hidden=2,bidirectional=true,output='sequence'},"
+                    "{type='gru',name='b',hidden=3,bidirectional=true}," +
+                    std::string(kLast)),
+             {1, 1, 5},
+             3,
+             {4, 3}},
         Case{"logistic", layers(kLast), {6, 1, 1}, 2},
         Case{"hinge", layers(kLast, "loss='hinge'\n"), {6, 1, 1}, 2}),
     [](const auto& info) { return info.param.name; });

@@ -3,6 +3,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "kernels/common/fixed_point.hpp"
@@ -17,6 +18,7 @@
 #include "runtime/device/cpu/layout.hpp"
 #include "runtime/device/cpu/worker.hpp"
 #include "runtime/device/engine.hpp"
+#include "runtime/gate/witness.hpp"
 
 namespace cudp {
 namespace cpu {
@@ -65,7 +67,7 @@ class CpuEngine final : public Engine {
   }
 
   void load(const Dataset& train) override {
-    if (!(train.shape == network_.input) || train.classes != network_.classes)
+    if (!fits(train) || train.classes != network_.classes)
       throw InputError("the training set's shape or classes do not fit the model");
     if (train.size() > std::size_t{1} << 31)
       throw InputError("expected at most 2^31 training examples");
@@ -159,7 +161,7 @@ class CpuEngine final : public Engine {
   void add_noise_restore_and_update() override { update(settings_.coordinates); }
 
   Accuracy evaluate(const Dataset& test, bool averaged) override {
-    ensure(test.shape == network_.input, "the test set does not fit the model");
+    ensure(fits(test), "the test set does not fit the model");
     const bool use_average = averaged && !state_.average.empty();
     if (use_average) pack(state_.average);
     const std::size_t chunk = to_size(layout_.chunk);
@@ -223,6 +225,13 @@ class CpuEngine final : public Engine {
   Diagnostics diagnostics() override { return std::exchange(diagnostics_, {}); }
 
  private:
+  bool fits(const Dataset& data) const {
+    const WordVectors* const v = data.vectors.get();
+    return data.shape == network_.input && data.words == network_.text.words &&
+           (v != nullptr ? v->columns == network_.text.columns && v->rows == data.words
+                         : network_.text.columns == 0);
+  }
+
   /// sum_ <- clipped gradients of the batch.
   void add_up(const Coordinates* coordinates, const Acceptance* acceptance) {
     const std::size_t chunk = to_size(layout_.chunk);
@@ -290,6 +299,12 @@ class CpuEngine final : public Engine {
                                  .ordinary = ordinary_sum_,
                                  .most = largest_contribution(),
                                  .noise_std = static_cast<double>(scalars_.noise_std)});
+    show_witness({.name = "sum of clipped gradients",
+                  .purpose = Stream::noise,
+                  .step = step_,
+                  .grid = grid_,
+                  .noise_std = scalars_.noise_std},
+                 std::span(released_));
   }
 
   /// Of an example to the parameters of one layer.

@@ -41,6 +41,7 @@ struct CpuEdge {
   std::int64_t value = 0;        ///< offset in one example's activations
   std::int64_t gradient = 0;     ///< offset in the gradients, of one example or of all
   bool keeps_gradients = false;  ///< of every example in flight; else of the one at work
+  bool is_sequence = false;      ///< only a text's own words are written and read
 
   /// Floats, in whole blocks: zero beyond the layout's own size.
   std::int64_t size() const { return padded(layout.size()); }
@@ -55,6 +56,7 @@ struct Storage {
   std::int64_t transposed = 0;        ///< the same for input gradients
   std::int64_t example_gradient = 0;  ///< gradients that exist as a whole, of the example at work
   std::int64_t saved = 0;             ///< an example: what forward() leaves for backward()
+  std::int64_t numbers = 0;           ///< whole numbers, of the example at work
   /// [d], parameter -> offset in the packed weights; and in the transposed ones, -1 for none.
   std::vector<std::int32_t> where;
   std::vector<std::int32_t> where_transposed;
@@ -97,6 +99,10 @@ class CpuLayer {
   virtual bool works_in_place() const { return false; }
   /// backward() reads what forward() wrote, so the next layer must not work in place.
   virtual bool reads_own_output() const { return false; }
+  /// gradient() reads what backward() makes, which is then called whatever comes before.
+  virtual bool always_goes_back() const { return false; }
+  /// Fewer examples at a time would leave its products too few rows.
+  virtual int least_in_flight() const { return 4; }
   virtual int input_border() const { return 0; }
   /// It takes a data set's pixels as they are, without channels of padding.
   virtual bool takes_unpadded_input() const { return false; }
@@ -116,7 +122,7 @@ class CpuLayer {
   /// w.coordinates asks for. Before backward() where the layer passes over single examples, or is
   /// added together; else after all layers' backward().
   virtual void gradient(Workspace&, int, int) const {}
-  /// The gradient by the input. Only where a layer before has parameters.
+  /// The gradient by the input. Only where a layer before has parameters, or always_goes_back().
   virtual void backward(Workspace&, int, int) const {}
   /// sum += w.factor() times the parameters' gradients, leaving out examples with factor 0: their
   /// numbers may be NaN.
@@ -182,9 +188,13 @@ class WholeGradientLayer : public CpuLayer {
 std::unique_ptr<CpuLayer> make_input();
 std::unique_ptr<CpuLayer> make_layer(const Conv2d& layer);
 std::unique_ptr<CpuLayer> make_layer(const Dense& layer);
+std::unique_ptr<CpuLayer> make_token_dense(const Dense& layer);  ///< per_token
 std::unique_ptr<CpuLayer> make_layer(const MaxPool2d& layer);
 std::unique_ptr<CpuLayer> make_layer(const AvgPool2d& layer);
 std::unique_ptr<CpuLayer> make_layer(const GroupNorm& layer);
 std::unique_ptr<CpuLayer> make_layer(const Activate& layer);
+std::unique_ptr<CpuLayer> make_layer(const Embedding& layer);
+std::unique_ptr<CpuLayer> make_layer(const Recurrent& layer);
+std::unique_ptr<CpuLayer> make_layer(const MeanOverTime& layer);
 
 }  // namespace cudp::cpu

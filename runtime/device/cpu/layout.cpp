@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/layout.hpp"
 
+#include <algorithm>
 #include <variant>
 
 #include "runtime/base/error.hpp"
@@ -18,6 +19,8 @@ class LayoutBuilder {
       l_.layers.push_back(std::visit([](const auto& kind) { return make_layer(kind); }, n.layer));
     for (std::size_t i = 0; i < l_.layers.size(); ++i)
       if (l_.layers[i]->runs_by_example()) l_.first_together = i + 1;
+    for (const auto& layer : l_.layers)
+      l_.least_in_flight = std::max(l_.least_in_flight, layer->least_in_flight());
     add_sites();
     place_gradients();
     l_.storage.where.resize(network.parameter_count);
@@ -26,6 +29,7 @@ class LayoutBuilder {
     if (l_.storage.example_gradient == 0 && l_.storage.packed > 128 * 1024) l_.chunk = kMaxChunk;
     narrow(l_.storage.values * kMaxChunk);  // the offsets of examples in flight are 32-bit too
     narrow(l_.storage.kept_gradients * kMaxChunk);
+    narrow(l_.storage.saved * kMaxChunk);
     return std::move(l_);
   }
 
@@ -39,14 +43,14 @@ class LayoutBuilder {
 
   void add_sites() {
     const Network& network = *l_.network;
-    add_edge(network.input, 0);
+    add_edge(network.input, network.text.words > 0, 0);
     sites_.push_back({0, 0, false});
     bool trainable_before = false;
     for (std::size_t i = 1; i < l_.layers.size(); ++i) {
       const NetworkLayer& n = network.layers[i - 1];
       const std::size_t in = l_.edges.size() - 1;
       const bool in_place = l_.layers[i]->works_in_place() && !l_.layers[i - 1]->reads_own_output();
-      if (!in_place) add_edge(n.out, i);
+      if (!in_place) add_edge(n.out, n.out_sequence, i);
       sites_.push_back({in, l_.edges.size() - 1, trainable_before});
       if (n.has_parameters() && !trainable_before) {
         trainable_before = true;
@@ -56,13 +60,14 @@ class LayoutBuilder {
   }
 
   /// The edge behind layer `maker`.
-  void add_edge(const Shape& s, std::size_t maker) {
+  void add_edge(const Shape& s, bool is_sequence, std::size_t maker) {
     const auto& layers = l_.layers;
     std::size_t reader = maker + 1;
     const bool unpadded =
         maker == 0 && reader < layers.size() && layers[reader]->takes_unpadded_input();
     while (reader < layers.size() && layers[reader]->works_in_place()) ++reader;
     CpuEdge e;
+    e.is_sequence = is_sequence;
     e.layout = {.channels = s.channels,
                 .height = s.height,
                 .width = s.width,

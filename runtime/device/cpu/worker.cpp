@@ -20,7 +20,7 @@ static_assert(2.0 * kMostInUnits * kMostUnits <= 0x1p31);
 int examples_in_flight(const CpuLayout& l) {
   constexpr std::int64_t kCacheFloats = 196'608;  // 768 KB
   const std::int64_t fit = kCacheFloats / std::max<std::int64_t>(1, l.storage.values);
-  return static_cast<int>(std::clamp<std::int64_t>(fit / 4 * 4, 4, l.chunk));
+  return static_cast<int>(std::clamp<std::int64_t>(fit / 4 * 4, l.least_in_flight, l.chunk));
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ void Worker::backward_together(int count) {
   for (std::size_t i = layout_.layers.size(); i-- > last;) {
     const CpuLayer& layer = *layout_.layers[i];
     if (!layer.adds_by_example()) layer.gradient(w_, 0, count);
-    if (i > layout_.first_parametric) layer.backward(w_, 0, count);
+    if (i > layout_.first_parametric || layer.always_goes_back()) layer.backward(w_, 0, count);
   }
 }
 

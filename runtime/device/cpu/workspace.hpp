@@ -42,6 +42,7 @@ class Workspace {
         kept_gradients_(to_size(storage.kept_gradients * in_flight)),
         example_gradient_(to_size(storage.example_gradient)),
         saved_(to_size(storage.saved * in_flight)),
+        numbers_(to_size(storage.numbers)),
         norms_(to_size(static_cast<std::int64_t>(groups) * in_flight)),
         factors_(norms_.size()) {}
 
@@ -64,10 +65,20 @@ class Workspace {
                ? kept_gradients_.data() + storage_.kept_gradients * example + e.gradient
                : gradients_.data() + e.gradient;
   }
+  /// From one example's saved numbers to the next one's.
+  std::int64_t saved_stride() const { return storage_.saved; }
   float* saved(std::int64_t offset, int example) {
     return saved_.data() + storage_.saved * example + offset;
   }
   float* example_gradient(std::int64_t offset) { return example_gradient_.data() + offset; }
+
+  std::int32_t* numbers(std::int64_t offset) { return numbers_.data() + offset; }
+
+  /// Of a text, its words, and how many they are.
+  const std::uint16_t* words(int example) const {
+    return data->tokens.data() + examples[to_size(example)] * to_size(data->shape.size());
+  }
+  int length(int example) const { return data->lengths[examples[to_size(example)]]; }
 
   /// Squared norms of an example's gradient, [groups].
   float* norms(int example) { return norms_.data() + of_example(example); }
@@ -101,6 +112,7 @@ class Workspace {
   AlignedVector<float> kept_gradients_;
   AlignedVector<float> example_gradient_;
   AlignedVector<float> saved_;
+  std::vector<std::int32_t> numbers_;
   AlignedVector<float> norms_;
   std::vector<float> factors_;
   AlignedVector<float> scratch_;

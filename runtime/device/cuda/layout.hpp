@@ -3,11 +3,13 @@
 // which they find their numbers.
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "models/model.hpp"
+#include "runtime/base/error.hpp"
 #include "runtime/device/cuda/layers/activation.hpp"
 #include "runtime/device/cuda/layers/conv2d.hpp"
 #include "runtime/device/cuda/layers/dense.hpp"
@@ -21,6 +23,17 @@ namespace cudp::cuda {
 /// of a network's layer.
 using AnyCudaLayer =
     std::variant<CudaInput, CudaConv2d, CudaDense, CudaPool, CudaGroupNorm, CudaActivation>;
+
+/// Throws InputError for layers that CUDA does not have yet.
+template <class L>
+AnyCudaLayer make_layer(const L& layer) {
+  bool here = std::is_constructible_v<AnyCudaLayer, const L&>;
+  if constexpr (std::is_same_v<L, Dense>) here = !layer.per_token;
+  if (!here)
+    throw InputError("--device: expected cpu, since layers for texts run on the CPU only so far");
+  if constexpr (std::is_constructible_v<AnyCudaLayer, const L&>) return layer;
+  return CudaInput();
+}
 
 struct CudaLayout {
   std::vector<CudaEdge> edges;       ///< the last has the logits
@@ -65,7 +78,7 @@ inline CudaLayout build_layout(const Network& network, const LayoutChoices& choi
   positions.push_back({.in = 0, .out = 0, .gives_input_gradient = false});
   bool has_parameters_before = false;
   for (const NetworkLayer& l : network.layers) {
-    AnyCudaLayer any = std::visit([](const auto& of) -> AnyCudaLayer { return of; }, l.layer);
+    AnyCudaLayer any = std::visit([](const auto& of) { return make_layer(of); }, l.layer);
     CudaLayer& layer = base(any);
     Position at{
         .in = layout.edges.size() - 1, .out = 0, .gives_input_gradient = has_parameters_before};

@@ -1,5 +1,6 @@
 #include "runtime/base/safetensors.hpp"
 
+#include <cmath>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -86,6 +87,49 @@ TEST(Safetensors, RefusesWhatIsMalformed) {
     EXPECT_THROW(decode_safetensors(with_header(header, 4), "m"), InputError) << header;
   EXPECT_NO_THROW(decode_safetensors(
       with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4), "m"));
+}
+
+TEST(Safetensors, ReadsAMatrixOfHalves) {
+  // 1, -2, 65504, 2^-24, 2^-14, -0.33325195, 0, -0 as IEEE 754 binary16, little-endian.
+  const std::string halves("\x00\x3c\x00\xc0\xff\x7b\x01\x00\x00\x04\x55\xb5\x00\x00\x00\x80", 16);
+  const std::string header = R"({"e":{"dtype":"F16","shape":[4,2],"data_offsets":[0,16]}})";
+  const std::string bytes = with_header(header, 0) + halves;
+  const Matrix m = decode_matrix(bytes, "m", "");
+  EXPECT_EQ(m.rows, 4);
+  EXPECT_EQ(m.columns, 2);
+  EXPECT_EQ(m.values, (std::vector<float>{1.0f, -2.0f, 65504.0f, 0x1p-24f, 0x1p-14f, -0.33325195f,
+                                          0.0f, -0.0f}));
+  EXPECT_TRUE(std::signbit(m.values[7]));
+  EXPECT_EQ(decode_matrix(bytes, "m", "e").values, m.values);
+  EXPECT_THROW(decode_matrix(bytes, "m", "other"), InputError);
+  EXPECT_THROW(decode_matrix(bytes.substr(0, bytes.size() - 1), "m", ""), InputError);
+  const std::string infinite =
+      with_header(header, 0) + std::string("\x00\x7c", 2) + halves.substr(2);
+  EXPECT_THROW(decode_matrix(infinite, "m", ""), InputError);
+}
+
+TEST(Safetensors, FindsTheMatrixAmongOtherTensors) {
+  const std::string bytes =
+      with_header(R"({"ids":{"dtype":"I64","shape":[1,1],"data_offsets":[0,8]},)"
+                  R"("a":{"dtype":"F32","shape":[1,2],"data_offsets":[8,16]},)"
+                  R"("v":{"dtype":"F32","shape":[2],"data_offsets":[16,24]}})",
+                  24);
+  EXPECT_EQ(decode_matrix(bytes, "m", "").columns, 2);
+  EXPECT_THROW(decode_matrix(bytes, "m", "v"), InputError);
+  EXPECT_THROW(decode_matrix(bytes, "m", "ids"), InputError);
+  EXPECT_THROW(decode_safetensors(bytes, "m"), InputError);
+  const std::string two = with_header(R"({"a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},)"
+                                      R"("b":{"dtype":"F32","shape":[2,1],"data_offsets":[8,16]}})",
+                                      16);
+  try {
+    decode_matrix(two, "m", "");
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_STREQ(e.what(),
+                 "m: expected a matrix of F32 or F16, or the name of one (--embedding-tensor), "
+                 "found a, b");
+  }
+  EXPECT_EQ(decode_matrix(two, "m", "b").rows, 2);
 }
 
 }  // namespace

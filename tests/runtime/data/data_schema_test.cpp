@@ -64,9 +64,10 @@ TEST(Schema, SaysWhichColumnIsIncomplete) {
 
 TEST(Schema, EveryFaultHasItsLine) {
   EXPECT_EQ(refusal(""), "s.toml, line 1: expected a list 'columns', found none");
-  EXPECT_EQ(refusal("colums = []"),
-            "s.toml, line 1: expected one of the keys name, delimiter, header, skip_prefix, "
-            "missing, columns, found 'colums'");
+  EXPECT_EQ(
+      refusal("colums = []"),
+      "s.toml, line 1: expected one of the keys name, delimiter, quotes, header, skip_prefix, "
+      "missing, columns, found 'colums'");
   EXPECT_EQ(refusal("delimiter = ', '\ncolumns = []"),
             "s.toml, line 1: expected one character for 'delimiter', found ', '");
   EXPECT_EQ(refusal("header = 1"),
@@ -77,8 +78,9 @@ TEST(Schema, EveryFaultHasItsLine) {
             "s.toml, line 1: expected exactly one column of kind label, found 0");
   EXPECT_EQ(column_refusal("{kind = 'ignore'}"),
             "s.toml, line 2: expected a text for 'name', found no such key");
-  EXPECT_EQ(column_refusal("{name = 'a', kind = 'number'}"),
-            "s.toml, line 2: expected kind numeric, categorical, label or ignore, found 'number'");
+  EXPECT_EQ(
+      column_refusal("{name = 'a', kind = 'number'}"),
+      "s.toml, line 2: expected kind numeric, categorical, text, label or ignore, found 'number'");
   EXPECT_EQ(column_refusal("{name = 'y', kind = 'ignore'}"),
             "s.toml, line 3: expected a name no other column has, found 'y'");
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'numeric', mni = 1}"),

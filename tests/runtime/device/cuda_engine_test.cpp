@@ -223,5 +223,14 @@ TEST(CudaEngineWithoutADevice, SaysWhatIsMissing) {
       << said;
 }
 
+TEST(CudaEngine, RefusesLayersForTextsInOneLine) {
+  for (const Case& c : cases::kTextCases) try {
+      device_engine(cases::network_of(c), {});
+      ADD_FAILURE() << c.name;
+    } catch (const InputError& e) {
+      EXPECT_NE(std::string(e.what()).find("run on the CPU only so far"), std::string::npos);
+    }
+}
+
 }  // namespace
 }  // namespace cudp

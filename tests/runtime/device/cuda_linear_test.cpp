@@ -77,7 +77,8 @@ TEST_F(BesideTheCpu, TrainingIsTheSameBits) {
     for (const std::uint64_t threshold : {std::uint64_t{0}, std::uint64_t{1} << 31}) {
       s.threshold = threshold;
       const auto train = [&](LinearEngine& engine) {
-        DpAgd method(s, engine, 310.0, Generator::chacha20, key_from_seed(9),
+        Gate gate(Generator::chacha20, key_from_seed(9));
+        DpAgd method(s, engine, 310.0, gate,
                      [](std::uint64_t, const privacy::Mechanism&) { return true; });
         DpAgdState state = method.begin(std::vector<float>(6, 0.0f));
         for (int i = 0; i < 12; ++i) EXPECT_TRUE(method.iterate(state));

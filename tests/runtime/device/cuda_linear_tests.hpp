@@ -397,7 +397,8 @@ DpAgdState trained(LinearEngine& engine, Loss loss, bool batches) {
   s.rho_selection = 0.02;
   s.selection = loss == Loss::hinge ? SelectionNoise::laplace : SelectionNoise::gumbel;
   s.threshold = batches ? std::uint64_t{1} << 31 : 0;
-  DpAgd method(s, engine, static_cast<double>(engine.size()), Generator::chacha20, key_from_seed(6),
+  Gate gate(Generator::chacha20, key_from_seed(6));
+  DpAgd method(s, engine, static_cast<double>(engine.size()), gate,
                [](std::uint64_t, const privacy::Mechanism&) { return true; });
   DpAgdState state =
       method.begin(std::vector<float>(static_cast<std::size_t>(engine.dimension()), 0.0f));

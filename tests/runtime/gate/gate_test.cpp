@@ -1,16 +1,20 @@
 #include "runtime/gate/gate.hpp"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "privacy/rdp/gaussian.hpp"
 #include "runtime/base/random_numbers.hpp"
+#include "runtime/gate/witness.hpp"
 #include "runtime/methods/training_size.hpp"
 #include "tests/support/expect_normal.hpp"
 
@@ -124,6 +128,52 @@ TEST(Gate, ListsThePublicArgumentsOfWhatItReleased) {
   EXPECT_EQ(gate.released(), (std::vector<Released>{{first, 7}, {second, 1}}));
 }
 
+/// A resumed run's list goes on where the interrupted one's ended.
+TEST(Gate, ListsEqualNeighboursAsOneAndGoesOn) {
+  Gate gate = gate_of(1);
+  GaussianRelease r = release_of(1.0, 0x1p20);
+  for (r.step = 0; r.step < 3; ++r.step) gate.release(r, 5);
+  const Listed three{.name = "a sum",
+                     .times = 3,
+                     .dimension = 1,
+                     .grid = 1.0,
+                     .noise_std = 0x1p20,
+                     .sensitivity = 1.0};
+  EXPECT_EQ(gate.listed(), std::vector<Listed>{three});
+
+  Gate resumed(Generator::chacha20, key_from_seed(1), gate.listed());
+  resumed.release(r, 6);
+  r.noise_std *= 2.0;
+  ++r.step;
+  resumed.release(r, 7);
+  Listed four = three;
+  four.times = 4;
+  Listed other = three;
+  other.times = 1;
+  other.noise_std = 0x1p21;
+  EXPECT_EQ(resumed.listed(), (std::vector<Listed>{four, other}));
+}
+
+class Replacing : public Witness {
+ public:
+  void leaves(const Leaving& what, std::span<std::byte> values) override {
+    name = what.name;
+    ASSERT_EQ(values.size(), sizeof(double));
+    const double other = 42.0;
+    std::memcpy(values.data(), &other, sizeof other);
+  }
+  std::string name;
+};
+
+TEST(Gate, ShowsAWitnessWhatLeaves) {
+  Gate gate = gate_of(1);
+  Replacing witness;
+  set_witness(&witness);
+  EXPECT_EQ(gate.release(release_of(1.0, 0x1p20), 5), 42.0);
+  set_witness(nullptr);
+  EXPECT_EQ(witness.name, "a sum");
+}
+
 TEST(NoiseGrid, IsAPowerOfTwoThatTheNoiseIsAMillionOf) {
   for (const double noise : {1e-9, 0.03, 0.5, 1.0, 36.4, 1e6, 1e9}) {
     const double grid = noise_grid(noise, 0.5);
@@ -162,7 +212,7 @@ constexpr int kRuns = 10'000;
 double noisy_number(double n, double noise, std::uint64_t seed) {
   Gate gate(Generator::chacha20, key_from_seed(seed));
   const double grid = noise_grid(noise, 1.0);
-  return gate.release({.name = "number of training examples",
+  return gate.release({.name = "size of the training set",
                        .purpose = Stream::dataset_size,
                        .step = 0,
                        .grid = grid,
@@ -233,7 +283,7 @@ TEST(NumberOfExamples, IsReleasedByTheGateAsAWholeNumber) {
   Gate gate = gate_of(2);
   const TrainingSize size = training_size(data, 36.0, gate);
   EXPECT_EQ(size.value, std::round(noisy_number(kExamples, 36.0, 2)));
-  EXPECT_EQ(gate.released(), (std::vector<Released>{{{.name = "number of training examples",
+  EXPECT_EQ(gate.released(), (std::vector<Released>{{{.name = "size of the training set",
                                                       .purpose = Stream::dataset_size,
                                                       .step = 0,
                                                       .grid = noise_grid(36.0, 1.0),

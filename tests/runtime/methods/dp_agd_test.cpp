@@ -76,8 +76,8 @@ TEST(DpAgd, MergedGradientHasTheNoiseOfItsWholeBudget) {
     gradient[0] = kLength;
     FakeEngine engine(gradient);
     engine.losses = [&](std::size_t n) { return best_at(engine.directions.size() > 3 ? 5 : 0, n); };
-    DpAgd method(settings, engine, 100, Generator::chacha20,
-                 key_from_seed(static_cast<std::uint64_t>(run)), always);
+    Gate gate(Generator::chacha20, key_from_seed(static_cast<std::uint64_t>(run)));
+    DpAgd method(settings, engine, 100, gate, always);
     DpAgdState state = method.begin(std::vector<float>(kD, 0.0f));
     ASSERT_TRUE(method.iterate(state));
     ASSERT_EQ(engine.directions.size(), 4u);
@@ -140,7 +140,8 @@ TEST(DpAgd, NeverSpendsPastItsBudget) {
       rho += part;
       return true;
     };
-    DpAgd method(s, engine, 100, Generator::philox, key_from_seed(1), ask);
+    Gate gate(Generator::philox, key_from_seed(1));
+    DpAgd method(s, engine, 100, gate, ask);
     DpAgdState state = method.begin({0.0f, 0.0f});
     for (int i = 0; i < 10'000 && method.iterate(state); ++i) {
     }
@@ -161,7 +162,8 @@ TEST(DpAgd, ARefusalLeavesTheModelAlone) {
   FakeEngine engine({3.0, 4.0});
   engine.losses = [](std::size_t n) { return best_at(n - 1, n); };
   for (std::uint64_t allowed = 0; allowed < 4; ++allowed) {
-    DpAgd method(small_settings(), engine, 100, Generator::chacha20, {},
+    Gate gate(Generator::chacha20, {});
+    DpAgd method(small_settings(), engine, 100, gate,
                  [=](std::uint64_t number, const Mechanism&) { return number < allowed; });
     DpAgdState state = method.begin({1.0f, 1.0f});
     EXPECT_EQ(method.iterate(state), allowed >= 2);
@@ -174,7 +176,8 @@ TEST(DpAgd, StepSizesFollowThoseChosen) {
   FakeEngine engine({1e9, 0.0});
   std::size_t place = 10;
   engine.losses = [&](std::size_t n) { return best_at(place, n); };
-  DpAgd method(small_settings(), engine, 100, Generator::chacha20, {}, always);
+  Gate gate(Generator::chacha20, {});
+  DpAgd method(small_settings(), engine, 100, gate, always);
   DpAgdState state = method.begin({0.0f, 0.0f});
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(method.iterate(state));
   ASSERT_EQ(engine.grids.front().size(), 20u);
@@ -193,7 +196,8 @@ TEST(DpAgd, StepsShrinkWhereNoneHelps) {
   s.shrink = 0.5;
   FakeEngine engine({1e9, 0.0});
   engine.losses = [&](std::size_t n) { return best_at(engine.grids.size() < 4 ? 0 : 19, n); };
-  DpAgd method(s, engine, 100, Generator::chacha20, {}, always);
+  Gate gate(Generator::chacha20, {});
+  DpAgd method(s, engine, 100, gate, always);
   DpAgdState state = method.begin({0.0f, 0.0f});
   ASSERT_TRUE(method.iterate(state));
   EXPECT_FLOAT_EQ(engine.grids.front().back(), 2.0f);
@@ -205,7 +209,8 @@ TEST(DpAgd, RepeatsItselfUnderOneKey) {
   FakeEngine engine({1.0, 2.0});
   engine.losses = [](std::size_t n) { return std::vector<double>(n, 10.0); };
   const auto run = [&](std::uint64_t seed) {
-    DpAgd method(small_settings(), engine, 100, Generator::chacha20, key_from_seed(seed), always);
+    Gate gate(Generator::chacha20, key_from_seed(seed));
+    DpAgd method(small_settings(), engine, 100, gate, always);
     DpAgdState state = method.begin({0.0f, 0.0f});
     for (int i = 0; i < 5; ++i) method.iterate(state);
     return state.w;
@@ -223,10 +228,11 @@ TEST(DpAgd, ReleasesGradientsOnAGrid) {
     s.most_examples = 1000.0;
     FakeEngine engine({1.0, 2.0, 3.0});
     engine.losses = [&](std::size_t n) { return best_at(engine.directions.size() > 1 ? 3 : 0, n); };
-    DpAgd method(s, engine, 100, Generator::chacha20, key_from_seed(3), always);
+    Gate gate(Generator::chacha20, key_from_seed(3));
+    DpAgd method(s, engine, 100, gate, always);
     DpAgdState state = method.begin({0.0f, 0.0f, 0.0f});
     ASSERT_TRUE(method.iterate(state));
-    const std::vector<Released>& released = method.gate().released();
+    const std::vector<Released>& released = gate.released();
     ASSERT_EQ(released.size(), 2u);
     const double exact = linear_gradient_sensitivity(s.gradient_clip, 3, s.most_examples);
     const double grid = linear_grid(s.gradient_clip, s.most_examples);
@@ -252,7 +258,8 @@ TEST(DpAgd, RegularisesByTheExpectedExamples) {
   std::vector<double> seen;
   engine.losses = [](std::size_t n) { return std::vector<double>(n, 0.0); };
   s.rho_selection = 1e12;
-  DpAgd method(s, engine, 200, Generator::chacha20, {}, always);
+  Gate gate(Generator::chacha20, {});
+  DpAgd method(s, engine, 200, gate, always);
   DpAgdState state = method.begin({3.0f, 4.0f});  // |w| = 5: the best step of [0, 2] is 2
   ASSERT_TRUE(method.iterate(state));
   EXPECT_EQ(engine.batches, 1);

@@ -311,7 +311,8 @@ struct Epochs {
     ledger.limit(*method.filter());
     PrivacyBudget budget(ledger, [](const privacy::Ledger&) {});
     const Dataset data = cases::examples_for(kCases[0], 2);
-    method.start({.train = data, .backend = backend, .key = settings().key}, budget);
+    Gate gate(settings().generator, settings().key);
+    method.start({.train = data, .backend = backend, .key = settings().key, .gate = gate}, budget);
     for (std::uint64_t t = 0; t < plan.steps && !refused;) {
       norms.assign(10'000, norm(t / method.steps_per_epoch()));
       const std::uint64_t until = method.authorise(budget, t, plan.steps);
@@ -324,7 +325,7 @@ struct Epochs {
       t = until;
     }
     ledger = budget.ledger();
-    released = method.gate().released();
+    released = gate.released();
     remaining = budget.filter()->remaining();
   }
 

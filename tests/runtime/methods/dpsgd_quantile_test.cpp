@@ -38,7 +38,8 @@ struct Training {
   explicit Training(const TrainConfig& c, Backend on = choose_backend(Device::cpu),
                     std::uint64_t seed = 1)
       : backend(std::move(on)),
-        inputs{data, backend, key_from_seed(seed)},
+        gate(Generator::chacha20, key_from_seed(seed)),
+        inputs{data, backend, key_from_seed(seed), gate},
         method(cases::context_of(c, network(), TrainingSize{double{kExamples}, 0.0})) {
     method.start(inputs, budget);
   }
@@ -49,6 +50,7 @@ struct Training {
 
   Dataset data = cases::examples_for(model(), kExamples);
   Backend backend;
+  Gate gate;
   TrainingInputs inputs;
   DpSgdQuantile method;
   PrivacyBudget budget{{}, [](const privacy::Ledger&) {}};
@@ -135,7 +137,7 @@ TEST(DpSgdQuantile, CountsAreReleasedOnTheirGrid) {
     c.allow_weak_privacy = true;
     Training t(c);
     t.run(0, 3);
-    const std::vector<Released>& released = t.method.gate().released();
+    const std::vector<Released>& released = t.gate.released();
     ASSERT_EQ(released.size(), 3u);
     for (std::uint64_t step = 0; step < 3; ++step) {
       const GaussianRelease& r = released[step].release;

@@ -71,7 +71,8 @@ TEST(ExampleMethod, IsMadeOfItsEntryAndTrains) {
   EXPECT_EQ(method->steps(), 8u);
   PrivacyBudget budget({}, [](const privacy::Ledger&) {});
   const Backend cpu = choose_backend(Device::cpu);
-  method->start({.train = data, .backend = cpu, .key = key_from_seed(1)}, budget);
+  Gate gate(Generator::chacha20, key_from_seed(1));
+  method->start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
   const std::vector<float> before = method->parameters();
   ASSERT_EQ(method->authorise(budget, 0, 8), 8u);
   EXPECT_EQ(method->train(budget, 0, 8), 8u);

@@ -143,6 +143,54 @@ TEST(InitialWeights, AreUniformWithinTheirLimit) {
   }
 }
 
+TEST(InitialWeights, OfRecurrentLayers) {
+  const Network net = build_network(
+      parse_model("name='r'\nlayers=[{type='embedding',name='e',trainable=true,trainable_rows=4,"
+                  "columns=6},{type='relu'},{type='lstm',name='l',hidden=5,bidirectional=true,"
+                  "output='sequence'},{type='gru',name='g',hidden=3},{type='dense',name='d',"
+                  "out='outputs'}]",
+                  "test", 3),
+      {1, 1, 7}, 3, {.words = 9, .columns = 0});
+  const std::vector<float> w = initial_weights(net, Generator::chacha20, {{5}});
+  int orthogonal = 0;
+  for (const ParameterTensor& t : net.parameters) {
+    const float* const first = w.data() + t.offset;
+    if (t.name.find("weight_hh") != std::string::npos) {
+      ++orthogonal;
+      for (int a = 0; a < t.shape[1]; ++a)
+        for (int b = 0; b <= a; ++b) {
+          double dot = 0.0;
+          for (int row = 0; row < t.shape[0]; ++row)
+            dot += double{first[row * t.shape[1] + a]} * first[row * t.shape[1] + b];
+          EXPECT_NEAR(dot, a == b ? 1.0 : 0.0, 1e-6) << t.name;
+        }
+    } else if (t.name.find("l.bias_ih") != std::string::npos) {
+      for (int j = 0; j < t.shape[0]; ++j)
+        EXPECT_EQ(first[j], j >= 5 && j < 10 ? 1.0f : 0.0f) << t.name;
+    } else if (t.is_bias) {
+      for (std::size_t j = 0; j < t.size; ++j) EXPECT_EQ(first[j], 0.0f) << t.name;
+    } else {
+      const double limit =
+          std::sqrt(6.0 / (t.name == "d.weight" ? t.fan_in : t.fan_in + t.fan_out));
+      for (std::size_t j = 0; j < t.size; ++j) EXPECT_LE(std::fabs(first[j]), limit) << t.name;
+      EXPECT_NE(first[0], first[1]);
+    }
+  }
+  EXPECT_EQ(orthogonal, 3);
+}
+
+TEST(InitialWeights, OfATableAreThePublicVectors) {
+  const ModelSpec spec = parse_model(
+      "name='r'\nlayers=[{type='embedding',name='e',trainable=true,trainable_rows=4},"
+      "{type='mean'},{type='dense',name='d',out='outputs'}]",
+      "test", 3);
+  const Network net = build_network(spec, {1, 1, 7}, 3, {.words = 9, .columns = 2});
+  WordVectors vectors{.rows = 9, .columns = 2, .values = std::vector<float>(18)};
+  for (std::size_t i = 0; i < 18; ++i) vectors.values[i] = static_cast<float>(i);
+  const std::vector<float> w = initial_weights(net, Generator::chacha20, {{5}}, &vectors);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(w[i], static_cast<float>(i));
+}
+
 TEST(InitialWeights, FollowTheKeyAndStartGroupNormsAtOne) {
   const Network net = network(
       "name='n'\nlayers=[{type='conv2d',name='c',out=4,kernel=3},{type='groupnorm',name='g',"

@@ -40,7 +40,8 @@ TEST(Sgd, ClipsNothingAndAddsNoNoise) {
   Sgd method(cases::context_of(config, network, TrainingSize{40.0, 0.0}));
   PrivacyBudget budget({}, [](const privacy::Ledger&) {});
   const Backend cpu = choose_backend(Device::cpu);
-  method.start({.train = data, .backend = cpu, .key = key_from_seed(1)}, budget);
+  Gate gate(Generator::chacha20, key_from_seed(1));
+  method.start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
   TrainState start;
   start.parameters = method.parameters();
   ASSERT_EQ(method.train(budget, 0, 1), 1u);
@@ -143,7 +144,8 @@ TEST(Sgd, StepsAreTheSameOneByOneAndTogether) {
   const auto trained = [&](std::uint64_t at_once) {
     Sgd method(cases::context_of(config, network, TrainingSize{40.0, 0.0}));
     PrivacyBudget budget({}, [](const privacy::Ledger&) {});
-    method.start({.train = data, .backend = cpu, .key = key_from_seed(1)}, budget);
+    Gate gate(Generator::chacha20, key_from_seed(1));
+    method.start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
     for (std::uint64_t t = 0; t < 12; t += at_once) method.train(budget, t, t + at_once);
     return method.parameters();
   };

@@ -44,7 +44,7 @@ struct Trained {
     return privacy::PoissonGaussian{plan().sampling_rate(), plan().noise_multiplier};
   }
   nlohmann::ordered_json certificate() const {
-    return make_certificate(experiment, size, *method, ledger, plan().steps);
+    return make_certificate(experiment, size, *method, ledger, {}, plan().steps);
   }
 
   Experiment experiment;

@@ -231,5 +231,38 @@ TEST(Checkpoint, CodesOfDataTellEveryChangeAndItsBlock) {
   EXPECT_NE(Seal(key_from_seed(2)).block_tags(data, 1), tags);
 }
 
+TEST(Checkpoint, CodesOfTextsTellTheirWordsLengthsAndVectors) {
+  const Seal seal(key_from_seed(1));
+  Dataset texts;
+  texts.shape = {1, 1, 3};
+  texts.classes = 2;
+  texts.words = 5;
+  texts.tokens = {1, 2, 0, 3, 0, 0};
+  texts.lengths = {2, 1};
+  texts.labels = {0, 1};
+  auto vectors = std::make_shared<WordVectors>();
+  *vectors = {5, 1, {0, 1, 2, 3, 4}};
+  texts.vectors = vectors;
+  const auto code = [&](const Dataset& d) { return data_tag(seal, d, seal.block_tags(d, 1)); };
+  const std::string whole = code(texts);
+  Dataset other = texts;
+  EXPECT_EQ(code(other), whole);
+  other.tokens[1] = 4;
+  EXPECT_NE(code(other), whole);
+  other = texts;
+  other.lengths[1] = 2;  // one more word, of number 0
+  EXPECT_NE(code(other), whole);
+  other = texts;
+  other.words = 6;
+  EXPECT_NE(code(other), whole);
+  other = texts;
+  auto changed = std::make_shared<WordVectors>(*vectors);
+  changed->values[4] = 4.5f;
+  other.vectors = changed;
+  EXPECT_NE(code(other), whole);
+  other.vectors = nullptr;
+  EXPECT_NE(code(other), whole);
+}
+
 }  // namespace
 }  // namespace cudp

@@ -8,32 +8,22 @@
 #include <variant>
 #include <vector>
 
-#include "models/model.hpp"
-#include "runtime/data/dataset.hpp"
+#include "tests/support/reference/layer.hpp"
+#include "tests/support/reference/sequence.hpp"
 
 namespace cudp::reference {
 
-using Values = std::vector<double>;
-
-inline std::size_t index(const Shape& s, int channel, int y, int x) {
-  return (static_cast<std::size_t>(channel) * s.height + y) * s.width + x;
-}
-
-/// Parameters of one layer, and where its gradients go (null when only going forward).
-struct LayerParameters {
-  const double* weight = nullptr;
-  const double* bias = nullptr;
-  double* weight_gradient = nullptr;
-  double* bias_gradient = nullptr;
-};
-
-inline LayerParameters parameters_of(const Network& net, const NetworkLayer& l, const double* theta,
-                                     double* gradient) {
-  if (!l.has_parameters()) return {};
+inline LayerParameters parameters_of(const Network& net, const NetworkLayer& l, const Input& input,
+                                     const double* theta, double* gradient) {
+  LayerParameters p{.length = input.length, .vectors = input.vectors};
+  if (!l.has_parameters()) return p;
   const std::size_t w = net.parameters[l.first_parameter].offset;
-  const std::size_t b = net.parameters[l.first_parameter + 1].offset;
-  return {theta + w, theta + b, gradient ? gradient + w : nullptr,
-          gradient ? gradient + b : nullptr};
+  const std::size_t b = w + net.parameters[l.first_parameter].size;
+  p.weight = theta + w;
+  p.bias = theta + b;
+  p.weight_gradient = gradient ? gradient + w : nullptr;
+  p.bias_gradient = gradient ? gradient + b : nullptr;
+  return p;
 }
 
 // Each layer is a pair: forward gives the output; backward adds the parameters' gradients and gives
@@ -82,24 +72,46 @@ inline Values backward(const Conv2d& c, const NetworkLayer& l, const LayerParame
   return in_gradient;
 }
 
-inline Values forward(const Dense&, const NetworkLayer& l, const LayerParameters& p,
+/// Calls visit(out index, weight index, in index) for every product of a dense layer; one per token
+/// takes them at every time of the text.
+template <class Visit>
+void for_each_product(const Dense& d, const NetworkLayer& l, int length, Visit visit) {
+  const int times = d.per_token ? length : 1;
+  const std::size_t inputs = d.per_token ? l.in.channels : l.in.size();
+  for (int t = 0; t < times; ++t)
+    for (int o = 0; o < l.out.channels; ++o)
+      for (std::size_t i = 0; i < inputs; ++i)
+        visit(index(l.out, o, 0, t), o * inputs + i,
+              d.per_token ? index(l.in, static_cast<int>(i), 0, t) : i);
+}
+
+/// The same of the biases: visit(out index, bias index).
+template <class Visit>
+void for_each_bias(const Dense& d, const NetworkLayer& l, int length, Visit visit) {
+  const int times = d.per_token ? length : 1;
+  for (int t = 0; t < times; ++t)
+    for (int o = 0; o < l.out.channels; ++o) visit(index(l.out, o, 0, t), o);
+}
+
+inline Values forward(const Dense& d, const NetworkLayer& l, const LayerParameters& p,
                       const Values& in) {
-  Values out(p.bias, p.bias + l.out.size());
-  for (std::size_t o = 0; o < out.size(); ++o)
-    for (std::size_t i = 0; i < in.size(); ++i) out[o] += p.weight[o * in.size() + i] * in[i];
+  Values out(l.out.size(), 0.0);
+  for_each_bias(d, l, p.length, [&](std::size_t to, int bias) { out[to] = p.bias[bias]; });
+  for_each_product(d, l, p.length, [&](std::size_t to, std::size_t weight, std::size_t from) {
+    out[to] += p.weight[weight] * in[from];
+  });
   return out;
 }
 
-inline Values backward(const Dense&, const NetworkLayer& l, const LayerParameters& p,
+inline Values backward(const Dense& d, const NetworkLayer& l, const LayerParameters& p,
                        const Values& in, const Values& out_gradient) {
   Values in_gradient(l.in.size(), 0.0);
-  for (std::size_t o = 0; o < out_gradient.size(); ++o) {
-    p.bias_gradient[o] += out_gradient[o];
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      p.weight_gradient[o * in.size() + i] += out_gradient[o] * in[i];
-      in_gradient[i] += out_gradient[o] * p.weight[o * in.size() + i];
-    }
-  }
+  for_each_bias(d, l, p.length,
+                [&](std::size_t to, int bias) { p.bias_gradient[bias] += out_gradient[to]; });
+  for_each_product(d, l, p.length, [&](std::size_t to, std::size_t weight, std::size_t from) {
+    p.weight_gradient[weight] += out_gradient[to] * in[from];
+    in_gradient[from] += out_gradient[to] * p.weight[weight];
+  });
   return in_gradient;
 }
 
@@ -272,23 +284,30 @@ inline int predicted_class(const Network& net, const Values& z) {
   return static_cast<int>(std::max_element(z.begin(), z.end()) - z.begin());
 }
 
-/// Features of example i, as an engine sees them.
-inline Values features(const Dataset& data, std::size_t i) {
+/// Example i, as an engine sees it.
+inline Input features(const Dataset& data, std::size_t i) {
   const auto d = static_cast<std::size_t>(data.shape.size());
-  Values x(d);
+  Input x(Values(d, 0.0));
+  if (data.is_text()) {
+    x.length = data.lengths[i];
+    x.vectors = data.vectors.get();
+    for (int t = 0; t < x.length; ++t) x.values[t] = data.tokens[i * d + t];
+    return x;
+  }
   for (std::size_t j = 0; j < d; ++j)
-    x[j] = data.is_bytes() ? static_cast<double>(data.scale) * data.bytes[i * d + j] + data.shift
-                           : data.floats[i * d + j];
+    x.values[j] = data.is_bytes()
+                      ? static_cast<double>(data.scale) * data.bytes[i * d + j] + data.shift
+                      : data.floats[i * d + j];
   return x;
 }
 
 /// theta [d] -> logits [outputs]; `trace`, if given, receives every layer's input.
-inline Values logits(const Network& net, const Values& theta, const Values& input,
+inline Values logits(const Network& net, const Values& theta, const Input& input,
                      std::vector<Values>* trace = nullptr) {
-  Values x = input;
+  Values x = input.values;
   for (const NetworkLayer& l : net.layers) {
     if (trace) trace->push_back(x);
-    const LayerParameters p = parameters_of(net, l, theta.data(), nullptr);
+    const LayerParameters p = parameters_of(net, l, input, theta.data(), nullptr);
     x = std::visit([&](const auto& layer) { return forward(layer, l, p, x); }, l.layer);
   }
   return x;
@@ -299,7 +318,7 @@ struct ExampleGradient {
   double loss = 0.0;
   Values gradient;
 };
-inline ExampleGradient gradient(const Network& net, const Values& theta, const Values& input,
+inline ExampleGradient gradient(const Network& net, const Values& theta, const Input& input,
                                 int label) {
   std::vector<Values> inputs;
   const Values z = logits(net, theta, input, &inputs);
@@ -309,7 +328,7 @@ inline ExampleGradient gradient(const Network& net, const Values& theta, const V
   out.loss = loss(net.spec.loss, z, label, &dx);
   for (std::size_t k = net.layers.size(); k-- > 0;) {
     const NetworkLayer& l = net.layers[k];
-    const LayerParameters p = parameters_of(net, l, theta.data(), out.gradient.data());
+    const LayerParameters p = parameters_of(net, l, input, theta.data(), out.gradient.data());
     dx = std::visit([&](const auto& layer) { return backward(layer, l, p, inputs[k], dx); },
                     l.layer);
   }

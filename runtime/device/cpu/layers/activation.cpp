@@ -13,8 +13,8 @@ class CpuActivation final : public CpuLayer {
   void forward(Workspace& w, int first, int count) const override {
     for (int e = first; e < first + count; ++e)
       w.kernels.activation_forward({.function = function_,
-                                    .in = in().layout,
-                                    .out = out().layout,
+                                    .in = layout(w, in(), e),
+                                    .out = layout(w, out(), e),
                                     .x = w.value(in(), e),
                                     .y = w.value(out(), e)});
   }
@@ -22,14 +22,21 @@ class CpuActivation final : public CpuLayer {
   void backward(Workspace& w, int first, int count) const override {
     for (int e = first; e < first + count; ++e)
       w.kernels.activation_backward({.function = function_,
-                                     .in = in().layout,
-                                     .out = out().layout,
+                                     .in = layout(w, in(), e),
+                                     .out = layout(w, out(), e),
                                      .y = w.value(out(), e),
                                      .dy = w.gradient(out(), e),
                                      .dx = w.gradient(in(), e)});
   }
 
  private:
+  /// Of a text its own words only.
+  static ImageLayout layout(const Workspace& w, const CpuEdge& edge, int example) {
+    ImageLayout l = edge.layout;
+    if (edge.is_sequence) l.width = w.length(example);
+    return l;
+  }
+
   Activate function_;
 };
 

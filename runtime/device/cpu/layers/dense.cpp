@@ -237,6 +237,7 @@ class CpuDense final : public CpuLayer {
 }  // namespace
 
 std::unique_ptr<CpuLayer> make_layer(const Dense& layer) {
+  if (layer.per_token) return make_token_dense(layer);
   return std::make_unique<CpuDense>(layer);
 }
 

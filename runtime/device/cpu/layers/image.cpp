@@ -1,4 +1,4 @@
-// The first layer: the data set's images to the first edge.
+// The first layer: the data set's images to the first edge. Texts are read by their embedding.
 #include "runtime/device/cpu/workspace.hpp"
 
 namespace cudp::cpu {
@@ -8,6 +8,7 @@ class CpuInput final : public CpuLayer {
  public:
   void forward(Workspace& w, int first, int count) const override {
     const Dataset& data = *w.data;
+    if (data.is_text()) return;
     const auto features = to_size(data.shape.size());
     for (int e = first; e < first + count; ++e) {
       const std::size_t at = w.examples[to_size(e)] * features;

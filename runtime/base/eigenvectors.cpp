@@ -1,3 +1,5 @@
+#include "runtime/base/eigenvectors.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -6,7 +8,6 @@
 #include <lapacke.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/features/pca.hpp"
 
 namespace cudp {
 

@@ -1,0 +1,28 @@
+#pragma once
+#include <cstdint>
+
+namespace cudp {
+
+/// What built-in examples are drawn with, the same on every machine: SplitMix64 (Steele, Lea, Flood
+/// 2014), started anew for every example. Not for anything private.
+class Dice {
+ public:
+  Dice(std::uint64_t seed, std::uint64_t example) : state_(seed) { state_ = word() + example; }
+
+  std::uint64_t word() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+  }
+  double uniform(double low, double high) {
+    return low + (high - low) * (static_cast<double>(word() >> 11) * 0x1p-53);
+  }
+  /// A whole number below n; for small n, all about as often.
+  std::uint64_t below(std::uint64_t n) { return (word() >> 32) * n >> 32; }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace cudp

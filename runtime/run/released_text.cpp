@@ -1,0 +1,109 @@
+#include "runtime/run/released_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/error.hpp"
+#include "runtime/config/option.hpp"
+#include "runtime/settings/options.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+constexpr const char* kVectors = "embedding.weight";
+constexpr const char* kDigest = "embedding-sha256";
+constexpr std::array kStored = {"tokens",           "keep",           "tokenizer",      "embedding",
+                                "embedding-tensor", "embedding-dims", "store-embedding"};
+
+std::string stored_text(const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text != nullptr ? *text : value_text(value);
+}
+
+TextOptions read_options(const TensorFile& file, const std::string& source) {
+  TrainConfig stored;
+  for (const char* key : kStored) {
+    const auto at = file.metadata.find(key);
+    if (at == file.metadata.end()) continue;
+    const Option& option = *find_option(key);
+    const std::string place = source + ", " + key;
+    option.set(stored, parse_value(option, at->second, place), place);
+  }
+  return stored.of<TextOptions>();
+}
+
+std::vector<std::string> read_vocabulary(const fs::path& model) {
+  const fs::path path = model.parent_path() / kVocabularyFile;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    throw InputError(path.string() + ": expected the words of " + model.string() + ", found none");
+  return read_words(*open_bytes(path));
+}
+
+/// The vectors that the model itself holds.
+std::shared_ptr<const WordVectors> stored_vectors(const TensorFile& file, int rows,
+                                                  const std::string& source) {
+  for (const ParameterTensor& t : file.tensors) {
+    if (t.name != kVectors || t.shape.size() != 2 || t.shape[0] != rows) continue;
+    auto vectors = std::make_shared<WordVectors>();
+    *vectors = {t.shape[0], t.shape[1], {}};
+    const auto begin = file.values.begin() + static_cast<std::ptrdiff_t>(t.offset);
+    vectors->values.assign(begin, begin + static_cast<std::ptrdiff_t>(t.size));
+    return vectors;
+  }
+  throw InputError(source + ": expected a tensor " + kVectors + " of " + std::to_string(rows) +
+                   " rows, as " + kVocabularyFile + " has words, found none");
+}
+
+}  // namespace
+
+void add_text(TensorFile& file, const TextCoder& coder) {
+  TrainConfig config;
+  config.of<TextOptions>() = coder.options;
+  for (const char* key : kStored) file.metadata[key] = stored_text(*find_option(key)->get(config));
+  const std::string& embedding = coder.options.embedding;
+  file.metadata["embedding"] = fs::path(embedding).filename().string();
+  file.metadata[kDigest] = coder.embedding_digest;
+  if (!coder.options.store_embedding) return;
+  const WordVectors& v = *coder.vectors;
+  file.tensors.push_back({.name = kVectors,
+                          .shape = {v.rows, v.columns},
+                          .offset = file.values.size(),
+                          .size = v.values.size()});
+  file.values.insert(file.values.end(), v.values.begin(), v.values.end());
+}
+
+std::shared_ptr<const TextCoder> read_text(const TensorFile& file, const fs::path& model,
+                                           const VectorPlace& place) {
+  const auto digest = file.metadata.find(kDigest);
+  if (digest == file.metadata.end()) return nullptr;
+  const std::string source = model.string();
+  TextOptions options = read_options(file, source);
+  std::vector<std::string> words = read_vocabulary(model);
+  const Marks marks = options.embedding.empty() ? Marks::four : Marks::none_but_zero;
+  check_word_count(words.size(), marks, source);
+  if (options.store_embedding) {
+    Vocabulary vocabulary(std::move(words), marks);
+    auto vectors = stored_vectors(file, vocabulary.rows(), source);
+    return std::make_shared<TextCoder>(
+        TextCoder{options, std::move(vocabulary), std::move(vectors), digest->second});
+  }
+  if (!place.file.empty()) {
+    if (options.embedding.empty() || is_named_embedding(options.embedding))
+      throw InputError("--embedding: expected none" +
+                       (options.embedding.empty()
+                            ? std::string(" for a model without vectors")
+                            : ", but --data-dir with the files of " + options.embedding) +
+                       ", found " + place.file);
+    options.embedding = place.file;
+  }
+  return std::make_shared<TextCoder>(
+      restored_coder(options, place.dir, std::move(words), digest->second));
+}
+
+}  // namespace cudp

@@ -1,0 +1,374 @@
+// Nothing else leaves. The program runs on data D, and what passes the witness is written down;
+// then it runs on other data D', and every value that leaves is replaced by D's. Whatever then
+// differs in what others may see is a function of the private rows that nobody paid for: release/,
+// the list of files, stdout, stderr, the exit code, and the public arguments of every release.
+// (Private: what is in private/. Not seen by this: a wrong sensitivity, which the audits are for,
+// and time.)
+//
+// Neighbours differ in one row; D' here may differ in more, since with the values replayed no
+// difference may show at all.
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/replayed_run.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Rows = std::vector<std::string>;
+
+constexpr std::size_t kRows = 300;
+constexpr const char* kSchema = R"(name = "people"
+missing = "?"
+columns = [
+  {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
+  {name = "hours", kind = "numeric", min = 0, max = 40},
+  {name = "kind", kind = "categorical", values = ["a", "b", "c"], unknown = "zeros"},
+  {name = "ill", kind = "label", values = ["no", "yes"]},
+]
+)";
+
+Rows table() {
+  std::mt19937_64 random(5);
+  Rows rows;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    const auto age = 17 + random() % 74;
+    const auto hours = random() % 41;
+    const bool ill = age + hours + random() % 20 > 80;
+    rows.push_back(std::to_string(age) + "," + std::to_string(hours) + "," + "abc"[random() % 3] +
+                   (ill ? ",yes" : ",no"));
+  }
+  return rows;
+}
+
+/// 28 x 28 grey images in IDX files, two rows of bytes for each example: the image and its label.
+struct Images {
+  std::vector<std::string> pixels;
+  std::string labels;
+};
+
+Images images() {
+  std::mt19937_64 random(6);
+  Images all;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    const auto label = static_cast<char>(random() % 10);
+    std::string image(784, '\0');
+    for (std::size_t p = 0; p < image.size(); ++p)
+      if (p / 78 == static_cast<std::size_t>(label)) image[p] = static_cast<char>(random() % 256);
+    all.pixels.push_back(std::move(image));
+    all.labels += label;
+  }
+  return all;
+}
+
+/// What is done to D. Each works on a table and on images.
+struct Change {
+  const char* name;
+  bool keeps_size;
+  void (*rows)(Rows&);
+  void (*pictures)(Images&);
+};
+
+template <std::size_t At>
+void remove_row(Rows& rows) {
+  rows.erase(rows.begin() + At);
+}
+template <std::size_t At>
+void remove_image(Images& all) {
+  all.pixels.erase(all.pixels.begin() + At);
+  all.labels.erase(At, 1);
+}
+
+std::string relabelled(const std::string& row) {
+  return row.ends_with(",yes") ? row.substr(0, row.size() - 3) + "no"
+                               : row.substr(0, row.size() - 2) + "yes";
+}
+
+const Change kChanges[] = {
+    {"first_row_removed", false, remove_row<0>, remove_image<0>},
+    {"middle_row_removed", false, remove_row<kRows / 2>, remove_image<kRows / 2>},
+    {"last_row_removed", false, remove_row<kRows - 1>, remove_image<kRows - 1>},
+    {"label_flipped", true, [](Rows& rows) { rows[7] = relabelled(rows[7]); },
+     [](Images& all) { all.labels[7] = static_cast<char>((all.labels[7] + 1) % 10); }},
+    {"extreme_row", true, [](Rows& rows) { rows[9] = "1e300,-1e300,strange,yes"; },
+     [](Images& all) { all.pixels[9].assign(784, '\xff'); }},
+    {"missing_values", true, [](Rows& rows) { rows[11] = "?,0,?,no"; },
+     [](Images& all) { all.pixels[11].assign(784, '\0'); }},
+    {"row_added", false, [](Rows& rows) { rows.push_back(rows[3]); },
+     [](Images& all) {
+       all.pixels.push_back(all.pixels[3]);
+       all.labels += all.labels[3];
+     }},
+    {"class_removed", false,
+     [](Rows& rows) { std::erase_if(rows, [](auto& r) { return r.ends_with("yes"); }); },
+     [](Images& all) {
+       for (std::size_t i = all.labels.size(); i-- > 0;)
+         if (all.labels[i] == 3) {
+           all.pixels.erase(all.pixels.begin() + static_cast<std::ptrdiff_t>(i));
+           all.labels.erase(i, 1);
+         }
+     }},
+};
+
+std::string big_endian(std::uint32_t n) {
+  return {static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8),
+          static_cast<char>(n)};
+}
+
+void write_images(const fs::path& folder, const std::string& part, const Images& all) {
+  fs::create_directories(folder);
+  const auto n = static_cast<std::uint32_t>(all.pixels.size());
+  std::string pixels = big_endian(0x803) + big_endian(n) + big_endian(28) + big_endian(28);
+  for (const std::string& image : all.pixels) pixels += image;
+  write_text(folder / (part + "-images-idx3-ubyte"), pixels);
+  write_text(folder / (part + "-labels-idx1-ubyte"),
+             big_endian(0x801) + big_endian(n) + all.labels);
+}
+
+/// How a training is made and ended: processes one after the other, the first begins it.
+struct Way {
+  const char* name;
+  std::vector<Ending> endings;  ///< of each process
+};
+
+const Way kWays[] = {
+    {"to_the_end", {{}}},
+    {"interrupted_and_resumed", {{SIGINT, 2}, {}}},
+    {"killed_twice_and_resumed", {{SIGKILL, 5}, {SIGKILL, 3}, {}}},
+};
+
+struct Case {
+  const char* name;
+  bool pictures;
+  std::vector<std::string> flags;
+  int exit;                  ///< of the last process
+  bool one_step = false;     ///< or none: nothing to interrupt
+  bool size_public = false;  ///< only changes that keep the number of rows are to be hidden
+};
+
+const std::vector<std::string> kPictures = {"--model", "cnn", "--batch", "40", "--steps", "6"};
+
+std::vector<std::string> with(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<Case> cases() {
+  const std::vector<std::string> linear = {"--model", "logistic", "--batch", "64", "--epochs", "2"};
+  const auto row = [&](const char* name, const std::vector<std::string>& flags, int exit = 0) {
+    return Case{name, false, with(linear, flags), exit};
+  };
+  const auto alone = [&](const char* name, const std::vector<std::string>& flags) {
+    return Case{name, false, with({"--model", "logistic"}, flags), 0, true};
+  };
+  const auto known = [&](const char* name, const std::vector<std::string>& flags) {
+    Case c = row(name, flags);
+    c.flags.push_back("--size-is-public");
+    c.size_public = true;
+    return c;
+  };
+  const auto preset = [&](const char* name, const char* settings) {
+    return Case{name, true, {"--preset", settings, "--batch", "40", "--steps", "6"}, 0};
+  };
+  const auto picture = [&](const char* name, const std::vector<std::string>& flags) {
+    return Case{name, true, with(kPictures, flags), 0};
+  };
+  return {
+      row("dpsgd", {}),
+      row("mlp_per_layer", {"--model", "mlp", "--clipping", "per-layer"}),
+      row("automatic", {"--clipping", "automatic", "--optimizer", "adam"}),
+      row("ema", {"--ema", "0.9", "--schedule", "cosine"}),
+      row("ts", {"--method", "dpsgd-ts", "--model", "mlp"}),
+      row("decay", {"--method", "dpsgd-decay"}),
+      row("quantile", {"--method", "dpsgd-quantile"}),
+      row("quantile_normalised", {"--method", "dpsgd-quantile", "--quantile-normalise"}),
+      row("adp", {"--method", "adp-sgd", "--schedule", "polynomial"}),
+      row("adp_adaptive", {"--method", "adp-sgd", "--schedule", "adaptive"}),
+      row("adaclip", {"--method", "adaclip"}),
+      row("dpis", {"--method", "dpis", "--batch", "20"}),
+      row("dpis_adaptive", {"--method", "dpis", "--batch", "20", "--dpis-adaptive-clip"}),
+      row("norm_bound", {"--method", "norm-bound"}),
+      row("sgd_ma", {"--method", "sgd-ma"}),
+      known("sgd_adv", {"--method", "sgd-adv", "--batch", "10"}),
+      known("dpsgd_of_public_size", {}),
+      known("dpis_of_public_size", {"--method", "dpis", "--batch", "20"}),
+      known("adp_theorem41", {"--method", "adp-sgd", "--schedule", "polynomial", "--calibration",
+                              "theorem41", "--batch", "10"}),
+      alone("dp_agd", {"--method", "dp-agd", "--splits", "6"}),
+      alone("dp_agd_laplace", {"--method", "dp-agd", "--splits", "6", "--noisy-min", "laplace"}),
+      alone("dp_agd_mini_batch", {"--method", "dp-agd", "--splits", "6", "--mini-batch", "100"}),
+      alone("outpert", {"--method", "outpert"}),
+      alone("outpert_coarse", {"--method", "outpert", "--solver-tolerance", "1e-3"}),
+      alone("objpert", {"--method", "objpert"}),
+      alone("privgene", {"--method", "privgene", "--generations", "8", "--candidates", "20"}),
+      row("pca", {"--features", "pca", "--feature-dimensions", "2"}),
+      row("pca_dpis",
+          {"--features", "pca", "--feature-dimensions", "2", "--method", "dpis", "--batch", "20"}),
+      row("size_is_noisy_and_dpis_cannot_be_paid",
+          {"--method", "dpis", "--batch", "299", "--epsilon", "0.6"}, 3),
+      row("batch_above_the_examples", {"--batch", "5000"}),
+      row("private_test_rows", {"--test-data", "test.csv"}),
+      row("public_test_rows", {"--test-data", "test.csv", "--test-data-is-public"}),
+      picture("cnn", {}),
+      picture("cnn_tanh_per_layer", {"--activation", "tanh", "--clipping", "per-layer"}),
+      picture("scatter", {"--features", "scatter", "--model", "scatter-linear"}),
+      picture("scatter_standardised",
+              {"--features", "scatter", "--model", "scatter-linear", "--feature-standardise"}),
+      picture("image_pca", {"--features", "pca", "--feature-dimensions", "5", "--model", "mlp"}),
+      preset("preset_mnist_cnn", "mnist-cnn"),
+      preset("preset_mnist_hf", "mnist-hf"),
+      preset("preset_mnist_quantile", "mnist-quantile"),
+      preset("preset_mnist_adaclip", "mnist-adaclip"),
+      preset("preset_fashion_cnn", "fashion-cnn"),
+      preset("preset_fashion_hf", "fashion-hf"),
+      row("preset_adult_logistic",
+          {"--preset", "adult-logistic", "--schema", "people.csv.schema.toml"}),
+      row("preset_bank_logistic",
+          {"--preset", "bank-logistic", "--schema", "people.csv.schema.toml"}),
+  };
+}
+
+/// What others may see of a training.
+struct Seen {
+  std::vector<int> exits;
+  std::string out;
+  std::string err;
+  std::map<std::string, std::string> files;  ///< of release/; names alone of the others
+};
+
+/// Without what the clock says: times, speeds, and the lines of progress, which come by the clock.
+std::string without_clock(const std::string& text) {
+  static const std::regex kTime(R"(\d\d:\d\d:\d\d )");
+  static const std::regex kSpeed(R"(\n?time  .*)");
+  static const std::regex kProgress(R"(.*epoch .*\[[=> ]*\].*\n)");
+  return std::regex_replace(std::regex_replace(std::regex_replace(text, kProgress, ""), kSpeed, ""),
+                            kTime, "");
+}
+
+class Training {
+ public:
+  Training(const Case& c, const Way& way) : case_(c), way_(way) {
+    fs::create_directories(folder_.path() / "work");
+  }
+
+  Seen on(const Rows& rows, const Images& all, bool replays) {
+    const fs::path work = folder_.path() / "work";
+    fs::remove_all(work);
+    fs::create_directories(work);
+    write_text(work / "people.csv.schema.toml", kSchema);
+    write_text(work / "people.csv", text_of(rows));
+    Rows test = table();
+    test.resize(50);
+    write_text(work / "test.csv", text_of(test));
+    write_images(work / "images", "train", all);
+    Images few = images();
+    few.pixels.resize(20);
+    few.labels.resize(20);
+    write_images(work / "images", "t10k", few);
+
+    Seen seen;
+    for (std::size_t i = 0; i < way_.endings.size(); ++i) {
+      const Ended ended = run_witnessed(
+          work, i == 0 ? first() : std::vector<std::string>{"train", "--resume", "run"},
+          [&]() -> Witness* {
+            if (!replays) return new RecordingWitness(folder_ / "values", way_.endings[i]);
+            return new ReplayingWitness(folder_ / "values", folder_ / "position",
+                                        folder_ / "differences", way_.endings[i]);
+          });
+      seen.exits.push_back(ended.exit);
+      seen.out += without_clock(ended.out);
+      seen.err += without_clock(ended.err);
+    }
+    for (const auto& entry : fs::recursive_directory_iterator(work)) {
+      const std::string name = fs::relative(entry.path(), work).string();
+      if (!entry.is_regular_file() || !name.starts_with("run/")) continue;
+      seen.files[name] = name.starts_with("run/release/") ? content_of(entry.path()) : "";
+    }
+    return seen;
+  }
+
+  std::string position() const { return folder_ / "position"; }
+  std::string differences() const { return content_of(folder_ / "differences"); }
+  bool all_replayed() const {
+    return content_of(folder_ / "position") == std::to_string(fs::file_size(folder_ / "values"));
+  }
+
+ private:
+  static std::string text_of(const Rows& rows) {
+    std::string text = "age,hours,kind,ill\n";
+    for (const std::string& row : rows) text += row + "\n";
+    return text;
+  }
+
+  std::vector<std::string> first() const {
+    return with({"train", "--dataset", case_.pictures ? "images" : "people.csv", "--epsilon", "3",
+                 "--delta", "1e-5", "--seed", "7", "--threads", "1", "--out", "run",
+                 "--checkpoint-every", "2", "--feature-cache", "none"},
+                case_.flags);
+  }
+
+  TemporaryFolder folder_;
+  const Case& case_;
+  const Way& way_;
+};
+
+/// Every case is run in every way on every change by scripts/check.sh (CUDP_ALL_NEIGHBOURS); else
+/// each on so many of them that every pair of a case and a change, and of a case and a way, occurs
+/// over the cases.
+bool is_chosen(std::size_t c, std::size_t way, std::size_t change) {
+  if (std::getenv("CUDP_ALL_NEIGHBOURS") != nullptr) return true;
+  return (c + way) % std::size(kChanges) == change || (c + way + 3) % std::size(kChanges) == change;
+}
+
+class NonInterference : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(NonInterference, OtherRowsShowInNothingThatLeaves) {
+  static const std::vector<Case> all_cases = cases();
+  const Case& c = all_cases[GetParam()];
+  for (std::size_t w = 0; w < std::size(kWays); ++w) {
+    if (w > 0 && (c.one_step || c.exit != 0)) continue;
+    const Way& way = kWays[w];
+    Training training(c, way);
+    const Seen expected = training.on(table(), images(), false);
+    ASSERT_EQ(expected.exits.back(), c.exit) << c.name << ": " << expected.err;
+    for (std::size_t i = 0; i < std::size(kChanges); ++i) {
+      if (c.size_public ? !kChanges[i].keeps_size : !is_chosen(GetParam(), w, i)) continue;
+      SCOPED_TRACE(std::string(c.name) + ", " + way.name + ", " + kChanges[i].name);
+      Rows rows = table();
+      Images pictures = images();
+      kChanges[i].rows(rows);
+      kChanges[i].pictures(pictures);
+      fs::remove(training.position());
+      const Seen seen = training.on(rows, pictures, true);
+      EXPECT_EQ(training.differences(), "");
+      EXPECT_TRUE(training.all_replayed());
+      EXPECT_EQ(seen.exits, expected.exits);
+      EXPECT_EQ(seen.out, expected.out);
+      EXPECT_EQ(seen.err, expected.err);
+      for (const auto& [name, content] : expected.files) {
+        ASSERT_TRUE(seen.files.contains(name)) << name;
+        EXPECT_TRUE(seen.files.at(name) == content) << name << " differs";
+      }
+      EXPECT_EQ(seen.files.size(), expected.files.size());
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, NonInterference, testing::Range<std::size_t>(0, cases().size()),
+                         [](const auto& info) { return std::string(cases()[info.param].name); });
+
+}  // namespace
+}  // namespace cudp
