@@ -95,8 +95,8 @@ Activate activation_named(const std::string& name, const LayerTable& at) {
 
 Embedding parse_embedding(const LayerTable& t) {
   t.allow({"name", "trainable", "trainable_rows", "columns"});
-  const Embedding e{t.text("name"), t.flag("trainable"), t.optional_integer("trainable_rows", 0),
-                    t.optional_integer("columns", 0)};
+  Embedding e{t.text("name"), t.flag("trainable"), t.optional_integer("trainable_rows", 0),
+              t.optional_integer("columns", 0)};
   if (!e.trainable && (e.rows > 0 || e.columns > 0))
     t.fail("expected trainable = true beside 'trainable_rows' and 'columns'");
   return e;

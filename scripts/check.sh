@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The checks beside the tests: which folder includes which, formatting, clang-tidy, one definition of
-# every type, sanitizers, a build without CUDA, who draws noise, and whether anything else leaves, on
-# all changes of the data. scripts/test.sh runs the first two; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda]   (default: all)
+# every type, sanitizers, a build without CUDA, who draws noise, whether anything else leaves, on
+# all changes of the data, and how often audits catch what. scripts/test.sh runs the first two; the others are too slow for every build.
+# Usage: scripts/check.sh [includes] [noise] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [audit]   (default: all)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -20,7 +20,7 @@ readonly folders="
   kernels/features kernels/linear kernels/fused kernels models
   privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy
   runtime/base runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods
-  runtime/settings runtime/run runtime/reproduce runtime/cli runtime"
+  runtime/settings runtime/run runtime/audit runtime/reproduce runtime/cli runtime"
 
 includes() {
   git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' |
@@ -114,13 +114,20 @@ no-cuda() {
   ctest --test-dir build-cpu --output-on-failure --parallel "$(nproc)"
 }
 
-if (($# == 0)); then set -- includes noise interference kernels format tidy odr address thread no-cuda; fi
+# The power of the audits: of 100 mutated trainings each, how many are caught (tests/audit/README.md).
+audit() {
+  configure build-cpu -DCUDP_CUDA=OFF
+  cmake --build build-cpu --target cudp_tests
+  CUDP_AUDIT_SEEDS=100 build-cpu/tests/cudp_tests --gtest_filter='*Audit*'
+}
+
+if (($# == 0)); then set -- includes noise interference kernels format tidy odr address thread no-cuda audit; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | interference | kernels | format | tidy | odr | address | thread | no-cuda) "$check" ;;
+    includes | noise | interference | kernels | format | tidy | odr | address | thread | no-cuda | audit) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, interference, kernels, format, tidy, odr, address, thread or no-cuda, found '$check'" >&2
+      echo "check.sh: expected includes, noise, interference, kernels, format, tidy, odr, address, thread, no-cuda or audit, found '$check'" >&2
       exit 2
       ;;
   esac

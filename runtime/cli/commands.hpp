@@ -14,13 +14,14 @@ using CommandBody = std::function<int()>;
 /// parsing sets `body`.
 void add_train_command(CLI::App& app, CommandBody& body);
 void add_eval_command(CLI::App& app, CommandBody& body);
+void add_audit_command(CLI::App& app, CommandBody& body);
 void add_account_command(CLI::App& app, CommandBody& body);
 void add_calibrate_command(CLI::App& app, CommandBody& body);
 void add_reproduce_command(CLI::App& app, CommandBody& body);
 void add_info_command(CLI::App& app, CommandBody& body);
 
-/// The whole program: main without the process. Returns the exit code; what goes wrong is one line on
-/// stderr.
+/// The whole program: main without the process. Returns the exit code; what goes wrong is one line
+/// on stderr.
 int run_command_line(int argc, char** argv);
 
 }  // namespace cudp

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -10,8 +9,8 @@
 #include "runtime/base/error.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/train_flags.hpp"
 #include "runtime/run/run.hpp"
-#include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
 
 namespace cudp {
@@ -25,43 +24,6 @@ constexpr const char* kTrainExamples = R"(Examples:
              --epsilon 1 --delta 1e-6 --batch 256
   cudp train --resume runs/short
 )";
-
-using Flags = std::map<std::string, CLI::Option*>;
-
-std::string help_text(const Option& option) {
-  std::string help = option.help;
-  if (option.kind == ValueKind::toggle) return help;
-  const auto value = option.get(TrainConfig{});
-  if (!value || *value == Value(std::string())) return help;
-  const auto* text = std::get_if<std::string>(&*value);
-  return help + " [" + (text ? *text : value_text(*value)) + "]";
-}
-
-Flags add_flags(CLI::App& command) {
-  Flags flags;
-  for (const Option& option : train_options()) {
-    const std::string name = "--" + option.key;
-    const std::string help = help_text(option);
-    CLI::Option* flag = nullptr;
-    if (option.kind == ValueKind::toggle)
-      flag = command.add_flag(name, help);
-    else
-      flag = command.add_option(name, help)->type_name(option.value_name);
-    flags[option.key] =
-        flag->group(option.group)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  }
-  return flags;
-}
-
-Settings given(const Flags& flags) {
-  Settings settings;
-  for (const auto& [key, flag] : flags) {
-    if (flag->count() == 0) continue;
-    const std::string place = "--" + key;
-    settings[key] = {parse_value(*find_option(key), flag->results().back(), place), place};
-  }
-  return settings;
-}
 
 /// A file has null for an epsilon that is not finite.
 std::string privacy_text(const RunResult& r) {
@@ -152,7 +114,7 @@ void add_train_command(CLI::App& app, CommandBody& body) {
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
   command->footer(kTrainExamples + ("Presets: " + presets));
-  auto flags = std::make_shared<Flags>(add_flags(*command));
+  auto flags = std::make_shared<TrainFlags>(add_train_flags(*command));
   command->callback([&body, flags] { body = [flags] { return run_training(given(*flags)); }; });
 }
 

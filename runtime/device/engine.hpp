@@ -15,6 +15,7 @@
 #include "models/model.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/device/audit_tap.hpp"
 
 namespace cudp {
 
@@ -55,6 +56,8 @@ struct EngineSettings {
   Precision precision = Precision::fp32;
   int threads = 0;           ///< CPU only; 0 takes every core. Results do not depend on it.
   bool diagnostics = false;  ///< keep private statistics (--unsafe-diagnostics)
+  /// Null in every training; CPU only.
+  std::shared_ptr<const AuditTap> audit = nullptr;
 };
 
 /// Private statistics of the steps since they were last read. Never leaves the process unless the
@@ -158,7 +161,7 @@ class Engine {
 };
 
 std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings);
-/// Throws Error if this build or machine has no usable CUDA device.
+/// Throws Error if this build or machine has no usable CUDA device, InputError for an audit.
 std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSettings& settings);
 
 }  // namespace cudp

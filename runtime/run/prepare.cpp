@@ -11,7 +11,9 @@
 #include "runtime/config/choices.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/features/features.hpp"
+#include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
+#include "runtime/methods/releases_before.hpp"
 
 namespace cudp {
 namespace {
@@ -109,6 +111,22 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   if (method.linear_model) check_linear(method, e.network);
   if (method.fit != nullptr) method.fit(e.config, e.network, e.data.train);
   return e;
+}
+
+privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size,
+                             const Method& method) {
+  privacy::Ledger ledger;
+  if (const auto budget = method.filter()) ledger.limit(*budget);
+  for (const privacy::Release& r : releases_before(config, size)) ledger.charge(r);
+  for (const privacy::Release& r : method.releases_at_start()) ledger.charge(r);
+  return ledger;
+}
+
+void release_features(Experiment& e, const TrainingSize& size, Gate& gate) {
+  // The same bound on N as the plan's, which may fail as often.
+  const double failure = size.is_public() ? 1.0 : 0.5 * kFailureShare * *e.config.delta;
+  show_features(e, release_for_features(e.data.train, feature_settings(e.config), size.value,
+                                        size.most(failure), feature_noise(e.config), gate));
 }
 
 void show_features(Experiment& e, std::vector<float> released) {

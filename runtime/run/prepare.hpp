@@ -7,6 +7,8 @@
 #include "runtime/config/config.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/backend.hpp"
+#include "runtime/gate/gate.hpp"
+#include "runtime/methods/method.hpp"
 
 namespace cudp {
 
@@ -37,6 +39,15 @@ TextShape text_shape(const Dataset& data);
 Network make_network(const std::string& model_text, const std::string& source,
                      const std::string& activation, const Shape& input, int classes,
                      const TextShape& text = {});
+
+/// All that is charged before the first step: the budget where a filter keeps it, what is released
+/// before the method's own, and what the method pays for at once.
+privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size,
+                             const Method& method);
+
+/// Releases what the features rest on, which has been charged, and shows the model features that
+/// rest on it; does nothing where they rest on nothing.
+void release_features(Experiment& experiment, const TrainingSize& size, Gate& gate);
 
 /// Shows the model features that rest on `released`, which is kept; does nothing where they rest on
 /// nothing.

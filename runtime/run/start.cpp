@@ -3,11 +3,8 @@
 #include <utility>
 
 #include "runtime/base/error.hpp"
-#include "runtime/features/features.hpp"
 #include "runtime/gate/gate.hpp"
-#include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
-#include "runtime/methods/releases_before.hpp"
 #include "runtime/run/certificate.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
@@ -24,21 +21,10 @@ fs::path folder_of(const Experiment& e) {
                               : fs::path(e.config.out);
 }
 
-/// All that is charged before the first step: the budget where a filter keeps it, what is released
-/// before the method's own, and what the method pays for at once.
-privacy::Ledger first_ledger(const Run& run) {
-  privacy::Ledger ledger;
-  if (const auto budget = run.method->filter()) ledger.limit(*budget);
-  for (const privacy::Release& r : releases_before(run.experiment.config, run.size))
-    ledger.charge(r);
-  for (const privacy::Release& r : run.method->releases_at_start()) ledger.charge(r);
-  return ledger;
-}
-
 void plan(Run& run) {
   try {
     run.method = run.make_method();
-    run.open_budget(first_ledger(run));
+    run.open_budget(first_ledger(run.experiment.config, run.size, *run.method));
   } catch (const std::domain_error& e) {
     throw BudgetError(e.what());
   } catch (const std::invalid_argument& e) {
@@ -94,10 +80,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
 
   write_config_file(run);
   write_ledger(run.folder, run.budget->ledger(), run.seal);
-  // The same bound on N as the plan's, which may fail as often.
-  const double failure = run.size.is_public() ? 1.0 : 0.5 * kFailureShare * *config.delta;
-  show_features(e, release_for_features(e.data.train, feature_settings(e.config), run.size.value,
-                                        run.size.most(failure), feature_noise(e.config), gate));
+  release_features(e, run.size, gate);
   run.method->start({.train = e.data.train, .backend = e.backend, .key = key.key(), .gate = gate},
                     *run.budget);
 

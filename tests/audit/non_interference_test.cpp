@@ -42,6 +42,36 @@ columns = [
 ]
 )";
 
+constexpr const char* kTextSchema = R"(name = "notes"
+columns = [
+  {name = "note", kind = "text"},
+  {name = "ill", kind = "label", values = ["no", "yes"]},
+]
+)";
+constexpr const char* kWords[] = {"a", "cold", "pain", "no", "better", "worse", "day", "night"};
+
+Rows notes() {
+  std::mt19937_64 random(8);
+  Rows rows;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    std::string text;
+    for (std::uint64_t n = random() % 15; n > 0; --n)
+      text += std::string(kWords[random() % std::size(kWords)]) + " ";
+    rows.push_back(text + (random() % 2 == 0 ? ",no" : ",yes"));
+  }
+  return rows;
+}
+
+/// Whether these are texts: one comma a row in place of three.
+bool is_notes(const Rows& rows) { return std::ranges::count(rows.front(), ',') == 1; }
+
+std::string long_note() {
+  std::string note(5000, 'x');
+  note += " \xff\xfe";
+  for (int i = 0; i < 500; ++i) note += " worse";
+  return note;
+}
+
 Rows table() {
   std::mt19937_64 random(5);
   Rows rows;
@@ -75,7 +105,7 @@ Images images() {
   return all;
 }
 
-/// What is done to D. Each works on a table and on images.
+/// What is done to D. Each works on a table, of numbers or of texts, and on images.
 struct Change {
   const char* name;
   bool keeps_size;
@@ -104,9 +134,12 @@ const Change kChanges[] = {
     {"last_row_removed", false, remove_row<kRows - 1>, remove_image<kRows - 1>},
     {"label_flipped", true, [](Rows& rows) { rows[7] = relabelled(rows[7]); },
      [](Images& all) { all.labels[7] = static_cast<char>((all.labels[7] + 1) % 10); }},
-    {"extreme_row", true, [](Rows& rows) { rows[9] = "1e300,-1e300,strange,yes"; },
+    {"extreme_row", true,
+     [](Rows& rows) {
+       rows[9] = is_notes(rows) ? long_note() + ",yes" : "1e300,-1e300,strange,yes";
+     },
      [](Images& all) { all.pixels[9].assign(784, '\xff'); }},
-    {"missing_values", true, [](Rows& rows) { rows[11] = "?,0,?,no"; },
+    {"missing_values", true, [](Rows& rows) { rows[11] = is_notes(rows) ? ",no" : "?,0,?,no"; },
      [](Images& all) { all.pixels[11].assign(784, '\0'); }},
     {"row_added", false, [](Rows& rows) { rows.push_back(rows[3]); },
      [](Images& all) {
@@ -151,9 +184,12 @@ const Way kWays[] = {
     {"killed_twice_and_resumed", {{SIGKILL, 5}, {SIGKILL, 3}, {}}},
 };
 
+enum class Kind { table, images, texts };
+constexpr const char* kDataOf[] = {"people.csv", "images", "notes.csv"};
+
 struct Case {
   const char* name;
-  bool pictures;
+  Kind kind;
   std::vector<std::string> flags;
   int exit;                  ///< of the last process
   bool one_step = false;     ///< or none: nothing to interrupt
@@ -170,10 +206,10 @@ std::vector<std::string> with(std::vector<std::string> a, const std::vector<std:
 std::vector<Case> cases() {
   const std::vector<std::string> linear = {"--model", "logistic", "--batch", "64", "--epochs", "2"};
   const auto row = [&](const char* name, const std::vector<std::string>& flags, int exit = 0) {
-    return Case{name, false, with(linear, flags), exit};
+    return Case{name, Kind::table, with(linear, flags), exit};
   };
   const auto alone = [&](const char* name, const std::vector<std::string>& flags) {
-    return Case{name, false, with({"--model", "logistic"}, flags), 0, true};
+    return Case{name, Kind::table, with({"--model", "logistic"}, flags), 0, true};
   };
   const auto known = [&](const char* name, const std::vector<std::string>& flags) {
     Case c = row(name, flags);
@@ -181,11 +217,18 @@ std::vector<Case> cases() {
     c.size_public = true;
     return c;
   };
+  const auto text = [&](const char* name, const std::vector<std::string>& flags) {
+    return Case{name, Kind::texts,
+                with({"--model", "sentences-lstm", "--tokens", "12", "--vocabulary", "words.txt",
+                      "--vocabulary-is-public", "--batch", "40", "--steps", "6"},
+                     flags),
+                0};
+  };
   const auto preset = [&](const char* name, const char* settings) {
-    return Case{name, true, {"--preset", settings, "--batch", "40", "--steps", "6"}, 0};
+    return Case{name, Kind::images, {"--preset", settings, "--batch", "40", "--steps", "6"}, 0};
   };
   const auto picture = [&](const char* name, const std::vector<std::string>& flags) {
-    return Case{name, true, with(kPictures, flags), 0};
+    return Case{name, Kind::images, with(kPictures, flags), 0};
   };
   return {
       row("dpsgd", {}),
@@ -223,6 +266,9 @@ std::vector<Case> cases() {
       row("batch_above_the_examples", {"--batch", "5000"}),
       row("private_test_rows", {"--test-data", "test.csv"}),
       row("public_test_rows", {"--test-data", "test.csv", "--test-data-is-public"}),
+      text("texts", {}),
+      text("texts_dpis", {"--method", "dpis", "--batch", "20"}),
+      text("texts_per_layer", {"--clipping", "per-layer", "--optimizer", "adam"}),
       picture("cnn", {}),
       picture("cnn_tanh_per_layer", {"--activation", "tanh", "--clipping", "per-layer"}),
       picture("scatter", {"--features", "scatter", "--model", "scatter-linear"}),
@@ -241,6 +287,8 @@ std::vector<Case> cases() {
           {"--preset", "bank-logistic", "--schema", "people.csv.schema.toml"}),
   };
 }
+
+Rows data_of(const Case& c) { return c.kind == Kind::texts ? notes() : table(); }
 
 /// What others may see of a training.
 struct Seen {
@@ -270,7 +318,13 @@ class Training {
     fs::remove_all(work);
     fs::create_directories(work);
     write_text(work / "people.csv.schema.toml", kSchema);
-    write_text(work / "people.csv", text_of(rows));
+    const bool texts = case_.kind == Kind::texts;
+    write_text(work / "people.csv", text_of(texts ? table() : rows));
+    write_text(work / "notes.csv.schema.toml", kTextSchema);
+    write_text(work / "notes.csv", text_of(texts ? rows : notes()));
+    std::string words;
+    for (const char* word : kWords) words += std::string(word) + "\n";
+    write_text(work / "words.txt", words);
     Rows test = table();
     test.resize(50);
     write_text(work / "test.csv", text_of(test));
@@ -309,13 +363,13 @@ class Training {
 
  private:
   static std::string text_of(const Rows& rows) {
-    std::string text = "age,hours,kind,ill\n";
+    std::string text = is_notes(rows) ? "note,ill\n" : "age,hours,kind,ill\n";
     for (const std::string& row : rows) text += row + "\n";
     return text;
   }
 
   std::vector<std::string> first() const {
-    return with({"train", "--dataset", case_.pictures ? "images" : "people.csv", "--epsilon", "3",
+    return with({"train", "--dataset", kDataOf[static_cast<int>(case_.kind)], "--epsilon", "3",
                  "--delta", "1e-5", "--seed", "7", "--threads", "1", "--out", "run",
                  "--checkpoint-every", "2", "--feature-cache", "none"},
                 case_.flags);
@@ -343,12 +397,12 @@ TEST_P(NonInterference, OtherRowsShowInNothingThatLeaves) {
     if (w > 0 && (c.one_step || c.exit != 0)) continue;
     const Way& way = kWays[w];
     Training training(c, way);
-    const Seen expected = training.on(table(), images(), false);
+    const Seen expected = training.on(data_of(c), images(), false);
     ASSERT_EQ(expected.exits.back(), c.exit) << c.name << ": " << expected.err;
     for (std::size_t i = 0; i < std::size(kChanges); ++i) {
       if (c.size_public ? !kChanges[i].keeps_size : !is_chosen(GetParam(), w, i)) continue;
       SCOPED_TRACE(std::string(c.name) + ", " + way.name + ", " + kChanges[i].name);
-      Rows rows = table();
+      Rows rows = data_of(c);
       Images pictures = images();
       kChanges[i].rows(rows);
       kChanges[i].pictures(pictures);

@@ -41,7 +41,7 @@ Input text_of(const Case& c, int example, std::mt19937& random) {
   Input x(Values(c.input.width, 0.0));
   x.length = example == 1 ? c.input.width : 1 + example;
   x.vectors = c.text.columns > 0 ? &vectors : nullptr;
-  for (int t = 0; t < x.length; ++t) x.values[t] = random() % c.text.words;
+  for (int t = 0; t < x.length; ++t) x.values[t] = static_cast<double>(random() % c.text.words);
   return x;
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/threads.hpp"
+#include "runtime/device/cpu/canaries.hpp"
 #include "runtime/device/cpu/coordinates.hpp"
 #include "runtime/device/cpu/layout.hpp"
 #include "runtime/device/cpu/worker.hpp"
@@ -39,6 +40,7 @@ class CpuEngine final : public Engine {
         grid_(sum_grid(settings.importance ? 1.0 : settings.clip.max_norm)),
         k_(cpu_kernels(best_simd_level())),
         team_(settings.threads),
+        canaries_(network_, layout_, settings.audit.get()),
         state_{.parameters = std::vector<float>(network_.parameter_count),
                .moment1 = {},
                .moment2 = {},
@@ -69,6 +71,7 @@ class CpuEngine final : public Engine {
       throw InputError("the training set's shape or classes do not fit the model");
     if (train.size() > std::size_t{1} << 31)
       throw InputError("expected at most 2^31 training examples");
+    canaries_.load(train.size());
     train_ = &train;
     drawn_.resize(train.size());
     if (settings_.importance) state_.norms.assign(train.size(), 0.0f);
@@ -112,6 +115,7 @@ class CpuEngine final : public Engine {
       workers_[to_size(thread)]->norms(*train_, {examples, count}, weights(),
                                        state_.norms.data() + at);
     });
+    canaries_.set_norms(state_.norms);
   }
   std::vector<float> norms() override { return state_.norms; }
   void set_clip_norm(float max_norm) override {
@@ -231,16 +235,20 @@ class CpuEngine final : public Engine {
   /// sum_ <- clipped gradients of the batch.
   void add_up(const Coordinates* coordinates, const Acceptance* acceptance) {
     const std::size_t chunk = to_size(layout_.chunk);
-    const std::size_t chunks = (batch_ + chunk - 1) / chunk;
+    const std::span<const std::uint32_t> batch(drawn_.data(), batch_);
+    const std::size_t ordinary = canaries_.ordinary(batch);
+    const std::size_t chunks = (ordinary + chunk - 1) / chunk;
+    const auto inverse_grid = static_cast<float>(1.0 / grid_);
     if (settings_.diagnostics) records_.resize(batch_);
+    const auto records = [&](std::size_t at) {
+      return settings_.diagnostics ? records_.data() + at : nullptr;
+    };
     team_.run(chunks, [&](std::size_t i, int thread) {
       const std::size_t at = i * chunk;
       workers_[to_size(thread)]->add_clipped(
-          *train_, std::span(drawn_).subspan(at, std::min(chunk, batch_ - at)), weights(),
-          settings_.clip, coordinates, acceptance, static_cast<float>(1.0 / grid_),
-          settings_.diagnostics ? records_.data() + at : nullptr);
+          *train_, batch.subspan(at, std::min(chunk, ordinary - at)), weights(), settings_.clip,
+          coordinates, acceptance, inverse_grid, records(at));
     });
-    if (settings_.diagnostics) add_diagnostics();
     const std::int64_t size = layout_.storage.packed;
     team_.run(to_size(ranges(size, kParameterRange)), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
@@ -256,6 +264,17 @@ class CpuEngine final : public Engine {
                     .out = sum_.data() + begin,
                     .n = std::min(kParameterRange, size - begin)});
     });
+    if (settings_.audit) keep_ordinary_sum();
+    canaries_.add_clipped(batch.subspan(ordinary), settings_.clip, coordinates, acceptance,
+                          inverse_grid, sum_.data(), records(ordinary));
+    if (settings_.diagnostics) add_diagnostics();
+  }
+
+  void keep_ordinary_sum() {
+    ordinary_sum_.resize(network_.parameter_count);
+    for (std::size_t j = 0; j < ordinary_sum_.size(); ++j)
+      ordinary_sum_[j] =
+          static_cast<float>(grid_ * static_cast<double>(sum_[to_size(layout_.storage.where[j])]));
   }
 
   /// released_ <- the sum with noise, once a step.
@@ -274,12 +293,26 @@ class CpuEngine final : public Engine {
       validate(args);
       k_.release_sum(args);
     });
+    if (settings_.audit && settings_.audit->released)
+      settings_.audit->released({.step = step_,
+                                 .sum = released_,
+                                 .ordinary = ordinary_sum_,
+                                 .most = largest_contribution(),
+                                 .noise_std = static_cast<double>(scalars_.noise_std)});
     show_witness({.name = "sum of clipped gradients",
                   .purpose = Stream::noise,
                   .step = step_,
                   .grid = grid_,
                   .noise_std = scalars_.noise_std},
                  std::span(released_));
+  }
+
+  /// Of an example to the parameters of one layer.
+  double largest_contribution() const {
+    if (settings_.importance) return 1.0;
+    const bool per_layer = settings_.clip.kind == Clipping::per_layer;
+    return static_cast<double>(settings_.clip.max_norm) /
+           (per_layer ? std::sqrt(static_cast<double>(network_.groups)) : 1.0);
   }
 
   void update(const CoordinateSettings& coordinates) {
@@ -375,6 +408,8 @@ class CpuEngine final : public Engine {
   const CpuKernels& k_;
   ThreadTeam team_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  Canaries canaries_;
+  std::vector<float> ordinary_sum_;  ///< in an audit
   const Dataset* train_ = nullptr;
   TrainState state_;
   std::optional<PackedCoordinates> coordinates_;

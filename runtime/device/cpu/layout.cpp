@@ -26,7 +26,8 @@ class LayoutBuilder {
     l_.storage.where.resize(network.parameter_count);
     l_.storage.where_transposed.assign(network.parameter_count, -1);
     for (std::size_t i = 0; i < sites_.size(); ++i) lay_out(i);
-    if (l_.storage.example_gradient == 0 && l_.storage.packed > 128 * 1024) l_.chunk = kMaxChunk;
+    if (l_.storage.example_gradient == 0 && l_.storage.packed > std::int64_t{128} * 1024)
+      l_.chunk = kMaxChunk;
     narrow(l_.storage.values * kMaxChunk);  // the offsets of examples in flight are 32-bit too
     narrow(l_.storage.kept_gradients * kMaxChunk);
     narrow(l_.storage.saved * kMaxChunk);

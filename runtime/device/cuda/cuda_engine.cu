@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "runtime/base/error.hpp"
 #include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/gpu.hpp"
@@ -28,6 +29,9 @@ std::vector<DeviceInfo> cuda_devices() {
 }
 
 std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSettings& settings) {
+  if (settings.audit)
+    throw InputError(
+        "--device: expected cpu for an audit, which runs on the CPU only so far, found cuda");
   return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(), network, settings);
 }
 

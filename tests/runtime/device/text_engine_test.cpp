@@ -285,7 +285,7 @@ TEST_P(TextEngine, AWordThatStandsEightyTimesHasEightyTimesTheGradient) {
   const auto groups = static_cast<std::size_t>(net.groups);
   const double same = std::sqrt(double{got.squared_norms[0]});
   const double different = std::sqrt(double{got.squared_norms[groups]});
-  const float* const row = got.gradients.data() + net.parameter_count + 16 * 7;
+  const float* const row = got.gradients.data() + net.parameter_count + std::ptrdiff_t{16} * 7;
   double one = 0.0;
   for (int j = 0; j < 16; ++j) one += double{row[j]} * row[j];
   EXPECT_GT(one, 0.0);

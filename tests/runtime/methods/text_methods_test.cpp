@@ -38,7 +38,8 @@ Dataset labelled_texts(const cases::Case& c, std::size_t n) {
     std::uint16_t* const words = d.tokens.data() + 12 * i;
     d.lengths[i] = static_cast<std::uint16_t>(3 + i % 10);
     d.labels[i] = static_cast<std::uint8_t>(i % 2);
-    for (int t = 0; t < 12; ++t) words[t] = static_cast<std::uint16_t>(5 + (7 * i + t * t) % 15);
+    for (std::size_t t = 0; t < 12; ++t)
+      words[t] = static_cast<std::uint16_t>(5 + (7 * i + t * t) % 15);
     if (i % 2 == 1) words[i % d.lengths[i]] = static_cast<std::uint16_t>(i % 5);
   }
   return d;

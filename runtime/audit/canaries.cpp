@@ -1,0 +1,112 @@
+#include "runtime/audit/canaries.hpp"
+
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "runtime/base/random_numbers.hpp"
+
+namespace cudp {
+namespace {
+
+/// An audit has a key of its own, so these are streams of nothing else.
+std::vector<std::uint32_t> words(const RandomKey& key, Stream purpose, std::size_t count) {
+  return random_words({Generator::chacha20, key, purpose, 0}, count);
+}
+
+/// Calls visit(numbers of `to`, those of `from`, numbers of one example) for each array of
+/// examples.
+template <class Visit>
+void for_each_array(Dataset& to, const Dataset& from, const Visit& visit) {
+  const auto numbers = static_cast<std::size_t>(from.shape.size());
+  if (!from.bytes.empty()) visit(to.bytes, from.bytes, numbers);
+  if (!from.floats.empty()) visit(to.floats, from.floats, numbers);
+  if (!from.tokens.empty()) visit(to.tokens, from.tokens, numbers);
+  if (!from.lengths.empty()) visit(to.lengths, from.lengths, std::size_t{1});
+  visit(to.labels, from.labels, std::size_t{1});
+}
+
+Dataset select(const Dataset& data, std::span<const std::size_t> which) {
+  Dataset out;
+  out.shape = data.shape;
+  out.classes = data.classes;
+  out.words = data.words;
+  out.vectors = data.vectors;
+  out.scale = data.scale;
+  out.shift = data.shift;
+  for_each_array(out, data, [&](auto& to, const auto& from, std::size_t numbers) {
+    to.reserve(which.size() * numbers);
+    for (const std::size_t i : which) {
+      const auto begin = from.begin() + static_cast<std::ptrdiff_t>(i * numbers);
+      to.insert(to.end(), begin, begin + static_cast<std::ptrdiff_t>(numbers));
+    }
+  });
+  return out;
+}
+
+void append(Dataset& data, const Dataset& more) {
+  for_each_array(data, more, [](auto& to, const auto& from, std::size_t) {
+    to.insert(to.end(), from.begin(), from.end());
+  });
+}
+
+/// Numbers 0 .. n - 1, the first `count` of which are a random sample.
+std::vector<std::size_t> shuffled(std::size_t n, std::size_t count, const RandomKey& key) {
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const std::vector<std::uint32_t> random = words(key, Stream::sampling, count);
+  for (std::size_t i = 0; i < count; ++i) std::swap(order[i], order[i + random[i] % (n - i)]);
+  return order;
+}
+
+}  // namespace
+
+std::vector<bool> toss_coins(std::size_t canaries, const RandomKey& key) {
+  std::vector<bool> heads;
+  for (const std::uint32_t w : words(key, Stream::selection, canaries))
+    heads.push_back((w & 1) != 0);
+  return heads;
+}
+
+std::vector<std::uint32_t> canary_parameters(std::size_t canaries, const Network& network) {
+  std::vector<std::uint32_t> parameters;
+  for (std::size_t i = 0; i < canaries; ++i)
+    parameters.push_back(static_cast<std::uint32_t>(i * network.parameter_count / canaries));
+  return parameters;
+}
+
+std::vector<std::uint32_t> members_of(const std::vector<std::uint32_t>& parameters,
+                                      const std::vector<bool>& member) {
+  std::vector<std::uint32_t> in;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (member[i]) in.push_back(parameters[i]);
+  return in;
+}
+
+void append_blanks(Dataset& data, std::size_t count) {
+  for_each_array(data, data, [&](auto& to, const auto&, std::size_t numbers) {
+    to.resize(to.size() + count * numbers);
+  });
+}
+
+ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member,
+                         const RandomKey& key) {
+  const std::size_t m = member.size();
+  const std::vector<std::size_t> order = shuffled(train.size(), m, key);
+  const std::span all(order);
+  ExampleCanaries out{.all = select(train, all.first(m)), .train = select(train, all.subspan(m))};
+  const auto classes = static_cast<std::uint32_t>(train.classes);
+  const std::vector<std::uint32_t> random = words(key, Stream::acceptance, m);
+  std::vector<std::size_t> in;
+  for (std::size_t i = 0; i < m; ++i) {
+    out.all.labels[i] =
+        static_cast<std::uint8_t>((out.all.labels[i] + 1 + random[i] % (classes - 1)) % classes);
+    if (member[i]) in.push_back(i);
+  }
+  append(out.train, select(out.all, in));
+  return out;
+}
+
+Dataset example_of(const Dataset& data, std::size_t i) { return select(data, {&i, 1}); }
+
+}  // namespace cudp

@@ -1,0 +1,171 @@
+#include "runtime/audit/audit.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/audit/picture.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/cli/answer.hpp"
+#include "runtime/cli/commands.hpp"
+#include "runtime/cli/train_flags.hpp"
+#include "runtime/run/folder.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+constexpr const char* kAuditExamples = R"(Examples:
+  cudp audit --preset mnist-cnn --data-dir data
+  cudp audit --config runs/mine/release/config.toml --canaries 2000 --out audits/mine
+  cudp audit --preset glyphs-cnn --canary example --json
+One training of the same settings, with canaries put among the examples by coin tosses. It is a test
+of the proof and the program together, and releases nothing.
+)";
+
+struct AuditFlags {
+  std::string canary = "gradient";
+  std::int64_t canaries = 1000;
+  std::int64_t guesses = 0;
+  double confidence = 0.95;
+};
+
+CanaryKind kind_of(const std::string& name) {
+  if (name == "gradient") return CanaryKind::gradient;
+  if (name == "example") return CanaryKind::example;
+  throw InputError("--canary: expected gradient or example, found " + name);
+}
+
+std::uint64_t count_of(const char* flag, std::int64_t n) {
+  if (n < 0) throw InputError(fmt::format("{}: expected a whole number >= 0, found {}", flag, n));
+  return static_cast<std::uint64_t>(n);
+}
+
+AuditSettings settings_of(const AuditFlags& flags) {
+  AuditSettings s{.kind = kind_of(flags.canary),
+                  .canaries = count_of("--canaries", flags.canaries),
+                  .guesses = {},
+                  .confidence = flags.confidence};
+  if (flags.guesses != 0) s.guesses = count_of("--guesses", flags.guesses);
+  return s;
+}
+
+void refuse_what_makes_no_sense(const Settings& flags) {
+  for (const char* key : {"resume", "fresh-noise", "unsafe-diagnostics", "compare-with"})
+    if (flags.contains(key))
+      throw InputError(std::string("--") + key +
+                       ": expected none for an audit, which is a run of its own");
+}
+
+constexpr const char* kMeaning[] = {
+    "With this confidence, each bound alone: whoever has what the attacker saw learns",
+    "at least so much of an example. A bound above the certificate would say that its",
+    "proof or this program is wrong. One below says that this attack found nothing",
+    "wrong: it does not say that the certificate could be smaller, since a better",
+    "attack or more canaries may show more; nor does it test what no canary passes",
+    "(which examples there are, the data's files, the key). \"Any mechanism\" assumes",
+    "nothing; the others assume that the trade-off curve has the shape they name."};
+
+std::string of_kind(CanaryKind kind) {
+  return kind == CanaryKind::gradient ? "gradients along one parameter each, all noisy sums seen"
+                                      : "mislabelled examples, the trained model seen";
+}
+
+nlohmann::ordered_json json_of(const AuditResult& r) {
+  nlohmann::ordered_json j{
+      {"canaries", r.settings.canaries},
+      {"canary", r.settings.kind == CanaryKind::gradient ? "gradient" : "example"},
+      {"members", r.members},
+      {"guesses", r.guesses.made},
+      {"correct", r.guesses.correct},
+      {"confidence", r.settings.confidence},
+      {"epsilon", r.epsilon},
+      {"delta", r.delta},
+      {"epsilon_lower_any", r.any},
+      {"epsilon_lower_gaussian", r.gaussian}};
+  if (r.own) j["epsilon_lower_own"] = *r.own;
+  j["refuted"] = r.refutes();
+  j["steps"] = r.steps;
+  j["seconds"] = r.seconds;
+  j["certificate"] = r.certificate;
+  return j;
+}
+
+Answer answer_of(const AuditResult& r, const std::string& folder) {
+  const auto at_least = [](double epsilon) { return "epsilon >= " + rounded_down(epsilon); };
+  Answer a{.json = json_of(r), .rows = {}};
+  a.rows = {
+      {"canaries",
+       fmt::format("{}, {} of them in the training set", r.settings.canaries, r.members)},
+      {"", of_kind(r.settings.kind)},
+      {"guesses", fmt::format("{} right of {}", r.guesses.correct, r.guesses.made)},
+      {"confidence", fmt::format("{:g} %", 100.0 * r.settings.confidence)},
+      {"certificate", fmt::format("epsilon <= {} at delta {:.3g}", rounded_up(r.epsilon), r.delta)},
+      {"shown: any mechanism", at_least(r.any)},
+      {"shown: Gaussian noise", at_least(r.gaussian)}};
+  if (r.own) a.rows.emplace_back("shown: these releases", at_least(*r.own));
+  if (r.refutes())
+    a.rows.emplace_back("REFUTED", "a bound is above the certificate; repeat with another seed");
+  a.rows.emplace_back("steps", fmt::format("{} in {}", r.steps, duration_text(r.seconds)));
+  if (!folder.empty()) a.rows.emplace_back("audit folder", folder + " (not for release)");
+  const char* name = "meaning";
+  for (const char* line : kMeaning) a.rows.emplace_back(std::exchange(name, ""), line);
+  return a;
+}
+
+/// audit.json and audit.png, for the owner alone.
+void write(const AuditResult& r, const fs::path& folder, Reporter& reporter) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw Error(folder.string() + ": cannot be made: " + failed.message());
+  write_atomically(folder / "audit.json", json_of(r).dump(2) + "\n", 0600);
+  if (!draw_audit(r, folder / "audit.png")) reporter.warn("no audit.png: gnuplot is not installed");
+}
+
+int run_audit(const Settings& given, const AuditFlags& flags) {
+  const AuditSettings settings = settings_of(flags);
+  refuse_what_makes_no_sense(given);
+  std::vector<std::string> notes;
+  const TrainConfig config = resolve_config(given, notes);
+  Reporter reporter(config.quiet);
+  for (const std::string& note : notes) reporter.info(note);
+  if (!config.out.empty()) check_free(config.out);
+  const AuditResult result = audit(config, settings, reporter);
+  if (!config.out.empty()) write(result, config.out, reporter);
+  print(answer_of(result, config.out), config.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_audit_command(CLI::App& app, CommandBody& body) {
+  CLI::App* command =
+      app.add_subcommand("audit", "Attack one training, and show a lower bound on its epsilon");
+  auto flags = std::make_shared<TrainFlags>(add_train_flags(*command));
+  auto own = std::make_shared<AuditFlags>();
+  const auto add = [&](const char* name, auto& value, const char* type, const char* help) {
+    command->add_option(name, value, help)
+        ->type_name(type)
+        ->group("Audit")
+        ->capture_default_str()
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  };
+  add("--canaries", own->canaries, "N", "Examples that are in the training set or not, by a coin");
+  add("--canary", own->canary, "KIND",
+      "gradient: chosen gradients, all noisy sums seen; example: mislabelled examples, model seen");
+  add("--guesses", own->guesses, "N", "How many the attacker guesses; 0: a tenth of the canaries");
+  add("--confidence", own->confidence, "P", "Of each lower bound");
+  command->footer(kAuditExamples);
+  command->callback(
+      [&body, flags, own] { body = [flags, own] { return run_audit(given(*flags), *own); }; });
+}
+
+}  // namespace cudp

@@ -1,0 +1,134 @@
+// `cudp audit` as a user runs it.
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/cudp_process.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::json;
+
+class CliAudit : public testing::Test {
+ protected:
+  Finished run(const std::vector<std::string>& more) const {
+    std::vector<std::string> a{
+        "audit",    "--dataset", "glyphs",    "--model", "logistic", "--delta", "1e-5",
+        "--epochs", "1",         "--batch",   "2000",    "--seed",   "3",       "--canaries",
+        "300",      "--quiet",   "--threads", "1",       "--device", "cpu",     "--json"};
+    if (std::ranges::find(more, "--method") == more.end()) a.insert(a.end(), {"--epsilon", "8"});
+    a.insert(a.end(), more.begin(), more.end());
+    return CudpProcess(folder_, a).wait();
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(CliAudit, ShowsBoundsBelowTheCertificate) {
+  const std::string out = folder_ / "audit";
+  const Finished f = run({"--out", out, "--guesses", "60"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const Json j = Json::parse(f.out);
+  EXPECT_LE(j["epsilon"], 8.0);
+  EXPECT_EQ(j["delta"], 1e-5);
+  EXPECT_EQ(j["guesses"], 60);
+  EXPECT_GT(j["epsilon_lower_any"], 0.3);
+  EXPECT_GT(j["epsilon_lower_gaussian"], j["epsilon_lower_any"]);
+  EXPECT_LT(j["epsilon_lower_gaussian"], j["epsilon"]);
+  EXPECT_LT(j["epsilon_lower_own"], j["epsilon"]);
+  EXPECT_EQ(j["refuted"], false);
+  EXPECT_NEAR(j["members"].get<double>(), 150.0, 45.0);  // 5 standard deviations
+  EXPECT_EQ(j["certificate"]["method"], "dpsgd");
+  EXPECT_EQ(j["certificate"]["for_release"], false);
+  EXPECT_EQ(Json::parse(content_of(fs::path(out) / "audit.json")), j);
+  EXPECT_FALSE(fs::exists(fs::path(out) / "release"));
+  EXPECT_EQ(fs::status(fs::path(out) / "audit.json").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(CliAudit, RepeatsWithASeed) {
+  Json a = Json::parse(run({}).out);
+  Json b = Json::parse(run({}).out);
+  a.erase("seconds");
+  b.erase("seconds");
+  EXPECT_EQ(a, b);
+}
+
+TEST_F(CliAudit, OfOtherMethodsAndCanaries) {
+  const std::vector<std::vector<std::string>> all{
+      {"--canary", "example"},
+      {"--clipping", "automatic", "--features", "pca", "--feature-dimensions", "40"},
+      {"--method", "adaclip", "--epsilon", "8"},
+      {"--method", "dpis", "--epsilon", "8"},
+      {"--method", "dpsgd-quantile", "--epsilon", "8"},
+      {"--method", "sgd-ma", "--epsilon", "8", "--canary", "example"}};
+  for (const auto& flags : all) {
+    const Finished f = run(flags);
+    ASSERT_EQ(f.exit, 0) << flags[1] << ": " << f.err;
+    const Json j = Json::parse(f.out);
+    EXPECT_LE(j["epsilon"], 8.0) << flags[1];
+    EXPECT_LT(j["epsilon_lower_any"], j["epsilon"]) << flags[1];
+    EXPECT_EQ(j["guesses"], 30) << flags[1];
+  }
+}
+
+TEST_F(CliAudit, PrintsATableThatFitsATerminal) {
+  std::vector<std::string> flags{"audit",   "--dataset", "glyphs",  "--model",    "logistic",
+                                 "--delta", "1e-5",      "--steps", "3",          "--epsilon",
+                                 "8",       "--seed",    "3",       "--canaries", "50",
+                                 "--quiet", "--threads", "1",       "--device",   "cpu"};
+  const Finished f = CudpProcess(folder_, flags).wait();
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(f.out.find("certificate"), std::string::npos);
+  EXPECT_NE(f.out.find("shown: any mechanism"), std::string::npos);
+  EXPECT_NE(f.out.find("meaning"), std::string::npos);
+  std::istringstream lines(f.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 110u) << line;
+}
+
+TEST_F(CliAudit, RefusesInOneLineAndWritesNothing) {
+  const std::string out = folder_ / "audit";
+  const std::vector<std::vector<std::string>> all{
+      {"--canary", "bird"},   {"--canaries", "5"},
+      {"--canaries", "-1"},   {"--canaries", "1000000"},
+      {"--canaries", "many"}, {"--canaries", "100000", "--canary", "example"},
+      {"--guesses", "301"},   {"--guesses", "1"},
+      {"--confidence", "1"},  {"--confidence", "0"},
+      {"--resume", out},      {"--unsafe-diagnostics"},
+      {"--method", "sgd"},    {"--canarys", "50"}};
+  for (std::vector<std::string> flags : all) {
+    const std::string what = flags[0] + " " + flags.back();
+    flags.insert(flags.end(), {"--out", out});
+    const Finished f = run(flags);
+    EXPECT_EQ(f.exit, 2) << what << ": " << f.err;
+    EXPECT_EQ(std::ranges::count(f.err, '\n'), 1) << what << ": " << f.err;
+    EXPECT_TRUE(f.out.empty()) << what;
+    EXPECT_FALSE(fs::exists(out)) << what;
+  }
+}
+
+/// It releases directions, and no sums that a gradient canary could be seen in.
+TEST_F(CliAudit, OfMethodsWithoutSumsNeedsExamples) {
+  const SmallTable table = write_small_table(folder_);
+  std::vector<std::string> flags{
+      "audit",    "--dataset", table.table,  "--schema", table.schema, "--size-is-public",
+      "--method", "dp-agd",    "--epsilon",  "3",        "--delta",    "1e-5",
+      "--seed",   "1",         "--canaries", "60",       "--quiet",    "--json"};
+  const Finished refused = CudpProcess(folder_, flags).wait();
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_NE(refused.err.find("--canary: expected example"), std::string::npos) << refused.err;
+  flags.insert(flags.end(), {"--canary", "example"});
+  const Finished f = CudpProcess(folder_, flags).wait();
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_FALSE(Json::parse(f.out).contains("epsilon_lower_own"));
+}
+
+}  // namespace
+}  // namespace cudp
