@@ -307,15 +307,17 @@ std::string without_clock(const std::string& text) {
                             kTime, "");
 }
 
+const std::vector<std::string> kResume = {"train", "--resume", "run"};
+
 class Training {
  public:
-  Training(const Case& c, const Way& way) : case_(c), way_(way) {
-    fs::create_directories(folder_.path() / "work");
-  }
+  Training(const Case& c, const Way& way) : case_(c), way_(way) {}
 
-  Seen on(const Rows& rows, const Images& all, bool replays) {
-    const fs::path work = folder_.path() / "work";
-    fs::remove_all(work);
+  /// The folder that a training runs in, with data.
+  fs::path work() const { return folder_.path() / "work"; }
+
+  void write_data(const Rows& rows, const Images& all) const {
+    const fs::path work = this->work();
     fs::create_directories(work);
     write_text(work / "people.csv.schema.toml", kSchema);
     const bool texts = case_.kind == Kind::texts;
@@ -333,16 +335,19 @@ class Training {
     few.pixels.resize(20);
     few.labels.resize(20);
     write_images(work / "images", "t10k", few);
+  }
 
+  Seen on(const Rows& rows, const Images& all, bool replays) {
+    const fs::path work = this->work();
+    fs::remove_all(work);
+    write_data(rows, all);
     Seen seen;
     for (std::size_t i = 0; i < way_.endings.size(); ++i) {
-      const Ended ended = run_witnessed(
-          work, i == 0 ? first() : std::vector<std::string>{"train", "--resume", "run"},
-          [&]() -> Witness* {
-            if (!replays) return new RecordingWitness(folder_ / "values", way_.endings[i]);
-            return new ReplayingWitness(folder_ / "values", folder_ / "position",
-                                        folder_ / "differences", way_.endings[i]);
-          });
+      const Ended ended = run_witnessed(work, i == 0 ? first() : kResume, [&]() -> Witness* {
+        if (!replays) return new RecordingWitness(folder_ / "values", way_.endings[i]);
+        return new ReplayingWitness(folder_ / "values", folder_ / "position",
+                                    folder_ / "differences", way_.endings[i]);
+      });
       seen.exits.push_back(ended.exit);
       seen.out += without_clock(ended.out);
       seen.err += without_clock(ended.err);
@@ -423,6 +428,35 @@ TEST_P(NonInterference, OtherRowsShowInNothingThatLeaves) {
 }
 INSTANTIATE_TEST_SUITE_P(All, NonInterference, testing::Range<std::size_t>(0, cases().size()),
                          [](const auto& info) { return std::string(cases()[info.param].name); });
+
+/// The same noise on other data would tell the difference of two sums.
+TEST(Resume, RefusesEveryOtherTrainingSet) {
+  const Way interrupted{"interrupted", {{SIGINT, 2}}};
+  for (const Case& c : cases()) {
+    if (c.name != std::string("dpsgd") && c.name != std::string("texts") &&
+        c.name != std::string("cnn"))
+      continue;
+    Training training(c, interrupted);
+    ASSERT_EQ(training.on(data_of(c), images(), false).exits.back(), 1);
+    const auto resume = [&] {
+      return run_witnessed(training.work(), kResume, [] { return nullptr; });
+    };
+    for (const Change& change : kChanges) {
+      Rows rows = data_of(c);
+      Images pictures = images();
+      change.rows(rows);
+      change.pictures(pictures);
+      training.write_data(rows, pictures);
+      const Ended refused = resume();
+      EXPECT_EQ(refused.exit, 2) << c.name << ", " << change.name;
+      EXPECT_NE(refused.err.find("expected the training data that the run began with, found other"),
+                std::string::npos)
+          << c.name << ", " << change.name << ": " << refused.err;
+    }
+    training.write_data(data_of(c), images());
+    EXPECT_EQ(resume().exit, 0) << c.name;
+  }
+}
 
 }  // namespace
 }  // namespace cudp
