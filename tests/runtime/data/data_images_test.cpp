@@ -191,9 +191,10 @@ TEST(Cifar, EveryFaultHasItsLine) {
 }
 
 TEST(Load, WhatIsNoDataSet) {
-  EXPECT_EQ(refusal_of([] { load_data({.dataset = "minst"}); }),
-            "dataset 'minst': expected glyphs, mnist, fashion-mnist, cifar-10, adult, bank, "
-            "ipums-br, or the path of a folder or a table, found no such file or folder");
+  EXPECT_EQ(
+      refusal_of([] { load_data({.dataset = "minst"}); }),
+      "dataset 'minst': expected glyphs, sentences, mnist, fashion-mnist, cifar-10, adult, "
+      "bank, ipums-br, imdb, or the path of a folder or a table, found no such file or folder");
   EXPECT_EQ(refusal_of([] { load_data({.dataset = "glyphs", .schema = "x.toml"}); }),
             "schema or test table: expected only with a table, found with glyphs");
   EXPECT_TRUE(is_named_dataset("bank"));
