@@ -41,7 +41,7 @@ std::string script(const AuditResult& r) {
          fmt::format(R"(set multiplot layout 1,2
 set bmargin 5
 set title 'Scores of {} canaries'
-set key bottom right
+set key top left
 set xlabel 'score'
 set ylabel 'share below'
 set yrange [0:1]
