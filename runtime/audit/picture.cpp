@@ -41,15 +41,13 @@ std::string script(const AuditResult& r) {
          fmt::format(R"(set multiplot layout 1,2
 set bmargin 5
 set title 'Scores of {} canaries'
-set key top left
-set xlabel 'score'
+set key outside bottom center horizontal
 set ylabel 'share below'
 set yrange [0:1]
 plot $out using 1:2 with lines lw 2 lc rgb '#0060ad' title 'not in the training set', \
      $in using 1:2 with lines lw 2 lc rgb '#dd5511' title 'in the training set'
 set title 'Epsilon at delta {:g}'
 unset key
-unset xlabel
 unset ylabel
 set yrange [0:{}]
 set style fill solid 0.8
