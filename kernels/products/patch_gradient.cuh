@@ -186,14 +186,26 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
       a.gradient, patches, group.first, group.end,
       [&](int e) { return group.factor(a, e) == 0.0f; }, one,
       [&](int e) {
-        if (a.sum == nullptr) return;
         add_plain_example<T>(group.factor(a, e) * a.inverse_grid, one, units);
         one.clear();
       });
-  if (a.sum != nullptr)
-    store_sum<T>(a, units);
-  else
-    store_gradient<T>(a, group.first, one);
+  store_sum<T>(a, units);
+}
+
+// The sum's launch, but for one example a block.
+template <class T>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
+    patch_gradient_rows_kernel(WeightGradientRows a) {
+  CUDP_DYNAMIC_SMEM(float, memory);
+  CUDP_SHARED(PatchTerm, terms, [kMostPatchTerms]);
+  const int e = static_cast<int>(blockIdx.z);
+  if (e >= live_examples(a.gradient.batch)) return;
+  Sums<T> sums;
+  sums.clear();
+  Patches<T> patches(a.gradient, memory, terms);
+  add_patches<T>(
+      a.gradient, patches, e, e + 1, [](int) { return false; }, sums, [](int) {});
+  store_gradient<T>(a, sums);
 }
 
 }  // namespace cudp::inline CUDP_SIMT

@@ -64,7 +64,7 @@ struct FloatTile {
   // Blocks of a kernel that a multiprocessor is to hold, at least: what registers are kept for.
   static constexpr int kBlocks = terms == kThinTerms ? 4 : 512 / kThreads;
   static constexpr int kNormBlocks = kBlocks;
-  static constexpr int kSumBlocks = columns == 64 ? 2 : 6;
+  static constexpr int kSumBlocks = columns == 64 ? 3 : 6;
   static constexpr int kPad = 4;  // keeps rows 16-byte aligned and spreads them over the banks
 
   alignas(16) float a[2][kTerms][kRows + kPad];

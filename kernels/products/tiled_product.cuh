@@ -112,7 +112,7 @@ struct ExampleGroup {
     end = first + a.examples_per_block < live ? first + a.examples_per_block : live;
   }
   static __device__ __forceinline__ float factor(const WeightGradientSum& a, int e) {
-    return a.factors != nullptr ? a.factors[static_cast<std::int64_t>(e) * a.factor_stride] : 1.0f;
+    return a.factors[static_cast<std::int64_t>(e) * a.factor_stride];
   }
 };
 
@@ -163,13 +163,25 @@ __device__ __forceinline__ void store_sum(const WeightGradientSum& a, const Unit
   });
 }
 
-/// Stores the block's one example.
+/// Stores example blockIdx.z's gradient, of which its block holds a tile.
 template <class T>
-__device__ __forceinline__ void store_gradient(const WeightGradientSum& a, int e,
-                                               const Sums<T>& one) {
-  for_each_place<T>(a.gradient, one, [&](std::int64_t at, float v) {
-    a.gradients[e * a.gradients_stride + at] = v;
+__device__ __forceinline__ void store_gradient(const WeightGradientRows& a, const Sums<T>& sums) {
+  for_each_place<T>(a.gradient, sums, [&](std::int64_t at, float v) {
+    a.gradients[static_cast<std::int64_t>(blockIdx.z) * a.stride + at] = v;
   });
+}
+
+/// Example blockIdx.z's gradient, for this block's tile. All threads must call.
+template <class T>
+__device__ __forceinline__ void multiply_example(const WeightGradient& g, T& tile, Sums<T>& sums) {
+  const int e = static_cast<int>(blockIdx.z);
+  const int terms = g.terms_per_example;
+  const auto find = [&](const Axis& axis) {
+    return [&, e](int t) { return Term{t < terms ? offset(axis, e * terms + t) : -1, 1.0f}; };
+  };
+  sums.clear();
+  multiply_tile<true>(g.x, g.rows, find(g.x.term), g.dy, g.columns, find(g.dy.term), terms, tile,
+                      sums, [](int) {});
 }
 
 // grid: row tiles, column tiles, examples. block: T::kThreads. static smem: 2 tiles of 8 terms in
@@ -180,25 +192,25 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     weight_gradient_norm_kernel(WeightGradientNorm a) {
   CUDP_SHARED(T, tile, );
   CUDP_SHARED(float, partial, [T::kThreads / kWarp]);
-  const WeightGradient& g = a.gradient;
-  const int e = static_cast<int>(blockIdx.z);
-  if (e >= live_examples(g.batch)) return;
-
+  if (static_cast<int>(blockIdx.z) >= live_examples(a.gradient.batch)) return;
   Sums<T> sums;
-  sums.clear();
-  const int terms = g.terms_per_example;
-  const auto find = [&](const Axis& axis) {
-    return [&](int t) { return Term{t < terms ? offset(axis, e * terms + t) : -1, 1.0f}; };
-  };
-  multiply_tile<true>(g.x, g.rows, find(g.x.term), g.dy, g.columns, find(g.dy.term), terms, tile,
-                      sums, [](int) {});
-
+  multiply_example(a.gradient, tile, sums);
   store_norm<T>(a, sums, partial);
 }
 
+// The same launch.
+template <class T>
+__global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
+    weight_gradient_rows_kernel(WeightGradientRows a) {
+  CUDP_SHARED(T, tile, );
+  if (static_cast<int>(blockIdx.z) >= live_examples(a.gradient.batch)) return;
+  Sums<T> sums;
+  multiply_example(a.gradient, tile, sums);
+  store_gradient<T>(a, sums);
+}
+
 // grid: row tiles, column tiles, groups of examples_per_block examples. block: T::kThreads. static
-// smem: as above. A multiprocessor holds 384 threads, 256 to 384 by tensor cores; bounds for two
-// blocks of 64 columns leave the compiler room to keep everything in registers.
+// smem: as above. A multiprocessor holds 384 threads, 256 to 384 by tensor cores.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
     weight_gradient_sum_kernel(WeightGradientSum a) {
@@ -213,8 +225,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
   // An example of several terms is added up by itself, exactly as its norm saw it, in a round of
   // whole steps, and weighed then. Examples of one term share a round: their products are weighed,
   // and rounded one by one, as they come, in float32.
-  const bool shared = T::kPrecision == Precision::fp32 && g.terms_per_example == 1 &&
-                      a.sum != nullptr && a.transform.mean == nullptr;
+  const bool shared =
+      T::kPrecision == Precision::fp32 && g.terms_per_example == 1 && a.transform.mean == nullptr;
   if constexpr (T::kPrecision == Precision::fp32) {
     if (shared) {
       const auto find = [&](const Axis& axis, bool weigh) {
@@ -250,15 +262,12 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
   units.clear();
   multiply_tile<true>(g.x, g.rows, find(g.x.term), g.dy, g.columns, find(g.dy.term),
                       examples * round, tile, one, [&](int done) {
-                        if (done % round != 0 || a.sum == nullptr) return;
+                        if (done % round != 0) return;
                         const float factor = factor_of(done / round - 1);
                         if (factor != 0.0f) add_example<T>(a, factor, one, units);
                         one.clear();
                       });
-  if (a.sum != nullptr)
-    store_sum<T>(a, units);
-  else
-    store_gradient<T>(a, first, one);
+  store_sum<T>(a, units);
 }
 
 }  // namespace cudp::inline CUDP_SIMT

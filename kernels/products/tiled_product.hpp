@@ -87,7 +87,7 @@ struct WeightGradientNorm {
 };
 
 /// sum += sum_e factors[e] G_e. An example with factor 0 is left out, not multiplied: it may hold
-/// NaN. Without `sum`, each example's own gradient goes to gradients[e], unweighted.
+/// NaN.
 ///
 /// Why no example adds more than its factor allows, however its terms cancel: for layers of several
 /// terms an example, G_e is the tile of float32 numbers that one function (multiply_tile, or
@@ -106,11 +106,17 @@ struct WeightGradientSum {
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
-  FixedPoint* sum;     ///< [(rows + 1) columns], or null
-  float inverse_grid;  ///< a power of two
-  float* gradients;    ///< [capacity, gradients_stride], or null
-  std::int64_t gradients_stride;
+  FixedPoint* sum;           ///< [(rows + 1) columns]
+  float inverse_grid;        ///< a power of two
   Transform transform = {};  ///< of the gradients before they are weighed, or null
+};
+
+/// gradients[e] = G_e, each example's own gradient as it is. A kernel of its own: beside the sum's
+/// integers there are no registers for it.
+struct WeightGradientRows {
+  WeightGradient gradient;
+  float* gradients;     ///< [capacity, stride]
+  std::int64_t stride;  ///< >= (rows + 1) columns
 };
 
 // --- Tiles ---
@@ -214,20 +220,29 @@ inline LaunchShape launch_shape(const WeightGradientNorm& n) {
 
 inline void validate(const WeightGradientSum& s) {
   validate(s.gradient);
-  expect((s.sum != nullptr) != (s.gradients != nullptr),
-         "weight gradient sum: expected a sum or single gradients");
+  expect(s.sum != nullptr && s.factors != nullptr && s.inverse_grid > 0,
+         "weight gradient sum: expected a sum, factors and a grid");
   expect(s.gradient.patch.lines == 0 || s.transform.mean == nullptr,
          "weight gradient sum: expected no transform with patches");
-  expect(s.sum == nullptr || (s.factors != nullptr && s.inverse_grid > 0),
-         "weight gradient sum: expected factors and a grid");
-  expect(s.examples_per_block > 0 && (s.gradients == nullptr || s.examples_per_block == 1),
-         "weight gradient sum: expected examples per block, one for single gradients");
+  expect(s.examples_per_block > 0, "weight gradient sum: expected examples per block > 0");
 }
 
 inline LaunchShape launch_shape(const WeightGradientSum& s) {
   const WeightGradient& g = s.gradient;
   return launch_shape(g, divide_up(g.batch.capacity, s.examples_per_block),
                       patch_sum_threads(g.columns));
+}
+
+inline void validate(const WeightGradientRows& r) {
+  validate(r.gradient);
+  expect(r.gradients != nullptr &&
+             r.stride >= (std::int64_t{r.gradient.rows} + 1) * r.gradient.columns,
+         "weight gradients: expected room for every example's");
+}
+
+inline LaunchShape launch_shape(const WeightGradientRows& r) {
+  return launch_shape(r.gradient, static_cast<unsigned>(r.gradient.batch.capacity),
+                      patch_sum_threads(r.gradient.columns));
 }
 
 /// Examples that a block adds as 32-bit integers at most.

@@ -92,12 +92,14 @@ class CudaPatch : public CudaKernel {
   }
   std::vector<std::uint32_t> single_gradients(const WeightGradient& g) {
     const auto d = static_cast<std::size_t>((g.rows + 1) * g.columns);
-    WeightGradientSum a{};
-    a.gradient = g;
-    a.examples_per_block = 1;
-    a.gradients = device(std::vector<float>(d * kCapacity, kLoud));
-    a.gradients_stride = static_cast<std::int64_t>(d);
-    sum(a);
+    const WeightGradientRows a{g, device(std::vector<float>(d * kCapacity, kLoud)),
+                               static_cast<std::int64_t>(d)};
+    if (g.patch.lines == 0)
+      run(kTensorKernels.rows[tile_columns(g.columns) / 32], a);
+    else if (g.columns <= 32)
+      run(patch_gradient_rows_kernel<PatchTile<32, 32>>, a);
+    else
+      run(patch_gradient_rows_kernel<PatchTile<64, 32>>, a);
     std::vector<std::uint32_t> bits;
     for (const float v : host(a.gradients, d * kCapacity))
       bits.push_back(std::isnan(v) ? ~0u : std::bit_cast<std::uint32_t>(v));

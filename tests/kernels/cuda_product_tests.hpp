@@ -22,6 +22,7 @@ struct ProductKernels {
   void (*thin)(BatchProduct);
   void (*norm[3])(WeightGradientNorm);
   void (*sum[3])(WeightGradientSum);
+  void (*rows[3])(WeightGradientRows);
 
   /// Rows of a product's tile, unless it is thin.
   int tile_rows(int columns) const {
@@ -43,7 +44,9 @@ constexpr ProductKernels product_kernels() {
           {weight_gradient_norm_kernel<T16>, weight_gradient_norm_kernel<T32>,
            weight_gradient_norm_kernel<T64>},
           {weight_gradient_sum_kernel<T16>, weight_gradient_sum_kernel<T32>,
-           weight_gradient_sum_kernel<T64>}};
+           weight_gradient_sum_kernel<T64>},
+          {weight_gradient_rows_kernel<T16>, weight_gradient_rows_kernel<T32>,
+           weight_gradient_rows_kernel<T64>}};
 }
 const ProductKernels kFloatKernels = product_kernels<FloatTile, 8, 8>();
 const ProductKernels kTensorKernels = product_kernels<TensorTile, 16, kTallTerms>();
@@ -221,8 +224,7 @@ TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
     a.examples_per_block = c.examples_per_block;
     a.inverse_grid = 1.0f / kGrid;
     a.sum = device(std::vector<FixedPoint>(d, FixedPoint{7} << 14));
-    const auto run_sum = [&] { run_tiled(kernels().sum, a, c.columns); };
-    run_sum();
+    run_tiled(kernels().sum, a, c.columns);
     const std::vector<FixedPoint> sum = host(a.sum, d);
     std::vector<double> want(d, 7.0);
     std::vector<double> scale(d, 1.0);
@@ -239,14 +241,11 @@ TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
     }
 
     // Single gradients: nothing is weighted or left out, NaN stays NaN in its own row.
-    a.sum = nullptr;
-    a.factors = nullptr;
-    a.examples_per_block = 1;
-    a.gradients_stride = static_cast<std::int64_t>(d) + 3;
     const auto cells = static_cast<std::size_t>(c.capacity) * (d + 3);
-    a.gradients = device(std::vector<float>(cells, kLoud));
-    run_sum();
-    const std::vector<float> rows = host(a.gradients, cells);
+    const WeightGradientRows single{a.gradient, device(std::vector<float>(cells, kLoud)),
+                                    static_cast<std::int64_t>(d) + 3};
+    run_tiled(kernels().rows, single, c.columns);
+    const std::vector<float> rows = host(single.gradients, cells);
     for (int e = 0; e < c.capacity; ++e) {
       const std::vector<double> g = gradient_in_double(kernels(), c, x, dy, e);
       for (std::size_t j = 0; j < d + 3; ++j) {
@@ -282,14 +281,10 @@ TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
   for (int e = 0; e < c.capacity; ++e) factors[e] = 0.3f + 0.07f * static_cast<float>(e);
   const auto d = static_cast<std::size_t>((c.rows + 1) * c.columns);
   const auto cells = d * static_cast<std::size_t>(c.capacity);
-  const auto run_sum = [&](const WeightGradientSum& a) { run_tiled(kernels().sum, a, c.columns); };
   const WeightGradient g = gradient_of(c, batch(0, c.capacity, c.count), device(x), device(dy));
-  WeightGradientSum single{};
-  single.gradient = g;
-  single.examples_per_block = 1;
-  single.gradients = device(std::vector<float>(cells, kLoud));
-  single.gradients_stride = static_cast<std::int64_t>(d);
-  run_sum(single);
+  const WeightGradientRows single{g, device(std::vector<float>(cells, kLoud)),
+                                  static_cast<std::int64_t>(d)};
+  run_tiled(kernels().rows, single, c.columns);
   const std::vector<float> rows = host(single.gradients, cells);
 
   const WeightGradientNorm norm{g,
@@ -307,7 +302,7 @@ TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
   sum.examples_per_block = c.examples_per_block;
   sum.sum = device(std::vector<FixedPoint>(d, 0));
   sum.inverse_grid = 1.0f / grid;
-  run_sum(sum);
+  run_tiled(kernels().sum, sum, c.columns);
   const std::vector<FixedPoint> added = host(sum.sum, d);
 
   for (int e = 0; e < c.capacity; ++e) {

@@ -91,6 +91,10 @@ class CudaProducts {
     launch(gpu_, "weight gradient sum",
            g.patch.lines > 0 ? patch_sum(g) : tiled(kSumKernels, g.precision, g.columns), args);
   }
+  void gradient_rows(const GradientPlan& g, const WeightGradientRows& args) {
+    launch(gpu_, "weight gradients",
+           g.patch.lines > 0 ? patch_rows(g) : tiled(kRowsKernels, g.precision, g.columns), args);
+  }
   /// Examples that a block of gradient_sum takes.
   static int examples_per_block(const GradientPlan& g) {
     return g.patch.lines > 0 ? kPatchExamples : cudp::examples_per_block(g.terms_per_example);
@@ -118,11 +122,18 @@ class CudaProducts {
        weight_gradient_sum_kernel<FloatTile<64>>},
       {weight_gradient_sum_kernel<TensorTile<16>>, weight_gradient_sum_kernel<TensorTile<32>>,
        weight_gradient_sum_kernel<TensorTile<64>>}};
+  static constexpr Kernel<WeightGradientRows> kRowsKernels[2][3] = {
+      {weight_gradient_rows_kernel<FloatTile<16>>, weight_gradient_rows_kernel<FloatTile<32>>,
+       weight_gradient_rows_kernel<FloatTile<64>>},
+      {weight_gradient_rows_kernel<TensorTile<16>>, weight_gradient_rows_kernel<TensorTile<32>>,
+       weight_gradient_rows_kernel<TensorTile<64>>}};
   /// By patch_columns.
   static constexpr Kernel<WeightGradientNorm> kPatchNormKernels[2] = {
       patch_gradient_norm_kernel<PatchTile<32, 32>>, patch_gradient_norm_kernel<PatchTile<64, 64>>};
   static constexpr Kernel<WeightGradientSum> kPatchSumKernels[2] = {
       patch_gradient_sum_kernel<PatchTile<32, 32>>, patch_gradient_sum_kernel<PatchTile<64, 32>>};
+  static constexpr Kernel<WeightGradientRows> kPatchRowsKernels[2] = {
+      patch_gradient_rows_kernel<PatchTile<32, 32>>, patch_gradient_rows_kernel<PatchTile<64, 32>>};
   static constexpr Kernel<PatchProduct> kPatchProductKernels[2] = {
       patch_product_kernel<PixelTile<32>>, patch_product_kernel<PixelTile<64>>};
 
@@ -131,6 +142,9 @@ class CudaProducts {
   }
   static Kernel<WeightGradientSum> patch_sum(const GradientPlan& g) {
     return kPatchSumKernels[patch_columns(g.columns) / 64];
+  }
+  static Kernel<WeightGradientRows> patch_rows(const GradientPlan& g) {
+    return kPatchRowsKernels[patch_columns(g.columns) / 64];
   }
   static Kernel<PatchProduct> patch_product(int columns) {
     return kPatchProductKernels[patch_columns(columns) / 64];

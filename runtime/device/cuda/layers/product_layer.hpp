@@ -20,21 +20,14 @@ class ProductLayer : public CudaLayer {
                              .examples_per_block = w.products.examples_per_block(gradient_),
                              .sum = sum + offset(),
                              .inverse_grid = inverse_grid,
-                             .gradients = nullptr,
-                             .gradients_stride = 0,
                              .transform = w.transform(offset())});
   }
 
   template <class Gpu>
   void store_gradients(MicroBatch<Gpu>& w, float* gradients) const {
-    w.products.gradient_sum(gradient_, {.gradient = weight_gradient(w),
-                                        .factors = nullptr,
-                                        .factor_stride = 0,
-                                        .examples_per_block = 1,
-                                        .sum = nullptr,
-                                        .inverse_grid = 0.0f,
-                                        .gradients = gradients + offset(),
-                                        .gradients_stride = network_parameters()});
+    w.products.gradient_rows(gradient_, {.gradient = weight_gradient(w),
+                                         .gradients = gradients + offset(),
+                                         .stride = network_parameters()});
   }
 
  protected:
