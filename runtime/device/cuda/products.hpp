@@ -25,6 +25,7 @@ class CudaProducts {
     for (const GradientPlan& g : storage.patched_gradients) {
       gpu.allow_shared(patch_norm(g), shared);
       gpu.allow_shared(patch_sum(g), shared);
+      gpu.allow_shared(patch_rows(g), shared);
     }
   }
 
