@@ -16,7 +16,7 @@
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/gate/gate.hpp"
-#include "runtime/methods/privacy_budget.hpp"
+#include "runtime/gate/privacy_budget.hpp"
 #include "runtime/methods/training_size.hpp"
 
 namespace cudp {

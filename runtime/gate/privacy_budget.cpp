@@ -1,4 +1,4 @@
-#include "runtime/methods/privacy_budget.hpp"
+#include "runtime/gate/privacy_budget.hpp"
 
 #include <utility>
 
