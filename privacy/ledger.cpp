@@ -89,6 +89,14 @@ std::uint64_t Ledger::authorise(std::uint64_t begin, std::uint64_t end,
   return count;
 }
 
+bool Ledger::holds(const Release& release) const {
+  std::uint64_t charged = 0;
+  for (const Record& r : records_)
+    if (r.kind == Kind::release && r.release.mechanism == release.mechanism)
+      charged += r.release.count;
+  return charged >= release.count;
+}
+
 void Ledger::fresh_key(std::uint64_t step) {
   if (step > until_)
     throw std::invalid_argument("fresh key: expected a step up to " + std::to_string(until_) +

@@ -54,6 +54,9 @@ class Ledger {
   /// How many steps authorise would charge. Throws what it throws.
   std::uint64_t unpaid(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism) const;
 
+  /// Whether this many of the mechanism are charged among the releases that are not numbered steps.
+  bool holds(const Release& release) const;
+
   /// The generator's key was lost: training goes on from `step` with a new one. What was authorised
   /// stays charged, and steps from `step` on will be charged when they are authorised again.
   /// Throws std::invalid_argument where step > authorised_until().

@@ -37,7 +37,8 @@ class Audit {
         reporter_(reporter),
         key_(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed)) : make_key()),
         own_key_(audit_key(config)),
-        gate_(config.rng, key_.key()),
+        budget_(privacy::Ledger(), [](const privacy::Ledger&) {}),
+        gate_(config.rng, key_.key(), budget_),
         e_(prepare(config, reporter)),
         member_(toss_coins(settings_.canaries, own_key_.key())) {
     if (!settings_.guesses) settings_.guesses = std::max<std::uint64_t>(2, settings_.canaries / 10);
@@ -53,7 +54,7 @@ class Audit {
     make_method();
     train();
     AuditResult r = attack();
-    r.certificate = make_certificate(e_, size_, *method_, budget_->ledger(), gate_.listed(), step_);
+    r.certificate = make_certificate(e_, size_, *method_, budget_.ledger(), gate_.listed(), step_);
     r.certificate["for_release"] = false;
     r.certificate["not_for_release"].push_back(kNotForRelease);
     r.epsilon = r.certificate.at("epsilon").get<double>();
@@ -100,8 +101,10 @@ class Audit {
 
   void make_method() {
     size_ = {static_cast<double>(public_size_), 0.0};
-    if (const double noise = size_noise(e_.data, e_.config); noise > 0.0)
+    if (const double noise = size_noise(e_.data, e_.config); noise > 0.0) {
+      budget_.plan(ledger_of_size(noise));
       size_ = training_size(e_.data, noise, gate_);
+    }
     try {
       method_ = method_entry(e_.config.method)
                     .make({.config = e_.config,
@@ -109,7 +112,7 @@ class Audit {
                            .size = size_,
                            .arithmetic = e_.backend.arithmetic(e_.network),
                            .before = releases_before(e_.config, size_)});
-      budget_.emplace(first_ledger(e_.config, size_, *method_), [](const privacy::Ledger&) {});
+      budget_.plan(first_ledger(e_.config, size_, *method_));
     } catch (const std::domain_error& refused) {
       throw BudgetError(refused.what());
     } catch (const std::invalid_argument& refused) {
@@ -120,18 +123,17 @@ class Audit {
   void train() {
     release_features(e_, size_, gate_);
     method_->start(
-        {.train = e_.data.train, .backend = e_.backend, .key = key_.key(), .gate = gate_},
-        *budget_);
+        {.train = e_.data.train, .backend = e_.backend, .key = key_.key(), .gate = gate_}, budget_);
     reporter_.info(fmt::format("{} canaries, {} of them among the training examples",
                                settings_.canaries, members()));
     reporter_.info(method_->describe());
     const auto start = std::chrono::steady_clock::now();
-    std::uint64_t last = method_->last_step(*budget_, 0);
+    std::uint64_t last = method_->last_step(budget_, 0);
     while (step_ < last) {
       const std::uint64_t until = method_->authorise(
-          *budget_, step_, std::min(last, step_ + std::min<std::uint64_t>(32, last - step_)));
+          budget_, step_, std::min(last, step_ + std::min<std::uint64_t>(32, last - step_)));
       if (until == step_) break;
-      const std::uint64_t done = method_->train(*budget_, step_, until);
+      const std::uint64_t done = method_->train(budget_, step_, until);
       if (done < until) last = done;
       step_ = done;
       show_progress(start, last);
@@ -184,9 +186,9 @@ class Audit {
     const double error = 1.0 - settings_.confidence;
     r.any = privacy::epsilon_lower(r.guesses, r.delta, error);
     r.gaussian = privacy::gaussian_epsilon_lower(r.guesses, r.delta, error);
-    if (budget_->filter() != nullptr) return;  // chosen on the way: there is no one curve
+    if (budget_.filter() != nullptr) return;  // chosen on the way: there is no one curve
     try {
-      r.own = privacy::epsilon_lower(r.guesses, budget_->ledger().releases(), r.delta, error);
+      r.own = privacy::epsilon_lower(r.guesses, budget_.ledger().releases(), r.delta, error);
     } catch (const std::domain_error&) {
       r.own.reset();  // releases of another kind
     }
@@ -196,6 +198,7 @@ class Audit {
   Reporter& reporter_;
   SecretKey key_;
   SecretKey own_key_;
+  PrivacyBudget budget_;
   Gate gate_;
   Experiment e_;
   std::vector<bool> member_;
@@ -204,7 +207,6 @@ class Audit {
   std::size_t public_size_ = 0;
   TrainingSize size_;
   std::unique_ptr<Method> method_;
-  std::optional<PrivacyBudget> budget_;
   std::uint64_t step_ = 0;
   double seconds_ = 0.0;
 };

@@ -91,6 +91,7 @@ void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double si
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = diagonal ? i : i + 1; j < (diagonal ? i + 1 : n); ++j) entry(i, j);
   };
+  const Charge charge{privacy::Gaussian{sigma}, {}};  // of both together
   const auto release = [&](bool diagonal, GaussianRelease r) {
     r.grid = noise_grid(r.noise_std, std::ldexp(1.0, -2 * bits));
     std::vector<std::int64_t> sums;
@@ -108,14 +109,16 @@ void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double si
                  .step = 0,
                  .grid = 0.0,
                  .noise_std = sigma,
-                 .sensitivity = 1.0});
+                 .sensitivity = 1.0,
+                 .charge = charge});
   // A little more than sigma / sqrt(2): sqrt and products are rounded.
   release(false, {.name = "second moments, off the diagonal",
                   .purpose = Stream::covariance,
                   .step = 1,
                   .grid = 0.0,
                   .noise_std = sigma * std::sqrt(0.5) * (1.0 + 0x1p-51),
-                  .sensitivity = std::sqrt(0.5)});
+                  .sensitivity = std::sqrt(0.5),
+                  .charge = charge});
 }
 
 void whiten(Eigenpairs& pairs) {

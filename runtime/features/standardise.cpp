@@ -101,7 +101,8 @@ std::vector<float> dp_channel_scaling(const Dataset& data, double size, double m
                           .step = 0,
                           .grid = grid,
                           .noise_std = sigma,
-                          .sensitivity = 1.0},
+                          .sensitivity = 1.0,
+                          .charge = {privacy::Gaussian{sigma}, {}}},
                          units_of(moments, grid));
   const std::size_t channels = moments.size() / 2;
   const double mean_of = largest_row(channels) / size;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "kernels/random/rounded_normal.hpp"
 #include "runtime/base/random_numbers.hpp"
@@ -34,10 +35,21 @@ void check(const GaussianRelease& r, std::size_t dimension) {
     refuse("expected a positive sensitivity");
 }
 
+double sigma_of(const privacy::Mechanism& mechanism) {
+  if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&mechanism))
+    return sampled->sigma;
+  return std::get<privacy::Gaussian>(mechanism).sigma;
+}
+
+/// sigma x sensitivity <= noise, of the products as they are.
+bool is_paid_for(const GaussianRelease& r) {
+  return std::fma(sigma_of(r.charge.mechanism), r.sensitivity, -r.noise_std) <= 0.0;
+}
+
 }  // namespace
 
-Gate::Gate(Generator generator, SharedKey key, std::vector<Listed> earlier)
-    : generator_(generator), key_(std::move(key)), listed_(std::move(earlier)) {}
+Gate::Gate(Generator generator, SharedKey key, Books& books, std::vector<Listed> earlier)
+    : generator_(generator), key_(std::move(key)), books_(books), listed_(std::move(earlier)) {}
 
 void Gate::list(const GaussianRelease& r, std::size_t dimension) {
   released_.push_back({r, dimension});
@@ -56,6 +68,9 @@ void Gate::list(const GaussianRelease& r, std::size_t dimension) {
 
 std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std::int64_t> sums) {
   check(r, sums.size());
+  if (!is_paid_for(r))
+    throw std::logic_error(std::string(r.name) + ": less noise than it is charged as");
+  if (!books_.admit(r.charge)) throw std::logic_error(std::string(r.name) + ": not paid for");
   if (!used_.emplace(r.purpose, r.step).second)
     throw std::logic_error(std::string(r.name) + ": released a second time under the same noise");
   list(r, sums.size());

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -9,9 +10,32 @@
 #include <vector>
 
 #include "kernels/random/random.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 #include "runtime/base/random_key.hpp"
 
 namespace cudp {
+
+/// What a release is paid for as.
+struct Charge {
+  privacy::Mechanism mechanism;
+  /// Of the release among those that are charged as a run goes on; none: charged before the first
+  /// of them.
+  std::optional<std::uint64_t> number;
+  std::uint64_t count = 1;  ///< of releases, numbered from there on
+
+  bool operator==(const Charge&) const = default;
+};
+
+/// Who is asked before anything is released (privacy_budget.hpp).
+class Books {
+ public:
+  Books() = default;
+  Books(const Books&) = delete;
+  Books& operator=(const Books&) = delete;
+  virtual ~Books() = default;
+  /// Whether it may be released: it is charged then, durably, or was under the same key before.
+  [[nodiscard]] virtual bool admit(const Charge& charge) = 0;
+};
 
 /// What is public of one release of the Gaussian mechanism, fixed before its sums are looked at.
 struct GaussianRelease {
@@ -21,6 +45,7 @@ struct GaussianRelease {
   double grid;         ///< g, a power of two: the sums are whole multiples of it
   double noise_std;    ///< sigma, in the sums' unit; s = sigma / g in [2^16, 2^40]
   double sensitivity;  ///< what one example can move the sums by, in L2, in the same unit
+  Charge charge;       ///< Gaussian, sampled or not; its sigma is at most noise_std / sensitivity
 
   bool operator==(const GaussianRelease&) const = default;
 };
@@ -51,11 +76,12 @@ struct Listed {
 /// mechanism's output and of public numbers, nothing else. So whatever is proved of that mechanism
 /// holds of R, to the last bit, and nothing is added to epsilon or delta.
 ///
-/// Whoever releases has paid before; this is asked afterwards.
+/// It asks the books before it draws. Whoever draws noise elsewhere asks here first (admit): an
+/// engine's steps, choices by other noise.
 class Gate {
  public:
-  /// earlier: what the run had released when it was interrupted.
-  Gate(Generator generator, SharedKey key, std::vector<Listed> earlier = {});
+  /// books outlive the gate. earlier: what the run had released when it was interrupted.
+  Gate(Generator generator, SharedKey key, Books& books, std::vector<Listed> earlier = {});
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
@@ -63,10 +89,14 @@ class Gate {
   /// function of R; so is the rounding of what is returned to double.
   ///
   /// Throws std::invalid_argument where g is no power of two, s not in [2^16, 2^40], the
-  /// sensitivity not positive, or there are no sums; std::logic_error where this gate has released
-  /// under that purpose and step before: the same noise on two sums tells their difference.
+  /// sensitivity not positive, or there are no sums; std::logic_error where the books do not admit
+  /// it, where there is less noise than it was charged as, and where this gate has released under
+  /// that purpose and step before: the same noise on two sums tells their difference.
   std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
   double release(const GaussianRelease& release, std::int64_t sum);
+
+  /// Whether a release may be made. Whoever can go on without it asks first; release asks again.
+  [[nodiscard]] bool admit(const Charge& charge) { return books_.admit(charge); }
 
   /// For what is drawn beside it: batches, choices.
   RandomStream stream(Stream purpose, std::uint64_t number) const {
@@ -83,6 +113,7 @@ class Gate {
 
   Generator generator_;
   SharedKey key_;
+  Books& books_;
   std::vector<Released> released_;
   std::vector<Listed> listed_;
   std::set<std::pair<Stream, std::uint64_t>> used_;

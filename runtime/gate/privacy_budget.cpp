@@ -1,5 +1,6 @@
 #include "runtime/gate/privacy_budget.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 namespace cudp {
@@ -7,6 +8,20 @@ namespace cudp {
 PrivacyBudget::PrivacyBudget(privacy::Ledger ledger, Save save)
     : ledger_(std::move(ledger)), save_(std::move(save)) {
   if (ledger_.budget()) filter_.emplace(ledger_);
+}
+
+void PrivacyBudget::plan(privacy::Ledger ledger) {
+  for (const privacy::Release& before : ledger_.releases())
+    if (!ledger.holds(before)) throw std::logic_error("a plan forgets what was released before it");
+  filter_.reset();
+  if (ledger.budget()) filter_.emplace(ledger);
+  ledger_ = std::move(ledger);
+  save_(ledger_);
+}
+
+bool PrivacyBudget::admit(const Charge& charge) {
+  const privacy::Release release{charge.mechanism, charge.count};
+  return charge.number ? authorise(*charge.number, {&release, 1}) : ledger_.holds(release);
 }
 
 bool PrivacyBudget::authorise(std::uint64_t number, const privacy::Mechanism& mechanism) {

@@ -6,13 +6,15 @@
 
 #include "privacy/filter.hpp"
 #include "privacy/ledger.hpp"
+#include "runtime/gate/gate.hpp"
 
 namespace cudp {
 
-/// Who is asked before anything is released. Releases are numbered; what one draws is a function of
-/// the random key and its number, so that repeating it under one key releases nothing new and is
-/// not charged again (privacy/ledger.hpp). Where the ledger has a budget, a filter decides.
-class PrivacyBudget {
+/// A run's ledger, and who is asked before anything is released. Releases are numbered; what one
+/// draws is a function of the random key and its number, so that repeating it under one key
+/// releases nothing new and is not charged again (privacy/ledger.hpp). Where the ledger has a
+/// budget, a filter decides.
+class PrivacyBudget : public Books {
  public:
   /// Makes the ledger durable.
   using Save = std::function<void(const privacy::Ledger&)>;
@@ -20,6 +22,12 @@ class PrivacyBudget {
   /// Throws std::invalid_argument where the ledger has spent more than its budget.
   PrivacyBudget(privacy::Ledger ledger, Save save);
 
+  /// `ledger` takes the place of one that says no more than what was released before there was a
+  /// plan. Throws std::invalid_argument as the constructor does, std::logic_error where `ledger`
+  /// does not hold all of that.
+  void plan(privacy::Ledger ledger);
+
+  bool admit(const Charge& charge) override;
   /// Whether release `number` may be made. Charged and durable when it says yes.
   [[nodiscard]] bool authorise(std::uint64_t number, const privacy::Mechanism& mechanism);
   /// The same for several, numbered from `first` on: all or none.

@@ -8,15 +8,13 @@
 
 namespace cudp {
 
-DpAgd::DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate,
-             AskFilter ask)
+DpAgd::DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate)
     : settings_(settings),
       engine_(engine),
       examples_(settings.threshold > 0
                     ? examples * static_cast<double>(settings.threshold) * 0x1p-32
                     : examples),
-      gate_(gate),
-      ask_(std::move(ask)) {}
+      gate_(gate) {}
 
 DpAgdState DpAgd::begin(std::vector<float> w) const {
   DpAgdState s;
@@ -64,7 +62,7 @@ bool DpAgd::iterate(DpAgdState& s) {
 }
 
 bool DpAgd::admitted(DpAgdState& s, const privacy::Mechanism& release, double rho) {
-  if (!ask_(s.releases, release)) return false;
+  if (!gate_.admit({release, s.releases})) return false;
   ++s.releases;
   s.rho += rho;
   return true;
@@ -91,7 +89,8 @@ GaussianRelease DpAgd::gradient_release(double sigma, std::uint64_t number) cons
                     .step = number,
                     .grid = linear_grid(settings_.gradient_clip, most),
                     .noise_std = 0.0,
-                    .sensitivity = linear_gradient_sensitivity(settings_.gradient_clip, d, most)};
+                    .sensitivity = linear_gradient_sensitivity(settings_.gradient_clip, d, most),
+                    .charge = {privacy::Gaussian{sigma}, number}};
   r.noise_std = sigma * r.sensitivity * kProduct;
   if (r.noise_std < 0x1p39 * r.grid) {
     r.grid = noise_grid(r.noise_std, r.grid);

@@ -42,9 +42,6 @@ struct DpAgdState {
   double rho = 0.0;              ///< what they cost
 };
 
-/// May release `number` be made? Never made unless it says yes, which must be durable by then.
-using AskFilter = std::function<bool(std::uint64_t number, const privacy::Mechanism& release)>;
-
 /// DP-AGD: Lee and Kifer 2018, "Concentrated Differentially Private Gradient Descent with Adaptive
 /// per-Iteration Privacy Budget", Algorithm 2, for linear models.
 ///
@@ -52,7 +49,7 @@ using AskFilter = std::function<bool(std::uint64_t number, const privacy::Mechan
 /// - Algorithm 2 normalises the noisy gradient and then averages the unit vector with a second
 ///   measurement that is not normalised. Here measurements are averaged, then normalised.
 /// - Algorithm 2 lets the budget go below zero and discards what that bought. Here a zCDP filter is
-///   asked before every release, and what it refuses is not made.
+///   asked, through the gate, before every release, and what it refuses is not made.
 /// - Clipped losses only grow with an example more, so NoisyMin needs noise of scale
 ///   C_obj / epsilon alone, and with Gumbel noise costs epsilon^2/8 instead of epsilon^2/2. Laplace
 ///   noise, the paper's, is selectable.
@@ -70,8 +67,7 @@ class DpAgd {
  public:
   /// Noise is addressed by the number of the release, batches by the iteration, so that repeating
   /// an iteration repeats what it released. examples: N, or what may be known of it.
-  DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate,
-        AskFilter ask);
+  DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate);
 
   DpAgdState begin(std::vector<float> w) const;
 
@@ -98,7 +94,6 @@ class DpAgd {
   LinearEngine& engine_;
   double examples_;  ///< expected in a sum
   Gate& gate_;
-  AskFilter ask_;
 };
 
 }  // namespace cudp

@@ -58,7 +58,6 @@ std::optional<privacy::Budget> Dpis::filter() const {
 
 void Dpis::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
   epoch_.left = budget.left();
-  gate_ = &inputs.gate;
   EngineMethod::start(inputs, budget);
 }
 
@@ -69,7 +68,6 @@ MethodState Dpis::state() const {
 }
 
 void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
-  gate_ = &inputs.gate;
   EngineMethod::restore(inputs, state);
   const auto& e = state.numbers.at("epoch");
   epoch_ = {.epoch = e.at(0).get<std::uint64_t>(),
@@ -142,7 +140,8 @@ bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
   const double clip = next_clip(epoch);
   // n_i = min(|g_i|, C_e), K' = sum_i n_i + N(0, sigma_K^2 C_e^2)
   engine().measure_norms();
-  const double measured = noisy_total("sum of the norms", Stream::norm_total, epoch, clip);
+  const double measured =
+      noisy_total("sum of the norms", Stream::norm_total, epoch, epoch * width(), clip);
   // K~ = min(max(K', b C_e + xi), N~ C_e)
   const double least = plan().expected_batch * clip * (1.0 + 1e-6);
   const double total = std::fmin(std::fmax(measured, least), size() * clip);
@@ -156,25 +155,27 @@ double Dpis::next_clip(std::uint64_t epoch) {
   // K*_e = sum_i min(|g_i| as last seen, C*) + N(0, sigma_K^2 C*^2), C* = 4 C_1
   const double most = 4.0 * plan().clip_norm;
   const double total = noisy_total("sum of the norms for the next clipping norm",
-                                   Stream::largest_norms, epoch, most);
+                                   Stream::largest_norms, epoch, epoch * width() + 1, most);
   return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, most);
 }
 
 /// The grid follows from public numbers: the noise is at most 2^37 steps of it, and `most` at most
 /// 2^31. One example moves the sum of norms that were cut to it by no more than `most`.
-double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch, double most) {
+double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
+                         std::uint64_t number, double most) {
   const double noise = plan().epoch_noise * most * (1.0 + kSumRounding);
   const double grid =
       std::ldexp(1.0, std::max(std::ilogb(most) - kNormBits, std::ilogb(noise) - kNoiseBits));
   std::uint64_t sum = 0;
   for (const float norm : engine().norms())
     sum += static_cast<std::uint64_t>(std::fmin(norm, most) / grid);  // towards zero
-  return gate_->release({.name = name,
+  return gate().release({.name = name,
                          .purpose = purpose,
                          .step = epoch,
                          .grid = grid,
                          .noise_std = noise,
-                         .sensitivity = most},
+                         .sensitivity = most,
+                         .charge = {privacy::Gaussian{plan().epoch_noise}, number}},
                         static_cast<std::int64_t>(sum));
 }
 

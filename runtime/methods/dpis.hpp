@@ -91,12 +91,12 @@ class Dpis final : public EngineMethod {
   std::uint64_t width() const { return steps_per_epoch() + epoch_releases(); }
   double next_clip(std::uint64_t epoch);
   /// sum_i min(norm_i, most) + N(0, (sigma_K most)^2).
-  double noisy_total(const char* name, Stream purpose, std::uint64_t epoch, double most);
+  double noisy_total(const char* name, Stream purpose, std::uint64_t epoch, std::uint64_t number,
+                     double most);
   bool choose_sigma(std::uint64_t first, double left);
   double cost(double q, double sigma) const;
 
   DpisEpoch epoch_;
-  Gate* gate_ = nullptr;  ///< for the sums of norms
 };
 
 MethodEntry dpis_method();

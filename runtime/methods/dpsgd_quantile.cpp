@@ -13,6 +13,10 @@
 namespace cudp {
 namespace {
 
+/// Shares of less leave one of the two releases more noise than it has a grid for.
+constexpr option_rows::Range kNoiseShare{
+    .low = 1e-6, .high = 1.0 - 1e-6, .text = "a number of 1e-6 to 1 - 1e-6"};
+
 PrivacyPlan quantile_plan(const MethodContext& context) {
   // Refuses a least norm that float32 cannot keep.
   plan_without_noise(context, {.clip_norm = context.config.of<QuantileOptions>().least});
@@ -28,11 +32,6 @@ DpSgdQuantile::DpSgdQuantile(const MethodContext& context)
 DpSgdQuantile::DpSgdQuantile(const MethodContext& context, const PrivacyPlan& plan)
     : EngineMethod(context, plan), clip_norm_(static_cast<float>(plan.clip_norm)) {}
 
-void DpSgdQuantile::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
-  gate_ = &inputs.gate;
-  EngineMethod::start(inputs, budget);
-}
-
 MethodState DpSgdQuantile::state() const {
   MethodState state = EngineMethod::state();
   state.numbers["clip_norm"] = clip_norm_;
@@ -40,7 +39,6 @@ MethodState DpSgdQuantile::state() const {
 }
 
 void DpSgdQuantile::restore(const TrainingInputs& inputs, const MethodState& state) {
-  gate_ = &inputs.gate;
   EngineMethod::restore(inputs, state);
   clip_norm_ = state.numbers.at("clip_norm").get<float>();
 }
@@ -54,6 +52,7 @@ double DpSgdQuantile::count_noise() const {
 }
 
 std::uint64_t DpSgdQuantile::train(PrivacyBudget&, std::uint64_t step, std::uint64_t until) {
+  pass_gate(step, until);
   for (std::uint64_t t = step; t < until; ++t) {
     run(engine(), t, t + 1);
     const Diagnostics batch = engine().diagnostics();
@@ -69,12 +68,13 @@ std::uint64_t DpSgdQuantile::train(PrivacyBudget&, std::uint64_t step, std::uint
 double DpSgdQuantile::noisy_count(const Diagnostics& batch, std::uint64_t t) {
   const double below = static_cast<double>(batch.examples - batch.clipped - batch.non_finite);
   const double grid = noise_grid(count_noise(), 0.5);
-  return gate_->release({.name = "count of the gradients that were not clipped",
+  return gate().release({.name = "count of the gradients that were not clipped",
                          .purpose = Stream::clipped_count,
                          .step = t,
                          .grid = grid,
                          .noise_std = count_noise(),
-                         .sensitivity = 0.5},
+                         .sensitivity = 0.5,
+                         .charge = charge_of(t)},
                         units_of(below - 0.5 * static_cast<double>(batch.examples), grid));
 }
 
@@ -140,7 +140,7 @@ MethodEntry dpsgd_quantile_method() {
                           "dpsgd-quantile: share of the gradients that are not to be clipped"),
                    number("quantile-lr", "L", &Options::lr, kPositive,
                           "dpsgd-quantile: step size of the clipping norm, on a logarithmic scale"),
-                   number("quantile-noise", "S", &Options::noise_share, kInsideUnit,
+                   number("quantile-noise", "S", &Options::noise_share, kNoiseShare,
                           "dpsgd-quantile: share of the privacy of a step that counting takes"),
                    number("quantile-min", "C", &Options::least, kPositive,
                           "dpsgd-quantile: least clipping norm"),

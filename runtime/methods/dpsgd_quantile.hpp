@@ -39,7 +39,6 @@ class DpSgdQuantile final : public EngineMethod {
   explicit DpSgdQuantile(const MethodContext& context);
   DpSgdQuantile(const MethodContext& context, const PrivacyPlan& plan);
 
-  void start(const TrainingInputs& inputs, const PrivacyBudget& budget) override;
   MethodState state() const override;
   void restore(const TrainingInputs& inputs, const MethodState& state) override;
   std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
@@ -65,7 +64,6 @@ class DpSgdQuantile final : public EngineMethod {
   void follow(double noisy_count);
 
   float clip_norm_;
-  Gate* gate_ = nullptr;  ///< for the counts
   Diagnostics seen_;
 };
 

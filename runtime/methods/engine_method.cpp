@@ -79,6 +79,7 @@ std::string EngineMethod::describe() const {
 }
 
 void EngineMethod::make_engine(const TrainingInputs& inputs) {
+  gate_ = &inputs.gate;
   const TrainConfig& c = config();
   EngineSettings s;
   s.clip.kind = c.clipping;
@@ -170,7 +171,21 @@ std::uint64_t EngineMethod::authorise(PrivacyBudget& budget, std::uint64_t step,
   return budget.authorise(ledger_index(step), releases_of(step, end)) ? end : step;
 }
 
+Charge EngineMethod::charge_of(std::uint64_t step) const {
+  return {releases_of(step, step + 1).at(0).mechanism, ledger_index(step)};
+}
+
+void EngineMethod::pass_gate(std::uint64_t first, std::uint64_t last) const {
+  std::uint64_t number = ledger_index(first);
+  for (const privacy::Release& release : releases_of(first, last)) {
+    if (!gate_->admit({release.mechanism, number, release.count}))
+      throw std::logic_error("steps that are not paid for");
+    number += release.count;
+  }
+}
+
 std::uint64_t EngineMethod::train(PrivacyBudget&, std::uint64_t step, std::uint64_t until) {
+  pass_gate(step, until);
   run(*engine_, step, until);
   return until;
 }

@@ -65,6 +65,11 @@ class EngineMethod : public Method {
   virtual std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const {
     return step_releases(plan_, first, last);
   }
+  /// Of one step.
+  Charge charge_of(std::uint64_t step) const;
+  /// Asks the gate for steps first <= t < last, before an engine draws their noise: they were
+  /// authorised ahead, so that it costs nothing. Throws std::logic_error where it says no.
+  void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// The number of a step's release in the ledger.
   virtual std::uint64_t ledger_index(std::uint64_t step) const { return step; }
 
@@ -83,6 +88,7 @@ class EngineMethod : public Method {
   const MethodContext& context() const { return context_; }
   const Schedule& schedule() const { return schedule_; }
   Engine& engine() const { return *engine_; }
+  Gate& gate() const { return *gate_; }
 
  private:
   void make_engine(const TrainingInputs& inputs);
@@ -94,6 +100,7 @@ class EngineMethod : public Method {
   PrivacyPlan plan_;
   Schedule schedule_;
   std::unique_ptr<Engine> engine_;
+  Gate* gate_ = nullptr;
 };
 
 /// Keys of the options that all of these methods have, but for "clip".

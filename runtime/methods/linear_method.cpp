@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/build_info.hpp"
+#include "runtime/base/error.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/releases_before.hpp"
 
@@ -36,6 +37,9 @@ void LinearMethod::fresh_key(PrivacyBudget&, std::uint64_t) {
 }
 
 std::uint64_t LinearMethod::train(PrivacyBudget&, std::uint64_t, std::uint64_t until) {
+  for (const privacy::Release& release : releases())
+    ensure(inputs_->gate.admit({release.mechanism, {}, release.count}),
+           "a release that is not paid for");
   weights_ = fit({.train = inputs_->train,
                   .threads = static_cast<int>(config_.threads),
                   .generator = config_.rng,

@@ -59,7 +59,8 @@ std::vector<float> OutputPerturbation::fit(const LinearTask& task) const {
                                                        .step = 0,
                                                        .grid = grid_,
                                                        .noise_std = noise_std(),
-                                                       .sensitivity = sensitivity_},
+                                                       .sensitivity = sensitivity_,
+                                                       .charge = {releases()[0].mechanism, {}}},
                                                       units_of(w, grid_));
   // Of features as they are read: scores of examples that were not scaled down stay what they were.
   const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);

@@ -38,7 +38,7 @@ class OutputPerturbation final : public LinearMethod {
 
   double sensitivity() const { return sensitivity_; }
   double grid() const { return grid_; }
-  double noise_std() const { return sensitivity_ / mu_; }
+  double noise_std() const { return sensitivity_ / mu_ * (1.0 + 0x1p-50); }
 
  protected:
   void certify_mechanism(nlohmann::ordered_json& certificate) const override;

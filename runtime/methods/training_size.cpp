@@ -52,7 +52,8 @@ TrainingSize training_size(const DataSplit& data, double noise, Gate& gate) {
                                      .step = 0,
                                      .grid = grid,
                                      .noise_std = noise,
-                                     .sensitivity = 1.0},
+                                     .sensitivity = 1.0,
+                                     .charge = {privacy::Gaussian{noise}, {}}},
                                     units_of(n, grid));
   return {std::fmax(1.0, std::round(noisy)), noise};
 }

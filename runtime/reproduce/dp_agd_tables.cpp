@@ -1,12 +1,13 @@
 #include "runtime/reproduce/dp_agd_tables.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <spdlog/fmt/fmt.h>
 
-#include "privacy/filter.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/data/load.hpp"
+#include "runtime/gate/privacy_budget.hpp"
 #include "runtime/methods/dp_agd_method.hpp"
 #include "runtime/methods/non_private.hpp"
 #include "runtime/methods/objective_perturbation.hpp"
@@ -64,13 +65,13 @@ std::vector<float> dp_agd(TrainConfig config, LinearEngine& engine, double epsil
   config.delta = kDelta;
   config.of<LinearOptions>().l2 = kL2;
   config.clip = 3.0;
-  privacy::Filter filter(dp_agd_budget(config));
+  privacy::Ledger ledger;
+  ledger.limit(dp_agd_budget(config));
+  PrivacyBudget budget(std::move(ledger), [](const privacy::Ledger&) {});
   const auto examples = static_cast<double>(engine.size());
-  Gate gate(Generator::chacha20, key_from_seed(seed));
-  DpAgd method(dp_agd_settings(config, filter.limit(), examples, examples), engine, examples, gate,
-               [&](std::uint64_t, const privacy::Mechanism& release) {
-                 return filter.charge({release, 1});
-               });
+  Gate gate(Generator::chacha20, key_from_seed(seed), budget);
+  DpAgd method(dp_agd_settings(config, budget.filter()->limit(), examples, examples), engine,
+               examples, gate);
   DpAgdState state =
       method.begin(std::vector<float>(static_cast<std::size_t>(engine.dimension()), 0.0f));
   while (method.iterate(state)) {
@@ -89,7 +90,10 @@ std::vector<float> linear_method(double l2, const Fold& fold, double epsilon, st
                           .dimension = fold.engine.dimension(),
                           .examples = static_cast<double>(fold.train.size()),
                           .most = static_cast<double>(fold.train.size())});
-  Gate gate(Generator::chacha20, key);
+  privacy::Ledger ledger;
+  for (const privacy::Release& release : method.releases()) ledger.charge(release);
+  PrivacyBudget budget(std::move(ledger), [](const privacy::Ledger&) {});
+  Gate gate(Generator::chacha20, key, budget);
   return method.fit({.train = fold.train,
                      .threads = fold.threads,
                      .generator = Generator::chacha20,

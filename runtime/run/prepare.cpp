@@ -113,6 +113,12 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   return e;
 }
 
+privacy::Ledger ledger_of_size(double noise) {
+  privacy::Ledger ledger;
+  if (noise > 0.0) ledger.charge({privacy::Gaussian{noise}, 1});
+  return ledger;
+}
+
 privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size,
                              const Method& method) {
   privacy::Ledger ledger;

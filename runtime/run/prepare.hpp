@@ -40,6 +40,9 @@ Network make_network(const std::string& model_text, const std::string& source,
                      const std::string& activation, const Shape& input, int classes,
                      const TextShape& text = {});
 
+/// What is charged before there is a plan: the number of examples, where its noise is not 0.
+privacy::Ledger ledger_of_size(double noise);
+
 /// All that is charged before the first step: the budget where a filter keeps it, what is released
 /// before the method's own, and what the method pays for at once.
 privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size,

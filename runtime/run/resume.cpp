@@ -68,7 +68,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
   open_budget(run, std::move(stored.ledger));
   show_features(e, c.feature_release);
   run.method = run.make_method();
-  Gate& gate = run.gate.emplace(e.config.rng, key.key(), c.released);
+  Gate& gate = run.gate.emplace(e.config.rng, key.key(), *run.budget, c.released);
   run.method->restore({.train = e.data.train, .backend = e.backend, .key = key.key(), .gate = gate},
                       c.method);
   if (!same_key) pay_again(run, stored.why);

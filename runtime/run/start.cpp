@@ -24,7 +24,7 @@ fs::path folder_of(const Experiment& e) {
 void plan(Run& run) {
   try {
     run.method = run.make_method();
-    run.open_budget(first_ledger(run.experiment.config, run.size, *run.method));
+    run.budget->plan(first_ledger(run.experiment.config, run.size, *run.method));
   } catch (const std::domain_error& e) {
     throw BudgetError(e.what());
   } catch (const std::invalid_argument& e) {
@@ -36,9 +36,8 @@ void plan(Run& run) {
 /// Where a plan is refused and the size is private, the reason may tell the noisy number: that
 /// release is charged and certified, and the folder is in its place, before the reason is told.
 [[noreturn]] void certify_refusal(NewRunFolder& place, const Experiment& e,
-                                  const TrainingSize& size, const Error& reason) {
-  privacy::Ledger ledger;
-  ledger.charge({privacy::Gaussian{size.noise}, 1});
+                                  const TrainingSize& size, const privacy::Ledger& ledger,
+                                  const Error& reason) {
   const RunFolder folder = place.folder();
   write_atomically(folder.config(), write_config(e.config, Audience::release));
   write_atomically(folder.ledger(), ledger.to_text(), 0600);
@@ -69,17 +68,18 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   const double noise = size_noise(e.data, config);
   NewRunFolder place(folder_of(e));
   run.folder = place.folder();
-  Gate& gate = run.gate.emplace(config.rng, key.key());
+  run.open_budget(privacy::Ledger());
+  if (noise > 0.0) run.budget->plan(ledger_of_size(noise));
+  Gate& gate = run.gate.emplace(config.rng, key.key(), *run.budget);
   run.size = training_size(e.data, noise, gate);
   try {
     plan(run);
   } catch (const Error& reason) {
     if (run.size.is_public()) throw;
-    certify_refusal(place, e, run.size, reason);
+    certify_refusal(place, e, run.size, ledger_of_size(noise), reason);
   }
 
   write_config_file(run);
-  write_ledger(run.folder, run.budget->ledger(), run.seal);
   release_features(e, run.size, gate);
   run.method->start({.train = e.data.train, .backend = e.backend, .key = key.key(), .gate = gate},
                     *run.budget);

@@ -12,6 +12,7 @@
 #include "runtime/methods/engine_method.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp::audit {
 
@@ -95,7 +96,7 @@ class AuditedRun {
   /// plan: the one that the method goes by; that of `a` in the product.
   AuditedRun(const Audited& a, const Backend& backend, const PrivacyPlan& plan, bool with,
              std::uint64_t run)
-      : gate_(Generator::chacha20, key_of(with, run)),
+      : gate_(Generator::chacha20, key_of(with, run), all_paid()),
         inputs_{with ? a.pair.with : a.pair.without, backend, key_of(with, run), gate_},
         method_(a.context(), plan),
         budget_(ledger_for(method_), [](const privacy::Ledger&) {}) {

@@ -15,6 +15,7 @@
 #include "runtime/methods/linear_options.hpp"
 #include "tests/audit/audit.hpp"
 #include "tests/audit/audit_cases.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp::audit {
 namespace {
@@ -197,8 +198,9 @@ double shown_by(const TrainConfig& c, double less_noise, int runs) {
     const auto ask = [&](std::uint64_t release, const Mechanism& mechanism) {
       return filter.authorise(release, release + 1, told(mechanism, less_noise));
     };
-    Gate gate(Generator::chacha20, key_of(with, number));
-    DpAgd method(settings, engine, kOthers, gate, ask);
+    AskingBooks books(ask);
+    Gate gate(Generator::chacha20, key_of(with, number), books);
+    DpAgd method(settings, engine, kOthers, gate);
     DpAgdState state = method.begin(std::vector<float>(3, 0.0f));
     double odds = 0.0;
     for (bool more = true; more;) {

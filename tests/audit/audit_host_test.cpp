@@ -20,6 +20,7 @@
 #include "runtime/methods/dpsgd_quantile.hpp"
 #include "tests/audit/audit_cases.hpp"
 #include "tests/audit/canary_audit.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp::audit {
 namespace {
@@ -49,7 +50,7 @@ void expect_power(const std::function<NoiseSample(double share)>& sample) {
   testing::Test::RecordProperty("evidence_of_noise_x_0.9", std::to_string(mutated));
 }
 
-Gate gate_of(std::uint64_t seed) { return {Generator::chacha20, key_from_seed(seed)}; }
+Gate gate_of(std::uint64_t seed) { return {Generator::chacha20, key_from_seed(seed), all_paid()}; }
 
 TEST(HostAudit, NumberOfExamples) {
   const auto size = [](std::size_t examples, double noise, std::uint64_t seed) {
@@ -215,8 +216,9 @@ Evidence agd_evidence(const AgdData& agd, double share, double clip) {
       if (s.sigma == 0.0) s.sigma = gaussian->sigma / share;
       return true;
     };
-    Gate gate = gate_of(seed);
-    DpAgd method(settings, engine, 1300.0, gate, ask);
+    AskingBooks books(ask);
+    Gate gate(Generator::chacha20, key_from_seed(seed), books);
+    DpAgd method(settings, engine, 1300.0, gate);
     DpAgdState state =
         method.begin(std::vector<float>(static_cast<std::size_t>(engine.dimension())));
     method.iterate(state);

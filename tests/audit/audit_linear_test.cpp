@@ -11,6 +11,7 @@
 #include "runtime/methods/privgene.hpp"
 #include "tests/audit/audit.hpp"
 #include "tests/audit/audit_cases.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp::audit {
 namespace {
@@ -63,7 +64,7 @@ double shown_by(const Audited& audited, double epsilon, int runs) {
       audited.make(config(epsilon), {.loss = Loss::hinge, .dimension = 2, .examples = 2.0});
   const Trial trial = [&](bool there, std::uint64_t number) {
     const RandomKey key = key_of(there, number);
-    Gate gate(Generator::chacha20, key);
+    Gate gate(Generator::chacha20, key, all_paid());
     return static_cast<double>(method->fit({.train = there ? with : less,
                                             .threads = 1,
                                             .generator = Generator::chacha20,

@@ -25,6 +25,7 @@
 #include "runtime/methods/plan.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp::audit {
 
@@ -217,7 +218,7 @@ class CanaryTraining {
   }
   /// Of a process that begins now.
   TrainingInputs inputs() {
-    gate_.emplace(Generator::chacha20, key_);
+    gate_.emplace(Generator::chacha20, key_, all_paid());
     return {data_, backend_, key_, *gate_};
   }
 

@@ -17,6 +17,7 @@
 #include "runtime/methods/dp_agd.hpp"
 #include "tests/support/emulated_gpu.hpp"
 #include "tests/support/linear_oracle.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp {
 namespace {
@@ -77,9 +78,8 @@ TEST_F(BesideTheCpu, TrainingIsTheSameBits) {
     for (const std::uint64_t threshold : {std::uint64_t{0}, std::uint64_t{1} << 31}) {
       s.threshold = threshold;
       const auto train = [&](LinearEngine& engine) {
-        Gate gate(Generator::chacha20, key_from_seed(9));
-        DpAgd method(s, engine, 310.0, gate,
-                     [](std::uint64_t, const privacy::Mechanism&) { return true; });
+        Gate gate(Generator::chacha20, key_from_seed(9), all_paid());
+        DpAgd method(s, engine, 310.0, gate);
         DpAgdState state = method.begin(std::vector<float>(6, 0.0f));
         for (int i = 0; i < 12; ++i) EXPECT_TRUE(method.iterate(state));
         return state;

@@ -16,6 +16,7 @@
 #include "runtime/methods/dp_agd.hpp"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 #include "tests/support/linear_oracle.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp {
 namespace {
@@ -397,9 +398,8 @@ DpAgdState trained(LinearEngine& engine, Loss loss, bool batches) {
   s.rho_selection = 0.02;
   s.selection = loss == Loss::hinge ? SelectionNoise::laplace : SelectionNoise::gumbel;
   s.threshold = batches ? std::uint64_t{1} << 31 : 0;
-  Gate gate(Generator::chacha20, key_from_seed(6));
-  DpAgd method(s, engine, static_cast<double>(engine.size()), gate,
-               [](std::uint64_t, const privacy::Mechanism&) { return true; });
+  Gate gate(Generator::chacha20, key_from_seed(6), all_paid());
+  DpAgd method(s, engine, static_cast<double>(engine.size()), gate);
   DpAgdState state =
       method.begin(std::vector<float>(static_cast<std::size_t>(engine.dimension()), 0.0f));
   for (int i = 0; i < 12; ++i) EXPECT_TRUE(method.iterate(state));

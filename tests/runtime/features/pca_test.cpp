@@ -12,6 +12,7 @@
 #include "runtime/features/features.hpp"
 #include "tests/support/cudp_process.hpp"
 #include "tests/support/expect_normal.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp {
 namespace {
@@ -115,7 +116,7 @@ TEST(SecondMoments, LeaveOutWhatIsNotFinite) {
   }
 }
 
-Gate gate_of(std::uint64_t seed) { return {Generator::chacha20, key_from_seed(seed)}; }
+Gate gate_of(std::uint64_t seed) { return {Generator::chacha20, key_from_seed(seed), all_paid()}; }
 
 constexpr int kBits = 13;
 

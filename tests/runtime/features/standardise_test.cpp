@@ -13,6 +13,7 @@
 #include "runtime/base/safetensors.hpp"
 #include "tests/support/cudp_process.hpp"
 #include "tests/support/expect_normal.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp {
 namespace {
@@ -120,7 +121,7 @@ TEST(ChannelMoments, LeaveOutWhatIsNotFinite) {
 
 std::vector<float> scaling_of(const Dataset& data, double size, double sigma, double second_order,
                               std::uint64_t seed, int threads) {
-  Gate gate(Generator::chacha20, key_from_seed(seed));
+  Gate gate(Generator::chacha20, key_from_seed(seed), all_paid());
   return dp_channel_scaling(data, size, 1e6, sigma, second_order, gate, threads);
 }
 

@@ -14,9 +14,11 @@
 
 #include "privacy/rdp/gaussian.hpp"
 #include "runtime/base/random_numbers.hpp"
+#include "runtime/gate/privacy_budget.hpp"
 #include "runtime/gate/witness.hpp"
 #include "runtime/methods/training_size.hpp"
 #include "tests/support/expect_normal.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp {
 namespace {
@@ -29,10 +31,11 @@ GaussianRelease release_of(double grid, double noise_std) {
           .step = 3,
           .grid = grid,
           .noise_std = noise_std,
-          .sensitivity = 1.0};
+          .sensitivity = 1.0,
+          .charge = {privacy::Gaussian{0x1p-40}, 8}};
 }
 
-Gate gate_of(std::uint64_t seed) { return {Generator::chacha20, key_from_seed(seed)}; }
+Gate gate_of(std::uint64_t seed) { return {Generator::chacha20, key_from_seed(seed), all_paid()}; }
 
 std::vector<std::int64_t> noise_of(std::uint64_t seed, double s, std::size_t count) {
   return rounded_normals({Generator::chacha20, key_from_seed(seed), Stream::noise, 3}, s, 0, count);
@@ -102,6 +105,97 @@ TEST(Gate, RefusesWhatTheProofDoesNotHoldFor) {
   EXPECT_NO_THROW(gate.release(release_of(0x1p-7, 0x1p9), sums));
 }
 
+/// Nothing is drawn, nor listed, that was not paid for.
+TEST(Gate, AsksTheBooksBeforeItDraws) {
+  std::vector<Charge> asked;
+  bool paid = false;
+  class OneAnswer : public Books {
+   public:
+    OneAnswer(std::vector<Charge>& all, bool& answer) : all_(all), answer_(answer) {}
+    bool admit(const Charge& charge) override {
+      all_.push_back(charge);
+      return answer_;
+    }
+
+   private:
+    std::vector<Charge>& all_;
+    bool& answer_;
+  };
+  OneAnswer books(asked, paid);
+  Gate gate(Generator::chacha20, key_from_seed(1), books);
+  const GaussianRelease r = release_of(1.0, 0x1p20);
+  EXPECT_THROW(gate.release(r, 1), std::logic_error);
+  EXPECT_EQ(asked, std::vector<Charge>{r.charge});
+  EXPECT_TRUE(gate.released().empty());
+  EXPECT_TRUE(gate.listed().empty());
+  paid = true;
+  EXPECT_NO_THROW(gate.release(r, 1));
+}
+
+/// sigma x sensitivity of the charge, to the last bit.
+TEST(Gate, RefusesLessNoiseThanWasPaidFor) {
+  Gate gate = gate_of(1);
+  GaussianRelease r = release_of(1.0, 0x1p20);
+  r.sensitivity = 0.1;
+  const double sigma = 0x1p20 / 0.1;  // in double a little more than the quotient, or less
+  const bool above = std::fma(sigma, 0.1, -0x1p20) > 0.0;
+  const double most = above ? std::nextafter(sigma, 0.0) : sigma;
+  const std::vector<privacy::Mechanism> more = {privacy::Gaussian{std::nextafter(most, 1e300)},
+                                                privacy::PoissonGaussian{0.5, 2.0 * most}};
+  for (const privacy::Mechanism& mechanism : more) {
+    r.charge.mechanism = mechanism;
+    EXPECT_THROW(gate.release(r, 1), std::logic_error);
+  }
+  r.charge.mechanism = privacy::Gaussian{most};
+  EXPECT_NO_THROW(gate.release(r, 1));
+}
+
+class Budget : public testing::Test {
+ protected:
+  static constexpr privacy::Gaussian kSize{36.0};
+  PrivacyBudget budget{privacy::Ledger(), [this](const privacy::Ledger& l) { saved.push_back(l); }};
+  std::vector<privacy::Ledger> saved;
+};
+
+/// Whatever is numbered is charged, and durable, when the gate is told that it may be released;
+/// under the same key once.
+TEST_F(Budget, ChargesWhatIsReleasedAsTrainingGoesOn) {
+  const Charge first{privacy::Gaussian{5.0}, 0};
+  EXPECT_TRUE(budget.admit(first));
+  ASSERT_EQ(saved.size(), 1u);
+  EXPECT_EQ(saved[0].releases(), (std::vector<privacy::Release>{{privacy::Gaussian{5.0}, 1}}));
+  EXPECT_TRUE(budget.admit(first));
+  EXPECT_EQ(saved.size(), 1u);
+  EXPECT_THROW(static_cast<void>(budget.admit({privacy::Gaussian{6.0}, 0})), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(budget.admit({privacy::Gaussian{5.0}, 2})), std::invalid_argument);
+}
+
+TEST_F(Budget, AdmitsWithoutANumberOnlyWhatWasChargedBefore) {
+  EXPECT_FALSE(budget.admit({kSize, {}}));
+  privacy::Ledger ledger;
+  ledger.charge({kSize, 1});
+  budget.plan(ledger);
+  EXPECT_EQ(saved, std::vector<privacy::Ledger>{ledger});
+  EXPECT_TRUE(budget.admit({kSize, {}}));
+  EXPECT_FALSE(budget.admit({privacy::Gaussian{35.0}, {}}));
+}
+
+/// The number of examples is charged before there is a plan, which must know of it.
+TEST_F(Budget, APlanForgetsNothing) {
+  privacy::Ledger ledger;
+  ledger.charge({kSize, 1});
+  budget.plan(ledger);
+  EXPECT_THROW(budget.plan(privacy::Ledger()), std::logic_error);
+  privacy::Ledger plan;
+  plan.limit({.order = 16.0, .epsilon = 3.0, .delta = 1e-5});
+  plan.charge({kSize, 1});
+  plan.charge({privacy::Gaussian{20.0}, 1});
+  budget.plan(plan);
+  EXPECT_EQ(saved.back(), plan);
+  EXPECT_NE(budget.filter(), nullptr);
+  EXPECT_FALSE(budget.admit({privacy::Gaussian{0.1}, 0}));  // more than is left
+}
+
 /// The difference of two sums under the same noise would be in clear.
 TEST(Gate, DrawsFromAStreamOnce) {
   Gate gate = gate_of(1);
@@ -122,7 +216,8 @@ TEST(Gate, ListsThePublicArgumentsOfWhatItReleased) {
                                .step = 0,
                                .grid = 0x1p-3,
                                .noise_std = 0x1p22,
-                               .sensitivity = 0.5};
+                               .sensitivity = 0.5,
+                               .charge = {privacy::PoissonGaussian{0.1, 0x1p23}, 9}};
   gate.release(first, std::vector<std::int64_t>(7));
   gate.release(second, 9);
   EXPECT_EQ(gate.released(), (std::vector<Released>{{first, 7}, {second, 1}}));
@@ -141,7 +236,7 @@ TEST(Gate, ListsEqualNeighboursAsOneAndGoesOn) {
                      .sensitivity = 1.0};
   EXPECT_EQ(gate.listed(), std::vector<Listed>{three});
 
-  Gate resumed(Generator::chacha20, key_from_seed(1), gate.listed());
+  Gate resumed(Generator::chacha20, key_from_seed(1), all_paid(), gate.listed());
   resumed.release(r, 6);
   r.noise_std *= 2.0;
   ++r.step;
@@ -210,14 +305,15 @@ constexpr int kRuns = 10'000;
 
 /// The number before it is rounded to a whole one, which tells more.
 double noisy_number(double n, double noise, std::uint64_t seed) {
-  Gate gate(Generator::chacha20, key_from_seed(seed));
+  Gate gate(Generator::chacha20, key_from_seed(seed), all_paid());
   const double grid = noise_grid(noise, 1.0);
   return gate.release({.name = "size of the training set",
                        .purpose = Stream::dataset_size,
                        .step = 0,
                        .grid = grid,
                        .noise_std = noise,
-                       .sensitivity = 1.0},
+                       .sensitivity = 1.0,
+                       .charge = {privacy::Gaussian{noise}, {}}},
                       units_of(n, grid));
 }
 
@@ -288,7 +384,8 @@ TEST(NumberOfExamples, IsReleasedByTheGateAsAWholeNumber) {
                                                       .step = 0,
                                                       .grid = noise_grid(36.0, 1.0),
                                                       .noise_std = 36.0,
-                                                      .sensitivity = 1.0},
+                                                      .sensitivity = 1.0,
+                                                      .charge = {privacy::Gaussian{36.0}, {}}},
                                                      1}}));
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/base/random_key.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 #include "runtime/methods/dp_agd_method.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp {
 namespace {
@@ -51,8 +52,6 @@ std::vector<double> best_at(std::size_t place, std::size_t count) {
   return losses;
 }
 
-bool always(std::uint64_t, const Mechanism&) { return true; }
-
 DpAgdSettings small_settings() {
   DpAgdSettings s;
   s.rho_gradient = 1e-3;
@@ -76,8 +75,8 @@ TEST(DpAgd, MergedGradientHasTheNoiseOfItsWholeBudget) {
     gradient[0] = kLength;
     FakeEngine engine(gradient);
     engine.losses = [&](std::size_t n) { return best_at(engine.directions.size() > 3 ? 5 : 0, n); };
-    Gate gate(Generator::chacha20, key_from_seed(static_cast<std::uint64_t>(run)));
-    DpAgd method(settings, engine, 100, gate, always);
+    Gate gate(Generator::chacha20, key_from_seed(static_cast<std::uint64_t>(run)), all_paid());
+    DpAgd method(settings, engine, 100, gate);
     DpAgdState state = method.begin(std::vector<float>(kD, 0.0f));
     ASSERT_TRUE(method.iterate(state));
     ASSERT_EQ(engine.directions.size(), 4u);
@@ -140,8 +139,9 @@ TEST(DpAgd, NeverSpendsPastItsBudget) {
       rho += part;
       return true;
     };
-    Gate gate(Generator::philox, key_from_seed(1));
-    DpAgd method(s, engine, 100, gate, ask);
+    AskingBooks books(ask);
+    Gate gate(Generator::philox, key_from_seed(1), books);
+    DpAgd method(s, engine, 100, gate);
     DpAgdState state = method.begin({0.0f, 0.0f});
     for (int i = 0; i < 10'000 && method.iterate(state); ++i) {
     }
@@ -162,9 +162,9 @@ TEST(DpAgd, ARefusalLeavesTheModelAlone) {
   FakeEngine engine({3.0, 4.0});
   engine.losses = [](std::size_t n) { return best_at(n - 1, n); };
   for (std::uint64_t allowed = 0; allowed < 4; ++allowed) {
-    Gate gate(Generator::chacha20, {});
-    DpAgd method(small_settings(), engine, 100, gate,
-                 [=](std::uint64_t number, const Mechanism&) { return number < allowed; });
+    AskingBooks books([=](std::uint64_t number, const Mechanism&) { return number < allowed; });
+    Gate gate(Generator::chacha20, {}, books);
+    DpAgd method(small_settings(), engine, 100, gate);
     DpAgdState state = method.begin({1.0f, 1.0f});
     EXPECT_EQ(method.iterate(state), allowed >= 2);
     EXPECT_EQ(state.releases, std::min<std::uint64_t>(allowed, 2));
@@ -176,8 +176,8 @@ TEST(DpAgd, StepSizesFollowThoseChosen) {
   FakeEngine engine({1e9, 0.0});
   std::size_t place = 10;
   engine.losses = [&](std::size_t n) { return best_at(place, n); };
-  Gate gate(Generator::chacha20, {});
-  DpAgd method(small_settings(), engine, 100, gate, always);
+  Gate gate(Generator::chacha20, {}, all_paid());
+  DpAgd method(small_settings(), engine, 100, gate);
   DpAgdState state = method.begin({0.0f, 0.0f});
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(method.iterate(state));
   ASSERT_EQ(engine.grids.front().size(), 20u);
@@ -196,8 +196,8 @@ TEST(DpAgd, StepsShrinkWhereNoneHelps) {
   s.shrink = 0.5;
   FakeEngine engine({1e9, 0.0});
   engine.losses = [&](std::size_t n) { return best_at(engine.grids.size() < 4 ? 0 : 19, n); };
-  Gate gate(Generator::chacha20, {});
-  DpAgd method(s, engine, 100, gate, always);
+  Gate gate(Generator::chacha20, {}, all_paid());
+  DpAgd method(s, engine, 100, gate);
   DpAgdState state = method.begin({0.0f, 0.0f});
   ASSERT_TRUE(method.iterate(state));
   EXPECT_FLOAT_EQ(engine.grids.front().back(), 2.0f);
@@ -209,8 +209,8 @@ TEST(DpAgd, RepeatsItselfUnderOneKey) {
   FakeEngine engine({1.0, 2.0});
   engine.losses = [](std::size_t n) { return std::vector<double>(n, 10.0); };
   const auto run = [&](std::uint64_t seed) {
-    Gate gate(Generator::chacha20, key_from_seed(seed));
-    DpAgd method(small_settings(), engine, 100, gate, always);
+    Gate gate(Generator::chacha20, key_from_seed(seed), all_paid());
+    DpAgd method(small_settings(), engine, 100, gate);
     DpAgdState state = method.begin({0.0f, 0.0f});
     for (int i = 0; i < 5; ++i) method.iterate(state);
     return state.w;
@@ -228,8 +228,8 @@ TEST(DpAgd, ReleasesGradientsOnAGrid) {
     s.most_examples = 1000.0;
     FakeEngine engine({1.0, 2.0, 3.0});
     engine.losses = [&](std::size_t n) { return best_at(engine.directions.size() > 1 ? 3 : 0, n); };
-    Gate gate(Generator::chacha20, key_from_seed(3));
-    DpAgd method(s, engine, 100, gate, always);
+    Gate gate(Generator::chacha20, key_from_seed(3), all_paid());
+    DpAgd method(s, engine, 100, gate);
     DpAgdState state = method.begin({0.0f, 0.0f, 0.0f});
     ASSERT_TRUE(method.iterate(state));
     const std::vector<Released>& released = gate.released();
@@ -258,8 +258,8 @@ TEST(DpAgd, RegularisesByTheExpectedExamples) {
   std::vector<double> seen;
   engine.losses = [](std::size_t n) { return std::vector<double>(n, 0.0); };
   s.rho_selection = 1e12;
-  Gate gate(Generator::chacha20, {});
-  DpAgd method(s, engine, 200, gate, always);
+  Gate gate(Generator::chacha20, {}, all_paid());
+  DpAgd method(s, engine, 200, gate);
   DpAgdState state = method.begin({3.0f, 4.0f});  // |w| = 5: the best step of [0, 2] is 2
   ASSERT_TRUE(method.iterate(state));
   EXPECT_EQ(engine.batches, 1);

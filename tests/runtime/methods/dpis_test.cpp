@@ -13,6 +13,7 @@
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
 #include "tests/support/reference/engine.hpp"
+#include "tests/support/test_books.hpp"
 #include "tests/support/test_device.hpp"
 
 namespace cudp {
@@ -311,7 +312,7 @@ struct Epochs {
     ledger.limit(*method.filter());
     PrivacyBudget budget(ledger, [](const privacy::Ledger&) {});
     const Dataset data = cases::examples_for(kCases[0], 2);
-    Gate gate(settings().generator, settings().key);
+    Gate gate(settings().generator, settings().key, all_paid());
     method.start({.train = data, .backend = backend, .key = settings().key, .gate = gate}, budget);
     for (std::uint64_t t = 0; t < plan.steps && !refused;) {
       norms.assign(10'000, norm(t / method.steps_per_epoch()));

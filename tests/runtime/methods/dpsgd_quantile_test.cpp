@@ -11,6 +11,7 @@
 #include "runtime/device/backend.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
+#include "tests/support/test_books.hpp"
 #include "tests/support/test_device.hpp"
 
 namespace cudp {
@@ -38,7 +39,7 @@ struct Training {
   explicit Training(const TrainConfig& c, Backend on = choose_backend(Device::cpu),
                     std::uint64_t seed = 1)
       : backend(std::move(on)),
-        gate(Generator::chacha20, key_from_seed(seed)),
+        gate(Generator::chacha20, key_from_seed(seed), all_paid()),
         inputs{data, backend, key_from_seed(seed), gate},
         method(cases::context_of(c, network(), TrainingSize{double{kExamples}, 0.0})) {
     method.start(inputs, budget);

@@ -12,6 +12,7 @@
 #include "runtime/methods/registry.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp {
 namespace {
@@ -71,7 +72,7 @@ TEST(ExampleMethod, IsMadeOfItsEntryAndTrains) {
   EXPECT_EQ(method->steps(), 8u);
   PrivacyBudget budget({}, [](const privacy::Ledger&) {});
   const Backend cpu = choose_backend(Device::cpu);
-  Gate gate(Generator::chacha20, key_from_seed(1));
+  Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
   method->start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
   const std::vector<float> before = method->parameters();
   ASSERT_EQ(method->authorise(budget, 0, 8), 8u);

@@ -24,6 +24,7 @@
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/linear_cases.hpp"
 #include "tests/support/method_cases.hpp"
+#include "tests/support/test_books.hpp"
 #include "tests/support/test_files.hpp"
 
 namespace cudp {
@@ -48,7 +49,7 @@ constexpr std::unique_ptr<LinearMethod> (*kMethods[])(const TrainConfig&, const 
 
 std::vector<float> trained(const LinearMethod& method, const Dataset& data, std::uint64_t seed) {
   const RandomKey key = key_from_seed(seed);
-  Gate gate(Generator::chacha20, key);
+  Gate gate(Generator::chacha20, key, all_paid());
   return method.fit(
       {.train = data, .threads = 1, .generator = Generator::chacha20, .key = key, .gate = gate});
 }

@@ -12,6 +12,7 @@
 #include "runtime/methods/make_plan.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp {
 namespace {
@@ -115,7 +116,7 @@ TEST(Plan, AClippingNormWhoseSquaresVanishIsRefused) {
 TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
   const TrainConfig c = config();
   const auto released = [&](const DataSplit& data, double noise, const RandomKey& key) {
-    Gate gate(c.rng, key);
+    Gate gate(c.rng, key, all_paid());
     return training_size(data, noise, gate);
   };
   const RandomKey key{{1, 2, 3}};

@@ -14,6 +14,7 @@
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace fs = std::filesystem;
 
@@ -40,7 +41,7 @@ TEST(Sgd, ClipsNothingAndAddsNoNoise) {
   Sgd method(cases::context_of(config, network, TrainingSize{40.0, 0.0}));
   PrivacyBudget budget({}, [](const privacy::Ledger&) {});
   const Backend cpu = choose_backend(Device::cpu);
-  Gate gate(Generator::chacha20, key_from_seed(1));
+  Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
   method.start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
   TrainState start;
   start.parameters = method.parameters();
@@ -144,7 +145,7 @@ TEST(Sgd, StepsAreTheSameOneByOneAndTogether) {
   const auto trained = [&](std::uint64_t at_once) {
     Sgd method(cases::context_of(config, network, TrainingSize{40.0, 0.0}));
     PrivacyBudget budget({}, [](const privacy::Ledger&) {});
-    Gate gate(Generator::chacha20, key_from_seed(1));
+    Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
     method.start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
     for (std::uint64_t t = 0; t < 12; t += at_once) method.train(budget, t, t + at_once);
     return method.parameters();

@@ -11,6 +11,7 @@
 #include "runtime/device/backend.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
+#include "tests/support/test_books.hpp"
 
 namespace cudp {
 namespace {
@@ -68,7 +69,7 @@ Training train(TrainConfig config, const std::string& model) {
   if (const auto limit = method->filter()) ledger.limit(*limit);
   PrivacyBudget budget(std::move(ledger), [](const privacy::Ledger&) {});
   const Backend cpu = choose_backend(Device::cpu);
-  Gate gate(Generator::chacha20, key_from_seed(1));
+  Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
   method->start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
   Training t{.before = method->parameters(), .after = {}, .accuracy = {}};
   for (std::uint64_t step = 0; step < method->steps();) {

@@ -1,0 +1,39 @@
+#pragma once
+// Books for gates that are tested without a ledger.
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "runtime/gate/gate.hpp"
+
+namespace cudp {
+
+/// Everything was paid for.
+inline Books& all_paid() {
+  class AllPaid : public Books {
+   public:
+    bool admit(const Charge&) override { return true; }
+  };
+  static AllPaid books;
+  return books;
+}
+
+/// Asks a test about every numbered release, once.
+class AskingBooks : public Books {
+ public:
+  using Ask = std::function<bool(std::uint64_t number, const privacy::Mechanism& release)>;
+
+  explicit AskingBooks(Ask ask) : ask_(std::move(ask)) {}
+  bool admit(const Charge& charge) override {
+    if (admitted_.contains(charge.number.value())) return true;
+    if (!ask_(*charge.number, charge.mechanism)) return false;
+    admitted_.insert(*charge.number);
+    return true;
+  }
+
+ private:
+  Ask ask_;
+  std::set<std::uint64_t> admitted_;
+};
+
+}  // namespace cudp
