@@ -86,7 +86,9 @@ struct Recurrent {
 };
 
 /// The mean of a sequence over a text's own words; zero for an empty text.
-struct MeanOverTime {};
+struct MeanOverTime {
+  bool unit = false;  ///< over its Euclidean norm, unless that is 0
+};
 
 /// A layer acts on one example at a time: no layer mixes examples, so per-example gradients exist.
 using Layer = std::variant<Conv2d, Dense, MaxPool2d, AvgPool2d, GroupNorm, Activate, Embedding,

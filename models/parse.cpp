@@ -137,8 +137,8 @@ Layer parse_layer(const LayerTable& t, const std::string& activation, int output
   if (type == "lstm") return parse_recurrent(t, Cell::lstm);
   if (type == "gru") return parse_recurrent(t, Cell::gru);
   if (type == "mean") {
-    t.allow({});
-    return MeanOverTime{};
+    t.allow({"unit"});
+    return MeanOverTime{t.flag("unit")};
   }
   if (type == "maxpool") {
     t.allow({"kernel", "stride"});

@@ -109,7 +109,7 @@ inline constexpr const char* kBagOfWords = R"(
 name = "bag"
 layers = [
   { type = "embedding", name = "words", trainable = true, columns = 16 },
-  { type = "mean" },
+  { type = "mean", unit = true },
   { type = "dense", name = "b", out = "outputs" },
 ]
 )";

@@ -64,6 +64,31 @@ class CliCrash : public testing::Test {
             "--out",
             folder_ / out};
   }
+  /// A recurrent network on the built-in sentences.
+  std::vector<std::string> training_on_texts(const std::string& out) const {
+    return {"train",
+            "--preset",
+            "sentences-lstm",
+            "--size-is-public",
+            "--seed",
+            "11",
+            "--batch",
+            "256",
+            "--steps",
+            "60",
+            "--ema",
+            "0.9",
+            "--threads",
+            "1",
+            "--device",
+            "cpu",
+            "--quiet",
+            "--json",
+            "--out",
+            folder_ / out,
+            "--checkpoint-every",
+            "5"};
+  }
   Finished resume(const std::string& out) const {
     return run_cudp(folder_, {"train", "--resume", folder_ / out, "--quiet", "--json"});
   }
@@ -94,42 +119,53 @@ class CliCrash : public testing::Test {
     ASSERT_TRUE(fs::exists(folder_ / (out + "/private/key")));
   }
 
+  /// Kills a run of `steps` at random moments, `times` over, and goes on with it each time.
+  template <class Arguments>
+  void kill_often(const Arguments& training, int times, int steps) const {
+    const Finished whole = run_cudp(folder_, training("whole"));
+    ASSERT_EQ(whole.exit, 0) << whole.err;
+    const Json expected = Json::parse(whole.out);
+
+    std::mt19937 random(20);
+    int killed_in_training = 0;
+    for (int i = 0; i < times; ++i) {
+      const std::string out = "killed" + std::to_string(i);
+      {
+        CudpProcess process(folder_, training(out));
+        // A few times while the run is being made; else a random while after a random checkpoint.
+        const bool early = 5 * i < times;
+        if (!early) wait_for_step(out, static_cast<int>(random() % (steps - 10)));
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % (early ? 30'000 : 5'000)));
+        process.signal(SIGKILL);
+        process.wait();
+      }
+      // Before its first checkpoint a run does not exist; afterwards it can always go on.
+      const bool exists = fs::exists(folder_ / out);
+      killed_in_training += exists && !fs::exists(folder_ / (out + "/private/result.json")) ? 1 : 0;
+      const Finished f = exists ? resume(out) : run_cudp(folder_, training(out));
+      ASSERT_EQ(f.exit, 0) << f.err;
+      const Json got = Json::parse(f.out);
+      EXPECT_EQ(got["epsilon"], expected["epsilon"]);
+      EXPECT_EQ(got["test_accuracy"], expected["test_accuracy"]);
+      for (const char* name : {"model.safetensors", "privacy.json", "metrics.jsonl", "config.toml"})
+        EXPECT_EQ(file(out + "/release/" + name), file(std::string("whole/release/") + name))
+            << name << " of run " << i;
+      EXPECT_FALSE(fs::exists(folder_ / (out + "/private/key")));
+      fs::remove_all(folder_ / out);
+    }
+    EXPECT_GE(killed_in_training, 2 * times / 5);
+  }
+
   TemporaryFolder folder_;
   SmallTable table_ = write_small_table(folder_);
 };
 
 TEST_F(CliCrash, KilledAtTwentyRandomMomentsItEndsTheSame) {
-  const Finished whole = run_cudp(folder_, training("whole"));
-  ASSERT_EQ(whole.exit, 0) << whole.err;
-  const Json expected = Json::parse(whole.out);
+  kill_often([this](const std::string& out) { return training(out); }, 20, kSteps);
+}
 
-  std::mt19937 random(20);
-  int killed_in_training = 0;
-  for (int i = 0; i < 20; ++i) {
-    const std::string out = "killed" + std::to_string(i);
-    {
-      CudpProcess process(folder_, training(out));
-      // Four times while the run is being made; else a random while after a random checkpoint.
-      if (i >= 4) wait_for_step(out, static_cast<int>(random() % (kSteps - 10)));
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % (i < 4 ? 30'000 : 5'000)));
-      process.signal(SIGKILL);
-      process.wait();
-    }
-    // Before its first checkpoint a run does not exist; afterwards it can always go on.
-    const bool exists = fs::exists(folder_ / out);
-    killed_in_training += exists && !fs::exists(folder_ / (out + "/private/result.json")) ? 1 : 0;
-    const Finished f = exists ? resume(out) : run_cudp(folder_, training(out));
-    ASSERT_EQ(f.exit, 0) << f.err;
-    const Json got = Json::parse(f.out);
-    EXPECT_EQ(got["epsilon"], expected["epsilon"]);
-    EXPECT_EQ(got["test_accuracy"], expected["test_accuracy"]);
-    for (const char* name : {"model.safetensors", "privacy.json", "metrics.jsonl", "config.toml"})
-      EXPECT_EQ(file(out + "/release/" + name), file(std::string("whole/release/") + name))
-          << name << " of run " << i;
-    EXPECT_FALSE(fs::exists(folder_ / (out + "/private/key")));
-    fs::remove_all(folder_ / out);
-  }
-  EXPECT_GE(killed_in_training, 8);
+TEST_F(CliCrash, KilledOnTextsItEndsTheSame) {
+  kill_often([this](const std::string& out) { return training_on_texts(out); }, 10, 60);
 }
 
 TEST_F(CliCrash, ADamagedCheckpointIsNamedAndTheOneBeforeItUsed) {

@@ -41,20 +41,42 @@ inline Values backward(const Embedding& e, const NetworkLayer& l, const LayerPar
 
 // --- MeanOverTime ---
 
-inline Values forward(const MeanOverTime&, const NetworkLayer& l, const LayerParameters& p,
-                      const Values& in) {
+inline Values plain_mean(const NetworkLayer& l, const LayerParameters& p, const Values& in) {
   Values out(l.out.size(), 0.0);
   for (int c = 0; c < l.in.channels; ++c)
     for (int t = 0; t < p.length; ++t) out[c] += in[index(l.in, c, 0, t)] / p.length;
   return out;
 }
+inline double norm_of(const Values& v) {
+  double square = 0.0;
+  for (const double x : v) square += x * x;
+  return std::sqrt(square);
+}
 
-inline Values backward(const MeanOverTime&, const NetworkLayer& l, const LayerParameters& p,
-                       const Values&, const Values& out_gradient) {
+inline Values forward(const MeanOverTime& m, const NetworkLayer& l, const LayerParameters& p,
+                      const Values& in) {
+  Values out = plain_mean(l, p, in);
+  const double norm = norm_of(out);
+  if (m.unit && norm > 0.0)
+    for (double& x : out) x /= norm;
+  return out;
+}
+
+/// d(m / |m|) = (I - m m^T / |m|^2) / |m|
+inline Values backward(const MeanOverTime& m, const NetworkLayer& l, const LayerParameters& p,
+                       const Values& in, const Values& out_gradient) {
+  Values of_mean = out_gradient;
+  const Values mean = plain_mean(l, p, in);
+  const double norm = norm_of(mean);
+  if (m.unit && norm > 0.0) {
+    double along = 0.0;
+    for (std::size_t c = 0; c < mean.size(); ++c) along += out_gradient[c] * mean[c] / norm;
+    for (std::size_t c = 0; c < mean.size(); ++c)
+      of_mean[c] = (out_gradient[c] - along * mean[c] / norm) / norm;
+  }
   Values in_gradient(l.in.size(), 0.0);
   for (int c = 0; c < l.in.channels; ++c)
-    for (int t = 0; t < p.length; ++t)
-      in_gradient[index(l.in, c, 0, t)] = out_gradient[c] / p.length;
+    for (int t = 0; t < p.length; ++t) in_gradient[index(l.in, c, 0, t)] = of_mean[c] / p.length;
   return in_gradient;
 }
 

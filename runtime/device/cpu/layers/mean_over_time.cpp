@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/device/cpu/workspace.hpp"
 
@@ -7,6 +8,8 @@ namespace {
 
 class CpuMeanOverTime final : public CpuLayer {
  public:
+  explicit CpuMeanOverTime(const MeanOverTime& layer) : unit_(layer.unit) {}
+
   void forward(Workspace& w, int first, int count) const override {
     for (int e = first; e < first + count; ++e) {
       float* const y = w.value(out(), e);
@@ -15,13 +18,17 @@ class CpuMeanOverTime final : public CpuLayer {
       for (int t = 0; t < w.length(e); ++t)
         w.kernels.add_scaled(
             {.acc = y, .g = x + in().layout.at(0, t), .factor = 1.0f, .n = stride()});
-      for (int c = 0; c < in().layout.channels; ++c) y[c] *= weight(w, e);
+      scale(y, weight(w, e));
+      if (!unit_) continue;
+      const float norm = std::sqrt(dot(y, y));
+      if (norm > 0.0f) scale(y, 1.0f / norm);
     }
   }
 
   void backward(Workspace& w, int first, int count) const override {
     for (int e = first; e < first + count; ++e) {
-      const float* const dy = w.gradient(out(), e);
+      float* const dy = w.gradient(out(), e);
+      if (unit_) pass_unit(w, e, dy);
       float* const dx = w.gradient(in(), e);
       std::fill_n(dx, w.length(e) * stride(), 0.0f);
       for (int t = 0; t < w.length(e); ++t)
@@ -36,12 +43,36 @@ class CpuMeanOverTime final : public CpuLayer {
   static float weight(Workspace& w, int e) {
     return 1.0f / static_cast<float>(std::max(1, w.length(e)));
   }
+  float dot(const float* a, const float* b) const {
+    float sum = 0.0f;
+    for (int c = 0; c < in().layout.channels; ++c) sum += a[c] * b[c];
+    return sum;
+  }
+  void scale(float* y, float factor) const {
+    for (int c = 0; c < in().layout.channels; ++c) y[c] *= factor;
+  }
+
+  /// dy of y = m / |m| becomes that of the mean m: (dy - y (y dy)) / |m|. Since y m = |m|, the norm
+  /// is the mean over the words of y x_t.
+  void pass_unit(Workspace& w, int e, float* dy) const {
+    const float* const y = w.value(out(), e);
+    const float* const x = w.value(in(), e);
+    float norm = 0.0f;
+    for (int t = 0; t < w.length(e); ++t) norm += dot(y, x + in().layout.at(0, t));
+    norm *= weight(w, e);
+    if (!(norm > 0.0f)) return;
+    const float along = dot(y, dy);
+    for (int c = 0; c < in().layout.channels; ++c) dy[c] -= along * y[c];
+    scale(dy, 1.0f / norm);
+  }
+
+  bool unit_;
 };
 
 }  // namespace
 
-std::unique_ptr<CpuLayer> make_layer(const MeanOverTime&) {
-  return std::make_unique<CpuMeanOverTime>();
+std::unique_ptr<CpuLayer> make_layer(const MeanOverTime& layer) {
+  return std::make_unique<CpuMeanOverTime>(layer);
 }
 
 }  // namespace cudp::cpu
