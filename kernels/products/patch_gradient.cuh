@@ -150,6 +150,16 @@ __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>&
   }
 }
 
+/// Example e's gradient, for this block's tile. All threads must call.
+template <class T>
+__device__ __forceinline__ void multiply_patches(const WeightGradient& g, int e, float* memory,
+                                                 PatchTerm* terms, Sums<T>& sums) {
+  sums.clear();
+  Patches<T> patches(g, memory, terms);
+  add_patches<T>(
+      g, patches, e, e + 1, [](int) { return false; }, sums, [](int) {});
+}
+
 // grid: tiles of kPatchRows rows, column tiles, examples. block: T::kThreads. dynamic smem:
 // patch_bytes(). A multiprocessor has registers for 384 threads.
 template <class T>
@@ -161,10 +171,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const int e = static_cast<int>(blockIdx.z);
   if (e >= live_examples(a.gradient.batch)) return;
   Sums<T> sums;
-  sums.clear();
-  Patches<T> patches(a.gradient, memory, terms);
-  add_patches<T>(
-      a.gradient, patches, e, e + 1, [](int) { return false; }, sums, [](int) {});
+  multiply_patches(a.gradient, e, memory, terms, sums);
   store_norm<T>(a, sums, partial);
 }
 
@@ -201,10 +208,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const int e = static_cast<int>(blockIdx.z);
   if (e >= live_examples(a.gradient.batch)) return;
   Sums<T> sums;
-  sums.clear();
-  Patches<T> patches(a.gradient, memory, terms);
-  add_patches<T>(
-      a.gradient, patches, e, e + 1, [](int) { return false; }, sums, [](int) {});
+  multiply_patches(a.gradient, e, memory, terms, sums);
   store_gradient<T>(a, sums);
 }
 

@@ -23,22 +23,36 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kExamples = 40;
+
+const cases::Case& linear() { return cases::kCases[0]; }
+
+/// Two have gradients far longer than sums are first bounded by.
+Dataset examples_of_many_lengths() {
+  Dataset data = cases::examples_for(linear(), kExamples);
+  for (std::size_t j = 0; j < 26; ++j) data.floats[j] *= 5000.0f;
+  return data;
+}
+
+TrainConfig without_privacy() {
+  TrainConfig config;
+  config.method = "sgd";
+  config.epochs.reset();
+  config.threads = 1;
+  return config;
+}
+
 /// One step over all examples, some of whose gradients are far longer than the first bound, is that
 /// of their mean.
 TEST(Sgd, ClipsNothingAndAddsNoNoise) {
-  const cases::Case& linear = cases::kCases[0];
-  const Network network = cases::network_of(linear);
-  Dataset data = cases::examples_for(linear, 40);
-  for (std::size_t j = 0; j < 26; ++j) data.floats[j] *= 5000.0f;
-  TrainConfig config;
-  config.method = "sgd";
-  config.batch = 40;
-  config.epochs.reset();
+  const Network network = cases::network_of(linear());
+  const Dataset data = examples_of_many_lengths();
+  TrainConfig config = without_privacy();
+  config.batch = kExamples;
   config.steps = 1;
   config.lr = 1.0;
   config.optimizer = OptimizerKind::sgd;
-  config.threads = 1;
-  Sgd method(cases::context_of(config, network, TrainingSize{40.0, 0.0}));
+  Sgd method(cases::context_of(config, network, TrainingSize{double{kExamples}, 0.0}));
   PrivacyBudget budget({}, [](const privacy::Ledger&) {});
   const Backend cpu = choose_backend(Device::cpu);
   Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
@@ -51,17 +65,17 @@ TEST(Sgd, ClipsNothingAndAddsNoNoise) {
   const auto engine = make_cpu_engine(network, {});
   engine->load(data);
   engine->set_state(start);
-  std::vector<std::uint32_t> all(40);
-  for (std::uint32_t i = 0; i < 40; ++i) all[i] = i;
+  std::vector<std::uint32_t> all(kExamples);
+  for (std::uint32_t i = 0; i < kExamples; ++i) all[i] = i;
   const PerExample e = engine->per_example(all, true);
   double longest = 0.0;
   for (const float square : e.squared_norms)
     longest = std::fmax(longest, std::sqrt(static_cast<double>(square)));
   for (std::size_t j = 0; j < after.size(); ++j) {
     double sum = 0.0;
-    for (std::size_t i = 0; i < 40; ++i)
+    for (std::size_t i = 0; i < kExamples; ++i)
       sum += static_cast<double>(e.gradients[i * after.size() + j]);
-    const double expected = static_cast<double>(start.parameters[j]) - sum / 40.0;
+    const double expected = static_cast<double>(start.parameters[j]) - sum / double{kExamples};
     // Each example is rounded to the grid of a norm at most twice the longest.
     EXPECT_NEAR(after[j], expected, 1e-5 * (1.0 + std::fabs(expected)) + longest * 0x1p-20) << j;
   }
@@ -130,20 +144,15 @@ TEST(CliSgd, FeaturesThatAreReleasedNeedANoiseOfTheirOwn) {
 /// Steps with long gradients are repeated one by one, so that nothing depends on how many are made
 /// at a time.
 TEST(Sgd, StepsAreTheSameOneByOneAndTogether) {
-  const cases::Case& linear = cases::kCases[0];
-  const Network network = cases::network_of(linear);
-  Dataset data = cases::examples_for(linear, 40);
-  for (std::size_t j = 0; j < 26; ++j) data.floats[j] *= 5000.0f;
-  TrainConfig config;
-  config.method = "sgd";
+  const Network network = cases::network_of(linear());
+  const Dataset data = examples_of_many_lengths();
+  TrainConfig config = without_privacy();
   config.batch = 10;
-  config.epochs.reset();
   config.steps = 12;
   config.lr = 1e-3;
-  config.threads = 1;
   const Backend cpu = choose_backend(Device::cpu);
   const auto trained = [&](std::uint64_t at_once) {
-    Sgd method(cases::context_of(config, network, TrainingSize{40.0, 0.0}));
+    Sgd method(cases::context_of(config, network, TrainingSize{double{kExamples}, 0.0}));
     PrivacyBudget budget({}, [](const privacy::Ledger&) {});
     Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
     method.start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
