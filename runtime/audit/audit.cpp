@@ -133,7 +133,7 @@ class Audit {
       const std::uint64_t until = method_->authorise(
           budget_, step_, std::min(last, step_ + std::min<std::uint64_t>(32, last - step_)));
       if (until == step_) break;
-      const std::uint64_t done = method_->train(budget_, step_, until);
+      const std::uint64_t done = method_->train(step_, until);
       if (done < until) last = done;
       step_ = done;
       show_progress(start, last);

@@ -152,7 +152,7 @@ void DpAgdMethod::fresh_key(PrivacyBudget& budget, std::uint64_t) {
   state_.rho = limit_ - budget.left();
 }
 
-std::uint64_t DpAgdMethod::train(PrivacyBudget&, std::uint64_t step, std::uint64_t until) {
+std::uint64_t DpAgdMethod::train(std::uint64_t step, std::uint64_t until) {
   DpAgd algorithm(settings_, *engine_, context_.size.value, *gate_);
   while (step < until && algorithm.iterate(state_)) ++step;
   return step;

@@ -67,7 +67,7 @@ class DpAgdMethod final : public Method {
   std::uint64_t authorise(PrivacyBudget&, std::uint64_t, std::uint64_t until) override {
     return until;  // it asks as it goes
   }
-  std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
+  std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
 
   std::vector<float> parameters() const override { return state_.w; }
   Accuracy evaluate(const Dataset& test) override;

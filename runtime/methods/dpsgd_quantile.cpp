@@ -51,7 +51,7 @@ double DpSgdQuantile::count_noise() const {
   return plan().noise_multiplier / (2.0 * std::sqrt(options().noise_share));
 }
 
-std::uint64_t DpSgdQuantile::train(PrivacyBudget&, std::uint64_t step, std::uint64_t until) {
+std::uint64_t DpSgdQuantile::train(std::uint64_t step, std::uint64_t until) {
   pass_gate(step, until);
   for (std::uint64_t t = step; t < until; ++t) {
     run(engine(), t, t + 1);

@@ -184,7 +184,7 @@ void EngineMethod::pass_gate(std::uint64_t first, std::uint64_t last) const {
   }
 }
 
-std::uint64_t EngineMethod::train(PrivacyBudget&, std::uint64_t step, std::uint64_t until) {
+std::uint64_t EngineMethod::train(std::uint64_t step, std::uint64_t until) {
   pass_gate(step, until);
   run(*engine_, step, until);
   return until;

@@ -28,7 +28,7 @@ class EngineMethod : public Method {
 
   std::uint64_t last_step(const PrivacyBudget& budget, std::uint64_t step) const override;
   std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
-  std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
+  std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
 
   std::vector<float> parameters() const override;
   Accuracy evaluate(const Dataset& test) override;

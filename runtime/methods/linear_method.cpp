@@ -36,7 +36,7 @@ void LinearMethod::fresh_key(PrivacyBudget&, std::uint64_t) {
       "own");
 }
 
-std::uint64_t LinearMethod::train(PrivacyBudget&, std::uint64_t, std::uint64_t until) {
+std::uint64_t LinearMethod::train(std::uint64_t, std::uint64_t until) {
   for (const privacy::Release& release : releases())
     ensure(inputs_->gate.admit({release.mechanism, {}, release.count}),
            "a release that is not paid for");

@@ -63,7 +63,7 @@ class LinearMethod : public Method {
   std::uint64_t authorise(PrivacyBudget&, std::uint64_t, std::uint64_t until) override {
     return until;
   }
-  std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
+  std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
 
   std::vector<float> parameters() const override { return weights_; }
   Accuracy evaluate(const Dataset& test) override;

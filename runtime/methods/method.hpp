@@ -96,9 +96,9 @@ class Method {
   /// them. Returns one past the last one that may be made: `step` where the budget ends here.
   virtual std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step,
                                   std::uint64_t until) = 0;
-  /// Makes authorised steps. Returns one past the last one made, less than `until` where a method
-  /// that asks as it goes was refused.
-  virtual std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) = 0;
+  /// Makes authorised steps; the gate is asked again before their noise is drawn. Returns one past
+  /// the last one made, less than `until` where a method that asks as it goes was refused.
+  virtual std::uint64_t train(std::uint64_t step, std::uint64_t until) = 0;
 
   /// Of the model that is released.
   virtual std::vector<float> parameters() const = 0;

@@ -78,7 +78,7 @@ void Sgd::restore(const TrainingInputs& inputs, const MethodState& state) {
   compared_with_ = state.numbers.at("compared_with");
 }
 
-std::uint64_t Sgd::train(PrivacyBudget&, std::uint64_t step, std::uint64_t until) {
+std::uint64_t Sgd::train(std::uint64_t step, std::uint64_t until) {
   const TrainState before = engine().state();
   if (!nothing_clipped(step, until, kFirstBound)) {
     engine().set_state(before);

@@ -35,7 +35,7 @@ class Sgd final : public EngineMethod {
     return until;  // there is no budget
   }
   /// Throws Error where a gradient is not finite.
-  std::uint64_t train(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
+  std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
   double spent(const privacy::Ledger&, std::uint64_t, bool) const override { return epsilon(); }
   /// With what a run with privacy released, where --compare-with names one: "compared_with".
   void report(nlohmann::ordered_json& result, std::uint64_t step) const override;

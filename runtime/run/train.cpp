@@ -77,7 +77,7 @@ class Loop {
   void take_steps(std::uint64_t until) {
     const std::uint64_t epoch_end = (run_.step / steps_per_epoch_ + 1) * steps_per_epoch_;
     const std::uint64_t last = std::min({until, epoch_end, run_.step + steps_in(kChunkSeconds, 1)});
-    const std::uint64_t done = timed([&] { return method_.train(*run_.budget, run_.step, last); });
+    const std::uint64_t done = timed([&] { return method_.train(run_.step, last); });
     steps_taken_ += done - run_.step;
     run_.step = done;
     if (done < last) return stop_at_budget();

@@ -92,7 +92,7 @@ class DpisRun {
   Dpis& method() { return run_.method(); }
 
   void take(std::uint64_t step, double sigma, const Broken& broken) {
-    method().train(run_.budget(), step, step + 1);
+    method().train(step, step + 1);
     const float now = method().parameters()[0];
     const double g = (static_cast<double>(before_) - static_cast<double>(now)) / a_.config.lr;
     before_ = now;

@@ -335,7 +335,7 @@ TEST(HostAudit, CountsOfDpSgdQuantile) {
     for (std::uint64_t t = 0; t < a.plan.steps; ++t) {
       const double before = run.method().clip_norm();
       if (run.method().authorise(run.budget(), t, t + 1) == t) throw std::logic_error("no budget");
-      run.method().train(run.budget(), t, t + 1);
+      run.method().train(t, t + 1);
       const double counted =
           (std::log(before / run.method().clip_norm()) / options.lr + options.target - 0.5) *
           a.plan.expected_batch;

@@ -120,7 +120,7 @@ double run_odds(const Audited& a, const Backend& backend, const PrivacyPlan& pla
   for (std::uint64_t t = 0; t < a.plan.steps; ++t) {
     if (training.method().authorise(training.budget(), t, t + 1) != t + 1)
       throw std::logic_error("the budget ended before the training");
-    training.method().train(training.budget(), t, t + 1);
+    training.method().train(t, t + 1);
     MethodState after = training.method().state();
     odds += log_odds(released_sum(a, schedule, t, before, after), a.plan.sampling_rate(),
                      noise_of(a, t));

@@ -161,7 +161,7 @@ class CanaryTraining {
   bool step() {
     if (at_ == method_->steps() || method_->authorise(*budget_, at_, at_ + 1) == at_) return false;
     most_ = largest_contribution();
-    method_->train(*budget_, at_, at_ + 1);
+    method_->train(at_, at_ + 1);
     ++at_;
     return true;
   }

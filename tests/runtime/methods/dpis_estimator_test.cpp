@@ -70,7 +70,7 @@ TEST(DpisEstimator, IsUnbiasedForTheClippedMeanGradient) {
     std::vector<float> before = method.parameters();
     for (std::uint64_t t = 0; t < run.plan.steps; ++t) {
       ASSERT_EQ(method.authorise(training.budget(), t, t + 1), t + 1);
-      method.train(training.budget(), t, t + 1);
+      method.train(t, t + 1);
       const std::vector<float> after = method.parameters();
       const DpisEpoch& epoch = method.epoch();
       // Of g~: included gradients count K~ / (N b) times their direction, with probability b n /

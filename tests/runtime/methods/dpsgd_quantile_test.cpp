@@ -46,7 +46,7 @@ struct Training {
   }
   void run(std::uint64_t first, std::uint64_t last) {
     ASSERT_EQ(method.authorise(budget, first, last), last);
-    ASSERT_EQ(method.train(budget, first, last), last);
+    ASSERT_EQ(method.train(first, last), last);
   }
 
   Dataset data = cases::examples_for(model(), kExamples);

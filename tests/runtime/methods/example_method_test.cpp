@@ -76,7 +76,7 @@ TEST(ExampleMethod, IsMadeOfItsEntryAndTrains) {
   method->start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
   const std::vector<float> before = method->parameters();
   ASSERT_EQ(method->authorise(budget, 0, 8), 8u);
-  EXPECT_EQ(method->train(budget, 0, 8), 8u);
+  EXPECT_EQ(method->train(0, 8), 8u);
   EXPECT_NE(method->parameters(), before);
   EXPECT_EQ(budget.ledger().authorised_until(), 8u);
   nlohmann::ordered_json certificate;

@@ -59,7 +59,7 @@ TEST(Sgd, ClipsNothingAndAddsNoNoise) {
   method.start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
   TrainState start;
   start.parameters = method.parameters();
-  ASSERT_EQ(method.train(budget, 0, 1), 1u);
+  ASSERT_EQ(method.train(0, 1), 1u);
   const std::vector<float> after = method.parameters();
 
   const auto engine = make_cpu_engine(network, {});
@@ -156,7 +156,7 @@ TEST(Sgd, StepsAreTheSameOneByOneAndTogether) {
     PrivacyBudget budget({}, [](const privacy::Ledger&) {});
     Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
     method.start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
-    for (std::uint64_t t = 0; t < 12; t += at_once) method.train(budget, t, t + at_once);
+    for (std::uint64_t t = 0; t < 12; t += at_once) method.train(t, t + at_once);
     return method.parameters();
   };
   const std::vector<float> whole = trained(12);

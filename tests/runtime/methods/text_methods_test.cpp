@@ -75,7 +75,7 @@ Training train(TrainConfig config, const std::string& model) {
   for (std::uint64_t step = 0; step < method->steps();) {
     const std::uint64_t last = method->authorise(budget, step, step + 4);
     if (last == step) break;
-    step = method->train(budget, step, last);
+    step = method->train(step, last);
   }
   t.after = method->parameters();
   const auto engine = make_cpu_engine(net, {});
