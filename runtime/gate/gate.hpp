@@ -84,6 +84,7 @@ class Gate {
   Gate(Generator generator, SharedKey key, Books& books, std::vector<Listed> earlier = {});
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
+  ~Gate() = default;
 
   /// R for sums [d] in units of g. S / g + K is taken modulo 2^64 in two's complement, which is a
   /// function of R; so is the rounding of what is returned to double.
