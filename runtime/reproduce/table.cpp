@@ -67,6 +67,13 @@ Json table_json(const ReproducedTable& t) {
   return j;
 }
 
+/// A published row has the colour of the row that repeats it; any other row its own.
+int colour_of(const TableGroup& g, const ResultRow& row, int number) {
+  for (std::size_t m = 0; m < g.measured.size(); ++m)
+    if (row.name == g.measured[m].name + ", paper") return static_cast<int>(m) + 1;
+  return number + 1;
+}
+
 bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) {
   constexpr int kAcross = 2;
   const int groups = static_cast<int>(t.groups.size());
@@ -76,12 +83,12 @@ bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) 
       "set terminal pngcairo size {},{} font 'Sans,11' noenhanced\n"
       "set multiplot layout {},{} title {}\n"
       "set grid lc rgb '#e0e0e0'\nset border 3 lc rgb '#808080'\nset tics nomirror\n"
-      "set key below\nset logscale x 2\n"
+      "set key below samplen 3\nset logscale x 2\n"
       // beyond the eight that gnuplot has of its own
       "set linetype 9 lc rgb '#909090'\nset linetype 10 lc rgb '#8c564b'\n"
       "set linetype 11 lc rgb '#bcbd22'\nset linetype 12 lc rgb '#17becf'\nset linetype cycle 12\n"
       "set xlabel {}\nset ylabel {}\n",
-      560 * across, 500 * down, down, across, gnuplot_text(t.title), gnuplot_text(t.column_label),
+      680 * across, 500 * down, down, across, gnuplot_text(t.title), gnuplot_text(t.column_label),
       gnuplot_text(t.value_label));
   if (t.log_values) s += "set logscale y\n";
   for (const TableGroup& g : t.groups) {
@@ -106,7 +113,7 @@ bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) 
         plots += fmt::format("{}$data{} using 1:2{} with {} lw {} dt {} lc {} pt 7 ps 0.5 title {}",
                              number ? ", " : "plot ", number, bars ? ":3" : "",
                              bars ? "yerrorlines" : "linespoints", measured ? 2 : 1,
-                             measured ? 1 : 2, number + 1, gnuplot_text(row.name));
+                             measured ? 1 : 2, colour_of(g, row, number), gnuplot_text(row.name));
         ++number;
       }
     s += "set title " + gnuplot_text(g.name) + "\n" + plots + "\n";
