@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/common/fixed_point.hpp"
+#include "kernels/random/rounded_normal.hpp"
 #include "privacy/accountant.hpp"
 #include "runtime/device/engine.hpp"
 #include "tests/audit/audit.hpp"
@@ -114,6 +115,49 @@ TEST(NoiseBits, TellNothingOfTheSum) {
           boost::math::complement(boost::math::chi_squared(255), statistic / (count / 256)));
       EXPECT_GT(p, kError) << "sigma " << sigma;
     }
+  }
+}
+
+/// Box-Muller's noise from 41 bits ended at 7.54 standard deviations: releases farther than that
+/// from a neighbour's sum ruled it out. They happen as often as before, but the neighbour's noise
+/// reaches there, and beyond.
+TEST(NoiseBits, NoReleaseIsBeyondTheNeighboursNoise) {
+  constexpr int kRuns = kFewRuns ? 100 : 1200;
+  constexpr double kOldEnd = 7.54;
+  constexpr float kSigma = 0.2f;
+  Dataset with;
+  with.floats = {0.0f, 1000.0f};  // the last gradient is clipped to C, nearly all in one number
+  with.labels = {1, 0};
+  with.shape = {1, 1, 1};
+  with.classes = 2;
+  Dataset without = with;
+  without.floats.pop_back();
+  without.labels.pop_back();
+  const Network network =
+      build_network(parse_model(builtin_model("logistic"), "logistic", 2), {1, 1, 1}, 2);
+  const std::int64_t other = OneStep(network, without, 1, 0.0f).released(0)[0];
+  const double s = static_cast<double>(kSigma) / sum_grid(1.0);
+  const FurtherDigits none{[](const void*, std::uint32_t, std::uint32_t* out) {
+                             for (int i = 0; i < 16; ++i) out[i] = 0;
+                           },
+                           nullptr};
+  OneStep step(network, with, 5, kSigma);
+  int beyond = 0;
+  for (std::uint64_t t = 0; t < kRuns; ++t) {
+    const double units = std::fabs(static_cast<double>(step.released(t)[0] - other));
+    const double z = units / s;
+    if (z <= kOldEnd) continue;
+    ++beyond;
+    // Words of a U1 that is small enough, and no turn.
+    const auto u1 = static_cast<std::uint64_t>(std::exp(-0.5 * (z + 1e-3) * (z + 1e-3)) * 0x1p64);
+    const std::uint32_t words[4] = {static_cast<std::uint32_t>(u1 >> 32),
+                                    static_cast<std::uint32_t>(u1), 0, 0};
+    EXPECT_GE(static_cast<double>(exact_rounded_pair(words, s, none).even), units);
+  }
+  if (!kFewRuns) {
+    RecordProperty("beyond", beyond);
+    EXPECT_GT(beyond, 0);  // 6.6 are expected of noise without an end
+    EXPECT_LT(beyond, 30);
   }
 }
 
