@@ -51,7 +51,7 @@ bool LineReader::next(std::string_view& line) {
     begin_ = end_;
     break;
   }
-  if (number_++ == 0 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
+  if (number_++ == 0 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
   if (line.ends_with('\r')) line.remove_suffix(1);
   return true;
 }

@@ -10,6 +10,8 @@
 
 namespace cudp {
 
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 /// Lines of a text file, split at '\n' alone; a '\r' before it and a byte-order mark at the start
 /// of the file are dropped. Throws InputError on a line of more than 16 MiB.
 class LineReader {

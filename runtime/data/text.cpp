@@ -82,11 +82,12 @@ std::optional<VectorTable> embedding_of(const TextOptions& options, const std::s
   return table;
 }
 
-/// A table's words that the tokenizer can give.
+/// A table's words that the tokenizer can give and the released list can hold.
 std::vector<std::string> own_words(const VectorTable& table, Tokenizer tokenizer) {
   std::vector<std::string> words;
   for (const std::string& word : table.words)
-    if (tokenizer == Tokenizer::wordpiece || is_word(word)) words.push_back(word);
+    if (tokenizer == Tokenizer::wordpiece ? is_listable(word) : is_word(word))
+      words.push_back(word);
   return words;
 }
 

@@ -30,6 +30,12 @@ std::string Vocabulary::text() const {
   return lines;
 }
 
+bool is_listable(std::string_view word) {
+  return !word.empty() && !word.starts_with(kByteOrderMark) &&
+         std::none_of(word.begin(), word.end(),
+                      [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; });
+}
+
 std::vector<std::string> read_words(ByteReader& reader) {
   LineReader lines(reader);
   WordIndex seen;
@@ -37,10 +43,7 @@ std::vector<std::string> read_words(ByteReader& reader) {
   for (std::string_view line; lines.next(line);) {
     const std::string_view word = line.substr(0, line.find('\t'));
     const std::string place = "line " + std::to_string(lines.number());
-    const bool plain = std::none_of(word.begin(), word.end(), [](char c) {
-      return static_cast<unsigned char>(c) <= ' ' || c == 0x7f;
-    });
-    if (word.empty() || !plain)
+    if (!is_listable(word))
       bad_input(reader.name(), place, "a word, or a word, a tab and its count", shown(line));
     if (seen.contains(word)) bad_input(reader.name(), place, "a word once", shown(word) + " again");
     seen.add(word);

@@ -43,7 +43,7 @@ inline constexpr int kMostWords = 65'536;  ///< rows: numbers of words are 16 bi
 class Vocabulary {
  public:
   Vocabulary() = default;
-  /// words: all different, none empty; with the marks at most kMostWords.
+  /// words: all different and listable; with the marks at most kMostWords.
   Vocabulary(std::vector<std::string> words, Marks marks);
 
   const std::vector<std::string>& words() const { return words_; }
@@ -71,9 +71,12 @@ class Vocabulary {
   std::size_t longest_ = 0;
 };
 
+/// Whether a list can hold the word and be read to the same again: it is not empty, has no blanks
+/// and control characters of ASCII, and does not begin with a byte-order mark.
+bool is_listable(std::string_view word);
+
 /// The words of a file: a line each, what follows a tab (a count) left out. Throws InputError with
-/// the line on a word that is empty, has blanks or control characters, or came before; and on a
-/// file without words.
+/// the line on a word that is not listable or came before; and on a file without words.
 std::vector<std::string> read_words(ByteReader& reader);
 
 /// Throws InputError unless `count` words and as many marks fit; `source` is where they are from.

@@ -100,6 +100,19 @@ TEST(TextVocabulary, ReadsListsWithAndWithoutCounts) {
   EXPECT_NE(refused("a b\n").find("line 1"), std::string::npos);
   EXPECT_NE(refused("a\nb\x01\n").find("line 2"), std::string::npos);
   EXPECT_NE(refused("").find("found none"), std::string::npos);
+  // A mark at the start of the file is none of the word's; a second would be, and be lost when the
+  // list is written and read again.
+  EXPECT_EQ(read_words(*bytes_of("\xef\xbb\xbf"
+                                 "a\n")),
+            Words{"a"});
+  EXPECT_NE(refused("\xef\xbb\xbf\xef\xbb\xbf"
+                    "a\n")
+                .find("line 1"),
+            std::string::npos);
+  EXPECT_NE(refused("a\n\xef\xbb\xbf"
+                    "b\n")
+                .find("line 2"),
+            std::string::npos);
 }
 
 TEST(TextVocabulary, NumbersBeginBehindTheMarks) {
@@ -293,6 +306,10 @@ TEST(TextTables, SayWhereAVocabularyMayBePrivate) {
   EXPECT_EQ(own.train.vectors->values, (std::vector<float>{0, 1, 2}));
   EXPECT_EQ(r.load({.vocabulary_size = 1, .embedding = glove}).text->vocabulary.words(),
             Words{"good"});
+  // Words that the released list could not hold are left out.
+  const std::string odd = r.folder.write("odd.txt", "good 1\n\xef\xbb\xbfx 2\na\tb 3\n##s 4\n");
+  EXPECT_EQ(r.load({.tokenizer = Tokenizer::wordpiece, .embedding = odd}).text->vocabulary.words(),
+            (Words{"good", "##s"}));
 }
 
 TEST(TextTables, RefuseWhatDoesNotFit) {
