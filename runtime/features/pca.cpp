@@ -91,7 +91,7 @@ void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double si
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = diagonal ? i : i + 1; j < (diagonal ? i + 1 : n); ++j) entry(i, j);
   };
-  const Charge charge{privacy::Gaussian{sigma}, {}};  // of both together
+  const Charge charge{.mechanism = privacy::Gaussian{sigma}, .number = {}, .parts = 2};
   const auto release = [&](bool diagonal, GaussianRelease r) {
     r.grid = noise_grid(r.noise_std, std::ldexp(1.0, -2 * bits));
     std::vector<std::int64_t> sums;

@@ -22,6 +22,9 @@ struct Charge {
   /// of them.
   std::optional<std::uint64_t> number;
   std::uint64_t count = 1;  ///< of releases, numbered from there on
+  /// How many releases are proved to be one of the mechanism together; this is one of them. Without
+  /// a number only.
+  std::uint64_t parts = 1;
 
   bool operator==(const Charge&) const = default;
 };

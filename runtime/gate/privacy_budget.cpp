@@ -1,5 +1,6 @@
 #include "runtime/gate/privacy_budget.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -20,8 +21,25 @@ void PrivacyBudget::plan(privacy::Ledger ledger) {
 }
 
 bool PrivacyBudget::admit(const Charge& charge) {
+  if (!charge.number) return take(charge);
   const privacy::Release release{charge.mechanism, charge.count};
-  return charge.number ? authorise(*charge.number, {&release, 1}) : ledger_.holds(release);
+  return authorise(*charge.number, {&release, 1});
+}
+
+bool PrivacyBudget::take(const Charge& charge) {
+  std::vector<Taken> taken = taken_;
+  const auto same = [&](const Taken& t) {
+    return t.mechanism == charge.mechanism && t.parts == charge.parts;
+  };
+  auto at = std::find_if(taken.begin(), taken.end(), same);
+  if (at == taken.end()) at = taken.insert(at, {charge.mechanism, charge.parts, 0});
+  at->count += charge.count;
+  std::uint64_t whole = 0;  // a part begun counts as all of it
+  for (const Taken& t : taken)
+    if (t.mechanism == charge.mechanism) whole += (t.count + t.parts - 1) / t.parts;
+  if (!ledger_.holds({charge.mechanism, whole})) return false;
+  taken_ = std::move(taken);
+  return true;
 }
 
 bool PrivacyBudget::authorise(std::uint64_t number, const privacy::Mechanism& mechanism) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "privacy/filter.hpp"
 #include "privacy/ledger.hpp"
@@ -27,6 +28,7 @@ class PrivacyBudget : public Books {
   /// does not hold all of that.
   void plan(privacy::Ledger ledger);
 
+  /// What has no number uses up, in this process, what is charged of its mechanism.
   bool admit(const Charge& charge) override;
   /// Whether release `number` may be made. Charged and durable when it says yes.
   [[nodiscard]] bool authorise(std::uint64_t number, const privacy::Mechanism& mechanism);
@@ -44,8 +46,16 @@ class PrivacyBudget : public Books {
   double left() const { return filter_ ? filter_->limit() * filter_->remaining() : 0.0; }
 
  private:
+  struct Taken {
+    privacy::Mechanism mechanism;
+    std::uint64_t parts;
+    std::uint64_t count;  ///< in parts
+  };
+  bool take(const Charge& charge);
+
   privacy::Ledger ledger_;
   std::optional<privacy::Filter> filter_;
+  std::vector<Taken> taken_;
   Save save_;
 };
 

@@ -36,10 +36,12 @@ void LinearMethod::fresh_key(PrivacyBudget&, std::uint64_t) {
       "own");
 }
 
-std::uint64_t LinearMethod::train(std::uint64_t, std::uint64_t until) {
+void LinearMethod::pass_gate(Gate& gate) const {
   for (const privacy::Release& release : releases())
-    ensure(inputs_->gate.admit({release.mechanism, {}, release.count}),
-           "a release that is not paid for");
+    ensure(gate.admit({release.mechanism, {}, release.count}), "a release that is not paid for");
+}
+
+std::uint64_t LinearMethod::train(std::uint64_t, std::uint64_t until) {
   weights_ = fit({.train = inputs_->train,
                   .threads = static_cast<int>(config_.threads),
                   .generator = config_.rng,

@@ -47,7 +47,7 @@ class LinearMethod : public Method {
  public:
   /// What is released, besides what was before.
   virtual std::vector<privacy::Release> releases() const = 0;
-  /// The weights of the features as they are read, and the bias.
+  /// The weights of the features as they are read, and the bias. Asks the gate before it draws.
   virtual std::vector<float> fit(const LinearTask& task) const = 0;
 
   double delta() const override { return *config_.delta; }
@@ -78,6 +78,9 @@ class LinearMethod : public Method {
   /// config.epsilon and config.delta must be set. The network is needed to evaluate only.
   LinearMethod(const TrainConfig& config, const LinearFacts& facts, std::optional<Network> network)
       : config_(config), facts_(facts), network_(std::move(network)) {}
+
+  /// For noise that the gate does not draw: asks it for all of releases().
+  void pass_gate(Gate& gate) const;
 
   /// The certificate's lines from "mechanism" to "accountant".
   virtual void certify_mechanism(nlohmann::ordered_json& certificate) const = 0;

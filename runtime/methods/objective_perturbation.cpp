@@ -69,6 +69,7 @@ std::vector<float> ObjectivePerturbation::fit(const LinearTask& task) const {
   const auto normal = [&](std::uint64_t number) {
     return normal_numbers({task.generator, task.key, Stream::noise, number}, risk.dimension());
   };
+  pass_gate(task.gate);
   RiskProblem with_b = problem();
   for (const float z : normal(0)) with_b.linear.push_back(static_cast<double>(z) / mu_);
   const std::vector<double> w = minimise_risk(risk, with_b).w;

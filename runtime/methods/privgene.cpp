@@ -107,6 +107,7 @@ std::vector<float> PrivGene::fit(const LinearTask& task) const {
     return RandomStream{task.generator, task.key, purpose, generation};
   };
 
+  pass_gate(task.gate);
   Models models = first_generation(candidates_, d, stream(Stream::initial_weights, 0));
   for (std::uint64_t generation = 1;; ++generation) {
     std::vector<double> losses;

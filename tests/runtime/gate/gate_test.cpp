@@ -176,8 +176,25 @@ TEST_F(Budget, AdmitsWithoutANumberOnlyWhatWasChargedBefore) {
   ledger.charge({kSize, 1});
   budget.plan(ledger);
   EXPECT_EQ(saved, std::vector<privacy::Ledger>{ledger});
-  EXPECT_TRUE(budget.admit({kSize, {}}));
   EXPECT_FALSE(budget.admit({privacy::Gaussian{35.0}, {}}));
+  EXPECT_TRUE(budget.admit({kSize, {}}));
+  EXPECT_FALSE(budget.admit({kSize, {}}));  // it is used up
+}
+
+TEST_F(Budget, PartsOfOneReleaseUseItUpTogether) {
+  privacy::Ledger ledger;
+  ledger.charge({kSize, 2});
+  budget.plan(ledger);
+  const Charge half{.mechanism = kSize, .number = {}, .parts = 2};
+  EXPECT_TRUE(budget.admit(half));
+  EXPECT_TRUE(budget.admit({kSize, {}}));
+  EXPECT_FALSE(budget.admit({kSize, {}}));  // one part is as much as all
+  EXPECT_TRUE(budget.admit(half));
+  EXPECT_FALSE(budget.admit(half));
+  ledger.charge({kSize, 1});
+  budget.plan(ledger);  // what was used before stays so
+  EXPECT_FALSE(budget.admit({kSize, {}, 2}));
+  EXPECT_TRUE(budget.admit(half));
 }
 
 /// The number of examples is charged before there is a plan, which must know of it.
