@@ -6,14 +6,12 @@
 #include <cstdint>
 #include <vector>
 
-#include <boost/math/distributions/binomial.hpp>
-#include <boost/math/distributions/chi_squared.hpp>
-#include <boost/math/distributions/normal.hpp>
 #include <gtest/gtest.h>
 
 #include "kernels/common/simd_level.hpp"
 #include "kernels/cpu_kernels.hpp"
 #include "runtime/base/random_key.hpp"
+#include "tests/support/distributions.hpp"
 
 namespace cudp {
 namespace {
@@ -21,11 +19,9 @@ namespace {
 constexpr double kFalseAlarm = 1e-6;
 
 // Largest |x| of a standard normal number at that rate.
-double sigmas() {
-  return boost::math::quantile(boost::math::complement(boost::math::normal(), kFalseAlarm / 2));
-}
+double sigmas() { return law::normal_quantile_above(kFalseAlarm / 2); }
 
-double phi(double x) { return boost::math::cdf(boost::math::normal(), x); }
+double phi(double x) { return law::normal_below(x); }
 
 std::vector<float> normals(const RandomStream& s, std::int64_t n) {
   std::vector<float> z(static_cast<std::size_t>(n));
@@ -123,9 +119,8 @@ TEST_P(Normals, Distribution) {
     }
   }
   EXPECT_LE(distance, std::sqrt(std::log(2 / kFalseAlarm) / (2 * n)));  // Massart's bound
-  const boost::math::chi_squared law(cells - 1);
-  EXPECT_LE(chi_square, boost::math::quantile(boost::math::complement(law, kFalseAlarm)));
-  EXPECT_GE(chi_square, boost::math::quantile(law, kFalseAlarm)) << "too even";
+  EXPECT_LE(chi_square, law::chi_squared_quantile_above(cells - 1, kFalseAlarm));
+  EXPECT_GE(chi_square, law::chi_squared_quantile(cells - 1, kFalseAlarm)) << "too even";
 }
 
 TEST_P(Normals, Tails) {
@@ -133,9 +128,10 @@ TEST_P(Normals, Tails) {
   for (const double edge : {3.0, 4.0, 5.0}) {
     const auto beyond = static_cast<double>(
         std::count_if(z.begin(), z.end(), [&](double x) { return std::fabs(x) > edge; }));
-    const boost::math::binomial law(static_cast<double>(z.size()), 2 * phi(-edge));
-    EXPECT_GE(boost::math::cdf(law, beyond), kFalseAlarm / 2) << beyond << " beyond " << edge;
-    EXPECT_GE(1 - boost::math::cdf(law, beyond - 1), kFalseAlarm / 2)
+    const auto n = static_cast<double>(z.size());
+    const double p = 2 * phi(-edge);
+    EXPECT_GE(law::binomial_at_most(n, p, beyond), kFalseAlarm / 2) << beyond << " beyond " << edge;
+    EXPECT_GE(law::binomial_above(n, p, beyond - 1), kFalseAlarm / 2)
         << beyond << " beyond " << edge;
   }
 }

@@ -5,11 +5,10 @@
 #include <stdexcept>
 #include <vector>
 
-#include <boost/math/distributions/binomial.hpp>
-#include <boost/math/distributions/chi_squared.hpp>
 #include <gtest/gtest.h>
 
 #include "runtime/base/random_key.hpp"
+#include "tests/support/distributions.hpp"
 #include "tests/support/random_backends.hpp"
 #include "tests/support/reference/random.hpp"
 
@@ -112,14 +111,16 @@ class SamplingLaw : public testing::TestWithParam<Generator> {
   }
 
   static void expect_chi_square(double value, int degrees) {
-    const boost::math::chi_squared law(degrees);
-    EXPECT_TRUE(value <= quantile(complement(law, kFalseAlarm / 2))) << value << " of " << degrees;
-    EXPECT_TRUE(value >= quantile(law, kFalseAlarm / 2)) << value << " of " << degrees;
+    EXPECT_TRUE(value <= law::chi_squared_quantile_above(degrees, kFalseAlarm / 2))
+        << value << " of " << degrees;
+    EXPECT_TRUE(value >= law::chi_squared_quantile(degrees, kFalseAlarm / 2))
+        << value << " of " << degrees;
   }
   static void expect_binomial(double count, double trials, double rate, double false_alarm) {
-    const boost::math::binomial law(trials, rate);
-    EXPECT_GE(cdf(law, count), false_alarm / 2) << count << " of " << trials;
-    EXPECT_GE(cdf(complement(law, count - 1)), false_alarm / 2) << count << " of " << trials;
+    EXPECT_GE(law::binomial_at_most(trials, rate, count), false_alarm / 2)
+        << count << " of " << trials;
+    EXPECT_GE(law::binomial_above(trials, rate, count - 1), false_alarm / 2)
+        << count << " of " << trials;
   }
 };
 
@@ -137,7 +138,6 @@ TEST_P(SamplingLaw, EveryExampleAtTheSameRate) {
 TEST_P(SamplingLaw, BatchSizesAreBinomial) {
   std::vector<double> sizes(kExamples + 1);
   run([&](int, const std::uint32_t*, std::int64_t count) { ++sizes[count]; });
-  const boost::math::binomial law(kExamples, kRate);
   double chi_square = 0;
   double seen = 0;
   double expected = 0;
@@ -145,8 +145,9 @@ TEST_P(SamplingLaw, BatchSizesAreBinomial) {
   double left = kSteps;
   for (int size = 0; size <= kExamples; ++size) {
     seen += sizes[size];
-    expected += kSteps * pdf(law, size);
-    left -= kSteps * pdf(law, size);
+    const double of_size = kSteps * law::binomial_is(kExamples, kRate, size);
+    expected += of_size;
+    left -= of_size;
     if ((expected >= 20 && left >= 20) || size == kExamples) {
       chi_square += std::pow(seen - expected, 2) / expected;
       ++cells;

@@ -87,12 +87,12 @@ TEST_F(GoldenCalibration, SigmaAgreesWhereTheReferenceIsRight) {
     const double order = bound(releases, delta).order;
     for (const double alpha : default_orders()) {
       if (std::fabs(alpha - order) > 0.35) continue;
-      of_reference = std::fmin(
-          of_reference,
-          oracle::epsilon_by(releases, delta, alpha, [](double rate, double s, double a) {
-            return a == std::floor(a) ? rdp_sampled_gaussian(rate, s, a)
-                                      : static_cast<double>(oracle::rdp_without_signs(rate, s, a));
-          }));
+      of_reference =
+          std::fmin(of_reference,
+                    oracle::epsilon_by(releases, delta, alpha, [](double rate, double s, double a) {
+                      return a == std::floor(a) ? rdp_sampled_gaussian(rate, s, a)
+                                                : oracle::rdp_without_signs(rate, s, a);
+                    }));
     }
     EXPECT_TRUE(of_reference <= target && of_reference >= target * (1 - 1e-5)) << of_reference;
   }

@@ -44,7 +44,7 @@ TEST(DpAccountingRdp, PoissonSampledGaussian) {
     if (order == std::floor(order)) {
       EXPECT_TRUE(close(found, published, 3e-9)) << order << " " << found;
     } else {
-      const auto signless = static_cast<double>(oracle::rdp_without_signs(0.01, 2.5, order));
+      const double signless = oracle::rdp_without_signs(0.01, 2.5, order);
       EXPECT_TRUE(close(50 * signless, published, 6e-9)) << order << " " << 50 * signless;
       EXPECT_LT(found, published * (1 - 5e-5)) << order;
     }
@@ -79,7 +79,7 @@ TEST(DpAccountingRdp, FractionalOrdersAreTooLargeThere) {
   EXPECT_TRUE(close(rdp_sampled_gaussian(0.4, 12, 58.5) * 57.5, 2.071789072986912, 1e-6));
   for (const double order : {1.5, 2.5, 3.7}) {
     const double truth = oracle::rdp(0.1, 1.5, order);
-    const auto theirs = static_cast<double>(oracle::rdp_without_signs(0.1, 1.5, order));
+    const double theirs = oracle::rdp_without_signs(0.1, 1.5, order);
     EXPECT_TRUE(close(rdp_sampled_gaussian(0.1, 1.5, order), truth, 1e-10)) << order;
     EXPECT_GT(theirs, truth * (1 + 1e-5)) << order;
   }

@@ -44,8 +44,7 @@ bool close(double found, double expected, double relative) {
 }
 
 double signless(double q, double sigma, double alpha) {
-  return q == 1.0 ? alpha / (2 * sigma * sigma)
-                  : static_cast<double>(oracle::rdp_without_signs(q, sigma, alpha));
+  return q == 1.0 ? alpha / (2 * sigma * sigma) : oracle::rdp_without_signs(q, sigma, alpha);
 }
 
 /// Epsilon as the reference computes it: integer orders right, fractional ones without the signs of

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include <boost/math/quadrature/gauss.hpp>
 #include <gtest/gtest.h>
 
 #include "privacy/accountant.hpp"

@@ -6,10 +6,10 @@
 #include <random>
 #include <vector>
 
-#include <boost/math/distributions/chi_squared.hpp>
 #include <gtest/gtest.h>
 
 #include "privacy/accountant.hpp"
+#include "tests/support/distributions.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
 #include "tests/support/reference/engine.hpp"
@@ -204,9 +204,8 @@ TEST(Dpis, IncludesExamplesInProportionToTheirNormsAndIsUnbiased) {
         variance[j] += kSteps * p * (1.0 - p) * u * u;
       }
     }
-    const boost::math::chi_squared law(n);
-    EXPECT_LT(chi, boost::math::quantile(boost::math::complement(law, 1e-6)));
-    EXPECT_GT(chi, boost::math::quantile(law, 1e-6));
+    EXPECT_LT(chi, law::chi_squared_quantile_above(n, 1e-6));
+    EXPECT_GT(chi, law::chi_squared_quantile(n, 1e-6));
     EXPECT_GT(capped, rule.rate > 0.3 ? 3 : -1);
     for (std::size_t j = 0; j < sum.size(); ++j)  // 5.6 deviations: 2e-8 each, 25 of them
       EXPECT_TRUE(std::fabs(sum[j] - mean[j]) <= 5.6 * std::sqrt(variance[j])) << j;

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <random>
 
-#include <boost/math/distributions/binomial.hpp>
 #include <gtest/gtest.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/sensitivity.hpp"
 #include "runtime/methods/make_plan.hpp"
+#include "tests/support/distributions.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
 #include "tests/support/test_books.hpp"
@@ -172,11 +172,8 @@ TEST(Rounding, NoBatchIsLargerButForTheFailure) {
     for (const double failure : {1e-3, 1e-14}) {
       const std::uint64_t steps = 1000;
       const std::uint64_t cap = largest_batch(n * q, steps, failure);
-      const boost::math::binomial batch(n, q);
       const double beyond =
-          static_cast<double>(cap) >= n
-              ? 0.0
-              : boost::math::cdf(boost::math::complement(batch, static_cast<double>(cap)));
+          static_cast<double>(cap) >= n ? 0.0 : law::binomial_above(n, q, static_cast<double>(cap));
       EXPECT_LE(beyond * static_cast<double>(steps), failure) << n << " " << q;
       EXPECT_LT(static_cast<double>(cap), 2.0 * n * q + 60.0) << n << " " << q;
     }
