@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include <spdlog/fmt/fmt.h>
+
 #include "runtime/base/error.hpp"
 #include "runtime/run/certificate.hpp"
 #include "runtime/run/release.hpp"
@@ -44,6 +46,17 @@ RunResult result_of(const Run& run, const nlohmann::ordered_json& certificate) {
   return r;
 }
 
+/// Test rows are no training rows: their accuracy tells no more of these than the released model.
+void warn_of_guessing(const Run& run, Reporter& reporter) {
+  const auto& accuracy = run.metrics.back().test_accuracy;
+  const int classes = run.experiment.data.test.classes;
+  if (accuracy && classes > 1 && *accuracy <= 1.2 / classes)
+    reporter.warn(fmt::format(
+        "test accuracy {:.2f} % of {} classes is that of guessing: training diverged, or has not "
+        "learned anything yet; try a lower lr, or more epochs",
+        100.0 * *accuracy, classes));
+}
+
 }  // namespace
 
 RunResult finish(Run& run, Reporter& reporter) {
@@ -53,6 +66,7 @@ RunResult finish(Run& run, Reporter& reporter) {
   std::vector<float> parameters = run.method->parameters();
   if (!std::ranges::all_of(parameters, [](float w) { return std::isfinite(w); }))
     reporter.warn("the model holds numbers that are not finite: training diverged; try a lower lr");
+  warn_of_guessing(run, reporter);
   write_release(run.folder, e, std::move(parameters), run.metrics, certificate, reporter);
   RunResult result = result_of(run, certificate);
   // By this the run is complete.

@@ -13,9 +13,9 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
-Settings preset_settings(const std::string& name) {
+Settings preset_settings(const std::string& name, std::string_view method) {
   for (const EmbeddedText& t : builtin_presets())
-    if (t.name == name) return parse_settings(t.text, "preset " + name);
+    if (t.name == name) return parse_settings(t.text, "preset " + name, method);
   throw InputError("--preset: expected a known preset, found '" + name + "'; the nearest is " +
                    nearest(name, preset_names()));
 }

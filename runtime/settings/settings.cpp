@@ -41,6 +41,17 @@ Value value_of(const toml::node& node, const std::string& place) {
                    nearest(key, option_keys()) + "'");
 }
 
+void add_setting(Settings& settings, std::string_view key, const toml::node& node,
+                 const std::string& source) {
+  std::string place = at_line(source, node.source());
+  place.append(", ").append(key);
+  if (find_option(key) == nullptr) refuse_unknown(std::string(key), place);
+  if (key == "config" || key == "resume")
+    throw InputError(place + ": expected on the command line only, found in a file");
+  Value value = value_of(node, place);
+  settings.insert_or_assign(std::string(key), Setting{std::move(value), std::move(place)});
+}
+
 std::string text_setting(const Settings& s, std::string_view key) {
   const auto it = s.find(key);
   if (it == s.end()) return "";
@@ -50,18 +61,25 @@ std::string text_setting(const Settings& s, std::string_view key) {
   return *text;
 }
 
-/// The config file and the preset that the flags, or the config file, name.
+/// The config file and the preset that the flags, or the config file, name; and what both say of
+/// the method that is chosen.
 struct NamedSources {
   Settings file;
   Settings preset;
+  std::string method;
 };
-NamedSources named_sources(const Settings& flags) {
+NamedSources named_sources(const Settings& flags, const std::string& usual_method) {
   NamedSources s;
-  if (const std::string name = text_setting(flags, "config"); !name.empty())
-    s.file = read_settings(name);
+  const std::string file = text_setting(flags, "config");
+  if (!file.empty()) s.file = read_settings(file);
   std::string preset = text_setting(flags, "preset");
   if (preset.empty()) preset = text_setting(s.file, "preset");
   if (!preset.empty()) s.preset = preset_settings(preset);
+  for (const Settings* const source : {&flags, &std::as_const(s.file), &std::as_const(s.preset)})
+    if (s.method.empty()) s.method = text_setting(*source, "method");
+  if (s.method.empty()) s.method = usual_method;
+  if (!file.empty()) s.file = read_settings(file, s.method);
+  if (!preset.empty()) s.preset = preset_settings(preset, s.method);
   return s;
 }
 
@@ -122,33 +140,34 @@ Value without_folders(const Value& value) {
 
 }  // namespace
 
-Settings parse_settings(std::string_view text, const std::string& source) {
+Settings parse_settings(std::string_view text, const std::string& source, std::string_view method) {
   toml::table table;
   try {
     table = toml::parse(text, source);
   } catch (const toml::parse_error& e) {
     throw InputError(at_line(source, e.source()) + ": " + std::string(e.description()));
   }
-  Settings settings;
+  Settings settings, own;
   for (const auto& [name, node] : table) {
-    const std::string key(name.str());
-    std::string place = at_line(source, node.source());
-    place.append(", ").append(key);
-    const Option* option = find_option(key);
-    if (!option) refuse_unknown(key, place);
-    if (key == "config" || key == "resume")
-      throw InputError(place + ": expected on the command line only, found in a file");
-    settings[key] = {value_of(node, place), place};
+    const toml::table* const part = node.as_table();
+    if (part == nullptr || find_method(std::string(name.str())) == nullptr) {
+      add_setting(settings, name.str(), node, source);
+      continue;
+    }
+    Settings of_method;
+    for (const auto& [key, value] : *part) add_setting(of_method, key.str(), value, source);
+    if (name.str() == method) own = std::move(of_method);
   }
+  for (auto& [key, setting] : own) settings.insert_or_assign(key, std::move(setting));
   return settings;
 }
 
-Settings read_settings(const std::filesystem::path& file) {
+Settings read_settings(const std::filesystem::path& file, std::string_view method) {
   std::ifstream in(file);
   std::ostringstream text;
   if (!in || !(text << in.rdbuf()))
     throw InputError(file.string() + ": expected a readable TOML file, found none");
-  return parse_settings(text.str(), file.string());
+  return parse_settings(text.str(), file.string(), method);
 }
 
 void apply_settings(const Settings& settings, TrainConfig& config) {
@@ -181,7 +200,7 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
 }
 
 TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& notes) {
-  NamedSources named = named_sources(flags);
+  NamedSources named = named_sources(flags, TrainConfig{}.method);
   const auto stated = [&](const char* key, const std::string& otherwise) {
     for (const Settings* source :
          std::initializer_list<const Settings*>{&flags, &named.file, &named.preset})
@@ -189,17 +208,16 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
     return otherwise;
   };
   // A name that no method has is refused below, with the place where it stands.
-  const std::string name = stated("method", TrainConfig{}.method);
-  const MethodEntry* const method = find_method(name);
+  const MethodEntry* const method = find_method(named.method);
   // What is tuned for stochastic gradients says nothing about the others.
-  const std::string own =
-      method == nullptr || method->stochastic
-          ? preset_for(stated("dataset", ""), stated("features", "none"), name, stated("model", ""))
-          : "";
+  const std::string own = method == nullptr || method->stochastic
+                              ? preset_for(stated("dataset", ""), stated("features", "none"),
+                                           named.method, stated("model", ""))
+                              : "";
   if (named.preset.empty() && !own.empty()) {
     // The data set's tuned settings are a better start than general ones; a privacy budget is
     // nobody's to assume.
-    named.preset = preset_settings(own);
+    named.preset = preset_settings(own, named.method);
     for (const char* key : {"epsilon", "delta", "sigma"}) named.preset.erase(key);
     notes.push_back("settings not given are those of preset " + own);
   }
@@ -217,7 +235,7 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
 
 TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored) {
   TrainConfig config = stored;
-  const NamedSources named = named_sources(flags);
+  const NamedSources named = named_sources(flags, stored.method);
   apply_settings(named.preset, config);
   apply_settings(named.file, config);
   apply_settings(flags, config);

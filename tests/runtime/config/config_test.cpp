@@ -107,6 +107,36 @@ TEST(Config, UnknownKeysNameTheNearestKnownOne) {
   EXPECT_NE(refusal([] { preset_settings("mnist-ccn"); }).find("mnist-cnn"), std::string::npos);
 }
 
+/// What a file or a preset says of one method.
+TEST(Config, AMethodsTableIsForThatMethod) {
+  const std::string text = "lr = 0.5\nbatch = 64\n[sgd]\nlr = 0.05\n[adaclip]\nlr = 2\n";
+  const auto lr = [&](std::string_view method) {
+    return std::get<double>(parse_settings(text, "run.toml", method).at("lr").value);
+  };
+  EXPECT_EQ(lr("sgd"), 0.05);
+  EXPECT_EQ(lr("dpsgd"), 0.5);
+  EXPECT_EQ(lr(""), 0.5);
+  EXPECT_EQ(parse_settings(text, "run.toml", "sgd").size(), 2u);
+  EXPECT_EQ(refusal([] { parse_settings("[sgd]\nbacth = 512\n", "run.toml"); }),
+            "run.toml, line 2, bacth: expected a known key, found 'bacth'; the nearest is 'batch'");
+  EXPECT_NE(refusal([] { parse_settings("[sdg]\nbatch = 512\n", "run.toml"); }).find("'sdg'"),
+            std::string::npos);
+  EXPECT_NE(refusal([] { parse_settings("[sgd.lr]\nbatch = 512\n", "run.toml"); }).find("single"),
+            std::string::npos);
+  // Whoever names the method, flag, file or preset.
+  EXPECT_EQ(resolved(flags({{"preset", "mnist-cnn"}})).lr, 0.5);
+  EXPECT_EQ(resolved(flags({{"preset", "mnist-cnn"}, {"method", "sgd"}})).lr, 0.05);
+  EXPECT_EQ(resolved(flags({{"dataset", "mnist"}, {"method", "sgd"}})).lr, 0.05);
+  EXPECT_EQ(resolved(flags({{"preset", "mnist-cnn"}, {"method", "sgd"}, {"lr", "2"}})).lr, 2.0);
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "c.toml").string();
+  write_text(file, "preset = 'mnist-cnn'\nmethod = 'sgd'\n");
+  EXPECT_EQ(resolved(flags({{"config", file.c_str()}})).lr, 0.05);
+  write_text(file, "preset = 'mnist-cnn'\n[sgd]\nlr = 0.25\n[dpsgd]\nlr = 0.75\n");
+  EXPECT_EQ(resolved(flags({{"config", file.c_str()}})).lr, 0.75);
+  EXPECT_EQ(resolved(flags({{"config", file.c_str()}, {"method", "sgd"}})).lr, 0.25);
+}
+
 TEST(Config, SyntaxErrorsNameTheLine) {
   EXPECT_NE(refusal([] {
               parse_settings("lr = 0.1\nbatch = = 2\n", "run.toml");

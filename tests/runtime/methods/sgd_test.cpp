@@ -132,6 +132,19 @@ TEST(CliSgd, LeavesNoDeclarationBehind) {
             std::string::npos);
 }
 
+TEST(CliSgd, SaysWhenTheModelGuesses) {
+  const TemporaryFolder folder;
+  const auto trained = [&](const char* lr, const char* run) {
+    const Finished f = run_cudp(
+        folder, {"train", "--dataset", "glyphs", "--method", "sgd", "--model", "logistic",
+                 "--optimizer", "sgd", "--lr", lr, "--steps", "20", "--out", folder / run});
+    EXPECT_EQ(f.exit, 0) << f.err;
+    return f.err;
+  };
+  EXPECT_NE(trained("1e-9", "slow").find("of 10 classes is that of guessing"), std::string::npos);
+  EXPECT_EQ(trained("0.1", "run").find("guessing"), std::string::npos);
+}
+
 /// A preset's budget does not count: there is none to share with features.
 TEST(CliSgd, FeaturesThatAreReleasedNeedANoiseOfTheirOwn) {
   const TemporaryFolder folder;
