@@ -132,17 +132,23 @@ TEST(CliSgd, LeavesNoDeclarationBehind) {
             std::string::npos);
 }
 
+/// Every row of the first test set is the same but for its label.
 TEST(CliSgd, SaysWhenTheModelGuesses) {
   const TemporaryFolder folder;
-  const auto trained = [&](const char* lr, const char* run) {
+  const SmallTable table = write_small_table(folder);
+  std::string same = "x,y,colour,class\n";
+  for (int i = 0; i < 50; ++i) same += "9,9,red,no\n9,9,red,yes\n";
+  write_text(folder / "same.csv", same);
+  const auto trained = [&](const std::string& test, const char* run) {
     const Finished f = run_cudp(
-        folder, {"train", "--dataset", "glyphs", "--method", "sgd", "--model", "logistic",
-                 "--optimizer", "sgd", "--lr", lr, "--steps", "20", "--out", folder / run});
+        folder, {"train", "--dataset", table.table, "--schema", table.schema, "--test-data", test,
+                 "--method", "sgd", "--batch", "64", "--epochs", "10", "--out", folder / run});
     EXPECT_EQ(f.exit, 0) << f.err;
     return f.err;
   };
-  EXPECT_NE(trained("1e-9", "slow").find("of 10 classes is that of guessing"), std::string::npos);
-  EXPECT_EQ(trained("0.1", "run").find("guessing"), std::string::npos);
+  EXPECT_NE(trained(folder / "same.csv", "one").find("50.00 % of 2 classes is that of guessing"),
+            std::string::npos);
+  EXPECT_EQ(trained(table.test, "other").find("guessing"), std::string::npos);
 }
 
 /// A preset's budget does not count: there is none to share with features.
