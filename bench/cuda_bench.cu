@@ -18,7 +18,7 @@
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/gpu.hpp"
-#include "runtime/device/cuda/layout.hpp"
+#include "runtime/device/cuda/plans.hpp"
 #include "runtime/device/cuda/sample.hpp"
 
 namespace cudp::bench {

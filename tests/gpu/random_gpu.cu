@@ -159,6 +159,7 @@ std::vector<RandomBackend> random_backends() {
            .fill_normals = [k](auto&&... a) { k->fill_normals(a...); },
            .rounded_normals = [k](const RoundedNormals& a) { k->rounded_normals(a); },
            .sample = [k](const SampleArgs& a) { return k->sample(a); },
+           .release = [k](const ReleaseSum& a) { k->release(a); },
            .update = [k](const UpdateArgs& a) { k->update(a); }}};
 }
 
