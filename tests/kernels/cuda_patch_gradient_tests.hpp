@@ -119,7 +119,7 @@ class CudaPatch : public CudaKernel {
     return host(a.sum, d);
   }
   std::vector<FixedPoint> clipped_sum(const WeightGradient& g) {
-    return clipped_sum(g, {0.3f, 0.0f, 0.7f, 1.0f, kLoud}, 0x1p30f);
+    return clipped_sum(g, {0.3f, 0.0f, 0.7f, 1.0f, kLoud}, 0x1p14f);  // numbers below 2^22
   }
   std::vector<float> norm_parts(const WeightGradient& g, std::size_t tiles) {
     const WeightGradientNorm a{g, device(std::vector<float>(tiles * kCapacity, kLoud))};
