@@ -150,14 +150,25 @@ Settings parse_settings(std::string_view text, const std::string& source, std::s
   Settings settings, own;
   for (const auto& [name, node] : table) {
     const toml::table* const part = node.as_table();
-    if (part == nullptr || find_method(std::string(name.str())) == nullptr) {
+    if (part == nullptr || find_method(name.str()) == nullptr) {
       add_setting(settings, name.str(), node, source);
       continue;
     }
     Settings of_method;
     for (const auto& [key, value] : *part) add_setting(of_method, key.str(), value, source);
+    for (const char* const key : {"method", "preset"})
+      if (const auto at = of_method.find(key); at != of_method.end())
+        throw InputError(at->second.place + ": expected outside a method's table, found in [" +
+                         std::string(name.str()) + "]");
     if (name.str() == method) own = std::move(of_method);
   }
+  // A table's steps are instead of epochs outside it.
+  std::erase_if(settings, [&](const auto& setting) {
+    const std::string& group = find_option(setting.first)->instead_of;
+    return !group.empty() && std::any_of(own.begin(), own.end(), [&](const auto& other) {
+      return find_option(other.first)->instead_of == group;
+    });
+  });
   for (auto& [key, setting] : own) settings.insert_or_assign(key, std::move(setting));
   return settings;
 }

@@ -123,6 +123,14 @@ TEST(Config, AMethodsTableIsForThatMethod) {
             std::string::npos);
   EXPECT_NE(refusal([] { parse_settings("[sgd.lr]\nbatch = 512\n", "run.toml"); }).find("single"),
             std::string::npos);
+  for (const char* key : {"method = 'dpsgd'", "preset = 'mnist-cnn'"})
+    EXPECT_NE(refusal([&] {
+                parse_settings(std::string("[sgd]\n") + key, "run.toml");
+              }).find("expected outside a method's table, found in [sgd]"),
+              std::string::npos);
+  const Settings steps = parse_settings("epochs = 3\n[sgd]\nsteps = 7\n", "run.toml", "sgd");
+  EXPECT_TRUE(steps.contains("steps"));
+  EXPECT_FALSE(steps.contains("epochs"));
   // Whoever names the method, flag, file or preset.
   EXPECT_EQ(resolved(flags({{"preset", "mnist-cnn"}})).lr, 0.5);
   EXPECT_EQ(resolved(flags({{"preset", "mnist-cnn"}, {"method", "sgd"}})).lr, 0.05);
