@@ -72,7 +72,8 @@ CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
 }
 
 /// d loss / d score, shrunk so that its magnitude times norm, which is > 0, is at most max_norm.
-/// sign 0 gives 0, and so does a NaN.
+/// sign 0 gives 0, and so does a NaN. So does a norm so large that max_norm / norm has too few bits
+/// left in float32 to be a bound: its rounding could be up to half of it.
 template <class Margin, class V>
 CUDP_HD V clipped_derivative(V score, V sign, V norm, float max_norm) {
   const V zero = V{};
@@ -80,7 +81,8 @@ CUDP_HD V clipped_derivative(V score, V sign, V norm, float max_norm) {
   const V most = (zero + max_norm) / norm;
   const V size = magnitude(c);
   const V clipped = size > most ? (c < zero ? zero - most : most) : c;
-  return size <= zero + 1.0f ? clipped : zero;
+  const V kept = size <= zero + 1.0f ? clipped : zero;
+  return most < zero + 0x1p-126f ? zero : kept;
 }
 
 /// min(loss, max_loss), which NaN is too; 0 where sign is 0.
