@@ -7,7 +7,8 @@
 namespace cudp {
 
 /// y = (x - mean) * inverse_deviation * weight + bias, mean and biased variance over the pixels and
-/// channels of each group of one example. Wu & He 2018. Groups divide the channels evenly.
+/// channels of each group of one example. Wu & He 2018. Groups divide the channels evenly. y's
+/// padding channels are cleared.
 struct GroupNormForward {
   ImageLayout in;
   ImageLayout out;
@@ -21,7 +22,8 @@ struct GroupNormForward {
   float* inverse;  ///< [groups], 1 / sqrt(variance + epsilon), written
 };
 
-/// dweight[c] = sum over pixels of dy x^, dbias[c] = sum of dy, and dx unless null.
+/// dweight[c] = sum over pixels of dy x^, dbias[c] = sum of dy, and dx unless null. The padding
+/// channels of all three are cleared.
 struct GroupNormBackward {
   ImageLayout in;
   ImageLayout out;
@@ -32,8 +34,8 @@ struct GroupNormBackward {
   const float* mean;
   const float* inverse;
   float* dx;
-  float* dweight;  ///< [channels], written
-  float* dbias;
+  float* dweight;  ///< [in.stride], written
+  float* dbias;    ///< [in.stride], written
 };
 
 // --- CUDA ---

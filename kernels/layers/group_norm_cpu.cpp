@@ -14,6 +14,13 @@ CUDP_INLINE void for_each_pixel(const ImageLayout& in, const ImageLayout& out, F
     for (int x = 0; x < in.width; ++x) f(in.at(y, x), out.at(y, x));
 }
 
+/// Clears the padding channels of every pixel.
+CUDP_INLINE void clear_padding(const ImageLayout& l, float* image) {
+  for (int y = 0; y < l.height; ++y)
+    for (int x = 0; x < l.width; ++x)
+      for (int c = l.channels; c < l.stride; ++c) image[l.at(y, x) + c] = 0.0f;
+}
+
 }  // namespace
 
 void group_norm_forward(const GroupNormForward& p) {
@@ -41,6 +48,7 @@ void group_norm_forward(const GroupNormForward& p) {
         p.y[out + c] = (p.x[in + c] - p.mean[g]) * p.inverse[g] * p.weight[c] + p.bias[c];
     });
   }
+  clear_padding(p.out, p.y);
 }
 
 void group_norm_backward(const GroupNormBackward& p) {
@@ -74,6 +82,8 @@ void group_norm_backward(const GroupNormBackward& p) {
       }
     });
   }
+  for (int c = p.in.channels; c < p.in.stride; ++c) p.dweight[c] = p.dbias[c] = 0.0f;
+  if (p.dx != nullptr) clear_padding(p.in, p.dx);
 }
 
 }  // namespace cudp::CUDP_SIMD

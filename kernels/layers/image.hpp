@@ -7,7 +7,8 @@ namespace cudp {
 
 /// How the CPU keeps one example's activations: channel last, [height + 2 border][width + 2 border]
 /// [stride] floats. The border holds zeros (a convolution's padding), as do the channels from
-/// `channels` to `stride`. A flat vector of n numbers is n channels of one pixel.
+/// `channels` to `stride`, where the example's numbers are finite. A flat vector of n numbers is n
+/// channels of one pixel.
 struct ImageLayout {
   int channels = 0;
   int height = 1;

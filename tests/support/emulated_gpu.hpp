@@ -3,6 +3,8 @@
 // NaN, -1) and is guarded behind its end by ASan, or by a pattern that is checked when it is
 // released.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <cstddef>
@@ -11,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -19,6 +22,7 @@
 #include "kernels/common/simt.cuh"
 #include "kernels/features/scatter.hpp"
 #include "kernels/update/step_cursor.hpp"
+#include "runtime/device/scratch_fill.hpp"
 #include "tests/support/simt/simt_tensor.hpp"
 
 namespace cudp {
@@ -57,6 +61,15 @@ class EmulatedGpu {
   void clear(void* p, std::size_t bytes) { std::memset(p, 0, bytes); }
   void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
+  /// See runtime/device/scratch_fill.hpp.
+  static void fill_scratch(void* p, std::size_t bytes) {
+    const std::optional<float> value = scratch_fill();
+    if (!value) return;
+    auto* const to = static_cast<unsigned char*>(p);
+    const auto pattern = std::bit_cast<std::array<unsigned char, sizeof(float)>>(*value);
+    for (std::size_t i = 0; i < bytes; ++i) to[i] = pattern[i % sizeof(float)];
+  }
 
   const DeviceLimits& limits() const { return state_->limits; }
   /// As on the device: without it a launch has at most 48 KB.

@@ -43,7 +43,7 @@ struct CpuEdge {
   bool keeps_gradients = false;  ///< of every example in flight; else of the one at work
   bool is_sequence = false;      ///< only a text's own words are written and read
 
-  /// Floats, in whole blocks: zero beyond the layout's own size.
+  /// Floats, in whole blocks: zero beyond the layout's own size (CpuLayout::zeros).
   std::int64_t size() const { return padded(layout.size()); }
 };
 
@@ -115,7 +115,8 @@ class CpuLayer {
   /// See NetworkLayer::group. Of layers with parameters alone.
   int group() const { return site_.layer->group; }
 
-  // The passes, in this order; see Worker.
+  // The passes, in this order; see Worker. A pass writes the padding channels of all pixels that it
+  // writes: nothing may depend on what was in an example's memory before.
 
   virtual void forward(Workspace& w, int first, int count) const = 0;
   /// The squared norms of the parameters' gradients to w.norm(), after the transform that
@@ -175,7 +176,7 @@ class WholeGradientLayer : public CpuLayer {
     size_ = size;
     offset_ = Storage::reserve(storage.example_gradient, size);
   }
-  /// One example's gradient, packed as the weights are. Padding stays zero.
+  /// Writes one example's gradient, packed as the weights are, with all its padding.
   virtual void make_gradient(Workspace& w, int example, float* out) const = 0;
 
  private:

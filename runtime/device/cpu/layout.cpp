@@ -23,6 +23,7 @@ class LayoutBuilder {
       l_.least_in_flight = std::max(l_.least_in_flight, layer->least_in_flight());
     add_sites();
     place_gradients();
+    for (const CpuEdge& e : l_.edges) add_zeros(e);
     l_.storage.where.resize(network.parameter_count);
     l_.storage.where_transposed.assign(network.parameter_count, -1);
     for (std::size_t i = 0; i < sites_.size(); ++i) lay_out(i);
@@ -88,6 +89,21 @@ class LayoutBuilder {
     for (CpuEdge& e : l_.edges)
       e.gradient = Storage::reserve(
           e.keeps_gradients ? l_.storage.kept_gradients : l_.storage.gradients, e.size());
+  }
+
+  void add_zeros(const CpuEdge& e) {
+    const ImageLayout& l = e.layout;
+    const auto add = [&](std::int64_t first, std::int64_t end) {
+      if (end > first) l_.zeros.push_back({e.value + first, end - first});
+    };
+    if (e.is_sequence) return;  // it has neither, and only a text's own words are read
+    if (&e == &l_.edges.front() && l.stride > l.channels) return add(0, e.size());
+    std::int64_t written = 0;  // up to here by layers, or added
+    for (int y = 0; y < l.height; ++y) {
+      add(written, l.at(y, 0));
+      written = l.at(y, l.width);
+    }
+    add(written, e.size());
   }
 
   void lay_out(std::size_t i) {

@@ -1,11 +1,18 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "runtime/device/cpu/layer.hpp"
 
 namespace cudp::cpu {
+
+/// Floats of one example's activations.
+struct ValueRange {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
 
 /// A network laid out for the CPU.
 struct CpuLayout {
@@ -17,6 +24,10 @@ struct CpuLayout {
   Storage storage;
   std::vector<CpuEdge> edges;                     ///< the last has the logits
   std::vector<std::unique_ptr<CpuLayer>> layers;  ///< the input, then the network's
+  /// What layers read as zero and none writes: borders, the input's padding channels, and what lies
+  /// behind an edge's last pixel. forward() clears it for every example, so that nothing of an
+  /// example depends on what was in its memory before.
+  std::vector<ValueRange> zeros;
   std::size_t first_together = 0;    ///< layers from here pass over all examples in flight
   std::size_t first_parametric = 0;  ///< backward stops here
 };

@@ -7,6 +7,7 @@
 #include "runtime/device/linear_data.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
+#include "runtime/device/scratch_fill.hpp"
 
 namespace cudp {
 namespace {
@@ -42,6 +43,7 @@ class CpuLinearEngine final : public LinearEngine {
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
     const double grid = linear_grid(max_norm, most_);
     clear(dimension());
+    fill_scratch(scores_);
     for_ranges([&](std::int64_t begin, std::int64_t end, double* total) {
       k_.linear_scores({.features = now_->features.data(),
                         .w = w.data(),
@@ -69,6 +71,7 @@ class CpuLinearEngine final : public LinearEngine {
     const double grid = linear_grid(max_loss, most_);
     const int count = static_cast<int>(steps.size());
     clear(count);
+    fill_scratch(along_);
     for_ranges([&](std::int64_t begin, std::int64_t end, double* total) {
       k_.linear_scores({.features = now_->features.data(),
                         .w = direction.data(),
@@ -106,6 +109,10 @@ class CpuLinearEngine final : public LinearEngine {
   }
 
  private:
+  static void fill_scratch(AlignedVector<float>& scratch) {
+    if (const auto fill = scratch_fill()) std::fill_n(scratch.data(), scratch.size(), *fill);
+  }
+
   void use(const LinearData& data) {
     now_ = &data;
     const std::size_t slots = static_cast<std::size_t>(data.tiles) * kTile;

@@ -8,6 +8,7 @@
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/device/scatter_tables.hpp"
+#include "runtime/device/scratch_fill.hpp"
 
 namespace cudp {
 
@@ -30,6 +31,8 @@ std::vector<float> scatter_on_cpu(const Dataset& images, int threads, const Work
   for (std::size_t first = 0; first < tasks; first += slab) {
     team.run(std::min(slab, tasks - first), [&](std::size_t i, int thread) {
       const std::size_t plane = (first + i) * lanes;
+      AlignedVector<float>& scratch = work[static_cast<std::size_t>(thread)];
+      if (const auto fill = scratch_fill()) std::fill_n(scratch.data(), scratch.size(), *fill);
       kernels.scatter(
           {.tables = &bank.tables(),
            .bytes = images.is_bytes() ? images.bytes.data() + plane * pixels : nullptr,
@@ -38,7 +41,7 @@ std::vector<float> scatter_on_cpu(const Dataset& images, int threads, const Work
            .shift = images.shift,
            .planes = static_cast<int>(std::min(lanes, planes - plane)),
            .out = out.data() + plane * features,
-           .work = work[static_cast<std::size_t>(thread)].data()});
+           .work = scratch.data()});
     });
     done(static_cast<double>(std::min(first + slab, tasks)) / static_cast<double>(tasks));
   }

@@ -7,6 +7,7 @@
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/layers/loss_math.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/device/scratch_fill.hpp"
 
 namespace cudp::cpu {
 namespace {
@@ -39,14 +40,17 @@ void Worker::for_each_part(const Dataset& data, std::span<const std::uint32_t> e
   w_.weights = weights;
   for (std::size_t i = 0; i < examples.size(); i += to_size(w_.in_flight())) {
     w_.examples = examples.subspan(i, std::min(to_size(w_.in_flight()), examples.size() - i));
+    if (const auto fill = scratch_fill()) w_.fill(*fill);
     body(i, static_cast<int>(w_.examples.size()));
   }
 }
 
 void Worker::forward(int count) {
   const auto& layers = layout_.layers;
-  for (int e = 0; e < count; ++e)
+  for (int e = 0; e < count; ++e) {
+    for (const ValueRange& z : layout_.zeros) std::fill_n(w_.values(e) + z.first, z.count, 0.0f);
     for (std::size_t i = 0; i < layout_.first_together; ++i) layers[i]->forward(w_, e, 1);
+  }
   for (std::size_t i = layout_.first_together; i < layers.size(); ++i)
     layers[i]->forward(w_, 0, count);
 }
@@ -56,11 +60,14 @@ void Worker::run_part(int count, const ClipSettings* clip, const Acceptance* acc
   const Network& network = *layout_.network;
   forward(count);
   float losses[kMaxChunk];
-  for (int e = 0; e < count; ++e)
+  const CpuEdge& last = layout_.edges.back();
+  for (int e = 0; e < count; ++e) {
+    float* const gradient = w_.gradient(last, e);
     losses[e] = evaluate_loss(network.spec.loss, logits_of(e), network.outputs,
-                              w_.data->labels[w_.examples[to_size(e)]],
-                              w_.gradient(layout_.edges.back(), e))
+                              w_.data->labels[w_.examples[to_size(e)]], gradient)
                     .value;
+    std::fill(gradient + network.outputs, gradient + last.size(), 0.0f);
+  }
   backward_together(count);
   for (int e = 0; e < count; ++e) {
     backward_example(e);
@@ -84,6 +91,7 @@ void Worker::backward_together(int count) {
 }
 
 void Worker::backward_example(int example) {
+  if (const auto fill = scratch_fill()) w_.fill_example(*fill);
   const auto& layers = layout_.layers;
   for (std::size_t i = layout_.first_together; i < layers.size(); ++i)
     if (layers[i]->adds_by_example()) layers[i]->gradient(w_, example, 1);

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -54,12 +56,29 @@ class Workspace {
 
   /// Most examples in flight.
   int in_flight() const { return in_flight_; }
+  /// Puts `value` into all of it, as memory that nobody may read before writing it.
+  void fill(float value) {
+    std::fill_n(values_.data(), values_.size(), value);
+    std::fill_n(kept_gradients_.data(), kept_gradients_.size(), value);
+    std::fill_n(saved_.data(), saved_.size(), value);
+    std::fill_n(norms_.data(), norms_.size(), value);
+    std::ranges::fill(factors_, value);
+    std::fill_n(scratch_.data(), scratch_.size(), value);
+    fill_example(value);
+  }
+  /// The same of what is for the example at work alone.
+  void fill_example(float value) {
+    std::fill_n(gradients_.data(), gradients_.size(), value);
+    std::fill_n(example_gradient_.data(), example_gradient_.size(), value);
+    std::ranges::fill(numbers_, std::bit_cast<std::int32_t>(value));
+  }
+
   /// From one example's activations to the next one's.
   std::int64_t value_stride() const { return storage_.values; }
 
-  float* value(const CpuEdge& e, int example) {
-    return values_.data() + storage_.values * example + e.value;
-  }
+  /// All activations of an example, [Storage::values].
+  float* values(int example) { return values_.data() + storage_.values * example; }
+  float* value(const CpuEdge& e, int example) { return values(example) + e.value; }
   float* gradient(const CpuEdge& e, int example) {
     return e.keeps_gradients
                ? kept_gradients_.data() + storage_.kept_gradients * example + e.gradient

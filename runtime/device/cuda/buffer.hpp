@@ -6,6 +6,13 @@
 
 namespace cudp::cuda {
 
+/// Whether a Gpu puts what tests ask for into scratch memory (runtime/device/scratch_fill.hpp): the
+/// emulator's does, a device does not.
+template <class Gpu>
+inline constexpr bool kFillsScratch = requires(Gpu& gpu, void* p) {
+  gpu.fill_scratch(p, 0);
+};
+
 /// Device memory for n numbers, as it comes: nobody may read before writing or clear().
 template <class Gpu, class T>
 class Buffer {
@@ -35,6 +42,12 @@ class Buffer {
 
   void clear() {
     if (size_ > 0) gpu_->clear(data_, size_ * sizeof(T));
+  }
+  /// Before it is written anew, where nobody may read what is in it.
+  void fill_scratch() { fill_scratch(0, size_); }
+  void fill_scratch(std::size_t at, std::size_t n) {
+    if constexpr (kFillsScratch<Gpu>)
+      if (n > 0) gpu_->fill_scratch(data_ + at, n * sizeof(T));
   }
   void upload(std::span<const T> from, std::size_t at = 0) {
     if (!from.empty()) gpu_->upload(data_ + at, from.data(), from.size() * sizeof(T));

@@ -189,6 +189,8 @@ class FusedNetwork {
           .losses = losses_.get(),
           .squared_norms = squared_norms_.get(),
           .factors = factors_.get()};
+      slabs_.fill_scratch();
+      for (Buffer<Gpu, float>* b : {&losses_, &squared_norms_, &factors_}) b->fill_scratch();
       launch(gpu_, "fused sum", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
       launch(gpu_, "fused reduce", fused_reduce_kernel,
              FusedReduce{.batch = batch,

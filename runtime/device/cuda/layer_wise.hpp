@@ -64,6 +64,9 @@ class LayerWiseNetwork {
     work_.data = data;
     work_.examples = examples;
     work_.parameters = parameters;
+    work_.fill_scratch();
+    correct_.fill_scratch();
+    for (Buffer<Gpu, float>* b : {&losses_, &logit_gradients_, &squared_norms_}) b->fill_scratch();
     for_each_layer([&](const auto& l) { l.forward(work_); });
     const CudaEdge& last = layout_.edges.back();
     ensure(last.value.border == 0, "logits are a flat vector");

@@ -59,6 +59,9 @@ class DeviceLinear final : public LinearEngine {
     if (tiles * kTile > static_cast<std::int64_t>(batch_.slots())) batch_ = space_for(tiles);
     batch_.tiles = tiles;
     now_ = &batch_;
+    batch_.features.fill_scratch();
+    batch_.signs.fill_scratch();
+    batch_.norms.fill_scratch();
     if (count > 0)
       launch(gpu_, "linear gather", linear_gather_kernel,
              LinearGather{.features = all_.features.get(),
@@ -75,6 +78,8 @@ class DeviceLinear final : public LinearEngine {
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
     const double grid = linear_grid(max_norm, most_);
     clear_totals(dimension_count());
+    scores_.fill_scratch();
+    derivatives_.fill_scratch();
     if (now_->tiles > 0) {
       score(*now_, w, scores_);
       launch(gpu_, "linear derivatives", linear_derivatives_kernel,
@@ -100,6 +105,7 @@ class DeviceLinear final : public LinearEngine {
                                      double max_loss) override {
     const double grid = linear_grid(max_loss, most_);
     clear_totals(steps.size());
+    along_.fill_scratch();
     if (now_->tiles > 0 && !steps.empty()) {
       score(*now_, direction, along_);
       if (steps_.size() < steps.size()) steps_ = {gpu_, steps.size()};

@@ -38,13 +38,14 @@ struct CoordinatesView {
 template <class Gpu>
 class MicroBatch {
  public:
-  /// capacity: examples at most. transforms: whether gradients are ever transformed before they are
-  /// clipped.
+  /// Keeps a reference to `edges`. capacity: examples at most. transforms: whether gradients are
+  /// ever transformed before they are clipped.
   MicroBatch(Gpu& gpu_in, const std::vector<CudaEdge>& edges, const CudaStorage& storage,
              int groups_in, int capacity, bool transforms)
       : gpu(gpu_in),
         products(gpu_in, storage),
         groups(groups_in),
+        edges_(edges),
         capacity_(capacity),
         labels_(gpu, per_example(1)),
         saved_(gpu, per_example(storage.saved)),
@@ -60,6 +61,20 @@ class MicroBatch {
       gradients_.emplace_back(gpu, e.has_gradient ? per_example(e.gradient.size()) : 0);
       values_.back().clear();  // borders are zero and stay so
       gradients_.back().clear();
+    }
+  }
+
+  /// All of it but the borders, before a micro-batch.
+  void fill_scratch() {
+    if constexpr (kFillsScratch<Gpu>) {
+      for (std::size_t i = 0; i < values_.size(); ++i) {
+        fill_scratch(edges_[i].value, values_[i]);
+        if (edges_[i].has_gradient) fill_scratch(edges_[i].gradient, gradients_[i]);
+      }
+      for (Buffer<Gpu, float>* b : {&saved_, &example_gradients_, &parts_, &factors_, &scratch_})
+        b->fill_scratch();
+      labels_.fill_scratch();
+      products.fill_scratch();
     }
   }
 
@@ -100,6 +115,15 @@ class MicroBatch {
   }
 
  private:
+  void fill_scratch(const Planes& p, Buffer<Gpu, float>& buffer) {
+    const auto lines = std::int64_t{capacity_} * p.channels;
+    for (std::int64_t i = 0; i < lines * p.height; ++i)
+      buffer.fill_scratch(static_cast<std::size_t>(i / p.height * p.plane() +
+                                                   p.at(0, static_cast<int>(i % p.height), 0)),
+                          static_cast<std::size_t>(p.width));
+  }
+
+  const std::vector<CudaEdge>& edges_;
   int capacity_;
   std::vector<Buffer<Gpu, float>> values_;     // by edge, [capacity, value planes]
   std::vector<Buffer<Gpu, float>> gradients_;  // by edge, [capacity, gradient planes]

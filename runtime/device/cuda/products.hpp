@@ -36,6 +36,8 @@ class CudaProducts {
     return {data, axis(p.line), axis(p.term), p.along_terms};
   }
 
+  void fill_scratch() { packed_.fill_scratch(); }
+
   /// out = bias + a weight. out_planes: where p's rows and columns lie, for a patched plan.
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,

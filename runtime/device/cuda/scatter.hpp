@@ -89,6 +89,8 @@ class DeviceScatter {
   }
 
   void transform(int planes, const Dataset& images) {
+    for (Images* i : {&images_, &first_, &second_}) i->fill_scratch();
+    out_.fill_scratch();
     launch(gpu_, "scatter load", scatter_load_kernel,
            ScatterLoad{.bytes = images.is_bytes() ? bytes_.get() : nullptr,
                        .floats = images.is_bytes() ? nullptr : floats_.get(),

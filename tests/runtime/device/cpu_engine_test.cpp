@@ -106,27 +106,52 @@ TEST_P(CpuEngine, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
+/// Example 7 becomes one that is not finite: by its numbers, or by a word that no other text
+/// has. Returns the set without it.
+Dataset spoil(const Case& c, Dataset& data) {
+  const auto width = static_cast<std::size_t>(c.input.size());
+  const auto at = 7 * static_cast<std::ptrdiff_t>(width);
+  const auto next = at + static_cast<std::ptrdiff_t>(width);
+  if (!data.is_text()) data = cases::as_floats(data);
+  if (data.is_text()) {
+    WordVectors vectors = *data.vectors;
+    const auto bad = static_cast<std::uint16_t>(c.text.words - 1);  // no row of a table that learns
+    for (std::uint16_t& token : data.tokens) token = std::min<std::uint16_t>(token, bad - 1);
+    vectors.values.back() = NAN;
+    data.vectors = std::make_shared<const WordVectors>(std::move(vectors));
+    data.tokens[7 * width] = bad;
+    data.lengths[7] = std::max<std::uint16_t>(data.lengths[7], 1);
+  } else {
+    std::fill(data.floats.begin() + at, data.floats.begin() + next, NAN);  // pooling drops a few
+  }
+  Dataset kept = data;
+  if (data.is_text()) {
+    kept.tokens.erase(kept.tokens.begin() + at, kept.tokens.begin() + next);
+    kept.lengths.erase(kept.lengths.begin() + 7);
+  } else {
+    kept.floats.erase(kept.floats.begin() + at, kept.floats.begin() + next);
+  }
+  kept.labels.erase(kept.labels.begin() + 7);
+  return kept;
+}
+
 TEST_P(CpuEngine, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
   const auto& [c, level] = GetParam();
-  if (c.input.height > 1 || c.text.words > 0) return;  // bytes are always finite
+  if (c.text.words > 0 && c.text.columns == 0)
+    GTEST_SKIP() << "without vectors every number of a text is a parameter";
   const Network net = network_of(c);
   Dataset data = examples_for(c, 40);
+  const Dataset kept = spoil(c, data);
   EngineSettings s;
   s.sampling_threshold = std::uint64_t{1} << 32;
   s.diagnostics = true;
-  Dataset kept = data;
-  const auto features = static_cast<std::size_t>(c.input.size());
-  kept.floats.erase(kept.floats.begin() + 7 * static_cast<std::ptrdiff_t>(features),
-                    kept.floats.begin() + 8 * static_cast<std::ptrdiff_t>(features));
-  kept.labels.erase(kept.labels.begin() + 7);
-  data.floats[7 * features + 2] = NAN;
   const auto engine = cpu_engine_at(level, net, s);
   const auto got = clipped_sum(*engine, net, data);
   const Diagnostics diagnostics = engine->diagnostics();
   EXPECT_EQ(diagnostics.examples, 40u);
   EXPECT_EQ(diagnostics.non_finite, 1u);
-  const auto want = clipped_sum(*cpu_engine_at(level, net, s), net, kept);
-  for (std::size_t j = 0; j < want.size(); ++j) EXPECT_NEAR(got[j], want[j], 1e-5f);
+  EXPECT_EQ(got, clipped_sum(*cpu_engine_at(level, net, s), net, kept));
+  EXPECT_EQ(got, clipped_sum(*engine, net, data)) << "the same batch again";
 
   s.sampling_threshold = 0;
   for (const float v : clipped_sum(*cpu_engine_at(level, net, s), net, kept)) EXPECT_EQ(v, 0.0f);

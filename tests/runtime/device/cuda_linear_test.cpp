@@ -1,10 +1,14 @@
 // The linear engine of the CUDA backend, bit for bit beside the CPU's. What both compute is the
 // same but for multiply-adds that a compiler may fuse, and neither the emulator nor the CPU's
 // lowest level has them. tests/runtime/device/cuda_linear_tests.hpp says what holds on a device.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <iostream>
 #include <memory>
+#include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,9 +18,12 @@
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/linear.hpp"
 #include "runtime/device/linear_engine.hpp"
+#include "runtime/device/linear_sensitivity.hpp"
 #include "runtime/methods/dp_agd.hpp"
 #include "tests/support/emulated_gpu.hpp"
+#include "tests/support/influence.hpp"
 #include "tests/support/linear_oracle.hpp"
+#include "tests/support/same_bits.hpp"
 #include "tests/support/test_books.hpp"
 
 namespace cudp {
@@ -93,6 +100,68 @@ TEST_F(BesideTheCpu, TrainingIsTheSameBits) {
       EXPECT_EQ(got.releases, want.releases);
       EXPECT_GT(engine.correct(got.w, data), 230u) << "it learns";
     }
+}
+
+/// On the CPU and on CUDA: whatever lay in memory, and whatever a row holds, the sums are those of
+/// the rows alone, each within the stated sensitivity.
+TEST(LinearEngines, ARowAddsTheSameWhateverIsBesideAndBeforeIt) {
+  const std::vector<float> steps = {0.0f, 0.3f, 2.0f};
+  double largest = 0.0;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    std::mt19937 random(seed);
+    const auto width = static_cast<int>(1 + random() % 20);
+    const auto features = static_cast<std::size_t>(width);
+    Dataset data = linear::random_table(37, width, seed, 3.0f);
+    for (std::size_t i = 0; i < data.size(); i += 1 + random() % 3)
+      cases::make_hostile(std::span(data.floats).subspan(i * features, features), random);
+    const Loss loss = seed % 2 == 0 ? Loss::logistic : Loss::hinge;
+    const std::vector<float> w = linear::random_weights(width + 1, seed);
+    const std::vector<float> along = linear::random_weights(width + 1, seed + 100);
+    const double clip = std::ldexp(0.7, static_cast<int>(random() % 21) - 10);
+    const auto on_cpu = [&](const Dataset& d) { return make_cpu_linear_engine(d, loss, 1e6, 1); };
+    const auto emulated = [&](const Dataset& d) {
+      return std::make_unique<EmulatedLinear>(EmulatedGpu(seed), d, loss, 1e6);
+    };
+    const auto check = [&](const auto& make) {
+      cases::expect_same_bits([&] {
+        cases::Bits bits;
+        const auto engine = make(data);
+        for (int again = 0; again < 2; ++again) {
+          bits.add(engine->clipped_gradient_sum(w, clip));
+          bits.add(engine->clipped_losses(along, steps, clip));
+          engine->draw_batch({Generator::chacha20, key_from_seed(seed), Stream::sampling, 2},
+                             std::uint64_t{1} << 31);
+        }
+        return bits;
+      });
+      std::vector<double> gradients(features + 1, 0.0);
+      std::vector<double> losses(steps.size(), 0.0);
+      for (std::size_t i = 0; i < data.size(); ++i) {
+        const auto engine = make(cases::rows_of(data, {&i, 1}));
+        double square = 0.0;
+        const std::vector<double> own = engine->clipped_gradient_sum(w, clip);
+        for (std::size_t j = 0; j < own.size(); ++j) {
+          square += own[j] * own[j];
+          gradients[j] += own[j];
+        }
+        const double ratio = std::sqrt(square) / linear_gradient_sensitivity(clip, width + 1, 1e6);
+        largest = std::max(largest, ratio);
+        EXPECT_TRUE(ratio <= 1.0) << "seed " << seed << ", row " << i << ": " << ratio;
+        const std::vector<double> own_losses = engine->clipped_losses(along, steps, clip);
+        for (std::size_t k = 0; k < steps.size(); ++k) {
+          EXPECT_TRUE(own_losses[k] >= 0.0 && own_losses[k] <= linear_loss_sensitivity(clip, 1e6))
+              << "seed " << seed << ", row " << i << ": " << own_losses[k];
+          losses[k] += own_losses[k];
+        }
+      }
+      const auto engine = make(data);
+      EXPECT_EQ(engine->clipped_gradient_sum(w, clip), gradients) << "seed " << seed;
+      EXPECT_EQ(engine->clipped_losses(along, steps, clip), losses) << "seed " << seed;
+    };
+    check(on_cpu);
+    check(emulated);
+  }
+  std::cout << "the largest contribution is " << largest << " of the stated sensitivity\n";
 }
 
 TEST(CudaLinearWithoutADevice, SaysWhatIsMissing) {

@@ -28,6 +28,7 @@ class CpuEmbedding final : public CpuLayer {
           std::copy_n(vectors->values.data() + std::int64_t{word} * columns(), columns(), y);
         else
           std::fill_n(y, columns(), 0.0f);
+        std::fill(y + columns(), y + stride(), 0.0f);
       }
   }
 

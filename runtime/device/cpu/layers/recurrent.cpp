@@ -26,7 +26,11 @@ class CpuRecurrent final : public WholeGradientLayer {
   void forward(Workspace& w, int first, int count) const override {
     const Order order(w, first, count);
     for (int d = 0; d < layer_.directions(); ++d) {
-      for (int e = first; e < first + count; ++e) multiply_inputs(w, d, e);
+      for (int e = first; e < first + count; ++e) {
+        std::fill_n(w.saved(at_[d].h, e), units_, 0.0f);
+        if (is_lstm()) std::fill_n(w.saved(at_[d].c, e), units_, 0.0f);
+        multiply_inputs(w, d, e);
+      }
       for (int s = 0; s < order.steps(); ++s) {
         multiply_states(w, d, s, order);
         if (is_lstm())
@@ -305,6 +309,7 @@ class CpuRecurrent final : public WholeGradientLayer {
     const int length = w.length(e);
     const int n = layer_.hidden;
     float* const y = w.value(out(), e);
+    if (d == 0) clear_padding(w, e, y);
     if (layer_.output == RecurrentOutput::sequence) {
       for (int s = 0; s < length; ++s) std::copy_n(state(w, d, s, e), n, y + place(w, d, s, e));
       return;
@@ -321,6 +326,13 @@ class CpuRecurrent final : public WholeGradientLayer {
       for (int j = 0; j < n; ++j) to[j] += h[j];
     }
     for (int j = 0; j < n; ++j) to[j] /= static_cast<float>(length);
+  }
+
+  void clear_padding(Workspace& w, int e, float* y) const {
+    const ImageLayout& l = out().layout;
+    const int pixels = layer_.output == RecurrentOutput::sequence ? w.length(e) : 1;
+    for (int t = 0; t < pixels; ++t)
+      std::fill(y + l.at(0, t) + l.channels, y + l.at(0, t) + l.stride, 0.0f);
   }
 
   void add_output_gradient(Workspace& w, int d, int s, int e) const {

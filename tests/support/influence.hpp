@@ -1,0 +1,365 @@
+#pragma once
+// How far one example moves a sum, in whole units of its grid, whatever numbers it holds: random
+// models, data and settings, rows that are made to overflow, and what an engine adds for a row
+// alone beside what it adds for it in company.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/common/fixed_point.hpp"
+#include "runtime/device/scratch_fill.hpp"
+#include "runtime/device/sensitivity.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/random_models.hpp"
+
+namespace cudp::cases {
+
+/// What an example adds to the sum.
+enum class Contribution { clipped, direction, transformed };
+
+struct InfluenceCase {
+  std::string model;  ///< TOML
+  Network net;
+  Dataset data;
+  TrainState state;
+  EngineSettings settings;
+  Contribution contribution = Contribution::clipped;
+  double bound = 0.0;  ///< the stated sensitivity, in units of the grid
+  double grid = 0.0;
+};
+
+/// A random model for texts, and the shape of its texts.
+struct RandomTextModel {
+  std::string text;
+  Shape input;
+  TextShape words;
+  int classes;
+};
+inline RandomTextModel random_text_model(std::mt19937& random) {
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto one_of = [&](int n) { return below(n) == 0; };
+  const bool own = one_of(3);
+  RandomTextModel m{.text = "name = \"texts\"\n",
+                    .input = {1, 1, 1 + below(9)},
+                    .words = {8 + below(30), own ? 0 : 1 + below(20)},
+                    .classes = 2 + below(3)};
+  static constexpr const char* kFunctions[] = {"relu", "tanh", "tempered_sigmoid"};
+  m.text += std::string("activation = \"") + kFunctions[below(3)] + "\"\nlayers = [\n";
+  const auto add = [&](const std::string& layer) { m.text += "  { type = " + layer + " },\n"; };
+  if (own)
+    add("\"embedding\", name = \"words\", trainable = true, columns = " +
+        std::to_string(1 + below(20)));
+  else
+    add(std::string("\"embedding\", name = \"words\"") +
+        (one_of(2) ? ", trainable = true, trainable_rows = " + std::to_string(1 + below(6)) : ""));
+  const auto function = [&] {
+    if (one_of(2)) add(std::string("\"") + kFunctions[below(3)] + "\"");
+  };
+  function();
+  if (one_of(2)) {
+    add("\"dense\", name = \"t\", per_token = true, out = " + std::to_string(1 + below(20)));
+    function();
+  }
+  static constexpr const char* kOutputs[] = {"last", "mean", "sequence"};
+  bool sequence = true;
+  for (int i = below(3); i > 0 && sequence; --i) {
+    const char* const output = i > 1 ? "sequence" : kOutputs[below(3)];
+    sequence = std::string(output) == "sequence";
+    add(std::string(one_of(2) ? "\"lstm\"" : "\"gru\"") + ", name = \"r" + std::to_string(i) +
+        "\", hidden = " + std::to_string(1 + below(19)) +
+        (one_of(2) ? ", bidirectional = true" : "") + ", output = \"" + output + "\"");
+    function();
+  }
+  if (sequence) add(std::string("\"mean\"") + (one_of(2) ? ", unit = true" : ""));
+  function();
+  if (one_of(2)) {
+    add("\"dense\", name = \"h\", out = " + std::to_string(1 + below(20)));
+    function();
+  }
+  add("\"dense\", name = \"out\", out = \"outputs\"");
+  if (one_of(2)) function();
+  m.text += "]\n";
+  return m;
+}
+
+/// Models in which one row once changed what the others added: a function after padded channels.
+inline constexpr const char* kNormAfterTanh = R"(
+name = "norm-after-tanh"
+layers = [
+  { type = "dense", name = "a", out = 8 },
+  { type = "tanh" },
+  { type = "groupnorm", name = "n", groups = 1 },
+  { type = "dense", name = "b", out = "outputs" },
+]
+)";
+inline constexpr const char* kTanhLast = R"(
+name = "tanh-last"
+layers = [
+  { type = "dense", name = "a", out = "outputs" },
+  { type = "tanh" },
+]
+)";
+
+/// A number that arithmetic stumbles over.
+inline float hostile_number(std::mt19937& random) {
+  static constexpr float kNumbers[] = {NAN,    INFINITY, -INFINITY, 3e38f, -3e38f,
+                                       1e30f,  2e19f,    -1.8e19f,  1e19f, 1e-19f,
+                                       1e-38f, 1e-42f,   0.0f,      -0.0f, 1.0f};
+  if (random() % 4 == 0) return std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+  return kNumbers[random() % std::size(kNumbers)];
+}
+
+/// Some of a row's numbers become hostile: one, all, or some; the same number, or several.
+inline void make_hostile(std::span<float> row, std::mt19937& random) {
+  if (row.empty()) return;
+  const unsigned kind = random() % 4;
+  const float same = hostile_number(random);
+  for (float& x : row) {
+    if (kind == 0 || (kind == 1 && random() % 3 == 0)) x = hostile_number(random);
+    if (kind == 2) x = random() % 2 == 0 ? same : -same;
+  }
+  if (kind == 3) row[random() % row.size()] = same;
+}
+
+/// From a seed: everything about a case. texts: of words; they run on the CPU only so far.
+inline InfluenceCase influence_case(unsigned seed, bool texts, std::size_t rows) {
+  std::mt19937 random(seed);
+  random.discard(7);
+  const auto one_of = [&](unsigned n) { return random() % n == 0; };
+  InfluenceCase c;
+  if (texts) {
+    const RandomTextModel m = random_text_model(random);
+    c.model = m.text;
+    const Case shape{"texts", c.model.c_str(), m.input, m.classes, m.words};
+    c.net = network_of(shape);
+    c.data = texts_for(shape, rows);
+    if (c.data.vectors) {
+      WordVectors v = *c.data.vectors;
+      const auto width = static_cast<std::size_t>(v.columns);
+      for (int word = 0; word < v.rows; ++word)
+        if (one_of(4))
+          make_hostile(std::span(v.values).subspan(static_cast<std::size_t>(word) * width, width),
+                       random);
+      c.data.vectors = std::make_shared<const WordVectors>(std::move(v));
+    }
+  } else {
+    RandomModel m = random_model(seed);
+    if (one_of(6)) m = {one_of(2) ? kNormAfterTanh : kTanhLast, {9, 1, 1}, 3, false};
+    c.model = m.text;
+    c.net = build_network(parse_model(m.text, "influence", m.classes), m.input, m.classes);
+    c.data.shape = m.input;
+    c.data.classes = m.classes;
+    const auto features = static_cast<std::size_t>(m.input.size());
+    std::normal_distribution<float> normal;
+    c.data.floats.resize(rows * features);
+    for (float& x : c.data.floats) x = normal(random);
+    for (std::size_t i = 0; i < rows; ++i) {
+      if (one_of(2)) make_hostile(std::span(c.data.floats).subspan(i * features, features), random);
+      c.data.labels.push_back(
+          static_cast<std::uint8_t>(random() % static_cast<unsigned>(m.classes)));
+    }
+  }
+  c.state = weights_for(c.net);
+  if (one_of(3)) {  // so that numbers overflow, or vanish, in the middle of the network
+    const float scale = one_of(2) ? 1e18f : 1e-18f;
+    for (float& w : c.state.parameters)
+      if (one_of(5)) w *= scale;
+  }
+
+  EngineSettings& s = c.settings;
+  s.optimizer.kind = OptimizerKind::momentum;
+  c.state.moment1.assign(c.net.parameter_count, 0.0f);
+  s.key = {{seed, 1, 2, 3, 4, 5, 6, 7}};
+  s.sampling_threshold = std::uint64_t{1} << 32;
+  s.threads = 1;
+  s.clip.max_norm = std::ldexp(0.7f, static_cast<int>(random() % 21) - 10);
+  bool has_table = false;
+  for (const NetworkLayer& l : c.net.layers)
+    if (const auto* e = std::get_if<Embedding>(&l.layer)) has_table = has_table || e->trainable;
+  double shift = 0.0;
+  switch (random() % 6) {
+    case 0:
+    case 1:
+      break;
+    case 2:
+      s.clip.kind = Clipping::per_layer;
+      break;
+    case 3:
+      s.clip.kind = Clipping::automatic;
+      break;
+    case 4:
+      c.contribution = Contribution::direction;
+      s.importance = true;
+      s.clip.max_norm = 1.0f;
+      break;
+    default:
+      if (has_table) break;  // refused
+      c.contribution = Contribution::transformed;
+      s.clip.max_norm = 1.0f;
+      s.coordinates.on = true;
+      s.coordinates.beta1 = s.coordinates.beta2 = 1.0f;
+      c.state.mean.resize(c.net.parameter_count);
+      c.state.deviation.resize(c.net.parameter_count);
+      std::normal_distribution<float> normal;
+      for (float& x : c.state.mean) x = 0.01f * normal(random);
+      for (float& x : c.state.deviation) x = 0.05f + 0.1f * std::abs(normal(random));
+      shift = kLargestShift;
+  }
+  c.grid = sum_grid(static_cast<double>(s.clip.max_norm));
+  const double error = std::max(sensitivity_rounding_error(c.net, kCpuArithmetic, shift),
+                                sensitivity_rounding_error(c.net, kCudaArithmetic, shift));
+  c.bound = static_cast<double>(s.clip.max_norm) * (1.0 + error) / c.grid;
+  return c;
+}
+
+/// The rows listed, of which each may come several times.
+inline Dataset rows_of(const Dataset& data, std::span<const std::size_t> rows) {
+  Dataset d = data;
+  d.floats.clear();
+  d.tokens.clear();
+  d.lengths.clear();
+  d.labels.clear();
+  const auto features = static_cast<std::ptrdiff_t>(data.shape.size());
+  for (const std::size_t row : rows) {
+    const auto first = static_cast<std::ptrdiff_t>(row) * features;
+    const auto append = [&](auto& to, const auto& from) {
+      if (!from.empty()) to.insert(to.end(), from.begin() + first, from.begin() + first + features);
+    };
+    append(d.floats, data.floats);
+    append(d.tokens, data.tokens);
+    if (!data.lengths.empty()) d.lengths.push_back(data.lengths[row]);
+    d.labels.push_back(data.labels[row]);
+  }
+  return d;
+}
+
+/// What the engine releases of the sum over all of `data`, without noise: the sum itself, rounded
+/// to float32 once.
+inline std::vector<float> released_sum(Engine& engine, const InfluenceCase& c,
+                                       const Dataset& data) {
+  engine.load(data);
+  TrainState state = c.state;
+  if (c.contribution == Contribution::direction) state.norms.assign(data.size(), INFINITY);
+  engine.set_state(state);
+  // Whatever is finite is a candidate, and accepted where its norm is as large as the bound.
+  if (c.contribution == Contribution::direction)
+    engine.set_importance({.clip = 1e-3, .multiple = 1.0, .least = 1e-3, .rate = 999.0});
+  const StepScalars still{.learning_rate = 0,
+                          .noise_std = 0,
+                          .inverse_batch = 1,
+                          .bias1 = 1,
+                          .bias2 = 1,
+                          .ema_decay = 0};
+  engine.run(3, {&still, 1}, [&](Engine& e) {
+    if (c.contribution == Contribution::direction) {
+      e.sample_candidates();
+      e.sum_accepted_directions();
+    } else {
+      e.sample_batch();
+      if (c.contribution == Contribution::transformed)
+        e.sum_coordinate_clipped_gradients();
+      else
+        e.sum_clipped_gradients();
+    }
+    e.add_noise_and_update();
+  });
+  return engine.state().moment1;
+}
+
+struct Influence {
+  std::size_t contributions = 0;
+  double largest = 0.0;    ///< norm of what a row adds, over the stated sensitivity
+  std::string fault = {};  ///< empty: none
+};
+
+/// `fresh` sees one row at a time in cleared memory, `used` all of them and then some again, in
+/// memory full of what came before.
+///   Every row alone adds at most the stated sensitivity.
+///   A sum over rows is the sum of what each adds alone, to the last bit, in the order of the rows
+///   and in another one, and the second time as the first.
+/// Directions are accepted by an example's number, so they are compared with the same rows in
+/// cleared memory instead, and a row's part is what the sum lacks where the row is not finite.
+inline Influence measure_influence(const std::function<std::unique_ptr<Engine>()>& make,
+                                   const InfluenceCase& c) {
+  Influence out;
+  const std::size_t d = c.net.parameter_count;
+  const std::size_t n = c.data.size();
+  std::vector<std::size_t> order(n);
+  for (std::size_t i = 0; i < n; ++i) order[i] = i;
+  const auto cleared = [&](const Dataset& data) {
+    const std::optional<float> before = scratch_fill();
+    set_scratch_fill(0.0f);
+    std::vector<float> sum = released_sum(*make(), c, data);
+    set_scratch_fill(before);
+    return sum;
+  };
+  const auto used = make();
+  const auto note = [&](const std::string& what) {
+    if (out.fault.empty()) out.fault = what + "\n" + c.model;
+  };
+  const auto same = [](const std::vector<float>& a, const std::vector<double>& units, double grid) {
+    for (std::size_t j = 0; j < a.size(); ++j)
+      if (a[j] != static_cast<float>(grid * units[j])) return false;
+    return true;
+  };
+  const auto row_norm = [&](std::size_t row, const std::vector<double>& units) {
+    double square = 0.0;
+    for (const double u : units) square += u * u;
+    const double ratio = std::sqrt(square) / c.bound;
+    ++out.contributions;
+    out.largest = std::max(out.largest, ratio);
+    if (!(ratio <= 1.0))
+      note("row " + std::to_string(row) + " adds " + std::to_string(ratio) +
+           " times the stated sensitivity");
+  };
+
+  if (c.contribution == Contribution::direction) {
+    const std::vector<float> want = cleared(c.data);
+    for (int again = 0; again < 2; ++again)
+      if (released_sum(*used, c, c.data) != want) note("the sum depends on what was in memory");
+    for (std::size_t i = 0; i < n; ++i) {
+      // Twice, the second time in place of a row before it, so that one row is the difference.
+      std::vector<std::size_t> others = order;
+      others[i] = (i + 1) % n;
+      const std::vector<float> without = cleared(rows_of(c.data, others));
+      std::vector<double> units(d);
+      for (std::size_t j = 0; j < d; ++j)
+        units[j] = (static_cast<double>(want[j]) - static_cast<double>(without[j])) / c.grid / 2.0;
+      row_norm(i, units);  // replacing a row moves the sum by twice the bound at most
+    }
+    return out;
+  }
+
+  const auto fresh = make();
+  std::vector<double> total(d, 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::optional<float> before = scratch_fill();
+    set_scratch_fill(0.0f);
+    const std::vector<float> alone = released_sum(*fresh, c, rows_of(c.data, {&i, 1}));
+    set_scratch_fill(before);
+    std::vector<double> units(d);
+    for (std::size_t j = 0; j < d; ++j) {
+      units[j] = static_cast<double>(alone[j]) / c.grid;
+      total[j] += units[j];
+    }
+    row_norm(i, units);
+  }
+  std::mt19937 random(static_cast<unsigned>(n));
+  for (int again = 0; again < 3; ++again) {
+    if (!same(released_sum(*used, c, rows_of(c.data, order)), total, c.grid))
+      note(again == 0   ? "the sum is not that of the rows alone"
+           : again == 1 ? "the second sum is not that of the rows alone"
+                        : "in another order the sum is another");
+    if (again == 1) std::shuffle(order.begin(), order.end(), random);
+  }
+  return out;
+}
+
+}  // namespace cudp::cases
