@@ -96,6 +96,14 @@ void sync_folder(const std::filesystem::path& folder) {
   f.sync();
 }
 
+void overwrite_with_zeros(const std::filesystem::path& path) {
+  const File file(path, O_WRONLY, 0);
+  struct stat about {};
+  if (::fstat(file.get(), &about) != 0) fail(path, "look at");
+  write_all(file.get(), std::string(static_cast<std::size_t>(about.st_size), '\0'), path);
+  file.sync();
+}
+
 std::uint64_t checksum(std::string_view content) {
   return ::lzma_crc64(reinterpret_cast<const std::uint8_t*>(content.data()), content.size(), 0);
 }

@@ -27,6 +27,9 @@ void append_line(const std::filesystem::path& path, std::string_view line);
 /// Makes the entries of a folder durable.
 void sync_folder(const std::filesystem::path& folder);
 
+/// Writes zeros over all of a file that is there, durably.
+void overwrite_with_zeros(const std::filesystem::path& path);
+
 /// CRC-64/XZ: finds damage, not forgery.
 std::uint64_t checksum(std::string_view content);
 

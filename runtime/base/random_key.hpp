@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <sys/types.h>
 
@@ -46,6 +47,8 @@ class SharedKey {
  public:
   SharedKey() : SharedKey(RandomKey{}) {}
   SharedKey(const RandomKey& key) : key_(std::make_shared<const SecretKey>(key)) {}
+  /// Wipes `key`.
+  SharedKey(RandomKey&& key) : key_(std::make_shared<const SecretKey>(std::move(key))) {}
 
   const RandomKey& key() const { return key_->key(); }
 

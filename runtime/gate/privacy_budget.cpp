@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-PrivacyBudget::PrivacyBudget(privacy::Ledger ledger, Save save)
-    : ledger_(std::move(ledger)), save_(std::move(save)) {
+PrivacyBudget::PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<Taken> taken)
+    : ledger_(std::move(ledger)), taken_(std::move(taken)), save_(std::move(save)) {
   if (ledger_.budget()) filter_.emplace(ledger_);
 }
 
@@ -27,6 +27,7 @@ bool PrivacyBudget::admit(const Charge& charge) {
 }
 
 bool PrivacyBudget::take(const Charge& charge) {
+  if (ledger_.has_fresh_key()) return false;
   std::vector<Taken> taken = taken_;
   const auto same = [&](const Taken& t) {
     return t.mechanism == charge.mechanism && t.parts == charge.parts;

@@ -17,18 +17,27 @@ namespace cudp {
 /// budget, a filter decides.
 class PrivacyBudget : public Books {
  public:
+  /// What was used up of the releases that have no number, for a checkpoint.
+  struct Taken {
+    privacy::Mechanism mechanism;
+    std::uint64_t parts = 1;
+    std::uint64_t count = 0;  ///< in parts
+    bool operator==(const Taken&) const = default;
+  };
   /// Makes the ledger durable.
   using Save = std::function<void(const privacy::Ledger&)>;
 
-  /// Throws std::invalid_argument where the ledger has spent more than its budget.
-  PrivacyBudget(privacy::Ledger ledger, Save save);
+  /// taken: by the run until now. Throws std::invalid_argument where the ledger has spent more than
+  /// its budget.
+  PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<Taken> taken = {});
 
   /// `ledger` takes the place of one that says no more than what was released before there was a
   /// plan. Throws std::invalid_argument as the constructor does, std::logic_error where `ledger`
   /// does not hold all of that.
   void plan(privacy::Ledger ledger);
 
-  /// What has no number uses up, in this process, what is charged of its mechanism.
+  /// What has no number uses up what is charged of its mechanism. Under a fresh key nothing is left
+  /// of that: what the old one drew of it cannot be told from what it did not.
   bool admit(const Charge& charge) override;
   /// Whether release `number` may be made. Charged and durable when it says yes.
   [[nodiscard]] bool authorise(std::uint64_t number, const privacy::Mechanism& mechanism);
@@ -40,17 +49,13 @@ class PrivacyBudget : public Books {
   void fresh_key(std::uint64_t number);
 
   const privacy::Ledger& ledger() const { return ledger_; }
+  const std::vector<Taken>& taken() const { return taken_; }
   /// Null where the plan alone stays within the budget.
   const privacy::Filter* filter() const { return filter_ ? &*filter_ : nullptr; }
   /// Divergence that the filter has left; 0 without one.
   double left() const { return filter_ ? filter_->limit() * filter_->remaining() : 0.0; }
 
  private:
-  struct Taken {
-    privacy::Mechanism mechanism;
-    std::uint64_t parts;
-    std::uint64_t count;  ///< in parts
-  };
   bool take(const Charge& charge);
 
   privacy::Ledger ledger_;

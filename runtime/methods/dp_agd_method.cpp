@@ -6,6 +6,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "privacy/filter.hpp"
 #include "privacy/rdp/zcdp.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
@@ -144,6 +145,13 @@ void DpAgdMethod::restore(const TrainingInputs& inputs, const MethodState& state
   state_.iterations = j.at("iterations").get<std::uint64_t>();
   state_.releases = j.at("releases").get<std::uint64_t>();
   state_.rho = j.at("rho").get<double>();
+}
+
+/// A filter counts every release as at least what the method does, but for roundings.
+bool DpAgdMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t, double epsilon) const {
+  const double rho = limit_ * (1.0 - privacy::Filter(ledger).remaining());
+  return privacy::epsilon_from_zcdp(rho * (1.0 + 1e-9), budget_.delta) >=
+         std::min(epsilon, budget_.epsilon) * (1.0 - 1e-9);
 }
 
 /// Releases after the state was taken were paid and are lost.

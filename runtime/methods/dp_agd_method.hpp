@@ -62,6 +62,8 @@ class DpAgdMethod final : public Method {
   void start(const TrainingInputs& inputs, const PrivacyBudget& budget) override;
   void restore(const TrainingInputs& inputs, const MethodState& state) override;
   MethodState state() const override;
+  bool accounts_for(const privacy::Ledger& ledger, std::uint64_t step,
+                    double epsilon) const override;
   void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
 
   std::uint64_t authorise(PrivacyBudget&, std::uint64_t, std::uint64_t until) override {

@@ -85,6 +85,12 @@ class Method {
   /// From where `state` was taken.
   virtual void restore(const TrainingInputs& inputs, const MethodState& state) = 0;
   virtual MethodState state() const = 0;
+  /// Whether the ledger knows of all that a run has released when it has reported `step` steps and
+  /// `epsilon` spent. After restore.
+  virtual bool accounts_for(const privacy::Ledger&, std::uint64_t /*step*/,
+                            double /*epsilon*/) const {
+    return true;
+  }
   /// After restore, with a key that is not the one that the state was made with: what follows
   /// `step` is new and will be charged. Throws BudgetError where that is not possible.
   virtual void fresh_key(PrivacyBudget& budget, std::uint64_t step) = 0;

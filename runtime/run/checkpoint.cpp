@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "privacy/mechanism/mechanism_text.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 
@@ -19,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "cudp checkpoint 7\n";
+constexpr std::string_view kMagic = "cudp checkpoint 8\n";
 constexpr std::string_view kAnyMagic = "cudp checkpoint ";
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
@@ -37,6 +38,25 @@ std::uint64_t take_number(std::string_view& bytes) {
   std::memcpy(&number, bytes.data(), sizeof number);
   bytes.remove_prefix(sizeof number);
   return number;
+}
+
+Json encode_taken(const std::vector<PrivacyBudget::Taken>& all) {
+  Json list = Json::array();
+  for (const PrivacyBudget::Taken& t : all)
+    list.push_back({privacy::exact_text(t.mechanism), t.parts, t.count});
+  return list;
+}
+
+std::vector<PrivacyBudget::Taken> decode_taken(const Json& list) {
+  std::vector<PrivacyBudget::Taken> all;
+  for (const Json& t : list) {
+    const auto text = t.at(0).get<std::string>();
+    std::string_view rest = text;
+    all.push_back({.mechanism = privacy::take_mechanism(rest),
+                   .parts = t.at(1).get<std::uint64_t>(),
+                   .count = t.at(2).get<std::uint64_t>()});
+  }
+  return all;
 }
 
 Json encode_listed(const std::vector<Listed>& all) {
@@ -99,6 +119,8 @@ std::string encode_checkpoint(const Checkpoint& c) {
               {"seconds", c.seconds},
               {"key_check", c.key_check},
               {"ledger", c.ledger.to_text()},
+              {"ledger_was_lost", c.ledger_was_lost},
+              {"taken", encode_taken(c.taken)},
               {"released", encode_listed(c.released)},
               {"metrics", encode_metrics(c.metrics)},
               {"config", c.config},
@@ -145,6 +167,8 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     c.seconds = header.at("seconds").get<double>();
     c.key_check = header.at("key_check").get<std::uint64_t>();
     c.ledger = privacy::Ledger::from_text(header.at("ledger").get<std::string>(), source);
+    c.ledger_was_lost = header.at("ledger_was_lost").get<bool>();
+    c.taken = decode_taken(header.at("taken"));
     c.released = decode_listed(header.at("released"));
     c.metrics = decode_metrics(header.at("metrics").get<std::string>());
     c.config = header.at("config").get<std::string>();

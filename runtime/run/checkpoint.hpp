@@ -27,7 +27,11 @@ struct Checkpoint {
   std::string data;             ///< data_tag of the training set, under the run's key
   std::uint64_t key_check = 0;  ///< which random key the steps since the last loss of one drew with
   privacy::Ledger ledger;
-  std::vector<Listed> released;  ///< by the gate
+  std::vector<PrivacyBudget::Taken> taken;  ///< of what was charged without a number
+  std::vector<Listed> released;             ///< by the gate
+  /// The ledger was lost once, and taken from a checkpoint. What was charged after that checkpoint
+  /// is forgotten, which is right as long as the same key draws the same again, and no longer.
+  bool ledger_was_lost = false;
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< of training so far
   std::vector<float> feature_release;  ///< as Experiment has it

@@ -7,6 +7,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/run/certificate.hpp"
+#include "runtime/run/key_file.hpp"
 #include "runtime/run/release.hpp"
 #include "runtime/run/run.hpp"
 
@@ -17,8 +18,7 @@ namespace {
 
 /// Removes what only a run in progress needs: key and checkpoints.
 void remove_leftovers(const RunFolder& folder) {
-  std::error_code ignored;
-  fs::remove(folder.key(), ignored);
+  erase_key(folder.key());
   remove_checkpoints(folder.checkpoints());
 }
 

@@ -36,20 +36,33 @@ void write_key(const std::filesystem::path& path, const RandomKey& key) {
   wipe(bytes);
 }
 
-std::optional<SecretKey> read_key(const std::filesystem::path& path) {
+std::optional<SharedKey> read_key(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::nullopt;
   std::string bytes = read_file(path);
   RandomKey key{};
   if (bytes.size() < kKeyMagic.size() + sizeof key.words) return std::nullopt;
   std::memcpy(key.words, bytes.data() + kKeyMagic.size(), sizeof key.words);
-  SecretKey secret(std::move(key));
+  SharedKey secret(std::move(key));
   std::string expected = encode(secret.key());
   const bool intact = bytes == expected;
   wipe(bytes);
   wipe(expected);
   if (!intact) return std::nullopt;
   return secret;
+}
+
+void erase_key(const std::filesystem::path& path) {
+  const std::filesystem::path half =
+      path.parent_path() / std::string(".").append(path.filename().string()).append(".new");
+  for (const std::filesystem::path& file : {path, half}) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error)) continue;
+    overwrite_with_zeros(file);
+    std::filesystem::remove(file, error);
+    if (error) throw Error(file.string() + ": cannot remove it: " + error.message());
+    sync_folder(file.parent_path());
+  }
 }
 
 }  // namespace cudp

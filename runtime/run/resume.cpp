@@ -17,12 +17,35 @@ namespace cudp {
 namespace {
 
 /// Goes on where the ledger ends.
-void open_budget(Run& run, privacy::Ledger ledger) {
+void open_budget(Run& run, privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken) {
   try {
-    run.open_budget(std::move(ledger));
+    run.open_budget(std::move(ledger), std::move(taken));
   } catch (const std::invalid_argument& e) {
     throw Error(run.folder.ledger().string() + ": " + e.what());
   }
+}
+
+/// The last step that was reported, and what was said to be spent by then.
+std::optional<MetricsRow> newest_metrics(const RunFolder& folder) {
+  std::error_code error;
+  if (!fs::exists(folder.metrics(), error)) return std::nullopt;
+  try {
+    const std::vector<MetricsRow> rows = decode_metrics(read_file(folder.metrics()));
+    if (rows.empty()) return std::nullopt;
+    return rows.back();
+  } catch (const Error& e) {
+    throw BudgetError(folder.metrics().string() + ": " + e.what() +
+                      "; what was spent is not known");
+  }
+}
+
+/// A ledger that was put back from before what the run has shown since.
+void check_not_older(const Run& run) {
+  const std::optional<MetricsRow> shown = newest_metrics(run.folder);
+  if (!shown || run.method->accounts_for(run.budget->ledger(), shown->step, shown->epsilon)) return;
+  throw BudgetError(fmt::format(
+      "{}: expected what was charged up to step {}, which {} shows, found an older ledger",
+      run.folder.ledger().string(), shown->step, run.folder.metrics().filename().string()));
 }
 
 /// Charges again what will be repeated under a key of its own.
@@ -55,7 +78,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
   const bool same_key = stored.key.has_value();
   Experiment prepared = prepare(stored.config, reporter, c.model);
   check_same_run(stored, prepared);
-  const SecretKey key = same_key ? *std::move(stored.key) : SecretKey(make_key());
+  const SharedKey key = same_key ? *std::move(stored.key) : SharedKey(make_key());
   auto restored = std::make_unique<Run>(std::move(prepared), stored.folder, key.key());
   Run& run = *restored;
   run.lock = std::move(stored.lock);
@@ -63,19 +86,29 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
   run.step = c.step;
   run.metrics = c.metrics;
   run.seconds = c.seconds;
+  run.ledger_was_lost = stored.ledger_was_lost;
 
   Experiment& e = run.experiment;
-  open_budget(run, std::move(stored.ledger));
+  open_budget(run, std::move(stored.ledger), c.taken);
   show_features(e, c.feature_release);
   run.method = run.make_method();
-  Gate& gate = run.gate.emplace(e.config.rng, key.key(), *run.budget, c.released);
-  run.method->restore({.train = e.data.train, .backend = e.backend, .key = key.key(), .gate = gate},
+  Gate& gate = run.gate.emplace(e.config.rng, key, *run.budget, c.released);
+  run.method->restore({.train = e.data.train, .backend = e.backend, .key = key, .gate = gate},
                       c.method);
-  if (!same_key) pay_again(run, stored.why);
+  if (!same_key) {
+    check_not_older(run);
+    pay_again(run, stored.why);
+  }
   run.last_step = run.method->last_step(*run.budget, run.step);
 
+  if (run.ledger_was_lost) {
+    run.save_checkpoint();
+    write_ledger(run.folder, run.budget->ledger(), run.seal);
+  }
   if (!same_key) {
-    // In this order a crash in between leaves no key, or one that is not taken for the old one.
+    // In this order a crash in between leaves no key, and the ledger covers what is shown.
+    erase_key(run.folder.key());
+    write_metrics(run.folder, e, run.metrics);
     write_ledger(run.folder, run.budget->ledger(), run.seal);
     run.save_checkpoint();
     write_key(run.folder.key(), key.key());
@@ -85,7 +118,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
   if (run.last_step < run.method->steps())
     reporter.warn(fmt::format("the budget allows training up to step {} of {}", run.last_step,
                               run.method->steps()));
-  write_metrics(run.folder, e, run.metrics);
+  if (same_key) write_metrics(run.folder, e, run.metrics);
   forget_diagnostics_after(run);
   reporter.info(fmt::format("resuming {} at step {}", run.folder.root().string(), run.step));
   run.describe(reporter);

@@ -31,9 +31,10 @@ std::unique_ptr<Method> Run::make_method() const {
              .before = releases_before(e.config, size)});
 }
 
-void Run::open_budget(privacy::Ledger ledger) {
-  budget.emplace(std::move(ledger),
-                 [this](const privacy::Ledger& l) { write_ledger(folder, l, seal); });
+void Run::open_budget(privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken) {
+  budget.emplace(
+      std::move(ledger), [this](const privacy::Ledger& l) { write_ledger(folder, l, seal); },
+      std::move(taken));
 }
 
 void Run::save_checkpoint() const {
@@ -50,7 +51,9 @@ void Run::save_checkpoint() const {
                          .data = data_tag,
                          .key_check = key_check,
                          .ledger = budget->ledger(),
+                         .taken = budget->taken(),
                          .released = gate->listed(),
+                         .ledger_was_lost = ledger_was_lost,
                          .metrics = metrics,
                          .seconds = seconds,
                          .feature_release = e.feature_release},

@@ -35,13 +35,14 @@ struct Run {
   std::uint64_t step = 0;       ///< steps done
   std::uint64_t last_step = 0;  ///< where to stop: the method's steps, or what the budget allows
   std::vector<MetricsRow> metrics;
-  double seconds = 0.0;  ///< of training so far
+  double seconds = 0.0;          ///< of training so far
+  bool ledger_was_lost = false;  ///< as Checkpoint has it
 
   /// The method that the config names, for the run's size.
   std::unique_ptr<Method> make_method() const;
   /// Asks for releases from now on; the ledger is durable, in the run's folder, when one is
-  /// allowed.
-  void open_budget(privacy::Ledger ledger);
+  /// allowed. taken: of the ledger until now.
+  void open_budget(privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken = {});
   /// Puts a checkpoint of the run as it is now into its folder.
   void save_checkpoint() const;
   /// Tells the user what is trained, and what it promises.

@@ -60,7 +60,7 @@ void write_config_file(const Run& run) {
 
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   if (!config.out.empty()) check_free(config.out);
-  const SecretKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
+  const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                   : make_key());
   auto started = std::make_unique<Run>(prepare(config, reporter), RunFolder(""), key.key());
   Run& run = *started;
@@ -70,7 +70,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   run.folder = place.folder();
   run.open_budget(privacy::Ledger());
   if (noise > 0.0) run.budget->plan(ledger_of_size(noise));
-  Gate& gate = run.gate.emplace(config.rng, key.key(), *run.budget);
+  Gate& gate = run.gate.emplace(config.rng, key, *run.budget);
   run.size = training_size(e.data, noise, gate);
   try {
     plan(run);
@@ -81,7 +81,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
 
   write_config_file(run);
   release_features(e, run.size, gate);
-  run.method->start({.train = e.data.train, .backend = e.backend, .key = key.key(), .gate = gate},
+  run.method->start({.train = e.data.train, .backend = e.backend, .key = key, .gate = gate},
                     *run.budget);
 
   // The last of its files, once the ledger is there; in its place the run can be resumed.

@@ -38,26 +38,28 @@ RunFolder resumed_folder(const Settings& flags) {
                    ": expected the file that this run wrote, found one that it did not write");
 }
 
-/// The ledger file, or the checkpoint's copy where the file is gone but the key is there: with the
-/// same key, repeated steps release nothing new. seal: of that key, or null.
+/// What a checkpoint knows of the ledger is no substitute: a run charges between checkpoints, too.
+[[noreturn]] void refuse_without_ledger(const RunFolder& folder, const char* why, bool lost) {
+  throw BudgetError(folder.ledger().string() + ": expected " +
+                    (lost ? "the ledger, found none" : "a ledger that was never lost, found one") +
+                    ", and " + why + "; what was spent is not known");
+}
+
+/// seal: of the run's key, or null where that is gone.
 privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c, const Seal* seal) {
   const fs::path path = folder.ledger();
-  if (!fs::exists(path)) {
-    if (seal != nullptr) return c.ledger;
-    throw Error(path.string() +
-                ": expected the ledger, found neither it nor the key; what was spent is not known");
-  }
   const SealedFile file = read_sealed(path);
   privacy::Ledger ledger;
   try {
     ledger = privacy::Ledger::from_text(file.content, path.string());
   } catch (const std::invalid_argument& e) {
-    throw Error(std::string(e.what()) + "; what was spent is not known");
+    throw BudgetError(std::string(e.what()) + "; what was spent is not known");
   }
   if (seal != nullptr && !seal->holds(kLedger, file.content, file.tag)) refuse_forged(path);
   if (!ledger.continues(c.ledger))
-    throw Error(path.string() +
-                ": expected the ledger of this run, found one that lacks what a checkpoint knows");
+    throw BudgetError(
+        path.string() +
+        ": expected the ledger of this run, found one that lacks what a checkpoint knows");
   return ledger;
 }
 
@@ -75,7 +77,7 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   apply_settings(parse_settings(stored->checkpoint.config, "checkpoint"), config);
   config = resolve_resumed(flags, config);
 
-  std::optional<SecretKey> key = read_key(folder.key());
+  std::optional<SharedKey> key = read_key(folder.key());
   std::optional<Seal> seal;
   if (key && key_check(key->key()) == stored->checkpoint.key_check) {
     seal.emplace(key->key());
@@ -83,17 +85,22 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   } else {
     key.reset();
   }
-  privacy::Ledger ledger = read_ledger(folder, stored->checkpoint, seal ? &*seal : nullptr);
   const char* why = key ? "" : "the run's random key is gone";
   if (key && config.fresh_noise) {
     why = "fresh noise is asked for";
     key.reset();
   }
+  const Checkpoint& c = stored->checkpoint;
+  const bool lost = !fs::exists(folder.ledger());
+  if ((lost || c.ledger_was_lost) && !key) refuse_without_ledger(folder, why, lost);
+  // With the same key, repeated steps release nothing new.
+  privacy::Ledger ledger = lost ? c.ledger : read_ledger(folder, c, seal ? &*seal : nullptr);
   return {folder,
           std::move(lock),
           std::move(stored->checkpoint),
           std::move(key),
           std::move(ledger),
+          lost || c.ledger_was_lost,
           std::move(config),
           why};
 }

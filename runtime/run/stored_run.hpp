@@ -19,15 +19,16 @@ struct StoredRun {
   Checkpoint checkpoint;
   /// The run's own; empty where it is lost, or where the user asked for fresh noise. Then repeated
   /// steps are new releases, and are charged.
-  std::optional<SecretKey> key;
+  std::optional<SharedKey> key;
   privacy::Ledger ledger;
-  TrainConfig config;  ///< the run's, with what the flags may change
-  std::string why;     ///< there is no key, in words
+  bool ledger_was_lost = false;  ///< now or before, as Checkpoint has it
+  TrainConfig config;            ///< the run's, with what the flags may change
+  std::string why;               ///< there is no key, in words
 };
 
 /// Opens the folder that --resume names, at its newest intact checkpoint. Throws InputError where
 /// it is none of a run, where flags would change the experiment, or where the checkpoint or the
-/// ledger is not what the run wrote; Error where it cannot be known what was spent.
+/// ledger is not what the run wrote; BudgetError where it cannot be known what was spent.
 StoredRun open_stored_run(const Settings& flags, Reporter& reporter);
 
 /// Throws InputError where the data or the model do not fit the run at all; and, where repeated

@@ -33,10 +33,15 @@ class Loop {
       const std::uint64_t until =
           timed([&] { return method_.authorise(*run_.budget, run_.step, next_checkpoint()); });
       if (until == run_.step) stop_at_budget();
+      // It knows of what was charged, before any of that is drawn: a ledger of before is told
+      // apart.
+      if (run_.step < run_.last_step) run_.save_checkpoint();
       while (run_.step < until && run_.step < run_.last_step && !interrupted_.requested())
         take_steps(until);
-      if (run_.step < run_.last_step) run_.save_checkpoint();
-      if (interrupted_.requested() && run_.step < run_.last_step) interrupt();
+      if (interrupted_.requested() && run_.step < run_.last_step) {
+        run_.save_checkpoint();
+        interrupt();
+      }
     }
     if (run_.step == 0) throw BudgetError("the budget does not allow a single step");
     evaluate_once();

@@ -197,6 +197,22 @@ TEST_F(Budget, PartsOfOneReleaseUseItUpTogether) {
   EXPECT_TRUE(budget.admit(half));
 }
 
+/// A run that is resumed goes on with what was used up, and under another key with nothing.
+TEST_F(Budget, WhatWasTakenOutlivesTheProcess) {
+  privacy::Ledger ledger;
+  ledger.charge({kSize, 2});
+  budget.plan(ledger);
+  ASSERT_TRUE(budget.admit({kSize, {}}));
+  PrivacyBudget resumed(
+      budget.ledger(), [](const privacy::Ledger&) {}, budget.taken());
+  EXPECT_TRUE(resumed.admit({kSize, {}}));
+  EXPECT_FALSE(resumed.admit({kSize, {}}));
+  PrivacyBudget renewed(
+      budget.ledger(), [](const privacy::Ledger&) {}, budget.taken());
+  renewed.fresh_key(0);
+  EXPECT_FALSE(renewed.admit({kSize, {}}));
+}
+
 /// The number of examples is charged before there is a plan, which must know of it.
 TEST_F(Budget, APlanForgetsNothing) {
   privacy::Ledger ledger;

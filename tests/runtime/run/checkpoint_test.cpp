@@ -33,6 +33,8 @@ Checkpoint example(std::uint64_t step) {
   c.key_check = 0xfedcba9876543210;
   c.ledger.charge({privacy::Gaussian{40.0}, 1});
   c.ledger.authorise(0, step, privacy::PoissonGaussian{0.01, 1.0 / 3.0});
+  c.taken = {{privacy::Gaussian{40.0}, 1, 1}, {privacy::Laplace{1.0 / 3.0}, 2, 3}};
+  c.ledger_was_lost = true;
   c.metrics = {{1.0, 117, 0.7, 0.5, 0.91, 0.3}};
   c.seconds = 12.5;
   return c;
@@ -57,6 +59,8 @@ TEST(Checkpoint, RestoresEverything) {
   EXPECT_EQ(back.data, c.data);
   EXPECT_EQ(back.key_check, c.key_check);
   EXPECT_EQ(back.ledger, c.ledger);
+  EXPECT_EQ(back.taken, c.taken);
+  EXPECT_EQ(back.ledger_was_lost, c.ledger_was_lost);
   ASSERT_EQ(back.metrics.size(), 1u);
   EXPECT_EQ(encode_metrics(back.metrics), encode_metrics(c.metrics));
   EXPECT_EQ(back.seconds, c.seconds);
@@ -131,6 +135,22 @@ TEST(KeyFile, IsForTheOwnerAndRefusesDamage) {
     EXPECT_FALSE(read_key(path)) << i;
   }
   EXPECT_NE(key_check(key), key_check({{1, 2, 3, 4, 5, 6, 7, 8}}));
+}
+
+/// Another name of the same file shows what is left on the disk.
+TEST(KeyFile, IsOverwrittenBeforeItIsRemoved) {
+  const TemporaryFolder folder;
+  for (const char* name : {"key", ".key.new"}) {
+    write_key(folder / name, RandomKey{{1, 2, 3, 4, 5, 6, 7, 8}});
+    fs::create_hard_link(folder / name, folder / (std::string("other") + name));
+  }
+  const std::size_t size = content_of(folder / "key").size();
+  erase_key(folder / "key");
+  for (const char* name : {"key", ".key.new"}) {
+    EXPECT_FALSE(fs::exists(folder / name));
+    EXPECT_EQ(content_of(folder / (std::string("other") + name)), std::string(size, '\0'));
+  }
+  EXPECT_NO_THROW(erase_key(folder / "key"));
 }
 
 TEST(Files, AreReplacedWholeAndKeepTheirMode) {
