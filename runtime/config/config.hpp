@@ -75,6 +75,7 @@ struct TrainConfig {
   std::optional<std::int64_t> seed;
   bool unsafe_diagnostics = false;
   bool allow_weak_privacy = false;
+  bool fresh_noise_allowed = false;
 
   // Training
   std::string method = "dpsgd";  ///< a name of methods/registry.cpp

@@ -41,7 +41,7 @@ PrivacyPlan dpis_plan(const MethodContext& context) {
   if (plan.order == 0.0) {
     // The worst case's best order, fixed before anything is released.
     plan.noise_multiplier = noise_multiplier_for(config, plan);
-    plan.order = guarantee(plan, releases(plan, plan.steps)).order;
+    plan.order = filter_order(plan);
   }
   return with_noise(config, std::move(plan));
 }

@@ -9,6 +9,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "kernels/common/fixed_point.hpp"
+#include "privacy/filter.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/choices.hpp"
@@ -67,8 +68,13 @@ std::uint64_t EngineMethod::steps_per_epoch() const {
 /// A guarantee that was stated before the first release holds whatever was chosen later: that of a
 /// filter, and that of a plan which follows from a noisy number of examples.
 double EngineMethod::epsilon() const {
-  if (!context_.size.is_public()) return *config().epsilon;
+  if (!context_.size.is_public() || filter()) return *config().epsilon;
   return guarantee(plan_, releases(plan_, plan_.steps)).epsilon;
+}
+
+std::optional<privacy::Budget> EngineMethod::filter() const {
+  if (!needs_filter(config(), plan_)) return std::nullopt;
+  return privacy::renyi_budget(plan_.order, *config().epsilon, plan_.delta - plan_.failure);
 }
 
 std::string EngineMethod::describe() const {
@@ -141,11 +147,21 @@ void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& stat
   engine_->set_state(s);
 }
 
-/// Where a run stops, its key is lost or renewed, may have been chosen by what it showed: the
-/// number of steps is then no longer fixed ahead, and only a budget bounds them.
+bool EngineMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t step, double) const {
+  return ledger.authorised_until() >= ledger_index(step);
+}
+
+/// Where a run stops, its key is lost or renewed, may have been chosen by what it showed: which
+/// releases there are is then no longer fixed ahead. A budget bounds them where they are equal, so
+/// that only their number was chosen; where their divergences add up at an order fixed ahead; and
+/// nowhere else (privacy/README.md).
 void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   if (!config().epsilon)
     throw BudgetError("without --epsilon nothing bounds what repeated steps spend");
+  if (!plan_.noise.empty() && plan_.order == 0.0)
+    throw BudgetError(
+        "where noise differs from step to step, no bound holds for steps repeated with other noise "
+        "unless --fresh-noise-allowed was given when the run began");
   budget.fresh_key(ledger_index(step));
 }
 
@@ -167,8 +183,10 @@ std::uint64_t EngineMethod::last_step(const PrivacyBudget& budget, std::uint64_t
 std::uint64_t EngineMethod::authorise(PrivacyBudget& budget, std::uint64_t step,
                                       std::uint64_t until) {
   if (!prepare(budget, step)) return step;
-  const std::uint64_t end = std::min(until, prepared_until(step));
-  return budget.authorise(ledger_index(step), releases_of(step, end)) ? end : step;
+  std::uint64_t end = std::min(until, prepared_until(step));
+  while (end > step && !budget.authorise(ledger_index(step), releases_of(step, end)))
+    end = step + (end - step) / 2;  // the budget ends on the way
+  return end;
 }
 
 Charge EngineMethod::charge_of(std::uint64_t step) const {
@@ -317,11 +335,30 @@ void EngineMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t
 }
 
 std::vector<std::string> engine_method_options() {
-  return {
-      "sigma",        "clipping",    "unsafe-diagnostics", "batch",       "epochs",    "steps",
-      "lr",           "optimizer",   "momentum",           "beta1",       "beta2",     "schedule",
-      "weight-decay", "decay-every", "decay-factor",       "final-lr",    "poly-a",    "poly-c",
-      "warmup",       "ema",         "activation",         "micro-batch", "accountant"};
+  return {"sigma",
+          "clipping",
+          "unsafe-diagnostics",
+          "fresh-noise-allowed",
+          "batch",
+          "epochs",
+          "steps",
+          "lr",
+          "optimizer",
+          "momentum",
+          "beta1",
+          "beta2",
+          "schedule",
+          "weight-decay",
+          "decay-every",
+          "decay-factor",
+          "final-lr",
+          "poly-a",
+          "poly-c",
+          "warmup",
+          "ema",
+          "activation",
+          "micro-batch",
+          "accountant"};
 }
 
 }  // namespace cudp

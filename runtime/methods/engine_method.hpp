@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ class EngineMethod : public Method {
  public:
   double epsilon() const override;
   double delta() const override { return plan_.delta; }
+  std::optional<privacy::Budget> filter() const override;
   std::uint64_t steps() const override { return plan_.steps; }
   std::uint64_t steps_per_epoch() const override;
   std::string describe() const override;
@@ -24,6 +26,8 @@ class EngineMethod : public Method {
   void start(const TrainingInputs& inputs, const PrivacyBudget& budget) override;
   void restore(const TrainingInputs& inputs, const MethodState& state) override;
   MethodState state() const override;
+  bool accounts_for(const privacy::Ledger& ledger, std::uint64_t step,
+                    double epsilon) const override;
   void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
 
   std::uint64_t last_step(const PrivacyBudget& budget, std::uint64_t step) const override;

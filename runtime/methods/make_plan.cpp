@@ -96,9 +96,31 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan) 
 }
 
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan) {
-  plan.noise_multiplier = noise_multiplier_for(config, plan);
+  if (!needs_filter(config, plan)) {
+    plan.noise_multiplier = noise_multiplier_for(config, plan);
+    check_budget(config, plan);
+    return plan;
+  }
+  // A little less than the budget: the filter rounds every release up.
+  TrainConfig less = config;
+  less.epsilon = *config.epsilon * (1.0 - 1e-9);
+  plan.accountant = privacy::AccountantKind::rdp;
+  if (plan.order == 0.0) {
+    plan.noise_multiplier = noise_multiplier_for(less, plan);
+    plan.order = filter_order(plan);
+  }
+  plan.noise_multiplier = noise_multiplier_for(less, plan);
   check_budget(config, plan);
   return plan;
+}
+
+bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan) {
+  return config.fresh_noise_allowed && !plan.noise.empty();
+}
+
+double filter_order(PrivacyPlan plan) {
+  plan.accountant = privacy::AccountantKind::rdp;
+  return guarantee(plan, releases(plan, plan.steps)).order;
 }
 
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan) {

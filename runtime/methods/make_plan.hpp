@@ -27,6 +27,13 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan);
 /// The plan with that, within the budget.
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 
+/// Whether a filter is to keep the budget of a plan whose steps differ in their noise: which of
+/// them are repeated, where the key is lost, may have been chosen by what they showed.
+bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
+
+/// Of a plan that has its noise: the Renyi order of its filter.
+double filter_order(PrivacyPlan plan);
+
 /// Throws BudgetError unless the plan stays within config.epsilon, and within what promises
 /// something at all.
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan);

@@ -91,6 +91,7 @@ void add_circumstances(Json& j, const Experiment& e, const TrainingSize& size,
   j["seeded"] = config.seed.has_value();
   j["unsafe_flags"] = unsafe;
   if (config.allow_weak_privacy) j["allow_weak_privacy"] = true;
+  if (config.fresh_noise_allowed) j["fresh_noise_allowed"] = true;
   j["warnings"] =
       privacy_warnings(size.value, j["epsilon"].get<double>(), j["delta"].get<double>());
   j["hyperparameter_tuning"] = "not counted in epsilon";

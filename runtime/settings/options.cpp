@@ -125,6 +125,9 @@ std::vector<Option> privacy_options() {
           "allow-weak-privacy", &Config::allow_weak_privacy,
           "train with epsilon above 200 or delta of 0.1 and more, which guarantee next to nothing; "
           "the certificate says so"),
+      toggle("fresh-noise-allowed", &Config::fresh_noise_allowed,
+             "where noise differs from step to step: a filter from the start, so that the run can "
+             "go on if its key is lost, for a little more noise; other runs can without"),
   };
 }
 

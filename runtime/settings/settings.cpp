@@ -282,6 +282,10 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
         "--sigma: expected a budget (--epsilon) beside it, since the number of training examples "
         "is private and what sigma spends would tell it (--size-is-public if it is not), found "
         "none");
+  if (c.fresh_noise_allowed && !c.epsilon)
+    throw InputError(
+        "--fresh-noise-allowed: expected a budget (--epsilon) beside it, for a filter to keep, "
+        "found none");
   if (c.accountant == privacy::AccountantKind::advanced && !size_is_public)
     throw InputError(
         "--accountant: expected pld or rdp where the number of training examples is private "

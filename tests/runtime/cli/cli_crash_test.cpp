@@ -92,6 +92,14 @@ class CliCrash : public testing::Test {
   Finished resume(const std::string& out) const {
     return run_cudp(folder_, {"train", "--resume", folder_ / out, "--quiet", "--json"});
   }
+  Finished resume_with_fresh_noise(const std::string& out) const {
+    return run_cudp(folder_,
+                    {"train", "--resume", folder_ / out, "--fresh-noise", "--quiet", "--json"});
+  }
+  privacy::Ledger ledger_of(const std::string& out) const {
+    const std::string path = folder_ / (out + "/private/ledger");
+    return privacy::Ledger::from_text(read_sealed(path).content, path);
+  }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
 
   /// Waits until a run has a checkpoint at this step or a later one, or is complete.
@@ -235,17 +243,73 @@ TEST_F(CliCrash, WithoutLedgerAndKeyNothingIsAssumed) {
   fs::remove(folder_ / "run/private/ledger");
   fs::remove(folder_ / "run/private/key");
   Finished f = resume("run");
-  EXPECT_EQ(f.exit, 1);
+  EXPECT_EQ(f.exit, 3);
   EXPECT_NE(f.err.find("what was spent is not known"), std::string::npos) << f.err;
   write_text(folder_ / "run/private/ledger", ledger.substr(0, ledger.size() - 20));
-  EXPECT_EQ(resume("run").exit, 1);
-  // With the key, repeated steps release nothing new.
+  EXPECT_EQ(resume("run").exit, 3);
+  // Neither where the key is there and another one is asked for.
   fs::remove(folder_ / "run/private/ledger");
   write_text(folder_ / "run/private/key", key);
+  f = resume_with_fresh_noise("run");
+  EXPECT_EQ(f.exit, 3);
+  EXPECT_NE(f.err.find("expected the ledger, found none, and fresh noise is asked for"),
+            std::string::npos)
+      << f.err;
+  EXPECT_EQ(file("run/private/key"), key);
+  // With the key, repeated steps release nothing new.
   f = resume("run");
   ASSERT_EQ(f.exit, 0) << f.err;
   EXPECT_EQ(file("run/release/privacy.json"), file("whole/release/privacy.json"));
   EXPECT_EQ(file("run/release/model.safetensors"), file("whole/release/model.safetensors"));
+}
+
+/// With the run's own key, what is repeated may be less than what was lost with the ledger.
+TEST_F(CliCrash, AfterALostLedgerThereIsNoOtherKey) {
+  interrupt_at("run", 50);
+  fs::remove(folder_ / "run/private/ledger");
+  {
+    CudpProcess process(folder_, {"train", "--resume", folder_ / "run", "--quiet", "--json"});
+    while (!fs::exists(folder_ / "run/private/ledger"))
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    process.signal(SIGKILL);
+    process.wait();
+  }
+  if (fs::exists(folder_ / "run/private/result.json")) GTEST_SKIP() << "it was faster";
+  const Finished f = resume_with_fresh_noise("run");
+  EXPECT_EQ(f.exit, 3);
+  EXPECT_NE(f.err.find("expected a ledger that was never lost"), std::string::npos) << f.err;
+  EXPECT_EQ(resume("run").exit, 0);
+}
+
+/// The ledger of an earlier moment, genuine and sealed, where a checkpoint or what was reported
+/// knows more.
+TEST_F(CliCrash, AnOlderLedgerIsNotTakenForTheRuns) {
+  const fs::path folder = folder_ / "run/private";
+  const fs::path earlier = folder_ / "earlier";
+  {
+    CudpProcess process(folder_, training("run"));
+    wait_for_step("run", 20);
+    process.signal(SIGSTOP);
+    fs::copy(folder, earlier);
+    process.signal(SIGCONT);
+    wait_for_step("run", 70);
+    process.signal(SIGKILL);
+    process.wait();
+  }
+  fs::copy_file(earlier / "ledger", folder / "ledger", fs::copy_options::overwrite_existing);
+  for (const Finished& f : {resume("run"), resume_with_fresh_noise("run")}) {
+    EXPECT_EQ(f.exit, 3);
+    EXPECT_NE(f.err.find("lacks what a checkpoint knows"), std::string::npos) << f.err;
+  }
+  // With the checkpoints of that moment, too, the released metrics still know.
+  fs::remove_all(folder);
+  fs::copy(earlier, folder);
+  const Finished f = resume_with_fresh_noise("run");
+  EXPECT_EQ(f.exit, 3);
+  EXPECT_NE(f.err.find("which metrics.jsonl shows, found an older ledger"), std::string::npos)
+      << f.err;
+  // Under its own key it releases what it released.
+  EXPECT_EQ(resume("run").exit, 0);
 }
 
 TEST_F(CliCrash, AnotherRunsKeyIsNotTakenForItsOwn) {
@@ -305,6 +369,111 @@ TEST_F(CliCrash, OtherDataIsRefusedOnResumeOrPaidFor) {
   EXPECT_EQ(certificate["steps"], kSteps);
   EXPECT_LT(Json::parse(paid.out)["steps"], kSteps);
   EXPECT_LE(certificate["epsilon"], 3.0);
+}
+
+struct RepeatedSteps {
+  const char* name;
+  std::vector<std::string> settings;
+};
+class FreshNoise : public CliCrash, public testing::WithParamInterface<RepeatedSteps> {};
+
+/// Every release that is repeated under another key is charged again, whatever the method.
+TEST_P(FreshNoise, RepeatedStepsAreChargedAgain) {
+  std::vector<std::string> arguments = training("run");
+  arguments.insert(arguments.end(), GetParam().settings.begin(), GetParam().settings.end());
+  {
+    CudpProcess process(folder_, arguments);
+    wait_for_step("run", 50);
+    process.signal(SIGKILL);
+    process.wait();
+  }
+  ASSERT_TRUE(fs::exists(folder_ / "run/private/key"));
+  fs::remove(newest_checkpoint_file(folder_ / "run"));
+  const fs::path path = newest_checkpoint_file(folder_ / "run");
+  const Checkpoint c = decode_checkpoint(read_sealed(path).content, path.string());
+  const auto count = [](const privacy::Ledger& ledger) {
+    std::uint64_t releases = 0;
+    for (const privacy::Release& release : ledger.releases()) releases += release.count;
+    return releases;
+  };
+  const std::uint64_t before = count(ledger_of("run"));
+  const std::uint64_t repeated = ledger_of("run").authorised_until() - c.step;
+  ASSERT_GE(repeated, 10u);
+  const Finished f = resume_with_fresh_noise("run");
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const auto steps = Json::parse(f.out)["steps"].get<std::uint64_t>();
+  EXPECT_LT(steps, kSteps);  // the budget was for kSteps in all
+  EXPECT_EQ(count(ledger_of("run")), before + steps - c.step);
+  const Json certificate = Json::parse(file("run/release/privacy.json"));
+  EXPECT_EQ(certificate["steps"], c.step + repeated + steps - c.step);
+  EXPECT_EQ(certificate["epsilon"], 3.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, FreshNoise,
+    testing::Values(
+        RepeatedSteps{"dpsgd", {}}, RepeatedSteps{"quantile", {"--method", "dpsgd-quantile"}},
+        RepeatedSteps{"adaclip", {"--method", "adaclip", "--optimizer", "sgd"}},
+        RepeatedSteps{
+            "decay", {"--method", "dpsgd-decay", "--noise-decay", "0.02", "--fresh-noise-allowed"}},
+        RepeatedSteps{"adp",
+                      {"--method", "adp-sgd", "--schedule", "cosine", "--fresh-noise-allowed"}}),
+    [](const auto& info) { return info.param.name; });
+
+/// The accountant's bound of what was charged is none then (tests/privacy/fresh_key_test.cpp).
+TEST_F(CliCrash, WhereNoiseDiffersByStepOnlyAFilterAllowsForAnotherKey) {
+  std::vector<std::string> arguments = training("run");
+  *std::find(arguments.begin(), arguments.end(), std::to_string(kSteps)) = "40";
+  arguments.insert(arguments.end(), {"--eval-every", "0", "--checkpoint-every", "5", "--method",
+                                     "dpsgd-decay", "--noise-decay", "0.02"});
+  {
+    CudpProcess process(folder_, arguments);
+    wait_for_step("run", 10);
+    process.signal(SIGKILL);
+    process.wait();
+  }
+  const std::string ledger = file("run/private/ledger");
+  const Finished f = resume_with_fresh_noise("run");
+  EXPECT_EQ(f.exit, 3);
+  EXPECT_NE(f.err.find("--fresh-noise-allowed"), std::string::npos) << f.err;
+  EXPECT_EQ(file("run/private/ledger"), ledger);
+  EXPECT_EQ(resume("run").exit, 0);
+
+  *std::find(arguments.begin(), arguments.end(), folder_ / "run") = folder_ / "filtered";
+  arguments.push_back("--fresh-noise-allowed");
+  ASSERT_EQ(run_cudp(folder_, arguments).exit, 0);
+  const Json certificate = Json::parse(file("filtered/release/privacy.json"));
+  EXPECT_EQ(certificate["epsilon"], 3.0);
+  EXPECT_EQ(certificate["steps"], 40);
+  EXPECT_EQ(certificate["order_fixed_before"], true);
+  EXPECT_TRUE(ledger_of("filtered").budget());
+  // Little more noise than without.
+  const Json without = Json::parse(file("run/release/privacy.json"));
+  EXPECT_GT(certificate["sigma"], without["sigma"]);
+  EXPECT_LT(certificate["sigma"], 1.2 * without["sigma"].get<double>());
+}
+
+/// Killed while it changes keys, a run still knows what was spent.
+TEST_F(CliCrash, KilledWhileItTakesAFreshKeyARunForgetsNothing) {
+  for (int i = 0; i < 6; ++i) {
+    const std::string out = "run" + std::to_string(i);
+    interrupt_at(out, 30);
+    fs::remove(newest_checkpoint_file(folder_ / out));
+    const privacy::Ledger charged = ledger_of(out);
+    {
+      CudpProcess process(
+          folder_, {"train", "--resume", folder_ / out, "--fresh-noise", "--quiet", "--json"});
+      std::this_thread::sleep_for(std::chrono::milliseconds(3 + 4 * i));
+      process.signal(SIGKILL);
+      process.wait();
+    }
+    EXPECT_TRUE(ledger_of(out).continues(charged));
+    const Finished f = resume(out);
+    ASSERT_EQ(f.exit, 0) << f.err;
+    EXPECT_TRUE(ledger_of(out).continues(charged));
+    EXPECT_LE(Json::parse(file(out + "/release/privacy.json"))["epsilon"], 3.0);
+    fs::remove_all(folder_ / out);
+  }
 }
 
 /// The bound on a batch follows from the first data's noisy size.
