@@ -10,11 +10,14 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <sodium.h>
+#include <spdlog/fmt/fmt.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
+#include "runtime/base/random_key.hpp"
 
 namespace fs = std::filesystem;
 
@@ -68,6 +71,10 @@ class Draft {
     if (::rename(path_.c_str(), as.c_str()) != 0) fail(as, "rename to it");
     kept_ = true;
   }
+  /// Unless there is one already.
+  void offer(const fs::path& as) const {
+    if (::link(path_.c_str(), as.c_str()) != 0 && errno != EEXIST) fail(as, "link to it");
+  }
 
  private:
   std::string path_;
@@ -76,6 +83,25 @@ class Draft {
 };
 
 bool is_features(const fs::directory_entry& e) { return e.path().extension() == ".features"; }
+
+/// The key of a folder's names, from a file beside them; empty where there is none, or a broken one.
+std::optional<RandomKey> name_key(const fs::path& folder) {
+  std::ifstream in(folder / "names", std::ios::binary);
+  RandomKey key{};
+  if (!in.read(reinterpret_cast<char*>(key.words), sizeof key.words)) return std::nullopt;
+  return key;
+}
+
+RandomKey make_name_key(const fs::path& folder) {
+  if (const auto key = name_key(folder)) return *key;
+  const Draft draft(folder);
+  const RandomKey fresh = make_key();
+  draft.add({reinterpret_cast<const char*>(fresh.words), sizeof fresh.words});
+  draft.offer(folder / "names");
+  const auto key = name_key(folder);  // of whoever was first
+  if (!key) throw Error((folder / "names").string() + ": damaged; remove it");
+  return *key;
+}
 
 /// Removes the oldest files until `more` bytes fit. Files that another process removes meanwhile
 /// are no error.
@@ -105,17 +131,21 @@ void make_room(const fs::path& folder, std::uintmax_t more) {
 
 }  // namespace
 
-fs::path FeatureCache::file(const std::string& key) const {
-  std::array<char, 17> name{};
-  std::snprintf(name.data(), name.size(), "%016llx",
-                static_cast<unsigned long long>(checksum(key)));
-  return folder_ / (std::string(name.data()) + ".features");
+fs::path FeatureCache::file(const std::string& key, const RandomKey& names) const {
+  std::array<unsigned char, 16> hash{};
+  ::crypto_generichash(hash.data(), hash.size(), reinterpret_cast<const unsigned char*>(key.data()),
+                       key.size(), reinterpret_cast<const unsigned char*>(names.words),
+                       sizeof names.words);
+  return folder_ / (fmt::format("{:02x}", fmt::join(hash, "")) + ".features");
 }
 
 std::optional<std::vector<float>> FeatureCache::read(const std::string& key,
                                                      std::size_t count) const {
   if (folder_.empty()) return std::nullopt;
-  std::ifstream in(file(key), std::ios::binary);
+  const std::optional<RandomKey> names = name_key(folder_);
+  if (!names) return std::nullopt;
+  const fs::path path = file(key, *names);
+  std::ifstream in(path, std::ios::binary);
   Header header;
   if (!in.read(reinterpret_cast<char*>(&header), sizeof header)) return std::nullopt;
   const Header expected{.key_size = key.size(), .count = count, .checksum = header.checksum};
@@ -124,7 +154,7 @@ std::optional<std::vector<float>> FeatureCache::read(const std::string& key,
       stored != key)
     return std::nullopt;
   std::error_code error;
-  if (fs::file_size(file(key), error) != header.features_at() + count * sizeof(float) || error)
+  if (fs::file_size(path, error) != header.features_at() + count * sizeof(float) || error)
     return std::nullopt;
   std::vector<float> features(count);
   in.seekg(static_cast<std::streamoff>(header.features_at()));
@@ -144,13 +174,14 @@ void FeatureCache::write(const std::string& key, const std::vector<float>& featu
   const std::string_view content = bytes_of(features);
   const Header header{
       .key_size = key.size(), .count = features.size(), .checksum = checksum(content)};
+  const RandomKey names = make_name_key(folder_);
   make_room(folder_, content.size());
   Draft draft(folder_);
   draft.add({reinterpret_cast<const char*>(&header), sizeof header});
   draft.add(key);
   draft.add(std::string(header.features_at() - sizeof header - key.size(), '\0'));
   draft.add(content);
-  draft.keep(file(key));
+  draft.keep(file(key, names));
 }
 
 fs::path user_cache_folder() {

@@ -5,11 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "kernels/random/random.hpp"
+
 namespace cudp {
 
 /// Computed features on disk, for the next run on the same data. They say as much as the data they
 /// were made from, so they belong to the user: the folder is made with mode 0700 and its files with
-/// 0600, and neither name nor content of one ever goes into a run's release.
+/// 0600, and neither name nor content of one ever goes into a run's release. Names are keyed hashes
+/// under a key of the folder's own: a listing of it, in a backup say, tells no guess from another.
 class FeatureCache {
  public:
   /// The folder is made when first written to. An empty path keeps nothing.
@@ -25,7 +28,7 @@ class FeatureCache {
   static constexpr std::uintmax_t kMost = std::uintmax_t{16} << 30;
 
  private:
-  std::filesystem::path file(const std::string& key) const;
+  std::filesystem::path file(const std::string& key, const RandomKey& names) const;
   std::filesystem::path folder_;
 };
 

@@ -33,6 +33,13 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
+/// The one file of features there.
+fs::path features_in(const fs::path& folder) {
+  for (const fs::path& file : files_in(folder))
+    if (file.extension() == ".features") return file;
+  return {};
+}
+
 class FeatureCacheTest : public testing::Test {
  protected:
   TemporaryFolder folder_;
@@ -52,15 +59,26 @@ TEST_F(FeatureCacheTest, GivesBackWhatItWasGivenToItsOwnerOnly) {
   EXPECT_FALSE(cache_.read("another key", 4));
   EXPECT_FALSE(cache_.read("key", 5));
   EXPECT_EQ(mode_of(place_), 0700u);
-  ASSERT_EQ(files_in(place_).size(), 1u) << "no draft stays";
-  EXPECT_EQ(mode_of(files_in(place_)[0]), 0600u);
+  ASSERT_EQ(files_in(place_).size(), 2u) << "no draft stays";
+  for (const fs::path& file : files_in(place_)) EXPECT_EQ(mode_of(file), 0600u);
   EXPECT_FALSE(FeatureCache("").read("key", 4));
   EXPECT_NO_THROW(FeatureCache("").write("key", values_));
 }
 
+/// A listing of the folder lets nobody try guesses of the data.
+TEST_F(FeatureCacheTest, NamesFollowFromAKeyOfTheFolder) {
+  const fs::path other = folder_.path() / "other";
+  cache_.write("key", values_);
+  FeatureCache(other).write("key", values_);
+  EXPECT_NE(features_in(place_).filename(), features_in(other).filename());
+  fs::copy_file(place_ / "names", other / "names", fs::copy_options::overwrite_existing);
+  FeatureCache(other).write("key", values_);
+  EXPECT_TRUE(fs::exists(other / features_in(place_).filename()));
+}
+
 TEST_F(FeatureCacheTest, ADamagedFileIsNoFile) {
   cache_.write("key", values_);
-  const fs::path file = files_in(place_)[0];
+  const fs::path file = features_in(place_);
   const std::string whole = content_of(file.string());
   for (std::size_t i = 0; i < whole.size(); ++i) {
     if (i >= 35 && i < 64) continue;  // the header and its key end there; then padding
@@ -165,7 +183,7 @@ TEST_F(CliFeatures, TrainingAndEvalSeeTheSameFeatures) {
   const auto result = nlohmann::json::parse(f.out);
   EXPECT_EQ(result["parameters"], 33'066);
   EXPECT_GT(result["test_accuracy"], 0.5) << "a tenth by chance";
-  EXPECT_EQ(files_in(cache).size(), 2u) << "training and test set";
+  EXPECT_EQ(files_in(cache).size(), 3u) << "training and test set, the key of their names";
   for (const std::string file : {"privacy.json", "config.toml", "metrics.jsonl"})
     EXPECT_EQ(content_of(folder_ / ("run/release/" + file)).find("cache"), std::string::npos);
   const auto certificate = nlohmann::json::parse(content_of(folder_ / "run/release/privacy.json"));
