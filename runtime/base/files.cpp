@@ -91,6 +91,11 @@ void append_line(const std::filesystem::path& path, std::string_view line) {
   write_all(file.get(), std::string(line) + "\n", path);
 }
 
+void make_private(const std::filesystem::path& path) {
+  const File file(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (::fchmod(file.get(), 0600) != 0) fail(path, "set the permissions");
+}
+
 void sync_folder(const std::filesystem::path& folder) {
   const File f(folder, O_RDONLY | O_DIRECTORY, 0);
   f.sync();

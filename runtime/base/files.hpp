@@ -24,6 +24,10 @@ std::string read_file(const std::filesystem::path& path);
 /// Adds a line to a text file that only its owner may read, made if need be.
 void append_line(const std::filesystem::path& path, std::string_view line);
 
+/// Makes a file that only its owner may read, whatever the umask; one that is there keeps its
+/// content.
+void make_private(const std::filesystem::path& path);
+
 /// Makes the entries of a folder durable.
 void sync_folder(const std::filesystem::path& folder);
 

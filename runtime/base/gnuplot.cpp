@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/error.hpp"
@@ -19,11 +20,12 @@ namespace {
 /// An empty file beside a picture that is to be; removed unless it was moved.
 class TemporaryPicture {
  public:
-  explicit TemporaryPicture(const fs::path& picture)
+  TemporaryPicture(const fs::path& picture, unsigned mode)
       : path_(picture.parent_path() /
               ("." + picture.filename().string() + ".new-" + std::to_string(::getpid()))) {
-    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file < 0) throw Error(picture.string() + ": cannot write it: " + std::strerror(errno));
+    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    if (file < 0 || ::fchmod(file, mode) != 0)
+      throw Error(picture.string() + ": cannot write it: " + std::strerror(errno));
     ::close(file);
   }
   ~TemporaryPicture() {
@@ -72,12 +74,12 @@ set tics nomirror textcolor rgb '#404040'
          "\n";
 }
 
-bool run_gnuplot(const std::string& script, const std::filesystem::path& picture) {
+bool run_gnuplot(const std::string& script, const std::filesystem::path& picture, unsigned mode) {
   std::error_code error;
   if (fs::exists(picture, error) && !fs::is_regular_file(picture, error))
     throw Error(picture.string() + ": expected a file for a picture, found something else");
   // gnuplot writes to its stdout where it cannot open a file: it gets a file that is there.
-  const TemporaryPicture made(picture);
+  const TemporaryPicture made(picture, mode);
   const std::string output = "set output " + gnuplot_text(made.path().string()) + "\n";
   const IgnoreBrokenPipe guard;
   std::FILE* gnuplot = ::popen("gnuplot >/dev/null 2>&1", "w");

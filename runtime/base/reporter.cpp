@@ -11,6 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "runtime/base/files.hpp"
+
 namespace cudp {
 namespace {
 
@@ -71,6 +73,7 @@ Reporter::Reporter(bool quiet)
 Reporter::~Reporter() { clear_bar(); }
 
 void Reporter::keep_log(const std::filesystem::path& file) {
+  make_private(file);
   auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string());
   sink->set_pattern("%Y-%m-%d %H:%M:%S %l: %v");
   log_->sinks().push_back(sink);

@@ -44,11 +44,11 @@ set xrange [0:*]
 }  // namespace
 
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
-                 const std::filesystem::path& picture) {
+                 const std::filesystem::path& picture, unsigned mode) {
   if (rows.empty()) return false;
   if (!rows.front().test_accuracy && !std::isfinite(rows.back().epsilon))
     return true;  // nothing to show
-  return run_gnuplot(script(rows, title), picture);
+  return run_gnuplot(script(rows, title), picture, mode);
 }
 
 }  // namespace cudp

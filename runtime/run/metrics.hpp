@@ -29,6 +29,6 @@ std::vector<MetricsRow> decode_metrics(const std::string& text);
 /// Draws test accuracy, where it was measured, and epsilon over epochs as a PNG, by gnuplot.
 /// Returns false, having drawn nothing, where gnuplot is missing or fails.
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
-                 const std::filesystem::path& picture);
+                 const std::filesystem::path& picture, unsigned mode = 0644);
 
 }  // namespace cudp

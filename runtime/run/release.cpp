@@ -88,7 +88,7 @@ void write_release(const RunFolder& folder, const Experiment& e, std::vector<flo
     write_atomically(folder.no_privacy(), kNoPrivacy);
     if (!draw_curves(metrics,
                      fmt::format("{} on {}, without privacy", e.network.spec.name, e.data.name),
-                     folder.private_curves()))
+                     folder.private_curves(), 0600))
       reporter.warn("no picture of the curves: gnuplot is missing or failed");
     return;
   }
@@ -99,7 +99,7 @@ void write_release(const RunFolder& folder, const Experiment& e, std::vector<flo
                   certificate["epsilon"].get<double>(), certificate["delta"].get<double>());
   bool drawn = draw_curves(public_part(e.data, metrics), title, folder.curves());
   if (has_private_test(e.data))
-    drawn = draw_curves(metrics, title, folder.private_curves()) && drawn;
+    drawn = draw_curves(metrics, title, folder.private_curves(), 0600) && drawn;
   if (!drawn) reporter.warn("no picture of the curves: gnuplot is missing or failed");
 }
 

@@ -47,7 +47,9 @@ TEST(Reporter, KeepsALogOfWhatItSays) {
   testing::internal::CaptureStderr();
   {
     Reporter reporter(true);
+    const mode_t before = ::umask(0);
     reporter.keep_log(folder / "log.txt");
+    ::umask(before);
     reporter.info("a line with {braces}");
     reporter.warn("careful");
     for (std::uint64_t step = 0; step <= 1000; ++step) {
@@ -61,6 +63,8 @@ TEST(Reporter, KeepsALogOfWhatItSays) {
   EXPECT_NE(shown.find("warning: careful"), std::string::npos) << shown;
   const std::string log = content_of(folder / "log.txt");
   EXPECT_NE(log.find("a line with {braces}"), std::string::npos) << log;
+  EXPECT_EQ(std::filesystem::status(folder / "log.txt").permissions(),
+            std::filesystem::perms(0600));
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2 + 10);  // a line each tenth of the way
 }
 
