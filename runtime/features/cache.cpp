@@ -84,7 +84,8 @@ class Draft {
 
 bool is_features(const fs::directory_entry& e) { return e.path().extension() == ".features"; }
 
-/// The key of a folder's names, from a file beside them; empty where there is none, or a broken one.
+/// The key of a folder's names, from a file beside them; empty where there is none, or a broken
+/// one.
 std::optional<RandomKey> name_key(const fs::path& folder) {
   std::ifstream in(folder / "names", std::ios::binary);
   RandomKey key{};
