@@ -7,6 +7,7 @@
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/cifar.hpp"
 #include "runtime/data/idx.hpp"
+#include "runtime/data/published.hpp"
 #include "runtime/data/sources.hpp"
 
 namespace cudp {
@@ -14,13 +15,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kCifarTest = "test_batch.bin";
+constexpr const char* kCifarFirstTest = "test_batch_first1000.bin";
+
 /// Decompression takes most of the time, so files are read side by side.
 void read_side_by_side(std::size_t files, const std::function<void(std::size_t)>& read) {
   ThreadTeam team(std::min(available_cores(), static_cast<int>(files)));
   team.run(files, [&](std::size_t i, int) { read(i); });
 }
 
+/// A file of a folder that goes by the name of the published set `set`; of none where that is
+/// empty.
+Claim claim_of(const std::string& set, std::string file, const fs::path& folder) {
+  return {.set = set,
+          .file = std::move(file),
+          .own = "for images of your own, which are private: --dataset " + folder.string()};
+}
+
 struct IdxPart {
+  std::string prefix;  ///< train or t10k
   fs::path images_path;
   fs::path labels_path;
   IdxImages images;
@@ -28,7 +41,8 @@ struct IdxPart {
 };
 
 IdxPart find_idx_part(const fs::path& folder, const std::string& prefix) {
-  return {require_file(folder, {prefix + "-images-idx3-ubyte", prefix + "-images.idx3-ubyte"}),
+  return {prefix,
+          require_file(folder, {prefix + "-images-idx3-ubyte", prefix + "-images.idx3-ubyte"}),
           require_file(folder, {prefix + "-labels-idx1-ubyte", prefix + "-labels.idx1-ubyte"}),
           {},
           {}};
@@ -63,14 +77,16 @@ Dataset to_dataset(CifarRecords records) {
 
 }  // namespace
 
-DataSplit load_idx_folder(const fs::path& folder, int classes) {
+DataSplit load_idx_folder(const fs::path& folder, const std::string& set, int classes) {
   std::array<IdxPart, 2> parts = {find_idx_part(folder, "train"), find_idx_part(folder, "t10k")};
   read_side_by_side(4, [&](std::size_t i) {
     IdxPart& part = parts[i % 2];
     if (i < 2)
-      part.images = read_idx_images(*open_bytes(part.images_path));
+      read_claimed(part.images_path, claim_of(set, part.prefix + "-images-idx3-ubyte", folder),
+                   [&](ByteReader& reader) { part.images = read_idx_images(reader); });
     else
-      part.labels = read_idx_labels(*open_bytes(part.labels_path));
+      read_claimed(part.labels_path, claim_of(set, part.prefix + "-labels-idx1-ubyte", folder),
+                   [&](ByteReader& reader) { part.labels = read_idx_labels(reader); });
   });
   auto& [train, test] = parts;
   if (train.images.rows != test.images.rows || train.images.columns != test.images.columns)
@@ -86,18 +102,25 @@ DataSplit load_idx_folder(const fs::path& folder, int classes) {
   return split;
 }
 
-DataSplit load_cifar_folder(const fs::path& folder) {
+DataSplit load_cifar_folder(const fs::path& folder, const std::string& set) {
+  std::vector<std::string> files;
   std::vector<fs::path> paths;
-  for (int batch = 1; batch <= 5; ++batch)
-    paths.push_back(require_file(folder, {"data_batch_" + std::to_string(batch) + ".bin"}));
-  paths.push_back(require_file(folder, {"test_batch.bin", "test_batch_first1000.bin"}));
+  for (int batch = 1; batch <= 5; ++batch) {
+    files.push_back("data_batch_" + std::to_string(batch) + ".bin");
+    paths.push_back(require_file(folder, {files.back()}));
+  }
+  paths.push_back(require_file(folder, {kCifarTest, kCifarFirstTest}));
+  const bool first = paths.back().filename().string().starts_with("test_batch_first1000");
+  files.emplace_back(first ? kCifarFirstTest : kCifarTest);
   std::vector<CifarRecords> batches(paths.size());
-  read_side_by_side(paths.size(),
-                    [&](std::size_t i) { batches[i] = read_cifar(*open_bytes(paths[i])); });
+  read_side_by_side(paths.size(), [&](std::size_t i) {
+    read_claimed(paths[i], claim_of(set, files[i], folder),
+                 [&](ByteReader& reader) { batches[i] = read_cifar(reader); });
+  });
 
   DataSplit split;
   split.test = to_dataset(std::move(batches.back()));
-  if (paths.back().filename().string().starts_with("test_batch_first1000"))
+  if (first)
     split.notes.emplace_back("the test set is the first 1,000 images of test_batch.bin only");
   batches.pop_back();
   std::size_t count = 0;

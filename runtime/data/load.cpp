@@ -35,9 +35,10 @@ DataSplit load_named(const DataRequest& request) {
     return load_named_table(request);
   if (!request.schema.empty() || !request.test_path.empty())
     throw InputError("schema or test table: expected only with a table, found with " + name);
-  if (name == "cifar-10") return load_cifar_folder(named_folder(request, {"data_batch_1.bin"}));
+  if (name == "cifar-10")
+    return load_cifar_folder(named_folder(request, {"data_batch_1.bin"}), name);
   if (name == "sentences") return load_sentences(request);
-  if (name != "glyphs") return load_idx_folder(named_folder(request, kIdxTrainImages), 10);
+  if (name != "glyphs") return load_idx_folder(named_folder(request, kIdxTrainImages), name, 10);
   DataSplit split;
   split.train = make_glyphs(kGlyphSeed, 0, kGlyphTrain);
   split.test = make_glyphs(kGlyphSeed, kGlyphTrain, kGlyphTest);
@@ -50,8 +51,8 @@ DataSplit load_folder(const DataRequest& request) {
     throw InputError("schema or test table: expected only with a table, found with the folder " +
                      folder.string());
   for (const std::string& stem : kIdxTrainImages)
-    if (!find_file(folder, stem).empty()) return load_idx_folder(folder, 0);
-  if (!find_file(folder, "data_batch_1.bin").empty()) return load_cifar_folder(folder);
+    if (!find_file(folder, stem).empty()) return load_idx_folder(folder, "", 0);
+  if (!find_file(folder, "data_batch_1.bin").empty()) return load_cifar_folder(folder, "");
   bad_input(folder.string(), "",
             "IDX files (train-images-idx3-ubyte, ...) or CIFAR batches (data_batch_1.bin, ...), "
             "plain, .gz or .xz",

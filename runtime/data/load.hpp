@@ -13,8 +13,8 @@ struct DataRequest {
   std::string dataset{};
   /// Where the files of a named data set are: in DIR/NAME/ or DIR/ itself; empty: data/.
   std::string dir{};
-  /// A schema file for a table; empty: PATH.schema.toml if it exists, the shipped one for adult,
-  /// bank, ipums-br and imdb.
+  /// A schema file for a table given by path; empty: PATH.schema.toml if it exists. adult, bank,
+  /// ipums-br and imdb have the shipped one.
   std::string schema{};
   /// The test table of a table given by path; empty: there is no test set.
   std::string test_path{};
@@ -26,8 +26,8 @@ struct DataRequest {
   std::shared_ptr<const TextCoder> coder{};
 };
 
-/// Reads a data set. Throws InputError: one line with file, record or byte, expected, found; Error
-/// where memory does not suffice.
+/// Reads a data set. Throws InputError: one line with file, record or byte, expected, found, also
+/// where the files of a name are not the published ones; Error where memory does not suffice.
 DataSplit load_data(const DataRequest& request);
 
 /// Examples to score a model on.

@@ -10,6 +10,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/published.hpp"
 #include "runtime/data/sources.hpp"
 #include "runtime/data/table.hpp"
 #include "runtime/data/text.hpp"
@@ -20,17 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLongestSchema = std::uint64_t{16} << 20;
-
-/// BANK and IPUMS-BR were published without a test set; a fifth of their rows is theirs here. Which
-/// ones follows from each row's own text, so that no row changes the part that another is in.
-bool is_published_test_row(std::string_view text) {
-  std::uint64_t z = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char c : text) z = (z ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;  // SplitMix64's mixing
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  z ^= z >> 31;
-  return static_cast<double>(z >> 11) * 0x1p-53 < 0.2;
-}
 
 TableSchema read_schema(const fs::path& path) {
   const auto reader = open_bytes(path);
@@ -63,6 +53,8 @@ struct TableFiles {
   fs::path train;
   fs::path test{};
   TestRows where = TestRows::none;
+  Claim claim_of_train{};
+  Claim claim_of_test{};
 };
 
 /// The schema with what it leaves open filled in from the rows of `table`, where the user accepts
@@ -79,10 +71,13 @@ TableSchema completed(const TableSchema& schema, const fs::path& table, bool acc
 }
 
 /// Counting first keeps memory at what the features need: a vector that grows holds twice that.
-Dataset all_rows(const fs::path& file, const TableSchema& schema, const RowEncoder& encoder) {
+Dataset all_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
+                 const RowEncoder& encoder) {
   Dataset set = encoder.empty();
   encoder.reserve(set, count_rows(*open_bytes(file), schema));
-  for_each_row(*open_bytes(file), schema, [&](const TableRow& row) { encoder.append(row, set); });
+  read_claimed(file, claim, [&](ByteReader& reader) {
+    for_each_row(reader, schema, [&](const TableRow& row) { encoder.append(row, set); });
+  });
   return set;
 }
 
@@ -125,15 +120,18 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated,
   if (files.where == TestRows::among_train) {
     split.train = encoder.empty();
     split.test = encoder.empty();
-    for_each_row(*open_bytes(files.train), schema, [&](const TableRow& row) {
-      encoder.append(row, is_published_test_row(row.text) ? split.test : split.train);
+    read_claimed(files.train, files.claim_of_train, [&](ByteReader& reader) {
+      for_each_row(reader, schema, [&](const TableRow& row) {
+        encoder.append(row, is_published_test_row(row.text) ? split.test : split.train);
+      });
     });
     split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
     return split;
   }
-  split.train = all_rows(files.train, schema, encoder);
-  split.test =
-      files.where == TestRows::file ? all_rows(files.test, schema, encoder) : encoder.empty();
+  split.train = all_rows(files.train, files.claim_of_train, schema, encoder);
+  split.test = files.where == TestRows::file
+                   ? all_rows(files.test, files.claim_of_test, schema, encoder)
+                   : encoder.empty();
   return split;
 }
 
@@ -156,6 +154,13 @@ const PublishedTable& published_table(std::string_view name) {
   throw Error("no published table: " + std::string(name));
 }
 
+Claim claim_of(const PublishedTable& table, const char* file, const fs::path& train) {
+  return {.set = table.name,
+          .file = file,
+          .own = "for rows of your own, which are private: --dataset " + train.string() +
+                 " --schema FILE"};
+}
+
 /// What is known of a table given by path before its rows are read.
 TableSchema stated_schema(const DataRequest& request) {
   const fs::path path = request.dataset;
@@ -168,6 +173,15 @@ TableSchema stated_schema(const DataRequest& request) {
 
 }  // namespace
 
+bool is_published_test_row(std::string_view text) {
+  std::uint64_t z = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : text) z = (z ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;  // SplitMix64's mixing
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  z ^= z >> 31;
+  return static_cast<double>(z >> 11) * 0x1p-53 < 0.2;
+}
+
 DataSplit load_named_table(const DataRequest& request) {
   if (!request.test_path.empty())
     throw InputError("test table: expected only with a table given by its path, found " +
@@ -177,14 +191,13 @@ DataSplit load_named_table(const DataRequest& request) {
   place.dataset = table.folder;
   const fs::path folder = named_folder(place, {table.train});
   TableFiles files{.train = require_file(folder, {table.train}), .where = TestRows::among_train};
+  files.claim_of_train = claim_of(table, table.train, files.train);
   if (*table.test != '\0') {
     files.test = require_file(folder, {table.test});
     files.where = TestRows::file;
+    files.claim_of_test = claim_of(table, table.test, files.train);
   }
-  return read_split(files,
-                    request.schema.empty()
-                        ? parse_schema(shipped_schema(request.dataset), request.dataset + ".toml")
-                        : read_schema(request.schema),
+  return read_split(files, parse_schema(shipped_schema(request.dataset), request.dataset + ".toml"),
                     request);
 }
 
@@ -207,7 +220,7 @@ TestData load_table_rows(const DataRequest& request) {
   const TableSchema schema =
       completed(stated, request.dataset, request.accept_private_bounds && apart, unsafe);
   const auto coder = coder_for(schema, request.dataset, request, unsafe);
-  return {stated.name, all_rows(apart ? request.test_path : request.dataset, schema,
+  return {stated.name, all_rows(apart ? request.test_path : request.dataset, Claim{}, schema,
                                 RowEncoder(schema, coder.get()))};
 }
 

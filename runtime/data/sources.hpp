@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/data/load.hpp"
@@ -22,17 +23,24 @@ std::filesystem::path named_folder(const DataRequest& request,
 inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyte",
                                                          "train-images.idx3-ubyte"};
 
-/// A folder of four IDX files. classes: 0 takes the largest label of the (public) test set and one.
-DataSplit load_idx_folder(const std::filesystem::path& folder, int classes);
+/// A folder of four IDX files. set: the published name that they are claimed to be of, whose
+/// content they must then have (published.hpp); empty: the user's own. classes: 0 takes the largest
+/// label of the (public) test set and one.
+DataSplit load_idx_folder(const std::filesystem::path& folder, const std::string& set, int classes);
 
-/// A folder of data_batch_1 to 5 and test_batch, or the first 1,000 of it.
-DataSplit load_cifar_folder(const std::filesystem::path& folder);
+/// A folder of data_batch_1 to 5 and test_batch, or the first 1,000 of it. set: as above.
+DataSplit load_cifar_folder(const std::filesystem::path& folder, const std::string& set);
 
 /// The built-in sentences.
 DataSplit load_sentences(const DataRequest& request);
 
-/// adult, bank, ipums-br or imdb, with the shipped schema unless the request names another.
+/// adult, bank, ipums-br or imdb, with the shipped schema. Throws InputError where the request
+/// names another, or where a file's content is not the published one.
 DataSplit load_named_table(const DataRequest& request);
+
+/// BANK and IPUMS-BR were published without a test set; a fifth of their rows is theirs here. Which
+/// ones follows from each row's own text, so that no row changes the part that another is in.
+bool is_published_test_row(std::string_view text);
 
 /// A table file.
 DataSplit load_table_file(const DataRequest& request);

@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/published.hpp"
 #include "runtime/data/sources.hpp"
 #include "runtime/data/tokenizer.hpp"
 #include "runtime/data/word_vectors.hpp"
@@ -16,6 +17,8 @@ namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kPresetsList = "public20k_words.txt";
 
 /// A public table by its name: scripts/fetch_data.sh's files first, then smaller ones made from
 /// them. `words` names the rows, where the file does not.
@@ -27,7 +30,7 @@ struct NamedEmbedding {
 };
 constexpr std::array<NamedEmbedding, 4> kNamedEmbeddings = {{
     {"glove", "glove/glove.6B.50d.txt", "", ""},
-    {"glove", "public20k_glove50.safetensors", "", "public20k_words.txt"},
+    {"glove", "public20k_glove50.safetensors", "", kPresetsList},
     {"minilm", "minilm/model.safetensors", "embeddings.word_embeddings.weight", "minilm/vocab.txt"},
     {"minilm", "wordpiece30522_minilm100.safetensors", "", "wordpiece30522_vocab.txt"},
 }};
@@ -40,14 +43,32 @@ fs::path require_text_file(const char* flag, const std::string& name, const std:
   return path;
 }
 
-std::vector<std::string> read_list(const fs::path& path) { return read_words(*open_bytes(path)); }
+std::vector<std::string> read_list(const fs::path& path, const Claim& claim = {}) {
+  std::vector<std::string> words;
+  read_claimed(path, claim, [&](ByteReader& reader) { words = read_words(reader); });
+  return words;
+}
+
+/// Of a file that an embedding's name stands for.
+Claim claim_of(const NamedEmbedding& named, const fs::path& file) {
+  return {.set = named.name,
+          .file = file.filename(),
+          .own = "for vectors of your own: --embedding FILE"};
+}
+
+/// A list that is declared public under the name that a preset has for it is that one.
+Claim claim_of_list(const TextOptions& options, const fs::path& file) {
+  if (!options.vocabulary_is_public || file.filename() != kPresetsList) return {};
+  return {.set = "glove", .file = kPresetsList, .own = "give a list of your own another name"};
+}
 
 /// With the words of the rows, where they are known.
 VectorTable read_named(const NamedEmbedding& named, const fs::path& file, const std::string& dir) {
   VectorTable table = read_vectors(*open_bytes(file), named.tensor);
+  check_claim(file, claim_of(named, file), table.digest);
   if (*named.words == '\0') return table;
   const fs::path list = require_text_file("--embedding", named.words, dir);
-  table.words = read_list(list);
+  table.words = read_list(list, claim_of(named, list));
   if (table.words.size() != static_cast<std::size_t>(table.vectors.rows))
     bad_input(file.string(), "",
               std::to_string(table.words.size()) + " rows, as " + list.string() + " has words",
@@ -97,7 +118,7 @@ std::vector<std::string> words_of(const TextOptions& options, const std::string&
                                   std::optional<std::vector<std::string>> counted) {
   if (!options.vocabulary.empty()) {
     const fs::path list = require_text_file("--vocabulary", options.vocabulary, dir);
-    std::vector<std::string> words = read_list(list);
+    std::vector<std::string> words = read_list(list, claim_of_list(options, list));
     const bool by_row = table && table->words.empty();
     if (by_row && words.size() != static_cast<std::size_t>(table->vectors.rows))
       bad_input(table->source, "",

@@ -9,12 +9,11 @@
 #include <span>
 #include <utility>
 
-#include <sodium.h>
-
 #include "runtime/base/eigenvectors.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/data/csv.hpp"
+#include "runtime/data/published.hpp"
 #include "runtime/data/tokenizer.hpp"
 
 namespace cudp {
@@ -23,19 +22,6 @@ namespace {
 constexpr std::uint64_t kLongestTable = std::uint64_t{8} << 30;
 constexpr int kMostColumns = 4096;
 constexpr double kRootMeanSquare = 0.4;
-
-std::string sha256(std::string_view bytes) {
-  std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
-  ::crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()),
-                       bytes.size());
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char b : digest) {
-    text += kDigits[b >> 4];
-    text += kDigits[b & 15];
-  }
-  return text;
-}
 
 /// Numbers behind the first blank of a line, appended to `values`; how many, or -1 where one is not
 /// a finite number.
@@ -194,7 +180,7 @@ VectorTable read_vectors(ByteReader& reader, const std::string& tensor) {
               "vectors of 1 to " + std::to_string(kMostColumns) +
                   " numbers, in a .safetensors file or as lines of a word and its numbers",
               std::to_string(table.vectors.rows) + " of " + std::to_string(table.vectors.columns));
-  table.digest = sha256(text);
+  table.digest = sha256_of(bytes);
   table.source = reader.name();
   return table;
 }

@@ -1,0 +1,52 @@
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/cudp_process.hpp"
+
+// No name, flag or file makes private rows public.
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+class PrivateRowsCli : public testing::Test {
+ protected:
+  /// Exit code 2, one line that has these words, nothing written.
+  void expect_refused(const std::vector<std::string>& arguments,
+                      const std::vector<std::string>& words) const {
+    const Finished f = run_cudp(folder_, arguments);
+    EXPECT_EQ(f.exit, 2) << f.err;
+    EXPECT_EQ(f.out, "");
+    EXPECT_EQ(std::count(f.err.begin(), f.err.end(), '\n'), 1) << f.err;
+    for (const std::string& word : words) EXPECT_NE(f.err.find(word), std::string::npos) << f.err;
+    EXPECT_FALSE(fs::exists(folder_ / "run")) << f.err;
+  }
+  std::vector<std::string> training(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"train", "--model", "logistic", "--epsilon", "3", "--delta", "1e-5",
+                               "--batch", "64", "--steps", "5", "--threads", "1", "--device", "cpu",
+                               "--quiet", "--out", folder_ / "run"});
+    return more;
+  }
+
+  TemporaryFolder folder_;
+  SmallTable table_ = write_small_table(folder_);
+};
+
+/// Rows that fit the published schema, under the published names.
+TEST_F(PrivateRowsCli, UnderAPublishedName) {
+  const std::string row =
+      "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, "
+      "Male, 2174, 0, 40, United-States, ";
+  std::string rows;
+  for (int i = 0; i < 300; ++i) rows += row + (i % 3 == 0 ? ">50K\n" : "<=50K\n");
+  write_text(folder_ / "adult.data", rows);
+  write_text(folder_ / "adult.test", rows);
+  expect_refused(training({"--dataset", "adult", "--data-dir", folder_.path()}),
+                 {(folder_ / "adult.data") + ": expected the published adult.data of adult",
+                  "--dataset " + (folder_ / "adult.data") + " --schema FILE"});
+}
+
+}  // namespace
+}  // namespace cudp
