@@ -177,7 +177,8 @@ void add_eval_command(CLI::App& app, CommandBody& body) {
       ->type_name("NAME");
   command->add_option("--data-dir", o->data.dir, "where the files of a named data set are")
       ->type_name("DIR");
-  command->add_option("--schema", o->data.schema, "schema of a table")->type_name("FILE");
+  command->add_option("--schema", o->data.schema, "schema of a table given by path")
+      ->type_name("FILE");
   command
       ->add_option(
           "--test-data", o->data.test_path,

@@ -186,6 +186,10 @@ DataSplit load_named_table(const DataRequest& request) {
   if (!request.test_path.empty())
     throw InputError("test table: expected only with a table given by its path, found " +
                      shown(request.test_path) + " with " + request.dataset);
+  if (!request.schema.empty())
+    throw InputError("--schema: expected none with --dataset " + request.dataset +
+                     ", which has a schema of its own, found " + shown(request.schema, 200) +
+                     "; for rows of your own, which are private: --dataset FILE --schema FILE");
   const PublishedTable& table = published_table(request.dataset);
   DataRequest place = request;
   place.dataset = table.folder;

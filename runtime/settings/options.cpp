@@ -19,7 +19,7 @@ std::vector<Option> data_options() {
            "imdb, or a path to a folder or table"),
       machine(
           text("data-dir", "DIR", &Config::data_dir, "where the files of a named data set are")),
-      text("schema", "FILE", &Config::schema, "schema of a table"),
+      text("schema", "FILE", &Config::schema, "schema of a table given by path"),
       text("test-data", "FILE", &Config::test_data,
            "test table of a table given by path; without one nothing is measured"),
       toggle(

@@ -48,5 +48,17 @@ TEST_F(PrivateRowsCli, UnderAPublishedName) {
                   "--dataset " + (folder_ / "adult.data") + " --schema FILE"});
 }
 
+TEST_F(PrivateRowsCli, UnderAPublishedNameWithASchemaOfTheirOwn) {
+  fs::create_directory(folder_ / "data");
+  fs::copy(table_.table, folder_ / "data/adult.data");
+  fs::copy(table_.test, folder_ / "data/adult.test");
+  fs::copy(table_.table, folder_ / "data/BANK.dat");
+  for (const char* name : {"adult", "bank"})
+    expect_refused(
+        training({"--dataset", name, "--data-dir", folder_ / "data", "--schema", table_.schema}),
+        {std::string("--schema: expected none with --dataset ") + name,
+         "--dataset FILE --schema FILE"});
+}
+
 }  // namespace
 }  // namespace cudp
