@@ -79,6 +79,8 @@ Dataset to_dataset(CifarRecords records) {
 
 DataSplit load_idx_folder(const fs::path& folder, const std::string& set, int classes) {
   std::array<IdxPart, 2> parts = {find_idx_part(folder, "train"), find_idx_part(folder, "t10k")};
+  for (const fs::path& path : {parts[1].images_path, parts[1].labels_path})
+    check_apart(path, {parts[0].images_path, parts[0].labels_path});
   read_side_by_side(4, [&](std::size_t i) {
     IdxPart& part = parts[i % 2];
     if (i < 2)
@@ -112,6 +114,7 @@ DataSplit load_cifar_folder(const fs::path& folder, const std::string& set) {
   paths.push_back(require_file(folder, {kCifarTest, kCifarFirstTest}));
   const bool first = paths.back().filename().string().starts_with("test_batch_first1000");
   files.emplace_back(first ? kCifarFirstTest : kCifarTest);
+  check_apart(paths.back(), {paths.begin(), paths.end() - 1});
   std::vector<CifarRecords> batches(paths.size());
   read_side_by_side(paths.size(), [&](std::size_t i) {
     read_claimed(paths[i], claim_of(set, files[i], folder),

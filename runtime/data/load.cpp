@@ -148,6 +148,15 @@ fs::path named_folder(const DataRequest& request, const std::vector<std::string>
             "neither; scripts/fetch_data.sh " + request.dataset + " downloads it");
 }
 
+void check_apart(const fs::path& test, const std::vector<fs::path>& train) {
+  for (const fs::path& file : train) {
+    std::error_code ignored;  // a file that is not there is refused where it is read
+    if (fs::equivalent(test, file, ignored))  // by device and inode
+      bad_input(test.string(), "", "test rows in a file of their own",
+                "the file of the training rows, " + file.string());
+  }
+}
+
 bool is_named_dataset(const std::string& name) {
   return std::find(kNamed.begin(), kNamed.end(), name) != kNamed.end();
 }

@@ -206,6 +206,7 @@ DataSplit load_named_table(const DataRequest& request) {
 }
 
 DataSplit load_table_file(const DataRequest& request) {
+  if (!request.test_path.empty()) check_apart(request.test_path, {request.dataset});
   const TableSchema schema = stated_schema(request);
   DataSplit split =
       read_split({.train = request.dataset,

@@ -20,6 +20,12 @@ std::filesystem::path require_file(const std::filesystem::path& folder,
 std::filesystem::path named_folder(const DataRequest& request,
                                    const std::vector<std::string>& stems);
 
+/// Throws InputError where a file of test examples is one of training examples: the same path, or a
+/// link to the same file. A copy is not looked for: a refusal that depends on rows would tell of
+/// them.
+void check_apart(const std::filesystem::path& test,
+                 const std::vector<std::filesystem::path>& train);
+
 inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyte",
                                                          "train-images.idx3-ubyte"};
 

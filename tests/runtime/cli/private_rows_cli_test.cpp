@@ -60,5 +60,22 @@ TEST_F(PrivateRowsCli, UnderAPublishedNameWithASchemaOfTheirOwn) {
          "--dataset FILE --schema FILE"});
 }
 
+/// The training file as the test file, by its path and by links; a copy is not looked for.
+TEST_F(PrivateRowsCli, AsTestRows) {
+  fs::create_symlink(table_.table, folder_ / "symbolic.csv");
+  fs::create_hard_link(table_.table, folder_ / "hard.csv");
+  fs::copy(table_.table, folder_ / "copy.csv");
+  const auto arguments = [&](const std::string& test) {
+    return training({"--dataset", table_.table, "--schema", table_.schema, "--test-data", test,
+                     "--test-data-is-public"});
+  };
+  for (const std::string& test :
+       {table_.table, folder_ / "./small.csv", folder_ / "symbolic.csv", folder_ / "hard.csv"})
+    expect_refused(arguments(test), {": expected test rows in a file of their own, found the file "
+                                     "of the training rows, " +
+                                     table_.table});
+  EXPECT_EQ(run_cudp(folder_, arguments(folder_ / "copy.csv")).exit, 0);
+}
+
 }  // namespace
 }  // namespace cudp

@@ -120,6 +120,22 @@ TEST(Idx, FaultsBetweenFilesHaveTheirLine) {
             "found no such file");
 }
 
+/// Links are the same file; equal files are not looked for.
+TEST(Idx, TestImagesAreNotTheTrainingImages) {
+  const TempFolder dir;
+  write_idx(dir);
+  const std::string test = dir.path() + "/t10k-images-idx3-ubyte";
+  std::filesystem::remove(test);
+  std::filesystem::create_hard_link(dir.path() + "/train-images-idx3-ubyte", test);
+  EXPECT_EQ(load_refusal(dir, dir.path()),
+            "DIR/t10k-images-idx3-ubyte: expected test rows in a file of their own, found the file "
+            "of the training rows, DIR/train-images-idx3-ubyte");
+  std::filesystem::remove(test);
+  std::filesystem::copy(dir.path() + "/train-images-idx3-ubyte", test);
+  dir.write("t10k-labels-idx1-ubyte", idx_labels(3, {"\0\1\2", 3}));
+  EXPECT_EQ(load_refusal(dir, dir.path()), "");
+}
+
 TEST(Idx, ATruncatedGzipIsRefused) {
   const TempFolder dir;
   write_idx(dir);
@@ -162,6 +178,16 @@ TEST(Cifar, ReadsBatchesOfAnySizeAndCompression) {
   split = load_data({.dataset = dir.path() + "/cifar-10"});
   EXPECT_EQ(split.test.labels, (std::vector<std::uint8_t>{8, 7}));
   EXPECT_TRUE(split.notes.empty());
+}
+
+TEST(Cifar, TestImagesAreNotATrainingBatch) {
+  const TempFolder dir;
+  for (int b = 1; b <= 5; ++b)
+    dir.write("data_batch_" + std::to_string(b) + ".bin", cifar_record(1, 'x'));
+  std::filesystem::create_symlink(dir.path() + "/data_batch_3.bin", dir.path() + "/test_batch.bin");
+  EXPECT_EQ(load_refusal(dir, dir.path()),
+            "DIR/test_batch.bin: expected test rows in a file of their own, found the file of the "
+            "training rows, DIR/data_batch_3.bin");
 }
 
 TEST(Cifar, EveryFaultHasItsLine) {
