@@ -120,6 +120,8 @@ int evaluate(EvalOptions o) {
   o.data.coder = model.text;
   const Backend backend = choose_backend(device_named(o.device));
   if (o.data.dataset.empty()) o.data.dataset = model.dataset;
+  if (!is_named_dataset(o.data.dataset) && fs::is_directory(o.data.dataset))
+    o.data.classes = model.network.classes;
   TestData data = load_test_data(o.data);
   FeatureSettings features = model.features;
   features.cache = o.feature_cache;

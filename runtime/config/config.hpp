@@ -50,6 +50,7 @@ struct TrainConfig {
   bool test_data_is_public = false;
   bool size_is_public = false;
   bool accept_private_bounds = false;
+  std::optional<std::int64_t> classes;
   Features features = Features::none;
   std::int64_t feature_groups = 27;
   bool feature_standardise = false;

@@ -48,16 +48,23 @@ IdxPart find_idx_part(const fs::path& folder, const std::string& prefix) {
           {}};
 }
 
+void check_labels(const fs::path& file, const char* place, const std::vector<std::uint8_t>& labels,
+                  int classes) {
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] >= classes)
+      bad_input(file.string(), place + std::to_string(i),
+                "a class of 0 to " + std::to_string(classes - 1) +
+                    " (cudp train --classes N if there are others)",
+                std::to_string(labels[i]));
+}
+
 Dataset to_dataset(IdxPart part, int classes) {
   if (part.labels.size() != part.images.count())
     bad_input(part.labels_path.string(), "byte 4",
               std::to_string(part.images.count()) + " labels, one for each image of " +
                   part.images_path.filename().string(),
               std::to_string(part.labels.size()));
-  for (std::size_t i = 0; i < part.labels.size(); ++i)
-    if (part.labels[i] >= classes)
-      bad_input(part.labels_path.string(), "label " + std::to_string(i),
-                "a class of 0 to " + std::to_string(classes - 1), std::to_string(part.labels[i]));
+  check_labels(part.labels_path, "label ", part.labels, classes);
   Dataset set;
   set.shape = {1, part.images.rows, part.images.columns};
   set.classes = classes;
@@ -66,10 +73,10 @@ Dataset to_dataset(IdxPart part, int classes) {
   return set;
 }
 
-Dataset to_dataset(CifarRecords records) {
+Dataset to_dataset(CifarRecords records, int classes) {
   Dataset set;
   set.shape = {3, kCifarSide, kCifarSide};
-  set.classes = kCifarClasses;
+  set.classes = classes;
   set.bytes = std::move(records.pixels);
   set.labels = std::move(records.labels);
   return set;
@@ -77,17 +84,19 @@ Dataset to_dataset(CifarRecords records) {
 
 }  // namespace
 
-DataSplit load_idx_folder(const fs::path& folder, const std::string& set, int classes) {
+DataSplit load_idx_folder(const fs::path& folder, const FolderFacts& facts) {
   std::array<IdxPart, 2> parts = {find_idx_part(folder, "train"), find_idx_part(folder, "t10k")};
   for (const fs::path& path : {parts[1].images_path, parts[1].labels_path})
     check_apart(path, {parts[0].images_path, parts[0].labels_path});
   read_side_by_side(4, [&](std::size_t i) {
     IdxPart& part = parts[i % 2];
     if (i < 2)
-      read_claimed(part.images_path, claim_of(set, part.prefix + "-images-idx3-ubyte", folder),
+      read_claimed(part.images_path,
+                   claim_of(facts.set, part.prefix + "-images-idx3-ubyte", folder),
                    [&](ByteReader& reader) { part.images = read_idx_images(reader); });
     else
-      read_claimed(part.labels_path, claim_of(set, part.prefix + "-labels-idx1-ubyte", folder),
+      read_claimed(part.labels_path,
+                   claim_of(facts.set, part.prefix + "-labels-idx1-ubyte", folder),
                    [&](ByteReader& reader) { part.labels = read_idx_labels(reader); });
   });
   auto& [train, test] = parts;
@@ -96,15 +105,13 @@ DataSplit load_idx_folder(const fs::path& folder, const std::string& set, int cl
               std::to_string(train.images.rows) + " x " + std::to_string(train.images.columns) +
                   " pixels as in " + train.images_path.filename().string(),
               std::to_string(test.images.rows) + " x " + std::to_string(test.images.columns));
-  const int largest = *std::max_element(test.labels.begin(), test.labels.end());
-  if (classes == 0) classes = std::max(2, largest + 1);
   DataSplit split;
-  split.train = to_dataset(std::move(train), classes);
-  split.test = to_dataset(std::move(test), classes);
+  split.train = to_dataset(std::move(train), facts.classes);
+  split.test = to_dataset(std::move(test), facts.classes);
   return split;
 }
 
-DataSplit load_cifar_folder(const fs::path& folder, const std::string& set) {
+DataSplit load_cifar_folder(const fs::path& folder, const FolderFacts& facts) {
   std::vector<std::string> files;
   std::vector<fs::path> paths;
   for (int batch = 1; batch <= 5; ++batch) {
@@ -117,12 +124,14 @@ DataSplit load_cifar_folder(const fs::path& folder, const std::string& set) {
   check_apart(paths.back(), {paths.begin(), paths.end() - 1});
   std::vector<CifarRecords> batches(paths.size());
   read_side_by_side(paths.size(), [&](std::size_t i) {
-    read_claimed(paths[i], claim_of(set, files[i], folder),
+    read_claimed(paths[i], claim_of(facts.set, files[i], folder),
                  [&](ByteReader& reader) { batches[i] = read_cifar(reader); });
   });
+  for (std::size_t i = 0; i < batches.size(); ++i)
+    check_labels(paths[i], "record ", batches[i].labels, facts.classes);
 
   DataSplit split;
-  split.test = to_dataset(std::move(batches.back()));
+  split.test = to_dataset(std::move(batches.back()), facts.classes);
   if (first)
     split.notes.emplace_back("the test set is the first 1,000 images of test_batch.bin only");
   batches.pop_back();
@@ -136,7 +145,7 @@ DataSplit load_cifar_folder(const fs::path& folder, const std::string& set) {
     all.labels.insert(all.labels.end(), b.labels.begin(), b.labels.end());
     b = {};  // frees it, so that no second copy of everything exists
   }
-  split.train = to_dataset(std::move(all));
+  split.train = to_dataset(std::move(all), facts.classes);
   return split;
 }
 

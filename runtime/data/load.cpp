@@ -36,9 +36,10 @@ DataSplit load_named(const DataRequest& request) {
   if (!request.schema.empty() || !request.test_path.empty())
     throw InputError("schema or test table: expected only with a table, found with " + name);
   if (name == "cifar-10")
-    return load_cifar_folder(named_folder(request, {"data_batch_1.bin"}), name);
+    return load_cifar_folder(named_folder(request, {"data_batch_1.bin"}), {.set = name});
   if (name == "sentences") return load_sentences(request);
-  if (name != "glyphs") return load_idx_folder(named_folder(request, kIdxTrainImages), name, 10);
+  if (name != "glyphs")
+    return load_idx_folder(named_folder(request, kIdxTrainImages), {.set = name});
   DataSplit split;
   split.train = make_glyphs(kGlyphSeed, 0, kGlyphTrain);
   split.test = make_glyphs(kGlyphSeed, kGlyphTrain, kGlyphTest);
@@ -50,9 +51,11 @@ DataSplit load_folder(const DataRequest& request) {
   if (!request.schema.empty() || !request.test_path.empty())
     throw InputError("schema or test table: expected only with a table, found with the folder " +
                      folder.string());
+  FolderFacts facts;
+  if (request.classes != 0) facts.classes = request.classes;
   for (const std::string& stem : kIdxTrainImages)
-    if (!find_file(folder, stem).empty()) return load_idx_folder(folder, "", 0);
-  if (!find_file(folder, "data_batch_1.bin").empty()) return load_cifar_folder(folder, "");
+    if (!find_file(folder, stem).empty()) return load_idx_folder(folder, facts);
+  if (!find_file(folder, "data_batch_1.bin").empty()) return load_cifar_folder(folder, facts);
   bad_input(folder.string(), "",
             "IDX files (train-images-idx3-ubyte, ...) or CIFAR batches (data_batch_1.bin, ...), "
             "plain, .gz or .xz",
@@ -76,7 +79,18 @@ void check_texts(const DataRequest& request, const DataSplit& split) {
         request.dataset);
 }
 
+/// Published sets have known classes, and those of a table are in its schema.
+void check_classes(const DataRequest& request) {
+  if (request.classes == 0) return;
+  const bool named = is_named_dataset(request.dataset);
+  if (named || !is_folder(request.dataset))
+    throw InputError(
+        "--classes: expected with a folder of images only, found with " + request.dataset +
+        (named ? "" : "; the classes of a table are the values of its schema's label"));
+}
+
 DataSplit load(const DataRequest& request) {
+  check_classes(request);
   if (is_named_dataset(request.dataset)) {
     DataSplit split = load_named(request);
     check_texts(request, split);

@@ -21,7 +21,8 @@ struct DataRequest {
   bool test_is_public = false;         ///< the user declares the test rows public
   bool accept_private_bounds = false;  ///< read what a schema leaves open from the private rows
   bool size_is_public = false;         ///< the user declares the number of training rows public
-  TextOptions text{};                  ///< how texts are read
+  int classes = 0;     ///< of a folder's labels, 2 to 256; 0: the ten that its format is known for
+  TextOptions text{};  ///< how texts are read
   /// Of a trained model, in place of what `text` asks for.
   std::shared_ptr<const TextCoder> coder{};
 };

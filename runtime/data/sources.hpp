@@ -29,13 +29,20 @@ void check_apart(const std::filesystem::path& test,
 inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyte",
                                                          "train-images.idx3-ubyte"};
 
-/// A folder of four IDX files. set: the published name that they are claimed to be of, whose
-/// content they must then have (published.hpp); empty: the user's own. classes: 0 takes the largest
-/// label of the (public) test set and one.
-DataSplit load_idx_folder(const std::filesystem::path& folder, const std::string& set, int classes);
+/// What is known of a folder of images before they are read.
+struct FolderFacts {
+  /// The published name that its files are claimed to be of, whose content they must then have
+  /// (published.hpp); empty: the user's own.
+  std::string set{};
+  /// A larger label is refused: how many there are is never read from labels, which are private.
+  int classes = 10;
+};
 
-/// A folder of data_batch_1 to 5 and test_batch, or the first 1,000 of it. set: as above.
-DataSplit load_cifar_folder(const std::filesystem::path& folder, const std::string& set);
+/// A folder of four IDX files.
+DataSplit load_idx_folder(const std::filesystem::path& folder, const FolderFacts& facts);
+
+/// A folder of data_batch_1 to 5 and test_batch, or the first 1,000 of it.
+DataSplit load_cifar_folder(const std::filesystem::path& folder, const FolderFacts& facts);
 
 /// The built-in sentences.
 DataSplit load_sentences(const DataRequest& request);

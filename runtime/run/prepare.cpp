@@ -86,6 +86,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .test_is_public = config.test_data_is_public,
                               .accept_private_bounds = config.accept_private_bounds,
                               .size_is_public = config.size_is_public || !method.gives_privacy,
+                              .classes = static_cast<int>(config.classes.value_or(0)),
                               .text = config.of<TextOptions>()});
   if (data.train.is_text() && config.features != Features::none)
     throw InputError("--features: expected none with texts, found " +

@@ -12,6 +12,8 @@ namespace {
 using namespace option_rows;
 using Config = TrainConfig;
 
+constexpr Range kClasses{.low = 2.0, .high = 256.0, .text = "a whole number of 2 to 256"};
+
 std::vector<Option> data_options() {
   return {
       text("dataset", "NAME", &Config::dataset,
@@ -31,6 +33,9 @@ std::vector<Option> data_options() {
              "for"),
       toggle("accept-private-bounds", &Config::accept_private_bounds,
              "scale numbers by bounds read from the private data (unsafe)"),
+      integer(
+          "classes", "N", &Config::classes, kClasses,
+          "of the labels in a folder of images; 10 if not given, and never read from the labels"),
       choice(
           "features", &Config::features, kFeatures,
           "what the model sees of an example: none (as it is), scatter (ScatterNet, of images) or "

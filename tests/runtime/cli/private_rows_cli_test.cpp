@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/safetensors.hpp"
 #include "tests/support/cudp_process.hpp"
+#include "tests/support/data_files.hpp"
 
 // No name, flag or file makes private rows public.
 
@@ -75,6 +77,39 @@ TEST_F(PrivateRowsCli, AsTestRows) {
                                      "of the training rows, " +
                                      table_.table});
   EXPECT_EQ(run_cudp(folder_, arguments(folder_ / "copy.csv")).exit, 0);
+}
+
+/// Labels do not decide how many outputs the released model has.
+TEST_F(PrivateRowsCli, ByTheLargestLabelOfAFolder) {
+  const auto write = [&](char largest) {
+    const std::string labels = std::string(99, '\1') + largest;
+    for (const char* part : {"train", "t10k"}) {
+      const std::string stem = folder_ / (std::string("images/") + part);
+      write_text(stem + "-images-idx3-ubyte", idx_images(100, 2, 2, std::string(400, 'x')));
+      write_text(stem + "-labels-idx1-ubyte", idx_labels(100, labels));
+    }
+  };
+  fs::create_directory(folder_ / "images");
+  const auto classes = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--dataset", folder_ / "images"});
+    const Finished f = run_cudp(folder_, training(more));
+    EXPECT_EQ(f.exit, 0) << f.err;
+    const Finished e =
+        run_cudp(folder_, {"eval", folder_ / "run", "--dataset", folder_ / "images"});
+    EXPECT_EQ(e.exit, 0) << e.err;
+    const std::string model = content_of(folder_ / "run/release/model.safetensors");
+    fs::remove_all(folder_ / "run");
+    return decode_safetensors(model, "model").metadata.at("classes");
+  };
+  write('\3');
+  EXPECT_EQ(classes({}), "10");
+  EXPECT_EQ(classes({"--classes", "4"}), "4");
+  write('\7');
+  EXPECT_EQ(classes({}), "10");
+  expect_refused(training({"--dataset", folder_ / "images", "--classes", "4"}),
+                 {"-labels-idx1-ubyte, label 99: expected a class of 0 to 3", "--classes N"});
+  expect_refused(training({"--dataset", folder_ / "images", "--classes", "1"}),
+                 {"--classes: expected a whole number of 2 to 256"});
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ TEST(Idx, ReadsAFolderByItsPath) {
   write_idx(dir);
   const DataSplit split = load_data({.dataset = dir.path()});
   EXPECT_EQ(split.train.shape, (Shape{1, 2, 2}));
-  EXPECT_EQ(split.train.classes, 3);  // the test labels, which are public, go up to 2
+  EXPECT_EQ(split.train.classes, 10);  // whatever the labels are
+  EXPECT_EQ(split.test.classes, 10);
   EXPECT_EQ(split.train.size(), 3u);
   EXPECT_EQ(split.train.bytes[11], 'l');
   EXPECT_EQ(split.test.labels, (std::vector<std::uint8_t>{2, 0}));
@@ -108,7 +109,8 @@ TEST(Idx, FaultsBetweenFilesHaveTheirLine) {
             "train-images-idx3-ubyte, found 4");
   dir.write("train-labels-idx1-ubyte", idx_labels(3, {"\0\12\2", 3}));
   EXPECT_EQ(load_refusal(dir, dir.path()),
-            "DIR/train-labels-idx1-ubyte, label 1: expected a class of 0 to 2, found 10");
+            "DIR/train-labels-idx1-ubyte, label 1: expected a class of 0 to 9 (cudp train "
+            "--classes N if there are others), found 10");
   write_idx(dir);
   dir.write("t10k-images-idx3-ubyte", idx_images(2, 1, 4, "mnopqrst"));
   EXPECT_EQ(load_refusal(dir, dir.path()),
@@ -118,6 +120,29 @@ TEST(Idx, FaultsBetweenFilesHaveTheirLine) {
   EXPECT_EQ(load_refusal(dir, dir.path()),
             "DIR: expected t10k-images-idx3-ubyte or t10k-images.idx3-ubyte, plain, .gz or .xz, "
             "found no such file");
+}
+
+/// How many classes there are is said by the user or the format, and never read from labels.
+TEST(Idx, ClassesAreDeclared) {
+  const TempFolder dir;
+  write_idx(dir);
+  const auto refusal = [&](int classes) {
+    return refusal_of([&] { load_data({.dataset = dir.path(), .classes = classes}); }, dir.path());
+  };
+  EXPECT_EQ(load_data({.dataset = dir.path(), .classes = 3}).train.classes, 3);
+  EXPECT_EQ(load_data({.dataset = dir.path(), .classes = 256}).test.classes, 256);
+  dir.write("train-labels-idx1-ubyte", idx_labels(3, {"\0\1\1", 3}));
+  EXPECT_EQ(refusal(2),
+            "DIR/t10k-labels-idx1-ubyte, label 0: expected a class of 0 to 1 (cudp train "
+            "--classes N if there are others), found 2");
+  dir.write("t10k-labels-idx1-ubyte", idx_labels(2, {"\0\0", 2}));
+  EXPECT_EQ(load_data({.dataset = dir.path()}).train.classes, 10);
+  EXPECT_EQ(refusal_of([] { load_data({.dataset = "glyphs", .classes = 10}); }),
+            "--classes: expected with a folder of images only, found with glyphs");
+  const std::string table = dir.write("t.csv", "a,y\n1,0\n3,1\n");
+  EXPECT_EQ(refusal_of([&] { load_data({.dataset = table, .classes = 2}); }, dir.path()),
+            "--classes: expected with a folder of images only, found with DIR/t.csv; the classes "
+            "of a table are the values of its schema's label");
 }
 
 /// Links are the same file; equal files are not looked for.
@@ -178,6 +203,19 @@ TEST(Cifar, ReadsBatchesOfAnySizeAndCompression) {
   split = load_data({.dataset = dir.path() + "/cifar-10"});
   EXPECT_EQ(split.test.labels, (std::vector<std::uint8_t>{8, 7}));
   EXPECT_TRUE(split.notes.empty());
+}
+
+TEST(Cifar, ClassesAreDeclared) {
+  const TempFolder dir;
+  for (int b = 1; b <= 5; ++b)
+    dir.write("data_batch_" + std::to_string(b) + ".bin", cifar_record(1, 'x'));
+  dir.write("test_batch.bin", cifar_record(2, 'x'));
+  EXPECT_EQ(load_data({.dataset = dir.path()}).train.classes, 10);
+  EXPECT_EQ(load_data({.dataset = dir.path(), .classes = 3}).test.classes, 3);
+  EXPECT_EQ(
+      refusal_of([&] { load_data({.dataset = dir.path(), .classes = 2}); }, dir.path()),
+      "DIR/test_batch.bin, record 0: expected a class of 0 to 1 (cudp train --classes N if there "
+      "are others), found 2");
 }
 
 TEST(Cifar, TestImagesAreNotATrainingBatch) {
