@@ -263,12 +263,12 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   return steps - plan_.before.size();
 }
 
-/// Epsilon at the same delta for the examples of one user: any that differ in so many examples.
-Json EngineMethod::group_guarantees(const std::vector<privacy::Release>& releases,
-                                    double epsilon) const {
+/// A user's examples: any that differ in so many.
+Json EngineMethod::groups(const privacy::Ledger& ledger) const {
   if (plan_.order > 0.0)
     return "not stated: releases that depend on earlier ones are bounded for single examples only";
-  Json list = Json::array({{{"examples", 1}, {"epsilon", epsilon}}});
+  const std::vector<privacy::Release> releases = ledger.releases();
+  Json list = Json::array({{{"examples", 1}, {"epsilon", guarantee(plan_, releases).epsilon}}});
   privacy::AccountantOptions options = accountant_options(plan_);
   options.coarseness = 10.0;
   for (std::uint64_t k = 2; k <= kLargestGroup; k *= 2) {
@@ -328,10 +328,20 @@ void EngineMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t
     j["order_fixed_before"] = plan_.order > 0.0;
     j["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
   }
-  j["groups"] = group_guarantees(charged, promise.epsilon);
   j["delta_for_rounding"] = plan_.failure;  // part of delta: a batch above what sensitivity covers
   if (plan_.epoch_releases > 0)
     j["norm_total_noise"] = plan_.epoch_noise;  // of the sum of norms that an epoch begins with
+}
+
+/// A filter admits what is not known ahead.
+privacy::Ledger EngineMethod::planned(privacy::Ledger ledger, std::uint64_t last) const {
+  if (ledger.budget()) return ledger;
+  std::uint64_t number = ledger.authorised_until();
+  for (const privacy::Release& release : releases_of(number, last)) {
+    ledger.authorise(number, number + release.count, release.mechanism);
+    number += release.count;
+  }
+  return ledger;
 }
 
 std::vector<std::string> engine_method_options() {

@@ -43,6 +43,8 @@ class EngineMethod : public Method {
   void report(nlohmann::ordered_json& result, std::uint64_t step) const override;
   void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
                std::uint64_t step) const override;
+  nlohmann::ordered_json groups(const privacy::Ledger& ledger) const override;
+  privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t last) const override;
   nlohmann::ordered_json diagnostics() override { return diagnostics_json(engine_->diagnostics()); }
 
   const PrivacyPlan& plan() const { return plan_; }
@@ -97,8 +99,6 @@ class EngineMethod : public Method {
  private:
   void make_engine(const TrainingInputs& inputs);
   std::uint64_t steps_charged(const privacy::Ledger& ledger) const;
-  nlohmann::ordered_json group_guarantees(const std::vector<privacy::Release>& releases,
-                                          double epsilon) const;
 
   MethodContext context_;
   PrivacyPlan plan_;

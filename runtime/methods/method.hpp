@@ -129,6 +129,13 @@ class Method {
   /// and delta first.
   virtual void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
                        std::uint64_t step) const = 0;
+  /// The certificate's "groups": epsilon at the same delta for the examples of one user, of a run
+  /// that is finished; null where nothing is said of them.
+  virtual nlohmann::ordered_json groups(const privacy::Ledger&) const { return nullptr; }
+  /// `ledger` with what is still to be charged until step `last`, where that is known ahead.
+  virtual privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t /*last*/) const {
+    return ledger;
+  }
   /// Private statistics since they were last read, for --unsafe-diagnostics; null where there are
   /// none.
   virtual nlohmann::ordered_json diagnostics() { return nullptr; }

@@ -32,6 +32,8 @@ nlohmann::ordered_json released_by(const std::string& run) {
     throw InputError(fmt::format("{}, found no release/privacy.json in {}", expected, run));
   try {
     const auto certificate = nlohmann::json::parse(read_file(release / "privacy.json"));
+    if (const std::string status = certificate.value("status", "finished"); status != "finished")
+      throw InputError(fmt::format("{}, found one that is {} in {}", expected, status, run));
     std::string rows = read_file(release / "metrics.jsonl");
     while (rows.ends_with('\n')) rows.pop_back();
     const auto last = nlohmann::json::parse(rows.substr(rows.rfind('\n') + 1));

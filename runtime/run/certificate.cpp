@@ -22,9 +22,26 @@ std::vector<std::string> unsafe_flags(const Experiment& e) {
   return flags;
 }
 
+enum class Status { finished, not_finished, refused };
+
+const char* text_of(Status status) {
+  switch (status) {
+    case Status::not_finished:
+      return "not finished";
+    case Status::refused:
+      return "refused";
+    default:
+      return "finished";
+  }
+}
+
 /// The first lines: format, and whether the run may be released.
-Json begin(const TrainConfig& config, const std::vector<std::string>& unsafe) {
+Json begin(const TrainConfig& config, Status status, const std::vector<std::string>& unsafe) {
   std::vector<std::string> obstacles;
+  if (status == Status::not_finished)
+    obstacles.emplace_back(
+        "not finished: this is the plan of a run in progress or cut short; epsilon and delta are "
+        "those planned for all of it, and no other epsilon is claimed for what it left so far");
   if (config.seed)
     obstacles.emplace_back("seed: whoever knows or guesses it can subtract the noise");
   if (config.rng == Generator::philox)
@@ -33,6 +50,7 @@ Json begin(const TrainConfig& config, const std::vector<std::string>& unsafe) {
   obstacles.insert(obstacles.end(), unsafe.begin(), unsafe.end());
   Json j;
   j["format"] = "cudp privacy certificate 1";
+  j["status"] = text_of(status);
   j["for_release"] = obstacles.empty();
   if (!obstacles.empty()) j["not_for_release"] = obstacles;
   return j;
@@ -103,6 +121,21 @@ void add_circumstances(Json& j, const Experiment& e, const TrainingSize& size,
                 {"backend", e.backend.name}};
 }
 
+/// What is said of a run that trains. ledger: what it spends.
+Json certificate_of(Status status, const Experiment& e, const TrainingSize& size,
+                    const Method& method, const privacy::Ledger& ledger,
+                    const std::vector<Listed>& released, std::uint64_t step) {
+  std::vector<std::string> unsafe = unsafe_flags(e);
+  for (std::string& reason : method.obstacles()) unsafe.push_back(std::move(reason));
+  Json j = begin(e.config, status, unsafe);
+  method.certify(j, ledger, step);
+  if (status == Status::finished)
+    if (Json groups = method.groups(ledger); !groups.is_null()) j["groups"] = std::move(groups);
+  if (!released.empty()) j["noisy_values"] = noisy_values(released);
+  add_circumstances(j, e, size, unsafe);
+  return j;
+}
+
 }  // namespace
 
 std::vector<std::string> privacy_warnings(double training_size, double epsilon, double delta) {
@@ -123,13 +156,14 @@ std::vector<std::string> privacy_warnings(double training_size, double epsilon, 
 Json make_certificate(const Experiment& e, const TrainingSize& size, const Method& method,
                       const privacy::Ledger& ledger, const std::vector<Listed>& released,
                       std::uint64_t step) {
-  std::vector<std::string> unsafe = unsafe_flags(e);
-  for (std::string& reason : method.obstacles()) unsafe.push_back(std::move(reason));
-  Json j = begin(e.config, unsafe);
-  method.certify(j, ledger, step);
-  if (!released.empty()) j["noisy_values"] = noisy_values(released);
-  add_circumstances(j, e, size, unsafe);
-  return j;
+  return certificate_of(Status::finished, e, size, method, ledger, released, step);
+}
+
+Json make_plan_certificate(const Experiment& e, const TrainingSize& size, const Method& method,
+                           const privacy::Ledger& ledger, const std::vector<Listed>& released,
+                           std::uint64_t step, std::uint64_t last_step) {
+  return certificate_of(Status::not_finished, e, size, method, method.planned(ledger, last_step),
+                        released, step);
 }
 
 Json make_refusal_certificate(const Experiment& e, const TrainingSize& size,
@@ -137,7 +171,7 @@ Json make_refusal_certificate(const Experiment& e, const TrainingSize& size,
   const std::vector<std::string> unsafe = unsafe_flags(e);
   const privacy::PrivacyBound bound =
       privacy::Accountant({.releases = ledger.releases()}).epsilon(*e.config.delta);
-  Json j = begin(e.config, unsafe);
+  Json j = begin(e.config, Status::refused, unsafe);
   j["epsilon"] = bound.epsilon;
   j["delta"] = bound.delta;
   j["neighbouring_relation"] = "add or remove one training example";

@@ -22,6 +22,13 @@ nlohmann::ordered_json make_certificate(const Experiment& experiment, const Trai
                                         const Method& method, const privacy::Ledger& ledger,
                                         const std::vector<Listed>& released, std::uint64_t step);
 
+/// The same of a run that is not finished, and says so: of what it will have spent when it ends at
+/// `last_step` as planned, or of its filter's budget.
+nlohmann::ordered_json make_plan_certificate(const Experiment& experiment, const TrainingSize& size,
+                                             const Method& method, const privacy::Ledger& ledger,
+                                             const std::vector<Listed>& released,
+                                             std::uint64_t step, std::uint64_t last_step);
+
 /// The same of a run that was refused once its training examples had been counted with noise: all
 /// that it released.
 nlohmann::ordered_json make_refusal_certificate(const Experiment& experiment,

@@ -118,6 +118,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
   if (run.last_step < run.method->steps())
     reporter.warn(fmt::format("the budget allows training up to step {} of {}", run.last_step,
                               run.method->steps()));
+  run.write_plan_certificate();  // a new key may have made it another one
   if (same_key) write_metrics(run.folder, e, run.metrics);
   forget_diagnostics_after(run);
   reporter.info(fmt::format("resuming {} at step {}", run.folder.root().string(), run.step));

@@ -60,6 +60,13 @@ void Run::save_checkpoint() const {
                         seal);
 }
 
+void Run::write_plan_certificate() const {
+  if (!method_entry(experiment.config.method).gives_privacy) return;
+  const auto certificate = make_plan_certificate(experiment, size, *method, budget->ledger(),
+                                                 gate->listed(), step, last_step);
+  write_atomically(folder.certificate(), certificate.dump(2) + "\n");
+}
+
 void Run::describe(Reporter& reporter) const {
   const Experiment& e = experiment;
   reporter.info(fmt::format(

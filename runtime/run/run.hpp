@@ -45,6 +45,9 @@ struct Run {
   void open_budget(privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken = {});
   /// Puts a checkpoint of the run as it is now into its folder.
   void save_checkpoint() const;
+  /// Puts the certificate of the plan, which says that the run is not finished, where the final one
+  /// will be: what a killed run leaves to be published is never without one.
+  void write_plan_certificate() const;
   /// Tells the user what is trained, and what it promises.
   void describe(Reporter& reporter) const;
 };

@@ -84,6 +84,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   run.method->start({.train = e.data.train, .backend = e.backend, .key = key, .gate = gate},
                     *run.budget);
 
+  run.write_plan_certificate();
   // The last of its files, once the ledger is there; in its place the run can be resumed.
   run.save_checkpoint();
   write_key(run.folder.key(), key.key());

@@ -149,6 +149,7 @@ class CliCrash : public testing::Test {
       }
       // Before its first checkpoint a run does not exist; afterwards it can always go on.
       const bool exists = fs::exists(folder_ / out);
+      EXPECT_EQ(fs::exists(folder_ / (out + "/release/privacy.json")), exists);
       killed_in_training += exists && !fs::exists(folder_ / (out + "/private/result.json")) ? 1 : 0;
       const Finished f = exists ? resume(out) : run_cudp(folder_, training(out));
       ASSERT_EQ(f.exit, 0) << f.err;
