@@ -20,7 +20,7 @@ __global__ inline void dense_gradient_norm_kernel(DenseGradientNorm a) {
        e += warps) {
     const float x = warp_square_sum(a.x + static_cast<std::int64_t>(e) * a.inputs, a.inputs);
     const float dy = warp_square_sum(a.dy + static_cast<std::int64_t>(e) * a.outputs, a.outputs);
-    if (threadIdx.x % kWarp == 0) a.parts[e] = (x + 1.0f) * dy;
+    if (threadIdx.x % kWarp == 0) a.parts[e] = dense_squared_norm(x, dy, a.outputs);
   }
 }
 

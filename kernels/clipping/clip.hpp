@@ -17,7 +17,7 @@ struct ClipSettings {
 // --- CUDA ---
 
 /// parts[e] = (|x_e|^2 + 1) |dy_e|^2: the squared norm of a dense layer's gradient, x dy' and its
-/// bias's dy, without forming it.
+/// bias's dy, without forming it; see dense_squared_norm.
 struct DenseGradientNorm {
   Batch batch;
   const float* x;  ///< [capacity, inputs]

@@ -6,6 +6,17 @@
 
 namespace cudp {
 
+/// The squared norm of a dense layer's gradient, x dy' and dy for the bias, from x2 = |x|^2 and dy2
+/// = |dy|^2 of `outputs` numbers, both added in float32. Squares and sums below 2^-126 have few
+/// bits or none: dy2 may lack that much for each number, and for each addition of a warp's or a
+/// vector's lanes; x may be large enough to make much of it. So dy2 counts as if all of that had
+/// been lost. The result is below what it stands for by nothing but roundings of normal numbers,
+/// also where small numbers are flushed to zero.
+CUDP_HD float dense_squared_norm(float x2, float dy2, int outputs) {
+  constexpr int kLanes = 32;
+  return (x2 + 1.0f) * (dy2 + static_cast<float>(outputs + kLanes) * 0x1p-126f);
+}
+
 /// One example's clip factors from its squared norms.
 /// squared_norms [groups], of each parametric layer's gradient; factors [groups], written.
 /// Afterwards sum_g factors[g]^2 squared_norms[g] <= C^2 up to rounding, for every kind. If any

@@ -76,11 +76,13 @@ TransformedDenseSums transformed_dense(const TransformedDense& a) {
 void add_rounded(const AddRounded& a) {
   const Vec scale = broadcast(a.scale);
   const Vec to_units = broadcast(kToUnits);
+  const Vec least = broadcast(kLeastSum);
+  const Vec most = broadcast(kMostSum);
   const auto add = [&](std::int64_t i, Vec w) {
     std::int32_t* const units = a.units + i;
     VecI sum;
     __builtin_memcpy(&sum, units, sizeof sum);
-    sum += float_to_bits(w * scale + to_units) - kToUnitsBits;
+    sum += float_to_bits(min(max(w * scale + to_units, least), most)) - kToUnitsBits;
     __builtin_memcpy(units, &sum, sizeof sum);
   };
   if (a.transform.mean == nullptr)

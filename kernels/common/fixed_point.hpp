@@ -23,7 +23,11 @@ inline double sum_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_
 
 /// Adding this to v, |v| <= 2^22, leaves the integer nearest to v in the low bits of the result's
 /// pattern: with a fused multiply-add a product is rounded once, and to an integer.
+/// Beyond 2^22 the low bits are no number at all: a sum held to kLeastSum and kMostSum gives -2^22
+/// and 2^22 instead.
 inline constexpr float kToUnits = 0x1.8p23f;
 inline constexpr std::int32_t kToUnitsBits = 0x4b400000;
+inline constexpr float kLeastSum = kToUnits - static_cast<float>(kMostUnits);
+inline constexpr float kMostSum = kToUnits + static_cast<float>(kMostUnits);
 
 }  // namespace cudp

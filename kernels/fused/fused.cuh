@@ -2,10 +2,10 @@
 // Small networks whole: a block keeps the weights in shared memory and its sum of clipped gradients
 // in registers, and takes one example after the other through forward, backward, norm and clip.
 //
-// A dense layer's gradient is x dy', so its norm is (|x|^2 + 1) |dy|^2 and it is formed only as it
-// is added. A convolution's gradient is formed once, in the registers of the threads that then own
-// the same numbers of the sum. Sums are integers (fixed_point.hpp): results depend on nothing but
-// the examples.
+// A dense layer's gradient is x dy', so its norm is (|x|^2 + 1) |dy|^2 (dense_squared_norm) and it
+// is formed only as it is added. A convolution's gradient is formed once, in the registers of the
+// threads that then own the same numbers of the sum. Sums are integers (fixed_point.hpp): results
+// depend on nothing but the examples.
 #include <cstdint>
 
 #include "kernels/clipping/clip_math.hpp"
@@ -305,8 +305,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
         squares[layer] += s.squares[layer][w];
       }
     }
-    squares[2] = (squares[2] + 1.0f) * s.square_gradient_hidden;
-    squares[3] = (s.square_hidden + 1.0f) * s.square_gradient_logits;
+    squares[2] = dense_squared_norm(squares[2], s.square_gradient_hidden, R::kHidden);
+    squares[3] = dense_squared_norm(s.square_hidden, s.square_gradient_logits, R::kOutputs);
 
     // Clip and add. An example that is not finite has factors 0 and must not be added.
     float factors[R::kLayers];

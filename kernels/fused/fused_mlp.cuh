@@ -258,10 +258,12 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
     // Norm and clip, a warp an example. One that is not finite becomes zeros.
     for (int e = thread_number() / kWarp; e < x.n; e += kFusedThreads / kWarp) {
       float squares[kLayers];
-      squares[0] = row_square(x[e], first.in + 1) *
-                   row_square(has_hidden ? gradient_hidden[e] : gradient[e], first.out);
+      const float* const dy = has_hidden ? gradient_hidden[e] : gradient[e];
+      squares[0] =
+          dense_squared_norm(row_square(x[e], first.in), row_square(dy, first.out), first.out);
       if constexpr (has_hidden)
-        squares[1] = row_square(hidden[e], last.in + 1) * row_square(gradient[e], last.out);
+        squares[1] = dense_squared_norm(row_square(hidden[e], last.in),
+                                        row_square(gradient[e], last.out), last.out);
       __syncwarp();  // every lane has read the row: it is overwritten below
       float factors[kLayers];
       const float square = clip_factors(a.clip, squares, kLayers, factors);

@@ -109,7 +109,7 @@ __global__ inline void weighted_rows_kernel(WeightedRows a) {
       if (factor == 0.0f) continue;
       float w = a.rows[static_cast<std::int64_t>(e) * a.columns + c];
       if (a.transform.mean != nullptr) w = (w - a.transform.mean[c]) * a.transform.inverse[c];
-      sum += rounded_product(factor * a.inverse_grid, w);
+      sum += saturated_product(factor * a.inverse_grid, w);
     }
     atomicAdd(a.sum + c, static_cast<FixedPoint>(static_cast<long long>(sum)));
   }

@@ -105,6 +105,8 @@ void from_width(const AddOuter& a, int column) {
 
 void add_transformed(const AddOuter& a) {
   const Vec to_units = broadcast(kToUnits);
+  const Vec least = broadcast(kLeastSum);
+  const Vec most = broadcast(kMostSum);
   for (int m = 0; m < a.rows; ++m)
     for (int n = 0; n < a.columns; n += kLanes) {
       const std::int64_t at = static_cast<std::int64_t>(m) * a.columns + n;
@@ -114,8 +116,8 @@ void add_transformed(const AddOuter& a) {
       for (int t = 0; t < a.terms; ++t) {
         const Vec g = broadcast(a.x[a.x_row[m] + a.step[t].a]) * load(a.y + a.step[t].b + n);
         const Vec w = (g - mean) * inverse;
-        acc +=
-            bits(w * broadcast(a.scale[t]) + to_units) - static_cast<std::uint32_t>(kToUnitsBits);
+        acc += bits(min(max(w * broadcast(a.scale[t]) + to_units, least), most)) -
+               static_cast<std::uint32_t>(kToUnitsBits);
       }
       store_units(a.units + at, acc);
     }

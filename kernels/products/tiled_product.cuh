@@ -121,9 +121,9 @@ template <class T>
 __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& one,
                                                   UnitSums<T>& units) {
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
-    units.column[n] += rounded_product(scale, one.column[n]);
+    units.column[n] += saturated_product(scale, one.column[n]);
     CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
-      units.cell[m][n] += rounded_product(scale, one.cell[m][n]);
+      units.cell[m][n] += saturated_product(scale, one.cell[m][n]);
     }
   }
 }
@@ -139,7 +139,7 @@ __device__ __forceinline__ void add_example(const WeightGradientSum& a, float fa
   }
   const WeightGradient& g = a.gradient;
   const auto transformed = [&](std::int64_t at, float v) {
-    return rounded_product(scale, (v - a.transform.mean[at]) * a.transform.inverse[at]);
+    return saturated_product(scale, (v - a.transform.mean[at]) * a.transform.inverse[at]);
   };
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
     const int column = first_column<T>() + T::column(n);

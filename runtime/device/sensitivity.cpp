@@ -26,6 +26,11 @@ std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure) {
   return high;
 }
 
+double least_clip_norm(const Network& network, Clipping clipping) {
+  const double layers = clipping == Clipping::per_layer ? network.groups : 1.0;
+  return std::sqrt(layers * static_cast<double>(network.parameter_count) * 0x1p-126 / 0x1p-14);
+}
+
 double sensitivity_rounding_error(const Network& network, const Arithmetic& arithmetic,
                                   double shift) {
   constexpr double kUnit = 0x1p-24;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/clipping/clip.hpp"
 #include "models/model.hpp"
 
 namespace cudp {
@@ -23,6 +24,13 @@ inline constexpr Arithmetic kCudaArithmetic{};
 /// steps. mean > 0, steps >= 1, failure in (0, 1).
 std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure);
 
+/// The least clipping norm for which sensitivity_rounding_error holds. Squares of numbers below
+/// 2^-63 have few bits in float32, or none, so that d of them may lack d 2^-126 in a squared norm:
+/// that is to be at most 2^-14 of the squared bound, C^2 or a layer's own C^2 / layers. (A dense
+/// layer's |dy|^2, which |x|^2 multiplies, has it added in full: dense_squared_norm.) Then factors
+/// C / norm are normal numbers too, since norms are below 2^64.
+double least_clip_norm(const Network& network, Clipping clipping);
+
 /// By how much of C rounding can raise the sensitivity above C: adding or removing one example
 /// moves the sum that an engine computes by at most C (1 + sensitivity_rounding_error) in L2,
 /// whatever the other examples are: each is rounded to the grid by itself, and integers are added
@@ -30,10 +38,11 @@ std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure);
 ///
 /// u = 2^-24. Norms: squares of one layer's n parameters, added in k chains, are off by at most
 /// (n / k + k + 8) u, the norm by half of that; 2^-13 covers whatever is smaller (factors, the
-/// roots, outer products). So |f_i g_i| <= C (1 + e), e the norm's error. Weighing and the product
-/// with the grid take 4 roundings. Each of the d numbers of a gradient that can be other than 0
-/// (ParameterTensor::touched: a trainable embedding's are those of the text's own words) is rounded
-/// to the nearest multiple of the grid g, which moves a vector by at most sqrt(d) g / 2:
+/// roots, outer products, and what squares below 2^-126 lack where C >= least_clip_norm). So |f_i
+/// g_i| <= C (1 + e), e the norm's error. Weighing and the product with the grid take 4 roundings.
+/// Each of the d numbers of a gradient that can be other than 0 (ParameterTensor::touched: a
+/// trainable embedding's are those of the text's own words) is rounded to the nearest multiple of
+/// the grid g, which moves a vector by at most sqrt(d) g / 2:
 ///   rounding error = (1 + e) (1 + 4 u) + sqrt(d) g / (2 C) - 1,  g <= C / kLeastUnits.
 ///
 /// Gradients that are transformed first (kernels/clipping/coordinates.hpp), with |m / scale| <=

@@ -4,6 +4,8 @@
 #include <variant>
 #include <vector>
 
+#include <spdlog/fmt/fmt.h>
+
 #include "kernels/clipping/coordinates.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/option_rows.hpp"
@@ -18,6 +20,17 @@ void check_tables(const Network& network) {
     if (const auto* table = std::get_if<Embedding>(&l.layer); table != nullptr && table->trainable)
       throw InputError("--model: expected no trainable embedding with --method adaclip, found " +
                        table->name);
+}
+
+/// Beside the largest scale, squares that x^2 / scale^2 lacks below 2^-126 must be nothing for all
+/// d parameters: d^2 h2 <= 2^104 (dense_square's error counts 2^-20 of what it is a part of).
+void check_variances(const Network& network, double most) {
+  const auto d = static_cast<double>(network.parameter_count);
+  if (const double bound = 0x1p104 / (d * d); most > bound)
+    throw InputError(fmt::format(
+        "--adaclip-most: expected at most {:.3g} for {} parameters, whose squares are lost above; "
+        "found {:.3g}",
+        bound, network.parameter_count, most));
 }
 
 }  // namespace
@@ -86,7 +99,10 @@ MethodEntry adaclip_method() {
     const auto& o = c.of<Options>();
     if (o.least > o.most) throw InputError("--adaclip-most: expected at least adaclip-least");
   };
-  entry.fit = [](TrainConfig&, const Network& network, const Dataset&) { check_tables(network); };
+  entry.fit = [](TrainConfig& c, const Network& network, const Dataset&) {
+    check_tables(network);
+    check_variances(network, c.of<Options>().most);
+  };
   entry.make = make_method<AdaClip>;
   return entry;
 }

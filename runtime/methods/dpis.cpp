@@ -5,6 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include <spdlog/fmt/fmt.h>
+
+#include "kernels/random/importance.hpp"
 #include "privacy/filter.hpp"
 #include "privacy/math/boundary.hpp"
 #include "privacy/rdp/mechanism.hpp"
@@ -269,6 +272,11 @@ MethodEntry dpis_method() {
   entry.uses.emplace_back("clip");
   entry.complete = [](TrainConfig& c) {
     if (c.clipping != Clipping::flat) throw InputError("--clipping: expected flat for method dpis");
+    if (constexpr double kLeast = 1024.0 * kLeastDirection; c.clip < kLeast)
+      throw InputError(
+          fmt::format("--clip: expected at least {:.3g} for method dpis, which leaves "
+                      "out gradients of norm below {:.3g}, found {:.6g}",
+                      kLeast, kLeastDirection, c.clip));
     if (!c.epsilon || c.sigma)
       throw InputError("--epsilon: expected a budget, and no --sigma, for method dpis");
     if (c.accountant == privacy::AccountantKind::advanced)

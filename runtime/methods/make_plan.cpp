@@ -23,16 +23,13 @@ double order_for(double epsilon, double delta) {
   return std::fmin(1.0 + 0.65 * std::sqrt(l) / root, 1e5);
 }
 
-/// Squares of a gradient's numbers below 2^-126 may vanish from its norm in float32, d of them:
-/// what they could add must be small beside C^2. A layer's own bound is C / sqrt(layers).
+/// Below least_clip_norm the plan's sensitivity would be no bound.
 void check_clip(const Network& network, Clipping clipping, double clip_norm) {
-  const double layers = clipping == Clipping::per_layer ? network.groups : 1.0;
-  const double least =
-      std::sqrt(layers * static_cast<double>(network.parameter_count) * 0x1p-126 / 0x1p-14);
+  const double least = least_clip_norm(network, clipping);
   if (clip_norm < least)
     throw InputError(
-        fmt::format("--clip: expected at least {:.3g} for {} parameters, whose squares are lost "
-                    "below, found {:.3g}",
+        fmt::format("--clip: expected at least {:.3g} for {} parameters: below, a norm in float32 "
+                    "lacks squares that matter; found {:.3g}",
                     least, network.parameter_count, clip_norm));
 }
 

@@ -120,6 +120,45 @@ TEST_F(CudaKernel, RowsAreSummedOnTheGrid) {
   }
 }
 
+/// What no norm should let through is held to the range of 32-bit sums.
+TEST_F(CudaKernel, NumbersBeyondTheUnitsSaturate) {
+  const std::vector<float> rows = {0.75f, -4.0f, 4.5f, -5.0f, 3e38f, -INFINITY, INFINITY, NAN};
+  const WeightedRows a{batch(0, 1, 1),
+                       device(rows),
+                       8,
+                       device(std::vector<float>{1.0f}),
+                       1,
+                       device(std::vector<FixedPoint>(8, 0)),
+                       0x1p20f};
+  run(weighted_rows_kernel, a);
+  const std::vector<FixedPoint> got = host(a.sum, 8);
+  constexpr std::int64_t kMost = 1 << 22;
+  const std::int64_t want[] = {786'432, -kMost, kMost, -kMost, kMost, -kMost, kMost, -kMost};
+  for (int c = 0; c < 8; ++c) EXPECT_EQ(static_cast<std::int64_t>(got[c]), want[c]) << c;
+}
+
+/// Squares of dy vanish, and x makes much of them: the norm is above what it stands for.
+TEST_F(CudaKernel, DenseNormsAreNeverTooSmall) {
+  std::vector<float> x, dy;
+  for (int e = 0; e < 40; ++e) {
+    for (int i = 0; i < 3; ++i)
+      x.push_back(std::ldexp(1.0f + 0.1f * static_cast<float>(i), 2 * e - 20));
+    for (int o = 0; o < 2; ++o) dy.push_back(std::ldexp(1.3f, -50 - 2 * e));
+  }
+  const DenseGradientNorm a{batch(0, 40, 40), device(x), 3,
+                            device(dy),       2,         device(std::vector<float>(40, kLoud))};
+  run(dense_gradient_norm_kernel, a);
+  const std::vector<float> got = host(a.parts, 40);
+  for (int e = 0; e < 40; ++e) {
+    double x2 = 1.0;
+    double dy2 = 0.0;
+    for (int i = 0; i < 3; ++i) x2 += std::pow(static_cast<double>(x[3 * e + i]), 2);
+    for (int o = 0; o < 2; ++o) dy2 += std::pow(static_cast<double>(dy[2 * e + o]), 2);
+    EXPECT_GE(got[e], x2 * dy2 * (1.0 - 1e-6)) << e;
+    EXPECT_LE(got[e], x2 * (dy2 + 34 * 0x1p-126) * (1.0 + 1e-6)) << e;
+  }
+}
+
 TEST_F(CudaKernel, FillsRowsAndNoMore) {
   const std::vector<float> row = normals(3, 1);
   const FillRows fill{device(row), 3, 4, device(std::vector<float>(13, kLoud))};

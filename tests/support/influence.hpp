@@ -128,6 +128,31 @@ inline void make_hostile(std::span<float> row, std::mt19937& random) {
   if (kind == 3) row[random() % row.size()] = same;
 }
 
+/// A clipping norm that the program takes, from the least on.
+inline float any_clip_norm(const InfluenceCase& c, std::mt19937& random) {
+  const auto least =
+      static_cast<float>(least_clip_norm(c.net, c.settings.clip.kind) * (1.0 + 0x1p-20));
+  std::uniform_real_distribution<double> share(0.0, std::log2(1024.0 / static_cast<double>(least)));
+  return least * static_cast<float>(std::exp2(random() % 8 == 0 ? 0.0 : share(random)));
+}
+
+/// What every case's engine is set to.
+inline void prepare(InfluenceCase& c, unsigned seed) {
+  c.settings.optimizer.kind = OptimizerKind::momentum;
+  c.settings.key = {{seed, 1, 2, 3, 4, 5, 6, 7}};
+  c.settings.sampling_threshold = std::uint64_t{1} << 32;
+  c.settings.threads = 1;
+}
+
+/// Grid and stated sensitivity, from the network and the clipping norm.
+inline void state_bound(InfluenceCase& c, double shift) {
+  const auto max_norm = static_cast<double>(c.settings.clip.max_norm);
+  c.grid = sum_grid(max_norm);
+  const double error = std::max(sensitivity_rounding_error(c.net, kCpuArithmetic, shift),
+                                sensitivity_rounding_error(c.net, kCudaArithmetic, shift));
+  c.bound = max_norm * (1.0 + error) / c.grid;
+}
+
 /// From a seed: everything about a case. texts: of words; they run on the CPU only so far.
 inline InfluenceCase influence_case(unsigned seed, bool texts, std::size_t rows) {
   std::mt19937 random(seed);
@@ -174,12 +199,8 @@ inline InfluenceCase influence_case(unsigned seed, bool texts, std::size_t rows)
   }
 
   EngineSettings& s = c.settings;
-  s.optimizer.kind = OptimizerKind::momentum;
+  prepare(c, seed);
   c.state.moment1.assign(c.net.parameter_count, 0.0f);
-  s.key = {{seed, 1, 2, 3, 4, 5, 6, 7}};
-  s.sampling_threshold = std::uint64_t{1} << 32;
-  s.threads = 1;
-  s.clip.max_norm = std::ldexp(0.7f, static_cast<int>(random() % 21) - 10);
   bool has_table = false;
   for (const NetworkLayer& l : c.net.layers)
     if (const auto* e = std::get_if<Embedding>(&l.layer)) has_table = has_table || e->trainable;
@@ -212,10 +233,61 @@ inline InfluenceCase influence_case(unsigned seed, bool texts, std::size_t rows)
       for (float& x : c.state.deviation) x = 0.05f + 0.1f * std::abs(normal(random));
       shift = kLargestShift;
   }
-  c.grid = sum_grid(static_cast<double>(s.clip.max_norm));
-  const double error = std::max(sensitivity_rounding_error(c.net, kCpuArithmetic, shift),
-                                sensitivity_rounding_error(c.net, kCudaArithmetic, shift));
-  c.bound = static_cast<double>(s.clip.max_norm) * (1.0 + error) / c.grid;
+  if (c.contribution == Contribution::clipped) s.clip.max_norm = any_clip_norm(c, random);
+  state_bound(c, shift);
+  return c;
+}
+
+/// Dense layers whose inputs are large and whose gradients are small, so that squares of these have
+/// no bits left, and yet their products are as large as the clipping norm. hidden: after another.
+inline InfluenceCase dense_edge_case(unsigned seed, bool hidden, std::size_t rows) {
+  std::mt19937 random(seed);
+  random.discard(7);
+  InfluenceCase c;
+  const int features = 1 + static_cast<int>(random() % 40);
+  const int classes = 2 + static_cast<int>(random() % 3);
+  const std::string inside =
+      "{ type = \"dense\", name = \"a\", out = " + std::to_string(1 + random() % 20) +
+      " }, { type = \"relu\" }, ";
+  c.model = "name = \"edge\"\nlayers = [\n" + (hidden ? inside : std::string()) +
+            "{ type = \"dense\", name = \"b\", out = \"outputs\" }]\n";
+  c.net = build_network(parse_model(c.model, "edge", classes), {features, 1, 1}, classes);
+  EngineSettings& s = c.settings;
+  s.clip.kind = random() % 3 == 0 ? Clipping::per_layer : Clipping::flat;
+  prepare(c, seed);
+  s.clip.max_norm = any_clip_norm(c, random);
+  state_bound(c, 0.0);
+
+  // |x| anywhere; the gradients of the first layer are made so small by the weights of the last, or
+  // by logits that are almost sure, that |x| |dy| is 1/16 to 2^12 times the clipping norm.
+  std::uniform_real_distribution<double> size(hidden ? -2.0 : 1.0, hidden ? 63.5 : 6.0);
+  std::uniform_real_distribution<double> over(-4.0, 12.0);
+  std::normal_distribution<float> normal;
+  const double x = std::exp2(size(random));
+  const double dy =
+      std::fmax(static_cast<double>(s.clip.max_norm) * std::exp2(over(random)) / x, 0x1p-149);
+  c.state = weights_for(c.net);
+  c.state.moment1.assign(c.net.parameter_count, 0.0f);
+  c.data.shape = {features, 1, 1};
+  c.data.classes = classes;
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (int j = 0; j < features; ++j)
+      c.data.floats.push_back(static_cast<float>(x * std::exp2(i % 5)) * normal(random));
+    c.data.labels.push_back(static_cast<std::uint8_t>(random() % static_cast<unsigned>(classes)));
+  }
+  const ParameterTensor& last = c.net.parameters[c.net.parameters.size() - 2];
+  const ParameterTensor& bias = c.net.parameters.back();
+  const std::span weights(c.state.parameters);
+  if (hidden) {
+    for (float& w : weights.subspan(last.offset, last.size))
+      w = static_cast<float>(static_cast<double>(w) * dy);
+  } else {  // class 0 is almost sure, so that its rows' gradients are e^-logit
+    for (float& w : weights.subspan(last.offset, last.size)) w = 0.0f;
+    std::ranges::fill(c.data.labels, std::uint8_t{0});
+    std::ranges::fill(weights.subspan(bias.offset, bias.size), 0.0f);
+    weights[bias.offset] = static_cast<float>(-std::log(std::fmin(dy, 1.0)));
+    if (bias.size == 1) weights[bias.offset] *= -1.0f;
+  }
   return c;
 }
 

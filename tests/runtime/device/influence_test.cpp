@@ -83,6 +83,66 @@ INSTANTIATE_TEST_SUITE_P(All, InfluenceOnCpu,
                                   (std::get<1>(i.param) ? "_texts" : "");
                          });
 
+/// Large inputs and small gradients in the dense layers, whose product counts.
+class DenseEdgeOnCpu : public testing::TestWithParam<SimdLevel> {};
+
+TEST_P(DenseEdgeOnCpu, SmallGradientsTimesLargeInputsAreClipped) {
+  if (!cases::has_simd_level(GetParam())) GTEST_SKIP() << "this processor lacks it";
+  Total total;
+  const unsigned models = 500 * times();
+  for (unsigned seed = 1; seed <= models && !HasFatalFailure(); ++seed) {
+    const InfluenceCase c = cases::dense_edge_case(seed, seed % 4 != 0, 10);
+    total.add(cases::measure_influence(
+                  [&] { return cases::cpu_engine_at(GetParam(), c.net, c.settings); }, c),
+              seed);
+  }
+  total.print(std::string(simd_name(GetParam())) + ", dense layers at the edge");
+  EXPECT_GT(total.largest, 0.99);
+}
+
+/// |x| = 1e12 and |dy| = 2.58e-23, whose square float32 does not hold: 25.8 times C = 1e-12.
+TEST_P(DenseEdgeOnCpu, AGradientWhoseSquareVanishesIsClipped) {
+  if (!cases::has_simd_level(GetParam())) GTEST_SKIP() << "this processor lacks it";
+  InfluenceCase c;
+  c.model = "logistic";
+  c.net = build_network(parse_model(builtin_model("logistic"), "edge", 3), {1, 1, 1}, 3);
+  cases::prepare(c, 1);
+  c.settings.clip.max_norm = 1e-12f;
+  cases::state_bound(c, 0.0);
+  c.data.shape = {1, 1, 1};
+  c.data.classes = 3;
+  c.data.floats = {1e12f};
+  c.data.labels = {0};
+  c.state.parameters = {0.0f, 0.0f, 0.0f, 52.01f, 0.0f, -100.0f};
+  c.state.moment1.assign(6, 0.0f);
+  Total total;
+  total.add(cases::measure_influence(
+                [&] { return cases::cpu_engine_at(GetParam(), c.net, c.settings); }, c),
+            1);
+}
+INSTANTIATE_TEST_SUITE_P(All, DenseEdgeOnCpu,
+                         testing::Values(SimdLevel::baseline, SimdLevel::avx2, SimdLevel::avx512),
+                         [](const auto& i) { return std::string(simd_name(i.param)); });
+
+/// Layer by layer, and in the kernel that takes whole small networks.
+TEST(InfluenceOnCuda, SmallGradientsTimesLargeInputsAreClipped) {
+  Total total;
+  const unsigned models = 60 * times();
+  for (unsigned seed = 1; seed <= models && !HasFatalFailure(); ++seed) {
+    InfluenceCase c = cases::dense_edge_case(seed, seed % 4 != 0, 5);
+    c.settings.micro_batch = 3;
+    total.add(cases::measure_influence(
+                  [&] {
+                    return seed % 2 == 0 ? device_engine(c.net, c.settings)
+                                         : layer_wise_engine(c.net, c.settings);
+                  },
+                  c),
+              seed);
+  }
+  total.print("CUDA, dense layers at the edge");
+  EXPECT_GT(total.largest, 0.99);
+}
+
 TEST(InfluenceOnCuda, ARowAddsTheSameWhateverIsBesideAndBeforeIt) {
   Total total;
   const unsigned models = 24 * times();

@@ -79,6 +79,10 @@ TEST(Importance, ProbabilitiesAreNeverAboveTheRateAndHardlyBelow) {
   EXPECT_EQ(acceptance_threshold(r, 0.5f, NAN), 0u);
   EXPECT_EQ(acceptance_threshold(r, 0.5f, INFINITY), 0u);
   EXPECT_EQ(acceptance_threshold(r, 0.5f, 0.0f), 0u);
+  // A norm that lacks squares would make the direction longer than 1, however probable.
+  const ImportanceRule tiny{.clip = 1e-20, .multiple = 5.0, .least = 1e-20, .rate = 0.19e20};
+  EXPECT_EQ(acceptance_threshold(tiny, 1e-20f, 1e-20f), 0u);
+  EXPECT_EQ(accept_candidate(tiny, RandomStream{}, 0, 0x1p-140f, std::vector{1e-20f}.data()), 0.0f);
   EXPECT_EQ(candidate_threshold(r, NAN), candidate_threshold(r, 1.0f));
 }
 

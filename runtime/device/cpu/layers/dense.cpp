@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <cmath>
 #include <span>
 
+#include "kernels/clipping/clip_math.hpp"
+#include "kernels/common/fixed_point.hpp"
 #include "runtime/device/cpu/workspace.hpp"
 
 namespace cudp::cpu {
@@ -39,7 +43,8 @@ class CpuDense final : public CpuLayer {
       // |x dy'|^2 = |x|^2 |dy|^2, and |dy|^2 for the bias.
       const float x2 = w.kernels.square_sum(w.value(in(), e), in().size());
       const float dy2 = w.kernels.square_sum(result_gradient(w, e), weight_.columns);
-      w.norm(e, group()) = (x2 + 1.0f) * dy2;
+      w.norm(e, group()) = dense_squared_norm(x2, dy2, outputs_);
+      *w.saved(square_, e) = x2;
     }
   }
 
@@ -80,8 +85,7 @@ class CpuDense final : public CpuLayer {
       if (factor == 0.0f) continue;
       float* const dy_e = result_gradient(w, e);
       scales[terms] = factor * units;
-      if (weigh)
-        for (int o = 0; o < weight_.columns; ++o) dy_e[o] *= scales[terms];
+      if (weigh) this->weigh(w, e, scales[terms], sum.plain == nullptr);
       steps[terms++] = {static_cast<std::int32_t>(w.value(in(), e) - x),
                         static_cast<std::int32_t>(dy_e - dy)};
     }
@@ -123,10 +127,20 @@ class CpuDense final : public CpuLayer {
   }
 
  private:
+  /// dy *= scale. In units no product x dy may leave the range of kToUnits. It does not while norms
+  /// are what they should be, and dy is held to it whatever they are.
+  void weigh(Workspace& w, int e, float scale, bool in_units) const {
+    float* const dy = result_gradient(w, e);
+    constexpr auto kMost = static_cast<float>(0.75 * kMostUnits);
+    const float most = in_units ? kMost / std::sqrt(*w.saved(square_, e) + 1.0f) : INFINITY;
+    for (int o = 0; o < weight_.columns; ++o) dy[o] = std::clamp(dy[o] * scale, -most, most);
+  }
+
   void reserve(Storage& s) override {
     const ImageLayout& x = in().layout;
     weight_ = PackedMatrix::reserve(s, x.channels * x.height * x.width, out().layout.stride,
                                     parameter(1));
+    square_ = Storage::reserve(s.saved, 1);
     if (gives_input_gradient())  // [output][input's layout]
       transposed_ = Storage::reserve(s.transposed, outputs_ * x.size());
     for (int y = 0; y < x.height; ++y)
@@ -228,6 +242,7 @@ class CpuDense final : public CpuLayer {
   int outputs_;
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
+  std::int64_t square_ = 0;                  ///< of an example's inputs, in Workspace::saved
   std::vector<std::int32_t> input_of_row_;   ///< row -> offset in the input
   std::vector<std::int32_t> weight_of_row_;  ///< row -> offset of its weights
   std::vector<GemmStep> forward_steps_;      ///< over rows
