@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes every parser with libFuzzer under the address and undefined-behaviour sanitizers.
-#   scripts/fuzz.sh [SECONDS]    for each parser, default 60; as many at a time as there are cores
+# Fuzzes every parser, and how far one row moves the sum of an engine, with libFuzzer under the address and undefined-behaviour sanitizers.
+#   scripts/fuzz.sh [SECONDS]    for each target, default 60; as many at a time as there are cores
 # Needs clang++ (or CXX). Exits with 1 if anything was found; the input lies in build-fuzz/findings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +20,7 @@ cmake --build "$build" --target fuzz -j "$(nproc)"
 # A few small valid inputs each, to start from.
 seeds=$build/seeds
 findings=$build/findings
-mkdir -p "$seeds"/{idx,cifar,compressed,schema,table,text,model} "$findings"
+mkdir -p "$seeds"/{idx,cifar,compressed,schema,table,text,model,influence} "$findings"
 printf '\0\0\010\003\0\0\0\002\0\0\0\002\0\0\0\003abcdefghijkl' >"$seeds/idx/images"
 printf '\0\0\010\001\0\0\0\003\0\001\002' >"$seeds/idx/labels"
 gzip -nc "$seeds/idx/images" >"$seeds/idx/images.gz"
@@ -42,6 +42,12 @@ printf '1\074\0\0\0\0\0\0\0{"e":{"dtype":"F16","shape":[2,1],"data_offsets":[0,4
 printf '21\tThe film<br />\n0\t\n' >"$seeds/text/words"
 printf '31\tUndo caf\303\251 \344\270\255!\n' >"$seeds/text/pieces"
 printf '50.5 x 9 no \n1 y 0 yes.\n' >"$seeds/table/blanks"
+# A seed, a kind of case (texts, random models, the edge of float32), and NaN, infinity, 3e38 or 1e-42.
+for kind in 0 1 2 3 7; do
+  for number in '\0\0\300\177' '\0\0\200\177' '\231\266\141\177' '\312\002\0\0'; do
+    printf "$kind\0\0\\$kind$number" >"$seeds/influence/$kind${number//\\/-}"
+  done
+done
 
 fuzz_one() {
   local name=$1 corpus=$build/corpus/$1 log=$build/$1.log
@@ -59,5 +65,5 @@ fuzz_one() {
 export -f fuzz_one
 export build seconds seeds findings
 
-printf '%s\n' idx cifar compressed schema table text model |
+printf '%s\n' idx cifar compressed schema table text model influence |
   xargs -P "$(nproc)" -I{} bash -c 'set -euo pipefail; fuzz_one {}' || exit 1
