@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The checks beside the tests: which folder includes which, formatting, clang-tidy, one definition of
 # every type, sanitizers, a build without CUDA, who draws noise, whether anything else leaves, on
-# all changes of the data, and how often audits catch what. scripts/test.sh runs the first two; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [audit]   (default: all)
+# all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
+# sum, and how often audits catch what. scripts/test.sh runs the first two; the others are too slow for every build.
+# Usage: scripts/check.sh [includes] [noise] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [scratch] [influence] [audit]   (default: all)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -114,6 +115,38 @@ no-cuda() {
   ctest --test-dir build-cpu --output-on-failure --parallel "$(nproc)"
 }
 
+# Every test that has an engine, whose memory is filled with 1e38 and with zeros before each example
+# (in the ordinary tests with NaN, tests/support/fill_scratch.cpp).
+readonly engine_tests='*Engine*:*Influence*:*DenseEdge*:*Scratch*:*RandomModels*:*Tensor*:*Fused*:*CudaCancelling*
+:*LinearSums*:*LinearMethods*:*Recurrent*:*AdaClip*:*Dpis*:Importance*:*AdpSgd*:*DpSgd*:*Sgd.*:*DpAgd*:*PrivGene*
+:*TextMethod*:*ExampleMethod*:*Plan*:*Canary*:*Audit*:*NoiseBits*:*Update*:*Release*:*NonInterference*:Resume.*'
+scratch() {
+  configure build-cpu -DCUDP_CUDA=OFF
+  cmake --build build-cpu --target cudp_tests
+  local fill
+  for fill in large zero; do
+    CUDP_TEST_SCRATCH=$fill build-cpu/tests/cudp_tests --gtest_brief=1 --gtest_filter="${engine_tests//$'\n'/}"
+  done
+}
+
+# How far one hostile row moves a sum, over at least a million of them: the numbers of contributions,
+# and the largest beside the stated sensitivity.
+influence() {
+  configure build-cpu -DCUDP_CUDA=OFF
+  cmake --build build-cpu --target cudp_tests
+  CUDP_INFLUENCE=10 build-cpu/tests/cudp_tests --gtest_filter='*Influence*:*DenseEdge*' |
+    tee build-cpu/influence.log
+  awk '/contributions, the largest is/ {
+         for (i = 1; i < NF; ++i) if ($(i + 1) == "contributions,") n += $i
+         for (i = 1; i < NF; ++i) if ($i == "is" && $(i + 1) > most) most = $(i + 1)
+       }
+       /PASSED/ { passed = 1 }
+       END {
+         printf "influence: %d contributions, the largest is %.9g of the stated sensitivity\n", n, most
+         exit !(passed && n >= 1000000 && most <= 1)
+       }' build-cpu/influence.log
+}
+
 # The power of the audits: of 100 mutated trainings each, how many are caught (tests/audit/README.md).
 audit() {
   configure build-cpu -DCUDP_CUDA=OFF
@@ -121,13 +154,13 @@ audit() {
   CUDP_AUDIT_SEEDS=100 build-cpu/tests/cudp_tests --gtest_filter='*Audit*'
 }
 
-if (($# == 0)); then set -- includes noise interference kernels format tidy odr address thread no-cuda audit; fi
+if (($# == 0)); then set -- includes noise interference kernels format tidy odr address thread no-cuda scratch influence audit; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | interference | kernels | format | tidy | odr | address | thread | no-cuda | audit) "$check" ;;
+    includes | noise | interference | kernels | format | tidy | odr | address | thread | no-cuda | scratch | influence | audit) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, interference, kernels, format, tidy, odr, address, thread, no-cuda or audit, found '$check'" >&2
+      echo "check.sh: expected includes, noise, interference, kernels, format, tidy, odr, address, thread, no-cuda, scratch, influence or audit, found '$check'" >&2
       exit 2
       ;;
   esac
