@@ -52,6 +52,8 @@ struct ReproduceOptions {
   std::vector<double> epsilons = {};  ///< columns, of a table that lets one choose; empty: its own
   /// Where finished trainings are kept, so that an interrupted table goes on; empty: nowhere.
   std::filesystem::path kept = {};
+  /// Settings (TOML) in place of a table's own, for tests on other data; no flag sets it.
+  std::string overrides = {};
 };
 
 /// One entry a table; `cudp reproduce NAME` runs it.

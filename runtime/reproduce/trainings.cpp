@@ -55,6 +55,8 @@ Json chosen(const TrainConfig& config) {
 TrainConfig resolved(const std::string& settings, std::uint64_t seed,
                      const ReproduceOptions& options) {
   Settings flags = parse_settings(settings, "settings of a table");
+  for (auto& [key, setting] : parse_settings(options.overrides, "overrides"))
+    flags.insert_or_assign(key, std::move(setting));
   const auto set = [&flags](const char* key, Value value) {
     flags[key] = {std::move(value), "a table"};
   };
