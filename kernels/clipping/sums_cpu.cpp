@@ -78,18 +78,21 @@ void add_rounded(const AddRounded& a) {
   const Vec to_units = broadcast(kToUnits);
   const Vec least = broadcast(kLeastSum);
   const Vec most = broadcast(kMostSum);
+  std::int32_t* const units = a.units;
+  const float* const g = a.g;
+  const std::int64_t n = a.n;
   const auto add = [&](std::int64_t i, Vec w) {
-    std::int32_t* const units = a.units + i;
     VecI sum;
-    __builtin_memcpy(&sum, units, sizeof sum);
+    __builtin_memcpy(&sum, units + i, sizeof sum);
     sum += float_to_bits(min(max(w * scale + to_units, least), most)) - kToUnitsBits;
-    __builtin_memcpy(units, &sum, sizeof sum);
+    __builtin_memcpy(units + i, &sum, sizeof sum);
   };
-  if (a.transform.mean == nullptr)
-    for (std::int64_t i = 0; i < a.n; i += kLanes) add(i, load(a.g + i));
+  const Transform t = a.transform;
+  if (t.mean == nullptr)
+    for (std::int64_t i = 0; i < n; i += kLanes) add(i, load(g + i));
   else
-    for (std::int64_t i = 0; i < a.n; i += kLanes)
-      add(i, (load(a.g + i) - load(a.transform.mean + i)) * load(a.transform.inverse + i));
+    for (std::int64_t i = 0; i < n; i += kLanes)
+      add(i, (load(g + i) - load(t.mean + i)) * load(t.inverse + i));
 }
 
 void flush_units(std::int32_t* units, std::int64_t* totals, std::int64_t n) {

@@ -52,8 +52,29 @@ CUDP_INLINE Vec broadcast(float x) { return x - Vec{}; }
 CUDP_INLINE VecU broadcast_u(std::uint32_t x) { return x - VecU{}; }
 
 /// NaN in either argument gives b, as the machine's own instruction does.
-CUDP_INLINE Vec max(Vec a, Vec b) { return a > b ? a : b; }
-CUDP_INLINE Vec min(Vec a, Vec b) { return a < b ? a : b; }
+/// (GCC 12 makes a comparison and a blend of `a > b ? a : b`.)
+CUDP_INLINE Vec max(Vec a, Vec b) {
+#if defined(__AVX512F__)
+  return (Vec)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+  return (Vec)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(__x86_64__)
+  return (Vec)_mm_max_ps((__m128)a, (__m128)b);
+#else
+  return a > b ? a : b;
+#endif
+}
+CUDP_INLINE Vec min(Vec a, Vec b) {
+#if defined(__AVX512F__)
+  return (Vec)_mm512_maskz_min_ps(0xffff, (__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+  return (Vec)_mm256_min_ps((__m256)a, (__m256)b);
+#elif defined(__x86_64__)
+  return (Vec)_mm_min_ps((__m128)a, (__m128)b);
+#else
+  return a < b ? a : b;
+#endif
+}
 
 CUDP_INLINE Vec sqrt(Vec a) {
 #if defined(__AVX512F__)

@@ -140,8 +140,8 @@ class CpuDense final : public CpuLayer {
     const ImageLayout& x = in().layout;
     weight_ = PackedMatrix::reserve(s, x.channels * x.height * x.width, out().layout.stride,
                                     parameter(1));
-    square_ = Storage::reserve(s.saved, 1);
-    if (gives_input_gradient())  // [output][input's layout]
+    square_ = Storage::reserve(s.saved, kColumnBlock);  // a whole line: what follows stays aligned
+    if (gives_input_gradient())                         // [output][input's layout]
       transposed_ = Storage::reserve(s.transposed, outputs_ * x.size());
     for (int y = 0; y < x.height; ++y)
       for (int px = 0; px < x.width; ++px)
