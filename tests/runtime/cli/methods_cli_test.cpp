@@ -163,6 +163,13 @@ TEST_F(CliMethodFlags, ThatDoNotFitAreRefused) {
       std::string::npos);
   EXPECT_NE(refusal({"--method", "norm-bound", "--model", "cnn"}).find("expected logistic"),
             std::string::npos);
+  // Where float32 has too few bits for the bound.
+  EXPECT_NE(refusal({"--clip", "1e-16"}).find("--clip: expected at least"), std::string::npos);
+  EXPECT_NE(refusal({"--method", "dpis", "--clip", "1e-12"}).find("expected at least 9.31e-10"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "adaclip", "--model", "mlp", "--adaclip-most", "1e20"})
+                .find("--adaclip-most: expected at most 3.21e+19 for 795010 parameters"),
+            std::string::npos);
   EXPECT_NE(refusal({"--method", "dpsgdd"}).find("one of dpsgd"), std::string::npos);
 }
 

@@ -100,7 +100,8 @@ TEST_P(DenseEdgeOnCpu, SmallGradientsTimesLargeInputsAreClipped) {
   EXPECT_GT(total.largest, 0.99);
 }
 
-/// |x| = 1e12 and |dy| = 2.58e-23, whose square float32 does not hold: 25.8 times C = 1e-12.
+/// |x| = 1e12 and |dy| = 2.58e-23, whose square float32 does not hold: 25.8 times C = 1e-12, and
+/// beyond what the sum's units hold.
 TEST_P(DenseEdgeOnCpu, AGradientWhoseSquareVanishesIsClipped) {
   if (!cases::has_simd_level(GetParam())) GTEST_SKIP() << "this processor lacks it";
   InfluenceCase c;
