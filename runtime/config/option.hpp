@@ -1,6 +1,8 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <variant>
@@ -12,6 +14,20 @@ namespace cudp {
 
 /// A setting as a flag or a TOML file gives it.
 using Value = std::variant<bool, std::int64_t, double, std::string>;
+
+/// The numbers that an option may be.
+struct ValueRange {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  const char* text = "";  ///< how an error message puts it
+  bool low_open = false;
+  bool high_open = false;
+
+  bool holds(double x) const {
+    return std::isfinite(x) && (low_open ? x > low : x >= low) &&
+           (high_open ? x < high : x <= high);
+  }
+};
 
 enum class ValueKind { toggle, integer, number, text };
 
@@ -35,6 +51,7 @@ struct Option {
   /// clears what lower-ranking sources said with the others.
   std::string instead_of;
   std::vector<std::string> choices;  ///< text only; empty: anything
+  std::optional<ValueRange> range;   ///< of an integer or a number
 
   /// Checks the value and stores it. Throws InputError: "PLACE: expected ..., found ...".
   std::function<void(TrainConfig&, const Value&, const std::string& place)> set;

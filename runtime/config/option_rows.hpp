@@ -1,7 +1,6 @@
 #pragma once
 // How rows of the table of options are made: a kind of value, and what it must hold. A member is
 // TrainConfig's or of a method's own options.
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -16,18 +15,7 @@
 
 namespace cudp::option_rows {
 
-struct Range {
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
-  const char* text = "";  ///< how an error message puts it
-  bool low_open = false;
-  bool high_open = false;
-
-  bool holds(double x) const {
-    return std::isfinite(x) && (low_open ? x > low : x >= low) &&
-           (high_open ? x < high : x <= high);
-  }
-};
+using Range = ValueRange;
 
 // Well inside what a float holds.
 inline constexpr Range kPositive{
@@ -109,27 +97,31 @@ Option row(const char* key, const char* value_name, const char* help, ValueKind 
 template <class Owner, class M>
 Option number(const char* key, const char* value_name, M Owner::*member, Range range,
               const char* help) {
-  return row(key, value_name, help, ValueKind::number, member,
-             [range](const Value& v, const std::string& place) {
-               const auto* whole = std::get_if<std::int64_t>(&v);
-               const auto* real = std::get_if<double>(&v);
-               const double x = whole  ? static_cast<double>(*whole)
-                                : real ? *real
-                                       : std::numeric_limits<double>::quiet_NaN();
-               if (!range.holds(x)) refuse(place, range.text, v);
-               return x;
-             });
+  Option o = row(key, value_name, help, ValueKind::number, member,
+                 [range](const Value& v, const std::string& place) {
+                   const auto* whole = std::get_if<std::int64_t>(&v);
+                   const auto* real = std::get_if<double>(&v);
+                   const double x = whole  ? static_cast<double>(*whole)
+                                    : real ? *real
+                                           : std::numeric_limits<double>::quiet_NaN();
+                   if (!range.holds(x)) refuse(place, range.text, v);
+                   return x;
+                 });
+  o.range = range;
+  return o;
 }
 
 template <class Owner, class M>
 Option integer(const char* key, const char* value_name, M Owner::*member, Range range,
                const char* help) {
-  return row(key, value_name, help, ValueKind::integer, member,
-             [range](const Value& v, const std::string& place) {
-               const auto* x = std::get_if<std::int64_t>(&v);
-               if (!x || !range.holds(static_cast<double>(*x))) refuse(place, range.text, v);
-               return *x;
-             });
+  Option o = row(key, value_name, help, ValueKind::integer, member,
+                 [range](const Value& v, const std::string& place) {
+                   const auto* x = std::get_if<std::int64_t>(&v);
+                   if (!x || !range.holds(static_cast<double>(*x))) refuse(place, range.text, v);
+                   return *x;
+                 });
+  o.range = range;
+  return o;
 }
 
 template <class Owner>
