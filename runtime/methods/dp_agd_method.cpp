@@ -93,6 +93,13 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
       throw BudgetError("what is released before training takes the whole budget");
     state_.rho += filter.cost(release.mechanism);
   }
+  const double first = settings_.rho_gradient + settings_.rho_selection;
+  if (first * (1.0 - 1e-9) > limit_ - state_.rho)
+    throw BudgetError(
+        fmt::format("the budget does not allow a single step: rho {:.4g} for its gradient and its "
+                    "step size, of "
+                    "{:.4g} that are left; more --splits make it cheaper",
+                    first, limit_ - state_.rho));
 }
 
 std::string DpAgdMethod::describe() const {

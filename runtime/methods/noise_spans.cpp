@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <spdlog/fmt/fmt.h>
+
 #include "runtime/base/error.hpp"
 
 namespace cudp {
@@ -11,7 +13,11 @@ std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha
   const double first = alpha(0);
   for (std::uint64_t t = 0; t < steps; ++t) {
     const double scale = alpha(t) / first;
-    ensure(std::isfinite(scale) && scale > 0.0, "a step's noise is out of range");
+    if (!(std::isfinite(scale) && scale > 0.0))
+      throw InputError(fmt::format(
+          "expected noise that a number holds on every step, found {:.3g} times that of the first "
+          "on step {} of {}",
+          scale, t, steps));
     if (spans.empty() || spans.back().scale != scale) spans.push_back({t, scale});
     spans.back().until = t + 1;
   }

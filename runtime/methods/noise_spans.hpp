@@ -11,6 +11,7 @@ namespace cudp {
 using NoiseOfStep = std::function<double(std::uint64_t step)>;
 
 /// alpha(t) / alpha(0) for 0 <= t < steps, neighbours of equal noise merged. Empty where all are.
+/// Throws InputError where one is no number > 0.
 std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha);
 
 /// The same, with every ratio rounded to the nearest power of 2^(1/kNoiseGrid): thousands of
