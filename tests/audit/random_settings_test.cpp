@@ -1,0 +1,366 @@
+// Settings that nobody would think of together: made by machine from the table of options, trained
+// on small data to one of several ends. What is refused is refused in one line and leaves nothing;
+// a crash, a hang or exit code 1 is a fault. A case that fails is printed as the shortest command
+// that fails in the same way.
+#include "tests/support/random_settings.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/threads.hpp"
+#include "tests/support/replayed_run.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned kLongest = 120;  // seconds of a process
+constexpr int kRows = 120;
+
+/// Ends the process when the n-th noisy sum leaves, and looks at nothing.
+class EndingWitness : public Witness {
+ public:
+  explicit EndingWitness(Ending ending) : ending_(ending) {}
+  void leaves(const Leaving& what, std::span<std::byte>) override {
+    if (what.purpose == Stream::noise && ++steps_ == ending_.at) ::raise(ending_.signal);
+  }
+
+ private:
+  Ending ending_;
+  std::size_t steps_ = 0;
+};
+
+constexpr const char* kWords[] = {"a", "cold", "pain", "no", "better", "worse", "day", "night"};
+
+std::string table_of(std::uint64_t seed, int rows) {
+  std::mt19937_64 random(seed);
+  std::string text = "age,hours,kind,ill\n";
+  for (int i = 0; i < rows; ++i) {
+    const auto age = 17 + random() % 74;
+    const auto hours = random() % 41;
+    text += fmt::format("{},{},{},{}\n", age, hours, "abc"[random() % 3],
+                        age + hours > 80 ? "yes" : "no");
+  }
+  return text;
+}
+
+std::string notes_of(std::uint64_t seed, int rows) {
+  std::mt19937_64 random(seed);
+  std::string text = "note,ill\n";
+  for (int i = 0; i < rows; ++i) {
+    for (std::uint64_t n = random() % 12; n > 0; --n)
+      text += std::string(kWords[random() % std::size(kWords)]) + " ";
+    text += random() % 2 == 0 ? ",no\n" : ",yes\n";
+  }
+  return text;
+}
+
+void write_images(const fs::path& folder, const std::string& part, std::uint64_t seed, int count) {
+  const auto big_endian = [](std::uint32_t n) {
+    return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16),
+                       static_cast<char>(n >> 8), static_cast<char>(n)};
+  };
+  std::mt19937_64 random(seed);
+  const auto n = static_cast<std::uint32_t>(count);
+  std::string pixels = big_endian(0x803) + big_endian(n) + big_endian(28) + big_endian(28);
+  std::string labels = big_endian(0x801) + big_endian(n);
+  for (int i = 0; i < count; ++i) {
+    labels += static_cast<char>(random() % 10);
+    for (int p = 0; p < 784; ++p) pixels += static_cast<char>(random() % 256);
+  }
+  fs::create_directories(folder);
+  write_text(folder / (part + "-images-idx3-ubyte"), pixels);
+  write_text(folder / (part + "-labels-idx1-ubyte"), labels);
+}
+
+std::string text_model(const char* layer) {
+  return std::string(R"(name = "notes"
+loss = "cross_entropy"
+activation = "tanh"
+layers = [
+  { type = "embedding", name = "embedding", trainable = true, columns = 6 },
+  )") + layer +
+         R"(
+  { type = "activation" },
+  { type = "dense", name = "fc", out = "outputs" },
+]
+)";
+}
+
+void write_data(const fs::path& work) {
+  fs::create_directories(work);
+  write_text(work / "people.csv", table_of(1, kRows));
+  write_text(work / "test.csv", table_of(2, 30));
+  write_text(work / "people.csv.schema.toml", R"(name = "people"
+columns = [
+  {name = "age", kind = "numeric", min = 17, max = 90},
+  {name = "hours", kind = "numeric", min = 0, max = 40},
+  {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
+  {name = "ill", kind = "label", values = ["no", "yes"]},
+]
+)");
+  write_text(work / "notes.csv", notes_of(3, kRows));
+  write_text(work / "notes-test.csv", notes_of(4, 30));
+  write_text(work / "notes.csv.schema.toml", R"(name = "notes"
+columns = [
+  {name = "note", kind = "text"},
+  {name = "ill", kind = "label", values = ["no", "yes"]},
+]
+)");
+  std::string words;
+  std::string vectors;
+  std::mt19937_64 random(5);
+  for (const char* word : kWords) {
+    words += std::string(word) + "\n";
+    vectors += word;
+    for (int i = 0; i < 6; ++i)
+      vectors += fmt::format(" {:.3f}", std::uniform_real_distribution<>(-1.0, 1.0)(random));
+    vectors += "\n";
+  }
+  write_text(work / "words.txt", words);
+  write_text(work / "vectors.txt", vectors);
+  write_images(work / "images", "train", 6, kRows);
+  write_images(work / "images", "t10k", 7, 20);
+  write_text(work / "text-gru.toml", text_model(R"({ type = "gru", name = "gru", hidden = 5 },)"));
+  write_text(work / "text-lstm.toml",
+             text_model(R"({ type = "lstm", name = "lstm", hidden = 4, bidirectional = true },)"));
+  write_text(work / "text-mean.toml", text_model(R"({ type = "mean" },)"));
+  write_text(work / "image.toml", R"(name = "image"
+loss = "cross_entropy"
+activation = "relu"
+layers = [
+  { type = "conv2d", name = "conv1", out = 6, kernel = 5, stride = 3, pad = 1 },
+  { type = "groupnorm", name = "norm1", groups = 3 },
+  { type = "activation" },
+  { type = "avgpool", kernel = 2, stride = 2 },
+  { type = "dense", name = "fc", out = "outputs" },
+]
+)");
+  write_text(work / "table.toml", R"(name = "table"
+loss = "cross_entropy"
+activation = "tanh"
+layers = [
+  { type = "dense", name = "fc1", out = 7 },
+  { type = "activation" },
+  { type = "dense", name = "fc2", out = "outputs" },
+]
+)");
+}
+
+/// What became of a setting.
+struct Outcome {
+  bool accepted = false;
+  std::string fault{};  ///< empty: none
+  std::string detail{};
+};
+
+/// The lines that the program itself ends with.
+int last_words(const std::string& err) {
+  int lines = 0;
+  std::istringstream all(err);
+  for (std::string line; std::getline(all, line);) lines += line.starts_with("cudp: ") ? 1 : 0;
+  return lines;
+}
+
+bool is_refusal(const Ended& e) { return e.exit == 2 || e.exit == 3; }
+
+/// Nothing, or the certificate of what had to be released to know.
+std::string left_by_refusal(const fs::path& run, const std::string& err) {
+  if (!fs::exists(run)) return "";
+  const std::string text = content_of(run / "release/privacy.json");
+  const auto certificate = nlohmann::json::parse(text, nullptr, false);
+  const std::string status = certificate.is_object() ? certificate.value("status", "") : "";
+  // dp-agd may find out in its first step.
+  const bool in_a_step = err.find("the budget does not allow a single step") != std::string::npos;
+  return status == "refused" || (in_a_step && status == "not finished")
+             ? ""
+             : "a refused run left a folder";
+}
+
+/// A run that ended leaves a certificate, a model and no key.
+std::string left_by_end(const fs::path& run) {
+  if (fs::exists(run / "release/NO-PRIVACY.txt")) return "";
+  const auto certificate =
+      nlohmann::json::parse(content_of(run / "release/privacy.json"), nullptr, false);
+  if (!certificate.is_object() || certificate.value("status", "") != "finished")
+    return "a finished run has no certificate that says so";
+  if (!fs::exists(run / "release/model.safetensors")) return "a finished run has no model";
+  for (const auto& entry : fs::directory_iterator(run / "private")) {
+    const std::string name = entry.path().filename();
+    if (name == "key" || name.starts_with("checkpoint-")) return "a finished run kept " + name;
+  }
+  return "";
+}
+
+Outcome train(const RandomSettings& settings, const fs::path& work) {
+  fs::remove_all(work / "run");
+  const auto run = [&](const std::vector<std::string>& arguments, Ending ending) {
+    return run_witnessed(work, arguments, [ending]() -> Witness* {
+      ::alarm(kLongest);
+      return new EndingWitness(ending);
+    });
+  };
+  const auto fault = [](std::string what, const Ended& e) {
+    return Outcome{true, std::move(what), fmt::format("exit {}: {}", e.exit, e.err.substr(0, 600))};
+  };
+  const std::map<std::string, std::vector<Ending>> ways = {
+      {"finished", {{}}},
+      {"interrupted", {{SIGINT, 2}, {}}},
+      {"killed", {{SIGKILL, 3}, {SIGKILL, 1}, {}}},
+      {"fresh noise", {{SIGKILL, 2}, {}}},
+      {"killed in the fresh noise", {{SIGKILL, 2}, {SIGKILL, 2}, {}}}};
+  const std::vector<Ending>& endings = ways.at(settings.ending);
+  const bool fresh = settings.ending.ends_with("fresh noise");
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    std::vector<std::string> arguments = settings.arguments();
+    if (i > 0) {
+      arguments = {"train", "--resume", "run", "--quiet", "--json"};
+      if (fresh && i == 1) arguments.emplace_back("--fresh-noise");
+    }
+    const Ended e = run(arguments, endings[i]);
+    if (is_refusal(e)) {
+      if (last_words(e.err) != 1) return fault("a refusal is not one line", e);
+      if (i == 0) {
+        const std::string left = left_by_refusal(work / "run", e.err);
+        return left.empty() ? Outcome{} : fault(left, e);
+      }
+      // What was spent may leave nothing for another key.
+      if (fresh && e.exit == 3) return {.accepted = true};
+      return fault("a run cannot go on", e);
+    }
+    const bool interrupted = endings[i].signal == SIGINT && e.exit == 1 &&
+                             e.err.find("interrupted at step") != std::string::npos;
+    const bool killed = endings[i].signal == SIGKILL && e.exit == -SIGKILL;
+    if (interrupted || killed) continue;
+    // Without privacy no gradient is clipped: steps of 1e30 end here.
+    if (e.exit == 1 && e.err.find("cudp: training diverged") != std::string::npos)
+      return {.accepted = true};
+    if (e.exit != 0) return fault(fmt::format("exit code {}", e.exit), e);
+    const std::string left = left_by_end(work / "run");
+    return left.empty() ? Outcome{.accepted = true} : fault(left, e);
+  }
+  return {true, "a run never ended", ""};
+}
+
+/// Leaves away what is not needed for the same fault.
+RandomSettings shrink(RandomSettings settings, const std::string& fault, const fs::path& work) {
+  for (bool smaller = true; smaller;) {
+    smaller = false;
+    for (std::size_t i = 0; i < settings.flags.size(); ++i) {
+      const std::string& key = settings.flags[i].first;
+      if (key == "dataset" || key == "out" || key == "seed") continue;
+      RandomSettings less = settings;
+      less.flags.erase(less.flags.begin() + static_cast<std::ptrdiff_t>(i));
+      if (train(less, work).fault != fault) continue;
+      settings = std::move(less);
+      smaller = true;
+      break;
+    }
+  }
+  return settings;
+}
+
+int how_many() {
+  const char* times = std::getenv("CUDP_SETTINGS");
+  return times != nullptr ? std::atoi(times) : 400;
+}
+
+/// Every n-th setting from `first` on; writes what was covered, and faults, one a line.
+void work_through(int first, int every, const fs::path& folder) {
+  const fs::path work = folder / ("work" + std::to_string(first));
+  write_data(work);
+  std::ofstream out(folder / ("found" + std::to_string(first)));
+  SettingsMaker maker(20'261'124);
+  for (int i = 0; i < how_many(); ++i) {
+    const RandomSettings settings = maker.next();
+    if (i % every != first) continue;
+    const Outcome outcome = train(settings, work);
+    if (!outcome.fault.empty()) {
+      const RandomSettings least = shrink(settings, outcome.fault, work);
+      std::string detail = outcome.detail;
+      std::ranges::replace(detail, '\n', ' ');
+      out << "fault\t" << outcome.fault << "; " << detail << "; " << least.command() << "\n";
+    } else {
+      out << (outcome.accepted ? "accepted" : "refused") << "\t" << i << "\n";
+    }
+    out.flush();
+  }
+}
+
+TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
+  const TemporaryFolder folder;
+  const int workers = std::max(2, available_cores());
+  std::vector<pid_t> children;
+  for (int w = 0; w < workers; ++w) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      work_through(w, workers, folder.path());
+      std::fflush(nullptr);
+      ::_exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+
+  std::set<int> accepted;
+  int refused = 0;
+  for (int w = 0; w < workers; ++w) {
+    std::ifstream in(folder / ("found" + std::to_string(w)));
+    for (std::string line; std::getline(in, line);) {
+      const std::string kind = line.substr(0, line.find('\t'));
+      const std::string rest = line.substr(line.find('\t') + 1);
+      if (kind == "fault") ADD_FAILURE() << rest;
+      if (kind == "accepted") accepted.insert(std::stoi(rest));
+      refused += kind == "refused" ? 1 : 0;
+    }
+  }
+
+  SettingsMaker maker(20'261'124);
+  std::set<SettingPair> made;
+  std::set<SettingPair> covered;
+  std::set<std::string> reached;
+  for (int i = 0; i < how_many(); ++i) {
+    const RandomSettings settings = maker.next();
+    std::set<SettingPair> pairs = pairs_of(settings);
+    if (accepted.contains(i)) {
+      covered.insert(pairs.begin(), pairs.end());
+      for (const auto& [key, value] : settings.flags) reached.insert(key);
+      if (settings.ending != "finished") reached.insert("resume");
+      if (settings.ending.ends_with("fresh noise")) reached.insert("fresh-noise");
+    }
+    made.merge(pairs);
+  }
+  std::string never;
+  for (const Option& option : train_options())
+    if (!reached.contains(option.key)) never += " " + option.key;
+  std::cout << how_many() << " settings: " << accepted.size() << " trained, " << refused
+            << " refused; of " << made.size() << " pairs of levels " << covered.size()
+            << " trained; options never given:" << never << std::endl;
+  // They name files beyond these, or give what others give: folders, a schema, another run, a
+  // preset, a file of settings.
+  if (how_many() >= 400)
+    EXPECT_EQ(never, " data-dir schema embedding-tensor preset compare-with config");
+  EXPECT_GT(accepted.size(), static_cast<std::size_t>(how_many()) / 3);
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,261 @@
+#pragma once
+// Settings made by machine, from the table of options itself: every kind, choice and range is
+// there.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/config/option.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/settings/options.hpp"
+
+namespace cudp {
+
+/// What a training is given, in words of the command line.
+struct RandomSettings {
+  std::string data;  ///< "table", "texts", "images"
+  std::string ending;
+  std::vector<std::pair<std::string, std::string>> flags;  ///< key, value; toggles have none
+
+  std::vector<std::string> arguments() const {
+    std::vector<std::string> words = {"train"};
+    for (const auto& [key, value] : flags) {
+      words.push_back("--" + key);
+      if (!value.empty()) words.push_back(value);
+    }
+    return words;
+  }
+  std::string command() const {
+    std::string text = "cudp";
+    for (const std::string& word : arguments()) text += " " + word;
+    return text + "  (" + data + ", " + ending + ")";
+  }
+};
+
+/// Two options, each at one of few levels: a choice's names, a toggle on, a number given. Options
+/// that are not given are at the level "default".
+using SettingPair = std::pair<std::string, std::string>;
+
+/// What a setting has, for counting pairs: "optimizer=adam", "ema=given", "threads=default".
+inline std::vector<std::string> levels_of(const RandomSettings& settings) {
+  std::map<std::string, std::string> given;
+  for (const auto& [key, value] : settings.flags) given[key] = value;
+  std::vector<std::string> levels = {"data=" + settings.data, "ending=" + settings.ending};
+  for (const Option& option : train_options()) {
+    const auto at = given.find(option.key);
+    std::string level = "default";
+    if (at != given.end())
+      level = option.choices.empty() && option.key != "model" && option.key != "activation"
+                  ? "given"
+                  : at->second;
+    levels.push_back(option.key + "=" + level);
+  }
+  return levels;
+}
+
+inline std::set<SettingPair> pairs_of(const RandomSettings& settings) {
+  const std::vector<std::string> levels = levels_of(settings);
+  std::set<SettingPair> pairs;
+  for (std::size_t i = 0; i < levels.size(); ++i)
+    for (std::size_t j = i + 1; j < levels.size(); ++j)
+      if (!levels[i].ends_with("=default") || !levels[j].ends_with("=default"))
+        pairs.emplace(levels[i], levels[j]);
+  return pairs;
+}
+
+class SettingsMaker {
+ public:
+  explicit SettingsMaker(std::uint64_t seed) : random_(seed) {}
+
+  /// Of several candidates the one with most pairs that were not made before: a greedy pairwise
+  /// design.
+  RandomSettings next() {
+    RandomSettings best;
+    std::size_t most = 0;
+    for (int candidate = 0; candidate < kCandidates; ++candidate) {
+      RandomSettings settings = make();
+      std::size_t fresh = 0;
+      for (const SettingPair& pair : pairs_of(settings)) fresh += made_.contains(pair) ? 0 : 1;
+      if (candidate == 0 || fresh > most) {
+        best = std::move(settings);
+        most = fresh;
+      }
+    }
+    made_.merge(pairs_of(best));
+    return best;
+  }
+
+ private:
+  static constexpr int kCandidates = 12;
+  /// What the test itself decides; what needs files beyond the test's; what is of one call.
+  static const std::set<std::string>& own() {
+    static const std::set<std::string> keys = {
+        "dataset", "data-dir", "schema",  "test-data", "out",           "resume", "fresh-noise",
+        "seed",    "config",   "preset",  "json",      "quiet",         "method", "model",
+        "epsilon", "sigma",    "delta",   "batch",     "steps",         "epochs", "feature-cache",
+        "device",  "features", "classes", "embedding", "embedding-dims"};
+    return keys;
+  }
+
+  bool chance(double p) { return std::uniform_real_distribution<>()(random_) < p; }
+  template <class T>
+  const T& one_of(const std::vector<T>& all) {
+    return all[random_() % all.size()];
+  }
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(high - low + 1));
+  }
+
+  RandomSettings make() {
+    RandomSettings s;
+    const MethodEntry& method = one_of(methods());
+    s.data =
+        method.linear_model ? "table" : one_of<std::string>({"table", "table", "texts", "images"});
+    s.ending = one_of<std::string>({"finished", "finished", "interrupted", "killed", "fresh noise",
+                                    "killed in the fresh noise"});
+    add(s, "method", method.name);
+    add_data(s);
+    add_model(s, method);
+    add_budget(s, method);
+    for (const Option& option : train_options()) {
+      if (own().contains(option.key) || !method.takes(option.key) || !chance(0.2)) continue;
+      if (option.group == "Text" && s.data != "texts") continue;
+      if (option.key.starts_with("feature-") || option.key.starts_with("vocabulary") ||
+          option.key == "embedding-tensor" || option.key == "store-embedding")
+        continue;  // with what they are of
+      add_value(s, option);
+    }
+    return s;
+  }
+
+  static void add(RandomSettings& s, std::string key, std::string value = "") {
+    s.flags.emplace_back(std::move(key), std::move(value));
+  }
+
+  void add_data(RandomSettings& s) {
+    if (s.data == "table") {
+      add(s, "dataset", "people.csv");
+      if (chance(0.7)) add(s, "test-data", "test.csv");
+    } else if (s.data == "texts") {
+      add(s, "dataset", "notes.csv");
+      if (chance(0.7)) add(s, "test-data", "notes-test.csv");
+      if (chance(0.6)) {
+        add(s, "embedding", "vectors.txt");
+        if (chance(0.3)) add(s, "embedding-dims", std::to_string(between(1, 4)));
+        if (chance(0.3)) add(s, "store-embedding");
+      } else {
+        add(s, "vocabulary", "words.txt");
+        if (chance(0.5)) add(s, "vocabulary-is-public");
+        if (chance(0.3)) add(s, "vocabulary-size", std::to_string(between(1, 8)));
+      }
+    } else {
+      add(s, "dataset", "images");
+      if (chance(0.2)) add(s, "classes", std::to_string(between(10, 12)));
+    }
+  }
+
+  void add_model(RandomSettings& s, const MethodEntry& method) {
+    if (s.data == "texts") {
+      add(s, "model", one_of<std::string>({"text-gru.toml", "text-lstm.toml", "text-mean.toml"}));
+      return;
+    }
+    const std::string features = method.linear_model || !chance(0.25) ? "none"
+                                 : s.data == "images" && chance(0.3)  ? "scatter"
+                                                                      : "pca";
+    if (features != "none") add(s, "features", features);
+    if (features == "pca") {
+      add(s, "feature-dimensions", std::to_string(between(1, 4)));
+      if (chance(0.4)) add(s, "feature-whiten");
+      add_one_of(s, "feature-share", "0.2", "feature-sigma", "30");
+    }
+    if (features == "scatter") {
+      if (chance(0.5)) {
+        add(s, "feature-standardise");
+        add_one_of(s, "feature-share", "0.1", "feature-sigma", "50");
+        if (chance(0.4)) add(s, "feature-second-order", "0.5");
+      } else if (chance(0.5)) {
+        add(s, "feature-groups", "9");
+      }
+      add(s, "feature-cache", "none");
+      add(s, "model", one_of<std::string>({"scatter-linear", "logistic"}));
+    } else if (method.linear_model) {
+      if (chance(0.7)) add(s, "model", one_of<std::string>({"logistic", "svm"}));
+    } else if (s.data == "images" && features == "none") {
+      add(s, "model", one_of<std::string>({"image.toml", "logistic", "mlp"}));
+    } else {
+      add(s, "model", one_of<std::string>({"logistic", "mlp", "table.toml"}));
+    }
+  }
+  /// One of two, or neither.
+  void add_one_of(RandomSettings& s, const char* a, const char* of_a, const char* b,
+                  const char* of_b) {
+    if (chance(0.5)) return;
+    if (chance(0.5))
+      add(s, a, of_a);
+    else
+      add(s, b, of_b);
+  }
+
+  void add_budget(RandomSettings& s, const MethodEntry& method) {
+    if (method.gives_privacy) {
+      if (method.takes("sigma") && chance(0.25))
+        add(s, "sigma", one_of<std::string>({"0.7", "1", "2.5"}));
+      else
+        add(s, "epsilon", one_of<std::string>({"0.5", "2", "3", "8"}));
+      add(s, "delta", one_of<std::string>({"1e-5", "1e-3"}));
+    }
+    if (method.takes("batch")) add(s, "batch", std::to_string(between(4, 60)));
+    if (method.takes("steps")) {
+      if (chance(0.85))
+        add(s, "steps", std::to_string(between(1, 9)));
+      else
+        add(s, "epochs", std::to_string(between(1, 2)));
+    }
+    add(s, "seed", std::to_string(random_() % 1000));
+    add(s, "device", "cpu");
+    add(s, "quiet");
+    add(s, "json");
+    add(s, "out", "run");
+  }
+
+  /// Mostly near the default, now and then at an end of the range.
+  void add_value(RandomSettings& s, const Option& option) {
+    if (option.kind == ValueKind::toggle) return add(s, option.key);
+    if (!option.choices.empty()) return add(s, option.key, one_of(option.choices));
+    if (option.key == "activation")
+      return add(s, option.key, one_of<std::string>({"relu", "tanh", "tempered-sigmoid"}));
+    if (!option.range) return;  // other texts name files
+    const ValueRange& range = *option.range;
+    const auto usual = option.get(TrainConfig{});
+    double x = 1.0;
+    if (usual && std::holds_alternative<double>(*usual)) x = std::get<double>(*usual);
+    if (usual && std::holds_alternative<std::int64_t>(*usual))
+      x = static_cast<double>(std::get<std::int64_t>(*usual));
+    if (x == 0.0) x = range.high <= 1.0 ? 0.1 : 2.0;
+    if (chance(0.85)) {
+      x *= std::exp2(std::uniform_real_distribution<>(-2.0, 2.0)(random_));
+      if (range.high <= 1.0) x = std::min(x, 0.95);
+    } else if (option.kind == ValueKind::number) {
+      x = chance(0.5) ? range.low : range.high;
+    }
+    if (option.kind == ValueKind::integer) x = std::fmin(std::round(x), 64.0);
+    x = std::clamp(x, range.low, range.high);
+    if (!range.holds(x)) x = 0.5 * (range.low + range.high);
+    add(s, option.key,
+        option.kind == ValueKind::integer ? std::to_string(static_cast<std::int64_t>(x))
+                                          : fmt::format("{:.6g}", x));
+  }
+
+  std::mt19937_64 random_;
+  std::set<SettingPair> made_;
+};
+
+}  // namespace cudp
