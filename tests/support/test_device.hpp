@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/device/cuda/layout.hpp"
+#include "runtime/device/backend.hpp"
 #include "runtime/device/engine.hpp"
 
 namespace cudp {
@@ -28,5 +29,11 @@ std::unique_ptr<Engine> fused_engine(const Network& net, const EngineSettings& s
 std::unique_ptr<Engine> layer_wise_engine(const Network& net, const EngineSettings& s,
                                           std::int64_t large_dense = cuda::kLargeDense,
                                           const TestDevice& = {});
+
+#ifndef CUDP_TEST_ON_GPU
+/// What `cudp train --device cuda` has under the emulator; see replace_cuda. Scattering features
+/// are the CPU's.
+Backend emulated_cuda();
+#endif
 
 }  // namespace cudp
