@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "runtime/device/cuda/layout.hpp"
-#include "runtime/device/backend.hpp"
 #include "runtime/device/engine.hpp"
 
 namespace cudp {
@@ -29,11 +28,5 @@ std::unique_ptr<Engine> fused_engine(const Network& net, const EngineSettings& s
 std::unique_ptr<Engine> layer_wise_engine(const Network& net, const EngineSettings& s,
                                           std::int64_t large_dense = cuda::kLargeDense,
                                           const TestDevice& = {});
-
-#ifndef CUDP_TEST_ON_GPU
-/// What `cudp train --device cuda` has under the emulator; see replace_cuda. Scattering features
-/// are the CPU's.
-Backend emulated_cuda();
-#endif
 
 }  // namespace cudp

@@ -493,7 +493,9 @@ class DeviceEngine final : public Engine {
     released_.upload(values);
   }
 
-  Leaving leaving() const { return released_sum(watched_->step, grid_, watched_->scalars.noise_std); }
+  Leaving leaving() const {
+    return released_sum(watched_->step, grid_, watched_->scalars.noise_std);
+  }
 
   /// Makes those rounded normals of steps first .. first + scalars.size() - 1 that double cannot
   /// decide on the host. scalars: as they are in scalars_.
