@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "privacy/verify/checker.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/config/seeded_key.hpp"
@@ -107,6 +108,18 @@ class Observed {
   }
   Ended resume(const Words& flags = {}) {
     return run(with(kResume, flags), [&] { return new EndingTranscript(memory_.file(), {}); });
+  }
+
+  /// What the checker finds in the run as it is now; empty where it finds nothing.
+  std::string findings() const {
+    const verify::Verdict verdict = verify::check({.certificate = file("run/release/privacy.json"),
+                                                   .ledger = file("run/private/ledger"),
+                                                   .transcript = content(),
+                                                   .settings = file("run/release/config.toml")});
+    EXPECT_GT(verdict.releases, 0u);
+    std::string all;
+    for (const verify::Finding& f : verdict.findings) all += f.rule + ": " + f.what + "\n";
+    return all;
   }
 
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
@@ -217,6 +230,7 @@ TEST_P(EveryRecord, StandsInItsOrder) {
   ASSERT_GE(model.values.size(), left.size());  // what features rest on comes after
   EXPECT_TRUE(std::equal(left.begin(), left.end(), model.values.begin()));
   EXPECT_EQ(last.average.empty(), std::string(c.name) != "adam_ema");
+  EXPECT_EQ(run.findings(), "");
 }
 INSTANTIATE_TEST_SUITE_P(OnEveryEngine, EveryRecord,
                          testing::Combine(testing::Values("cpu", "cuda"),
@@ -239,8 +253,72 @@ TEST(Transcript, HasTheReleasesOfLinearMethods) {
     ASSERT_EQ(ended.exit, 0) << c.name << ": " << ended.err;
     const std::string order = order_of(run.records());
     EXPECT_TRUE(std::regex_match(order, std::regex(c.order))) << c.name << ": " << order;
+    EXPECT_EQ(run.findings(), "") << c.name;
   }
 }
+
+class Honest : public testing::TestWithParam<Case> {};
+
+/// Other methods and settings, on the CPU, ended and continued in several ways.
+TEST_P(Honest, RunsAreNotConvicted) {
+  const Words& flags = GetParam().flags;
+  {
+    Observed run("cpu");
+    const Ended ended = run.train(flags);
+    ASSERT_EQ(ended.exit, 0) << ended.err;
+    EXPECT_EQ(run.findings(), "");
+  }
+  if (GetParam().order == nullptr) return;  // takes no steps
+  for (const auto& [signal, again] : {std::pair{SIGINT, Words{}}, std::pair{SIGKILL, Words{}},
+                                      std::pair{SIGKILL, Words{"--fresh-noise"}}}) {
+    SCOPED_TRACE(std::to_string(signal) + (again.empty() ? "" : " and fresh noise"));
+    Observed run("cpu");
+    const int exit = run.train(flags, {signal, 3}).exit;
+    if (exit == 0) continue;  // it was done by then
+    EXPECT_EQ(run.findings(), "");
+    const Ended ended = run.resume(again);
+    if (!again.empty() && ended.exit == 3) continue;  // this method has no noise to spare
+    ASSERT_EQ(ended.exit, 0) << ended.err;
+    EXPECT_EQ(run.findings(), "");
+  }
+}
+
+const Words kMlp = with(kSteps, {"--model", "mlp"});
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, Honest,
+    testing::Values(
+        Case{"per_layer", with(kMlp, {"--clipping", "per-layer", "--threads", "3"}), ""},
+        Case{"automatic",
+             with(kSteps,
+                  {"--clipping", "automatic", "--optimizer", "adamw", "--weight-decay", "0.1"}),
+             ""},
+        Case{"nesterov",
+             with(kSteps, {"--optimizer", "nesterov", "--ema", "0.9", "--schedule", "cosine",
+                           "--warmup", "3", "--rng", "philox"}),
+             ""},
+        Case{"ts", with(kMlp, {"--method", "dpsgd-ts"}), ""},
+        Case{"decay", with(kSteps, {"--method", "dpsgd-decay", "--fresh-noise-allowed"}), ""},
+        Case{"quantile_normalised",
+             with(kSteps, {"--method", "dpsgd-quantile", "--quantile-normalise"}), ""},
+        Case{"adp", with(kSteps, {"--method", "adp-sgd", "--schedule", "polynomial"}), ""},
+        Case{"adp_adaptive", with(kSteps, {"--method", "adp-sgd", "--schedule", "adaptive"}), ""},
+        Case{"adaclip", with(kSteps, {"--method", "adaclip"}), ""},
+        Case{"dpis_adaptive",
+             {"--method", "dpis", "--batch", "20", "--steps", "12", "--dpis-adaptive-clip"},
+             ""},
+        Case{"norm_bound", with(kSteps, {"--method", "norm-bound"}), ""},
+        Case{"sgd_ma", with(kSteps, {"--method", "sgd-ma"}), ""},
+        Case{"sgd_adv",
+             {"--method", "sgd-adv", "--batch", "10", "--steps", "6", "--size-is-public"},
+             ""},
+        Case{"dp_agd", {"--method", "dp-agd", "--splits", "6", "--l2", "0.01"}, ""},
+        Case{"dp_agd_laplace",
+             {"--method", "dp-agd", "--splits", "6", "--noisy-min", "laplace"},
+             ""},
+        Case{"outpert_coarse", {"--method", "outpert", "--solver-tolerance", "1e-3"}, nullptr},
+        Case{"pca", with(kSteps, {"--features", "pca", "--feature-dimensions", "2"}), ""}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 class OnEveryEngine : public testing::TestWithParam<const char*> {};
 
@@ -266,6 +344,7 @@ TEST_P(OnEveryEngine, AKilledRunsTranscriptGoesOn) {
   const auto releases = all_of<verify::Release>(all);
   EXPECT_EQ(releases[3], releases[5]);
   EXPECT_EQ(releases[4], releases[6]);
+  EXPECT_EQ(run.findings(), "");
 }
 
 /// Repeated steps have another key, and the ledger was charged for them before.
@@ -282,6 +361,7 @@ TEST_P(OnEveryEngine, FreshNoiseIsSeenWithItsKey) {
   EXPECT_EQ(releases[5].step, releases[3].step);
   EXPECT_NE(releases[5].values, releases[3].values);
   EXPECT_GT(releases[5].charged, releases[4].charged);
+  EXPECT_EQ(run.findings(), "");
 }
 
 TEST_P(OnEveryEngine, NothingComesOutOtherwiseWhereOneIsWritten) {
