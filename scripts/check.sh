@@ -19,7 +19,7 @@ configure() {  # folder, CMake arguments
 readonly folders="
   kernels/common kernels/random kernels/clipping kernels/products kernels/layers kernels/update
   kernels/features kernels/linear kernels/fused kernels models
-  privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy
+  privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy privacy/verify
   runtime/base runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods
   runtime/settings runtime/run runtime/audit runtime/reproduce runtime/cli runtime"
 

@@ -38,4 +38,8 @@ struct Backend {
 /// Throws InputError where CUDA is asked for and is not there.
 Backend choose_backend(Device requested);
 
+/// For tests where there is no CUDA device: what this process has where CUDA is asked for by name;
+/// null for what the machine has.
+void replace_cuda(const Backend* backend);
+
 }  // namespace cudp

@@ -75,6 +75,13 @@ std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std:
     throw std::logic_error(std::string(r.name) + ": released a second time under the same noise");
   list(r, sums.size());
 
+  const Leaving what{.name = r.name,
+                     .purpose = r.purpose,
+                     .step = r.step,
+                     .grid = r.grid,
+                     .noise_std = r.noise_std,
+                     .sensitivity = r.sensitivity};
+  if (Observer* const o = observer()) o->adds_noise(what, sums);
   const RandomStream stream{generator_, key_.key(), r.purpose, r.step};
   const double s = r.noise_std / r.grid;  // exact
   std::vector<double> out;
@@ -89,13 +96,7 @@ std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std:
       out.push_back(r.grid * static_cast<double>(static_cast<std::int64_t>(sum)));
     }
   }
-  show_witness({.name = r.name,
-                .purpose = r.purpose,
-                .step = r.step,
-                .grid = r.grid,
-                .noise_std = r.noise_std,
-                .sensitivity = r.sensitivity},
-               std::span(out));
+  show_witness(what, std::span(out));
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/device/linear_sensitivity.hpp"
+#include "runtime/gate/witness.hpp"
 
 namespace cudp {
 
@@ -147,6 +148,15 @@ std::vector<double> DpAgd::objective(const DpAgdState& s, const std::vector<floa
 void DpAgd::accept(DpAgdState& s, double step, const std::vector<float>& unit) const {
   for (std::size_t j = 0; j < unit.size(); ++j)
     s.w[j] = static_cast<float>(static_cast<double>(s.w[j]) - step * static_cast<double>(unit[j]));
+  if (Observer* const o = observer()) {
+    verify::Update update;
+    update.step = s.iterations;
+    update.optimizer = "dp-agd";
+    update.weight_decay = examples_ * settings_.l2;
+    update.learning_rate = step;
+    update.parameters = s.w;
+    o->sees(update);
+  }
   const auto window = static_cast<std::size_t>(settings_.window);
   if (s.chosen.size() == window) s.chosen.clear();
   s.chosen.push_back(step);

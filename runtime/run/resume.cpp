@@ -7,6 +7,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/run/key_file.hpp"
+#include "runtime/run/observation.hpp"
 #include "runtime/run/release.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/run/stored_run.hpp"
@@ -74,6 +75,7 @@ void forget_diagnostics_after(const Run& run) {
 
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
   StoredRun stored = open_stored_run(flags, reporter);
+  check_observation(stored.config);
   const Checkpoint& c = stored.checkpoint;
   const bool same_key = stored.key.has_value();
   Experiment prepared = prepare(stored.config, reporter, c.model);
@@ -100,6 +102,8 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
     pay_again(run, stored.why);
   }
   run.last_step = run.method->last_step(*run.budget, run.step);
+  observe_beginning(run, key.key());
+  observe_state(run);
 
   if (run.ledger_was_lost) {
     run.save_checkpoint();

@@ -7,6 +7,7 @@
 #include "runtime/methods/registry.hpp"
 #include "runtime/run/certificate.hpp"
 #include "runtime/run/key_file.hpp"
+#include "runtime/run/observation.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/run/stored_run.hpp"
 
@@ -59,6 +60,7 @@ void write_config_file(const Run& run) {
 }  // namespace
 
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
+  check_observation(config);
   if (!config.out.empty()) check_free(config.out);
   const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                   : make_key());
@@ -71,6 +73,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   run.open_budget(privacy::Ledger());
   if (noise > 0.0) run.budget->plan(ledger_of_size(noise));
   Gate& gate = run.gate.emplace(config.rng, key, *run.budget);
+  observe_beginning(run, key.key());
   run.size = training_size(e.data, noise, gate);
   try {
     plan(run);
@@ -83,6 +86,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   release_features(e, run.size, gate);
   run.method->start({.train = e.data.train, .backend = e.backend, .key = key, .gate = gate},
                     *run.budget);
+  observe_state(run);
 
   run.write_plan_certificate();
   // The last of its files, once the ledger is there; in its place the run can be resumed.

@@ -6,6 +6,8 @@
 #include "runtime/device/cuda/devices.hpp"
 #else
 #include "runtime/device/cuda/device_engine.hpp"
+#include "runtime/device/cuda/linear.hpp"
+#include "tests/support/emulated_cuda.hpp"
 #include "tests/support/emulated_gpu.hpp"
 #endif
 
@@ -51,6 +53,23 @@ std::unique_ptr<Engine> fused_engine(const Network& net, const EngineSettings& s
 std::unique_ptr<Engine> layer_wise_engine(const Network& net, const EngineSettings& s,
                                           std::int64_t large_dense, const TestDevice& d) {
   return make_emulated(net, s, d, large_dense, false);
+}
+
+const Backend& emulated_cuda() {
+  static const Backend backend{
+      .name = "cuda",
+      .arithmetic = [](const Network&) { return kCudaArithmetic; },
+      .make_engine = [](const Network& net,
+                        const EngineSettings& s) { return device_engine(net, s, {}); },
+      .precision = [](const Network&, Precision) { return Precision::fp32; },
+      .scatter = scatter_on_cpu,
+      .make_linear_engine =
+          [](const Dataset& train, Loss loss, double most, int) {
+            return std::make_unique<cuda::DeviceLinear<EmulatedGpu>>(EmulatedGpu(), train, loss,
+                                                                     most);
+          },
+      .arithmetic_name = "cuda emulated"};
+  return backend;
 }
 
 #endif

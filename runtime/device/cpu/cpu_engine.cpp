@@ -18,6 +18,7 @@
 #include "runtime/device/cpu/layout.hpp"
 #include "runtime/device/cpu/worker.hpp"
 #include "runtime/device/engine.hpp"
+#include "runtime/device/observed.hpp"
 #include "runtime/gate/witness.hpp"
 
 namespace cudp {
@@ -124,8 +125,14 @@ class CpuEngine final : public Engine {
   }
   void set_importance(const ImportanceRule& rule) override { rule_ = rule; }
 
-  void sample_batch() override { draw(step_, false); }
-  void sample_candidates() override { draw(step_, true); }
+  void sample_batch() override {
+    draw(step_, false);
+    show_batch(step_, settings_.sampling_threshold, drawn());
+  }
+  void sample_candidates() override {
+    draw(step_, true);
+    show_batch(step_, kCandidates, drawn());
+  }
 
   void sum_clipped_gradients() override { add_up(nullptr, nullptr); }
 
@@ -219,7 +226,8 @@ class CpuEngine final : public Engine {
   std::vector<std::uint32_t> sampled(std::uint64_t step) override {
     ensure(train_ != nullptr, "no training set is loaded");
     draw(step, false);
-    return {drawn_.begin(), drawn_.begin() + static_cast<std::ptrdiff_t>(batch_)};
+    const std::span<const std::uint32_t> batch = drawn();
+    return {batch.begin(), batch.end()};
   }
 
   Diagnostics diagnostics() override { return std::exchange(diagnostics_, {}); }
@@ -280,6 +288,8 @@ class CpuEngine final : public Engine {
   /// released_ <- the sum with noise, once a step.
   void release() {
     if (std::exchange(is_released_, true)) return;
+    const Leaving what = released_sum(step_, grid_, scalars_.noise_std);
+    if (Observer* const o = observer()) o->adds_noise(what, sums());
     team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
       const ReleaseSum args{.sum = sum_.data(),
@@ -299,12 +309,7 @@ class CpuEngine final : public Engine {
                                  .ordinary = ordinary_sum_,
                                  .most = largest_contribution(),
                                  .noise_std = static_cast<double>(scalars_.noise_std)});
-    show_witness({.name = "sum of clipped gradients",
-                  .purpose = Stream::noise,
-                  .step = step_,
-                  .grid = grid_,
-                  .noise_std = scalars_.noise_std},
-                 std::span(released_));
+    show_witness(what, std::span(released_));
   }
 
   /// Of an example to the parameters of one layer.
@@ -323,6 +328,16 @@ class CpuEngine final : public Engine {
       k_.update(args);
       pack_range(state_.parameters, args.begin, args.end);
     });
+    if (Observer* const o = observer())
+      o->sees(update_record(step_, settings_, scalars_, coordinates.on, state_));
+  }
+
+  /// The sum, in units of the grid, in the order of the parameters.
+  std::vector<std::int64_t> sums() const {
+    std::vector<std::int64_t> all;
+    all.reserve(network_.parameter_count);
+    for (const std::int32_t at : layout_.storage.where) all.push_back(sum_[to_size(at)]);
+    return all;
   }
 
   std::int64_t parameter_count() const {
@@ -352,6 +367,8 @@ class CpuEngine final : public Engine {
   RandomStream stream(Stream purpose, std::uint64_t step) const {
     return {settings_.generator, settings_.key.key(), purpose, step};
   }
+
+  std::span<const std::uint32_t> drawn() const { return {drawn_.data(), batch_}; }
 
   /// The batch of a step, ascending, in drawn_[0..batch_).
   void draw(std::uint64_t step, bool candidates) {

@@ -7,6 +7,7 @@
 #include "runtime/device/linear_data.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
+#include "runtime/device/observed.hpp"
 #include "runtime/device/scratch_fill.hpp"
 
 namespace cudp {
@@ -36,7 +37,9 @@ class CpuLinearEngine final : public LinearEngine {
                                   .begin = 0,
                                   .end = static_cast<std::int64_t>(source_.size()),
                                   .drawn = drawn_.data()});
-    batch_ = linear_data(source_, std::span(drawn_).first(static_cast<std::size_t>(count)));
+    const auto batch = std::span(drawn_).first(static_cast<std::size_t>(count));
+    show_batch(stream.step, threshold, batch);
+    batch_ = linear_data(source_, batch);
     use(batch_);
   }
 

@@ -1,7 +1,8 @@
 #pragma once
 // The CUDA engine, over any Gpu (see layer_wise.hpp). Whatever training changes stays on the
 // device; a step is recorded once (a CUDA graph) and replayed, and the host waits for nothing
-// before a run's end.
+// before a run's end. Where there is a witness (runtime/gate/witness.hpp) it is launched step by
+// step, and the host takes what leaves in between.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -23,6 +24,7 @@
 #include "runtime/device/cuda/layer_wise.hpp"
 #include "runtime/device/cuda/sample.hpp"
 #include "runtime/device/engine.hpp"
+#include "runtime/device/observed.hpp"
 
 namespace cudp::cuda {
 
@@ -148,14 +150,21 @@ class DeviceEngine final : public Engine {
       validate(checked);
       check_noise(grid_, s.noise_std);
     }
-    record(step);
+    const bool is_watched = witness() != nullptr;
+    const std::vector<Verb> verbs = verbs_of(step);
+    if (!is_watched) record(verbs);
     for (std::size_t done = 0; done < scalars.size(); done += kScalars) {
       const auto part = scalars.subspan(done, std::min(kScalars, scalars.size() - done));
       const StepCursor start{first + done, 0, 0, 0, {}};
       scalars_.upload(part);
       make_host_pairs(first + done, part);
       cursor_.upload({&start, 1});
-      for (std::size_t i = 0; i < part.size(); ++i) gpu_.replay(recorded_->recording);
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        if (is_watched)
+          take_watched_step(first + done + i, part[i], verbs);
+        else
+          gpu_.replay(recorded_->recording);
+      }
       if (cursor_.download().front().failed != 0) throw Error(kBatchTooLarge);
     }
   }
@@ -318,23 +327,65 @@ class DeviceEngine final : public Engine {
     listing_->push_back(verb);
   }
 
-  /// Asks `step` which verbs it is made of, and records them unless that has been done.
-  void record(const std::function<void(Engine&)>& step) {
+  /// Asks `step` which verbs it is made of.
+  std::vector<Verb> verbs_of(const std::function<void(Engine&)>& step) {
     std::vector<Verb> verbs;
     listing_ = &verbs;
     step(*this);
     listing_ = nullptr;
+    return verbs;
+  }
+
+  void launch_step(const std::vector<Verb>& verbs) {
+    is_released_ = false;
+    launch(gpu_, "begin step", begin_step_kernel,
+           BeginStep{.cursor = cursor_.get(), .list = scalars_.get()});
+    for (const Verb launch_verb : verbs) (this->*launch_verb)();
+  }
+
+  /// Records a step, unless that has been done.
+  void record(const std::vector<Verb>& verbs) {
     if (recorded_ && recorded_->step == verbs) return;
     recorded_.reset();
-    auto recording = gpu_.record([this, verbs] {
-      is_released_ = false;
-      launch(gpu_, "begin step", begin_step_kernel,
-             BeginStep{.cursor = cursor_.get(), .list = scalars_.get()});
-      for (const Verb launch_verb : verbs) (this->*launch_verb)();
-    });
+    auto recording = gpu_.record([this, verbs] { launch_step(verbs); });
     const bool candidates =
         std::ranges::find(verbs, &DeviceEngine::launch_candidates) != verbs.end();
-    recorded_.emplace(Recorded{std::move(verbs), std::move(recording), capacity(candidates)});
+    recorded_.emplace(Recorded{verbs, std::move(recording), capacity(candidates)});
+  }
+
+  /// The step that the host follows while it is launched.
+  struct Watched {
+    std::uint64_t step;
+    StepScalars scalars;
+  };
+
+  void take_watched_step(std::uint64_t step, const StepScalars& scalars,
+                         const std::vector<Verb>& verbs) {
+    watched_ = {step, scalars};
+    try {
+      launch_step(verbs);
+    } catch (...) {
+      watched_.reset();
+      throw;
+    }
+    watched_.reset();
+  }
+
+  /// A batch that is too large fails here, before anything leaves.
+  void watch_drawn(std::uint64_t threshold) {
+    if (!watched_) return;
+    if (cursor_.download().front().failed != 0) throw Error(kBatchTooLarge);
+    if (observer() != nullptr)
+      show_batch(watched_->step, threshold, drawn_.download(drawn_count_.download().front()));
+  }
+
+  /// The sum, in units of the grid.
+  std::vector<std::int64_t> sums() const {
+    std::vector<std::int64_t> all;
+    all.reserve(fixed_sum_.size());
+    for (const FixedPoint units : fixed_sum_.download())
+      all.push_back(static_cast<std::int64_t>(units));
+    return all;
   }
 
   /// The step's number is in the cursor.
@@ -344,8 +395,14 @@ class DeviceEngine final : public Engine {
 
   // The verbs.
 
-  void launch_sample() { draw(false); }
-  void launch_candidates() { draw(true); }
+  void launch_sample() {
+    draw(false);
+    watch_drawn(settings_.sampling_threshold);
+  }
+  void launch_candidates() {
+    draw(true);
+    watch_drawn(kCandidates);
+  }
   void launch_clipped_sum() {
     if (fused_)
       fused_->sum_clipped(drawn_count_.get(), capacity(), data_, drawn_.get(), parameters_.get(),
@@ -418,6 +475,8 @@ class DeviceEngine final : public Engine {
   /// Once a step.
   void release() {
     if (std::exchange(is_released_, true)) return;
+    if (watched_)
+      if (Observer* const o = observer()) o->adds_noise(leaving(), sums());
     launch(gpu_, "release", release_kernel,
            ReleaseFixed{.sum = fixed_sum_.get(),
                         .grid = grid_,
@@ -428,6 +487,14 @@ class DeviceEngine final : public Engine {
                         .pair_count = host_pair_count_.get(),
                         .n = static_cast<std::int64_t>(released_.size()),
                         .released = released_.get()});
+    if (!watched_) return;
+    std::vector<float> values = released_.download();
+    show_witness(leaving(), std::span(values));
+    released_.upload(values);
+  }
+
+  Leaving leaving() const {
+    return released_sum(watched_->step, grid_, watched_->scalars.noise_std);
   }
 
   /// Makes those rounded normals of steps first .. first + scalars.size() - 1 that double cannot
@@ -480,6 +547,10 @@ class DeviceEngine final : public Engine {
     args.coordinates = coordinates;
     gpu_.launch("update", update_kernel_of(settings_.optimizer.kind), strided_shape(args.end, 64),
                 args, &cursor_.get()->scalars);
+    if (!watched_) return;
+    if (Observer* const o = observer())
+      o->sees(update_record(watched_->step, settings_, cursor_.download().front().scalars,
+                            coordinates.on, state()));
   }
 
   const std::uint64_t* step_number() const { return &cursor_.get()->step; }
@@ -521,6 +592,7 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, Tally> test_tally_;
   std::vector<Verb>* listing_ = nullptr;
   std::optional<Recorded> recorded_;
+  std::optional<Watched> watched_;
 };
 
 }  // namespace cudp::cuda

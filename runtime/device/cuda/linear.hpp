@@ -15,6 +15,7 @@
 #include "runtime/device/linear_data.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
+#include "runtime/device/observed.hpp"
 
 namespace cudp::cuda {
 
@@ -55,6 +56,8 @@ class DeviceLinear final : public LinearEngine {
                   .count = drawn_count_.get(),
                   .step = nullptr});
     const std::int64_t count = drawn_count_.download().front();
+    if (observer() != nullptr)
+      show_batch(stream.step, threshold, drawn_.download(static_cast<std::size_t>(count)));
     const std::int64_t tiles = linear_tiles(count);
     if (tiles * kTile > static_cast<std::int64_t>(batch_.slots())) batch_ = space_for(tiles);
     batch_.tiles = tiles;

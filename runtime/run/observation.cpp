@@ -1,0 +1,54 @@
+#include "runtime/run/observation.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "privacy/ledger.hpp"
+#include "runtime/config/choices.hpp"
+#include "runtime/config/seeded_key.hpp"
+#include "runtime/gate/witness.hpp"
+#include "runtime/run/seal.hpp"
+
+namespace cudp {
+namespace {
+
+/// Of the ledger's file as it is now, which a crash in this moment would leave.
+std::uint64_t charged_on_disk(const std::filesystem::path& ledger) {
+  if (!std::filesystem::exists(ledger)) return 0;
+  std::uint64_t charged = 0;
+  for (const privacy::Release& release :
+       privacy::Ledger::from_text(read_sealed(ledger).content, ledger.string()).releases())
+    charged += release.count;
+  return charged;
+}
+
+}  // namespace
+
+void check_observation(const TrainConfig& config) {
+  if (wants_secrets()) static_cast<void>(SeededKey(config));
+}
+
+void observe_beginning(const Run& run, const RandomKey& key) {
+  if (!wants_secrets()) return;
+  const Experiment& e = run.experiment;
+  check_observation(e.config);
+  verify::Begin begin{.generator = std::string(name_of(e.config.rng)),
+                      .key = {},
+                      .examples = e.data.train.size(),
+                      .step = run.step};
+  std::ranges::copy(key.words, begin.key.begin());
+  begin_observation(begin, [&run] { return charged_on_disk(run.folder.ledger()); });
+}
+
+void observe_state(const Run& run) {
+  Observer* const o = observer();
+  if (o == nullptr) return;
+  const MethodState s = run.method->state();
+  o->sees(verify::State{.parameters = s.array("parameters"),
+                        .moment1 = s.array("moment1"),
+                        .moment2 = s.array("moment2"),
+                        .average = s.array("average")});
+}
+
+}  // namespace cudp

@@ -1,0 +1,471 @@
+// What a seeded run writes down of itself, in processes of its own: which records, in which order,
+// on the CPU and on the emulated CUDA engine, over a kill; and who may see them.
+#include "runtime/gate/transcript.hpp"
+
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <random>
+#include <regex>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "privacy/verify/checker.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/safetensors.hpp"
+#include "runtime/config/seeded_key.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/gate/gate.hpp"
+#include "tests/support/emulated_cuda.hpp"
+#include "tests/support/replayed_run.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tests/support/test_books.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Words = std::vector<std::string>;
+
+constexpr std::size_t kRows = 200;
+
+SeededKey proof() {
+  TrainConfig config;
+  config.seed = 7;
+  return SeededKey(config);
+}
+
+/// A transcript that ends its process at the n-th step that is released.
+class EndingTranscript : public Transcript {
+ public:
+  EndingTranscript(int file, Ending ending) : Transcript(proof(), file), ending_(ending) {}
+
+  void leaves(const Leaving& what, std::span<std::byte> values) override {
+    Transcript::leaves(what, values);
+    if (what.purpose == Stream::noise && ++steps_ == ending_.at) ::raise(ending_.signal);
+  }
+
+ private:
+  Ending ending_;
+  std::size_t steps_ = 0;
+};
+
+void write_table(const fs::path& folder, unsigned seed) {
+  write_text(folder / "people.csv.schema.toml", R"(name = "people"
+columns = [
+  {name = "age", kind = "numeric", min = 17, max = 90},
+  {name = "hours", kind = "numeric", min = 0, max = 40},
+  {name = "ill", kind = "label", values = ["no", "yes"]},
+]
+)");
+  std::mt19937_64 random(seed);
+  std::string text = "age,hours,ill\n";
+  for (std::size_t i = 0; i < kRows; ++i) {
+    const auto age = 17 + random() % 74;
+    const auto hours = random() % 41;
+    text += std::to_string(age) + "," + std::to_string(hours) +
+            (age + hours + random() % 20 > 80 ? ",yes\n" : ",no\n");
+  }
+  write_text(folder / "people.csv", text);
+}
+
+const Words kTrain = {"train", "--dataset", "people.csv", "--epsilon", "3",   "--delta",
+                      "1e-5",  "--threads", "1",          "--out",     "run", "--checkpoint-every",
+                      "2",     "--model",   "logistic"};
+const Words kResume = {"train", "--resume", "run"};
+const Words kSteps = {"--batch", "40", "--steps", "6"};
+
+Words with(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+class Observed {
+ public:
+  explicit Observed(std::string device) : device_(std::move(device)) {
+    write_table(folder_.path(), 5);
+  }
+
+  Ended run(const Words& words, const std::function<Witness*()>& make_witness) {
+    return run_witnessed(folder_.path(), words, [&] {
+      replace_cuda(&emulated_cuda());
+      return make_witness();
+    });
+  }
+  Ended train(const Words& flags, Ending ending = {}) {
+    const Words seeded = {"--seed", "7", "--device", device_};
+    return run(with(with(kTrain, seeded), flags),
+               [&] { return new EndingTranscript(memory_.file(), ending); });
+  }
+  Ended resume(const Words& flags = {}) {
+    return run(with(kResume, flags), [&] { return new EndingTranscript(memory_.file(), {}); });
+  }
+
+  /// What the checker finds in the run as it is now; empty where it finds nothing.
+  std::string findings() const {
+    const verify::Verdict verdict = verify::check({.certificate = file("run/release/privacy.json"),
+                                                   .ledger = file("run/private/ledger"),
+                                                   .transcript = content(),
+                                                   .settings = file("run/release/config.toml")});
+    EXPECT_GT(verdict.releases, 0u);
+    std::string all;
+    for (const verify::Finding& f : verdict.findings) all += f.rule + ": " + f.what + "\n";
+    return all;
+  }
+
+  std::string file(const std::string& name) const { return content_of(folder_ / name); }
+  fs::path path() const { return folder_.path(); }
+  std::string content() const { return memory_.content(); }
+  std::vector<verify::Record> records() const { return verify::decode(memory_.content()); }
+
+ private:
+  TemporaryFolder folder_;
+  TranscriptMemory memory_;
+  std::string device_;
+};
+
+/// A letter for each record: B(egin), S(tate), D(rawn), U(pdate), and of what left: G of an
+/// engine's or a gradient's sum, R of other sums, C of choices.
+std::string order_of(const std::vector<verify::Record>& records) {
+  std::string order;
+  for (const verify::Record& record : records) {
+    if (const auto* r = std::get_if<verify::Release>(&record))
+      order += r->sums.empty()                                          ? 'C'
+               : r->stream == static_cast<std::uint32_t>(Stream::noise) ? 'G'
+                                                                        : 'R';
+    else
+      order += "BSD?U"[record.index()];
+  }
+  return order;
+}
+
+template <class T>
+std::vector<T> all_of(const std::vector<verify::Record>& records) {
+  std::vector<T> all;
+  for (const verify::Record& record : records)
+    if (const auto* r = std::get_if<T>(&record)) all.push_back(*r);
+  return all;
+}
+
+struct Case {
+  const char* name;
+  Words flags;
+  const char* order;  ///< a regular expression
+};
+void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
+
+const Case kCases[] = {
+    {"dpsgd", kSteps, "BRS(DGU){6}"},
+    {"dpsgd_of_public_size", with(kSteps, {"--size-is-public"}), "BS(DGU){6}"},
+    {"quantile", with(kSteps, {"--method", "dpsgd-quantile"}), "BRS(DGUR){6}"},
+    {"adam_ema", with(kSteps, {"--optimizer", "adam", "--ema", "0.9", "--rng", "philox"}),
+     "BRS(DGU){6}"},
+    {"adp_adaptive", with(kSteps, {"--method", "adp-sgd", "--schedule", "adaptive"}),
+     "BRS(DGU){6}"},
+    {"adaclip", with(kSteps, {"--method", "adaclip"}), "BRS(DGU){6}"},
+    {"dpis", {"--method", "dpis", "--batch", "20", "--steps", "12"}, "BRS(R(DGU){1,11})+"},
+    {"dp_agd", {"--method", "dp-agd", "--splits", "6"}, "BRS(G+(CG)*CU)+(G?(CG)*C?)?"},
+    {"dp_agd_mini_batch",
+     {"--method", "dp-agd", "--splits", "6", "--mini-batch", "100"},
+     "BRS(DG(CG)*CU)+(DG?(CG)*C?)?"},
+    {"features", with(kSteps, {"--features", "pca", "--feature-dimensions", "2"}), "BRR+S(DGU){6}"},
+};
+
+class EveryRecord : public testing::TestWithParam<std::tuple<const char*, Case>> {};
+
+TEST_P(EveryRecord, StandsInItsOrder) {
+  const auto& [device, c] = GetParam();
+  Observed run(device);
+  const Ended ended = run.train(c.flags);
+  ASSERT_EQ(ended.exit, 0) << ended.err;
+  const std::vector<verify::Record> records = run.records();
+  const std::string order = order_of(records);
+  EXPECT_TRUE(std::regex_match(order, std::regex(c.order))) << order;
+
+  const auto& begin = std::get<verify::Begin>(records.at(0));
+  EXPECT_EQ(begin.examples, kRows);
+  EXPECT_EQ(begin.step, 0u);
+  EXPECT_EQ(begin.generator, std::string(c.name) == "adam_ema" ? "philox" : "chacha20");
+  const RandomKey key = key_from_seed(7);
+  EXPECT_TRUE(std::equal(begin.key.begin(), begin.key.end(), key.words));
+
+  std::uint64_t charged = 0;
+  for (const verify::Release& r : all_of<verify::Release>(records)) {
+    EXPECT_GE(r.charged, charged);
+    charged = r.charged;
+    EXPECT_GT(r.charged, 0u);
+    if (r.sums.empty()) continue;
+    ASSERT_EQ(r.sums.size(), r.values.size());
+    double square = 0.0;
+    for (std::size_t j = 0; j < r.sums.size(); ++j) {
+      const double noise = r.values[j] - r.grid * static_cast<double>(r.sums[j]);
+      EXPECT_NE(noise, 0.0);
+      square += noise * noise;
+    }
+    // Of d numbers: more than 9 d has probability below 1e-2 for one, and there are few seeds.
+    EXPECT_LT(square, 25.0 * r.noise_std * r.noise_std * static_cast<double>(r.sums.size()));
+  }
+  for (const verify::Batch& b : all_of<verify::Batch>(records)) {
+    EXPECT_EQ(b.threshold == 0, std::string(c.name) == "dpis");
+    EXPECT_TRUE(std::is_sorted(b.examples.begin(), b.examples.end()));
+    EXPECT_TRUE(b.examples.empty() || b.examples.back() < kRows);
+  }
+  const auto updates = all_of<verify::Update>(records);
+  const auto certificate = nlohmann::json::parse(run.file("run/release/privacy.json"));
+  EXPECT_EQ(updates.size(), certificate.at("steps").get<std::size_t>());
+  for (std::size_t i = 0; i < updates.size(); ++i) EXPECT_EQ(updates[i].step, i);
+  // What was released is what the last update left.
+  const TensorFile model = decode_safetensors(run.file("run/release/model.safetensors"), "model");
+  const verify::Update& last = updates.back();
+  const std::vector<float>& left = last.average.empty() ? last.parameters : last.average;
+  ASSERT_GE(model.values.size(), left.size());  // what features rest on comes after
+  EXPECT_TRUE(std::equal(left.begin(), left.end(), model.values.begin()));
+  EXPECT_EQ(last.average.empty(), std::string(c.name) != "adam_ema");
+  EXPECT_EQ(run.findings(), "");
+}
+INSTANTIATE_TEST_SUITE_P(OnEveryEngine, EveryRecord,
+                         testing::Combine(testing::Values("cpu", "cuda"),
+                                          testing::ValuesIn(kCases)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" +
+                                  std::get<1>(info.param).name;
+                         });
+
+/// Choices and releases of other noise, of methods that take no steps.
+TEST(Transcript, HasTheReleasesOfLinearMethods) {
+  const Case cases[] = {
+      {"outpert", {"--method", "outpert"}, "BRSG"},
+      {"objpert", {"--method", "objpert"}, "BRSC"},
+      {"privgene", {"--method", "privgene", "--generations", "8", "--candidates", "20"}, "BRSC{8}"},
+  };
+  for (const Case& c : cases) {
+    Observed run("cpu");
+    const Ended ended = run.train(c.flags);
+    ASSERT_EQ(ended.exit, 0) << c.name << ": " << ended.err;
+    const std::string order = order_of(run.records());
+    EXPECT_TRUE(std::regex_match(order, std::regex(c.order))) << c.name << ": " << order;
+    EXPECT_EQ(run.findings(), "") << c.name;
+  }
+}
+
+class Honest : public testing::TestWithParam<Case> {};
+
+/// Other methods and settings, on the CPU, ended and continued in several ways.
+TEST_P(Honest, RunsAreNotConvicted) {
+  const Words& flags = GetParam().flags;
+  {
+    Observed run("cpu");
+    const Ended ended = run.train(flags);
+    ASSERT_EQ(ended.exit, 0) << ended.err;
+    EXPECT_EQ(run.findings(), "");
+  }
+  if (GetParam().order == nullptr) return;  // takes no steps
+  for (const auto& [signal, again] : {std::pair{SIGINT, Words{}}, std::pair{SIGKILL, Words{}},
+                                      std::pair{SIGKILL, Words{"--fresh-noise"}}}) {
+    SCOPED_TRACE(std::to_string(signal) + (again.empty() ? "" : " and fresh noise"));
+    Observed run("cpu");
+    const int exit = run.train(flags, {signal, 3}).exit;
+    if (exit == 0) continue;  // it was done by then
+    EXPECT_EQ(run.findings(), "");
+    const Ended ended = run.resume(again);
+    if (!again.empty() && ended.exit == 3) continue;  // this method has no noise to spare
+    ASSERT_EQ(ended.exit, 0) << ended.err;
+    EXPECT_EQ(run.findings(), "");
+  }
+}
+
+const Words kMlp = with(kSteps, {"--model", "mlp"});
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, Honest,
+    testing::Values(
+        Case{"per_layer", with(kMlp, {"--clipping", "per-layer", "--threads", "3"}), ""},
+        Case{"automatic",
+             with(kSteps,
+                  {"--clipping", "automatic", "--optimizer", "adamw", "--weight-decay", "0.1"}),
+             ""},
+        Case{"nesterov",
+             with(kSteps, {"--optimizer", "nesterov", "--ema", "0.9", "--schedule", "cosine",
+                           "--warmup", "3", "--rng", "philox"}),
+             ""},
+        Case{"ts", with(kMlp, {"--method", "dpsgd-ts"}), ""},
+        Case{"decay", with(kSteps, {"--method", "dpsgd-decay", "--fresh-noise-allowed"}), ""},
+        Case{"quantile_normalised",
+             with(kSteps, {"--method", "dpsgd-quantile", "--quantile-normalise"}), ""},
+        Case{"adp", with(kSteps, {"--method", "adp-sgd", "--schedule", "polynomial"}), ""},
+        Case{"adp_adaptive", with(kSteps, {"--method", "adp-sgd", "--schedule", "adaptive"}), ""},
+        Case{"adaclip", with(kSteps, {"--method", "adaclip"}), ""},
+        Case{"dpis_adaptive",
+             {"--method", "dpis", "--batch", "20", "--steps", "12", "--dpis-adaptive-clip"},
+             ""},
+        Case{"norm_bound", with(kSteps, {"--method", "norm-bound"}), ""},
+        Case{"sgd_ma", with(kSteps, {"--method", "sgd-ma"}), ""},
+        Case{"sgd_adv",
+             {"--method", "sgd-adv", "--batch", "10", "--steps", "6", "--size-is-public"},
+             ""},
+        Case{"dp_agd", {"--method", "dp-agd", "--splits", "6", "--l2", "0.01"}, ""},
+        Case{"dp_agd_laplace",
+             {"--method", "dp-agd", "--splits", "6", "--noisy-min", "laplace"},
+             ""},
+        Case{"outpert_coarse", {"--method", "outpert", "--solver-tolerance", "1e-3"}, nullptr},
+        Case{"pca", with(kSteps, {"--features", "pca", "--feature-dimensions", "2"}), ""}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+class OnEveryEngine : public testing::TestWithParam<const char*> {};
+
+TEST_P(OnEveryEngine, AKilledRunsTranscriptGoesOn) {
+  Observed run(GetParam());
+  EXPECT_EQ(run.train(with(kSteps, {"--optimizer", "adam"}), {SIGKILL, 4}).exit, -SIGKILL);
+  const std::vector<verify::Record> before = run.records();
+  EXPECT_EQ(order_of(before), "BRSDGUDGUDGUDG");
+  const Ended ended = run.resume();
+  ASSERT_EQ(ended.exit, 0) << ended.err;
+  const std::vector<verify::Record> all = run.records();
+  EXPECT_EQ(order_of(all), "BRSDGUDGUDGUDGBSDGUDGUDGUDGU");
+
+  const auto begins = all_of<verify::Begin>(all);
+  EXPECT_EQ(begins[1].step, 2u);
+  EXPECT_EQ(begins[1].key, begins[0].key);
+  const verify::State state = all_of<verify::State>(all)[1];
+  const verify::Update at_checkpoint = all_of<verify::Update>(all)[1];
+  EXPECT_EQ(state.parameters, at_checkpoint.parameters);
+  EXPECT_EQ(state.moment1, at_checkpoint.moment1);
+  EXPECT_EQ(state.moment2, at_checkpoint.moment2);
+  // The same noise on the same sums, and paid once.
+  const auto releases = all_of<verify::Release>(all);
+  EXPECT_EQ(releases[3], releases[5]);
+  EXPECT_EQ(releases[4], releases[6]);
+  EXPECT_EQ(run.findings(), "");
+}
+
+/// Repeated steps have another key, and the ledger was charged for them before.
+TEST_P(OnEveryEngine, FreshNoiseIsSeenWithItsKey) {
+  Observed run(GetParam());
+  EXPECT_EQ(run.train(kSteps, {SIGKILL, 4}).exit, -SIGKILL);
+  const Ended ended = run.resume({"--fresh-noise"});
+  ASSERT_EQ(ended.exit, 0) << ended.err;
+  const std::vector<verify::Record> all = run.records();
+  const auto begins = all_of<verify::Begin>(all);
+  ASSERT_EQ(begins.size(), 2u);
+  EXPECT_NE(begins[0].key, begins[1].key);
+  const auto releases = all_of<verify::Release>(all);
+  EXPECT_EQ(releases[5].step, releases[3].step);
+  EXPECT_NE(releases[5].values, releases[3].values);
+  EXPECT_GT(releases[5].charged, releases[4].charged);
+  EXPECT_EQ(run.findings(), "");
+}
+
+TEST_P(OnEveryEngine, NothingComesOutOtherwiseWhereOneIsWritten) {
+  for (const Words& flags :
+       {Words{"--optimizer", "adam", "--ema", "0.9"}, Words{"--method", "dpsgd-quantile"},
+        Words{"--method", "adp-sgd", "--schedule", "adaptive"}}) {
+    Observed seen(GetParam());
+    Observed alone(GetParam());
+    ASSERT_EQ(seen.train(with(kSteps, flags)).exit, 0);
+    const Words seeded = {"--seed", "7", "--device", GetParam()};
+    ASSERT_EQ(
+        alone.run(with(with(with(kTrain, seeded), kSteps), flags), [] { return nullptr; }).exit, 0);
+    for (const char* name : {"run/release/model.safetensors", "run/release/privacy.json"})
+      EXPECT_TRUE(seen.file(name) == alone.file(name)) << name;
+    EXPECT_EQ(alone.content(), "");
+  }
+}
+
+/// As tests/audit/non_interference_test.cpp, which runs on the CPU.
+TEST_P(OnEveryEngine, AReplayOnOtherRowsReleasesTheSame) {
+  for (const Words& flags :
+       {Words{"--optimizer", "adam", "--ema", "0.9"}, Words{"--method", "dpsgd-quantile"},
+        Words{"--method", "dpis"}, Words{"--method", "adp-sgd", "--schedule", "adaptive"},
+        Words{"--method", "adaclip"}}) {
+    TemporaryFolder values;
+    const Words seeded = {"--seed", "7", "--device", GetParam()};
+    const Words words = with(with(with(kTrain, seeded), kSteps), flags);
+    Observed one(GetParam());
+    Observed other(GetParam());
+    write_table(other.path(), 6);
+    const Ended first = one.run(words, [&] { return new RecordingWitness(values / "values", {}); });
+    ASSERT_EQ(first.exit, 0) << first.err;
+    const Ended second = other.run(words, [&] {
+      return new ReplayingWitness(values / "values", values / "position", values / "differences",
+                                  {});
+    });
+    EXPECT_EQ(second.exit, 0) << second.err;
+    EXPECT_EQ(content_of(values / "differences"), "");
+    EXPECT_EQ(content_of(values / "position"), std::to_string(fs::file_size(values / "values")));
+    for (const auto& entry : fs::directory_iterator(one.path() / "run/release")) {
+      const std::string name = "run/release/" + entry.path().filename().string();
+      EXPECT_TRUE(one.file(name) == other.file(name)) << name;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Engines, OnEveryEngine, testing::Values("cpu", "cuda"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Transcript, IsRefusedWithoutASeed) {
+  EXPECT_THROW(SeededKey(TrainConfig{}), InputError);
+  Observed run("cpu");
+  TranscriptMemory memory;
+  const auto observe = [&] { return new EndingTranscript(memory.file(), {}); };
+  const Words words = with(kTrain, kSteps);
+  const Ended refused = run.run(words, observe);
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_NE(refused.err.find("--seed: expected one"), std::string::npos) << refused.err;
+  EXPECT_FALSE(fs::exists(run.path() / "run"));
+  EXPECT_EQ(memory.content(), "");
+
+  // Nor does a run for release go on under one.
+  TemporaryFolder values;
+  ASSERT_EQ(run.run(words,
+                    [&] {
+                      return new RecordingWitness(values / "values", {SIGKILL, 3});
+                    })
+                .exit,
+            -SIGKILL);
+  EXPECT_EQ(run.run(kResume, observe).exit, 2);
+  EXPECT_EQ(memory.content(), "");
+  EXPECT_EQ(run.run(kResume, [] { return nullptr; }).exit, 0);
+}
+
+/// One that is put there while a run goes on has no proof that it is a seeded one.
+TEST(Transcript, SeesNothingBeforeASeededRunBegins) {
+  TranscriptMemory memory;
+  Transcript transcript(proof(), memory.file());
+  set_witness(&transcript);
+  EXPECT_TRUE(wants_secrets());
+  EXPECT_EQ(observer(), nullptr);
+  Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
+  const GaussianRelease release{.name = "a sum",
+                                .purpose = Stream::noise,
+                                .step = 0,
+                                .grid = 1.0,
+                                .noise_std = 0x1p20,
+                                .sensitivity = 1.0,
+                                .charge = {privacy::Gaussian{1.0}, {}}};
+  const double value = gate.release(release, 5);
+  EXPECT_EQ(memory.content(), "");
+
+  begin_observation({.generator = "chacha20"}, [] { return std::uint64_t{3}; });
+  EXPECT_EQ(observer(), &transcript);
+  Gate again(Generator::chacha20, key_from_seed(1), all_paid());
+  EXPECT_EQ(again.release(release, 5), value);
+  set_witness(nullptr);
+  EXPECT_EQ(observer(), nullptr);
+  const std::vector<verify::Record> records = verify::decode(memory.content());
+  ASSERT_EQ(records.size(), 2u);
+  const auto& r = std::get<verify::Release>(records[1]);
+  EXPECT_EQ(r.sums, std::vector<std::int64_t>{5});
+  EXPECT_EQ(r.values, std::vector<double>{value});
+  EXPECT_EQ(r.charged, 3u);
+}
+
+}  // namespace
+}  // namespace cudp
