@@ -21,8 +21,10 @@ namespace {
 class TemporaryPicture {
  public:
   TemporaryPicture(const fs::path& picture, unsigned mode)
-      : path_(picture.parent_path() /
-              ("." + picture.filename().string() + ".new-" + std::to_string(::getpid()))) {
+      : path_(picture.parent_path() / std::string(".")
+                                          .append(picture.filename().string())
+                                          .append(".new-")
+                                          .append(std::to_string(::getpid()))) {
     const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
     if (file < 0 || ::fchmod(file, mode) != 0)
       throw Error(picture.string() + ": cannot write it: " + std::strerror(errno));

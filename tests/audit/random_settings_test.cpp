@@ -1,7 +1,8 @@
 // Settings that nobody would think of together: made by machine from the table of options, trained
 // on small data to one of several ends. What is refused is refused in one line and leaves nothing;
-// a crash, a hang or exit code 1 is a fault. A case that fails is printed as the shortest command
-// that fails in the same way.
+// a crash, a hang or exit code 1 is a fault, and so is whatever the checker (privacy/verify) finds
+// between the run's transcript, its ledger and its certificate. A case that fails is printed as the
+// shortest command that fails in the same way.
 #include "tests/support/random_settings.hpp"
 
 #include <algorithm>
@@ -20,7 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "privacy/verify/checker.hpp"
 #include "runtime/base/threads.hpp"
+#include "runtime/config/seeded_key.hpp"
+#include "runtime/gate/transcript.hpp"
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -32,11 +36,18 @@ namespace fs = std::filesystem;
 constexpr unsigned kLongest = 120;  // seconds of a process
 constexpr int kRows = 120;
 
-/// Ends the process when the n-th noisy sum leaves, and looks at nothing.
-class EndingWitness : public Witness {
+SeededKey proof_of_seed() {
+  TrainConfig config;
+  config.seed = 1;
+  return SeededKey(config);
+}
+
+/// Writes the run down, and ends the process when the n-th noisy sum leaves.
+class EndingTranscript : public Transcript {
  public:
-  explicit EndingWitness(Ending ending) : ending_(ending) {}
-  void leaves(const Leaving& what, std::span<std::byte>) override {
+  EndingTranscript(int file, Ending ending) : Transcript(proof_of_seed(), file), ending_(ending) {}
+  void leaves(const Leaving& what, std::span<std::byte> values) override {
+    Transcript::leaves(what, values);
     if (what.purpose == Stream::noise && ++steps_ == ending_.at) ::raise(ending_.signal);
   }
 
@@ -207,12 +218,26 @@ std::string left_by_end(const fs::path& run) {
   return "";
 }
 
+/// What the checker finds; empty where nothing speaks against the certificate.
+std::string convicted(const fs::path& run, const std::string& transcript) {
+  if (fs::exists(run / "release/NO-PRIVACY.txt")) return "";
+  const verify::Verdict verdict =
+      verify::check({.certificate = content_of(run / "release/privacy.json"),
+                     .ledger = content_of(run / "private/ledger"),
+                     .transcript = transcript,
+                     .settings = content_of(run / "release/config.toml")});
+  return verdict.findings.empty()
+             ? ""
+             : verdict.findings.front().rule + ": " + verdict.findings.front().what;
+}
+
 Outcome train(const RandomSettings& settings, const fs::path& work) {
   fs::remove_all(work / "run");
+  const TranscriptMemory memory;
   const auto run = [&](const std::vector<std::string>& arguments, Ending ending) {
-    return run_witnessed(work, arguments, [ending]() -> Witness* {
+    return run_witnessed(work, arguments, [&memory, ending]() -> Witness* {
       ::alarm(kLongest);
-      return new EndingWitness(ending);
+      return new EndingTranscript(memory.file(), ending);
     });
   };
   const auto fault = [](std::string what, const Ended& e) {
@@ -251,8 +276,10 @@ Outcome train(const RandomSettings& settings, const fs::path& work) {
     if (e.exit == 1 && e.err.find("cudp: training diverged") != std::string::npos)
       return {.accepted = true};
     if (e.exit != 0) return fault(fmt::format("exit code {}", e.exit), e);
-    const std::string left = left_by_end(work / "run");
-    return left.empty() ? Outcome{.accepted = true} : fault(left, e);
+    if (const std::string left = left_by_end(work / "run"); !left.empty()) return fault(left, e);
+    const std::string finding = convicted(work / "run", memory.content());
+    if (!finding.empty()) return {true, finding.substr(0, finding.find(':')), finding};
+    return {.accepted = true};
   }
   return {true, "a run never ended", ""};
 }
@@ -357,8 +384,9 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
             << " trained; options never given:" << never << std::endl;
   // They name files beyond these, or give what others give: folders, a schema, another run, a
   // preset, a file of settings.
-  if (how_many() >= 400)
+  if (how_many() >= 400) {
     EXPECT_EQ(never, " data-dir schema embedding-tensor preset compare-with config");
+  }
   EXPECT_GT(accepted.size(), static_cast<std::size_t>(how_many()) / 3);
 }
 
