@@ -19,6 +19,7 @@
 #include "privacy/text/number.hpp"
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/generator.hpp"
+#include "privacy/verify/line_search.hpp"
 #include "privacy/verify/optimizer.hpp"
 #include "privacy/verify/rounded_normal.hpp"
 #include "privacy/verify/settings.hpp"
@@ -295,6 +296,7 @@ class Checker {
     sum_.reset();
     next_step_ = b.step;
     state_.reset();
+    line_search_.begin(b.step);
   }
 
   /// The first key is the seed's; a fresh one is random.
@@ -378,6 +380,8 @@ class Checker {
                certificate_.noise_std, r.noise_std);
     }
     if (first) check_noise(r);
+    if (is("dp-agd") && r.stream == kNoise) line_search_.see_gradient(r);
+    if (is("dp-agd") && r.stream == kSelection) line_search_.see_choice(r);
   }
 
   /// Whether it is the first at its place under this key; where it is not, it must be the same.
@@ -673,6 +677,7 @@ class Checker {
     if (u.step != next_step_)
       add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
     next_step_ = u.step + 1;
+    if (is("dp-agd")) return check_line_search(u);
     if (!sum || sum->step != u.step) add("update", at(u.step) + ": no release of this step");
     check_divisor(u, sum);
     check_numbers(u);
@@ -686,6 +691,22 @@ class Checker {
       add("update", at(u.step) + ": no parameters before");
     } else if (sum && sum->step == u.step) {
       const std::string wrong = follows(*state_, sum->values, u);
+      if (!wrong.empty()) add("update", at(u.step) + ": " + wrong);
+    }
+    state_ = State{u.parameters, u.moment1, u.moment2, u.average};
+    states_[u.step + 1] = hash_of(*state_);
+  }
+
+  void check_line_search(const Update& u) {
+    if (!state_) return add("update", at(u.step) + ": no parameters before");
+    if (!settings_.has("l2") || !settings_.has("step-shrink")) {
+      skip("parameters of dp-agd: no settings");
+    } else {
+      double examples = certificate_.size;
+      if (certificate_.threshold > 0)
+        examples *= static_cast<double>(certificate_.threshold) / kTwo32;
+      const std::string wrong = line_search_.follows(*state_, u, examples * settings_.number("l2"),
+                                                     settings_.number("step-shrink"));
       if (!wrong.empty()) add("update", at(u.step) + ": " + wrong);
     }
     state_ = State{u.parameters, u.moment1, u.moment2, u.average};
@@ -820,7 +841,7 @@ class Checker {
       check_number_of_releases();
     }
     check_listed();
-    if (!kinds_.engine && kinds_.known)
+    if (!kinds_.engine && kinds_.known && !is("dp-agd"))
       skip("parameters of " + certificate_.method + ", which no optimizer updates");
   }
 
@@ -909,6 +930,7 @@ class Checker {
   std::set<std::tuple<std::uint64_t, Place, Listing>> made_;
   std::map<Place, Listing> listed_at_least_;
   std::map<std::uint64_t, double> counts_, clips_;
+  LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
   std::map<std::uint64_t, std::pair<double, double>> norm_totals_;  ///< C and K' by epoch
