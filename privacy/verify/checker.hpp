@@ -14,6 +14,8 @@ struct Evidence {
   std::string certificate;  ///< release/privacy.json
   std::string ledger;       ///< private/ledger, with or without its seal
   std::string transcript;
+  /// release/config.toml: with it schedules, optimizers, averages and the key's seed are held too.
+  std::string settings = {};
 };
 
 struct Finding {
@@ -26,19 +28,26 @@ struct Verdict {
   std::uint64_t releases = 0;     ///< looked at
   std::uint64_t numbers = 0;      ///< whose noise was drawn again
   std::uint64_t updates = 0;
+  std::vector<std::string> skipped;  ///< what the evidence does not allow to be held, and why
 };
 
 /// Holds a seeded run against its certificate, by a second implementation of all that is public:
 /// generators from the RFC and the paper, rounded normals by multiprecision, the sampler's words,
 /// optimizers in double. It includes nothing of runtime/ or kernels/.
 ///
-/// Rules: `noise` (what left minus the sums is the rounded noise of that stream at the stated
-/// standard deviation), `twice` (no stream and step under one key for two sums), `batch` (the
-/// examples drawn are those of the stated rate), `divisor` (sums are divided by the expected batch),
-/// `charged` (the ledger had the charge before), `ledger` (the certificate lists what was charged),
-/// `kinds` (every release is of a kind that the certificate lists, as often), `update` (parameters
-/// follow from releases), `epsilon` (the certificate's epsilon is an upper bound of its releases by
-/// the accountant, within what the method may state).
+/// Rules:
+/// - `noise`: what left minus the sums is the rounded noise of that stream at that step, at the
+///   standard deviation and on the grid that the certificate states;
+/// - `sensitivity`: sums are no longer than as many times the stated sensitivity as there are
+///   examples in them;
+/// - `twice`: no stream and step under one key for two sums;
+/// - `batch`: the examples drawn are those of the stated rate, and it follows from batch and size;
+/// - `divisor`: sums are divided by the expected batch;
+/// - `charged`: the ledger's file had the charge before;
+/// - `ledger`: the certificate lists what was charged;
+/// - `kinds`: every release is of a kind that the certificate lists, as often;
+/// - `update`: parameters, moments and averages follow from releases and public numbers;
+/// - `epsilon`: the certificate's epsilon is not below what the accountant finds for its releases.
 ///
 /// Throws std::invalid_argument where the evidence cannot be read.
 Verdict check(const Evidence& evidence);

@@ -61,53 +61,60 @@ std::optional<NormalPair> quickly(const std::array<std::uint32_t, 4>& words, dou
   return NormalPair{*cosine, *sine};
 }
 
-constexpr int kMaxRounds = 4;
-constexpr int kMaxBits = 64 + 256 * kMaxRounds;
-/// 64 bits more than the last digit's.
-using Real =
-    mp::number<mp::cpp_bin_float<kMaxBits + 192, mp::digit_base_2, void, std::int64_t>, mp::et_off>;
+/// After this many rounds of further digits: U1 is in [u, u + width], U2 in [t, t + width],
+/// whatever follows. Boost's functions have no proven bound; 2^100 units of their last place are
+/// allowed for.
+template <int kRounds>
+class Known {
+ public:
+  Known(const std::vector<std::uint32_t>& of_u, const std::vector<std::uint32_t>& of_t)
+      : u_(join(of_u)), t_(join(of_t)) {}
 
-/// U1 is in [u, u + width], U2 in [t, t + width]. Boost's functions have no proven bound; 2^100
-/// units of their last place are allowed for.
-std::optional<std::int64_t> nearest(const Real& s, const Real& r_low, const Real& r_high,
-                                    const Real& c, const Real& swing) {
-  const Real low = c - swing;
-  const Real high = c + swing;
-  const Real x_low = s * low * (low < 0 ? r_high : r_low);
-  const Real x_high = s * high * (high < 0 ? r_low : r_high);
-  const Real margin = ldexp(Real(1), -kMaxBits - 40);
-  const Real k = floor(x_low - margin + 0.5);
-  if (k != floor(x_high + margin + 0.5)) return std::nullopt;
-  return k.convert_to<std::int64_t>();
-}
+  std::optional<NormalPair> pair(double s) const {
+    if (u_ == 0) return std::nullopt;
+    Real upper = u_ + width();
+    if (upper > 1) upper = 1;
+    const Real l_high = -2 * log(u_) + margin();
+    Real l_low = -2 * log(upper) - margin();
+    if (l_low < 0) l_low = 0;
+    const Real r_high = sqrt(l_high) + margin();
+    Real r_low = sqrt(l_low) - margin();
+    if (r_low < 0) r_low = 0;
+    const Real angle = 2 * boost::math::constants::pi<Real>() * t_;
+    const auto cosine = nearest(s, r_low, r_high, Real(cos(angle)));
+    const auto sine = nearest(s, r_low, r_high, Real(sin(angle)));
+    if (!cosine || !sine) return std::nullopt;
+    return NormalPair{*cosine, *sine};
+  }
 
-std::optional<NormalPair> with_digits(const std::vector<std::uint32_t>& of_u,
-                                      const std::vector<std::uint32_t>& of_t, double s) {
-  const auto join = [](const std::vector<std::uint32_t>& digits) {
+ private:
+  static constexpr int kBits = 64 + 256 * kRounds;
+  using Real =
+      mp::number<mp::cpp_bin_float<kBits + 192, mp::digit_base_2, void, std::int64_t>, mp::et_off>;
+
+  static Real join(const std::vector<std::uint32_t>& digits) {
     Real x = 0;
     for (std::size_t i = digits.size(); i-- > 0;) x = ldexp(x + digits[i], -32);
     return x;
-  };
-  const Real u = join(of_u);
-  const Real t = join(of_t);
-  if (u == 0) return std::nullopt;
-  const Real width = ldexp(Real(1), -32 * static_cast<int>(of_u.size()));
-  const Real margin = ldexp(Real(1), -kMaxBits - 60);
-  Real upper = u + width;
-  if (upper > 1) upper = 1;
-  const Real l_high = -2 * log(u) + margin;
-  Real l_low = -2 * log(upper) - margin;
-  if (l_low < 0) l_low = 0;
-  const Real r_high = sqrt(l_high) + margin;
-  Real r_low = sqrt(l_low) - margin;
-  if (r_low < 0) r_low = 0;
-  const Real angle = 2 * boost::math::constants::pi<Real>() * t;
-  const Real swing = 7 * width + margin;  // 2 pi < 7, and a cosine moves no faster
-  const auto cosine = nearest(Real(s), r_low, r_high, Real(cos(angle)), swing);
-  const auto sine = nearest(Real(s), r_low, r_high, Real(sin(angle)), swing);
-  if (!cosine || !sine) return std::nullopt;
-  return NormalPair{*cosine, *sine};
-}
+  }
+  static Real width() { return ldexp(Real(1), -kBits); }
+  static Real margin() { return ldexp(Real(1), -kBits - 60); }
+
+  static std::optional<std::int64_t> nearest(double s, const Real& r_low, const Real& r_high,
+                                             const Real& c) {
+    const Real swing = 7 * width() + margin();  // 2 pi < 7, and a cosine moves no faster
+    const Real low = c - swing;
+    const Real high = c + swing;
+    const Real off = ldexp(Real(1), -kBits - 40);
+    const Real x_low = s * low * (low < 0 ? r_high : r_low) - off;
+    const Real x_high = s * high * (high < 0 ? r_low : r_high) + off;
+    const Real k = floor(x_low + 0.5);
+    if (k != floor(x_high + 0.5)) return std::nullopt;
+    return k.template convert_to<std::int64_t>();
+  }
+
+  Real u_, t_;
+};
 
 }  // namespace
 
@@ -115,14 +122,19 @@ NormalPair rounded_normal_pair_slowly(const std::array<std::uint32_t, 4>& words,
                                       const MoreDigits& more) {
   std::vector<std::uint32_t> u = {words[0], words[1]};
   std::vector<std::uint32_t> t = {words[2], words[3]};
-  for (std::uint32_t round = 1;; ++round) {
-    if (const auto pair = with_digits(u, t, s)) return *pair;
-    if (round > kMaxRounds) break;
-    const auto digits = more(round);
-    u.insert(u.end(), digits.begin(), digits.begin() + 8);
-    t.insert(t.end(), digits.begin() + 8, digits.end());
-  }
-  throw std::runtime_error("rounded normals: 1088 bits leave a pair undecided");
+  std::uint32_t known = 0;
+  const auto attempt = [&]<int kRounds>() {
+    while (known < kRounds) {
+      const auto digits = more(++known);
+      u.insert(u.end(), digits.begin(), digits.begin() + 8);
+      t.insert(t.end(), digits.begin() + 8, digits.end());
+    }
+    return Known<kRounds>(u, t).pair(s);
+  };
+  if (const auto pair = attempt.operator()<0>()) return *pair;
+  if (const auto pair = attempt.operator()<1>()) return *pair;
+  if (const auto pair = attempt.operator()<3>()) return *pair;
+  throw std::runtime_error("rounded normals: 832 bits leave a pair undecided");
 }
 
 NormalPair rounded_normal_pair(const std::array<std::uint32_t, 4>& words, double s,

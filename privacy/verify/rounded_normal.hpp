@@ -21,7 +21,7 @@ struct NormalPair {
 using MoreDigits = std::function<std::array<std::uint32_t, 16>(std::uint32_t round)>;
 
 /// words: the first 64 bits of U1, then of U2, most significant first. s > 0, at most 2^41.
-/// Throws std::runtime_error where 4 rounds leave it undecided, as no working generator does.
+/// Throws std::runtime_error where 3 rounds leave it undecided, as no working generator does.
 NormalPair rounded_normal_pair(const std::array<std::uint32_t, 4>& words, double s,
                                const MoreDigits& more);
 /// The same, in multiple precision from the start: for tests of the fast way.

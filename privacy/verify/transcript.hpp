@@ -36,8 +36,8 @@ struct Release {
   std::uint64_t step = 0;
   double grid = 0.0;
   double noise_std = 0.0;
-  double sensitivity = 0.0;     ///< as the releaser states it; 0 where the plan does
-  std::uint64_t charged = 0;    ///< releases in the ledger's file at that moment
+  double sensitivity = 0.0;        ///< as the releaser states it; 0 where the plan does
+  std::uint64_t charged = 0;       ///< releases in the ledger's file at that moment
   std::vector<std::int64_t> sums;  ///< before noise, in units of the grid; empty for a choice
   std::vector<double> values;      ///< what left: grid (sums + noise), rounded to float by engines
   bool operator==(const Release&) const = default;

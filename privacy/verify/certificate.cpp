@@ -1,0 +1,155 @@
+#include "privacy/verify/certificate.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+#include "privacy/mechanism/mechanism_text.hpp"
+
+namespace cudp::verify {
+namespace {
+
+using Json = nlohmann::json;
+
+double number(const Json& j, const char* name) {
+  return j.contains(name) && j[name].is_number() ? j[name].get<double>() : 0.0;
+}
+std::uint64_t count(const Json& j, const char* name) {
+  return j.contains(name) ? j[name].get<std::uint64_t>() : 0;
+}
+std::string text(const Json& j, const char* name) {
+  return j.contains(name) && j[name].is_string() ? j[name].get<std::string>() : "";
+}
+
+privacy::Release release_of(const Json& j) {
+  if (!j.contains("mechanism"))
+    return {
+        privacy::sampled_gaussian_mechanism(j.at("q").get<double>(), j.at("sigma").get<double>()),
+        j.at("steps").get<std::uint64_t>()};
+  const auto name = j["mechanism"].get<std::string>();
+  const auto times = j.at("count").get<std::uint64_t>();
+  if (name == "gaussian") return {privacy::Gaussian{j.at("sigma").get<double>()}, times};
+  if (name == "bounded-range") return {privacy::BoundedRange{j.at("epsilon").get<double>()}, times};
+  if (name == "approximate-dp")
+    return {privacy::ApproximateDp{j.at("epsilon").get<double>(), number(j, "delta")}, times};
+  throw std::invalid_argument("a release by " + name);
+}
+
+Certificate read(const Json& j) {
+  Certificate c;
+  c.status = text(j, "status");
+  c.method = text(j, "method");
+  c.sampling = text(j, "sampling");
+  c.accountant = text(j, "accountant");
+  c.generator = text(j, "rng");
+  c.epsilon = j.at("epsilon").is_number() ? j["epsilon"].get<double>()
+                                          : std::numeric_limits<double>::quiet_NaN();
+  c.delta = j.at("delta").get<double>();
+  c.failure = number(j, "delta_for_rounding");
+  c.q = number(j, "q");
+  c.sigma = number(j, "sigma");
+  c.clip = number(j, "C");
+  c.sensitivity = number(j, "sensitivity");
+  c.noise_std = number(j, "noise_std");
+  if (j.contains("noise")) c.grid = j["noise"].at("grid").get<double>();
+  c.threshold = count(j, "sampling_threshold");
+  c.expected_batch = number(j, "expected_batch");
+  c.steps = count(j, "steps");
+  c.steps_planned = count(j, "steps_planned");
+  c.order = number(j, "order");
+  c.order_fixed = j.contains("order_fixed_before") && j["order_fixed_before"].get<bool>();
+  if (j.contains("size_release")) {
+    c.size = j["size_release"].at("noisy_size").get<double>();
+    c.size_noise = j["size_release"].at("noise_std").get<double>();
+  } else {
+    c.examples = j.at("training_examples").get<std::uint64_t>();
+    c.size = static_cast<double>(*c.examples);
+  }
+  if (j.contains("feature_release")) c.feature_noise = number(j["feature_release"], "sigma");
+  c.norm_total_noise = number(j, "norm_total_noise");
+  if (j.contains("quantile")) {
+    const Json& q = j["quantile"];
+    c.quantile =
+        Certificate::Quantile{.target = q.at("target").get<double>(),
+                              .least = q.at("C_least").get<double>(),
+                              .most = q.at("C_most").get<double>(),
+                              .gradient_noise = q.at("gradient_noise_multiplier").get<double>(),
+                              .count_sensitivity = q.at("count_sensitivity").get<double>(),
+                              .count_noise = q.at("count_noise_std").get<double>()};
+  }
+  if (j.contains("releases"))
+    for (const Json& r : j["releases"]) c.releases.push_back(release_of(r));
+  if (j.contains("noisy_values"))
+    for (const Json& r : j["noisy_values"])
+      c.noisy_values.push_back({.what = r.at("what").get<std::string>(),
+                                .times = r.at("times").get<std::uint64_t>(),
+                                .numbers = r.at("numbers").get<std::uint64_t>(),
+                                .sensitivity = r.at("sensitivity").get<double>(),
+                                .noise_std = r.at("noise_std").get<double>(),
+                                .grid = r.at("grid").get<double>()});
+  return c;
+}
+
+std::string_view word(std::string_view& line) {
+  const std::size_t space = std::min(line.find(' '), line.size());
+  const std::string_view first = line.substr(0, space);
+  line.remove_prefix(std::min(space + 1, line.size()));
+  return first;
+}
+
+}  // namespace
+
+Certificate read_certificate(std::string_view text) {
+  try {
+    return read(Json::parse(text));
+  } catch (const std::exception& e) {
+    throw std::invalid_argument(std::string("certificate: ") + e.what());
+  }
+}
+
+std::uint64_t Charges::keys_until(std::uint64_t charged) const {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(lost, [&](std::uint64_t position) { return position < charged; }));
+}
+
+const privacy::Mechanism* Charges::find(std::uint64_t number, std::uint64_t key,
+                                        std::uint64_t charged) const {
+  for (const Charge& c : lines)
+    if (c.numbered && c.key == key && c.first <= number && number - c.first < c.release.count &&
+        c.position + (number - c.first) < charged)
+      return &c.release.mechanism;
+  return nullptr;
+}
+
+Charges read_charges(std::string_view text) {
+  // A seal may stand below.
+  std::size_t end = text.starts_with("end ") ? 0 : text.find("\nend ");
+  if (end != std::string_view::npos) end = text.find('\n', end + 1);
+  if (end != std::string_view::npos) text = text.substr(0, end + 1);
+  Charges charges;
+  charges.ledger = privacy::Ledger::from_text(text, "ledger");
+  while (!text.empty()) {
+    const std::size_t newline = text.find('\n');
+    std::string_view line = text.substr(0, newline);
+    text.remove_prefix(newline + 1);
+    line = line.substr(0, line.rfind(" #"));
+    const std::string_view kind = word(line);
+    if (kind == "key") charges.lost.push_back(charges.total);
+    if (kind != "steps" && kind != "release") continue;
+    Charge c{.numbered = kind == "steps",
+             .first = 0,
+             .release = {},
+             .position = charges.total,
+             .key = charges.lost.size()};
+    if (c.numbered) c.first = std::stoull(std::string(word(line)));
+    c.release.count = std::stoull(std::string(word(line)));
+    c.release.mechanism = privacy::take_mechanism(line);
+    charges.total += c.release.count;
+    charges.lines.push_back(std::move(c));
+  }
+  return charges;
+}
+
+}  // namespace cudp::verify

@@ -1,0 +1,82 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "privacy/ledger.hpp"
+#include "privacy/mechanism/mechanism.hpp"
+
+namespace cudp::verify {
+
+/// What release/privacy.json says, as far as a checker holds it against a run. Numbers that are not
+/// there are 0.
+struct Certificate {
+  /// A row of "noisy_values".
+  struct Listed {
+    std::string what;
+    std::uint64_t times = 0;
+    std::uint64_t numbers = 0;
+    double sensitivity = 0.0, noise_std = 0.0, grid = 0.0;
+  };
+  struct Quantile {
+    double target = 0.0, least = 0.0, most = 0.0;
+    double gradient_noise = 0.0;  ///< z_g, as a multiple of C and its rounding
+    double count_sensitivity = 0.0, count_noise = 0.0;
+  };
+
+  std::string status;  ///< finished, not finished, refused
+  std::string method, sampling, accountant, generator;
+  double epsilon = 0.0;  ///< NaN where none is claimed
+  double delta = 0.0, failure = 0.0;
+  double q = 0.0, sigma = 0.0, clip = 0.0, sensitivity = 0.0, noise_std = 0.0, grid = 0.0;
+  std::uint64_t threshold = 0;
+  double expected_batch = 0.0;
+  std::uint64_t steps = 0, steps_planned = 0;
+  double order = 0.0;
+  bool order_fixed = false;
+  std::optional<std::uint64_t> examples;  ///< where that is public
+  double size = 0.0;                      ///< that, or the noisy one
+  double size_noise = 0.0;
+  double feature_noise = 0.0;
+  double norm_total_noise = 0.0;
+  std::optional<Quantile> quantile;
+  std::vector<privacy::Release> releases;
+  std::vector<Listed> noisy_values;
+
+  bool is_finished() const { return status == "finished"; }
+};
+
+/// Throws std::invalid_argument where it cannot be read.
+Certificate read_certificate(std::string_view text);
+
+/// One line of a ledger, and where it stands.
+struct Charge {
+  bool numbered = false;
+  std::uint64_t first = 0;  ///< number of the first release, where they have numbers
+  privacy::Release release;
+  std::uint64_t position = 0;  ///< releases in the file before it
+  std::uint64_t key = 0;       ///< how many keys were lost before it
+};
+
+struct Charges {
+  std::vector<Charge> lines;
+  /// Where a key was lost: releases in the file before that.
+  std::vector<std::uint64_t> lost;
+  std::uint64_t total = 0;
+  privacy::Ledger ledger;
+
+  /// Keys that were lost before the last of the first `charged` releases.
+  std::uint64_t keys_until(std::uint64_t charged) const;
+  /// The mechanism that release `number` was charged as under a key, within the first `charged`
+  /// releases of the file; null where it was not.
+  const privacy::Mechanism* find(std::uint64_t number, std::uint64_t key,
+                                 std::uint64_t charged) const;
+};
+
+/// A ledger's text, whatever stands below its last line. Throws std::invalid_argument where it is
+/// damaged.
+Charges read_charges(std::string_view text);
+
+}  // namespace cudp::verify
