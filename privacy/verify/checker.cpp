@@ -293,6 +293,7 @@ class Checker {
     begin_ = b;
     batch_.reset();
     sum_.reset();
+    measured_.clear();
     next_step_ = b.step;
     state_.reset();
   }
@@ -370,6 +371,8 @@ class Checker {
       sum_ = r;
     } else if (!r.sums.empty()) {
       check_host_sum(r, charged);
+      if (is("dp-agd") && r.stream == kNoise && charged != nullptr)
+        measured_.push_back({sigma_of(*charged), r.values});
     } else {
       if (charged != nullptr && sigma_of(*charged) > 0.0)
         add("charged", at(r) + ": charged as sums with Gaussian noise");
@@ -669,6 +672,7 @@ class Checker {
 
   void see(const Update& u) {
     ++verdict_.updates;
+    if (is("dp-agd")) return see_descent(u);
     const auto sum = std::exchange(sum_, std::nullopt);
     if (u.step != next_step_)
       add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
@@ -689,6 +693,25 @@ class Checker {
       if (!wrong.empty()) add("update", at(u.step) + ": " + wrong);
     }
     state_ = State{u.parameters, u.moment1, u.moment2, u.average};
+    states_[u.step + 1] = hash_of(*state_);
+  }
+
+  /// A step of DP-AGD: along the sums of this iteration, merged by their precisions, and those of
+  /// the regulariser, scaled to length 1.
+  void see_descent(const Update& u) {
+    if (u.step != next_step_)
+      add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
+    next_step_ = u.step + 1;
+    if (settings_.has("l2")) {
+      const double q = certificate_.threshold > 0 ? certificate_.threshold / kTwo32 : 1.0;
+      const double weight = certificate_.size * q * settings_.number("l2");
+      expect(std::fabs(u.weight_decay - weight) <= 1e-12 * weight, "update",
+             at(u.step) + ", weight of the regulariser", weight, u.weight_decay);
+    }
+    const std::string wrong = !state_ ? "no parameters before"
+                                      : follows_descent(*state_, std::exchange(measured_, {}), u);
+    if (!wrong.empty()) add("update", at(u.step) + ": " + wrong);
+    state_ = State{u.parameters, {}, {}, {}};
     states_[u.step + 1] = hash_of(*state_);
   }
 
@@ -818,9 +841,12 @@ class Checker {
     if (certificate_.is_finished()) {
       if (sum_) add("update", at(sum_->step) + ": a release that no update followed");
       check_number_of_releases();
+      if (charges_.lost.empty() && verdict_.updates > 0 && next_step_ != certificate_.steps)
+        add("kinds", "certificate's steps: expected " + std::to_string(next_step_) +
+                         ", as many as updates, found " + std::to_string(certificate_.steps));
     }
     check_listed();
-    if (!kinds_.engine && kinds_.known)
+    if (!kinds_.engine && kinds_.known && !is("dp-agd"))
       skip("parameters of " + certificate_.method + ", which no optimizer updates");
   }
 
@@ -896,7 +922,8 @@ class Checker {
       key_lines_;  ///< of the present one: keys that the ledger lost before
   std::uint64_t last_key_lines_ = 0;
   std::optional<Batch> batch_;
-  std::optional<Release> sum_;  ///< that waits for its update
+  std::optional<Release> sum_;      ///< that waits for its update
+  std::vector<Measured> measured_;  ///< likewise
   std::uint64_t next_step_ = 0;
   std::optional<State> state_;
   std::map<std::uint64_t, std::uint64_t> states_;  ///< hashes, by steps done
