@@ -247,6 +247,14 @@ class Checker {
              budget->delta);
       try {
         static_cast<void>(privacy::Filter(charges_.ledger));
+        if (budget->order > 0.0) {
+          const privacy::PrivacyBound spent =
+              privacy::Accountant({.releases = charges_.ledger.releases()},
+                                  {.kind = privacy::AccountantKind::rdp, .orders = {budget->order}})
+                  .epsilon(budget->delta);
+          expect(spent.epsilon <= budget->epsilon * (1.0 + 1e-9), "epsilon",
+                 "what was charged, at most the budget", budget->epsilon, spent.epsilon);
+        }
       } catch (const std::exception& e) {
         add("epsilon", std::string("the filter: ") + e.what());
       }

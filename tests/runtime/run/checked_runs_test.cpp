@@ -6,13 +6,17 @@
 #include <random>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "privacy/verify/checker.hpp"
 #include "runtime/config/seeded_key.hpp"
+#include "runtime/device/backend.hpp"
 #include "runtime/gate/transcript.hpp"
+#include "tests/support/emulated_cuda.hpp"
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -65,13 +69,16 @@ Words with(Words a, const Words& b) {
 
 class CheckedRun {
  public:
-  CheckedRun() { write_table(folder_.path()); }
+  explicit CheckedRun(std::string device) : device_(std::move(device)) {
+    write_table(folder_.path());
+  }
 
   Ended train(const Words& flags, Ending ending = {}) {
-    return run(with({"train", "--dataset", "people.csv", "--seed", "7", "--delta", "1e-5",
-                     "--threads", "1", "--out", "run", "--checkpoint-every", "2"},
-                    flags),
-               ending);
+    return run(
+        with({"train", "--dataset", "people.csv", "--seed", "7", "--delta", "1e-5", "--threads",
+              "1", "--out", "run", "--checkpoint-every", "2", "--device", device_},
+             flags),
+        ending);
   }
   Ended resume(const Words& flags = {}, Ending ending = {}) {
     return run(with({"train", "--resume", "run"}, flags), ending);
@@ -90,10 +97,13 @@ class CheckedRun {
     TrainConfig config;
     config.seed = 7;
     const SeededKey key(config);
-    return run_witnessed(folder_.path(), words,
-                         [&] { return new EndingTranscript(key, memory_.file(), ending); });
+    return run_witnessed(folder_.path(), words, [&] {
+      replace_cuda(&emulated_cuda());
+      return new EndingTranscript(key, memory_.file(), ending);
+    });
   }
 
+  std::string device_;
   TemporaryFolder folder_;
   TranscriptMemory memory_;
 };
@@ -172,47 +182,71 @@ const Case kCases[] = {
     {"pca_outpert",
      with(kLinear, {"--method", "outpert", "--features", "pca", "--feature-dimensions", "1"})}};
 
-class CheckedRuns : public testing::TestWithParam<Case> {};
+/// A device and what is trained on it.
+using Param = std::tuple<const char*, Case>;
+std::string name_of(const testing::TestParamInfo<Param>& info) {
+  return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param).name;
+}
+
+class CheckedRuns : public testing::TestWithParam<Param> {};
 
 TEST_P(CheckedRuns, AreWhatTheirCertificatesSay) {
-  CheckedRun run;
-  const Ended ended = run.train(GetParam().flags);
+  const auto& [device, c] = GetParam();
+  CheckedRun run(device);
+  const Ended ended = run.train(c.flags);
   ASSERT_EQ(ended.exit, 0) << ended.err;
   expect_honest(run.evidence());
 }
 
-INSTANTIATE_TEST_SUITE_P(OfEveryMethod, CheckedRuns, testing::ValuesIn(kCases),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(OfEveryMethod, CheckedRuns,
+                         testing::Combine(testing::Values("cpu"), testing::ValuesIn(kCases)),
+                         name_of);
 
 const Case kKilled[] = {
-    {"dpsgd", with(kSteps, kMlp)},
     {"per_layer_adam_ema", with(with(kSteps, kMlp), {"--clipping", "per-layer", "--optimizer",
                                                      "adam", "--ema", "0.9", "--rng", "philox"})},
-    {"decay", with(with(kSteps, kMlp), {"--method", "dpsgd-decay", "--fresh-noise-allowed"})},
     {"quantile", with(with(kSteps, kMlp), {"--method", "dpsgd-quantile"})},
     {"adp_adaptive", with(with(kSteps, kMlp), {"--method", "adp-sgd", "--schedule", "adaptive",
                                                "--fresh-noise-allowed"})},
-    {"adaclip", with(with(kSteps, kMlp), {"--method", "adaclip", "--ema", "0.5"})},
     {"dpis",
      {"--method", "dpis", "--batch", "20", "--steps", "14", "--epsilon", "3", "--model", "mlp"}},
     {"dp_agd", with(kLinear, {"--method", "dp-agd", "--splits", "6"})},
+    {"dpsgd", with(kSteps, kMlp)},
+    {"decay", with(with(kSteps, kMlp), {"--method", "dpsgd-decay", "--fresh-noise-allowed"})},
+    {"adaclip", with(with(kSteps, kMlp), {"--method", "adaclip", "--ema", "0.5"})},
     {"pca", with(with(kSteps, kMlp), {"--features", "pca", "--feature-dimensions", "2"})}};
 
-class KilledRuns : public testing::TestWithParam<Case> {};
+class KilledRuns : public testing::TestWithParam<Param> {};
 
-/// Killed, resumed, killed again and resumed with noise of its own.
+/// Killed, resumed, interrupted and resumed with noise of its own.
 TEST_P(KilledRuns, AreWhatTheirCertificatesSay) {
-  CheckedRun run;
-  ASSERT_EQ(run.train(GetParam().flags, {SIGKILL, 4}).exit, -SIGKILL);
+  const auto& [device, c] = GetParam();
+  CheckedRun run(device);
+  ASSERT_EQ(run.train(c.flags, {SIGKILL, 4}).exit, -SIGKILL);
   expect_honest(run.evidence());
-  ASSERT_EQ(run.resume({}, {SIGKILL, 2}).exit, -SIGKILL);
+  const Ended interrupted = run.resume({}, {SIGTERM, 2});
+  ASSERT_EQ(interrupted.exit, 1) << interrupted.err;
   expect_honest(run.evidence());
   const Ended ended = run.resume({"--fresh-noise"});
   ASSERT_EQ(ended.exit, 0) << ended.err;
   expect_honest(run.evidence());
 }
-INSTANTIATE_TEST_SUITE_P(OfEveryMethod, KilledRuns, testing::ValuesIn(kKilled),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(OfEveryMethod, KilledRuns,
+                         testing::Combine(testing::Values("cpu"), testing::ValuesIn(kKilled)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(OnTheEmulator, KilledRuns,
+                         testing::Combine(testing::Values("cuda"),
+                                          testing::ValuesIn(kKilled, kKilled + 5)),
+                         name_of);
+
+/// What was paid for a count of the examples, and nothing else.
+TEST(RefusedRuns, AreWhatTheirCertificatesSay) {
+  CheckedRun run("cpu");
+  const Ended ended = run.train(
+      {"--model", "mlp", "--epsilon", "3", "--sigma", "0.5", "--batch", "40", "--steps", "500"});
+  ASSERT_EQ(ended.exit, 3) << ended.err;
+  expect_honest(run.evidence());
+}
 
 }  // namespace
 }  // namespace cudp
