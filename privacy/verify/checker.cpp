@@ -248,6 +248,14 @@ class Checker {
              budget->delta);
       try {
         static_cast<void>(privacy::Filter(charges_.ledger));
+        if (budget->order > 0.0) {
+          const privacy::PrivacyBound spent =
+              privacy::Accountant({.releases = charges_.ledger.releases()},
+                                  {.kind = privacy::AccountantKind::rdp, .orders = {budget->order}})
+                  .epsilon(budget->delta);
+          expect(spent.epsilon <= budget->epsilon * (1.0 + 1e-9), "epsilon",
+                 "what was charged, at most the budget", budget->epsilon, spent.epsilon);
+        }
       } catch (const std::exception& e) {
         add("epsilon", std::string("the filter: ") + e.what());
       }
@@ -839,6 +847,9 @@ class Checker {
     if (certificate_.is_finished()) {
       if (sum_) add("update", at(sum_->step) + ": a release that no update followed");
       check_number_of_releases();
+      if (charges_.lost.empty() && verdict_.updates > 0 && next_step_ != certificate_.steps)
+        add("kinds", "certificate's steps: expected " + std::to_string(next_step_) +
+                         ", as many as updates, found " + std::to_string(certificate_.steps));
     }
     check_listed();
     if (!kinds_.engine && kinds_.known && !is("dp-agd"))

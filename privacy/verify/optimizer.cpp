@@ -59,6 +59,12 @@ Parameter step(const Update& u, double theta_before, double m_before, double v_b
   return p;
 }
 
+std::string wrong(const char* what, std::size_t j, const Approximate& expected, float found) {
+  return std::string(what) + " " + std::to_string(j) + ": expected " +
+         privacy::number(expected.value) + " within " + privacy::number(expected.error) +
+         ", found " + privacy::number(static_cast<double>(found));
+}
+
 double at(const std::vector<float>& array, std::size_t j) {
   return array.empty() ? 0.0 : static_cast<double>(array[j]);
 }
@@ -97,10 +103,8 @@ std::string follows(const State& before, std::span<const double> released, const
   const std::size_t n = u.parameters.size();
   const bool moments = u.optimizer != "sgd";
   const bool squares = u.optimizer == "adam" || u.optimizer == "adamw";
-  if (!moments || squares || u.optimizer == "momentum" || u.optimizer == "nesterov") {
-  } else {
+  if (moments && !squares && u.optimizer != "momentum" && u.optimizer != "nesterov")
     return "expected sgd, momentum, nesterov, adam or adamw, found " + u.optimizer;
-  }
   if (before.parameters.size() != n || released.size() != n)
     return "expected " + std::to_string(n) + " parameters before and released, found " +
            std::to_string(before.parameters.size()) + " and " + std::to_string(released.size());
@@ -112,11 +116,6 @@ std::string follows(const State& before, std::span<const double> released, const
       (!u.average.empty() && u.average.size() != n))
     return "moments or averages of another length";
 
-  const auto wrong = [](const char* what, std::size_t j, const Approximate& expected, float found) {
-    return std::string(what) + " " + std::to_string(j) + ": expected " +
-           privacy::number(expected.value) + " within " + privacy::number(expected.error) +
-           ", found " + privacy::number(static_cast<double>(found));
-  };
   for (std::size_t j = 0; j < n; ++j) {
     if (!u.coordinates) {
       const Parameter p =
