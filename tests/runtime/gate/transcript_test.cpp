@@ -353,7 +353,7 @@ TEST(Transcript, ConvictsChangedStepsOfDpAgd) {
   says(convicted<Update>(run, [](Update& u) { u.learning_rate *= 0.9; }),
        "update: step 1: step size");
   says(convicted<Update>(run, [](Update& u) { u.weight_decay *= 1.1; }),
-       "update: step 1: regularisation");
+       "update: step 1, weight of the regulariser");
 }
 
 class OnEveryEngine : public testing::TestWithParam<const char*> {};
