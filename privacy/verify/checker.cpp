@@ -302,6 +302,7 @@ class Checker {
     begin_ = b;
     batch_.reset();
     sum_.reset();
+    measured_.clear();
     next_step_ = b.step;
     state_.reset();
     line_search_.begin(b.step);
@@ -380,6 +381,8 @@ class Checker {
       sum_ = r;
     } else if (!r.sums.empty()) {
       check_host_sum(r, charged);
+      if (is("dp-agd") && r.stream == kNoise && charged != nullptr)
+        measured_.push_back({sigma_of(*charged), r.values});
     } else {
       if (charged != nullptr && sigma_of(*charged) > 0.0)
         add("charged", at(r) + ": charged as sums with Gaussian noise");
@@ -388,7 +391,6 @@ class Checker {
                certificate_.noise_std, r.noise_std);
     }
     if (first) check_noise(r);
-    if (is("dp-agd") && r.stream == kNoise) line_search_.see_gradient(r);
     if (is("dp-agd") && r.stream == kSelection) line_search_.see_choice(r);
   }
 
@@ -681,11 +683,11 @@ class Checker {
 
   void see(const Update& u) {
     ++verdict_.updates;
+    if (is("dp-agd")) return see_descent(u);
     const auto sum = std::exchange(sum_, std::nullopt);
     if (u.step != next_step_)
       add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
     next_step_ = u.step + 1;
-    if (is("dp-agd")) return check_line_search(u);
     if (!sum || sum->step != u.step) add("update", at(u.step) + ": no release of this step");
     check_divisor(u, sum);
     check_numbers(u);
@@ -705,19 +707,26 @@ class Checker {
     states_[u.step + 1] = hash_of(*state_);
   }
 
-  void check_line_search(const Update& u) {
-    if (!state_) return add("update", at(u.step) + ": no parameters before");
-    if (!settings_.has("l2") || !settings_.has("step-shrink")) {
-      skip("parameters of dp-agd: no settings");
-    } else {
-      double examples = certificate_.size;
-      if (certificate_.threshold > 0)
-        examples *= static_cast<double>(certificate_.threshold) / kTwo32;
-      const std::string wrong = line_search_.follows(*state_, u, examples * settings_.number("l2"),
-                                                     settings_.number("step-shrink"));
-      if (!wrong.empty()) add("update", at(u.step) + ": " + wrong);
+  /// A step of DP-AGD: along the sums of this iteration, merged by their precisions, and those of
+  /// the regulariser, scaled to length 1.
+  void see_descent(const Update& u) {
+    if (u.step != next_step_)
+      add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
+    next_step_ = u.step + 1;
+    if (settings_.has("l2")) {
+      const double q = certificate_.threshold > 0 ? certificate_.threshold / kTwo32 : 1.0;
+      const double weight = certificate_.size * q * settings_.number("l2");
+      expect(std::fabs(u.weight_decay - weight) <= 1e-12 * weight, "update",
+             at(u.step) + ", weight of the regulariser", weight, u.weight_decay);
     }
-    state_ = State{u.parameters, u.moment1, u.moment2, u.average};
+    const std::string wrong = !state_ ? "no parameters before"
+                                      : follows_descent(*state_, std::exchange(measured_, {}), u);
+    if (!wrong.empty()) add("update", at(u.step) + ": " + wrong);
+    if (settings_.has("step-shrink")) {
+      const std::string size = line_search_.follows(u, settings_.number("step-shrink"));
+      if (!size.empty()) add("update", at(u.step) + ": " + size);
+    }
+    state_ = State{u.parameters, {}, {}, {}};
     states_[u.step + 1] = hash_of(*state_);
   }
 
@@ -928,7 +937,8 @@ class Checker {
       key_lines_;  ///< of the present one: keys that the ledger lost before
   std::uint64_t last_key_lines_ = 0;
   std::optional<Batch> batch_;
-  std::optional<Release> sum_;  ///< that waits for its update
+  std::optional<Release> sum_;      ///< that waits for its update
+  std::vector<Measured> measured_;  ///< likewise
   std::uint64_t next_step_ = 0;
   std::optional<State> state_;
   std::map<std::uint64_t, std::uint64_t> states_;  ///< hashes, by steps done

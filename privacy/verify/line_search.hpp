@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -8,11 +9,10 @@
 
 namespace cudp::verify {
 
-/// The steps of DP-AGD (Lee and Kifer 2018, Algorithm 2) a second time, from what it released:
-///   w -= a d,  d = g / |g|,  g = the mean of the gradients measured in this step, each with the
-///   weight of its precision, + N lambda w
-/// a is the i-th of 20 step sizes from 0 to the largest, i the last choice, 0 all before. Where 0
-/// is chosen the largest shrinks; after every 10 steps it is 1.1 times the largest of them.
+/// The step sizes of DP-AGD (Lee and Kifer 2018, Algorithm 2) a second time, from its choices: the
+/// i-th of 20 from 0 to the largest, i the last choice of a step, 0 all before. Where 0 is chosen
+/// the largest shrinks; after every 10 steps it is 1.1 times the largest of them. Directions are
+/// optimizer.hpp's.
 class LineSearch {
  public:
   static constexpr int kStepSizes = 20;
@@ -22,13 +22,11 @@ class LineSearch {
 
   /// A process goes on at `step`, or begins there.
   void begin(std::uint64_t step);
-  void see_gradient(const Release& sum) { measured_.push_back(sum); }
   void see_choice(const Release& choice) { chosen_.push_back(choice.values); }
 
-  /// Empty where `after` follows; else what does not. regularisation: N lambda. shrink: of the
-  /// largest step, where 0 was chosen.
-  std::string follows(const State& before, const Update& after, double regularisation,
-                      double shrink);
+  /// Empty where the step size of `update` follows; else what does not. shrink: of the largest,
+  /// where 0 was chosen.
+  std::string follows(const Update& update, double shrink);
 
  private:
   struct Sizes {
@@ -36,9 +34,6 @@ class LineSearch {
     std::vector<double> steps;  ///< since it was last set
   };
 
-  std::string check(const State& before, const Update& after, double regularisation);
-
-  std::vector<Release> measured_;
   std::vector<std::vector<double>> chosen_;
   Sizes sizes_;
   std::map<std::uint64_t, Sizes> after_;  ///< by steps done

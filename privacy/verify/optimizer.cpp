@@ -136,4 +136,41 @@ std::string follows(const State& before, std::span<const double> released, const
   return "";
 }
 
+std::string follows_descent(const State& before, std::span<const Measured> sums, const Update& u) {
+  const std::size_t n = u.parameters.size();
+  if (before.parameters.size() != n) return "parameters of another length";
+  if (sums.empty()) return "no release before it";
+  std::vector<double> g(n);
+  double precision = 0.0;
+  for (const Measured& m : sums) {
+    if (m.values.size() != n) return "a release of another length";
+    const double weight = 1.0 / (m.sigma * m.sigma);
+    for (std::size_t j = 0; j < n; ++j) g[j] += weight * m.values[j];
+    precision += weight;
+  }
+  double square = 0.0;
+  double largest = 0.0;  // of what is added up: what cancels leaves the roundings of that
+  for (std::size_t j = 0; j < n; ++j) {
+    for (const Measured& m : sums) largest = std::fmax(largest, std::fabs(m.values[j]));
+    const double pull = u.weight_decay * static_cast<double>(before.parameters[j]);
+    largest = std::fmax(largest, std::fabs(pull));
+    g[j] = g[j] / precision + pull;
+    square += g[j] * g[j];
+  }
+  const double length = std::sqrt(square);
+  // Some roundings in double for every sum and parameter: far less than one in float.
+  const auto roundings =
+      0x1p-51 * (static_cast<double>(n) + 8.0 * static_cast<double>(sums.size()));
+  for (std::size_t j = 0; j < n; ++j) {
+    const double part = length > 0.0 ? g[j] / length : 0.0;
+    const double off = length > 0.0 ? roundings * largest / length : 0.0;
+    const Approximate direction = rounded(part, off);
+    const double moved = static_cast<double>(before.parameters[j]) - u.learning_rate * part;
+    const Approximate expected =
+        rounded(moved, u.learning_rate * direction.error + 0x1p-52 * std::fabs(moved));
+    if (!expected.admits(u.parameters[j])) return wrong("parameter", j, expected, u.parameters[j]);
+  }
+  return "";
+}
+
 }  // namespace cudp::verify

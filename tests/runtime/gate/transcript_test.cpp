@@ -258,76 +258,7 @@ TEST(Transcript, HasTheReleasesOfLinearMethods) {
   }
 }
 
-class Honest : public testing::TestWithParam<Case> {};
-
-/// Other methods and settings, on the CPU, ended and continued in several ways.
-TEST_P(Honest, RunsAreNotConvicted) {
-  const Words& flags = GetParam().flags;
-  {
-    Observed run("cpu");
-    const Ended ended = run.train(flags);
-    ASSERT_EQ(ended.exit, 0) << ended.err;
-    EXPECT_EQ(run.findings(), "");
-  }
-  if (GetParam().order == nullptr) return;  // takes no steps
-  for (const auto& [signal, again] : {std::pair{SIGINT, Words{}}, std::pair{SIGKILL, Words{}},
-                                      std::pair{SIGKILL, Words{"--fresh-noise"}}}) {
-    SCOPED_TRACE(std::to_string(signal) + (again.empty() ? "" : " and fresh noise"));
-    Observed run("cpu");
-    const int exit = run.train(flags, {signal, 3}).exit;
-    if (exit == 0) continue;  // it was done by then
-    EXPECT_EQ(run.findings(), "");
-    const Ended ended = run.resume(again);
-    if (!again.empty() && ended.exit == 3) continue;  // this method has no noise to spare
-    ASSERT_EQ(ended.exit, 0) << ended.err;
-    EXPECT_EQ(run.findings(), "");
-  }
-}
-
-const Words kMlp = with(kSteps, {"--model", "mlp"});
-
-INSTANTIATE_TEST_SUITE_P(
-    Settings, Honest,
-    testing::Values(
-        Case{"per_layer",
-             with(kMlp, {"--clipping", "per-layer", "--threads", "3", "--optimizer", "adam",
-                         "--ema", "0.9"}),
-             ""},
-        Case{"automatic",
-             with(kSteps,
-                  {"--clipping", "automatic", "--optimizer", "adamw", "--weight-decay", "0.1"}),
-             ""},
-        Case{"nesterov",
-             with(kSteps, {"--optimizer", "nesterov", "--ema", "0.9", "--schedule", "cosine",
-                           "--warmup", "3", "--rng", "philox"}),
-             ""},
-        Case{"ts", with(kMlp, {"--method", "dpsgd-ts"}), ""},
-        Case{"decay", with(kSteps, {"--method", "dpsgd-decay", "--fresh-noise-allowed"}), ""},
-        Case{"quantile_normalised",
-             with(kSteps, {"--method", "dpsgd-quantile", "--quantile-normalise"}), ""},
-        Case{"adp", with(kSteps, {"--method", "adp-sgd", "--schedule", "polynomial"}), ""},
-        Case{"adp_adaptive", with(kSteps, {"--method", "adp-sgd", "--schedule", "adaptive"}), ""},
-        Case{"adaclip", with(kSteps, {"--method", "adaclip"}), ""},
-        Case{"dpis_adaptive",
-             {"--method", "dpis", "--batch", "20", "--steps", "12", "--dpis-adaptive-clip"},
-             ""},
-        Case{"norm_bound", with(kSteps, {"--method", "norm-bound"}), ""},
-        Case{"sgd_ma", with(kSteps, {"--method", "sgd-ma"}), ""},
-        Case{"sgd_adv",
-             {"--method", "sgd-adv", "--batch", "10", "--steps", "6", "--size-is-public"},
-             ""},
-        Case{"dp_agd", {"--method", "dp-agd", "--splits", "6", "--l2", "0.01"}, ""},
-        Case{"dp_agd_shrinking",
-             {"--method", "dp-agd", "--splits", "60", "--step-shrink", "0.5", "--epsilon", "0.3"},
-             ""},
-        Case{"dp_agd_laplace",
-             {"--method", "dp-agd", "--splits", "6", "--noisy-min", "laplace"},
-             ""},
-        Case{"outpert_coarse", {"--method", "outpert", "--solver-tolerance", "1e-3"}, nullptr},
-        Case{"pca", with(kSteps, {"--features", "pca", "--feature-dimensions", "2"}), ""}),
-    [](const auto& info) { return std::string(info.param.name); });
-
-/// Changes `change` makes to one record of a run of DP-AGD, and what the checker says to that.
+/// What the checker says where `change` is made to one record of a run.
 template <class T>
 std::string convicted(const Observed& run, const std::function<void(T&)>& change) {
   std::string transcript;
@@ -353,7 +284,7 @@ TEST(Transcript, ConvictsChangedStepsOfDpAgd) {
   says(convicted<Update>(run, [](Update& u) { u.learning_rate *= 0.9; }),
        "update: step 1: step size");
   says(convicted<Update>(run, [](Update& u) { u.weight_decay *= 1.1; }),
-       "update: step 1: regularisation");
+       "update: step 1, weight of the regulariser");
 }
 
 class OnEveryEngine : public testing::TestWithParam<const char*> {};

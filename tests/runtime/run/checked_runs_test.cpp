@@ -172,6 +172,8 @@ const Case kCases[] = {
      {"--method", "dpis", "--batch", "20", "--steps", "25", "--epsilon", "3", "--model", "mlp",
       "--dpis-adaptive-clip", "--size-is-public", "--accountant", "rdp"}},
     {"dp_agd", with(kLinear, {"--method", "dp-agd", "--splits", "6"})},
+    {"dp_agd_shrinking", with(kLinear, {"--method", "dp-agd", "--splits", "60", "--step-shrink",
+                                        "0.5", "--l2", "0.01"})},
     {"dp_agd_mini_batch_laplace", with(kLinear, {"--method", "dp-agd", "--splits", "6",
                                                  "--mini-batch", "100", "--noisy-min", "laplace"})},
     {"outpert", with(kLinear, {"--method", "outpert"})},
