@@ -54,13 +54,14 @@ includes() {
 #   methods/initial_weights.cpp         normal numbers that orthogonal matrices are made of: public
 #   reproduce/                          runs papers' experiments again, on public data
 #   common/cpu_kernels.def              the table of the kernels, which lists them
+#   privacy/verify/                     draws a seeded run's noise again, to hold it against what left
 # (Other initial weights are uniform and public; choices by an exponential mechanism, methods/noisy_min.cpp
 # and privgene.cpp, draw words and no normals.)
 noise() {
   local found
   found=$(git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' |
     grep -E '[.](cpp|hpp|cu|cuh|def)$' |
-    grep -vE '^(kernels/(random|update)|runtime/(device|gate|reproduce))/' |
+    grep -vE '^(kernels/(random|update)|privacy/verify|runtime/(device|gate|reproduce))/' |
     grep -vxE 'runtime/base/random_numbers[.](cpp|hpp)|kernels/common/cpu_kernels[.]def' |
     grep -vxF -e runtime/methods/objective_perturbation.cpp -e runtime/methods/initial_weights.cpp |
     xargs awk '/normal_numbers|fill_normals|rounded_normals|box_muller/ {
