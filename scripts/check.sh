@@ -56,6 +56,7 @@ includes() {
 #   reproduce/                          runs papers' experiments again, on public data
 #   privacy/verify/                     draws a seeded run's noise again, to check it
 #   common/cpu_kernels.def              the table of the kernels, which lists them
+#   privacy/verify/                     draws a seeded run's noise again, to hold it against what left
 # (Other initial weights are uniform and public; choices by an exponential mechanism, methods/noisy_min.cpp
 # and privgene.cpp, draw words and no normals.)
 noise() {

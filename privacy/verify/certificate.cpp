@@ -69,6 +69,7 @@ Certificate read(const Json& j) {
   }
   if (j.contains("feature_release")) c.feature_noise = number(j["feature_release"], "sigma");
   c.norm_total_noise = number(j, "norm_total_noise");
+  c.loss_sensitivity = number(j, "loss_sensitivity");
   if (j.contains("quantile")) {
     const Json& q = j["quantile"];
     c.quantile =

@@ -41,6 +41,7 @@ struct Certificate {
   double size_noise = 0.0;
   double feature_noise = 0.0;
   double norm_total_noise = 0.0;
+  double loss_sensitivity = 0.0;
   std::optional<Quantile> quantile;
   std::vector<privacy::Release> releases;
   std::vector<Listed> noisy_values;

@@ -13,8 +13,6 @@
 #include <utility>
 #include <variant>
 
-#include "privacy/accountant.hpp"
-#include "privacy/filter.hpp"
 #include "privacy/mechanism/mechanism_text.hpp"
 #include "privacy/text/number.hpp"
 #include "privacy/verify/certificate.hpp"
@@ -23,6 +21,8 @@
 #include "privacy/verify/optimizer.hpp"
 #include "privacy/verify/rounded_normal.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/statements.hpp"
+#include "privacy/verify/step_numbers.hpp"
 
 namespace cudp::verify {
 namespace {
@@ -40,7 +40,6 @@ constexpr std::uint32_t kCovariance = 9;
 constexpr std::uint32_t kMoments = 10;
 constexpr std::uint32_t kCount = 11;
 
-constexpr std::size_t kMaxFindings = 10;  ///< of one rule
 constexpr double kTwo32 = 0x1p32;
 
 /// A float that was rounded up from a double, and roundings in the product that it was.
@@ -52,20 +51,6 @@ constexpr double kHostAbove = 1.0 + 1e-9;
 bool is_power_of_two(double x) {
   int exponent = 0;
   return std::isnormal(x) && x > 0.0 && std::frexp(x, &exponent) == 0.5;
-}
-
-/// Sums of numbers up to `most` are on this grid in every engine.
-double engine_grid(double most) { return std::ldexp(1.0, std::ilogb(most) - 20); }
-
-double sigma_of(const privacy::Mechanism& m) {
-  if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&m)) return sampled->sigma;
-  if (const auto* gaussian = std::get_if<privacy::Gaussian>(&m)) return gaussian->sigma;
-  return 0.0;
-}
-
-double rate_of(const privacy::Mechanism& m) {
-  if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&m)) return sampled->q;
-  return 1.0;
 }
 
 double length(std::span<const std::int64_t> sums, double grid) {
@@ -112,6 +97,12 @@ Kinds kinds_of(const Certificate& c) {
 /// Where noise was drawn.
 using Place = std::pair<std::uint32_t, std::uint64_t>;  // stream, step
 
+std::uint64_t steps_per_epoch(const Certificate& c, const Settings& settings) {
+  const double batch = settings.empty() ? c.expected_batch : settings.number("batch");
+  const double steps = batch > 0.0 ? std::round(c.size / batch) : 1.0;
+  return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
+}
+
 class Checker {
  public:
   explicit Checker(const Evidence& evidence)
@@ -119,11 +110,9 @@ class Checker {
         charges_(read_charges(evidence.ledger)),
         settings_(evidence.settings),
         records_(decode(evidence.transcript)),
-        kinds_(kinds_of(certificate_)) {
-    const double batch =
-        settings_.empty() ? certificate_.expected_batch : settings_.number("batch");
-    const double epochs = batch > 0.0 ? std::round(certificate_.size / batch) : 1.0;
-    steps_per_epoch_ = epochs >= 1.0 ? static_cast<std::uint64_t>(epochs) : 1;
+        kinds_(kinds_of(certificate_)),
+        steps_per_epoch_(steps_per_epoch(certificate_, settings_)),
+        numbers_(certificate_, settings_, steps_per_epoch_, findings_) {
     for (const Charge& c : charges_.lines)
       if (c.numbered && c.first == 0 && c.key == 0) {
         totals_an_epoch_ = c.release.count;
@@ -133,157 +122,27 @@ class Checker {
 
   Verdict run() {
     if (!kinds_.known) add("kinds", "method " + certificate_.method + " is not known");
-    check_statements();
-    check_ledger();
-    check_epsilon();
+    check_statements(certificate_, charges_, settings_, kinds_.engine, findings_);
     for (const Record& record : records_) std::visit([this](const auto& r) { see(r); }, record);
     finish();
+    verdict_.findings = std::move(findings_.all);
+    verdict_.skipped = std::move(findings_.skipped);
     return std::move(verdict_);
   }
 
  private:
-  // Findings.
-
-  void add(const char* rule, std::string what) {
-    const auto same = std::ranges::count(verdict_.findings, rule, &Finding::rule);
-    if (static_cast<std::size_t>(same) < kMaxFindings)
-      verdict_.findings.push_back({rule, std::move(what)});
-  }
-  static std::string at(const Release& r) { return r.name + ", step " + std::to_string(r.step); }
-  static std::string at(std::uint64_t step) { return "step " + std::to_string(step); }
-  void expect(bool holds, const char* rule, const std::string& where, double expected,
-              double found) {
-    if (!holds) add(rule, where + ": expected " + number(expected) + ", found " + number(found));
-  }
-  void skip(const std::string& what) {
-    if (std::ranges::find(verdict_.skipped, what) == verdict_.skipped.end())
-      verdict_.skipped.push_back(what);
-  }
-
-  // What is stated, by itself.
-
   bool is(const char* method) const { return certificate_.method == method; }
   /// What rounding adds to a clipped gradient, as a factor.
   double rounding() const { return certificate_.sensitivity / certificate_.clip; }
 
-  void check_statements() {
-    const Certificate& c = certificate_;
-    if (c.status == "refused" || !kinds_.engine) return;
-    expect(c.sensitivity >= c.clip, "noise", "certificate's sensitivity, at least C", c.clip,
-           c.sensitivity);
-    const double noise = c.quantile ? c.quantile->gradient_noise : c.sigma;
-    expect(c.noise_std == noise * c.sensitivity, "noise", "certificate's noise_std",
-           noise * c.sensitivity, c.noise_std);
-    if (c.quantile) {
-      // Both together are one Gaussian: their mu^2 add up.
-      const Certificate::Quantile& q = *c.quantile;
-      const double mu = std::hypot(1.0 / q.gradient_noise, q.count_sensitivity / q.count_noise);
-      expect(std::fabs(mu * c.sigma - 1.0) < 1e-12, "noise",
-             "certificate's sigma, of sum and count together", 1.0 / mu, c.sigma);
-    }
-    const double grid = engine_grid(is("dpis") ? 1.0 : c.clip);
-    expect(c.grid == grid, "noise", "certificate's grid", grid, c.grid);
-    const double q = static_cast<double>(c.threshold) / kTwo32;
-    expect(c.q == q, "batch", "certificate's q, of its threshold", q, c.q);
-    const double threshold = std::ceil(c.expected_batch / c.size * kTwo32);
-    expect(static_cast<double>(c.threshold) == threshold, "batch",
-           "certificate's threshold, of batch and size", threshold,
-           static_cast<double>(c.threshold));
-    if (settings_.empty()) return;
-    const double batch = std::fmin(settings_.number("batch"), c.size);
-    const bool less = c.size_noise > 0.0 || is("dpis");  // DPIS draws no example for certain
-    expect(c.expected_batch == batch || (less && c.expected_batch < batch), "divisor",
-           "certificate's expected batch", batch, c.expected_batch);
+  void add(const char* rule, std::string what) { findings_.add(rule, std::move(what)); }
+  void expect(bool holds, const char* rule, const std::string& where, double expected,
+              double found) {
+    findings_.expect(holds, rule, where, expected, found);
   }
-
-  /// Counts by mechanism; of steps alone where asked.
-  using Counts = std::map<std::string, std::uint64_t>;
-  static Counts counts_of(const std::vector<privacy::Release>& releases) {
-    Counts counts;
-    for (const privacy::Release& r : releases) counts[exact_text(r.mechanism)] += r.count;
-    return counts;
-  }
-
-  void check_ledger() {
-    const Counts stated = counts_of(certificate_.releases);
-    const Counts charged = counts_of(charges_.ledger.releases());
-    Counts all = stated;
-    all.insert(charged.begin(), charged.end());
-    const bool planned = !certificate_.is_finished() && certificate_.status != "refused";
-    for (const auto& [mechanism, unused] : all) {
-      const std::uint64_t says = stated.contains(mechanism) ? stated.at(mechanism) : 0;
-      const std::uint64_t has = charged.contains(mechanism) ? charged.at(mechanism) : 0;
-      // A plan says more than was charged so far; one that a filter admits, less.
-      const bool fits = !planned                   ? says == has
-                        : charges_.ledger.budget() ? says <= has
-                                                   : says >= has;
-      if (!fits)
-        add("ledger", mechanism + ": the certificate says " + std::to_string(says) +
-                          ", charged were " + std::to_string(has));
-    }
-    if (!certificate_.is_finished() || !kinds_.engine) return;
-    std::uint64_t steps = 0;
-    for (const Charge& c : charges_.lines)
-      if (c.numbered && !is_epoch_total(c.release.mechanism)) steps += c.release.count;
-    if (steps != certificate_.steps)
-      add("ledger", "certificate's steps: expected " + std::to_string(steps) +
-                        " that were charged, found " + std::to_string(certificate_.steps));
-  }
-
-  bool is_epoch_total(const privacy::Mechanism& m) const {
-    return certificate_.norm_total_noise > 0.0 &&
-           m == privacy::Mechanism(privacy::Gaussian{certificate_.norm_total_noise});
-  }
-
-  void check_epsilon() {
-    const Certificate& c = certificate_;
-    if (!(c.epsilon >= 0.0) || !std::isfinite(c.epsilon)) {
-      add("epsilon", "the certificate has none");
-      return;
-    }
-    if (const auto& budget = charges_.ledger.budget()) {
-      expect(c.epsilon == budget->epsilon, "epsilon", "certificate, of the filter's budget",
-             budget->epsilon, c.epsilon);
-      expect(budget->delta <= c.delta, "epsilon", "delta of the filter's budget", c.delta,
-             budget->delta);
-      try {
-        static_cast<void>(privacy::Filter(charges_.ledger));
-        if (budget->order > 0.0) {
-          const privacy::PrivacyBound spent =
-              privacy::Accountant({.releases = charges_.ledger.releases()},
-                                  {.kind = privacy::AccountantKind::rdp, .orders = {budget->order}})
-                  .epsilon(budget->delta);
-          expect(spent.epsilon <= budget->epsilon * (1.0 + 1e-9), "epsilon",
-                 "what was charged, at most the budget", budget->epsilon, spent.epsilon);
-        }
-      } catch (const std::exception& e) {
-        add("epsilon", std::string("the filter: ") + e.what());
-      }
-      return;
-    }
-    for (const privacy::Release& r : c.releases)
-      if (const auto* stated = std::get_if<privacy::ApproximateDp>(&r.mechanism)) {
-        // Objective perturbation counts all that there is in what it states of itself.
-        expect(c.epsilon >= stated->epsilon, "epsilon", "certificate", stated->epsilon, c.epsilon);
-        skip("epsilon of " + c.method + ", which is proved of its releases together");
-        return;
-      }
-    privacy::AccountantOptions options;
-    const bool engine = kinds_.engine && c.status != "refused";
-    if (engine && c.accountant == "pld") options.kind = privacy::AccountantKind::pld;
-    if (engine && c.accountant == "rdp") options.kind = privacy::AccountantKind::rdp;
-    if (engine && c.accountant == "advanced") options.kind = privacy::AccountantKind::advanced;
-    if (c.order_fixed) options.orders = {c.order};
-    try {
-      const privacy::PrivacyBound bound =
-          privacy::Accountant({.releases = c.releases}, options).epsilon(c.delta - c.failure);
-      const double least = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
-      expect(c.epsilon >= least, "epsilon", "certificate, of its releases, at least", least,
-             c.epsilon);
-    } catch (const std::exception& e) {
-      add("epsilon", std::string("the accountant: ") + e.what());
-    }
-  }
+  void skip(const std::string& what) { findings_.skip(what); }
+  static std::string at(const Release& r) { return r.name + ", step " + std::to_string(r.step); }
+  static std::string at(std::uint64_t step) { return "step " + std::to_string(step); }
 
   // The transcript.
 
@@ -294,6 +153,9 @@ class Checker {
       add("batch", "examples: expected " + std::to_string(*certificate_.examples) + ", found " +
                        std::to_string(b.examples));
     if (!begin_) check_seed(b);
+    const bool same_key = begin_ && b.key == begin_->key;
+    if (!keys_.insert(b.key).second && !same_key)
+      add("twice", "a process goes on with a key that was lost before");
     if (begin_ && b.key != begin_->key) {
       ++key_;
       key_lines_.reset();
@@ -333,7 +195,16 @@ class Checker {
 
   void see(const State& s) {
     state_ = s;
-    if (!begin_ || begin_->step == 0) return;
+    if (!begin_) return add("update", "parameters before a process has begun");
+    if (begin_->step == 0) {
+      const auto is_zero = [](const std::vector<float>& m) {
+        return std::ranges::all_of(m, [](float x) { return x == 0.0f; });
+      };
+      if (!is_zero(s.moment1) || !is_zero(s.moment2) ||
+          (!s.average.empty() && s.average != s.parameters))
+        add("update", "expected moments of 0 and an average of the parameters to begin with");
+      return;
+    }
     const auto known = states_.find(begin_->step);
     if (known != states_.end() && known->second != hash_of(s))
       add("update", "a process goes on at step " + std::to_string(begin_->step) +
@@ -386,6 +257,9 @@ class Checker {
     } else {
       if (charged != nullptr && sigma_of(*charged) > 0.0)
         add("charged", at(r) + ": charged as sums with Gaussian noise");
+      if (r.stream == kSelection)
+        expect(r.sensitivity == certificate_.loss_sensitivity, "noise", at(r) + ", sensitivity",
+               certificate_.loss_sensitivity, r.sensitivity);
       if (is("objpert"))
         expect(r.noise_std == certificate_.noise_std, "noise", at(r) + ", standard deviation",
                certificate_.noise_std, r.noise_std);
@@ -601,12 +475,22 @@ class Checker {
       case kNoise:
         expect(r.sensitivity >= c.sensitivity, "noise", at(r) + ", sensitivity", c.sensitivity,
                r.sensitivity);
-        if (is("outpert")) return;  // a minimum, no sum
+        if (is("outpert")) return check_minimum(r);
         break;
       default:
         return;
     }
     check_length(r, examples, r.sensitivity);
+  }
+
+  /// A minimum, no sum: of a loss of slope 1 and l2 / 2 |w|^2 an example, found up to a tolerance
+  /// in each of two neighbours.
+  void check_minimum(const Release& r) {
+    if (settings_.empty()) return;
+    const double least = (1.0 + 2.0 * settings_.number("solver-tolerance")) /
+                         (settings_.number("l2") * certificate_.size);
+    expect(r.sensitivity >= least * kProduct, "sensitivity", at(r) + ", at least", least,
+           r.sensitivity);
   }
 
   // dpsgd-quantile: the clipping norm follows released counts.
@@ -690,7 +574,8 @@ class Checker {
     next_step_ = u.step + 1;
     if (!sum || sum->step != u.step) add("update", at(u.step) + ": no release of this step");
     check_divisor(u, sum);
-    check_numbers(u);
+    const auto released = places_.find({key_, {kNoise, u.step}});
+    numbers_.see(u, released == places_.end() ? nullptr : &released->second);
     if (u.coordinates) {
       skip("parameters of adaclip, whose coordinates are not in the transcript");
       if (!is("adaclip")) add("update", at(u.step) + ": transformed gradients without adaclip");
@@ -756,98 +641,6 @@ class Checker {
     expect(fits, "divisor", at(u.step), static_cast<double>(plain), u.inverse_batch);
   }
 
-  /// What an optimizer has besides gradients: the same at every step, or a function of the step.
-  void check_numbers(const Update& u) {
-    const auto same = [&](const Update& a) {
-      return std::tuple(a.optimizer, a.momentum, a.beta1, a.beta2, a.epsilon, a.weight_decay);
-    };
-    if (first_update_ && same(*first_update_) != same(u))
-      add("update", at(u.step) + ": the optimizer's numbers are not those of before");
-    if (!first_update_) {
-      first_update_ = u;
-      first_update_->parameters.clear();
-      check_optimizer(u);
-    }
-    const auto t = static_cast<double>(u.step) + 1.0;
-    const bool adam = u.optimizer == "adam" || u.optimizer == "adamw";
-    const auto check_bias = [&](const char* name, double beta, double bias) {
-      if (!adam) return expect(bias == 1.0, "update", at(u.step) + ", " + name, 1.0, bias);
-      // beta is rounded to float where it is used, and not in the correction.
-      const auto corrected = [&](double b) { return 1.0 / (1.0 - std::pow(b, t)); };
-      const double low = corrected(beta * (1.0 - 0x1p-24)) * (1.0 - 0x1p-22);
-      const double high = corrected(beta * (1.0 + 0x1p-24)) * (1.0 + 0x1p-22);
-      expect(bias >= low && (bias <= high || !(high > 0.0)), "update", at(u.step) + ", " + name,
-             corrected(beta), bias);
-    };
-    check_bias("bias1", u.beta1, u.bias1);
-    check_bias("bias2", u.beta2, u.bias2);
-    if (!u.average.empty()) check_average(u, t);
-    check_rate(u);
-  }
-
-  void check_optimizer(const Update& u) {
-    if (settings_.empty()) return skip("learning rates and the optimizer's numbers: no settings");
-    const auto check = [&](const char* key, double found) {
-      const double stated = settings_.number(key);
-      expect(static_cast<double>(static_cast<float>(stated)) == found, "update",
-             std::string("settings' ") + key, stated, found);
-    };
-    if (settings_.text("optimizer") != u.optimizer)
-      add("update",
-          "optimizer: expected " + settings_.text("optimizer") + ", found " + u.optimizer);
-    check("momentum", u.momentum);
-    check("beta1", u.beta1);
-    check("beta2", u.beta2);
-    check("weight-decay", u.weight_decay);
-    if (u.average.empty() != (settings_.number("ema") == 0.0))
-      add("update", "an average: kept where settings have none, or the other way");
-  }
-
-  /// A short memory at first, then always the same.
-  void check_average(const Update& u, double t) {
-    const double early = t / (t + 9.0);
-    const auto is_close = [&](double x) { return std::fabs(u.ema_decay - x) <= 1e-7; };
-    if (!settings_.empty()) {
-      const double decay = std::fmin(settings_.number("ema"), early);
-      return expect(is_close(decay), "update", at(u.step) + ", weight of the average", decay,
-                    u.ema_decay);
-    }
-    if (is_close(early)) return;
-    if (!ema_) ema_ = u.ema_decay;
-    expect(u.ema_decay == *ema_ && *ema_ < early, "update", at(u.step) + ", weight of the average",
-           *ema_, u.ema_decay);
-  }
-
-  void check_rate(const Update& u) {
-    if (settings_.empty() || certificate_.steps_planned == 0) return;
-    double rate = scheduled_rate(settings_, certificate_.steps_planned, steps_per_epoch_, u.step);
-    if (is("adp-sgd") && settings_.text("schedule") == "adaptive") {
-      const auto b2 = grown(u);
-      if (!b2) return skip("adaptive steps: releases before are not in the transcript");
-      // The engine divides the rate as float.
-      rate = static_cast<double>(static_cast<float>(rate)) / std::sqrt(*b2);
-    }
-    expect(std::fabs(u.learning_rate - rate) <= 1e-6 * std::fabs(rate) + 1e-44, "update",
-           at(u.step) + ", learning rate", rate, u.learning_rate);
-  }
-
-  /// b^2 after a step: b^2 + max(beta |g|^2, nu), beta = max(weight / (1 + t mod epoch), 1).
-  std::optional<double> grown(const Update& u) {
-    const auto released = places_.find({key_, {kNoise, u.step}});
-    const auto before = steps_b2_.find(u.step);
-    if (u.step == 0) steps_b2_[0] = settings_.number("adaptive-start");
-    if (released == places_.end() || (u.step > 0 && before == steps_b2_.end())) return std::nullopt;
-    double square = 0.0;
-    for (const double x : released->second.values) {
-      const double g = static_cast<double>(static_cast<float>(x * u.inverse_batch));
-      square += g * g;
-    }
-    const double beta = std::fmax(1.0, settings_.number("adaptive-weight") /
-                                           static_cast<double>(1 + u.step % steps_per_epoch_));
-    return steps_b2_[u.step + 1] =
-               steps_b2_[u.step] + std::fmax(beta * square, settings_.number("adaptive-least"));
-  }
-
   // At the end.
 
   using Listing = std::tuple<std::string, std::uint64_t, double, double, double>;
@@ -876,7 +669,7 @@ class Checker {
       charged += c.release.count;
       // The first epoch has no clipping norm to choose.
       if (is("dpis") && totals_an_epoch_ == 2 && c.first == 0 &&
-          is_epoch_total(c.release.mechanism))
+          is_epoch_total(certificate_, c.release.mechanism))
         --charged;
     }
     const bool fits = charges_.lost.empty() ? used.size() == charged : used.size() <= charged;
@@ -929,9 +722,12 @@ class Checker {
   Kinds kinds_;
   std::uint64_t steps_per_epoch_ = 1;
   std::uint64_t totals_an_epoch_ = 0;
+  Findings findings_;
+  StepNumbers numbers_;
   Verdict verdict_;
 
   std::optional<Begin> begin_;
+  std::set<std::array<std::uint32_t, 8>> keys_;
   std::uint64_t key_ = 0;  ///< number of the present one, of the transcript's
   std::optional<std::uint64_t>
       key_lines_;  ///< of the present one: keys that the ledger lost before
@@ -942,10 +738,7 @@ class Checker {
   std::uint64_t next_step_ = 0;
   std::optional<State> state_;
   std::map<std::uint64_t, std::uint64_t> states_;  ///< hashes, by steps done
-  std::optional<Update> first_update_;
-  std::optional<double> ema_;
   std::optional<bool> normalised_;
-  std::map<std::uint64_t, double> steps_b2_;
   std::map<std::pair<std::uint64_t, Place>, Release> places_;
   std::map<std::string, std::uint64_t> taken_;  ///< of charges without a number, in halves
   std::set<std::tuple<std::uint64_t, Place, Listing>> made_;

@@ -709,6 +709,17 @@ TEST(Checker, FindsWhatWasTamperedWith) {
        [](Fake& r) { r.get<Update>(3).average = r.get<Update>(2).average; }},
       {"another weight of the average", "update",
        [](Fake& r) { r.get<Update>(5).ema_decay *= 0.99; }},
+      {"an average that begins elsewhere", "update",
+       [](Fake& r) { r.get<State>(0).average[5] = 0.0f; }},
+      {"a moment that begins elsewhere", "update",
+       [](Fake& r) { r.get<State>(0).moment1[5] = 1.0f; }},
+      {"goes back to a key that was lost", "twice",
+       [](Fake& r) {
+         r.key = key_from_seed(8);
+         r.begin(6);
+         r.key = key_from_seed(3);
+         r.begin(6);
+       }},
       {"no update", "update", [](Fake& r) { r.drop<Update>(2); }},
       {"epsilon x 0.99", "epsilon",
        [](Fake& r) { r.certificate["epsilon"] = r.certificate["epsilon"].get<double>() * 0.99; }},

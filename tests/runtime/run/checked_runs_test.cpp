@@ -126,6 +126,8 @@ void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
 
 const Words kSteps = {"--batch", "40", "--steps", "6", "--epsilon", "3"};
 const Words kMlp = {"--model", "mlp"};
+const Words kOfOne = {"--model",   "mlp", "--batch",      "1",   "--steps",         "20",
+                      "--epsilon", "3",   "--accountant", "rdp", "--size-is-public"};
 const Words kLinear = {"--model", "logistic", "--epsilon", "3"};
 
 const Case kCases[] = {
@@ -148,6 +150,13 @@ const Case kCases[] = {
     {"all_in_every_batch",
      {"--batch", "200", "--steps", "4", "--epsilon", "3", "--size-is-public", "--accountant", "rdp",
       "--model", "mlp"}},
+    // Of one example the sum is no longer than the stated sensitivity.
+    {"batches_of_one", with(kOfOne, {"--clip", "0.01"})},
+    {"batches_of_one_per_layer", with(kOfOne, {"--clip", "0.01", "--clipping", "per-layer"})},
+    {"batches_of_one_automatic", with(kOfOne, {"--clip", "0.01", "--clipping", "automatic"})},
+    {"batches_of_one_quantile",
+     with(kOfOne, {"--method", "dpsgd-quantile", "--clip", "0.01", "--quantile-target", "0.1"})},
+    {"batches_of_one_adaclip", with(kOfOne, {"--method", "adaclip"})},
     {"dpsgd_ts", with(with(kSteps, kMlp), {"--method", "dpsgd-ts"})},
     {"decay", with(with(kSteps, kMlp), {"--method", "dpsgd-decay", "--noise-decay", "0.1",
                                         "--size-is-public", "--accountant", "rdp"})},

@@ -1,0 +1,211 @@
+#include "privacy/verify/statements.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <utility>
+#include <variant>
+
+#include "privacy/accountant.hpp"
+#include "privacy/filter.hpp"
+#include "privacy/mechanism/mechanism_text.hpp"
+#include "privacy/text/number.hpp"
+
+namespace cudp::verify {
+namespace {
+
+using privacy::number;
+
+constexpr std::size_t kMaxFindings = 10;  ///< of one rule
+constexpr double kTwo32 = 0x1p32;
+
+class Statements {
+ public:
+  Statements(const Certificate& certificate, const Charges& charges, const Settings& settings,
+             bool engine, Findings& findings)
+      : c_(certificate),
+        charges_(charges),
+        settings_(settings),
+        engine_(engine),
+        findings_(findings) {}
+
+  void check_numbers() {
+    const Certificate& c = c_;
+    if (c.status == "refused" || !engine_) return;
+    findings_.expect(c.sensitivity >= c.clip, "noise", "certificate's sensitivity, at least C",
+                     c.clip, c.sensitivity);
+    const double noise = c.quantile ? c.quantile->gradient_noise : c.sigma;
+    findings_.expect(c.noise_std == noise * c.sensitivity, "noise", "certificate's noise_std",
+                     noise * c.sensitivity, c.noise_std);
+    if (c.quantile) {
+      // Both together are one Gaussian: their mu^2 add up.
+      const Certificate::Quantile& q = *c.quantile;
+      const double mu = std::hypot(1.0 / q.gradient_noise, q.count_sensitivity / q.count_noise);
+      findings_.expect(std::fabs(mu * c.sigma - 1.0) < 1e-12, "noise",
+                       "certificate's sigma, of sum and count together", 1.0 / mu, c.sigma);
+    }
+    const double grid = engine_grid((c_.method == "dpis") ? 1.0 : c.clip);
+    findings_.expect(c.grid == grid, "noise", "certificate's grid", grid, c.grid);
+    const double q = static_cast<double>(c.threshold) / kTwo32;
+    findings_.expect(c.q == q, "batch", "certificate's q, of its threshold", q, c.q);
+    const double threshold = std::ceil(c.expected_batch / c.size * kTwo32);
+    findings_.expect(static_cast<double>(c.threshold) == threshold, "batch",
+                     "certificate's threshold, of batch and size", threshold,
+                     static_cast<double>(c.threshold));
+    if (settings_.empty()) return;
+    const double batch = std::fmin(settings_.number("batch"), c.size);
+    const bool less =
+        c.size_noise > 0.0 || (c_.method == "dpis");  // DPIS draws no example for certain
+    findings_.expect(c.expected_batch == batch || (less && c.expected_batch < batch), "divisor",
+                     "certificate's expected batch", batch, c.expected_batch);
+  }
+
+  /// Counts by mechanism; of steps alone where asked.
+  using Counts = std::map<std::string, std::uint64_t>;
+  static Counts counts_of(const std::vector<privacy::Release>& releases) {
+    Counts counts;
+    for (const privacy::Release& r : releases) counts[exact_text(r.mechanism)] += r.count;
+    return counts;
+  }
+
+  void check_ledger() {
+    const Counts stated = counts_of(c_.releases);
+    const Counts charged = counts_of(charges_.ledger.releases());
+    Counts all = stated;
+    all.insert(charged.begin(), charged.end());
+    const bool planned = !c_.is_finished() && c_.status != "refused";
+    for (const auto& [mechanism, unused] : all) {
+      const std::uint64_t says = stated.contains(mechanism) ? stated.at(mechanism) : 0;
+      const std::uint64_t has = charged.contains(mechanism) ? charged.at(mechanism) : 0;
+      // A plan says more than was charged so far; one that a filter admits, less.
+      const bool fits = !planned                   ? says == has
+                        : charges_.ledger.budget() ? says <= has
+                                                   : says >= has;
+      if (!fits)
+        findings_.add("ledger", mechanism + ": the certificate says " + std::to_string(says) +
+                                    ", charged were " + std::to_string(has));
+    }
+    if (!c_.is_finished() || !engine_) return;
+    std::uint64_t steps = 0;
+    for (const Charge& c : charges_.lines)
+      if (c.numbered && !is_epoch_total(c_, c.release.mechanism)) steps += c.release.count;
+    if (steps != c_.steps)
+      findings_.add("ledger", "certificate's steps: expected " + std::to_string(steps) +
+                                  " that were charged, found " + std::to_string(c_.steps));
+  }
+
+  /// Of a private size what follows depends on a release: the order is a function of the budget
+  /// alone.
+  void check_order() {
+    if (!engine_ || c_.size_noise == 0.0 || c_.status == "refused" || !settings_.has("epsilon"))
+      return;
+    const double l = -std::log(c_.delta);
+    const double root = std::sqrt(l + settings_.number("epsilon")) - std::sqrt(l);
+    const double order = std::fmin(1.0 + 0.65 * std::sqrt(l) / root, 1e5);
+    findings_.expect(std::fabs(c_.order / order - 1.0) < 1e-12, "epsilon",
+                     "certificate's order, of the budget", order, c_.order);
+  }
+
+  void check_epsilon() {
+    const Certificate& c = c_;
+    if (!(c.epsilon >= 0.0) || !std::isfinite(c.epsilon)) {
+      findings_.add("epsilon", "the certificate has none");
+      return;
+    }
+    if (const auto& budget = charges_.ledger.budget()) {
+      findings_.expect(c.epsilon == budget->epsilon, "epsilon",
+                       "certificate, of the filter's budget", budget->epsilon, c.epsilon);
+      findings_.expect(budget->delta <= c.delta, "epsilon", "delta of the filter's budget", c.delta,
+                       budget->delta);
+      try {
+        static_cast<void>(privacy::Filter(charges_.ledger));
+        if (budget->order > 0.0) {
+          const privacy::PrivacyBound spent =
+              privacy::Accountant({.releases = charges_.ledger.releases()},
+                                  {.kind = privacy::AccountantKind::rdp, .orders = {budget->order}})
+                  .epsilon(budget->delta);
+          findings_.expect(spent.epsilon <= budget->epsilon * (1.0 + 1e-9), "epsilon",
+                           "what was charged, at most the budget", budget->epsilon, spent.epsilon);
+        }
+      } catch (const std::exception& e) {
+        findings_.add("epsilon", std::string("the filter: ") + e.what());
+      }
+      return;
+    }
+    for (const privacy::Release& r : c.releases)
+      if (const auto* stated = std::get_if<privacy::ApproximateDp>(&r.mechanism)) {
+        // Objective perturbation counts all that there is in what it states of itself.
+        findings_.expect(c.epsilon >= stated->epsilon, "epsilon", "certificate", stated->epsilon,
+                         c.epsilon);
+        findings_.skip("epsilon of " + c.method + ", which is proved of its releases together");
+        return;
+      }
+    privacy::AccountantOptions options;
+    const bool engine = engine_ && c.status != "refused";
+    if (engine && c.accountant == "pld") options.kind = privacy::AccountantKind::pld;
+    if (engine && c.accountant == "rdp") options.kind = privacy::AccountantKind::rdp;
+    if (engine && c.accountant == "advanced") options.kind = privacy::AccountantKind::advanced;
+    if (c.order_fixed) options.orders = {c.order};
+    try {
+      const privacy::PrivacyBound bound =
+          privacy::Accountant({.releases = c.releases}, options).epsilon(c.delta - c.failure);
+      const double least = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
+      findings_.expect(c.epsilon >= least, "epsilon", "certificate, of its releases, at least",
+                       least, c.epsilon);
+    } catch (const std::exception& e) {
+      findings_.add("epsilon", std::string("the accountant: ") + e.what());
+    }
+  }
+
+ private:
+  const Certificate& c_;
+  const Charges& charges_;
+  const Settings& settings_;
+  bool engine_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void Findings::add(const char* rule, std::string what) {
+  const auto same = std::ranges::count(all, rule, &Finding::rule);
+  if (static_cast<std::size_t>(same) < kMaxFindings) all.push_back({rule, std::move(what)});
+}
+
+void Findings::expect(bool holds, const char* rule, const std::string& where, double expected,
+                      double found) {
+  if (!holds) add(rule, where + ": expected " + number(expected) + ", found " + number(found));
+}
+
+void Findings::skip(const std::string& what) {
+  if (std::ranges::find(skipped, what) == skipped.end()) skipped.push_back(what);
+}
+
+double sigma_of(const privacy::Mechanism& m) {
+  if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&m)) return sampled->sigma;
+  if (const auto* gaussian = std::get_if<privacy::Gaussian>(&m)) return gaussian->sigma;
+  return 0.0;
+}
+
+double rate_of(const privacy::Mechanism& m) {
+  if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&m)) return sampled->q;
+  return 1.0;
+}
+
+bool is_epoch_total(const Certificate& c, const privacy::Mechanism& m) {
+  return c.norm_total_noise > 0.0 && m == privacy::Mechanism(privacy::Gaussian{c.norm_total_noise});
+}
+
+void check_statements(const Certificate& certificate, const Charges& charges,
+                      const Settings& settings, bool engine, Findings& findings) {
+  Statements statements(certificate, charges, settings, engine, findings);
+  statements.check_numbers();
+  statements.check_order();
+  statements.check_ledger();
+  statements.check_epsilon();
+}
+
+}  // namespace cudp::verify

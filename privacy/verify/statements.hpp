@@ -1,0 +1,41 @@
+#pragma once
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "privacy/mechanism/mechanism.hpp"
+#include "privacy/verify/certificate.hpp"
+#include "privacy/verify/checker.hpp"
+#include "privacy/verify/settings.hpp"
+
+namespace cudp::verify {
+
+/// What was found, a few of each rule.
+struct Findings {
+  std::vector<Finding> all;
+  std::vector<std::string> skipped;
+
+  void add(const char* rule, std::string what);
+  /// Adds "WHERE: expected ..., found ..." unless it holds.
+  void expect(bool holds, const char* rule, const std::string& where, double expected,
+              double found);
+  /// Says once that something could not be held.
+  void skip(const std::string& what);
+};
+
+/// The noise multiplier of a Gaussian mechanism, 0 of another.
+double sigma_of(const privacy::Mechanism& mechanism);
+/// The rate that examples are sampled with, 1 of a mechanism that takes all of them.
+double rate_of(const privacy::Mechanism& mechanism);
+/// Whether it is the noisy sum of norms that an epoch of DPIS begins with.
+bool is_epoch_total(const Certificate& certificate, const privacy::Mechanism& mechanism);
+
+/// The grid of an engine's sums of numbers up to `most`.
+inline double engine_grid(double most) { return std::ldexp(1.0, std::ilogb(most) - 20); }
+
+/// Holds a certificate against itself, the ledger and the settings: rules `noise`, `batch`,
+/// `divisor`, `ledger` and `epsilon`. engine: the method sums clipped gradients of Poisson batches.
+void check_statements(const Certificate& certificate, const Charges& charges,
+                      const Settings& settings, bool engine, Findings& findings);
+
+}  // namespace cudp::verify

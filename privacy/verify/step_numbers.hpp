@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "privacy/verify/certificate.hpp"
+#include "privacy/verify/settings.hpp"
+#include "privacy/verify/statements.hpp"
+#include "privacy/verify/transcript.hpp"
+
+namespace cudp::verify {
+
+/// Holds what an optimizer's steps have besides gradients, rule `update`: the same at every step,
+/// or a function of the step's number, the settings and what was released before.
+class StepNumbers {
+ public:
+  /// All outlive it.
+  StepNumbers(const Certificate& certificate, const Settings& settings,
+              std::uint64_t steps_per_epoch, Findings& findings)
+      : certificate_(certificate),
+        settings_(settings),
+        steps_per_epoch_(steps_per_epoch),
+        findings_(findings) {}
+
+  /// released: of this step, or null. Where a run goes on from a checkpoint, its steps come again.
+  void see(const Update& u, const Release* released);
+
+ private:
+  void check_optimizer(const Update& u);
+  void check_average(const Update& u, double t);
+  void check_rate(const Update& u, const Release* released);
+  std::optional<double> grown(const Update& u, const Release* released);
+
+  const Certificate& certificate_;
+  const Settings& settings_;
+  std::uint64_t steps_per_epoch_;
+  Findings& findings_;
+  std::optional<Update> first_update_;
+  std::optional<double> ema_;                 ///< its weight after the first steps
+  std::map<std::uint64_t, double> steps_b2_;  ///< b^2 of adaptive steps, by steps done
+};
+
+}  // namespace cudp::verify
