@@ -2,8 +2,9 @@
 # The checks beside the tests: which folder includes which, formatting, clang-tidy, one definition of
 # every type, sanitizers, a build without CUDA, who draws noise, whether anything else leaves, on
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
-# sum, and how often audits catch what. scripts/test.sh runs the first two; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [scratch] [influence] [audit]   (default: all)
+# sum, whether runs of settings made by machine are what they say, which faults that catches, and how often audits
+# catch what. scripts/test.sh runs the first two; the others are too slow for every build.
+# Usage: scripts/check.sh [includes] [noise] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [scratch] [influence] [transcripts] [faults] [audit]   (default: all)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -131,6 +132,16 @@ scratch() {
   done
 }
 
+# 5,000 settings made by machine, each run held against its transcript, ledger and certificate.
+transcripts() {
+  configure build-cpu -DCUDP_CUDA=OFF
+  cmake --build build-cpu --target cudp_tests
+  CUDP_SETTINGS=5000 build-cpu/tests/cudp_tests --gtest_filter='RandomSettings*'
+}
+
+# What of that catches faults in places that pass a noise, a rate, a step or a charge.
+faults() { scripts/faults.py; }
+
 # How far one hostile row moves a sum, over at least a million of them: the numbers of contributions,
 # and the largest beside the stated sensitivity.
 influence() {
@@ -156,13 +167,13 @@ audit() {
   CUDP_AUDIT_SEEDS=100 build-cpu/tests/cudp_tests --gtest_filter='*Audit*'
 }
 
-if (($# == 0)); then set -- includes noise interference kernels format tidy odr address thread no-cuda scratch influence audit; fi
+if (($# == 0)); then set -- includes noise interference kernels format tidy odr address thread no-cuda scratch influence transcripts faults audit; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | interference | kernels | format | tidy | odr | address | thread | no-cuda | scratch | influence | audit) "$check" ;;
+    includes | noise | interference | kernels | format | tidy | odr | address | thread | no-cuda | scratch | influence | transcripts | faults | audit) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, interference, kernels, format, tidy, odr, address, thread, no-cuda, scratch, influence or audit, found '$check'" >&2
+      echo "check.sh: expected includes, noise, interference, kernels, format, tidy, odr, address, thread, no-cuda, scratch, influence, transcripts, faults or audit, found '$check'" >&2
       exit 2
       ;;
   esac

@@ -318,10 +318,12 @@ void work_through(int first, int every, const fs::path& folder) {
     if (i % every != first) continue;
     const Outcome outcome = train(settings, work);
     if (!outcome.fault.empty()) {
-      const RandomSettings least = shrink(settings, outcome.fault, work);
+      const bool first_only = std::getenv("CUDP_FIRST_FAULT") != nullptr;  // scripts/faults.py
+      const RandomSettings least = first_only ? settings : shrink(settings, outcome.fault, work);
       std::string detail = outcome.detail;
       std::ranges::replace(detail, '\n', ' ');
       out << "fault\t" << outcome.fault << "; " << detail << "; " << least.command() << "\n";
+      if (first_only) return;
     } else {
       out << (outcome.accepted ? "accepted" : "refused") << "\t" << i << "\n";
     }
