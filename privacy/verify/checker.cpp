@@ -113,11 +113,12 @@ using Place = std::pair<std::uint32_t, std::uint64_t>;  // stream, step
 
 class Checker {
  public:
-  explicit Checker(const Evidence& evidence)
+  explicit Checker(const Evidence& evidence, bool watched = true)
       : certificate_(read_certificate(evidence.certificate)),
-        charges_(read_charges(evidence.ledger)),
+        has_ledger_(watched || !evidence.ledger.empty()),
+        charges_(has_ledger_ ? read_charges(evidence.ledger) : Charges{}),
         settings_(evidence.settings),
-        records_(decode(evidence.transcript)),
+        records_(watched ? decode(evidence.transcript) : std::vector<Record>{}),
         kinds_(kinds_of(certificate_)) {
     const double batch =
         settings_.empty() ? certificate_.expected_batch : settings_.number("batch");
@@ -131,16 +132,25 @@ class Checker {
   }
 
   Verdict run() {
-    if (!kinds_.known) add("kinds", "method " + certificate_.method + " is not known");
-    check_statements();
-    check_ledger();
-    check_epsilon();
+    hold_statements();
     for (const Record& record : records_) std::visit([this](const auto& r) { see(r); }, record);
     finish();
     return std::move(verdict_);
   }
 
+  Verdict run_on_statements() {
+    hold_statements();
+    return std::move(verdict_);
+  }
+
  private:
+  void hold_statements() {
+    if (!kinds_.known) add("kinds", "method " + certificate_.method + " is not known");
+    check_statements();
+    if (has_ledger_) check_ledger();
+    check_epsilon();
+  }
+
   // Findings.
 
   void add(const char* rule, std::string what) {
@@ -247,6 +257,7 @@ class Checker {
              budget->delta);
       try {
         static_cast<void>(privacy::Filter(charges_.ledger));
+        verdict_.epsilon = budget->epsilon;
       } catch (const std::exception& e) {
         add("epsilon", std::string("the filter: ") + e.what());
       }
@@ -268,6 +279,7 @@ class Checker {
     try {
       const privacy::PrivacyBound bound =
           privacy::Accountant({.releases = c.releases}, options).epsilon(c.delta - c.failure);
+      verdict_.epsilon = bound.epsilon;
       const double least = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
       expect(c.epsilon >= least, "epsilon", "certificate, of its releases, at least", least,
              c.epsilon);
@@ -882,6 +894,7 @@ class Checker {
   }
 
   Certificate certificate_;
+  bool has_ledger_;
   Charges charges_;
   Settings settings_;
   std::vector<Record> records_;
@@ -914,14 +927,23 @@ class Checker {
   std::map<std::uint64_t, std::pair<double, double>> norm_totals_;  ///< C and K' by epoch
 };
 
-}  // namespace
-
-Verdict check(const Evidence& evidence) {
+template <class Run>
+Verdict readable(Run run) {
   try {
-    return Checker(evidence).run();
+    return run();
   } catch (const std::out_of_range& e) {
     throw std::invalid_argument(std::string("evidence: ") + e.what());
   }
+}
+
+}  // namespace
+
+Verdict check(const Evidence& evidence) {
+  return readable([&] { return Checker(evidence).run(); });
+}
+
+Verdict check_statements(const Evidence& evidence) {
+  return readable([&] { return Checker(evidence, false).run_on_statements(); });
 }
 
 }  // namespace cudp::verify
