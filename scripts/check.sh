@@ -53,6 +53,7 @@ includes() {
 #                                       for real numbers only, and its certificate says so
 #   methods/initial_weights.cpp         normal numbers that orthogonal matrices are made of: public
 #   reproduce/                          runs papers' experiments again, on public data
+#   privacy/verify/                     draws a seeded run's noise again, to check it
 #   common/cpu_kernels.def              the table of the kernels, which lists them
 # (Other initial weights are uniform and public; choices by an exponential mechanism, methods/noisy_min.cpp
 # and privgene.cpp, draw words and no normals.)
@@ -60,7 +61,7 @@ noise() {
   local found
   found=$(git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' |
     grep -E '[.](cpp|hpp|cu|cuh|def)$' |
-    grep -vE '^(kernels/(random|update)|runtime/(device|gate|reproduce))/' |
+    grep -vE '^(kernels/(random|update)|privacy/verify|runtime/(device|gate|reproduce))/' |
     grep -vxE 'runtime/base/random_numbers[.](cpp|hpp)|kernels/common/cpu_kernels[.]def' |
     grep -vxF -e runtime/methods/objective_perturbation.cpp -e runtime/methods/initial_weights.cpp |
     xargs awk '/normal_numbers|fill_normals|rounded_normals|box_muller/ {

@@ -19,6 +19,7 @@
 #include "privacy/text/number.hpp"
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/generator.hpp"
+#include "privacy/verify/line_search.hpp"
 #include "privacy/verify/optimizer.hpp"
 #include "privacy/verify/rounded_normal.hpp"
 #include "privacy/verify/settings.hpp"
@@ -258,6 +259,15 @@ class Checker {
       try {
         static_cast<void>(privacy::Filter(charges_.ledger));
         verdict_.epsilon = budget->epsilon;
+        if (budget->order > 0.0) {
+          const privacy::PrivacyBound spent =
+              privacy::Accountant({.releases = charges_.ledger.releases()},
+                                  {.kind = privacy::AccountantKind::rdp, .orders = {budget->order}})
+                  .epsilon(budget->delta);
+          verdict_.epsilon = spent.epsilon;
+          expect(spent.epsilon <= budget->epsilon * (1.0 + 1e-9), "epsilon",
+                 "what was charged, at most the budget", budget->epsilon, spent.epsilon);
+        }
       } catch (const std::exception& e) {
         add("epsilon", std::string("the filter: ") + e.what());
       }
@@ -305,8 +315,10 @@ class Checker {
     begin_ = b;
     batch_.reset();
     sum_.reset();
+    measured_.clear();
     next_step_ = b.step;
     state_.reset();
+    line_search_.begin(b.step);
   }
 
   /// The first key is the seed's; a fresh one is random.
@@ -382,6 +394,8 @@ class Checker {
       sum_ = r;
     } else if (!r.sums.empty()) {
       check_host_sum(r, charged);
+      if (is("dp-agd") && r.stream == kNoise && charged != nullptr)
+        measured_.push_back({sigma_of(*charged), r.values});
     } else {
       if (charged != nullptr && sigma_of(*charged) > 0.0)
         add("charged", at(r) + ": charged as sums with Gaussian noise");
@@ -390,6 +404,7 @@ class Checker {
                certificate_.noise_std, r.noise_std);
     }
     if (first) check_noise(r);
+    if (is("dp-agd") && r.stream == kSelection) line_search_.see_choice(r);
   }
 
   /// Whether it is the first at its place under this key; where it is not, it must be the same.
@@ -681,6 +696,7 @@ class Checker {
 
   void see(const Update& u) {
     ++verdict_.updates;
+    if (is("dp-agd")) return see_descent(u);
     const auto sum = std::exchange(sum_, std::nullopt);
     if (u.step != next_step_)
       add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
@@ -701,6 +717,29 @@ class Checker {
       if (!wrong.empty()) add("update", at(u.step) + ": " + wrong);
     }
     state_ = State{u.parameters, u.moment1, u.moment2, u.average};
+    states_[u.step + 1] = hash_of(*state_);
+  }
+
+  /// A step of DP-AGD: along the sums of this iteration, merged by their precisions, and those of
+  /// the regulariser, scaled to length 1.
+  void see_descent(const Update& u) {
+    if (u.step != next_step_)
+      add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
+    next_step_ = u.step + 1;
+    if (settings_.has("l2")) {
+      const double q = certificate_.threshold > 0 ? certificate_.threshold / kTwo32 : 1.0;
+      const double weight = certificate_.size * q * settings_.number("l2");
+      expect(std::fabs(u.weight_decay - weight) <= 1e-12 * weight, "update",
+             at(u.step) + ", weight of the regulariser", weight, u.weight_decay);
+    }
+    const std::string wrong = !state_ ? "no parameters before"
+                                      : follows_descent(*state_, std::exchange(measured_, {}), u);
+    if (!wrong.empty()) add("update", at(u.step) + ": " + wrong);
+    if (settings_.has("step-shrink")) {
+      const std::string size = line_search_.follows(u, settings_.number("step-shrink"));
+      if (!size.empty()) add("update", at(u.step) + ": " + size);
+    }
+    state_ = State{u.parameters, {}, {}, {}};
     states_[u.step + 1] = hash_of(*state_);
   }
 
@@ -830,9 +869,12 @@ class Checker {
     if (certificate_.is_finished()) {
       if (sum_) add("update", at(sum_->step) + ": a release that no update followed");
       check_number_of_releases();
+      if (charges_.lost.empty() && verdict_.updates > 0 && next_step_ != certificate_.steps)
+        add("kinds", "certificate's steps: expected " + std::to_string(next_step_) +
+                         ", as many as updates, found " + std::to_string(certificate_.steps));
     }
     check_listed();
-    if (!kinds_.engine && kinds_.known)
+    if (!kinds_.engine && kinds_.known && !is("dp-agd"))
       skip("parameters of " + certificate_.method + ", which no optimizer updates");
   }
 
@@ -909,7 +951,8 @@ class Checker {
       key_lines_;  ///< of the present one: keys that the ledger lost before
   std::uint64_t last_key_lines_ = 0;
   std::optional<Batch> batch_;
-  std::optional<Release> sum_;  ///< that waits for its update
+  std::optional<Release> sum_;      ///< that waits for its update
+  std::vector<Measured> measured_;  ///< likewise
   std::uint64_t next_step_ = 0;
   std::optional<State> state_;
   std::map<std::uint64_t, std::uint64_t> states_;  ///< hashes, by steps done
@@ -922,6 +965,7 @@ class Checker {
   std::set<std::tuple<std::uint64_t, Place, Listing>> made_;
   std::map<Place, Listing> listed_at_least_;
   std::map<std::uint64_t, double> counts_, clips_;
+  LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
   std::map<std::uint64_t, std::pair<double, double>> norm_totals_;  ///< C and K' by epoch

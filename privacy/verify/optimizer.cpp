@@ -59,6 +59,12 @@ Parameter step(const Update& u, double theta_before, double m_before, double v_b
   return p;
 }
 
+std::string wrong(const char* what, std::size_t j, const Approximate& expected, float found) {
+  return std::string(what) + " " + std::to_string(j) + ": expected " +
+         privacy::number(expected.value) + " within " + privacy::number(expected.error) +
+         ", found " + privacy::number(static_cast<double>(found));
+}
+
 double at(const std::vector<float>& array, std::size_t j) {
   return array.empty() ? 0.0 : static_cast<double>(array[j]);
 }
@@ -97,10 +103,8 @@ std::string follows(const State& before, std::span<const double> released, const
   const std::size_t n = u.parameters.size();
   const bool moments = u.optimizer != "sgd";
   const bool squares = u.optimizer == "adam" || u.optimizer == "adamw";
-  if (!moments || squares || u.optimizer == "momentum" || u.optimizer == "nesterov") {
-  } else {
+  if (moments && !squares && u.optimizer != "momentum" && u.optimizer != "nesterov")
     return "expected sgd, momentum, nesterov, adam or adamw, found " + u.optimizer;
-  }
   if (before.parameters.size() != n || released.size() != n)
     return "expected " + std::to_string(n) + " parameters before and released, found " +
            std::to_string(before.parameters.size()) + " and " + std::to_string(released.size());
@@ -112,11 +116,6 @@ std::string follows(const State& before, std::span<const double> released, const
       (!u.average.empty() && u.average.size() != n))
     return "moments or averages of another length";
 
-  const auto wrong = [](const char* what, std::size_t j, const Approximate& expected, float found) {
-    return std::string(what) + " " + std::to_string(j) + ": expected " +
-           privacy::number(expected.value) + " within " + privacy::number(expected.error) +
-           ", found " + privacy::number(static_cast<double>(found));
-  };
   for (std::size_t j = 0; j < n; ++j) {
     if (!u.coordinates) {
       const Parameter p =
@@ -133,6 +132,43 @@ std::string follows(const State& before, std::span<const double> released, const
     const Approximate theta = exactly(u.parameters[j]);
     const Approximate average = exactly(u.ema_decay) * (exactly(before.average[j]) - theta) + theta;
     if (!average.admits(u.average[j])) return wrong("average", j, average, u.average[j]);
+  }
+  return "";
+}
+
+std::string follows_descent(const State& before, std::span<const Measured> sums, const Update& u) {
+  const std::size_t n = u.parameters.size();
+  if (before.parameters.size() != n) return "parameters of another length";
+  if (sums.empty()) return "no release before it";
+  std::vector<double> g(n);
+  double precision = 0.0;
+  for (const Measured& m : sums) {
+    if (m.values.size() != n) return "a release of another length";
+    const double weight = 1.0 / (m.sigma * m.sigma);
+    for (std::size_t j = 0; j < n; ++j) g[j] += weight * m.values[j];
+    precision += weight;
+  }
+  double square = 0.0;
+  double largest = 0.0;  // of what is added up: what cancels leaves the roundings of that
+  for (std::size_t j = 0; j < n; ++j) {
+    for (const Measured& m : sums) largest = std::fmax(largest, std::fabs(m.values[j]));
+    const double pull = u.weight_decay * static_cast<double>(before.parameters[j]);
+    largest = std::fmax(largest, std::fabs(pull));
+    g[j] = g[j] / precision + pull;
+    square += g[j] * g[j];
+  }
+  const double length = std::sqrt(square);
+  // Some roundings in double for every sum and parameter: far less than one in float.
+  const auto roundings =
+      0x1p-51 * (static_cast<double>(n) + 8.0 * static_cast<double>(sums.size()));
+  for (std::size_t j = 0; j < n; ++j) {
+    const double part = length > 0.0 ? g[j] / length : 0.0;
+    const double off = length > 0.0 ? roundings * largest / length : 0.0;
+    const Approximate direction = rounded(part, off);
+    const double moved = static_cast<double>(before.parameters[j]) - u.learning_rate * part;
+    const Approximate expected =
+        rounded(moved, u.learning_rate * direction.error + 0x1p-52 * std::fabs(moved));
+    if (!expected.admits(u.parameters[j])) return wrong("parameter", j, expected, u.parameters[j]);
   }
   return "";
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <vector>
 
 #include "privacy/verify/transcript.hpp"
 
@@ -35,5 +36,17 @@ Approximate square_root(const Approximate& a);
 /// and average = decay average + (1 - decay) theta. Of transformed gradients only the average.
 /// Empty where `after` follows, else what does not, where, and by how much.
 std::string follows(const State& before, std::span<const double> released, const Update& after);
+
+/// A noisy sum, and its noise as a multiple of the sensitivity.
+struct Measured {
+  double sigma = 0.0;
+  std::vector<double> values;
+};
+
+/// Makes a step of DP-AGD again: g is the mean of `sums` weighed by 1 / sigma^2, and
+///   theta -= lr (g + wd theta) / |g + wd theta|,
+/// in double but for the direction and the result, which are rounded to float. As follows.
+std::string follows_descent(const State& before, std::span<const Measured> sums,
+                            const Update& after);
 
 }  // namespace cudp::verify

@@ -46,7 +46,9 @@ struct Release {
 /// An optimizer's step, and all that it needs besides the release of the same step.
 struct Update {
   std::uint64_t step = 0;
-  std::string optimizer;  ///< sgd, momentum, nesterov, adam, adamw
+  /// sgd, momentum, nesterov, adam, adamw; dp-agd, whose weight_decay is N lambda and whose
+  /// learning_rate is the step size that was chosen.
+  std::string optimizer;
   double momentum = 0.0, beta1 = 0.0, beta2 = 0.0, epsilon = 0.0, weight_decay = 0.0;
   double learning_rate = 0.0;  ///< as it was used, floats all
   double inverse_batch = 0.0;

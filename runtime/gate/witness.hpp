@@ -64,8 +64,15 @@ void set_witness(Witness* witness);
 
 /// Whether the witness is an observer, and so no run for release may begin.
 bool wants_secrets();
-/// From now on the witness is shown secrets, if it wants any. For seeded runs only (runtime/run).
-void begin_observation(const verify::Begin& run, std::function<std::uint64_t()> charged);
+/// While it lives, and until another begins, the witness is shown secrets, if it wants any. For
+/// seeded runs only (runtime/run).
+class Observation {
+ public:
+  Observation(const verify::Begin& run, std::function<std::uint64_t()> charged);
+  ~Observation();
+  Observation(const Observation&) = delete;
+  Observation& operator=(const Observation&) = delete;
+};
 /// The witness if secrets may be shown to it; else null.
 Observer* observer();
 

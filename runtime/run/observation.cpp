@@ -29,7 +29,7 @@ void check_observation(const TrainConfig& config) {
   if (wants_secrets()) static_cast<void>(SeededKey(config));
 }
 
-void observe_beginning(const Run& run, const RandomKey& key) {
+void observe_beginning(Run& run, const RandomKey& key) {
   if (!wants_secrets()) return;
   const Experiment& e = run.experiment;
   check_observation(e.config);
@@ -38,7 +38,7 @@ void observe_beginning(const Run& run, const RandomKey& key) {
                       .examples = e.data.train.size(),
                       .step = run.step};
   std::ranges::copy(key.words, begin.key.begin());
-  begin_observation(begin, [&run] { return charged_on_disk(run.folder.ledger()); });
+  run.observation.emplace(begin, [&run] { return charged_on_disk(run.folder.ledger()); });
 }
 
 void observe_state(const Run& run) {

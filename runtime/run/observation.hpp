@@ -7,9 +7,9 @@ namespace cudp {
 /// InputError unless the config has a seed. For before anything is done.
 void check_observation(const TrainConfig& config);
 
-/// Tells an observer that a process begins or goes on with this run, before its first release. The
-/// run must stay where it is.
-void observe_beginning(const Run& run, const RandomKey& key);
+/// Tells an observer that a process begins or goes on with this run, before its first release. It
+/// sees the run as long as that lives, which must stay where it is.
+void observe_beginning(Run& run, const RandomKey& key);
 
 /// Tells an observer what the run's first step starts from.
 void observe_state(const Run& run);

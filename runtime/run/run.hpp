@@ -9,6 +9,7 @@
 
 #include "runtime/base/files.hpp"
 #include "runtime/base/reporter.hpp"
+#include "runtime/gate/witness.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/folder.hpp"
@@ -25,6 +26,7 @@ struct Run {
   TrainingSize size;
   RunFolder folder;
   std::optional<FolderLock> lock;
+  std::optional<Observation> observation;  ///< of seeded runs alone (observation.hpp)
   std::uint64_t key_check = 0;
   Seal seal;             ///< of the run's key
   std::string data_tag;  ///< training_data_tag
