@@ -11,11 +11,12 @@ dp_accounting is not installed.
 """
 
 import json
+import logging
 import sys
 
 INSTALL = "dp_accounting is missing: python3 -m pip install dp-accounting"
 INTERVAL = 1e-4  # of the privacy losses' grid
-SLACK = 1e-3  # of epsilon, for what both accountants' discretisations may add
+SLACK = 1e-3  # of epsilon, for what discretisation and a list of orders may add
 
 
 def refuse(message):
@@ -40,9 +41,9 @@ def releases_of(certificate):
 
 
 def event_of(dp, kind):
-    """A selection of bounded range epsilon is epsilon-DP: as a Laplace mechanism it is no better."""
+    """A selection of bounded range epsilon is epsilon^2 / 8-zCDP (Cesar, Rogers 2021)."""
     if kind[0] == "range":
-        return dp.LaplaceDpEvent(1.0 / kind[1])
+        return dp.ZCDpEvent(rho=kind[1] ** 2 / 8.0)
     _, q, sigma = kind
     event = dp.GaussianDpEvent(sigma)
     return event if q == 1.0 else dp.PoissonSampledDpEvent(q, event)
@@ -67,10 +68,11 @@ def main():
     except ImportError:
         refuse(INSTALL)
 
+    logging.getLogger("absl").setLevel(logging.ERROR)  # orders that it leaves out
     relation = dp.NeighboringRelation.ADD_OR_REMOVE_ONE
-    accountants = {"pld": PLDAccountant(relation, value_discretization_interval=INTERVAL)}
+    accountants = {"rdp": RdpAccountant(neighboring_relation=relation)}
     if all(kind[0] == "gaussian" for kind, _ in releases):
-        accountants["rdp"] = RdpAccountant(neighboring_relation=relation)
+        accountants["pld"] = PLDAccountant(relation, value_discretization_interval=INTERVAL)
     found = {}
     for name, accountant in accountants.items():
         for kind, times in releases:
@@ -79,9 +81,6 @@ def main():
     print(f"certificate  epsilon {stated:.6g} at delta {certificate['delta']:.6g}")
     for name, epsilon in found.items():
         print(f"{name:<11}  epsilon {epsilon:.6g}")
-    if any(kind[0] == "range" for kind, _ in releases):
-        print("selections were counted as Laplace mechanisms, which may be more than they spend")
-        sys.exit(0)
     if stated < min(found.values()) * (1.0 - SLACK):
         print("the certificate's epsilon is too low")
         sys.exit(1)
