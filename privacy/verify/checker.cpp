@@ -103,6 +103,18 @@ std::uint64_t steps_per_epoch(const Certificate& c, const Settings& settings) {
   return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
 }
 
+void hold_statements(const Certificate& certificate, const Charges* charges,
+                     const Settings& settings, const Kinds& kinds, Findings& findings) {
+  if (!kinds.known) findings.add("kinds", "method " + certificate.method + " is not known");
+  check_statements(certificate, charges, settings, kinds.engine, findings);
+}
+
+void give(Findings& findings, Verdict& verdict) {
+  verdict.findings = std::move(findings.all);
+  verdict.skipped = std::move(findings.skipped);
+  verdict.epsilon = findings.epsilon;
+}
+
 class Checker {
  public:
   explicit Checker(const Evidence& evidence)
@@ -121,12 +133,10 @@ class Checker {
   }
 
   Verdict run() {
-    if (!kinds_.known) add("kinds", "method " + certificate_.method + " is not known");
-    check_statements(certificate_, charges_, settings_, kinds_.engine, findings_);
+    hold_statements(certificate_, &charges_, settings_, kinds_, findings_);
     for (const Record& record : records_) std::visit([this](const auto& r) { see(r); }, record);
     finish();
-    verdict_.findings = std::move(findings_.all);
-    verdict_.skipped = std::move(findings_.skipped);
+    give(findings_, verdict_);
     return std::move(verdict_);
   }
 
@@ -750,14 +760,33 @@ class Checker {
   std::map<std::uint64_t, std::pair<double, double>> norm_totals_;  ///< C and K' by epoch
 };
 
-}  // namespace
-
-Verdict check(const Evidence& evidence) {
+template <class Run>
+Verdict readable(Run run) {
   try {
-    return Checker(evidence).run();
+    return run();
   } catch (const std::out_of_range& e) {
     throw std::invalid_argument(std::string("evidence: ") + e.what());
   }
+}
+
+}  // namespace
+
+Verdict check(const Evidence& evidence) {
+  return readable([&] { return Checker(evidence).run(); });
+}
+
+Verdict check_statements(const Evidence& evidence) {
+  return readable([&] {
+    const Certificate certificate = read_certificate(evidence.certificate);
+    std::optional<Charges> charges;
+    if (!evidence.ledger.empty()) charges = read_charges(evidence.ledger);
+    Findings findings;
+    hold_statements(certificate, charges ? &*charges : nullptr, Settings(evidence.settings),
+                    kinds_of(certificate), findings);
+    Verdict verdict;
+    give(findings, verdict);
+    return verdict;
+  });
 }
 
 }  // namespace cudp::verify

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct Verdict {
   std::uint64_t releases = 0;     ///< looked at
   std::uint64_t numbers = 0;      ///< whose noise was drawn again
   std::uint64_t updates = 0;
+  /// Of the certificate's releases, by the accountant or the filter; none where neither counts it.
+  std::optional<double> epsilon;
   std::vector<std::string> skipped;  ///< what the evidence does not allow to be held, and why
 };
 
@@ -51,5 +54,10 @@ struct Verdict {
 ///
 /// Throws std::invalid_argument where the evidence cannot be read.
 Verdict check(const Evidence& evidence);
+
+/// The rules `noise`, `batch`, `divisor`, `ledger` and `epsilon` of what is stated, for a run that
+/// has no transcript: that of the evidence is not looked at. An empty ledger is none. Throws what
+/// check throws.
+Verdict check_statements(const Evidence& evidence);
 
 }  // namespace cudp::verify

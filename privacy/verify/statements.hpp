@@ -1,5 +1,6 @@
 #pragma once
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace cudp::verify {
 struct Findings {
   std::vector<Finding> all;
   std::vector<std::string> skipped;
+  std::optional<double> epsilon;  ///< Verdict::epsilon
 
   void add(const char* rule, std::string what);
   /// Adds "WHERE: expected ..., found ..." unless it holds.
@@ -34,8 +36,9 @@ bool is_epoch_total(const Certificate& certificate, const privacy::Mechanism& me
 inline double engine_grid(double most) { return std::ldexp(1.0, std::ilogb(most) - 20); }
 
 /// Holds a certificate against itself, the ledger and the settings: rules `noise`, `batch`,
-/// `divisor`, `ledger` and `epsilon`. engine: the method sums clipped gradients of Poisson batches.
-void check_statements(const Certificate& certificate, const Charges& charges,
+/// `divisor`, `ledger` and `epsilon`. charges: null where there is no ledger. engine: the method
+/// sums clipped gradients of Poisson batches.
+void check_statements(const Certificate& certificate, const Charges* charges,
                       const Settings& settings, bool engine, Findings& findings);
 
 }  // namespace cudp::verify

@@ -1,5 +1,4 @@
 #include <array>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 
@@ -14,6 +13,7 @@
 #include "runtime/data/load.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/run/prepare.hpp"
+#include "runtime/run/released_model.hpp"
 #include "runtime/run/released_text.hpp"
 #include "runtime/settings/options.hpp"
 
@@ -57,42 +57,18 @@ struct ReleasedModel {
   std::shared_ptr<const TextCoder> text;  ///< null: not of texts
 };
 
-Shape parse_shape(const std::string& text, const std::string& source) {
-  Shape s;
-  char end = 0;
-  if (std::sscanf(text.c_str(), "%dx%dx%d%c", &s.channels, &s.height, &s.width, &end) != 3)
-    throw InputError(source + ", input: expected CxHxW, found '" + text + "'");
-  return s;
-}
-
 ReleasedModel read_released(const fs::path& path, const VectorPlace& vectors) {
   const std::string source = path.string();
   const TensorFile file = decode_safetensors(read_file(path), source);
-  const auto text = [&](const char* key) {
-    const auto it = file.metadata.find(key);
-    if (it == file.metadata.end())
-      throw InputError(source + ": expected a model made by cudp, found no '" + key + "' in it");
-    return it->second;
-  };
   ReleasedModel m;
-  m.dataset = text("dataset");
-  if (file.metadata.contains("features")) {
-    TrainConfig stored;
-    for (const char* key : {"features", "feature-groups", "feature-standardise"}) {
-      const Option& option = *find_option(key);
-      const std::string place = std::string(source).append(", ").append(key);
-      option.set(stored, parse_value(option, text(key), place), place);
-    }
-    m.features = feature_settings(stored);
-  }
+  m.dataset = released_text(file, "dataset", source);
+  m.features = released_features(file, source);
   m.text = read_text(file, path, vectors);
   TextShape words;
   if (m.text != nullptr)
     words = {.words = m.text->vocabulary.rows(),
              .columns = m.text->vectors != nullptr ? m.text->vectors->columns : 0};
-  m.network =
-      make_network(text("model"), source, text("activation"), parse_shape(text("input"), source),
-                   std::atoi(text("classes").c_str()), words);
+  m.network = released_network(file, words, source);
   m.features.dimensions = m.network.input.size();
   m.feature_release = read_release(file, m.features, source);
   m.parameters.resize(m.network.parameter_count);

@@ -28,7 +28,8 @@ struct Leaving {
 
 /// Sees every value that leaves the private side, at the moment it does, and may put another in its
 /// place. For tests: with the values of a run on other data, whatever then differs was no function
-/// of what was paid for (tests/audit/non_interference_test.cpp). The program has none.
+/// of what was paid for (tests/audit/non_interference_test.cpp). The program itself has one only
+/// for the twin of a run that is checked (runtime/audit/twin.hpp), an Observer.
 class Witness {
  public:
   Witness() = default;

@@ -108,4 +108,17 @@ std::shared_ptr<const TextCoder> read_text(const TensorFile& file, const fs::pat
       restored_coder(options, place.dir, std::move(words), digest->second));
 }
 
+std::optional<ReleasedWords> released_words(const TensorFile& file, const fs::path& model) {
+  if (!file.metadata.contains(kDigest)) return std::nullopt;
+  const std::string source = model.string();
+  const TextOptions options = read_options(file, source);
+  std::vector<std::string> words = read_vocabulary(model);
+  const Marks marks = options.embedding.empty() ? Marks::four : Marks::none_but_zero;
+  check_word_count(words.size(), marks, source);
+  ReleasedWords r{.rows = Vocabulary(std::move(words), marks).rows(),
+                  .has_vectors = !options.embedding.empty()};
+  if (options.store_embedding) r.columns = stored_vectors(file, r.rows, source)->columns;
+  return r;
+}
+
 }  // namespace cudp

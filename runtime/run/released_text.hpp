@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/base/safetensors.hpp"
@@ -26,5 +27,17 @@ struct VectorPlace {
 std::shared_ptr<const TextCoder> read_text(const TensorFile& file,
                                            const std::filesystem::path& model,
                                            const VectorPlace& vectors);
+
+/// What of a released model's texts its network must know, by its files alone. columns: of vectors
+/// that it holds; 0 where these are in a file of their own, or where it has none.
+struct ReleasedWords {
+  int rows = 0;
+  int columns = 0;
+  bool has_vectors = false;
+};
+
+/// Empty where the model was trained on no texts. Throws InputError where its words are missing.
+std::optional<ReleasedWords> released_words(const TensorFile& file,
+                                            const std::filesystem::path& model);
 
 }  // namespace cudp

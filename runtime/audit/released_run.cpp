@@ -1,0 +1,202 @@
+#include "runtime/audit/released_run.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
+#include "models/model.hpp"
+#include "privacy/verify/certificate.hpp"
+#include "privacy/verify/settings.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/base/safetensors.hpp"
+#include "runtime/run/folder.hpp"
+#include "runtime/run/released_model.hpp"
+#include "runtime/run/released_text.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+std::string shape_text(const std::vector<int>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+/// A file that must be there.
+std::string read_input(const fs::path& path) {
+  if (!fs::is_regular_file(path))
+    throw InputError(path.string() + ": expected a file of a run, found none");
+  try {
+    return read_file(path);
+  } catch (const Error& e) {
+    throw InputError(e.what());
+  }
+}
+
+/// The tensors that a network's file has, and what of them differs.
+std::vector<std::string> tensor_differences(const TensorFile& file, const Network& network,
+                                            const std::set<std::string>& beside) {
+  std::vector<std::string> wrong;
+  std::set<std::string> known = beside;
+  for (const auto* list : {&network.parameters, &network.zeros})
+    for (const ParameterTensor& t : *list) {
+      known.insert(t.name);
+      const auto found = std::ranges::find(file.tensors, t.name, &ParameterTensor::name);
+      if (found == file.tensors.end())
+        wrong.push_back(t.name + ": expected " + shape_text(t.shape) + ", found none");
+      else if (found->shape != t.shape)
+        wrong.push_back(t.name + ": expected " + shape_text(t.shape) + ", found " +
+                        shape_text(found->shape));
+    }
+  for (const ParameterTensor& t : file.tensors)
+    if (!known.contains(t.name))
+      wrong.push_back(t.name + ": expected no such tensor, found " + shape_text(t.shape));
+  return wrong;
+}
+
+/// The network as the file describes it. Where a text's vectors are in a file of their own, their
+/// length is the one at which the tensors fit, if there is any.
+Network network_of(const TensorFile& file, const fs::path& path) {
+  const std::string source = path.string();
+  const std::optional<ReleasedWords> words = released_words(file, path);
+  if (!words) return released_network(file, {}, source);
+  if (!words->has_vectors || words->columns > 0)
+    return released_network(file, {.words = words->rows, .columns = words->columns}, source);
+  std::set<int> lengths;
+  for (const ParameterTensor& t : file.tensors)
+    for (const int length : t.shape) lengths.insert(length);
+  std::optional<Network> some;
+  std::string why = ": no tensor says how long words' vectors are";
+  for (const int length : lengths) {
+    try {
+      Network n = released_network(file, {.words = words->rows, .columns = length}, source);
+      if (tensor_differences(file, n, {}).empty()) return n;
+      if (!some) some = std::move(n);
+    } catch (const InputError& e) {
+      why = e.what();
+    }
+  }
+  if (!some) throw InputError(why.starts_with(":") ? source + why : why);
+  return *std::move(some);
+}
+
+/// What the features rest on.
+void hold_feature_tensor(const TensorFile& file, const Network& network,
+                         const FeatureSettings& features, verify::Statement& s) {
+  const bool pca = features.kind == Features::pca;
+  const std::string name = pca ? "features.projection" : "features.scaling";
+  const auto t = std::ranges::find(file.tensors, name, &ParameterTensor::name);
+  if (t == file.tensors.end()) {
+    s.wrong.push_back(name + ": expected it, found none");
+    return;
+  }
+  const int rows = pca ? network.input.size() : 2;
+  const bool fits =
+      t->shape.size() == 2 && t->shape[0] == rows && (pca || t->shape[1] == network.input.channels);
+  if (!fits)
+    s.wrong.push_back(name + ": expected " + std::to_string(rows) + " rows, found " +
+                      shape_text(t->shape));
+}
+
+verify::Statement hold_tensors(const ReleasedRun& run) {
+  verify::Statement s{.name = "model", .found = {}, .wrong = {}};
+  if (run.status == "refused") {
+    s.found = "none: the run was refused";
+    if (run.has_model) s.wrong.push_back("model.safetensors: expected none of a refused run");
+    return s;
+  }
+  const std::string source = run.model().string();
+  const TensorFile file = decode_safetensors(read_input(run.model()), source);
+  const verify::Settings settings(run.evidence.settings);
+  const auto json = nlohmann::json::parse(run.evidence.certificate);
+  const verify::Certificate certificate = verify::read_certificate(run.evidence.certificate);
+
+  const auto expect = [&](const char* what, const std::string& expected, const std::string& found) {
+    if (expected != found)
+      s.wrong.push_back(std::string(what) + ": expected " + expected + ", found " + found);
+  };
+  const auto text = [&](const char* key) -> const std::string& {
+    return released_text(file, key, source);
+  };
+  const auto set = [&](const char* key) {
+    return settings.has(key) ? settings.text(key) : std::string();
+  };
+  expect("dataset", json.at("dataset").get<std::string>(), text("dataset"));
+  expect("activation", set("activation"), text("activation"));
+  expect("features", set("features"),
+         file.metadata.contains("features") ? text("features") : std::string("none"));
+  const std::string_view builtin = builtin_model(set("model"));
+  if (!builtin.empty() && builtin != text("model"))
+    s.wrong.push_back("model: expected the built-in " + set("model") + ", found another text");
+
+  const Network network = network_of(file, run.model());
+  const FeatureSettings features = released_features(file, source);
+  std::set<std::string> beside;
+  if (rest_on_release(features)) {
+    beside = {"features.projection", "features.scaling"};
+    hold_feature_tensor(file, network, features, s);
+  }
+  if (set("store-embedding") == "true") beside.insert("embedding.weight");
+  for (std::string& wrong : tensor_differences(file, network, beside))
+    s.wrong.push_back(std::move(wrong));
+  // Of methods that release parameters themselves, or their gradients, once each.
+  if (certificate.method == "dp-agd" || certificate.method == "outpert")
+    for (const verify::Certificate::Listed& l : certificate.noisy_values)
+      if (l.what == "sum of clipped gradients" || l.what == "minimum of the objective")
+        if (l.numbers != network.parameter_count)
+          s.wrong.push_back(fmt::format("{}: expected {} numbers as the model has, listed {}",
+                                        l.what, network.parameter_count, l.numbers));
+  s.found = fmt::format("{} tensors, {} parameters of {}", file.tensors.size(),
+                        network.parameter_count, network.spec.name);
+  return s;
+}
+
+}  // namespace
+
+ReleasedRun open_released_run(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path inside = folder / "release";
+  ReleasedRun run{.release = fs::is_directory(inside, ignored) ? inside : folder};
+  if (fs::exists(run.release / "NO-PRIVACY.txt"))
+    throw InputError(folder.string() +
+                     ": expected a run with a certificate, found one without privacy");
+  if (!fs::is_regular_file(run.release / "privacy.json"))
+    throw InputError(folder.string() +
+                     ": expected a run folder with a certificate, or its release folder, found "
+                     "none");
+  run.evidence.certificate = read_input(run.release / "privacy.json");
+  run.evidence.settings = read_input(run.release / "config.toml");
+  const fs::path whole = fs::canonical(run.release / "privacy.json").parent_path();
+  const fs::path ledger = RunFolder(whole.parent_path()).ledger();
+  if (whole.filename() == "release" && fs::is_regular_file(ledger, ignored))
+    run.evidence.ledger = read_input(ledger);
+  run.has_model = fs::is_regular_file(run.model());
+  try {
+    run.status = verify::read_certificate(run.evidence.certificate).status;
+  } catch (const std::invalid_argument& e) {
+    throw InputError((run.release / "privacy.json").string() + ": " + e.what());
+  }
+  return run;
+}
+
+std::vector<verify::Statement> hold(const ReleasedRun& run) {
+  const std::string place = run.release.string();
+  std::vector<verify::Statement> all;
+  try {
+    all = verify::hold_statements(run.evidence);
+    all.push_back(hold_tensors(run));
+  } catch (const std::invalid_argument& e) {
+    throw InputError(place + ": " + e.what());
+  } catch (const nlohmann::json::exception& e) {
+    throw InputError(place + ": certificate: " + e.what());
+  }
+  return all;
+}
+
+}  // namespace cudp

@@ -1,0 +1,235 @@
+#include "runtime/audit/twin.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+#include "models/model.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/base/random_key.hpp"
+#include "runtime/base/safetensors.hpp"
+#include "runtime/config/seeded_key.hpp"
+#include "runtime/data/load.hpp"
+#include "runtime/data/text_options.hpp"
+#include "runtime/gate/transcript.hpp"
+#include "runtime/run/folder.hpp"
+#include "runtime/run/released_model.hpp"
+#include "runtime/run/run.hpp"
+#include "runtime/settings/options.hpp"
+#include "runtime/settings/settings.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::json;
+
+/// A file that settings name without its folder: in the data folder if it is there.
+void find_file(std::string& name, const std::string& data_dir) {
+  std::error_code ignored;
+  if (name.empty() || name.find('/') != std::string::npos) return;
+  if (const fs::path there = fs::path(data_dir) / name; fs::exists(there, ignored))
+    name = there.string();
+}
+
+std::int64_t unguessed_seed() {
+  SecretKey key{make_key()};
+  const std::uint64_t words = key.key().words[0] | std::uint64_t{key.key().words[1]} << 32;
+  return static_cast<std::int64_t>(words >> 1);
+}
+
+/// The released settings, with a seed, and with paths of this machine.
+TrainConfig twin_config(const ReleasedRun& run, const TwinSettings& s) {
+  const std::string source = (run.release / "config.toml").string();
+  TrainConfig c;
+  apply_settings(parse_settings(run.evidence.settings, source), c);
+  c.seed = s.seed ? *s.seed : unguessed_seed();
+  c.threads = s.threads;
+  if (!s.data_dir.empty()) c.data_dir = s.data_dir;
+  if (!s.device.empty()) find_option("device")->set(c, s.device, "--device");
+  if (!s.dataset.empty())
+    c.dataset = s.dataset;
+  else if (!is_named_dataset(c.dataset))
+    find_file(c.dataset, c.data_dir);
+  find_file(c.schema, c.data_dir);
+  if (!s.schema.empty()) c.schema = s.schema;
+  find_file(c.test_data, c.data_dir);
+  TextOptions& text = c.of<TextOptions>();
+  find_file(text.vocabulary, c.data_dir);
+  find_file(text.embedding, c.data_dir);
+  c.out = (s.folder / "run").string();
+  check_complete(c);
+  return c;
+}
+
+/// Who watches this process' run, while it lives.
+class Watch {
+ public:
+  explicit Watch(Witness& w) { set_witness(&w); }
+  ~Watch() { set_witness(nullptr); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+};
+
+/// Makes the twin's folder. One in which nothing was put is removed again.
+class TwinFolder {
+ public:
+  explicit TwinFolder(const fs::path& path) : path_(path) {
+    std::error_code failed;
+    const auto refuse = [&](const std::string& found) {
+      throw InputError("--twin " + path.string() +
+                       ": expected a folder that is not there yet, found " + found);
+    };
+    if (fs::exists(fs::symlink_status(path, failed))) refuse("one");
+    if (path.has_parent_path()) fs::create_directories(path.parent_path(), failed);
+    if (!fs::create_directory(path, failed)) refuse(failed ? failed.message() : "one");
+    fs::permissions(path, fs::perms::owner_all);
+  }
+  ~TwinFolder() {
+    std::error_code not_empty;
+    fs::remove(path_, not_empty);
+  }
+  TwinFolder(const TwinFolder&) = delete;
+  TwinFolder& operator=(const TwinFolder&) = delete;
+
+ private:
+  fs::path path_;
+};
+
+/// A list of layers of the user's own: as the released model has it.
+void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) {
+  if (!c.model.ends_with(".toml")) return;
+  const std::string source = run.model().string();
+  const TensorFile file = decode_safetensors(read_file(run.model()), source);
+  const fs::path model = folder / fs::path(c.model).filename();
+  write_atomically(model, released_text(file, "model", source), 0600);
+  c.model = model.string();
+}
+
+/// The first words of a JSON pointer that an entry stands under.
+bool is_under(std::string_view pointer, std::string_view entry) {
+  return pointer == entry || (pointer.starts_with(entry) && pointer[entry.size()] == '/');
+}
+
+std::string shown(const Json& certificate, const std::string& pointer) {
+  const Json::json_pointer at(pointer);
+  if (!certificate.contains(at)) return "none";
+  std::string text = certificate.at(at).dump();
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> certificate_differences(const std::string& run, const std::string& twin) {
+  const Json a = Json::parse(run);
+  const Json b = Json::parse(twin);
+  // Of every twin: its seed, another build, a clipping norm that follows from noise.
+  std::set<std::string> may = {"/seeded",  "/not_for_release",    "/for_release",
+                               "/build",   "/accountant_version", "/quantile/C_last",
+                               "/warnings"};
+  const auto allow = [&](std::initializer_list<const char*> more) {
+    for (const char* m : more) may.insert(m);
+  };
+  const std::string method = a.value("method", "");
+  const bool private_size = a.contains("size_release") && b.contains("size_release");
+  if (private_size)
+    allow({"/size_release/noisy_size",
+           "/q",
+           "/sampling_threshold",
+           "/sigma",
+           "/noise_std",
+           "/sensitivity",
+           "/loss_sensitivity",
+           "/expected_batch",
+           "/steps",
+           "/steps_planned",
+           "/releases",
+           "/epsilon_lower",
+           "/order",
+           "/loss_interval",
+           "/delta_for_rounding",
+           "/noise_over_time",
+           "/noisy_values",
+           "/norm_total_noise",
+           "/quantile/gradient_noise_multiplier",
+           "/quantile/count_noise_std",
+           "/groups",
+           "/grid",
+           "/regulariser",
+           "/kappa",
+           "/output_noise_std",
+           "/output_sensitivity",
+           "/generations",
+           "/selection_epsilon",
+           "/parents",
+           "/candidates",
+           "/filter",
+           "/feature_release/sigma"});
+  // What was released before decides.
+  if (method == "dp-agd" || method == "dpis")
+    allow({"/steps", "/releases", "/noisy_values", "/filter/rho_spent", "/epsilon_lower"});
+  // Steps were paid for again after a key was lost.
+  if (a.value("steps", 0.0) > a.value("steps_planned", 0.0) && a.contains("steps_planned"))
+    allow({"/steps", "/releases", "/noisy_values", "/epsilon", "/epsilon_lower", "/groups"});
+  std::vector<std::string> all;
+  for (const Json& change : Json::diff(a, b)) {
+    const auto path = change.at("path").get<std::string>();
+    // Of epsilon of outputs, up to what the search for noise leaves.
+    const auto close = [&] {
+      return private_size && path == "/epsilon" && a["epsilon"].is_number() &&
+             b["epsilon"].is_number() &&
+             std::abs(a["epsilon"].get<double>() / b["epsilon"].get<double>() - 1.0) < 1e-6;
+    };
+    if (std::ranges::any_of(may, [&](const std::string& m) { return is_under(path, m); }) ||
+        close())
+      continue;
+    all.push_back(path.substr(1) + ": the run " + shown(a, path) + ", its twin " + shown(b, path));
+  }
+  // What may differ is there in both.
+  for (const std::string& m : may) {
+    const Json::json_pointer at(m);
+    if (m != "/not_for_release" && a.contains(at) != b.contains(at))
+      all.push_back(m.substr(1) + ": the run " + shown(a, m) + ", its twin " + shown(b, m));
+  }
+  return all;
+}
+
+TwinVerdict train_twin(const ReleasedRun& run, const TwinSettings& settings, Reporter& reporter) {
+  TrainConfig config = twin_config(run, settings);
+  const TwinFolder folder(settings.folder);
+  find_model(config, run, settings.folder);
+
+  const TranscriptMemory memory;
+  Transcript transcript(SeededKey(config), memory.file());
+  verify::Evidence evidence;
+  {
+    const Watch watch(transcript);
+    const std::unique_ptr<Run> twin = start_run(config, reporter);
+    static_cast<void>(train(*twin, reporter));
+    evidence.certificate = read_file(twin->folder.certificate());
+    evidence.ledger = read_file(twin->folder.ledger());
+    evidence.settings = read_file(twin->folder.config());
+  }
+  evidence.transcript = memory.content();
+  TwinVerdict verdict{.transcript = {}, .differences = {}, .seed = *config.seed};
+  try {
+    verdict.transcript = verify::check(evidence);
+  } catch (const std::invalid_argument& e) {
+    throw Error(std::string("the twin: ") + e.what());
+  }
+  verdict.differences = certificate_differences(run.evidence.certificate, evidence.certificate);
+  return verdict;
+}
+
+}  // namespace cudp

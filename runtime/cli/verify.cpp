@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/audit/released_run.hpp"
+#include "runtime/audit/twin.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/cli/answer.hpp"
+#include "runtime/cli/commands.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr const char* kVerifyExamples = R"(Examples:
+  cudp verify runs/mnist
+  cudp verify published/release --json
+  cudp verify runs/mnist --twin runs/mnist-twin --data-dir data
+Exit codes: 0, all holds; 1, something does not, or the run is not finished; 2, no run, or a file
+that cannot be read.
+The twin is the same training with a seed, so that its noise can be drawn again: it is not for
+release. What it writes down of itself stays in memory, about 30 bytes a parameter and step.
+)";
+
+constexpr const char* kNoNoise = "the noise itself cannot be checked: its key is destroyed";
+constexpr std::size_t kWidth = 80;
+
+struct VerifyFlags {
+  std::string run;
+  std::string twin;
+  TwinSettings twin_settings;
+  bool json = false;
+};
+
+/// One row of the table, its text cut into lines that fit beside the longest name.
+void add_row(Answer& a, const std::string& name, const std::string& text, std::size_t names) {
+  std::string line;
+  std::string left = name;
+  const std::size_t room = kWidth - names - 2;
+  const auto end_line = [&] {
+    a.rows.emplace_back(std::exchange(left, ""), std::exchange(line, ""));
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t space = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, space - at);
+    if (!line.empty() && line.size() + 1 + word.size() > room) end_line();
+    line += (line.empty() ? "" : " ") + word;
+    at = space + 1;
+  }
+  end_line();
+}
+
+void add_statements(Answer& a, const std::vector<verify::Statement>& all, std::size_t names) {
+  nlohmann::ordered_json& list = a.json["checks"] = nlohmann::ordered_json::array();
+  for (const verify::Statement& s : all) {
+    const char* const result = !s.looked_at ? "not checked" : s.wrong.empty() ? "ok" : "differs";
+    list.push_back({{"check", s.name}, {"result", result}, {"found", s.found}});
+    if (!s.wrong.empty()) list.back()["differences"] = s.wrong;
+    add_row(a, s.name, std::string(s.wrong.empty() ? result : "DIFFERS") + "  " + s.found, names);
+    for (const std::string& wrong : s.wrong) add_row(a, "", "- " + wrong, names);
+  }
+}
+
+void add_twin(Answer& a, const TwinVerdict& twin, std::size_t names) {
+  const verify::Verdict& v = twin.transcript;
+  nlohmann::ordered_json& j = a.json["twin"] = {{"seed", twin.seed},
+                                                {"releases", v.releases},
+                                                {"numbers", v.numbers},
+                                                {"updates", v.updates}};
+  j["findings"] = nlohmann::ordered_json::array();
+  j["differences"] = twin.differences;
+  j["not_checked"] = v.skipped;
+  const bool holds = v.findings.empty() && twin.differences.empty();
+  add_row(a, "twin",
+          fmt::format("{}  {} numbers of noise drawn again, {} releases and {} updates held, {} "
+                      "findings",
+                      holds ? "ok" : "DIFFERS", v.numbers, v.releases, v.updates,
+                      v.findings.size() + twin.differences.size()),
+          names);
+  for (const verify::Finding& f : v.findings) {
+    j["findings"].push_back({{"rule", f.rule}, {"what", f.what}});
+    add_row(a, "", "- " + f.rule + ": " + f.what, names);
+  }
+  for (const std::string& d : twin.differences) add_row(a, "", "- certificate, " + d, names);
+  for (const std::string& s : v.skipped) add_row(a, "", "not checked: " + s, names);
+}
+
+int run_verify(VerifyFlags o) {
+  const ReleasedRun run = open_released_run(o.run);
+  Answer a{.json = {{"run", o.run}, {"status", run.status}}, .rows = {}};
+  if (run.status != "finished" && run.status != "refused") {
+    a.json["holds"] = false;
+    add_row(a, "status",
+            "not finished: what is claimed is a plan, and only a finished run can be verified", 6);
+    print(a, o.json);
+    return static_cast<int>(Exit::failure);
+  }
+  if (!o.twin.empty() && run.status == "refused")
+    throw InputError("--twin: expected a run that trained, found one that was refused");
+  const std::vector<verify::Statement> all = hold(run);
+  std::size_t names = std::string_view("status").size();
+  for (const verify::Statement& s : all) names = std::max(names, s.name.size());
+  add_row(a, "status", run.status, names);
+  add_statements(a, all, names);
+  bool holds = std::ranges::all_of(all, [](const verify::Statement& s) { return s.wrong.empty(); });
+  if (!o.twin.empty()) {
+    o.twin_settings.folder = o.twin;
+    Reporter reporter(o.json);
+    const TwinVerdict twin = train_twin(run, o.twin_settings, reporter);
+    add_twin(a, twin, names);
+    holds = holds && twin.transcript.findings.empty() && twin.differences.empty();
+  }
+  a.json["noise"] = kNoNoise;
+  a.json["holds"] = holds;
+  add_row(a, "", kNoNoise, names);
+  add_row(a, "", holds ? "all that can be checked holds" : "something does not hold", names);
+  print(a, o.json);
+  return static_cast<int>(holds ? Exit::ok : Exit::failure);
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& app, CommandBody& body) {
+  CLI::App* command =
+      app.add_subcommand("verify", "Check a released run: does what it states hold together?");
+  command->footer(kVerifyExamples);
+  auto o = std::make_shared<VerifyFlags>();
+  TwinSettings& t = o->twin_settings;
+  command->add_option("run_dir", o->run, "run folder, or its release folder")->required();
+  const auto add = [&](const char* name, auto& value, const char* type, const char* help) {
+    return command->add_option(name, value, help)->type_name(type);
+  };
+  std::vector<CLI::Option*> of_twin;
+  CLI::Option* const twin = add("--twin", o->twin, "DIR",
+                                "train the same settings with a seed, in this new folder, and "
+                                "check all that it does");
+  of_twin.push_back(
+      add("--data-dir", t.data_dir, "DIR", "with --twin: where the files of the data set are"));
+  of_twin.push_back(add("--dataset", t.dataset, "NAME",
+                        "with --twin: the data set, in place of what the settings name"));
+  of_twin.push_back(add("--schema", t.schema, "FILE", "with --twin: schema of a table"));
+  of_twin.push_back(
+      add("--device", t.device, "NAME", "with --twin: auto, cpu or cuda, in place of the run's"));
+  of_twin.push_back(add("--seed", t.seed, "N", "with --twin: its seed; one at random otherwise"));
+  of_twin.push_back(add("--threads", t.threads, "N", "with --twin: CPU threads, 0 for every core")
+                        ->check(CLI::Range(0, 4096)));
+  for (CLI::Option* option : of_twin) option->needs(twin);
+  command->add_flag("--json", o->json, "print JSON");
+  command->callback([&body, o] { body = [o] { return run_verify(*o); }; });
+}
+
+}  // namespace cudp

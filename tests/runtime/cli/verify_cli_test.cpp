@@ -1,0 +1,338 @@
+// cudp verify: finished runs of several methods hold; changed ones do not; a twin is checked.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/safetensors.hpp"
+#include "tests/support/cudp_process.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
+Words with(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+const Words kSteps = {"--batch", "40", "--steps", "5"};
+
+class VerifyCli : public testing::Test {
+ protected:
+  void train(const std::string& out, const Words& more) const {
+    const Words words =
+        with({"train", "--dataset", table_.table, "--schema", table_.schema, "--model", "logistic",
+              "--epsilon", "3", "--delta", "1e-5", "--threads", "1", "--device", "cpu", "--quiet",
+              "--out", folder_ / out},
+             more);
+    const Finished f = run_cudp(folder_, words);
+    ASSERT_EQ(f.exit, 0) << f.err;
+  }
+  Finished verify(const std::string& run, const Words& more = {}) const {
+    return run_cudp(folder_, with({"verify", folder_ / run}, more));
+  }
+  void expect_holds(const std::string& run, const Words& more = {}) const {
+    const Finished f = verify(run, more);
+    EXPECT_EQ(f.exit, 0) << run << "\n" << f.out << f.err;
+    EXPECT_NE(f.out.find("the noise itself cannot be checked: its key is destroyed"),
+              std::string::npos);
+    EXPECT_EQ(f.out.find("DIFFERS"), std::string::npos) << f.out;
+    for (std::size_t at = 0; at < f.out.size();) {  // fits a terminal
+      const std::size_t end = f.out.find('\n', at);
+      EXPECT_LE(end - at, 80u) << f.out.substr(at, end - at);
+      at = end + 1;
+    }
+  }
+  /// Exit 1, and this check has a difference that says `word`.
+  void expect_differs(const std::string& run, const std::string& check, const std::string& word,
+                      const Words& more = {}) const {
+    const Finished f = verify(run, with({"--json"}, more));
+    ASSERT_EQ(f.exit, 1) << f.out << f.err;
+    const Json answer = Json::parse(f.out);
+    EXPECT_EQ(answer["holds"], false);
+    std::string found;
+    for (const Json& c : answer["checks"])
+      if (c["check"] == check && c["result"] == "differs") found += c["differences"].dump();
+    EXPECT_NE(found.find(word), std::string::npos) << answer.dump(1);
+  }
+  /// The run with one file changed, and only that, in place until the next.
+  void change(const std::string& file, const std::function<void(std::string&)>& how) {
+    fs::remove_all(folder_ / "changed");
+    fs::copy(folder_ / "run", folder_ / "changed", fs::copy_options::recursive);
+    std::string content = content_of(folder_ / ("changed/" + file));
+    const std::string before = content;
+    how(content);
+    ASSERT_NE(content, before);
+    write_text(folder_ / ("changed/" + file), content);
+  }
+  void change_certificate(const std::function<void(Json&)>& how) {
+    change("release/privacy.json", [&](std::string& text) {
+      Json j = Json::parse(text);
+      how(j);
+      text = j.dump(2) + "\n";
+    });
+  }
+
+  TemporaryFolder folder_;
+  SmallTable table_ = write_small_table(folder_, 400);
+};
+
+TEST_F(VerifyCli, FinishedRunsHold) {
+  const std::vector<std::pair<const char*, Words>> cases = {
+      {"dpsgd", kSteps},
+      {"public", with(kSteps, {"--size-is-public"})},
+      {"quantile", with(kSteps, {"--method", "dpsgd-quantile"})},
+      {"adp", with(kSteps, {"--method", "adp-sgd", "--schedule", "polynomial"})},
+      {"decay", with(kSteps, {"--method", "dpsgd-decay", "--size-is-public"})},
+      {"adaclip", {"--batch", "40", "--epochs", "1", "--method", "adaclip", "--clip", "2"}},
+      {"norm-bound", with(kSteps, {"--method", "norm-bound"})},
+      {"pca", with(kSteps, {"--features", "pca", "--feature-dimensions", "2"})},
+      {"sigma", with(kSteps, {"--sigma", "2", "--size-is-public"})},
+      {"dpis", {"--method", "dpis", "--batch", "40", "--steps", "12"}},
+      {"dpis-adaptive",
+       {"--method", "dpis", "--batch", "40", "--steps", "25", "--dpis-adaptive-clip"}},
+      {"dp-agd", {"--method", "dp-agd", "--splits", "6"}},
+      {"objpert", {"--method", "objpert"}},
+      {"outpert", {"--method", "outpert"}},
+      {"privgene", {"--method", "privgene", "--generations", "8", "--candidates", "20"}},
+      {"seeded", with(kSteps, {"--seed", "3", "--rng", "philox"})},
+  };
+  for (const auto& [name, words] : cases) {
+    SCOPED_TRACE(name);
+    train(name, words);
+    expect_holds(name);
+    expect_holds(std::string(name) + "/release");
+    // Without the private folder there is no ledger to look at.
+    fs::rename(folder_ / (std::string(name) + "/private"), folder_ / "away");
+    const Finished f = verify(name, {"--json"});
+    EXPECT_EQ(f.exit, 0) << f.out;
+    EXPECT_EQ(Json::parse(f.out)["checks"][1]["result"], "not checked");
+    fs::remove_all(folder_ / "away");
+  }
+}
+
+TEST_F(VerifyCli, ARunOfTextsHolds) {
+  const Finished f =
+      run_cudp(folder_, {"train",     "--dataset", "sentences", "--model",   "sentences-lstm",
+                         "--epsilon", "3",         "--delta",   "1e-5",      "--batch",
+                         "20",        "--steps",   "2",         "--threads", "1",
+                         "--device",  "cpu",       "--quiet",   "--out",     folder_ / "run"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  expect_holds("run");
+  // A word less, and the table of their vectors does not fit.
+  change("release/vocabulary.txt", [](std::string& text) { text.erase(0, text.find('\n') + 1); });
+  expect_differs("changed", "model", "expected [");
+}
+
+TEST_F(VerifyCli, ChangedRunsDoNot) {
+  train("run", kSteps);
+  change_certificate([](Json& c) { c["epsilon"] = 2.9; });
+  expect_differs("changed", "epsilon", "2.9");
+  change_certificate([](Json& c) { c["epsilon"] = 3.1; });
+  expect_differs("changed", "epsilon", "3.1");
+  change_certificate([](Json& c) { c["sigma"] = c["sigma"].get<double>() * 1.01; });
+  expect_differs("changed", "noise", "noise_std");
+  change_certificate([](Json& c) {
+    c["sigma"] = c["sigma"].get<double>() * 1.01;
+    c["noise_std"] = c["sigma"].get<double>() * c["sensitivity"].get<double>();
+  });
+  expect_differs("changed", "noise", "sigma");
+  // With all of it consistent, the ledger says otherwise.
+  change_certificate([](Json& c) {
+    c["sigma"] = c["sigma"].get<double>() * 1.01;
+    c["noise_std"] = c["sigma"].get<double>() * c["sensitivity"].get<double>();
+    c["releases"][1]["sigma"] = c["sigma"];
+  });
+  expect_differs("changed", "ledger", "charged were 0");
+  change_certificate([](Json& c) { c["releases"].erase(1); });
+  expect_differs("changed", "ledger", "charged were 5");
+  expect_differs("changed/release", "releases", "5 steps");
+  change_certificate([](Json& c) { c["releases"].erase(0); });
+  expect_differs("changed", "noise", "size_release");
+  change_certificate([](Json& c) { c["noisy_values"] = Json::array(); });
+  expect_differs("changed", "releases", "noisy size");
+  change_certificate([](Json& c) { c["noisy_values"].push_back(c["noisy_values"][0]); });
+  expect_differs("changed", "releases", "no release pays for it");
+  change_certificate([](Json& c) { c["q"] = c["q"].get<double>() * 0.9; });
+  expect_differs("changed", "sampling", "threshold");
+  change_certificate([](Json& c) { c["delta"] = 2e-5; });
+  expect_differs("changed", "settings", "delta");
+  const auto replace = [](const char* what, const char* by) {
+    return [=](std::string& text) {
+      const std::size_t at = text.find(what);
+      ASSERT_NE(at, std::string::npos) << text;
+      text.replace(at, std::string(what).size(), by);
+    };
+  };
+  change("release/config.toml", replace("batch = 40", "batch = 39"));
+  expect_differs("changed", "sampling", "expected batch");
+  change("release/config.toml", replace("clip = 1.0", "clip = 0.5"));
+  expect_differs("changed", "settings", "clip");
+  change("release/config.toml", replace("steps = 5", "steps = 6"));
+  expect_differs("changed", "settings", "steps");
+  change("release/config.toml", replace("\"flat\"", "\"automatic\""));
+  expect_differs("changed", "settings", "clipping");
+  change("release/config.toml", replace("method = \"dpsgd\"", "method = \"adp-sgd\""));
+  expect_differs("changed", "settings", "method");
+  // A tensor of as many numbers in another shape; one that is not the network's.
+  change("release/model.safetensors", [](std::string& bytes) {
+    TensorFile file = decode_safetensors(bytes, "model");
+    for (ParameterTensor& t : file.tensors)
+      if (t.shape.size() == 2) std::swap(t.shape[0], t.shape[1]);
+    bytes = encode_safetensors(file);
+  });
+  expect_differs("changed", "model", "weight: expected [");
+  change("release/model.safetensors", [](std::string& bytes) {
+    TensorFile file = decode_safetensors(bytes, "model");
+    file.tensors.push_back(file.tensors[0]);
+    file.tensors.back().name = "more";
+    bytes = encode_safetensors(file);
+  });
+  expect_differs("changed", "model", "more: expected no such tensor");
+  // The ledger of another run, whose noisy size was another.
+  std::string other = content_of(folder_ / "run/private/ledger");
+  for (int i = 0; other == content_of(folder_ / "run/private/ledger"); ++i) {
+    ASSERT_LT(i, 20);
+    train("other" + std::to_string(i), kSteps);
+    other = content_of(folder_ / ("other" + std::to_string(i) + "/private/ledger"));
+    const auto charges = [](const std::string& text) { return text.substr(0, text.find("\ntag")); };
+    if (charges(other) == charges(content_of(folder_ / "run/private/ledger")))
+      other = content_of(folder_ / "run/private/ledger");
+  }
+  change("private/ledger", [&](std::string& text) { text = other; });
+  expect_differs("changed", "ledger", "poisson-gaussian");
+}
+
+TEST_F(VerifyCli, ChangedRunsOfOtherMethodsDoNot) {
+  train("run", with(kSteps, {"--method", "dpsgd-quantile"}));
+  change_certificate([](Json& c) { c["noisy_values"][1]["times"] = 4; });
+  expect_differs("changed", "releases", "one a step");
+  change_certificate([](Json& c) {
+    c["quantile"]["count_noise_std"] = c["quantile"]["count_noise_std"].get<double>() * 1.1;
+  });
+  expect_differs("changed", "noise", "sum and count");
+  fs::remove_all(folder_ / "run");
+  // What is proved of objective perturbation is worked out again from its noise.
+  train("run", {"--method", "objpert"});
+  change_certificate([](Json& c) { c["noise_std"] = c["noise_std"].get<double>() * 0.99; });
+  expect_differs("changed", "epsilon", "delta");
+  fs::remove_all(folder_ / "run");
+  train("run", {"--method", "dp-agd", "--splits", "6"});
+  change_certificate([](Json& c) { c["noisy_values"].erase(1); });
+  expect_differs("changed", "releases", "noisy sums");
+  change_certificate([](Json& c) { c["epsilon"] = 2.5; });
+  expect_differs("changed", "epsilon", "budget");
+}
+
+TEST_F(VerifyCli, SaysWhatIsNoRun) {
+  const auto refused = [&](const std::string& run, const std::string& word) {
+    const Finished f = verify(run);
+    EXPECT_EQ(f.exit, 2) << f.out;
+    EXPECT_EQ(f.out, "");
+    EXPECT_EQ(std::count(f.err.begin(), f.err.end(), '\n'), 1) << f.err;
+    EXPECT_NE(f.err.find(word), std::string::npos) << f.err;
+  };
+  refused("nothing", "expected a run folder");
+  fs::create_directory(folder_ / "empty");
+  refused("empty", "expected a run folder");
+  train("run", kSteps);
+  change("release/privacy.json", [](std::string& text) { text.resize(text.size() / 2); });
+  refused("changed", "privacy.json: certificate");
+  change("release/privacy.json", [](std::string& text) { text = "[]"; });
+  refused("changed", "privacy.json: certificate");
+  change("release/model.safetensors", [](std::string& bytes) { bytes.resize(20); });
+  refused("changed", "model.safetensors");
+  change("private/ledger", [](std::string& text) { text[30] ^= 1; });
+  refused("changed", "ledger");
+  change("release/config.toml", [](std::string& text) { text = "no settings\n"; });
+  refused("changed", "settings");
+  // A plan is no promise of a finished run.
+  change_certificate([](Json& c) { c["status"] = "not finished"; });
+  const Finished f = verify("changed");
+  EXPECT_EQ(f.exit, 1);
+  EXPECT_NE(f.out.find("not finished"), std::string::npos) << f.out;
+  EXPECT_EQ(verify("run", {"--data-dir", "data"}).exit, 2);  // which is the twin's
+}
+
+TEST_F(VerifyCli, ATwinIsTrainedAndChecked) {
+  const std::vector<std::pair<const char*, Words>> cases = {
+      {"dpsgd", kSteps},
+      {"public", with(kSteps, {"--size-is-public", "--optimizer", "adam", "--ema", "0.9"})},
+      {"quantile", with(kSteps, {"--method", "dpsgd-quantile"})},
+      {"dpis", {"--method", "dpis", "--batch", "40", "--steps", "12"}},
+      {"dp-agd", {"--method", "dp-agd", "--splits", "6"}},
+      {"objpert", {"--method", "objpert"}},
+  };
+  for (const auto& [name, words] : cases) {
+    SCOPED_TRACE(name);
+    train(name, words);
+    const std::string twin = folder_ / (std::string(name) + "-twin");
+    const Finished f = verify(name, {"--json", "--twin", twin, "--data-dir", folder_.path(),
+                                     "--schema", table_.schema, "--threads", "1", "--seed", "5"});
+    ASSERT_EQ(f.exit, 0) << f.out << f.err;
+    const Json found = Json::parse(f.out)["twin"];
+    EXPECT_EQ(found["findings"], Json::array());
+    EXPECT_EQ(found["differences"], Json::array());
+    EXPECT_GT(found["releases"], 0);
+    EXPECT_EQ(found["seed"], 5);
+    if (std::string(name) == "public") {
+      const std::size_t parameters = 4 + 1;  // two numbers and a category of two, and a bias
+      EXPECT_EQ(found["numbers"], 5 * parameters);
+      EXPECT_EQ(found["updates"], 5);
+    }
+    EXPECT_EQ(fs::status(twin).permissions(), fs::perms::owner_all);
+    EXPECT_TRUE(fs::exists(twin + "/run/release/privacy.json"));
+    // Nothing of the transcript stays.
+    for (const auto& entry : fs::recursive_directory_iterator(twin))
+      if (entry.is_regular_file()) {
+        EXPECT_EQ(content_of(entry.path()).find("\"kind\""), std::string::npos) << entry.path();
+      }
+    // The twin is a run, and not for release.
+    const Json certificate = Json::parse(content_of(twin + "/run/release/privacy.json"));
+    EXPECT_EQ(certificate["for_release"], false);
+    const Finished again = verify(name, {"--twin", twin});
+    EXPECT_EQ(again.exit, 2);
+    EXPECT_NE(again.err.find("not there yet"), std::string::npos) << again.err;
+  }
+}
+
+TEST_F(VerifyCli, ATwinTellsWhatTheRunStatesOtherwise) {
+  train("run", with(kSteps, {"--size-is-public"}));
+  change_certificate([](Json& c) { c["hyperparameter_tuning"] = "counted"; });
+  const Finished f =
+      verify("changed", {"--json", "--twin", folder_ / "twin", "--data-dir", folder_.path(),
+                         "--schema", table_.schema, "--threads", "1"});
+  EXPECT_EQ(f.exit, 1) << f.out << f.err;
+  const Json twin = Json::parse(f.out)["twin"];
+  EXPECT_EQ(twin["findings"], Json::array());
+  ASSERT_EQ(twin["differences"].size(), 1u) << twin;
+  EXPECT_NE(twin["differences"][0].get<std::string>().find("hyperparameter_tuning"),
+            std::string::npos);
+  // A twin that cannot be trained leaves no folder.
+  const Finished none =
+      verify("run", {"--twin", folder_ / "none", "--dataset", folder_ / "no.csv"});
+  EXPECT_EQ(none.exit, 2) << none.out;
+  EXPECT_FALSE(fs::exists(folder_ / "none"));
+}
+
+TEST(CheckCertificate, Parses) {
+  if (std::system("python3 --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no python3";
+  const fs::path script = fs::path(golden_file("")) / "../../scripts/check_certificate.py";
+  const std::string command =
+      "python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' '" + script.string() + "'";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
+
+}  // namespace
+}  // namespace cudp
