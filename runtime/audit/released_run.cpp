@@ -162,7 +162,8 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
 ReleasedRun open_released_run(const fs::path& folder) {
   std::error_code ignored;
   const fs::path inside = folder / "release";
-  ReleasedRun run{.release = fs::is_directory(inside, ignored) ? inside : folder};
+  ReleasedRun run;
+  run.release = fs::is_directory(inside, ignored) ? inside : folder;
   if (fs::exists(run.release / "NO-PRIVACY.txt"))
     throw InputError(folder.string() +
                      ": expected a run with a certificate, found one without privacy");
