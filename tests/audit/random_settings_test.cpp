@@ -9,8 +9,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -331,14 +333,14 @@ void work_through(int first, int every, const fs::path& folder) {
   }
 }
 
-TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
-  const TemporaryFolder folder;
+/// Lets as many processes as there are cores, two at least, each do its part; returns how many.
+int side_by_side(const std::function<void(int first, int every)>& part) {
   const int workers = std::max(2, available_cores());
   std::vector<pid_t> children;
   for (int w = 0; w < workers; ++w) {
     const pid_t child = ::fork();
     if (child == 0) {
-      work_through(w, workers, folder.path());
+      part(w, workers);
       std::fflush(nullptr);
       ::_exit(0);
     }
@@ -349,6 +351,156 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
     ::waitpid(child, &status, 0);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   }
+  return workers;
+}
+
+/// What others may see of a training.
+struct Seen {
+  std::vector<int> exits;
+  std::string out;
+  std::string err;
+  std::map<std::string, std::string> files;  ///< of release/; names alone of the others
+
+  /// The first thing that differs; empty where nothing does.
+  std::string difference(const Seen& other) const {
+    if (exits != other.exits) return "exit codes";
+    if (out != other.out) return "stdout: " + out + " / " + other.out;
+    if (err != other.err) return "stderr: " + err + " / " + other.err;
+    for (const auto& [name, content] : files)
+      if (!other.files.contains(name) || other.files.at(name) != content) return name;
+    return files.size() == other.files.size() ? "" : "more files";
+  }
+};
+
+/// Without what the clock says.
+std::string without_clock(const std::string& text) {
+  static const std::regex kTime(R"(\d\d:\d\d:\d\d )");
+  static const std::regex kSpeed(R"x("(seconds|examples_per_second)":[^,}]*)x");
+  static const std::regex kProgress(R"(.*epoch .*\[[=> ]*\].*\n)");
+  return std::regex_replace(std::regex_replace(std::regex_replace(text, kProgress, ""), kSpeed, ""),
+                            kTime, "");
+}
+
+Seen look(const RandomSettings& settings, const fs::path& work,
+          const std::function<Witness*(Ending)>& make_witness) {
+  fs::remove_all(work / "run");
+  Seen seen;
+  const std::vector<Ending> endings = settings.ending == "finished" ? std::vector<Ending>{{}}
+                                      : settings.ending == "interrupted"
+                                          ? std::vector<Ending>{{SIGINT, 2}, {}}
+                                          : std::vector<Ending>{{SIGKILL, 2}, {}};
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    std::vector<std::string> arguments = settings.arguments();
+    if (i > 0) arguments = {"train", "--resume", "run", "--quiet", "--json"};
+    if (i > 0 && settings.ending.ends_with("fresh noise")) arguments.emplace_back("--fresh-noise");
+    const Ended e = run_witnessed(work, arguments, [&]() -> Witness* {
+      ::alarm(kLongest);
+      return make_witness(endings[i]);
+    });
+    seen.exits.push_back(e.exit);
+    seen.out += without_clock(e.out);
+    seen.err += without_clock(e.err);
+    if (e.exit == 0 || is_refusal(e)) break;
+  }
+  if (!fs::exists(work / "run")) return seen;
+  for (const auto& entry : fs::recursive_directory_iterator(work / "run")) {
+    const std::string name = fs::relative(entry.path(), work / "run").string();
+    if (entry.is_regular_file())
+      seen.files[name] = name.starts_with("release/") ? content_of(entry.path()) : "";
+  }
+  return seen;
+}
+
+/// Line number `at` of a file's rows, behind the header, becomes `row`, or goes.
+void change_row(const fs::path& file, int at, const std::string& row, bool remove) {
+  std::istringstream all(content_of(file));
+  std::string changed;
+  int number = -1;
+  for (std::string line; std::getline(all, line); ++number)
+    if (number != at)
+      changed += line + "\n";
+    else if (!remove)
+      changed += row + "\n";
+  write_text(file, changed);
+}
+
+/// D' of D: one private row is another, or, where the size is private, none.
+void change_data(const fs::path& work, const RandomSettings& settings, int at) {
+  const auto given = [&](const char* key) {
+    return std::ranges::any_of(settings.flags, [&](const auto& f) { return f.first == key; });
+  };
+  const bool remove = !given("size-is-public") && at % 2 == 0;
+  if (settings.data == "table") {
+    change_row(work / "people.csv", at, at % 3 == 0 ? "1e300,-1e300,c,yes" : "17,0,a,yes", remove);
+  } else if (settings.data == "texts") {
+    std::string note;
+    for (int i = 0; i < 300; ++i) note += "worse strange ";
+    change_row(work / "notes.csv", at, at % 3 == 0 ? ",yes" : note + ",no", remove);
+  } else {
+    const fs::path file = work / "images/train-images-idx3-ubyte";
+    std::string pixels = content_of(file);
+    pixels.replace(16 + 784 * static_cast<std::size_t>(at), 784, std::string(784, '\xff'));
+    write_text(file, pixels);
+  }
+}
+
+/// Runs that say what they should not are of no interest, and runs without privacy hide nothing.
+bool hides_rows(const RandomSettings& settings) {
+  return std::ranges::none_of(settings.flags, [](const auto& f) {
+    return f.first == "unsafe-diagnostics" || f.first == "accept-private-bounds" ||
+           (f.first == "method" && f.second == "sgd");
+  });
+}
+
+void compare_neighbours(int first, int every, const fs::path& folder) {
+  const fs::path work = folder / ("work" + std::to_string(first));
+  const std::string values = folder / ("values" + std::to_string(first));
+  const std::string position = folder / ("position" + std::to_string(first));
+  const std::string differences = folder / ("differences" + std::to_string(first));
+  std::ofstream out(folder / ("found" + std::to_string(first)));
+  SettingsMaker maker(11'242'026);
+  for (int i = 0; i < how_many() / 4; ++i) {
+    const RandomSettings settings = maker.next();
+    if (i % every != first || !hides_rows(settings)) continue;
+    for (const std::string& file : {values, position, differences}) fs::remove(file);
+    write_data(work);
+    const Seen expected =
+        look(settings, work, [&](Ending ending) { return new RecordingWitness(values, ending); });
+    if (!fs::exists(values)) continue;  // refused before anything left
+    change_data(work, settings, i % kRows);
+    const Seen seen = look(settings, work, [&](Ending ending) {
+      return new ReplayingWitness(values, position, differences, ending);
+    });
+    std::string fault = expected.difference(seen);
+    if (fs::exists(differences) && !content_of(differences).empty())
+      fault = content_of(differences);
+    std::ranges::replace(fault, '\n', ' ');
+    out << (fault.empty() ? "same\t" : "fault\t") << fault << "; " << settings.command() << "\n";
+    out.flush();
+  }
+}
+
+/// As tests/audit/non_interference_test.cpp has it, for settings that nobody chose.
+TEST(RandomSettings, OtherRowsShowInNothingThatLeaves) {
+  const TemporaryFolder folder;
+  const int workers =
+      side_by_side([&](int first, int every) { compare_neighbours(first, every, folder.path()); });
+  int same = 0;
+  for (int w = 0; w < workers; ++w) {
+    std::ifstream in(folder / ("found" + std::to_string(w)));
+    for (std::string line; std::getline(in, line);) {
+      if (line.starts_with("fault\t")) ADD_FAILURE() << line.substr(6);
+      same += line.starts_with("same\t") ? 1 : 0;
+    }
+  }
+  std::cout << same << " pairs of neighbours, and nothing told them apart" << std::endl;
+  EXPECT_GT(same, how_many() / 16);
+}
+
+TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
+  const TemporaryFolder folder;
+  const int workers =
+      side_by_side([&](int first, int every) { work_through(first, every, folder.path()); });
 
   std::set<int> accepted;
   int refused = 0;
