@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include <sys/types.h>
 
@@ -48,7 +47,7 @@ class SharedKey {
   SharedKey() : SharedKey(RandomKey{}) {}
   SharedKey(const RandomKey& key) : key_(std::make_shared<const SecretKey>(key)) {}
   /// Wipes `key`.
-  SharedKey(RandomKey&& key) : key_(std::make_shared<const SecretKey>(std::move(key))) {}
+  SharedKey(RandomKey&& key) : SharedKey(static_cast<const RandomKey&>(key)) { wipe(key); }
 
   const RandomKey& key() const { return key_->key(); }
 

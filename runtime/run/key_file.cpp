@@ -43,7 +43,8 @@ std::optional<SharedKey> read_key(const std::filesystem::path& path) {
   RandomKey key{};
   if (bytes.size() < kKeyMagic.size() + sizeof key.words) return std::nullopt;
   std::memcpy(key.words, bytes.data() + kKeyMagic.size(), sizeof key.words);
-  SharedKey secret(std::move(key));
+  SharedKey secret(key);
+  wipe(key);
   std::string expected = encode(secret.key());
   const bool intact = bytes == expected;
   wipe(bytes);
