@@ -1,0 +1,143 @@
+#pragma once
+// PTX as it stands in a program's fat binaries, parsed for the interpreter. What the parser does not
+// know is a Fault: nothing is guessed or skipped.
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cudp::ptx {
+
+using i8 = std::int8_t;
+using i16 = std::int16_t;
+using i32 = std::int32_t;
+using i64 = std::int64_t;
+using u8 = std::uint8_t;
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+/// A program that a device could not run as it stands, or that is wrong on some device. Its text
+/// says what, and where: kernel, block, thread, line of the PTX and of the source.
+struct Fault : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
+struct Warp;
+struct Instruction;
+/// Runs an instruction for the lanes whose bits are set.
+using Action = void (*)(Warp&, const Instruction&, u32 lanes);
+
+inline constexpr u32 kLanes = 32;
+
+/// One operand of 32 lanes: a row of 4 or 8 bytes a lane in the warp's registers or in the kernel's
+/// constants, or a predicate, a bit a lane.
+struct Operand {
+  enum class Kind : u8 { none, reg, constant, predicate };
+  Kind kind = Kind::none;
+  u8 width = 0;  ///< bytes a lane
+  u16 id = 0;    ///< number of the register or the predicate
+  u32 at = 0;    ///< bytes from the beginning of the registers or of the constants
+
+  bool is_register() const { return kind == Kind::reg; }
+  bool is_constant() const { return kind == Kind::constant; }
+};
+
+enum class Form : u8 { plain, branch, exit, block_barrier, warp };
+
+struct Instruction {
+  Action run = nullptr;
+  Form form = Form::plain;
+  bool guard_negated = false;
+  u8 results = 0;   ///< of `d`
+  u8 sources = 0;   ///< of `s`
+  u8 elements = 1;  ///< of a vector in memory
+  i32 guard = -1;   ///< a predicate
+  u32 target = 0;   ///< of a branch
+  u32 used = ~0u;   ///< bytes of a load that are used, a bit each
+  i64 offset = 0;   ///< added to the address, which is s[0]
+  Operand predicate;  ///< a predicate that is a result
+  Operand mask;       ///< lanes that a warp operation names
+  std::array<Operand, 4> d;
+  std::array<Operand, 10> s;
+};
+
+/// Where an instruction stands.
+struct Place {
+  u32 at = 0, size = 0;  ///< in the module's text
+  u32 line = 0;          ///< of the module's text, from 1
+  u32 file = 0;          ///< of .file; 0: not known
+  u32 source_line = 0;
+};
+
+struct Parameter {
+  u32 at = 0, bytes = 0;
+};
+
+struct SharedVariable {
+  u32 at = 0, bytes = 0;
+};
+
+class Module;
+
+struct Kernel {
+  const Module* module = nullptr;
+  std::string name;
+  std::vector<Instruction> code;
+  std::vector<Place> places;  ///< of `code`
+  std::vector<Parameter> parameters;
+  u32 parameter_bytes = 0;
+  /// Shared variables stand apart here, so that an access between them is seen.
+  std::vector<SharedVariable> shared;
+  u32 shared_bytes = 0;         ///< with the space between them: dynamic memory begins here
+  u32 static_shared_bytes = 0;  ///< as ptxas would count them
+  u32 max_threads = 1024;       ///< .maxntid
+  u32 register_bytes = 0;       ///< a warp's
+  u32 registers = 0;
+  u32 predicates = 0;
+  std::vector<u8> constants;
+  /// tid, ntid, ctaid, nctaid (x, y, z each), laneid.
+  std::array<Operand, 13> special;
+
+  u32 max_dynamic_shared = 48 * 1024;  ///< cudaFuncSetAttribute
+  u64 launches = 0;
+};
+
+/// A module's text. Kernels are parsed when they are asked for.
+class Module {
+ public:
+  explicit Module(std::string text);
+  /// Null if there is none of that name. Throws Fault.
+  Kernel* find(const std::string& name);
+  std::vector<std::string> kernels() const;
+  std::string_view text(const Place& p) const;
+  /// "file:line", or empty.
+  std::string source(const Place& p) const;
+
+ private:
+  friend class KernelParser;
+  struct Entry {
+    std::size_t header, body, end;
+  };
+  std::string text_;
+  std::map<std::string, Entry, std::less<>> entries_;
+  std::vector<std::string> shared_;  ///< declarations outside of kernels
+  std::map<u32, std::string> files_;
+  std::map<std::string, std::unique_ptr<Kernel>, std::less<>> parsed_;
+};
+
+/// An instruction's action and the widths of its operands: bytes of the result, a colon, bytes of
+/// each source; p is a predicate, and x a register at least as wide as the type.
+struct Operation {
+  Action run = nullptr;
+  std::string shape;
+};
+/// Null if the interpreter has no such instruction. name: with types, without .v2 or .v4.
+const Operation* find_operation(std::string_view name);
+
+}  // namespace cudp::ptx
