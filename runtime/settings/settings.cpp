@@ -85,10 +85,10 @@ NamedSources named_sources(const Settings& flags, const std::string& usual_metho
 
 /// Throws InputError where the option is one of methods' own, and not of this one's.
 void check_used(const MethodEntry& method, const Option& option, const Setting& setting) {
-  if (method.takes(option.key)) return;
+  if (takes(method, option.key)) return;
   std::string users;
   for (const MethodEntry& other : methods())
-    if (other.takes(option.key)) users += (users.empty() ? "" : ", ") + other.name;
+    if (takes(other, option.key)) users += (users.empty() ? "" : ", ") + other.name;
   throw InputError(setting.place + ": expected --method " + users + " with it, found " +
                    value_text(setting.value) + " with --method " + method.name);
 }
@@ -108,7 +108,7 @@ void check_all_used(const Settings& flags, const Settings& file, const TrainConf
     const Option& option = *find_option(key);
     TrainConfig given;
     option.set(given, setting.value, setting.place);
-    if (option.get(given) != option.get(usual) && !method.may_find(key))
+    if (option.get(given) != option.get(usual) && !may_find(method, key))
       check_used(method, option, setting);
   }
 }
@@ -273,7 +273,7 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
     throw InputError(
         "--epsilon: expected a privacy budget (or --sigma) from a flag, --config or --preset, "
         "found none");
-  if (!c.epsilon && !method.takes("sigma"))
+  if (!c.epsilon && !takes(method, "sigma"))
     throw InputError("--epsilon: expected a privacy budget with --method " + c.method +
                      ", found none");
   const bool size_is_public = is_named_dataset(c.dataset) || c.size_is_public;
@@ -309,7 +309,7 @@ void check_complete(TrainConfig& c) {
     throw InputError("--dataset: expected a data set, found none (glyphs needs no files)");
   if (method.gives_privacy) check_budget_given(c, method);
   if (method.complete != nullptr) method.complete(c);
-  if (c.schedule == ScheduleKind::adaptive && !method.takes("adaptive-start"))
+  if (c.schedule == ScheduleKind::adaptive && !takes(method, "adaptive-start"))
     throw InputError("--schedule: expected method adp-sgd for adaptive step sizes");
   if (c.feature_standardise && c.features != Features::scatter)
     throw InputError("--feature-standardise: expected --features scatter");

@@ -342,13 +342,13 @@ TEST(Config, OptionsOfMethodsAreThoseOfTheRegistry) {
     EXPECT_EQ(find_method(method.name), &method);
     for (const Option& own : method.options) {
       ASSERT_NE(find_option(own.key), nullptr) << own.key;
-      EXPECT_TRUE(method.takes(own.key)) << own.key;
+      EXPECT_TRUE(takes(method, own.key)) << own.key;
     }
     for (const std::string& key : method.uses) {
       EXPECT_NE(find_option(key), nullptr) << method.name << " " << key;
-      EXPECT_TRUE(method.takes(key)) << key;
+      EXPECT_TRUE(takes(method, key)) << key;
     }
-    EXPECT_TRUE(method.takes("dataset") && method.takes("delta")) << method.name;
+    EXPECT_TRUE(takes(method, "dataset") && takes(method, "delta")) << method.name;
   }
 }
 
