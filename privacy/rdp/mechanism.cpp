@@ -46,7 +46,7 @@ double gaussian_divergence(double sigma, double distance, double alpha) {
 }
 
 double divergence_of_pairs(const Mechanism& mechanism, double alpha, const Neighbours& neighbours) {
-  double largest = std::numeric_limits<double>::quiet_NaN();  // fmax takes any number above it
+  double largest = std::numeric_limits<double>::quiet_NaN();  // fmax(NaN, x) is x
   for (const Change change : changes_of(neighbours.relation)) {
     const double divergence =
         rdp_of_pairs(dominating_pairs(mechanism, change, neighbours.group), alpha);

@@ -43,6 +43,9 @@ enum class Scope {
 struct Option {
   std::string key;  ///< "batch"; the flag is "--batch"
   std::string group;
+  /// The key of the option of all runs that this one of a method belongs with: it is listed behind
+  /// that one, in its group. Empty: it is listed in the method's own group.
+  std::string belongs_with;
   std::string value_name;
   std::string help;
   ValueKind kind = ValueKind::text;

@@ -190,6 +190,11 @@ inline Option scoped(Scope scope, Option o) {
 inline Option machine(Option o) { return scoped(Scope::machine, std::move(o)); }
 inline Option command(Option o) { return scoped(Scope::command, std::move(o)); }
 
+inline Option with(const char* key, Option o) {
+  o.belongs_with = key;
+  return o;
+}
+
 inline Option instead_of(const char* group, Option o) {
   o.instead_of = group;
   return o;

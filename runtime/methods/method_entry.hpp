@@ -21,6 +21,7 @@ struct MethodEntry {
   bool linear_model = false;  ///< trains a linear model with one score only
   bool gives_privacy = true;  ///< otherwise a run needs no budget, and releases nothing
   bool cpu_only = false;
+  bool adapts_step_size = false;  ///< --schedule adaptive: by what it released
   /// Before any source of settings is applied.
   void (*defaults)(TrainConfig&) = nullptr;
   /// Once all are: fills in what follows from others. Throws InputError where they do not fit.
