@@ -123,7 +123,7 @@ std::vector<Option> privacy_options() {
       choice("rng", &Config::rng, kGenerators,
              "generator of sampling and noise: chacha20 or philox"),
       integer(
-          "seed", "S", &Config::seed, kSeed,
+          "seed", "S", &Config::seed, kWhole,
           "reproducible run; anyone who knows the seed can subtract the noise, so it is not for "
           "release"),
       toggle("unsafe-diagnostics", &Config::unsafe_diagnostics,
