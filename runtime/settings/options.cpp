@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/config/option_rows.hpp"
+#include "runtime/data/named_datasets.hpp"
 #include "runtime/data/text_options.hpp"
 #include "runtime/methods/registry.hpp"
 
@@ -16,11 +17,20 @@ using Config = TrainConfig;
 
 constexpr Range kClasses{.low = 2.0, .high = 256.0, .text = "a whole number of 2 to 256"};
 
+std::string dataset_help() {
+  std::string built_in, files;
+  for (const NamedDataset& named : named_datasets()) {
+    if (named.folder.empty())
+      built_in += (built_in.empty() ? "" : " or ") + named.name;
+    else
+      files += named.name + ", ";
+  }
+  return built_in + " (built in), " + files + "or a path to a folder or table";
+}
+
 std::vector<Option> data_options() {
   return {
-      text("dataset", "NAME", &Config::dataset,
-           "glyphs or sentences (built in), mnist, fashion-mnist, cifar-10, adult, bank, ipums-br, "
-           "imdb, or a path to a folder or table"),
+      text("dataset", "NAME", &Config::dataset, dataset_help().c_str()),
       machine(
           text("data-dir", "DIR", &Config::data_dir, "where the files of a named data set are")),
       text("schema", "FILE", &Config::schema, "schema of a table given by path"),
