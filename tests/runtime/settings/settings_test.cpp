@@ -1,5 +1,6 @@
-#include "runtime/config/config.hpp"
+#include "runtime/settings/settings.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -9,7 +10,6 @@
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
-#include "runtime/settings/settings.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
@@ -350,6 +350,17 @@ TEST(Settings, OptionsOfMethodsAreThoseOfTheRegistry) {
     }
     EXPECT_TRUE(takes(method, "dataset") && takes(method, "delta")) << method.name;
   }
+}
+
+/// In --help and in config.toml.
+TEST(Settings, AMethodsOptionIsListedBehindTheOneItBelongsWith) {
+  std::vector<std::string> keys;
+  for (const Option& o : train_options()) keys.push_back(o.key);
+  const auto behind = std::ranges::find(keys, "poly-c") + 1;
+  EXPECT_EQ(
+      std::vector<std::string>(behind, behind + 4),
+      (std::vector<std::string>{"adaptive-start", "adaptive-weight", "adaptive-least", "warmup"}));
+  EXPECT_EQ(find_option("adaptive-least")->group, "Training");
 }
 
 TEST(Settings, EveryOptionHasAHelpText) {
