@@ -22,7 +22,7 @@ namespace {
 /// More than rounding takes from a sum of positive terms, relatively.
 constexpr double kRounding = 1e-9;
 
-/// Of epsilon and mu.
+/// Accuracy of epsilon and mu.
 constexpr double kTolerance = 1e-7;
 
 void check(const Guesses& g) {

@@ -262,7 +262,7 @@ Sampled sampled(const Mechanism& mechanism, std::uint64_t group) {
   return {};
 }
 
-/// Where nothing is released any value would do.
+/// Any value would do where nothing is released.
 void check_releases(const Release& release) {
   check(release);
   if (releases_nothing(release))

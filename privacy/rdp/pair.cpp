@@ -54,7 +54,7 @@ class Mixture {
   double least_ = 0.0, most_ = 0.0;
 };
 
-/// What is known of log(A - 1), with the size of the exponents it was made of.
+/// An estimate of log(A - 1), with the size of the exponents it was made of.
 struct LogExcess {
   double value = infinity;
   double magnitude = 0.0;

@@ -45,7 +45,7 @@ constexpr double kTwo32 = 0x1p32;
 /// A float that was rounded up from a double, and roundings in the product that it was.
 constexpr double kFloatAbove = 1.0 + 0x1p-22;
 constexpr double kProduct = 1.0 - 0x1p-51;
-/// What the host may add to a standard deviation, so that rounding never takes any away.
+/// The share that the host may add to a standard deviation, so that rounding never takes any away.
 constexpr double kHostAbove = 1.0 + 1e-9;
 
 bool is_power_of_two(double x) {
@@ -69,7 +69,7 @@ std::uint64_t hash_of(const State& s) {
   return hash;
 }
 
-/// What is known of methods, from outside.
+/// Facts about methods, known from outside.
 struct Kinds {
   bool known = false;
   bool engine = false;  ///< sums of clipped gradients of Poisson batches, with an optimizer
@@ -94,7 +94,7 @@ Kinds kinds_of(const Certificate& c) {
   return k;
 }
 
-/// Where noise was drawn.
+/// The place where noise was drawn.
 using Place = std::pair<std::uint32_t, std::uint64_t>;  // stream, step
 
 std::uint64_t steps_per_epoch(const Certificate& c, const Settings& settings) {
@@ -142,7 +142,7 @@ class Checker {
 
  private:
   bool is(const char* method) const { return certificate_.method == method; }
-  /// What rounding adds to a clipped gradient, as a factor.
+  /// The factor by which rounding may lengthen a clipped gradient.
   double rounding() const { return certificate_.sensitivity / certificate_.clip; }
 
   void add(const char* rule, std::string what) { findings_.add(rule, std::move(what)); }
@@ -248,7 +248,7 @@ class Checker {
                      std::to_string(expected - drawn.begin()));
   }
 
-  /// Of a sum of clipped gradients that an engine makes.
+  /// The sensitivity of a sum of clipped gradients that an engine makes.
   bool is_engine_sum(const Release& r) const { return kinds_.engine && r.stream == kNoise; }
 
   void see(const Release& r) {
@@ -347,7 +347,8 @@ class Checker {
     return m;
   }
 
-  /// Of the charges without a number, in halves: a covariance is released in two parts.
+  /// Takes one of the charges without a number, which are counted in halves: a covariance is
+  /// released in two parts.
   const privacy::Mechanism* take(const Release& r, bool first) {
     const double multiplier = r.sensitivity > 0.0 ? r.noise_std / r.sensitivity : 0.0;
     std::uint64_t charged = 0;

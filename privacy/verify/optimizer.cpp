@@ -23,7 +23,7 @@ Approximate rounded(double value, double error) {
 
 Approximate exactly(double x) { return {x, 0.0}; }
 
-/// What a step makes of one parameter.
+/// The state of one parameter after a step.
 struct Parameter {
   Approximate parameter, moment1, moment2;
 };

@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::json;
 using privacy::number;
 
-/// What the host may add to a standard deviation, and the rounding of the division.
+/// The share that the host may add to a standard deviation, and the rounding of the division.
 constexpr double kHostAbove = 1.0 + 1e-9;
 constexpr double kProduct = 1.0 - 0x1p-51;
 
@@ -71,7 +71,7 @@ class Holder {
   }
 
   bool is(const char* method) const { return c_.method == method; }
-  /// With numbered steps of Poisson batches.
+  /// Whether the method has numbered steps of Poisson batches.
   bool is_engine() const { return json_.contains("steps_planned"); }
 
   void hold_epsilon() {
@@ -91,7 +91,7 @@ class Holder {
              c_.epsilon);
   }
 
-  /// By the theorem for all that was released together.
+  /// Holds epsilon against the theorem for all that was released together.
   void hold_objective() {
     double others =
         json_.at("output_sensitivity").get<double>() / json_.at("output_noise_std").get<double>();

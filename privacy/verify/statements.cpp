@@ -97,7 +97,7 @@ class Statements {
                                   " that were charged, found " + std::to_string(c_.steps));
   }
 
-  /// Of a private size what follows depends on a release: the order is a function of the budget
+  /// What follows from a private size depends on a release: the order is a function of the budget
   /// alone.
   void check_order() {
     if (!engine_ || c_.size_noise == 0.0 || c_.status == "refused" || !settings_.has("epsilon"))

@@ -11,7 +11,7 @@
 
 namespace cudp::verify {
 
-/// What was found, a few of each rule.
+/// The findings, a few of each rule.
 struct Findings {
   std::vector<Finding> all;
   std::vector<std::string> skipped;

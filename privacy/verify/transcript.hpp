@@ -29,7 +29,7 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// What left the private side with noise.
+/// A value that left the private side with noise.
 struct Release {
   std::string name;
   std::uint32_t stream = 0;  ///< the generator's stream; with `step`, where its noise is drawn
@@ -59,7 +59,7 @@ struct Update {
   bool operator==(const Update&) const = default;
 };
 
-/// What a process started its steps from.
+/// The state that a process started its steps from.
 struct State {
   std::vector<float> parameters, moment1, moment2, average;
   bool operator==(const State&) const = default;

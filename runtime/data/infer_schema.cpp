@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMostCategories = 1000;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// What the training rows of one column hold.
+/// Facts about one column of the training rows.
 struct Seen {
   double min = kInfinity;
   double max = -kInfinity;

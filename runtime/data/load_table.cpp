@@ -43,7 +43,7 @@ std::optional<fs::path> schema_beside(const fs::path& table) {
   return std::nullopt;
 }
 
-/// Where the test rows are.
+/// The place of the test rows.
 enum class TestRows {
   none,
   file,        ///< in a file of their own
@@ -92,8 +92,8 @@ std::size_t most_counted(const TextOptions& options) {
                                kMostWords - count_of(Marks::four));
 }
 
-/// What makes numbers of a schema's texts, null where it has none; `unsafe` says where private
-/// texts decided it, or may have.
+/// The coder of a schema's texts, null where it has none; `unsafe` says where private texts decided
+/// it, or may have.
 std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::path& table,
                                            const DataRequest& request,
                                            std::vector<std::string>& unsafe) {
@@ -143,7 +143,7 @@ Claim claim_of(const NamedDataset& named, const std::string& file, const fs::pat
                  " --schema FILE"};
 }
 
-/// What is known of a table given by path before its rows are read.
+/// The schema of a table given by path, as it is known before the rows are read.
 TableSchema stated_schema(const DataRequest& request) {
   const fs::path path = request.dataset;
   std::optional<fs::path> schema_path = schema_beside(path);

@@ -46,7 +46,7 @@ struct Column {
   std::variant<Unstated, Numeric, Categorical, Label, Text, Ignored> kind;
 };
 
-/// What a table's cells mean.
+/// The meaning of a table's cells.
 struct TableSchema {
   std::string name;
   char delimiter = ',';

@@ -49,7 +49,7 @@ std::vector<std::string> read_list(const fs::path& path, const Claim& claim = {}
   return words;
 }
 
-/// Of a file that an embedding's name stands for.
+/// The claim about a file that an embedding's name stands for.
 Claim claim_of(const NamedEmbedding& named, const fs::path& file) {
   return {.set = named.name,
           .file = file.filename(),
@@ -62,7 +62,7 @@ Claim claim_of_list(const TextOptions& options, const fs::path& file) {
   return {.set = "glove", .file = kPresetsList, .own = "give a list of your own another name"};
 }
 
-/// With the words of the rows, where they are known.
+/// The vectors, with the words of the rows where they are known.
 VectorTable read_named(const NamedEmbedding& named, const fs::path& file, const std::string& dir) {
   VectorTable table = read_vectors(*open_bytes(file), named.tensor);
   check_claim(file, claim_of(named, file), table.digest);

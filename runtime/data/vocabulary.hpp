@@ -51,11 +51,11 @@ class Vocabulary {
   /// Numbers that there are.
   int rows() const { return count_of(marks_) + static_cast<int>(words_.size()); }
   bool contains(std::string_view word) const { return index_.contains(word); }
-  /// Of the word, or of unknown ones.
+  /// Number of the word, or of unknown ones.
   std::uint16_t number(std::string_view word) const;
-  /// Of the list's own word for unknown ones, "[UNK]", where it has that, or of the mark.
+  /// Number of the list's own word for unknown ones, "[UNK]", where it has that, or of the mark.
   std::uint16_t unknown() const { return unknown_; }
-  /// Of four marks.
+  /// Numbers of the begin and end markers; only valid with Marks::four.
   std::uint16_t begin() const { return 2; }
   std::uint16_t end() const { return 3; }
   std::size_t longest() const { return longest_; }  ///< bytes of the longest word

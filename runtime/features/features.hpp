@@ -12,7 +12,7 @@
 
 namespace cudp {
 
-/// What a model is shown of an image, and where computed features are kept.
+/// The features that a model sees of an example, and the place where computed ones are kept.
 struct FeatureSettings {
   Features kind = Features::none;
   int groups = 0;               ///< of channels, normalised within each example; 0: not at all
@@ -40,7 +40,7 @@ bool rest_on_release(const FeatureSettings& settings);
 /// training set does not fit.
 Shape released_shape(const Dataset& train, const FeatureSettings& settings);
 
-/// What features rest on: a release of the Gaussian mechanism, of sensitivity 1 and noise
+/// The release that features rest on: one of the Gaussian mechanism, of sensitivity 1 and noise
 /// multiplier sigma, which must have been paid for. size: number of training examples as it is
 /// known to the public, most: a bound on the real one. Returns the rows of a matrix: pca
 /// [dimensions, inputs], channels [2, channels]; empty where features rest on nothing.

@@ -34,7 +34,8 @@ double usual_size(std::size_t channel) {
   return kSizes[order_of(channel)];
 }
 
-/// Where rows are clipped, in units: somewhat more than a row of channels of their usual size has.
+/// The norm at which rows are clipped, in units: somewhat more than a row of channels of their
+/// usual size has.
 double largest_row(std::size_t channels) { return 2.0 * std::sqrt(static_cast<double>(channels)); }
 
 /// Means and mean squares of one example's channels, over the largest norm.

@@ -48,8 +48,12 @@ bool is_paid_for(const GaussianRelease& r) {
 
 }  // namespace
 
-Gate::Gate(Generator generator, SharedKey key, Books& books, std::vector<Listed> earlier)
-    : generator_(generator), key_(std::move(key)), books_(books), listed_(std::move(earlier)) {}
+Gate::Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
+           std::vector<Listed> earlier)
+    : generator_(generator),
+      key_(std::move(key)),
+      authority_(authority),
+      listed_(std::move(earlier)) {}
 
 void Gate::list(const GaussianRelease& r, std::size_t dimension) {
   released_.push_back({r, dimension});
@@ -70,7 +74,7 @@ std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std:
   check(r, sums.size());
   if (!is_paid_for(r))
     throw std::logic_error(std::string(r.name) + ": less noise than it is charged as");
-  if (!books_.admit(r.charge)) throw std::logic_error(std::string(r.name) + ": not paid for");
+  if (!authority_.admit(r.charge)) throw std::logic_error(std::string(r.name) + ": not paid for");
   if (!used_.emplace(r.purpose, r.step).second)
     throw std::logic_error(std::string(r.name) + ": released a second time under the same noise");
   list(r, sums.size());

@@ -44,7 +44,7 @@ class Transcript : public Observer {
   void leaves(const Leaving& what, std::span<std::byte> values) override;
 
  private:
-  /// What is known of a release before its values.
+  /// The properties of a release that are known before its values.
   struct Pending {
     std::uint64_t charged = 0;
     std::vector<std::int64_t> sums;

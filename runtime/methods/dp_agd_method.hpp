@@ -16,7 +16,7 @@ namespace cudp {
 
 /// How DP-AGD shares its budget out at the start: equal parts of rho, or of epsilon as its paper.
 enum class BudgetSplit { rho, epsilon };
-/// From rho to epsilon: Canonne, Kamath, Steinke 2020, or Bun, Steinke 2016.
+/// The conversion of rho to epsilon: Canonne, Kamath, Steinke 2020, or Bun, Steinke 2016.
 enum class Conversion { tight, classical };
 
 struct DpAgdOptions {
@@ -30,8 +30,8 @@ struct DpAgdOptions {
   std::int64_t mini_batch = 0;
 };
 
-/// What the filter of a run promises: the config's epsilon at its delta in zCDP, but for what is
-/// set aside for bounds; with the classical conversion the smaller epsilon that its rho =
+/// The promise of a run's filter: the config's epsilon at its delta in zCDP, but for what is set
+/// aside for bounds; with the classical conversion the smaller epsilon that its rho =
 /// (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2 (the paper's equation (5)) really has.
 privacy::Budget dp_agd_budget(const TrainConfig& config);
 

@@ -18,10 +18,11 @@
 namespace cudp {
 namespace {
 
-/// What the rounding of two probabilities to 32 bits and of their factors in double may add to a
-/// rate (importance.hpp rounds down by more).
+/// The share that the rounding of two probabilities to 32 bits and of their factors in double may
+/// add to a rate (importance.hpp rounds down by more).
 constexpr double kRounding = 1e-9;
-/// Of the product sigma_K C; the norms themselves are cut towards zero, and their sum is exact.
+/// Rounding error of the product sigma_K C; the norms themselves are cut towards zero, and their
+/// sum is exact.
 constexpr double kSumRounding = 0x1p-51;
 /// A norm is cut to 2^-30 of what it is clipped to, or to 2^-36 of the noise where that is coarser.
 constexpr int kNormBits = 30;
@@ -82,7 +83,8 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
   if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
-/// What the filter has left when the steps of the epoch in progress will have been made (again).
+/// The divergence that the filter has left when the steps of the epoch in progress will have been
+/// made (again).
 void Dpis::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   EngineMethod::fresh_key(budget, step);
   epoch_.left = budget.left();

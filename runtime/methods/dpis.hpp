@@ -58,12 +58,12 @@ class Dpis final : public EngineMethod {
 
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
 
-  /// Of this epoch.
+  /// Noise multiplier and rates of this epoch.
   const DpisEpoch& epoch() const { return epoch_; }
   ImportanceRule rule() const;
   double rate() const;              ///< q_e = b C / K~, which no inclusion probability exceeds
   double noise_multiplier() const;  ///< s_e = sigma_G C N~ / K~
-  /// What rounding adds to the norm of an accepted gradient in a sum, relative:
+  /// The relative rounding error of the norm of an accepted gradient in a sum:
   /// sensitivity_rounding_error with a bound on the number of accepted examples. Each is accepted
   /// by its norm at that step, which may be C whatever it was at the start of the epoch: with
   /// probability q_e at most.

@@ -49,7 +49,7 @@ class EngineMethod : public Method {
 
   const PrivacyPlan& plan() const { return plan_; }
 
-  /// What steps first <= t < last do, on an engine that has what `configure` asks for.
+  /// Makes steps first <= t < last on an engine that has what `configure` asks for.
   virtual void run(Engine& engine, std::uint64_t first, std::uint64_t last) const = 0;
 
  protected:
@@ -67,11 +67,11 @@ class EngineMethod : public Method {
   virtual bool prepare(PrivacyBudget&, std::uint64_t) { return true; }
   /// One past the last step, from `step` on, that is known without another call of prepare.
   virtual std::uint64_t prepared_until(std::uint64_t) const { return plan_.steps; }
-  /// What prepared steps first <= t < last release.
+  /// The releases of prepared steps first <= t < last.
   virtual std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const {
     return step_releases(plan_, first, last);
   }
-  /// Of one step.
+  /// The charge of one step.
   Charge charge_of(std::uint64_t step) const;
   /// Asks the gate for steps first <= t < last, before an engine draws their noise: they were
   /// authorised ahead, so that it costs nothing. Throws std::logic_error where it says no.
@@ -85,7 +85,7 @@ class EngineMethod : public Method {
   virtual double summed_norm() const { return plan_.clip_norm; }
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return "poisson"; }
-  /// What gradients are clipped, where that needs saying.
+  /// A description of the clipping, where that needs saying.
   virtual void certify_clipping(nlohmann::ordered_json&) const {}
 
   static nlohmann::ordered_json diagnostics_json(const Diagnostics& diagnostics);

@@ -32,8 +32,9 @@ void LinearMethod::restore(const TrainingInputs& inputs, const MethodState&) {
 
 void LinearMethod::fresh_key(PrivacyBudget&, std::uint64_t) {
   throw BudgetError(
-      "what the run's own key may have drawn took all of the budget; train anew on a budget of its "
-      "own");
+      "the interrupted run may already have drawn its only release, which used the whole budget; "
+      "it "
+      "cannot be repeated with another key. Start a new run with a new budget.");
 }
 
 void LinearMethod::pass_gate(Gate& gate) const {

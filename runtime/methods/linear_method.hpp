@@ -19,7 +19,7 @@
 
 namespace cudp {
 
-/// What a linear method may know of the data before it looks at them.
+/// Facts about the data that a linear method may know before it looks at them.
 struct LinearFacts {
   Loss loss = Loss::logistic;
   int dimension = 0;       ///< features and a constant
@@ -30,7 +30,7 @@ struct LinearFacts {
 };
 LinearFacts linear_facts(const MethodContext& context);
 
-/// Where the examples are, and what a method draws from and releases through. Numbers of streams
+/// The examples of a linear method, and what it draws from and releases through. Numbers of streams
 /// are its own.
 struct LinearTask {
   const Dataset& train;
@@ -45,7 +45,7 @@ struct LinearTask {
 /// begins again releases nothing new.
 class LinearMethod : public Method {
  public:
-  /// What is released, besides what was before.
+  /// The releases of the method, besides those before it.
   virtual std::vector<privacy::Release> releases() const = 0;
   /// The weights of the features as they are read, and the bias. Asks the gate before it draws.
   virtual std::vector<float> fit(const LinearTask& task) const = 0;
@@ -108,7 +108,7 @@ std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
   }
 }
 
-/// What the entries of all of these have in common.
+/// The part that the entries of all of these have in common.
 MethodEntry linear_method_entry();
 
 }  // namespace cudp

@@ -152,11 +152,11 @@ Vector LinearRisk::curvature_product(std::span<const double> p) {
   });
 }
 
-/// With unit roundoff u and |v| <= 1: a margin is off by at most (d + 4) u |w|, which moves phi' by
-/// the curvature times that, and phi' itself by a few u; a term c v has three roundings; a sum of a
-/// block's terms and of the blocks has at most kBlock + blocks additions, each of a sum no longer
-/// than that of the terms' lengths, of which there are n, of at most 1. All of it twice, for what
-/// is of second order.
+/// Bound for unit roundoff u and |v| <= 1: a margin is off by at most (d + 4) u |w|, which moves
+/// phi' by the curvature times that, and phi' itself by a few u; a term c v has three roundings; a
+/// sum of a block's terms and of the blocks has at most kBlock + blocks additions, each of a sum no
+/// longer than that of the terms' lengths, of which there are n, of at most 1. All of it twice, for
+/// what is of second order.
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm,
                      double unit) {
   const double n = settings.most;

@@ -69,11 +69,11 @@ class LinearRisk {
   ThreadTeam team_;
 };
 
-/// By how much a gradient may be off through rounding, in L2, for |w| = norm and any data set of at
-/// most settings.most examples in `dimension` numbers; unit: 2^-53 for LinearRisk::gradient.
+/// Bound on the rounding error of a gradient, in L2, for |w| = norm and any data set of at most
+/// settings.most examples in `dimension` numbers; unit: 2^-53 for LinearRisk::gradient.
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm, double unit);
 
-/// What is to be minimised: J(w) = risk + regulariser / 2 |w|^2 + linear . w.
+/// The objective to be minimised: J(w) = risk + regulariser / 2 |w|^2 + linear . w.
 struct RiskProblem {
   double regulariser = 0.0;         ///< > 0
   std::vector<double> linear = {};  ///< [d], or empty for none
@@ -96,7 +96,7 @@ std::optional<std::uint64_t> iterations_for_all_data(const RiskSettings& setting
                                                      std::size_t dimension,
                                                      const RiskProblem& problem);
 
-/// Where J is least.
+/// The minimum of J.
 struct RiskMinimum {
   std::vector<double> w;
   double gradient_norm = 0.0;  ///< of J at w, at most: rounding is in it

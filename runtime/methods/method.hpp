@@ -21,7 +21,7 @@
 
 namespace cudp {
 
-/// What a method knows of a run before it looks at the data. All of it is public.
+/// The facts about a run that a method knows before it looks at the data. All of them are public.
 struct MethodContext {
   TrainConfig config;
   Network network;
@@ -31,7 +31,7 @@ struct MethodContext {
   std::vector<privacy::Release> before;
 };
 
-/// What a method trains with. The data outlive it.
+/// The data and services that a method trains with. They outlive it.
 struct TrainingInputs {
   const Dataset& train;
   const Backend& backend;
@@ -68,8 +68,8 @@ class Method {
   virtual double delta() const = 0;
   /// The budget of a filter that all releases must pass; empty where the plan stays within epsilon.
   virtual std::optional<privacy::Budget> filter() const { return std::nullopt; }
-  /// What is charged when the run begins, besides MethodContext::before: for a method that pays for
-  /// everything at once.
+  /// The releases that are charged when the run begins, besides MethodContext::before: for a method
+  /// that pays for everything at once.
   virtual std::vector<privacy::Release> releases_at_start() const { return {}; }
   virtual std::uint64_t steps() const = 0;
   virtual std::uint64_t steps_per_epoch() const { return 1; }
@@ -80,9 +80,9 @@ class Method {
 
   // A run.
 
-  /// From the beginning. budget: with what was charged until now.
+  /// Starts from the beginning. budget: with what was charged until now.
   virtual void start(const TrainingInputs& inputs, const PrivacyBudget& budget) = 0;
-  /// From where `state` was taken.
+  /// Goes on from where `state` was taken.
   virtual void restore(const TrainingInputs& inputs, const MethodState& state) = 0;
   virtual MethodState state() const = 0;
   /// Whether the ledger knows of all that a run has released when it has reported `step` steps and
@@ -106,13 +106,13 @@ class Method {
   /// the last one made, less than `until` where a method that asks as it goes was refused.
   virtual std::uint64_t train(std::uint64_t step, std::uint64_t until) = 0;
 
-  /// Of the model that is released.
+  /// The parameters of the model that is released.
   virtual std::vector<float> parameters() const = 0;
   virtual Accuracy evaluate(const Dataset& test) = 0;
 
   // What is reported of it. Functions of public numbers and of what was released.
 
-  /// Of the last of `step` steps; 0 before there is one.
+  /// The learning rate of the last of `step` steps; 0 before there is one.
   virtual double learning_rate(std::uint64_t step) const = 0;
   /// Epsilon of what was released up to `step`. last: of the whole run; before that a faster,
   /// looser bound will do.

@@ -21,14 +21,14 @@ std::uint64_t join(std::uint32_t high, std::uint32_t low) {
   return static_cast<std::uint64_t>(high) << 32 | low;
 }
 
-/// From 52 random bits, in (0, 1) and symmetric about 1/2.
+/// A number made of 52 random bits, in (0, 1) and symmetric about 1/2.
 double uniform(std::uint32_t high, std::uint32_t low) {
   return (static_cast<double>(join(high, low) >> 12) + 0.5) * 0x1p-52;
 }
 
 double laplace(double u) { return u < 0.5 ? std::log(2.0 * u) : -std::log(2.0 * (1.0 - u)); }
 
-/// Where a number is.
+/// An interval that a number is in.
 template <class Real>
 struct Interval {
   Real low;

@@ -46,7 +46,7 @@ class ObjectivePerturbation final : public LinearMethod {
   void certify_mechanism(nlohmann::ordered_json& certificate) const override;
 
  private:
-  /// But for b.
+  /// The objective without its noise term b.
   RiskProblem problem() const;
 
   RiskSettings risk_;

@@ -7,7 +7,7 @@ namespace cudp {
 
 namespace {
 
-/// Where the square-root schedule ends (Wu et al. 2021, Table 1).
+/// The learning rate at which the square-root schedule ends (Wu et al. 2021, Table 1).
 constexpr double kLeastRate = 1e-10;
 
 }  // namespace

@@ -23,8 +23,8 @@ PrivacyPlan sgd_plan(MethodContext context) {
   return plan_without_noise(context, {.clip_norm = kFirstBound});
 }
 
-/// What a finished run with privacy released: run, dataset, method, epsilon, test_accuracy.
-/// Throws InputError where the folder has no such run.
+/// The facts that a finished run with privacy released: run, dataset, method, epsilon,
+/// test_accuracy. Throws InputError where the folder has no such run.
 nlohmann::ordered_json released_by(const std::string& run) {
   const auto release = std::filesystem::path(run) / "release";
   const std::string expected = "--compare-with: expected the folder of a finished run with privacy";

@@ -37,7 +37,7 @@ class Sgd final : public EngineMethod {
   /// Throws Error where a gradient is not finite.
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
   double spent(const privacy::Ledger&, std::uint64_t, bool) const override { return epsilon(); }
-  /// With what a run with privacy released, where --compare-with names one: "compared_with".
+  /// Adds what a run with privacy released, where --compare-with names one: "compared_with".
   void report(nlohmann::ordered_json& result, std::uint64_t step) const override;
   void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
                std::uint64_t step) const override;

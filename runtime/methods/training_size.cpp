@@ -10,8 +10,8 @@
 namespace cudp {
 namespace {
 
-/// What is published is a whole number: less noise would not show in it. It keeps the sum within 63
-/// bits of its grid.
+/// The least noise: the published number is whole, so that less would not show in it. It keeps the
+/// sum within 63 bits of its grid.
 constexpr double kLeastNoise = 0x1p-4;
 
 }  // namespace
@@ -36,8 +36,9 @@ double size_noise(const DataSplit& data, const TrainConfig& config) {
       std::fmax(kLeastNoise, 10.0 * std::sqrt(-std::log(*config.delta)) / *config.epsilon);
   if (noise > 100.0 * static_cast<double>(config.batch))
     throw BudgetError(fmt::format(
-        "this budget tells the number of training examples to +-{:.3g} only, which is no use for "
-        "batches of {}; raise --epsilon, or --size-is-public if it is",
+        "with this budget the number of training examples is known only to within +-{:.3g}, too "
+        "coarse for batches of {}; raise --epsilon, or pass --size-is-public if the number is "
+        "public",
         noise, config.batch));
   return noise;
 }
