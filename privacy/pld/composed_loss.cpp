@@ -235,11 +235,11 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
 }
 
 /// Keeps so many views at most, and none that are long: they take 30 MB and more.
-void ComposedLoss::forget_views(std::size_t most) {
+void ComposedLoss::forget_views(std::size_t max_views) {
   const auto too_much = [&] {
     std::size_t points = 0;
     for (const std::unique_ptr<View>& known : views_) points += known->length;
-    return views_.size() > most || points > 2 * usual;
+    return views_.size() > max_views || points > 2 * usual;
   };
   while (!views_.empty() && too_much()) views_.erase(views_.begin());
 }

@@ -429,10 +429,11 @@ class Checker {
   }
 
   void check_length(const Release& r, double examples, double sensitivity) {
-    const double most = examples * sensitivity * (1.0 + 1e-6);
+    const double max_length = examples * sensitivity * (1.0 + 1e-6);
     const double found = length(r.sums, r.grid);
-    expect(found <= most, "sensitivity",
-           at(r) + ", length of a sum of " + number(examples) + " examples, at most", most, found);
+    expect(found <= max_length, "sensitivity",
+           at(r) + ", length of a sum of " + number(examples) + " examples, at most", max_length,
+           found);
   }
 
   void check_host_sum(const Release& r, const privacy::Mechanism* charged) {
@@ -498,10 +499,10 @@ class Checker {
   /// in each of two neighbours.
   void check_minimum(const Release& r) {
     if (settings_.empty()) return;
-    const double least = (1.0 + 2.0 * settings_.number("solver-tolerance")) /
-                         (settings_.number("l2") * certificate_.size);
-    expect(r.sensitivity >= least * kProduct, "sensitivity", at(r) + ", at least", least,
-           r.sensitivity);
+    const double min_sensitivity = (1.0 + 2.0 * settings_.number("solver-tolerance")) /
+                                   (settings_.number("l2") * certificate_.size);
+    expect(r.sensitivity >= min_sensitivity * kProduct, "sensitivity", at(r) + ", at least",
+           min_sensitivity, r.sensitivity);
   }
 
   // dpsgd-quantile: the clipping norm follows released counts.
@@ -559,8 +560,8 @@ class Checker {
     const auto found = norm_totals_.find(step / steps_per_epoch_);
     if (found == norm_totals_.end()) return 0.0;
     const auto [clip, measured] = found->second;
-    const double least = certificate_.expected_batch * clip * (1.0 + 1e-6);
-    return std::fmin(std::fmax(measured, least), certificate_.size * clip);
+    const double min_total = certificate_.expected_batch * clip * (1.0 + 1e-6);
+    return std::fmin(std::fmax(measured, min_total), certificate_.size * clip);
   }
 
   void check_importance(const Release& r, double charged) {
@@ -704,12 +705,12 @@ class Checker {
   /// The certificate's list of what the host released. Where a run was cut short, what was made
   /// after its last checkpoint may be missing from it, or not.
   void check_listed() {
-    std::map<Listing, std::uint64_t> most, least, stated;
-    for (const auto& entry : made_) ++most[std::get<2>(entry)];
-    for (const auto& [place, kind] : listed_at_least_) ++least[kind];
+    std::map<Listing, std::uint64_t> max_times, min_times, stated;
+    for (const auto& entry : made_) ++max_times[std::get<2>(entry)];
+    for (const auto& [place, kind] : listed_at_least_) ++min_times[kind];
     for (const Certificate::Listed& l : certificate_.noisy_values)
       stated[{l.what, l.numbers, l.sensitivity, l.noise_std, l.grid}] += l.times;
-    std::map<Listing, std::uint64_t> all = most;
+    std::map<Listing, std::uint64_t> all = max_times;
     all.insert(stated.begin(), stated.end());
     for (const auto& [kind, unused] : all) {
       const auto count = [&](const auto& counts) {
@@ -718,11 +719,11 @@ class Checker {
       };
       const std::uint64_t says = count(stated);
       const bool fits =
-          says <= count(most) && (says >= count(least) || !certificate_.is_finished());
+          says <= count(max_times) && (says >= count(min_times) || !certificate_.is_finished());
       if (!fits)
         add("kinds", std::get<0>(kind) + ", noise " + number(std::get<3>(kind)) +
                          ": the certificate lists " + std::to_string(says) + ", released were " +
-                         std::to_string(count(most)));
+                         std::to_string(count(max_times)));
     }
   }
 

@@ -88,9 +88,9 @@ Approximate operator*(const Approximate& a, const Approximate& b) {
 }
 Approximate operator/(const Approximate& a, const Approximate& b) {
   const double quotient = a.value / b.value;
-  const double least = std::fabs(b.value) - b.error;
-  if (!(least > 0.0)) return {quotient, std::numeric_limits<double>::infinity()};
-  return rounded(quotient, (a.error + std::fabs(quotient) * b.error) / least);
+  const double min_divisor = std::fabs(b.value) - b.error;
+  if (!(min_divisor > 0.0)) return {quotient, std::numeric_limits<double>::infinity()};
+  return rounded(quotient, (a.error + std::fabs(quotient) * b.error) / min_divisor);
 }
 Approximate square_root(const Approximate& a) {
   const double root = std::sqrt(std::fmax(a.value, 0.0));

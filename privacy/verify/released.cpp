@@ -162,10 +162,10 @@ class Holder {
     });
     return times;
   }
-  void expect_times(const std::string& what, std::uint64_t least, std::uint64_t most,
+  void expect_times(const std::string& what, std::uint64_t min_times, std::uint64_t max_times,
                     std::uint64_t found) {
-    if (found < least || found > most)
-      wrong(what + ": expected " + std::to_string(most) + ", listed " + std::to_string(found));
+    if (found < min_times || found > max_times)
+      wrong(what + ": expected " + std::to_string(max_times) + ", listed " + std::to_string(found));
   }
 
   void hold_releases() {
@@ -193,8 +193,8 @@ class Holder {
     if (c_.norm_total_noise > 0.0) {
       totals = paid(c_.norm_total_noise);
       // The first epoch may have no clipping norm to choose, and pays for it.
-      const std::uint64_t least = totals > 0 && !again ? totals - 1 : 0;
-      expect_times("noisy sums of norms", least, totals, take(rows, c_.norm_total_noise));
+      const std::uint64_t min_times = totals > 0 && !again ? totals - 1 : 0;
+      expect_times("noisy sums of norms", min_times, totals, take(rows, c_.norm_total_noise));
     }
     if (is("dp-agd") || is("outpert")) {
       for (const privacy::Release& r : c_.releases) {

@@ -155,9 +155,9 @@ class Statements {
       const privacy::PrivacyBound bound =
           privacy::Accountant({.releases = c.releases}, options).epsilon(c.delta - c.failure);
       findings_.epsilon = bound.epsilon;
-      const double least = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
-      findings_.expect(c.epsilon >= least, "epsilon", "certificate, of its releases, at least",
-                       least, c.epsilon);
+      const double min_epsilon = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
+      findings_.expect(c.epsilon >= min_epsilon, "epsilon",
+                       "certificate, of its releases, at least", min_epsilon, c.epsilon);
     } catch (const std::exception& e) {
       findings_.add("epsilon", std::string("the accountant: ") + e.what());
     }

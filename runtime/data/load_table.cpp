@@ -86,10 +86,10 @@ Dataset all_rows(const fs::path& file, const Claim& claim, const TableSchema& sc
 constexpr std::size_t kCountedWords = 20'000;
 
 /// Never more than there are numbers for: a refusal would tell how many words the texts have.
-std::size_t most_counted(const TextOptions& options) {
+std::size_t max_counted(const TextOptions& options) {
   const auto asked = static_cast<std::size_t>(options.vocabulary_size);
   return std::min<std::size_t>(asked > 0 ? asked : kCountedWords,
-                               kMostWords - count_of(Marks::four));
+                               kMaxWords - count_of(Marks::four));
 }
 
 /// The coder of a schema's texts, null where it has none; `unsafe` says where private texts decided
@@ -103,7 +103,7 @@ std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::
   std::optional<std::vector<std::string>> counted;
   const bool listed = !options.vocabulary.empty() || !options.embedding.empty();
   if (!listed && request.accept_private_bounds && options.tokenizer == Tokenizer::words) {
-    counted = count_words(*open_bytes(table), schema).most_frequent(most_counted(options));
+    counted = count_words(*open_bytes(table), schema).most_frequent(max_counted(options));
     unsafe.emplace_back("vocabulary counted from private text");
   }
   if (!options.vocabulary.empty() && !options.vocabulary_is_public)

@@ -42,12 +42,12 @@ class TextEncoder {
   const TextCoder& coder_;
 };
 
-/// The words that texts have most often, at most `most`, ties in byte order. Not private: whoever
-/// calls this for private texts must say so in the certificate.
+/// The words that texts have most often, `count` of them at most, ties in byte order. Not private:
+/// whoever calls this for private texts must say so in the certificate.
 class WordCounter {
  public:
   void add(std::string_view text);
-  std::vector<std::string> most_frequent(std::size_t most) const;
+  std::vector<std::string> most_frequent(std::size_t count) const;
 
  private:
   struct Hash : std::hash<std::string_view> {

@@ -37,13 +37,13 @@ enum class Marks {
 };
 constexpr int count_of(Marks marks) { return marks == Marks::four ? 4 : 1; }
 
-inline constexpr int kMostWords = 65'536;  ///< rows: numbers of words are 16 bits
+inline constexpr int kMaxWords = 65'536;  ///< rows: numbers of words are 16 bits
 
 /// Words and their numbers, from 0: marks, then words in the order of the list.
 class Vocabulary {
  public:
   Vocabulary() = default;
-  /// words: all different and listable; with the marks at most kMostWords.
+  /// words: all different and listable; with the marks at most kMaxWords.
   Vocabulary(std::vector<std::string> words, Marks marks);
 
   const std::vector<std::string>& words() const { return words_; }

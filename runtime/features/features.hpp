@@ -42,10 +42,10 @@ Shape released_shape(const Dataset& train, const FeatureSettings& settings);
 
 /// The release that features rest on: one of the Gaussian mechanism, of sensitivity 1 and noise
 /// multiplier sigma, which must have been paid for. size: number of training examples as it is
-/// known to the public, most: a bound on the real one. Returns the rows of a matrix: pca
+/// known to the public, max_examples: a bound on the real one. Returns the rows of a matrix: pca
 /// [dimensions, inputs], channels [2, channels]; empty where features rest on nothing.
 std::vector<float> release_for_features(const Dataset& train, const FeatureSettings& settings,
-                                        double size, double most, double sigma, Gate& gate);
+                                        double size, double max_examples, double sigma, Gate& gate);
 
 /// Examples become features by what was released: a function of each example alone. Throws
 /// InputError where `released` does not fit them; `name` is the data's.

@@ -66,8 +66,8 @@ void check_standardise(const Dataset& data) {
         kScatterChannels, data.shape.channels));
 }
 
-int moment_bits(double most, double sigma) {
-  return std::clamp(std::min(53 - ceil_log2(most), 40 - ceil_log2(sigma)), 1, 24);
+int moment_bits(double max_examples, double sigma) {
+  return std::clamp(std::min(53 - ceil_log2(max_examples), 40 - ceil_log2(sigma)), 1, 24);
 }
 
 std::vector<double> clipped_moments(const Dataset& data, int bits, int threads) {
@@ -91,9 +91,9 @@ std::vector<double> clipped_moments(const Dataset& data, int bits, int threads) 
   return sum;
 }
 
-std::vector<float> dp_channel_scaling(const Dataset& data, double size, double most, double sigma,
-                                      double second_order, Gate& gate, int threads) {
-  const int bits = moment_bits(most, sigma);
+std::vector<float> dp_channel_scaling(const Dataset& data, double size, double max_examples,
+                                      double sigma, double second_order, Gate& gate, int threads) {
+  const int bits = moment_bits(max_examples, sigma);
   std::vector<double> moments = clipped_moments(data, bits, threads);
   for (double& m : moments) m = std::ldexp(m, -bits);
   const double grid = noise_grid(sigma, std::ldexp(1.0, -bits));

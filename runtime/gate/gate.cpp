@@ -14,7 +14,7 @@
 namespace cudp {
 namespace {
 
-constexpr double kLeastS = 0x1p20;
+constexpr double kMinS = 0x1p20;
 constexpr std::size_t kAtOnce = 1 << 16;  // numbers, a multiple of 128
 
 bool is_power_of_two(double x) {
@@ -111,7 +111,7 @@ double Gate::release(const GaussianRelease& r, std::int64_t sum) {
 double noise_grid(double noise_std, double coarsest) {
   if (!(noise_std > 0.0 && std::isfinite(noise_std)))
     throw std::invalid_argument("expected noise that is positive and finite");
-  return std::fmin(coarsest, std::ldexp(1.0, std::ilogb(noise_std / kLeastS)));
+  return std::fmin(coarsest, std::ldexp(1.0, std::ilogb(noise_std / kMinS)));
 }
 
 std::int64_t units_of(double sum, double grid) {

@@ -92,7 +92,7 @@ class Dpis final : public EngineMethod {
   double next_clip(std::uint64_t epoch);
   /// sum_i min(norm_i, most) + N(0, (sigma_K most)^2).
   double noisy_total(const char* name, Stream purpose, std::uint64_t epoch, std::uint64_t number,
-                     double most);
+                     double max_norm);
   bool choose_sigma(std::uint64_t first, double left);
   double cost(double q, double sigma) const;
 

@@ -13,7 +13,7 @@ LinearFacts linear_facts(const MethodContext& context) {
   return {.loss = context.network.spec.loss,
           .dimension = static_cast<int>(context.network.parameter_count),
           .examples = context.size.value,
-          .most = context.size.most(0.5 * kFailureShare * *context.config.delta),
+          .max_examples = context.size.max_examples(0.5 * kFailureShare * *context.config.delta),
           .mu_before = mu_of(context.before),
           .size_is_public = context.size.is_public()};
 }

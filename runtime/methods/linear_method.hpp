@@ -22,10 +22,10 @@ namespace cudp {
 /// Facts about the data that a linear method may know before it looks at them.
 struct LinearFacts {
   Loss loss = Loss::logistic;
-  int dimension = 0;       ///< features and a constant
-  double examples = 1.0;   ///< N, or the noisy one
-  double most = 1.0;       ///< a bound on N, see TrainingSize::most
-  double mu_before = 0.0;  ///< of what was released before: mu_of
+  int dimension = 0;          ///< features and a constant
+  double examples = 1.0;      ///< N, or the noisy one
+  double max_examples = 1.0;  ///< a bound on N, see TrainingSize::max_examples
+  double mu_before = 0.0;     ///< of what was released before: mu_of
   bool size_is_public = true;
 };
 LinearFacts linear_facts(const MethodContext& context);

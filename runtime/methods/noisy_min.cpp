@@ -50,7 +50,7 @@ std::optional<std::vector<std::size_t>> order_of(const std::vector<Interval<Real
   return order;
 }
 
-double least_of(std::span<const double> scores) {
+double min_of(std::span<const double> scores) {
   return scores.empty() ? 0.0 : *std::ranges::min_element(scores);
 }
 
@@ -66,7 +66,7 @@ std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double
                                                           std::size_t count, double rate,
                                                           std::span<const std::uint32_t> digits) {
   constexpr double kOpen = std::numeric_limits<double>::infinity();
-  const double least = least_of(scores);
+  const double min_score = min_of(scores);
   std::vector<Interval<double>> all;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const std::uint64_t m = join(digits[2 * i], digits[2 * i + 1]);
@@ -79,7 +79,7 @@ std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double
                          ? -std::log(static_cast<double>(m) * 0x1p-64)
                          : -std::log1p(-(static_cast<double>(std::uint64_t{0} - m) * 0x1p-64));
     const double log_e = std::log(e);
-    const double product = rate * (scores[i] - least);
+    const double product = rate * (scores[i] - min_score);
     const double error = 0x1p-40 * (1.0 + std::fabs(log_e) + product);
     all.push_back({log_e + product - error, log_e + product + error});
   }
@@ -90,7 +90,7 @@ std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::
                                            double rate, std::span<const std::uint32_t> digits) {
   using Real = mp::number<mp::cpp_bin_float<1024, mp::digit_base_2>, mp::et_off>;
   constexpr int kBits = 32 * kAllDigits;
-  const Real least = least_of(scores);
+  const Real min_score = min_of(scores);
   const Real open = std::numeric_limits<Real>::infinity();
   std::vector<Interval<Real>> all;
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -105,7 +105,7 @@ std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::
     // E is at least 2^-832, and of 1024 bits log has all but the last few: E is known to 2^-180 of
     // it.
     const auto log_e = [](const mp::cpp_int& u) { return Real(log(-log(ldexp(Real(u), -kBits)))); };
-    const Real product = Real(rate) * (Real(scores[i]) - least);
+    const Real product = Real(rate) * (Real(scores[i]) - min_score);
     const Real low = log_e(m + 1) + product;
     const Real high = log_e(m) + product;
     const Real error = ldexp(1 + abs(low) + abs(high), -150);

@@ -25,7 +25,7 @@ double least_regulariser(double curvature, double epsilon) {
 ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts,
                                              std::optional<Network> network)
     : LinearMethod(config, facts, std::move(network)),
-      risk_(risk_settings(config, facts.loss, facts.most)),
+      risk_(risk_settings(config, facts.loss, facts.max_examples)),
       dimension_(static_cast<std::size_t>(facts.dimension)),
       epsilon_(*config.epsilon),
       delta_(*config.delta * (1.0 - kFailureShare)),

@@ -25,7 +25,7 @@ double grid_of(double sensitivity, double noise, std::size_t dimension) {
 OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFacts& facts,
                                        std::optional<Network> network)
     : LinearMethod(config, facts, std::move(network)),
-      risk_(risk_settings(config, facts.loss, facts.most)),
+      risk_(risk_settings(config, facts.loss, facts.max_examples)),
       dimension_(static_cast<std::size_t>(facts.dimension)),
       delta_(*config.delta * (1.0 - kFailureShare)),
       tolerance_(config.of<RiskOptions>().solver_tolerance),

@@ -18,14 +18,14 @@ inline constexpr double kFailureShare = 1e-9;
 
 /// A budget that guarantees next to nothing is refused unless the user insists
 /// (--allow-weak-privacy).
-inline constexpr double kMostEpsilon = 200.0;
-inline constexpr double kMostDelta = 0.1;  ///< and from here on
+inline constexpr double kMaxEpsilon = 200.0;
+inline constexpr double kMaxDelta = 0.1;  ///< and from here on
 
 /// Less noise is refused: it has to be 2^16 units of the sum's grid (rounded_normal.hpp), of which
 /// C may have as few as 2^20 (fixed_point.hpp).
-inline constexpr double kLeastNoiseMultiplier = 0x1p-4;
+inline constexpr double kMinNoiseMultiplier = 0x1p-4;
 /// More is refused: 2^40 units at most, of which C may have 2^21.
-inline constexpr double kMostNoiseMultiplier = 0x1p18;
+inline constexpr double kMaxNoiseMultiplier = 0x1p18;
 
 /// The noise of the steps from where the span before ends up to, but not including, `until`.
 struct NoiseSpan {

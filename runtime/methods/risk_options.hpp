@@ -20,8 +20,8 @@ std::vector<std::string> risk_option_keys();
 /// Throws InputError unless the risk is strongly convex.
 void check_risk(TrainConfig& config);
 
-/// How an example enters the risk, for at most `most` examples.
-RiskSettings risk_settings(const TrainConfig& config, Loss loss, double most);
+/// How an example enters the risk, for at max_examples `max_examples` examples.
+RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_examples);
 
 /// The reason not to release, if the solver is not proved to converge on every data set; otherwise
 /// empty. The same for all data sets.

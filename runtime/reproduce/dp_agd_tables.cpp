@@ -89,7 +89,7 @@ std::vector<float> linear_method(double l2, const Fold& fold, double epsilon, st
   const M method(config, {.loss = fold.loss,
                           .dimension = fold.engine.dimension(),
                           .examples = static_cast<double>(fold.train.size()),
-                          .most = static_cast<double>(fold.train.size())});
+                          .max_examples = static_cast<double>(fold.train.size())});
   privacy::Ledger ledger;
   for (const privacy::Release& release : method.releases()) ledger.charge(release);
   PrivacyBudget budget(std::move(ledger), [](const privacy::Ledger&) {});

@@ -133,7 +133,7 @@ void release_features(Experiment& e, const TrainingSize& size, Gate& gate) {
   // The same bound on N as the plan's, which may fail as often.
   const double failure = size.is_public() ? 1.0 : 0.5 * kFailureShare * *e.config.delta;
   show_features(e, release_for_features(e.data.train, feature_settings(e.config), size.value,
-                                        size.most(failure), feature_noise(e.config), gate));
+                                        size.max_examples(failure), feature_noise(e.config), gate));
 }
 
 void show_features(Experiment& e, std::vector<float> released) {

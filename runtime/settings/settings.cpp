@@ -301,10 +301,10 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
   if (!c.delta)
     throw InputError(
         "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");
-  if (!c.allow_weak_privacy && *c.delta >= kMostDelta)
+  if (!c.allow_weak_privacy && *c.delta >= kMaxDelta)
     throw InputError("--delta: expected below 0.1 (--allow-weak-privacy), found " +
                      value_text(*c.delta));
-  if (!c.allow_weak_privacy && c.epsilon && *c.epsilon > kMostEpsilon)
+  if (!c.allow_weak_privacy && c.epsilon && *c.epsilon > kMaxEpsilon)
     throw InputError("--epsilon: expected at most 200 (--allow-weak-privacy), found " +
                      value_text(*c.epsilon));
 }
