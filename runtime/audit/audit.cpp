@@ -15,6 +15,7 @@
 #include "runtime/gate/gate.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
+#include "runtime/results/predictor.hpp"
 #include "runtime/run/certificate.hpp"
 #include "runtime/run/prepare.hpp"
 
@@ -167,7 +168,7 @@ class Audit {
     r.members = members();
     r.steps = step_;
     const std::vector<double> scores =
-        settings_.kind == CanaryKind::gradient ? scores_->scores() : losses();
+        settings_.kind == CanaryKind::gradient ? scores_->scores() : canary_scores();
     for (std::size_t i = 0; i < scores.size(); ++i) r.scores.emplace_back(scores[i], member_[i]);
     r.guesses = guess(r.scores, *settings_.guesses);
     r.seconds = seconds_;
@@ -175,10 +176,13 @@ class Audit {
   }
 
   /// The model's losses on the canaries, with a minus sign.
-  std::vector<double> losses() {
-    std::vector<double> scores;
-    for (std::size_t i = 0; i < settings_.canaries; ++i)
-      scores.push_back(-method_->evaluate(example_of(e_.data.test, i)).mean_loss);
+  std::vector<double> canary_scores() {
+    EngineSettings settings;
+    settings.threads = static_cast<int>(e_.config.threads);
+    settings.precision = e_.config.precision;
+    std::vector<double> scores = losses(
+        Predictor(e_.backend, e_.network, settings).predict(method_->parameters(), e_.data.test));
+    for (double& score : scores) score = -score;
     return scores;
   }
 

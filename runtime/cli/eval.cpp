@@ -12,6 +12,7 @@
 #include "runtime/cli/commands.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/features/features.hpp"
+#include "runtime/results/predictor.hpp"
 #include "runtime/run/prepare.hpp"
 #include "runtime/run/released_model.hpp"
 #include "runtime/run/released_text.hpp"
@@ -119,23 +120,21 @@ int evaluate(EvalOptions o) {
 
   EngineSettings settings;
   settings.threads = o.threads;
-  const std::unique_ptr<Engine> engine = backend.make_engine(model.network, settings);
-  TrainState state;
-  state.parameters = model.parameters;
-  engine->set_state(state);
-  const Accuracy accuracy = engine->evaluate(data.examples, false);
-
-  Answer a{.json = {{"test_accuracy", accuracy.value()},
-                    {"test_loss", accuracy.mean_loss},
-                    {"test_examples", accuracy.total},
-                    {"dataset", data.name},
-                    {"model", model.network.spec.name},
-                    {"run_dir", o.run_dir},
-                    {"backend", backend.name}},
-           .rows = {{"test accuracy", fmt::format("{:.2f} %", 100.0 * accuracy.value())},
-                    {"test loss", fmt::format("{:.4f}", accuracy.mean_loss)},
-                    {"test examples", std::to_string(accuracy.total)},
-                    {"model", model.network.spec.name}}};
+  const Metrics found =
+      measure(Predictor(backend, model.network, settings).predict(model.parameters, data.examples));
+  Answer a;
+  for (std::size_t i = 0; i < metrics().size(); ++i) {
+    const Metric& m = metrics()[i];
+    a.json[m.key] = found.values[i];
+    a.rows.emplace_back(m.name, m.text(found.values[i]));
+  }
+  a.json["test_examples"] = data.examples.size();
+  a.json["dataset"] = data.name;
+  a.json["model"] = model.network.spec.name;
+  a.json["run_dir"] = o.run_dir;
+  a.json["backend"] = backend.name;
+  a.rows.emplace_back("test examples", std::to_string(data.examples.size()));
+  a.rows.emplace_back("model", model.network.spec.name);
   print(a, o.json);
   return 0;
 }

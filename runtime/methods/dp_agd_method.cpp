@@ -116,18 +116,15 @@ std::vector<std::string> DpAgdMethod::obstacles() const {
   return {real_numbers_obstacle("noisy-min laplace")};
 }
 
-void DpAgdMethod::make_engines(const TrainingInputs& inputs) {
-  const int threads = static_cast<int>(context_.config.threads);
+void DpAgdMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
   engine_ = inputs.backend.make_linear_engine(inputs.train, context_.network.spec.loss,
-                                              settings_.most_examples, threads);
-  EngineSettings settings;
-  settings.threads = threads;
-  evaluator_ = inputs.backend.make_engine(context_.network, settings);
+                                              settings_.most_examples,
+                                              static_cast<int>(context_.config.threads));
 }
 
 void DpAgdMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {
-  make_engines(inputs);
+  make_engine(inputs);
   state_.w = initial_weights(context_.network, context_.config.rng, inputs.key.key());
 }
 
@@ -143,7 +140,7 @@ MethodState DpAgdMethod::state() const {
 }
 
 void DpAgdMethod::restore(const TrainingInputs& inputs, const MethodState& state) {
-  make_engines(inputs);
+  make_engine(inputs);
   const Json& j = state.numbers;
   state_.w = state.array("parameters");
   state_.rho_gradient = j.at("rho_gradient").get<double>();
@@ -171,13 +168,6 @@ std::uint64_t DpAgdMethod::train(std::uint64_t step, std::uint64_t until) {
   DpAgd algorithm(settings_, *engine_, context_.size.value, *gate_);
   while (step < until && algorithm.iterate(state_)) ++step;
   return step;
-}
-
-Accuracy DpAgdMethod::evaluate(const Dataset& test) {
-  TrainState weights;
-  weights.parameters = state_.w;
-  evaluator_->set_state(weights);
-  return evaluator_->evaluate(test, false);
 }
 
 double DpAgdMethod::learning_rate(std::uint64_t) const {

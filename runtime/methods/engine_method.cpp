@@ -213,10 +213,6 @@ std::vector<float> EngineMethod::parameters() const {
   return std::move(config().ema > 0.0 ? s.average : s.parameters);
 }
 
-Accuracy EngineMethod::evaluate(const Dataset& test) {
-  return engine_->evaluate(test, config().ema > 0.0);
-}
-
 double EngineMethod::learning_rate(std::uint64_t step) const {
   return step > 0 ? schedule_.learning_rate(step - 1) : 0.0;
 }

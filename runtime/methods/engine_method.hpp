@@ -35,7 +35,6 @@ class EngineMethod : public Method {
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
 
   std::vector<float> parameters() const override;
-  Accuracy evaluate(const Dataset& test) override;
 
   double learning_rate(std::uint64_t step) const override;
   double spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const override;

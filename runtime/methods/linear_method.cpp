@@ -50,16 +50,6 @@ std::uint64_t LinearMethod::train(std::uint64_t, std::uint64_t until) {
   return until;
 }
 
-Accuracy LinearMethod::evaluate(const Dataset& test) {
-  EngineSettings settings;
-  settings.threads = static_cast<int>(config_.threads);
-  const auto evaluator = inputs_->backend.make_engine(network_.value(), settings);
-  TrainState state;
-  state.parameters = weights_;
-  evaluator->set_state(state);
-  return evaluator->evaluate(test, false);
-}
-
 void LinearMethod::certify(nlohmann::ordered_json& j, const privacy::Ledger& ledger,
                            std::uint64_t) const {
   j["epsilon"] = epsilon();

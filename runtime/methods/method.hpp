@@ -108,7 +108,6 @@ class Method {
 
   /// Of the model that is released.
   virtual std::vector<float> parameters() const = 0;
-  virtual Accuracy evaluate(const Dataset& test) = 0;
 
   // What is reported of it. Functions of public numbers and of what was released.
 

@@ -22,9 +22,8 @@ double least_regulariser(double curvature, double epsilon) {
 
 }  // namespace
 
-ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts,
-                                             std::optional<Network> network)
-    : LinearMethod(config, facts, std::move(network)),
+ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts)
+    : LinearMethod(config, facts),
       risk_(risk_settings(config, facts.loss, facts.most)),
       dimension_(static_cast<std::size_t>(facts.dimension)),
       epsilon_(*config.epsilon),

@@ -30,8 +30,7 @@ namespace cudp {
 /// terms assume that neighbours have equally many examples; here one is added or removed.
 class ObjectivePerturbation final : public LinearMethod {
  public:
-  ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts,
-                        std::optional<Network> network = std::nullopt);
+  ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts);
 
   std::vector<privacy::Release> releases() const override;
   double epsilon() const override { return epsilon_; }

@@ -22,9 +22,8 @@ double grid_of(double sensitivity, double noise, std::size_t dimension) {
 
 }  // namespace
 
-OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFacts& facts,
-                                       std::optional<Network> network)
-    : LinearMethod(config, facts, std::move(network)),
+OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFacts& facts)
+    : LinearMethod(config, facts),
       risk_(risk_settings(config, facts.loss, facts.most)),
       dimension_(static_cast<std::size_t>(facts.dimension)),
       delta_(*config.delta * (1.0 - kFailureShare)),

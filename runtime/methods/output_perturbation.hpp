@@ -28,8 +28,7 @@ namespace cudp {
 /// early instead, which this does not do.
 class OutputPerturbation final : public LinearMethod {
  public:
-  OutputPerturbation(const TrainConfig& config, const LinearFacts& facts,
-                     std::optional<Network> network = std::nullopt);
+  OutputPerturbation(const TrainConfig& config, const LinearFacts& facts);
 
   std::vector<privacy::Release> releases() const override;
   double epsilon() const override;

@@ -64,9 +64,8 @@ Models next_generation(Models parents, std::size_t count, float reach, const Ran
 
 }  // namespace
 
-PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts,
-                   std::optional<Network> network)
-    : LinearMethod(config, facts, std::move(network)),
+PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts)
+    : LinearMethod(config, facts),
       loss_(facts.loss),
       delta_(*config.delta * (1.0 - kFailureShare)),
       loss_clip_(config.of<LinearOptions>().loss_clip),

@@ -35,8 +35,7 @@ struct PrivGeneOptions {
 ///   and less in each later one.
 class PrivGene final : public LinearMethod {
  public:
-  PrivGene(const TrainConfig& config, const LinearFacts& facts,
-           std::optional<Network> network = std::nullopt);
+  PrivGene(const TrainConfig& config, const LinearFacts& facts);
 
   std::vector<privacy::Release> releases() const override;
   double epsilon() const override;

@@ -26,7 +26,9 @@ RunResult result_of(const Run& run, const nlohmann::ordered_json& certificate) {
   const Experiment& e = run.experiment;
   RunResult r;
   r["test_set"] = e.data.test.size() == 0 ? "none" : e.data.test_is_public ? "public" : "private";
-  if (const auto& accuracy = run.metrics.back().test_accuracy) r["test_accuracy"] = *accuracy;
+  const Metrics& test = run.metrics.back().test;
+  for (std::size_t i = 0; i < test.values.size(); ++i)
+    if (metrics()[i].in_result) r[metrics()[i].key] = test.values[i];
   r["epsilon"] = certificate["epsilon"];
   r["delta"] = certificate["delta"];
   run.method->report(r, run.step);
@@ -48,7 +50,7 @@ RunResult result_of(const Run& run, const nlohmann::ordered_json& certificate) {
 
 /// Test rows are no training rows: their accuracy tells no more of these than the released model.
 void warn_of_guessing(const Run& run, Reporter& reporter) {
-  const auto& accuracy = run.metrics.back().test_accuracy;
+  const std::optional<double> accuracy = run.metrics.back().test.accuracy();
   const int classes = run.experiment.data.test.classes;
   if (accuracy && classes > 1 && *accuracy <= 1.2 / classes)
     reporter.warn(fmt::format(

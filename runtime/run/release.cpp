@@ -9,6 +9,7 @@
 #include "runtime/config/choices.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/registry.hpp"
+#include "runtime/results/curves.hpp"
 #include "runtime/run/released_text.hpp"
 
 namespace cudp {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/reporter.hpp"
+#include "runtime/results/metrics.hpp"
 #include "runtime/run/folder.hpp"
-#include "runtime/run/metrics.hpp"
 #include "runtime/run/prepare.hpp"
 
 namespace cudp {
