@@ -16,7 +16,7 @@
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
 #include "runtime/results/predictor.hpp"
-#include "runtime/run/certificate.hpp"
+#include "runtime/run/certify.hpp"
 #include "runtime/run/prepare.hpp"
 
 namespace cudp {
@@ -56,10 +56,9 @@ class Audit {
     train();
     AuditResult r = attack();
     r.certificate = make_certificate(e_, size_, *method_, budget_.ledger(), gate_.listed(), step_);
-    r.certificate["for_release"] = false;
-    r.certificate["not_for_release"].push_back(kNotForRelease);
-    r.epsilon = r.certificate.at("epsilon").get<double>();
-    r.delta = r.certificate.at("delta").get<double>();
+    r.certificate.not_for_release.emplace_back(kNotForRelease);
+    r.epsilon = r.certificate.promise.epsilon;
+    r.delta = r.certificate.promise.delta;
     bound(r);
     return r;
   }

@@ -6,16 +6,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/base/files.hpp"
-#include "runtime/base/safetensors.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/results/predictor.hpp"
-#include "runtime/run/prepare.hpp"
-#include "runtime/run/released_model.hpp"
-#include "runtime/run/released_text.hpp"
+#include "runtime/results/released_model.hpp"
 #include "runtime/settings/options.hpp"
 
 namespace fs = std::filesystem;
@@ -49,42 +45,6 @@ fs::path model_file(const std::string& run_dir) {
   throw InputError(run_dir + ": expected a run folder with a released model, found none");
 }
 
-struct ReleasedModel {
-  Network network;
-  std::vector<float> parameters;
-  std::string dataset;
-  FeatureSettings features;
-  std::vector<float> feature_release;
-  std::shared_ptr<const TextCoder> text;  ///< null: not of texts
-};
-
-ReleasedModel read_released(const fs::path& path, const VectorPlace& vectors) {
-  const std::string source = path.string();
-  const TensorFile file = decode_safetensors(read_file(path), source);
-  ReleasedModel m;
-  m.dataset = released_text(file, "dataset", source);
-  m.features = released_features(file, source);
-  m.text = read_text(file, path, vectors);
-  TextShape words;
-  if (m.text != nullptr)
-    words = {.words = m.text->vocabulary.rows(),
-             .columns = m.text->vectors != nullptr ? m.text->vectors->columns : 0};
-  m.network = released_network(file, words, source);
-  m.features.dimensions = m.network.input.size();
-  m.feature_release = read_release(file, m.features, source);
-  m.parameters.resize(m.network.parameter_count);
-  for (const ParameterTensor& t : m.network.parameters) {
-    const ParameterTensor* found = nullptr;
-    for (const ParameterTensor& stored : file.tensors)
-      if (stored.name == t.name && stored.shape == t.shape) found = &stored;
-    if (!found)
-      throw InputError(source + ": expected a tensor " + t.name + ", found none that fits");
-    std::copy_n(file.values.begin() + static_cast<std::ptrdiff_t>(found->offset), t.size,
-                m.parameters.begin() + static_cast<std::ptrdiff_t>(t.offset));
-  }
-  return m;
-}
-
 Device device_named(const std::string& name) {
   TrainConfig config;
   find_option("device")->set(config, name, "--device");
@@ -93,8 +53,8 @@ Device device_named(const std::string& name) {
 
 int evaluate(EvalOptions o) {
   const fs::path path = model_file(o.run_dir);
-  const ReleasedModel model = read_released(path, {.file = o.embedding, .dir = o.data.dir});
-  o.data.coder = model.text;
+  const ReleasedModel model = read_released_model(path, {.file = o.embedding, .dir = o.data.dir});
+  o.data.coder = model.coder;
   const Backend backend = choose_backend(device_named(o.device));
   if (o.data.dataset.empty()) o.data.dataset = model.dataset;
   if (!is_named_dataset(o.data.dataset) && fs::is_directory(o.data.dataset))
@@ -109,8 +69,8 @@ int evaluate(EvalOptions o) {
   const auto shape = [](const Shape& s) {
     return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
   };
-  if (data.examples.is_text() != (model.text != nullptr))
-    throw InputError(data.name + ": expected " + (model.text != nullptr ? "texts" : "no texts") +
+  if (data.examples.is_text() != (model.coder != nullptr))
+    throw InputError(data.name + ": expected " + (model.coder != nullptr ? "texts" : "no texts") +
                      ", as " + o.run_dir + " was trained on, found the other");
   if (data.examples.shape != model.network.input || data.examples.classes != model.network.classes)
     throw InputError(fmt::format(

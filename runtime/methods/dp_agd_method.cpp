@@ -8,7 +8,6 @@
 
 #include "privacy/filter.hpp"
 #include "privacy/rdp/zcdp.hpp"
-#include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
@@ -183,42 +182,31 @@ double DpAgdMethod::expected_steps(std::uint64_t step) const {
   return std::max(done, done / std::max(state_.rho / limit_, 1e-9));
 }
 
-void DpAgdMethod::report(Json& result, std::uint64_t step) const {
-  result["steps"] = step;
-  result["releases"] = state_.releases;
-}
-
 /// Its epsilon is the filter's budget, whatever was spent of it, since when to stop was decided by
 /// looking.
-void DpAgdMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t step) const {
+Promise DpAgdMethod::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
   const DpAgdSettings& s = settings_;
-  j["epsilon"] = epsilon();
-  j["delta"] = delta();
-  j["neighbouring_relation"] = "add or remove one training example";
-  j["mechanism"] = "Gaussian sums and noisy minima chosen adaptively behind a zCDP filter (DP-AGD)";
-  j["method"] = context_.config.method;
-  j["sampling"] = s.threshold > 0 ? "poisson, counted as all examples" : "all examples";
-  if (s.threshold > 0) j["sampling_threshold"] = s.threshold;
-  j["C"] = s.gradient_clip;
-  j["loss_clip"] = s.loss_clip;
-  // C and what rounding can add to it
-  j["sensitivity"] = linear_gradient_sensitivity(
-      s.gradient_clip, static_cast<int>(context_.network.parameter_count), s.most_examples);
-  j["loss_sensitivity"] = linear_loss_sensitivity(s.loss_clip, s.most_examples);
-  j["selection_noise"] = choice_name<SelectionNoise>(kSelectionNoises, s.selection);
-  if (s.selection == SelectionNoise::laplace) j["arithmetic"] = kProvedForRealNumbers;
-  j["steps"] = step;
-  j["releases"] = releases_json(by_mechanism(ledger));
-
-  j["filter"] = {{"kind", "zcdp"},
-                 {"rho", limit_},
-                 {"rho_spent", limit_ * (1.0 - privacy::Filter(ledger).remaining())},
-                 {"theorem", "Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1"}};
-  j["accountant"] = "zcdp";
-  j["accountant_version"] = build_info().version;
-  j["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
-  if (context_.config.of<DpAgdOptions>().conversion == Conversion::classical)
-    j["budget_conversion"] = "Bun, Steinke 2016, Proposition 1.3";
+  return {
+      .epsilon = epsilon(),
+      .delta = delta(),
+      .method = context_.config.method,
+      .mechanism = "Gaussian sums and noisy minima chosen adaptively behind a zCDP filter (DP-AGD)",
+      .how = FilteredReleases{
+          .sampling_threshold = s.threshold,
+          .clip_norm = s.gradient_clip,
+          .loss_clip = s.loss_clip,
+          .sensitivity = linear_gradient_sensitivity(
+              s.gradient_clip, static_cast<int>(context_.network.parameter_count), s.most_examples),
+          .loss_sensitivity = linear_loss_sensitivity(s.loss_clip, s.most_examples),
+          .selection_noise =
+              std::string(choice_name<SelectionNoise>(kSelectionNoises, s.selection)),
+          .real_numbers_only = s.selection == SelectionNoise::laplace,
+          .steps = step,
+          .releases = by_mechanism(ledger),
+          .rho = limit_,
+          .rho_spent = limit_ * (1.0 - privacy::Filter(ledger).remaining()),
+          .classical_budget =
+              context_.config.of<DpAgdOptions>().conversion == Conversion::classical}};
 }
 
 MethodEntry dp_agd_method() {

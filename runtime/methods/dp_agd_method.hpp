@@ -76,9 +76,10 @@ class DpAgdMethod final : public Method {
   double spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const override;
   double expected_steps(std::uint64_t step) const override;
   double examples_per_step() const override { return context_.size.value; }
-  void report(nlohmann::ordered_json& result, std::uint64_t step) const override;
-  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
-               std::uint64_t step) const override;
+  Outcome outcome(std::uint64_t step) const override {
+    return {.steps = step, .releases = state_.releases};
+  }
+  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
 
  private:
   void make_engine(const TrainingInputs& inputs);

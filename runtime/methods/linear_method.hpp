@@ -70,8 +70,7 @@ class LinearMethod : public Method {
   double learning_rate(std::uint64_t) const override { return 0.0; }
   double spent(const privacy::Ledger&, std::uint64_t, bool) const override { return epsilon(); }
   double examples_per_step() const override { return facts_.examples; }
-  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
-               std::uint64_t step) const override;
+  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const final;
 
  protected:
   /// config.epsilon and config.delta must be set.
@@ -81,8 +80,10 @@ class LinearMethod : public Method {
   /// For noise that the gate does not draw: asks it for all of releases().
   void pass_gate(Gate& gate) const;
 
-  /// The certificate's lines from "mechanism" to "accountant".
-  virtual void certify_mechanism(nlohmann::ordered_json& certificate) const = 0;
+  /// The mechanism, in words and numbers; epsilon, delta and method are filled in. releases: all
+  /// that were charged.
+  virtual void describe_mechanism(Promise& promise,
+                                  std::vector<privacy::Release> releases) const = 0;
 
   const TrainConfig& config() const { return config_; }
   const LinearFacts& facts() const { return facts_; }

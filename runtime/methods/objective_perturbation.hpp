@@ -42,7 +42,7 @@ class ObjectivePerturbation final : public LinearMethod {
   double regulariser() const { return regulariser_; }
 
  protected:
-  void certify_mechanism(nlohmann::ordered_json& certificate) const override;
+  void describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const override;
 
  private:
   /// But for b.

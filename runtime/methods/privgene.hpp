@@ -45,7 +45,7 @@ class PrivGene final : public LinearMethod {
   double selection_epsilon() const { return selection_epsilon_; }
 
  protected:
-  void certify_mechanism(nlohmann::ordered_json& certificate) const override;
+  void describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const override;
 
  private:
   Loss loss_;

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <optional>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/results/predictor.hpp"
-#include "runtime/run/release.hpp"
 #include "runtime/run/run.hpp"
 
 namespace cudp {
@@ -137,7 +137,7 @@ class Loop {
       row.test = measure(predictor_->predict(method_.parameters(), e.data.test));
     }
     run_.metrics.push_back(row);
-    write_metrics(run_.folder, run_.experiment, run_.metrics);
+    run_.outputs().write_metrics(run_.metrics);
   }
 
   void show_progress() {
@@ -160,8 +160,15 @@ class Loop {
 
   /// Statistics of private data; the certificate says that they were looked at.
   void report_diagnostics(std::uint64_t epoch) {
-    nlohmann::ordered_json j{{"epoch", epoch}, {"step", run_.step}};
-    j.update(method_.diagnostics());
+    const Diagnostics d = method_.diagnostics();
+    const double n = d.examples > 0 ? static_cast<double>(d.examples) : 1.0;
+    const nlohmann::ordered_json j{{"epoch", epoch},
+                                   {"step", run_.step},
+                                   {"training_loss", d.loss / n},
+                                   {"gradient_norm", d.norm / n},
+                                   {"clipped_share", static_cast<double>(d.clipped) / n},
+                                   {"examples", d.examples},
+                                   {"non_finite", d.non_finite}};
     append_line(run_.folder.diagnostics(), j.dump());
     reporter_.info("PRIVATE " + j.dump());
   }

@@ -1,6 +1,7 @@
-#include "runtime/run/certificate.hpp"
+#include "runtime/run/certify.hpp"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "privacy/accountant.hpp"
 #include "tests/support/engine_cases.hpp"
@@ -42,7 +43,7 @@ struct Trained {
     return privacy::PoissonGaussian{plan().sampling_rate(), plan().noise_multiplier};
   }
   nlohmann::ordered_json certificate() const {
-    return make_certificate(experiment, size, *method, ledger, {}, plan().steps);
+    return to_json(make_certificate(experiment, size, *method, ledger, {}, plan().steps));
   }
 
   Experiment experiment;
