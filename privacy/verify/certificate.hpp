@@ -21,7 +21,7 @@ struct Certificate {
     double sensitivity = 0.0, noise_std = 0.0, grid = 0.0;
   };
   struct Quantile {
-    double target = 0.0, least = 0.0, most = 0.0;
+    double target = 0.0, min_clip = 0.0, max_clip = 0.0;
     double gradient_noise = 0.0;  ///< z_g, as a multiple of C and its rounding
     double count_sensitivity = 0.0, count_noise = 0.0;
   };

@@ -510,8 +510,8 @@ class Checker {
   /// clip: C of the step, which is not released itself; off by the rounding of noise_std to float.
   void check_quantile(const Release& r, double clip) {
     const Certificate::Quantile& q = *certificate_.quantile;
-    expect(clip >= q.least * (1.0 - 1e-6) && clip <= q.most * (1.0 + 1e-6), "noise",
-           at(r) + ", the clipping norm that its noise is for", std::clamp(clip, q.least, q.most),
+    expect(clip >= q.min_clip * (1.0 - 1e-6) && clip <= q.max_clip * (1.0 + 1e-6), "noise",
+           at(r) + ", the clipping norm that its noise is for", std::clamp(clip, q.min_clip, q.max_clip),
            clip);
     if (r.step == 0)
       expect(std::fabs(clip / certificate_.clip - 1.0) < 1e-6, "noise",
@@ -530,13 +530,13 @@ class Checker {
     const auto counted = counts_.find(r.step - 1);
     if (before == clips_.end() || counted == counts_.end()) return;
     const Certificate::Quantile& q = *certificate_.quantile;
-    const bool at_end = clip <= q.least * (1.0 + 1e-6) || clip >= q.most * (1.0 - 1e-6);
+    const bool at_end = clip <= q.min_clip * (1.0 + 1e-6) || clip >= q.max_clip * (1.0 - 1e-6);
     const double away = counted->second / certificate_.expected_batch + 0.5 - q.target;
     const double moved = -std::log(clip / before->second);
     constexpr double kOff = 1e-6;  // twice two floats' roundings, and more
     if (!settings_.empty()) {
       const double next = std::clamp(
-          before->second * std::exp(-settings_.number("quantile-lr") * away), q.least, q.most);
+          before->second * std::exp(-settings_.number("quantile-lr") * away), q.min_clip, q.max_clip);
       expect(std::fabs(clip / next - 1.0) < kOff, "noise",
              at(r) + ", the clipping norm, of the count before", next, clip);
       return;

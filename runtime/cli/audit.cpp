@@ -106,7 +106,7 @@ nlohmann::ordered_json json_of(const AuditResult& r) {
   j["refuted"] = r.refutes();
   j["steps"] = r.steps;
   j["seconds"] = r.seconds;
-  j["certificate"] = r.certificate;
+  j["certificate"] = to_json(r.certificate);
   return j;
 }
 

@@ -5,17 +5,14 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/base/files.hpp"
-#include "runtime/base/safetensors.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/features/features.hpp"
-#include "runtime/run/prepare.hpp"
-#include "runtime/run/released_model.hpp"
-#include "runtime/run/released_text.hpp"
+#include "runtime/results/predictor.hpp"
+#include "runtime/results/released_model.hpp"
 
 namespace fs = std::filesystem;
 
@@ -93,46 +90,10 @@ fs::path model_file(const std::string& run_dir) {
   throw InputError(run_dir + ": expected a run folder with a released model, found none");
 }
 
-struct ReleasedModel {
-  Network network;
-  std::vector<float> parameters;
-  std::string dataset;
-  FeatureSettings features;
-  std::vector<float> feature_release;
-  std::shared_ptr<const TextCoder> text;  ///< null: not of texts
-};
-
-ReleasedModel read_released(const fs::path& path, const VectorPlace& vectors) {
-  const std::string source = path.string();
-  const TensorFile file = decode_safetensors(read_file(path), source);
-  ReleasedModel m;
-  m.dataset = released_text(file, "dataset", source);
-  m.features = released_features(file, source);
-  m.text = read_text(file, path, vectors);
-  TextShape words;
-  if (m.text != nullptr)
-    words = {.words = m.text->vocabulary.rows(),
-             .columns = m.text->vectors != nullptr ? m.text->vectors->columns : 0};
-  m.network = released_network(file, words, source);
-  m.features.dimensions = m.network.input.size();
-  m.feature_release = read_release(file, m.features, source);
-  m.parameters.resize(m.network.parameter_count);
-  for (const ParameterTensor& t : m.network.parameters) {
-    const ParameterTensor* found = nullptr;
-    for (const ParameterTensor& stored : file.tensors)
-      if (stored.name == t.name && stored.shape == t.shape) found = &stored;
-    if (!found)
-      throw InputError(source + ": expected a tensor " + t.name + ", found none that fits");
-    std::copy_n(file.values.begin() + static_cast<std::ptrdiff_t>(found->offset), t.size,
-                m.parameters.begin() + static_cast<std::ptrdiff_t>(t.offset));
-  }
-  return m;
-}
-
 int evaluate(EvalOptions o) {
   const fs::path path = model_file(o.run_dir);
-  const ReleasedModel model = read_released(path, {.file = o.embedding, .dir = o.data.dir});
-  o.data.coder = model.text;
+  const ReleasedModel model = read_released_model(path, {.file = o.embedding, .dir = o.data.dir});
+  o.data.coder = model.coder;
   const Backend backend = choose_backend(o.device);
   if (o.data.dataset.empty()) o.data.dataset = model.dataset;
   if (!is_named_dataset(o.data.dataset) && fs::is_directory(o.data.dataset))
@@ -147,8 +108,8 @@ int evaluate(EvalOptions o) {
   const auto shape = [](const Shape& s) {
     return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
   };
-  if (data.examples.is_text() != (model.text != nullptr))
-    throw InputError(data.name + ": expected " + (model.text != nullptr ? "texts" : "no texts") +
+  if (data.examples.is_text() != (model.coder != nullptr))
+    throw InputError(data.name + ": expected " + (model.coder != nullptr ? "texts" : "no texts") +
                      ", as " + o.run_dir + " was trained on, found the other");
   if (data.examples.shape != model.network.input || data.examples.classes != model.network.classes)
     throw InputError(fmt::format(
@@ -158,23 +119,21 @@ int evaluate(EvalOptions o) {
 
   EngineSettings settings;
   settings.threads = o.threads;
-  const std::unique_ptr<Engine> engine = backend.make_engine(model.network, settings);
-  TrainState state;
-  state.parameters = model.parameters;
-  engine->set_state(state);
-  const Accuracy accuracy = engine->evaluate(data.examples, false);
-
-  Answer a{.json = {{"test_accuracy", accuracy.value()},
-                    {"test_loss", accuracy.mean_loss},
-                    {"test_examples", accuracy.total},
-                    {"dataset", data.name},
-                    {"model", model.network.spec.name},
-                    {"run_dir", o.run_dir},
-                    {"backend", backend.name}},
-           .rows = {{"test accuracy", fmt::format("{:.2f} %", 100.0 * accuracy.value())},
-                    {"test loss", fmt::format("{:.4f}", accuracy.mean_loss)},
-                    {"test examples", std::to_string(accuracy.total)},
-                    {"model", model.network.spec.name}}};
+  const Metrics found =
+      measure(Predictor(backend, model.network, settings).predict(model.parameters, data.examples));
+  Answer a;
+  for (std::size_t i = 0; i < metrics().size(); ++i) {
+    const Metric& m = metrics()[i];
+    a.json[m.key] = found.values[i];
+    a.rows.emplace_back(m.name, m.text(found.values[i]));
+  }
+  a.json["test_examples"] = data.examples.size();
+  a.json["dataset"] = data.name;
+  a.json["model"] = model.network.spec.name;
+  a.json["run_dir"] = o.run_dir;
+  a.json["backend"] = backend.name;
+  a.rows.emplace_back("test examples", std::to_string(data.examples.size()));
+  a.rows.emplace_back("model", model.network.spec.name);
   print(a, o.json);
   return 0;
 }

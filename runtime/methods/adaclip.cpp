@@ -73,8 +73,8 @@ void AdaClip::run(Engine& engine, std::uint64_t first, std::uint64_t last) const
   });
 }
 
-void AdaClip::certify_clipping(nlohmann::ordered_json& certificate) const {
-  certificate["clipped"] = "gradients centred and scaled by numbers of earlier releases";
+void AdaClip::describe_clipping(NoisySums& sums) const {
+  sums.clipped = "gradients centred and scaled by numbers of earlier releases";
 }
 
 MethodEntry adaclip_method() {

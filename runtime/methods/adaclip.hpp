@@ -44,7 +44,7 @@ class AdaClip final : public EngineMethod {
  protected:
   void configure(EngineSettings& settings) const override;
   void initialise(TrainState& state) const override;
-  void certify_clipping(nlohmann::ordered_json& certificate) const override;
+  void describe_clipping(NoisySums& sums) const override;
 };
 
 MethodEntry adaclip_method();

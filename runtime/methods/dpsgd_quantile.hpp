@@ -42,9 +42,8 @@ class DpSgdQuantile final : public EngineMethod {
   MethodState state() const override;
   void restore(const TrainingInputs& inputs, const MethodState& state) override;
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
-  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
-               std::uint64_t step) const override;
-  nlohmann::ordered_json diagnostics() override;
+  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
+  Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
 
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
 

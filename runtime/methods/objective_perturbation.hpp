@@ -30,8 +30,7 @@ namespace cudp {
 /// terms assume that neighbours have equally many examples; here one is added or removed.
 class ObjectivePerturbation final : public LinearMethod {
  public:
-  ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts,
-                        std::optional<Network> network = std::nullopt);
+  ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts);
 
   std::vector<privacy::Release> releases() const override;
   double epsilon() const override { return epsilon_; }
@@ -43,7 +42,7 @@ class ObjectivePerturbation final : public LinearMethod {
   double regulariser() const { return regulariser_; }
 
  protected:
-  void certify_mechanism(nlohmann::ordered_json& certificate) const override;
+  void describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const override;
 
  private:
   /// The objective without its noise term b.

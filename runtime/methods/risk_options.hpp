@@ -4,6 +4,7 @@
 
 #include "runtime/config/option.hpp"
 #include "runtime/methods/linear_risk.hpp"
+#include "runtime/methods/promise.hpp"
 
 namespace cudp {
 
@@ -20,11 +21,14 @@ std::vector<std::string> risk_option_keys();
 /// Throws InputError unless the risk is strongly convex.
 void check_risk(TrainConfig& config);
 
-/// How an example enters the risk, for at max_examples `max_examples` examples.
+/// How an example enters the risk, for at most `max_examples` examples.
 RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_examples);
 
+/// For a promise.
+MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser, double tolerance);
+
 /// The reason not to release, if the solver is not proved to converge on every data set; otherwise
-/// empty. The same for all data sets.
+/// empty. It is the same for all data sets.
 std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::size_t dimension,
                                           const RiskProblem& problem);
 

@@ -37,11 +37,11 @@ class Sgd final : public EngineMethod {
   /// Throws Error where a gradient is not finite.
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
   double spent(const privacy::Ledger&, std::uint64_t, bool) const override { return epsilon(); }
-  /// Adds what a run with privacy released, where --compare-with names one: "compared_with".
-  void report(nlohmann::ordered_json& result, std::uint64_t step) const override;
-  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
-               std::uint64_t step) const override;
-  nlohmann::ordered_json diagnostics() override;
+  Outcome outcome(std::uint64_t step) const override {
+    return {.steps = step, .compared_with = compared_with_};
+  }
+  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
+  Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
 
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
 
@@ -53,7 +53,7 @@ class Sgd final : public EngineMethod {
   /// Makes the steps with gradients clipped to `bound`; false where one was longer.
   bool nothing_clipped(std::uint64_t first, std::uint64_t last, float bound);
 
-  nlohmann::ordered_json compared_with_;  ///< what --compare-with's run released, or null
+  std::optional<Comparison> compared_with_;  ///< the run of --compare-with
   Diagnostics seen_;
 };
 

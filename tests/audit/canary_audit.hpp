@@ -107,9 +107,7 @@ class SeenEngine final : public Engine {
   void add_noise_and_update() override { throw_outside(); }
   void add_noise_restore_and_update() override { throw_outside(); }
 
-  Accuracy evaluate(const Dataset& test, bool averaged) override {
-    return real_->evaluate(test, averaged);
-  }
+  std::vector<float> logits(const Dataset& examples) override { return real_->logits(examples); }
   PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
     return real_->per_example(examples, gradients);
   }

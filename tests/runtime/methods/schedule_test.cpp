@@ -93,7 +93,7 @@ class RecordingEngine final : public Engine {
   void add_noise_restore_and_update() override { calls += "restore "; }
   void adapt_learning_rate() override { calls += "adapt "; }
   void add_noise_and_update() override { calls += "update "; }
-  Accuracy evaluate(const Dataset&, bool) override { return {}; }
+  std::vector<float> logits(const Dataset&) override { return {}; }
   PerExample per_example(std::span<const std::uint32_t>, bool) override { return {}; }
   std::vector<std::uint32_t> sampled(std::uint64_t) override { return {}; }
   Diagnostics diagnostics() override { return {}; }
