@@ -86,7 +86,7 @@ Network network_of(const TensorFile& file, const fs::path& path) {
   return *std::move(some);
 }
 
-/// What the features rest on.
+/// Holds the tensor of the release that the features rest on.
 void hold_feature_tensor(const TensorFile& file, const Network& network,
                          const FeatureSettings& features, verify::Statement& s) {
   const bool pca = features.kind == Features::pca;

@@ -122,8 +122,8 @@ class Method {
   /// Examples that a step looks at, for a speed.
   virtual double examples_per_step() const = 0;
   virtual Outcome outcome(std::uint64_t step) const { return {.steps = step}; }
-  /// What the certificate says of the method. ledger: what was really spent, which a lost key makes
-  /// more than was planned.
+  /// The promise of the method, for the certificate. ledger: what was really spent, which a lost
+  /// key makes more than was planned.
   virtual Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const = 0;
   /// Epsilon at the same delta for the examples of one user, of a run that is finished; empty where
   /// nothing is said of them.

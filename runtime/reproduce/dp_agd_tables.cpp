@@ -44,7 +44,7 @@ double percent(std::uint64_t correct, const Dataset& test) {
   return 100.0 * static_cast<double>(correct) / static_cast<double>(test.size());
 }
 
-/// What a contender trains on.
+/// The data that a contender trains on.
 struct Fold {
   const Dataset& train;
   Loss loss;

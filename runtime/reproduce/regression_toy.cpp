@@ -19,7 +19,7 @@ constexpr StepScalars kScalars = {.learning_rate = 0.01f,
                                   .bias2 = 1.0f,
                                   .ema_decay = 0.0f};
 
-/// What a step releases, from every sampled point's gradient g = theta - x.
+/// The release of a step, from every sampled point's gradient g = theta - x.
 class Toy {
  public:
   explicit Toy(const RegressionToy& toy)
