@@ -7,9 +7,10 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/cli/answer.hpp"
+#include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
-#include "runtime/cli/train_flags.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
 
 namespace cudp {
@@ -100,8 +101,9 @@ void add_train_command(CLI::App& app, CommandBody& body) {
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
   command->footer(kTrainExamples + ("Presets: " + presets));
-  auto flags = std::make_shared<TrainFlags>(add_train_flags(*command));
-  command->callback([&body, flags] { body = [flags] { return run_training(given(*flags)); }; });
+  const auto flags =
+      std::make_shared<CommandFlags>(*command, train_options(), Repeated::last_counts);
+  command->callback([&body, flags] { body = [flags] { return run_training(flags->given()); }; });
 }
 
 }  // namespace cudp

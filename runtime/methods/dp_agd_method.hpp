@@ -9,7 +9,7 @@
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/methods/dp_agd.hpp"
 #include "runtime/methods/method.hpp"
-#include "runtime/methods/registry.hpp"
+#include "runtime/methods/method_entry.hpp"
 
 namespace cudp {
 

@@ -15,7 +15,7 @@
 #include "runtime/gate/gate.hpp"
 #include "runtime/methods/linear_options.hpp"
 #include "runtime/methods/method.hpp"
-#include "runtime/methods/registry.hpp"
+#include "runtime/methods/method_entry.hpp"
 
 namespace cudp {
 

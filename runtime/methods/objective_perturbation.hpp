@@ -15,7 +15,7 @@ namespace cudp {
 ///
 /// The proof of objective perturbation is for the exact minimum w_min, which nobody computes. Given
 /// that, |w' - w_min| <= tau / Lambda whatever the solver does, so for neighbours w' differs by at
-/// most 2 tau / Lambda: a Gaussian mechanism. tau counts rounding (linear/linear_risk.hpp).
+/// most 2 tau / Lambda: a Gaussian mechanism. tau counts rounding (linear_risk.hpp).
 ///
 /// Lambda = lambda N, of the public or noisy N, but at least what the determinant's part of epsilon
 /// asks for: kappa = ln(1 + beta / Lambda), beta the loss's curvature, is at most epsilon / 2, as
