@@ -56,6 +56,8 @@ class Observer : public Witness {
   virtual void sees(const verify::Record& record) = 0;
   /// What noise is about to be added to, in units of the grid. The values that leave come next.
   virtual void adds_noise(const Leaving& what, std::span<const std::int64_t> sums) = 0;
+  /// The same of what is on no grid: the scores that a choice is made among, a minimum.
+  virtual void adds_noise(const Leaving& what, std::span<const double> numbers) = 0;
 };
 
 /// Of this process; null for none. To be set before a run begins.
