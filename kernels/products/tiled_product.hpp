@@ -3,10 +3,10 @@
 // find their numbers through index tables, so no input is unfolded in memory.
 #include <cstdint>
 
-#include "kernels/clipping/coordinates.hpp"
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/common/precision.hpp"
+#include "kernels/contribution/coordinates.hpp"
 #include "kernels/products/patch_gradient.hpp"
 
 namespace cudp {

@@ -6,10 +6,10 @@
 #include <string>
 #include <typeindex>
 
-#include "kernels/clipping/clip.hpp"
 #include "kernels/common/precision.hpp"
+#include "kernels/contribution/clip.hpp"
 #include "kernels/random/random.hpp"
-#include "kernels/update/update.hpp"
+#include "kernels/step/update.hpp"
 #include "privacy/accountant.hpp"
 
 namespace cudp {

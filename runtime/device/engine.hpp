@@ -5,13 +5,13 @@
 #include <span>
 #include <vector>
 
-#include "kernels/clipping/clip.hpp"
-#include "kernels/clipping/coordinates.hpp"
 #include "kernels/common/precision.hpp"
-#include "kernels/random/importance.hpp"
+#include "kernels/contribution/clip.hpp"
+#include "kernels/contribution/coordinates.hpp"
+#include "kernels/contribution/importance.hpp"
 #include "kernels/random/random.hpp"
-#include "kernels/update/step_size.hpp"
-#include "kernels/update/update.hpp"
+#include "kernels/step/step_size.hpp"
+#include "kernels/step/update.hpp"
 #include "models/model.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/data/dataset.hpp"
@@ -119,7 +119,7 @@ class Engine {
   /// The sum's grid follows it. Outside `run`.
   virtual void set_clip_norm(float max_norm) = 0;
 
-  // Importance sampling (kernels/random/importance.hpp), outside `run`.
+  // Importance sampling (kernels/contribution/importance.hpp), outside `run`.
 
   /// Makes every example's gradient at the present weights and keeps its norm.
   virtual void measure_norms() = 0;

@@ -6,7 +6,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "kernels/clipping/coordinates.hpp"
+#include "kernels/contribution/coordinates.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/methods/make_plan.hpp"

@@ -7,7 +7,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "kernels/random/importance.hpp"
+#include "kernels/contribution/importance.hpp"
 #include "privacy/filter.hpp"
 #include "privacy/math/boundary.hpp"
 #include "privacy/rdp/mechanism.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/update/update.hpp"
+#include "kernels/step/update.hpp"
 #include "runtime/config/config.hpp"
 #include "runtime/methods/plan.hpp"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/update/coordinates_math.hpp"
+#include "kernels/step/coordinates_math.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/base/random_numbers.hpp"
 

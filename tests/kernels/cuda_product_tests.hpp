@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/clipping/clip_math.hpp"
+#include "kernels/contribution/clip_math.hpp"
 #include "kernels/products/tiled_product.cuh"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 #include "tests/kernels/cuda_tensor_tests.hpp"

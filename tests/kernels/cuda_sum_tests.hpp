@@ -9,14 +9,14 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/clipping/clip.cuh"
 #include "kernels/common/fill.cuh"
 #include "kernels/common/fixed_point.cuh"
+#include "kernels/contribution/clip.cuh"
 #include "kernels/layers/group_norm.cuh"
 #include "kernels/layers/loss.cuh"
 #include "kernels/layers/pool.cuh"
 #include "kernels/products/tiled_product.cuh"
-#include "kernels/update/step_cursor.cuh"
+#include "kernels/step/step_cursor.cuh"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 
 namespace cudp {

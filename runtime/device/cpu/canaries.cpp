@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/clipping/clip_math.hpp"
+#include "kernels/contribution/clip_math.hpp"
 #include "runtime/base/error.hpp"
 
 namespace cudp::cpu {

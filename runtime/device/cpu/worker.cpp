@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/clipping/clip_math.hpp"
 #include "kernels/common/fixed_point.hpp"
+#include "kernels/contribution/clip_math.hpp"
 #include "kernels/layers/loss_math.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/scratch_fill.hpp"

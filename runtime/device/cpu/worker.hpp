@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/clipping/clip.hpp"
+#include "kernels/contribution/clip.hpp"
+#include "kernels/contribution/importance.hpp"
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/random/importance.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/cpu/layout.hpp"

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "kernels/common/fixed_point.cuh"
-#include "kernels/update/release.cuh"
-#include "kernels/update/step_cursor.cuh"
-#include "kernels/update/step_size.cuh"
-#include "kernels/update/update.cuh"
+#include "kernels/step/release.cuh"
+#include "kernels/step/step_cursor.cuh"
+#include "kernels/step/step_size.cuh"
+#include "kernels/step/update.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/coordinates.hpp"

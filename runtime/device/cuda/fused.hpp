@@ -1,12 +1,12 @@
 #pragma once
-// Which networks are summed by a fused kernel (kernels/fused/fused.cuh,
+// Which networks are summed by a fused kernel (kernels/fused/fused_cnn.cuh,
 // kernels/fused/fused_mlp.cuh), and its launches.
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <variant>
 
-#include "kernels/fused/fused.cuh"
+#include "kernels/fused/fused_cnn.cuh"
 #include "kernels/fused/fused_mlp.cuh"
 #include "kernels/fused/fused_models.hpp"
 #include "kernels/layers/loss.cuh"

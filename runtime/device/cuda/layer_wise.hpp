@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/clipping/clip.cuh"
+#include "kernels/contribution/clip.cuh"
 #include "kernels/layers/loss.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"

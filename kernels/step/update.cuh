@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "kernels/common/fixed_point.cuh"
-#include "kernels/update/coordinates_math.hpp"
-#include "kernels/update/update.hpp"
-#include "kernels/update/update_math.hpp"
+#include "kernels/step/coordinates_math.hpp"
+#include "kernels/step/update.hpp"
+#include "kernels/step/update_math.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 

@@ -1,8 +1,8 @@
 #pragma once
-#include "kernels/clipping/clip.hpp"
-#include "kernels/clipping/clip_math.hpp"
 #include "kernels/common/for_each_pixel.cuh"
 #include "kernels/common/simt.cuh"
+#include "kernels/contribution/clip.hpp"
+#include "kernels/contribution/clip_math.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 

@@ -1,10 +1,10 @@
-#include "kernels/update/update.hpp"
+#include "kernels/step/update.hpp"
 
 #include <cmath>
 #include <stdexcept>
 #include <string>
 
-#include "kernels/clipping/coordinates.hpp"
+#include "kernels/contribution/coordinates.hpp"
 #include "kernels/random/rounded_normal.hpp"
 
 namespace cudp {

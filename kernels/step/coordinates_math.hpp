@@ -1,7 +1,7 @@
 #pragma once
-#include "kernels/clipping/coordinates.hpp"
 #include "kernels/common/lanes.hpp"
-#include "kernels/update/update.hpp"
+#include "kernels/contribution/coordinates.hpp"
+#include "kernels/step/update.hpp"
 
 namespace cudp {
 

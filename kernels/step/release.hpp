@@ -4,7 +4,7 @@
 
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/random/rounded_normal.hpp"
-#include "kernels/update/update.hpp"
+#include "kernels/step/update.hpp"
 
 namespace cudp {
 

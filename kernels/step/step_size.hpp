@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"
-#include "kernels/update/step_cursor.hpp"
+#include "kernels/step/step_cursor.hpp"
 
 namespace cudp {
 

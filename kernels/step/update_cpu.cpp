@@ -1,8 +1,8 @@
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/random/random_chunk.hpp"
-#include "kernels/update/coordinates_math.hpp"
-#include "kernels/update/update.hpp"
-#include "kernels/update/update_math.hpp"
+#include "kernels/step/coordinates_math.hpp"
+#include "kernels/step/update.hpp"
+#include "kernels/step/update_math.hpp"
 
 namespace cudp::CUDP_SIMD {
 

@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/common/launch.hpp"
-#include "kernels/random/importance.hpp"
+#include "kernels/contribution/importance.hpp"
 
 namespace cudp {
 
