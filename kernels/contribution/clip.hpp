@@ -27,9 +27,11 @@ struct DenseGradientNorm {
   float* parts;  ///< [capacity]
 };
 
+namespace device {
+
 /// Every example's clip factors from the parts of its squared norms: group g's are rows
 /// group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity], added in that order.
-struct BatchClip {
+struct Clip {
   Batch batch;
   ClipSettings clip;
   const float* parts;
@@ -41,7 +43,7 @@ struct BatchClip {
 
 /// The same for candidates (importance.hpp): factor 1 / norm for those accepted, 0 for others, the
 /// same for every group. norms [examples of the data set]: as last seen, brought up to date.
-struct BatchAccept {
+struct Accept {
   Batch batch;
   ImportanceRule rule;
   RandomStream stream;            ///< Stream::acceptance
@@ -57,12 +59,14 @@ struct BatchAccept {
 
 /// norms[first + e] = the norm of the gradient of example e of this micro-batch, 0 where that is
 /// not finite.
-struct BatchNorms {
+struct Norms {
   Batch batch;
   const float* parts;
   int part_count;
   float* norms;
 };
+
+}  // namespace device
 
 inline void validate(const DenseGradientNorm& a) {
   validate(a.batch);
@@ -74,14 +78,16 @@ inline LaunchShape launch_shape(const DenseGradientNorm& a) {
   return strided_shape(std::int64_t{a.batch.capacity} * 32);
 }
 
-inline void validate(const BatchClip& a) {
+namespace device {
+
+inline void validate(const Clip& a) {
   validate(a.batch);
   expect(a.clip.max_norm > 0 && a.clip.max_norm < 1e30f && a.clip.stability > 0,
          "clip: expected a norm and stability that are finite and > 0");
   expect(a.parts && a.group_parts && a.groups > 0 && a.squared_norms && a.factors,
          "clip: expected pointers");
 }
-inline void validate(const BatchAccept& a) {
+inline void validate(const Accept& a) {
   validate(a.batch);
   expect(a.rule.clip > 0 && a.rule.multiple >= 1 && a.rule.least > 0 && a.rule.rate > 0 &&
              a.rule.clip * a.rule.rate < 1,
@@ -90,16 +96,16 @@ inline void validate(const BatchAccept& a) {
              a.squared_norms && a.factors,
          "accept: expected pointers");
 }
-inline LaunchShape launch_shape(const BatchAccept& a) {
-  return strided_shape(a.batch.capacity, 64);
-}
+inline LaunchShape launch_shape(const Accept& a) { return strided_shape(a.batch.capacity, 64); }
 
-inline void validate(const BatchNorms& a) {
+inline void validate(const Norms& a) {
   validate(a.batch);
   expect(a.parts && a.part_count > 0 && a.norms, "norms: expected pointers and parts");
 }
-inline LaunchShape launch_shape(const BatchNorms& a) { return strided_shape(a.batch.capacity, 64); }
+inline LaunchShape launch_shape(const Norms& a) { return strided_shape(a.batch.capacity, 64); }
 
-inline LaunchShape launch_shape(const BatchClip& a) { return strided_shape(a.batch.capacity, 64); }
+inline LaunchShape launch_shape(const Clip& a) { return strided_shape(a.batch.capacity, 64); }
+
+}  // namespace device
 
 }  // namespace cudp

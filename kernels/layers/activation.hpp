@@ -36,9 +36,11 @@ struct ActivationBackward {
 
 // --- CUDA ---
 
+namespace device {
+
 /// Forward: to = f(from). Backward: to = f'(..) from, with f' found from y = f(..), laid out as
 /// y_planes. `to` may be `from`.
-struct BatchActivation {
+struct ActivationPass {
   Batch batch;
   Activate function;
   const float* from;
@@ -49,7 +51,7 @@ struct BatchActivation {
   Planes to_planes;
 };
 
-inline void validate(const BatchActivation& a) {
+inline void validate(const ActivationPass& a) {
   validate(a.batch);
   expect(a.from != nullptr && a.to != nullptr, "activation: expected pointers");
   expect(a.from_planes.pixels() == a.to_planes.pixels() &&
@@ -57,8 +59,10 @@ inline void validate(const BatchActivation& a) {
          "activation: expected equal sizes");
 }
 
-inline LaunchShape launch_shape(const BatchActivation& a) {
+inline LaunchShape launch_shape(const ActivationPass& a) {
   return strided_shape(std::int64_t{a.batch.capacity} * a.to_planes.pixels());
 }
+
+}  // namespace device
 
 }  // namespace cudp

@@ -71,16 +71,16 @@ class LayerWiseNetwork {
     const CudaEdge& last = layout_.edges.back();
     ensure(last.value.border == 0, "logits are a flat vector");
     launch(gpu_, "loss", loss_kernel,
-           BatchLoss{.batch = batch,
-                     .loss = net_.spec.loss,
-                     .outputs = net_.outputs,
-                     .logits = work_.value(last),
-                     .label = work_.labels(),
-                     .value = losses_.get(),
-                     .correct = correct_.get(),
-                     .logit_gradient = with_gradient ? logit_gradients_.get() : nullptr,
-                     .gradient = with_gradient ? work_.gradient(last) : nullptr,
-                     .gradient_planes = last.gradient});
+           device::LossValues{.batch = batch,
+                              .loss = net_.spec.loss,
+                              .outputs = net_.outputs,
+                              .logits = work_.value(last),
+                              .label = work_.labels(),
+                              .value = losses_.get(),
+                              .correct = correct_.get(),
+                              .logit_gradient = with_gradient ? logit_gradients_.get() : nullptr,
+                              .gradient = with_gradient ? work_.gradient(last) : nullptr,
+                              .gradient_planes = last.gradient});
   }
 
   /// After forward() of the same examples: gradients by every activation, and squared norms of the
@@ -98,39 +98,39 @@ class LayerWiseNetwork {
 
   void clip(const ClipSettings& clip) {
     launch(gpu_, "clip", clip_kernel,
-           BatchClip{.batch = work_.batch,
-                     .clip = clip,
-                     .parts = work_.parts(),
-                     .group_parts = group_parts_.get(),
-                     .groups = net_.groups,
-                     .squared_norms = squared_norms_.get(),
-                     .factors = work_.factors()});
+           device::Clip{.batch = work_.batch,
+                        .clip = clip,
+                        .parts = work_.parts(),
+                        .group_parts = group_parts_.get(),
+                        .groups = net_.groups,
+                        .squared_norms = squared_norms_.get(),
+                        .factors = work_.factors()});
   }
 
-  /// Accepts candidates instead of clipping; see BatchAccept.
+  /// Accepts candidates instead of clipping; see device::Accept.
   void accept(const ImportanceRule& rule, const RandomStream& stream, const std::uint64_t* step,
               float* norms) {
     launch(gpu_, "accept", accept_kernel,
-           BatchAccept{.batch = work_.batch,
-                       .rule = rule,
-                       .stream = stream,
-                       .step = step,
-                       .examples = work_.examples,
-                       .norms = norms,
-                       .parts = work_.parts(),
-                       .group_parts = group_parts_.get(),
-                       .groups = net_.groups,
-                       .squared_norms = squared_norms_.get(),
-                       .factors = work_.factors()});
+           device::Accept{.batch = work_.batch,
+                          .rule = rule,
+                          .stream = stream,
+                          .step = step,
+                          .examples = work_.examples,
+                          .norms = norms,
+                          .parts = work_.parts(),
+                          .group_parts = group_parts_.get(),
+                          .groups = net_.groups,
+                          .squared_norms = squared_norms_.get(),
+                          .factors = work_.factors()});
   }
 
   /// Norms of the micro-batch's gradients to norms[batch.first ...].
   void norms(float* norms) {
     launch(gpu_, "norms", norms_kernel,
-           BatchNorms{.batch = work_.batch,
-                      .parts = work_.parts(),
-                      .part_count = layout_.storage.parts(),
-                      .norms = norms});
+           device::Norms{.batch = work_.batch,
+                         .parts = work_.parts(),
+                         .part_count = layout_.storage.parts(),
+                         .norms = norms});
   }
 
   /// sum [d] += the micro-batch's clipped gradients, as backward() saw them.

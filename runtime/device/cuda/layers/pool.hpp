@@ -12,29 +12,29 @@ class CudaPool final : public LayerWithoutParameters {
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "pool", pool_kernel,
-           BatchPool{.batch = w.batch,
-                     .is_max = is_max_,
-                     .kernel = kernel_,
-                     .stride = stride_,
-                     .x = w.value(in()),
-                     .x_planes = in().value,
-                     .y = w.value(out()),
-                     .y_planes = out().value});
+           device::Pool{.batch = w.batch,
+                        .is_max = is_max_,
+                        .kernel = kernel_,
+                        .stride = stride_,
+                        .x = w.value(in()),
+                        .x_planes = in().value,
+                        .y = w.value(out()),
+                        .y_planes = out().value});
   }
 
   template <class Gpu>
   void backward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "pool gradient", pool_backward_kernel,
-           BatchPool{.batch = w.batch,
-                     .is_max = is_max_,
-                     .kernel = kernel_,
-                     .stride = stride_,
-                     .x = w.value(in()),
-                     .x_planes = in().value,
-                     .dy = w.gradient(out()),
-                     .dy_planes = out().gradient,
-                     .dx = w.gradient(in()),
-                     .dx_planes = in().gradient});
+           device::Pool{.batch = w.batch,
+                        .is_max = is_max_,
+                        .kernel = kernel_,
+                        .stride = stride_,
+                        .x = w.value(in()),
+                        .x_planes = in().value,
+                        .dy = w.gradient(out()),
+                        .dy_planes = out().gradient,
+                        .dx = w.gradient(in()),
+                        .dx_planes = in().gradient});
   }
 
  private:
