@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "kernels/common/host_device.hpp"
-#include "kernels/contribution/clip.hpp"
+#include "kernels/contribution/contribution.hpp"
 
 namespace cudp {
 

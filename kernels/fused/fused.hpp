@@ -9,8 +9,7 @@
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/clip.hpp"
-#include "kernels/layers/activation.hpp"
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 
 namespace cudp {
 

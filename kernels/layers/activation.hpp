@@ -1,19 +1,9 @@
 #pragma once
 #include "kernels/common/launch.hpp"
 #include "kernels/layers/image.hpp"
+#include "kernels/layers/kinds.hpp"
 
 namespace cudp {
-
-enum class Activation { relu, tanh, tempered_sigmoid };
-
-/// relu: max(x, 0). tanh. tempered_sigmoid: scale / (1 + exp(-temperature x)) - offset
-/// (Papernot et al. 2021, eq. 1); its three numbers are ignored by the others.
-struct Activate {
-  Activation kind = Activation::relu;
-  float scale = 2.0f;
-  float temperature = 2.0f;
-  float offset = 1.0f;
-};
 
 /// y = f(x) over an image, border and padding channels staying zero. y may be x.
 struct ActivationForward {

@@ -1,7 +1,7 @@
 #pragma once
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
-#include "kernels/contribution/coordinates.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/layers/image.hpp"
 
 namespace cudp {

@@ -6,7 +6,7 @@
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/common/precision.hpp"
-#include "kernels/contribution/coordinates.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/products/patch_gradient.hpp"
 
 namespace cudp {

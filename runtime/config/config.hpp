@@ -7,9 +7,8 @@
 #include <typeindex>
 
 #include "kernels/common/precision.hpp"
-#include "kernels/contribution/clip.hpp"
 #include "kernels/random/random.hpp"
-#include "kernels/step/update.hpp"
+#include "kernels/step/recipe.hpp"
 #include "privacy/accountant.hpp"
 
 namespace cudp {

@@ -46,7 +46,9 @@ class DpSgdQuantile final : public EngineMethod {
                std::uint64_t step) const override;
   nlohmann::ordered_json diagnostics() override;
 
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+  StepRecipe recipe() const override;
+  /// At the present clipping norm.
+  StepScalars scalars(std::uint64_t t) const override;
 
   double clip_norm() const { return clip_norm_; }  ///< C of the next step
   double gradient_noise_multiplier() const;        ///< z_g

@@ -43,7 +43,8 @@ class Sgd final : public EngineMethod {
                std::uint64_t step) const override;
   nlohmann::ordered_json diagnostics() override;
 
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+  StepRecipe recipe() const override;
+  StepScalars scalars(std::uint64_t t) const override;
 
  protected:
   void configure(EngineSettings& settings) const override { settings.diagnostics = true; }
@@ -53,6 +54,7 @@ class Sgd final : public EngineMethod {
   /// Makes the steps with gradients clipped to `bound`; false where one was longer.
   bool nothing_clipped(std::uint64_t first, std::uint64_t last, float bound);
 
+  float bound_;                           ///< of the steps that are tried now
   nlohmann::ordered_json compared_with_;  ///< what --compare-with's run released, or null
   Diagnostics seen_;
 };

@@ -12,6 +12,7 @@
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/random/random.hpp"
 #include "kernels/random/rounded_normal.hpp"
+#include "kernels/step/release.hpp"
 #include "kernels/step/sample.hpp"
 #include "kernels/step/update.hpp"
 #ifndef CUDP_TEST_ON_GPU

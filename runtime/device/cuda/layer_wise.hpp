@@ -133,8 +133,8 @@ class LayerWiseNetwork {
                          .norms = norms});
   }
 
-  /// sum [d] += the micro-batch's clipped gradients, as backward() saw them.
-  void add_clipped(FixedPoint* sum, float inverse_grid) {
+  /// sum [d] += the micro-batch's gradients, as backward() saw them, times their factors.
+  void add(FixedPoint* sum, float inverse_grid) {
     for_each_layer([&](const auto& l) { l.add(work_, sum, inverse_grid); });
   }
 

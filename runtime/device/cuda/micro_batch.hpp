@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/common/launch.hpp"
-#include "kernels/contribution/coordinates.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/plans.hpp"

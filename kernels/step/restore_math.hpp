@@ -1,7 +1,6 @@
 #pragma once
 #include "kernels/common/lanes.hpp"
-#include "kernels/contribution/coordinates.hpp"
-#include "kernels/step/update.hpp"
+#include "kernels/step/recipe.hpp"
 
 namespace cudp {
 
