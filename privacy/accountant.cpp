@@ -46,17 +46,16 @@ struct Accountant::State {
   Composition composition;
   AccountantOptions options;
   std::optional<double> mu;
-  std::map<pld::Adjacency, pld::ComposedLoss> losses;
+  std::map<Change, pld::ComposedLoss> losses;
 
-  pld::ComposedLoss& loss(pld::Adjacency adjacency) {
-    const auto found = losses.find(adjacency);
+  pld::ComposedLoss& loss(Change change) {
+    const auto found = losses.find(change);
     if (found != losses.end()) return found->second;
     return losses
-        .emplace(adjacency,
-                 pld::ComposedLoss(
-                     pld::distinct_losses(composition.releases, adjacency, composition.group,
-                                          options.max_distinct_releases),
-                     {.interval = options.interval, .coarseness = options.coarseness}))
+        .emplace(change, pld::ComposedLoss(
+                             pld::distinct_losses(composition.releases, change, composition.group,
+                                                  options.max_distinct_releases),
+                             {.interval = options.interval, .coarseness = options.coarseness}))
         .first->second;
   }
 
@@ -81,20 +80,6 @@ struct Accountant::State {
     } catch (const std::invalid_argument&) {
       return;
     }
-  }
-
-  std::vector<pld::Adjacency> adjacencies() const {
-    switch (composition.relation) {
-      case NeighbouringRelation::add:
-        return {pld::Adjacency::add};
-      case NeighbouringRelation::remove:
-        return {pld::Adjacency::remove};
-      case NeighbouringRelation::add_or_remove:
-        return {pld::Adjacency::add, pld::Adjacency::remove};
-      case NeighbouringRelation::replace_one:
-        return {pld::Adjacency::replace};
-    }
-    return {};
   }
 };
 
@@ -139,10 +124,10 @@ PrivacyBound Accountant::epsilon(double delta) {
   if (wants(kind, AccountantKind::pld)) {
     bound.epsilon = 0.0;
     bound.accountant = AccountantKind::pld;
-    for (const pld::Adjacency adjacency : s.adjacencies()) {
-      const PrivacyBound found = s.loss(adjacency).epsilon(delta);
-      if (adjacency == pld::Adjacency::add) bound.epsilon_add = found.epsilon;
-      if (adjacency == pld::Adjacency::remove) bound.epsilon_remove = found.epsilon;
+    for (const Change change : changes_of(c.relation)) {
+      const PrivacyBound found = s.loss(change).epsilon(delta);
+      if (change == Change::add) bound.epsilon_add = found.epsilon;
+      if (change == Change::remove) bound.epsilon_remove = found.epsilon;
       bound.epsilon = std::fmax(bound.epsilon, found.epsilon);
       bound.epsilon_lower = std::fmax(bound.epsilon_lower, found.epsilon_lower);
       bound.interval = std::fmax(bound.interval, found.interval);
@@ -184,10 +169,10 @@ PrivacyBound Accountant::delta(double epsilon) {
   if (wants(kind, AccountantKind::pld)) {
     bound.delta = 0.0;
     bound.accountant = AccountantKind::pld;
-    for (const pld::Adjacency adjacency : s.adjacencies()) {
-      const PrivacyBound found = s.loss(adjacency).delta(epsilon);
-      if (adjacency == pld::Adjacency::add) bound.delta_add = found.delta;
-      if (adjacency == pld::Adjacency::remove) bound.delta_remove = found.delta;
+    for (const Change change : changes_of(c.relation)) {
+      const PrivacyBound found = s.loss(change).delta(epsilon);
+      if (change == Change::add) bound.delta_add = found.delta;
+      if (change == Change::remove) bound.delta_remove = found.delta;
       bound.delta = std::fmax(bound.delta, found.delta);
       bound.delta_lower = std::fmax(bound.delta_lower, found.delta_lower);
       bound.interval = std::fmax(bound.interval, found.interval);

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The checks beside the tests: which folder includes which, formatting, clang-tidy, one definition of
+# The checks beside the tests: which folder includes which, whether files that comments name are
+# there, formatting, clang-tidy, one definition of
 # every type, sanitizers, a build without CUDA, who draws noise, whether anything else leaves, on
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
 # sum, whether runs of settings made by machine are what they say, which faults that catches, and how often audits
-# catch what. scripts/test.sh runs the first two; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [scratch] [influence] [transcripts] [faults] [audit]   (default: all)
+# catch what. scripts/test.sh runs the first three; the others are too slow for every build.
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [scratch] [influence] [transcripts] [faults] [audit]   (default: all)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,7 +23,7 @@ readonly folders="
   kernels/features kernels/linear kernels/fused kernels models
   privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy privacy/verify
   runtime/base runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods
-  runtime/settings runtime/run runtime/audit runtime/reproduce runtime/cli runtime"
+  runtime/settings runtime/results runtime/run runtime/audit runtime/reproduce runtime/cli runtime"
 
 includes() {
   git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' |
@@ -51,15 +52,14 @@ includes() {
 # Gaussian noise is drawn in few places: runtime/gate for what the host releases, kernels/step and
 # runtime/device for the gradients of a step. The functions that draw it are those of kernels/random
 # and runtime/base/random_numbers. Besides these:
-#   methods/objective_perturbation.cpp  noise in the objective, which is released by no grid: proved
-#                                       for real numbers only, and its certificate says so
-#   methods/initial_weights.cpp         normal numbers that orthogonal matrices are made of: public
-#   reproduce/                          runs papers' experiments again, on public data
-#   privacy/verify/                     draws a seeded run's noise again, to check it
-#   common/cpu_kernels.def              the table of the kernels, which lists them
-#   privacy/verify/                     draws a seeded run's noise again, to hold it against what left
-# (Other initial weights are uniform and public; choices by an exponential mechanism, methods/noisy_min.cpp
-# and privgene.cpp, draw words and no normals.)
+#   runtime/methods/objective_perturbation.cpp  noise in the objective, which is released by no grid:
+#                                               proved for real numbers only, as its certificate says
+#   runtime/methods/initial_weights.cpp  normal numbers that orthogonal matrices are made of: public
+#   runtime/reproduce/                   runs papers' experiments again, on public data
+#   privacy/verify/                      draws a seeded run's noise again, to hold it against what left
+#   kernels/common/cpu_kernels.def       the table of the kernels, which lists them
+# (Other initial weights are uniform and public; choices by an exponential mechanism,
+# runtime/methods/noisy_min.cpp and privgene.cpp, draw words and no normals.)
 noise() {
   local found
   found=$(git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' |
@@ -70,6 +70,57 @@ noise() {
     xargs awk '/normal_numbers|fill_normals|rounded_normals|box_muller/ {
       print FILENAME ":" FNR ": draws Gaussian noise outside runtime/gate" }')
   [[ -z $found ]] || { echo "$found" >&2; return 1; }
+}
+
+# Every file that a comment or a README names is there: a path below the folder of who names it, or
+# below one above that; a name alone anywhere. Left out: stand-ins (X.hpp, NAME.cpp), what a run
+# writes (release/, private/), and names alone of files that are not C++ or scripts.
+paths() {
+  local all
+  all=$(git ls-files)
+  grep -vE '^bench/results/' <<<"$all" | grep -E '[.](cpp|hpp|cu|cuh|def|py|sh|md|cmake)$|CMakeLists.txt$' |
+    ALL_FILES=$all xargs awk '
+      function folder(path) { return match(path, "^.*/") ? substr(path, 1, RLENGTH) : "" }
+      function plain(path) {  # without a/../
+        while (match(path, "[^/]*/[.][.]/"))
+          path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)
+        return path
+      }
+      function is_there(name, at) {
+        if (name !~ "/") return name in names
+        for (at = folder(FILENAME);; at = folder(substr(at, 1, length(at) - 1))) {
+          if (plain(at name) in paths) return 1
+          if (at == "") return 0
+        }
+      }
+      BEGIN {
+        n = split(ENVIRON["ALL_FILES"], list, "\n")
+        for (i = 1; i <= n; ++i) {
+          paths[list[i]] = 1
+          sub("^.*/", "", list[i])
+          names[list[i]] = 1
+        }
+      }
+      {
+        text = $0
+        if (FILENAME ~ "[.](cpp|hpp|cu|cuh|def)$") {
+          if (!sub("^.*//", "", text)) next
+        } else if (FILENAME !~ "[.]md$" && text !~ "^ *#") {
+          next
+        }
+        while (match(text, "[A-Za-z0-9_./-]*[A-Za-z0-9][.](cpp|hpp|cuh|cu|def|py|sh|toml|md|cmake)")) {
+          name = substr(text, RSTART, RLENGTH)
+          sub("^[.]/", "", name)
+          text = substr(text, RSTART + RLENGTH)
+          if (text ~ "^[A-Za-z0-9_]") continue
+          if (name ~ "(^|/)(_|[xX][._])" || name ~ "NAME|DIR" || name ~ "^(release|private)/") continue
+          if (name !~ "/" && name ~ "[.](toml|md|py|cu)$") continue
+          if (is_there(name)) continue
+          print FILENAME ":" FNR ": " name " is not there" > "/dev/stderr"
+          wrong = 1
+        }
+      }
+      END { exit wrong }'
 }
 
 # Two types of one name that differ are found when the program is linked as one unit.
@@ -167,13 +218,13 @@ audit() {
   CUDP_AUDIT_SEEDS=100 build-cpu/tests/cudp_tests --gtest_filter='*Audit*'
 }
 
-if (($# == 0)); then set -- includes noise interference kernels format tidy odr address thread no-cuda scratch influence transcripts faults audit; fi
+if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda scratch influence transcripts faults audit; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | interference | kernels | format | tidy | odr | address | thread | no-cuda | scratch | influence | transcripts | faults | audit) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | scratch | influence | transcripts | faults | audit) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, interference, kernels, format, tidy, odr, address, thread, no-cuda, scratch, influence, transcripts, faults or audit, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, scratch, influence, transcripts, faults or audit, found '$check'" >&2
       exit 2
       ;;
   esac

@@ -119,6 +119,23 @@ Mechanism sampled_gaussian_mechanism(double q, double sigma) {
   return sampled;
 }
 
+std::span<const Change> changes_of(NeighbouringRelation relation) {
+  static constexpr Change kAddOrRemove[] = {Change::add, Change::remove};
+  static constexpr Change kReplace[] = {Change::replace};
+  const std::span<const Change> both(kAddOrRemove);
+  switch (relation) {
+    case NeighbouringRelation::add:
+      return both.first(1);
+    case NeighbouringRelation::remove:
+      return both.last(1);
+    case NeighbouringRelation::add_or_remove:
+      return both;
+    case NeighbouringRelation::replace_one:
+      return kReplace;
+  }
+  return {};
+}
+
 std::string_view name(NeighbouringRelation relation) {
   switch (relation) {
     case NeighbouringRelation::add:

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -90,6 +91,11 @@ struct Release {
 /// Throws std::invalid_argument, with the value, unless q and sigma are in their ranges.
 Mechanism sampled_gaussian_mechanism(double q, double sigma);
 
+/// How one data set differs from its neighbour: the second has examples that the first has not
+/// (`add`), the first has examples that the second has not (`remove`), or both have as many, some
+/// of them others (`replace`).
+enum class Change : std::uint8_t { add, remove, replace };
+
 /// Which pairs of data sets are neighbours.
 enum class NeighbouringRelation : std::uint8_t {
   add,            ///< the second has one example more
@@ -98,6 +104,9 @@ enum class NeighbouringRelation : std::uint8_t {
   replace_one,    ///< as many examples, one of them another
 };
 std::string_view name(NeighbouringRelation relation);
+
+/// The changes that a relation allows: what holds for each of them holds for the relation.
+std::span<const Change> changes_of(NeighbouringRelation relation);
 
 /// Neighbours differ by `group` changes of this kind at once; group >= 1.
 struct Neighbours {

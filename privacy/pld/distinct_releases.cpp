@@ -82,7 +82,7 @@ std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t most) {
 
 }  // namespace
 
-std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Adjacency adjacency,
+std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Change change,
                                           std::uint64_t k, std::size_t most) {
   std::vector<Group> groups = merge_equal(releases);
   if (groups.size() > most) groups = coarsen(groups, most);
@@ -90,8 +90,8 @@ std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Adj
   losses.reserve(groups.size());
   for (const Group& group : groups) {
     const bool same = group.above == group.below;
-    losses.push_back({.above = privacy_loss(group.above, adjacency, k),
-                      .below = same ? PrivacyLoss{} : privacy_loss(group.below, adjacency, k),
+    losses.push_back({.above = privacy_loss(group.above, change, k),
+                      .below = same ? PrivacyLoss{} : privacy_loss(group.below, change, k),
                       .same = same,
                       .count = group.count});
   }

@@ -14,7 +14,7 @@ namespace cudp::privacy::pld {
 /// group counts from above as its least noise and highest rate, from below as the opposite. The
 /// loss grows with the rate and falls with the noise: less noise is undone by adding some, a higher
 /// rate by leaving examples out.
-std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Adjacency adjacency,
+std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Change change,
                                           std::uint64_t k, std::size_t most);
 
 }  // namespace cudp::privacy::pld

@@ -104,8 +104,8 @@ class GaussianTails final : public LossTails {
 /// centres. `depth` is how far x is from the centre where the loss is least.
 class LaplaceTails final : public LossTails {
  public:
-  LaplaceTails(double q, double scale, double distance, Direction direction)
-      : q_(q), scale_(scale), distance_(distance), direction_(direction) {
+  LaplaceTails(double q, double scale, double distance, Change change)
+      : q_(q), scale_(scale), distance_(distance), change_(change) {
     begin_ = 0.0;
     end_ = distance;
     constant_beyond_ = true;
@@ -113,7 +113,7 @@ class LaplaceTails final : public LossTails {
   }
 
   TailPoint at(double depth) const override {
-    const bool removed = direction_ == Direction::remove;
+    const bool removed = change_ == Change::remove;
     const double x = removed ? depth : distance_ - depth;
     // Halves of the tails of the two Laplace distributions beyond x.
     const double zero_right = 0.5 * std::exp(-x / scale_);
@@ -139,7 +139,7 @@ class LaplaceTails final : public LossTails {
 
  private:
   double q_, scale_, distance_;
-  Direction direction_;
+  Change change_;
 };
 
 /// The curve (1 - r)^2 / (1 - e^-range) with r = e^((loss - range)/2): its derivatives are tails.
@@ -202,18 +202,18 @@ PrivacyLoss of_pairs(std::vector<GaussianPair> pairs) {
   return loss;
 }
 
-/// Of which one data set has examples that the other has not.
-PrivacyLoss loss_in(const Mechanism& mechanism, Direction direction, std::uint64_t k) {
+}  // namespace
+
+PrivacyLoss privacy_loss(const Mechanism& mechanism, Change change, std::uint64_t k) {
+  if (change == Change::replace) return of_pairs(dominating_pairs(mechanism, change, k));
   if (const auto* m = std::get_if<Laplace>(&mechanism)) {
     check(mechanism);
-    return of_tails(
-        std::make_shared<LaplaceTails>(1.0, m->scale, static_cast<double>(k), direction));
+    return of_tails(std::make_shared<LaplaceTails>(1.0, m->scale, static_cast<double>(k), change));
   }
   if (const auto* m = std::get_if<PoissonLaplace>(&mechanism)) {
     check(mechanism);
     if (m->q < 1.0) needs_group_of_one(k, mechanism);
-    return of_tails(
-        std::make_shared<LaplaceTails>(m->q, m->scale, static_cast<double>(k), direction));
+    return of_tails(std::make_shared<LaplaceTails>(m->q, m->scale, static_cast<double>(k), change));
   }
   if (const auto* m = std::get_if<BoundedRange>(&mechanism)) {
     check(mechanism);
@@ -224,21 +224,7 @@ PrivacyLoss loss_in(const Mechanism& mechanism, Direction direction, std::uint64
     needs_group_of_one(k, mechanism);
     return of_approximate_dp(*m);
   }
-  return of_pairs(dominating_pairs(mechanism, direction, k));
-}
-
-}  // namespace
-
-PrivacyLoss privacy_loss(const Mechanism& mechanism, Adjacency adjacency, std::uint64_t k) {
-  switch (adjacency) {
-    case Adjacency::add:
-      return loss_in(mechanism, Direction::add, k);
-    case Adjacency::remove:
-      return loss_in(mechanism, Direction::remove, k);
-    case Adjacency::replace:
-      return of_pairs(dominating_pairs_replace(mechanism, k));
-  }
-  throw std::invalid_argument("adjacency: expected add, remove or replace");
+  return of_pairs(dominating_pairs(mechanism, change, k));
 }
 
 }  // namespace cudp::privacy::pld

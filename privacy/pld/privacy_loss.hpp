@@ -56,17 +56,13 @@ struct PrivacyLoss {
   double infinite = 0.0;  ///< probability of an infinite loss
 };
 
-/// How two neighbours differ. `add`: the second data set has up to k examples more; `remove`: the
-/// first has; `replace`: k examples are others.
-enum class Adjacency : std::uint8_t { add, remove, replace };
-
-/// The dominating privacy loss of one release for groups of k. Sources: dominating_pair.hpp for
-/// Gaussian noise, the only one known for `replace`. Laplace: the mechanism's own pair, at distance
-/// k. Poisson Laplace, k = 1: Zhu, Dong, Wang 2022, Proposition 30. Bounded range: the largest,
-/// over where the interval lies, of the hockey-stick divergences (Dong, Durfee, Rogers 2020,
-/// arXiv:1909.13830, Lemma 3.4); groups add their ranges. Approximate DP: Kairouz, Oh, Viswanath
-/// 2015 (arXiv:1311.0776), Theorem 3.1; k = 1.
-/// Throws std::domain_error where none is known.
-PrivacyLoss privacy_loss(const Mechanism& mechanism, Adjacency adjacency, std::uint64_t k);
+/// The dominating privacy loss of one release for groups of up to k changes. Sources:
+/// dominating_pair.hpp for Gaussian noise, the only one known where examples are replaced. Laplace:
+/// the mechanism's own pair, at distance k. Poisson Laplace, k = 1: Zhu, Dong, Wang 2022,
+/// Proposition 30. Bounded range: the largest, over where the interval lies, of the hockey-stick
+/// divergences (Dong, Durfee, Rogers 2020, arXiv:1909.13830, Lemma 3.4); groups add their ranges.
+/// Approximate DP: Kairouz, Oh, Viswanath 2015 (arXiv:1311.0776), Theorem 3.1; k = 1. Throws
+/// std::domain_error where none is known.
+PrivacyLoss privacy_loss(const Mechanism& mechanism, Change change, std::uint64_t k);
 
 }  // namespace cudp::privacy::pld

@@ -15,12 +15,11 @@ namespace {
 
 constexpr std::uint64_t largest_group = 1000;
 
-GaussianPair pair_of(ScalarMixture mixture, double sigma, Direction direction,
-                     double probability = 1.0) {
+GaussianPair pair_of(ScalarMixture mixture, double sigma, Change change, double probability = 1.0) {
   ScalarMixture zero{.centres = {0.0}, .weights = {1.0}};
   GaussianPair pair{.probability = probability, .first = {}, .second = {}, .sigma = sigma};
-  pair.first = direction == Direction::add ? zero : mixture;
-  pair.second = direction == Direction::add ? std::move(mixture) : std::move(zero);
+  pair.first = change == Change::add ? zero : mixture;
+  pair.second = change == Change::add ? std::move(mixture) : std::move(zero);
   return pair;
 }
 
@@ -41,18 +40,18 @@ ScalarMixture mixture_of(const std::vector<double>& weights, double spacing) {
 
 struct Dominating {
   const Mechanism& mechanism;
-  Direction direction;
+  Change change;
   std::uint64_t k;
 
   std::vector<GaussianPair> operator()(const Gaussian& m) const {
     const ScalarMixture moved{.centres = {static_cast<double>(k)}, .weights = {1.0}};
-    return {pair_of(moved, m.sigma, direction)};
+    return {pair_of(moved, m.sigma, change)};
   }
   std::vector<GaussianPair> operator()(const PoissonGaussian& m) const {
-    return {pair_of(mixture_of(binomial_weights(k, m.q), 1.0), m.sigma, direction)};
+    return {pair_of(mixture_of(binomial_weights(k, m.q), 1.0), m.sigma, change)};
   }
   std::vector<GaussianPair> operator()(const FixedSizeGaussian& m) const {
-    return {pair_of(mixture_of(hypergeometric_weights(m.batch, m.n, k), 2.0), m.sigma, direction)};
+    return {pair_of(mixture_of(hypergeometric_weights(m.batch, m.n, k), 2.0), m.sigma, change)};
   }
   std::vector<GaussianPair> operator()(const TruncatedPoissonGaussian& m) const {
     if (k > 1)
@@ -60,14 +59,14 @@ struct Dominating {
     const auto n = static_cast<double>(m.n);
     const double full = binomial_tail(m.n - 1, m.q, m.max_batch);
     const PoissonGaussian plain{.q = m.q, .sigma = m.sigma};
-    std::vector<GaussianPair> pairs = dominating_pairs(plain, direction, 1);
+    std::vector<GaussianPair> pairs = dominating_pairs(plain, change, 1);
     if (full == 0.0) return pairs;
     // The probabilities are rounded up, each: their sum exceeds 1 by 1e-9 of the rarer case.
     pairs[0].probability = std::fmin(1.0, 1.0 - full * (1.0 - 2e-9));
     const double kept = binomial_tail(m.n, m.q, m.max_batch + 1) *
                         (static_cast<double>(m.max_batch) / n) / (full * (1.0 - 1e-9));
-    pairs.push_back(pair_of(mixture_of(binomial_weights(1, std::fmin(kept, 1.0)), 2.0), m.sigma,
-                            direction, full));
+    pairs.push_back(
+        pair_of(mixture_of(binomial_weights(1, std::fmin(kept, 1.0)), 2.0), m.sigma, change, full));
     return pairs;
   }
   std::vector<GaussianPair> operator()(const GaussianMixture& m) const {
@@ -91,7 +90,7 @@ struct Dominating {
       mixture.weights.push_back(m.probabilities[i]);
     }
     for (double& weight : mixture.weights) weight /= sum;
-    return {pair_of(mixture, m.sigma, direction)};
+    return {pair_of(mixture, m.sigma, change)};
   }
   template <class Other>
   std::vector<GaussianPair> operator()(const Other&) const {
@@ -105,21 +104,10 @@ void check_group(std::uint64_t k) {
                                 " examples, found " + std::to_string(k));
 }
 
-}  // namespace
-
-std::vector<GaussianPair> dominating_pairs(const Mechanism& mechanism, Direction direction,
-                                           std::uint64_t k) {
-  check(mechanism);
-  check_group(k);
-  return std::visit(Dominating{mechanism, direction, k}, mechanism);
-}
-
-std::vector<GaussianPair> dominating_pairs_replace(const Mechanism& mechanism, std::uint64_t k) {
-  check(mechanism);
-  check_group(k);
+std::vector<GaussianPair> replacing(const Mechanism& mechanism, std::uint64_t k) {
   if (const auto* gaussian = std::get_if<Gaussian>(&mechanism)) {
     const ScalarMixture moved{.centres = {2.0 * static_cast<double>(k)}, .weights = {1.0}};
-    return {pair_of(moved, gaussian->sigma, Direction::remove)};
+    return {pair_of(moved, gaussian->sigma, Change::remove)};
   }
   const auto* poisson = std::get_if<PoissonGaussian>(&mechanism);
   if (poisson == nullptr || k > 1)
@@ -129,12 +117,22 @@ std::vector<GaussianPair> dominating_pairs_replace(const Mechanism& mechanism, s
   const double q = poisson->q;
   if (q == 0.0 || q == 1.0) {
     const ScalarMixture moved{.centres = {2.0 * q}, .weights = {1.0}};
-    return {pair_of(moved, poisson->sigma, Direction::remove)};
+    return {pair_of(moved, poisson->sigma, Change::remove)};
   }
   return {{.probability = 1.0,
            .first = {.centres = {0.0, 1.0}, .weights = {1.0 - q, q}},
            .second = {.centres = {-1.0, 0.0}, .weights = {q, 1.0 - q}},
            .sigma = poisson->sigma}};
+}
+
+}  // namespace
+
+std::vector<GaussianPair> dominating_pairs(const Mechanism& mechanism, Change change,
+                                           std::uint64_t k) {
+  check(mechanism);
+  check_group(k);
+  if (change == Change::replace) return replacing(mechanism, k);
+  return std::visit(Dominating{mechanism, change, k}, mechanism);
 }
 
 }  // namespace cudp::privacy

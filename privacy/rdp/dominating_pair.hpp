@@ -21,12 +21,10 @@ struct GaussianPair {
   double sigma = 0.0;
 };
 
-enum class Direction : std::uint8_t { add, remove };
-
 /// Pairs of scalar Gaussian mixtures that dominate one release of a Gaussian mechanism for groups
-/// of k: no (epsilon, delta) that holds for them fails for the release, and they compose adaptively
-/// (Zhu, Dong, Wang 2022, arXiv:2106.08567, Theorem 10). `add`: the second data set has up to k
-/// examples more, so that `second` is the mixture; `remove`: the first is.
+/// of up to k changes: no (epsilon, delta) that holds for them fails for the release, and they
+/// compose adaptively (Zhu, Dong, Wang 2022, arXiv:2106.08567, Theorem 10). `second` is the mixture
+/// where examples are added, `first` where they are removed; for both:
 ///
 /// Gaussian: one centre, k. Poisson: Binomial(k, q) (Ganesh 2024, arXiv:2401.10294, Theorem 3.1);
 /// fixed size: 2 Hypergeometric(batch draws, n + k, k marked) (Theorem 3.3 there). GaussianMixture:
@@ -35,19 +33,17 @@ enum class Direction : std::uint8_t { add, remove };
 /// example; where it is, the example pushes another out and moves the sum by 2 (Chua et al.
 /// 2024, arXiv:2411.04205).
 ///
-/// Throws std::invalid_argument for a mechanism that is out of range or k = 0, std::domain_error
-/// where no such pair is known: no Gaussian noise, k > 1 for the last two.
-std::vector<GaussianPair> dominating_pairs(const Mechanism& mechanism, Direction direction,
-                                           std::uint64_t k);
-
-/// The pair for replacing k examples where it is known: Gaussian, with sensitivity 2 k. Poisson
-/// with k = 1: (1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1). Otherwise throws
-/// std::domain_error.
+/// Where k examples are replaced a pair is known for two mechanisms. Gaussian: with sensitivity
+/// 2 k. Poisson, k = 1: (1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1), for this reason. Let the
+/// replaced gradients be u and v, in the unit ball. For a >= 1 the excess P - a Q is
+/// q (N(u) - (a N(v) + b N(0))) with b = (1-q)(a-1)/q: one Gaussian against a mixture of Gaussians
+/// at distances |v-u| <= 2 and |u| <= 1, largest where they are 2 and 1 on one line (the corollary
+/// above). For a < 1 the same holds with P and Q exchanged.
 ///
-/// Why the latter: let the replaced gradients be u and v, in the unit ball. For a >= 1 the excess
-/// P - a Q is q (N(u) - (a N(v) + b N(0))) with b = (1-q)(a-1)/q: one Gaussian against a mixture of
-/// Gaussians at distances |v-u| <= 2 and |u| <= 1, largest where they are 2 and 1 on one line (the
-/// corollary above). For a < 1 the same holds with P and Q exchanged.
-std::vector<GaussianPair> dominating_pairs_replace(const Mechanism& mechanism, std::uint64_t k);
+/// Throws std::invalid_argument for a mechanism that is out of range or k = 0, std::domain_error
+/// where no such pair is known: no Gaussian noise, k > 1 for mixtures and truncated batches, any
+/// other mechanism where examples are replaced.
+std::vector<GaussianPair> dominating_pairs(const Mechanism& mechanism, Change change,
+                                           std::uint64_t k);
 
 }  // namespace cudp::privacy

@@ -46,19 +46,13 @@ double gaussian_divergence(double sigma, double distance, double alpha) {
 }
 
 double divergence_of_pairs(const Mechanism& mechanism, double alpha, const Neighbours& neighbours) {
-  if (replaces(neighbours))
-    return rdp_of_pairs(dominating_pairs_replace(mechanism, neighbours.group), alpha);
-  const auto of = [&](Direction direction) {
-    return rdp_of_pairs(dominating_pairs(mechanism, direction, neighbours.group), alpha);
-  };
-  switch (neighbours.relation) {
-    case NeighbouringRelation::add:
-      return of(Direction::add);
-    case NeighbouringRelation::remove:
-      return of(Direction::remove);
-    default:
-      return std::fmax(of(Direction::add), of(Direction::remove));
+  double largest = std::numeric_limits<double>::quiet_NaN();  // fmax(NaN, x) is x
+  for (const Change change : changes_of(neighbours.relation)) {
+    const double divergence =
+        rdp_of_pairs(dominating_pairs(mechanism, change, neighbours.group), alpha);
+    largest = std::fmax(largest, divergence);
   }
+  return largest;
 }
 
 struct Divergence {

@@ -16,7 +16,8 @@
 #include "runtime/methods/engine_method.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
-#include "runtime/run/certificate.hpp"
+#include "runtime/results/predictor.hpp"
+#include "runtime/run/certify.hpp"
 #include "runtime/run/prepare.hpp"
 
 namespace cudp {
@@ -56,10 +57,9 @@ class Audit {
     train();
     AuditResult r = attack();
     r.certificate = make_certificate(e_, size_, *method_, budget_.ledger(), gate_.listed(), step_);
-    r.certificate["for_release"] = false;
-    r.certificate["not_for_release"].push_back(kNotForRelease);
-    r.epsilon = r.certificate.at("epsilon").get<double>();
-    r.delta = r.certificate.at("delta").get<double>();
+    r.certificate.not_for_release.emplace_back(kNotForRelease);
+    r.epsilon = r.certificate.promise.epsilon;
+    r.delta = r.certificate.promise.delta;
     bound(r);
     return r;
   }
@@ -170,7 +170,7 @@ class Audit {
     r.members = members();
     r.steps = step_;
     const std::vector<double> scores =
-        settings_.kind == CanaryKind::gradient ? scores_->scores() : losses();
+        settings_.kind == CanaryKind::gradient ? scores_->scores() : canary_scores();
     for (std::size_t i = 0; i < scores.size(); ++i) r.scores.emplace_back(scores[i], member_[i]);
     r.guesses = guess(r.scores, *settings_.guesses);
     r.seconds = seconds_;
@@ -178,10 +178,13 @@ class Audit {
   }
 
   /// The model's losses on the canaries, with a minus sign.
-  std::vector<double> losses() {
-    std::vector<double> scores;
-    for (std::size_t i = 0; i < settings_.canaries; ++i)
-      scores.push_back(-method_->evaluate(example_of(e_.data.test, i)).mean_loss);
+  std::vector<double> canary_scores() {
+    EngineSettings settings;
+    settings.threads = static_cast<int>(e_.config.threads);
+    settings.precision = e_.config.precision;
+    std::vector<double> scores = losses(
+        Predictor(e_.backend, e_.network, settings).predict(method_->parameters(), e_.data.test));
+    for (double& score : scores) score = -score;
     return scores;
   }
 

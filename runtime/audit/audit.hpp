@@ -4,11 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "privacy/audit.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/config/config.hpp"
+#include "runtime/results/certificate.hpp"
 
 namespace cudp {
 
@@ -31,7 +30,7 @@ struct AuditSettings {
 /// An attack on one training, beside what its certificate says.
 struct AuditResult {
   AuditSettings settings;  ///< with guesses
-  nlohmann::ordered_json certificate;
+  Certificate certificate;
   double epsilon = 0.0;  ///< the certificate's
   double delta = 0.0;
   std::uint64_t members = 0;  ///< canaries that were in the training set

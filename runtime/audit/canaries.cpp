@@ -107,6 +107,4 @@ ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member,
   return out;
 }
 
-Dataset example_of(const Dataset& data, std::size_t i) { return select(data, {&i, 1}); }
-
 }  // namespace cudp

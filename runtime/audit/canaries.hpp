@@ -31,7 +31,4 @@ struct ExampleCanaries {
 ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member,
                          const RandomKey& key);
 
-/// Example `i` alone.
-Dataset example_of(const Dataset& data, std::size_t i);
-
 }  // namespace cudp

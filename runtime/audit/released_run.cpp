@@ -15,9 +15,9 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/safetensors.hpp"
+#include "runtime/results/released_model.hpp"
+#include "runtime/results/released_text.hpp"
 #include "runtime/run/folder.hpp"
-#include "runtime/run/released_model.hpp"
-#include "runtime/run/released_text.hpp"
 
 namespace fs = std::filesystem;
 

@@ -1,7 +1,4 @@
 #include <cmath>
-#include <memory>
-
-#include <CLI/CLI.hpp>
 
 #include "privacy/rdp/gaussian.hpp"
 #include "privacy/rdp/mechanism.hpp"
@@ -9,8 +6,10 @@
 #include "privacy/text/number.hpp"
 #include "runtime/cli/accountant.hpp"
 #include "runtime/cli/answer.hpp"
+#include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/cli/privacy_curve.hpp"
+#include "runtime/config/option_rows.hpp"
 
 namespace cudp {
 namespace {
@@ -36,7 +35,7 @@ Answer divergence_at(const AccountFlags& o) {
   unused(o.curve, "--curve", with);
   const privacy::Mechanism mechanism = mechanism_of(o);
   const double rdp =
-      privacy::rdp(mechanism, *o.rdp_at, {.relation = relation_of(o), .group = o.group});
+      privacy::rdp(mechanism, *o.rdp_at, {.relation = o.neighbours, .group = o.group});
   if (!std::isfinite(rdp))
     throw InputError("--rdp-at: expected an order with a divergence that double holds, found " +
                      number(*o.rdp_at));
@@ -85,9 +84,9 @@ std::vector<Release> releases_of(const AccountFlags& o) {
 Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& releases) {
   const char* with = "--accountant gdp";
   unused(o.interval, "--interval", with);
-  if (relation_of(o) != privacy::NeighbouringRelation::add_or_remove)
+  if (o.neighbours != privacy::NeighbouringRelation::add_or_remove)
     throw InputError("--neighbours: expected add-or-remove with --accountant gdp, found " +
-                     o.neighbours);
+                     name_of(o.neighbours));
   const privacy::GdpEstimate found =
       o.delta ? privacy::gdp_estimate_epsilon(releases, *o.delta, o.group)
               : privacy::gdp_estimate_delta(releases, *o.epsilon, o.group);
@@ -144,7 +143,7 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
   a.json.update({{"accountant", o.accountant},
                  {"bound", bound},
                  {"group", o.group},
-                 {"neighbours", o.neighbours},
+                 {"neighbours", name_of(o.neighbours)},
                  {"sampling", o.phases ? "phases" : o.sampling}});
   std::string how = bound;
   if (found.order > 0.0) {
@@ -158,7 +157,7 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
   a.rows.emplace_back("bound by", how);
   a.rows.emplace_back(
       "neighbours",
-      (o.group == 1 ? "" : "groups of " + std::to_string(o.group) + ", ") + o.neighbours);
+      (o.group == 1 ? "" : "groups of " + std::to_string(o.group) + ", ") + name_of(o.neighbours));
   return a;
 }
 
@@ -203,7 +202,7 @@ Answer answer_of(const AccountFlags& o) {
     return gaussian_dp_estimate(o, releases);
   }
   const privacy::Composition composition = composition_of(o, releases);
-  const privacy::AccountantOptions options = accountant_options(o);
+  const privacy::AccountantOptions options = bound_options(o);
   Answer answer =
       o.groups ? group_table(o, composition, options) : bound_of(o, composition, options);
   add_releases(answer, releases);
@@ -216,44 +215,59 @@ Answer answer_of(const AccountFlags& o) {
   return answer;
 }
 
+std::vector<Option> account_options() {
+  using namespace option_rows;
+  using Flags = AccountFlags;
+  std::vector<Option> all = accountant_rows(true);
+  all.insert(
+      all.end(),
+      {text("phases", "FILE", &Flags::phases,
+            "JSON file: a list of {\"q\": ..., \"sigma\": ..., \"steps\": ...} or "
+            "{\"mechanism\": NAME, ..., \"steps\": ...}, in place of --q, --sigma, --steps"),
+       integer("groups", "N", &Flags::groups, kWhole,
+               "Epsilon of groups of 1 to this many, and what Vadhan's lemma gives"),
+       text("curve", "FILE", &Flags::curve,
+            "Draw a PNG: epsilon over group size with --group or --groups, or else delta over "
+            "epsilon"),
+       option_rows::number("zcdp", "RHO", &Flags::zcdp, kFromZero,
+                           "Convert this rho of zero-concentrated DP"),
+       option_rows::number("rdp-at", "A", &Flags::rdp_at, kAboveZero,
+                           "Renyi divergence of one step, at this order, in nats")});
+  return all;
+}
+
+AccountFlags flags_of(const TrainConfig& c) {
+  AccountFlags flags = c.of<AccountFlags>();
+  static_cast<AccountantFlags&>(flags) = c.of<AccountantFlags>();
+  return flags;
+}
+
+constexpr const char* kAccountExamples =
+    "Examples:\n"
+    "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6\n"
+    "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --epsilon 2 --json\n"
+    "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6 --groups 16 --curve "
+    "groups.png\n"
+    "  cudp account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 --delta 1e-6\n"
+    "  cudp account --phases phases.json --delta 1e-6\n"
+    "  cudp account --zcdp 0.1 --delta 1e-5\n"
+    "  cudp account --rdp-at 8.25 --q 0.001 --sigma 0.8 --json\n"
+    "Mechanisms of --phases: gaussian (sigma), poisson-gaussian (q, sigma), fixed-size-gaussian\n"
+    "(n, batch, sigma), truncated-poisson-gaussian (n, q, max_batch, sigma), gaussian-mixture\n"
+    "(sensitivities, probabilities, sigma), laplace (scale), poisson-laplace (q, scale),\n"
+    "bounded-range (epsilon), approximate-dp (epsilon, delta).";
+
 }  // namespace
 
 void add_account_command(CLI::App& app, CommandBody& body) {
-  CLI::App* command = app.add_subcommand("account", "Say what privacy a mechanism spends");
-  const auto options = std::make_shared<AccountFlags>();
-  add_accountant_flags(*command, *options);
-  command->get_option("--accountant")
-      ->description(command->get_option("--accountant")->get_description() +
-                    "; gdp: the central limit theorem's estimate, not a bound");
-  command->add_option(
-      "--phases", options->phases,
-      "JSON file: a list of {\"q\": ..., \"sigma\": ..., \"steps\": ...} or "
-      "{\"mechanism\": NAME, ..., \"steps\": ...}, in place of --q, --sigma, --steps");
-  command->add_option("--groups", options->groups,
-                      "Epsilon of groups of 1 to this many, and what Vadhan's lemma gives");
-  command->add_option("--curve", options->curve,
-                      "Draw a PNG: epsilon over group size with --group or --groups, or else delta "
-                      "over epsilon");
-  command->add_option("--zcdp", options->zcdp, "Convert this rho of zero-concentrated DP");
-  command->add_option("--rdp-at", options->rdp_at,
-                      "Renyi divergence of one step, at this order, in nats");
-  command->footer(
-      "Examples:\n"
-      "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6\n"
-      "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --epsilon 2 --json\n"
-      "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6 --groups 16 --curve "
-      "groups.png\n"
-      "  cudp account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 --delta 1e-6\n"
-      "  cudp account --phases phases.json --delta 1e-6\n"
-      "  cudp account --zcdp 0.1 --delta 1e-5\n"
-      "  cudp account --rdp-at 8.25 --q 0.001 --sigma 0.8 --json\n"
-      "Mechanisms of --phases: gaussian (sigma), poisson-gaussian (q, sigma), fixed-size-gaussian\n"
-      "(n, batch, sigma), truncated-poisson-gaussian (n, q, max_batch, sigma), gaussian-mixture\n"
-      "(sensitivities, probabilities, sigma), laplace (scale), poisson-laplace (q, scale),\n"
-      "bounded-range (epsilon), approximate-dp (epsilon, delta).");
-  command->callback([options, &body] {
-    body = [options] { return for_user([&] { print(answer_of(*options), options->json); }); };
-  });
+  add_command(app, body,
+              {.name = "account",
+               .description = "Say what privacy a mechanism spends",
+               .examples = kAccountExamples,
+               .options = account_options(),
+               .run = [](const TrainConfig& c) {
+                 return for_user([&] { print(answer_of(flags_of(c)), c.json); });
+               }});
 }
 
 }  // namespace cudp

@@ -3,61 +3,62 @@
 #include <charconv>
 #include <stdexcept>
 
-#include <CLI/CLI.hpp>
-
 #include "privacy/rdp/default_orders.hpp"
+#include "runtime/cli/command_flags.hpp"
+#include "runtime/config/option_rows.hpp"
 
 namespace cudp {
 namespace {
 
-/// CLI11 2.1 reads -1 as 2^64 - 1.
-std::string whole_number(const std::string& text) {
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const std::from_chars_result read = std::from_chars(text.data(), end, value);
-  if (read.ec == std::errc() && read.ptr == end) return "";
-  return "expected a whole number >= 0, found '" + text + "'";
-}
+constexpr Choice<privacy::NeighbouringRelation> kNeighbours[] = {
+    {"add-or-remove", privacy::NeighbouringRelation::add_or_remove},
+    {"add", privacy::NeighbouringRelation::add},
+    {"remove", privacy::NeighbouringRelation::remove},
+    {"replace-one", privacy::NeighbouringRelation::replace_one}};
 
 }  // namespace
 
-void add_accountant_flags(CLI::App& command, AccountantFlags& flags) {
-  command.add_option("--epsilon", flags.epsilon, "Privacy budget epsilon, in nats");
-  command.add_option("--delta", flags.delta, "Privacy budget delta, in (0, 1)");
-  command.add_option("--q", flags.q,
-                     "Sampling rate: the probability of each example to be in a step's batch");
-  command.add_option("--sigma", flags.sigma,
-                     "Noise multiplier: noise standard deviation / clipping norm");
-  command.add_option("--steps", flags.steps, "Number of steps")->check(whole_number);
-  command
-      .add_option("--sampling", flags.sampling,
+std::vector<Option> accountant_rows(bool with_estimate) {
+  using namespace option_rows;
+  using Flags = AccountantFlags;
+  std::vector<std::string> accountants = {"pld", "rdp", "advanced"};
+  if (with_estimate) accountants.emplace_back("gdp");
+  const char* const accountant_help =
+      with_estimate
+          ? "pld: privacy loss distributions, or any other valid bound where that is lower; rdp: "
+            "Renyi divergences; advanced: advanced composition; gdp: the central limit theorem's "
+            "estimate, not a bound"
+          : "pld: privacy loss distributions, or any other valid bound where that is lower; rdp: "
+            "Renyi divergences; advanced: advanced composition";
+  return {
+      number("epsilon", "E", &Flags::epsilon, kFromZero, "Privacy budget epsilon, in nats"),
+      number("delta", "D", &Flags::delta, kInsideUnit, "Privacy budget delta, in (0, 1)"),
+      number("q", "Q", &Flags::q, kUnit,
+             "Sampling rate: the probability of each example to be in a step's batch"),
+      number("sigma", "S", &Flags::sigma, kAboveZero,
+             "Noise multiplier: noise standard deviation / clipping norm"),
+      integer("steps", "N", &Flags::steps, kWhole, "Number of steps"),
+      one_of(text("sampling", "NAME", &Flags::sampling,
                   "poisson: each example independently with probability q; fixed: --batch of --n "
-                  "examples without replacement")
-      ->capture_default_str();
-  command.add_option("--n", flags.n, "fixed: number of examples, in the smaller data set")
-      ->check(whole_number);
-  command.add_option("--batch", flags.batch, "fixed: size of every batch")->check(whole_number);
-  command
-      .add_option("--accountant", flags.accountant,
-                  "pld: privacy loss distributions, or any other valid bound where that is lower; "
-                  "rdp: Renyi divergences; advanced: advanced composition")
-      ->capture_default_str();
-  command
-      .add_option("--neighbours", flags.neighbours,
-                  "add-or-remove, add, remove or replace-one example")
-      ->capture_default_str();
-  command.add_option("--group", flags.group, "How many examples neighbours differ by")
-      ->check(whole_number)
-      ->capture_default_str();
-  command.add_option("--interval", flags.interval,
-                     "pld: grid of the losses; chosen by what it adds to epsilon if not given");
-  command
-      .add_option(
-          "--orders", flags.orders,
-          "Renyi orders > 1, separated by commas, or adaptive: the best of all (default for rdp: "
-          "1.1 to 10.9 in tenths, 11 to 63, 128, 256, 512, 1024)")
-      ->delimiter(',');
-  command.add_flag("--json", flags.json, "Print JSON, with all digits");
+                  "examples without replacement"),
+             {"poisson", "fixed"}),
+      integer("n", "N", &Flags::n, kWhole, "fixed: number of examples, in the smaller data set"),
+      integer("batch", "B", &Flags::batch, kWhole, "fixed: size of every batch"),
+      one_of(text("accountant", "NAME", &Flags::accountant, accountant_help), accountants),
+      choice("neighbours", &Flags::neighbours, kNeighbours,
+             "add-or-remove, add, remove or replace-one example"),
+      integer("group", "N", &Flags::group, kWhole, "How many examples neighbours differ by"),
+      number("interval", "W", &Flags::interval, kAboveZero,
+             "pld: grid of the losses; chosen by what it adds to epsilon if not given"),
+      list("orders", "A ...", &Flags::orders, {},
+           "Renyi orders > 1, separated by commas, or adaptive: the best of all (default for rdp: "
+           "1.1 to 10.9 in tenths, 11 to 63, 128, 256, 512, 1024)"),
+      json_option("Print JSON, with all digits"),
+  };
+}
+
+std::string name_of(privacy::NeighbouringRelation relation) {
+  return std::string(choice_name<privacy::NeighbouringRelation>(kNeighbours, relation));
 }
 
 privacy::Mechanism mechanism_of(const AccountantFlags& o, const std::string& unknown) {
@@ -67,21 +68,10 @@ privacy::Mechanism mechanism_of(const AccountantFlags& o, const std::string& unk
     unused(o.batch, "--batch", "--sampling poisson");
     return privacy::PoissonGaussian{.q = unknown == "q" ? 0.0 : needed(o.q, "--q"), .sigma = sigma};
   }
-  if (o.sampling != "fixed")
-    throw InputError("--sampling: expected poisson or fixed, found '" + o.sampling + "'");
   unused(o.q, "--q", "--sampling fixed");
   return privacy::FixedSizeGaussian{.n = needed(o.n, "--n"),
                                     .batch = unknown == "batch" ? 1 : needed(o.batch, "--batch"),
                                     .sigma = sigma};
-}
-
-privacy::NeighbouringRelation relation_of(const AccountantFlags& o) {
-  if (o.neighbours == "add") return privacy::NeighbouringRelation::add;
-  if (o.neighbours == "remove") return privacy::NeighbouringRelation::remove;
-  if (o.neighbours == "add-or-remove") return privacy::NeighbouringRelation::add_or_remove;
-  if (o.neighbours == "replace-one") return privacy::NeighbouringRelation::replace_one;
-  throw InputError("--neighbours: expected add-or-remove, add, remove or replace-one, found '" +
-                   o.neighbours + "'");
 }
 
 std::vector<double> orders_of(const AccountantFlags& o) {
@@ -105,21 +95,16 @@ std::vector<double> orders_of(const AccountantFlags& o) {
 
 privacy::Composition composition_of(const AccountantFlags& o,
                                     std::vector<privacy::Release> releases) {
-  return {.releases = std::move(releases), .relation = relation_of(o), .group = o.group};
+  return {.releases = std::move(releases), .relation = o.neighbours, .group = o.group};
 }
 
-privacy::AccountantOptions accountant_options(const AccountantFlags& o) {
+privacy::AccountantOptions bound_options(const AccountantFlags& o) {
   privacy::AccountantOptions options;
   if (o.accountant == "rdp")
     options.kind = privacy::AccountantKind::rdp;
   else if (o.accountant == "advanced")
     options.kind = privacy::AccountantKind::advanced;
-  else if (o.accountant != "pld")
-    throw InputError("--accountant: expected pld, rdp, advanced or gdp, found '" + o.accountant +
-                     "'");
   options.interval = o.interval.value_or(0.0);
-  if (o.interval && !(*o.interval > 0.0))
-    throw InputError("--interval: expected a number > 0, found " + std::to_string(*o.interval));
   options.orders = orders_of(o);
   return options;
 }

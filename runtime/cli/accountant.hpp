@@ -10,10 +10,7 @@
 
 #include "privacy/accountant.hpp"
 #include "runtime/base/error.hpp"
-
-namespace CLI {
-class App;
-}
+#include "runtime/config/option.hpp"
 
 namespace cudp {
 
@@ -23,14 +20,17 @@ struct AccountantFlags {
   std::optional<std::uint64_t> steps, n, batch;
   std::string accountant = "pld";
   std::string sampling = "poisson";
-  std::string neighbours = "add-or-remove";
+  privacy::NeighbouringRelation neighbours = privacy::NeighbouringRelation::add_or_remove;
   std::uint64_t group = 1;
   std::optional<double> interval;
   std::vector<std::string> orders;  ///< numbers, or "adaptive"; empty: default_orders()
-  bool json = false;
 };
 
-void add_accountant_flags(CLI::App& command, AccountantFlags& flags);
+/// Their rows. with_estimate: --accountant may be gdp too, which bounds nothing.
+std::vector<Option> accountant_rows(bool with_estimate);
+
+/// As --neighbours has it: "add-or-remove".
+std::string name_of(privacy::NeighbouringRelation relation);
 
 /// The value of a flag that this use of the command needs; throws InputError where it is missing.
 template <class T>
@@ -56,11 +56,9 @@ std::vector<double> orders_of(const AccountantFlags& flags);
 /// These releases, for the flags' neighbours.
 privacy::Composition composition_of(const AccountantFlags& flags,
                                     std::vector<privacy::Release> releases);
-privacy::NeighbouringRelation relation_of(const AccountantFlags& flags);
 
-/// The flags' accountant. Throws InputError where its name is not known; "gdp" is not one of them,
-/// as it bounds nothing.
-privacy::AccountantOptions accountant_options(const AccountantFlags& flags);
+/// The flags' accountant, which is not gdp.
+privacy::AccountantOptions bound_options(const AccountantFlags& flags);
 
 /// A JSON list of releases: {"q": ..., "sigma": ..., "steps": ...}, or {"mechanism": NAME, its
 /// fields, "steps": ...}. Throws InputError, "FILE, PLACE: expected ..., found ...".

@@ -14,9 +14,11 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/cli/answer.hpp"
+#include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
-#include "runtime/cli/train_flags.hpp"
+#include "runtime/config/option_rows.hpp"
 #include "runtime/run/folder.hpp"
+#include "runtime/settings/options.hpp"
 
 namespace fs = std::filesystem;
 
@@ -32,29 +34,38 @@ of the proof and the program together, and releases nothing.
 )";
 
 struct AuditFlags {
-  std::string canary = "gradient";
-  std::int64_t canaries = 1000;
-  std::int64_t guesses = 0;
+  CanaryKind canary = CanaryKind::gradient;
+  std::uint64_t canaries = 1000;
+  std::uint64_t guesses = 0;
   double confidence = 0.95;
 };
 
-CanaryKind kind_of(const std::string& name) {
-  if (name == "gradient") return CanaryKind::gradient;
-  if (name == "example") return CanaryKind::example;
-  throw InputError("--canary: expected gradient or example, found " + name);
-}
+constexpr Choice<CanaryKind> kCanaryKinds[] = {{"gradient", CanaryKind::gradient},
+                                               {"example", CanaryKind::example}};
 
-std::uint64_t count_of(const char* flag, std::int64_t n) {
-  if (n < 0) throw InputError(fmt::format("{}: expected a whole number >= 0, found {}", flag, n));
-  return static_cast<std::uint64_t>(n);
+std::vector<Option> audit_options() {
+  using namespace option_rows;
+  std::vector<Option> all = {
+      integer("canaries", "N", &AuditFlags::canaries, kWhole,
+              "Examples that are in the training set or not, by a coin"),
+      choice("canary", &AuditFlags::canary, kCanaryKinds,
+             "gradient: chosen gradients, all noisy sums seen; example: mislabelled examples, "
+             "model seen"),
+      integer("guesses", "N", &AuditFlags::guesses, kWhole,
+              "How many the attacker guesses; 0: a tenth of the canaries"),
+      number("confidence", "P", &AuditFlags::confidence, kInsideUnit,
+             "Confidence of each lower bound"),
+  };
+  for (Option& option : all) option.group = "Audit";
+  return all;
 }
 
 AuditSettings settings_of(const AuditFlags& flags) {
-  AuditSettings s{.kind = kind_of(flags.canary),
-                  .canaries = count_of("--canaries", flags.canaries),
+  AuditSettings s{.kind = flags.canary,
+                  .canaries = flags.canaries,
                   .guesses = {},
                   .confidence = flags.confidence};
-  if (flags.guesses != 0) s.guesses = count_of("--guesses", flags.guesses);
+  if (flags.guesses != 0) s.guesses = flags.guesses;
   return s;
 }
 
@@ -95,7 +106,7 @@ nlohmann::ordered_json json_of(const AuditResult& r) {
   j["refuted"] = r.refutes();
   j["steps"] = r.steps;
   j["seconds"] = r.seconds;
-  j["certificate"] = r.certificate;
+  j["certificate"] = to_json(r.certificate);
   return j;
 }
 
@@ -149,23 +160,13 @@ int run_audit(const Settings& given, const AuditFlags& flags) {
 void add_audit_command(CLI::App& app, CommandBody& body) {
   CLI::App* command =
       app.add_subcommand("audit", "Attack one training, and show a lower bound on its epsilon");
-  auto flags = std::make_shared<TrainFlags>(add_train_flags(*command));
-  auto own = std::make_shared<AuditFlags>();
-  const auto add = [&](const char* name, auto& value, const char* type, const char* help) {
-    command->add_option(name, value, help)
-        ->type_name(type)
-        ->group("Audit")
-        ->capture_default_str()
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  };
-  add("--canaries", own->canaries, "N", "Examples that are in the training set or not, by a coin");
-  add("--canary", own->canary, "KIND",
-      "gradient: chosen gradients, all noisy sums seen; example: mislabelled examples, model seen");
-  add("--guesses", own->guesses, "N", "How many the attacker guesses; 0: a tenth of the canaries");
-  add("--confidence", own->confidence, "P", "Of each lower bound");
   command->footer(kAuditExamples);
-  command->callback(
-      [&body, flags, own] { body = [flags, own] { return run_audit(given(*flags), *own); }; });
+  const auto flags =
+      std::make_shared<CommandFlags>(*command, train_options(), Repeated::last_counts);
+  const auto own = std::make_shared<CommandFlags>(*command, audit_options(), Repeated::last_counts);
+  command->callback([&body, flags, own] {
+    body = [flags, own] { return run_audit(flags->given(), own->values().of<AuditFlags>()); };
+  });
 }
 
 }  // namespace cudp

@@ -1,13 +1,11 @@
 #include "privacy/calibrate.hpp"
 
-#include <memory>
-
-#include <CLI/CLI.hpp>
-
 #include "privacy/text/number.hpp"
 #include "runtime/cli/accountant.hpp"
 #include "runtime/cli/answer.hpp"
+#include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/config/option_rows.hpp"
 
 namespace cudp {
 namespace {
@@ -22,8 +20,7 @@ struct CalibrateFlags : AccountantFlags {
 void solve(CalibrateFlags& o) {
   const std::string with = "--solve " + o.solve;
   const bool fixed = o.sampling == "fixed";
-  if (o.solve != "sigma" && o.solve != "steps" && o.solve != "delta" &&
-      o.solve != (fixed ? "batch" : "q"))
+  if (o.solve == (fixed ? "q" : "batch"))
     throw InputError("--solve: expected sigma, steps, delta or " +
                      std::string(fixed ? "batch with --sampling fixed" : "q") + ", found '" +
                      o.solve + "'");
@@ -33,7 +30,7 @@ void solve(CalibrateFlags& o) {
   privacy::Release release{.mechanism = mechanism_of(o, o.solve), .count = 1};
   if (o.solve != "steps") release.count = needed(o.steps, "--steps");
   const privacy::Composition before = composition_of(o, {});
-  const privacy::AccountantOptions options = accountant_options(o);
+  const privacy::AccountantOptions options = bound_options(o);
   const auto epsilon = [&] { return needed(o.epsilon, "--epsilon"); };
   const auto delta = [&] { return needed(o.delta, "--delta"); };
   if (o.solve == "sigma") {
@@ -82,30 +79,44 @@ Answer answer_of(CalibrateFlags o) {
   return a;
 }
 
+std::vector<Option> calibrate_options() {
+  using namespace option_rows;
+  std::vector<Option> all = accountant_rows(false);
+  all.push_back(
+      one_of(text("solve", "NAME", &CalibrateFlags::solve,
+                  "What to find: sigma, steps, delta, and q or, with --sampling fixed, batch"),
+             {"sigma", "steps", "delta", "q", "batch"}));
+  return all;
+}
+
+CalibrateFlags flags_of(const TrainConfig& c) {
+  CalibrateFlags flags = c.of<CalibrateFlags>();
+  static_cast<AccountantFlags&>(flags) = c.of<AccountantFlags>();
+  return flags;
+}
+
+constexpr const char* kCalibrateExamples =
+    "Examples:\n"
+    "  cudp calibrate --epsilon 3 --delta 1e-5 --q 0.0085 --steps 4680\n"
+    "  cudp calibrate --solve steps --epsilon 3 --delta 1e-5 --q 0.0085 --sigma 1.1\n"
+    "  cudp calibrate --solve q --epsilon 3 --delta 1e-5 --sigma 1.1 --steps 4680 --json\n"
+    "  cudp calibrate --solve delta --epsilon 3 --q 0.0085 --sigma 1.1 --steps 4680\n"
+    "  cudp calibrate --solve batch --sampling fixed --n 60000 --epsilon 3 --delta 1e-5 --sigma "
+    "2 "
+    "--steps 4680\n"
+    "Answers are rounded to the safe side: the budget holds for the printed value.";
+
 }  // namespace
 
 void add_calibrate_command(CLI::App& app, CommandBody& body) {
-  CLI::App* command =
-      app.add_subcommand("calibrate", "Find the noise, steps, rate or delta for a privacy budget");
-  const auto options = std::make_shared<CalibrateFlags>();
-  add_accountant_flags(*command, *options);
-  command
-      ->add_option("--solve", options->solve,
-                   "What to find: sigma, steps, delta, and q or, with --sampling fixed, batch")
-      ->capture_default_str();
-  command->footer(
-      "Examples:\n"
-      "  cudp calibrate --epsilon 3 --delta 1e-5 --q 0.0085 --steps 4680\n"
-      "  cudp calibrate --solve steps --epsilon 3 --delta 1e-5 --q 0.0085 --sigma 1.1\n"
-      "  cudp calibrate --solve q --epsilon 3 --delta 1e-5 --sigma 1.1 --steps 4680 --json\n"
-      "  cudp calibrate --solve delta --epsilon 3 --q 0.0085 --sigma 1.1 --steps 4680\n"
-      "  cudp calibrate --solve batch --sampling fixed --n 60000 --epsilon 3 --delta 1e-5 --sigma "
-      "2 "
-      "--steps 4680\n"
-      "Answers are rounded to the safe side: the budget holds for the printed value.");
-  command->callback([options, &body] {
-    body = [options] { return for_user([&] { print(answer_of(*options), options->json); }); };
-  });
+  add_command(app, body,
+              {.name = "calibrate",
+               .description = "Find the noise, steps, rate or delta for a privacy budget",
+               .examples = kCalibrateExamples,
+               .options = calibrate_options(),
+               .run = [](const TrainConfig& c) {
+                 return for_user([&] { print(answer_of(flags_of(c)), c.json); });
+               }});
 }
 
 }  // namespace cudp

@@ -2,20 +2,17 @@
 #include <filesystem>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/base/files.hpp"
-#include "runtime/base/safetensors.hpp"
 #include "runtime/cli/answer.hpp"
+#include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/config/option_rows.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/features/features.hpp"
-#include "runtime/run/prepare.hpp"
-#include "runtime/run/released_model.hpp"
-#include "runtime/run/released_text.hpp"
-#include "runtime/settings/options.hpp"
+#include "runtime/results/predictor.hpp"
+#include "runtime/results/released_model.hpp"
 
 namespace fs = std::filesystem;
 
@@ -32,12 +29,57 @@ constexpr const char* kEvalExamples = R"(Examples:
 struct EvalOptions {
   std::string run_dir;
   DataRequest data;
-  std::string device = "auto";
-  std::string feature_cache = "auto";
+  Device device = Device::automatic;
+  std::string feature_cache;
   std::string embedding;
   int threads = 0;
   bool json = false;
 };
+
+struct EvalFlags {
+  std::string run_dir;
+};
+
+std::vector<Option> eval_options() {
+  using namespace option_rows;
+  return {
+      positional(text("run_dir", "TEXT", &EvalFlags::run_dir, "run folder, or its release folder")),
+      shared_option("dataset",
+                    "a built-in data set, whose test examples are scored, or a table, every row of "
+                    "which is"),
+      shared_option("data-dir", "where the files of a named data set are"),
+      shared_option("schema", "schema of a table given by path"),
+      shared_option("test-data",
+                    "score this table; --dataset is then the training table, for "
+                    "--accept-private-bounds"),
+      shared_option("accept-private-bounds",
+                    "scale numbers by bounds read from the training data, as in training"),
+      shared_option("device", "auto, cpu or cuda"),
+      shared_option("feature-cache",
+                    "where computed features are kept: a folder, auto (~/.cache/cudp) or none"),
+      shared_option("embedding",
+                    "the file of words' vectors that the model was trained with; looked for where "
+                    "--data-dir has it, if not given"),
+      shared_option("threads", "CPU threads, 0 for every core"),
+      json_option(),
+  };
+}
+
+EvalOptions options_of(const TrainConfig& c) {
+  EvalOptions o;
+  o.run_dir = c.of<EvalFlags>().run_dir;
+  o.data.dataset = c.dataset;
+  o.data.dir = c.data_dir;
+  o.data.schema = c.schema;
+  o.data.test_path = c.test_data;
+  o.data.accept_private_bounds = c.accept_private_bounds;
+  o.device = c.device;
+  o.feature_cache = c.feature_cache;
+  o.embedding = c.of<TextOptions>().embedding;
+  o.threads = static_cast<int>(c.threads);
+  o.json = c.json;
+  return o;
+}
 
 /// The model of a run folder, or of its release folder alone.
 fs::path model_file(const std::string& run_dir) {
@@ -48,53 +90,11 @@ fs::path model_file(const std::string& run_dir) {
   throw InputError(run_dir + ": expected a run folder with a released model, found none");
 }
 
-struct ReleasedModel {
-  Network network;
-  std::vector<float> parameters;
-  std::string dataset;
-  FeatureSettings features;
-  std::vector<float> feature_release;
-  std::shared_ptr<const TextCoder> text;  ///< null: not of texts
-};
-
-ReleasedModel read_released(const fs::path& path, const VectorPlace& vectors) {
-  const std::string source = path.string();
-  const TensorFile file = decode_safetensors(read_file(path), source);
-  ReleasedModel m;
-  m.dataset = released_text(file, "dataset", source);
-  m.features = released_features(file, source);
-  m.text = read_text(file, path, vectors);
-  TextShape words;
-  if (m.text != nullptr)
-    words = {.words = m.text->vocabulary.rows(),
-             .columns = m.text->vectors != nullptr ? m.text->vectors->columns : 0};
-  m.network = released_network(file, words, source);
-  m.features.dimensions = m.network.input.size();
-  m.feature_release = read_release(file, m.features, source);
-  m.parameters.resize(m.network.parameter_count);
-  for (const ParameterTensor& t : m.network.parameters) {
-    const ParameterTensor* found = nullptr;
-    for (const ParameterTensor& stored : file.tensors)
-      if (stored.name == t.name && stored.shape == t.shape) found = &stored;
-    if (!found)
-      throw InputError(source + ": expected a tensor " + t.name + ", found none that fits");
-    std::copy_n(file.values.begin() + static_cast<std::ptrdiff_t>(found->offset), t.size,
-                m.parameters.begin() + static_cast<std::ptrdiff_t>(t.offset));
-  }
-  return m;
-}
-
-Device device_named(const std::string& name) {
-  TrainConfig config;
-  find_option("device")->set(config, name, "--device");
-  return config.device;
-}
-
 int evaluate(EvalOptions o) {
   const fs::path path = model_file(o.run_dir);
-  const ReleasedModel model = read_released(path, {.file = o.embedding, .dir = o.data.dir});
-  o.data.coder = model.text;
-  const Backend backend = choose_backend(device_named(o.device));
+  const ReleasedModel model = read_released_model(path, {.file = o.embedding, .dir = o.data.dir});
+  o.data.coder = model.coder;
+  const Backend backend = choose_backend(o.device);
   if (o.data.dataset.empty()) o.data.dataset = model.dataset;
   if (!is_named_dataset(o.data.dataset) && fs::is_directory(o.data.dataset))
     o.data.classes = model.network.classes;
@@ -108,8 +108,8 @@ int evaluate(EvalOptions o) {
   const auto shape = [](const Shape& s) {
     return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
   };
-  if (data.examples.is_text() != (model.text != nullptr))
-    throw InputError(data.name + ": expected " + (model.text != nullptr ? "texts" : "no texts") +
+  if (data.examples.is_text() != (model.coder != nullptr))
+    throw InputError(data.name + ": expected " + (model.coder != nullptr ? "texts" : "no texts") +
                      ", as " + o.run_dir + " was trained on, found the other");
   if (data.examples.shape != model.network.input || data.examples.classes != model.network.classes)
     throw InputError(fmt::format(
@@ -119,23 +119,21 @@ int evaluate(EvalOptions o) {
 
   EngineSettings settings;
   settings.threads = o.threads;
-  const std::unique_ptr<Engine> engine = backend.make_engine(model.network, settings);
-  TrainState state;
-  state.parameters = model.parameters;
-  engine->set_state(state);
-  const Accuracy accuracy = engine->evaluate(data.examples, false);
-
-  Answer a{.json = {{"test_accuracy", accuracy.value()},
-                    {"test_loss", accuracy.mean_loss},
-                    {"test_examples", accuracy.total},
-                    {"dataset", data.name},
-                    {"model", model.network.spec.name},
-                    {"run_dir", o.run_dir},
-                    {"backend", backend.name}},
-           .rows = {{"test accuracy", fmt::format("{:.2f} %", 100.0 * accuracy.value())},
-                    {"test loss", fmt::format("{:.4f}", accuracy.mean_loss)},
-                    {"test examples", std::to_string(accuracy.total)},
-                    {"model", model.network.spec.name}}};
+  const Metrics found =
+      measure(Predictor(backend, model.network, settings).predict(model.parameters, data.examples));
+  Answer a;
+  for (std::size_t i = 0; i < metrics().size(); ++i) {
+    const Metric& m = metrics()[i];
+    a.json[m.key] = found.values[i];
+    a.rows.emplace_back(m.name, m.text(found.values[i]));
+  }
+  a.json["test_examples"] = data.examples.size();
+  a.json["dataset"] = data.name;
+  a.json["model"] = model.network.spec.name;
+  a.json["run_dir"] = o.run_dir;
+  a.json["backend"] = backend.name;
+  a.rows.emplace_back("test examples", std::to_string(data.examples.size()));
+  a.rows.emplace_back("model", model.network.spec.name);
   print(a, o.json);
   return 0;
 }
@@ -143,42 +141,12 @@ int evaluate(EvalOptions o) {
 }  // namespace
 
 void add_eval_command(CLI::App& app, CommandBody& body) {
-  CLI::App* command = app.add_subcommand("eval", "Test accuracy of a released model");
-  command->footer(kEvalExamples);
-  auto o = std::make_shared<EvalOptions>();
-  o->data.dir = "data";
-  command->add_option("run_dir", o->run_dir, "run folder, or its release folder")->required();
-  command
-      ->add_option(
-          "--dataset", o->data.dataset,
-          "a built-in data set, whose test examples are scored, or a table, every row of which is")
-      ->type_name("NAME");
-  command->add_option("--data-dir", o->data.dir, "where the files of a named data set are")
-      ->type_name("DIR");
-  command->add_option("--schema", o->data.schema, "schema of a table given by path")
-      ->type_name("FILE");
-  command
-      ->add_option(
-          "--test-data", o->data.test_path,
-          "score this table; --dataset is then the training table, for --accept-private-bounds")
-      ->type_name("FILE");
-  command->add_flag("--accept-private-bounds", o->data.accept_private_bounds,
-                    "scale numbers by bounds read from the training data, as in training");
-  command->add_option("--device", o->device, "auto, cpu or cuda")->type_name("NAME");
-  command
-      ->add_option("--feature-cache", o->feature_cache,
-                   "where computed features are kept: a folder, auto (~/.cache/cudp) or none")
-      ->type_name("DIR");
-  command
-      ->add_option("--embedding", o->embedding,
-                   "the file of words' vectors that the model was trained with; looked for where "
-                   "--data-dir has it, if not given")
-      ->type_name("FILE");
-  command->add_option("--threads", o->threads, "CPU threads, 0 for every core")
-      ->type_name("N")
-      ->check(CLI::Range(0, 4096));
-  command->add_flag("--json", o->json, "print JSON");
-  command->callback([&body, o] { body = [o] { return evaluate(*o); }; });
+  add_command(app, body,
+              {.name = "eval",
+               .description = "Test accuracy of a released model",
+               .examples = kEvalExamples,
+               .options = eval_options(),
+               .run = [](const TrainConfig& c) { return evaluate(options_of(c)); }});
 }
 
 }  // namespace cudp

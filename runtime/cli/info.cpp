@@ -1,12 +1,10 @@
-#include <memory>
 #include <string>
-
-#include <CLI/CLI.hpp>
 
 #include "kernels/common/simd_level.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/cli/answer.hpp"
+#include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/device/cuda/devices.hpp"
 
@@ -53,16 +51,15 @@ Answer describe() {
 }  // namespace
 
 void add_info_command(CLI::App& app, CommandBody& body) {
-  CLI::App* command = app.add_subcommand("info", "Version, backends and devices");
-  command->footer(kInfoExamples);
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "print JSON");
-  command->callback([&body, json] {
-    body = [json] {
-      print(describe(), *json);
-      return 0;
-    };
-  });
+  add_command(app, body,
+              {.name = "info",
+               .description = "Version, backends and devices",
+               .examples = kInfoExamples,
+               .options = {json_option()},
+               .run = [](const TrainConfig& c) {
+                 print(describe(), c.json);
+                 return 0;
+               }});
 }
 
 }  // namespace cudp

@@ -1,16 +1,16 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 
-#include <CLI/CLI.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/nearest.hpp"
+#include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/config/option_rows.hpp"
 #include "runtime/reproduce/reproduction.hpp"
 
 namespace fs = std::filesystem;
@@ -30,6 +30,36 @@ struct ReproduceFlags {
   std::string out;
   bool json = false;
 };
+
+constexpr ValueRange kSeeds{.low = 0.0, .high = 1000.0, .text = "a whole number of 0 to 1000"};
+
+std::vector<Option> reproduce_options() {
+  using namespace option_rows;
+  return {
+      positional(text("name", "TEXT", &ReproduceFlags::name, "which table or figure")),
+      shared_option("data-dir", "where the files of data sets are"),
+      toggle("quick", &ReproduceOptions::quick, "a subset that fits 10 minutes on 2 cores"),
+      integer("seeds", "N", &ReproduceOptions::seeds, kSeeds,
+              "repetitions; 0: the table's own number"),
+      list("epsilons", "E ...", &ReproduceOptions::epsilons, kAboveZero,
+           "columns to run, where the table has more than it runs by itself"),
+      shared_option("threads", "CPU threads, 0 for every core"),
+      shared_option("out",
+                    "folder for NAME.json, NAME.png and NAME.runs.jsonl, from which an "
+                    "interrupted table goes on"),
+      json_option(),
+  };
+}
+
+ReproduceFlags flags_of(const TrainConfig& c) {
+  ReproduceFlags f = c.of<ReproduceFlags>();
+  f.options = c.of<ReproduceOptions>();
+  f.options.data_dir = c.data_dir;
+  f.options.threads = static_cast<int>(c.threads);
+  f.out = c.out;
+  f.json = c.json;
+  return f;
+}
 
 const Reproduction& named(const std::string& name) {
   std::vector<std::string> names;
@@ -82,33 +112,14 @@ int reproduce(const ReproduceFlags& f) {
 }  // namespace
 
 void add_reproduce_command(CLI::App& app, CommandBody& body) {
-  CLI::App* command =
-      app.add_subcommand("reproduce", "Run a table or figure of a paper, beside its numbers");
   std::string names = "Tables and figures:\n";
   for (const Reproduction& r : reproductions()) names += "  " + r.name + "  " + r.what + "\n";
-  command->footer(names + kReproduceExamples);
-  auto f = std::make_shared<ReproduceFlags>();
-  command->add_option("name", f->name, "which table or figure")->required();
-  command->add_option("--data-dir", f->options.data_dir, "where the files of data sets are")
-      ->type_name("DIR");
-  command->add_flag("--quick", f->options.quick, "a subset that fits 10 minutes on 2 cores");
-  command->add_option("--seeds", f->options.seeds, "repetitions; 0: the table's own number")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1000));
-  command
-      ->add_option("--epsilons", f->options.epsilons,
-                   "columns to run, where the table has more than it runs by itself")
-      ->type_name("E ...");
-  command->add_option("--threads", f->options.threads, "CPU threads, 0 for every core")
-      ->type_name("N")
-      ->check(CLI::Range(0, 4096));
-  command
-      ->add_option("--out", f->out,
-                   "folder for NAME.json, NAME.png and NAME.runs.jsonl, from which an "
-                   "interrupted table goes on")
-      ->type_name("DIR");
-  command->add_flag("--json", f->json, "print JSON");
-  command->callback([&body, f] { body = [f] { return reproduce(*f); }; });
+  add_command(app, body,
+              {.name = "reproduce",
+               .description = "Run a table or figure of a paper, beside its numbers",
+               .examples = names + kReproduceExamples,
+               .options = reproduce_options(),
+               .run = [](const TrainConfig& c) { return reproduce(flags_of(c)); }});
 }
 
 }  // namespace cudp

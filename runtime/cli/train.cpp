@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -8,9 +7,10 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/cli/answer.hpp"
+#include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
-#include "runtime/cli/train_flags.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
 
 namespace cudp {
@@ -25,24 +25,18 @@ constexpr const char* kTrainExamples = R"(Examples:
   cudp train --resume runs/short
 )";
 
-/// A file has null for an epsilon that is not finite.
 std::string privacy_text(const RunResult& r) {
-  const RunResult& epsilon = r["epsilon"];
-  if (epsilon.is_null() || std::isinf(epsilon.get<double>()))
-    return "none: trained without privacy";
-  return fmt::format("{} at delta {:.3g}", rounded_up(epsilon.get<double>()),
-                     r["delta"].get<double>());
+  if (std::isinf(r.epsilon)) return "none: trained without privacy";
+  return fmt::format("{} at delta {:.3g}", rounded_up(r.epsilon), r.delta);
 }
 
 /// The accuracy of a run with privacy beside that of this one, which is without.
 std::string comparison_text(const RunResult& r) {
-  const RunResult& with = r["compared_with"];
-  const double accuracy = with["test_accuracy"].get<double>();
-  const double points = 100.0 * (r["test_accuracy"].get<double>() - accuracy);
+  const Comparison& with = *r.outcome.compared_with;
+  const double points = 100.0 * (*r.test.accuracy() - with.test_accuracy);
   const std::string text =
-      fmt::format("{:.2f} % at epsilon {}", 100.0 * accuracy, rounded_up(with["epsilon"]));
-  if (with["dataset"] != r["dataset"])
-    return text + ", but on another data set: " + with["dataset"].get<std::string>();
+      fmt::format("{:.2f} % at epsilon {}", 100.0 * with.test_accuracy, rounded_up(with.epsilon));
+  if (with.dataset != r.dataset) return text + ", but on another data set: " + with.dataset;
   return text +
          fmt::format(", {:.2f} points {}", std::fabs(points), points < 0.0 ? "more" : "less");
 }
@@ -50,32 +44,25 @@ std::string comparison_text(const RunResult& r) {
 /// The table that a training ends with. Accuracies on a test set that is not public are not for
 /// stdout, which others may read.
 Answer answer_of(RunResult r) {
-  const std::string test_set = r.value("test_set", "public");
-  if (test_set == "private") r.erase("test_accuracy");
-  Answer a{.json = r, .rows = {}};
-  a.rows = {
-      {"epsilon", privacy_text(r)},
-      {"steps", std::to_string(r["steps"].get<std::uint64_t>())},
-      {"time", fmt::format("{} ({:.0f} examples/s)", duration_text(r["seconds"].get<double>()),
-                           r["examples_per_second"].get<double>())},
-      {"run folder", r["run_dir"].get<std::string>()},
-  };
-  if (r.contains("test_accuracy"))
-    a.rows.insert(
-        a.rows.begin(),
-        {"test accuracy", fmt::format("{:.2f} %", 100.0 * r["test_accuracy"].get<double>())});
-  if (r.contains("compared_with") && r.contains("test_accuracy"))
-    a.rows.insert(a.rows.begin() + 1, {"with privacy", comparison_text(r)});
-  if (r.contains("sigma"))
-    a.rows.insert(std::ranges::find(a.rows, "steps", &std::pair<std::string, std::string>::first),
-                  {"sigma", rounded_down(r["sigma"].get<double>())});
-  if (r.contains("not_for_release"))
-    for (const auto& reason : r["not_for_release"])
-      a.rows.emplace_back("NOT for release", reason.get<std::string>());
-  if (test_set == "private")
+  if (r.test_set == "private") r.test = {};
+  Answer a{.json = to_json(r), .rows = {}};
+  for (std::size_t i = 0; i < r.test.values.size(); ++i)
+    if (const Metric& m = metrics()[i]; m.in_result)
+      a.rows.emplace_back(m.name, m.text(r.test.values[i]));
+  if (r.outcome.compared_with && !r.test.empty())
+    a.rows.emplace_back("with privacy", comparison_text(r));
+  a.rows.emplace_back("epsilon", privacy_text(r));
+  if (r.outcome.sigma) a.rows.emplace_back("sigma", rounded_down(*r.outcome.sigma));
+  a.rows.emplace_back("steps", std::to_string(r.outcome.steps));
+  a.rows.emplace_back("time", fmt::format("{} ({:.0f} examples/s)", duration_text(r.seconds),
+                                          r.examples_per_second));
+  a.rows.emplace_back("run folder", r.run_dir);
+  for (const std::string& reason : r.not_for_release)
+    a.rows.emplace_back("NOT for release", reason);
+  if (r.test_set == "private")
     a.rows.emplace_back("test accuracy",
                         "in private/metrics.jsonl (--test-data-is-public if the test rows are)");
-  if (test_set == "none")
+  if (r.test_set == "none")
     a.rows.emplace_back("test accuracy",
                         "not measured: all rows were trained on; --test-data FILE "
                         "gives a test set, `cudp eval` scores a file");
@@ -114,8 +101,9 @@ void add_train_command(CLI::App& app, CommandBody& body) {
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
   command->footer(kTrainExamples + ("Presets: " + presets));
-  auto flags = std::make_shared<TrainFlags>(add_train_flags(*command));
-  command->callback([&body, flags] { body = [flags] { return run_training(given(*flags)); }; });
+  const auto flags =
+      std::make_shared<CommandFlags>(*command, train_options(), Repeated::last_counts);
+  command->callback([&body, flags] { body = [flags] { return run_training(flags->given()); }; });
 }
 
 }  // namespace cudp

@@ -1,18 +1,18 @@
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/audit/released_run.hpp"
 #include "runtime/audit/twin.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/cli/answer.hpp"
+#include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/config/option_rows.hpp"
 
 namespace cudp {
 namespace {
@@ -36,6 +36,42 @@ struct VerifyFlags {
   TwinSettings twin_settings;
   bool json = false;
 };
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names;
+  for (const auto& device : kDevices) names.emplace_back(device.name);
+  return names;
+}
+
+std::vector<Option> verify_options() {
+  using namespace option_rows;
+  using Twin = TwinSettings;
+  return {
+      positional(text("run_dir", "TEXT", &VerifyFlags::run, "run folder, or its release folder")),
+      text("twin", "DIR", &VerifyFlags::twin,
+           "train the same settings with a seed, in this new folder, and check all that it does"),
+      needs("twin", text("data-dir", "DIR", &Twin::data_dir,
+                         "with --twin: where the files of the data set are")),
+      needs("twin", text("dataset", "NAME", &Twin::dataset,
+                         "with --twin: the data set, in place of what the settings name")),
+      needs("twin", text("schema", "FILE", &Twin::schema, "with --twin: schema of a table")),
+      needs("twin", one_of(text("device", "NAME", &Twin::device,
+                                "with --twin: auto, cpu or cuda, in place of the run's"),
+                           device_names())),
+      needs("twin", integer("seed", "N", &Twin::seed, kWhole,
+                            "with --twin: its seed; one at random otherwise")),
+      needs("twin", integer("threads", "N", &Twin::threads, kThreads,
+                            "with --twin: CPU threads, 0 for every core")),
+      json_option(),
+  };
+}
+
+VerifyFlags flags_of(const TrainConfig& c) {
+  VerifyFlags f = c.of<VerifyFlags>();
+  f.twin_settings = c.of<TwinSettings>();
+  f.json = c.json;
+  return f;
+}
 
 /// One row of the table, its text cut into lines that fit beside the longest name.
 void add_row(Answer& a, const std::string& name, const std::string& text, std::size_t names) {
@@ -126,32 +162,12 @@ int run_verify(VerifyFlags o) {
 }  // namespace
 
 void add_verify_command(CLI::App& app, CommandBody& body) {
-  CLI::App* command =
-      app.add_subcommand("verify", "Check a released run: does what it states hold together?");
-  command->footer(kVerifyExamples);
-  auto o = std::make_shared<VerifyFlags>();
-  TwinSettings& t = o->twin_settings;
-  command->add_option("run_dir", o->run, "run folder, or its release folder")->required();
-  const auto add = [&](const char* name, auto& value, const char* type, const char* help) {
-    return command->add_option(name, value, help)->type_name(type);
-  };
-  std::vector<CLI::Option*> of_twin;
-  CLI::Option* const twin = add("--twin", o->twin, "DIR",
-                                "train the same settings with a seed, in this new folder, and "
-                                "check all that it does");
-  of_twin.push_back(
-      add("--data-dir", t.data_dir, "DIR", "with --twin: where the files of the data set are"));
-  of_twin.push_back(add("--dataset", t.dataset, "NAME",
-                        "with --twin: the data set, in place of what the settings name"));
-  of_twin.push_back(add("--schema", t.schema, "FILE", "with --twin: schema of a table"));
-  of_twin.push_back(
-      add("--device", t.device, "NAME", "with --twin: auto, cpu or cuda, in place of the run's"));
-  of_twin.push_back(add("--seed", t.seed, "N", "with --twin: its seed; one at random otherwise"));
-  of_twin.push_back(add("--threads", t.threads, "N", "with --twin: CPU threads, 0 for every core")
-                        ->check(CLI::Range(0, 4096)));
-  for (CLI::Option* option : of_twin) option->needs(twin);
-  command->add_flag("--json", o->json, "print JSON");
-  command->callback([&body, o] { body = [o] { return run_verify(*o); }; });
+  add_command(app, body,
+              {.name = "verify",
+               .description = "Check a released run: does what it states hold together?",
+               .examples = kVerifyExamples,
+               .options = verify_options(),
+               .run = [](const TrainConfig& c) { return run_verify(flags_of(c)); }});
 }
 
 }  // namespace cudp

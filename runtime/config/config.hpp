@@ -96,9 +96,6 @@ struct TrainConfig {
   double final_lr = 0.0;
   double poly_a = 20.0;
   double poly_c = 1.0;
-  double adaptive_start = 20.0;
-  double adaptive_weight = 1.0;
-  double adaptive_least = 1e-5;
   std::int64_t warmup = 0;
   double ema = 0.0;
 

@@ -3,7 +3,9 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +17,24 @@ namespace cudp {
 void option_rows::refuse(const std::string& place, const std::string& expected,
                          const Value& found) {
   throw InputError(place + ": expected " + expected + ", found " + value_text(found));
+}
+
+std::vector<std::string> option_rows::parts_of(const Value& value, const std::string& place) {
+  const auto* text = std::get_if<std::string>(&value);
+  if (text == nullptr) refuse(place, "a list, separated by commas", value);
+  std::vector<std::string> parts;
+  std::istringstream in(*text);
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+double option_rows::number_in(const ValueRange& range, const std::string& text,
+                              const std::string& place) {
+  double real = 0.0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, real);
+  if (error != std::errc() || rest != end || !range.holds(real)) refuse(place, range.text, text);
+  return real;
 }
 
 Value parse_value(const Option& option, const std::string& text, const std::string& place) {
@@ -37,6 +57,7 @@ Value parse_value(const Option& option, const std::string& text, const std::stri
       return text;
     }
     case ValueKind::text:
+    case ValueKind::list:
       break;
   }
   return text;

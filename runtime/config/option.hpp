@@ -29,7 +29,8 @@ struct ValueRange {
   }
 };
 
-enum class ValueKind { toggle, integer, number, text };
+/// A list is a text: its parts, separated by commas.
+enum class ValueKind { toggle, integer, number, text, list };
 
 /// Who may see a setting, and whether a resumed run may change it.
 enum class Scope {
@@ -39,10 +40,15 @@ enum class Scope {
 };
 
 /// One row of the table from which the command line, the TOML file, the presets and the resolved
-/// config are made.
+/// config are made; commands other than `train` have rows of their own, and some of its rows.
 struct Option {
-  std::string key;  ///< "batch"; the flag is "--batch"
+  std::string key;          ///< "batch"; the flag is "--batch"
+  bool positional = false;  ///< it must be given, without a flag's name
+  std::string needs;        ///< key of the option without which this one says nothing; or empty
   std::string group;
+  /// The key of the option of all runs that this one of a method belongs with: it is listed behind
+  /// that one, in its group. Empty: it is listed in the method's own group.
+  std::string belongs_with;
   std::string value_name;
   std::string help;
   ValueKind kind = ValueKind::text;

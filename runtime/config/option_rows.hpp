@@ -36,7 +36,16 @@ inline constexpr Range kCount{.low = 1.0, .high = 1e9, .text = "a whole number o
 inline constexpr Range kCountOrZero{
     .low = 0.0, .high = 1e9, .text = "a whole number of 0 to 1000000000"};
 inline constexpr Range kThreads{.low = 0.0, .high = 4096.0, .text = "a whole number of 0 to 4096"};
-inline constexpr Range kSeed{.low = 0.0, .high = 0x1p62, .text = "a whole number >= 0"};
+inline constexpr Range kWhole{.low = 0.0, .high = 0x1p62, .text = "a whole number >= 0"};
+// What a command works out in double, and privacy/ has its own limits for.
+inline constexpr Range kAboveZero{.low = 0.0, .text = "a number > 0", .low_open = true};
+inline constexpr Range kFromZero{.low = 0.0, .text = "a number >= 0"};
+
+/// The parts of a list. Throws InputError where it is no text.
+std::vector<std::string> parts_of(const Value& value, const std::string& place);
+
+/// The number that a text means. Throws InputError where it is none of the range.
+double number_in(const ValueRange& range, const std::string& text, const std::string& place);
 
 /// Throws InputError: "PLACE: expected EXPECTED, found VALUE".
 [[noreturn]] void refuse(const std::string& place, const std::string& expected, const Value& found);
@@ -68,7 +77,16 @@ const Owner& owner_of(const TrainConfig& c) {
     return c.of<Owner>();
 }
 
-/// A row whose member is T or optional<T>; `convert` makes a T of a value or refuses it.
+template <class T>
+Value as_value(const T& x) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return static_cast<std::int64_t>(x);
+  else
+    return x;
+}
+
+/// A row whose member is T or optional<T>; `convert` makes of a value what a T is made of, or
+/// refuses it.
 template <class Owner, class M, class Convert>
 Option row(const char* key, const char* value_name, const char* help, ValueKind kind,
            M Owner::*member, Convert convert) {
@@ -78,15 +96,15 @@ Option row(const char* key, const char* value_name, const char* help, ValueKind 
   o.help = help;
   o.kind = kind;
   o.set = [member, convert](TrainConfig& c, const Value& v, const std::string& place) {
-    owner_of<Owner>(c).*member = convert(v, place);
+    owner_of<Owner>(c).*member = static_cast<typename Inner<M>::type>(convert(v, place));
   };
   o.get = [member](const TrainConfig& c) -> std::optional<Value> {
     const M& value = owner_of<Owner>(c).*member;
     if constexpr (Inner<M>::optional) {
       if (!value) return std::nullopt;
-      return Value(*value);
+      return as_value(*value);
     } else {
-      return Value(value);
+      return as_value(value);
     }
   };
   if constexpr (Inner<M>::optional)
@@ -124,8 +142,8 @@ Option integer(const char* key, const char* value_name, M Owner::*member, Range 
   return o;
 }
 
-template <class Owner>
-Option text(const char* key, const char* value_name, std::string Owner::*member, const char* help) {
+template <class Owner, class M>
+Option text(const char* key, const char* value_name, M Owner::*member, const char* help) {
   return row(key, value_name, help, ValueKind::text, member,
              [](const Value& v, const std::string& place) {
                const auto* x = std::get_if<std::string>(&v);
@@ -142,6 +160,29 @@ Option toggle(const char* key, bool Owner::*member, const char* help) {
                if (!x) refuse(place, "true or false", v);
                return *x;
              });
+}
+
+/// Texts, or numbers in this range, separated by commas.
+template <class Owner, class T>
+Option list(const char* key, const char* value_name, std::vector<T> Owner::*member, Range range,
+            const char* help) {
+  Option o;
+  o.key = key;
+  o.value_name = value_name;
+  o.help = help;
+  o.kind = ValueKind::list;
+  o.set = [member, range](TrainConfig& c, const Value& v, const std::string& place) {
+    std::vector<T>& all = owner_of<Owner>(c).*member;
+    all.clear();
+    for (const std::string& part : parts_of(v, place)) {
+      if constexpr (std::is_same_v<T, std::string>)
+        all.push_back(part);
+      else
+        all.push_back(number_in(range, part, place));
+    }
+  };
+  o.get = [](const TrainConfig&) -> std::optional<Value> { return std::nullopt; };
+  return o;
 }
 
 /// A text that must be one of `names`.
@@ -183,12 +224,28 @@ Option choice(const char* key, E Owner::*member, const Choice<E> (&choices)[n], 
   return choice(key, member, std::span<const Choice<E>>(choices), help);
 }
 
+inline Option positional(Option o) {
+  o.positional = true;
+  return o;
+}
+
+/// A row that means nothing without another.
+inline Option needs(const char* key, Option o) {
+  o.needs = key;
+  return o;
+}
+
 inline Option scoped(Scope scope, Option o) {
   o.scope = scope;
   return o;
 }
 inline Option machine(Option o) { return scoped(Scope::machine, std::move(o)); }
 inline Option command(Option o) { return scoped(Scope::command, std::move(o)); }
+
+inline Option with(const char* key, Option o) {
+  o.belongs_with = key;
+  return o;
+}
 
 inline Option instead_of(const char* group, Option o) {
   o.instead_of = group;

@@ -59,4 +59,10 @@ struct DataSplit {
   std::vector<std::string> unsafe;
 };
 
+/// Examples to score a model on.
+struct TestData {
+  std::string name;
+  Dataset examples;
+};
+
 }  // namespace cudp

@@ -7,6 +7,7 @@
 
 #include "runtime/data/dice.hpp"
 #include "runtime/data/glyph_shapes.hpp"
+#include "runtime/data/sources.hpp"
 
 // The same images on every machine: only +, -, *, / and sqrt, which IEEE 754 fixes (no libm), and
 // this file is compiled without contraction into fused multiply-adds.
@@ -14,6 +15,9 @@
 namespace cudp {
 namespace {
 
+constexpr std::uint64_t kSeed = 1;
+constexpr std::size_t kTrain = 12'000;
+constexpr std::size_t kTest = 2'000;
 constexpr int kSide = 28;
 constexpr int kPixels = kSide * kSide;
 constexpr int kPiecesPerCurve = 4;  // straight pieces between two points of a smooth stroke
@@ -187,6 +191,13 @@ Dataset make_glyphs(std::uint64_t seed, std::size_t first, std::size_t count) {
     set.labels[i] = static_cast<std::uint8_t>(digit);
   }
   return set;
+}
+
+DataSplit load_glyphs(const DataRequest&) {
+  DataSplit split;
+  split.train = make_glyphs(kSeed, 0, kTrain);
+  split.test = make_glyphs(kSeed, kTrain, kTest);
+  return split;
 }
 
 }  // namespace cudp

@@ -6,6 +6,7 @@
 #include "runtime/base/threads.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/cifar.hpp"
+#include "runtime/data/folders.hpp"
 #include "runtime/data/idx.hpp"
 #include "runtime/data/published.hpp"
 #include "runtime/data/sources.hpp"

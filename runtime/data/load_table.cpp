@@ -10,6 +10,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/folders.hpp"
 #include "runtime/data/published.hpp"
 #include "runtime/data/sources.hpp"
 #include "runtime/data/table.hpp"
@@ -46,7 +47,7 @@ std::optional<fs::path> schema_beside(const fs::path& table) {
 enum class TestRows {
   none,
   file,        ///< in a file of their own
-  among_train  ///< of BANK and IPUMS-BR
+  among_train  ///< of a table that was published without a test set
 };
 
 struct TableFiles {
@@ -135,27 +136,8 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated,
   return split;
 }
 
-/// The files of a table that is known by name; of one without a test file a part of the rows is it.
-struct PublishedTable {
-  const char* name;
-  const char* folder;
-  const char* train;
-  const char* test;
-};
-const PublishedTable& published_table(std::string_view name) {
-  static constexpr std::array<PublishedTable, 4> kTables = {{
-      {"adult", "adult", "adult.data", "adult.test"},
-      {"bank", "bank", "BANK.dat", ""},
-      {"ipums-br", "ipums", "IPUMS-BR.dat", ""},
-      {"imdb", "imdb", "imdb_train.tsv", "imdb_test.tsv"},
-  }};
-  for (const PublishedTable& table : kTables)
-    if (name == table.name) return table;
-  throw Error("no published table: " + std::string(name));
-}
-
-Claim claim_of(const PublishedTable& table, const char* file, const fs::path& train) {
-  return {.set = table.name,
+Claim claim_of(const NamedDataset& named, const std::string& file, const fs::path& train) {
+  return {.set = named.name,
           .file = file,
           .own = "for rows of your own, which are private: --dataset " + train.string() +
                  " --schema FILE"};
@@ -182,7 +164,7 @@ bool is_published_test_row(std::string_view text) {
   return static_cast<double>(z >> 11) * 0x1p-53 < 0.2;
 }
 
-DataSplit load_named_table(const DataRequest& request) {
+void check_named_table(const DataRequest& request) {
   if (!request.test_path.empty())
     throw InputError("test table: expected only with a table given by its path, found " +
                      shown(request.test_path) + " with " + request.dataset);
@@ -190,19 +172,19 @@ DataSplit load_named_table(const DataRequest& request) {
     throw InputError("--schema: expected none with --dataset " + request.dataset +
                      ", which has a schema of its own, found " + shown(request.schema, 200) +
                      "; for rows of your own, which are private: --dataset FILE --schema FILE");
-  const PublishedTable& table = published_table(request.dataset);
-  DataRequest place = request;
-  place.dataset = table.folder;
-  const fs::path folder = named_folder(place, {table.train});
-  TableFiles files{.train = require_file(folder, {table.train}), .where = TestRows::among_train};
-  files.claim_of_train = claim_of(table, table.train, files.train);
-  if (*table.test != '\0') {
-    files.test = require_file(folder, {table.test});
+}
+
+DataSplit load_named_table(const DataRequest& request, const NamedDataset& named,
+                           const fs::path& folder) {
+  const std::string& train = named.known_by.front();
+  TableFiles files{.train = require_file(folder, {train}), .where = TestRows::among_train};
+  files.claim_of_train = claim_of(named, train, files.train);
+  if (!named.test.empty()) {
+    files.test = require_file(folder, {named.test});
     files.where = TestRows::file;
-    files.claim_of_test = claim_of(table, table.test, files.train);
+    files.claim_of_test = claim_of(named, named.test, files.train);
   }
-  return read_split(files, parse_schema(shipped_schema(request.dataset), request.dataset + ".toml"),
-                    request);
+  return read_split(files, parse_schema(shipped_schema(named.name), named.name + ".toml"), request);
 }
 
 DataSplit load_table_file(const DataRequest& request) {

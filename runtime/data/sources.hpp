@@ -1,33 +1,20 @@
 #pragma once
+// What reads data sets, by the kind of their files.
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "runtime/data/load.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/data/named_datasets.hpp"
+#include "runtime/data/request.hpp"
 
 namespace cudp {
 
-/// `folder`/`stem`, or that with .gz or .xz; an empty path if there is none.
-std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& stem);
-
-/// The first of the stems that `folder` has. Throws InputError if it has none.
-std::filesystem::path require_file(const std::filesystem::path& folder,
-                                   const std::vector<std::string>& stems);
-
-/// The folder below request.dir that holds the named data set, told by one of the stems.
-/// Throws InputError, naming the script that downloads it, if there is none.
-std::filesystem::path named_folder(const DataRequest& request,
-                                   const std::vector<std::string>& stems);
-
-/// Throws InputError where a file of test examples is one of training examples: the same path, or a
-/// link to the same file. A copy is not looked for: a refusal that depends on rows would tell of
-/// them.
-void check_apart(const std::filesystem::path& test,
-                 const std::vector<std::filesystem::path>& train);
-
 inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyte",
                                                          "train-images.idx3-ubyte"};
+
+inline const std::string kCifarTrainImages = "data_batch_1.bin";
 
 /// What is known of a folder of images before they are read.
 struct FolderFacts {
@@ -44,15 +31,21 @@ DataSplit load_idx_folder(const std::filesystem::path& folder, const FolderFacts
 /// A folder of data_batch_1 to 5 and test_batch, or the first 1,000 of it.
 DataSplit load_cifar_folder(const std::filesystem::path& folder, const FolderFacts& facts);
 
-/// The built-in sentences.
+/// The built-in images, and sentences.
+DataSplit load_glyphs(const DataRequest& request);
 DataSplit load_sentences(const DataRequest& request);
 
-/// adult, bank, ipums-br or imdb, with the shipped schema. Throws InputError where the request
-/// names another, or where a file's content is not the published one.
-DataSplit load_named_table(const DataRequest& request);
+/// Throws InputError where the request names a schema or a table of test rows, which a named table
+/// has of its own.
+void check_named_table(const DataRequest& request);
 
-/// BANK and IPUMS-BR were published without a test set; a fifth of their rows is theirs here. Which
-/// ones follows from each row's own text, so that no row changes the part that another is in.
+/// The named table in this folder, with the shipped schema. Throws InputError where a file's
+/// content is not the published one.
+DataSplit load_named_table(const DataRequest& request, const NamedDataset& named,
+                           const std::filesystem::path& folder);
+
+/// A table that was published without a test set has a fifth of its rows as one here. Which ones
+/// follows from each row's own text, so that no row changes the part that another is in.
 bool is_published_test_row(std::string_view text);
 
 /// A table file.

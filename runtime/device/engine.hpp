@@ -69,15 +69,6 @@ struct Diagnostics {
   }
 };
 
-struct Accuracy {
-  std::uint64_t correct = 0;
-  std::uint64_t total = 0;
-  double mean_loss = 0.0;
-  double value() const {
-    return total ? static_cast<double>(correct) / static_cast<double>(total) : 0.0;
-  }
-};
-
 /// For tests and for methods that need single examples.
 struct PerExample {
   std::vector<float> gradients;      ///< [n, d], or empty if not asked for
@@ -117,8 +108,8 @@ class Engine {
   /// The norms as last seen. Private.
   virtual std::vector<float> norms() = 0;
 
-  /// Test accuracy and mean loss, with the averaged weights if asked for and kept.
-  virtual Accuracy evaluate(const Dataset& test, bool averaged) = 0;
+  /// The model's logits at the present parameters, [examples, outputs]; outside `run`.
+  virtual std::vector<float> logits(const Dataset& examples) = 0;
 
   virtual PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) = 0;
   /// The batch that a step of EngineSettings::recipe draws where that is Poisson's, ascending.

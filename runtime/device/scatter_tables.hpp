@@ -18,7 +18,7 @@ class FourierTables {
 };
 
 /// Filters and plans of the scattering transform (kernels/features/scatter.hpp) for images of one
-/// size, as Kymatio 0.3 makes them (kymatio/scattering2d/filter_bank.py), in double until they are
+/// size, as Kymatio 0.3 makes them (filter_bank.py of its scattering2d), in double until they are
 /// stored: Morlet wavelets with sigma 0.8 2^j, xi 3 pi / 4 / 2^j and slant 1/2, at angles (3 - l)
 /// pi / 8; a Gaussian low-pass filter of sigma 1.6; its 3.1415 in their norms is kept, so that
 /// values agree.

@@ -56,10 +56,9 @@ std::string tensor_name(const FeatureSettings& settings) {
 }  // namespace
 
 FeatureSettings feature_settings(const TrainConfig& config) {
-  const bool standardise = config.features == Features::scatter && config.feature_standardise;
   return {.kind = config.features,
-          .groups = standardise ? 0 : static_cast<int>(config.feature_groups),
-          .standardise = standardise,
+          .groups = static_cast<int>(config.feature_groups),
+          .standardise = config.features == Features::scatter && config.feature_standardise,
           .second_order = config.feature_second_order,
           .dimensions = config.feature_dimensions,
           .whiten = config.feature_whiten,
@@ -75,14 +74,15 @@ void make_features(Dataset& data, const FeatureSettings& settings, const Backend
         fmt::format("--features scatter: expected images of at least 4 x 4 pixels, found {} x {}",
                     data.shape.height, data.shape.width));
   const Shape shape = scattered_shape(data.shape);
-  if (settings.groups > 0 && shape.channels % settings.groups != 0)
+  const int groups = settings.standardise ? 0 : settings.groups;
+  if (groups > 0 && shape.channels % groups != 0)
     throw InputError(
         fmt::format("--feature-groups: expected a number that divides {} channels, found {}",
-                    shape.channels, settings.groups));
+                    shape.channels, groups));
   data.floats = scatter(data, settings, backend, reporter);
   data.bytes = {};
   data.shape = shape;
-  if (settings.groups > 0) normalise_groups(data.floats, shape, settings.groups, settings.threads);
+  if (groups > 0) normalise_groups(data.floats, shape, groups, settings.threads);
 }
 
 bool rest_on_release(const FeatureSettings& settings) {

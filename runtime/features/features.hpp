@@ -16,7 +16,7 @@ namespace cudp {
 struct FeatureSettings {
   Features kind = Features::none;
   int groups = 0;               ///< of channels, normalised within each example; 0: not at all
-  bool standardise = false;     ///< channels, by a release; no groups then
+  bool standardise = false;     ///< channels, by a release, in place of groups
   double second_order = 1.0;    ///< standard deviation of standardised channels of order 2
   std::int64_t dimensions = 0;  ///< of Features::pca
   bool whiten = false;          ///< of Features::pca

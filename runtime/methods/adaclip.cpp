@@ -62,8 +62,8 @@ StepRecipe AdaClip::recipe() const {
           .optimizer = optimizer_settings(config())};
 }
 
-void AdaClip::certify_clipping(nlohmann::ordered_json& certificate) const {
-  certificate["clipped"] = "gradients centred and scaled by numbers of earlier releases";
+void AdaClip::describe_clipping(NoisySums& sums) const {
+  sums.clipped = "gradients centred and scaled by numbers of earlier releases";
 }
 
 MethodEntry adaclip_method() {

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "runtime/methods/engine_method.hpp"
-#include "runtime/methods/registry.hpp"
+#include "runtime/methods/method_entry.hpp"
 
 namespace cudp {
 
@@ -43,7 +43,7 @@ class AdaClip final : public EngineMethod {
 
  protected:
   void initialise(TrainState& state) const override;
-  void certify_clipping(nlohmann::ordered_json& certificate) const override;
+  void describe_clipping(NoisySums& sums) const override;
 };
 
 MethodEntry adaclip_method();

@@ -34,7 +34,7 @@ PrivacyPlan adp_sgd_plan(const MethodContext& context) {
 AdpSgd::AdpSgd(const MethodContext& context) : AdpSgd(context, adp_sgd_plan(context)) {}
 
 void AdpSgd::initialise(TrainState& state) const {
-  if (is_adaptive()) state.step_size_sum = config().adaptive_start;
+  if (is_adaptive()) state.step_size_sum = options().adaptive_start;
 }
 
 StepRecipe AdpSgd::recipe() const {
@@ -46,9 +46,9 @@ StepRecipe AdpSgd::recipe() const {
                   .optimizer = optimizer_settings(config())};
   // b_{t+1}^2 = b_t^2 + max(beta_t |g~|^2, nu);  eta_t = eta / b_{t+1}
   if (is_adaptive())
-    step.step_size = StepSizeSettings{.weight = config().adaptive_weight,
+    step.step_size = StepSizeSettings{.weight = options().adaptive_weight,
                                       .period = steps_per_epoch(),
-                                      .least = config().adaptive_least};
+                                      .least = options().adaptive_min};
   return step;
 }
 
@@ -57,7 +57,8 @@ double adp_noise(const TrainConfig& c, std::uint64_t steps, std::uint64_t steps_
   const auto& options = c.of<AdpSgdOptions>();
   if (options.constant_noise) return 1.0;
   if (c.schedule == ScheduleKind::adaptive)
-    return std::pow(c.adaptive_start + static_cast<double>(step) * options.noise_growth, 0.25);
+    return std::pow(options.adaptive_start + static_cast<double>(step) * options.noise_growth,
+                    0.25);
   return std::sqrt(c.lr / learning_rate(c, steps, steps_per_epoch, step));
 }
 
@@ -85,10 +86,18 @@ MethodEntry adp_sgd_method() {
       number("adp-noise-growth", "C", &Options::noise_growth, kNotNegative,
              "adp-sgd with schedule adaptive: noise sigma (b^2 + C t)^(1/4), b^2 adaptive-start"),
       choice("calibration", &Options::calibration, kCalibrations,
-             "where sigma comes from: accountant, or theorem41 of the paper of adp-sgd")};
+             "where sigma comes from: accountant, or theorem41 of the paper of adp-sgd"),
+      with("poly-c", number("adaptive-start", "B", &Options::adaptive_start, kPositive,
+                            "adaptive: lr / b, where b^2 starts here")),
+      with("poly-c",
+           number("adaptive-weight", "W", &Options::adaptive_weight, kPositive,
+                  "adaptive: b^2 grows by max(W / (1 + t), 1) |g|^2, g the released gradient, t in "
+                  "steps of the epoch")),
+      with("poly-c", number("adaptive-least", "NU", &Options::adaptive_min, kPositive,
+                            "adaptive: and by no less than this"))};
   entry.uses = engine_method_options();
-  entry.uses.insert(entry.uses.end(),
-                    {"clip", "adaptive-start", "adaptive-weight", "adaptive-least"});
+  entry.uses.emplace_back("clip");
+  entry.adapts_step_size = true;
   entry.complete = [](TrainConfig& c) {
     const bool theorem = c.of<Options>().calibration == Calibration::theorem41;
     if (theorem && (!c.epsilon || c.sigma))

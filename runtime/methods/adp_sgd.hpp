@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "runtime/methods/engine_method.hpp"
-#include "runtime/methods/registry.hpp"
+#include "runtime/methods/method_entry.hpp"
 
 namespace cudp {
 
@@ -14,6 +14,9 @@ struct AdpSgdOptions {
   bool constant_noise = false;
   double noise_growth = 1e-4;  ///< C
   Calibration calibration = Calibration::accountant;
+  double adaptive_start = 20.0;  ///< b_0^2
+  double adaptive_weight = 1.0;  ///< beta
+  double adaptive_min = 1e-5;    ///< nu
 };
 
 /// ADP-SGD: Wu et al. 2021, "Adaptive Differentially Private Empirical Risk Minimization",
@@ -37,6 +40,7 @@ class AdpSgd final : public EngineMethod {
   void initialise(TrainState& state) const override;
 
  private:
+  const AdpSgdOptions& options() const { return config().of<AdpSgdOptions>(); }
   bool is_adaptive() const { return config().schedule == ScheduleKind::adaptive; }
 };
 

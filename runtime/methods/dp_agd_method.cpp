@@ -8,7 +8,6 @@
 
 #include "privacy/filter.hpp"
 #include "privacy/rdp/zcdp.hpp"
-#include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
@@ -116,18 +115,15 @@ std::vector<std::string> DpAgdMethod::obstacles() const {
   return {real_numbers_obstacle("noisy-min laplace")};
 }
 
-void DpAgdMethod::make_engines(const TrainingInputs& inputs) {
-  const int threads = static_cast<int>(context_.config.threads);
+void DpAgdMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
   engine_ = inputs.backend.make_linear_engine(inputs.train, context_.network.spec.loss,
-                                              settings_.most_examples, threads);
-  EngineSettings settings;
-  settings.threads = threads;
-  evaluator_ = inputs.backend.make_engine(context_.network, settings);
+                                              settings_.most_examples,
+                                              static_cast<int>(context_.config.threads));
 }
 
 void DpAgdMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {
-  make_engines(inputs);
+  make_engine(inputs);
   state_.w = initial_weights(context_.network, context_.config.rng, inputs.key.key());
 }
 
@@ -143,7 +139,7 @@ MethodState DpAgdMethod::state() const {
 }
 
 void DpAgdMethod::restore(const TrainingInputs& inputs, const MethodState& state) {
-  make_engines(inputs);
+  make_engine(inputs);
   const Json& j = state.numbers;
   state_.w = state.array("parameters");
   state_.rho_gradient = j.at("rho_gradient").get<double>();
@@ -173,13 +169,6 @@ std::uint64_t DpAgdMethod::train(std::uint64_t step, std::uint64_t until) {
   return step;
 }
 
-Accuracy DpAgdMethod::evaluate(const Dataset& test) {
-  TrainState weights;
-  weights.parameters = state_.w;
-  evaluator_->set_state(weights);
-  return evaluator_->evaluate(test, false);
-}
-
 double DpAgdMethod::learning_rate(std::uint64_t) const {
   return state_.chosen.empty() ? 0.0 : state_.chosen.back();
 }
@@ -193,42 +182,31 @@ double DpAgdMethod::expected_steps(std::uint64_t step) const {
   return std::max(done, done / std::max(state_.rho / limit_, 1e-9));
 }
 
-void DpAgdMethod::report(Json& result, std::uint64_t step) const {
-  result["steps"] = step;
-  result["releases"] = state_.releases;
-}
-
 /// Its epsilon is the filter's budget, whatever was spent of it, since when to stop was decided by
 /// looking.
-void DpAgdMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t step) const {
+Promise DpAgdMethod::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
   const DpAgdSettings& s = settings_;
-  j["epsilon"] = epsilon();
-  j["delta"] = delta();
-  j["neighbouring_relation"] = "add or remove one training example";
-  j["mechanism"] = "Gaussian sums and noisy minima chosen adaptively behind a zCDP filter (DP-AGD)";
-  j["method"] = context_.config.method;
-  j["sampling"] = s.threshold > 0 ? "poisson, counted as all examples" : "all examples";
-  if (s.threshold > 0) j["sampling_threshold"] = s.threshold;
-  j["C"] = s.gradient_clip;
-  j["loss_clip"] = s.loss_clip;
-  // C and what rounding can add to it
-  j["sensitivity"] = linear_gradient_sensitivity(
-      s.gradient_clip, static_cast<int>(context_.network.parameter_count), s.most_examples);
-  j["loss_sensitivity"] = linear_loss_sensitivity(s.loss_clip, s.most_examples);
-  j["selection_noise"] = choice_name<SelectionNoise>(kSelectionNoises, s.selection);
-  if (s.selection == SelectionNoise::laplace) j["arithmetic"] = kProvedForRealNumbers;
-  j["steps"] = step;
-  j["releases"] = releases_json(by_mechanism(ledger));
-
-  j["filter"] = {{"kind", "zcdp"},
-                 {"rho", limit_},
-                 {"rho_spent", limit_ * (1.0 - privacy::Filter(ledger).remaining())},
-                 {"theorem", "Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1"}};
-  j["accountant"] = "zcdp";
-  j["accountant_version"] = build_info().version;
-  j["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
-  if (context_.config.of<DpAgdOptions>().conversion == Conversion::classical)
-    j["budget_conversion"] = "Bun, Steinke 2016, Proposition 1.3";
+  return {
+      .epsilon = epsilon(),
+      .delta = delta(),
+      .method = context_.config.method,
+      .mechanism = "Gaussian sums and noisy minima chosen adaptively behind a zCDP filter (DP-AGD)",
+      .how = FilteredReleases{
+          .sampling_threshold = s.threshold,
+          .clip_norm = s.gradient_clip,
+          .loss_clip = s.loss_clip,
+          .sensitivity = linear_gradient_sensitivity(
+              s.gradient_clip, static_cast<int>(context_.network.parameter_count), s.most_examples),
+          .loss_sensitivity = linear_loss_sensitivity(s.loss_clip, s.most_examples),
+          .selection_noise =
+              std::string(choice_name<SelectionNoise>(kSelectionNoises, s.selection)),
+          .real_numbers_only = s.selection == SelectionNoise::laplace,
+          .steps = step,
+          .releases = by_mechanism(ledger),
+          .rho = limit_,
+          .rho_spent = limit_ * (1.0 - privacy::Filter(ledger).remaining()),
+          .classical_budget =
+              context_.config.of<DpAgdOptions>().conversion == Conversion::classical}};
 }
 
 MethodEntry dp_agd_method() {

@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "privacy/filter.hpp"
-#include "runtime/device/engine.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/methods/dp_agd.hpp"
 #include "runtime/methods/method.hpp"
-#include "runtime/methods/registry.hpp"
+#include "runtime/methods/method_entry.hpp"
 
 namespace cudp {
 
@@ -72,18 +71,18 @@ class DpAgdMethod final : public Method {
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
 
   std::vector<float> parameters() const override { return state_.w; }
-  Accuracy evaluate(const Dataset& test) override;
 
   double learning_rate(std::uint64_t step) const override;
   double spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const override;
   double expected_steps(std::uint64_t step) const override;
   double examples_per_step() const override { return context_.size.value; }
-  void report(nlohmann::ordered_json& result, std::uint64_t step) const override;
-  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
-               std::uint64_t step) const override;
+  Outcome outcome(std::uint64_t step) const override {
+    return {.steps = step, .releases = state_.releases};
+  }
+  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
 
  private:
-  void make_engines(const TrainingInputs& inputs);
+  void make_engine(const TrainingInputs& inputs);
 
   MethodContext context_;
   privacy::Budget budget_;
@@ -92,7 +91,6 @@ class DpAgdMethod final : public Method {
   DpAgdState state_;
   Gate* gate_ = nullptr;
   std::unique_ptr<LinearEngine> engine_;
-  std::unique_ptr<Engine> evaluator_;
 };
 
 MethodEntry dp_agd_method();

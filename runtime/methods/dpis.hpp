@@ -6,7 +6,7 @@
 
 #include "runtime/gate/gate.hpp"
 #include "runtime/methods/engine_method.hpp"
-#include "runtime/methods/registry.hpp"
+#include "runtime/methods/method_entry.hpp"
 
 namespace cudp {
 

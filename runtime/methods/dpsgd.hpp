@@ -1,6 +1,6 @@
 #pragma once
 #include "runtime/methods/engine_method.hpp"
-#include "runtime/methods/registry.hpp"
+#include "runtime/methods/method_entry.hpp"
 
 namespace cudp {
 

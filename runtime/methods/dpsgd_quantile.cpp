@@ -105,27 +105,23 @@ StepScalars DpSgdQuantile::scalars(std::uint64_t t) const {
   return s;
 }
 
-nlohmann::ordered_json DpSgdQuantile::diagnostics() {
-  return diagnostics_json(std::exchange(seen_, {}));
-}
-
 std::string DpSgdQuantile::mechanism() const {
   return "Poisson-subsampled Gaussian (DP-SGD), of the sum of clipped gradients and the count of "
          "those below the clipping norm";
 }
 
-void DpSgdQuantile::certify(nlohmann::ordered_json& j, const privacy::Ledger& ledger,
-                            std::uint64_t step) const {
-  EngineMethod::certify(j, ledger, step);
-  // C and noise_std are those of the first step.
-  j["noise_std"] = gradient_noise_multiplier() * plan().sensitivity;
-  j["quantile"] = {{"target", options().target},
-                   {"C_least", options().least},
-                   {"C_most", options().most},
-                   {"C_last", clip_norm_},
-                   {"gradient_noise_multiplier", gradient_noise_multiplier()},
-                   {"count_sensitivity", 0.5},
-                   {"count_noise_std", count_noise()}};
+Promise DpSgdQuantile::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
+  Promise p = EngineMethod::promise(ledger, step);
+  auto& sums = std::get<NoisySums>(p.how);
+  sums.noise_std = gradient_noise_multiplier() * plan().sensitivity;  // of the first step
+  sums.quantile = {.target = options().target,
+                   .min_clip_norm = options().least,
+                   .max_clip_norm = options().most,
+                   .last_clip_norm = clip_norm_,
+                   .gradient_noise_multiplier = gradient_noise_multiplier(),
+                   .count_sensitivity = 0.5,
+                   .count_noise_std = count_noise()};
+  return p;
 }
 
 MethodEntry dpsgd_quantile_method() {

@@ -4,7 +4,7 @@
 
 #include "runtime/gate/gate.hpp"
 #include "runtime/methods/engine_method.hpp"
-#include "runtime/methods/registry.hpp"
+#include "runtime/methods/method_entry.hpp"
 
 namespace cudp {
 
@@ -42,9 +42,8 @@ class DpSgdQuantile final : public EngineMethod {
   MethodState state() const override;
   void restore(const TrainingInputs& inputs, const MethodState& state) override;
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
-  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
-               std::uint64_t step) const override;
-  nlohmann::ordered_json diagnostics() override;
+  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
+  Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
 
   StepRecipe recipe() const override;
   /// At the present clipping norm.

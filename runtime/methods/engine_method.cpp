@@ -10,7 +10,6 @@
 
 #include "kernels/contribution/contribution.hpp"
 #include "privacy/filter.hpp"
-#include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/methods/initial_weights.hpp"
@@ -33,19 +32,6 @@ void for_each_array(State& s, Visit visit) {
   visit("mean", s.mean);
   visit("deviation", s.deviation);
   visit("norms", s.norms);
-}
-
-/// A release of the sampled Gaussian mechanism, for a certificate.
-Json sampled_json(const privacy::Release& release) {
-  double q = 1.0;
-  double sigma = 0.0;
-  if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&release.mechanism)) {
-    q = sampled->q;
-    sigma = sampled->sigma;
-  } else {
-    sigma = std::get<privacy::Gaussian>(release.mechanism).sigma;
-  }
-  return {{"q", q}, {"sigma", sigma}, {"steps", release.count}};
 }
 
 }  // namespace
@@ -206,10 +192,6 @@ std::vector<float> EngineMethod::parameters() const {
   return std::move(config().ema > 0.0 ? s.average : s.parameters);
 }
 
-Accuracy EngineMethod::evaluate(const Dataset& test) {
-  return engine_->evaluate(test, config().ema > 0.0);
-}
-
 double EngineMethod::learning_rate(std::uint64_t step) const {
   return step > 0 ? schedule_.learning_rate(step - 1) : 0.0;
 }
@@ -228,18 +210,8 @@ double EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step, bo
   return guarantee(plan_, std::move(done), last ? 1.0 : 10.0).epsilon;
 }
 
-void EngineMethod::report(Json& result, std::uint64_t step) const {
-  result["sigma"] = plan_.noise_multiplier;
-  result["steps"] = step;
-}
-
-Json EngineMethod::diagnostics_json(const Diagnostics& d) {
-  const double n = d.examples > 0 ? static_cast<double>(d.examples) : 1.0;
-  return {{"training_loss", d.loss / n},
-          {"gradient_norm", d.norm / n},
-          {"clipped_share", static_cast<double>(d.clipped) / n},
-          {"examples", d.examples},
-          {"non_finite", d.non_finite}};
+Outcome EngineMethod::outcome(std::uint64_t step) const {
+  return {.steps = step, .sigma = plan_.noise_multiplier};
 }
 
 std::string EngineMethod::mechanism() const {
@@ -257,74 +229,63 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
 }
 
 /// A user's examples: any that differ in so many.
-Json EngineMethod::groups(const privacy::Ledger& ledger) const {
+std::optional<Groups> EngineMethod::groups(const privacy::Ledger& ledger) const {
   if (plan_.order > 0.0)
-    return "not stated: releases that depend on earlier ones are bounded for single examples only";
+    return Groups{.bounds = {},
+                  .not_stated =
+                      "not stated: releases that depend on earlier ones are bounded for "
+                      "single examples only"};
   const std::vector<privacy::Release> releases = ledger.releases();
-  Json list = Json::array({{{"examples", 1}, {"epsilon", guarantee(plan_, releases).epsilon}}});
+  Groups groups{.bounds = {{1, guarantee(plan_, releases).epsilon, {}}}, .not_stated = {}};
   privacy::AccountantOptions options = accountant_options(plan_);
   options.coarseness = 10.0;
   for (std::uint64_t k = 2; k <= kLargestGroup; k *= 2) {
-    Json row{{"examples", k}};
+    GroupBound bound{k, {}, {}};
     try {
       privacy::Accountant accountant({.releases = releases, .group = k}, options);
-      row["epsilon"] = accountant.epsilon(plan_.delta - plan_.failure).epsilon;
+      bound.epsilon = accountant.epsilon(plan_.delta - plan_.failure).epsilon;
     } catch (const std::domain_error& none) {
-      row["epsilon"] = nullptr;
-      row["reason"] = none.what();
+      bound.reason = none.what();
     }
-    list.push_back(std::move(row));
+    groups.bounds.push_back(std::move(bound));
   }
-  return list;
+  return groups;
 }
 
-void EngineMethod::certify(Json& j, const privacy::Ledger& ledger, std::uint64_t) const {
-  const std::vector<privacy::Release> charged = ledger.releases();
-  const privacy::PrivacyBound promise = guarantee(plan_, charged);
+Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint64_t) const {
+  NoisySums sums;
+  sums.releases = ledger.releases();
+  sums.bound = guarantee(plan_, sums.releases);
   const bool fixed_ahead = context_.size.is_public() && !ledger.has_fresh_key();
-  j["epsilon"] = ledger.budget() ? ledger.budget()->epsilon
-                 : fixed_ahead   ? promise.epsilon
-                                 : config().epsilon.value_or(kNoBound);
-  j["delta"] = promise.delta;
-  j["neighbouring_relation"] = "add or remove one training example";
-  j["mechanism"] = mechanism();
-  j["method"] = config().method;
-  j["sampling"] = sampling();
-  j["q"] = plan_.sampling_rate();
-  j["sampling_threshold"] = plan_.sampling_threshold;
-  j["sigma"] = plan_.noise_multiplier;
-  j["C"] = plan_.clip_norm;
-  j["clipping"] = name_of(config().clipping);
-  certify_clipping(j);
-  j["sensitivity"] = plan_.sensitivity;  // C and what rounding can add to it
-  j["noise_std"] = plan_.noise_multiplier * plan_.sensitivity;
-  j["noise"] = {{"kind", "rounded gaussian"},
-                // of the first step, where C changes
-                {"grid", bound_of(recipe().contribution, plan_.clip_norm).grid},
-                {"proof", "privacy/README.md"}};
+  const double epsilon = ledger.budget() ? ledger.budget()->epsilon
+                         : fixed_ahead   ? sums.bound.epsilon
+                                         : config().epsilon.value_or(kNoBound);
+  const double delta = sums.bound.delta;
+  sums.sampling = sampling();
+  sums.q = plan_.sampling_rate();
+  sums.sampling_threshold = plan_.sampling_threshold;
+  sums.sigma = plan_.noise_multiplier;
+  sums.clip_norm = plan_.clip_norm;
+  sums.clipping = name_of(config().clipping);
+  describe_clipping(sums);
+  sums.sensitivity = plan_.sensitivity;
+  sums.noise_std = plan_.noise_multiplier * plan_.sensitivity;
+  sums.grid = bound_of(recipe().contribution, plan_.clip_norm).grid;
   if (!plan_.noise.empty()) {
     const auto [least, most] = std::ranges::minmax(plan_.noise, {}, &NoiseSpan::scale);
-    // sigma and noise_std are those of the first step; steps differ as `releases` lists them
-    j["noise_over_time"] = {{"least", least.scale}, {"most", most.scale}};
+    sums.noise_over_time = {least.scale, most.scale};
   }
-  j["expected_batch"] = plan_.expected_batch;
-  j["steps"] = steps_charged(ledger);
-  j["steps_planned"] = plan_.steps;
-  j["releases"] = Json::array();
-  for (const privacy::Release& release : charged) j["releases"].push_back(sampled_json(release));
-
-  j["accountant"] = privacy::bound_name(promise);
-  j["accountant_version"] = build_info().version;
-  j["epsilon_lower"] = promise.epsilon_lower;  // the truth is not below
-  if (promise.interval > 0.0) j["loss_interval"] = promise.interval;
-  if (promise.order > 0.0) {
-    j["order"] = promise.order;
-    j["order_fixed_before"] = plan_.order > 0.0;
-    j["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
-  }
-  j["delta_for_rounding"] = plan_.failure;  // part of delta: a batch above what sensitivity covers
-  if (plan_.epoch_releases > 0)
-    j["norm_total_noise"] = plan_.epoch_noise;  // of the sum of norms that an epoch begins with
+  sums.expected_batch = plan_.expected_batch;
+  sums.steps = steps_charged(ledger);
+  sums.steps_planned = plan_.steps;
+  sums.order_fixed_before = plan_.order > 0.0;
+  sums.delta_for_rounding = plan_.failure;
+  if (plan_.epoch_releases > 0) sums.norm_total_noise = plan_.epoch_noise;
+  return {.epsilon = epsilon,
+          .delta = delta,
+          .method = config().method,
+          .mechanism = mechanism(),
+          .how = std::move(sums)};
 }
 
 /// A filter admits what is not known ahead.

@@ -35,17 +35,15 @@ class EngineMethod : public Method {
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
 
   std::vector<float> parameters() const override;
-  Accuracy evaluate(const Dataset& test) override;
 
   double learning_rate(std::uint64_t step) const override;
   double spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const override;
   double examples_per_step() const override { return plan_.expected_batch; }
-  void report(nlohmann::ordered_json& result, std::uint64_t step) const override;
-  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
-               std::uint64_t step) const override;
-  nlohmann::ordered_json groups(const privacy::Ledger& ledger) const override;
+  Outcome outcome(std::uint64_t step) const override;
+  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
+  std::optional<Groups> groups(const privacy::Ledger& ledger) const override;
   privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t last) const override;
-  nlohmann::ordered_json diagnostics() override { return diagnostics_json(engine_->diagnostics()); }
+  Diagnostics diagnostics() override { return engine_->diagnostics(); }
 
   const PrivacyPlan& plan() const { return plan_; }
 
@@ -87,10 +85,8 @@ class EngineMethod : public Method {
 
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return "poisson"; }
-  /// What gradients are clipped, where that needs saying.
-  virtual void certify_clipping(nlohmann::ordered_json&) const {}
-
-  static nlohmann::ordered_json diagnostics_json(const Diagnostics& diagnostics);
+  /// Says what gradients are clipped, or what C is, where that needs saying.
+  virtual void describe_clipping(NoisySums&) const {}
 
   const TrainConfig& config() const { return context_.config; }
   const MethodContext& context() const { return context_; }

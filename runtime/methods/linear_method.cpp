@@ -2,7 +2,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/releases_before.hpp"
@@ -50,26 +49,11 @@ std::uint64_t LinearMethod::train(std::uint64_t, std::uint64_t until) {
   return until;
 }
 
-Accuracy LinearMethod::evaluate(const Dataset& test) {
-  EngineSettings settings;
-  settings.threads = static_cast<int>(config_.threads);
-  const auto evaluator = inputs_->backend.make_engine(network_.value(), settings);
-  TrainState state;
-  state.parameters = weights_;
-  evaluator->set_state(state);
-  return evaluator->evaluate(test, false);
-}
-
-void LinearMethod::certify(nlohmann::ordered_json& j, const privacy::Ledger& ledger,
-                           std::uint64_t) const {
-  j["epsilon"] = epsilon();
-  j["delta"] = delta();
-  j["neighbouring_relation"] = "add or remove one training example";
-  j["method"] = config_.method;
-  j["sampling"] = "all examples";
-  certify_mechanism(j);
-  j["accountant_version"] = build_info().version;
-  j["releases"] = releases_json(ledger.releases());
+Promise LinearMethod::promise(const privacy::Ledger& ledger, std::uint64_t) const {
+  Promise p{
+      .epsilon = epsilon(), .delta = delta(), .method = config_.method, .mechanism = {}, .how = {}};
+  describe_mechanism(p, ledger.releases());
+  return p;
 }
 
 MethodEntry linear_method_entry() {

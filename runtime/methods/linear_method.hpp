@@ -15,7 +15,7 @@
 #include "runtime/gate/gate.hpp"
 #include "runtime/methods/linear_options.hpp"
 #include "runtime/methods/method.hpp"
-#include "runtime/methods/registry.hpp"
+#include "runtime/methods/method_entry.hpp"
 
 namespace cudp {
 
@@ -66,24 +66,24 @@ class LinearMethod : public Method {
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
 
   std::vector<float> parameters() const override { return weights_; }
-  Accuracy evaluate(const Dataset& test) override;
 
   double learning_rate(std::uint64_t) const override { return 0.0; }
   double spent(const privacy::Ledger&, std::uint64_t, bool) const override { return epsilon(); }
   double examples_per_step() const override { return facts_.examples; }
-  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
-               std::uint64_t step) const override;
+  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const final;
 
  protected:
-  /// config.epsilon and config.delta must be set. The network is needed to evaluate only.
-  LinearMethod(const TrainConfig& config, const LinearFacts& facts, std::optional<Network> network)
-      : config_(config), facts_(facts), network_(std::move(network)) {}
+  /// config.epsilon and config.delta must be set.
+  LinearMethod(const TrainConfig& config, const LinearFacts& facts)
+      : config_(config), facts_(facts) {}
 
   /// For noise that the gate does not draw: asks it for all of releases().
   void pass_gate(Gate& gate) const;
 
-  /// The certificate's lines from "mechanism" to "accountant".
-  virtual void certify_mechanism(nlohmann::ordered_json& certificate) const = 0;
+  /// The mechanism, in words and numbers; epsilon, delta and method are filled in. releases: all
+  /// that were charged.
+  virtual void describe_mechanism(Promise& promise,
+                                  std::vector<privacy::Release> releases) const = 0;
 
   const TrainConfig& config() const { return config_; }
   const LinearFacts& facts() const { return facts_; }
@@ -91,7 +91,6 @@ class LinearMethod : public Method {
  private:
   TrainConfig config_;
   LinearFacts facts_;
-  std::optional<Network> network_;
   std::optional<TrainingInputs> inputs_;
   std::vector<float> weights_;
 };
@@ -100,7 +99,7 @@ class LinearMethod : public Method {
 template <class M>
 std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
   try {
-    auto method = std::make_unique<M>(context.config, linear_facts(context), context.network);
+    auto method = std::make_unique<M>(context.config, linear_facts(context));
     if (method->epsilon() <= *context.config.epsilon) return method;
     throw BudgetError(context.config.method + " spends more than the budget");
   } catch (const std::domain_error& e) {

@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +16,8 @@
 #include "runtime/device/backend.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/gate/privacy_budget.hpp"
+#include "runtime/methods/outcome.hpp"
+#include "runtime/methods/promise.hpp"
 #include "runtime/methods/training_size.hpp"
 
 namespace cudp {
@@ -110,7 +111,6 @@ class Method {
 
   /// Of the model that is released.
   virtual std::vector<float> parameters() const = 0;
-  virtual Accuracy evaluate(const Dataset& test) = 0;
 
   // What is reported of it. Functions of public numbers and of what was released.
 
@@ -123,32 +123,23 @@ class Method {
   virtual double expected_steps(std::uint64_t) const { return static_cast<double>(steps()); }
   /// Examples that a step looks at, for a speed.
   virtual double examples_per_step() const = 0;
-  /// The part of a run's result between epsilon and time: "steps", and what only this method has.
-  virtual void report(nlohmann::ordered_json& result, std::uint64_t step) const {
-    result["steps"] = step;
-  }
-  /// The certificate's part between its head and the circumstances (run/certificate.hpp): epsilon
-  /// and delta first.
-  virtual void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
-                       std::uint64_t step) const = 0;
-  /// The certificate's "groups": epsilon at the same delta for the examples of one user, of a run
-  /// that is finished; null where nothing is said of them.
-  virtual nlohmann::ordered_json groups(const privacy::Ledger&) const { return nullptr; }
+  virtual Outcome outcome(std::uint64_t step) const { return {.steps = step}; }
+  /// What the certificate says of the method. ledger: what was really spent, which a lost key makes
+  /// more than was planned.
+  virtual Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const = 0;
+  /// Epsilon at the same delta for the examples of one user, of a run that is finished; empty where
+  /// nothing is said of them.
+  virtual std::optional<Groups> groups(const privacy::Ledger&) const { return std::nullopt; }
   /// `ledger` with what is still to be charged until step `last`, where that is known ahead.
   virtual privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t /*last*/) const {
     return ledger;
   }
-  /// Private statistics since they were last read, for --unsafe-diagnostics; null where there are
-  /// none.
-  virtual nlohmann::ordered_json diagnostics() { return nullptr; }
+  /// Private statistics since they were last read, for --unsafe-diagnostics.
+  virtual Diagnostics diagnostics() { return {}; }
 };
 
-/// The certificate's "arithmetic" of a method whose proof does not hold to the last bit of what is
-/// released, and what its obstacle says: `what` is proved.
-inline constexpr const char* kProvedForRealNumbers = "proved for real numbers only";
+/// The obstacle of a method whose proof does not hold to the last bit of what is released: `what`
+/// is proved for real numbers only.
 std::string real_numbers_obstacle(const std::string& what);
-
-/// Releases for a certificate: mechanism, its numbers, count.
-nlohmann::ordered_json releases_json(std::span<const privacy::Release> releases);
 
 }  // namespace cudp

@@ -23,8 +23,8 @@ double norm_bound(const Network& network, const Dataset& format) {
   return of_logits * std::sqrt(inputs) * (1.0 + 1e-6);
 }
 
-void NormBound::certify_clipping(nlohmann::ordered_json& certificate) const {
-  certificate["C_is"] = "the longest gradient that any input of the public domain has; none is cut";
+void NormBound::describe_clipping(NoisySums& sums) const {
+  sums.clip_norm_is = "the longest gradient that any input of the public domain has; none is cut";
 }
 
 MethodEntry norm_bound_method() {

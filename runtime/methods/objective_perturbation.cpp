@@ -22,9 +22,8 @@ double least_regulariser(double curvature, double epsilon) {
 
 }  // namespace
 
-ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts,
-                                             std::optional<Network> network)
-    : LinearMethod(config, facts, std::move(network)),
+ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts)
+    : LinearMethod(config, facts),
       risk_(risk_settings(config, facts.loss, facts.most)),
       dimension_(static_cast<std::size_t>(facts.dimension)),
       epsilon_(*config.epsilon),
@@ -87,21 +86,16 @@ std::vector<float> ObjectivePerturbation::fit(const LinearTask& task) const {
   return released;
 }
 
-void ObjectivePerturbation::certify_mechanism(nlohmann::ordered_json& c) const {
-  c["mechanism"] = "objective perturbation with Gaussian noise, approximate minimum (AMP)";
-  c["noise_std"] = 1.0 / mu_;
-  c["sensitivity"] = 1.0;
-  c["kappa"] = kappa_;
-  c["output_noise_std"] = output_noise_std_;
-  c["output_sensitivity"] = 2.0 * tolerance_ / regulariser_;
-  c["regulariser"] = regulariser_;
-  c["max_norm"] = risk_.max_norm;
-  if (risk_.loss == Loss::hinge) c["huber"] = risk_.huber;
-  c["solver_tolerance"] = tolerance_;
-  c["arithmetic"] = kProvedForRealNumbers;
-  c["accountant"] = "objective perturbation";
-  c["accounted"] =
-      "epsilon and delta are those of all releases together, the noisy size among them";
+void ObjectivePerturbation::describe_mechanism(Promise& promise,
+                                               std::vector<privacy::Release> releases) const {
+  promise.mechanism = "objective perturbation with Gaussian noise, approximate minimum (AMP)";
+  promise.how = PerturbedObjective{.risk = minimised_risk(risk_, regulariser_, tolerance_),
+                                   .noise_std = 1.0 / mu_,
+                                   .sensitivity = 1.0,
+                                   .kappa = kappa_,
+                                   .output_noise_std = output_noise_std_,
+                                   .output_sensitivity = 2.0 * tolerance_ / regulariser_,
+                                   .releases = std::move(releases)};
 }
 
 MethodEntry objective_perturbation_method() {

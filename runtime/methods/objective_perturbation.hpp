@@ -15,7 +15,7 @@ namespace cudp {
 ///
 /// The proof of objective perturbation is for the exact minimum w_min, which nobody computes. Given
 /// that, |w' - w_min| <= tau / Lambda whatever the solver does, so for neighbours w' differs by at
-/// most 2 tau / Lambda: a Gaussian mechanism. tau counts rounding (linear/linear_risk.hpp).
+/// most 2 tau / Lambda: a Gaussian mechanism. tau counts rounding (linear_risk.hpp).
 ///
 /// Lambda = lambda N, of the public or noisy N, but at least what the determinant's part of epsilon
 /// asks for: kappa = ln(1 + beta / Lambda), beta the loss's curvature, is at most epsilon / 2, as
@@ -30,8 +30,7 @@ namespace cudp {
 /// terms assume that neighbours have equally many examples; here one is added or removed.
 class ObjectivePerturbation final : public LinearMethod {
  public:
-  ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts,
-                        std::optional<Network> network = std::nullopt);
+  ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts);
 
   std::vector<privacy::Release> releases() const override;
   double epsilon() const override { return epsilon_; }
@@ -43,7 +42,7 @@ class ObjectivePerturbation final : public LinearMethod {
   double regulariser() const { return regulariser_; }
 
  protected:
-  void certify_mechanism(nlohmann::ordered_json& certificate) const override;
+  void describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const override;
 
  private:
   /// But for b.

@@ -22,9 +22,8 @@ double grid_of(double sensitivity, double noise, std::size_t dimension) {
 
 }  // namespace
 
-OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFacts& facts,
-                                       std::optional<Network> network)
-    : LinearMethod(config, facts, std::move(network)),
+OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFacts& facts)
+    : LinearMethod(config, facts),
       risk_(risk_settings(config, facts.loss, facts.most)),
       dimension_(static_cast<std::size_t>(facts.dimension)),
       delta_(*config.delta * (1.0 - kFailureShare)),
@@ -74,17 +73,15 @@ std::vector<std::string> OutputPerturbation::obstacles() const {
   return solver_obstacles(risk_, dimension_, problem());
 }
 
-void OutputPerturbation::certify_mechanism(nlohmann::ordered_json& c) const {
-  c["mechanism"] = "Gaussian noise on the minimum of a strongly convex objective";
-  c["sigma"] = 1.0 / mu_;
-  c["sensitivity"] = sensitivity_;
-  c["noise_std"] = noise_std();
-  c["grid"] = grid_;
-  c["regulariser"] = regulariser_;
-  c["max_norm"] = risk_.max_norm;
-  if (risk_.loss == Loss::hinge) c["huber"] = risk_.huber;
-  c["solver_tolerance"] = tolerance_;
-  c["accountant"] = "gaussian";
+void OutputPerturbation::describe_mechanism(Promise& promise,
+                                            std::vector<privacy::Release> releases) const {
+  promise.mechanism = "Gaussian noise on the minimum of a strongly convex objective";
+  promise.how = PerturbedOutput{.risk = minimised_risk(risk_, regulariser_, tolerance_),
+                                .sigma = 1.0 / mu_,
+                                .sensitivity = sensitivity_,
+                                .noise_std = noise_std(),
+                                .grid = grid_,
+                                .releases = std::move(releases)};
 }
 
 MethodEntry output_perturbation_method() {

@@ -28,8 +28,7 @@ namespace cudp {
 /// early instead, which this does not do.
 class OutputPerturbation final : public LinearMethod {
  public:
-  OutputPerturbation(const TrainConfig& config, const LinearFacts& facts,
-                     std::optional<Network> network = std::nullopt);
+  OutputPerturbation(const TrainConfig& config, const LinearFacts& facts);
 
   std::vector<privacy::Release> releases() const override;
   double epsilon() const override;
@@ -41,7 +40,7 @@ class OutputPerturbation final : public LinearMethod {
   double noise_std() const { return sensitivity_ / mu_ * (1.0 + 0x1p-50); }
 
  protected:
-  void certify_mechanism(nlohmann::ordered_json& certificate) const override;
+  void describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const override;
 
  private:
   RiskProblem problem() const { return {.regulariser = regulariser_, .tolerance = tolerance_}; }

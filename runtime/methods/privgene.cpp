@@ -64,9 +64,8 @@ Models next_generation(Models parents, std::size_t count, float reach, const Ran
 
 }  // namespace
 
-PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts,
-                   std::optional<Network> network)
-    : LinearMethod(config, facts, std::move(network)),
+PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts)
+    : LinearMethod(config, facts),
       loss_(facts.loss),
       delta_(*config.delta * (1.0 - kFailureShare)),
       loss_clip_(config.of<LinearOptions>().loss_clip),
@@ -127,16 +126,15 @@ std::vector<float> PrivGene::fit(const LinearTask& task) const {
   }
 }
 
-void PrivGene::certify_mechanism(nlohmann::ordered_json& c) const {
-  c["mechanism"] = "exponential mechanism on sums of clipped losses, once a parent (PrivGene)";
-  c["loss_clip"] = loss_clip_;
-  c["loss_sensitivity"] = linear_loss_sensitivity(loss_clip_, most_);
-  c["selection_epsilon"] = selection_epsilon_;
-  c["generations"] = generations_;
-  c["candidates"] = candidates_;
-  c["parents"] = parents_;
-  c["accountant"] = "zcdp";
-  c["conversion"] = "Canonne, Kamath, Steinke 2020, Proposition 12";
+void PrivGene::describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const {
+  promise.mechanism = "exponential mechanism on sums of clipped losses, once a parent (PrivGene)";
+  promise.how = ChosenParents{.loss_clip = loss_clip_,
+                              .loss_sensitivity = linear_loss_sensitivity(loss_clip_, most_),
+                              .selection_epsilon = selection_epsilon_,
+                              .generations = generations_,
+                              .candidates = candidates_,
+                              .parents = parents_,
+                              .releases = std::move(releases)};
 }
 
 MethodEntry privgene_method() {

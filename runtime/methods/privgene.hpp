@@ -35,8 +35,7 @@ struct PrivGeneOptions {
 ///   and less in each later one.
 class PrivGene final : public LinearMethod {
  public:
-  PrivGene(const TrainConfig& config, const LinearFacts& facts,
-           std::optional<Network> network = std::nullopt);
+  PrivGene(const TrainConfig& config, const LinearFacts& facts);
 
   std::vector<privacy::Release> releases() const override;
   double epsilon() const override;
@@ -46,7 +45,7 @@ class PrivGene final : public LinearMethod {
   double selection_epsilon() const { return selection_epsilon_; }
 
  protected:
-  void certify_mechanism(nlohmann::ordered_json& certificate) const override;
+  void describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const override;
 
  private:
   Loss loss_;

@@ -57,11 +57,13 @@ const std::vector<MethodEntry>& methods() {
   return table;
 }
 
-bool MethodEntry::takes(std::string_view key) const {
-  return contains(uses, key) || has_option(*this, key) || !is_of_methods(key);
+bool takes(const MethodEntry& method, std::string_view key) {
+  return contains(method.uses, key) || has_option(method, key) || !is_of_methods(key);
 }
 
-bool MethodEntry::may_find(std::string_view key) const { return contains(ignores, key); }
+bool may_find(const MethodEntry& method, std::string_view key) {
+  return contains(method.ignores, key);
+}
 
 std::vector<std::string> method_names() {
   std::vector<std::string> names;

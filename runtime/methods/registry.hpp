@@ -1,45 +1,11 @@
 #pragma once
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "runtime/config/option.hpp"
-#include "runtime/methods/method.hpp"
+#include "runtime/methods/method_entry.hpp"
 
 namespace cudp {
-
-/// What makes a method known. Everything but the name and `make` may stay as it is.
-struct MethodEntry {
-  std::string name;
-  std::string option_group = "Methods";  ///< heading of its options, in --help and config.toml
-  std::vector<Option> options;           ///< its own, or which it is the first to have
-  std::vector<std::string> uses;         ///< options that it shares with other methods
-  std::vector<std::string> ignores;      ///< which a resolved config may set all the same
-  bool stochastic = true;     ///< presets of data sets, tuned for stochastic gradients, apply
-  bool linear_model = false;  ///< trains a linear model with one score only
-  bool gives_privacy = true;  ///< otherwise a run needs no budget, and releases nothing
-  bool cpu_only = false;
-  /// Before any source of settings is applied.
-  void (*defaults)(TrainConfig&) = nullptr;
-  /// Once all are: fills in what follows from others. Throws InputError where they do not fit.
-  void (*complete)(TrainConfig&) = nullptr;
-  /// With the model and the format of the data, of which nothing private is read. Throws
-  /// InputError.
-  void (*fit)(TrainConfig&, const Network&, const Dataset& format) = nullptr;
-  std::unique_ptr<Method> (*make)(const MethodContext&) = nullptr;
-
-  /// Whether the method looks at an option; true for those that are of no method in particular.
-  bool takes(std::string_view key) const;
-  /// Whether a resolved config of this method may hold it, with whatever value.
-  bool may_find(std::string_view key) const;
-};
-
-/// For MethodEntry::make.
-template <class M>
-std::unique_ptr<Method> make_method(const MethodContext& context) {
-  return std::make_unique<M>(context);
-}
 
 /// Every method, in the order in which their options are listed.
 const std::vector<MethodEntry>& methods();
@@ -49,5 +15,10 @@ std::vector<std::string> method_names();
 const MethodEntry* find_method(std::string_view name);
 /// Throws InputError if there is none.
 const MethodEntry& method_entry(std::string_view name);
+
+/// Whether the method looks at an option; true for those that are of no method in particular.
+bool takes(const MethodEntry& method, std::string_view key);
+/// Whether a resolved config of this method may hold the option, with whatever value.
+bool may_find(const MethodEntry& method, std::string_view key);
 
 }  // namespace cudp

@@ -32,6 +32,15 @@ RiskSettings risk_settings(const TrainConfig& config, Loss loss, double most) {
   return {.loss = loss, .max_norm = options.max_norm, .huber = options.huber, .most = most};
 }
 
+MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser, double tolerance) {
+  MinimisedRisk risk{.regulariser = regulariser,
+                     .max_norm = settings.max_norm,
+                     .huber = {},
+                     .solver_tolerance = tolerance};
+  if (settings.loss == Loss::hinge) risk.huber = settings.huber;
+  return risk;
+}
+
 std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::size_t dimension,
                                           const RiskProblem& problem) {
   if (iterations_for_all_data(settings, dimension, problem)) return {};

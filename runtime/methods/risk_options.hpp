@@ -4,6 +4,7 @@
 
 #include "runtime/config/option.hpp"
 #include "runtime/methods/linear_risk.hpp"
+#include "runtime/methods/promise.hpp"
 
 namespace cudp {
 
@@ -22,6 +23,9 @@ void check_risk(TrainConfig& config);
 
 /// How an example enters the risk, for at most `most` examples.
 RiskSettings risk_settings(const TrainConfig& config, Loss loss, double most);
+
+/// For a promise.
+MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser, double tolerance);
 
 /// Why a method may not be released whose solver is not proved to arrive for all data; empty where
 /// it is. The same for all data sets.

@@ -1,14 +1,12 @@
 #include "runtime/methods/sgd.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/base/files.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/methods/make_plan.hpp"
 
@@ -17,37 +15,11 @@ namespace {
 
 constexpr float kFirstBound = 64.0f;
 constexpr float kGrowth = 2.0f;
+constexpr const char* kComparedWith = "compared_with";
 
 PrivacyPlan sgd_plan(MethodContext context) {
   context.config.delta = 1e-5;  // of bounds on a batch's size alone
   return plan_without_noise(context, {.clip_norm = kFirstBound});
-}
-
-/// What a finished run with privacy released: run, dataset, method, epsilon, test_accuracy.
-/// Throws InputError where the folder has no such run.
-nlohmann::ordered_json released_by(const std::string& run) {
-  const auto release = std::filesystem::path(run) / "release";
-  const std::string expected = "--compare-with: expected the folder of a finished run with privacy";
-  if (!std::filesystem::exists(release / "privacy.json"))
-    throw InputError(fmt::format("{}, found no release/privacy.json in {}", expected, run));
-  try {
-    const auto certificate = nlohmann::json::parse(read_file(release / "privacy.json"));
-    if (const std::string status = certificate.value("status", "finished"); status != "finished")
-      throw InputError(fmt::format("{}, found one that is {} in {}", expected, status, run));
-    std::string rows = read_file(release / "metrics.jsonl");
-    while (rows.ends_with('\n')) rows.pop_back();
-    const auto last = nlohmann::json::parse(rows.substr(rows.rfind('\n') + 1));
-    if (!last.contains("test_accuracy"))
-      throw InputError(fmt::format("{} and a released test accuracy, found none in {}", expected,
-                                   (release / "metrics.jsonl").string()));
-    return {{"run", run},
-            {"dataset", certificate.at("dataset").get<std::string>()},
-            {"method", certificate.at("method").get<std::string>()},
-            {"epsilon", certificate.at("epsilon").get<double>()},
-            {"test_accuracy", last.at("test_accuracy").get<double>()}};
-  } catch (const nlohmann::json::exception& e) {
-    throw InputError(fmt::format("{}, found {}: {}", expected, run, e.what()));
-  }
 }
 
 }  // namespace
@@ -67,18 +39,19 @@ std::vector<std::string> Sgd::obstacles() const { return {"method sgd: trained w
 void Sgd::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
   EngineMethod::start(inputs, budget);
   const std::string& run = config().of<SgdOptions>().compare_with;
-  if (!run.empty()) compared_with_ = released_by(run);
+  if (!run.empty()) compared_with_ = read_comparison(run);
 }
 
 MethodState Sgd::state() const {
   MethodState state = EngineMethod::state();
-  state.numbers["compared_with"] = compared_with_;
+  if (compared_with_) state.numbers[kComparedWith] = *compared_with_;
   return state;
 }
 
 void Sgd::restore(const TrainingInputs& inputs, const MethodState& state) {
   EngineMethod::restore(inputs, state);
-  compared_with_ = state.numbers.at("compared_with");
+  const auto compared = state.numbers.find(kComparedWith);
+  if (compared != state.numbers.end()) compared_with_ = compared->get<Comparison>();
 }
 
 std::uint64_t Sgd::train(std::uint64_t step, std::uint64_t until) {
@@ -123,20 +96,12 @@ StepScalars Sgd::scalars(std::uint64_t t) const {
   return s;
 }
 
-void Sgd::report(nlohmann::ordered_json& result, std::uint64_t step) const {
-  result["steps"] = step;
-  if (!compared_with_.is_null()) result["compared_with"] = compared_with_;
-}
-
-nlohmann::ordered_json Sgd::diagnostics() { return diagnostics_json(std::exchange(seen_, {})); }
-
-void Sgd::certify(nlohmann::ordered_json& j, const privacy::Ledger&, std::uint64_t step) const {
-  j["epsilon"] = epsilon();  // null in a file
-  j["delta"] = delta();
-  j["mechanism"] = "none: trained without privacy";
-  j["method"] = config().method;
-  j["expected_batch"] = plan().expected_batch;
-  j["steps"] = step;
+Promise Sgd::promise(const privacy::Ledger&, std::uint64_t step) const {
+  return {.epsilon = epsilon(),
+          .delta = delta(),
+          .method = config().method,
+          .mechanism = "none: trained without privacy",
+          .how = NoPrivacy{.expected_batch = plan().expected_batch, .steps = step}};
 }
 
 MethodEntry sgd_method() {
@@ -160,7 +125,7 @@ MethodEntry sgd_method() {
   };
   entry.fit = [](TrainConfig& c, const Network&, const Dataset&) {
     const std::string& run = c.of<SgdOptions>().compare_with;
-    if (!run.empty()) released_by(run);  // refuses one that is not there
+    if (!run.empty()) read_comparison(run);  // refuses one that is not there
   };
   entry.make = make_method<Sgd>;
   return entry;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/methods/engine_method.hpp"
-#include "runtime/methods/registry.hpp"
+#include "runtime/methods/method_entry.hpp"
 
 namespace cudp {
 
@@ -37,11 +37,11 @@ class Sgd final : public EngineMethod {
   /// Throws Error where a gradient is not finite.
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
   double spent(const privacy::Ledger&, std::uint64_t, bool) const override { return epsilon(); }
-  /// With what a run with privacy released, where --compare-with names one: "compared_with".
-  void report(nlohmann::ordered_json& result, std::uint64_t step) const override;
-  void certify(nlohmann::ordered_json& certificate, const privacy::Ledger& ledger,
-               std::uint64_t step) const override;
-  nlohmann::ordered_json diagnostics() override;
+  Outcome outcome(std::uint64_t step) const override {
+    return {.steps = step, .compared_with = compared_with_};
+  }
+  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
+  Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
 
   StepRecipe recipe() const override;
   StepScalars scalars(std::uint64_t t) const override;
@@ -54,8 +54,8 @@ class Sgd final : public EngineMethod {
   /// Makes the steps with gradients clipped to `bound`; false where one was longer.
   bool nothing_clipped(std::uint64_t first, std::uint64_t last, float bound);
 
-  float bound_;                           ///< of the steps that are tried now
-  nlohmann::ordered_json compared_with_;  ///< what --compare-with's run released, or null
+  float bound_;                              ///< of the steps that are tried now
+  std::optional<Comparison> compared_with_;  ///< the run of --compare-with
   Diagnostics seen_;
 };
 

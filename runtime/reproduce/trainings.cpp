@@ -128,12 +128,12 @@ Trained Trainings::kept_or_made(const std::string& what, const std::string& sett
                                        : "; what is finished is in " + options_.kept.string() +
                                              ", the same command goes on from there"));
   }
-  Trained t{.last = 100.0 * result["test_accuracy"].get<double>(),
-            .epsilon = result["epsilon"],
-            .sigma = result["sigma"],
-            .seconds = result["seconds"]};
+  Trained t{.last = 100.0 * result.test.accuracy().value(),
+            .epsilon = result.epsilon,
+            .sigma = result.outcome.sigma.value(),
+            .seconds = result.seconds};
   for (const MetricsRow& m : run->metrics)
-    t.best = std::max(t.best, 100.0 * m.test_accuracy.value_or(0.0));
+    t.best = std::max(t.best, 100.0 * m.test.accuracy().value_or(0.0));
   if (!options_.kept.empty()) append_line(options_.kept, kept_line(what, digest, config, t).dump());
   kept_[digest] = t;
   reporter_.info(

@@ -8,7 +8,7 @@
 
 #include "privacy/ledger.hpp"
 #include "runtime/methods/method.hpp"
-#include "runtime/run/metrics.hpp"
+#include "runtime/results/metrics.hpp"
 #include "runtime/run/seal.hpp"
 
 namespace cudp {

@@ -2,13 +2,14 @@
 #include <cmath>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/run/certificate.hpp"
+#include "runtime/run/certify.hpp"
 #include "runtime/run/key_file.hpp"
-#include "runtime/run/release.hpp"
 #include "runtime/run/run.hpp"
 
 namespace fs = std::filesystem;
@@ -22,33 +23,53 @@ void remove_leftovers(const RunFolder& folder) {
   remove_checkpoints(folder.checkpoints());
 }
 
-RunResult result_of(const Run& run, const nlohmann::ordered_json& certificate) {
+const char* test_set_name(Certificate::TestSet test_set) {
+  switch (test_set) {
+    case Certificate::TestSet::public_rows:
+      return "public";
+    case Certificate::TestSet::private_rows:
+      return "private";
+    default:
+      return "none";
+  }
+}
+
+RunResult result_of(const Run& run, const Certificate& certificate) {
   const Experiment& e = run.experiment;
-  RunResult r;
-  r["test_set"] = e.data.test.size() == 0 ? "none" : e.data.test_is_public ? "public" : "private";
-  if (const auto& accuracy = run.metrics.back().test_accuracy) r["test_accuracy"] = *accuracy;
-  r["epsilon"] = certificate["epsilon"];
-  r["delta"] = certificate["delta"];
-  run.method->report(r, run.step);
-  r["seconds"] = run.seconds;
-  // By numbers that were paid for: with the real ones, seconds would tell them.
-  r["examples_per_second"] = run.seconds > 0.0 ? static_cast<double>(run.step) *
-                                                     run.method->examples_per_step() / run.seconds
-                                               : 0.0;
-  r["run_dir"] = run.folder.root().string();
-  r["for_release"] = certificate["for_release"];
-  if (certificate.contains("not_for_release"))
-    r["not_for_release"] = certificate["not_for_release"];
-  r["dataset"] = e.data.name;
-  r["model"] = e.network.spec.name;
-  r["parameters"] = e.network.parameter_count;
-  r["backend"] = e.backend.name;
-  return r;
+  return {.test_set = test_set_name(certificate.test_set),
+          .test = run.metrics.back().test,
+          .epsilon = certificate.promise.epsilon,
+          .delta = certificate.promise.delta,
+          .outcome = run.method->outcome(run.step),
+          .seconds = run.seconds,
+          // By numbers that were paid for: with the real ones, seconds would tell them.
+          .examples_per_second =
+              run.seconds > 0.0
+                  ? static_cast<double>(run.step) * run.method->examples_per_step() / run.seconds
+                  : 0.0,
+          .run_dir = run.folder.root().string(),
+          .for_release = certificate.for_release(),
+          .not_for_release = certificate.not_for_release,
+          .dataset = e.data.name,
+          .model = e.network.spec.name,
+          .parameters = e.network.parameter_count,
+          .backend = e.backend.name};
+}
+
+ReleasedModel model_of(const Experiment& e, std::vector<float> parameters) {
+  return {.text = e.model_text,
+          .activation = e.config.activation,
+          .network = e.network,
+          .parameters = std::move(parameters),
+          .dataset = e.data.name,
+          .features = feature_settings(e.config),
+          .feature_release = e.feature_release,
+          .coder = e.data.text};
 }
 
 /// Test rows are no training rows: their accuracy tells no more of these than the released model.
 void warn_of_guessing(const Run& run, Reporter& reporter) {
-  const auto& accuracy = run.metrics.back().test_accuracy;
+  const std::optional<double> accuracy = run.metrics.back().test.accuracy();
   const int classes = run.experiment.data.test.classes;
   if (accuracy && classes > 1 && *accuracy <= 1.2 / classes)
     reporter.warn(fmt::format(
@@ -61,25 +82,31 @@ void warn_of_guessing(const Run& run, Reporter& reporter) {
 
 RunResult finish(Run& run, Reporter& reporter) {
   const Experiment& e = run.experiment;
-  const auto certificate = make_certificate(e, run.size, *run.method, run.budget->ledger(),
-                                            run.gate->listed(), run.step);
-  std::vector<float> parameters = run.method->parameters();
-  if (!std::ranges::all_of(parameters, [](float w) { return std::isfinite(w); }))
+  const Certificate certificate = make_certificate(e, run.size, *run.method, run.budget->ledger(),
+                                                   run.gate->listed(), run.step);
+  ReleasedModel model = model_of(e, run.method->parameters());
+  if (!std::ranges::all_of(model.parameters, [](float w) { return std::isfinite(w); }))
     reporter.warn("the model holds numbers that are not finite: training diverged; try a lower lr");
   warn_of_guessing(run, reporter);
-  write_release(run.folder, e, std::move(parameters), run.metrics, certificate, reporter);
+  const Outputs outputs = run.outputs();
+  outputs.write_metrics(run.metrics);
+  outputs.write_model(model);
+  outputs.write_certificate(certificate);
+  if (!outputs.draw_curves(run.metrics, e.network.spec.name, certificate))
+    reporter.warn("no picture of the curves: gnuplot is missing or failed");
   RunResult result = result_of(run, certificate);
   // By this the run is complete.
-  write_atomically(run.folder.result(), result.dump(2) + "\n", 0600);
+  write_atomically(run.folder.result(), to_json(result).dump(2) + "\n", 0600);
   remove_leftovers(run.folder);
   return result;
 }
 
 std::optional<RunResult> finished_result(const RunFolder& folder) {
   if (!fs::exists(folder.result())) return std::nullopt;
-  RunResult result = RunResult::parse(read_file(folder.result()), nullptr, false);
-  if (!result.is_object()) throw Error(folder.result().string() + ": damaged");
-  result["run_dir"] = folder.root().string();  // it may have been moved
+  const auto json = nlohmann::ordered_json::parse(read_file(folder.result()), nullptr, false);
+  if (!json.is_object()) throw Error(folder.result().string() + ": damaged");
+  RunResult result = result_from_json(json);
+  result.run_dir = folder.root().string();  // it may have been moved
   remove_leftovers(folder);
   return result;
 }

@@ -15,25 +15,22 @@ class RunFolder {
 
   std::filesystem::path checkpoints() const { return root_ / "private"; }
 
-  std::filesystem::path model() const { return release("model.safetensors"); }
-  std::filesystem::path certificate() const { return release("privacy.json"); }
-  std::filesystem::path config() const { return release("config.toml"); }
-  std::filesystem::path metrics() const { return release("metrics.jsonl"); }
-  std::filesystem::path curves() const { return release("curves.png"); }
+  // What is in release/, or in private/ where it is not for others (outputs.hpp).
+  static constexpr const char* kModel = "model.safetensors";
+  static constexpr const char* kConfig = "config.toml";
+  static constexpr const char* kMetrics = "metrics.jsonl";
+  static constexpr const char* kCurves = "curves.png";
 
-  std::filesystem::path vocabulary() const { return release("vocabulary.txt"); }
+  std::filesystem::path model() const { return release(kModel); }
+  std::filesystem::path config() const { return release(kConfig); }
+  std::filesystem::path metrics() const { return release(kMetrics); }
+  std::filesystem::path certificate() const { return release("privacy.json"); }
 
   /// In place of everything else: the note of a run without privacy.
   std::filesystem::path no_privacy() const { return release("NO-PRIVACY.txt"); }
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
-  /// Accuracies on a test set that is not public.
-  std::filesystem::path private_metrics() const { return owner("metrics.jsonl"); }
-  std::filesystem::path private_curves() const { return owner("curves.png"); }
-  /// Of a run without privacy.
-  std::filesystem::path private_model() const { return owner("model.safetensors"); }
-  std::filesystem::path private_vocabulary() const { return owner("vocabulary.txt"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
   /// Written last: a run that has it is complete.

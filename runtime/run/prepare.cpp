@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
 #include <utility>
 
 #include "kernels/features/scatter.hpp"
@@ -10,6 +9,7 @@
 #include "runtime/base/nearest.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/data/load.hpp"
+#include "runtime/data/make_network.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
@@ -57,21 +57,6 @@ std::string read_model(const std::string& name) {
   if (!in || !(text << in.rdbuf()))
     throw InputError(name + ": expected a readable model description, found none");
   return text.str();
-}
-
-TextShape text_shape(const Dataset& data) {
-  return {.words = data.words, .columns = data.vectors != nullptr ? data.vectors->columns : 0};
-}
-
-Network make_network(const std::string& model_text, const std::string& source,
-                     const std::string& activation, const Shape& input, int classes,
-                     const TextShape& text) {
-  try {
-    return build_network(parse_model(model_text, source, classes, activation), input, classes,
-                         text);
-  } catch (const std::invalid_argument& e) {
-    throw InputError(e.what());
-  }
 }
 
 Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model) {

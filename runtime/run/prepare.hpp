@@ -32,14 +32,6 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter,
 /// The model's TOML: a built-in one by name, or a file. Throws InputError.
 std::string read_model(const std::string& name);
 
-/// What a network must know of the data set's texts, if it has any.
-TextShape text_shape(const Dataset& data);
-
-/// parse_model and build_network. Throws InputError.
-Network make_network(const std::string& model_text, const std::string& source,
-                     const std::string& activation, const Shape& input, int classes,
-                     const TextShape& text = {});
-
 /// What is charged before there is a plan: the number of examples, where its noise is not 0.
 privacy::Ledger ledger_of_size(double noise);
 

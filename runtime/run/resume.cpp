@@ -3,12 +3,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/observation.hpp"
-#include "runtime/run/release.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/run/stored_run.hpp"
 
@@ -112,7 +112,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
   if (!same_key) {
     // In this order a crash in between leaves no key, and the ledger covers what is shown.
     erase_key(run.folder.key());
-    write_metrics(run.folder, e, run.metrics);
+    run.outputs().write_metrics(run.metrics);
     write_ledger(run.folder, run.budget->ledger(), run.seal);
     run.save_checkpoint();
     write_key(run.folder.key(), key.key());
@@ -123,7 +123,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
     reporter.warn(fmt::format("the budget allows training up to step {} of {}", run.last_step,
                               run.method->steps()));
   run.write_plan_certificate();  // a new key may have made it another one
-  if (same_key) write_metrics(run.folder, e, run.metrics);
+  if (same_key) run.outputs().write_metrics(run.metrics);
   forget_diagnostics_after(run);
   reporter.info(fmt::format("resuming {} at step {}", run.folder.root().string(), run.step));
   run.describe(reporter);

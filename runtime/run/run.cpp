@@ -8,7 +8,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
-#include "runtime/run/certificate.hpp"
+#include "runtime/run/certify.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/stored_run.hpp"
 
@@ -60,11 +60,11 @@ void Run::save_checkpoint() const {
                         seal);
 }
 
+Outputs Run::outputs() const { return {folder, experiment}; }
+
 void Run::write_plan_certificate() const {
-  if (!method_entry(experiment.config.method).gives_privacy) return;
-  const auto certificate = make_plan_certificate(experiment, size, *method, budget->ledger(),
-                                                 gate->listed(), step, last_step);
-  write_atomically(folder.certificate(), certificate.dump(2) + "\n");
+  outputs().write_certificate(make_plan_certificate(experiment, size, *method, budget->ledger(),
+                                                    gate->listed(), step, last_step));
 }
 
 void Run::describe(Reporter& reporter) const {

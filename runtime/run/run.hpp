@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "runtime/base/files.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/gate/witness.hpp"
 #include "runtime/methods/method.hpp"
+#include "runtime/results/result.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/folder.hpp"
+#include "runtime/run/outputs.hpp"
 #include "runtime/run/prepare.hpp"
 #include "runtime/settings/settings.hpp"
 
@@ -47,15 +47,14 @@ struct Run {
   void open_budget(privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken = {});
   /// Puts a checkpoint of the run as it is now into its folder.
   void save_checkpoint() const;
+  /// Where what it makes for others goes.
+  Outputs outputs() const;
   /// Puts the certificate of the plan, which says that the run is not finished, where the final one
   /// will be: what a killed run leaves to be published is never without one.
   void write_plan_certificate() const;
   /// Tells the user what is trained, and what it promises.
   void describe(Reporter& reporter) const;
 };
-
-/// What a finished run says of itself, on stdout and in private/result.json.
-using RunResult = nlohmann::ordered_json;
 
 /// Everything that can be refused is refused before anything is written; then makes the run folder,
 /// with a checkpoint before the first step. Throws InputError, BudgetError.

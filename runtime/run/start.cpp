@@ -4,8 +4,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/gate/gate.hpp"
-#include "runtime/methods/registry.hpp"
-#include "runtime/run/certificate.hpp"
+#include "runtime/run/certify.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/observation.hpp"
 #include "runtime/run/run.hpp"
@@ -42,19 +41,11 @@ void plan(Run& run) {
   const RunFolder folder = place.folder();
   write_atomically(folder.config(), write_config(e.config, Audience::release));
   write_atomically(folder.ledger(), ledger.to_text(), 0600);
-  write_atomically(folder.certificate(), make_refusal_certificate(e, size, ledger).dump(2) + "\n");
+  write_atomically(folder.certificate(), to_text(make_refusal_certificate(e, size, ledger)));
   const std::string certificate = place.publish().certificate().string();
   throw Error(std::string(reason.what()) +
                   "; the noisy number of training examples was paid for: " + certificate,
               reason.code());
-}
-
-/// The resolved settings: released, unless the run releases nothing.
-void write_config_file(const Run& run) {
-  const TrainConfig& config = run.experiment.config;
-  const bool released = method_entry(config.method).gives_privacy;
-  write_atomically(released ? run.folder.config() : run.folder.owner("config.toml"),
-                   write_config(config, Audience::release));
 }
 
 }  // namespace
@@ -82,7 +73,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
     certify_refusal(place, e, run.size, ledger_of_size(noise), reason);
   }
 
-  write_config_file(run);
+  run.outputs().write_config(e.config);
   release_features(e, run.size, gate);
   run.method->start({.train = e.data.train, .backend = e.backend, .key = key, .gate = gate},
                     *run.budget);

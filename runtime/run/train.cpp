@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
-#include "runtime/run/release.hpp"
+#include "runtime/results/predictor.hpp"
 #include "runtime/run/run.hpp"
 
 namespace cudp {
@@ -18,6 +20,15 @@ using Clock = std::chrono::steady_clock;
 /// much work a crash may lose.
 constexpr double kChunkSeconds = 0.25;
 constexpr double kCheckpointSeconds = 20.0;
+
+/// What of the settings matters where a model is only asked for its answers.
+EngineSettings forward_settings(const TrainConfig& config) {
+  EngineSettings s;
+  s.micro_batch = static_cast<int>(config.micro_batch);
+  s.precision = config.precision;
+  s.threads = static_cast<int>(config.threads);
+  return s;
+}
 
 class Loop {
  public:
@@ -120,13 +131,13 @@ class Loop {
                    .step = run_.step,
                    .epsilon = method_.spent(run_.budget->ledger(), run_.step, last),
                    .learning_rate = method_.learning_rate(run_.step)};
-    if (const Dataset& test = run_.experiment.data.test; test.size() > 0) {
-      const Accuracy accuracy = method_.evaluate(test);
-      row.test_accuracy = accuracy.value();
-      row.test_loss = accuracy.mean_loss;
+    const Experiment& e = run_.experiment;
+    if (e.data.test.size() > 0) {
+      if (!predictor_) predictor_.emplace(e.backend, e.network, forward_settings(config_));
+      row.test = measure(predictor_->predict(method_.parameters(), e.data.test));
     }
     run_.metrics.push_back(row);
-    write_metrics(run_.folder, run_.experiment, run_.metrics);
+    run_.outputs().write_metrics(run_.metrics);
   }
 
   void show_progress() {
@@ -143,14 +154,21 @@ class Loop {
     p.examples_per_second = rate * method_.examples_per_step();
     p.seconds_left = rate > 0.0 ? (steps - static_cast<double>(run_.step)) / rate : 0.0;
     if (!run_.metrics.empty() && run_.experiment.data.test_is_public)
-      p.test_accuracy = run_.metrics.back().test_accuracy;
+      p.test_accuracy = run_.metrics.back().test.accuracy();
     reporter_.progress(p);
   }
 
   /// Statistics of private data; the certificate says that they were looked at.
   void report_diagnostics(std::uint64_t epoch) {
-    nlohmann::ordered_json j{{"epoch", epoch}, {"step", run_.step}};
-    j.update(method_.diagnostics());
+    const Diagnostics d = method_.diagnostics();
+    const double n = d.examples > 0 ? static_cast<double>(d.examples) : 1.0;
+    const nlohmann::ordered_json j{{"epoch", epoch},
+                                   {"step", run_.step},
+                                   {"training_loss", d.loss / n},
+                                   {"gradient_norm", d.norm / n},
+                                   {"clipped_share", static_cast<double>(d.clipped) / n},
+                                   {"examples", d.examples},
+                                   {"non_finite", d.non_finite}};
     append_line(run_.folder.diagnostics(), j.dump());
     reporter_.info("PRIVATE " + j.dump());
   }
@@ -167,6 +185,7 @@ class Loop {
   Method& method_;
   std::uint64_t steps_per_epoch_;
   InterruptWatch interrupted_;
+  std::optional<Predictor> predictor_;
   double seconds_ = 0.0;  ///< of this process
   std::uint64_t steps_taken_ = 0;
 };

@@ -1,8 +1,11 @@
 #include "runtime/settings/options.hpp"
 
+#include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "runtime/config/option_rows.hpp"
+#include "runtime/data/named_datasets.hpp"
 #include "runtime/data/text_options.hpp"
 #include "runtime/methods/registry.hpp"
 
@@ -14,11 +17,20 @@ using Config = TrainConfig;
 
 constexpr Range kClasses{.low = 2.0, .high = 256.0, .text = "a whole number of 2 to 256"};
 
+std::string dataset_help() {
+  std::string built_in, files;
+  for (const NamedDataset& named : named_datasets()) {
+    if (named.folder.empty())
+      built_in += (built_in.empty() ? "" : " or ") + named.name;
+    else
+      files += named.name + ", ";
+  }
+  return built_in + " (built in), " + files + "or a path to a folder or table";
+}
+
 std::vector<Option> data_options() {
   return {
-      text("dataset", "NAME", &Config::dataset,
-           "glyphs or sentences (built in), mnist, fashion-mnist, cifar-10, adult, bank, ipums-br, "
-           "imdb, or a path to a folder or table"),
+      text("dataset", "NAME", &Config::dataset, dataset_help().c_str()),
       machine(
           text("data-dir", "DIR", &Config::data_dir, "where the files of a named data set are")),
       text("schema", "FILE", &Config::schema, "schema of a table given by path"),
@@ -114,14 +126,14 @@ std::vector<Option> privacy_options() {
              "what bounds epsilon: pld (or any bound that is lower), rdp alone, or advanced "
              "composition, for comparison"),
       number("clip", "C", &Config::clip, kPositive,
-             "bound on one example's gradient norm; adaclip: 1, on its own scale; "
-             "dp-agd: 3"),
+             "bound on one example's gradient norm; a method may have a scale or a default of its "
+             "own"),
       choice("clipping", &Config::clipping, kClippings,
              "how gradients are bounded: flat, per-layer or automatic (normalised)"),
       choice("rng", &Config::rng, kGenerators,
              "generator of sampling and noise: chacha20 or philox"),
       integer(
-          "seed", "S", &Config::seed, kSeed,
+          "seed", "S", &Config::seed, kWhole,
           "reproducible run; anyone who knows the seed can subtract the noise, so it is not for "
           "release"),
       toggle("unsafe-diagnostics", &Config::unsafe_diagnostics,
@@ -168,14 +180,6 @@ std::vector<Option> training_options() {
       number("poly-a", "A", &Config::poly_a, kPositive,
              "polynomial: lr / sqrt(a + c t), t in steps"),
       number("poly-c", "C", &Config::poly_c, kNotNegative, "polynomial: see poly-a"),
-      number("adaptive-start", "B", &Config::adaptive_start, kPositive,
-             "adaptive: lr / b, where b^2 starts here"),
-      number(
-          "adaptive-weight", "W", &Config::adaptive_weight, kPositive,
-          "adaptive: b^2 grows by max(W / (1 + t), 1) |g|^2, g the released gradient, t in steps "
-          "of the epoch"),
-      number("adaptive-least", "NU", &Config::adaptive_least, kPositive,
-             "adaptive: and by no less than this"),
       integer("warmup", "N", &Config::warmup, kCountOrZero, "steps of linear warm-up"),
       number("ema", "D", &Config::ema, kBelowOne,
              "release an exponential average of the weights with this decay; 0: the last weights"),
@@ -214,16 +218,28 @@ std::vector<Option> output_options() {
   };
 }
 
+/// Adds a row at the end, in this group, or behind those that it belongs with.
+void add_row(std::vector<Option>& all, const std::string& group, Option o) {
+  if (o.belongs_with.empty()) {
+    o.group = group;
+    all.push_back(std::move(o));
+    return;
+  }
+  const auto last = std::find_if(all.rbegin(), all.rend(), [&](const Option& other) {
+    return other.key == o.belongs_with || other.belongs_with == o.belongs_with;
+  });
+  if (last == all.rend()) throw std::logic_error(o.key + ": belongs with no option before it");
+  o.group = last->group;
+  all.insert(last.base(), std::move(o));
+}
+
 }  // namespace
 
 const std::vector<Option>& train_options() {
   static const std::vector<Option> table = [] {
     std::vector<Option> all;
     const auto add = [&](const char* group, std::vector<Option> rows) {
-      for (Option& o : rows) {
-        o.group = group;
-        all.push_back(std::move(o));
-      }
+      for (Option& o : rows) add_row(all, group, std::move(o));
     };
     add("Data", data_options());
     add("Text", text_options());

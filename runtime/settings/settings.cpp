@@ -83,12 +83,20 @@ NamedSources named_sources(const Settings& flags, const std::string& usual_metho
   return s;
 }
 
+/// The methods that `chosen` is true of, separated by commas.
+template <class Chosen>
+std::string names_of(const Chosen& chosen) {
+  std::string names;
+  for (const MethodEntry& method : methods())
+    if (chosen(method)) names += (names.empty() ? "" : ", ") + method.name;
+  return names;
+}
+
 /// Throws InputError where the option is one of methods' own, and not of this one's.
 void check_used(const MethodEntry& method, const Option& option, const Setting& setting) {
-  if (method.takes(option.key)) return;
-  std::string users;
-  for (const MethodEntry& other : methods())
-    if (other.takes(option.key)) users += (users.empty() ? "" : ", ") + other.name;
+  if (takes(method, option.key)) return;
+  const std::string users =
+      names_of([&](const MethodEntry& other) { return takes(other, option.key); });
   throw InputError(setting.place + ": expected --method " + users + " with it, found " +
                    value_text(setting.value) + " with --method " + method.name);
 }
@@ -108,7 +116,7 @@ void check_all_used(const Settings& flags, const Settings& file, const TrainConf
     const Option& option = *find_option(key);
     TrainConfig given;
     option.set(given, setting.value, setting.place);
-    if (option.get(given) != option.get(usual) && !method.may_find(key))
+    if (option.get(given) != option.get(usual) && !may_find(method, key))
       check_used(method, option, setting);
   }
 }
@@ -273,7 +281,7 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
     throw InputError(
         "--epsilon: expected a privacy budget (or --sigma) from a flag, --config or --preset, "
         "found none");
-  if (!c.epsilon && !method.takes("sigma"))
+  if (!c.epsilon && !takes(method, "sigma"))
     throw InputError("--epsilon: expected a privacy budget with --method " + c.method +
                      ", found none");
   const bool size_is_public = is_named_dataset(c.dataset) || c.size_is_public;
@@ -309,8 +317,10 @@ void check_complete(TrainConfig& c) {
     throw InputError("--dataset: expected a data set, found none (glyphs needs no files)");
   if (method.gives_privacy) check_budget_given(c, method);
   if (method.complete != nullptr) method.complete(c);
-  if (c.schedule == ScheduleKind::adaptive && !method.takes("adaptive-start"))
-    throw InputError("--schedule: expected method adp-sgd for adaptive step sizes");
+  if (c.schedule == ScheduleKind::adaptive && !method.adapts_step_size)
+    throw InputError("--schedule: expected method " +
+                     names_of([](const MethodEntry& m) { return m.adapts_step_size; }) +
+                     " for adaptive step sizes");
   if (c.feature_standardise && c.features != Features::scatter)
     throw InputError("--feature-standardise: expected --features scatter");
   const bool release = c.features == Features::pca || c.feature_standardise;

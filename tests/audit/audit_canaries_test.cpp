@@ -94,7 +94,7 @@ std::vector<CanaryCase> all_cases() {
   all.push_back({"adp_sgd", kLogistic, config("adp-sgd")});
   all.back().config.schedule = ScheduleKind::adaptive;
   all.back().config.of<AdpSgdOptions>().noise_growth = 2.0;
-  all.back().config.adaptive_start = 1.0;
+  all.back().config.of<AdpSgdOptions>().adaptive_start = 1.0;
   all.back().config.sigma = 0.5;
   all.push_back({"adaclip", kMlp, config("adaclip")});
   all.back().config.of<AdaClipOptions>() = {.beta2 = 0.5, .least = 1e-4, .most = 1.0};

@@ -1,5 +1,5 @@
 // The numbers that dp_accounting's tests of its RDP accountant hold (version 0.6.0,
-// rdp/rdp_privacy_accountant_test.py), for the mechanisms that both have, and some that it
+// rdp_privacy_accountant_test.py), for the mechanisms that both have, and some that it
 // computes. Where it is too large, quadrature shows it.
 #include <cmath>
 #include <limits>

@@ -213,14 +213,14 @@ TEST(Pairs, AgreeWithTheSampledGaussianAndStayAboveWhereTheIntegralIsTooLong) {
   for (const double q : {1e-7, 1e-3, 0.3})
     for (const double sigma : {0.05, 0.6, 2.0, 40.0})
       for (const double alpha : {1.01, 2.0, 6.5, 60.0}) {
-        const auto pair = dominating_pairs(PoissonGaussian{q, sigma}, Direction::remove, 1);
+        const auto pair = dominating_pairs(PoissonGaussian{q, sigma}, Change::remove, 1);
         const double exact = rdp_sampled_gaussian(q, sigma, alpha);
         EXPECT_TRUE(std::fabs(rdp_of_pairs(pair, alpha) / exact - 1) <= 1e-8)
             << setting(q, sigma, alpha);
-        const auto added = dominating_pairs(PoissonGaussian{q, sigma}, Direction::add, 1);
+        const auto added = dominating_pairs(PoissonGaussian{q, sigma}, Change::add, 1);
         EXPECT_LE(rdp_of_pairs(added, alpha), exact * (1 + 1e-9)) << setting(q, sigma, alpha);
       }
-  const auto pair = dominating_pairs(PoissonGaussian{0.01, 1e-3}, Direction::remove, 4);
+  const auto pair = dominating_pairs(PoissonGaussian{0.01, 1e-3}, Change::remove, 4);
   const double far = rdp_of_pairs(pair, 500.0);
   EXPECT_TRUE(far > 0.5 * 500.0 * 16e6 - 20.0 && far <= 0.5 * 500.0 * 16e6 * (1 + 1e-12)) << far;
 }

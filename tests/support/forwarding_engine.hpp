@@ -21,9 +21,7 @@ class ForwardingEngine : public Engine {
   }
   void measure_norms() override { real_->measure_norms(); }
   std::vector<float> norms() override { return real_->norms(); }
-  Accuracy evaluate(const Dataset& test, bool averaged) override {
-    return real_->evaluate(test, averaged);
-  }
+  std::vector<float> logits(const Dataset& examples) override { return real_->logits(examples); }
   PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
     return real_->per_example(examples, gradients);
   }

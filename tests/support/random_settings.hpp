@@ -126,7 +126,7 @@ class SettingsMaker {
     add_model(s, method);
     add_budget(s, method);
     for (const Option& option : train_options()) {
-      if (own().contains(option.key) || !method.takes(option.key) || !chance(0.2)) continue;
+      if (own().contains(option.key) || !takes(method, option.key) || !chance(0.2)) continue;
       if (option.group == "Text" && s.data != "texts") continue;
       if (option.key.starts_with("feature-") || option.key.starts_with("vocabulary") ||
           option.key == "embedding-tensor" || option.key == "store-embedding")
@@ -206,14 +206,14 @@ class SettingsMaker {
 
   void add_budget(RandomSettings& s, const MethodEntry& method) {
     if (method.gives_privacy) {
-      if (method.takes("sigma") && chance(0.25))
+      if (takes(method, "sigma") && chance(0.25))
         add(s, "sigma", one_of<std::string>({"0.7", "1", "2.5"}));
       else
         add(s, "epsilon", one_of<std::string>({"0.5", "2", "3", "8"}));
       add(s, "delta", one_of<std::string>({"1e-5", "1e-3"}));
     }
-    if (method.takes("batch")) add(s, "batch", std::to_string(between(4, 60)));
-    if (method.takes("steps")) {
+    if (takes(method, "batch")) add(s, "batch", std::to_string(between(4, 60)));
+    if (takes(method, "steps")) {
       if (chance(0.85))
         add(s, "steps", std::to_string(between(1, 9)));
       else

@@ -8,7 +8,6 @@
 
 #include "kernels/common/simd_level.hpp"
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/layers/loss_math.hpp"
 #include "kernels/step/step_size.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
@@ -115,38 +114,19 @@ class CpuEngine final : public Engine {
   }
   std::vector<float> norms() override { return state_.norms; }
 
-  Accuracy evaluate(const Dataset& test, bool averaged) override {
-    ensure(fits(test), "the test set does not fit the model");
-    const bool use_average = averaged && !state_.average.empty();
-    if (use_average) pack(state_.average);
+  std::vector<float> logits(const Dataset& examples) override {
+    ensure(fits(examples), "the test set does not fit the model");
     const std::size_t chunk = to_size(layout_.chunk);
-    const std::size_t chunks = (test.size() + chunk - 1) / chunk;
-    std::vector<Accuracy> parts(chunks);
-    team_.run(chunks, [&](std::size_t i, int thread) {
-      std::uint32_t examples[kMaxChunk];
+    const auto outputs = static_cast<std::size_t>(network_.outputs);
+    std::vector<float> all(examples.size() * outputs);
+    team_.run((examples.size() + chunk - 1) / chunk, [&](std::size_t i, int thread) {
+      std::uint32_t numbers[kMaxChunk];
       const std::size_t at = i * chunk;
-      const std::size_t n = std::min(chunk, test.size() - at);
-      for (std::size_t e = 0; e < n; ++e) examples[e] = static_cast<std::uint32_t>(at + e);
-      const auto outputs = static_cast<std::size_t>(network_.outputs);
-      std::vector<float> logits(n * outputs);
-      workers_[to_size(thread)]->logits(test, {examples, n}, weights(), logits.data());
-      for (std::size_t e = 0; e < n; ++e) {
-        const float* z = logits.data() + e * outputs;
-        const int label = test.labels[at + e];
-        const LossValue loss =
-            evaluate_loss(network_.spec.loss, z, network_.outputs, label, nullptr);
-        parts[i].correct += loss.correct ? 1 : 0;
-        parts[i].mean_loss += static_cast<double>(loss.value);
-      }
+      const std::size_t n = std::min(chunk, examples.size() - at);
+      for (std::size_t e = 0; e < n; ++e) numbers[e] = static_cast<std::uint32_t>(at + e);
+      workers_[to_size(thread)]->logits(examples, {numbers, n}, weights(),
+                                        all.data() + at * outputs);
     });
-    if (use_average) pack(state_.parameters);
-    Accuracy all;
-    all.total = test.size();
-    for (const Accuracy& p : parts) {
-      all.correct += p.correct;
-      all.mean_loss += p.mean_loss;
-    }
-    if (all.total > 0) all.mean_loss /= static_cast<double>(all.total);
     return all;
   }
 

@@ -69,8 +69,7 @@ class DeviceEngine final : public Engine {
         drawn_count_(gpu_, 1),
         live_count_(gpu_, 1),
         listed_(gpu_, static_cast<std::size_t>(passes_.capacity())),
-        train_tally_(gpu_, 1),
-        test_tally_(gpu_, 1) {
+        train_tally_(gpu_, 1) {
     parameters_.clear();
     moment1_.clear();
     moment2_.clear();
@@ -185,43 +184,40 @@ class DeviceEngine final : public Engine {
           .count = live_count_.get(),
           .first = static_cast<std::int32_t>(first),
           .capacity = static_cast<std::int32_t>(std::min(capacity, examples_ - first))};
-      passes_.forward(batch, data_, nullptr, parameters_.get(), true);
+      passes_.forward(batch, data_, nullptr, parameters_.get());
       passes_.backward();
       passes_.norms(norms_.get());
     }
   }
   std::vector<float> norms() override { return norms_.download(); }
 
-  Accuracy evaluate(const Dataset& test, bool averaged) override {
-    ensure(test.shape == network_.input, "the test set does not fit the model");
+  std::vector<float> logits(const Dataset& examples) override {
+    ensure(examples.shape == network_.input, "the test set does not fit the model");
     const auto capacity = static_cast<std::size_t>(passes_.capacity());
-    const auto features = static_cast<std::size_t>(test.shape.size());
-    const std::size_t slab = std::min(capacity, test.size());
-    Buffer<Gpu, std::uint8_t> bytes(gpu_, test.is_bytes() ? slab * features : 0);
-    Buffer<Gpu, float> floats(gpu_, test.is_bytes() ? 0 : slab * features);
+    const auto features = static_cast<std::size_t>(examples.shape.size());
+    const std::size_t slab = std::min(capacity, examples.size());
+    Buffer<Gpu, std::uint8_t> bytes(gpu_, examples.is_bytes() ? slab * features : 0);
+    Buffer<Gpu, float> floats(gpu_, examples.is_bytes() ? 0 : slab * features);
     Buffer<Gpu, std::uint8_t> labels(gpu_, slab);
     const DeviceData data{.bytes = bytes.get(),
                           .floats = floats.get(),
                           .labels = labels.get(),
-                          .scale = test.scale,
-                          .shift = test.shift};
-    test_tally_.clear();
-    for (std::size_t at = 0; at < test.size(); at += slab) {
-      const std::size_t n = std::min(slab, test.size() - at);
-      if (test.is_bytes())
-        bytes.upload(std::span(test.bytes).subspan(at * features, n * features));
+                          .scale = examples.scale,
+                          .shift = examples.shift};
+    std::vector<float> all;
+    all.reserve(examples.size() * static_cast<std::size_t>(network_.outputs));
+    for (std::size_t at = 0; at < examples.size(); at += slab) {
+      const std::size_t n = std::min(slab, examples.size() - at);
+      if (examples.is_bytes())
+        bytes.upload(std::span(examples.bytes).subspan(at * features, n * features));
       else
-        floats.upload(std::span(test.floats).subspan(at * features, n * features));
-      labels.upload(std::span(test.labels).subspan(at, n));
-      const Batch batch = listed_batch(n);
-      passes_.forward(batch, data, nullptr,
-                      averaged && optimizer().keep_average ? average_.get() : parameters_.get(),
-                      false);
-      passes_.tally(false, test_tally_.get());
+        floats.upload(std::span(examples.floats).subspan(at * features, n * features));
+      labels.upload(std::span(examples.labels).subspan(at, n));
+      passes_.forward(listed_batch(n), data, nullptr, parameters_.get());
+      const std::vector<float> logits = passes_.logits(n);
+      all.insert(all.end(), logits.begin(), logits.end());
     }
-    const Tally t = test_tally_.download().front();
-    const double n = static_cast<double>(test.size());
-    return {.correct = t.correct, .total = test.size(), .mean_loss = n > 0 ? t.loss / n : 0.0};
+    return all;
   }
 
   PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
@@ -240,7 +236,7 @@ class DeviceEngine final : public Engine {
         ensure(e < examples_, "no such training example");
       listed_.upload(examples.subspan(at, n));
       const Batch batch = listed_batch(n);
-      passes_.forward(batch, data_, listed_.get(), parameters_.get(), true);
+      passes_.forward(batch, data_, listed_.get(), parameters_.get());
       passes_.backward();
       passes_.clip({});
       append(out.losses, passes_.losses().download(n));
@@ -450,11 +446,11 @@ class DeviceEngine final : public Engine {
       const Batch batch{.count = drawn_count_.get(),
                         .first = static_cast<std::int32_t>(first),
                         .capacity = static_cast<std::int32_t>(std::min(at_once, most - first))};
-      passes_.forward(batch, data_, drawn_.get(), parameters_.get(), true);
+      passes_.forward(batch, data_, drawn_.get(), parameters_.get());
       passes_.backward(coordinates);
       choose();
       passes_.add(fixed_sum_.get(), inverse_grid);
-      if (settings_.diagnostics) passes_.tally(true, train_tally_.get());
+      if (settings_.diagnostics) passes_.tally(train_tally_.get());
     }
   }
 
@@ -583,7 +579,6 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, std::uint32_t> live_count_;
   Buffer<Gpu, std::uint32_t> listed_;  // [capacity], examples that the host names
   Buffer<Gpu, Tally> train_tally_;
-  Buffer<Gpu, Tally> test_tally_;
   std::optional<Recorded> recorded_;
   std::optional<Recorded> recorded_sum_;  // of sum_again
   std::optional<Watched> watched_;

@@ -56,10 +56,10 @@ class LayerWiseNetwork {
   const Buffer<Gpu, float>& losses() const { return losses_; }
   const Buffer<Gpu, float>& squared_norms() const { return squared_norms_; }
 
-  /// Logits, losses and right answers of the examples of a micro-batch; examples: their numbers in
-  /// the data set, or null for 0, 1, ... parameters [d].
+  /// Logits of the examples of a micro-batch; examples: their numbers in the data set, or null for
+  /// 0, 1, ... parameters [d].
   void forward(const Batch& batch, const DeviceData& data, const std::uint32_t* examples,
-               const float* parameters, bool with_gradient) {
+               const float* parameters) {
     work_.batch = batch;
     work_.data = data;
     work_.examples = examples;
@@ -68,24 +68,29 @@ class LayerWiseNetwork {
     correct_.fill_scratch();
     for (Buffer<Gpu, float>* b : {&losses_, &logit_gradients_, &squared_norms_}) b->fill_scratch();
     for_each_layer([&](const auto& l) { l.forward(work_); });
+    ensure(layout_.edges.back().value.border == 0, "logits are a flat vector");
+  }
+
+  /// Of the first n examples of the last forward(), [n, outputs].
+  std::vector<float> logits(std::size_t n) const {
+    return work_.download(layout_.edges.back(), n * static_cast<std::size_t>(net_.outputs));
+  }
+
+  /// After forward() of the same examples: their losses, gradients by every activation, and squared
+  /// norms of the parameters' gradients, transformed where coordinates are given.
+  void backward(const CoordinatesView* coordinates = nullptr) {
     const CudaEdge& last = layout_.edges.back();
-    ensure(last.value.border == 0, "logits are a flat vector");
     launch(gpu_, "loss", loss_kernel,
-           device::LossValues{.batch = batch,
+           device::LossValues{.batch = work_.batch,
                               .loss = net_.spec.loss,
                               .outputs = net_.outputs,
                               .logits = work_.value(last),
                               .label = work_.labels(),
                               .value = losses_.get(),
                               .correct = correct_.get(),
-                              .logit_gradient = with_gradient ? logit_gradients_.get() : nullptr,
-                              .gradient = with_gradient ? work_.gradient(last) : nullptr,
+                              .logit_gradient = logit_gradients_.get(),
+                              .gradient = work_.gradient(last),
                               .gradient_planes = last.gradient});
-  }
-
-  /// After forward() of the same examples: gradients by every activation, and squared norms of the
-  /// parameters' gradients, transformed where coordinates are given.
-  void backward(const CoordinatesView* coordinates = nullptr) {
     work_.coordinates = coordinates;
     for (std::size_t i = layout_.layers.size(); i-- > 0;)
       std::visit(
@@ -143,14 +148,14 @@ class LayerWiseNetwork {
     for_each_layer([&](const auto& l) { l.store_gradients(work_, gradients); });
   }
 
-  /// *total += the losses and right answers of the micro-batch, and its norms if it was clipped.
-  void tally(bool clipped, Tally* total) {
+  /// *total += the losses, right answers and norms of the micro-batch, which was clipped.
+  void tally(Tally* total) {
     launch(gpu_, "tally", tally_kernel,
            TallyBatch{.batch = work_.batch,
                       .loss = losses_.get(),
                       .correct = correct_.get(),
-                      .squared_norms = clipped ? squared_norms_.get() : nullptr,
-                      .factors = clipped ? work_.factors() : nullptr,
+                      .squared_norms = squared_norms_.get(),
+                      .factors = work_.factors(),
                       .groups = net_.groups,
                       .total = total});
   }

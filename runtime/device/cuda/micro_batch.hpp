@@ -95,6 +95,10 @@ class MicroBatch {
   }
 
   float* value(const CudaEdge& e) const { return values_[e.number].get(); }
+  /// The first n numbers of an edge's values. Waits for the device.
+  std::vector<float> download(const CudaEdge& e, std::size_t n) const {
+    return values_[e.number].download(n);
+  }
   float* gradient(const CudaEdge& e) const { return gradients_[e.number].get(); }
   std::uint8_t* labels() const { return labels_.get(); }
   /// [capacity, n] of a layer that reserved n floats.

@@ -282,12 +282,15 @@ TEST(Account, BadUseIsRefused) {
   expect_refused(fine + "--epsilon -1", 2, "epsilon: expected");
   expect_refused(fine + "--delta 1e-5 --orders 1", 2, "orders: expected");
   expect_refused(fine + "--delta 1e-5 --orders 2,x", 2, "--orders: expected numbers");
-  expect_refused(fine + "--delta 1e-5 --accountant pdl", 2, "expected pld, rdp, advanced or gdp");
-  expect_refused(fine + "--delta 1e-5 --sampling shuffle", 2, "expected poisson or fixed");
+  expect_refused(fine + "--delta 1e-5 --accountant pdl", 2,
+                 "expected one of pld, rdp, advanced, gdp");
+  expect_refused(fine + "--delta 1e-5 --sampling shuffle", 2,
+                 "--sampling: expected one of poisson, fixed");
   expect_refused(fine + "--delta 1e-5 --sampling fixed", 2, "--q: expected no value");
   expect_refused(fine + "--delta 1e-5 --n 100", 2,
                  "--n: expected no value with --sampling poisson");
-  expect_refused(fine + "--delta 1e-5 --neighbours all", 2, "expected add-or-remove");
+  expect_refused(fine + "--delta 1e-5 --neighbours all", 2,
+                 "--neighbours: expected one of add-or-remove");
   expect_refused(fine + "--delta 1e-5 --group 0", 2, "group: expected");
   expect_refused(fine + "--delta 1e-5 --interval 0", 2, "--interval: expected");
   expect_refused(fine + "--delta 1e-5 --zcdp 0.1", 2, "--q: expected no value with --zcdp");
@@ -304,7 +307,7 @@ TEST(Account, BadUseIsRefused) {
   expect_refused("account --rdp-at 2 --q 0.1 --sigma 1e-200", 2, "that double holds");
   expect_refused("account --rdp-at 2 --q 0.1", 2, "--sigma: expected a value");
   expect_refused("account --rdp-at 2 --q 0.1 --sigma 1 --delta 1e-5", 2, "--delta: expected no");
-  expect_refused("account --zcdp -1 --delta 1e-5", 2, "rho: expected");
+  expect_refused("account --zcdp -1 --delta 1e-5", 2, "--zcdp: expected a number >= 0");
   expect_refused("account --zcdp 1", 2, "--delta: expected a value");
 }
 
@@ -398,7 +401,7 @@ TEST(CalibrateCommand, BadUseIsRefused) {
   expect_refused("calibrate --solve epsilon --delta 1e-5 --q 0.1 --steps 5", 2,
                  "--solve: expected");
   expect_refused("calibrate --accountant gdp --epsilon 3 --delta 1e-5 --q 0.1 --steps 5", 2,
-                 "expected pld");
+                 "--accountant: expected one of pld, rdp, advanced, found");
 }
 
 TEST(Help, HasExamples) {

@@ -69,13 +69,13 @@ TEST_P(CpuEngine, ClippedSumOfAPoissonBatch) {
   const Dataset data = examples_for(c, 70);
   for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
     EngineSettings s;
-    s.clip = {kind, 0.7f, 0.01f};
-    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.recipe = {.draw = Poisson{std::uint64_t{1} << 31},
+                .contribution = ClippedGradient{kind, 0.01f}};
     s.threads = 2;
     const auto engine = cpu_engine_at(level, net, s);
     reference::ReferenceEngine oracle(net, s);
-    const auto got = clipped_sum(*engine, net, data);
-    const auto want = clipped_sum(oracle, net, data);
+    const auto got = clipped_sum(*engine, s.recipe, net, data, 0.7f);
+    const auto want = clipped_sum(oracle, s.recipe, net, data, 0.7f);
     EXPECT_EQ(engine->sampled(3), oracle.sampled(3));
     double error = 0;
     double size = 0;
@@ -95,10 +95,9 @@ TEST_P(CpuEngine, DoesNotDependOnTheNumberOfThreads) {
   std::vector<float> first;
   for (const int threads : {1, 2, 3, 7}) {
     EngineSettings s;
-    s.clip.max_norm = 0.7f;
-    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 31};
     s.threads = threads;
-    const auto sum = clipped_sum(*cpu_engine_at(level, net, s), net, data);
+    const auto sum = clipped_sum(*cpu_engine_at(level, net, s), s.recipe, net, data, 0.7f);
     if (first.empty())
       first = sum;
     else
@@ -143,42 +142,38 @@ TEST_P(CpuEngine, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
   Dataset data = examples_for(c, 40);
   const Dataset kept = spoil(c, data);
   EngineSettings s;
-  s.sampling_threshold = std::uint64_t{1} << 32;
+  s.recipe.draw = Poisson{std::uint64_t{1} << 32};
   s.diagnostics = true;
   const auto engine = cpu_engine_at(level, net, s);
-  const auto got = clipped_sum(*engine, net, data);
+  const auto got = clipped_sum(*engine, s.recipe, net, data);
   const Diagnostics diagnostics = engine->diagnostics();
   EXPECT_EQ(diagnostics.examples, 40u);
   EXPECT_EQ(diagnostics.non_finite, 1u);
-  EXPECT_EQ(got, clipped_sum(*cpu_engine_at(level, net, s), net, kept));
-  EXPECT_EQ(got, clipped_sum(*engine, net, data)) << "the same batch again";
+  EXPECT_EQ(got, clipped_sum(*cpu_engine_at(level, net, s), s.recipe, net, kept));
+  EXPECT_EQ(got, clipped_sum(*engine, s.recipe, net, data)) << "the same batch again";
 
-  s.sampling_threshold = 0;
-  for (const float v : clipped_sum(*cpu_engine_at(level, net, s), net, kept)) EXPECT_EQ(v, 0.0f);
+  s.recipe.draw = Poisson{0};
+  for (const float v : clipped_sum(*cpu_engine_at(level, net, s), s.recipe, net, kept))
+    EXPECT_EQ(v, 0.0f);
 }
 
-TEST_P(CpuEngine, Evaluates) {
+TEST_P(CpuEngine, GivesLogits) {
   const auto& [c, level] = GetParam();
   const Network net = network_of(c);
   const Dataset data = examples_for(c, 50);
-  EngineSettings s;
-  s.keep_average = true;
+  const EngineSettings s;
   const auto engine = cpu_engine_at(level, net, s);
   reference::ReferenceEngine oracle(net, s);
-  TrainState state = weights_for(net);
-  state.average = state.parameters;
-  for (float& w : state.average) w *= -1.0f;
-  for (Engine* e : {engine.get(), static_cast<Engine*>(&oracle)}) {
-    e->load(data);
-    e->set_state(state);
-  }
-  for (const bool averaged : {false, true, false}) {
-    const Accuracy got = engine->evaluate(data, averaged);
-    const Accuracy want = oracle.evaluate(data, averaged);
-    EXPECT_EQ(got.total, 50u);
-    EXPECT_EQ(got.correct, want.correct);
-    EXPECT_NEAR(got.mean_loss, want.mean_loss, 1e-5 * (1 + want.mean_loss));
-  }
+  const TrainState state = weights_for(net);
+  for (Engine* e : {engine.get(), static_cast<Engine*>(&oracle)}) e->set_state(state);
+  const std::vector<float> got = engine->logits(data);
+  const std::vector<float> want = oracle.logits(data);
+  ASSERT_EQ(got.size(), 50u * static_cast<std::size_t>(net.outputs));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], 1e-5 * (1 + std::fabs(want[i]))) << i;
+  Dataset none = data;
+  none.labels.clear();
+  EXPECT_TRUE(engine->logits(none).empty());
 }
 
 const auto kLevels = testing::Values(SimdLevel::baseline, SimdLevel::avx2, SimdLevel::avx512);

@@ -157,24 +157,22 @@ TEST_P(CudaEngine, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
   for (const float v : cases::clipped_sum(*engine(s), s.recipe, net_, kept)) ASSERT_EQ(v, 0.0f);
 }
 
-TEST_P(CudaEngine, Evaluates) {
+TEST_P(CudaEngine, GivesLogits) {
   const Dataset data = cases::examples_for(model(), 50);
   EngineSettings s;
-  s.recipe.optimizer.keep_average = true;
   s.micro_batch = 32;
   const auto device = engine(s);
   reference::ReferenceEngine oracle(net_, s);
-  TrainState state = cases::weights_for(net_);
-  state.average = state.parameters;
-  for (float& w : state.average) w *= -1.0f;
+  const TrainState state = cases::weights_for(net_);
   for (Engine* e : {device.get(), static_cast<Engine*>(&oracle)}) e->set_state(state);
-  for (const bool averaged : {false, true, false}) {
-    const Accuracy got = device->evaluate(data, averaged);
-    const Accuracy want = oracle.evaluate(data, averaged);
-    EXPECT_EQ(got.total, 50u);
-    EXPECT_EQ(got.correct, want.correct);
-    EXPECT_NEAR(got.mean_loss, want.mean_loss, 1e-5 * (1 + want.mean_loss));
-  }
+  const std::vector<float> got = device->logits(data);
+  const std::vector<float> want = oracle.logits(data);
+  ASSERT_EQ(got.size(), 50u * static_cast<std::size_t>(net_.outputs));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], 1e-5 * (1 + std::fabs(want[i]))) << i;
+  Dataset none = data;
+  none.labels.clear();
+  EXPECT_TRUE(device->logits(none).empty());
 }
 
 /// Noise, sampling, every optimizer and the average, over steps that are replayed, against the

@@ -42,9 +42,7 @@ Bits all_of(const Network& net, const Dataset& data, const MakeEngine& make) {
     bits.add(cases::clipped_sum(*engine, s.recipe, net, data, 0.6f));
     bits.add(engine->diagnostics().norm);
     if (kind != Clipping::flat) continue;
-    const Accuracy a = engine->evaluate(data, false);
-    bits.add(a.mean_loss);
-    bits.add(static_cast<double>(a.correct));
+    bits.add(engine->logits(data));
     const PerExample single = engine->per_example(all, true);
     bits.add(single.gradients);
     bits.add(single.squared_norms);

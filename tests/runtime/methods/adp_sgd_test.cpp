@@ -153,8 +153,8 @@ TrainState trained(TrainConfig c, const cases::Case& model, PrivacyPlan plan,
   const Network net = cases::network_of(model);
   plan.sampling_threshold = std::uint64_t{1} << 30;
   plan.clip_norm = 0.8;
-  c.adaptive_weight = 512.0;
-  c.adaptive_least = 1e-2;
+  c.of<AdpSgdOptions>().adaptive_weight = 512.0;
+  c.of<AdpSgdOptions>().adaptive_min = 1e-2;
   const M method(cases::context_of(c, net, 4), plan);
   EngineSettings s;
   s.recipe = method.recipe();

@@ -76,10 +76,9 @@ TEST(ExampleMethod, IsMadeOfItsEntryAndTrains) {
   EXPECT_EQ(method->train(0, 8), 8u);
   EXPECT_NE(method->parameters(), before);
   EXPECT_EQ(budget.ledger().authorised_until(), 8u);
-  nlohmann::ordered_json certificate;
-  method->certify(certificate, budget.ledger(), 8);
-  EXPECT_EQ(certificate["steps"], 8);
-  EXPECT_EQ(certificate["epsilon"], method->epsilon());
+  const Promise promise = method->promise(budget.ledger(), 8);
+  EXPECT_EQ(std::get<NoisySums>(promise.how).steps, 8u);
+  EXPECT_EQ(promise.epsilon, method->epsilon());
 }
 
 }  // namespace

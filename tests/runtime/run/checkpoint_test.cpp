@@ -35,7 +35,7 @@ Checkpoint example(std::uint64_t step) {
   c.ledger.authorise(0, step, privacy::PoissonGaussian{0.01, 1.0 / 3.0});
   c.taken = {{privacy::Gaussian{40.0}, 1, 1}, {privacy::Laplace{1.0 / 3.0}, 2, 3}};
   c.ledger_was_lost = true;
-  c.metrics = {{1.0, 117, 0.7, 0.5, 0.91, 0.3}};
+  c.metrics = {{1.0, 117, 0.7, 0.5, {{0.91, 0.3}}}};
   c.seconds = 12.5;
   return c;
 }

@@ -100,18 +100,13 @@ class ReferenceEngine : public Engine {
   }
   std::vector<float> norms() override { return state_.norms; }
 
-  Accuracy evaluate(const Dataset& test, bool averaged) override {
-    const Values theta = as_double(
-        averaged && settings_.recipe.optimizer.keep_average ? state_.average : state_.parameters);
-    Accuracy a;
-    for (std::size_t i = 0; i < test.size(); ++i) {
-      const Values z = logits(net_, theta, features(test, i));
-      a.correct += predicted_class(net_, z) == test.labels[i] ? 1 : 0;
-      a.mean_loss += loss(net_.spec.loss, z, test.labels[i], nullptr);
-    }
-    a.total = test.size();
-    if (a.total > 0) a.mean_loss /= static_cast<double>(a.total);
-    return a;
+  std::vector<float> logits(const Dataset& examples) override {
+    const Values theta = as_double(state_.parameters);
+    std::vector<float> all;
+    for (std::size_t i = 0; i < examples.size(); ++i)
+      for (const double z : reference::logits(net_, theta, features(examples, i)))
+        all.push_back(static_cast<float>(z));
+    return all;
   }
 
   PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {

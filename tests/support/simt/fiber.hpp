@@ -1,6 +1,6 @@
 #pragma once
 // The emulator's fibers, and what the sanitizers must be told about them. Included by
-// simt_emulator.cpp alone, which is built without TSan and without the fortified longjmp.
+// emulator.cpp alone, which is built without TSan and without the fortified longjmp.
 #include <csetjmp>
 #include <cstddef>
 #include <memory>

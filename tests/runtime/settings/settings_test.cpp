@@ -1,5 +1,6 @@
-#include "runtime/config/config.hpp"
+#include "runtime/settings/settings.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -9,7 +10,6 @@
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
-#include "runtime/settings/settings.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
@@ -43,7 +43,7 @@ std::string refusal(Call call) {
   return "";
 }
 
-TEST(Config, EveryOptionSurvivesBeingWrittenAndRead) {
+TEST(Settings, EveryOptionSurvivesBeingWrittenAndRead) {
   TrainConfig c;
   c.dataset = "a folder/with \"quotes\" and \\";
   c.data_dir = "elsewhere";
@@ -84,7 +84,7 @@ TEST(Config, EveryOptionSurvivesBeingWrittenAndRead) {
   EXPECT_GT(compared, 30);
 }
 
-TEST(Config, WhatIsReleasedNamesNoFoldersAndNoMachine) {
+TEST(Settings, WhatIsReleasedNamesNoFoldersAndNoMachine) {
   TrainConfig c;
   c.dataset = "/home/someone/secret/patients.csv";
   c.schema = "/home/someone/secret/schema.toml";
@@ -97,7 +97,7 @@ TEST(Config, WhatIsReleasedNamesNoFoldersAndNoMachine) {
   EXPECT_NE(text.find("dataset = \"patients.csv\""), std::string::npos) << text;
 }
 
-TEST(Config, UnknownKeysNameTheNearestKnownOne) {
+TEST(Settings, UnknownKeysNameTheNearestKnownOne) {
   EXPECT_EQ(refusal([] { parse_settings("lr = 0.1\nbacth = 512\n", "run.toml"); }),
             "run.toml, line 2, bacth: expected a known key, found 'bacth'; the nearest is 'batch'");
   const std::vector<std::string> words = {"epsilon", "delta", "epochs"};
@@ -108,7 +108,7 @@ TEST(Config, UnknownKeysNameTheNearestKnownOne) {
 }
 
 /// What a file or a preset says of one method.
-TEST(Config, AMethodsTableIsForThatMethod) {
+TEST(Settings, AMethodsTableIsForThatMethod) {
   const std::string text = "lr = 0.5\nbatch = 64\n[sgd]\nlr = 0.05\n[adaclip]\nlr = 2\n";
   const auto lr = [&](std::string_view method) {
     return std::get<double>(parse_settings(text, "run.toml", method).at("lr").value);
@@ -145,7 +145,7 @@ TEST(Config, AMethodsTableIsForThatMethod) {
   EXPECT_EQ(resolved(flags({{"config", file.c_str()}, {"method", "sgd"}})).lr, 0.25);
 }
 
-TEST(Config, SyntaxErrorsNameTheLine) {
+TEST(Settings, SyntaxErrorsNameTheLine) {
   EXPECT_NE(refusal([] {
               parse_settings("lr = 0.1\nbatch = = 2\n", "run.toml");
             }).find("run.toml, line 2"),
@@ -155,7 +155,7 @@ TEST(Config, SyntaxErrorsNameTheLine) {
             std::string::npos);
 }
 
-TEST(Config, TomlTypesAreChecked) {
+TEST(Settings, TomlTypesAreChecked) {
   TrainConfig c;
   apply_settings(parse_settings("lr = 1\nbatch = 64\njson = true\noptimizer = 'adam'", "f"), c);
   EXPECT_EQ(c.lr, 1.0);
@@ -170,7 +170,7 @@ TEST(Config, TomlTypesAreChecked) {
   }
 }
 
-TEST(Config, ValuesOutOfRangeAreRefused) {
+TEST(Settings, ValuesOutOfRangeAreRefused) {
   for (const auto& [key, text] : std::initializer_list<std::pair<const char*, const char*>>{
            {"delta", "0"},       {"delta", "1"},       {"delta", "-1e-5"}, {"delta", "nan"},
            {"delta", "small"},   {"epsilon", "0"},     {"epsilon", "-1"},  {"epsilon", "inf"},
@@ -193,7 +193,7 @@ TEST(Config, ValuesOutOfRangeAreRefused) {
             "--delta: expected a number in (0, 1), found 2.0");
 }
 
-TEST(Config, FlagsBeatTheFileBeatsThePresetBeatsDefaults) {
+TEST(Settings, FlagsBeatTheFileBeatsThePresetBeatsDefaults) {
   const TemporaryFolder folder;
   const std::string file = folder / "run.toml";
   write_text(file, "preset = 'mnist-cnn'\nbatch = 100\nlr = 0.25\n");
@@ -208,7 +208,7 @@ TEST(Config, FlagsBeatTheFileBeatsThePresetBeatsDefaults) {
   EXPECT_NE(preset.batch, 100);
 }
 
-TEST(Config, ADataSetBringsItsOwnPresetButNoBudget) {
+TEST(Settings, ADataSetBringsItsOwnPresetButNoBudget) {
   std::vector<std::string> notes;
   const TrainConfig c =
       resolve_config(flags({{"dataset", "adult"}, {"epsilon", "2"}, {"delta", "1e-6"}}), notes);
@@ -230,7 +230,7 @@ TEST(Config, ADataSetBringsItsOwnPresetButNoBudget) {
             std::string::npos);
 }
 
-TEST(Config, AnswersToOneQuestionReplaceEachOther) {
+TEST(Settings, AnswersToOneQuestionReplaceEachOther) {
   const TrainConfig c =
       resolved(flags({{"preset", "mnist-cnn"}, {"sigma", "1.5"}, {"steps", "10"}}));
   EXPECT_EQ(c.sigma, 1.5);
@@ -247,7 +247,7 @@ TEST(Config, AnswersToOneQuestionReplaceEachOther) {
             std::string::npos);
 }
 
-TEST(Config, PathsAreKeptFromTheRoot) {
+TEST(Settings, PathsAreKeptFromTheRoot) {
   const TrainConfig c = resolved(flags(
       {{"dataset", "some/table.csv"}, {"model", "net.toml"}, {"epsilon", "1"}, {"delta", "1e-5"}}));
   const std::string here = std::filesystem::current_path().string();
@@ -260,7 +260,7 @@ TEST(Config, PathsAreKeptFromTheRoot) {
   EXPECT_EQ(again.dataset, c.dataset);
 }
 
-TEST(Config, EveryPresetIsComplete) {
+TEST(Settings, EveryPresetIsComplete) {
   EXPECT_GE(preset_names().size(), 6u);
   for (const std::string& name : preset_names()) {
     const TrainConfig c = resolved(flags({{"preset", name.c_str()}}));
@@ -286,7 +286,7 @@ TEST(Config, EveryPresetIsComplete) {
       "dpsgd");
 }
 
-TEST(Config, ThePresetOfADataSetIsTheOneForItsFeatures) {
+TEST(Settings, ThePresetOfADataSetIsTheOneForItsFeatures) {
   const auto given = [](const char* features) {
     return resolved(
         flags({{"dataset", "mnist"}, {"features", features}, {"sigma", "1"}, {"delta", "1e-5"}}));
@@ -295,7 +295,7 @@ TEST(Config, ThePresetOfADataSetIsTheOneForItsFeatures) {
   EXPECT_EQ(given("none").model, "cnn");
 }
 
-TEST(Config, AResumeMayNotChangeTheExperiment) {
+TEST(Settings, AResumeMayNotChangeTheExperiment) {
   const TrainConfig stored = resolved(flags({{"preset", "mnist-cnn"}, {"epochs", "3"}}));
   EXPECT_EQ(resolve_resumed(flags({{"threads", "2"}}), stored).threads, 2);
   EXPECT_EQ(resolve_resumed(flags({{"preset", "mnist-cnn"}, {"epochs", "3"}}), stored).epochs, 3);
@@ -315,7 +315,7 @@ TEST(Config, AResumeMayNotChangeTheExperiment) {
 }
 
 /// A flag that the method does not look at is refused, with the methods that do.
-TEST(Config, AMethodRefusesTheFlagsOfOthers) {
+TEST(Settings, AMethodRefusesTheFlagsOfOthers) {
   const auto given = [](const char* method, const char* key, const char* text) {
     return refusal([&] {
       resolved(flags({{"preset", "mnist-cnn"}, {"method", method}, {key, text}}));
@@ -337,22 +337,33 @@ TEST(Config, AMethodRefusesTheFlagsOfOthers) {
 }
 
 /// Every option belongs to all methods, or to some that the registry names.
-TEST(Config, OptionsOfMethodsAreThoseOfTheRegistry) {
+TEST(Settings, OptionsOfMethodsAreThoseOfTheRegistry) {
   for (const MethodEntry& method : methods()) {
     EXPECT_EQ(find_method(method.name), &method);
     for (const Option& own : method.options) {
       ASSERT_NE(find_option(own.key), nullptr) << own.key;
-      EXPECT_TRUE(method.takes(own.key)) << own.key;
+      EXPECT_TRUE(takes(method, own.key)) << own.key;
     }
     for (const std::string& key : method.uses) {
       EXPECT_NE(find_option(key), nullptr) << method.name << " " << key;
-      EXPECT_TRUE(method.takes(key)) << key;
+      EXPECT_TRUE(takes(method, key)) << key;
     }
-    EXPECT_TRUE(method.takes("dataset") && method.takes("delta")) << method.name;
+    EXPECT_TRUE(takes(method, "dataset") && takes(method, "delta")) << method.name;
   }
 }
 
-TEST(Config, EveryOptionHasAHelpText) {
+/// In --help and in config.toml.
+TEST(Settings, AMethodsOptionIsListedBehindTheOneItBelongsWith) {
+  std::vector<std::string> keys;
+  for (const Option& o : train_options()) keys.push_back(o.key);
+  const auto behind = std::ranges::find(keys, "poly-c") + 1;
+  EXPECT_EQ(
+      std::vector<std::string>(behind, behind + 4),
+      (std::vector<std::string>{"adaptive-start", "adaptive-weight", "adaptive-least", "warmup"}));
+  EXPECT_EQ(find_option("adaptive-least")->group, "Training");
+}
+
+TEST(Settings, EveryOptionHasAHelpText) {
   for (const Option& o : train_options()) {
     EXPECT_FALSE(o.help.empty()) << o.key;
     EXPECT_FALSE(o.group.empty()) << o.key;

@@ -1,10 +1,11 @@
+#include "runtime/results/curves.hpp"
+
 #include <cmath>
 #include <string>
 
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/gnuplot.hpp"
-#include "runtime/run/metrics.hpp"
 
 namespace cudp {
 namespace {
@@ -14,11 +15,11 @@ std::string script(const std::vector<MetricsRow>& rows, const std::string& title
 set xlabel 'epoch'
 set xrange [0:*]
 )";
-  const bool tested = rows.front().test_accuracy.has_value();
+  const bool tested = !rows.front().test.empty();
   const bool is_private = std::isfinite(rows.back().epsilon);
   s += "$rows << EOD\n";
   for (const MetricsRow& r : rows)
-    s += fmt::format("{} {} {}\n", r.epoch, 100.0 * r.test_accuracy.value_or(0.0),
+    s += fmt::format("{} {} {}\n", r.epoch, 100.0 * r.test.accuracy().value_or(0.0),
                      is_private ? r.epsilon : 0.0);
   s += "EOD\n";
   const char* style = rows.size() > 1 ? "lines" : "points";
@@ -46,7 +47,7 @@ set xrange [0:*]
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                  const std::filesystem::path& picture, unsigned mode) {
   if (rows.empty()) return false;
-  if (!rows.front().test_accuracy && !std::isfinite(rows.back().epsilon))
+  if (rows.front().test.empty() && !std::isfinite(rows.back().epsilon))
     return true;  // nothing to show
   return run_gnuplot(script(rows, title), picture, mode);
 }

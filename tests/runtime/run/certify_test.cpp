@@ -1,12 +1,11 @@
-#include "runtime/run/certificate.hpp"
+#include "runtime/run/certify.hpp"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "privacy/accountant.hpp"
-#include "runtime/run/metrics.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
-#include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
 namespace {
@@ -44,7 +43,7 @@ struct Trained {
     return privacy::PoissonGaussian{plan().sampling_rate(), plan().noise_multiplier};
   }
   nlohmann::ordered_json certificate() const {
-    return make_certificate(experiment, size, *method, ledger, {}, plan().steps);
+    return to_json(make_certificate(experiment, size, *method, ledger, {}, plan().steps));
   }
 
   Experiment experiment;
@@ -149,25 +148,6 @@ TEST(Certificate, APrivateSizeIsOnlyThereWithItsNoise) {
   EXPECT_EQ(j["epsilon"], 3.0);
   // What follows from it is adaptive: nothing is claimed for groups.
   EXPECT_TRUE(j["groups"].is_string());
-}
-
-TEST(Metrics, AreOneLineEachAndNeverTheClock) {
-  const std::vector<MetricsRow> rows = {{1.0, 10, 0.5, 0.1, 0.9, 0.3}, {2.0, 20, 0.6, 0.1, 1, 0.2}};
-  const std::string text = encode_metrics(rows);
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
-  EXPECT_EQ(text.find("seconds"), std::string::npos);
-  EXPECT_EQ(encode_metrics(decode_metrics(text)), text);
-  EXPECT_TRUE(decode_metrics("").empty());
-}
-
-TEST(Curves, AreAPictureOrNothing) {
-  const TemporaryFolder folder;
-  const std::string picture = folder / "it's a picture.png";
-  if (!draw_curves({{1.0, 10, 0.5, 0.1, 0.9, 0.3}, {2.0, 20, 0.6, 0.1, 0.95, 0.2}}, "it's a test",
-                   picture))
-    GTEST_SKIP() << "gnuplot is missing";
-  EXPECT_EQ(content_of(picture).substr(0, 4), "\x89PNG");
-  EXPECT_FALSE(draw_curves({}, "nothing", folder / "none.png"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "runtime/run/released_text.hpp"
+#include "runtime/results/released_text.hpp"
 
 #include <algorithm>
 #include <array>

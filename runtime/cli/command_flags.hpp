@@ -1,0 +1,56 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/cli/commands.hpp"
+#include "runtime/settings/settings.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace cudp {
+
+/// What becomes of a flag that is given twice.
+enum class Repeated { refused, last_counts };
+
+/// The flags of a command, one for each row of its options.
+class CommandFlags {
+ public:
+  /// Adds them to `command`, which outlives this.
+  CommandFlags(CLI::App& command, std::vector<Option> options,
+               Repeated repeated = Repeated::refused);
+
+  /// What the user gave, by option key. Throws InputError.
+  Settings given() const;
+
+  /// What the user gave, over the initial values. Throws InputError.
+  TrainConfig values() const;
+
+ private:
+  std::vector<std::pair<Option, CLI::Option*>> flags_;
+};
+
+/// What a subcommand is: `options` are its rows, `examples` stands below them in --help, and `run`
+/// is what it does with their values; it returns the exit code.
+struct Command {
+  std::string name;
+  std::string description;
+  std::string examples;
+  std::vector<Option> options;
+  std::function<int(const TrainConfig&)> run;
+};
+
+/// Adds the subcommand; see commands.hpp.
+void add_command(CLI::App& app, CommandBody& body, Command command);
+
+/// A row of `cudp train` for another command, which has this to say of it.
+Option shared_option(const char* key, const char* help);
+
+/// "--json", of every command that prints an Answer.
+Option json_option(const char* help = "print JSON");
+
+}  // namespace cudp

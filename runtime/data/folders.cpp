@@ -1,0 +1,51 @@
+#include "runtime/data/folders.hpp"
+
+#include <system_error>
+
+#include "runtime/data/bytes.hpp"
+
+namespace cudp {
+
+namespace fs = std::filesystem;
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+fs::path find_file(const fs::path& folder, const std::string& stem) {
+  for (const char* ending : {"", ".gz", ".xz"}) {
+    fs::path path = folder / (stem + ending);
+    std::error_code ignored;
+    if (fs::exists(path, ignored)) return path;
+  }
+  return {};
+}
+
+fs::path require_file(const fs::path& folder, const std::vector<std::string>& stems) {
+  std::string names;
+  for (const std::string& stem : stems) {
+    fs::path path = find_file(folder, stem);
+    if (!path.empty()) return path;
+    names.append(names.empty() ? "" : " or ").append(stem);
+  }
+  bad_input(folder.string(), "", names + ", plain, .gz or .xz", "no such file");
+}
+
+std::string set_name_of(const fs::path& path) {
+  fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
+  for (const char* ending : {".gz", ".xz", ".csv", ".tsv"})
+    if (name.extension() == ending) name.replace_extension();
+  return name.string();
+}
+
+void check_apart(const fs::path& test, const std::vector<fs::path>& train) {
+  for (const fs::path& file : train) {
+    std::error_code ignored;  // a file that is not there is refused where it is read
+    if (fs::equivalent(test, file, ignored))  // by device and inode
+      bad_input(test.string(), "", "test rows in a file of their own",
+                "the file of the training rows, " + file.string());
+  }
+}
+
+}  // namespace cudp

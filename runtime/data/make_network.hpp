@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+
+#include "models/model.hpp"
+#include "runtime/data/dataset.hpp"
+
+namespace cudp {
+
+/// What a network must know of the data set's texts, if it has any.
+TextShape text_shape(const Dataset& data);
+
+/// parse_model and build_network. Throws InputError.
+Network make_network(const std::string& model_text, const std::string& source,
+                     const std::string& activation, const Shape& input, int classes,
+                     const TextShape& text = {});
+
+}  // namespace cudp

@@ -1,0 +1,102 @@
+#include "runtime/data/named_datasets.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/base/error.hpp"
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/folders.hpp"
+#include "runtime/data/sources.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+
+DataSplit idx_images(const DataRequest&, const NamedDataset& named, const fs::path& folder) {
+  return load_idx_folder(folder, {.set = named.name});
+}
+
+DataSplit cifar_images(const DataRequest&, const NamedDataset& named, const fs::path& folder) {
+  return load_cifar_folder(folder, {.set = named.name});
+}
+
+template <DataSplit (*load)(const DataRequest&)>
+DataSplit built_in(const DataRequest& request, const NamedDataset&, const fs::path&) {
+  return load(request);
+}
+
+NamedDataset table(const char* name, const char* folder, const char* train, const char* test = "") {
+  return {.name = name,
+          .folder = folder,
+          .known_by = {train},
+          .test = test,
+          .is_table = true,
+          .load = load_named_table};
+}
+
+const NamedDataset* find_named(std::string_view name) {
+  const auto all = named_datasets();
+  const auto found = std::ranges::find(all, name, &NamedDataset::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+/// The folder below request.dir that holds the data set. Throws InputError, naming the script that
+/// downloads it, if there is none.
+fs::path folder_of(const NamedDataset& named, const DataRequest& request) {
+  if (named.folder.empty()) return {};
+  const fs::path top = request.dir.empty() ? "data" : request.dir;
+  std::vector<fs::path> folders = {top / named.folder};
+  // MNIST and Fashion-MNIST have the same file names: a folder named after one is not the other.
+  const std::string own = set_name_of(top);
+  if (own == named.folder || !is_named_dataset(own)) folders.push_back(top);
+  for (const fs::path& folder : folders)
+    for (const std::string& file : named.known_by)
+      if (!find_file(folder, file).empty()) return folder;
+  bad_input(top.string(), "",
+            named.known_by.front() + ", plain, .gz or .xz, in " + (top / named.folder).string() +
+                " or " + top.string(),
+            "neither; scripts/fetch_data.sh " + named.folder + " downloads it");
+}
+
+}  // namespace
+
+std::span<const NamedDataset> named_datasets() {
+  static const std::vector<NamedDataset> rows = {
+      {.name = "glyphs", .load = built_in<load_glyphs>},
+      {.name = "sentences", .load = built_in<load_sentences>},
+      {.name = "mnist", .folder = "mnist", .known_by = kIdxTrainImages, .load = idx_images},
+      {.name = "fashion-mnist",
+       .folder = "fashion-mnist",
+       .known_by = kIdxTrainImages,
+       .load = idx_images},
+      {.name = "cifar-10",
+       .folder = "cifar-10",
+       .known_by = {kCifarTrainImages},
+       .load = cifar_images},
+      table("adult", "adult", "adult.data", "adult.test"),
+      table("bank", "bank", "BANK.dat"),
+      table("ipums-br", "ipums", "IPUMS-BR.dat"),
+      table("imdb", "imdb", "imdb_train.tsv", "imdb_test.tsv"),
+  };
+  return rows;
+}
+
+bool is_named_dataset(std::string_view name) { return find_named(name) != nullptr; }
+
+DataSplit load_named(const DataRequest& request) {
+  const NamedDataset* const named = find_named(request.dataset);
+  if (named == nullptr) throw Error("no named data set: " + request.dataset);
+  if (named->is_table)
+    check_named_table(request);
+  else if (!request.schema.empty() || !request.test_path.empty())
+    throw InputError("schema or test table: expected only with a table, found with " +
+                     request.dataset);
+  DataSplit split = named->load(request, *named, folder_of(*named, request));
+  split.name = named->name;
+  split.size_is_public = true;
+  split.test_is_public = true;
+  return split;
+}
+
+}  // namespace cudp

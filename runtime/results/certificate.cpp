@@ -1,0 +1,309 @@
+#include "runtime/results/certificate.hpp"
+
+#include <variant>
+
+#include <nlohmann/json.hpp>
+
+#include "privacy/mechanism/mechanism.hpp"
+#include "runtime/base/build_info.hpp"
+#include "runtime/config/choices.hpp"
+
+// The order of the lines is part of the format.
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Releases = std::vector<privacy::Release>;
+
+constexpr const char* kNeighbours = "add or remove one training example";
+constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
+constexpr const char* kRealNumbers = "proved for real numbers only";
+
+const char* text_of(Certificate::Status status) {
+  switch (status) {
+    case Certificate::Status::not_finished:
+      return "not finished";
+    case Certificate::Status::refused:
+      return "refused";
+    default:
+      return "finished";
+  }
+}
+
+const char* text_of(Certificate::TestSet test_set) {
+  switch (test_set) {
+    case Certificate::TestSet::public_rows:
+      return "public; read for test_accuracy only, not covered by the guarantee";
+    case Certificate::TestSet::private_rows:
+      return "not public: what was measured on it is not released, nor covered by the guarantee";
+    default:
+      return "none";
+  }
+}
+
+/// Releases of the sampled Gaussian mechanism.
+Json sampled_json(const Releases& releases) {
+  Json list = Json::array();
+  for (const privacy::Release& release : releases) {
+    double q = 1.0;
+    double sigma = 0.0;
+    if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&release.mechanism)) {
+      q = sampled->q;
+      sigma = sampled->sigma;
+    } else {
+      sigma = std::get<privacy::Gaussian>(release.mechanism).sigma;
+    }
+    list.push_back({{"q", q}, {"sigma", sigma}, {"steps", release.count}});
+  }
+  return list;
+}
+
+/// Releases of any mechanism.
+Json releases_json(const Releases& releases) {
+  Json list = Json::array();
+  for (const privacy::Release& release : releases) {
+    Json j{{"mechanism", privacy::name(release.mechanism)}};
+    if (const auto* gaussian = std::get_if<privacy::Gaussian>(&release.mechanism))
+      j["sigma"] = gaussian->sigma;
+    if (const auto* selection = std::get_if<privacy::BoundedRange>(&release.mechanism))
+      j["epsilon"] = selection->epsilon;
+    if (const auto* stated = std::get_if<privacy::ApproximateDp>(&release.mechanism)) {
+      j["epsilon"] = stated->epsilon;
+      if (stated->delta > 0.0) j["delta"] = stated->delta;
+    }
+    j["count"] = release.count;
+    list.push_back(std::move(j));
+  }
+  return list;
+}
+
+/// Writes a promise's lines between delta and what all certificates end with.
+struct Mechanism {
+  Json& j;
+  const Promise& promise;
+  const char* version;
+
+  void operator()(const NoisySums& s) const {
+    j.update({{"neighbouring_relation", kNeighbours},
+              {"mechanism", promise.mechanism},
+              {"method", promise.method},
+              {"sampling", s.sampling},
+              {"q", s.q},
+              {"sampling_threshold", s.sampling_threshold},
+              {"sigma", s.sigma},
+              {"C", s.clip_norm},
+              {"clipping", s.clipping}});
+    if (!s.clipped.empty()) j["clipped"] = s.clipped;
+    if (!s.clip_norm_is.empty()) j["C_is"] = s.clip_norm_is;
+    j.update({{"sensitivity", s.sensitivity},
+              {"noise_std", s.noise_std},
+              {"noise",
+               {{"kind", "rounded gaussian"}, {"grid", s.grid}, {"proof", "privacy/README.md"}}}});
+    if (s.noise_over_time)
+      j["noise_over_time"] = {{"least", s.noise_over_time->min}, {"most", s.noise_over_time->max}};
+    j.update({{"expected_batch", s.expected_batch},
+              {"steps", s.steps},
+              {"steps_planned", s.steps_planned},
+              {"releases", sampled_json(s.releases)},
+              {"accountant", privacy::bound_name(s.bound)},
+              {"accountant_version", version},
+              {"epsilon_lower", s.bound.epsilon_lower}});
+    if (s.bound.interval > 0.0) j["loss_interval"] = s.bound.interval;
+    if (s.bound.order > 0.0)
+      j.update({{"order", s.bound.order},
+                {"order_fixed_before", s.order_fixed_before},
+                {"conversion", kConversion}});
+    j["delta_for_rounding"] = s.delta_for_rounding;
+    if (s.norm_total_noise) j["norm_total_noise"] = *s.norm_total_noise;
+    if (s.quantile) add(*s.quantile);
+  }
+
+  void operator()(const FilteredReleases& s) const {
+    j.update({{"neighbouring_relation", kNeighbours},
+              {"mechanism", promise.mechanism},
+              {"method", promise.method},
+              {"sampling",
+               s.sampling_threshold > 0 ? "poisson, counted as all examples" : "all examples"}});
+    if (s.sampling_threshold > 0) j["sampling_threshold"] = s.sampling_threshold;
+    j.update({{"C", s.clip_norm},
+              {"loss_clip", s.loss_clip},
+              {"sensitivity", s.sensitivity},
+              {"loss_sensitivity", s.loss_sensitivity},
+              {"selection_noise", s.selection_noise}});
+    if (s.real_numbers_only) j["arithmetic"] = kRealNumbers;
+    j.update({{"steps", s.steps},
+              {"releases", releases_json(s.releases)},
+              {"filter",
+               {{"kind", "zcdp"},
+                {"rho", s.rho},
+                {"rho_spent", s.rho_spent},
+                {"theorem", "Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1"}}},
+              {"accountant", "zcdp"},
+              {"accountant_version", version},
+              {"conversion", kConversion}});
+    if (s.classical_budget) j["budget_conversion"] = "Bun, Steinke 2016, Proposition 1.3";
+  }
+
+  void operator()(const PerturbedObjective& s) const {
+    begin_linear();
+    j.update({{"noise_std", s.noise_std},
+              {"sensitivity", s.sensitivity},
+              {"kappa", s.kappa},
+              {"output_noise_std", s.output_noise_std},
+              {"output_sensitivity", s.output_sensitivity}});
+    add(s.risk);
+    j.update({{"arithmetic", kRealNumbers},
+              {"accountant", "objective perturbation"},
+              {"accounted",
+               "epsilon and delta are those of all releases together, the noisy size among them"}});
+    end_linear(s.releases);
+  }
+
+  void operator()(const PerturbedOutput& s) const {
+    begin_linear();
+    j.update({{"sigma", s.sigma},
+              {"sensitivity", s.sensitivity},
+              {"noise_std", s.noise_std},
+              {"grid", s.grid}});
+    add(s.risk);
+    j["accountant"] = "gaussian";
+    end_linear(s.releases);
+  }
+
+  void operator()(const ChosenParents& s) const {
+    begin_linear();
+    j.update({{"loss_clip", s.loss_clip},
+              {"loss_sensitivity", s.loss_sensitivity},
+              {"selection_epsilon", s.selection_epsilon},
+              {"generations", s.generations},
+              {"candidates", s.candidates},
+              {"parents", s.parents},
+              {"accountant", "zcdp"},
+              {"conversion", kConversion}});
+    end_linear(s.releases);
+  }
+
+  void operator()(const CountedExamples& s) const {
+    j.update({{"neighbouring_relation", kNeighbours},
+              {"mechanism", promise.mechanism},
+              {"method", promise.method},
+              {"releases", sampled_json({{privacy::Gaussian{s.sigma}, 1}})},
+              {"accountant", privacy::bound_name(s.bound)},
+              {"accountant_version", version}});
+  }
+
+  void operator()(const NoPrivacy& s) const {
+    j.update({{"mechanism", promise.mechanism},
+              {"method", promise.method},
+              {"expected_batch", s.expected_batch},
+              {"steps", s.steps}});
+  }
+
+ private:
+  void begin_linear() const {
+    j.update({{"neighbouring_relation", kNeighbours},
+              {"method", promise.method},
+              {"sampling", "all examples"},
+              {"mechanism", promise.mechanism}});
+  }
+  void end_linear(const Releases& releases) const {
+    j.update({{"accountant_version", version}, {"releases", releases_json(releases)}});
+  }
+
+  void add(const MinimisedRisk& risk) const {
+    j.update({{"regulariser", risk.regulariser}, {"max_norm", risk.max_norm}});
+    if (risk.huber) j["huber"] = *risk.huber;
+    j["solver_tolerance"] = risk.solver_tolerance;
+  }
+
+  void add(const NoisySums::Quantile& q) const {
+    j["quantile"] = {{"target", q.target},
+                     {"C_least", q.min_clip_norm},
+                     {"C_most", q.max_clip_norm},
+                     {"C_last", q.last_clip_norm},
+                     {"gradient_noise_multiplier", q.gradient_noise_multiplier},
+                     {"count_sensitivity", q.count_sensitivity},
+                     {"count_noise_std", q.count_noise_std}};
+  }
+};
+
+Json groups_json(const Groups& groups) {
+  if (!groups.not_stated.empty()) return groups.not_stated;
+  Json list = Json::array();
+  for (const GroupBound& bound : groups.bounds) {
+    Json row{{"examples", bound.examples}, {"epsilon", nullptr}};
+    if (bound.epsilon)
+      row["epsilon"] = *bound.epsilon;
+    else
+      row["reason"] = bound.reason;
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+Json noisy_values_json(const std::vector<Listed>& released) {
+  Json list = Json::array();
+  for (const Listed& l : released)
+    list.push_back({{"what", l.name},
+                    {"times", l.times},
+                    {"numbers", l.dimension},
+                    {"sensitivity", l.sensitivity},
+                    {"noise_std", l.noise_std},
+                    {"grid", l.grid}});
+  return list;
+}
+
+Json feature_release_json(const Certificate::FeatureRelease& release) {
+  const bool pca = release.kind == Features::pca;
+  Json j = {{"what", pca ? "covariance of rows clipped to norm 1, with Gaussian noise"
+                         : "channels' means and mean squares, rows of them clipped to norm 1, with "
+                           "Gaussian noise"},
+            {"sigma", release.sigma},
+            {"sensitivity", 1.0}};
+  if (pca) j["dimensions"] = release.dimensions;
+  return j;
+}
+
+}  // namespace
+
+Json to_json(const Certificate& c) {
+  const BuildInfo build = build_info();
+  Json j{{"format", "cudp privacy certificate 1"},
+         {"status", text_of(c.status)},
+         {"for_release", c.for_release()}};
+  if (!c.for_release()) j["not_for_release"] = c.not_for_release;
+  j["epsilon"] = c.promise.epsilon;  // null in a file where it is infinite
+  j["delta"] = c.promise.delta;
+  std::visit(Mechanism{j, c.promise, build.version}, c.promise.how);
+  if (c.groups) j["groups"] = groups_json(*c.groups);
+  if (!c.noisy_values.empty()) j["noisy_values"] = noisy_values_json(c.noisy_values);
+  j["dataset"] = c.dataset;
+  if (c.features != Features::none) j["features"] = name_of(c.features);
+  if (c.feature_release) j["feature_release"] = feature_release_json(*c.feature_release);
+  if (c.size.is_public())
+    j["training_examples"] = static_cast<std::uint64_t>(c.size.value);
+  else
+    j["size_release"] = {{"noisy_size", static_cast<std::uint64_t>(c.size.value)},
+                         {"noise_std", c.size.noise}};
+  j.update({{"precision", name_of(c.precision)},
+            {"rng", name_of(c.rng)},
+            {"seeded", c.seeded},
+            {"unsafe_flags", c.unsafe_flags}});
+  if (c.allow_weak_privacy) j["allow_weak_privacy"] = true;
+  if (c.fresh_noise_allowed) j["fresh_noise_allowed"] = true;
+  j.update({{"warnings", c.warnings},
+            {"hyperparameter_tuning", "not counted in epsilon"},
+            {"test_set", text_of(c.test_set)},
+            {"build",
+             {{"program", "cudp"},
+              {"version", build.version},
+              {"commit", build.commit},
+              {"compiler", build.compiler},
+              {"backend", c.backend}}}});
+  return j;
+}
+
+std::string to_text(const Certificate& certificate) { return to_json(certificate).dump(2) + "\n"; }
+
+}  // namespace cudp

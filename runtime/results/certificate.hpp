@@ -1,0 +1,61 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "runtime/config/config.hpp"
+#include "runtime/gate/gate.hpp"
+#include "runtime/methods/promise.hpp"
+#include "runtime/methods/training_size.hpp"
+
+namespace cudp {
+
+/// What a run states of its privacy: the promise, and all that is needed to check it. Holds nothing
+/// about the training data but what was paid for. It is release/privacy.json.
+struct Certificate {
+  enum class Status {
+    finished,
+    not_finished,  ///< the plan of a run in progress or cut short
+    refused        ///< the noisy number of examples allowed no plan
+  };
+  Status status = Status::finished;
+  std::vector<std::string> not_for_release;  ///< why, in words; empty: it may be released
+  Promise promise;
+  std::optional<Groups> groups;
+  std::vector<Listed> noisy_values;  ///< released by the host, besides the steps' sums
+
+  // Data.
+  std::string dataset;
+  Features features = Features::none;
+  /// The release that features rest on.
+  struct FeatureRelease {
+    Features kind;
+    double sigma;             ///< noise multiplier
+    std::int64_t dimensions;  ///< of principal components
+  };
+  std::optional<FeatureRelease> feature_release;
+  TrainingSize size;
+  enum class TestSet { none, public_rows, private_rows };
+  TestSet test_set = TestSet::none;
+
+  // How it ran.
+  Precision precision = Precision::fp32;  ///< of matrix products
+  Generator rng = Generator::chacha20;
+  bool seeded = false;
+  std::vector<std::string> unsafe_flags;
+  bool allow_weak_privacy = false;
+  bool fresh_noise_allowed = false;
+  std::vector<std::string> warnings;  ///< what the promise is too weak for
+  std::string backend;
+
+  bool for_release() const { return not_for_release.empty(); }
+};
+
+/// The certificate as it is published, with the build of this program.
+nlohmann::ordered_json to_json(const Certificate& certificate);
+/// The text of release/privacy.json.
+std::string to_text(const Certificate& certificate);
+
+}  // namespace cudp

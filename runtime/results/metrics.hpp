@@ -1,0 +1,66 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/layers/loss.hpp"
+
+namespace cudp {
+
+/// The answers of a model to labelled examples, as an engine gives them.
+struct Predictions {
+  Loss loss = Loss::softmax_cross_entropy;  ///< of the network
+  int outputs = 1;
+  std::vector<float> logits;         ///< [examples, outputs]
+  std::vector<std::uint8_t> labels;  ///< [examples]
+
+  std::size_t size() const { return labels.size(); }
+};
+
+/// The loss of each example, [examples].
+std::vector<double> losses(const Predictions& predictions);
+
+/// A number that says how good predictions are. A row of metrics() makes it known everywhere.
+struct Metric {
+  const char* key;   ///< its name in files and JSON: "test_accuracy"
+  const char* name;  ///< for people: "test accuracy"
+  std::string (*text)(double value);
+  double (*value)(const Predictions& predictions);
+  bool in_result;  ///< stands in the result of a training, too
+};
+
+/// All metrics; accuracy is the first.
+std::span<const Metric> metrics();
+
+/// The values of all metrics on a test set.
+struct Metrics {
+  std::vector<double> values;  ///< in the order of metrics(); empty where there is no test set
+
+  bool empty() const { return values.empty(); }
+  std::optional<double> accuracy() const;
+};
+
+Metrics measure(const Predictions& predictions);
+
+/// A point of a run: from the released model so far, the test set and the ledger. No clock: the
+/// time of a step tells how many private examples were in it.
+struct MetricsRow {
+  double epoch = 0.0;
+  std::uint64_t step = 0;
+  double epsilon = 0.0;
+  double learning_rate = 0.0;
+  Metrics test = {};
+};
+
+/// The rows without what was measured on the test set.
+std::vector<MetricsRow> without_test(std::vector<MetricsRow> rows);
+
+/// One line of JSON a row.
+std::string encode_metrics(const std::vector<MetricsRow>& rows);
+/// Throws Error on anything that encode_metrics did not write.
+std::vector<MetricsRow> decode_metrics(const std::string& text);
+
+}  // namespace cudp

@@ -1,0 +1,20 @@
+#include "runtime/results/predictor.hpp"
+
+namespace cudp {
+
+Predictor::Predictor(const Backend& backend, const Network& network, const EngineSettings& settings)
+    : loss_(network.spec.loss),
+      outputs_(network.outputs),
+      engine_(backend.make_engine(network, settings)) {}
+
+Predictions Predictor::predict(std::span<const float> parameters, const Dataset& examples) {
+  TrainState state;
+  state.parameters.assign(parameters.begin(), parameters.end());
+  engine_->set_state(state);
+  return {.loss = loss_,
+          .outputs = outputs_,
+          .logits = engine_->logits(examples),
+          .labels = examples.labels};
+}
+
+}  // namespace cudp

@@ -1,0 +1,26 @@
+#pragma once
+#include <memory>
+#include <span>
+
+#include "runtime/device/backend.hpp"
+#include "runtime/results/metrics.hpp"
+
+namespace cudp {
+
+/// Gives a model's predictions, whatever trained it. It has an engine of its own, which it only
+/// asks for logits.
+class Predictor {
+ public:
+  /// settings: precision, threads and micro_batch count.
+  Predictor(const Backend& backend, const Network& network, const EngineSettings& settings);
+
+  /// parameters [d] of the network. Throws where the examples do not fit it.
+  Predictions predict(std::span<const float> parameters, const Dataset& examples);
+
+ private:
+  Loss loss_;
+  int outputs_;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace cudp

@@ -1,0 +1,133 @@
+#include "runtime/results/released_model.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/config/choices.hpp"
+#include "runtime/data/make_network.hpp"
+#include "runtime/settings/options.hpp"
+
+namespace cudp {
+namespace {
+
+// Keys of the metadata; those of features are options.
+constexpr const char* kModel = "model";
+constexpr const char* kActivation = "activation";
+constexpr const char* kInput = "input";
+constexpr const char* kClasses = "classes";
+constexpr const char* kDataset = "dataset";
+constexpr const char* kFeatureKeys[] = {"features", "feature-groups", "feature-standardise"};
+
+std::string shape_text(const Shape& s) {
+  return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
+}
+
+Shape parse_shape(const std::string& text, const std::string& source) {
+  Shape s;
+  char end = 0;
+  if (std::sscanf(text.c_str(), "%dx%dx%d%c", &s.channels, &s.height, &s.width, &end) != 3)
+    throw InputError(source + ", input: expected CxHxW, found '" + text + "'");
+  return s;
+}
+
+/// The network's tensors, and those that are always zero, which PyTorch's layers have.
+TensorFile tensors_of(const Network& network, const std::vector<float>& parameters) {
+  TensorFile file{.tensors = network.parameters, .values = parameters, .metadata = {}};
+  for (ParameterTensor t : network.zeros) {
+    t.offset = file.values.size();
+    file.values.resize(t.offset + t.size, 0.0f);
+    file.tensors.push_back(std::move(t));
+  }
+  return file;
+}
+
+/// The network's parameters by their names and shapes.
+std::vector<float> parameters_of(const TensorFile& file, const Network& network,
+                                 const std::string& source) {
+  std::vector<float> parameters(network.parameter_count);
+  for (const ParameterTensor& t : network.parameters) {
+    const auto found = std::ranges::find_if(file.tensors, [&](const ParameterTensor& stored) {
+      return stored.name == t.name && stored.shape == t.shape;
+    });
+    if (found == file.tensors.end())
+      throw InputError(source + ": expected a tensor " + t.name + ", found none that fits");
+    std::copy_n(file.values.begin() + static_cast<std::ptrdiff_t>(found->offset), t.size,
+                parameters.begin() + static_cast<std::ptrdiff_t>(t.offset));
+  }
+  return parameters;
+}
+
+}  // namespace
+
+std::string encode_model(const ReleasedModel& model) {
+  TensorFile file = tensors_of(model.network, model.parameters);
+  file.metadata = {{"format", "pt"},  // layouts are PyTorch's
+                   {kModel, model.text},
+                   {kActivation, model.activation},
+                   {kInput, shape_text(model.network.input)},
+                   {kClasses, std::to_string(model.network.classes)},
+                   {kDataset, model.dataset}};
+  if (model.features.kind != Features::none) {
+    const std::string values[] = {std::string(name_of(model.features.kind)),
+                                  std::to_string(model.features.groups),
+                                  model.features.standardise ? "true" : "false"};
+    for (std::size_t i = 0; i < std::size(values); ++i) file.metadata[kFeatureKeys[i]] = values[i];
+  }
+  add_release(file, model.features, model.feature_release);
+  if (model.coder != nullptr) add_text(file, *model.coder);
+  return encode_safetensors(file);
+}
+
+ReleasedModel read_released_model(const std::filesystem::path& path, const VectorPlace& vectors) {
+  const std::string source = path.string();
+  const TensorFile file = decode_safetensors(read_file(path), source);
+  ReleasedModel m;
+  m.dataset = released_text(file, kDataset, source);
+  m.text = released_text(file, kModel, source);
+  m.activation = released_text(file, kActivation, source);
+  m.features = released_features(file, source);
+  m.coder = read_text(file, path, vectors);
+  TextShape words;
+  if (m.coder != nullptr)
+    words = {.words = m.coder->vocabulary.rows(),
+             .columns = m.coder->vectors != nullptr ? m.coder->vectors->columns : 0};
+  m.network = released_network(file, words, source);
+  m.features.dimensions = m.network.input.size();
+  m.feature_release = read_release(file, m.features, source);
+  m.parameters = parameters_of(file, m.network, source);
+  return m;
+}
+
+const std::string& released_text(const TensorFile& file, const char* key,
+                                 const std::string& source) {
+  const auto it = file.metadata.find(key);
+  if (it == file.metadata.end())
+    throw InputError(source + ": expected a model made by cudp, found no '" + key + "' in it");
+  return it->second;
+}
+
+FeatureSettings released_features(const TensorFile& file, const std::string& source) {
+  if (!file.metadata.contains(kFeatureKeys[0])) return {};
+  TrainConfig stored;
+  for (const char* key : kFeatureKeys) {
+    const Option& option = *find_option(key);
+    const std::string place = std::string(source).append(", ").append(key);
+    option.set(stored, parse_value(option, released_text(file, key, source), place), place);
+  }
+  return feature_settings(stored);
+}
+
+Network released_network(const TensorFile& file, const TextShape& text, const std::string& source) {
+  return make_network(released_text(file, kModel, source), source,
+                      released_text(file, kActivation, source),
+                      parse_shape(released_text(file, kInput, source), source),
+                      std::atoi(released_text(file, kClasses, source).c_str()), text);
+}
+
+}  // namespace cudp

@@ -1,0 +1,97 @@
+#include "runtime/results/result.hpp"
+
+#include <limits>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Every field with its key, in the order of the file.
+template <class Any, class Visit>
+void for_each_field(Any& r, const Visit& visit) {
+  visit("test_set", r.test_set);
+  visit.metrics(r.test);
+  visit("epsilon", r.epsilon);
+  visit("delta", r.delta);
+  visit("sigma", r.outcome.sigma);
+  visit("steps", r.outcome.steps);
+  visit("releases", r.outcome.releases);
+  visit("compared_with", r.outcome.compared_with);
+  visit("seconds", r.seconds);
+  visit("examples_per_second", r.examples_per_second);
+  visit("run_dir", r.run_dir);
+  visit("for_release", r.for_release);
+  visit("not_for_release", r.not_for_release);
+  visit("dataset", r.dataset);
+  visit("model", r.model);
+  visit("parameters", r.parameters);
+  visit("backend", r.backend);
+}
+
+struct Write {
+  Json& j;
+
+  template <class T>
+  void operator()(const char* key, const T& value) const {
+    j[key] = value;
+  }
+  template <class T>
+  void operator()(const char* key, const std::optional<T>& value) const {
+    if (value) j[key] = *value;
+  }
+  void operator()(const char* key, const std::vector<std::string>& texts) const {
+    if (!texts.empty()) j[key] = texts;
+  }
+  void metrics(const Metrics& m) const {
+    for (std::size_t i = 0; i < m.values.size(); ++i)
+      if (cudp::metrics()[i].in_result) j[cudp::metrics()[i].key] = m.values[i];
+  }
+};
+
+/// What a file of an earlier version lacks stays as it is. Null stands for a number that is not
+/// finite.
+struct Read {
+  const Json& j;
+
+  template <class T>
+  void operator()(const char* key, T& value) const {
+    if (j.contains(key)) j.at(key).get_to(value);
+  }
+  void operator()(const char* key, double& value) const {
+    if (!j.contains(key)) return;
+    value = j.at(key).is_null() ? std::numeric_limits<double>::infinity() : j.at(key).get<double>();
+  }
+  template <class T>
+  void operator()(const char* key, std::optional<T>& value) const {
+    if (j.contains(key)) value = j.at(key).get<T>();
+  }
+  void metrics(Metrics& m) const {
+    if (!j.contains(cudp::metrics()[0].key)) return;
+    for (const Metric& metric : cudp::metrics()) {
+      const auto found = j.find(metric.key);
+      m.values.push_back(found == j.end() || found->is_null()
+                             ? std::numeric_limits<double>::quiet_NaN()
+                             : found->get<double>());
+    }
+  }
+};
+
+}  // namespace
+
+Json to_json(const RunResult& result) {
+  Json j = Json::object();
+  for_each_field(result, Write{j});
+  return j;
+}
+
+RunResult result_from_json(const Json& json) {
+  RunResult result;
+  for_each_field(result, Read{json});
+  return result;
+}
+
+}  // namespace cudp

@@ -1,0 +1,36 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "runtime/methods/outcome.hpp"
+#include "runtime/results/certificate.hpp"
+#include "runtime/results/metrics.hpp"
+
+namespace cudp {
+
+/// What a finished run says of itself, on stdout and in private/result.json.
+struct RunResult {
+  std::string test_set = "public";  ///< or none, or private
+  Metrics test;          ///< on the test set; only what Metric::in_result has is kept in a file
+  double epsilon = 0.0;  ///< infinite without privacy
+  double delta = 0.0;
+  Outcome outcome;
+  double seconds = 0.0;  ///< of training
+  double examples_per_second = 0.0;
+  std::string run_dir;
+  bool for_release = true;
+  std::vector<std::string> not_for_release;  ///< why, in words
+  std::string dataset;
+  std::string model;
+  std::size_t parameters = 0;
+  std::string backend;
+};
+
+nlohmann::ordered_json to_json(const RunResult& result);
+/// Throws nlohmann::json::exception where a field is of another type.
+RunResult result_from_json(const nlohmann::ordered_json& json);
+
+}  // namespace cudp

@@ -1,0 +1,123 @@
+#include "runtime/run/certify.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "privacy/accountant.hpp"
+#include "runtime/methods/releases_before.hpp"
+
+namespace cudp {
+namespace {
+
+using Status = Certificate::Status;
+
+/// Flags and facts that weaken the guarantee.
+std::vector<std::string> unsafe_flags(const Experiment& e) {
+  std::vector<std::string> flags = e.data.unsafe;
+  if (e.config.unsafe_diagnostics) flags.emplace_back("unsafe-diagnostics");
+  return flags;
+}
+
+std::vector<std::string> obstacles(const TrainConfig& config, Status status) {
+  std::vector<std::string> all;
+  if (status == Status::not_finished)
+    all.emplace_back(
+        "not finished: this is the plan of a run in progress or cut short; epsilon and delta are "
+        "those planned for all of it, and no other epsilon is claimed for what it left so far");
+  if (config.seed) all.emplace_back("seed: whoever knows or guesses it can subtract the noise");
+  if (config.rng == Generator::philox)
+    all.emplace_back("rng philox: not a cryptographic generator, its noise may be told apart");
+  return all;
+}
+
+Certificate::TestSet test_set(const DataSplit& data) {
+  if (data.test.size() == 0) return Certificate::TestSet::none;
+  return data.test_is_public ? Certificate::TestSet::public_rows
+                             : Certificate::TestSet::private_rows;
+}
+
+/// The one place that fills a certificate. more_unsafe: what the method adds to the flags.
+Certificate fill(Status status, const Experiment& e, const TrainingSize& size, Promise promise,
+                 const std::vector<std::string>& more_unsafe) {
+  const TrainConfig& config = e.config;
+  Certificate c;
+  c.status = status;
+  c.unsafe_flags = unsafe_flags(e);
+  c.unsafe_flags.insert(c.unsafe_flags.end(), more_unsafe.begin(), more_unsafe.end());
+  c.not_for_release = obstacles(config, status);
+  c.not_for_release.insert(c.not_for_release.end(), c.unsafe_flags.begin(), c.unsafe_flags.end());
+  c.promise = std::move(promise);
+  c.dataset = e.data.name;
+  c.features = config.features;
+  if (const double sigma = feature_noise(config); sigma > 0.0)
+    c.feature_release = {config.features, sigma, config.feature_dimensions};
+  c.size = size;
+  c.test_set = test_set(e.data);
+  c.precision = config.precision;
+  c.rng = config.rng;
+  c.seeded = config.seed.has_value();
+  c.allow_weak_privacy = config.allow_weak_privacy;
+  c.fresh_noise_allowed = config.fresh_noise_allowed;
+  c.warnings = privacy_warnings(size.value, c.promise.epsilon, c.promise.delta);
+  c.backend = e.backend.name;
+  return c;
+}
+
+/// Of a run that trains. ledger: what it spends.
+Certificate certificate_of(Status status, const Experiment& e, const TrainingSize& size,
+                           const Method& method, const privacy::Ledger& ledger,
+                           const std::vector<Listed>& released, std::uint64_t step) {
+  Certificate c = fill(status, e, size, method.promise(ledger, step), method.obstacles());
+  if (status == Status::finished) c.groups = method.groups(ledger);
+  c.noisy_values = released;
+  return c;
+}
+
+}  // namespace
+
+std::vector<std::string> privacy_warnings(double training_size, double epsilon, double delta) {
+  std::vector<std::string> warnings;
+  if (std::isinf(epsilon))
+    return {"trained without privacy: what is made of the training examples may show any of them"};
+  if (delta * training_size > 1.0)
+    warnings.push_back(fmt::format(
+        "delta {:.3g} is above 1 / {:.0f}, one over the number of training examples: a release of "
+        "one example as it is would satisfy it",
+        delta, training_size));
+  if (epsilon > 20.0)
+    warnings.push_back(fmt::format(
+        "epsilon {:.4g} is above 20: the guarantee rules out next to nothing", epsilon));
+  return warnings;
+}
+
+Certificate make_certificate(const Experiment& e, const TrainingSize& size, const Method& method,
+                             const privacy::Ledger& ledger, const std::vector<Listed>& released,
+                             std::uint64_t step) {
+  return certificate_of(Status::finished, e, size, method, ledger, released, step);
+}
+
+Certificate make_plan_certificate(const Experiment& e, const TrainingSize& size,
+                                  const Method& method, const privacy::Ledger& ledger,
+                                  const std::vector<Listed>& released, std::uint64_t step,
+                                  std::uint64_t last_step) {
+  return certificate_of(Status::not_finished, e, size, method, method.planned(ledger, last_step),
+                        released, step);
+}
+
+Certificate make_refusal_certificate(const Experiment& e, const TrainingSize& size,
+                                     const privacy::Ledger& ledger) {
+  const privacy::PrivacyBound bound =
+      privacy::Accountant({.releases = ledger.releases()}).epsilon(*e.config.delta);
+  return fill(
+      Status::refused, e, size,
+      {.epsilon = bound.epsilon,
+       .delta = bound.delta,
+       .method = e.config.method,
+       .mechanism = "Gaussian noise on the number of training examples; nothing was trained",
+       .how = CountedExamples{.sigma = size.noise, .bound = bound}},
+      {});
+}
+
+}  // namespace cudp

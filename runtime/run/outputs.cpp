@@ -1,0 +1,79 @@
+#include "runtime/run/outputs.hpp"
+
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/files.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/results/curves.hpp"
+#include "runtime/settings/settings.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr const char* kNoPrivacy =
+    "No privacy.\n"
+    "\n"
+    "This model was trained without differential privacy, for comparison. Nothing of this run may "
+    "be\n"
+    "released: its weights and its metrics may show any training example. They are in "
+    "../private.\n";
+
+}  // namespace
+
+Outputs::Outputs(RunFolder folder, const Experiment& e)
+    : folder_(std::move(folder)),
+      gives_privacy_(method_entry(e.config.method).gives_privacy),
+      has_private_test_(gives_privacy_ && e.data.test.size() > 0 && !e.data.test_is_public) {}
+
+Outputs::Place Outputs::place(const char* name) const {
+  return gives_privacy_ ? Place{folder_.release(name), 0644} : private_place(name);
+}
+
+std::vector<MetricsRow> Outputs::public_part(const std::vector<MetricsRow>& metrics) const {
+  return has_private_test_ ? without_test(metrics) : metrics;
+}
+
+void Outputs::write_config(const TrainConfig& config) const {
+  const Place to = place(RunFolder::kConfig);
+  write_atomically(to.path, cudp::write_config(config, Audience::release), to.mode);
+}
+
+void Outputs::write_certificate(const Certificate& certificate) const {
+  if (gives_privacy_) write_atomically(folder_.certificate(), to_text(certificate));
+}
+
+void Outputs::write_metrics(const std::vector<MetricsRow>& metrics) const {
+  const Place to = place(RunFolder::kMetrics);
+  replace_file(to.path, encode_metrics(public_part(metrics)), to.mode);
+  if (!has_private_test_) return;
+  const Place all = private_place(RunFolder::kMetrics);
+  replace_file(all.path, encode_metrics(metrics), all.mode);
+}
+
+void Outputs::write_model(const ReleasedModel& model) const {
+  const auto write = [this](const char* name, const std::string& content) {
+    const Place to = place(name);
+    write_atomically(to.path, content, to.mode);
+  };
+  if (model.coder != nullptr) write(kVocabularyFile, model.coder->vocabulary.text());
+  write(RunFolder::kModel, encode_model(model));
+  if (!gives_privacy_) write_atomically(folder_.no_privacy(), kNoPrivacy);
+}
+
+bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
+                          const Certificate& c) const {
+  const std::string what = fmt::format("{} on {}", model, c.dataset);
+  const std::string title = gives_privacy_ ? fmt::format("{}, epsilon {:.3g} at delta {:.2g}", what,
+                                                         c.promise.epsilon, c.promise.delta)
+                                           : what + ", without privacy";
+  const auto draw = [&](const Place& to, const std::vector<MetricsRow>& rows) {
+    return cudp::draw_curves(rows, title, to.path, to.mode);
+  };
+  const bool drawn = draw(place(RunFolder::kCurves), public_part(metrics));
+  if (!has_private_test_) return drawn;
+  return draw(private_place(RunFolder::kCurves), metrics) && drawn;
+}
+
+}  // namespace cudp

@@ -1,0 +1,46 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/results/certificate.hpp"
+#include "runtime/results/metrics.hpp"
+#include "runtime/results/released_model.hpp"
+#include "runtime/run/folder.hpp"
+#include "runtime/run/prepare.hpp"
+
+namespace cudp {
+
+/// Writes what a run makes for others, and decides where each file goes: into release/, or into
+/// private/ where it is not for others. Without privacy all of it is private, and release/ has a
+/// note that says so. Accuracies on test rows that are not public are private.
+class Outputs {
+ public:
+  Outputs(RunFolder folder, const Experiment& experiment);
+
+  /// The resolved settings.
+  void write_config(const TrainConfig& config) const;
+  /// Without privacy there is none.
+  void write_certificate(const Certificate& certificate) const;
+  /// The rows so far.
+  void write_metrics(const std::vector<MetricsRow>& metrics) const;
+  /// The model, and its words where it is of texts.
+  void write_model(const ReleasedModel& model) const;
+  /// Returns false where gnuplot is missing or fails.
+  bool draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
+                   const Certificate& certificate) const;
+
+ private:
+  struct Place {
+    std::filesystem::path path;
+    unsigned mode;  ///< permissions
+  };
+  Place place(const char* name) const;
+  Place private_place(const char* name) const { return {folder_.owner(name), 0600}; }
+  std::vector<MetricsRow> public_part(const std::vector<MetricsRow>& metrics) const;
+
+  RunFolder folder_;
+  bool gives_privacy_;
+  bool has_private_test_;  ///< whose accuracies are kept apart
+};
+
+}  // namespace cudp

@@ -1,0 +1,113 @@
+// What is measured by a model's logits, against the oracle.
+#include "runtime/results/metrics.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/results/curves.hpp"
+#include "tests/support/reference/network.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace cudp {
+namespace {
+
+struct Case {
+  const char* name;
+  Loss loss;
+  int outputs;
+};
+void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
+
+class MetricsOf : public testing::TestWithParam<Case> {
+ protected:
+  /// Logits that differ from each other, labels in turn.
+  static Predictions predictions(std::size_t examples) {
+    const auto& [name, loss, outputs] = GetParam();
+    const auto classes = static_cast<std::size_t>(outputs == 1 ? 2 : outputs);
+    Predictions p{.loss = loss, .outputs = outputs, .logits = {}, .labels = {}};
+    for (std::size_t i = 0; i < examples; ++i) {
+      for (int c = 0; c < outputs; ++c)
+        p.logits.push_back(3.0f *
+                           std::sin(static_cast<float>(7 * i) + 2.0f * static_cast<float>(c)));
+      p.labels.push_back(static_cast<std::uint8_t>(i % classes));
+    }
+    return p;
+  }
+};
+
+TEST_P(MetricsOf, AreThoseOfTheOracle) {
+  Network net;
+  net.outputs = GetParam().outputs;
+  for (const std::size_t n : {1, 15, 16, 17, 100}) {
+    const Predictions p = predictions(n);
+    const std::vector<double> each = losses(p);
+    ASSERT_EQ(each.size(), n);
+    double correct = 0.0;
+    double sum = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto begin = p.logits.begin() + static_cast<std::ptrdiff_t>(i) * p.outputs;
+      const reference::Values z(begin, begin + p.outputs);
+      const double loss = reference::loss(p.loss, z, p.labels[i], nullptr);
+      EXPECT_NEAR(each[i], loss, 1e-6 * (1 + loss));
+      sum += loss;
+      correct += reference::predicted_class(net, z) == p.labels[i] ? 1.0 : 0.0;
+    }
+    const Metrics m = measure(p);
+    ASSERT_EQ(m.values.size(), metrics().size());
+    EXPECT_EQ(m.accuracy(), correct / static_cast<double>(n));
+    EXPECT_EQ(m.values[0], *m.accuracy());
+    EXPECT_NEAR(m.values[1], sum / static_cast<double>(n), 1e-6 * (1 + sum));
+  }
+}
+
+TEST_P(MetricsOf, NothingAreZero) {
+  for (const double value : measure(predictions(0)).values) EXPECT_EQ(value, 0.0);
+}
+
+/// A model that diverged is never right.
+TEST_P(MetricsOf, NaNAreWrong) {
+  Predictions p = predictions(4);
+  p.logits.assign(p.logits.size(), std::numeric_limits<float>::quiet_NaN());
+  const Metrics m = measure(p);
+  EXPECT_EQ(m.accuracy(), 0.0);
+  EXPECT_TRUE(std::isnan(m.values[1]));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MetricsOf,
+                         testing::Values(Case{"softmax", Loss::softmax_cross_entropy, 10},
+                                         Case{"two_classes", Loss::softmax_cross_entropy, 2},
+                                         Case{"logistic", Loss::logistic, 1},
+                                         Case{"hinge", Loss::hinge, 1}),
+                         [](const auto& i) { return std::string(i.param.name); });
+
+TEST(Metrics, AreReadBack) {
+  const std::vector<MetricsRow> rows = {{1.0, 10, 0.5, 0.1, {{0.9, 0.3}}},
+                                        {2.0, 20, 0.6, 0.1, {{1, 0.2}}}};
+  const std::string text = encode_metrics(rows);
+  EXPECT_EQ(
+      text.substr(0, text.find('\n')),
+      R"({"epoch":1.0,"step":10,"epsilon":0.5,"learning_rate":0.1,"test_accuracy":0.9,"test_loss":0.3})");
+  EXPECT_EQ(text.find("seconds"), std::string::npos);  // no clock
+  EXPECT_EQ(encode_metrics(decode_metrics(text)), text);
+  EXPECT_EQ(encode_metrics(decode_metrics(encode_metrics(without_test(rows)))),
+            encode_metrics(without_test(rows)));
+  EXPECT_FALSE(without_test(rows)[0].test.accuracy().has_value());
+  EXPECT_TRUE(decode_metrics("").empty());
+  EXPECT_THROW(decode_metrics("{\"epoch\":1}\n"), Error);
+}
+
+TEST(Curves, AreDrawn) {
+  const TemporaryFolder folder;
+  const std::string picture = folder / "it's a picture.png";
+  if (!draw_curves({{1.0, 10, 0.5, 0.1, {{0.9, 0.3}}}, {2.0, 20, 0.6, 0.1, {{0.95, 0.2}}}},
+                   "it's a test", picture))
+    GTEST_SKIP() << "gnuplot is missing";
+  EXPECT_EQ(content_of(picture).substr(0, 4), "\x89PNG");
+  EXPECT_FALSE(draw_curves({}, "nothing", folder / "none.png"));
+}
+
+}  // namespace
+}  // namespace cudp
