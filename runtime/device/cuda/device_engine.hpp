@@ -171,6 +171,7 @@ class DeviceEngine final : public Engine {
       recorded_sum_.emplace(Recorded{step, gpu_.record([this, step] { add_up(step); })});
     }
     for (std::size_t i = 0; i < times; ++i) gpu_.replay(recorded_sum_->recording);
+    fixed_sum_.clear();             // it is of no step
     (void)drawn_count_.download();  // waits
   }
 
