@@ -364,7 +364,8 @@ struct Fake {
                   .inverse_batch = static_cast<float>(1.0 / batch),
                   .bias1 = adam ? static_cast<float>(1.0 / (1.0 - std::pow(0.9, at))) : 1.0f,
                   .bias2 = adam ? static_cast<float>(1.0 / (1.0 - std::pow(0.999, at))) : 1.0f,
-                  .ema_decay = static_cast<float>(std::fmin(ema, at / (at + 9.0)))};
+                  .ema_decay = static_cast<float>(std::fmin(ema, at / (at + 9.0))),
+                  .clip_norm = static_cast<float>(clip_now)};
     if (normalised) s.inverse_batch /= static_cast<float>(clip_now);
     const double grid = sum_grid(clip_now);
     const std::vector<double> left =

@@ -367,7 +367,7 @@ class Recomputer {
         shift += std::pow(centre[j] / scale[j], 2);
       }
       const double factor = 1.0 / std::fmax(1.0, norm_of(w));
-      // The norm counts what cancelled (dense_square in kernels/clipping/coordinates.hpp).
+      // The norm counts what cancelled (dense_square in kernels/contribution/coordinates.hpp).
       *allowed +=
           2.0 * factor * std::sqrt(error) + 1e-3 * factor * (norm_of(w) + 2.0 * std::sqrt(shift));
       for (std::size_t j = 0; j < w.size(); ++j) sum[j] += factor * w[j];

@@ -1,7 +1,7 @@
-#include "kernels/clipping/sums.hpp"
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/vec.hpp"
+#include "kernels/step/sums.hpp"
 
 namespace cudp::CUDP_SIMD {
 

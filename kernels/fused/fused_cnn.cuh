@@ -8,7 +8,7 @@
 // depend on nothing but the examples.
 #include <cstdint>
 
-#include "kernels/clipping/clip_math.hpp"
+#include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/fused_conv.cuh"
 #include "kernels/fused/fused_dense.cuh"
 #include "kernels/fused/reduce.cuh"

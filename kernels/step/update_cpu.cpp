@@ -1,8 +1,8 @@
 #include "kernels/common/cpu_kernel_list.hpp"
-#include "kernels/random/random_chunk.hpp"
-#include "kernels/update/coordinates_math.hpp"
-#include "kernels/update/update.hpp"
-#include "kernels/update/update_math.hpp"
+#include "kernels/common/vec_lanes.hpp"
+#include "kernels/step/restore_math.hpp"
+#include "kernels/step/update.hpp"
+#include "kernels/step/update_math.hpp"
 
 namespace cudp::CUDP_SIMD {
 
@@ -35,11 +35,11 @@ CUDP_INLINE Vec restore(const UpdateArgs& a, const Chunk& t, int i) {
 
 template <OptimizerKind kind>
 CUDP_INLINE void step_chunk(const UpdateArgs& a, const Chunk& t) {
-  constexpr bool has_moment1 = kind != OptimizerKind::sgd;
-  constexpr bool has_moment2 = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
+  constexpr bool has_moment1 = has_first_moment(kind);
+  constexpr bool has_moment2 = has_second_moment(kind);
   for (int i = 0; i < kChunk; i += kLanes) {
-    const Vec g = a.coordinates.on ? restore(a, t, i)
-                                   : load(t.released + i) * broadcast(a.scalars.inverse_batch);
+    const Vec g = a.scale != nullptr ? restore(a, t, i)
+                                     : load(t.released + i) * broadcast(a.scalars.inverse_batch);
     Vec theta = load(t.parameters + i);
     Vec m{};
     Vec v{};
@@ -77,8 +77,8 @@ void update_whole_chunk(const UpdateArgs& a, std::int64_t j) {
                    .moment1 = a.moment1 ? a.moment1 + j : nullptr,
                    .moment2 = a.moment2 ? a.moment2 + j : nullptr,
                    .average = a.average ? a.average + j : nullptr,
-                   .mean = a.coordinates.on ? a.mean + j : nullptr,
-                   .deviation = a.coordinates.on ? a.deviation + j : nullptr});
+                   .mean = a.scale != nullptr ? a.mean + j : nullptr,
+                   .deviation = a.scale != nullptr ? a.deviation + j : nullptr});
 }
 
 // The last `count` < kChunk parameters, by way of copies padded with zeros.
@@ -91,8 +91,8 @@ void update_tail(const UpdateArgs& a, std::int64_t j, int count) {
                                   a.moment1,
                                   a.moment2,
                                   a.average,
-                                  a.coordinates.on ? a.mean : nullptr,
-                                  a.coordinates.on ? a.deviation : nullptr};
+                                  a.scale != nullptr ? a.mean : nullptr,
+                                  a.scale != nullptr ? a.deviation : nullptr};
   float copies[kArrays][kChunk] = {};
   for (int k = 0; k < kArrays; ++k)
     if (arrays[k]) __builtin_memcpy(copies[k], arrays[k] + j, bytes);
@@ -108,22 +108,6 @@ void update_tail(const UpdateArgs& a, std::int64_t j, int count) {
 }
 
 }  // namespace
-
-void release_sum(const ReleaseSum& a) {
-  const double s = static_cast<double>(a.noise_std) / a.grid;
-  for (std::int64_t j = a.begin; j < a.end; j += kRandomChunk) {
-    const std::int64_t count = a.end - j < kRandomChunk ? a.end - j : kRandomChunk;
-    std::int64_t units[kRandomChunk] = {};
-    if (a.noise_std != 0.0f) rounded_normals_chunk(a.noise, s, j, units);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t sum = a.sum[a.where ? a.where[j + i] : j + i];
-      units[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) +
-                                           static_cast<std::uint64_t>(units[i]));
-    }
-    for (std::int64_t i = 0; i < count; ++i)
-      a.released[j + i] = static_cast<float>(static_cast<double>(units[i]) * a.grid);
-  }
-}
 
 void update(const UpdateArgs& a) {
   std::int64_t j = a.begin;

@@ -1,7 +1,6 @@
 #pragma once
-#include "kernels/clipping/coordinates.hpp"
 #include "kernels/common/lanes.hpp"
-#include "kernels/update/update.hpp"
+#include "kernels/step/recipe.hpp"
 
 namespace cudp {
 

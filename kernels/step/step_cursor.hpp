@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/common/launch.hpp"
-#include "kernels/update/update.hpp"
+#include "kernels/step/recipe.hpp"
 
 namespace cudp {
 

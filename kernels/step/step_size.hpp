@@ -5,15 +5,9 @@
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"
-#include "kernels/update/step_cursor.hpp"
+#include "kernels/step/step_cursor.hpp"
 
 namespace cudp {
-
-struct StepSizeSettings {
-  double weight = 1.0;       ///< beta_t = max(weight / (1 + t % period), 1); >= 0
-  std::uint64_t period = 1;  ///< steps, > 0
-  double least = 1e-5;       ///< nu, > 0
-};
 
 /// b^2 after a step whose released gradient has this squared norm.
 CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step, double sum,

@@ -1,8 +1,8 @@
 #pragma once
-#include "kernels/clipping/clip.hpp"
-#include "kernels/clipping/clip_math.hpp"
 #include "kernels/common/for_each_pixel.cuh"
 #include "kernels/common/simt.cuh"
+#include "kernels/contribution/clip.hpp"
+#include "kernels/contribution/clip_math.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 
@@ -39,7 +39,7 @@ __device__ __forceinline__ float group_squares(const float* parts, const std::in
 }
 
 // grid, block: any, a thread an example. smem: none.
-__global__ inline void accept_kernel(BatchAccept a) {
+__global__ inline void accept_kernel(device::Accept a) {
   a.stream.step = *a.step;
   for_each_pixel(a.batch, 1, [&](int e, int) {
     const std::int64_t row = static_cast<std::int64_t>(e) * a.groups;
@@ -52,7 +52,7 @@ __global__ inline void accept_kernel(BatchAccept a) {
 }
 
 // grid, block: any, a thread an example. smem: none.
-__global__ inline void norms_kernel(BatchNorms a) {
+__global__ inline void norms_kernel(device::Norms a) {
   for_each_pixel(a.batch, 1, [&](int e, int) {
     float square = 0.0f;
     for (int part = 0; part < a.part_count; ++part)
@@ -63,7 +63,7 @@ __global__ inline void norms_kernel(BatchNorms a) {
 }
 
 // grid, block: any, a thread an example. smem: none.
-__global__ inline void clip_kernel(BatchClip a) {
+__global__ inline void clip_kernel(device::Clip a) {
   for_each_pixel(a.batch, 1, [&](int e, int) {
     float* const squares = a.squared_norms + static_cast<std::int64_t>(e) * a.groups;
     group_squares(a.parts, a.group_parts, a.groups, a.batch.capacity, e, squares);

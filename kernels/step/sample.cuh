@@ -6,7 +6,7 @@
 
 #include "kernels/common/simt.cuh"
 #include "kernels/random/random_block.hpp"
-#include "kernels/random/sample.hpp"
+#include "kernels/step/sample.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/random/importance.hpp"
+#include "kernels/contribution/importance.hpp"
 #include "kernels/random/random.hpp"
 
 namespace cudp {

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "kernels/common/fixed_point.cuh"
-#include "kernels/update/coordinates_math.hpp"
-#include "kernels/update/update.hpp"
-#include "kernels/update/update_math.hpp"
+#include "kernels/step/restore_math.hpp"
+#include "kernels/step/update.hpp"
+#include "kernels/step/update_math.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 
@@ -13,13 +13,13 @@ namespace cudp::inline CUDP_SIMT {
 // read in place of a.scalars, so that a captured graph can be replayed with others; null: those.
 template <OptimizerKind kind>
 __global__ void update_kernel(UpdateArgs a, const StepScalars* scalars) {
-  constexpr bool has_moment1 = kind != OptimizerKind::sgd;
-  constexpr bool has_moment2 = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
+  constexpr bool has_moment1 = has_first_moment(kind);
+  constexpr bool has_moment2 = has_second_moment(kind);
   const StepScalars s = scalars != nullptr ? *scalars : a.scalars;
   for_each_number(a.end - a.begin, [&](std::int64_t i) {
     const std::int64_t j = a.begin + i;
     float g = a.released[j] * s.inverse_batch;
-    if (a.coordinates.on) {
+    if (a.scale != nullptr) {
       float mean = a.scale->shrink * a.mean[j];
       float deviation = a.deviation[j];
       const float scale = ScalarLanes::sqrt(deviation) * a.scale->root;

@@ -1,6 +1,6 @@
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/random/random_chunk.hpp"
-#include "kernels/random/sample.hpp"
+#include "kernels/step/sample.hpp"
 
 namespace cudp::CUDP_SIMD {
 

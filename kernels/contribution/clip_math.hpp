@@ -1,8 +1,8 @@
 #pragma once
 #include <cmath>
 
-#include "kernels/clipping/clip.hpp"
 #include "kernels/common/host_device.hpp"
+#include "kernels/contribution/contribution.hpp"
 
 namespace cudp {
 

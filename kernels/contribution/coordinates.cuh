@@ -1,8 +1,8 @@
 #pragma once
-#include "kernels/clipping/coordinates.hpp"
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/for_each_pixel.cuh"
 #include "kernels/common/simt.cuh"
+#include "kernels/contribution/coordinates.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 

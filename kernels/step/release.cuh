@@ -1,7 +1,7 @@
 #pragma once
 #include "kernels/random/random.cuh"
 #include "kernels/random/rounded_normal.cuh"
-#include "kernels/update/release.hpp"
+#include "kernels/step/release.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 

@@ -1,20 +1,8 @@
 #pragma once
 #include "kernels/common/launch.hpp"
-#include "kernels/random/importance.hpp"
+#include "kernels/contribution/importance.hpp"
 
 namespace cudp {
-
-/// flat: one bound C on the whole gradient. per_layer: C / sqrt(groups) on each parametric layer.
-/// automatic: C / (norm + stability), no threshold (Bu et al. 2022, AUTO-S, eq. 4.1).
-enum class Clipping { flat, per_layer, automatic };
-
-struct ClipSettings {
-  Clipping kind = Clipping::flat;
-  float max_norm = 1.0f;    ///< C, gradient units, finite and > 0
-  float stability = 0.01f;  ///< gamma of AUTO-S; finite and > 0
-};
-
-// --- CUDA ---
 
 /// parts[e] = (|x_e|^2 + 1) |dy_e|^2: the squared norm of a dense layer's gradient, x dy' and its
 /// bias's dy, without forming it; see dense_squared_norm.
@@ -27,9 +15,21 @@ struct DenseGradientNorm {
   float* parts;  ///< [capacity]
 };
 
+inline void validate(const DenseGradientNorm& a) {
+  validate(a.batch);
+  expect(a.x && a.dy && a.parts && a.inputs > 0 && a.outputs > 0,
+         "dense norm: expected pointers and sizes > 0");
+}
+/// A warp an example.
+inline LaunchShape launch_shape(const DenseGradientNorm& a) {
+  return strided_shape(std::int64_t{a.batch.capacity} * 32);
+}
+
+namespace device {
+
 /// Every example's clip factors from the parts of its squared norms: group g's are rows
 /// group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity], added in that order.
-struct BatchClip {
+struct Clip {
   Batch batch;
   ClipSettings clip;
   const float* parts;
@@ -41,7 +41,7 @@ struct BatchClip {
 
 /// The same for candidates (importance.hpp): factor 1 / norm for those accepted, 0 for others, the
 /// same for every group. norms [examples of the data set]: as last seen, brought up to date.
-struct BatchAccept {
+struct Accept {
   Batch batch;
   ImportanceRule rule;
   RandomStream stream;            ///< Stream::acceptance
@@ -57,49 +57,37 @@ struct BatchAccept {
 
 /// norms[first + e] = the norm of the gradient of example e of this micro-batch, 0 where that is
 /// not finite.
-struct BatchNorms {
+struct Norms {
   Batch batch;
   const float* parts;
   int part_count;
   float* norms;
 };
 
-inline void validate(const DenseGradientNorm& a) {
-  validate(a.batch);
-  expect(a.x && a.dy && a.parts && a.inputs > 0 && a.outputs > 0,
-         "dense norm: expected pointers and sizes > 0");
-}
-/// A warp an example.
-inline LaunchShape launch_shape(const DenseGradientNorm& a) {
-  return strided_shape(std::int64_t{a.batch.capacity} * 32);
-}
-
-inline void validate(const BatchClip& a) {
+inline void validate(const Clip& a) {
   validate(a.batch);
   expect(a.clip.max_norm > 0 && a.clip.max_norm < 1e30f && a.clip.stability > 0,
          "clip: expected a norm and stability that are finite and > 0");
   expect(a.parts && a.group_parts && a.groups > 0 && a.squared_norms && a.factors,
          "clip: expected pointers");
 }
-inline void validate(const BatchAccept& a) {
+inline void validate(const Accept& a) {
   validate(a.batch);
-  expect(a.rule.clip > 0 && a.rule.multiple >= 1 && a.rule.least > 0 && a.rule.rate > 0 &&
-             a.rule.clip * a.rule.rate < 1,
-         "accept: expected a rule with clip, least, rate > 0, multiple >= 1, clip rate < 1");
+  validate(a.rule);
   expect(a.step && a.examples && a.norms && a.parts && a.group_parts && a.groups > 0 &&
              a.squared_norms && a.factors,
          "accept: expected pointers");
 }
-inline LaunchShape launch_shape(const BatchAccept& a) {
-  return strided_shape(a.batch.capacity, 64);
-}
+inline LaunchShape launch_shape(const Accept& a) { return strided_shape(a.batch.capacity, 64); }
 
-inline void validate(const BatchNorms& a) {
+inline void validate(const Norms& a) {
   validate(a.batch);
   expect(a.parts && a.part_count > 0 && a.norms, "norms: expected pointers and parts");
 }
-inline LaunchShape launch_shape(const BatchNorms& a) { return strided_shape(a.batch.capacity, 64); }
+inline LaunchShape launch_shape(const Norms& a) { return strided_shape(a.batch.capacity, 64); }
 
-inline LaunchShape launch_shape(const BatchClip& a) { return strided_shape(a.batch.capacity, 64); }
+inline LaunchShape launch_shape(const Clip& a) { return strided_shape(a.batch.capacity, 64); }
+
+}  // namespace device
 
 }  // namespace cudp

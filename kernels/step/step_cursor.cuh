@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/common/simt.cuh"
-#include "kernels/update/step_cursor.hpp"
+#include "kernels/step/step_cursor.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 

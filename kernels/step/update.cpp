@@ -1,11 +1,8 @@
-#include "kernels/update/update.hpp"
+#include "kernels/step/update.hpp"
 
 #include <cmath>
 #include <stdexcept>
 #include <string>
-
-#include "kernels/clipping/coordinates.hpp"
-#include "kernels/random/rounded_normal.hpp"
 
 namespace cudp {
 
@@ -25,40 +22,23 @@ void expect_array(bool needed, const float* array, const char* name) {
 
 }  // namespace
 
-void check_noise(double grid, float noise_std) {
-  if (noise_std == 0.0f) return;
-  const double s = static_cast<double>(noise_std) / grid;
-  if (!(s >= kLeastRoundedNormalS && s <= kLargestRoundedNormalS))
-    throw std::invalid_argument("release: expected a noise_std of 2^16 to 2^40 units, found " +
-                                std::to_string(s));
-}
-
-void validate(const ReleaseSum& a) {
-  validate(a.noise, a.begin, a.end);
-  if (a.end > a.begin && (a.sum == nullptr || a.released == nullptr))
-    throw std::invalid_argument("release: expected arrays `sum` and `released`, found none");
-  if (!(a.grid > 0.0 && std::isfinite(a.grid) && std::ldexp(1.0, std::ilogb(a.grid)) == a.grid))
-    throw std::invalid_argument("release: expected a grid that is a power of two, found " +
-                                std::to_string(a.grid));
-  check_noise(a.grid, a.noise_std);
-}
-
 void validate(const UpdateArgs& a) {
   if (a.begin < 0 || a.end < a.begin)
     throw std::invalid_argument("update: expected 0 <= begin <= end");
   const OptimizerKind kind = a.optimizer.kind;
-  const bool adaptive = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
+  const bool adaptive = has_second_moment(kind);
+  const bool restores = a.scale != nullptr;
   if (a.end > a.begin) {
     expect_array(true, a.released, "released");
     expect_array(true, a.parameters, "parameters");
-    expect_array(kind != OptimizerKind::sgd, a.moment1, "moment1");
+    expect_array(has_first_moment(kind), a.moment1, "moment1");
     expect_array(adaptive, a.moment2, "moment2");
-    expect_array(a.coordinates.on, a.mean, "mean");
-    expect_array(a.coordinates.on, a.deviation, "deviation");
-    if (a.coordinates.on && !a.scale)
+    expect_array(restores, a.mean, "mean");
+    expect_array(restores, a.deviation, "deviation");
+    if (!restores && (a.mean || a.deviation))
       throw std::invalid_argument("update: expected the coordinates' scale, found none");
   }
-  if (a.coordinates.on) validate(a.coordinates);
+  if (restores) validate(a.coordinates);
 
   const StepScalars& s = a.scalars;
   expect(std::isfinite(s.learning_rate), "a finite learning_rate", s.learning_rate);

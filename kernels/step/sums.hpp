@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/clipping/coordinates.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
 
 namespace cudp {
 

@@ -1,4 +1,4 @@
-#include "kernels/random/sample.hpp"
+#include "kernels/step/sample.hpp"
 
 #include <stdexcept>
 #include <string>

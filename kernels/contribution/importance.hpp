@@ -8,19 +8,11 @@
 #include <cstdint>
 
 #include "kernels/common/host_device.hpp"
+#include "kernels/contribution/contribution.hpp"
 #include "kernels/random/random.hpp"
 #include "kernels/random/random_block.hpp"
 
 namespace cudp {
-
-/// The numbers of an epoch, all public.
-struct ImportanceRule {
-  double clip = 1.0;      ///< C, > 0
-  double multiple = 5.0;  ///< k, >= 1
-  double least = 0.01;    ///< g_L, in (0, C]
-  double rate = 0.0;      ///< b / K, in (0, 1 / C)
-  bool operator==(const ImportanceRule&) const = default;
-};
 
 inline constexpr double kTwo32 = 0x1p32;
 

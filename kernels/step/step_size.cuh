@@ -1,8 +1,8 @@
 #pragma once
 #include "kernels/random/random.cuh"
-#include "kernels/update/step_size.hpp"
-#include "kernels/update/update.cuh"
-#include "kernels/update/update_math.hpp"
+#include "kernels/step/step_size.hpp"
+#include "kernels/step/update.cuh"
+#include "kernels/step/update_math.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 
