@@ -3,8 +3,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/layers/activation.hpp"
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 
 namespace cudp {
 

@@ -18,6 +18,7 @@
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/generator.hpp"
 #include "privacy/verify/line_search.hpp"
+#include "privacy/verify/noisy_choice.hpp"
 #include "privacy/verify/optimizer.hpp"
 #include "privacy/verify/rounded_normal.hpp"
 #include "privacy/verify/settings.hpp"
@@ -275,6 +276,7 @@ class Checker {
                certificate_.noise_std, r.noise_std);
     }
     if (first) check_noise(r);
+    if (first && r.stream == kSelection) check_choice(r, charged);
     if (is("dp-agd") && r.stream == kSelection) line_search_.see_choice(r);
   }
 
@@ -299,8 +301,8 @@ class Checker {
       const bool choice = r.stream == kSelection && kinds_.choices;
       const bool minimum = r.stream == kNoise && is("objpert");
       if (!choice && !minimum) return wrong();
-      return skip(choice ? "noise of choices, whose scores are not in the transcript"
-                         : "noise in an objective, which no grid rounds");
+      if (minimum) skip("noise in an objective, which no grid rounds");
+      return;
     }
     if (r.sums.size() != r.values.size()) add("kinds", at(r) + ": expected as many values as sums");
     if (is_engine_sum(r)) return;
@@ -398,6 +400,31 @@ class Checker {
       if (value == r.values[j]) continue;
       return expect(false, "noise", at(r) + ", number " + std::to_string(j), value, r.values[j]);
     }
+  }
+
+  /// The places that noise of the charged epsilon chooses among the scores.
+  void check_choice(const Release& r, const privacy::Mechanism* charged) {
+    if (charged == nullptr || !kinds_.choices) return;
+    const Words words(begin_->generator, begin_->key, r.stream, r.step);
+    const double sensitivity = certificate_.loss_sensitivity;
+    std::vector<double> chosen;
+    if (r.scores.size() < r.values.size() || !(sensitivity > 0.0))
+      return add("noise", at(r) + ": expected scores that a choice was made among");
+    if (const auto* range = std::get_if<privacy::BoundedRange>(charged)) {
+      const auto places =
+          gumbel_choices(words, r.scores, range->epsilon, sensitivity, r.values.size());
+      if (!places) return skip("a choice that 64 random bits leave open");
+      chosen.assign(places->begin(), places->end());
+    } else if (const auto* pure = std::get_if<privacy::ApproximateDp>(charged)) {
+      const auto place = laplace_choice(words, r.scores, pure->epsilon, sensitivity);
+      if (!place) return skip("a choice that roundings leave open");
+      chosen.push_back(static_cast<double>(*place));
+    } else {
+      return add("charged", at(r) + ": expected a choice's mechanism in the ledger");
+    }
+    verdict_.numbers += r.scores.size();
+    if (chosen != r.values)
+      expect(false, "noise", at(r) + ", place of the first choice", chosen.at(0), r.values.at(0));
   }
 
   void check_engine_sum(const Release& r, const privacy::Mechanism* charged) {

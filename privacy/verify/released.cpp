@@ -178,7 +178,7 @@ class Holder {
     std::vector<Certificate::Listed> rows = c_.noisy_values;
     if (c_.status == "refused") return;
     // With a key lost steps are paid for again, and only what the run rests on is listed.
-    const bool again = is_engine() ? c_.steps > c_.steps_planned : has_lost_key();
+    const bool again = may_have_lost_key() || (is_engine() && c_.steps > c_.steps_planned);
     if (c_.size_noise > 0.0) expect_size(rows);
     if (c_.feature_noise > 0.0)
       // A covariance is in two parts, but of a single column.
@@ -186,8 +186,8 @@ class Holder {
     if (c_.quantile) {
       const std::uint64_t counts =
           take(rows, c_.quantile->count_noise / c_.quantile->count_sensitivity);
-      expect_times("noisy counts, one a step", again ? c_.steps_planned : c_.steps, c_.steps,
-                   counts);
+      // The budget may have ended before the last step that was planned.
+      expect_times("noisy counts, one a step", again ? 1 : c_.steps, c_.steps, counts);
     }
     std::uint64_t totals = 0;
     if (c_.norm_total_noise > 0.0) {
@@ -221,8 +221,9 @@ class Holder {
     if (is("privgene")) hold_selections();
   }
 
-  bool has_lost_key() const {
-    return !evidence_.ledger.empty() && !read_charges(evidence_.ledger).lost.empty();
+  /// Only the ledger tells.
+  bool may_have_lost_key() const {
+    return evidence_.ledger.empty() || !read_charges(evidence_.ledger).lost.empty();
   }
 
   void expect_size(std::vector<Certificate::Listed>& rows) {

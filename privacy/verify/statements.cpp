@@ -34,6 +34,10 @@ class Statements {
 
   void check_numbers() {
     const Certificate& c = c_;
+    if (c.loss_sensitivity > 0.0 && settings_.has("loss-clip"))
+      findings_.expect(c.loss_sensitivity >= settings_.number("loss-clip"), "sensitivity",
+                       "certificate's loss_sensitivity, at least what losses are clipped to",
+                       settings_.number("loss-clip"), c.loss_sensitivity);
     if (c.status == "refused" || !engine_) return;
     findings_.expect(c.sensitivity >= c.clip, "noise", "certificate's sensitivity, at least C",
                      c.clip, c.sensitivity);

@@ -39,7 +39,9 @@ struct Release {
   double sensitivity = 0.0;        ///< as the releaser states it; 0 where the plan does
   std::uint64_t charged = 0;       ///< releases in the ledger's file at that moment
   std::vector<std::int64_t> sums;  ///< before noise, in units of the grid; empty for a choice
-  std::vector<double> values;      ///< what left: grid (sums + noise), rounded to float by engines
+  /// Before noise, of what is on no grid: scores that a choice was made among, a minimum.
+  std::vector<double> scores;
+  std::vector<double> values;  ///< what left: grid (sums + noise), rounded to float by engines
   bool operator==(const Release&) const = default;
 };
 

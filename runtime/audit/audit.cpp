@@ -13,6 +13,7 @@
 #include "runtime/audit/scores.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/gate/gate.hpp"
+#include "runtime/methods/engine_method.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
 #include "runtime/results/predictor.hpp"
@@ -78,7 +79,9 @@ class Audit {
     append_blanks(e_.data.train, members());
     e_.backend.make_engine = [this, real = e_.backend.make_engine](const Network& network,
                                                                    EngineSettings settings) {
-      scores_.emplace(parameters_, static_cast<double>(settings.sampling_threshold) * 0x1p-32);
+      // Of importance sampling this is the rate of the worst case.
+      const auto& method = dynamic_cast<const EngineMethod&>(*method_);
+      scores_.emplace(parameters_, method.plan().sampling_rate());
       auto tap = std::make_shared<AuditTap>();
       tap->canaries = members_of(parameters_, member_);
       tap->released = [this](const ReleasedSum& sum) { scores_->add(sum); };

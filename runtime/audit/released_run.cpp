@@ -142,7 +142,7 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
     beside = {"features.projection", "features.scaling"};
     hold_feature_tensor(file, network, features, s);
   }
-  if (set("store-embedding") == "true") beside.insert("embedding.weight");
+  if (set("store-embedding") == "true") beside.insert(kStoredVectors);
   for (std::string& wrong : tensor_differences(file, network, beside))
     s.wrong.push_back(std::move(wrong));
   // Of methods that release parameters themselves, or their gradients, once each.

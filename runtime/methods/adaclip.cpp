@@ -2,11 +2,9 @@
 
 #include <cmath>
 #include <variant>
-#include <vector>
 
 #include <spdlog/fmt/fmt.h>
 
-#include "kernels/clipping/coordinates.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/methods/make_plan.hpp"
@@ -38,17 +36,8 @@ void check_variances(const Network& network, double max_variance) {
 AdaClip::AdaClip(const MethodContext& context)
     : AdaClip(context,
               with_noise(context.config,
-                         plan_without_noise(context, {.clip_norm = 1.0, .shift = kLargestShift}))) {
-}
-
-void AdaClip::configure(EngineSettings& settings) const {
-  const auto& o = config().of<AdaClipOptions>();
-  settings.coordinates = {.on = true,
-                          .beta1 = static_cast<float>(o.beta1),
-                          .beta2 = static_cast<float>(o.beta2),
-                          .least = static_cast<float>(o.min_variance),
-                          .most = static_cast<float>(o.max_variance),
-                          .literal = o.literal};
+                         plan_without_noise(
+                             context, {.clip_norm = 1.0, .contribution = TransformedGradient{}}))) {
 }
 
 void AdaClip::initialise(TrainState& state) const {
@@ -58,19 +47,20 @@ void AdaClip::initialise(TrainState& state) const {
                          static_cast<float>(std::sqrt(o.min_variance * o.max_variance)));
 }
 
-void AdaClip::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
-  std::vector<StepScalars> scalars;  // eta_t, sigma, 1 / b
-  for (std::uint64_t t = first; t < last; ++t) scalars.push_back(schedule().at(t));
-
-  engine.run(first, scalars, [](Engine& step) {
-    step.sample_batch();
-    // scale_j = sqrt(s_j) sqrt(sum_l s_l);  w_i = (g_i - m) / scale
-    // sum over B_t of w_i / max(1, |w_i|)
-    step.sum_coordinate_clipped_gradients();
-    // g~ = scale (sum + N(0, sigma^2 I)) / b + m;  theta_{t+1} = theta_t - eta_t g~
-    // m <- beta1 m + (1 - beta1) g~;  s^2 <- beta2 s^2 + (1 - beta2) v(g~)
-    step.add_noise_restore_and_update();
-  });
+StepRecipe AdaClip::recipe() const {
+  const auto& o = config().of<AdaClipOptions>();
+  return {// B_t: each example independently with probability q
+          .draw = Poisson{plan().sampling_threshold},
+          // scale_j = sqrt(s_j) sqrt(sum_l s_l);  w_i = (g_i - m) / scale
+          // sum over B_t of w_i / max(1, |w_i|)
+          // m <- beta1 m + (1 - beta1) g~;  s^2 <- beta2 s^2 + (1 - beta2) v(g~)
+          .contribution = TransformedGradient{{.beta1 = static_cast<float>(o.beta1),
+                                               .beta2 = static_cast<float>(o.beta2),
+                                               .least = static_cast<float>(o.min_variance),
+                                               .most = static_cast<float>(o.max_variance),
+                                               .literal = o.literal}},
+          // g~ = scale (sum + N(0, sigma^2 I)) / b + m;  theta_{t+1} = theta_t - eta_t g~
+          .optimizer = optimizer_settings(config())};
 }
 
 void AdaClip::describe_clipping(NoisySums& sums) const {

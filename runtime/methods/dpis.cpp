@@ -7,7 +7,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "kernels/random/importance.hpp"
+#include "kernels/contribution/importance.hpp"
 #include "privacy/filter.hpp"
 #include "privacy/math/boundary.hpp"
 #include "privacy/rdp/mechanism.hpp"
@@ -40,7 +40,7 @@ PrivacyPlan dpis_plan(const MethodContext& context) {
   plan.accountant = privacy::AccountantKind::rdp;
   plan.largest_sum =
       static_cast<std::uint64_t>(std::ceil(context.size.max_examples(0.5 * plan.failure)));
-  const std::uint64_t epoch = context.size.steps_per_epoch(config.batch);
+  const std::uint64_t epoch = context.steps_per_epoch();
   plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (options.adaptive_clip ? 2 : 1);
   plan.epoch_noise = options.total_noise * context.size.value;
   if (plan.order == 0.0) {
@@ -120,10 +120,6 @@ double Dpis::rate() const {
 }
 
 double Dpis::noise_multiplier() const { return epoch_.sigma * epoch_.clip * size() / epoch_.total; }
-
-double Dpis::rounding_error() const {
-  return sensitivity_rounding_error(context().network, context().arithmetic);
-}
 
 std::vector<privacy::Release> Dpis::releases_of(std::uint64_t first, std::uint64_t last) const {
   return {{privacy::sampled_gaussian_mechanism(rate(), noise_multiplier()), last - first}};
@@ -222,29 +218,28 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
   return true;
 }
 
-void Dpis::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
-  ensure(epoch_of(first) == epoch_.epoch && last <= prepared_until(first),
-         "steps of an epoch that was not prepared");
-  engine.set_importance(rule());
-  const float noise = float_above(noise_multiplier() * (1.0 + rounding_error()));
-  std::vector<StepScalars> scalars;  // eta_t, s, K~ / (N~ b)
-  for (std::uint64_t t = first; t < last; ++t) {
-    StepScalars s = schedule().at(t);
-    s.noise_std = noise;
-    s.inverse_batch = static_cast<float>(epoch_.total / (size() * plan().expected_batch));
-    scalars.push_back(s);
-  }
+StepRecipe Dpis::recipe() const {
+  return {// candidates: i with probability b ghat_i / K~
+          .draw = Candidates{rule()},
+          // for each: its gradient, n_i = min(|g_i|, C, ghat_i), accepted with probability n_i /
+          // ghat_i;
+          // ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the accepted, which are i with
+          // probability b n_i / K~
+          .contribution = AcceptedDirection{},
+          // g~ = (K~ / N~ sum + N(0, sigma_G^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
+          .optimizer = optimizer_settings(config())};
+}
 
-  engine.run(first, scalars, [](Engine& step) {
-    // candidates: i with probability b ghat_i / K~
-    step.sample_candidates();
-    // for each: its gradient, n_i = min(|g_i|, C, ghat_i), accepted with probability n_i / ghat_i;
-    // ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the accepted, which are i with
-    // probability b n_i / K~
-    step.sum_accepted_directions();
-    // g~ = (K~ / N~ sum + N(0, sigma_G^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
-    step.add_noise_and_update();
-  });
+StepScalars Dpis::scalars(std::uint64_t t) const {
+  ensure(epoch_of(t) == epoch_.epoch, "a step of an epoch that was not prepared");
+  StepScalars s = schedule().at(t);  // eta_t, s_e, K~ / (N~ b)
+  // Examples are accepted by their norms at this step, each with probability q_e at most, whatever
+  // they were at the start of the epoch. So the sum is of norms of 1, and what rounding adds.
+  const double of_direction = sensitivity(bound_of(AcceptedDirection{}, epoch_.clip),
+                                          context().network, context().arithmetic);
+  s.noise_std = float_above(noise_multiplier() * of_direction);
+  s.inverse_batch = static_cast<float>(epoch_.total / (size() * plan().expected_batch));
+  return s;
 }
 
 std::string Dpis::mechanism() const {

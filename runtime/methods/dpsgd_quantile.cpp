@@ -85,27 +85,24 @@ void DpSgdQuantile::follow(double noisy_count) {
   clip_norm_ = static_cast<float>(std::clamp(next, options().min_clip, options().max_clip));
 }
 
-/// One step, or several at one clipping norm.
-void DpSgdQuantile::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
+StepRecipe DpSgdQuantile::recipe() const {
+  return {// B_t: each example independently with probability q
+          .draw = Poisson{plan().sampling_threshold},
+          // sum over B_t of g_i min(1, C_t / |g_i|); how many are clipped
+          .contribution = ClippedGradient{},
+          // g~ = (sum + N(0, z_g^2 C_t^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
+          .optimizer = optimizer_settings(config())};
+}
+
+StepScalars DpSgdQuantile::scalars(std::uint64_t t) const {
+  StepScalars s = schedule().at(t);  // eta_t, z_g C_t, 1 / b, C_t
   // What rounding can add to an example's contribution, as a multiple of C.
   const double rounding = plan().sensitivity / plan().clip_norm;
-  const double c = static_cast<double>(clip_norm_);
-  std::vector<StepScalars> scalars;  // eta_t, z_g C_t, 1 / b
-  for (std::uint64_t t = first; t < last; ++t) {
-    StepScalars s = schedule().at(t);
-    s.noise_std = float_above(gradient_noise_multiplier() * c * rounding);
-    if (options().normalised) s.inverse_batch /= clip_norm_;
-    scalars.push_back(s);
-  }
-  engine.set_clip_norm(clip_norm_);
-  engine.run(first, scalars, [](Engine& step) {
-    // B_t: each example independently with probability q
-    step.sample_batch();
-    // sum over B_t of g_i min(1, C_t / |g_i|); how many are clipped
-    step.sum_clipped_gradients();
-    // g~ = (sum + N(0, z_g^2 C_t^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
-    step.add_noise_and_update();
-  });
+  s.noise_std =
+      float_above(gradient_noise_multiplier() * static_cast<double>(clip_norm_) * rounding);
+  if (options().normalised) s.inverse_batch /= clip_norm_;
+  s.clip_norm = clip_norm_;
+  return s;
 }
 
 std::string DpSgdQuantile::mechanism() const {

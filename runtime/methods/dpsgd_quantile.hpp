@@ -45,7 +45,9 @@ class DpSgdQuantile final : public EngineMethod {
   Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
   Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
 
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+  StepRecipe recipe() const override;
+  /// At the present clipping norm.
+  StepScalars scalars(std::uint64_t t) const override;
 
   double clip_norm() const { return clip_norm_; }  ///< C of the next step
   double gradient_noise_multiplier() const;        ///< z_g

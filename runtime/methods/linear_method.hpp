@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 #include "kernels/random/random.hpp"
 #include "privacy/mechanism/mechanism.hpp"
 #include "runtime/base/error.hpp"

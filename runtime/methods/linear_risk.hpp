@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/data/dataset.hpp"
 

@@ -55,9 +55,9 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   // Rounded up, so that the rate is never below the one asked for, and exact afterwards.
   plan.sampling_threshold = static_cast<std::uint64_t>(std::ceil(batch / size.value * 0x1p32));
   plan.expected_batch = batch;
-  plan.steps = config.steps ? static_cast<std::uint64_t>(*config.steps)
-                            : static_cast<std::uint64_t>(*config.epochs) *
-                                  size.steps_per_epoch(config.batch);
+  plan.steps = config.steps
+                   ? static_cast<std::uint64_t>(*config.steps)
+                   : static_cast<std::uint64_t>(*config.epochs) * context.steps_per_epoch();
 
   // Two things may fail: the bound on N, where that is private, and the bound on a batch given it.
   plan.failure = kFailureShare * plan.delta;
@@ -65,8 +65,8 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   plan.largest_sum =
       largest_batch(plan.sampling_rate() * max_examples, plan.steps, 0.5 * plan.failure);
   plan.clip_norm = shape.clip_norm;
-  plan.sensitivity = plan.clip_norm * (1.0 + sensitivity_rounding_error(
-                                                 context.network, context.arithmetic, shape.shift));
+  plan.sensitivity = sensitivity(bound_of(shape.contribution, plan.clip_norm), context.network,
+                                 context.arithmetic);
   check_clip(context.network, config.clipping, plan.clip_norm);
   return plan;
 }

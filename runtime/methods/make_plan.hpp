@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/contribution/contribution.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/methods/plan.hpp"
 
@@ -10,7 +11,7 @@ namespace cudp {
 /// The properties of the sums of a method.
 struct SumShape {
   double clip_norm = 1.0;
-  double shift = 0.0;  ///< of gradients that are transformed first: sensitivity_rounding_error
+  Contribution contribution = ClippedGradient{};
   double largest_rate = 1.0;  ///< what an example may be sampled with; below 1 a batch is less than
                               ///< all examples
 };

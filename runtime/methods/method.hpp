@@ -30,6 +30,8 @@ struct MethodContext {
   Arithmetic arithmetic;
   /// Charged before the method's own releases: the noisy number of examples, what features rest on.
   std::vector<privacy::Release> before;
+
+  std::uint64_t steps_per_epoch() const { return size.steps_per_epoch(config.batch); }
 };
 
 /// The data and services that a method trains with. They outlive it.

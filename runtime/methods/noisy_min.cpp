@@ -118,12 +118,14 @@ std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::
 
 namespace {
 
-void show_choice(std::span<std::size_t> chosen, double sensitivity, const RandomStream& stream) {
-  show_witness({.name = "choice by noisy scores",
-                .purpose = stream.stream,
-                .step = stream.step,
-                .sensitivity = sensitivity},
-               chosen);
+void show_choice(std::span<const double> scores, std::span<std::size_t> chosen, double sensitivity,
+                 const RandomStream& stream) {
+  const Leaving what{.name = "choice by noisy scores",
+                     .purpose = stream.stream,
+                     .step = stream.step,
+                     .sensitivity = sensitivity};
+  if (Observer* const o = observer()) o->adds_noise(what, scores);
+  show_witness(what, chosen);
 }
 
 /// The order that the stream's numbers give, of which as few as will do are looked at.
@@ -151,7 +153,7 @@ std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t
                                      const RandomStream& stream) {
   const double rate = std::nextafter(epsilon / sensitivity, 0.0);
   std::vector<std::size_t> chosen = noisy_order(scores, count, rate, stream);
-  show_choice(chosen, sensitivity, stream);
+  show_choice(scores, chosen, sensitivity, stream);
   return chosen;
 }
 
@@ -169,7 +171,7 @@ std::size_t noisy_min(std::span<const double> scores, double sensitivity, double
     best = i;
     largest = noisy;
   }
-  show_choice(std::span(&best, 1), sensitivity, stream);
+  show_choice(scores, std::span(&best, 1), sensitivity, stream);
   return best;
 }
 

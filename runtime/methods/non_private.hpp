@@ -2,7 +2,7 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 #include "runtime/data/dataset.hpp"
 
 namespace cudp {

@@ -41,9 +41,13 @@ class Sgd final : public EngineMethod {
     return {.steps = step, .compared_with = compared_with_};
   }
   Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
+  privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t) const override {
+    return ledger;  // nothing is ever charged
+  }
   Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
 
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+  StepRecipe recipe() const override;
+  StepScalars scalars(std::uint64_t t) const override;
 
  protected:
   void configure(EngineSettings& settings) const override { settings.diagnostics = true; }
@@ -53,6 +57,7 @@ class Sgd final : public EngineMethod {
   /// Makes the steps with gradients clipped to `bound`; false where one was longer.
   bool nothing_clipped(std::uint64_t first, std::uint64_t last, float bound);
 
+  float bound_;                              ///< of the steps that are tried now
   std::optional<Comparison> compared_with_;  ///< the run of --compare-with
   Diagnostics seen_;
 };

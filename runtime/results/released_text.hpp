@@ -9,6 +9,9 @@
 
 namespace cudp {
 
+/// The tensor of a released model that has its words' vectors, where they are stored.
+inline constexpr const char* kStoredVectors = "embedding.weight";
+
 /// The file of a model's words, beside the model.
 inline constexpr const char* kVocabularyFile = "vocabulary.txt";
 

@@ -113,7 +113,7 @@ TEST(DpSgdQuantile, TheCountHasTheNoiseThatIsPaidFor) {
   Training t(c);
   EngineSettings s;
   s.key = key_from_seed(1);
-  s.sampling_threshold = t.method.plan().sampling_threshold;
+  s.recipe = t.method.recipe();
   const auto engine = make_cpu_engine(network(), s);
   engine->load(t.data);
   double square = 0.0;
