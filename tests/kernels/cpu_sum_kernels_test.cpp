@@ -485,9 +485,10 @@ TEST_P(CpuSumKernel, LinearScoresGradientsAndLosses) {
               if (sign == 0.0) continue;
               const double score = static_cast<double>(scores[i]) -
                                    static_cast<double>(steps[k]) * static_cast<double>(along[at]);
-              const double value = margin_loss(loss, sign * score);
               // NaN counts as the largest loss.
-              want += value < static_cast<double>(max_loss) ? value : static_cast<double>(max_loss);
+              const double largest = static_cast<double>(max_loss);
+              want +=
+                  std::isnan(score) ? largest : std::fmin(margin_loss(loss, sign * score), largest);
             }
             const double got = losses[static_cast<std::int64_t>(k) * kTile + lane];
             EXPECT_TRUE(std::abs(got * 0x1p-16 - want) <= count * (0x1p-17 + 1e-5))
