@@ -20,10 +20,10 @@ using CpuSumKernel = CpuKernel;
 struct GemmCase {
   int rows, terms, columns;
 };
-/// No rows, no terms, single ones, and tails of each width and height of a tile; 700 terms are more
+/// No rows, no terms, single ones, and tails of each width and height of a tile; 800 terms are more
 /// than a block of them.
-const std::vector<GemmCase> kProducts = {{0, 3, 16},   {1, 0, 16},     {1, 1, 16}, {7, 5, 48},
-                                         {15, 33, 80}, {29, 700, 112}, {13, 2, 64}};
+const std::vector<GemmCase> kProducts = {{0, 3, 16},   {1, 0, 16},   {1, 1, 16},    {7, 5, 48},
+                                         {15, 33, 80}, {29, 3, 112}, {7, 800, 112}, {13, 2, 64}};
 
 struct GemmTables {
   explicit GemmTables(const GemmCase& c) : out_stride(c.columns + 7) {

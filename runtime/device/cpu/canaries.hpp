@@ -16,7 +16,8 @@ class Canaries {
   /// Throws Error where a canary is no parameter. Keeps the pointers.
   Canaries(const Network& network, const CpuLayout& layout, const AuditTap* tap);
 
-  /// Of a training set of so many examples; throws Error where it has fewer than canaries.
+  /// Loads the canaries of a training set of so many examples; throws Error where it has fewer than
+  /// canaries.
   void load(std::size_t examples);
 
   /// How many of `examples`, ascending, are not canaries: those come first.

@@ -302,7 +302,7 @@ class CpuEngine final : public Engine {
     return static_cast<std::int64_t>(network_.parameter_count);
   }
 
-  /// Of the i-th range of parameters.
+  /// The update of the i-th range of parameters.
   UpdateArgs update_args(const StepRecipe& recipe, const StepScalars& scalars, std::size_t i) {
     const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution);
     const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };

@@ -42,7 +42,7 @@ struct AddTransformed {
 };
 using GradientUse = std::variant<MeasureNorm, AddWhole, AddClipped, AddAccepted, AddTransformed>;
 
-/// What is known of one example after its backward pass. Private.
+/// The facts about one example after its backward pass. They are private.
 struct ExampleRecord {
   float loss = 0.0f;
   float squared_norm = 0.0f;
