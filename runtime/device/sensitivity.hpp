@@ -52,7 +52,8 @@ double least_clip_norm(const Network& network, Clipping clipping);
 double sensitivity_rounding_error(const Network& network, const Arithmetic& arithmetic,
                                   double shift = 0.0);
 
-/// What noise is scaled to: no example moves a sum of such contributions by more, in L2.
+/// The sensitivity that noise is scaled to: no example moves a sum of such contributions by more,
+/// in L2.
 double sensitivity(const ContributionBound& bound, const Network& network,
                    const Arithmetic& arithmetic);
 

@@ -23,7 +23,8 @@ class Canaries {
   /// How many of `examples`, ascending, are not canaries: those come first.
   std::size_t ordinary(std::span<const std::uint32_t> examples) const;
 
-  /// What Worker::add does, for canaries alone; the sum is [Storage::packed], in units of the grid.
+  /// Adds what Worker::add adds, for canaries alone; the sum is [Storage::packed], in units of the
+  /// grid.
   void add(std::span<const std::uint32_t> examples, const GradientUse& use, std::int64_t* sum,
            ExampleRecord* records) const;
 

@@ -181,7 +181,7 @@ class CpuEngine final : public Engine {
     update(recipe, step, scalars);
   }
 
-  /// What is done with the gradients of a step's batch.
+  /// The use that is made of the gradients of a step's batch.
   GradientUse use_of(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                      float inverse_grid) {
     if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))

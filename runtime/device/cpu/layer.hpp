@@ -69,7 +69,7 @@ struct Storage {
   }
 };
 
-/// Where a layer stands in its network.
+/// The place of a layer in its network.
 struct LayerSite {
   const Network* network = nullptr;
   const NetworkLayer* layer = nullptr;  ///< null for the input

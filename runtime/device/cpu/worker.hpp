@@ -27,8 +27,8 @@ struct AddClipped {
   ClipSettings clip;
   float inverse_grid;
 };
-/// The same of its direction, where the candidate is accepted. The worker that has an example reads
-/// its norm, and writes the norm that it has now.
+/// Adds its direction, where the candidate is accepted. The worker that has an example reads its
+/// norm, and writes the norm that it has now.
 struct AddAccepted {
   ImportanceRule rule;
   RandomStream stream;  ///< Stream::acceptance
@@ -87,7 +87,7 @@ class Worker {
   void forward(int count);
   /// All passes over the examples in flight.
   void run_part(int count, const GradientUse& use, ExampleRecord* records);
-  /// Where it adds; nothing for one that does not.
+  /// The sum that it adds to; nothing for one that does not.
   std::optional<GradientSum> sum_of(const GradientUse& use);
   void backward_together(int count);
   void backward_example(int example);

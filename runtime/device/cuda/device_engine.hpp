@@ -269,7 +269,7 @@ class DeviceEngine final : public Engine {
   }
 
  private:
-  /// What a recording is of.
+  /// The step that a recording is of.
   struct Step {
     StepRecipe recipe;
     float clip_norm;

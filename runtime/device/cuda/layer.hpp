@@ -27,7 +27,7 @@
 
 namespace cudp::cuda {
 
-/// Where a layer stands in its network.
+/// The place of a layer in its network.
 struct CudaSite {
   const Network* network = nullptr;
   const NetworkLayer* layer = nullptr;  ///< null for the input
