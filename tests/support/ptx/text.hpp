@@ -64,7 +64,7 @@ T parse_number(std::string_view s) {
   const bool fits = negative ? value < 0 || magnitude == 0 : value >= 0;
   if (error != std::errc() || end != digits.data() + digits.size() || octal || !fits ||
       static_cast<u64>(value) != (negative ? u64{0} - magnitude : magnitude))
-    throw Fault("ptx: not a number that is known: " + std::string(s));
+    throw Fault("ptx: unknown number, or one out of range: " + std::string(s));
   return value;
 }
 
