@@ -55,7 +55,7 @@ class Accessor {
       if (allocation_ == nullptr) fault(w_, lane, "access outside of device memory");
     }
     const u64 at = address - allocation_->address;
-    if (address % bytes_ != 0)
+    if ((address & (bytes_ - 1)) != 0)
       fault(w_, lane, "misaligned access to global memory" + bytes_at(bytes_, at));
     if (bytes_ > allocation_->bytes - at)
       fault(w_, lane,
@@ -67,7 +67,7 @@ class Accessor {
   }
   [[gnu::always_inline]] u8* shared(u32 lane, u64 at) {
     Block& b = *w_.block;
-    if (at % bytes_ != 0)
+    if ((at & (bytes_ - 1)) != 0)
       fault(w_, lane, "misaligned access to shared memory" + bytes_at(bytes_, at));
     if (at > b.shared.size() || bytes_ > b.shared.size() - at)
       fault(w_, lane, "access past the end of shared memory" + bytes_at(bytes_, at));
@@ -122,12 +122,26 @@ template <class T, Space space, u32 elements>
   std::array<u8*, elements> d;
   for (u32 k = 0; k < elements; ++k) d[k] = w.result(i.d[k]);
   const u8 width = i.d[0].width;
+  // Of lanes in a row that read one place, the first and the last are enough to find what any of
+  // them would: whoever wrote it is not both.
+  const u8* from = nullptr;
+  u64 at = 0;
+  u32 last = kLanes;
   each_lane(lanes, [&](u32 l) {
-    const u8* const p = memory.place(l, address[l]);
+    const u64 here = address[l];
+    if (from != nullptr && here == at) {
+      last = l;
+    } else {
+      if (last != kLanes) memory.place(last, at);
+      last = kLanes;
+      at = here;
+      from = memory.place(l, at);
+    }
     std::array<T, elements> values;
-    std::memcpy(&values, p, sizeof values);
+    std::memcpy(&values, from, sizeof values);
     for (u32 k = 0; k < elements; ++k) set_wide<T>(d[k], width, l, values[k]);
   });
+  if (last != kLanes) memory.place(last, at);
 }
 template <class T, Space space>
 void load(Warp& w, const Instruction& i, u32 lanes) {
@@ -159,19 +173,30 @@ void store(Warp& w, const Instruction& i, u32 lanes) {
 template <class T>
 void load_parameter(Warp& w, const Instruction& i, u32 lanes) {
   const u32 bytes = static_cast<u32>(sizeof(T)) * i.elements;
-  const bool in_register = i.s[0].is_register();
-  const Addresses<Space::generic> address(w, i);
-  each_lane(lanes, [&](u32 l) {
-    const u64 at = in_register ? address[l] : static_cast<u64>(i.offset);
-    if (at % bytes != 0) fault(w, l, "misaligned access to parameters" + bytes_at(bytes, at));
+  const auto value_at = [&](u64 at, u32 lane, u32 k) {
+    if ((at & (bytes - 1)) != 0)
+      fault(w, lane, "misaligned access to parameters" + bytes_at(bytes, at));
     if (at > w.kernel->parameter_bytes || bytes > w.kernel->parameter_bytes - at)
-      fault(w, l, "access past the end of the parameters" + bytes_at(bytes, at));
-    for (u32 k = 0; k < i.elements; ++k) {
-      T value;
-      std::memcpy(&value, w.block->parameters + at + sizeof(T) * k, sizeof value);
-      set_wide<T>(w.result(i.d[k]), i.d[k].width, l, value);
-    }
-  });
+      fault(w, lane, "access past the end of the parameters" + bytes_at(bytes, at));
+    T value;
+    std::memcpy(&value, w.block->parameters + at + sizeof(T) * k, sizeof value);
+    return value;
+  };
+  if (i.s[0].is_register()) {
+    const Addresses<Space::generic> address(w, i);
+    each_lane(lanes, [&](u32 l) {
+      const u64 at = address[l];
+      for (u32 k = 0; k < i.elements; ++k)
+        set_wide<T>(w.result(i.d[k]), i.d[k].width, l, value_at(at, l, k));
+    });
+    return;
+  }
+  for (u32 k = 0; k < i.elements; ++k) {
+    u8* const d = w.result(i.d[k]);
+    const u8 width = i.d[k].width;
+    const T value = value_at(static_cast<u64>(i.offset), static_cast<u32>(__builtin_ctz(lanes)), k);
+    for_lanes(lanes, [&](u32 l) { set_wide<T>(d, width, l, value); });
+  }
 }
 
 template <class T>
