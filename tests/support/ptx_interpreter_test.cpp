@@ -2,6 +2,7 @@
 // warps and blocks run; and what the parser refuses.
 #include <bit>
 #include <random>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -940,6 +941,46 @@ TEST(PtxInterpreter, WhatTheParserDoesNotKnowIsAFault) {
     EXPECT_NE(fault_of("ret;", {}, 1, directive + std::string("\n")), "") << directive;
   // A kernel that runs on behind its end.
   EXPECT_NE(fault_of("add.s32 %r2, %r1, 1;"), "");
+}
+
+// What nvcc 13.0 makes of our kernels, for compute_80 and compute_100.
+constexpr const char* kInstructions =
+    "add.f32 add.f64 add.rn.f64 add.rz.f32 add.s16 add.s32 add.s64 and.b16 and.b32 and.b64 "
+    "and.pred atom.global.add.u32 atom.global.add.u64 bar.sync bar.warp.sync bfi.b32 bfi.b64 "
+    "bfind.shiftamt.u32 bra bra.uni brev.b32 cp.async.cg.shared.global cp.async.wait_all "
+    "cvt.f64.f32 cvt.rmi.f64.f64 cvt.rn.f32.f64 cvt.rn.f32.s32 cvt.rn.f32.u16 cvt.rn.f32.u32 "
+    "cvt.rn.f64.s32 cvt.rn.f64.s64 cvt.rn.f64.u16 cvt.rn.f64.u32 cvt.rn.f64.u64 cvt.rna.tf32.f32 "
+    "cvt.rni.f64.f64 cvt.rni.s32.f32 cvt.rpi.f64.f64 cvt.rzi.f64.f64 cvt.rzi.s64.f64 "
+    "cvt.rzi.u64.f64 cvt.s16.s8 cvt.s32.s16 cvt.s32.s8 cvt.s64.s32 cvt.s8.s32 cvt.s8.s64 "
+    "cvt.u16.u32 cvt.u16.u64 cvt.u32.u16 cvt.u32.u64 cvt.u64.u32 cvta.shared.u64 "
+    "cvta.to.global.u64 div.rn.f32 div.rn.f64 div.s32 div.s64 div.u32 div.u64 fma.rn.f32 "
+    "fma.rn.f64 ld.f32 ld.global.f32 ld.global.f64 ld.global.s32 ld.global.u16 ld.global.u32 "
+    "ld.global.u64 ld.global.u8 ld.param.f32 ld.param.f64 ld.param.s32 ld.param.u32 ld.param.u64 "
+    "ld.param.u8 ld.s32 ld.shared.f32 ld.shared.f64 ld.shared.u32 ld.shared.u64 ld.shared.u8 "
+    "ld.u32 mad.lo.s16 mad.lo.s32 mad.lo.s64 max.f32 max.s32 max.s64 max.u32 max.u64 min.f32 "
+    "min.s32 min.s64 mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 mov.b32 mov.b64 mov.f32 "
+    "mov.f64 mov.pred mov.u16 mov.u32 mov.u64 mul.f32 mul.f64 mul.hi.s16 mul.hi.s32 mul.hi.u16 "
+    "mul.hi.u32 mul.lo.s16 mul.lo.s32 mul.lo.s64 mul.rn.f64 mul.wide.s16 mul.wide.s32 "
+    "mul.wide.u16 mul.wide.u32 neg.f32 neg.f64 neg.s32 neg.s64 not.b32 not.b64 not.pred or.b32 "
+    "or.b64 or.pred popc.b32 rcp.approx.ftz.f64 rcp.rn.f32 rcp.rn.f64 rem.s32 rem.s64 rem.u32 "
+    "rem.u64 ret selp.b16 selp.b32 selp.b64 selp.f32 selp.f64 selp.s32 selp.u16 selp.u32 "
+    "selp.u64 setp.eq.b32 setp.eq.b64 setp.eq.f32 setp.eq.f64 setp.eq.s16 setp.eq.s32 "
+    "setp.eq.s64 setp.equ.f32 setp.ge.s32 setp.ge.s64 setp.ge.u32 setp.geu.f32 setp.geu.f64 "
+    "setp.gt.f32 setp.gt.f64 setp.gt.s32 setp.gt.s64 setp.gt.u32 setp.gt.u64 setp.le.f32 "
+    "setp.le.s32 setp.le.s64 setp.le.u32 setp.le.u64 setp.leu.f32 setp.leu.f64 setp.lt.f32 "
+    "setp.lt.f64 setp.lt.s32 setp.lt.s64 setp.lt.u32 setp.lt.u64 setp.ltu.f32 setp.ltu.f64 "
+    "setp.nan.f32 setp.ne.f32 setp.ne.s16 setp.ne.s32 setp.ne.s64 setp.neu.f32 setp.neu.f64 "
+    "shf.l.wrap.b32 shfl.sync.bfly.b32 shfl.sync.up.b32 shl.b16 shl.b32 shl.b64 shr.s16 shr.s32 "
+    "shr.s64 shr.u16 shr.u32 shr.u64 sqrt.rn.f32 sqrt.rn.f64 st.global.f32 st.global.f64 "
+    "st.global.u16 st.global.u32 st.global.u64 st.global.u8 st.shared.f32 st.shared.f64 "
+    "st.shared.u32 st.shared.u64 st.shared.u8 sub.f32 sub.f64 sub.s16 sub.s32 sub.s64 "
+    "vote.sync.ballot.b32 xor.b32 xor.pred ";
+
+TEST(PtxInterpreter, KnowsEveryInstructionThatNvccMakes) {
+  std::istringstream all(kInstructions);
+  int count = 0;
+  for (std::string name; all >> name; ++count) EXPECT_NE(find_operation(name), nullptr) << name;
+  EXPECT_GT(count, 200);
 }
 
 TEST(PtxInterpreter, ReadsWhatNvccWrites) {

@@ -85,7 +85,7 @@ u64 DeviceMemory::allocate(u64 bytes) {
   Allocation& a = allocations_[address];
   a.address = address;
   a.bytes = bytes;
-  a.data.assign(bytes + 16, 0xff);
+  a.data.reset(bytes);
   a.shadow.reset(bytes);
   in_use_ += bytes;
   return address;

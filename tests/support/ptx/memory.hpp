@@ -1,9 +1,11 @@
 #pragma once
 // Device memory as the interpreter keeps it: who last wrote and read each word is known, so that
 // an access that no barrier, launch or stream orders is found whatever order things ran in.
-#include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -120,13 +122,37 @@ template <bool shared>
   return nullptr;
 }
 
+/// Zeros, which take no memory before they are touched.
+template <class T>
+class Zeros {
+ public:
+  void reset(u64 count) {
+    if (count > capacity_) {
+      data_.reset(static_cast<T*>(std::calloc(count, sizeof(T))));
+      if (data_ == nullptr) throw std::bad_alloc();
+      capacity_ = count;
+    } else {
+      std::memset(static_cast<void*>(data_.get()), 0, count * sizeof(T));
+    }
+  }
+  T* data() { return data_.get(); }
+  T& operator[](u64 i) { return data_[i]; }
+
+ private:
+  struct Free {
+    void operator()(T* p) const { std::free(p); }
+  };
+  std::unique_ptr<T[], Free> data_;
+  u64 capacity_ = 0;
+};
+
 /// What is known of a piece of memory, word by word. A word that is used in parts is known byte by
 /// byte from then on: neighbours' bytes are no race.
 class Shadow {
  public:
   /// Nobody has touched it.
   void reset(u64 bytes) {
-    words_.assign(bytes / 4 + 1, Word{});
+    words_.reset(bytes / 4 + 1);
     parts_.clear();
   }
   /// Bytes from..to are of no variable; both are multiples of 4.
@@ -159,7 +185,7 @@ class Shadow {
   template <bool shared>
   const char* touch_parts(u64 at, u32 bytes, Access kind, const Toucher& who, const Order& order);
 
-  std::vector<Word> words_;
+  Zeros<Word> words_;
   std::vector<std::array<Word, 4>> parts_;
 };
 
@@ -168,7 +194,7 @@ class Shadow {
 struct Allocation {
   u64 address = 0;
   u64 bytes = 0;
-  std::vector<u8> data;
+  Zeros<u8> data;
   Shadow shadow;
 };
 
