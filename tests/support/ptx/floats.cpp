@@ -5,11 +5,6 @@
 
 #include "tests/support/ptx/operations.hpp"
 
-// FMA instructions, where the processor has them: std::fma is a call otherwise.
-#if defined(__x86_64__) && !defined(__FMA__)
-#define CUDP_PTX_FMA [[gnu::target("avx2,fma")]]
-#endif
-
 namespace cudp::ptx {
 
 namespace {
@@ -114,25 +109,21 @@ struct CoarseReciprocal {
 };
 
 template <class T>
-[[gnu::always_inline]] inline void fuse_rows(Warp& w, const Instruction& i, u32 lanes) {
+void fuse(Warp& w, const Instruction& i, u32 lanes) {
   const u8 *const a = w.row(i.s[0]), *const b = w.row(i.s[1]), *const c = w.row(i.s[2]);
   u8* const d = w.result(i.d[0]);
-  for_lanes(
-      lanes, [&](u32 l) __attribute__((always_inline)) {
-        set<T>(d, l, canonical(std::fma(get<T>(a, l), get<T>(b, l), get<T>(c, l))));
-      });
+  for_lanes(lanes, [&](u32 l) {
+    set<T>(d, l, canonical(std::fma(get<T>(a, l), get<T>(b, l), get<T>(c, l))));
+  });
 }
+#ifdef CUDP_PTX_WIDE
+/// The same with fma instructions: std::fma is a call otherwise. (A lambda would not have them.)
 template <class T>
-void fuse(Warp& w, const Instruction& i, u32 lanes) {
-  fuse_rows<T>(w, i, lanes);
-}
-#ifdef CUDP_PTX_FMA
-template <class T>
-CUDP_PTX_FMA void fuse_by_instruction(Warp& w, const Instruction& i, u32 lanes) {
+CUDP_PTX_WIDE void fuse_wide(Warp& w, const Instruction& i, u32 lanes) {
   const u8 *const a = w.row(i.s[0]), *const b = w.row(i.s[1]), *const c = w.row(i.s[2]);
   u8* const d = w.result(i.d[0]);
   if (lanes == ~0u) {
-#pragma GCC ivdep
+    CUDP_PTX_NO_DEPENDENCE
     for (u32 l = 0; l < kLanes; ++l)
       set<T>(d, l, canonical(std::fma(get<T>(a, l), get<T>(b, l), get<T>(c, l))));
   } else {
@@ -145,9 +136,8 @@ CUDP_PTX_FMA void fuse_by_instruction(Warp& w, const Instruction& i, u32 lanes) 
 #endif
 template <class T>
 Action fused_action() {
-#ifdef CUDP_PTX_FMA
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return fuse_by_instruction<T>;
+#ifdef CUDP_PTX_WIDE
+  if (wide_instructions()) return fuse_wide<T>;
 #endif
   return fuse<T>;
 }

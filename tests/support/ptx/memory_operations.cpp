@@ -229,7 +229,18 @@ void same_address(Warp& w, const Instruction& i, u32 lanes) {
   });
 }
 
-/// 16 bytes of which `bytes` are read and the others become 0. They arrive as late as they may.
+/// What a copy to shared memory reads. `to` may be null.
+void read_source(Warp& w, u32 lane, u64 from, u32 bytes, u8* to) {
+  for (u32 at = 0; at < bytes;) {
+    const u32 part = bytes - at == 16 ? 16 : bytes - at >= 4 ? 4 : 1;
+    Accessor<Space::global> source(w, part, Access::read);
+    const u8* const p = source.place(lane, from + at);
+    if (to != nullptr) std::memcpy(to + at, p, part);
+    at += part;
+  }
+}
+/// 16 bytes of which some are read and the others become 0. They arrive as late as they may, so
+/// that what is written to their source before then is found.
 void copy(Warp& w, const Instruction& i, u32 lanes) {
   const Addresses<Space::shared> to(w, i);
   const u8* const from = w.row(i.s[1]);
@@ -239,11 +250,8 @@ void copy(Warp& w, const Instruction& i, u32 lanes) {
     const u32 bytes = taken != nullptr ? get<u32>(taken, l) : 16;
     if (bytes > 16) fault(w, l, "a copy of more than 16 bytes");
     if (get<u64>(from, l) % 16 != 0) fault(w, l, "a copy from a misaligned place");
-    if (bytes != 0) {
-      Accessor<Space::global> source(w, bytes == 16 ? 16 : 1, Access::read);
-      for (u32 k = 0; k < bytes; k += bytes == 16 ? 16 : 1) source.place(l, get<u64>(from, l) + k);
-    }
-    std::memset(target.place(l, to[l]), 0xff, 16);
+    read_source(w, l, get<u64>(from, l), bytes, nullptr);
+    target.place(l, to[l]);
     w.block->shadow.set_in_flight(to[l], true);
     w.copies[l].push_back({static_cast<u32>(to[l]), bytes, get<u64>(from, l)});
   });
@@ -255,8 +263,7 @@ void wait_for_copies(Warp& w, const Instruction&, u32 lanes) {
       w.block->shadow.set_in_flight(c.to, false);
       u8* const p = target.place(l, c.to);
       std::memset(p, 0, 16);
-      Accessor<Space::global> source(w, 1, Access::read);
-      for (u32 k = 0; k < c.bytes; ++k) p[k] = *source.place(l, c.from + k);
+      read_source(w, l, c.from, c.bytes, p);
     }
     w.copies[l].clear();
   });

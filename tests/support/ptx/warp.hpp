@@ -8,6 +8,18 @@
 
 namespace cudp::ptx {
 
+// Before a loop over lanes: no lane needs what another writes, though a row may be read and
+// written.
+#ifdef __clang__
+#define CUDP_PTX_NO_DEPENDENCE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define CUDP_PTX_NO_DEPENDENCE _Pragma("GCC ivdep")
+#endif
+// Instructions that not every x86-64 has; whoever uses them asks wide_instructions() first.
+#if defined(__x86_64__)
+#define CUDP_PTX_WIDE [[gnu::target("avx2,fma")]]
+#endif
+
 /// Generic addresses of shared memory begin here.
 inline constexpr u64 kSharedWindow = u64{1} << 56;
 
@@ -99,6 +111,14 @@ void run_warp(Warp& warp, Random& random, u64 instructions, Totals& totals);
 /// What is odd and no fault.
 void note(const Warp& warp, const std::string& what);
 
+inline bool wide_instructions() {
+#ifdef CUDP_PTX_WIDE
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
 template <class T>
 struct Aliased {
   using type [[gnu::may_alias]] = T;
@@ -152,7 +172,7 @@ template <class T>
 template <class F>
 [[gnu::always_inline]] inline void for_lanes(u32 lanes, F&& f) {
   if (lanes == ~0u) {
-#pragma GCC ivdep
+    CUDP_PTX_NO_DEPENDENCE
     for (u32 lane = 0; lane < kLanes; ++lane) f(lane);
   } else {
     for (; lanes != 0; lanes &= lanes - 1) f(static_cast<u32>(__builtin_ctz(lanes)));

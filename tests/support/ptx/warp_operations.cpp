@@ -58,34 +58,63 @@ void synchronise(Warp& w, const Instruction&, u32 lanes) {
   if (++w.sync == 0) fault(w, 0, "more than 65535 warp-wide barriers between barriers are unknown");
 }
 
+using EightDoubles [[gnu::vector_size(64)]] = double;
+struct Matrices {
+  double a[16][8];
+  EightDoubles b[8], d[16];  // rows
+};
+/// d += a b. Products are exact, so that it makes no difference whether they are fused.
+[[gnu::always_inline]] inline void multiply(Matrices& m) {
+  for (u32 row = 0; row < 16; ++row) {
+    EightDoubles sum = m.d[row];
+    for (u32 k = 0; k < 8; ++k) sum += m.a[row][k] * m.b[k];
+    m.d[row] = sum;
+  }
+}
+void multiply_anywhere(Matrices& m) { multiply(m); }
+#ifdef CUDP_PTX_WIDE
+CUDP_PTX_WIDE void multiply_wide(Matrices& m) { multiply(m); }
+#else
+void multiply_wide(Matrices& m) { multiply(m); }
+#endif
+
 /// d = a b + c, where with g = lane / 4 and t = lane % 4
 ///   a, 16 x 8:  a0 (g, t)   a1 (g + 8, t)   a2 (g, t + 4)   a3 (g + 8, t + 4)
 ///   b, 8 x 8:   b0 (t, g)   b1 (t + 4, g)
 ///   c, 16 x 8:  c0 (g, 2 t)   c1 (g, 2 t + 1)   c2 (g + 8, 2 t)   c3 (g + 8, 2 t + 1), and so d.
 /// How a device rounds while it adds is not documented: sums are made in double and rounded once.
 void multiply_tf32(Warp& w, const Instruction& i, u32) {
-  const auto operand = [&](u32 k, u32 lane) -> double {
+  for (u32 k = 0; k < 6; ++k) {
     const u8* const row = w.row(i.s[k]);
-    if ((get<u32>(row, lane) & 0x1fffu) != 0 && !(get<float>(row, lane) != get<float>(row, lane)))
-      fault(w, lane, "an operand of mma is not rounded to TF32");
-    return get<float>(row, lane);
-  };
-  double a[16][8], b[8][8], d[16][8];
-  for (u32 lane = 0; lane < kLanes; ++lane) {
-    const u32 g = lane / 4, t = lane % 4;
-    for (u32 k = 0; k < 4; ++k) {
-      a[g + k % 2 * 8][t + k / 2 * 4] = operand(k, lane);
-      d[g + k / 2 * 8][2 * t + k % 2] = get<float>(w.row(i.s[6 + k]), lane);
-    }
-    for (u32 k = 0; k < 2; ++k) b[t + k * 4][g] = operand(4 + k, lane);
+    u32 wrong = 0;
+    const auto lacking = [&](u32 lane) {  // bits that a tensor core would ignore
+      const u32 bits = get<u32>(row, lane);
+      return (bits & 0x7fffffffu) > 0x7f800000u ? 0 : bits & 0x1fffu;
+    };
+    for (u32 lane = 0; lane < kLanes; ++lane) wrong |= lacking(lane);
+    for (u32 lane = 0; wrong != 0; ++lane)
+      if (lacking(lane) != 0) fault(w, lane, "an operand of mma is not rounded to TF32");
   }
-  for (u32 row = 0; row < 16; ++row)
-    for (u32 k = 0; k < 8; ++k)
-      for (u32 column = 0; column < 8; ++column) d[row][column] += a[row][k] * b[k][column];
-  for (u32 lane = 0; lane < kLanes; ++lane)
-    for (u32 k = 0; k < 4; ++k)
-      set<float>(w.result(i.d[k]), lane,
-                 static_cast<float>(d[lane / 4 + k / 2 * 8][2 * (lane % 4) + k % 2]));
+  Matrices m;
+  for (u32 k = 0; k < 4; ++k) {
+    const u8 *const a = w.row(i.s[k]), *const c = w.row(i.s[6 + k]);
+    for (u32 lane = 0; lane < kLanes; ++lane) {
+      const u32 g = lane / 4, t = lane % 4;
+      m.a[g + k % 2 * 8][t + k / 2 * 4] = get<float>(a, lane);
+      m.d[g + k / 2 * 8][2 * t + k % 2] = get<float>(c, lane);
+    }
+  }
+  for (u32 k = 0; k < 2; ++k) {
+    const u8* const b = w.row(i.s[4 + k]);
+    for (u32 lane = 0; lane < kLanes; ++lane) m.b[lane % 4 + k * 4][lane / 4] = get<float>(b, lane);
+  }
+  static const auto product = wide_instructions() ? multiply_wide : multiply_anywhere;
+  product(m);
+  for (u32 k = 0; k < 4; ++k) {
+    u8* const d = w.result(i.d[k]);
+    for (u32 lane = 0; lane < kLanes; ++lane)
+      set<float>(d, lane, static_cast<float>(m.d[lane / 4 + k / 2 * 8][2 * (lane % 4) + k % 2]));
+  }
 }
 
 void nothing(Warp&, const Instruction&, u32) {}
