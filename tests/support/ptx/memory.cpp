@@ -32,8 +32,7 @@ void Shadow::set_in_flight(u64 at, bool in_flight) {
 }
 
 template <bool shared>
-const char* Shadow::touch_unusual(Word& w, u64 at, Access kind, const Toucher& who,
-                                  const Order& order) {
+const char* Shadow::touch_unusual(Word& w, u64 at, Access kind, Toucher who, const Order& order) {
   if (w.outside) return "an access between variables";
   if (w.in_flight) return "memory is used while a copy to it is on its way";
   if (w.in_parts) return touch_parts<shared>(at, 4, kind, who, order);
@@ -42,8 +41,7 @@ const char* Shadow::touch_unusual(Word& w, u64 at, Access kind, const Toucher& w
 }
 
 template <bool shared>
-const char* Shadow::touch_parts(u64 at, u32 bytes, Access kind, const Toucher& who,
-                                const Order& order) {
+const char* Shadow::touch_parts(u64 at, u32 bytes, Access kind, Toucher who, const Order& order) {
   Word& w = words_[at / 4];
   if (w.outside) return "an access between variables";
   if (w.in_flight) return "memory is used while a copy to it is on its way";
@@ -60,10 +58,10 @@ const char* Shadow::touch_parts(u64 at, u32 bytes, Access kind, const Toucher& w
   return nullptr;
 }
 
-template const char* Shadow::touch_unusual<false>(Word&, u64, Access, const Toucher&, const Order&);
-template const char* Shadow::touch_unusual<true>(Word&, u64, Access, const Toucher&, const Order&);
-template const char* Shadow::touch_parts<false>(u64, u32, Access, const Toucher&, const Order&);
-template const char* Shadow::touch_parts<true>(u64, u32, Access, const Toucher&, const Order&);
+template const char* Shadow::touch_unusual<false>(Word&, u64, Access, Toucher, const Order&);
+template const char* Shadow::touch_unusual<true>(Word&, u64, Access, Toucher, const Order&);
+template const char* Shadow::touch_parts<false>(u64, u32, Access, Toucher, const Order&);
+template const char* Shadow::touch_parts<true>(u64, u32, Access, Toucher, const Order&);
 
 DeviceMemory::~DeviceMemory() {
   if (reserved_ != nullptr) munmap(reserved_, kReserved);

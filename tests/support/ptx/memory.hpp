@@ -56,7 +56,7 @@ enum class Conflict : u8 { none, same_block, other_block, other_operation };
 /// Whether the last toucher, and those before it that `others` names, are ordered before `who`.
 /// `shared`: memory of one block, where intervals alone tell.
 template <bool shared>
-[[gnu::always_inline]] inline Conflict conflict(const Toucher& last, u8 others, const Toucher& who,
+[[gnu::always_inline]] inline Conflict conflict(Toucher last, u8 others, Toucher who,
                                                 const Order& order) {
   if (last.interval == who.interval) {
     const bool same_warp = last.thread / kLanes == who.thread / kLanes;
@@ -76,7 +76,7 @@ template <bool shared>
 
 /// Makes `who` the last one, beside those of the same launch and interval that were there before.
 template <bool shared>
-[[gnu::always_inline]] inline void replace(Toucher& last, u8& others, const Toucher& who,
+[[gnu::always_inline]] inline void replace(Toucher& last, u8& others, Toucher who,
                                            const Order& order) {
   if (last.interval == who.interval) {
     if (last.thread / kLanes != who.thread / kLanes) {
@@ -99,7 +99,7 @@ const char* race(Access kind, bool with_a_write, Conflict conflict);
 
 /// Null if the access is ordered after those before it; otherwise what is wrong.
 template <bool shared>
-[[gnu::always_inline]] inline const char* touch(Word& w, Access kind, const Toucher& who,
+[[gnu::always_inline]] inline const char* touch(Word& w, Access kind, Toucher who,
                                                 const Order& order) {
   if (!(kind == Access::atomic && w.written_atomically)) {
     const Conflict c = conflict<shared>(w.writer, w.other_writers, who, order);
@@ -165,8 +165,8 @@ class Shadow {
   /// Null if `bytes` at `at` may be touched so; otherwise what is wrong. Accesses of 4 and more
   /// bytes are aligned to 4; shorter ones lie in one word.
   template <bool shared>
-  [[gnu::always_inline]] inline const char* touch(u64 at, u32 bytes, Access kind,
-                                                  const Toucher& who, const Order& order) {
+  [[gnu::always_inline]] inline const char* touch(u64 at, u32 bytes, Access kind, Toucher who,
+                                                  const Order& order) {
     if (bytes < 4) return touch_parts<shared>(at, bytes, kind, who, order);
     for (Word* w = &words_[at / 4]; bytes != 0; bytes -= 4, ++w, at += 4) {
       const bool usual =
@@ -181,9 +181,9 @@ class Shadow {
 
  private:
   template <bool shared>
-  const char* touch_unusual(Word& w, u64 at, Access kind, const Toucher& who, const Order& order);
+  const char* touch_unusual(Word& w, u64 at, Access kind, Toucher who, const Order& order);
   template <bool shared>
-  const char* touch_parts(u64 at, u32 bytes, Access kind, const Toucher& who, const Order& order);
+  const char* touch_parts(u64 at, u32 bytes, Access kind, Toucher who, const Order& order);
 
   Zeros<Word> words_;
   std::vector<std::array<Word, 4>> parts_;

@@ -14,7 +14,7 @@ std::string bytes_at(u32 bytes, u64 at) {
 
 /// The bytes of a load of which an instruction uses only some.
 template <bool shared>
-const char* touch_used(Shadow& shadow, u64 at, u32 bytes, u32 used, const Toucher& who,
+const char* touch_used(Shadow& shadow, u64 at, u32 bytes, u32 used, Toucher who,
                        const Order& order) {
   for (u32 k = 0; k < bytes; ++k) {
     if ((used >> k & 1) == 0) continue;
@@ -35,21 +35,22 @@ class Accessor {
         memory_(*w.block->memory),
         order_(*w.block->order),
         who_(w.toucher(0)),
-        first_thread_(who_.thread),
         bytes_(bytes),
         used_(used),
         kind_(kind) {}
 
   u8* place(u32 lane, u64 address) {
-    who_.thread = static_cast<u16>(first_thread_ + lane);
-    if constexpr (space == Space::shared) return shared(lane, address);
+    // A value of its own stays in the processor's registers.
+    Toucher who = who_;
+    who.thread = static_cast<u16>(who.thread + lane);
+    if constexpr (space == Space::shared) return shared(lane, address, who);
     if constexpr (space == Space::generic)
-      if (address >= kSharedWindow) return shared(lane, address - kSharedWindow);
-    return global(lane, address);
+      if (address >= kSharedWindow) return shared(lane, address - kSharedWindow, who);
+    return global(lane, address, who);
   }
 
  private:
-  [[gnu::always_inline]] u8* global(u32 lane, u64 address) {
+  [[gnu::always_inline]] u8* global(u32 lane, u64 address, Toucher who) {
     if (allocation_ == nullptr || address - allocation_->address >= allocation_->bytes) {
       allocation_ = memory_.find(address);
       if (allocation_ == nullptr) fault(w_, lane, "access outside of device memory");
@@ -61,32 +62,31 @@ class Accessor {
       fault(w_, lane,
             "access past the end of an allocation of " + std::to_string(allocation_->bytes) +
                 " bytes" + bytes_at(bytes_, at));
-    if (const char* wrong = touch<false>(allocation_->shadow, at)) [[unlikely]]
+    if (const char* wrong = touch<false>(allocation_->shadow, at, who)) [[unlikely]]
       fault(w_, lane, std::string(wrong) + "; global memory" + bytes_at(bytes_, at));
     return allocation_->data.data() + at;
   }
-  [[gnu::always_inline]] u8* shared(u32 lane, u64 at) {
+  [[gnu::always_inline]] u8* shared(u32 lane, u64 at, Toucher who) {
     Block& b = *w_.block;
     if ((at & (bytes_ - 1)) != 0)
       fault(w_, lane, "misaligned access to shared memory" + bytes_at(bytes_, at));
     if (at > b.shared.size() || bytes_ > b.shared.size() - at)
       fault(w_, lane, "access past the end of shared memory" + bytes_at(bytes_, at));
-    if (const char* wrong = touch<true>(b.shadow, at)) [[unlikely]]
+    if (const char* wrong = touch<true>(b.shadow, at, who)) [[unlikely]]
       fault(w_, lane, std::string(wrong) + "; shared memory" + bytes_at(bytes_, at));
     return b.shared.data() + at;
   }
   template <bool is_shared>
-  [[gnu::always_inline]] const char* touch(Shadow& shadow, u64 at) {
+  [[gnu::always_inline]] const char* touch(Shadow& shadow, u64 at, Toucher who) {
     if (used_ != ~0u) [[unlikely]]
-      return touch_used<is_shared>(shadow, at, bytes_, used_, who_, order_);
-    return shadow.touch<is_shared>(at, bytes_, kind_, who_, order_);
+      return touch_used<is_shared>(shadow, at, bytes_, used_, who, order_);
+    return shadow.touch<is_shared>(at, bytes_, kind_, who, order_);
   }
 
   Warp& w_;
   DeviceMemory& memory_;
   const Order& order_;
-  Toucher who_;
-  u16 first_thread_;
+  const Toucher who_;  ///< lane 0
   u32 bytes_, used_;
   Access kind_;
   Allocation* allocation_ = nullptr;
