@@ -939,6 +939,10 @@ TEST(PtxInterpreter, WhatTheParserDoesNotKnowIsAFault) {
     EXPECT_NE(fault_of("ret;", {}, 1, "", before), "") << before;
   for (const char* directive : {".reqntid 32", ".maxnreg 32", ".maxclusterrank 2", ".noreturn"})
     EXPECT_NE(fault_of("ret;", {}, 1, directive + std::string("\n")), "") << directive;
+  for (const char* module : {".target compute_80\n", ".target sm_80, texmode_independent\n",
+                             ".address_size 32\n", ".section .nv.info { }\n", "nonsense\n"})
+    EXPECT_THROW(Module{module}, Fault) << module;
+  EXPECT_NO_THROW(Module{".version 9.0\n.target sm_100a\n.address_size 64\n"});
   // A kernel that runs on behind its end.
   EXPECT_NE(fault_of("add.s32 %r2, %r1, 1;"), "");
 }

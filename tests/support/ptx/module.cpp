@@ -120,8 +120,11 @@ Module::Module(std::string text) : text_(std::move(text)) {
   Reader read(text_);
   while (!read.at_end()) {
     const std::string directive(read.word());
-    if (directive == ".version" || directive == ".target") {
-      read.until('\n');
+    if (directive == ".version") {
+      if (split_at_spaces(read.until('\n')).size() != 1) throw Fault("ptx: unknown version");
+    } else if (directive == ".target") {
+      const auto target = split_at_spaces(read.until('\n'));
+      if (target.size() != 1 || !target[0].starts_with("sm_")) throw Fault("ptx: unknown target");
     } else if (directive == ".address_size") {
       if (trim(read.until('\n')) != "64") throw Fault("ptx: addresses that have not 64 bits");
     } else if (directive == ".file") {
