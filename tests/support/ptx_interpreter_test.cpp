@@ -350,6 +350,50 @@ TEST(PtxInterpreter, FindsRacesBetweenLaunchesThatNothingOrders) {
     }
 }
 
+TEST(PtxInterpreter, FindsCopiesAndFillsThatNothingOrders) {
+  Module writes(one_kernel("ld.param.u64 %rd1, [k_param_0];\nst.global.u8 [%rd1+1003], 1;\nret;"));
+  const u64 words = 1000;
+  for (const Access kind : {Access::read, Access::write}) {
+    Machine machine;
+    const u64 at = machine.upload(std::vector<u32>(words));
+    const u32 begin = machine.interpreter().next_interval();
+    Streams before;  // the upload has ended, and nothing else
+    before.ended = {{0, begin}};
+    machine.run(*writes.find("k"), {}, {}, {at}, 0, before);
+    const auto touches = [&](u64 from, u64 to, Access how, Order& order) -> std::string {
+      Toucher host;
+      host.interval = order.first = machine.interpreter().next_interval();
+      try {
+        machine.memory().range(at + from, to - from, how, host, order, "a copy");
+      } catch (const Fault& f) {
+        return f.what();
+      }
+      return "";
+    };
+    // Whole stretches, their parts, and single bytes, with and without the byte that is written.
+    EXPECT_NE(touches(0, 4 * words, kind, before).find("nothing orders it"), std::string::npos);
+    EXPECT_NE(touches(1000, 1004, kind, before).find("1000 bytes into"), std::string::npos);
+    EXPECT_NE(touches(1003, 1004, kind, before), "");
+    if (kind == Access::read) EXPECT_EQ(touches(0, 1003, kind, before), "");
+    OneAfterTheOther after;
+    EXPECT_EQ(touches(0, 4 * words, kind, after), "");
+    // What that copy touched is touched as a whole now: what nothing orders behind it is found.
+    EXPECT_EQ(touches(2048, 2052, Access::read, before) == "", kind == Access::read);
+    EXPECT_NE(touches(2048, 2304, Access::write, before), "");
+  }
+  // A read of what was filled in part.
+  Machine machine;
+  const u64 at = machine.allocate(4096);
+  OneAfterTheOther order;
+  Toucher host;
+  host.interval = order.first = machine.interpreter().next_interval();
+  machine.memory().range(at, 3000, Access::write, host, order, "a fill");
+  EXPECT_NO_THROW(machine.memory().range(at + 1, 2999, Access::read, host, order, "a copy"));
+  EXPECT_THROW(machine.memory().range(at, 3001, Access::read, host, order, "a copy"), Fault);
+  EXPECT_THROW(machine.memory().range(at + 3584, 256, Access::read, host, order, "a copy"), Fault);
+  EXPECT_THROW(machine.memory().range(at + 4000, 97, Access::write, host, order, "a copy"), Fault);
+}
+
 TEST(PtxInterpreter, LaunchesOneAfterTheOtherRaceWithNothing) {
   Shape twice;
   twice.launches = 3;

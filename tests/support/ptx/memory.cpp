@@ -31,8 +31,34 @@ void Shadow::set_in_flight(u64 at, bool in_flight) {
   for (u64 word = at / 4; word < at / 4 + 4; ++word) words_[word].in_flight = in_flight;
 }
 
+void Shadow::spread(u64 at) {
+  Word& stretch = stretches_[at / kStretch];
+  Word* const words = &words_[at / kStretch * (kStretch / 4)];
+  stretch.counts = true;  // as it does in the words that are copies of it
+  std::fill_n(words, kStretch / 4, stretch);
+}
+
+const char* Shadow::touch_range(u64 from, u64 to, Access kind, const Toucher& who,
+                                const Order& order, u64& at) {
+  for (at = from; at < to;) {
+    const u64 end = std::min(at / kStretch * kStretch + kStretch, bytes_);
+    Word& stretch = stretches_[at / kStretch];
+    if (at % kStretch == 0 && to >= end && !stretch.counts) {
+      if (kind == Access::read && !stretch.written) return "a read of memory that nobody wrote";
+      if (const char* wrong = ptx::touch<false>(stretch, kind, who, order)) return wrong;
+      at = end;
+      continue;
+    }
+    const u32 part = at % 4 == 0 && to - at >= 4 ? 4 : 1;
+    if (const char* wrong = touch<false>(at, part, kind, who, order)) return wrong;
+    at += part;
+  }
+  return nullptr;
+}
+
 template <bool shared>
 const char* Shadow::touch_unusual(Word& w, u64 at, Access kind, Toucher who, const Order& order) {
+  if (!shared && !w.counts) spread(at);
   if (w.outside) return "an access between variables";
   if (w.in_flight) return "memory is used while a copy to it is on its way";
   if (w.in_parts) return touch_parts<shared>(at, 4, kind, who, order);
@@ -43,6 +69,7 @@ const char* Shadow::touch_unusual(Word& w, u64 at, Access kind, Toucher who, con
 template <bool shared>
 const char* Shadow::touch_parts(u64 at, u32 bytes, Access kind, Toucher who, const Order& order) {
   Word& w = words_[at / 4];
+  if (!shared && !w.counts) spread(at);
   if (w.outside) return "an access between variables";
   if (w.in_flight) return "memory is used while a copy to it is on its way";
   if (!w.in_parts) {
@@ -84,7 +111,7 @@ u64 DeviceMemory::allocate(u64 bytes) {
   a.address = address;
   a.bytes = bytes;
   a.data.reset(bytes);
-  a.shadow.reset(bytes);
+  a.shadow.reset_stretches(bytes);
   in_use_ += bytes;
   return address;
 }
@@ -112,15 +139,11 @@ u8* DeviceMemory::range(u64 address, u64 bytes, Access kind, const Toucher& who,
   Allocation* const a = find(address);
   if (a == nullptr || bytes > a->bytes - (address - a->address))
     throw Fault("ptx: " + what + " outside of device memory");
-  const u64 from = address - a->address, to = from + bytes;
-  for (u64 at = from; at < to;) {
-    const bool whole = at % 4 == 0 && to - at >= 4;
-    const u32 part = whole ? 4 : 1;
-    if (const char* wrong = a->shadow.touch<false>(at, part, kind, who, order))
-      throw Fault("ptx: " + what + ", " + std::to_string(at) + " bytes into an allocation of " +
-                  std::to_string(a->bytes) + ": " + wrong);
-    at += part;
-  }
+  const u64 from = address - a->address;
+  u64 at = from;
+  if (const char* wrong = a->shadow.touch_range(from, from + bytes, kind, who, order, at))
+    throw Fault("ptx: " + what + ", " + std::to_string(at) + " bytes into an allocation of " +
+                std::to_string(a->bytes) + ": " + wrong);
   return a->data.data() + from;
 }
 

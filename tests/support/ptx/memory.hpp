@@ -48,6 +48,8 @@ struct Word {
   bool in_flight : 1 = false;  ///< a copy to it has not been waited for
   bool in_parts : 1 = false;   ///< writer.interval is then the number of its four bytes
   bool outside : 1 = false;    ///< it is of no variable
+  /// In global memory: what is said here counts, and not what is said of the word's stretch.
+  bool counts : 1 = false;
 };
 inline constexpr u8 kOtherLanes = 1, kOtherWarps = 2, kOtherBlocks = 4;
 
@@ -147,13 +149,20 @@ class Zeros {
 };
 
 /// What is known of a piece of memory, word by word. A word that is used in parts is known byte by
-/// byte from then on: neighbours' bytes are no race.
+/// byte from then on: neighbours' bytes are no race. Words of global memory that only copies and
+/// fills have touched are known by stretches of 64.
 class Shadow {
  public:
-  /// Nobody has touched it.
+  /// Nobody has touched it. For memory of a block.
   void reset(u64 bytes) {
     words_.reset(bytes / 4 + 1);
     parts_.clear();
+  }
+  /// Nobody has touched it. For global memory.
+  void reset_stretches(u64 bytes) {
+    bytes_ = bytes;
+    words_.reset((bytes / kStretch + 1) * (kStretch / 4));
+    stretches_.reset(bytes / kStretch + 1);
   }
   /// Bytes from..to are of no variable; both are multiples of 4.
   void set_outside(u64 from, u64 to) {
@@ -169,8 +178,8 @@ class Shadow {
                                                   const Order& order) {
     if (bytes < 4) return touch_parts<shared>(at, bytes, kind, who, order);
     for (Word* w = &words_[at / 4]; bytes != 0; bytes -= 4, ++w, at += 4) {
-      const bool usual =
-          !w->in_flight && !w->in_parts && !w->outside && (w->written || kind == Access::write);
+      const bool usual = (shared || w->counts) && !w->in_flight && !w->in_parts && !w->outside &&
+                         (w->written || kind == Access::write);
       const char* const wrong = usual ? ptx::touch<shared>(*w, kind, who, order)
                                       : touch_unusual<shared>(*w, at, kind, who, order);
       if (wrong != nullptr) [[unlikely]]
@@ -178,15 +187,24 @@ class Shadow {
     }
     return nullptr;
   }
+  /// The same for bytes from..to of global memory, for copies and fills. `at` is then where it is
+  /// wrong.
+  const char* touch_range(u64 from, u64 to, Access kind, const Toucher& who, const Order& order,
+                          u64& at);
 
  private:
+  static constexpr u64 kStretch = 256;  // bytes
+
   template <bool shared>
   const char* touch_unusual(Word& w, u64 at, Access kind, Toucher who, const Order& order);
   template <bool shared>
   const char* touch_parts(u64 at, u32 bytes, Access kind, Toucher who, const Order& order);
+  /// From now on the words of a stretch count.
+  void spread(u64 at);
 
-  Zeros<Word> words_;
+  Zeros<Word> words_, stretches_;
   std::vector<std::array<Word, 4>> parts_;
+  u64 bytes_ = 0;
 };
 
 /// Memory that cudaMalloc gave. Its addresses are no addresses of this process: a host that reads
