@@ -30,12 +30,23 @@ class Order {
   /// The first interval of the operation that runs; what is at or beyond it is of this operation.
   u32 first = 0;
   /// True if the operation that had this earlier interval has ended before this one begins.
-  bool before(u32 interval) const { return all_before_ || interval == 0 || known_before(interval); }
+  bool before(u32 interval) const {
+    return all_before_ || interval == 0 || interval == last_known_ || ask(interval);
+  }
 
  protected:
   bool all_before_ = true;
+  /// What was once true stays so.
   virtual bool known_before(u32) const { return true; }
   ~Order() = default;
+
+ private:
+  bool ask(u32 interval) const {
+    if (!known_before(interval)) return false;
+    last_known_ = interval;  // neighbouring words were mostly touched by the same operation
+    return true;
+  }
+  mutable u32 last_known_ = 0;
 };
 
 /// What is known of four bytes, or of one byte of a word that is used in parts.
