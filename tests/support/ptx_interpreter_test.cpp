@@ -374,7 +374,9 @@ TEST(PtxInterpreter, FindsCopiesAndFillsThatNothingOrders) {
     EXPECT_NE(touches(0, 4 * words, kind, before).find("nothing orders it"), std::string::npos);
     EXPECT_NE(touches(1000, 1004, kind, before).find("1000 bytes into"), std::string::npos);
     EXPECT_NE(touches(1003, 1004, kind, before), "");
-    if (kind == Access::read) EXPECT_EQ(touches(0, 1003, kind, before), "");
+    if (kind == Access::read) {
+      EXPECT_EQ(touches(0, 1003, kind, before), "");
+    }
     OneAfterTheOther after;
     EXPECT_EQ(touches(0, 4 * words, kind, after), "");
     // What that copy touched is touched as a whole now: what nothing orders behind it is found.
