@@ -14,7 +14,7 @@
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
-#include "runtime/run/released_text.hpp"
+#include "runtime/results/released_text.hpp"
 
 namespace cudp {
 namespace {
