@@ -236,7 +236,7 @@ std::vector<Option> account_options() {
   return all;
 }
 
-AccountFlags flags_of(const TrainConfig& c) {
+AccountFlags account_flags(const TrainConfig& c) {
   AccountFlags flags = c.of<AccountFlags>();
   static_cast<AccountantFlags&>(flags) = c.of<AccountantFlags>();
   return flags;
@@ -266,7 +266,7 @@ void add_account_command(CLI::App& app, CommandBody& body) {
                .examples = kAccountExamples,
                .options = account_options(),
                .run = [](const TrainConfig& c) {
-                 return for_user([&] { print(answer_of(flags_of(c)), c.json); });
+                 return for_user([&] { print(answer_of(account_flags(c)), c.json); });
                }});
 }
 

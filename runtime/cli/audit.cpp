@@ -53,8 +53,8 @@ std::vector<Option> audit_options() {
              "model seen"),
       integer("guesses", "N", &AuditFlags::guesses, kWhole,
               "How many the attacker guesses; 0: a tenth of the canaries"),
-      number("confidence", "P", &AuditFlags::confidence, kInsideUnit,
-             "Confidence of each lower bound"),
+      option_rows::number("confidence", "P", &AuditFlags::confidence, kInsideUnit,
+                          "Confidence of each lower bound"),
   };
   for (Option& option : all) option.group = "Audit";
   return all;

@@ -89,7 +89,7 @@ std::vector<Option> calibrate_options() {
   return all;
 }
 
-CalibrateFlags flags_of(const TrainConfig& c) {
+CalibrateFlags calibrate_flags(const TrainConfig& c) {
   CalibrateFlags flags = c.of<CalibrateFlags>();
   static_cast<AccountantFlags&>(flags) = c.of<AccountantFlags>();
   return flags;
@@ -115,7 +115,7 @@ void add_calibrate_command(CLI::App& app, CommandBody& body) {
                .examples = kCalibrateExamples,
                .options = calibrate_options(),
                .run = [](const TrainConfig& c) {
-                 return for_user([&] { print(answer_of(flags_of(c)), c.json); });
+                 return for_user([&] { print(answer_of(calibrate_flags(c)), c.json); });
                }});
 }
 

@@ -51,7 +51,7 @@ std::vector<Option> reproduce_options() {
   };
 }
 
-ReproduceFlags flags_of(const TrainConfig& c) {
+ReproduceFlags reproduce_flags(const TrainConfig& c) {
   ReproduceFlags f = c.of<ReproduceFlags>();
   f.options = c.of<ReproduceOptions>();
   f.options.data_dir = c.data_dir;
@@ -119,7 +119,7 @@ void add_reproduce_command(CLI::App& app, CommandBody& body) {
                .description = "Run a table or figure of a paper, beside its numbers",
                .examples = names + kReproduceExamples,
                .options = reproduce_options(),
-               .run = [](const TrainConfig& c) { return reproduce(flags_of(c)); }});
+               .run = [](const TrainConfig& c) { return reproduce(reproduce_flags(c)); }});
 }
 
 }  // namespace cudp
