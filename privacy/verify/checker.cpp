@@ -538,8 +538,8 @@ class Checker {
   void check_quantile(const Release& r, double clip) {
     const Certificate::Quantile& q = *certificate_.quantile;
     expect(clip >= q.min_clip * (1.0 - 1e-6) && clip <= q.max_clip * (1.0 + 1e-6), "noise",
-           at(r) + ", the clipping norm that its noise is for", std::clamp(clip, q.min_clip, q.max_clip),
-           clip);
+           at(r) + ", the clipping norm that its noise is for",
+           std::clamp(clip, q.min_clip, q.max_clip), clip);
     if (r.step == 0)
       expect(std::fabs(clip / certificate_.clip - 1.0) < 1e-6, "noise",
              at(r) + ", the first clipping norm", certificate_.clip, clip);
@@ -562,8 +562,9 @@ class Checker {
     const double moved = -std::log(clip / before->second);
     constexpr double kOff = 1e-6;  // twice two floats' roundings, and more
     if (!settings_.empty()) {
-      const double next = std::clamp(
-          before->second * std::exp(-settings_.number("quantile-lr") * away), q.min_clip, q.max_clip);
+      const double next =
+          std::clamp(before->second * std::exp(-settings_.number("quantile-lr") * away), q.min_clip,
+                     q.max_clip);
       expect(std::fabs(clip / next - 1.0) < kOff, "noise",
              at(r) + ", the clipping norm, of the count before", next, clip);
       return;

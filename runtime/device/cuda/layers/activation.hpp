@@ -15,26 +15,26 @@ class CudaActivation final : public LayerWithoutParameters {
   void forward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "activation", activation_kernel,
            device::ActivationPass{.batch = w.batch,
-                           .function = function_,
-                           .from = w.value(in()),
-                           .from_planes = in().value,
-                           .y = nullptr,
-                           .y_planes = {},
-                           .to = w.value(out()),
-                           .to_planes = out().value});
+                                  .function = function_,
+                                  .from = w.value(in()),
+                                  .from_planes = in().value,
+                                  .y = nullptr,
+                                  .y_planes = {},
+                                  .to = w.value(out()),
+                                  .to_planes = out().value});
   }
 
   template <class Gpu>
   void backward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "activation gradient", activation_kernel,
            device::ActivationPass{.batch = w.batch,
-                           .function = function_,
-                           .from = w.gradient(out()),
-                           .from_planes = out().gradient,
-                           .y = w.value(out()),
-                           .y_planes = out().value,
-                           .to = w.gradient(in()),
-                           .to_planes = in().gradient});
+                                  .function = function_,
+                                  .from = w.gradient(out()),
+                                  .from_planes = out().gradient,
+                                  .y = w.value(out()),
+                                  .y_planes = out().value,
+                                  .to = w.gradient(in()),
+                                  .to_planes = in().gradient});
   }
 
  private:

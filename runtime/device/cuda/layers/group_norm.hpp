@@ -14,15 +14,15 @@ class CudaGroupNorm final : public CudaLayer {
   void forward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "group norm", group_norm_kernel,
            device::GroupNorm{.batch = w.batch,
-                          .groups = layer_.groups,
-                          .epsilon = layer_.epsilon,
-                          .weight = weight(w),
-                          .bias = weight(w) + channels(),
-                          .x = w.value(in()),
-                          .x_planes = in().value,
-                          .y = w.value(out()),
-                          .y_planes = out().value,
-                          .statistics = w.saved(statistics_)});
+                             .groups = layer_.groups,
+                             .epsilon = layer_.epsilon,
+                             .weight = weight(w),
+                             .bias = weight(w) + channels(),
+                             .x = w.value(in()),
+                             .x_planes = in().value,
+                             .y = w.value(out()),
+                             .y_planes = out().value,
+                             .statistics = w.saved(statistics_)});
   }
 
   /// The input's gradient too.
@@ -30,18 +30,18 @@ class CudaGroupNorm final : public CudaLayer {
   void gradient(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "group norm gradient", group_norm_backward_kernel,
            device::GroupNormBackward{.batch = w.batch,
-                                  .groups = layer_.groups,
-                                  .weight = weight(w),
-                                  .x = w.value(in()),
-                                  .x_planes = in().value,
-                                  .dy = w.gradient(out()),
-                                  .dy_planes = out().gradient,
-                                  .statistics = w.saved(statistics_),
-                                  .dx = gives_input_gradient() ? w.gradient(in()) : nullptr,
-                                  .dx_planes = gives_input_gradient() ? in().gradient : Planes{},
-                                  .gradient = w.example_gradients(gradients_),
-                                  .parts = w.parts(first_part_),
-                                  .transform = w.transform(offset())});
+                                     .groups = layer_.groups,
+                                     .weight = weight(w),
+                                     .x = w.value(in()),
+                                     .x_planes = in().value,
+                                     .dy = w.gradient(out()),
+                                     .dy_planes = out().gradient,
+                                     .statistics = w.saved(statistics_),
+                                     .dx = gives_input_gradient() ? w.gradient(in()) : nullptr,
+                                     .dx_planes = gives_input_gradient() ? in().gradient : Planes{},
+                                     .gradient = w.example_gradients(gradients_),
+                                     .parts = w.parts(first_part_),
+                                     .transform = w.transform(offset())});
   }
   template <class Gpu>
   void backward(MicroBatch<Gpu>&) const {}

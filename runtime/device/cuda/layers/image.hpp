@@ -11,15 +11,15 @@ class CudaInput final : public LayerWithoutParameters {
   void forward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "load", load_kernel,
            device::Load{.batch = w.batch,
-                     .examples = w.examples,
-                     .bytes = w.data.bytes,
-                     .floats = w.data.floats,
-                     .labels = w.data.labels,
-                     .scale = w.data.scale,
-                     .shift = w.data.shift,
-                     .planes = out().value,
-                     .x = w.value(out()),
-                     .x_label = w.labels()});
+                        .examples = w.examples,
+                        .bytes = w.data.bytes,
+                        .floats = w.data.floats,
+                        .labels = w.data.labels,
+                        .scale = w.data.scale,
+                        .shift = w.data.shift,
+                        .planes = out().value,
+                        .x = w.value(out()),
+                        .x_label = w.labels()});
   }
   template <class Gpu>
   void backward(MicroBatch<Gpu>&) const {}

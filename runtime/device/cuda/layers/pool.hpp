@@ -13,28 +13,28 @@ class CudaPool final : public LayerWithoutParameters {
   void forward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "pool", pool_kernel,
            device::Pool{.batch = w.batch,
-                     .is_max = is_max_,
-                     .kernel = kernel_,
-                     .stride = stride_,
-                     .x = w.value(in()),
-                     .x_planes = in().value,
-                     .y = w.value(out()),
-                     .y_planes = out().value});
+                        .is_max = is_max_,
+                        .kernel = kernel_,
+                        .stride = stride_,
+                        .x = w.value(in()),
+                        .x_planes = in().value,
+                        .y = w.value(out()),
+                        .y_planes = out().value});
   }
 
   template <class Gpu>
   void backward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "pool gradient", pool_backward_kernel,
            device::Pool{.batch = w.batch,
-                     .is_max = is_max_,
-                     .kernel = kernel_,
-                     .stride = stride_,
-                     .x = w.value(in()),
-                     .x_planes = in().value,
-                     .dy = w.gradient(out()),
-                     .dy_planes = out().gradient,
-                     .dx = w.gradient(in()),
-                     .dx_planes = in().gradient});
+                        .is_max = is_max_,
+                        .kernel = kernel_,
+                        .stride = stride_,
+                        .x = w.value(in()),
+                        .x_planes = in().value,
+                        .dy = w.gradient(out()),
+                        .dy_planes = out().gradient,
+                        .dx = w.gradient(in()),
+                        .dx_planes = in().gradient});
   }
 
  private:
