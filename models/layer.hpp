@@ -64,7 +64,7 @@ struct Embedding {
 };
 
 enum class Cell { lstm, gru };
-/// What a recurrent layer gives: the states after the last step, their mean over the steps (both
+/// Outputs of a recurrent layer: the states after the last step, their mean over the steps (both
 /// zero for an empty text), or all of them.
 enum class RecurrentOutput { last, mean, sequence };
 

@@ -7,11 +7,11 @@
 namespace cudp {
 
 struct AdaClipOptions {
-  double beta1 = 0.99;   ///< memory of the gradients' mean
-  double beta2 = 0.9;    ///< memory of their variance
-  double least = 1e-12;  ///< h1, least variance of a coordinate
-  double most = 1e-2;    ///< h2
-  bool literal = false;  ///< the paper's variance estimate
+  double beta1 = 0.99;          ///< memory of the gradients' mean
+  double beta2 = 0.9;           ///< memory of their variance
+  double min_variance = 1e-12;  ///< h1, least variance of a coordinate
+  double max_variance = 1e-2;   ///< h2
+  bool literal = false;         ///< the paper's variance estimate
 };
 
 /// AdaCliP: Pichapati et al. 2019 (arXiv:1908.07643), Algorithm 1. Every coordinate of a gradient

@@ -7,7 +7,7 @@
 
 namespace cudp {
 
-/// Where sigma comes from: the accountant, or Theorem 4.1 of Wu et al. 2021.
+/// The source of sigma: the accountant, or Theorem 4.1 of Wu et al. 2021.
 enum class Calibration { accountant, theorem41 };
 
 struct AdpSgdOptions {

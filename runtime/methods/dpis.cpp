@@ -18,10 +18,11 @@
 namespace cudp {
 namespace {
 
-/// What the rounding of two probabilities to 32 bits and of their factors in double may add to a
-/// rate (importance.hpp rounds down by more).
+/// The share that the rounding of two probabilities to 32 bits and of their factors in double may
+/// add to a rate (importance.hpp rounds down by more).
 constexpr double kRounding = 1e-9;
-/// Of the product sigma_K C; the norms themselves are cut towards zero, and their sum is exact.
+/// Rounding error of the product sigma_K C; the norms themselves are cut towards zero, and their
+/// sum is exact.
 constexpr double kSumRounding = 0x1p-51;
 /// A norm is cut to 2^-30 of what it is clipped to, or to 2^-36 of the noise where that is coarser.
 constexpr int kNormBits = 30;
@@ -37,7 +38,8 @@ PrivacyPlan dpis_plan(const MethodContext& context) {
       plan_without_noise(context, {.clip_norm = config.clip, .largest_rate = kLargestRate});
   // It chooses as it goes: only Renyi divergences of one order add up then.
   plan.accountant = privacy::AccountantKind::rdp;
-  plan.largest_sum = static_cast<std::uint64_t>(std::ceil(context.size.most(0.5 * plan.failure)));
+  plan.largest_sum =
+      static_cast<std::uint64_t>(std::ceil(context.size.max_examples(0.5 * plan.failure)));
   const std::uint64_t epoch = context.steps_per_epoch();
   plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (options.adaptive_clip ? 2 : 1);
   plan.epoch_noise = options.total_noise * context.size.value;
@@ -82,7 +84,8 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
   if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
-/// What the filter has left when the steps of the epoch in progress will have been made (again).
+/// The divergence that the filter has left when the steps of the epoch in progress will have been
+/// made (again).
 void Dpis::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   EngineMethod::fresh_key(budget, step);
   epoch_.left = budget.left();
@@ -142,8 +145,8 @@ bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
   const double measured =
       noisy_total("sum of the norms", Stream::norm_total, epoch, epoch * width(), clip);
   // K~ = min(max(K', b C_e + xi), N~ C_e)
-  const double least = plan().expected_batch * clip * (1.0 + 1e-6);
-  const double total = std::fmin(std::fmax(measured, least), size() * clip);
+  const double min_total = plan().expected_batch * clip * (1.0 + 1e-6);
+  const double total = std::fmin(std::fmax(measured, min_total), size() * clip);
 
   epoch_ = {.epoch = epoch, .clip = clip, .total = total, .sigma = 0.0, .left = left};
   return choose_sigma(step, left);
@@ -152,28 +155,28 @@ bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
 double Dpis::next_clip(std::uint64_t epoch) {
   if (!options().adaptive_clip || epoch == 0) return plan().clip_norm;
   // K*_e = sum_i min(|g_i| as last seen, C*) + N(0, sigma_K^2 C*^2), C* = 4 C_1
-  const double most = 4.0 * plan().clip_norm;
+  const double max_clip = 4.0 * plan().clip_norm;
   const double total = noisy_total("sum of the norms for the next clipping norm",
-                                   Stream::largest_norms, epoch, epoch * width() + 1, most);
-  return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, most);
+                                   Stream::largest_norms, epoch, epoch * width() + 1, max_clip);
+  return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, max_clip);
 }
 
-/// The grid follows from public numbers: the noise is at most 2^37 steps of it, and `most` at most
-/// 2^31. One example moves the sum of norms that were cut to it by no more than `most`.
+/// The grid follows from public numbers: the noise is at most 2^37 steps of it, and max_norm at
+/// most 2^31. One example moves the sum of norms that were cut to it by no more than max_norm.
 double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
-                         std::uint64_t number, double most) {
-  const double noise = plan().epoch_noise * most * (1.0 + kSumRounding);
+                         std::uint64_t number, double max_norm) {
+  const double noise = plan().epoch_noise * max_norm * (1.0 + kSumRounding);
   const double grid =
-      std::ldexp(1.0, std::max(std::ilogb(most) - kNormBits, std::ilogb(noise) - kNoiseBits));
+      std::ldexp(1.0, std::max(std::ilogb(max_norm) - kNormBits, std::ilogb(noise) - kNoiseBits));
   std::uint64_t sum = 0;
   for (const float norm : engine().norms())
-    sum += static_cast<std::uint64_t>(std::fmin(norm, most) / grid);  // towards zero
+    sum += static_cast<std::uint64_t>(std::fmin(norm, max_norm) / grid);  // towards zero
   return gate().release({.name = name,
                          .purpose = purpose,
                          .step = epoch,
                          .grid = grid,
                          .noise_std = noise,
-                         .sensitivity = most,
+                         .sensitivity = max_norm,
                          .charge = {privacy::Gaussian{plan().epoch_noise}, number}},
                         static_cast<std::int64_t>(sum));
 }
@@ -197,8 +200,8 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
            (with_later ? static_cast<double>(later) * other + others : 0.0);
   };
   // A little less than what is left: the filter rounds every release up.
-  const double most = left * (1.0 - 1e-9);
-  const auto excess = [&](double x) { return std::log(spent(x, true) / most); };
+  const double max_spent = left * (1.0 - 1e-9);
+  const auto excess = [&](double x) { return std::log(spent(x, true) / max_spent); };
   double good = std::log(plan().noise_multiplier);
   while (!(excess(good) <= 0.0)) {
     good += 0.5;
@@ -210,7 +213,7 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
     bad -= 0.5;
   }
   double x = excess(bad) <= 0.0 ? bad : privacy::safe_boundary(excess, bad, good, 1e-9);
-  x = std::fmax(x, std::log(kLeastNoiseMultiplier));
+  x = std::fmax(x, std::log(kMinNoiseMultiplier));
   epoch_.left = left - spent(x, false);  // leaves sigma at exp(x)
   return true;
 }
@@ -267,11 +270,11 @@ MethodEntry dpis_method() {
   entry.uses.emplace_back("clip");
   entry.complete = [](TrainConfig& c) {
     if (c.clipping != Clipping::flat) throw InputError("--clipping: expected flat for method dpis");
-    if (constexpr double kLeast = 1024.0 * kLeastDirection; c.clip < kLeast)
+    if (constexpr double kMinClip = 1024.0 * kLeastDirection; c.clip < kMinClip)
       throw InputError(
           fmt::format("--clip: expected at least {:.3g} for method dpis, which leaves "
                       "out gradients of norm below {:.3g}, found {:.6g}",
-                      kLeast, kLeastDirection, c.clip));
+                      kMinClip, kLeastDirection, c.clip));
     if (!c.epsilon || c.sigma)
       throw InputError("--epsilon: expected a budget, and no --sigma, for method dpis");
     if (c.accountant == privacy::AccountantKind::advanced)

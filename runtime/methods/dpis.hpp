@@ -57,10 +57,10 @@ class Dpis final : public EngineMethod {
   void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
 
   StepRecipe recipe() const override;
-  /// Of a step of the epoch that is prepared.
+  /// The numbers of a step of the epoch that is prepared.
   StepScalars scalars(std::uint64_t t) const override;
 
-  /// Of this epoch.
+  /// Noise multiplier and rates of this epoch.
   const DpisEpoch& epoch() const { return epoch_; }
   ImportanceRule rule() const;
   double rate() const;              ///< q_e = b C / K~, which no inclusion probability exceeds
@@ -87,7 +87,7 @@ class Dpis final : public EngineMethod {
   double next_clip(std::uint64_t epoch);
   /// sum_i min(norm_i, most) + N(0, (sigma_K most)^2).
   double noisy_total(const char* name, Stream purpose, std::uint64_t epoch, std::uint64_t number,
-                     double most);
+                     double max_norm);
   bool choose_sigma(std::uint64_t first, double left);
   double cost(double q, double sigma) const;
 

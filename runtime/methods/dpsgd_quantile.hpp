@@ -12,8 +12,8 @@ struct QuantileOptions {
   double target = 0.5;        ///< gamma, the quantile of norms that C follows
   double lr = 0.2;            ///< eta_C
   double noise_share = 0.01;  ///< of 1 / sigma^2, that the count takes
-  double least = 1e-3;        ///< public bounds of C
-  double most = 1e3;
+  double min_clip = 1e-3;     ///< public bounds of C
+  double max_clip = 1e3;
   bool normalised = false;  ///< steps by g~ / C_t
 };
 

@@ -123,10 +123,10 @@ bool EngineMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t ste
   return ledger.authorised_until() >= ledger_index(step);
 }
 
-/// Where a run stops, its key is lost or renewed, may have been chosen by what it showed: which
-/// releases there are is then no longer fixed ahead. A budget bounds them where they are equal, so
-/// that only their number was chosen; where their divergences add up at an order fixed ahead; and
-/// nowhere else (privacy/README.md).
+/// The step where a run stops, or its key is lost or renewed, may have been chosen by what the run
+/// showed: which releases there are is then no longer fixed ahead. A budget bounds them where they
+/// are equal, so that only their number was chosen; where their divergences add up at an order
+/// fixed ahead; and nowhere else (privacy/README.md).
 void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   if (!config().epsilon)
     throw BudgetError("without --epsilon nothing bounds what repeated steps spend");

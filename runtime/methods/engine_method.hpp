@@ -69,11 +69,11 @@ class EngineMethod : public Method {
   virtual bool prepare(PrivacyBudget&, std::uint64_t) { return true; }
   /// One past the last step, from `step` on, that is known without another call of prepare.
   virtual std::uint64_t prepared_until(std::uint64_t) const { return plan_.steps; }
-  /// What prepared steps first <= t < last release.
+  /// The releases of prepared steps first <= t < last.
   virtual std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const {
     return step_releases(plan_, first, last);
   }
-  /// Of one step.
+  /// The charge of one step.
   Charge charge_of(std::uint64_t step) const;
   /// Asks the gate for steps first <= t < last, before an engine draws their noise: they were
   /// authorised ahead, so that it costs nothing. Throws std::logic_error where it says no.

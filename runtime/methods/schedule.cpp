@@ -7,8 +7,8 @@ namespace cudp {
 
 namespace {
 
-/// Where the square-root schedule ends (Wu et al. 2021, Table 1).
-constexpr double kLeastRate = 1e-10;
+/// The learning rate at which the square-root schedule ends (Wu et al. 2021, Table 1).
+constexpr double kMinRate = 1e-10;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ double learning_rate(const TrainConfig& c, std::uint64_t steps, std::uint64_t st
       break;
     case ScheduleKind::square_root:
       // lr - a sqrt(t), with a such that step `steps` would have a rate of kLeastRate.
-      factor = 1.0 - (1.0 - kLeastRate / std::fmax(c.lr, kLeastRate)) * std::sqrt(done);
+      factor = 1.0 - (1.0 - kMinRate / std::fmax(c.lr, kMinRate)) * std::sqrt(done);
       break;
   }
   const auto warmup = static_cast<double>(c.warmup);

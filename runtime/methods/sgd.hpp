@@ -41,6 +41,9 @@ class Sgd final : public EngineMethod {
     return {.steps = step, .compared_with = compared_with_};
   }
   Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
+  privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t) const override {
+    return ledger;  // nothing is ever charged
+  }
   Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
 
   StepRecipe recipe() const override;

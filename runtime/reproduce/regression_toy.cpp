@@ -21,7 +21,7 @@ constexpr StepScalars kScalars = {.learning_rate = 0.01f,
                                   .ema_decay = 0.0f,
                                   .clip_norm = 1.0f};
 
-/// What a step releases, from every sampled point's gradient g = theta - x.
+/// The release of a step, from every sampled point's gradient g = theta - x.
 class Toy {
  public:
   explicit Toy(const RegressionToy& toy)
