@@ -16,8 +16,8 @@
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
 #include "runtime/results/predictor.hpp"
-#include "runtime/run/certify.hpp"
-#include "runtime/run/prepare.hpp"
+#include "runtime/training/certify.hpp"
+#include "runtime/training/prepare.hpp"
 
 namespace cudp {
 namespace {

@@ -8,9 +8,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/run/certify.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/training/certify.hpp"
 
 namespace fs = std::filesystem;
 

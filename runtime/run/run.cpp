@@ -8,9 +8,9 @@
 #include "runtime/base/error.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
-#include "runtime/run/certify.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/stored_run.hpp"
+#include "runtime/training/certify.hpp"
 
 namespace cudp {
 

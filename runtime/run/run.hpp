@@ -13,8 +13,8 @@
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/run/outputs.hpp"
-#include "runtime/run/prepare.hpp"
 #include "runtime/settings/settings.hpp"
+#include "runtime/training/prepare.hpp"
 
 namespace cudp {
 

@@ -4,11 +4,11 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/gate/gate.hpp"
-#include "runtime/run/certify.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/observation.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/run/stored_run.hpp"
+#include "runtime/training/certify.hpp"
 
 namespace fs = std::filesystem;
 
