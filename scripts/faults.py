@@ -89,7 +89,7 @@ PLACES = [
     ("runtime/device/cpu/cpu_engine.cpp", "counts[i] = k_.sample({.stream = stream(Stream::sampling, step),", "step", NUMBERS),
     ("runtime/device/cpu/cpu_engine.cpp", "                             .threshold = settings_.sampling_threshold,", "settings_.sampling_threshold", BOTH),
     ("runtime/device/cpu/cpu_engine.cpp", "const auto inverse_grid = static_cast<float>(1.0 / grid_);", "1.0 / grid_", [MORE]),
-    ("runtime/run/resume.cpp", "run.method->fresh_key(*run.budget, run.step);", "run.step", [NEXT]),
+    ("runtime/training/training.cpp", "method_->fresh_key(budget_, step_);", "step_", [NEXT]),
     ("runtime/results/certificate.cpp", "{\"times\", l.times},", "l.times", NUMBERS),
     ("runtime/results/certificate.cpp", "{\"noise_std\", l.noise_std},", "l.noise_std", BOTH),
     ("runtime/results/certificate.cpp", "{\"sensitivity\", l.sensitivity},", "l.sensitivity", BOTH),
