@@ -66,7 +66,7 @@ std::vector<Option> verify_options() {
   };
 }
 
-VerifyFlags flags_of(const TrainConfig& c) {
+VerifyFlags verify_flags(const TrainConfig& c) {
   VerifyFlags f = c.of<VerifyFlags>();
   f.twin_settings = c.of<TwinSettings>();
   f.json = c.json;
@@ -167,7 +167,7 @@ void add_verify_command(CLI::App& app, CommandBody& body) {
                .description = "Check a released run: does what it states hold together?",
                .examples = kVerifyExamples,
                .options = verify_options(),
-               .run = [](const TrainConfig& c) { return run_verify(flags_of(c)); }});
+               .run = [](const TrainConfig& c) { return run_verify(verify_flags(c)); }});
 }
 
 }  // namespace cudp

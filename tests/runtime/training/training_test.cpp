@@ -149,7 +149,7 @@ TEST(Training, TellsOfARefusalOnceItHasCounted) {
   };
   Experiment e = experiment();
   e.data.size_is_public = false;
-  e.config.batch = 50'000;
+  e.config.sigma = 0.1;  // spends more than epsilon
   Refusals listener;
   EXPECT_THROW(Training::begin(std::move(e), key_from_seed(1), listener), BudgetError);
   EXPECT_GT(listener.size, 0.0);
