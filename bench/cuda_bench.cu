@@ -131,14 +131,15 @@ void step(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeE
   const Dataset& data = examples_for(setup);
   const Network net = network_of(setup);
   const double batch = static_cast<double>(state.range(0));
-  const auto engine = make(net, settings_of(batch, data.size(), precision));
+  const EngineSettings settings = settings_of(batch, data.size(), precision);
+  const auto engine = make(net, settings);
   engine->load(data);
   engine->set_state(random_weights(net));
   const auto steps = static_cast<std::size_t>(static_cast<double>(data.size()) / batch);
   const std::vector<StepScalars> epoch(steps, scalars_for(batch));
   std::uint64_t n = 0;
-  engine->run(n, std::span(epoch).first(1), dp_sgd_step);  // records the step
-  for (auto _ : state) engine->run(n += steps, epoch, dp_sgd_step);
+  engine->run(settings.recipe, n, std::span(epoch).first(1));  // records the step
+  for (auto _ : state) engine->run(settings.recipe, n += steps, epoch);
   const double examples =
       batch * static_cast<double>(steps) * static_cast<double>(state.iterations());
   state.SetItemsProcessed(static_cast<std::int64_t>(examples));
@@ -157,17 +158,16 @@ void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks
   const Dataset& data = examples_for(setup);
   const Network net = network_of(setup);
   const double batch = static_cast<double>(state.range(0));
-  const auto engine = make(net, settings_of(batch, data.size(), precision));
+  const EngineSettings settings = settings_of(batch, data.size(), precision);
+  const auto engine = make(net, settings);
   engine->load(data);
   engine->set_state(random_weights(net));
   constexpr std::size_t kSteps = 100;
-  const std::vector<StepScalars> steps(kSteps, scalars_for(batch));
-  const auto sum = [](Engine& e) { e.sum_clipped_gradients(); };
-  engine->run(0, std::span(steps).first(1), [](Engine& e) { e.sample_batch(); });
-  engine->run(0, std::span(steps).first(1), sum);  // records the step
-  for (auto _ : state) engine->run(0, steps, sum);
-  const double examples = static_cast<double>(engine->sampled(0).size()) *
-                          static_cast<double>(kSteps * state.iterations());
+  const std::size_t drawn = engine->sampled(0).size();
+  sum_again(*engine, settings.recipe, kClipNorm, 1);  // records it
+  for (auto _ : state) sum_again(*engine, settings.recipe, kClipNorm, kSteps);
+  const double examples =
+      static_cast<double>(drawn) * static_cast<double>(kSteps * state.iterations());
   state.SetItemsProcessed(static_cast<std::int64_t>(examples));
   using benchmark::Counter;
   state.counters["step_seconds"] = Counter(static_cast<double>(kSteps * state.iterations()),

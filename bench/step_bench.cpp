@@ -33,18 +33,6 @@ double peak_of(SimdLevel level, int threads) {
 
 enum class Kind { dp_sgd, adaclip, importance };
 
-void adaclip_step(Engine& e) {
-  e.sample_batch();
-  e.sum_coordinate_clipped_gradients();
-  e.add_noise_restore_and_update();
-}
-
-void importance_step(Engine& e) {
-  e.sample_candidates();
-  e.sum_accepted_directions();
-  e.add_noise_and_update();
-}
-
 constexpr double kMultiple = 5.0;  // candidates for each example of the batch
 
 /// So that the expected batch is drawn by the norms as they are.
@@ -61,27 +49,26 @@ void step(benchmark::State& state, const Setup& setup, int threads, Kind kind) {
   const double batch = static_cast<double>(state.range(0));
   EngineSettings settings = settings_for(batch, data.size());
   settings.threads = threads;
-  settings.importance = kind == Kind::importance;
-  settings.coordinates.on = kind == Kind::adaclip;
-  if (settings.coordinates.on) settings.clip.max_norm = 1.0f;
+  if (kind == Kind::adaclip) settings.recipe.contribution = TransformedGradient{};
+  if (kind == Kind::importance)
+    settings.recipe = {.draw = Candidates{},
+                       .contribution = AcceptedDirection{},
+                       .optimizer = settings.recipe.optimizer};
   const auto engine = make_cpu_engine(net, settings);
   engine->load(data);
   TrainState start = random_weights(net);
-  if (settings.coordinates.on) {
+  if (kind == Kind::adaclip) {
     start.mean.assign(net.parameter_count, 1e-3f);
     start.deviation.assign(net.parameter_count, 1e-2f);
   }
   engine->set_state(start);
-  if (settings.importance)
-    engine->set_importance(
-        importance_rule(*engine, static_cast<double>(settings.clip.max_norm), batch));
+  StepRecipe recipe = settings.recipe;
+  if (kind == Kind::importance)
+    recipe.draw = Candidates{importance_rule(*engine, static_cast<double>(kClipNorm), batch)};
   const StepScalars scalars = scalars_for(batch);
   const double peak = peak_of(best_simd_level(), threads);
-  const auto verbs = kind == Kind::adaclip      ? adaclip_step
-                     : kind == Kind::importance ? importance_step
-                                                : dp_sgd_step;
   std::uint64_t n = 0;
-  for (auto _ : state) engine->run(n++, {&scalars, 1}, verbs);
+  for (auto _ : state) engine->run(recipe, n++, {&scalars, 1});
   const double examples = batch * static_cast<double>(state.iterations());
   const double gradients = examples * (kind == Kind::importance ? kMultiple : 1.0);
   state.SetItemsProcessed(static_cast<std::int64_t>(examples));

@@ -121,13 +121,15 @@ inline TrainState random_weights(const Network& net) {
   return s;
 }
 
+inline constexpr float kClipNorm = 0.1f;
+
+/// Of DP-SGD.
 inline EngineSettings settings_for(double batch, std::size_t examples) {
   EngineSettings s;
-  s.clip.max_norm = 0.1f;
-  s.optimizer.kind = OptimizerKind::momentum;
+  s.recipe.draw = Poisson{
+      static_cast<std::uint64_t>(std::ceil(batch / static_cast<double>(examples) * 0x1p32))};
+  s.recipe.optimizer.kind = OptimizerKind::momentum;
   s.key = {{1, 2, 3, 4, 5, 6, 7, 8}};
-  s.sampling_threshold =
-      static_cast<std::uint64_t>(std::ceil(batch / static_cast<double>(examples) * 0x1p32));
   return s;
 }
 
@@ -137,13 +139,8 @@ inline StepScalars scalars_for(double batch) {
           .inverse_batch = static_cast<float>(1 / batch),
           .bias1 = 1,
           .bias2 = 1,
-          .ema_decay = 0};
-}
-
-inline void dp_sgd_step(Engine& e) {
-  e.sample_batch();
-  e.sum_clipped_gradients();
-  e.add_noise_and_update();
+          .ema_decay = 0,
+          .clip_norm = kClipNorm};
 }
 
 }  // namespace cudp::bench

@@ -1,6 +1,5 @@
 #pragma once
 // The CPU's kernels with all that they take.
-#include "kernels/clipping/sums.hpp"
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/simd_level.hpp"
 #include "kernels/features/scatter.hpp"
@@ -16,5 +15,7 @@
 #include "kernels/products/outer_sum.hpp"
 #include "kernels/random/random.hpp"
 #include "kernels/random/rounded_normal.hpp"
-#include "kernels/random/sample.hpp"
-#include "kernels/update/update.hpp"
+#include "kernels/step/release.hpp"
+#include "kernels/step/sample.hpp"
+#include "kernels/step/sums.hpp"
+#include "kernels/step/update.hpp"

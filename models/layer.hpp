@@ -3,8 +3,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/layers/activation.hpp"
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 
 namespace cudp {
 
@@ -65,7 +64,7 @@ struct Embedding {
 };
 
 enum class Cell { lstm, gru };
-/// What a recurrent layer gives: the states after the last step, their mean over the steps (both
+/// Outputs of a recurrent layer: the states after the last step, their mean over the steps (both
 /// zero for an empty text), or all of them.
 enum class RecurrentOutput { last, mean, sequence };
 

@@ -30,7 +30,7 @@ struct ParameterTensor {
   std::size_t touched = 0;  ///< most of its numbers that one example's gradient has other than 0
 };
 
-/// What a network must know of texts.
+/// The properties of texts that a network depends on.
 struct TextShape {
   int words = 0;    ///< different words; 0: the examples are no texts
   int columns = 0;  ///< of the data set's vectors; 0 where it has none

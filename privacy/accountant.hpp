@@ -11,7 +11,7 @@
 
 namespace cudp::privacy {
 
-/// What is released, and for which neighbours it is to be bounded.
+/// Releases, and the neighbours for which their privacy loss is to be bounded.
 struct Composition {
   std::vector<Release> releases = {};
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
@@ -21,7 +21,7 @@ struct Composition {
 /// Which bound, and how closely.
 struct AccountantOptions {
   AccountantKind kind = AccountantKind::best;
-  /// Of the privacy losses' grid, in [0, 1]; 0 takes 1e-4 where that adds less than 2e-4 to
+  /// Spacing of the privacy losses' grid, in [0, 1]; 0 takes 1e-4 where that adds less than 2e-4 to
   /// epsilon, and chooses otherwise. It is doubled where that costs less than 1e-4 of epsilon, or
   /// the memory demands it; PrivacyBound::interval says what it was.
   double interval = 0.0;
@@ -76,10 +76,10 @@ std::vector<PrivacyBound> group_epsilons(const Composition& composition,
                                          std::span<const std::uint64_t> sizes, double delta,
                                          const AccountantOptions& options = {});
 
-/// What one gets for a group of k from the bound for one example alone: the least k epsilon_1 with
-/// delta_1(epsilon_1) (e^(k epsilon_1) - 1) / (e^epsilon_1 - 1) <= delta; nothing where that
-/// exists only past the numbers' range.
-/// Source: Vadhan 2017, "The Complexity of Differential Privacy", Lemma 2.2.
+/// Epsilon of a group of k that follows from the bound for one example alone: the least k epsilon_1
+/// with delta_1(epsilon_1) (e^(k epsilon_1) - 1) / (e^epsilon_1 - 1) <= delta; nothing where that
+/// exists only past the numbers' range. Source: Vadhan 2017, "The Complexity of Differential
+/// Privacy", Lemma 2.2.
 std::optional<double> vadhan_epsilon(const Composition& composition, std::uint64_t k, double delta,
                                      const AccountantOptions& options = {});
 

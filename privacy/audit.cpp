@@ -22,7 +22,7 @@ namespace {
 /// More than rounding takes from a sum of positive terms, relatively.
 constexpr double kRounding = 1e-9;
 
-/// Of epsilon and mu.
+/// Accuracy of epsilon and mu.
 constexpr double kTolerance = 1e-7;
 
 void check(const Guesses& g) {
@@ -152,10 +152,10 @@ LeastOther trade_off(std::span<const double> epsilons, std::span<const double> d
   }
   return [points = std::move(points)](double p) {
     // P <= e^epsilon Q + delta of the event, and 1 - Q <= e^epsilon (1 - P) + delta of its opposite
-    double least = 0.0;
+    double lower = 0.0;
     for (const auto& [factor, delta] : points)
-      least = std::max({least, (p - delta) / factor, 1.0 - delta - factor * (1.0 - p)});
-    return least;
+      lower = std::max({lower, (p - delta) / factor, 1.0 - delta - factor * (1.0 - p)});
+    return lower;
   };
 }
 
@@ -191,18 +191,18 @@ double epsilon_lower(const Guesses& g, std::span<const Release> releases, double
   const auto refuted = [&](double log_noise) {
     return refutes(g, trade_off_of(with_noise(releases, std::exp(log_noise))), error);
   };
-  constexpr double kStep = 0.7;  // of logarithms of noise
-  constexpr double kMost = 7.0;  // a thousand times as much: then there is nothing to show
+  constexpr double kStep = 0.7;    // of logarithms of noise
+  constexpr double kMaxLog = 7.0;  // a thousand times as much: then there is nothing to show
   double allowed = 0.0;
   while (refuted(allowed)) allowed -= kStep;
-  double least = allowed + kStep;
-  for (; !refuted(least); least += kStep)
-    if (least > kMost) return 0.0;
+  double refused = allowed + kStep;
+  for (; !refuted(refused); refused += kStep)
+    if (refused > kMaxLog) return 0.0;
   for (int i = 0; i < 6; ++i) {
-    const double middle = 0.5 * (allowed + least);
-    (refuted(middle) ? least : allowed) = middle;
+    const double middle = 0.5 * (allowed + refused);
+    (refuted(middle) ? refused : allowed) = middle;
   }
-  Accountant accountant(with_noise(releases, std::exp(least)));
+  Accountant accountant(with_noise(releases, std::exp(refused)));
   return accountant.epsilon(delta).epsilon_lower;
 }
 

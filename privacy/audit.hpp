@@ -28,8 +28,8 @@ struct Guesses {
 /// abstentions (Corollary 5.4).
 double p_value(const Guesses& guesses, double epsilon, double delta);
 
-/// With probability 1 - error, whatever the mechanism: no smaller epsilon than this holds at delta.
-/// Nats, >= 0, rounded down; error in (0, 1), delta in [0, 1].
+/// A lower bound on epsilon at delta, which holds with probability 1 - error, whatever the
+/// mechanism. Nats, >= 0, rounded down; error in (0, 1), delta in [0, 1].
 double epsilon_lower(const Guesses& guesses, double delta, double error);
 
 /// A trade-off curve, as audits ask for it: the least probability that an event has on a data set
@@ -37,10 +37,12 @@ double epsilon_lower(const Guesses& guesses, double delta, double error);
 /// of the two has the example more.
 using LeastOther = std::function<double(double p)>;
 
-/// Of Gaussian noise of standard deviation 1 / mu on what one example moves by 1; mu >= 0.
+/// The curve of Gaussian noise of standard deviation 1 / mu on what one example moves by 1; mu >=
+/// 0.
 LeastOther gaussian_trade_off(double mu);
 
-/// Of everything that is (epsilons[i], deltas[i])-DP for all i at once; equally many of both.
+/// The curve of everything that is (epsilons[i], deltas[i])-DP for all i at once; equally many of
+/// both.
 LeastOther trade_off(std::span<const double> epsilons, std::span<const double> deltas);
 
 /// Whether a mechanism with this trade-off curve lets any attacker be right so often with less than
@@ -55,11 +57,11 @@ LeastOther trade_off(std::span<const double> epsilons, std::span<const double> d
 /// none.
 bool refutes(const Guesses& guesses, const LeastOther& least_other, double error);
 
-/// With probability 1 - error: a mechanism whose trade-off curve is that of Gaussian noise has at
-/// least this epsilon at delta, in (0, 1). Nats, >= 0, rounded down.
+/// A lower bound on epsilon at delta, in (0, 1), of a mechanism whose trade-off curve is that of
+/// Gaussian noise; it holds with probability 1 - error. Nats, >= 0, rounded down.
 double gaussian_epsilon_lower(const Guesses& guesses, double delta, double error);
 
-/// The same where the curve is that of `releases` with all their noise multiplied by one number,
+/// The bound where the curve is that of `releases` with all their noise multiplied by one number,
 /// which is found to 1 %. Throws std::domain_error where one of them is not Gaussian noise on a
 /// sum.
 double epsilon_lower(const Guesses& guesses, std::span<const Release> releases, double delta,

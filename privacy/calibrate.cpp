@@ -43,6 +43,11 @@ struct Unknown {
   bool whole = false;  ///< whether only whole numbers are allowed
 };
 
+/// Finds the value of the unknown at which epsilon is the budget's, from below. In it v is the
+/// logarithm of the value, and g(v) is log(epsilon at v / budget): v fits where g <= 0. It lies
+/// between two ends: `safe`, which fits if anything does (much noise, a low rate, few steps), and
+/// `greedy`, which need not fit. A coarse grid gives a bracket and a slope. Newton's steps on the
+/// usual grid end the search; they stay between `good`, which fits, and `bad`, which does not.
 class Solver {
  public:
   Solver(const Composition& before, const AccountantOptions& options,
@@ -149,11 +154,11 @@ class Solver {
     for (const double order : options_.orders) check_order(order);
     const bool first = before_.releases.empty();
     const auto nothing = [](std::size_t) { return 0.0; };
-    const double least = first ? lowest_epsilon(options_.orders, nothing, delta_).epsilon
-                               : Accountant(before_, options_).epsilon(delta_).epsilon;
-    if (least < epsilon_) return;
+    const double min_epsilon = first ? lowest_epsilon(options_.orders, nothing, delta_).epsilon
+                                     : Accountant(before_, options_).epsilon(delta_).epsilon;
+    if (min_epsilon < epsilon_) return;
     throw std::domain_error("epsilon " + number(epsilon_) + " at delta " + number(delta_) +
-                            " cannot be reached: " + number(least) +
+                            " cannot be reached: " + number(min_epsilon) +
                             (first ? " is the least that Renyi orders up to " +
                                          number(*std::ranges::max_element(options_.orders)) +
                                          " can show; larger orders show less"
@@ -262,7 +267,7 @@ Sampled sampled(const Mechanism& mechanism, std::uint64_t group) {
   return {};
 }
 
-/// Where nothing is released any value would do.
+/// Any value would do where nothing is released.
 void check_releases(const Release& release) {
   check(release);
   if (releases_nothing(release))

@@ -6,13 +6,13 @@
 
 namespace cudp::privacy {
 
-// Inverse problems of Accountant. `before` says what else the same (epsilon, delta) pays for, for
-// which neighbours, and `options` which accountant; `release` is what is to be had, of which one
-// field is unknown and ignored. Each value is on the safe side: the accountant itself, on its usual
-// grid, finds that it fits. Monotone: more noise, a lower rate and fewer releases are never worse.
-// epsilon in (0, 1e6], delta in (0, 1). "Within" is relative, and 1e-12 for Renyi divergences at
-// listed orders, of single examples. std::invalid_argument for what is out of range,
-// std::domain_error, with the numbers, where nothing fits.
+// Inverse problems of Accountant. `before`: the releases already charged to this budget, and for
+// which neighbours; `options`: the accountant; `release`: the one to calibrate, whose unknown field
+// is ignored. Each value is on the safe side: the accountant itself, on its usual grid, finds that
+// it fits. Monotone: more noise, a lower rate and fewer releases are never worse. epsilon in (0,
+// 1e6], delta in (0, 1). "Within" is relative, and 1e-12 for Renyi divergences at listed orders, of
+// single examples. std::invalid_argument for what is out of range, std::domain_error, with the
+// numbers, where nothing fits.
 
 /// Smallest noise multiplier of a Gaussian release of any kind, within 1e-5; up to 1e9.
 double calibrate_sigma(const Composition& before, const Release& release, double epsilon,

@@ -119,10 +119,10 @@ bool Filter::authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& 
 
 std::uint64_t Filter::affordable(const Mechanism& mechanism) const {
   const Price each = price(mechanism);
-  std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-  if (each.divergence > 0) most = (whole - spent_.divergence) / each.divergence;
-  if (each.failure > 0) most = std::min(most, (whole - spent_.failure) / each.failure);
-  return most;
+  std::uint64_t max_count = std::numeric_limits<std::uint64_t>::max();
+  if (each.divergence > 0) max_count = (whole - spent_.divergence) / each.divergence;
+  if (each.failure > 0) max_count = std::min(max_count, (whole - spent_.failure) / each.failure);
+  return max_count;
 }
 
 double Filter::remaining() const {

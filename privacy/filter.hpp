@@ -50,8 +50,8 @@ class Filter {
   /// Charges the releases and says true; or says false and changes nothing.
   [[nodiscard]] bool charge(const Release& releases);
 
-  /// The same for numbered steps, as Ledger::authorise does: what the present key may replay is
-  /// free. Throws what that throws.
+  /// Charges numbered steps, as Ledger::authorise does: what the present key may replay is free.
+  /// Throws what that throws.
   [[nodiscard]] bool authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
   /// See Ledger::fresh_key.
@@ -60,17 +60,17 @@ class Filter {
   /// How many more of these releases the budget allows; 2^64 - 1 where they are free.
   std::uint64_t affordable(const Mechanism& mechanism) const;
 
-  /// What one release costs, and what all may: a divergence at the order, or rho. In nats.
+  /// The cost of one release, and the limit on all: a divergence at the order, or rho, in nats.
   double cost(const Mechanism& mechanism) const;
   double limit() const { return limit_; }
 
   /// How much of the limit is left, 0 to 1.
   double remaining() const;
 
-  /// What holds for all that was and will be let through, from the start.
+  /// The guarantee that holds from the start, for all that was and will be let through.
   const Budget& budget() const { return *ledger_.budget(); }
 
-  /// What has been let through. To be durable before it is released.
+  /// The releases that have been let through. They must be durable before they are made.
   const Ledger& ledger() const { return ledger_; }
 
  private:

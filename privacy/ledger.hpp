@@ -22,8 +22,8 @@ struct Budget {
 /// Throws std::invalid_argument, with the value, unless the fields are in their ranges.
 void check(const Budget& budget);
 
-/// What has been released, or may have been: the source of a run's certificate. Nothing that was
-/// charged is ever taken back.
+/// The releases that were made, or may have been: the source of a run's certificate. Nothing that
+/// was charged is ever taken back.
 ///
 /// It is written ahead of what it records. A trainer authorises the steps up to its next
 /// checkpoint, makes the ledger durable, and only then runs them; after a crash at any moment the
@@ -34,9 +34,9 @@ void check(const Budget& budget);
 /// it with another key is a second release of the same step, and is: see fresh_key.
 class Ledger {
  public:
-  /// Writes down the budget that the releases to come are to stay within. It is the
-  /// filter that keeps it. Throws std::invalid_argument where it is out of range, or not the first
-  /// entry: one of later is no guarantee.
+  /// Writes down the budget that the releases to come are to stay within. It is the filter that
+  /// keeps it. Throws std::invalid_argument where it is out of range, or not the first entry (a
+  /// budget stated later guarantees nothing).
   void limit(const Budget& budget);
   const std::optional<Budget>& budget() const { return budget_; }
 
@@ -80,8 +80,8 @@ class Ledger {
   /// that forgot what the checkpoint's ledger knew.
   bool continues(const Ledger& earlier) const;
 
-  /// As text: one record a line, numbers in hexadecimal so that they are exact, each line with a
-  /// checksum of everything up to it, and a last line that says that it is the last.
+  /// The ledger as text: one record a line, numbers in hexadecimal so that they are exact, each
+  /// line with a checksum of everything up to it, and a last line that says that it is the last.
   std::string to_text() const;
   /// Reads to_text's form. Damage of any single byte, truncation and anything appended throw
   /// std::invalid_argument: "NAME, line L: expected ..., found ...".

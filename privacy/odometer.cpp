@@ -48,11 +48,11 @@ void Odometer::charge(const Ledger& ledger) {
 double Odometer::epsilon() const {
   if (nothing_) return 0.0;
   const double price = -std::log(delta_ / static_cast<double>(orders_.size()));
-  double least = std::numeric_limits<double>::infinity();
+  double min_total = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < orders_.size(); ++i)
-    least = std::fmin(least, divergence_[i] * (1.0 + charges_ * rounding) +
-                                 price / (orders_[i] - 1.0) * (1.0 + 4.0 * rounding));
-  return least * (1.0 + 4.0 * rounding);
+    min_total = std::fmin(min_total, divergence_[i] * (1.0 + charges_ * rounding) +
+                                         price / (orders_[i] - 1.0) * (1.0 + 4.0 * rounding));
+  return min_total * (1.0 + 4.0 * rounding);
 }
 
 }  // namespace cudp::privacy

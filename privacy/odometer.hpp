@@ -6,7 +6,7 @@
 
 namespace cudp::privacy {
 
-/// What has been spent so far by releases of which each may be chosen by looking at those before,
+/// The privacy spent so far by releases of which each may be chosen by looking at those before,
 /// without a budget to stay within: epsilon() is right at every moment at once, also at one that
 /// was chosen by looking at it. With probability 1 - delta over the releases, the privacy loss of
 /// the first n stays below epsilon after n, for all n; so stopping anywhere is (epsilon, delta)-DP

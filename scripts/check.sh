@@ -19,7 +19,7 @@ configure() {  # folder, CMake arguments
 
 # Every folder of the product, each before those that may include it.
 readonly folders="
-  kernels/common kernels/random kernels/clipping kernels/products kernels/layers kernels/update
+  kernels/common kernels/random kernels/contribution kernels/step kernels/products kernels/layers
   kernels/features kernels/linear kernels/fused kernels models
   privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy privacy/verify
   runtime/base runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods
@@ -49,7 +49,7 @@ includes() {
       END { exit wrong }'
 }
 
-# Gaussian noise is drawn in few places: runtime/gate for what the host releases, kernels/update and
+# Gaussian noise is drawn in few places: runtime/gate for what the host releases, kernels/step and
 # runtime/device for the gradients of a step. The functions that draw it are those of kernels/random
 # and runtime/base/random_numbers. Besides these:
 #   runtime/methods/objective_perturbation.cpp  noise in the objective, which is released by no grid:
@@ -64,7 +64,7 @@ noise() {
   local found
   found=$(git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' |
     grep -E '[.](cpp|hpp|cu|cuh|def)$' |
-    grep -vE '^(kernels/(random|update)|privacy/verify|runtime/(device|gate|reproduce))/' |
+    grep -vE '^(kernels/(random|step)|privacy/verify|runtime/(device|gate|reproduce))/' |
     grep -vxE 'runtime/base/random_numbers[.](cpp|hpp)|kernels/common/cpu_kernels[.]def' |
     grep -vxF -e runtime/methods/objective_perturbation.cpp -e runtime/methods/initial_weights.cpp |
     xargs awk '/normal_numbers|fill_normals|rounded_normals|box_muller/ {

@@ -2,8 +2,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/common/launch.hpp"
-
 namespace cudp {
 
 /// Sums of clipped gradients are whole multiples of a grid, a power of two. Every example's numbers

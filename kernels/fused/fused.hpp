@@ -1,16 +1,15 @@
 #pragma once
-// The fused step of small networks (fused.cuh: convolutions; fused_mlp.cuh: dense layers
+// The fused step of small networks (fused_cnn.cuh: convolutions; fused_mlp.cuh: dense layers
 // alone): one kernel takes the examples of a batch from the data set to a block's sum of clipped
 // gradients, and one adds up the blocks. Nothing of a single example is ever in device memory.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/clipping/clip.hpp"
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
-#include "kernels/layers/activation.hpp"
-#include "kernels/layers/loss.hpp"
+#include "kernels/contribution/clip.hpp"
+#include "kernels/layers/kinds.hpp"
 
 namespace cudp {
 

@@ -1,5 +1,5 @@
 #pragma once
-// The dense layers of one example by a block, in shared memory; R is Fused<Model>, fused.cuh.
+// The dense layers of one example by a block, in shared memory; R is Fused<Model>, fused_cnn.cuh.
 #include "kernels/fused/rows.cuh"
 #include "kernels/layers/loss_math.hpp"
 

@@ -23,7 +23,7 @@
 // way.
 #include <cstdint>
 
-#include "kernels/clipping/clip_math.hpp"
+#include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/reduce.cuh"
 #include "kernels/layers/loss_math.hpp"
 

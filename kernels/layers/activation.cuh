@@ -7,7 +7,7 @@
 namespace cudp::inline CUDP_SIMT {
 
 template <class Function>
-__device__ __forceinline__ void activate_batch(const BatchActivation& a, const Function& f) {
+__device__ __forceinline__ void activate_batch(const device::ActivationPass& a, const Function& f) {
   for_each_pixel(a.batch, a.to_planes.pixels(), [&](int e, int i) {
     const std::int64_t example = e;
     const float v = a.from[example * a.from_planes.size() + a.from_planes.pixel_offset(i)];
@@ -19,7 +19,7 @@ __device__ __forceinline__ void activate_batch(const BatchActivation& a, const F
 }
 
 // grid, block: any. smem: none.
-__global__ inline void activation_kernel(BatchActivation a) {
+__global__ inline void activation_kernel(device::ActivationPass a) {
   const Activate& f = a.function;
   if (f.kind == Activation::relu)
     activate_batch(a, Relu{});

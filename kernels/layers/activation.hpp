@@ -1,19 +1,9 @@
 #pragma once
 #include "kernels/common/launch.hpp"
 #include "kernels/layers/image.hpp"
+#include "kernels/layers/kinds.hpp"
 
 namespace cudp {
-
-enum class Activation { relu, tanh, tempered_sigmoid };
-
-/// relu: max(x, 0). tanh. tempered_sigmoid: scale / (1 + exp(-temperature x)) - offset
-/// (Papernot et al. 2021, eq. 1); its three numbers are ignored by the others.
-struct Activate {
-  Activation kind = Activation::relu;
-  float scale = 2.0f;
-  float temperature = 2.0f;
-  float offset = 1.0f;
-};
 
 /// y = f(x) over an image, border and padding channels staying zero. y may be x.
 struct ActivationForward {
@@ -36,9 +26,11 @@ struct ActivationBackward {
 
 // --- CUDA ---
 
+namespace device {
+
 /// Forward: to = f(from). Backward: to = f'(..) from, with f' found from y = f(..), laid out as
 /// y_planes. `to` may be `from`.
-struct BatchActivation {
+struct ActivationPass {
   Batch batch;
   Activate function;
   const float* from;
@@ -49,7 +41,7 @@ struct BatchActivation {
   Planes to_planes;
 };
 
-inline void validate(const BatchActivation& a) {
+inline void validate(const ActivationPass& a) {
   validate(a.batch);
   expect(a.from != nullptr && a.to != nullptr, "activation: expected pointers");
   expect(a.from_planes.pixels() == a.to_planes.pixels() &&
@@ -57,8 +49,10 @@ inline void validate(const BatchActivation& a) {
          "activation: expected equal sizes");
 }
 
-inline LaunchShape launch_shape(const BatchActivation& a) {
+inline LaunchShape launch_shape(const ActivationPass& a) {
   return strided_shape(std::int64_t{a.batch.capacity} * a.to_planes.pixels());
 }
+
+}  // namespace device
 
 }  // namespace cudp

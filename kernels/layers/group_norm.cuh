@@ -16,7 +16,7 @@ __device__ __forceinline__ void for_each_in_channels(const Planes& x, int first,
 }
 
 // grid: groups, examples. block: whole warps, at most 1024. static smem: 32 floats.
-__global__ inline void group_norm_kernel(BatchGroupNorm a) {
+__global__ inline void group_norm_kernel(device::GroupNorm a) {
   CUDP_SHARED(float, partial, [32]);
   const std::int64_t e = blockIdx.y;
   if (e >= live_examples(a.batch)) return;
@@ -48,7 +48,7 @@ __global__ inline void group_norm_kernel(BatchGroupNorm a) {
 }
 
 // grid: groups, examples. block: whole warps, at most 1024. static smem: 32 floats.
-__global__ inline void group_norm_backward_kernel(BatchGroupNormBackward a) {
+__global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   CUDP_SHARED(float, partial, [32]);
   const std::int64_t e = blockIdx.y;
   if (e >= live_examples(a.batch)) return;

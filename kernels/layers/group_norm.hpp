@@ -1,7 +1,7 @@
 #pragma once
-#include "kernels/clipping/coordinates.hpp"
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/layers/image.hpp"
 
 namespace cudp {
@@ -40,9 +40,11 @@ struct GroupNormBackward {
 
 // --- CUDA ---
 
+namespace device {
+
 /// y = (x - mean) * inverse * weight + bias, with mean and inverse deviation over the pixels and
 /// channels of each group of one example. Wu & He 2018.
-struct BatchGroupNorm {
+struct GroupNorm {
   Batch batch;
   int groups;  ///< divides the channels
   float epsilon;
@@ -57,7 +59,7 @@ struct BatchGroupNorm {
 
 /// Per example: dweight = sum over pixels of dy (x - mean) inverse, dbias = sum of dy, their
 /// squared norm by group, and dx unless null.
-struct BatchGroupNormBackward {
+struct GroupNormBackward {
   Batch batch;
   int groups;
   const float* weight;
@@ -73,6 +75,8 @@ struct BatchGroupNormBackward {
   Transform transform = {};  ///< of the gradient, [2 channels] each, for parts; or null
 };
 
+}  // namespace device
+
 /// sum += sum_e factors[e] rows[e], leaving out examples with factor 0; rows [capacity, columns].
 struct WeightedRows {
   Batch batch;
@@ -85,7 +89,9 @@ struct WeightedRows {
   Transform transform = {};  ///< of the rows before they are weighed, [columns] each, or null
 };
 
-inline void validate(const BatchGroupNorm& a) {
+namespace device {
+
+inline void validate(const GroupNorm& a) {
   validate(a.batch);
   expect(a.groups > 0 && a.x_planes.channels % a.groups == 0, "group norm: expected whole groups");
   expect(a.x_planes.pixels() == a.y_planes.pixels(), "group norm: expected equal sizes");
@@ -93,13 +99,15 @@ inline void validate(const BatchGroupNorm& a) {
   expect(a.batch.capacity <= 65535, "group norm: expected a micro-batch of at most 65535");
 }
 
-inline void validate(const BatchGroupNormBackward& a) {
+inline void validate(const GroupNormBackward& a) {
   validate(a.batch);
   expect(a.groups > 0 && a.x_planes.channels % a.groups == 0, "group norm: expected whole groups");
   expect(a.x && a.dy && a.weight && a.statistics && a.gradient && a.parts,
          "group norm: expected pointers");
   expect(a.batch.capacity <= 65535, "group norm: expected a micro-batch of at most 65535");
 }
+
+}  // namespace device
 
 inline void validate(const WeightedRows& a) {
   validate(a.batch);
@@ -113,12 +121,15 @@ inline LaunchShape group_norm_shape(int groups, const Batch& batch) {
           .block = {128},
           .shared_bytes = 0};
 }
-inline LaunchShape launch_shape(const BatchGroupNorm& a) {
+
+namespace device {
+
+inline LaunchShape launch_shape(const GroupNorm& a) { return group_norm_shape(a.groups, a.batch); }
+inline LaunchShape launch_shape(const GroupNormBackward& a) {
   return group_norm_shape(a.groups, a.batch);
 }
-inline LaunchShape launch_shape(const BatchGroupNormBackward& a) {
-  return group_norm_shape(a.groups, a.batch);
-}
+
+}  // namespace device
 
 inline constexpr int kRowsPerBlock = 32;  // divides a micro-batch, as examples_per_block() does
 inline LaunchShape launch_shape(const WeightedRows& a) {

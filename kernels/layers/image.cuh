@@ -6,7 +6,7 @@
 namespace cudp::inline CUDP_SIMT {
 
 // grid, block: any. smem: none.
-__global__ inline void load_kernel(BatchLoad a) {
+__global__ inline void load_kernel(device::Load a) {
   const int pixels = a.planes.pixels();
   for_each_pixel(a.batch, pixels, [&](int e, int i) {
     const int number = a.batch.first + e;

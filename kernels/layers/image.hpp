@@ -37,9 +37,11 @@ struct LoadImage {
 
 // --- CUDA ---
 
+namespace device {
+
 /// The examples of a micro-batch, from the resident data set to planes of floats:
 /// x = scale * byte + shift, or the float as it is; and their labels.
-struct BatchLoad {
+struct Load {
   Batch batch;
   const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on; null: 0, 1, ...
   const std::uint8_t* bytes;      ///< [data set, pixels], or null
@@ -52,14 +54,16 @@ struct BatchLoad {
   std::uint8_t* x_label;  ///< [capacity]
 };
 
-inline void validate(const BatchLoad& a) {
+inline void validate(const Load& a) {
   validate(a.batch);
   expect((a.bytes != nullptr) != (a.floats != nullptr), "load: expected bytes or floats");
   expect(a.labels != nullptr && a.x != nullptr && a.x_label != nullptr, "load: expected pointers");
 }
 
-inline LaunchShape launch_shape(const BatchLoad& a) {
+inline LaunchShape launch_shape(const Load& a) {
   return strided_shape(std::int64_t{a.batch.capacity} * a.planes.pixels());
 }
+
+}  // namespace device
 
 }  // namespace cudp

@@ -7,7 +7,7 @@
 namespace cudp::inline CUDP_SIMT {
 
 // grid, block: any, a thread an example. smem: none.
-__global__ inline void loss_kernel(BatchLoss a) {
+__global__ inline void loss_kernel(device::LossValues a) {
   for_each_pixel(a.batch, 1, [&](int e, int) {
     const std::int64_t row = static_cast<std::int64_t>(e) * a.outputs;
     float* const logit_gradient = a.logit_gradient != nullptr ? a.logit_gradient + row : nullptr;

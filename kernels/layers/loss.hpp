@@ -1,16 +1,13 @@
 #pragma once
 #include "kernels/common/launch.hpp"
+#include "kernels/layers/kinds.hpp"
 
 namespace cudp {
 
-/// softmax_cross_entropy: logits [classes]. logistic: one logit z, label 0 or 1,
-/// log(1 + exp(-y z)) with y = 2 label - 1. hinge: one logit, max(0, 1 - y z).
-enum class Loss { softmax_cross_entropy, logistic, hinge };
-
-// --- CUDA ---
+namespace device {
 
 /// Loss of each example and, unless null, its gradient by the logits.
-struct BatchLoss {
+struct LossValues {
   Batch batch;
   Loss loss;
   int outputs;
@@ -22,6 +19,8 @@ struct BatchLoss {
   float* gradient;            ///< [capacity, gradient_planes.size()]
   Planes gradient_planes;
 };
+
+}  // namespace device
 
 /// Totals of what was seen. The device keeps one for training and one for evaluation.
 struct Tally {
@@ -45,7 +44,9 @@ struct TallyBatch {
   Tally* total;
 };
 
-inline void validate(const BatchLoss& a) {
+namespace device {
+
+inline void validate(const LossValues& a) {
   validate(a.batch);
   expect(a.outputs > 0 && a.logits && a.label && a.value && a.correct,
          "loss: expected outputs > 0 and pointers");
@@ -53,7 +54,9 @@ inline void validate(const BatchLoss& a) {
              (a.gradient == nullptr || a.gradient_planes.pixels() == a.outputs),
          "loss: expected a gradient of the size of the logits");
 }
-inline LaunchShape launch_shape(const BatchLoss& a) { return strided_shape(a.batch.capacity, 64); }
+inline LaunchShape launch_shape(const LossValues& a) { return strided_shape(a.batch.capacity, 64); }
+
+}  // namespace device
 
 inline void validate(const TallyBatch& a) {
   validate(a.batch);

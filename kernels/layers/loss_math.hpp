@@ -4,7 +4,7 @@
 
 #include "kernels/common/host_device.hpp"
 #include "kernels/layers/activation_math.hpp"
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 
 namespace cudp {
 

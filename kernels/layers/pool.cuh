@@ -18,7 +18,7 @@ __device__ __forceinline__ int largest(const float* x, int row, int kernel) {
 }
 
 // grid, block: any, a thread an output pixel. smem: none.
-__global__ inline void pool_kernel(BatchPool a) {
+__global__ inline void pool_kernel(device::Pool a) {
   const Planes& out = a.y_planes;
   for_each_pixel(a.batch, out.pixels(), [&](int e, int i) {
     const int line = i / out.width;
@@ -39,7 +39,7 @@ __global__ inline void pool_kernel(BatchPool a) {
 }
 
 // grid, block: any, a thread an input pixel, which asks every window over it. smem: none.
-__global__ inline void pool_backward_kernel(BatchPool a) {
+__global__ inline void pool_backward_kernel(device::Pool a) {
   const Planes& in = a.dx_planes;
   const Planes& out = a.dy_planes;
   for_each_pixel(a.batch, in.pixels(), [&](int e, int i) {

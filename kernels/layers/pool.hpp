@@ -29,10 +29,12 @@ struct PoolBackward {
 
 // --- CUDA ---
 
+namespace device {
+
 /// Windows of kernel x kernel pixels, `stride` apart, no padding. Forward: y from x. Backward: dx
 /// from dy; a maximum's gradient goes to the first pixel of its window, in row order, that holds
 /// it.
-struct BatchPool {
+struct Pool {
   Batch batch;
   bool is_max;
   int kernel;
@@ -47,7 +49,7 @@ struct BatchPool {
   Planes dx_planes = {};
 };
 
-inline void validate(const BatchPool& a) {
+inline void validate(const Pool& a) {
   validate(a.batch);
   const bool forward = a.dy == nullptr;
   expect(a.kernel > 0 && a.stride > 0, "pool: expected kernel and stride > 0");
@@ -59,9 +61,11 @@ inline void validate(const BatchPool& a) {
          "pool: expected shapes that fit");
 }
 
-inline LaunchShape launch_shape(const BatchPool& a) {
+inline LaunchShape launch_shape(const Pool& a) {
   const Planes& to = a.dy == nullptr ? a.y_planes : a.dx_planes;
   return strided_shape(std::int64_t{a.batch.capacity} * to.pixels());
 }
+
+}  // namespace device
 
 }  // namespace cudp

@@ -13,7 +13,7 @@
 
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 
 namespace cudp {
 

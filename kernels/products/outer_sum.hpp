@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/clipping/coordinates.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/products/gather_gemm.hpp"
 
 namespace cudp {

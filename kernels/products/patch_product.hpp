@@ -109,7 +109,7 @@ CUDP_HD int packed_floats(int terms, int columns) {
 }
 
 /// out(i, j) = bias[j] + sum_t x(i, t) weight(t, j), i an output pixel, t = 9 channel + tap: bit
-/// for bit what a BatchProduct comes to by tensor cores.
+/// for bit what a device::Product comes to by tensor cores.
 struct PatchProduct {
   Batch batch;
   PixelPatch patch;

@@ -38,7 +38,7 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const F
 // 24 KB). A multiprocessor holds 512 threads in float32, 384 to 448 by tensor cores, 256 of thin
 // tiles.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(BatchProduct p) {
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(device::Product p) {
   CUDP_SHARED(T, tile, );
   const int rows = live_examples(p.batch) * p.rows_per_example;
   if (first_row<T>() >= rows) return;

@@ -3,10 +3,10 @@
 // find their numbers through index tables, so no input is unfolded in memory.
 #include <cstdint>
 
-#include "kernels/clipping/coordinates.hpp"
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/common/precision.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/products/patch_gradient.hpp"
 
 namespace cudp {
@@ -43,6 +43,8 @@ struct Factor {
   bool along_terms;
 };
 
+namespace device {
+
 /// out(i, j) = bias[j] + sum_t a(i, t) b(t, j), for i < rows_per_example times the examples.
 /// Every sum runs over t in order, whatever the micro-batch; by tensor cores 8 of them at a time.
 ///
@@ -51,7 +53,7 @@ struct Factor {
 ///   conv input gradient    input pixels    channels, taps   dy   weight   dx
 ///   dense forward          one             inputs           x    weight   y
 ///   dense input gradient   one             outputs          dy   weight   dx
-struct BatchProduct {
+struct Product {
   Batch batch;
   Factor a;
   Factor b;
@@ -64,6 +66,8 @@ struct BatchProduct {
   std::int32_t columns;
   std::int32_t tile_rows = 64;  ///< kTileRows or kTallRows, as its kernel has them
 };
+
+}  // namespace device
 
 /// An example's weight gradient, rows x columns, is G(i, j) = sum_p x(i, p) dy(p, j), and its bias
 /// gradient sum_p dy(p, j), with terms_per_example terms (output pixels; one for a dense layer).
@@ -141,14 +145,19 @@ inline int gradient_tiles(std::int32_t rows, std::int32_t columns, bool by_patch
 /// Threads of a block: 64 for tiles of 16 and 32 columns, 128 for 64.
 constexpr unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; }
 
+namespace device {
+
 /// A long product that larger tiles would leave to a few blocks: those would wait for memory most
 /// of the time, so it takes the narrowest tiles, and four times the terms at once.
-inline bool is_thin(const BatchProduct& p) {
+inline bool is_thin(const Product& p) {
   constexpr unsigned kBlocks = 256;
   return p.terms >= 64 &&
          divide_up(p.batch.capacity * p.rows_per_example, kTileRows) * divide_up(p.columns, 64) <
              kBlocks;
 }
+
+}  // namespace device
+
 inline constexpr int kThinColumns = 16;
 inline constexpr int kThinTerms = 32;
 
@@ -162,7 +171,9 @@ inline void validate(const Factor& f) {
   expect(f.line.period >= 0 && f.term.period >= 0, "product: expected periods >= 0");
 }
 
-inline void validate(const BatchProduct& p) {
+namespace device {
+
+inline void validate(const Product& p) {
   validate(p.batch);
   validate(p.a);
   validate(p.b);
@@ -177,13 +188,15 @@ inline void validate(const BatchProduct& p) {
          "product: the micro-batch is too large for 32-bit offsets");
 }
 
-inline LaunchShape launch_shape(const BatchProduct& p) {
+inline LaunchShape launch_shape(const Product& p) {
   const int columns = is_thin(p) ? kThinColumns : tile_columns(p.columns);
   return {.grid = {divide_up(p.batch.capacity * p.rows_per_example, p.tile_rows),
                    divide_up(p.columns, columns)},
           .block = {tile_threads(columns)},
           .shared_bytes = 0};
 }
+
+}  // namespace device
 
 inline void validate(const WeightGradient& g) {
   validate(g.batch);

@@ -29,8 +29,8 @@ double safe_boundary(const F& f, double bad, double good, double tolerance) {
     t = 0.5;
     if (phi * phi < xi && (1.0 - phi) * (1.0 - phi) < 1.0 - xi)
       t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb);
-    const double least = std::fmin(0.5, 0.5 * tolerance / std::fabs(b - a));
-    t = std::clamp(t, least, 1.0 - least);
+    const double min_share = std::fmin(0.5, 0.5 * tolerance / std::fabs(b - a));
+    t = std::clamp(t, min_share, 1.0 - min_share);
   }
   return fa <= 0.0 ? a : b;
 }

@@ -12,7 +12,7 @@ namespace cudp::privacy {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr std::uint64_t most_examples = std::uint64_t{1} << 53;
+constexpr std::uint64_t max_examples = std::uint64_t{1} << 53;
 
 [[noreturn]] void refuse(const char* what, const char* expected, double found) {
   throw std::invalid_argument(std::string(what) + ": expected " + expected + ", found " +
@@ -39,12 +39,12 @@ struct Check {
   }
   void operator()(const FixedSizeGaussian& m) const {
     if (!(m.batch >= 1)) refuse("batch", "at least 1", static_cast<double>(m.batch));
-    if (!(m.n >= m.batch && m.n <= most_examples))
+    if (!(m.n >= m.batch && m.n <= max_examples))
       refuse("n", "at least the batch and at most 2^53", static_cast<double>(m.n));
     check_sigma(m.sigma);
   }
   void operator()(const TruncatedPoissonGaussian& m) const {
-    if (!(m.n >= 1 && m.n <= most_examples))
+    if (!(m.n >= 1 && m.n <= max_examples))
       refuse("n", "1 to 2^53 examples", static_cast<double>(m.n));
     if (!(m.max_batch >= 1)) refuse("max_batch", "at least 1", static_cast<double>(m.max_batch));
     check_rate(m.q);

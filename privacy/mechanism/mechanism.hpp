@@ -7,8 +7,8 @@
 
 namespace cudp::privacy {
 
-// What one release is. sigma is always the noise's standard deviation divided by the most that one
-// example can move the sum (the clipping norm).
+// Mechanisms of one release. sigma is always the noise's standard deviation divided by the most
+// that one example can move the sum (the clipping norm).
 
 /// The sum over the whole data set plus Gaussian noise.
 struct Gaussian {
@@ -55,7 +55,7 @@ struct Laplace {
   bool operator==(const Laplace&) const = default;
 };
 
-/// The same on a Poisson sample.
+/// Laplace noise on a number of a Poisson sample.
 struct PoissonLaplace {
   double q = 0.0;      ///< in [0, 1]
   double scale = 0.0;  ///< finite, > 0

@@ -22,7 +22,7 @@ struct PrivacyBound {
   /// where the accountant has no lower bound.
   double epsilon_lower = 0.0;
   double delta_lower = 0.0;
-  /// By direction, where both were looked at; the larger one is the bound.
+  /// The bound of each direction, where both were looked at; the larger one is the bound.
   std::optional<double> epsilon_add = {}, epsilon_remove = {}, delta_add = {}, delta_remove = {};
   double interval = 0.0;  ///< of the grid that was used, the coarser direction; 0 without one
   AccountantKind accountant = AccountantKind::best;  ///< whose bound it is

@@ -19,7 +19,7 @@ constexpr double coarse = 1e-2, fine = 1e-6;  // of the tilted variance, for the
 constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} << 17;
 constexpr std::size_t few_terms = 16;
 
-/// What the lattice may add to epsilon, relatively, for a transform of this length.
+/// The share that the lattice may add to epsilon, relatively, for a transform of this length.
 double loss_allowed(std::size_t length) {
   if (length < usual) return 2e-5;
   return 1.2e-4 * std::sqrt(static_cast<double>(length) / static_cast<double>(usual));
@@ -235,11 +235,11 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
 }
 
 /// Keeps so many views at most, and none that are long: they take 30 MB and more.
-void ComposedLoss::forget_views(std::size_t most) {
+void ComposedLoss::forget_views(std::size_t max_views) {
   const auto too_much = [&] {
     std::size_t points = 0;
     for (const std::unique_ptr<View>& known : views_) points += known->length;
-    return views_.size() > most || points > 2 * usual;
+    return views_.size() > max_views || points > 2 * usual;
   };
   while (!views_.empty() && too_much()) views_.erase(views_.begin());
 }

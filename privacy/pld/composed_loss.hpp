@@ -56,7 +56,7 @@ class ComposedLoss {
   template <class Solve>
   double settle_tilt(double negligible, const Solve& solve);
   const View& view(double tilt, double negligible);
-  void forget_views(std::size_t most);
+  void forget_views(std::size_t max_views);
   std::unique_ptr<View> look(double tilt, double negligible);
   double negligible_for(double delta) const;
   double choose_interval(std::span<const DiscretePld> fine_plds, double tilt, double span) const;

@@ -9,7 +9,7 @@ namespace cudp::privacy::pld {
 namespace {
 
 constexpr double rounding = std::numeric_limits<double>::epsilon();
-constexpr std::size_t most_cells = 20000, first_cells = 32;
+constexpr std::size_t max_cells = 20000, first_cells = 32;
 constexpr double cells_expected = 3000.0;  // among which the tolerance is shared
 
 /// The probability between two points, from whichever tails are small.
@@ -109,7 +109,7 @@ void DiscretePld::refine(double tilt, double tolerance, double negligible, doubl
     }
     if (after == before) return;
     connect();
-    if (after > most_cells) return;
+    if (after > max_cells) return;
   }
 }
 

@@ -50,7 +50,7 @@ std::vector<Group> merge_equal(std::span<const Release> releases) {
 
 /// Groups Poisson releases of nearly the same rate and noise, in cells of the logarithms that are
 /// as large as it takes.
-std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t most) {
+std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t max_groups) {
   for (double cell = 1e-4;; cell *= 1.3) {
     std::vector<Group> result;
     std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> cells;
@@ -76,16 +76,16 @@ std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t most) {
       into.count += group.count;
     }
     const bool others_alone = cells.size() <= 1;
-    if (result.size() <= most || others_alone) return result;
+    if (result.size() <= max_groups || others_alone) return result;
   }
 }
 
 }  // namespace
 
 std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Change change,
-                                          std::uint64_t k, std::size_t most) {
+                                          std::uint64_t k, std::size_t max_groups) {
   std::vector<Group> groups = merge_equal(releases);
-  if (groups.size() > most) groups = coarsen(groups, most);
+  if (groups.size() > max_groups) groups = coarsen(groups, max_groups);
   std::vector<DistinctLoss> losses;
   losses.reserve(groups.size());
   for (const Group& group : groups) {

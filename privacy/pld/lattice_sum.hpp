@@ -15,8 +15,8 @@ struct Repeated {
   std::uint64_t count = 0;
 };
 
-/// Where a composition is looked at: losses offset + first * interval ... offset + (first + length
-/// - 1) * interval, where the offset is the sum of the releases'.
+/// The losses at which a composition is looked at: offset + first * interval ... offset + (first +
+/// length - 1) * interval, where the offset is the sum of the releases'.
 struct Window {
   double interval = 0.0;
   std::int64_t first = 0;
@@ -65,8 +65,8 @@ class LatticeSum {
   double by_sum_ = 0.0;     ///< error of the tilted probability altogether
   double added_ = 0.0;      ///< probability of losses beyond the window or infinite
   bool above_;
-  /// From each point x upwards, over the points y: sums of t e^(-tilt (y - x)), and of
-  /// t e^(-(tilt + 1) (y - x)).
+  /// Sums from each point x upwards, over the points y, of t e^(-tilt (y - x)), and of t e^(-(tilt
+  /// + 1) (y - x)).
   std::vector<double> sum_, sum_moved_;
 };
 

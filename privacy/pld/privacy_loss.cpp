@@ -57,9 +57,9 @@ class GaussianTails final : public LossTails {
         inverse_root_(1.0 / pair.sigma / std::numbers::sqrt2),
         sign_(first_.centres.back() > second_.centres.back() ? 1.0 : -1.0) {
     const double reach = 17.0 * pair.sigma;
-    const double least = first_.centres.front() - reach, most = first_.centres.back() + reach;
-    const double low = edge(first_.centres.front(), least, below);
-    const double high = edge(first_.centres.back(), most, above);
+    const double min_x = first_.centres.front() - reach, max_x = first_.centres.back() + reach;
+    const double low = edge(first_.centres.front(), min_x, below);
+    const double high = edge(first_.centres.back(), max_x, above);
     // Against a mixture that contains N(0) itself, N(0) is at most 1 / weight as likely.
     if (first_.centres.size() == 1 && second_.centres.front() == first_.centres.front())
       greatest_ = -std::log(second_.weights.front());

@@ -75,17 +75,17 @@ std::vector<double> hypergeometric_weights(std::uint64_t draws, std::uint64_t wh
   });
 }
 
-double binomial_tail(std::uint64_t n, double q, std::uint64_t least) {
-  if (least == 0 || (q == 1.0 && least <= n)) return 1.0;
-  if (least > n || q == 0.0) return 0.0;
+double binomial_tail(std::uint64_t n, double q, std::uint64_t min_count) {
+  if (min_count == 0 || (q == 1.0 && min_count <= n)) return 1.0;
+  if (min_count > n || q == 0.0) return 0.0;
   const auto size = static_cast<double>(n);
   const double odds = q / (1.0 - q);
-  // Whichever side of the mean is the smaller: the terms fall geometrically from `least` on.
-  const bool upper = static_cast<double>(least) > size * q;
+  // Whichever side of the mean is the smaller: the terms fall geometrically from min_count on.
+  const bool upper = static_cast<double>(min_count) > size * q;
   double term = 0.0, sum = 0.0;
   if (upper) {
-    auto j = static_cast<double>(least);
-    term = least == n ? std::exp(size * std::log(q)) : binomial_probability(size, q, j);
+    auto j = static_cast<double>(min_count);
+    term = min_count == n ? std::exp(size * std::log(q)) : binomial_probability(size, q, j);
     for (; j <= size && term > 1e-17 * sum; ++j) {
       sum += term;
       term *= (size - j) / (j + 1.0) * odds;
@@ -93,7 +93,7 @@ double binomial_tail(std::uint64_t n, double q, std::uint64_t least) {
     // What is left falls at least as fast as the last ratio did.
     return std::fmin(sum * (1.0 + 5e-10), 1.0);
   }
-  auto j = static_cast<double>(least - 1);
+  auto j = static_cast<double>(min_count - 1);
   term = j == 0.0 ? std::exp(size * std::log1p(-q)) : binomial_probability(size, q, j);
   for (; j >= 0.0 && term > 1e-17 * sum; --j) {
     sum += term;

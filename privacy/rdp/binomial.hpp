@@ -11,7 +11,7 @@ std::vector<double> binomial_weights(std::uint64_t k, double q);
 std::vector<double> hypergeometric_weights(std::uint64_t draws, std::uint64_t white,
                                            std::uint64_t k);
 
-/// P(J >= least), J ~ Binomial(n, q), rounded up by at most 1e-9 of its value.
-double binomial_tail(std::uint64_t n, double q, std::uint64_t least);
+/// P(J >= min_count), J ~ Binomial(n, q), rounded up by at most 1e-9 of its value.
+double binomial_tail(std::uint64_t n, double q, std::uint64_t min_count);
 
 }  // namespace cudp::privacy

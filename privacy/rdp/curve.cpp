@@ -77,12 +77,12 @@ PrivacyBound best_of(const RdpCurve& curve, std::span<const double> listed, cons
   std::vector<double> last{best.order};
   if (!listed.empty()) return search(last, [&](std::size_t i) { return certified(last[i]); });
   const auto found = std::find(wide.begin(), wide.end(), best.order);
-  double least = infinity, order = best.order;
+  double min_value = infinity, order = best.order;
   refine(
       [&](double tried) {
         const double found = value(tried, estimate(tried));
-        if (found < least) {
-          least = found;
+        if (found < min_value) {
+          min_value = found;
           order = tried;
         }
         return found;
@@ -160,16 +160,16 @@ double RdpCurve::sum(double order, std::size_t entries, double position) const {
 
 double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries,
                           double position) const {
-  const double least = rate.sigma.front(), log_range = std::log(rate.sigma.back() / least);
+  const double min_sigma = rate.sigma.front(), log_range = std::log(rate.sigma.back() / min_sigma);
   const auto entry = [&](double i) {
-    return least * std::exp(log_range * i / static_cast<double>(entries));
+    return min_sigma * std::exp(log_range * i / static_cast<double>(entries));
   };
   double sum = 0.0, next = 0.0, divergence = 0.0;
   double used = 0.0;  // entries so far; the last one is <= the present sigma < next
   for (std::size_t i = 0; i < rate.sigma.size(); ++i) {
     if (rate.sigma[i] >= next) {
       while (entry(used) <= rate.sigma[i]) used += 1.0;
-      const double bound = used == 0.0 ? least : std::fmin(entry(used - 1.0), rate.sigma[i]);
+      const double bound = used == 0.0 ? min_sigma : std::fmin(entry(used - 1.0), rate.sigma[i]);
       const double sigma = position == 0.0 ? bound : entry(used - 1.0 + position);
       divergence = rdp(PoissonGaussian{rate.q, sigma}, order, neighbours_);
       next = entry(used);

@@ -19,9 +19,9 @@ class RdpCurve {
   /// (Mironov 2017, arXiv:1702.07476, Proposition 1). Throws what rdp throws.
   double at(double order) const;
 
-  /// The same in less time for thousands of Poisson-sampled Gaussians that share a sampling rate:
-  /// each sigma counts as the next smaller of `entries` ones at equal ratios. The loss is at most
-  /// that of one ratio: for divergences that go as 1/sigma^2, 2 log(largest / smallest) / entries,
+  /// A quicker curve for thousands of Poisson-sampled Gaussians that share a sampling rate: each
+  /// sigma counts as the next smaller of `entries` ones at equal ratios. The loss is at most that
+  /// of one ratio: for divergences that go as 1/sigma^2, 2 log(largest / smallest) / entries,
   /// relatively. Nothing is lost where there are fewer than twice as many sigmas as entries.
   double grouped(double order, std::size_t entries) const;
 

@@ -39,9 +39,9 @@ inline double log_mirrored_gap(double order, double l) { return log_gap(order - 
 /// until it is reached, and there is no value where `most_nodes` do not reach it.
 template <class F>
 std::optional<double> log_integral(const F& f, double first, double last, double h,
-                                   double most_nodes = 1e5) {
+                                   double max_nodes = 1e5) {
   double intervals = std::ceil((last - first) / h);
-  if (!(intervals <= most_nodes)) return std::nullopt;
+  if (!(intervals <= max_nodes)) return std::nullopt;
   h = (last - first) / intervals;
   LogSum known;  // every node so far
   for (int i = 0; i <= static_cast<int>(intervals); ++i) known.add(f(first + i * h));
@@ -53,7 +53,7 @@ std::optional<double> log_integral(const F& f, double first, double last, double
     h *= 0.5;
     intervals *= 2.0;
     if (std::fabs(even - odd) <= 5e-7) return known.value() + std::log(h);
-    if (!(2.0 * intervals <= most_nodes)) return std::nullopt;
+    if (!(2.0 * intervals <= max_nodes)) return std::nullopt;
   }
 }
 

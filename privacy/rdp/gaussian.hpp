@@ -19,8 +19,8 @@ double gaussian_epsilon(double mu, double delta);
 /// > 0, delta in (0, 1): noise of sensitivity / mu is the least that will do.
 double gaussian_mu(double epsilon, double delta);
 
-/// What the central limit theorem says that many small releases come to: one Gaussian. An estimate
-/// and not a bound: it is often below the truth, and nothing may be certified by it.
+/// The one Gaussian that many small releases come to by the central limit theorem. An estimate and
+/// not a bound: it is often below the truth, and nothing may be certified by it.
 struct GdpEstimate {
   double mu = 0.0;
   double estimated_epsilon = 0.0;

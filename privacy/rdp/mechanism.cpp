@@ -123,10 +123,11 @@ struct Concentration {
   double operator()(const GaussianMixture& m) const {
     if (replaces(neighbours) || neighbours.group != 1)
       unknown(mechanism, "one example added or removed", neighbours);
-    double most = 0.0;
+    double max_sensitivity = 0.0;
     for (std::size_t j = 0; j < m.sensitivities.size(); ++j)
-      if (m.probabilities[j] > 0.0) most = std::fmax(most, m.sensitivities[j]);
-    return gaussian(m.sigma, most);
+      if (m.probabilities[j] > 0.0)
+        max_sensitivity = std::fmax(max_sensitivity, m.sensitivities[j]);
+    return gaussian(m.sigma, max_sensitivity);
   }
   double operator()(const Laplace& m) const { return zcdp_of_pure(changes(neighbours) / m.scale); }
   double operator()(const PoissonLaplace& m) const {

@@ -23,8 +23,8 @@ class Mixture {
   Mixture(const ScalarMixture& mixture, double sigma) : weight_(mixture.weights) {
     for (const double centre : mixture.centres) centre_.push_back(centre / sigma);
     for (const double weight : weight_) log_weight_.push_back(std::log(weight));
-    least_ = *std::min_element(centre_.begin(), centre_.end());
-    most_ = *std::max_element(centre_.begin(), centre_.end());
+    min_centre_ = *std::min_element(centre_.begin(), centre_.end());
+    max_centre_ = *std::max_element(centre_.begin(), centre_.end());
   }
 
   /// log of its density over that of N(0, 1): through expm1, so that weights near 0 and centres
@@ -46,15 +46,15 @@ class Mixture {
   std::size_t size() const { return centre_.size(); }
   double centre(std::size_t j) const { return centre_[j]; }
   double log_weight(std::size_t j) const { return log_weight_[j]; }
-  double least() const { return least_; }
-  double most() const { return most_; }
+  double min_centre() const { return min_centre_; }
+  double max_centre() const { return max_centre_; }
 
  private:
   std::vector<double> centre_, weight_, log_weight_;
-  double least_ = 0.0, most_ = 0.0;
+  double min_centre_ = 0.0, max_centre_ = 0.0;
 };
 
-/// What is known of log(A - 1), with the size of the exponents it was made of.
+/// An estimate of log(A - 1), with the size of the exponents it was made of.
 struct LogExcess {
   double value = infinity;
   double magnitude = 0.0;
@@ -82,16 +82,17 @@ LogExcess excess_by_components(const Mixture& first, const Mixture& second, doub
 /// deviations further out nothing is left of it (e^-50).
 LogExcess excess_by_integral(const Mixture& first, const Mixture& second, double alpha) {
   constexpr double pi = std::numbers::pi, reach = 10.0;
-  const double spread = std::fmax(first.most() - first.least(), second.most() - second.least());
+  const double spread =
+      std::fmax(first.max_centre() - first.min_centre(), second.max_centre() - second.min_centre());
   const double strip = std::fmin(pi / spread, 5.5);  // (no spread: infinity)
   const double h = 2.0 * pi * strip / (15.4 + 0.5 * strip * strip);
   const double c = alpha - 1.0;
-  const double from = std::fmin(std::fmin(first.least(), second.least()),
-                                alpha * first.least() - c * second.most()) -
+  const double from = std::fmin(std::fmin(first.min_centre(), second.min_centre()),
+                                alpha * first.min_centre() - c * second.max_centre()) -
                       reach;
-  const double to =
-      std::fmax(std::fmax(first.most(), second.most()), alpha * first.most() - c * second.least()) +
-      reach;
+  const double to = std::fmax(std::fmax(first.max_centre(), second.max_centre()),
+                              alpha * first.max_centre() - c * second.min_centre()) +
+                    reach;
   const std::optional<double> integral = log_integral(
       [&](double x) {
         const double base = second.log_ratio(x), l = first.log_ratio(x) - base;

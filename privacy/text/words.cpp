@@ -15,12 +15,12 @@ std::string hex(double value) {
 }
 
 void expected(const std::string& what, std::string_view found) {
-  constexpr std::size_t most = 60;
-  std::string shown(found.substr(0, most));
+  constexpr std::size_t max_length = 60;
+  std::string shown(found.substr(0, max_length));
   for (char& c : shown)
     if (c < ' ' || c > '~') c = '?';
   throw std::invalid_argument("expected " + what + ", found '" + shown +
-                              (found.size() > most ? "...'" : "'"));
+                              (found.size() > max_length ? "...'" : "'"));
 }
 
 std::string_view take_word(std::string_view& line) {

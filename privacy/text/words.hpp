@@ -15,7 +15,7 @@ std::string hex(double value);
 
 /// The next word of `line`, taken from it; the empty word at its end.
 std::string_view take_word(std::string_view& line);
-/// The same as a number. Throw what `expected` throws.
+/// The word as a number. They throw what `expected` throws.
 std::uint64_t take_count(std::string_view& line);
 double take_number(std::string_view& line);
 

@@ -74,8 +74,8 @@ Certificate read(const Json& j) {
     const Json& q = j["quantile"];
     c.quantile =
         Certificate::Quantile{.target = q.at("target").get<double>(),
-                              .least = q.at("C_least").get<double>(),
-                              .most = q.at("C_most").get<double>(),
+                              .min_clip = q.at("C_least").get<double>(),
+                              .max_clip = q.at("C_most").get<double>(),
                               .gradient_noise = q.at("gradient_noise_multiplier").get<double>(),
                               .count_sensitivity = q.at("count_sensitivity").get<double>(),
                               .count_noise = q.at("count_noise_std").get<double>()};

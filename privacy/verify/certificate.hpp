@@ -10,8 +10,8 @@
 
 namespace cudp::verify {
 
-/// What release/privacy.json says, as far as a checker holds it against a run. Numbers that are not
-/// there are 0.
+/// The statements of release/privacy.json, as far as a checker holds it against a run. Numbers that
+/// are not there are 0.
 struct Certificate {
   /// A row of "noisy_values".
   struct Listed {
@@ -21,7 +21,7 @@ struct Certificate {
     double sensitivity = 0.0, noise_std = 0.0, grid = 0.0;
   };
   struct Quantile {
-    double target = 0.0, least = 0.0, most = 0.0;
+    double target = 0.0, min_clip = 0.0, max_clip = 0.0;
     double gradient_noise = 0.0;  ///< z_g, as a multiple of C and its rounding
     double count_sensitivity = 0.0, count_noise = 0.0;
   };
@@ -63,7 +63,7 @@ struct Charge {
 
 struct Charges {
   std::vector<Charge> lines;
-  /// Where a key was lost: releases in the file before that.
+  /// For each loss of a key: the number of releases in the file before it.
   std::vector<std::uint64_t> lost;
   std::uint64_t total = 0;
   privacy::Ledger ledger;

@@ -18,6 +18,7 @@
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/generator.hpp"
 #include "privacy/verify/line_search.hpp"
+#include "privacy/verify/noisy_choice.hpp"
 #include "privacy/verify/optimizer.hpp"
 #include "privacy/verify/rounded_normal.hpp"
 #include "privacy/verify/settings.hpp"
@@ -45,7 +46,7 @@ constexpr double kTwo32 = 0x1p32;
 /// A float that was rounded up from a double, and roundings in the product that it was.
 constexpr double kFloatAbove = 1.0 + 0x1p-22;
 constexpr double kProduct = 1.0 - 0x1p-51;
-/// What the host may add to a standard deviation, so that rounding never takes any away.
+/// The share that the host may add to a standard deviation, so that rounding never takes any away.
 constexpr double kHostAbove = 1.0 + 1e-9;
 
 bool is_power_of_two(double x) {
@@ -69,7 +70,7 @@ std::uint64_t hash_of(const State& s) {
   return hash;
 }
 
-/// What is known of methods, from outside.
+/// Facts about methods, known from outside.
 struct Kinds {
   bool known = false;
   bool engine = false;  ///< sums of clipped gradients of Poisson batches, with an optimizer
@@ -94,7 +95,7 @@ Kinds kinds_of(const Certificate& c) {
   return k;
 }
 
-/// Where noise was drawn.
+/// The place where noise was drawn.
 using Place = std::pair<std::uint32_t, std::uint64_t>;  // stream, step
 
 std::uint64_t steps_per_epoch(const Certificate& c, const Settings& settings) {
@@ -142,7 +143,7 @@ class Checker {
 
  private:
   bool is(const char* method) const { return certificate_.method == method; }
-  /// What rounding adds to a clipped gradient, as a factor.
+  /// The factor by which rounding may lengthen a clipped gradient.
   double rounding() const { return certificate_.sensitivity / certificate_.clip; }
 
   void add(const char* rule, std::string what) { findings_.add(rule, std::move(what)); }
@@ -248,7 +249,7 @@ class Checker {
                      std::to_string(expected - drawn.begin()));
   }
 
-  /// Of a sum of clipped gradients that an engine makes.
+  /// The sensitivity of a sum of clipped gradients that an engine makes.
   bool is_engine_sum(const Release& r) const { return kinds_.engine && r.stream == kNoise; }
 
   void see(const Release& r) {
@@ -275,6 +276,7 @@ class Checker {
                certificate_.noise_std, r.noise_std);
     }
     if (first) check_noise(r);
+    if (first && r.stream == kSelection) check_choice(r, charged);
     if (is("dp-agd") && r.stream == kSelection) line_search_.see_choice(r);
   }
 
@@ -299,8 +301,8 @@ class Checker {
       const bool choice = r.stream == kSelection && kinds_.choices;
       const bool minimum = r.stream == kNoise && is("objpert");
       if (!choice && !minimum) return wrong();
-      return skip(choice ? "noise of choices, whose scores are not in the transcript"
-                         : "noise in an objective, which no grid rounds");
+      if (minimum) skip("noise in an objective, which no grid rounds");
+      return;
     }
     if (r.sums.size() != r.values.size()) add("kinds", at(r) + ": expected as many values as sums");
     if (is_engine_sum(r)) return;
@@ -347,7 +349,8 @@ class Checker {
     return m;
   }
 
-  /// Of the charges without a number, in halves: a covariance is released in two parts.
+  /// Takes one of the charges without a number, which are counted in halves: a covariance is
+  /// released in two parts.
   const privacy::Mechanism* take(const Release& r, bool first) {
     const double multiplier = r.sensitivity > 0.0 ? r.noise_std / r.sensitivity : 0.0;
     std::uint64_t charged = 0;
@@ -399,6 +402,31 @@ class Checker {
     }
   }
 
+  /// The places that noise of the charged epsilon chooses among the scores.
+  void check_choice(const Release& r, const privacy::Mechanism* charged) {
+    if (charged == nullptr || !kinds_.choices) return;
+    const Words words(begin_->generator, begin_->key, r.stream, r.step);
+    const double sensitivity = certificate_.loss_sensitivity;
+    std::vector<double> chosen;
+    if (r.scores.size() < r.values.size() || !(sensitivity > 0.0))
+      return add("noise", at(r) + ": expected scores that a choice was made among");
+    if (const auto* range = std::get_if<privacy::BoundedRange>(charged)) {
+      const auto places =
+          gumbel_choices(words, r.scores, range->epsilon, sensitivity, r.values.size());
+      if (!places) return skip("a choice that 64 random bits leave open");
+      chosen.assign(places->begin(), places->end());
+    } else if (const auto* pure = std::get_if<privacy::ApproximateDp>(charged)) {
+      const auto place = laplace_choice(words, r.scores, pure->epsilon, sensitivity);
+      if (!place) return skip("a choice that roundings leave open");
+      chosen.push_back(static_cast<double>(*place));
+    } else {
+      return add("charged", at(r) + ": expected a choice's mechanism in the ledger");
+    }
+    verdict_.numbers += r.scores.size();
+    if (chosen != r.values)
+      expect(false, "noise", at(r) + ", place of the first choice", chosen.at(0), r.values.at(0));
+  }
+
   void check_engine_sum(const Release& r, const privacy::Mechanism* charged) {
     const Certificate& c = certificate_;
     if (!batch_ || batch_->step != r.step) add("batch", at(r) + ": no batch was drawn");
@@ -428,10 +456,11 @@ class Checker {
   }
 
   void check_length(const Release& r, double examples, double sensitivity) {
-    const double most = examples * sensitivity * (1.0 + 1e-6);
+    const double max_length = examples * sensitivity * (1.0 + 1e-6);
     const double found = length(r.sums, r.grid);
-    expect(found <= most, "sensitivity",
-           at(r) + ", length of a sum of " + number(examples) + " examples, at most", most, found);
+    expect(found <= max_length, "sensitivity",
+           at(r) + ", length of a sum of " + number(examples) + " examples, at most", max_length,
+           found);
   }
 
   void check_host_sum(const Release& r, const privacy::Mechanism* charged) {
@@ -497,10 +526,10 @@ class Checker {
   /// in each of two neighbours.
   void check_minimum(const Release& r) {
     if (settings_.empty()) return;
-    const double least = (1.0 + 2.0 * settings_.number("solver-tolerance")) /
-                         (settings_.number("l2") * certificate_.size);
-    expect(r.sensitivity >= least * kProduct, "sensitivity", at(r) + ", at least", least,
-           r.sensitivity);
+    const double min_sensitivity = (1.0 + 2.0 * settings_.number("solver-tolerance")) /
+                                   (settings_.number("l2") * certificate_.size);
+    expect(r.sensitivity >= min_sensitivity * kProduct, "sensitivity", at(r) + ", at least",
+           min_sensitivity, r.sensitivity);
   }
 
   // dpsgd-quantile: the clipping norm follows released counts.
@@ -508,8 +537,8 @@ class Checker {
   /// clip: C of the step, which is not released itself; off by the rounding of noise_std to float.
   void check_quantile(const Release& r, double clip) {
     const Certificate::Quantile& q = *certificate_.quantile;
-    expect(clip >= q.least * (1.0 - 1e-6) && clip <= q.most * (1.0 + 1e-6), "noise",
-           at(r) + ", the clipping norm that its noise is for", std::clamp(clip, q.least, q.most),
+    expect(clip >= q.min_clip * (1.0 - 1e-6) && clip <= q.max_clip * (1.0 + 1e-6), "noise",
+           at(r) + ", the clipping norm that its noise is for", std::clamp(clip, q.min_clip, q.max_clip),
            clip);
     if (r.step == 0)
       expect(std::fabs(clip / certificate_.clip - 1.0) < 1e-6, "noise",
@@ -528,13 +557,13 @@ class Checker {
     const auto counted = counts_.find(r.step - 1);
     if (before == clips_.end() || counted == counts_.end()) return;
     const Certificate::Quantile& q = *certificate_.quantile;
-    const bool at_end = clip <= q.least * (1.0 + 1e-6) || clip >= q.most * (1.0 - 1e-6);
+    const bool at_end = clip <= q.min_clip * (1.0 + 1e-6) || clip >= q.max_clip * (1.0 - 1e-6);
     const double away = counted->second / certificate_.expected_batch + 0.5 - q.target;
     const double moved = -std::log(clip / before->second);
     constexpr double kOff = 1e-6;  // twice two floats' roundings, and more
     if (!settings_.empty()) {
       const double next = std::clamp(
-          before->second * std::exp(-settings_.number("quantile-lr") * away), q.least, q.most);
+          before->second * std::exp(-settings_.number("quantile-lr") * away), q.min_clip, q.max_clip);
       expect(std::fabs(clip / next - 1.0) < kOff, "noise",
              at(r) + ", the clipping norm, of the count before", next, clip);
       return;
@@ -558,8 +587,8 @@ class Checker {
     const auto found = norm_totals_.find(step / steps_per_epoch_);
     if (found == norm_totals_.end()) return 0.0;
     const auto [clip, measured] = found->second;
-    const double least = certificate_.expected_batch * clip * (1.0 + 1e-6);
-    return std::fmin(std::fmax(measured, least), certificate_.size * clip);
+    const double min_total = certificate_.expected_batch * clip * (1.0 + 1e-6);
+    return std::fmin(std::fmax(measured, min_total), certificate_.size * clip);
   }
 
   void check_importance(const Release& r, double charged) {
@@ -703,12 +732,12 @@ class Checker {
   /// The certificate's list of what the host released. Where a run was cut short, what was made
   /// after its last checkpoint may be missing from it, or not.
   void check_listed() {
-    std::map<Listing, std::uint64_t> most, least, stated;
-    for (const auto& entry : made_) ++most[std::get<2>(entry)];
-    for (const auto& [place, kind] : listed_at_least_) ++least[kind];
+    std::map<Listing, std::uint64_t> max_times, min_times, stated;
+    for (const auto& entry : made_) ++max_times[std::get<2>(entry)];
+    for (const auto& [place, kind] : listed_at_least_) ++min_times[kind];
     for (const Certificate::Listed& l : certificate_.noisy_values)
       stated[{l.what, l.numbers, l.sensitivity, l.noise_std, l.grid}] += l.times;
-    std::map<Listing, std::uint64_t> all = most;
+    std::map<Listing, std::uint64_t> all = max_times;
     all.insert(stated.begin(), stated.end());
     for (const auto& [kind, unused] : all) {
       const auto count = [&](const auto& counts) {
@@ -717,11 +746,11 @@ class Checker {
       };
       const std::uint64_t says = count(stated);
       const bool fits =
-          says <= count(most) && (says >= count(least) || !certificate_.is_finished());
+          says <= count(max_times) && (says >= count(min_times) || !certificate_.is_finished());
       if (!fits)
         add("kinds", std::get<0>(kind) + ", noise " + number(std::get<3>(kind)) +
                          ": the certificate lists " + std::to_string(says) + ", released were " +
-                         std::to_string(count(most)));
+                         std::to_string(count(max_times)));
     }
   }
 

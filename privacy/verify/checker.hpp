@@ -10,7 +10,7 @@
 
 namespace cudp::verify {
 
-/// What a run left, as text, and its transcript.
+/// The files that a run left, as text, and its transcript.
 struct Evidence {
   std::string certificate;  ///< release/privacy.json
   std::string ledger;       ///< private/ledger, with or without its seal
@@ -29,7 +29,8 @@ struct Verdict {
   std::uint64_t releases = 0;     ///< looked at
   std::uint64_t numbers = 0;      ///< whose noise was drawn again
   std::uint64_t updates = 0;
-  /// Of the certificate's releases, by the accountant or the filter; none where neither counts it.
+  /// Epsilon of the certificate's releases, by the accountant or the filter; none where neither
+  /// counts it.
   std::optional<double> epsilon;
   std::vector<std::string> skipped;  ///< what the evidence does not allow to be held, and why
 };

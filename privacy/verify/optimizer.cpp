@@ -23,7 +23,7 @@ Approximate rounded(double value, double error) {
 
 Approximate exactly(double x) { return {x, 0.0}; }
 
-/// What a step makes of one parameter.
+/// The state of one parameter after a step.
 struct Parameter {
   Approximate parameter, moment1, moment2;
 };
@@ -88,9 +88,9 @@ Approximate operator*(const Approximate& a, const Approximate& b) {
 }
 Approximate operator/(const Approximate& a, const Approximate& b) {
   const double quotient = a.value / b.value;
-  const double least = std::fabs(b.value) - b.error;
-  if (!(least > 0.0)) return {quotient, std::numeric_limits<double>::infinity()};
-  return rounded(quotient, (a.error + std::fabs(quotient) * b.error) / least);
+  const double min_divisor = std::fabs(b.value) - b.error;
+  if (!(min_divisor > 0.0)) return {quotient, std::numeric_limits<double>::infinity()};
+  return rounded(quotient, (a.error + std::fabs(quotient) * b.error) / min_divisor);
 }
 Approximate square_root(const Approximate& a) {
   const double root = std::sqrt(std::fmax(a.value, 0.0));

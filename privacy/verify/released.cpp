@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::json;
 using privacy::number;
 
-/// What the host may add to a standard deviation, and the rounding of the division.
+/// The share that the host may add to a standard deviation, and the rounding of the division.
 constexpr double kHostAbove = 1.0 + 1e-9;
 constexpr double kProduct = 1.0 - 0x1p-51;
 
@@ -71,7 +71,7 @@ class Holder {
   }
 
   bool is(const char* method) const { return c_.method == method; }
-  /// With numbered steps of Poisson batches.
+  /// Whether the method has numbered steps of Poisson batches.
   bool is_engine() const { return json_.contains("steps_planned"); }
 
   void hold_epsilon() {
@@ -91,7 +91,7 @@ class Holder {
              c_.epsilon);
   }
 
-  /// By the theorem for all that was released together.
+  /// Holds epsilon against the theorem for all that was released together.
   void hold_objective() {
     double others =
         json_.at("output_sensitivity").get<double>() / json_.at("output_noise_std").get<double>();
@@ -162,10 +162,10 @@ class Holder {
     });
     return times;
   }
-  void expect_times(const std::string& what, std::uint64_t least, std::uint64_t most,
+  void expect_times(const std::string& what, std::uint64_t min_times, std::uint64_t max_times,
                     std::uint64_t found) {
-    if (found < least || found > most)
-      wrong(what + ": expected " + std::to_string(most) + ", listed " + std::to_string(found));
+    if (found < min_times || found > max_times)
+      wrong(what + ": expected " + std::to_string(max_times) + ", listed " + std::to_string(found));
   }
 
   void hold_releases() {
@@ -178,7 +178,7 @@ class Holder {
     std::vector<Certificate::Listed> rows = c_.noisy_values;
     if (c_.status == "refused") return;
     // With a key lost steps are paid for again, and only what the run rests on is listed.
-    const bool again = is_engine() ? c_.steps > c_.steps_planned : has_lost_key();
+    const bool again = may_have_lost_key() || (is_engine() && c_.steps > c_.steps_planned);
     if (c_.size_noise > 0.0) expect_size(rows);
     if (c_.feature_noise > 0.0)
       // A covariance is in two parts, but of a single column.
@@ -186,15 +186,15 @@ class Holder {
     if (c_.quantile) {
       const std::uint64_t counts =
           take(rows, c_.quantile->count_noise / c_.quantile->count_sensitivity);
-      expect_times("noisy counts, one a step", again ? c_.steps_planned : c_.steps, c_.steps,
-                   counts);
+      // The budget may have ended before the last step that was planned.
+      expect_times("noisy counts, one a step", again ? 1 : c_.steps, c_.steps, counts);
     }
     std::uint64_t totals = 0;
     if (c_.norm_total_noise > 0.0) {
       totals = paid(c_.norm_total_noise);
       // The first epoch may have no clipping norm to choose, and pays for it.
-      const std::uint64_t least = totals > 0 && !again ? totals - 1 : 0;
-      expect_times("noisy sums of norms", least, totals, take(rows, c_.norm_total_noise));
+      const std::uint64_t min_times = totals > 0 && !again ? totals - 1 : 0;
+      expect_times("noisy sums of norms", min_times, totals, take(rows, c_.norm_total_noise));
     }
     if (is("dp-agd") || is("outpert")) {
       for (const privacy::Release& r : c_.releases) {
@@ -221,8 +221,9 @@ class Holder {
     if (is("privgene")) hold_selections();
   }
 
-  bool has_lost_key() const {
-    return !evidence_.ledger.empty() && !read_charges(evidence_.ledger).lost.empty();
+  /// Only the ledger tells.
+  bool may_have_lost_key() const {
+    return evidence_.ledger.empty() || !read_charges(evidence_.ledger).lost.empty();
   }
 
   void expect_size(std::vector<Certificate::Listed>& rows) {

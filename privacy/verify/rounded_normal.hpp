@@ -24,7 +24,7 @@ using MoreDigits = std::function<std::array<std::uint32_t, 16>(std::uint32_t rou
 /// Throws std::runtime_error where 3 rounds leave it undecided, as no working generator does.
 NormalPair rounded_normal_pair(const std::array<std::uint32_t, 4>& words, double s,
                                const MoreDigits& more);
-/// The same, in multiple precision from the start: for tests of the fast way.
+/// The rounded normal in multiple precision from the start, for tests of the fast way.
 NormalPair rounded_normal_pair_slowly(const std::array<std::uint32_t, 4>& words, double s,
                                       const MoreDigits& more);
 

@@ -34,6 +34,10 @@ class Statements {
 
   void check_numbers() {
     const Certificate& c = c_;
+    if (c.loss_sensitivity > 0.0 && settings_.has("loss-clip"))
+      findings_.expect(c.loss_sensitivity >= settings_.number("loss-clip"), "sensitivity",
+                       "certificate's loss_sensitivity, at least what losses are clipped to",
+                       settings_.number("loss-clip"), c.loss_sensitivity);
     if (c.status == "refused" || !engine_) return;
     findings_.expect(c.sensitivity >= c.clip, "noise", "certificate's sensitivity, at least C",
                      c.clip, c.sensitivity);
@@ -97,7 +101,7 @@ class Statements {
                                   " that were charged, found " + std::to_string(c_.steps));
   }
 
-  /// Of a private size what follows depends on a release: the order is a function of the budget
+  /// What follows from a private size depends on a release: the order is a function of the budget
   /// alone.
   void check_order() {
     if (!engine_ || c_.size_noise == 0.0 || c_.status == "refused" || !settings_.has("epsilon"))
@@ -155,9 +159,9 @@ class Statements {
       const privacy::PrivacyBound bound =
           privacy::Accountant({.releases = c.releases}, options).epsilon(c.delta - c.failure);
       findings_.epsilon = bound.epsilon;
-      const double least = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
-      findings_.expect(c.epsilon >= least, "epsilon", "certificate, of its releases, at least",
-                       least, c.epsilon);
+      const double min_epsilon = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
+      findings_.expect(c.epsilon >= min_epsilon, "epsilon",
+                       "certificate, of its releases, at least", min_epsilon, c.epsilon);
     } catch (const std::exception& e) {
       findings_.add("epsilon", std::string("the accountant: ") + e.what());
     }

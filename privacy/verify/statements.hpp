@@ -11,7 +11,7 @@
 
 namespace cudp::verify {
 
-/// What was found, a few of each rule.
+/// The findings, a few of each rule.
 struct Findings {
   std::vector<Finding> all;
   std::vector<std::string> skipped;
@@ -32,8 +32,8 @@ double rate_of(const privacy::Mechanism& mechanism);
 /// Whether it is the noisy sum of norms that an epoch of DPIS begins with.
 bool is_epoch_total(const Certificate& certificate, const privacy::Mechanism& mechanism);
 
-/// The grid of an engine's sums of numbers up to `most`.
-inline double engine_grid(double most) { return std::ldexp(1.0, std::ilogb(most) - 20); }
+/// The grid of an engine's sums of numbers up to max_norm.
+inline double engine_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }
 
 /// Holds a certificate against itself, the ledger and the settings: rules `noise`, `batch`,
 /// `divisor`, `ledger` and `epsilon`. charges: null where there is no ledger. engine: the method

@@ -11,7 +11,8 @@ std::string at(std::uint64_t step) { return "step " + std::to_string(step); }
 
 }  // namespace
 
-/// What an optimizer has besides gradients: the same at every step, or a function of the step.
+/// The numbers that an optimizer has besides gradients: the same at every step, or a function of
+/// the step.
 void StepNumbers::see(const Update& u, const Release* released) {
   const auto same = [&](const Update& a) {
     return std::tuple(a.optimizer, a.momentum, a.beta1, a.beta2, a.epsilon, a.weight_decay);

@@ -72,6 +72,7 @@ void for_each_array(R& r, Visit visit) {
     visit("examples", r.examples);
   } else if constexpr (std::is_same_v<T, Release>) {
     visit("sums", r.sums);
+    visit("scores", r.scores);
     visit("values", r.values);
   } else if constexpr (std::is_same_v<T, State> || std::is_same_v<T, Update>) {
     visit("parameters", r.parameters);

@@ -29,7 +29,7 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// What left the private side with noise.
+/// A value that left the private side with noise.
 struct Release {
   std::string name;
   std::uint32_t stream = 0;  ///< the generator's stream; with `step`, where its noise is drawn
@@ -39,7 +39,9 @@ struct Release {
   double sensitivity = 0.0;        ///< as the releaser states it; 0 where the plan does
   std::uint64_t charged = 0;       ///< releases in the ledger's file at that moment
   std::vector<std::int64_t> sums;  ///< before noise, in units of the grid; empty for a choice
-  std::vector<double> values;      ///< what left: grid (sums + noise), rounded to float by engines
+  /// Before noise, of what is on no grid: scores that a choice was made among, a minimum.
+  std::vector<double> scores;
+  std::vector<double> values;  ///< what left: grid (sums + noise), rounded to float by engines
   bool operator==(const Release&) const = default;
 };
 
@@ -59,7 +61,7 @@ struct Update {
   bool operator==(const Update&) const = default;
 };
 
-/// What a process started its steps from.
+/// The state that a process started its steps from.
 struct State {
   std::vector<float> parameters, moment1, moment2, average;
   bool operator==(const State&) const = default;

@@ -8,6 +8,7 @@
 
 #include "runtime/audit/canaries.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/methods/engine_method.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/results/predictor.hpp"
 #include "runtime/training/training.hpp"
@@ -24,12 +25,15 @@ RandomKey audit_key(const TrainConfig& config) {
 
 constexpr const char* kNotForRelease = "audit: canaries were among the training examples";
 
-/// Tells the user how the training goes.
+/// Tells the user how the training goes, and the canaries' scores how examples are drawn.
 class Teller final : public TrainingObserver {
  public:
-  Teller(Reporter& reporter, const Canaries& canaries) : reporter_(reporter), canaries_(canaries) {}
+  Teller(Reporter& reporter, Canaries& canaries) : reporter_(reporter), canaries_(canaries) {}
 
   void planned(const Training& training) override {
+    // Of importance sampling this is the rate of the worst case.
+    if (const auto* method = dynamic_cast<const EngineMethod*>(&training.method()))
+      canaries_.scores.emplace(canaries_.parameters, method->plan().sampling_rate());
     reporter_.info(fmt::format("{} canaries, {} of them among the training examples",
                                canaries_.member.size(), canaries_.members()));
     reporter_.info(training.method().describe());
@@ -38,7 +42,7 @@ class Teller final : public TrainingObserver {
 
  private:
   Reporter& reporter_;
-  const Canaries& canaries_;
+  Canaries& canaries_;
 };
 
 /// The model's losses on example canaries, with a minus sign.

@@ -11,7 +11,7 @@
 
 namespace cudp {
 
-/// What a canary is.
+/// The kind of canary.
 enum class CanaryKind {
   /// The attacker sees every noisy sum, and chose the canaries' gradients: C along one parameter
   /// each (device/audit_tap.hpp). What the proof is about, so this shows most.

@@ -127,8 +127,6 @@ void add_gradient_canaries(Experiment& e, Canaries& canaries) {
   append_blanks(e.data.train, canaries.members());
   e.backend.make_engine = [&canaries, real = e.backend.make_engine](const Network& network,
                                                                     EngineSettings settings) {
-    canaries.scores.emplace(canaries.parameters,
-                            static_cast<double>(settings.sampling_threshold) * 0x1p-32);
     auto tap = std::make_shared<AuditTap>();
     tap->canaries = members_of(canaries.parameters, canaries.member);
     tap->released = [&canaries](const ReleasedSum& sum) { canaries.scores->add(sum); };

@@ -43,9 +43,9 @@ struct Canaries {
   std::size_t members() const;
 };
 
-/// Puts gradient canaries into the sums of the experiment's engines, which canaries outlive; blanks
-/// stand for the members, so that sums have room for them. Throws InputError where the model has
-/// too few parameters.
+/// Puts gradient canaries into the sums of the experiment's engines, which show `canaries.scores`
+/// what they release: it must be there, and outlive them. Blanks stand for the members, so that
+/// sums have room for them. Throws InputError where the model has too few parameters.
 void add_gradient_canaries(Experiment& experiment, Canaries& canaries);
 
 /// Puts the members of example canaries into the training set, and all of them in place of the test

@@ -86,7 +86,7 @@ Network network_of(const TensorFile& file, const fs::path& path) {
   return *std::move(some);
 }
 
-/// What the features rest on.
+/// Holds the tensor of the release that the features rest on.
 void hold_feature_tensor(const TensorFile& file, const Network& network,
                          const FeatureSettings& features, verify::Statement& s) {
   const bool pca = features.kind == Features::pca;
@@ -142,7 +142,7 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
     beside = {"features.projection", "features.scaling"};
     hold_feature_tensor(file, network, features, s);
   }
-  if (set("store-embedding") == "true") beside.insert("embedding.weight");
+  if (set("store-embedding") == "true") beside.insert(kStoredVectors);
   for (std::string& wrong : tensor_differences(file, network, beside))
     s.wrong.push_back(std::move(wrong));
   // Of methods that release parameters themselves, or their gradients, once each.

@@ -8,12 +8,12 @@
 
 namespace cudp {
 
-/// What the noisy sums of a training tell of gradient canaries. The attacker knows all other
-/// examples, and which of them were drawn (ReleasedSum::ordinary). What is left of a sum along a
-/// canary's parameter is x = B + sigma Z, in units of what an example may add, with B = 1 where the
-/// canary is a member and was drawn. Its score is the sum of the log odds of membership over all
-/// steps, log(1 + q (exp((x - 1/2) / sigma^2) - 1)): of all tests the most powerful (Neyman,
-/// Pearson).
+/// Scores of gradient canaries, by what the noisy sums of a training tell of them. The attacker
+/// knows all other examples, and which of them were drawn (ReleasedSum::ordinary). What is left of
+/// a sum along a canary's parameter is x = B + sigma Z, in units of what an example may add, with B
+/// = 1 where the canary is a member and was drawn. Its score is the sum of the log odds of
+/// membership over all steps, log(1 + q (exp((x - 1/2) / sigma^2) - 1)): of all tests the most
+/// powerful (Neyman, Pearson).
 class GradientScores {
  public:
   /// rate: q, with which the training draws its examples.

@@ -3,7 +3,7 @@
 
 namespace cudp {
 
-/// What this program was built from.
+/// The source and compiler that this program was built from.
 struct BuildInfo {
   const char* version;
   const char* commit;  ///< "unknown" outside of a git clone

@@ -13,8 +13,8 @@ namespace cudp {
 void write_atomically(const std::filesystem::path& path, std::string_view content,
                       unsigned mode = 0644);
 
-/// The same without waiting for the disk: whole or not at all, but possibly the old one after a
-/// crash of the machine. For what can be made again.
+/// Replaces a file without waiting for the disk: whole or not at all, but possibly the old one
+/// after a crash of the machine. This is for what can be made again.
 void replace_file(const std::filesystem::path& path, std::string_view content,
                   unsigned mode = 0644);
 

@@ -41,7 +41,7 @@ class SecretKey {
   std::unique_ptr<RandomKey, Free> key_;
 };
 
-/// The same, held by several at once: settings and engines share one locked copy.
+/// A key that several hold at once: settings and engines share one locked copy.
 class SharedKey {
  public:
   SharedKey() : SharedKey(RandomKey{}) {}

@@ -12,7 +12,7 @@ class logger;
 
 namespace cudp {
 
-/// Where a training stands. Public quantities only.
+/// The progress of a training. It has public quantities only.
 struct Progress {
   double epoch = 0.0;
   double epochs = 0.0;

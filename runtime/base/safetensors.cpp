@@ -68,7 +68,7 @@ Entry read_entry(const std::string& name, const Json& entry, std::size_t data_si
   return e;
 }
 
-/// What a file says before its numbers.
+/// The header of a file: all that stands before its numbers.
 struct Header {
   std::vector<Entry> entries;
   std::map<std::string, std::string> metadata;

@@ -29,7 +29,7 @@ struct AccountantFlags {
 /// Their rows. with_estimate: --accountant may be gdp too, which bounds nothing.
 std::vector<Option> accountant_rows(bool with_estimate);
 
-/// As --neighbours has it: "add-or-remove".
+/// The name that --neighbours has for it: "add-or-remove".
 std::string name_of(privacy::NeighbouringRelation relation);
 
 /// The value of a flag that this use of the command needs; throws InputError where it is missing.
@@ -50,7 +50,7 @@ void unused(const std::optional<T>& value, const char* flag, const std::string& 
 /// is not asked for, and stands in at an arbitrary value.
 privacy::Mechanism mechanism_of(const AccountantFlags& flags, const std::string& unknown = "");
 
-/// What --orders says; empty for all orders, of which the best is searched.
+/// The orders that --orders names; empty for all orders, of which the best is searched.
 std::vector<double> orders_of(const AccountantFlags& flags);
 
 /// These releases, for the flags' neighbours.

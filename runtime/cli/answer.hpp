@@ -9,7 +9,7 @@
 
 namespace cudp {
 
-/// What a command found, for machines and for people: a JSON object, or the rows of a table.
+/// The result of a command, for machines and for people: a JSON object, or the rows of a table.
 struct Answer {
   nlohmann::ordered_json json;
   std::vector<std::pair<std::string, std::string>> rows;

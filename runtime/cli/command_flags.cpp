@@ -28,7 +28,8 @@ CLI::Option* add_flag(CLI::App& command, const Option& option, Repeated repeated
                                                        : command.add_option(name, help);
   if (!option.group.empty()) flag->group(option.group);
   if (option.kind != ValueKind::toggle) flag->type_name(option.value_name);
-  if (option.kind == ValueKind::list) return flag->expected(-1)->delimiter(',');
+  if (option.kind == ValueKind::list)
+    return flag->expected(CLI::detail::expected_max_vector_size)->delimiter(',');
   if (option.positional) flag->required();
   if (repeated == Repeated::last_counts)
     flag->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

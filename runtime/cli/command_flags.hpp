@@ -14,7 +14,7 @@ class Option;
 
 namespace cudp {
 
-/// What becomes of a flag that is given twice.
+/// The treatment of a flag that is given twice.
 enum class Repeated { refused, last_counts };
 
 /// The flags of a command, one for each row of its options.
@@ -24,18 +24,18 @@ class CommandFlags {
   CommandFlags(CLI::App& command, std::vector<Option> options,
                Repeated repeated = Repeated::refused);
 
-  /// What the user gave, by option key. Throws InputError.
+  /// The values that the user gave, by option key. Throws InputError.
   Settings given() const;
 
-  /// What the user gave, over the initial values. Throws InputError.
+  /// The values that the user gave, over the initial values. Throws InputError.
   TrainConfig values() const;
 
  private:
   std::vector<std::pair<Option, CLI::Option*>> flags_;
 };
 
-/// What a subcommand is: `options` are its rows, `examples` stands below them in --help, and `run`
-/// is what it does with their values; it returns the exit code.
+/// A subcommand: `options` are its rows, `examples` stands below them in --help, and `run` is what
+/// it does with their values; it returns the exit code.
 struct Command {
   std::string name;
   std::string description;

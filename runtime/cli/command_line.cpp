@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kBadUsage = static_cast<int>(Exit::bad_input);
 
-/// What a command did not understand, with the nearest thing that it does.
+/// Refuses a word that a command does not understand, and names the nearest one that it does.
+/// Throws InputError.
 void refuse_leftovers(const CLI::App& app, const CLI::App* command) {
   const std::vector<std::string> left = (command ? command : &app)->remaining();
   if (left.empty()) return;

@@ -7,7 +7,7 @@ class App;
 
 namespace cudp {
 
-/// What the chosen subcommand does; returns the exit code. Input errors are thrown.
+/// The work of the chosen subcommand. It returns the exit code, and throws input errors.
 using CommandBody = std::function<int()>;
 
 /// Each adds one subcommand to `app`, with its options and examples; when the user names it,

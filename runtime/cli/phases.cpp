@@ -27,7 +27,7 @@ std::string read_text(const std::filesystem::path& file) {
   return text;
 }
 
-/// What a value is, in one short line.
+/// A value in one short line.
 std::string shown(const json& value) {
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 60) + "...";

@@ -82,9 +82,9 @@ std::vector<std::pair<double, double>> deltas(const privacy::Composition& compos
 std::string delta_script(const privacy::Composition& composition, double delta,
                          const privacy::AccountantOptions& options) {
   constexpr int kPoints = 60;
-  const double most = 1.5 * privacy::Accountant(composition, options).epsilon(delta).epsilon;
+  const double max_epsilon = 1.5 * privacy::Accountant(composition, options).epsilon(delta).epsilon;
   std::vector<double> epsilons;
-  for (int i = 0; i <= kPoints; ++i) epsilons.push_back(most * i / kPoints);
+  for (int i = 0; i <= kPoints; ++i) epsilons.push_back(max_epsilon * i / kPoints);
   Lines lines;
   const bool renyi = options.kind == privacy::AccountantKind::rdp;
   if (!renyi)

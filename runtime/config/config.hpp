@@ -6,10 +6,9 @@
 #include <string>
 #include <typeindex>
 
-#include "kernels/clipping/clip.hpp"
 #include "kernels/common/precision.hpp"
 #include "kernels/random/random.hpp"
-#include "kernels/update/update.hpp"
+#include "kernels/step/recipe.hpp"
 #include "privacy/accountant.hpp"
 
 namespace cudp {

@@ -69,7 +69,7 @@ struct Option {
 /// The value that a flag's text means. Throws InputError.
 Value parse_value(const Option& option, const std::string& text, const std::string& place);
 
-/// As TOML writes it: true, 512, 0.5, "text".
+/// The value as TOML writes it: true, 512, 0.5, "text".
 std::string value_text(const Value& value);
 
 }  // namespace cudp

@@ -61,7 +61,7 @@ struct Inner<std::optional<T>> {
   static constexpr bool optional = true;
 };
 
-/// Where a member of TrainConfig, or of a method's options, is.
+/// The struct that has the member: TrainConfig, or a method's or command's options in it.
 template <class Owner>
 Owner& owner_of(TrainConfig& c) {
   if constexpr (std::is_same_v<Owner, TrainConfig>)

@@ -42,7 +42,7 @@ class ByteReader {
 /// A file, decompressed if its first bytes say gzip or xz. Throws InputError if it cannot be read.
 std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path);
 
-/// The same for bytes in memory, which must outlive the reader.
+/// A reader of bytes in memory, which must outlive it.
 std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::uint8_t> bytes);
 
 /// Appends `count` bytes to `to` and returns how many there were. Memory grows as bytes arrive, so

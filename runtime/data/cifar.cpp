@@ -10,7 +10,7 @@ constexpr std::size_t kRecord = 1 + kCifarPixels;
 constexpr std::size_t kRecordsAtOnce = 64;
 constexpr std::uint64_t kUsualBatch = 10'000;
 
-/// Of the record that comes next.
+/// The place of the record that comes next.
 std::string place(const CifarRecords& records) {
   return "record " + std::to_string(records.labels.size());
 }

@@ -91,12 +91,12 @@ class GzipReader final : public ByteReader {
   }
 
   std::size_t inflate_some(std::span<std::uint8_t> out) {
-    constexpr std::size_t kMost = std::size_t{1} << 30;  // zlib counts in 32 bits
+    constexpr std::size_t kMaxPart = std::size_t{1} << 30;  // zlib counts in 32 bits
     const std::span<std::uint8_t> in = source_.left();
     stream_.next_in = in.data();
     stream_.avail_in = static_cast<uInt>(in.size());
     stream_.next_out = out.data();
-    stream_.avail_out = static_cast<uInt>(std::min(out.size(), kMost));
+    stream_.avail_out = static_cast<uInt>(std::min(out.size(), kMaxPart));
     const uInt asked = stream_.avail_out;
     const int rc = inflate(&stream_, Z_NO_FLUSH);
     source_.consume(in.size() - stream_.avail_in);

@@ -20,7 +20,7 @@ class LineReader {
 
   /// False at the end. `line` is valid until the next call.
   bool next(std::string_view& line);
-  /// Of the line last given, counted from 1.
+  /// Number of the line last given, counted from 1.
   std::uint64_t number() const { return number_; }
   const std::string& file() const { return bytes_.name(); }
 

@@ -45,7 +45,7 @@ struct DataSplit {
   std::string name;
   Dataset train;
   Dataset test;  ///< of the same shape and classes; empty where none was given
-  /// Of texts: what made numbers of them, for whoever uses the model.
+  /// The coder that made numbers of texts, for whoever uses the model; null where there are none.
   std::shared_ptr<const TextCoder> text;
   /// True where the test rows are published: those of a built-in data set, or that the user
   /// declares public. Otherwise nothing that is measured on them may leave the private folder.
@@ -53,9 +53,11 @@ struct DataSplit {
   /// True where the number of training examples is public knowledge: built-in and published data
   /// sets, or a size the user declares public. Otherwise only a noisy, accounted size may be used.
   bool size_is_public = false;
-  /// What a report must say beside an accuracy, e.g. which rows the test set is. Public.
+  /// Notes that a report must show beside an accuracy, e.g. which rows the test set is. They are
+  /// public.
   std::vector<std::string> notes;
-  /// What the user accepted that the certificate must show, e.g. bounds read from private data.
+  /// Departures from privacy that the user accepted and the certificate must show, e.g. bounds read
+  /// from private data.
   std::vector<std::string> unsafe;
 };
 

@@ -3,8 +3,9 @@
 
 namespace cudp {
 
-/// What built-in examples are drawn with, the same on every machine: SplitMix64 (Steele, Lea, Flood
-/// 2014), started anew for every example. Not for anything private.
+/// The generator that built-in examples are drawn with, the same on every machine: SplitMix64
+/// (Steele, Lea, Flood 2014), started anew for every example. It must not be used for anything
+/// private.
 class Dice {
  public:
   Dice(std::uint64_t seed, std::uint64_t example) : state_(seed) { state_ = word() + example; }

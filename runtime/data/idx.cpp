@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t kImagesMagic = 2051;  // unsigned bytes, three dimensions
 constexpr std::uint32_t kLabelsMagic = 2049;  // unsigned bytes, one dimension
-constexpr std::uint32_t kMostExamples = 0x7fffffff;
+constexpr std::uint32_t kMaxExamples = 0x7fffffff;
 constexpr std::uint32_t kLongestSide = 4096;
 
 /// The big-endian words at the start of an IDX file.
@@ -30,10 +30,10 @@ std::array<std::uint32_t, words> read_header(ByteReader& reader, std::uint32_t m
 }
 
 void check_range(const ByteReader& reader, int byte, const char* what, std::uint32_t value,
-                 std::uint32_t most) {
-  if (value < 1 || value > most)
+                 std::uint32_t max) {
+  if (value < 1 || value > max)
     bad_input(reader.name(), "byte " + std::to_string(byte),
-              "1 to " + std::to_string(most) + " " + what, std::to_string(value));
+              "1 to " + std::to_string(max) + " " + what, std::to_string(value));
 }
 
 std::vector<std::uint8_t> read_body(ByteReader& reader, std::uint64_t count, const char* what) {
@@ -52,7 +52,7 @@ std::vector<std::uint8_t> read_body(ByteReader& reader, std::uint64_t count, con
 
 IdxImages read_idx_images(ByteReader& reader) {
   const auto header = read_header<4>(reader, kImagesMagic, "images");
-  check_range(reader, 4, "images", header[1], kMostExamples);
+  check_range(reader, 4, "images", header[1], kMaxExamples);
   check_range(reader, 8, "rows", header[2], kLongestSide);
   check_range(reader, 12, "columns", header[3], kLongestSide);
   IdxImages images;
@@ -65,7 +65,7 @@ IdxImages read_idx_images(ByteReader& reader) {
 
 std::vector<std::uint8_t> read_idx_labels(ByteReader& reader) {
   const auto header = read_header<2>(reader, kLabelsMagic, "labels");
-  check_range(reader, 4, "labels", header[1], kMostExamples);
+  check_range(reader, 4, "labels", header[1], kMaxExamples);
   return read_body(reader, header[1], "labels");
 }
 

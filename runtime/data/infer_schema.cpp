@@ -9,10 +9,10 @@
 namespace cudp {
 namespace {
 
-constexpr std::size_t kMostCategories = 1000;
+constexpr std::size_t kMaxCategories = 1000;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// What the training rows of one column hold.
+/// Facts about one column of the training rows.
 struct Seen {
   double min = kInfinity;
   double max = -kInfinity;
@@ -21,7 +21,7 @@ struct Seen {
 };
 
 void note(Seen& seen, std::string_view cell) {
-  if (seen.texts.size() <= kMostCategories && !seen.texts.contains(cell)) seen.texts.emplace(cell);
+  if (seen.texts.size() <= kMaxCategories && !seen.texts.contains(cell)) seen.texts.emplace(cell);
   const std::optional<double> value = seen.all_numbers ? parse_number(cell) : std::nullopt;
   seen.all_numbers = value.has_value();
   if (!value) return;
@@ -43,9 +43,9 @@ void complete(Column& column, const Seen& seen, const std::string& file) {
   if (is_complete(column)) return;
   const std::string place = "column " + shown(column.name);
   if (seen.texts.empty()) bad_input(file, place, "a value in some training row", "none");
-  const auto at_most = [&](std::size_t most, const char* what) {
-    if (seen.texts.size() > most)
-      bad_input(file, place, "at most " + std::to_string(most) + " " + what, "more; give a schema");
+  const auto at_most = [&](std::size_t max, const char* what) {
+    if (seen.texts.size() > max)
+      bad_input(file, place, "at most " + std::to_string(max) + " " + what, "more; give a schema");
   };
   if (std::holds_alternative<Unstated>(column.kind)) {
     if (seen.all_numbers)
@@ -59,11 +59,11 @@ void complete(Column& column, const Seen& seen, const std::string& file) {
     n->min = seen.min;
     n->max = seen.max > seen.min ? seen.max : std::nextafter(seen.min, kInfinity);
   } else if (auto* c = std::get_if<Categorical>(&column.kind)) {
-    at_most(kMostCategories, "categories");
+    at_most(kMaxCategories, "categories");
     c->values = ordered(seen);
     c->unknown_is_zeros = true;  // a test row may hold what no training row does
   } else if (auto* l = std::get_if<Label>(&column.kind)) {
-    at_most(kMostClasses, "classes");
+    at_most(kMaxClasses, "classes");
     l->values = ordered(seen);
     if (l->values.size() < 2) bad_input(file, place, "at least two classes", "one");
   }
@@ -83,8 +83,8 @@ TableSchema complete_from_rows(const TableSchema& schema, ByteReader& reader) {
   TableSchema full = schema;
   for (std::size_t i = 0; i < seen.size(); ++i) complete(full.columns[i], seen[i], reader.name());
   const int features = feature_count(full);
-  if ((features < 1 && !is_text(full)) || features > kMostFeatures)
-    bad_input(reader.name(), "", "1 to " + std::to_string(kMostFeatures) + " features",
+  if ((features < 1 && !is_text(full)) || features > kMaxFeatures)
+    bad_input(reader.name(), "", "1 to " + std::to_string(kMaxFeatures) + " features",
               std::to_string(features));
   return full;
 }

@@ -43,7 +43,7 @@ std::optional<fs::path> schema_beside(const fs::path& table) {
   return std::nullopt;
 }
 
-/// Where the test rows are.
+/// The place of the test rows.
 enum class TestRows {
   none,
   file,        ///< in a file of their own
@@ -86,14 +86,14 @@ Dataset all_rows(const fs::path& file, const Claim& claim, const TableSchema& sc
 constexpr std::size_t kCountedWords = 20'000;
 
 /// Never more than there are numbers for: a refusal would tell how many words the texts have.
-std::size_t most_counted(const TextOptions& options) {
+std::size_t max_counted(const TextOptions& options) {
   const auto asked = static_cast<std::size_t>(options.vocabulary_size);
   return std::min<std::size_t>(asked > 0 ? asked : kCountedWords,
-                               kMostWords - count_of(Marks::four));
+                               kMaxWords - count_of(Marks::four));
 }
 
-/// What makes numbers of a schema's texts, null where it has none; `unsafe` says where private
-/// texts decided it, or may have.
+/// The coder of a schema's texts, null where it has none; `unsafe` says where private texts decided
+/// it, or may have.
 std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::path& table,
                                            const DataRequest& request,
                                            std::vector<std::string>& unsafe) {
@@ -103,7 +103,7 @@ std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::
   std::optional<std::vector<std::string>> counted;
   const bool listed = !options.vocabulary.empty() || !options.embedding.empty();
   if (!listed && request.accept_private_bounds && options.tokenizer == Tokenizer::words) {
-    counted = count_words(*open_bytes(table), schema).most_frequent(most_counted(options));
+    counted = count_words(*open_bytes(table), schema).most_frequent(max_counted(options));
     unsafe.emplace_back("vocabulary counted from private text");
   }
   if (!options.vocabulary.empty() && !options.vocabulary_is_public)
@@ -143,7 +143,7 @@ Claim claim_of(const NamedDataset& named, const std::string& file, const fs::pat
                  " --schema FILE"};
 }
 
-/// What is known of a table given by path before its rows are read.
+/// The schema of a table given by path, as it is known before the rows are read.
 TableSchema stated_schema(const DataRequest& request) {
   const fs::path path = request.dataset;
   std::optional<fs::path> schema_path = schema_beside(path);

@@ -6,7 +6,7 @@
 
 namespace cudp {
 
-/// What a network must know of the data set's texts, if it has any.
+/// The properties of the data set's texts that a network depends on, if it has any.
 TextShape text_shape(const Dataset& data);
 
 /// parse_model and build_network. Throws InputError.

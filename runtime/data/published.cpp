@@ -101,7 +101,7 @@ class HashedReader final : public ByteReader {
   /// Whether the file itself cannot be read, or unpacked, to its end.
   bool is_broken() const { return broken_; }
 
-  /// Of the whole stream; reads what is left of it.
+  /// Digest of the whole stream; reads what is left of it.
   std::string sha256() {
     std::vector<std::uint8_t> rest(std::size_t{64} << 10);
     while (read(rest) == rest.size()) {

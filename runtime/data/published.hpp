@@ -20,7 +20,7 @@ struct PublishedFile {
 /// Every file that may be read under a published name.
 std::span<const PublishedFile> published_files();
 
-/// What the user says of a file: that it is this one of a published set, or (empty) that it is
+/// A claim of the user about a file: that it is this one of a published set, or (empty) that it is
 /// their own. The claim decides what is public, never the content: a published file that is not
 /// claimed to be one is private.
 struct Claim {
@@ -35,7 +35,7 @@ struct Claim {
 void read_claimed(const std::filesystem::path& path, const Claim& claim,
                   const std::function<void(ByteReader&)>& read);
 
-/// The same for content that was read already. sha256: its digest.
+/// Checks the claim for content that was read already. sha256: its digest.
 void check_claim(const std::filesystem::path& path, const Claim& claim, std::string_view sha256);
 
 /// SHA-256 of bytes, hexadecimal.

@@ -13,7 +13,7 @@ struct DataRequest {
   /// A name of named_datasets(), or a path: a folder of IDX or CIFAR files, or a .csv/.tsv file
   /// (plain, .gz or .xz).
   std::string dataset{};
-  /// Where the files of a named data set are: in DIR/NAME/ or DIR/ itself; empty: data/.
+  /// The folder with the files of named data sets, in DIR/NAME/ or DIR/ itself; empty: data/.
   std::string dir{};
   /// A schema file for a table given by path; empty: PATH.schema.toml if it exists. A named table
   /// has the shipped one.
@@ -25,7 +25,7 @@ struct DataRequest {
   bool size_is_public = false;         ///< the user declares the number of training rows public
   int classes = 0;     ///< of a folder's labels, 2 to 256; 0: the ten that its format is known for
   TextOptions text{};  ///< how texts are read
-  /// Of a trained model, in place of what `text` asks for.
+  /// The coder of a trained model, in place of what `text` asks for.
   std::shared_ptr<const TextCoder> coder{};
 };
 

@@ -128,8 +128,8 @@ Label parse_label(const Entry& e) {
   Label l;
   if (e.has("values")) {
     l.values = e.texts("values");
-    if (l.values.size() < 2 || l.values.size() > kMostClasses)
-      e.fail("2 to " + std::to_string(kMostClasses) + " texts in 'values'",
+    if (l.values.size() < 2 || l.values.size() > kMaxClasses)
+      e.fail("2 to " + std::to_string(kMaxClasses) + " texts in 'values'",
              std::to_string(l.values.size()));
   }
   if (e.has("strip_suffix")) l.strip_suffix = e.text("strip_suffix");
@@ -212,8 +212,8 @@ TableSchema parse_schema(std::string_view toml, const std::string& source) {
   schema.columns = parse_columns(root["columns"].as_array(), top, source);
   const int features = feature_count(schema);
   const bool complete = first_incomplete(schema).empty();
-  if (features > kMostFeatures || (complete && features == 0 && !is_text(schema)))
-    top.fail("1 to " + std::to_string(kMostFeatures) + " features", std::to_string(features));
+  if (features > kMaxFeatures || (complete && features == 0 && !is_text(schema)))
+    top.fail("1 to " + std::to_string(kMaxFeatures) + " features", std::to_string(features));
   return schema;
 }
 

@@ -46,7 +46,7 @@ struct Column {
   std::variant<Unstated, Numeric, Categorical, Label, Text, Ignored> kind;
 };
 
-/// What a table's cells mean.
+/// The meaning of a table's cells.
 struct TableSchema {
   std::string name;
   char delimiter = ',';
@@ -79,7 +79,7 @@ int feature_count(const Column& column);
 int feature_count(const TableSchema& schema);
 
 /// A most one table may have, so that a schema cannot ask for absurd memory.
-inline constexpr int kMostFeatures = 1 << 20;
-inline constexpr int kMostClasses = 256;
+inline constexpr int kMaxFeatures = 1 << 20;
+inline constexpr int kMaxClasses = 256;
 
 }  // namespace cudp

@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 6> kAdverbs = {"quietly", "often",  "slow
                                                       "never",   "gladly", "always"};
 constexpr std::array<std::string_view, 6> kOpenings = {
     "in the morning", "near the river", "today", "behind the barn", "in winter", "at night"};
-/// What one does, and what is done to the other.
+/// A verb in both voices: what one animal does, and what is done to the other.
 struct Verb {
   std::string_view active;
   std::string_view passive;

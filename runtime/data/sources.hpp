@@ -16,7 +16,7 @@ inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyt
 
 inline const std::string kCifarTrainImages = "data_batch_1.bin";
 
-/// What is known of a folder of images before they are read.
+/// Facts about a folder of images, known before they are read.
 struct FolderFacts {
   /// The published name that its files are claimed to be of, whose content they must then have
   /// (published.hpp); empty: the user's own.

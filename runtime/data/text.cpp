@@ -49,7 +49,7 @@ std::vector<std::string> read_list(const fs::path& path, const Claim& claim = {}
   return words;
 }
 
-/// Of a file that an embedding's name stands for.
+/// The claim about a file that an embedding's name stands for.
 Claim claim_of(const NamedEmbedding& named, const fs::path& file) {
   return {.set = named.name,
           .file = file.filename(),
@@ -62,7 +62,7 @@ Claim claim_of_list(const TextOptions& options, const fs::path& file) {
   return {.set = "glove", .file = kPresetsList, .own = "give a list of your own another name"};
 }
 
-/// With the words of the rows, where they are known.
+/// The vectors, with the words of the rows where they are known.
 VectorTable read_named(const NamedEmbedding& named, const fs::path& file, const std::string& dir) {
   VectorTable table = read_vectors(*open_bytes(file), named.tensor);
   check_claim(file, claim_of(named, file), table.digest);
@@ -174,13 +174,13 @@ std::vector<std::uint16_t> TextEncoder::numbers(std::string_view text) const {
 }
 
 void TextEncoder::append(std::string_view text, Dataset& to) const {
-  const auto most = static_cast<std::size_t>(coder_.options.tokens);
+  const auto max_tokens = static_cast<std::size_t>(coder_.options.tokens);
   const std::vector<std::uint16_t> all = numbers(text);
-  const std::size_t kept = std::min(all.size(), most);
+  const std::size_t kept = std::min(all.size(), max_tokens);
   const std::size_t first = coder_.options.keep == Keep::last ? all.size() - kept : 0;
   const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
   to.tokens.insert(to.tokens.end(), begin, begin + static_cast<std::ptrdiff_t>(kept));
-  to.tokens.resize(to.tokens.size() + most - kept);
+  to.tokens.resize(to.tokens.size() + max_tokens - kept);
   to.lengths.push_back(static_cast<std::uint16_t>(kept));
 }
 
@@ -194,13 +194,13 @@ void WordCounter::add(std::string_view text) {
   });
 }
 
-std::vector<std::string> WordCounter::most_frequent(std::size_t most) const {
+std::vector<std::string> WordCounter::most_frequent(std::size_t count) const {
   std::vector<std::pair<std::string_view, std::uint64_t>> all(counts_.begin(), counts_.end());
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });
   std::vector<std::string> words;
-  for (std::size_t i = 0; i < std::min(most, all.size()); ++i) words.emplace_back(all[i].first);
+  for (std::size_t i = 0; i < std::min(count, all.size()); ++i) words.emplace_back(all[i].first);
   return words;
 }
 
@@ -224,8 +224,8 @@ TextCoder make_coder(const TextOptions& options, const std::string& dir,
                      std::optional<std::vector<std::string>> counted) {
   const std::optional<VectorTable> table = embedding_of(options, dir);
   std::vector<std::string> words = words_of(options, dir, table, std::move(counted));
-  const auto most = static_cast<std::size_t>(options.vocabulary_size);
-  if (most > 0 && words.size() > most) words.resize(most);
+  const auto max_words = static_cast<std::size_t>(options.vocabulary_size);
+  if (max_words > 0 && words.size() > max_words) words.resize(max_words);
   check_word_count(words.size(), table ? Marks::none_but_zero : Marks::four,
                    options.vocabulary.empty() ? options.embedding : options.vocabulary);
   return assemble(options, std::move(words), table);

@@ -16,7 +16,7 @@
 
 namespace cudp {
 
-/// What turns texts into numbers of words, and these into vectors.
+/// The coder of texts: it turns them into numbers of words, and these into vectors.
 struct TextCoder {
   TextOptions options;
   Vocabulary vocabulary;
@@ -42,12 +42,12 @@ class TextEncoder {
   const TextCoder& coder_;
 };
 
-/// The words that texts have most often, at most `most`, ties in byte order. Not private: whoever
-/// calls this for private texts must say so in the certificate.
+/// The words that texts have most often, `count` of them at most, ties in byte order. Not private:
+/// whoever calls this for private texts must say so in the certificate.
 class WordCounter {
  public:
   void add(std::string_view text);
-  std::vector<std::string> most_frequent(std::size_t most) const;
+  std::vector<std::string> most_frequent(std::size_t count) const;
 
  private:
   struct Hash : std::hash<std::string_view> {
@@ -56,21 +56,21 @@ class WordCounter {
   std::unordered_map<std::string, std::uint64_t, Hash, std::equal_to<>> counts_;
 };
 
-/// Where a named file of words or vectors is: the path itself, or below `dir` as the named data
+/// The path of a named file of words or vectors: the name itself, or below `dir` as the named data
 /// sets and tables have it; an empty path where it is nowhere.
 std::filesystem::path find_text_file(const std::string& name, const std::string& dir);
 
 /// Whether this is the name of a table (glove, minilm) and not of a file.
 bool is_named_embedding(const std::string& name);
 
-/// What the options ask for: the words of a list or, without one, of the embedding. `counted`:
-/// words to use where the options name neither. Throws InputError where there are none, or where
-/// vectors do not fit their words.
+/// The coder that the options ask for: the words of a list or, without one, of the embedding.
+/// `counted`: words to use where the options name neither. Throws InputError where there are none,
+/// or where vectors do not fit their words.
 TextCoder make_coder(const TextOptions& options, const std::string& dir,
                      std::optional<std::vector<std::string>> counted = {});
 
-/// What a trained model was made with: its own words, and the vectors of the options' embedding,
-/// if any. Throws InputError where that has another digest.
+/// The coder that a trained model was made with: its own words, and the vectors of the options'
+/// embedding, if any. Throws InputError where that has another digest.
 TextCoder restored_coder(const TextOptions& options, const std::string& dir,
                          std::vector<std::string> words, const std::string& embedding_digest);
 

@@ -175,9 +175,9 @@ void split_basic(std::string_view text, const UseToken& use) {
 
 bool split_pieces(std::string_view word, std::size_t longest,
                   const std::function<bool(std::string_view)>& is_piece, const UseToken& use) {
-  constexpr std::ptrdiff_t kMostCharacters = 100;
+  constexpr std::ptrdiff_t kMaxCharacters = 100;
   if (std::count_if(word.begin(), word.end(), [](char c) { return !U8_IS_TRAIL(c); }) >
-      kMostCharacters)
+      kMaxCharacters)
     return false;
   std::vector<std::string> pieces;
   std::string piece;

@@ -10,7 +10,7 @@ namespace cudp {
 
 Vocabulary::Vocabulary(std::vector<std::string> words, Marks marks)
     : words_(std::move(words)), marks_(marks), unknown_(marks == Marks::four ? 1 : 0) {
-  ensure(rows() <= kMostWords, "a vocabulary's words must have 16-bit numbers");
+  ensure(rows() <= kMaxWords, "a vocabulary's words must have 16-bit numbers");
   for (const std::string& word : words_) {
     index_.add(word);
     longest_ = std::max(longest_, word.size());
@@ -54,10 +54,10 @@ std::vector<std::string> read_words(ByteReader& reader) {
 }
 
 void check_word_count(std::size_t count, Marks marks, const std::string& source) {
-  const std::size_t most = kMostWords - static_cast<std::size_t>(count_of(marks));
-  if (count > most)
+  const std::size_t max_words = kMaxWords - static_cast<std::size_t>(count_of(marks));
+  if (count > max_words)
     bad_input(source, "",
-              "at most " + std::to_string(most) + " words (--vocabulary-size takes the first)",
+              "at most " + std::to_string(max_words) + " words (--vocabulary-size takes the first)",
               std::to_string(count));
 }
 

@@ -37,13 +37,13 @@ enum class Marks {
 };
 constexpr int count_of(Marks marks) { return marks == Marks::four ? 4 : 1; }
 
-inline constexpr int kMostWords = 65'536;  ///< rows: numbers of words are 16 bits
+inline constexpr int kMaxWords = 65'536;  ///< rows: numbers of words are 16 bits
 
 /// Words and their numbers, from 0: marks, then words in the order of the list.
 class Vocabulary {
  public:
   Vocabulary() = default;
-  /// words: all different and listable; with the marks at most kMostWords.
+  /// words: all different and listable; with the marks at most kMaxWords.
   Vocabulary(std::vector<std::string> words, Marks marks);
 
   const std::vector<std::string>& words() const { return words_; }
@@ -51,11 +51,11 @@ class Vocabulary {
   /// Numbers that there are.
   int rows() const { return count_of(marks_) + static_cast<int>(words_.size()); }
   bool contains(std::string_view word) const { return index_.contains(word); }
-  /// Of the word, or of unknown ones.
+  /// Number of the word, or of unknown ones.
   std::uint16_t number(std::string_view word) const;
-  /// Of the list's own word for unknown ones, "[UNK]", where it has that, or of the mark.
+  /// Number of the list's own word for unknown ones, "[UNK]", where it has that, or of the mark.
   std::uint16_t unknown() const { return unknown_; }
-  /// Of four marks.
+  /// Numbers of the begin and end markers; only valid with Marks::four.
   std::uint16_t begin() const { return 2; }
   std::uint16_t end() const { return 3; }
   std::size_t longest() const { return longest_; }  ///< bytes of the longest word

@@ -20,7 +20,7 @@ namespace cudp {
 namespace {
 
 constexpr std::uint64_t kLongestTable = std::uint64_t{8} << 30;
-constexpr int kMostColumns = 4096;
+constexpr int kMaxColumns = 4096;
 constexpr double kRootMeanSquare = 0.4;
 
 /// Numbers behind the first blank of a line, appended to `values`; how many, or -1 where one is not
@@ -57,7 +57,7 @@ VectorTable read_glove(std::string_view text, const std::string& source) {
       v.values.clear();
       continue;
     }
-    if (word.empty() || count < 1 || count > kMostColumns)
+    if (word.empty() || count < 1 || count > kMaxColumns)
       bad_input(source, place, "a word and its finite numbers, blanks between", shown(line));
     if (v.columns == 0) v.columns = count;
     if (count != v.columns)
@@ -175,9 +175,9 @@ VectorTable read_vectors(ByteReader& reader, const std::string& tensor) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   VectorTable table = is_safetensors(text) ? read_tensor(text, reader.name(), tensor)
                                            : read_glove(text, reader.name());
-  if (table.vectors.rows < 1 || table.vectors.columns < 1 || table.vectors.columns > kMostColumns)
+  if (table.vectors.rows < 1 || table.vectors.columns < 1 || table.vectors.columns > kMaxColumns)
     bad_input(reader.name(), "",
-              "vectors of 1 to " + std::to_string(kMostColumns) +
+              "vectors of 1 to " + std::to_string(kMaxColumns) +
                   " numbers, in a .safetensors file or as lines of a word and its numbers",
               std::to_string(table.vectors.rows) + " of " + std::to_string(table.vectors.columns));
   table.digest = sha256_of(bytes);

@@ -1,17 +1,12 @@
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "kernels/clipping/clip.hpp"
-#include "kernels/clipping/coordinates.hpp"
 #include "kernels/common/precision.hpp"
-#include "kernels/random/importance.hpp"
 #include "kernels/random/random.hpp"
-#include "kernels/update/step_size.hpp"
-#include "kernels/update/update.hpp"
+#include "kernels/step/recipe.hpp"
 #include "models/model.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/data/dataset.hpp"
@@ -25,8 +20,8 @@ struct TrainState {
   std::vector<float> moment1;  ///< momentum buffer or Adam's first moment
   std::vector<float> moment2;  ///< Adam's second moment
   std::vector<float> average;  ///< EMA of the parameters
-  double step_size_sum = 0.0;  ///< b^2 of Engine::adapt_learning_rate
-  std::vector<float> mean;     ///< of EngineSettings::coordinates
+  double step_size_sum = 0.0;  ///< b^2 of StepRecipe::step_size
+  std::vector<float> mean;     ///< m and s of a TransformedGradient
   std::vector<float> deviation;
   /// [examples] or empty: the norm of every example's gradient as it was last seen. Private: it
   /// must not leave a checkpoint.
@@ -38,16 +33,11 @@ inline constexpr const char* kBatchTooLarge =
     "a batch was larger than the plan allows for: the run cannot be used";
 
 struct EngineSettings {
-  ClipSettings clip;
-  OptimizerSettings optimizer;
-  StepSizeSettings step_size;  ///< of adapt_learning_rate
-  /// Coordinate-wise clipping; the clipping norm is then 1, flat.
-  CoordinateSettings coordinates;
-  bool importance = false;    ///< keep norms, for importance sampling
-  bool keep_average = false;  ///< EMA of the weights, TrainState::average
+  /// Memory is laid out for it: the steps that are run may have other numbers, but not another kind
+  /// of draw, contribution or optimizer.
+  StepRecipe recipe;
   Generator generator = Generator::chacha20;
   SharedKey key;
-  std::uint64_t sampling_threshold = 0;  ///< see PrivacyPlan
   /// A public bound on the examples of a sum; see PrivacyPlan.
   std::uint64_t largest_sum = std::uint64_t{1} << 16;
   /// Examples in flight on the device; 0 chooses. Results do not depend on it.
@@ -86,8 +76,7 @@ struct PerExample {
   std::vector<float> losses;         ///< [n]
 };
 
-/// One device with a network, a training set and an optimizer on it. A method composes
-/// the verbs of a step; `run` may record them once and replay them without the host.
+/// One device with a network, a training set and an optimizer on it.
 class Engine {
  public:
   Engine() = default;
@@ -101,51 +90,29 @@ class Engine {
   virtual void set_state(const TrainState& state) = 0;
   virtual TrainState state() = 0;
 
-  /// Runs steps first, first + 1, ... with the given scalars; `step` is called with this engine and
-  /// says what a step does. Returns when they are done.
-  virtual void run(std::uint64_t first, std::span<const StepScalars> scalars,
-                   const std::function<void(Engine&)>& step) = 0;
+  /// Makes steps first, first + 1, ... of one recipe, a step for each element of `scalars`; an
+  /// engine may record a step once and replay it without the host. Returns when they are done. Each
+  ///   draws its batch by recipe.draw,
+  ///   sums what the batch's examples add, by recipe.contribution; one that is not finite adds 0,
+  ///   releases the sum: noise is added, and the sum is no longer private,
+  ///   with recipe.step_size divides the learning rate by b, after b^2 has grown by |g~|^2,
+  ///   takes the optimizer's step with g~ = the released sum / expected batch; of transformed
+  ///   gradients g~ is brought back first, and moves mean and deviation.
+  /// Throws std::invalid_argument on a number out of range, Error on a recipe that the memory was
+  /// not laid out for, or (kBatchTooLarge) where a batch is too large.
+  virtual void run(const StepRecipe& recipe, std::uint64_t first,
+                   std::span<const StepScalars> scalars) = 0;
 
-  /// The clipping norm of the steps that follow, in place of EngineSettings::clip's; finite, > 0.
-  /// The sum's grid follows it. Outside `run`.
-  virtual void set_clip_norm(float max_norm) = 0;
-
-  // Importance sampling (kernels/random/importance.hpp), outside `run`.
-
-  /// Makes every example's gradient at the present weights and keeps its norm.
+  /// Makes every example's gradient at the present weights and keeps its norm. For candidates.
   virtual void measure_norms() = 0;
   /// The norms as last seen. Private.
   virtual std::vector<float> norms() = 0;
-  /// For the steps that follow.
-  virtual void set_importance(const ImportanceRule& rule) = 0;
-
-  // The verbs; to be called inside `run` only.
-
-  /// Poisson: every example independently with the plan's rate. An empty batch is legal.
-  virtual void sample_batch() = 0;
-  /// Every example independently with its own probability, by the norm last seen.
-  virtual void sample_candidates() = 0;
-  /// sum <- sum of gradient / norm over the candidates that are accepted by their norm now. All
-  /// candidates' norms are kept.
-  virtual void sum_accepted_directions() = 0;
-  /// sum <- sum over the batch of clip(gradient). A non-finite example contributes nothing.
-  virtual void sum_clipped_gradients() = 0;
-  /// sum <- sum over the batch of clip((gradient - mean) / scale); see coordinates.hpp.
-  virtual void sum_coordinate_clipped_gradients() = 0;
-  /// Divides the step's learning rate by b, after b^2 has grown by the squared norm of g~, which
-  /// is what add_noise_and_update is about to release; see step_size.hpp.
-  virtual void adapt_learning_rate() = 0;
-  /// Adds noise to the sum, divides by the expected batch, and takes the optimizer's step.
-  virtual void add_noise_and_update() = 0;
-  /// The same for a sum of transformed gradients, which is brought back first: g~ = scale (sum +
-  /// noise) / b + mean. Afterwards mean and deviation follow g~.
-  virtual void add_noise_restore_and_update() = 0;
 
   /// The model's logits at the present parameters, [examples, outputs]; outside `run`.
   virtual std::vector<float> logits(const Dataset& examples) = 0;
 
   virtual PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) = 0;
-  /// The batch that `step` draws, ascending.
+  /// The batch that a step of EngineSettings::recipe draws where that is Poisson's, ascending.
   virtual std::vector<std::uint32_t> sampled(std::uint64_t step) = 0;
   /// Reads and clears.
   virtual Diagnostics diagnostics() = 0;

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 #include "kernels/random/random.hpp"
 #include "runtime/data/dataset.hpp"
 

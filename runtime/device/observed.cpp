@@ -14,17 +14,18 @@ Leaving released_sum(std::uint64_t step, double grid, float noise_std) {
           .noise_std = static_cast<double>(noise_std)};
 }
 
-void show_batch(std::uint64_t step, std::uint64_t threshold,
-                std::span<const std::uint32_t> examples) {
-  if (Observer* const o = observer())
-    o->sees(verify::Batch{
-        .step = step, .threshold = threshold, .examples = {examples.begin(), examples.end()}});
+void show_batch(std::uint64_t step, const Draw& draw, std::span<const std::uint32_t> examples) {
+  Observer* const o = observer();
+  if (o == nullptr) return;
+  const auto* const poisson = std::get_if<Poisson>(&draw);
+  o->sees(verify::Batch{.step = step,
+                        .threshold = poisson != nullptr ? poisson->threshold : 0,
+                        .examples = {examples.begin(), examples.end()}});
 }
 
-verify::Update update_record(std::uint64_t step, const EngineSettings& settings,
-                             const StepScalars& scalars, bool coordinates,
-                             const TrainState& state) {
-  const OptimizerSettings& o = settings.optimizer;
+verify::Update update_record(std::uint64_t step, const StepRecipe& recipe,
+                             const StepScalars& scalars, const TrainState& state) {
+  const OptimizerSettings& o = recipe.optimizer;
   const auto exact = [](float x) { return static_cast<double>(x); };
   return {.step = step,
           .optimizer = std::string(choice_name<OptimizerKind>(kOptimizers, o.kind)),
@@ -37,8 +38,8 @@ verify::Update update_record(std::uint64_t step, const EngineSettings& settings,
           .inverse_batch = exact(scalars.inverse_batch),
           .bias1 = exact(scalars.bias1),
           .bias2 = exact(scalars.bias2),
-          .ema_decay = settings.keep_average ? exact(scalars.ema_decay) : 0.0,
-          .coordinates = coordinates,
+          .ema_decay = o.keep_average ? exact(scalars.ema_decay) : 0.0,
+          .coordinates = std::holds_alternative<TransformedGradient>(recipe.contribution),
           .parameters = state.parameters,
           .moment1 = state.moment1,
           .moment2 = state.moment2,

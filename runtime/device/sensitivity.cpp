@@ -50,4 +50,9 @@ double sensitivity_rounding_error(const Network& network, const Arithmetic& arit
   return (1.0 + norm_error) * (1.0 + roundings * kUnit) + grid - 1.0;
 }
 
+double sensitivity(const ContributionBound& bound, const Network& network,
+                   const Arithmetic& arithmetic) {
+  return bound.norm * (1.0 + sensitivity_rounding_error(network, arithmetic, bound.shift));
+}
+
 }  // namespace cudp

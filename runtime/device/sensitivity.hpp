@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/clipping/clip.hpp"
+#include "kernels/contribution/contribution.hpp"
 #include "models/model.hpp"
 
 namespace cudp {
@@ -45,10 +45,15 @@ double least_clip_norm(const Network& network, Clipping clipping);
 /// the grid g, which moves a vector by at most sqrt(d) g / 2:
 ///   rounding error = (1 + e) (1 + 4 u) + sqrt(d) g / (2 C) - 1,  g <= C / kLeastUnits.
 ///
-/// Gradients that are transformed first (kernels/clipping/coordinates.hpp), with |m / scale| <=
-/// shift: e is the error of the norm of w (a dense layer's is never too small), and w is made again
-/// for the sum, with roundings of numbers as large as |w| + |m / scale|: 8 u (1 + shift) for 4 u.
+/// Gradients that are transformed first (kernels/contribution/coordinates_math.hpp), with |m /
+/// scale| <= shift: e is the error of the norm of w (a dense layer's is never too small), and w is
+/// made again for the sum, with roundings of numbers as large as |w| + |m / scale|: 8 u (1 + shift)
+/// for 4 u.
 double sensitivity_rounding_error(const Network& network, const Arithmetic& arithmetic,
                                   double shift = 0.0);
+
+/// What noise is scaled to: no example moves a sum of such contributions by more, in L2.
+double sensitivity(const ContributionBound& bound, const Network& network,
+                   const Arithmetic& arithmetic);
 
 }  // namespace cudp

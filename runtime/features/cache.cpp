@@ -124,7 +124,7 @@ void make_room(const fs::path& folder, std::uintmax_t more) {
   }
   std::ranges::sort(files, {}, &Kept::time);
   for (const Kept& k : files) {
-    if (total <= FeatureCache::kMost) return;
+    if (total <= FeatureCache::kMaxBytes) return;
     fs::remove(k.path, gone);
     total -= k.size;
   }

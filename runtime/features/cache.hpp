@@ -21,11 +21,12 @@ class FeatureCache {
   /// The features stored under `key`, if the file is whole and has `count` of them.
   std::optional<std::vector<float>> read(const std::string& key, std::size_t count) const;
 
-  /// Stores them: whole or not at all, also when several processes store the same. At most kMost
-  /// bytes are kept; the files written longest ago go first. Throws Error with the system's reason.
+  /// Stores them: whole or not at all, also when several processes store the same. At most
+  /// kMaxBytes bytes are kept; the files written longest ago go first. Throws Error with the
+  /// system's reason.
   void write(const std::string& key, const std::vector<float>& features) const;
 
-  static constexpr std::uintmax_t kMost = std::uintmax_t{16} << 30;
+  static constexpr std::uintmax_t kMaxBytes = std::uintmax_t{16} << 30;
 
  private:
   std::filesystem::path file(const std::string& key, const RandomKey& names) const;

@@ -97,12 +97,13 @@ Shape released_shape(const Dataset& train, const FeatureSettings& settings) {
 }
 
 std::vector<float> release_for_features(const Dataset& train, const FeatureSettings& settings,
-                                        double size, double most, double sigma, Gate& gate) {
+                                        double size, double max_examples, double sigma,
+                                        Gate& gate) {
   if (settings.kind == Features::pca)
-    return dp_pca(train, most, static_cast<int>(settings.dimensions), settings.whiten, sigma, gate,
-                  settings.threads);
+    return dp_pca(train, max_examples, static_cast<int>(settings.dimensions), settings.whiten,
+                  sigma, gate, settings.threads);
   if (settings.standardise)
-    return dp_channel_scaling(train, size, most, sigma, settings.second_order, gate,
+    return dp_channel_scaling(train, size, max_examples, sigma, settings.second_order, gate,
                               settings.threads);
   return {};
 }

@@ -12,7 +12,7 @@
 
 namespace cudp {
 
-/// What a model is shown of an image, and where computed features are kept.
+/// The features that a model sees of an example, and the place where computed ones are kept.
 struct FeatureSettings {
   Features kind = Features::none;
   int groups = 0;               ///< of channels, normalised within each example; 0: not at all
@@ -40,12 +40,12 @@ bool rest_on_release(const FeatureSettings& settings);
 /// training set does not fit.
 Shape released_shape(const Dataset& train, const FeatureSettings& settings);
 
-/// What features rest on: a release of the Gaussian mechanism, of sensitivity 1 and noise
+/// The release that features rest on: one of the Gaussian mechanism, of sensitivity 1 and noise
 /// multiplier sigma, which must have been paid for. size: number of training examples as it is
-/// known to the public, most: a bound on the real one. Returns the rows of a matrix: pca
+/// known to the public, max_examples: a bound on the real one. Returns the rows of a matrix: pca
 /// [dimensions, inputs], channels [2, channels]; empty where features rest on nothing.
 std::vector<float> release_for_features(const Dataset& train, const FeatureSettings& settings,
-                                        double size, double most, double sigma, Gate& gate);
+                                        double size, double max_examples, double sigma, Gate& gate);
 
 /// Examples become features by what was released: a function of each example alone. Throws
 /// InputError where `released` does not fit them; `name` is the data's.

@@ -19,7 +19,7 @@
 namespace cudp {
 namespace {
 
-constexpr int kMostNumbers = 16384;      // of an example: the matrix has 2 GiB
+constexpr int kMaxNumbers = 16384;       // of an example: the matrix has 2 GiB
 constexpr std::size_t kRowsAtOnce = 64;  // stay in a second-level cache while they are multiplied
 constexpr int kRange = 16;               // rows of the sum that one task handles, a multiple of 4
 
@@ -43,13 +43,13 @@ void check_pca(const Dataset& data, std::int64_t dimensions) {
     throw InputError(
         fmt::format("--feature-dimensions: expected at most the {} numbers of an example, found {}",
                     d, dimensions));
-  if (d > kMostNumbers)
+  if (d > kMaxNumbers)
     throw InputError(fmt::format(
-        "--features pca: expected examples of at most {} numbers, found {}", kMostNumbers, d));
+        "--features pca: expected examples of at most {} numbers, found {}", kMaxNumbers, d));
 }
 
-int row_bits(double most, double sigma) {
-  return std::clamp(std::min(53 - ceil_log2(most), 40 - ceil_log2(sigma)) / 2, 1, 13);
+int row_bits(double max_examples, double sigma) {
+  return std::clamp(std::min(53 - ceil_log2(max_examples), 40 - ceil_log2(sigma)) / 2, 1, 13);
 }
 
 std::vector<double> clipped_second_moments(const Dataset& data, int bits, int threads) {
@@ -135,10 +135,10 @@ void whiten(Eigenpairs& pairs) {
   }
 }
 
-std::vector<float> dp_pca(const Dataset& data, double most, int dimensions, bool whitened,
+std::vector<float> dp_pca(const Dataset& data, double max_examples, int dimensions, bool whitened,
                           double sigma, Gate& gate, int threads) {
   const int d = data.shape.size();
-  const int bits = row_bits(most, sigma);
+  const int bits = row_bits(max_examples, sigma);
   std::vector<double> moments = clipped_second_moments(data, bits, threads);
   add_symmetric_noise(moments, d, bits, sigma, gate);
   Eigenpairs pairs = leading_eigenvectors(std::move(moments), d, dimensions);

@@ -28,9 +28,10 @@ namespace cudp {
 /// Throws InputError unless examples have at least `dimensions` numbers, and no more than fit.
 void check_pca(const Dataset& data, std::int64_t dimensions);
 
-/// 13, or fewer where sums of up to `most` products would not fit 2^53, or noise of sigma would be
-/// more than 2^40 of their units, 2^(-2 bits). most: a public bound on the number of rows.
-int row_bits(double most, double sigma = 1.0);
+/// 13, or fewer where sums of up to `max_examples` products would not fit 2^53, or noise of sigma
+/// would be more than 2^40 of their units, 2^(-2 bits). max_examples: a public bound on the number
+/// of rows.
+int row_bits(double max_examples, double sigma = 1.0);
 
 /// Sum of x x^T over rows clipped to whole numbers of 2^-bits, [d, d] with d = data.shape.size(),
 /// symmetric: multiples of 2^(-2 bits), exact where bits are row_bits. A row that is not finite
@@ -50,8 +51,8 @@ void whiten(Eigenpairs& pairs);
 
 /// The sum, its noise and its directions: a release of the Gaussian mechanism with noise multiplier
 /// sigma. Whitening is a function of what was released. Returns [dimensions, d].
-/// most: as above.
-std::vector<float> dp_pca(const Dataset& data, double most, int dimensions, bool whitened,
+/// max_examples: as above.
+std::vector<float> dp_pca(const Dataset& data, double max_examples, int dimensions, bool whitened,
                           double sigma, Gate& gate, int threads);
 
 /// Examples become their products with the rows of projection [k, data.shape.size()]: shape {k}.

@@ -34,7 +34,8 @@ double usual_size(std::size_t channel) {
   return kSizes[order_of(channel)];
 }
 
-/// Where rows are clipped, in units: somewhat more than a row of channels of their usual size has.
+/// The norm at which rows are clipped, in units: somewhat more than a row of channels of their
+/// usual size has.
 double largest_row(std::size_t channels) { return 2.0 * std::sqrt(static_cast<double>(channels)); }
 
 /// Means and mean squares of one example's channels, over the largest norm.
@@ -65,8 +66,8 @@ void check_standardise(const Dataset& data) {
         kScatterChannels, data.shape.channels));
 }
 
-int moment_bits(double most, double sigma) {
-  return std::clamp(std::min(53 - ceil_log2(most), 40 - ceil_log2(sigma)), 1, 24);
+int moment_bits(double max_examples, double sigma) {
+  return std::clamp(std::min(53 - ceil_log2(max_examples), 40 - ceil_log2(sigma)), 1, 24);
 }
 
 std::vector<double> clipped_moments(const Dataset& data, int bits, int threads) {
@@ -90,9 +91,9 @@ std::vector<double> clipped_moments(const Dataset& data, int bits, int threads) 
   return sum;
 }
 
-std::vector<float> dp_channel_scaling(const Dataset& data, double size, double most, double sigma,
-                                      double second_order, Gate& gate, int threads) {
-  const int bits = moment_bits(most, sigma);
+std::vector<float> dp_channel_scaling(const Dataset& data, double size, double max_examples,
+                                      double sigma, double second_order, Gate& gate, int threads) {
+  const int bits = moment_bits(max_examples, sigma);
   std::vector<double> moments = clipped_moments(data, bits, threads);
   for (double& m : moments) m = std::ldexp(m, -bits);
   const double grid = noise_grid(sigma, std::ldexp(1.0, -bits));

@@ -21,19 +21,20 @@ namespace cudp {
 /// Throws InputError unless the examples have scattering features.
 void check_standardise(const Dataset& data);
 
-/// 24, or fewer where sums of up to `most` rows would not fit 2^53, or noise of sigma would be more
-/// than 2^40 of its units. most: a public bound on the number of rows.
-int moment_bits(double most, double sigma = 1.0);
+/// 24, or fewer where sums of up to `max_examples` rows would not fit 2^53, or noise of sigma would
+/// be more than 2^40 of its units. max_examples: a public bound on the number of rows.
+int moment_bits(double max_examples, double sigma = 1.0);
 
 /// Sum of the clipped rows in whole numbers of 2^-bits: [2 channels], exact where bits are
 /// moment_bits. Does not depend on the number of threads (0: every core).
 std::vector<double> clipped_moments(const Dataset& data, int bits, int threads);
 
 /// Scale and shift of every channel, [2, channels]: a release of the Gaussian mechanism with noise
-/// multiplier sigma. size: number of examples as it is known to the public, most: a bound on the
-/// real one. second_order: standard deviation that channels of order 2 get; all others get 1.
-std::vector<float> dp_channel_scaling(const Dataset& data, double size, double most, double sigma,
-                                      double second_order, Gate& gate, int threads);
+/// multiplier sigma. size: number of examples as it is known to the public, max_examples: a bound
+/// on the real one. second_order: standard deviation that channels of order 2 get; all others
+/// get 1.
+std::vector<float> dp_channel_scaling(const Dataset& data, double size, double max_examples,
+                                      double sigma, double second_order, Gate& gate, int threads);
 
 /// x <- scale x + shift in every channel of every example.
 void scale_channels(Dataset& data, const std::vector<float>& scaling, int threads);

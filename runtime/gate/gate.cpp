@@ -14,7 +14,7 @@
 namespace cudp {
 namespace {
 
-constexpr double kLeastS = 0x1p20;
+constexpr double kMinS = 0x1p20;
 constexpr std::size_t kAtOnce = 1 << 16;  // numbers, a multiple of 128
 
 bool is_power_of_two(double x) {
@@ -48,8 +48,12 @@ bool is_paid_for(const GaussianRelease& r) {
 
 }  // namespace
 
-Gate::Gate(Generator generator, SharedKey key, Books& books, std::vector<Listed> earlier)
-    : generator_(generator), key_(std::move(key)), books_(books), listed_(std::move(earlier)) {}
+Gate::Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
+           std::vector<Listed> earlier)
+    : generator_(generator),
+      key_(std::move(key)),
+      authority_(authority),
+      listed_(std::move(earlier)) {}
 
 void Gate::list(const GaussianRelease& r, std::size_t dimension) {
   released_.push_back({r, dimension});
@@ -70,7 +74,7 @@ std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std:
   check(r, sums.size());
   if (!is_paid_for(r))
     throw std::logic_error(std::string(r.name) + ": less noise than it is charged as");
-  if (!books_.admit(r.charge)) throw std::logic_error(std::string(r.name) + ": not paid for");
+  if (!authority_.admit(r.charge)) throw std::logic_error(std::string(r.name) + ": not paid for");
   if (!used_.emplace(r.purpose, r.step).second)
     throw std::logic_error(std::string(r.name) + ": released a second time under the same noise");
   list(r, sums.size());
@@ -107,7 +111,7 @@ double Gate::release(const GaussianRelease& r, std::int64_t sum) {
 double noise_grid(double noise_std, double coarsest) {
   if (!(noise_std > 0.0 && std::isfinite(noise_std)))
     throw std::invalid_argument("expected noise that is positive and finite");
-  return std::fmin(coarsest, std::ldexp(1.0, std::ilogb(noise_std / kLeastS)));
+  return std::fmin(coarsest, std::ldexp(1.0, std::ilogb(noise_std / kMinS)));
 }
 
 std::int64_t units_of(double sum, double grid) {

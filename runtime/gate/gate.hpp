@@ -15,32 +15,33 @@
 
 namespace cudp {
 
-/// What a release is paid for as.
+/// The ledger entry that a release is charged to.
 struct Charge {
   privacy::Mechanism mechanism;
-  /// Of the release among those that are charged as a run goes on; none: charged before the first
-  /// of them.
+  /// Index of the release among those that are charged as a run goes on. Empty: it was charged
+  /// before the first of them.
   std::optional<std::uint64_t> number;
   std::uint64_t count = 1;  ///< of releases, numbered from there on
-  /// How many releases are proved to be one of the mechanism together; this is one of them. Without
-  /// a number only.
+  /// This release is one of `parts` that together count as one use of the mechanism. Only where
+  /// `number` is empty.
   std::uint64_t parts = 1;
 
   bool operator==(const Charge&) const = default;
 };
 
-/// Who is asked before anything is released (privacy_budget.hpp).
-class Books {
+/// Approves each release before its noise is drawn (privacy_budget.hpp).
+class ReleaseAuthority {
  public:
-  Books() = default;
-  Books(const Books&) = delete;
-  Books& operator=(const Books&) = delete;
-  virtual ~Books() = default;
+  ReleaseAuthority() = default;
+  ReleaseAuthority(const ReleaseAuthority&) = delete;
+  ReleaseAuthority& operator=(const ReleaseAuthority&) = delete;
+  virtual ~ReleaseAuthority() = default;
   /// Whether it may be released: it is charged then, durably, or was under the same key before.
   [[nodiscard]] virtual bool admit(const Charge& charge) = 0;
 };
 
-/// What is public of one release of the Gaussian mechanism, fixed before its sums are looked at.
+/// The public properties of one release of the Gaussian mechanism, fixed before its sums are looked
+/// at.
 struct GaussianRelease {
   std::string_view name;  ///< of what is released, for people
   Stream purpose;         ///< with `step`: where the noise is drawn, for this release and no other
@@ -60,7 +61,7 @@ struct Released {
   bool operator==(const Released&) const = default;
 };
 
-/// What was released so often in a row, as a certificate lists it.
+/// A release that was made so often in a row, as a certificate lists it.
 struct Listed {
   std::string name;
   std::uint64_t times = 0;
@@ -79,12 +80,13 @@ struct Listed {
 /// mechanism's output and of public numbers, nothing else. So whatever is proved of that mechanism
 /// holds of R, to the last bit, and nothing is added to epsilon or delta.
 ///
-/// It asks the books before it draws. Whoever draws noise elsewhere asks here first (admit): an
+/// It asks the authority before it draws. Whoever draws noise elsewhere asks here first (admit): an
 /// engine's steps, choices by other noise.
 class Gate {
  public:
-  /// books outlive the gate. earlier: what the run had released when it was interrupted.
-  Gate(Generator generator, SharedKey key, Books& books, std::vector<Listed> earlier = {});
+  /// authority outlive the gate. earlier: what the run had released when it was interrupted.
+  Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
+       std::vector<Listed> earlier = {});
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   ~Gate() = default;
@@ -93,23 +95,23 @@ class Gate {
   /// function of R; so is the rounding of what is returned to double.
   ///
   /// Throws std::invalid_argument where g is no power of two, s not in [2^16, 2^40], the
-  /// sensitivity not positive, or there are no sums; std::logic_error where the books do not admit
-  /// it, where there is less noise than it was charged as, and where this gate has released under
-  /// that purpose and step before: the same noise on two sums tells their difference.
+  /// sensitivity not positive, or there are no sums; std::logic_error where the authority does not
+  /// admit it, where there is less noise than it was charged as, and where this gate has released
+  /// under that purpose and step before: the same noise on two sums tells their difference.
   std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
   double release(const GaussianRelease& release, std::int64_t sum);
 
   /// Whether a release may be made. Whoever can go on without it asks first; release asks again.
-  [[nodiscard]] bool admit(const Charge& charge) { return books_.admit(charge); }
+  [[nodiscard]] bool admit(const Charge& charge) { return authority_.admit(charge); }
 
   /// For what is drawn beside it: batches, choices.
   RandomStream stream(Stream purpose, std::uint64_t number) const {
     return {generator_, key_.key(), purpose, number};
   }
 
-  /// What this gate released, in order.
+  /// The releases of this gate, in order.
   const std::vector<Released>& released() const { return released_; }
-  /// What the run has released, in order; equal neighbours are one.
+  /// The releases of the run, in order; equal neighbours are one.
   const std::vector<Listed>& listed() const { return listed_; }
 
  private:
@@ -117,7 +119,7 @@ class Gate {
 
   Generator generator_;
   SharedKey key_;
-  Books& books_;
+  ReleaseAuthority& authority_;
   std::vector<Released> released_;
   std::vector<Listed> listed_;
   std::set<std::pair<Stream, std::uint64_t>> used_;

@@ -15,9 +15,9 @@ namespace cudp {
 /// draws is a function of the random key and its number, so that repeating it under one key
 /// releases nothing new and is not charged again (privacy/ledger.hpp). Where the ledger has a
 /// budget, a filter decides.
-class PrivacyBudget : public Books {
+class PrivacyBudget : public ReleaseAuthority {
  public:
-  /// What was used up of the releases that have no number, for a checkpoint.
+  /// The unnumbered charges that have been consumed, for a checkpoint.
   struct Taken {
     privacy::Mechanism mechanism;
     std::uint64_t parts = 1;
@@ -36,12 +36,13 @@ class PrivacyBudget : public Books {
   /// does not hold all of that.
   void plan(privacy::Ledger ledger);
 
-  /// What has no number uses up what is charged of its mechanism. Under a fresh key nothing is left
-  /// of that: what the old one drew of it cannot be told from what it did not.
+  /// An unnumbered release consumes one of the ledger's unnumbered charges of the same mechanism. A
+  /// fresh key leaves none of them: what the old key drew of them cannot be told from what it did
+  /// not.
   bool admit(const Charge& charge) override;
   /// Whether release `number` may be made. Charged and durable when it says yes.
   [[nodiscard]] bool authorise(std::uint64_t number, const privacy::Mechanism& mechanism);
-  /// The same for several, numbered from `first` on: all or none.
+  /// Approves several releases, numbered from `first` on: all or none.
   [[nodiscard]] bool authorise(std::uint64_t first, std::span<const privacy::Release> releases);
 
   /// The generator's key was lost: releases from `number` on are charged again when they are made

@@ -73,7 +73,11 @@ void Transcript::begins(const verify::Begin& run, std::function<std::uint64_t()>
 void Transcript::sees(const verify::Record& record) { write(record); }
 
 void Transcript::adds_noise(const Leaving& what, std::span<const std::int64_t> sums) {
-  pending_[{what.purpose, what.step}] = {charged_(), {sums.begin(), sums.end()}};
+  pending_[{what.purpose, what.step}] = {charged_(), {sums.begin(), sums.end()}, {}};
+}
+
+void Transcript::adds_noise(const Leaving& what, std::span<const double> numbers) {
+  pending_[{what.purpose, what.step}] = {charged_(), {}, {numbers.begin(), numbers.end()}};
 }
 
 void Transcript::leaves(const Leaving& what, std::span<std::byte> values) {
@@ -86,6 +90,7 @@ void Transcript::leaves(const Leaving& what, std::span<std::byte> values) {
                           .sensitivity = what.sensitivity,
                           .charged = 0,
                           .sums = {},
+                          .scores = {},
                           .values = numbers(what.kind, values)};
   auto pending = pending_.extract({what.purpose, what.step});
   if (pending.empty()) {
@@ -93,6 +98,7 @@ void Transcript::leaves(const Leaving& what, std::span<std::byte> values) {
   } else {
     release.charged = pending.mapped().charged;
     release.sums = std::move(pending.mapped().sums);
+    release.scores = std::move(pending.mapped().scores);
   }
   write(release);
 }

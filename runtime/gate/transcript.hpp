@@ -40,14 +40,16 @@ class Transcript : public Observer {
   void begins(const verify::Begin& run, std::function<std::uint64_t()> charged) override;
   void sees(const verify::Record& record) override;
   void adds_noise(const Leaving& what, std::span<const std::int64_t> sums) override;
+  void adds_noise(const Leaving& what, std::span<const double> numbers) override;
   /// Nothing of a run that did not begin as a seeded one.
   void leaves(const Leaving& what, std::span<std::byte> values) override;
 
  private:
-  /// What is known of a release before its values.
+  /// The properties of a release that are known before its values.
   struct Pending {
     std::uint64_t charged = 0;
     std::vector<std::int64_t> sums;
+    std::vector<double> scores;
   };
 
   void write(const verify::Record& record) const;

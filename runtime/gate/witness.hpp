@@ -11,11 +11,11 @@
 
 namespace cudp {
 
-/// What values that leave are, in memory.
+/// The type of values that leave, in memory.
 enum class NumberKind { float32, float64, index };
 
-/// What is public of values that leave the private side: of a release of sums with Gaussian noise
-/// all of it, of a choice its name and number.
+/// The public properties of values that leave the private side: all of them for a release of sums
+/// with Gaussian noise, name and number for a choice.
 struct Leaving {
   std::string_view name;
   Stream purpose;
@@ -54,11 +54,14 @@ class Observer : public Witness {
   virtual void begins(const verify::Begin& run, std::function<std::uint64_t()> charged) = 0;
   /// State, Batch or Update.
   virtual void sees(const verify::Record& record) = 0;
-  /// What noise is about to be added to, in units of the grid. The values that leave come next.
+  /// The sums that noise is about to be added to, in units of the grid. The values that leave come
+  /// next.
   virtual void adds_noise(const Leaving& what, std::span<const std::int64_t> sums) = 0;
+  /// The same of what is on no grid: the scores that a choice is made among, a minimum.
+  virtual void adds_noise(const Leaving& what, std::span<const double> numbers) = 0;
 };
 
-/// Of this process; null for none. To be set before a run begins.
+/// The witness of this process; null for none. It is set before a run begins.
 Witness* witness();
 void set_witness(Witness* witness);
 

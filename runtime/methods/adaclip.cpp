@@ -2,11 +2,9 @@
 
 #include <cmath>
 #include <variant>
-#include <vector>
 
 #include <spdlog/fmt/fmt.h>
 
-#include "kernels/clipping/coordinates.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/methods/make_plan.hpp"
@@ -24,13 +22,13 @@ void check_tables(const Network& network) {
 
 /// Beside the largest scale, squares that x^2 / scale^2 lacks below 2^-126 must be nothing for all
 /// d parameters: d^2 h2 <= 2^104 (dense_square's error counts 2^-20 of what it is a part of).
-void check_variances(const Network& network, double most) {
+void check_variances(const Network& network, double max_variance) {
   const auto d = static_cast<double>(network.parameter_count);
-  if (const double bound = 0x1p104 / (d * d); most > bound)
+  if (const double bound = 0x1p104 / (d * d); max_variance > bound)
     throw InputError(fmt::format(
         "--adaclip-most: expected at most {:.3g} for {} parameters, whose squares are lost above; "
         "found {:.3g}",
-        bound, network.parameter_count, most));
+        bound, network.parameter_count, max_variance));
 }
 
 }  // namespace
@@ -38,38 +36,31 @@ void check_variances(const Network& network, double most) {
 AdaClip::AdaClip(const MethodContext& context)
     : AdaClip(context,
               with_noise(context.config,
-                         plan_without_noise(context, {.clip_norm = 1.0, .shift = kLargestShift}))) {
-}
-
-void AdaClip::configure(EngineSettings& settings) const {
-  const auto& o = config().of<AdaClipOptions>();
-  settings.coordinates = {.on = true,
-                          .beta1 = static_cast<float>(o.beta1),
-                          .beta2 = static_cast<float>(o.beta2),
-                          .least = static_cast<float>(o.least),
-                          .most = static_cast<float>(o.most),
-                          .literal = o.literal};
+                         plan_without_noise(
+                             context, {.clip_norm = 1.0, .contribution = TransformedGradient{}}))) {
 }
 
 void AdaClip::initialise(TrainState& state) const {
   const auto& o = config().of<AdaClipOptions>();
   state.mean.resize(state.parameters.size());
-  state.deviation.assign(state.parameters.size(), static_cast<float>(std::sqrt(o.least * o.most)));
+  state.deviation.assign(state.parameters.size(),
+                         static_cast<float>(std::sqrt(o.min_variance * o.max_variance)));
 }
 
-void AdaClip::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
-  std::vector<StepScalars> scalars;  // eta_t, sigma, 1 / b
-  for (std::uint64_t t = first; t < last; ++t) scalars.push_back(schedule().at(t));
-
-  engine.run(first, scalars, [](Engine& step) {
-    step.sample_batch();
-    // scale_j = sqrt(s_j) sqrt(sum_l s_l);  w_i = (g_i - m) / scale
-    // sum over B_t of w_i / max(1, |w_i|)
-    step.sum_coordinate_clipped_gradients();
-    // g~ = scale (sum + N(0, sigma^2 I)) / b + m;  theta_{t+1} = theta_t - eta_t g~
-    // m <- beta1 m + (1 - beta1) g~;  s^2 <- beta2 s^2 + (1 - beta2) v(g~)
-    step.add_noise_restore_and_update();
-  });
+StepRecipe AdaClip::recipe() const {
+  const auto& o = config().of<AdaClipOptions>();
+  return {// B_t: each example independently with probability q
+          .draw = Poisson{plan().sampling_threshold},
+          // scale_j = sqrt(s_j) sqrt(sum_l s_l);  w_i = (g_i - m) / scale
+          // sum over B_t of w_i / max(1, |w_i|)
+          // m <- beta1 m + (1 - beta1) g~;  s^2 <- beta2 s^2 + (1 - beta2) v(g~)
+          .contribution = TransformedGradient{{.beta1 = static_cast<float>(o.beta1),
+                                               .beta2 = static_cast<float>(o.beta2),
+                                               .least = static_cast<float>(o.min_variance),
+                                               .most = static_cast<float>(o.max_variance),
+                                               .literal = o.literal}},
+          // g~ = scale (sum + N(0, sigma^2 I)) / b + m;  theta_{t+1} = theta_t - eta_t g~
+          .optimizer = optimizer_settings(config())};
 }
 
 void AdaClip::describe_clipping(NoisySums& sums) const {
@@ -85,9 +76,9 @@ MethodEntry adaclip_method() {
       number("adaclip-beta1", "B", &Options::beta1, kUnit,
              "adaclip: memory of the gradients' mean"),
       number("adaclip-beta2", "B", &Options::beta2, kUnit, "adaclip: memory of their variance"),
-      number("adaclip-least", "H1", &Options::least, kVariance,
+      number("adaclip-least", "H1", &Options::min_variance, kVariance,
              "adaclip: least variance of a coordinate"),
-      number("adaclip-most", "H2", &Options::most, kVariance,
+      number("adaclip-most", "H2", &Options::max_variance, kVariance,
              "adaclip: most variance of a coordinate; tune this one"),
       toggle("adaclip-literal", &Options::literal,
              "adaclip: the paper's variance estimate, for batches of one")};
@@ -97,11 +88,12 @@ MethodEntry adaclip_method() {
     if (c.clipping != Clipping::flat)
       throw InputError("--clipping: expected flat for method adaclip");
     const auto& o = c.of<Options>();
-    if (o.least > o.most) throw InputError("--adaclip-most: expected at least adaclip-least");
+    if (o.min_variance > o.max_variance)
+      throw InputError("--adaclip-most: expected at least adaclip-least");
   };
   entry.fit = [](TrainConfig& c, const Network& network, const Dataset&) {
     check_tables(network);
-    check_variances(network, c.of<Options>().most);
+    check_variances(network, c.of<Options>().max_variance);
   };
   entry.make = make_method<AdaClip>;
   return entry;

@@ -7,11 +7,11 @@
 namespace cudp {
 
 struct AdaClipOptions {
-  double beta1 = 0.99;   ///< memory of the gradients' mean
-  double beta2 = 0.9;    ///< memory of their variance
-  double least = 1e-12;  ///< h1, least variance of a coordinate
-  double most = 1e-2;    ///< h2
-  bool literal = false;  ///< the paper's variance estimate
+  double beta1 = 0.99;          ///< memory of the gradients' mean
+  double beta2 = 0.9;           ///< memory of their variance
+  double min_variance = 1e-12;  ///< h1, least variance of a coordinate
+  double max_variance = 1e-2;   ///< h2
+  bool literal = false;         ///< the paper's variance estimate
 };
 
 /// AdaCliP: Pichapati et al. 2019 (arXiv:1908.07643), Algorithm 1. Every coordinate of a gradient
@@ -26,23 +26,22 @@ struct AdaClipOptions {
 ///   variance of an example's gradient. --adaclip-literal leaves the factor b out.
 /// - m is added back once, not |B| / b times: under Poisson sampling |B| is private.
 /// - m is shortened where |m / scale| > 4, so that rounding in float32 cannot raise the
-///   sensitivity by more than the plan accounts for (kernels/clipping/coordinates.hpp).
+///   sensitivity by more than the plan accounts for (kernels/contribution/coordinates_math.hpp).
 ///
 /// Cost: the norm of a dense layer's w takes two products of the layer's size for each example
-/// (kernels/clipping/coordinates.hpp), where DP-SGD's takes none. Multiply-adds an example, DP-SGD
-/// and more for AdaCliP: mlp of 60 inputs 150,000 + 140,000; logistic on 784 15,700 + 15,700; cnn
-/// 1.1 million + 40,000, whose convolutions have their gradients at hand. No exact norm does with
-/// less, since m and s differ in every weight. Measured: a step takes 1.95 times DP-SGD's on mlp,
-/// 1.4 times on logistic, 1.2 times on cnn (one core, AVX-512).
+/// (kernels/contribution/coordinates_math.hpp), where DP-SGD's takes none. Multiply-adds an
+/// example, DP-SGD and more for AdaCliP: mlp of 60 inputs 150,000 + 140,000; logistic on 784 15,700
+/// + 15,700; cnn 1.1 million + 40,000, whose convolutions have their gradients at hand. No exact
+/// norm does with less, since m and s differ in every weight. Measured: a step takes 1.95 times
+/// DP-SGD's on mlp, 1.4 times on logistic, 1.2 times on cnn (one core, AVX-512).
 class AdaClip final : public EngineMethod {
  public:
   explicit AdaClip(const MethodContext& context);
   AdaClip(const MethodContext& context, const PrivacyPlan& plan) : EngineMethod(context, plan) {}
 
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+  StepRecipe recipe() const override;
 
  protected:
-  void configure(EngineSettings& settings) const override;
   void initialise(TrainState& state) const override;
   void describe_clipping(NoisySums& sums) const override;
 };

@@ -17,7 +17,7 @@ constexpr Choice<Calibration> kCalibrations[] = {{"accountant", Calibration::acc
 PrivacyPlan adp_sgd_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
   PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip});
-  const std::uint64_t epoch = context.size.steps_per_epoch(config.batch);
+  const std::uint64_t epoch = context.steps_per_epoch();
   plan.noise = noise_spans_on_grid(
       plan.steps, [&](std::uint64_t t) { return adp_noise(config, plan.steps, epoch, t); });
   if (config.of<AdpSgdOptions>().calibration == Calibration::accountant)
@@ -33,28 +33,23 @@ PrivacyPlan adp_sgd_plan(const MethodContext& context) {
 
 AdpSgd::AdpSgd(const MethodContext& context) : AdpSgd(context, adp_sgd_plan(context)) {}
 
-void AdpSgd::configure(EngineSettings& settings) const {
-  settings.step_size = {.weight = options().adaptive_weight,
-                        .period = steps_per_epoch(),
-                        .least = options().adaptive_min};
-}
-
 void AdpSgd::initialise(TrainState& state) const {
   if (is_adaptive()) state.step_size_sum = options().adaptive_start;
 }
 
-void AdpSgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
-  std::vector<StepScalars> scalars;  // eta_t, alpha_t sigma C, 1 / b
-  for (std::uint64_t t = first; t < last; ++t) scalars.push_back(schedule().at(t));
-
-  engine.run(first, scalars, [this](Engine& step) {
-    step.sample_batch();
-    step.sum_clipped_gradients();
-    // b_{t+1}^2 = b_t^2 + max(beta_t |g~|^2, nu);  eta_t = eta / b_{t+1}
-    if (is_adaptive()) step.adapt_learning_rate();
-    // g~ = (sum + alpha_t N(0, sigma^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
-    step.add_noise_and_update();
-  });
+StepRecipe AdpSgd::recipe() const {
+  StepRecipe step{// B_t: each example independently with probability q
+                  .draw = Poisson{plan().sampling_threshold},
+                  // sum over B_t of g_i / max(1, |g_i| / C)
+                  .contribution = ClippedGradient{config().clipping},
+                  // g~ = (sum + alpha_t N(0, sigma^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
+                  .optimizer = optimizer_settings(config())};
+  // b_{t+1}^2 = b_t^2 + max(beta_t |g~|^2, nu);  eta_t = eta / b_{t+1}
+  if (is_adaptive())
+    step.step_size = StepSizeSettings{.weight = options().adaptive_weight,
+                                      .period = steps_per_epoch(),
+                                      .least = options().adaptive_min};
+  return step;
 }
 
 double adp_noise(const TrainConfig& c, std::uint64_t steps, std::uint64_t steps_per_epoch,

@@ -7,7 +7,7 @@
 
 namespace cudp {
 
-/// Where sigma comes from: the accountant, or Theorem 4.1 of Wu et al. 2021.
+/// The source of sigma: the accountant, or Theorem 4.1 of Wu et al. 2021.
 enum class Calibration { accountant, theorem41 };
 
 struct AdpSgdOptions {
@@ -34,10 +34,9 @@ class AdpSgd final : public EngineMethod {
   explicit AdpSgd(const MethodContext& context);
   AdpSgd(const MethodContext& context, const PrivacyPlan& plan) : EngineMethod(context, plan) {}
 
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+  StepRecipe recipe() const override;
 
  protected:
-  void configure(EngineSettings& settings) const override;
   void initialise(TrainState& state) const override;
 
  private:

@@ -44,7 +44,7 @@ bool DpAgd::iterate(DpAgdState& s) {
     if (!admitted(s, noisy_min_mechanism(epsilon, settings_.selection), settings_.rho_selection))
       return false;
     const std::size_t i =
-        noisy_min(scores, linear_loss_sensitivity(settings_.loss_clip, settings_.most_examples),
+        noisy_min(scores, linear_loss_sensitivity(settings_.loss_clip, settings_.max_examples),
                   epsilon, settings_.selection, gate_.stream(Stream::selection, number));
     if (i > 0) {
       accept(s, static_cast<double>(steps[i]), unit);
@@ -82,16 +82,17 @@ std::optional<std::vector<double>> DpAgd::measure(DpAgdState& s, const std::vect
 /// that grid's units the grid is 2^-38; the sum is rounded to it, by at most half of it in each
 /// coordinate, and so is a neighbour's.
 GaussianRelease DpAgd::gradient_release(double sigma, std::uint64_t number) const {
-  const double most = settings_.most_examples;
+  const double max_examples = settings_.max_examples;
   const int d = engine_.dimension();
   constexpr double kProduct = 1.0 + 0x1p-50;  // products are rounded
-  GaussianRelease r{.name = "sum of clipped gradients",
-                    .purpose = Stream::noise,
-                    .step = number,
-                    .grid = linear_grid(settings_.gradient_clip, most),
-                    .noise_std = 0.0,
-                    .sensitivity = linear_gradient_sensitivity(settings_.gradient_clip, d, most),
-                    .charge = {privacy::Gaussian{sigma}, number}};
+  GaussianRelease r{
+      .name = "sum of clipped gradients",
+      .purpose = Stream::noise,
+      .step = number,
+      .grid = linear_grid(settings_.gradient_clip, max_examples),
+      .noise_std = 0.0,
+      .sensitivity = linear_gradient_sensitivity(settings_.gradient_clip, d, max_examples),
+      .charge = {privacy::Gaussian{sigma}, number}};
   r.noise_std = sigma * r.sensitivity * kProduct;
   if (r.noise_std < 0x1p39 * r.grid) {
     r.grid = noise_grid(r.noise_std, r.grid);
@@ -130,7 +131,7 @@ std::vector<double> DpAgd::objective(const DpAgdState& s, const std::vector<floa
   std::vector<double> scores = engine_.clipped_losses(unit, steps, settings_.loss_clip);
   // N lambda/2 |w - a d|^2, less N lambda/2 |w|^2, rounded to the losses' grid: what is added is
   // public, and added exactly, so that one example moves a score as it moves the sum.
-  const double grid = linear_grid(settings_.loss_clip, settings_.most_examples);
+  const double grid = linear_grid(settings_.loss_clip, settings_.max_examples);
   double along = 0.0;
   double square = 0.0;
   for (std::size_t j = 0; j < unit.size(); ++j) {

@@ -28,7 +28,7 @@ struct DpAgdSettings {
   double window_growth = 0.1;   ///< eta
   double shrink = 1.0;          ///< of alpha_max where no step size helps; 1: the paper's
   std::uint64_t threshold = 0;  ///< mini-batches of rate threshold / 2^32; 0: all examples
-  double most_examples = 1.0;   ///< a public bound on N, as the engine has it
+  double max_examples = 1.0;    ///< a public bound on N, as the engine has it
 };
 
 /// Everything that an iteration changes.

@@ -53,10 +53,11 @@ privacy::Budget dp_agd_budget(const TrainConfig& config) {
                               delta);
 }
 
-DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples, double most) {
+DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples,
+                              double max_examples) {
   const auto& options = config.of<DpAgdOptions>();
   DpAgdSettings s;
-  s.most_examples = most;
+  s.max_examples = max_examples;
   if (options.budget_split == BudgetSplit::rho) {
     const double splits =
         options.splits > 0.0 ? options.splits : std::max(10.0, examples * *config.epsilon / 100.0);
@@ -84,7 +85,7 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
   privacy::Filter filter(budget_);
   limit_ = filter.limit();
   settings_ = dp_agd_settings(context.config, limit_, context.size.value,
-                              context.size.most(kFailureShare * *context.config.delta));
+                              context.size.max_examples(kFailureShare * *context.config.delta));
   state_.rho_gradient = settings_.rho_gradient;
   state_.largest = settings_.first_largest;
   for (const privacy::Release& release : context.before) {
@@ -118,7 +119,7 @@ std::vector<std::string> DpAgdMethod::obstacles() const {
 void DpAgdMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
   engine_ = inputs.backend.make_linear_engine(inputs.train, context_.network.spec.loss,
-                                              settings_.most_examples,
+                                              settings_.max_examples,
                                               static_cast<int>(context_.config.threads));
 }
 
@@ -196,8 +197,8 @@ Promise DpAgdMethod::promise(const privacy::Ledger& ledger, std::uint64_t step) 
           .clip_norm = s.gradient_clip,
           .loss_clip = s.loss_clip,
           .sensitivity = linear_gradient_sensitivity(
-              s.gradient_clip, static_cast<int>(context_.network.parameter_count), s.most_examples),
-          .loss_sensitivity = linear_loss_sensitivity(s.loss_clip, s.most_examples),
+              s.gradient_clip, static_cast<int>(context_.network.parameter_count), s.max_examples),
+          .loss_sensitivity = linear_loss_sensitivity(s.loss_clip, s.max_examples),
           .selection_noise =
               std::string(choice_name<SelectionNoise>(kSelectionNoises, s.selection)),
           .real_numbers_only = s.selection == SelectionNoise::laplace,

@@ -15,7 +15,7 @@ namespace cudp {
 
 /// How DP-AGD shares its budget out at the start: equal parts of rho, or of epsilon as its paper.
 enum class BudgetSplit { rho, epsilon };
-/// From rho to epsilon: Canonne, Kamath, Steinke 2020, or Bun, Steinke 2016.
+/// The conversion of rho to epsilon: Canonne, Kamath, Steinke 2020, or Bun, Steinke 2016.
 enum class Conversion { tight, classical };
 
 struct DpAgdOptions {
@@ -29,13 +29,13 @@ struct DpAgdOptions {
   std::int64_t mini_batch = 0;
 };
 
-/// What the filter of a run promises: the config's epsilon at its delta in zCDP, but for what is
-/// set aside for bounds; with the classical conversion the smaller epsilon that its rho =
+/// The promise of a run's filter: the config's epsilon at its delta in zCDP, but for what is set
+/// aside for bounds; with the classical conversion the smaller epsilon that its rho =
 /// (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2 (the paper's equation (5)) really has.
 privacy::Budget dp_agd_budget(const TrainConfig& config);
 
 /// The settings of DP-AGD for a filter's whole budget rho and `examples` in the training set, of
-/// which there are at most `most`.
+/// which there are at most max_examples.
 ///
 /// By rho: an iteration starts with rho / splits, of which gradient_share is the gradient's. The
 /// default, splits = examples epsilon / 100 but at least 10, follows the signal: sums grow with the
@@ -43,7 +43,8 @@ privacy::Budget dp_agd_budget(const TrainConfig& config);
 /// By epsilon, the paper's section 6.2: epsilon_nmax = epsilon_ng = epsilon / (2 splits), splits =
 /// 60; rho_ng is then that of the Gaussian mechanism's classical noise (its Theorem 3.3),
 /// epsilon_ng^2 / (4 ln(1.25/delta)).
-DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples, double most);
+DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples,
+                              double max_examples);
 
 /// DP-AGD (dp_agd.hpp) as `cudp train` runs it: a step is an iteration, and there are as many as
 /// the budget lasts for.

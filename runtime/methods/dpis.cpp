@@ -7,7 +7,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "kernels/random/importance.hpp"
+#include "kernels/contribution/importance.hpp"
 #include "privacy/filter.hpp"
 #include "privacy/math/boundary.hpp"
 #include "privacy/rdp/mechanism.hpp"
@@ -18,10 +18,11 @@
 namespace cudp {
 namespace {
 
-/// What the rounding of two probabilities to 32 bits and of their factors in double may add to a
-/// rate (importance.hpp rounds down by more).
+/// The share that the rounding of two probabilities to 32 bits and of their factors in double may
+/// add to a rate (importance.hpp rounds down by more).
 constexpr double kRounding = 1e-9;
-/// Of the product sigma_K C; the norms themselves are cut towards zero, and their sum is exact.
+/// Rounding error of the product sigma_K C; the norms themselves are cut towards zero, and their
+/// sum is exact.
 constexpr double kSumRounding = 0x1p-51;
 /// A norm is cut to 2^-30 of what it is clipped to, or to 2^-36 of the noise where that is coarser.
 constexpr int kNormBits = 30;
@@ -37,8 +38,9 @@ PrivacyPlan dpis_plan(const MethodContext& context) {
       plan_without_noise(context, {.clip_norm = config.clip, .largest_rate = kLargestRate});
   // It chooses as it goes: only Renyi divergences of one order add up then.
   plan.accountant = privacy::AccountantKind::rdp;
-  plan.largest_sum = static_cast<std::uint64_t>(std::ceil(context.size.most(0.5 * plan.failure)));
-  const std::uint64_t epoch = context.size.steps_per_epoch(config.batch);
+  plan.largest_sum =
+      static_cast<std::uint64_t>(std::ceil(context.size.max_examples(0.5 * plan.failure)));
+  const std::uint64_t epoch = context.steps_per_epoch();
   plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (options.adaptive_clip ? 2 : 1);
   plan.epoch_noise = options.total_noise * context.size.value;
   if (plan.order == 0.0) {
@@ -82,7 +84,8 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
   if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
-/// What the filter has left when the steps of the epoch in progress will have been made (again).
+/// The divergence that the filter has left when the steps of the epoch in progress will have been
+/// made (again).
 void Dpis::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   EngineMethod::fresh_key(budget, step);
   epoch_.left = budget.left();
@@ -118,10 +121,6 @@ double Dpis::rate() const {
 
 double Dpis::noise_multiplier() const { return epoch_.sigma * epoch_.clip * size() / epoch_.total; }
 
-double Dpis::rounding_error() const {
-  return sensitivity_rounding_error(context().network, context().arithmetic);
-}
-
 std::vector<privacy::Release> Dpis::releases_of(std::uint64_t first, std::uint64_t last) const {
   return {{privacy::sampled_gaussian_mechanism(rate(), noise_multiplier()), last - first}};
 }
@@ -146,8 +145,8 @@ bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
   const double measured =
       noisy_total("sum of the norms", Stream::norm_total, epoch, epoch * width(), clip);
   // K~ = min(max(K', b C_e + xi), N~ C_e)
-  const double least = plan().expected_batch * clip * (1.0 + 1e-6);
-  const double total = std::fmin(std::fmax(measured, least), size() * clip);
+  const double min_total = plan().expected_batch * clip * (1.0 + 1e-6);
+  const double total = std::fmin(std::fmax(measured, min_total), size() * clip);
 
   epoch_ = {.epoch = epoch, .clip = clip, .total = total, .sigma = 0.0, .left = left};
   return choose_sigma(step, left);
@@ -156,28 +155,28 @@ bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
 double Dpis::next_clip(std::uint64_t epoch) {
   if (!options().adaptive_clip || epoch == 0) return plan().clip_norm;
   // K*_e = sum_i min(|g_i| as last seen, C*) + N(0, sigma_K^2 C*^2), C* = 4 C_1
-  const double most = 4.0 * plan().clip_norm;
+  const double max_clip = 4.0 * plan().clip_norm;
   const double total = noisy_total("sum of the norms for the next clipping norm",
-                                   Stream::largest_norms, epoch, epoch * width() + 1, most);
-  return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, most);
+                                   Stream::largest_norms, epoch, epoch * width() + 1, max_clip);
+  return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, max_clip);
 }
 
-/// The grid follows from public numbers: the noise is at most 2^37 steps of it, and `most` at most
-/// 2^31. One example moves the sum of norms that were cut to it by no more than `most`.
+/// The grid follows from public numbers: the noise is at most 2^37 steps of it, and max_norm at
+/// most 2^31. One example moves the sum of norms that were cut to it by no more than max_norm.
 double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
-                         std::uint64_t number, double most) {
-  const double noise = plan().epoch_noise * most * (1.0 + kSumRounding);
+                         std::uint64_t number, double max_norm) {
+  const double noise = plan().epoch_noise * max_norm * (1.0 + kSumRounding);
   const double grid =
-      std::ldexp(1.0, std::max(std::ilogb(most) - kNormBits, std::ilogb(noise) - kNoiseBits));
+      std::ldexp(1.0, std::max(std::ilogb(max_norm) - kNormBits, std::ilogb(noise) - kNoiseBits));
   std::uint64_t sum = 0;
   for (const float norm : engine().norms())
-    sum += static_cast<std::uint64_t>(std::fmin(norm, most) / grid);  // towards zero
+    sum += static_cast<std::uint64_t>(std::fmin(norm, max_norm) / grid);  // towards zero
   return gate().release({.name = name,
                          .purpose = purpose,
                          .step = epoch,
                          .grid = grid,
                          .noise_std = noise,
-                         .sensitivity = most,
+                         .sensitivity = max_norm,
                          .charge = {privacy::Gaussian{plan().epoch_noise}, number}},
                         static_cast<std::int64_t>(sum));
 }
@@ -201,8 +200,8 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
            (with_later ? static_cast<double>(later) * other + others : 0.0);
   };
   // A little less than what is left: the filter rounds every release up.
-  const double most = left * (1.0 - 1e-9);
-  const auto excess = [&](double x) { return std::log(spent(x, true) / most); };
+  const double max_spent = left * (1.0 - 1e-9);
+  const auto excess = [&](double x) { return std::log(spent(x, true) / max_spent); };
   double good = std::log(plan().noise_multiplier);
   while (!(excess(good) <= 0.0)) {
     good += 0.5;
@@ -214,34 +213,33 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
     bad -= 0.5;
   }
   double x = excess(bad) <= 0.0 ? bad : privacy::safe_boundary(excess, bad, good, 1e-9);
-  x = std::fmax(x, std::log(kLeastNoiseMultiplier));
+  x = std::fmax(x, std::log(kMinNoiseMultiplier));
   epoch_.left = left - spent(x, false);  // leaves sigma at exp(x)
   return true;
 }
 
-void Dpis::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
-  ensure(epoch_of(first) == epoch_.epoch && last <= prepared_until(first),
-         "steps of an epoch that was not prepared");
-  engine.set_importance(rule());
-  const float noise = float_above(noise_multiplier() * (1.0 + rounding_error()));
-  std::vector<StepScalars> scalars;  // eta_t, s, K~ / (N~ b)
-  for (std::uint64_t t = first; t < last; ++t) {
-    StepScalars s = schedule().at(t);
-    s.noise_std = noise;
-    s.inverse_batch = static_cast<float>(epoch_.total / (size() * plan().expected_batch));
-    scalars.push_back(s);
-  }
+StepRecipe Dpis::recipe() const {
+  return {// candidates: i with probability b ghat_i / K~
+          .draw = Candidates{rule()},
+          // for each: its gradient, n_i = min(|g_i|, C, ghat_i), accepted with probability n_i /
+          // ghat_i;
+          // ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the accepted, which are i with
+          // probability b n_i / K~
+          .contribution = AcceptedDirection{},
+          // g~ = (K~ / N~ sum + N(0, sigma_G^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
+          .optimizer = optimizer_settings(config())};
+}
 
-  engine.run(first, scalars, [](Engine& step) {
-    // candidates: i with probability b ghat_i / K~
-    step.sample_candidates();
-    // for each: its gradient, n_i = min(|g_i|, C, ghat_i), accepted with probability n_i / ghat_i;
-    // ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the accepted, which are i with
-    // probability b n_i / K~
-    step.sum_accepted_directions();
-    // g~ = (K~ / N~ sum + N(0, sigma_G^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
-    step.add_noise_and_update();
-  });
+StepScalars Dpis::scalars(std::uint64_t t) const {
+  ensure(epoch_of(t) == epoch_.epoch, "a step of an epoch that was not prepared");
+  StepScalars s = schedule().at(t);  // eta_t, s_e, K~ / (N~ b)
+  // Examples are accepted by their norms at this step, each with probability q_e at most, whatever
+  // they were at the start of the epoch. So the sum is of norms of 1, and what rounding adds.
+  const double of_direction = sensitivity(bound_of(AcceptedDirection{}, epoch_.clip),
+                                          context().network, context().arithmetic);
+  s.noise_std = float_above(noise_multiplier() * of_direction);
+  s.inverse_batch = static_cast<float>(epoch_.total / (size() * plan().expected_batch));
+  return s;
 }
 
 std::string Dpis::mechanism() const {
@@ -272,11 +270,11 @@ MethodEntry dpis_method() {
   entry.uses.emplace_back("clip");
   entry.complete = [](TrainConfig& c) {
     if (c.clipping != Clipping::flat) throw InputError("--clipping: expected flat for method dpis");
-    if (constexpr double kLeast = 1024.0 * kLeastDirection; c.clip < kLeast)
+    if (constexpr double kMinClip = 1024.0 * kLeastDirection; c.clip < kMinClip)
       throw InputError(
           fmt::format("--clip: expected at least {:.3g} for method dpis, which leaves "
                       "out gradients of norm below {:.3g}, found {:.6g}",
-                      kLeast, kLeastDirection, c.clip));
+                      kMinClip, kLeastDirection, c.clip));
     if (!c.epsilon || c.sigma)
       throw InputError("--epsilon: expected a budget, and no --sigma, for method dpis");
     if (c.accountant == privacy::AccountantKind::advanced)

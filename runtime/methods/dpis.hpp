@@ -56,21 +56,17 @@ class Dpis final : public EngineMethod {
   MethodState state() const override;
   void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
 
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+  StepRecipe recipe() const override;
+  /// Of a step of the epoch that is prepared.
+  StepScalars scalars(std::uint64_t t) const override;
 
-  /// Of this epoch.
+  /// Noise multiplier and rates of this epoch.
   const DpisEpoch& epoch() const { return epoch_; }
   ImportanceRule rule() const;
   double rate() const;              ///< q_e = b C / K~, which no inclusion probability exceeds
   double noise_multiplier() const;  ///< s_e = sigma_G C N~ / K~
-  /// What rounding adds to the norm of an accepted gradient in a sum, relative:
-  /// sensitivity_rounding_error with a bound on the number of accepted examples. Each is accepted
-  /// by its norm at that step, which may be C whatever it was at the start of the epoch: with
-  /// probability q_e at most.
-  double rounding_error() const;
 
  protected:
-  void configure(EngineSettings& settings) const override { settings.importance = true; }
   /// At the start of an epoch: lines 5 to 17, and the choice of sigma_G.
   bool prepare(PrivacyBudget& budget, std::uint64_t step) override;
   std::uint64_t prepared_until(std::uint64_t step) const override;
@@ -78,7 +74,6 @@ class Dpis final : public EngineMethod {
   /// In the ledger an epoch is: its K release (two releases where the clipping norm adapts), then
   /// its steps.
   std::uint64_t ledger_index(std::uint64_t step) const override;
-  double summed_norm() const override { return 1.0; }
   std::string mechanism() const override;
   std::string sampling() const override { return "importance"; }
 
@@ -92,7 +87,7 @@ class Dpis final : public EngineMethod {
   double next_clip(std::uint64_t epoch);
   /// sum_i min(norm_i, most) + N(0, (sigma_K most)^2).
   double noisy_total(const char* name, Stream purpose, std::uint64_t epoch, std::uint64_t number,
-                     double most);
+                     double max_norm);
   bool choose_sigma(std::uint64_t first, double left);
   double cost(double q, double sigma) const;
 

@@ -1,7 +1,5 @@
 #include "runtime/methods/dpsgd.hpp"
 
-#include <vector>
-
 #include "runtime/base/error.hpp"
 #include "runtime/methods/make_plan.hpp"
 
@@ -11,19 +9,14 @@ DpSgd::DpSgd(const MethodContext& context)
     : DpSgd(context, with_noise(context.config,
                                 plan_without_noise(context, {.clip_norm = context.config.clip}))) {}
 
-void DpSgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
-  std::vector<StepScalars> scalars;  // eta_t, sigma C, 1 / b
-  for (std::uint64_t t = first; t < last; ++t) scalars.push_back(schedule().at(t));
-
-  engine.run(first, scalars, [](Engine& step) {
-    // B_t: each example independently with probability q
-    step.sample_batch();
-    // sum over B_t of g_i / max(1, |g_i| / C), g_i the gradient of example i's loss
-    step.sum_clipped_gradients();
-    // g~ = (sum + N(0, sigma^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~, or another
-    // optimizer's step with g~
-    step.add_noise_and_update();
-  });
+StepRecipe DpSgd::recipe() const {
+  return {// B_t: each example independently with probability q
+          .draw = Poisson{plan().sampling_threshold},
+          // sum over B_t of g_i / max(1, |g_i| / C), g_i the gradient of example i's loss
+          .contribution = ClippedGradient{config().clipping},
+          // g~ = (sum + N(0, sigma^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~, or another
+          // optimizer's step with g~
+          .optimizer = optimizer_settings(config())};
 }
 
 MethodEntry dpsgd_method() {

@@ -1,6 +1,4 @@
 #pragma once
-#include <cstdint>
-
 #include "runtime/methods/engine_method.hpp"
 #include "runtime/methods/method_entry.hpp"
 
@@ -13,7 +11,7 @@ class DpSgd : public EngineMethod {
   explicit DpSgd(const MethodContext& context);
   DpSgd(const MethodContext& context, const PrivacyPlan& plan) : EngineMethod(context, plan) {}
 
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+  StepRecipe recipe() const override;
 };
 
 MethodEntry dpsgd_method();

@@ -13,7 +13,7 @@ PrivacyPlan decay_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
   PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip});
   const double k = config.of<DpSgdDecayOptions>().noise_decay;
-  const std::uint64_t epoch = context.size.steps_per_epoch(config.batch);
+  const std::uint64_t epoch = context.steps_per_epoch();
   plan.noise =
       noise_spans(plan.steps, [&](std::uint64_t t) { return decaying_noise(k, t / epoch); });
   return with_noise(config, std::move(plan));

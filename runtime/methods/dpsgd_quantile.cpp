@@ -19,7 +19,7 @@ constexpr option_rows::Range kNoiseShare{
 
 PrivacyPlan quantile_plan(const MethodContext& context) {
   // Refuses a least norm that float32 cannot keep.
-  plan_without_noise(context, {.clip_norm = context.config.of<QuantileOptions>().least});
+  plan_without_noise(context, {.clip_norm = context.config.of<QuantileOptions>().min_clip});
   return with_noise(context.config,
                     plan_without_noise(context, {.clip_norm = context.config.clip}));
 }
@@ -82,30 +82,27 @@ void DpSgdQuantile::follow(double noisy_count) {
   const double share = noisy_count / plan().expected_batch + 0.5;
   const double next =
       static_cast<double>(clip_norm_) * std::exp(-options().lr * (share - options().target));
-  clip_norm_ = static_cast<float>(std::clamp(next, options().least, options().most));
+  clip_norm_ = static_cast<float>(std::clamp(next, options().min_clip, options().max_clip));
 }
 
-/// One step, or several at one clipping norm.
-void DpSgdQuantile::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
+StepRecipe DpSgdQuantile::recipe() const {
+  return {// B_t: each example independently with probability q
+          .draw = Poisson{plan().sampling_threshold},
+          // sum over B_t of g_i min(1, C_t / |g_i|); how many are clipped
+          .contribution = ClippedGradient{},
+          // g~ = (sum + N(0, z_g^2 C_t^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
+          .optimizer = optimizer_settings(config())};
+}
+
+StepScalars DpSgdQuantile::scalars(std::uint64_t t) const {
+  StepScalars s = schedule().at(t);  // eta_t, z_g C_t, 1 / b, C_t
   // What rounding can add to an example's contribution, as a multiple of C.
   const double rounding = plan().sensitivity / plan().clip_norm;
-  const double c = static_cast<double>(clip_norm_);
-  std::vector<StepScalars> scalars;  // eta_t, z_g C_t, 1 / b
-  for (std::uint64_t t = first; t < last; ++t) {
-    StepScalars s = schedule().at(t);
-    s.noise_std = float_above(gradient_noise_multiplier() * c * rounding);
-    if (options().normalised) s.inverse_batch /= clip_norm_;
-    scalars.push_back(s);
-  }
-  engine.set_clip_norm(clip_norm_);
-  engine.run(first, scalars, [](Engine& step) {
-    // B_t: each example independently with probability q
-    step.sample_batch();
-    // sum over B_t of g_i min(1, C_t / |g_i|); how many are clipped
-    step.sum_clipped_gradients();
-    // g~ = (sum + N(0, z_g^2 C_t^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
-    step.add_noise_and_update();
-  });
+  s.noise_std =
+      float_above(gradient_noise_multiplier() * static_cast<double>(clip_norm_) * rounding);
+  if (options().normalised) s.inverse_batch /= clip_norm_;
+  s.clip_norm = clip_norm_;
+  return s;
 }
 
 std::string DpSgdQuantile::mechanism() const {
@@ -118,8 +115,8 @@ Promise DpSgdQuantile::promise(const privacy::Ledger& ledger, std::uint64_t step
   auto& sums = std::get<NoisySums>(p.how);
   sums.noise_std = gradient_noise_multiplier() * plan().sensitivity;  // of the first step
   sums.quantile = {.target = options().target,
-                   .min_clip_norm = options().least,
-                   .max_clip_norm = options().most,
+                   .min_clip_norm = options().min_clip,
+                   .max_clip_norm = options().max_clip,
                    .last_clip_norm = clip_norm_,
                    .gradient_noise_multiplier = gradient_noise_multiplier(),
                    .count_sensitivity = 0.5,
@@ -138,9 +135,9 @@ MethodEntry dpsgd_quantile_method() {
                           "dpsgd-quantile: step size of the clipping norm, on a logarithmic scale"),
                    number("quantile-noise", "S", &Options::noise_share, kNoiseShare,
                           "dpsgd-quantile: share of the privacy of a step that counting takes"),
-                   number("quantile-min", "C", &Options::least, kPositive,
+                   number("quantile-min", "C", &Options::min_clip, kPositive,
                           "dpsgd-quantile: least clipping norm"),
-                   number("quantile-max", "C", &Options::most, kPositive,
+                   number("quantile-max", "C", &Options::max_clip, kPositive,
                           "dpsgd-quantile: largest clipping norm"),
                    toggle("quantile-normalise", &Options::normalised,
                           "dpsgd-quantile: steps in units of the clipping norm, so that the "
@@ -151,7 +148,7 @@ MethodEntry dpsgd_quantile_method() {
     const auto& o = c.of<Options>();
     if (c.clipping != Clipping::flat)
       throw InputError("--clipping: expected flat for method dpsgd-quantile");
-    if (!(o.least <= c.clip && c.clip <= o.most))
+    if (!(o.min_clip <= c.clip && c.clip <= o.max_clip))
       throw InputError(
           "--clip: expected from --quantile-min to --quantile-max for method "
           "dpsgd-quantile, which starts with it");

@@ -12,8 +12,8 @@ struct QuantileOptions {
   double target = 0.5;        ///< gamma, the quantile of norms that C follows
   double lr = 0.2;            ///< eta_C
   double noise_share = 0.01;  ///< of 1 / sigma^2, that the count takes
-  double least = 1e-3;        ///< public bounds of C
-  double most = 1e3;
+  double min_clip = 1e-3;     ///< public bounds of C
+  double max_clip = 1e3;
   bool normalised = false;  ///< steps by g~ / C_t
 };
 
@@ -45,7 +45,9 @@ class DpSgdQuantile final : public EngineMethod {
   Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
   Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
 
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+  StepRecipe recipe() const override;
+  /// At the present clipping norm.
+  StepScalars scalars(std::uint64_t t) const override;
 
   double clip_norm() const { return clip_norm_; }  ///< C of the next step
   double gradient_noise_multiplier() const;        ///< z_g

@@ -8,7 +8,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "kernels/common/fixed_point.hpp"
+#include "kernels/contribution/contribution.hpp"
 #include "privacy/filter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/choices.hpp"
@@ -21,12 +21,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
-
-/// The largest float that is not above x.
-float float_below(double x) {
-  const auto f = static_cast<float>(x);
-  return static_cast<double>(f) > x ? std::nextafterf(f, 0.0f) : f;
-}
 
 /// The parts of a state that have a name in a checkpoint.
 template <class State, class Visit>
@@ -47,9 +41,7 @@ EngineMethod::EngineMethod(MethodContext context, const PrivacyPlan& plan)
       plan_(plan),
       schedule_(context_.config, plan_, steps_per_epoch()) {}
 
-std::uint64_t EngineMethod::steps_per_epoch() const {
-  return context_.size.steps_per_epoch(context_.config.batch);
-}
+std::uint64_t EngineMethod::steps_per_epoch() const { return context_.steps_per_epoch(); }
 
 /// A guarantee that was stated before the first release holds whatever was chosen later: that of a
 /// filter, and that of a plan which follows from a noisy number of examples.
@@ -74,13 +66,9 @@ void EngineMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
   const TrainConfig& c = config();
   EngineSettings s;
-  s.clip.kind = c.clipping;
-  s.clip.max_norm = float_below(plan_.clip_norm);
-  s.optimizer = optimizer_settings(c);
-  s.keep_average = c.ema > 0.0;
+  s.recipe = recipe();
   s.generator = c.rng;
   s.key = inputs.key;
-  s.sampling_threshold = plan_.sampling_threshold;
   s.largest_sum = plan_.largest_sum;
   s.micro_batch = static_cast<int>(c.micro_batch);
   s.precision = c.precision;
@@ -96,10 +84,8 @@ void EngineMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {
   TrainState s;
   s.parameters =
       initial_weights(context_.network, config().rng, inputs.key.key(), inputs.train.vectors.get());
-  const OptimizerKind kind = config().optimizer;
-  const bool adam = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
-  if (kind != OptimizerKind::sgd) s.moment1.resize(s.parameters.size());
-  if (adam) s.moment2.resize(s.parameters.size());
+  if (has_first_moment(config().optimizer)) s.moment1.resize(s.parameters.size());
+  if (has_second_moment(config().optimizer)) s.moment2.resize(s.parameters.size());
   if (config().ema > 0.0) s.average = s.parameters;
   initialise(s);
   engine_->set_state(s);
@@ -137,10 +123,10 @@ bool EngineMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t ste
   return ledger.authorised_until() >= ledger_index(step);
 }
 
-/// Where a run stops, its key is lost or renewed, may have been chosen by what it showed: which
-/// releases there are is then no longer fixed ahead. A budget bounds them where they are equal, so
-/// that only their number was chosen; where their divergences add up at an order fixed ahead; and
-/// nowhere else (privacy/README.md).
+/// The step where a run stops, or its key is lost or renewed, may have been chosen by what the run
+/// showed: which releases there are is then no longer fixed ahead. A budget bounds them where they
+/// are equal, so that only their number was chosen; where their divergences add up at an order
+/// fixed ahead; and nowhere else (privacy/README.md).
 void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   if (!config().epsilon)
     throw BudgetError("without --epsilon nothing bounds what repeated steps spend");
@@ -186,6 +172,13 @@ void EngineMethod::pass_gate(std::uint64_t first, std::uint64_t last) const {
       throw std::logic_error("steps that are not paid for");
     number += release.count;
   }
+}
+
+void EngineMethod::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
+  std::vector<StepScalars> steps;
+  steps.reserve(last - first);
+  for (std::uint64_t t = first; t < last; ++t) steps.push_back(scalars(t));
+  engine.run(recipe(), first, steps);
 }
 
 std::uint64_t EngineMethod::train(std::uint64_t step, std::uint64_t until) {
@@ -277,7 +270,7 @@ Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint64_t) cons
   describe_clipping(sums);
   sums.sensitivity = plan_.sensitivity;
   sums.noise_std = plan_.noise_multiplier * plan_.sensitivity;
-  sums.grid = sum_grid(summed_norm());
+  sums.grid = bound_of(recipe().contribution, plan_.clip_norm).grid;
   if (!plan_.noise.empty()) {
     const auto [least, most] = std::ranges::minmax(plan_.noise, {}, &NoiseSpan::scale);
     sums.noise_over_time = {least.scale, most.scale};

@@ -13,7 +13,7 @@
 namespace cudp {
 
 /// The base of the methods that train by noisy sums of clipped gradients of Poisson batches: DP-SGD
-/// and what descends from it. What each does in a step stands in its own run().
+/// and what descends from it. What each does in a step is its recipe().
 class EngineMethod : public Method {
  public:
   double epsilon() const override;
@@ -47,8 +47,12 @@ class EngineMethod : public Method {
 
   const PrivacyPlan& plan() const { return plan_; }
 
-  /// What steps first <= t < last do, on an engine that has what `configure` asks for.
-  virtual void run(Engine& engine, std::uint64_t first, std::uint64_t last) const = 0;
+  /// A step, in the order of the method's paper. Its numbers may follow what was released.
+  virtual StepRecipe recipe() const = 0;
+  /// The numbers of step t; the schedule's, but for a method that has others.
+  virtual StepScalars scalars(std::uint64_t t) const { return schedule_.at(t); }
+  /// Makes steps first <= t < last on an engine that is laid out for the recipe.
+  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const;
 
  protected:
   EngineMethod(MethodContext context, const PrivacyPlan& plan);
@@ -65,11 +69,11 @@ class EngineMethod : public Method {
   virtual bool prepare(PrivacyBudget&, std::uint64_t) { return true; }
   /// One past the last step, from `step` on, that is known without another call of prepare.
   virtual std::uint64_t prepared_until(std::uint64_t) const { return plan_.steps; }
-  /// What prepared steps first <= t < last release.
+  /// The releases of prepared steps first <= t < last.
   virtual std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const {
     return step_releases(plan_, first, last);
   }
-  /// Of one step.
+  /// The charge of one step.
   Charge charge_of(std::uint64_t step) const;
   /// Asks the gate for steps first <= t < last, before an engine draws their noise: they were
   /// authorised ahead, so that it costs nothing. Throws std::logic_error where it says no.
@@ -79,8 +83,6 @@ class EngineMethod : public Method {
 
   // The certificate.
 
-  /// The norm of what an example adds to a sum, whose grid follows from it.
-  virtual double summed_norm() const { return plan_.clip_norm; }
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return "poisson"; }
   /// Says what gradients are clipped, or what C is, where that needs saying.

@@ -12,7 +12,7 @@ LinearFacts linear_facts(const MethodContext& context) {
   return {.loss = context.network.spec.loss,
           .dimension = static_cast<int>(context.network.parameter_count),
           .examples = context.size.value,
-          .most = context.size.most(0.5 * kFailureShare * *context.config.delta),
+          .max_examples = context.size.max_examples(0.5 * kFailureShare * *context.config.delta),
           .mu_before = mu_of(context.before),
           .size_is_public = context.size.is_public()};
 }
@@ -31,8 +31,9 @@ void LinearMethod::restore(const TrainingInputs& inputs, const MethodState&) {
 
 void LinearMethod::fresh_key(PrivacyBudget&, std::uint64_t) {
   throw BudgetError(
-      "what the run's own key may have drawn took all of the budget; train anew on a budget of its "
-      "own");
+      "the interrupted run may already have drawn its only release, which used the whole budget; "
+      "it "
+      "cannot be repeated with another key. Start a new run with a new budget.");
 }
 
 void LinearMethod::pass_gate(Gate& gate) const {

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 #include "kernels/random/random.hpp"
 #include "privacy/mechanism/mechanism.hpp"
 #include "runtime/base/error.hpp"
@@ -19,18 +19,18 @@
 
 namespace cudp {
 
-/// What a linear method may know of the data before it looks at them.
+/// Facts about the data that a linear method may know before it looks at them.
 struct LinearFacts {
   Loss loss = Loss::logistic;
-  int dimension = 0;       ///< features and a constant
-  double examples = 1.0;   ///< N, or the noisy one
-  double most = 1.0;       ///< a bound on N, see TrainingSize::most
-  double mu_before = 0.0;  ///< of what was released before: mu_of
+  int dimension = 0;          ///< features and a constant
+  double examples = 1.0;      ///< N, or the noisy one
+  double max_examples = 1.0;  ///< a bound on N, see TrainingSize::max_examples
+  double mu_before = 0.0;     ///< of what was released before: mu_of
   bool size_is_public = true;
 };
 LinearFacts linear_facts(const MethodContext& context);
 
-/// Where the examples are, and what a method draws from and releases through. Numbers of streams
+/// The examples of a linear method, and what it draws from and releases through. Numbers of streams
 /// are its own.
 struct LinearTask {
   const Dataset& train;
@@ -45,7 +45,7 @@ struct LinearTask {
 /// begins again releases nothing new.
 class LinearMethod : public Method {
  public:
-  /// What is released, besides what was before.
+  /// The releases of the method, besides those before it.
   virtual std::vector<privacy::Release> releases() const = 0;
   /// The weights of the features as they are read, and the bias. Asks the gate before it draws.
   virtual std::vector<float> fit(const LinearTask& task) const = 0;
@@ -107,7 +107,7 @@ std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
   }
 }
 
-/// What the entries of all of these have in common.
+/// The part that the entries of all of these have in common.
 MethodEntry linear_method_entry();
 
 }  // namespace cudp

@@ -152,14 +152,14 @@ Vector LinearRisk::curvature_product(std::span<const double> p) {
   });
 }
 
-/// With unit roundoff u and |v| <= 1: a margin is off by at most (d + 4) u |w|, which moves phi' by
-/// the curvature times that, and phi' itself by a few u; a term c v has three roundings; a sum of a
-/// block's terms and of the blocks has at most kBlock + blocks additions, each of a sum no longer
-/// than that of the terms' lengths, of which there are n, of at most 1. All of it twice, for what
-/// is of second order.
+/// Bound for unit roundoff u and |v| <= 1: a margin is off by at most (d + 4) u |w|, which moves
+/// phi' by the curvature times that, and phi' itself by a few u; a term c v has three roundings; a
+/// sum of a block's terms and of the blocks has at most kBlock + blocks additions, each of a sum no
+/// longer than that of the terms' lengths, of which there are n, of at most 1. All of it twice, for
+/// what is of second order.
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm,
                      double unit) {
-  const double n = settings.most;
+  const double n = settings.max_examples;
   const double blocks = n / static_cast<double>(kBlock) + 1.0;
   const double margin = loss_curvature(settings) * (static_cast<double>(dimension) + 4.0) * norm;
   return 2.0 * unit * n * (static_cast<double>(kBlock) + blocks + 32.0 + margin);
@@ -180,8 +180,8 @@ struct Bounds {
 Bounds bounds_of(const RiskSettings& s, const RiskProblem& p) {
   const double at_zero = s.loss == Loss::logistic ? std::log(2.0) : 1.0;  // phi(0)
   const double b = p.linear_bound;
-  return {loss_curvature(s) * s.most + p.regulariser,
-          (b + std::sqrt(b * b + 2.0 * p.regulariser * s.most * at_zero)) / p.regulariser};
+  return {loss_curvature(s) * s.max_examples + p.regulariser,
+          (b + std::sqrt(b * b + 2.0 * p.regulariser * s.max_examples * at_zero)) / p.regulariser};
 }
 
 /// J's gradient and how far it may be off.
@@ -207,16 +207,16 @@ JGradient<Real> gradient_at(LinearRisk& risk, const RiskProblem& p, const std::v
   return g;
 }
 
-/// p with |(H + regulariser I) p + g| <= share |g|, or as near as `most` products come.
+/// p with |(H + regulariser I) p + g| <= share |g|, or as near as max_steps products come.
 Vector newton_direction(LinearRisk& risk, double regulariser, const Vector& g, double share,
-                        int most) {
+                        int max_steps) {
   Vector p(g.size(), 0.0);
   Vector r = g;
   for (double& v : r) v = -v;
   Vector along = r;
   double square = dot(r, r);
   const double enough = share * share * square;
-  for (int i = 0; i < most && square > enough; ++i) {
+  for (int i = 0; i < max_steps && square > enough; ++i) {
     Vector product = risk.curvature_product(along);
     add(product, regulariser, along);
     const double step = square / dot(along, product);

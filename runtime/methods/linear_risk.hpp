@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/data/dataset.hpp"
 
@@ -18,9 +18,9 @@ struct RiskSettings {
   Loss loss = Loss::logistic;  ///< logistic, or hinge, which is smoothed
   /// R: an example is v = y (x, 1) / max(R, |(x, 1)|), so |v| <= 1. R <= 1 makes every |v| = 1.
   double max_norm = 1.0;
-  double huber = 0.5;  ///< h: half the width of the part of the hinge loss that is smoothed
-  double most = 1.0;   ///< a public bound on the number of examples
-  int threads = 1;     ///< 0 takes every core; the result does not depend on it
+  double huber = 0.5;         ///< h: half the width of the part of the hinge loss that is smoothed
+  double max_examples = 1.0;  ///< a public bound on the number of examples
+  int threads = 1;            ///< 0 takes every core; the result does not depend on it
 };
 
 /// Bounds on the loss phi(m) at the margin m = v . w: -1 <= phi' <= 0 and 0 <= phi'' <= curvature.
@@ -69,11 +69,11 @@ class LinearRisk {
   ThreadTeam team_;
 };
 
-/// By how much a gradient may be off through rounding, in L2, for |w| = norm and any data set of at
-/// most settings.most examples in `dimension` numbers; unit: 2^-53 for LinearRisk::gradient.
+/// Bound on the rounding error of a gradient, in L2, for |w| = norm and any data set of at most
+/// settings.max_examples examples in `dimension` numbers; unit: 2^-53 for LinearRisk::gradient.
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm, double unit);
 
-/// What is to be minimised: J(w) = risk + regulariser / 2 |w|^2 + linear . w.
+/// The objective to be minimised: J(w) = risk + regulariser / 2 |w|^2 + linear . w.
 struct RiskProblem {
   double regulariser = 0.0;         ///< > 0
   std::vector<double> linear = {};  ///< [d], or empty for none
@@ -86,17 +86,18 @@ struct RiskProblem {
 /// the data are within `settings`; empty where that is not proved, or would take more than 10^7. A
 /// function of public numbers.
 ///
-/// With n <= settings.most examples J is L-smooth, L = curvature most + regulariser, and its
-/// minimum no farther from 0 than W, as J(w*) <= J(0). Descent from 0 by gradient / L, whose
-/// gradients are off by at most e and whose steps are rounded in Extended, comes closer by the
-/// factor 1 - 1 / kappa, kappa = L / regulariser, but for e / L and 10 u W: after kappa ln(4 L W /
-/// tolerance) steps the gradient is at most tolerance / 4 + kappa e + 10 u kappa L W, and what is
-/// measured of it at most 2 e more, and 3 L W 2^-53 where weights are rounded to double in the end.
+/// With n <= settings.max_examples examples J is L-smooth, L = curvature max_examples +
+/// regulariser, and its minimum no farther from 0 than W, as J(w*) <= J(0). Descent from 0 by
+/// gradient / L, whose gradients are off by at most e and whose steps are rounded in Extended,
+/// comes closer by the factor 1 - 1 / kappa, kappa = L / regulariser, but for e / L and 10 u W:
+/// after kappa ln(4 L W / tolerance) steps the gradient is at most tolerance / 4 + kappa e + 10 u
+/// kappa L W, and what is measured of it at most 2 e more, and 3 L W 2^-53 where weights are
+/// rounded to double in the end.
 std::optional<std::uint64_t> iterations_for_all_data(const RiskSettings& settings,
                                                      std::size_t dimension,
                                                      const RiskProblem& problem);
 
-/// Where J is least.
+/// The minimum of J.
 struct RiskMinimum {
   std::vector<double> w;
   double gradient_norm = 0.0;  ///< of J at w, at most: rounding is in it

@@ -25,12 +25,12 @@ double order_for(double epsilon, double delta) {
 
 /// Below least_clip_norm the plan's sensitivity would be no bound.
 void check_clip(const Network& network, Clipping clipping, double clip_norm) {
-  const double least = least_clip_norm(network, clipping);
-  if (clip_norm < least)
+  const double min_clip = least_clip_norm(network, clipping);
+  if (clip_norm < min_clip)
     throw InputError(
         fmt::format("--clip: expected at least {:.3g} for {} parameters: below, a norm in float32 "
                     "lacks squares that matter; found {:.3g}",
-                    least, network.parameter_count, clip_norm));
+                    min_clip, network.parameter_count, clip_norm));
 }
 
 }  // namespace
@@ -55,18 +55,18 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   // Rounded up, so that the rate is never below the one asked for, and exact afterwards.
   plan.sampling_threshold = static_cast<std::uint64_t>(std::ceil(batch / size.value * 0x1p32));
   plan.expected_batch = batch;
-  plan.steps = config.steps ? static_cast<std::uint64_t>(*config.steps)
-                            : static_cast<std::uint64_t>(*config.epochs) *
-                                  size.steps_per_epoch(config.batch);
+  plan.steps = config.steps
+                   ? static_cast<std::uint64_t>(*config.steps)
+                   : static_cast<std::uint64_t>(*config.epochs) * context.steps_per_epoch();
 
   // Two things may fail: the bound on N, where that is private, and the bound on a batch given it.
   plan.failure = kFailureShare * plan.delta;
-  const double most_examples = size.most(0.5 * plan.failure);
+  const double max_examples = size.max_examples(0.5 * plan.failure);
   plan.largest_sum =
-      largest_batch(plan.sampling_rate() * most_examples, plan.steps, 0.5 * plan.failure);
+      largest_batch(plan.sampling_rate() * max_examples, plan.steps, 0.5 * plan.failure);
   plan.clip_norm = shape.clip_norm;
-  plan.sensitivity = plan.clip_norm * (1.0 + sensitivity_rounding_error(
-                                                 context.network, context.arithmetic, shape.shift));
+  plan.sensitivity = sensitivity(bound_of(shape.contribution, plan.clip_norm), context.network,
+                                 context.arithmetic);
   check_clip(context.network, config.clipping, plan.clip_norm);
   return plan;
 }
@@ -121,25 +121,25 @@ double filter_order(PrivacyPlan plan) {
 }
 
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan) {
-  double least = plan.noise_multiplier;
-  double most = plan.noise_multiplier;
+  double min_noise = plan.noise_multiplier;
+  double max_noise = plan.noise_multiplier;
   for (const NoiseSpan& span : plan.noise) {
-    least = std::fmin(least, plan.noise_multiplier * span.scale);
-    most = std::fmax(most, plan.noise_multiplier * span.scale);
+    min_noise = std::fmin(min_noise, plan.noise_multiplier * span.scale);
+    max_noise = std::fmax(max_noise, plan.noise_multiplier * span.scale);
   }
-  if (!(least >= kLeastNoiseMultiplier && most <= kMostNoiseMultiplier))
+  if (!(min_noise >= kMinNoiseMultiplier && max_noise <= kMaxNoiseMultiplier))
     throw BudgetError(fmt::format(
-        "expected a noise multiplier of {} to {} on every step, found {:.6g}",
-        kLeastNoiseMultiplier, kMostNoiseMultiplier, least < kLeastNoiseMultiplier ? least : most));
+        "expected a noise multiplier of {} to {} on every step, found {:.6g}", kMinNoiseMultiplier,
+        kMaxNoiseMultiplier, min_noise < kMinNoiseMultiplier ? min_noise : max_noise));
   const double epsilon = guarantee(plan, releases(plan, plan.steps)).epsilon;
   if (config.epsilon && !(epsilon <= *config.epsilon))
     throw BudgetError(
         fmt::format("{} steps at sigma {:.6g} spend epsilon {:.6g}, the budget is {:.6g}",
                     plan.steps, plan.noise_multiplier, epsilon, *config.epsilon));
-  if (epsilon > kMostEpsilon && !config.allow_weak_privacy)
+  if (epsilon > kMaxEpsilon && !config.allow_weak_privacy)
     throw BudgetError(fmt::format(
         "{} steps at sigma {:.6g} spend epsilon {:.6g}, expected at most {} (--allow-weak-privacy)",
-        plan.steps, plan.noise_multiplier, epsilon, kMostEpsilon));
+        plan.steps, plan.noise_multiplier, epsilon, kMaxEpsilon));
 }
 
 std::uint64_t affordable_steps(const PrivacyPlan& plan, std::span<const privacy::Release> already,

@@ -2,15 +2,16 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/contribution/contribution.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/methods/plan.hpp"
 
 namespace cudp {
 
-/// What the sums of a method are like.
+/// The properties of the sums of a method.
 struct SumShape {
   double clip_norm = 1.0;
-  double shift = 0.0;  ///< of gradients that are transformed first: sensitivity_rounding_error
+  Contribution contribution = ClippedGradient{};
   double largest_rate = 1.0;  ///< what an example may be sampled with; below 1 a batch is less than
                               ///< all examples
 };
@@ -31,7 +32,7 @@ PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 /// them are repeated, where the key is lost, may have been chosen by what they showed.
 bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Of a plan that has its noise: the Renyi order of its filter.
+/// The Renyi order of the filter of a plan that has its noise.
 double filter_order(PrivacyPlan plan);
 
 /// Throws BudgetError unless the plan stays within config.epsilon, and within what promises

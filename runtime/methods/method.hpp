@@ -22,7 +22,7 @@
 
 namespace cudp {
 
-/// What a method knows of a run before it looks at the data. All of it is public.
+/// The facts about a run that a method knows before it looks at the data. All of them are public.
 struct MethodContext {
   TrainConfig config;
   Network network;
@@ -30,9 +30,11 @@ struct MethodContext {
   Arithmetic arithmetic;
   /// Charged before the method's own releases: the noisy number of examples, what features rest on.
   std::vector<privacy::Release> before;
+
+  std::uint64_t steps_per_epoch() const { return size.steps_per_epoch(config.batch); }
 };
 
-/// What a method trains with. The data outlive it.
+/// The data and services that a method trains with. They outlive it.
 struct TrainingInputs {
   const Dataset& train;
   const Backend& backend;
@@ -69,8 +71,8 @@ class Method {
   virtual double delta() const = 0;
   /// The budget of a filter that all releases must pass; empty where the plan stays within epsilon.
   virtual std::optional<privacy::Budget> filter() const { return std::nullopt; }
-  /// What is charged when the run begins, besides MethodContext::before: for a method that pays for
-  /// everything at once.
+  /// The releases that are charged when the run begins, besides MethodContext::before: for a method
+  /// that pays for everything at once.
   virtual std::vector<privacy::Release> releases_at_start() const { return {}; }
   virtual std::uint64_t steps() const = 0;
   virtual std::uint64_t steps_per_epoch() const { return 1; }
@@ -81,9 +83,9 @@ class Method {
 
   // A run.
 
-  /// From the beginning. budget: with what was charged until now.
+  /// Starts from the beginning. budget: with what was charged until now.
   virtual void start(const TrainingInputs& inputs, const PrivacyBudget& budget) = 0;
-  /// From where `state` was taken.
+  /// Goes on from where `state` was taken.
   virtual void restore(const TrainingInputs& inputs, const MethodState& state) = 0;
   virtual MethodState state() const = 0;
   /// Whether the ledger knows of all that a run has released when it has reported `step` steps and
@@ -107,12 +109,12 @@ class Method {
   /// the last one made, less than `until` where a method that asks as it goes was refused.
   virtual std::uint64_t train(std::uint64_t step, std::uint64_t until) = 0;
 
-  /// Of the model that is released.
+  /// The parameters of the model that is released.
   virtual std::vector<float> parameters() const = 0;
 
   // What is reported of it. Functions of public numbers and of what was released.
 
-  /// Of the last of `step` steps; 0 before there is one.
+  /// The learning rate of the last of `step` steps; 0 before there is one.
   virtual double learning_rate(std::uint64_t step) const = 0;
   /// Epsilon of what was released up to `step`. last: of the whole run; before that a faster,
   /// looser bound will do.
@@ -122,8 +124,8 @@ class Method {
   /// Examples that a step looks at, for a speed.
   virtual double examples_per_step() const = 0;
   virtual Outcome outcome(std::uint64_t step) const { return {.steps = step}; }
-  /// What the certificate says of the method. ledger: what was really spent, which a lost key makes
-  /// more than was planned.
+  /// The promise of the method, for the certificate. ledger: what was really spent, which a lost
+  /// key makes more than was planned.
   virtual Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const = 0;
   /// Epsilon at the same delta for the examples of one user, of a run that is finished; empty where
   /// nothing is said of them.

@@ -26,8 +26,8 @@ struct MethodEntry {
   void (*defaults)(TrainConfig&) = nullptr;
   /// Once all are: fills in what follows from others. Throws InputError where they do not fit.
   void (*complete)(TrainConfig&) = nullptr;
-  /// With the model and the format of the data, of which nothing private is read. Throws
-  /// InputError.
+  /// Fits the config to the model and the format of the data, of which nothing private is read.
+  /// Throws InputError.
   void (*fit)(TrainConfig&, const Network&, const Dataset& format) = nullptr;
   std::unique_ptr<Method> (*make)(const MethodContext&) = nullptr;
 };

@@ -21,14 +21,14 @@ std::uint64_t join(std::uint32_t high, std::uint32_t low) {
   return static_cast<std::uint64_t>(high) << 32 | low;
 }
 
-/// From 52 random bits, in (0, 1) and symmetric about 1/2.
+/// A number made of 52 random bits, in (0, 1) and symmetric about 1/2.
 double uniform(std::uint32_t high, std::uint32_t low) {
   return (static_cast<double>(join(high, low) >> 12) + 0.5) * 0x1p-52;
 }
 
 double laplace(double u) { return u < 0.5 ? std::log(2.0 * u) : -std::log(2.0 * (1.0 - u)); }
 
-/// Where a number is.
+/// An interval that a number is in.
 template <class Real>
 struct Interval {
   Real low;
@@ -50,7 +50,7 @@ std::optional<std::vector<std::size_t>> order_of(const std::vector<Interval<Real
   return order;
 }
 
-double least_of(std::span<const double> scores) {
+double min_of(std::span<const double> scores) {
   return scores.empty() ? 0.0 : *std::ranges::min_element(scores);
 }
 
@@ -66,7 +66,7 @@ std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double
                                                           std::size_t count, double rate,
                                                           std::span<const std::uint32_t> digits) {
   constexpr double kOpen = std::numeric_limits<double>::infinity();
-  const double least = least_of(scores);
+  const double min_score = min_of(scores);
   std::vector<Interval<double>> all;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const std::uint64_t m = join(digits[2 * i], digits[2 * i + 1]);
@@ -79,7 +79,7 @@ std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double
                          ? -std::log(static_cast<double>(m) * 0x1p-64)
                          : -std::log1p(-(static_cast<double>(std::uint64_t{0} - m) * 0x1p-64));
     const double log_e = std::log(e);
-    const double product = rate * (scores[i] - least);
+    const double product = rate * (scores[i] - min_score);
     const double error = 0x1p-40 * (1.0 + std::fabs(log_e) + product);
     all.push_back({log_e + product - error, log_e + product + error});
   }
@@ -90,7 +90,7 @@ std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::
                                            double rate, std::span<const std::uint32_t> digits) {
   using Real = mp::number<mp::cpp_bin_float<1024, mp::digit_base_2>, mp::et_off>;
   constexpr int kBits = 32 * kAllDigits;
-  const Real least = least_of(scores);
+  const Real min_score = min_of(scores);
   const Real open = std::numeric_limits<Real>::infinity();
   std::vector<Interval<Real>> all;
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -105,7 +105,7 @@ std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::
     // E is at least 2^-832, and of 1024 bits log has all but the last few: E is known to 2^-180 of
     // it.
     const auto log_e = [](const mp::cpp_int& u) { return Real(log(-log(ldexp(Real(u), -kBits)))); };
-    const Real product = Real(rate) * (Real(scores[i]) - least);
+    const Real product = Real(rate) * (Real(scores[i]) - min_score);
     const Real low = log_e(m + 1) + product;
     const Real high = log_e(m) + product;
     const Real error = ldexp(1 + abs(low) + abs(high), -150);
@@ -118,12 +118,14 @@ std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::
 
 namespace {
 
-void show_choice(std::span<std::size_t> chosen, double sensitivity, const RandomStream& stream) {
-  show_witness({.name = "choice by noisy scores",
-                .purpose = stream.stream,
-                .step = stream.step,
-                .sensitivity = sensitivity},
-               chosen);
+void show_choice(std::span<const double> scores, std::span<std::size_t> chosen, double sensitivity,
+                 const RandomStream& stream) {
+  const Leaving what{.name = "choice by noisy scores",
+                     .purpose = stream.stream,
+                     .step = stream.step,
+                     .sensitivity = sensitivity};
+  if (Observer* const o = observer()) o->adds_noise(what, scores);
+  show_witness(what, chosen);
 }
 
 /// The order that the stream's numbers give, of which as few as will do are looked at.
@@ -151,7 +153,7 @@ std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t
                                      const RandomStream& stream) {
   const double rate = std::nextafter(epsilon / sensitivity, 0.0);
   std::vector<std::size_t> chosen = noisy_order(scores, count, rate, stream);
-  show_choice(chosen, sensitivity, stream);
+  show_choice(scores, chosen, sensitivity, stream);
   return chosen;
 }
 
@@ -169,7 +171,7 @@ std::size_t noisy_min(std::span<const double> scores, double sensitivity, double
     best = i;
     largest = noisy;
   }
-  show_choice(std::span(&best, 1), sensitivity, stream);
+  show_choice(scores, std::span(&best, 1), sensitivity, stream);
   return best;
 }
 

@@ -47,12 +47,12 @@ inline constexpr std::size_t kAllDigits = 26;
 std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double> scores,
                                                           std::size_t count, double rate,
                                                           std::span<const std::uint32_t> digits);
-/// The same from digits [scores.size(), kAllDigits] in multiple precision. Throws
+/// The choice made from digits [scores.size(), kAllDigits] in multiple precision. Throws
 /// std::runtime_error where they leave it undecided, which has probability below 2^-100.
 std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::size_t count,
                                            double rate, std::span<const std::uint32_t> digits);
 
-/// What noisy_min releases where one example more makes every score larger, by between 0 and the
+/// The mechanism of noisy_min where one example more makes every score larger, by between 0 and the
 /// sensitivity (losses that are clipped and not negative: then scale 1 / epsilon suffices in place
 /// of 2 / epsilon).
 ///

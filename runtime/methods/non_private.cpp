@@ -48,11 +48,11 @@ Vector descent(const std::deque<Pair>& pairs, const Vector& gradient) {
 
 }  // namespace
 
-Vector minimise(const Objective& objective, Vector w, double tolerance, int most) {
+Vector minimise(const Objective& objective, Vector w, double tolerance, int max_steps) {
   Vector gradient(w.size());
   double value = objective(w, gradient);
   std::deque<Pair> pairs;
-  for (int i = 0; i < most && !(std::sqrt(dot(gradient, gradient)) <= tolerance); ++i) {
+  for (int i = 0; i < max_steps && !(std::sqrt(dot(gradient, gradient)) <= tolerance); ++i) {
     const Vector direction = descent(pairs, gradient);
     const double slope = dot(gradient, direction);
     Vector next;

@@ -24,7 +24,7 @@ double least_regulariser(double curvature, double epsilon) {
 
 ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts)
     : LinearMethod(config, facts),
-      risk_(risk_settings(config, facts.loss, facts.most)),
+      risk_(risk_settings(config, facts.loss, facts.max_examples)),
       dimension_(static_cast<std::size_t>(facts.dimension)),
       epsilon_(*config.epsilon),
       delta_(*config.delta * (1.0 - kFailureShare)),
@@ -72,17 +72,18 @@ std::vector<float> ObjectivePerturbation::fit(const LinearTask& task) const {
   RiskProblem with_b = problem();
   for (const float z : normal(0)) with_b.linear.push_back(static_cast<double>(z) / mu_);
   const std::vector<double> w = minimise_risk(risk, with_b).w;
+  const Leaving what{.name = "minimum of a perturbed objective",
+                     .purpose = Stream::noise,
+                     .step = 0,
+                     .noise_std = 1.0 / mu_};
+  if (Observer* const o = observer()) o->adds_noise(what, w);
   const std::vector<float> z = normal(1);
   const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);
   std::vector<float> released;
   for (std::size_t j = 0; j < w.size(); ++j)
     released.push_back(
         static_cast<float>(unscaled * (w[j] + output_noise_std_ * static_cast<double>(z[j]))));
-  show_witness({.name = "minimum of a perturbed objective",
-                .purpose = Stream::noise,
-                .step = 0,
-                .noise_std = 1.0 / mu_},
-               std::span(released));
+  show_witness(what, std::span(released));
   return released;
 }
 

@@ -45,7 +45,7 @@ class ObjectivePerturbation final : public LinearMethod {
   void describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const override;
 
  private:
-  /// But for b.
+  /// The objective without its noise term b.
   RiskProblem problem() const;
 
   RiskSettings risk_;

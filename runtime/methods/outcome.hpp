@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// What a finished run with privacy released, for a run without to be compared with.
+/// The result that a finished run with privacy released, for a run without to be compared with.
 struct Comparison {
   std::string run;  ///< folder
   std::string dataset;
@@ -24,7 +24,7 @@ Comparison read_comparison(const std::string& run);
 void to_json(nlohmann::ordered_json& json, const Comparison& comparison);
 void from_json(const nlohmann::ordered_json& json, Comparison& comparison);
 
-/// What a method has to say of how long it trained, beside its promise.
+/// How long a method trained, which is stated beside its promise.
 struct Outcome {
   std::uint64_t steps = 0;
   std::optional<double> sigma = {};            ///< noise multiplier, where there is one

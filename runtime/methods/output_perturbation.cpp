@@ -24,7 +24,7 @@ double grid_of(double sensitivity, double noise, std::size_t dimension) {
 
 OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFacts& facts)
     : LinearMethod(config, facts),
-      risk_(risk_settings(config, facts.loss, facts.most)),
+      risk_(risk_settings(config, facts.loss, facts.max_examples)),
       dimension_(static_cast<std::size_t>(facts.dimension)),
       delta_(*config.delta * (1.0 - kFailureShare)),
       tolerance_(config.of<RiskOptions>().solver_tolerance),

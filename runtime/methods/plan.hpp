@@ -16,15 +16,16 @@ inline constexpr int kLargestGroup = 16;
 /// of examples, and on the size of a batch.
 inline constexpr double kFailureShare = 1e-9;
 
-/// What guarantees next to nothing is refused unless the user insists (--allow-weak-privacy).
-inline constexpr double kMostEpsilon = 200.0;
-inline constexpr double kMostDelta = 0.1;  ///< and from here on
+/// A budget that guarantees next to nothing is refused unless the user insists
+/// (--allow-weak-privacy).
+inline constexpr double kMaxEpsilon = 200.0;
+inline constexpr double kMaxDelta = 0.1;  ///< and from here on
 
 /// Less noise is refused: it has to be 2^16 units of the sum's grid (rounded_normal.hpp), of which
 /// C may have as few as 2^20 (fixed_point.hpp).
-inline constexpr double kLeastNoiseMultiplier = 0x1p-4;
+inline constexpr double kMinNoiseMultiplier = 0x1p-4;
 /// More is refused: 2^40 units at most, of which C may have 2^21.
-inline constexpr double kMostNoiseMultiplier = 0x1p18;
+inline constexpr double kMaxNoiseMultiplier = 0x1p18;
 
 /// The noise of the steps from where the span before ends up to, but not including, `until`.
 struct NoiseSpan {
@@ -33,9 +34,9 @@ struct NoiseSpan {
   bool operator==(const NoiseSpan&) const = default;
 };
 
-/// What the privacy of noisy sums of clipped gradients rests on: neighbours differ by one example
-/// added or removed. The sampler that runs and the accountant that certifies are both built from
-/// this object and from nothing else, so they cannot disagree.
+/// The facts that the privacy of noisy sums of clipped gradients rests on: neighbours differ by one
+/// example added or removed. The sampler that runs and the accountant that certifies are both built
+/// from this object and from nothing else, so they cannot disagree.
 struct PrivacyPlan {
   /// Each example is in each step's batch independently with probability threshold / 2^32.
   std::uint64_t sampling_threshold = 0;
@@ -46,14 +47,14 @@ struct PrivacyPlan {
   double clip_norm = 0.0;         ///< C, L2 bound of one example's contribution before rounding
   double sensitivity = 0.0;       ///< C plus what rounding can add; the noise is scaled to this
   double noise_multiplier = 0.0;  ///< sigma: noise std / sensitivity, of a step of scale 1
-  /// Where steps differ in their noise: spans that end at `steps`. Empty: every step has scale 1.
-  /// Fixed before training starts, so the composition is not adaptive.
+  /// Noise of the steps, where it differs: spans that end at `steps`. Empty: every step has scale
+  /// 1. Fixed before training starts, so the composition is not adaptive.
   std::vector<NoiseSpan> noise;
   /// Noisy sums besides those of the steps: how many all epochs may make, with which noise
   /// multiplier.
   std::uint64_t epoch_releases = 0;
   double epoch_noise = 0.0;
-  /// What was released before the first step: MethodContext::before.
+  /// The releases before the first step: MethodContext::before.
   std::vector<privacy::Release> before;
   double delta = 0.0;
   /// Probability that a batch, or the number of examples, is larger than `largest_sum` allows for;
@@ -82,8 +83,8 @@ std::vector<privacy::Release> releases(const PrivacyPlan& plan, std::uint64_t st
 /// How the accountant is to bound the plan's releases.
 privacy::AccountantOptions accountant_options(const PrivacyPlan& plan);
 
-/// What releases add up to at the plan's delta, part of which is set aside for plan.failure.
-/// coarseness: see privacy::AccountantOptions; a bound all the same.
+/// The epsilon that releases add up to at the plan's delta, part of which is set aside for
+/// plan.failure. coarseness: see privacy::AccountantOptions; a bound all the same.
 privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Release> releases,
                                 double coarseness = 1.0);
 

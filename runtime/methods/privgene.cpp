@@ -69,7 +69,7 @@ PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts)
       loss_(facts.loss),
       delta_(*config.delta * (1.0 - kFailureShare)),
       loss_clip_(config.of<LinearOptions>().loss_clip),
-      most_(facts.most),
+      max_examples_(facts.max_examples),
       rho_before_(facts.mu_before > 0.0 ? privacy::zcdp_of_gaussian(1.0 / facts.mu_before) : 0.0),
       candidates_(static_cast<std::size_t>(config.of<PrivGeneOptions>().candidates)),
       parents_(static_cast<std::size_t>(config.of<PrivGeneOptions>().parents)) {
@@ -97,7 +97,7 @@ double PrivGene::epsilon() const {
 }
 
 std::vector<float> PrivGene::fit(const LinearTask& task) const {
-  const auto engine = make_cpu_linear_engine(task.train, loss_, most_, task.threads);
+  const auto engine = make_cpu_linear_engine(task.train, loss_, max_examples_, task.threads);
   const auto d = static_cast<std::size_t>(engine->dimension());
   // Losses are those of a step of -1 from 0 along the model.
   engine->clipped_gradient_sum(std::vector<float>(d, 0.0f), 1.0);
@@ -114,9 +114,9 @@ std::vector<float> PrivGene::fit(const LinearTask& task) const {
       losses.push_back(engine->clipped_losses(w, step, loss_clip_)[0]);
     const bool last = generation == generations_;
     Models chosen;
-    for (const std::size_t i :
-         noisy_least(losses, last ? 1 : parents_, linear_loss_sensitivity(loss_clip_, most_),
-                     selection_epsilon_, stream(Stream::selection, generation)))
+    for (const std::size_t i : noisy_least(
+             losses, last ? 1 : parents_, linear_loss_sensitivity(loss_clip_, max_examples_),
+             selection_epsilon_, stream(Stream::selection, generation)))
       chosen.push_back(models[i]);
     if (last) return chosen.front();
     const float reach =
@@ -128,13 +128,14 @@ std::vector<float> PrivGene::fit(const LinearTask& task) const {
 
 void PrivGene::describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const {
   promise.mechanism = "exponential mechanism on sums of clipped losses, once a parent (PrivGene)";
-  promise.how = ChosenParents{.loss_clip = loss_clip_,
-                              .loss_sensitivity = linear_loss_sensitivity(loss_clip_, most_),
-                              .selection_epsilon = selection_epsilon_,
-                              .generations = generations_,
-                              .candidates = candidates_,
-                              .parents = parents_,
-                              .releases = std::move(releases)};
+  promise.how =
+      ChosenParents{.loss_clip = loss_clip_,
+                    .loss_sensitivity = linear_loss_sensitivity(loss_clip_, max_examples_),
+                    .selection_epsilon = selection_epsilon_,
+                    .generations = generations_,
+                    .candidates = candidates_,
+                    .parents = parents_,
+                    .releases = std::move(releases)};
 }
 
 MethodEntry privgene_method() {

@@ -51,8 +51,8 @@ class PrivGene final : public LinearMethod {
   Loss loss_;
   double delta_;
   double loss_clip_;
-  double most_;        ///< examples, at most
-  double rho_before_;  ///< of what was released before
+  double max_examples_;  ///< examples, at most
+  double rho_before_;    ///< of what was released before
   std::size_t candidates_;
   std::size_t parents_;
   std::size_t generations_;

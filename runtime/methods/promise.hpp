@@ -120,7 +120,7 @@ struct NoPrivacy {
   std::uint64_t steps = 0;
 };
 
-/// What a method promises of a run, and the numbers that are needed to check it.
+/// The promise of a method for a run, and the numbers that are needed to check it.
 struct Promise {
   double epsilon = 0.0;  ///< of the whole run; infinite without privacy
   double delta = 0.0;

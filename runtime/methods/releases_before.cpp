@@ -9,8 +9,8 @@
 
 namespace cudp {
 
-/// Of the given multiplier, or such that it takes its share of 1 / sigma^2, in which Gaussian
-/// releases add up, of one that spends the whole budget.
+/// A release of the given multiplier, or of one such that it takes its share of 1 / sigma^2, in
+/// which Gaussian releases add up, of one that spends the whole budget.
 double feature_noise(const TrainConfig& config) {
   if (!rest_on_release(feature_settings(config))) return 0.0;
   if (config.feature_sigma) return *config.feature_sigma;

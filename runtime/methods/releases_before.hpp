@@ -12,7 +12,7 @@ namespace cudp {
 /// moments); 0 where they rest on none. A function of public settings.
 double feature_noise(const TrainConfig& config);
 
-/// What is released before a method's own: the number of examples, where that is private, and what
+/// The releases before a method's own: the number of examples, where that is private, and what
 /// features rest on, where they do. Gaussian noise both.
 std::vector<privacy::Release> releases_before(const TrainConfig& config, const TrainingSize& size);
 

@@ -27,9 +27,12 @@ void check_risk(TrainConfig& config) {
     throw InputError("--l2: expected a number > 0 with --method " + config.method);
 }
 
-RiskSettings risk_settings(const TrainConfig& config, Loss loss, double most) {
+RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_examples) {
   const auto& options = config.of<RiskOptions>();
-  return {.loss = loss, .max_norm = options.max_norm, .huber = options.huber, .most = most};
+  return {.loss = loss,
+          .max_norm = options.max_norm,
+          .huber = options.huber,
+          .max_examples = max_examples};
 }
 
 MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser, double tolerance) {

@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// Of the methods that minimise a LinearRisk.
+/// The options of the methods that minimise a LinearRisk.
 struct RiskOptions {
   double max_norm = 1.0;           ///< R
   double huber = 0.5;              ///< h
@@ -21,14 +21,14 @@ std::vector<std::string> risk_option_keys();
 /// Throws InputError unless the risk is strongly convex.
 void check_risk(TrainConfig& config);
 
-/// How an example enters the risk, for at most `most` examples.
-RiskSettings risk_settings(const TrainConfig& config, Loss loss, double most);
+/// How an example enters the risk, for at most `max_examples` examples.
+RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_examples);
 
 /// For a promise.
 MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser, double tolerance);
 
-/// Why a method may not be released whose solver is not proved to arrive for all data; empty where
-/// it is. The same for all data sets.
+/// The reason not to release, if the solver is not proved to converge on every data set; otherwise
+/// empty. It is the same for all data sets.
 std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::size_t dimension,
                                           const RiskProblem& problem);
 

@@ -7,8 +7,8 @@ namespace cudp {
 
 namespace {
 
-/// Where the square-root schedule ends (Wu et al. 2021, Table 1).
-constexpr double kLeastRate = 1e-10;
+/// The learning rate at which the square-root schedule ends (Wu et al. 2021, Table 1).
+constexpr double kMinRate = 1e-10;
 
 }  // namespace
 
@@ -17,12 +17,18 @@ float float_above(double x) {
   return static_cast<double>(f) < x ? std::nextafterf(f, HUGE_VALF) : f;
 }
 
+float float_below(double x) {
+  const auto f = static_cast<float>(x);
+  return static_cast<double>(f) > x ? std::nextafterf(f, 0.0f) : f;
+}
+
 OptimizerSettings optimizer_settings(const TrainConfig& c) {
   return {.kind = c.optimizer,
           .momentum = static_cast<float>(c.momentum),
           .beta1 = static_cast<float>(c.beta1),
           .beta2 = static_cast<float>(c.beta2),
-          .weight_decay = static_cast<float>(c.weight_decay)};
+          .weight_decay = static_cast<float>(c.weight_decay),
+          .keep_average = c.ema > 0.0};
 }
 
 double learning_rate(const TrainConfig& c, std::uint64_t steps, std::uint64_t steps_per_epoch,
@@ -48,7 +54,7 @@ double learning_rate(const TrainConfig& c, std::uint64_t steps, std::uint64_t st
       break;
     case ScheduleKind::square_root:
       // lr - a sqrt(t), with a such that step `steps` would have a rate of kLeastRate.
-      factor = 1.0 - (1.0 - kLeastRate / std::fmax(c.lr, kLeastRate)) * std::sqrt(done);
+      factor = 1.0 - (1.0 - kMinRate / std::fmax(c.lr, kMinRate)) * std::sqrt(done);
       break;
   }
   const auto warmup = static_cast<double>(c.warmup);
@@ -67,15 +73,16 @@ double Schedule::learning_rate(std::uint64_t step) const {
 StepScalars Schedule::at(std::uint64_t step) const {
   const TrainConfig& c = config_;
   const double t = static_cast<double>(step) + 1.0;
-  const bool adam = c.optimizer == OptimizerKind::adam || c.optimizer == OptimizerKind::adamw;
+  const bool corrects_bias = has_second_moment(c.optimizer);
   StepScalars s{};
   s.learning_rate = static_cast<float>(learning_rate(step));
   s.noise_std = float_above(plan_.noise_std_at(step));
   s.inverse_batch = static_cast<float>(1.0 / plan_.expected_batch);
-  s.bias1 = static_cast<float>(adam ? 1.0 / (1.0 - std::pow(c.beta1, t)) : 1.0);
-  s.bias2 = static_cast<float>(adam ? 1.0 / (1.0 - std::pow(c.beta2, t)) : 1.0);
+  s.bias1 = static_cast<float>(corrects_bias ? 1.0 / (1.0 - std::pow(c.beta1, t)) : 1.0);
+  s.bias2 = static_cast<float>(corrects_bias ? 1.0 / (1.0 - std::pow(c.beta2, t)) : 1.0);
   // A short memory at first, or the initial weights would stay in the average.
   s.ema_decay = static_cast<float>(std::fmin(c.ema, t / (t + 9.0)));
+  s.clip_norm = float_below(plan_.clip_norm);
   return s;
 }
 

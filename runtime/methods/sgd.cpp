@@ -24,7 +24,8 @@ PrivacyPlan sgd_plan(MethodContext context) {
 
 }  // namespace
 
-Sgd::Sgd(const MethodContext& context) : EngineMethod(context, sgd_plan(context)) {}
+Sgd::Sgd(const MethodContext& context)
+    : EngineMethod(context, sgd_plan(context)), bound_(kFirstBound) {}
 
 double Sgd::epsilon() const { return std::numeric_limits<double>::infinity(); }
 
@@ -70,7 +71,7 @@ void Sgd::one_step(std::uint64_t step) {
 }
 
 bool Sgd::nothing_clipped(std::uint64_t first, std::uint64_t last, float bound) {
-  engine().set_clip_norm(bound);
+  bound_ = bound;
   run(engine(), first, last);
   const Diagnostics d = engine().diagnostics();
   if (d.non_finite > 0)
@@ -80,19 +81,20 @@ bool Sgd::nothing_clipped(std::uint64_t first, std::uint64_t last, float bound) 
   return true;
 }
 
-void Sgd::run(Engine& engine, std::uint64_t first, std::uint64_t last) const {
-  std::vector<StepScalars> scalars;  // eta_t, 0, 1 / b
-  for (std::uint64_t t = first; t < last; ++t) {
-    scalars.push_back(schedule().at(t));
-    scalars.back().noise_std = 0.0f;
-  }
-  engine.run(first, scalars, [](Engine& step) {
-    // B_t: each example independently with probability q
-    step.sample_batch();
-    // g~ = sum over B_t of g_i / b;  theta_{t+1} = theta_t - eta_t g~
-    step.sum_clipped_gradients();
-    step.add_noise_and_update();
-  });
+StepRecipe Sgd::recipe() const {
+  return {// B_t: each example independently with probability q
+          .draw = Poisson{plan().sampling_threshold},
+          // sum over B_t of g_i
+          .contribution = ClippedGradient{},
+          // g~ = sum / b;  theta_{t+1} = theta_t - eta_t g~
+          .optimizer = optimizer_settings(config())};
+}
+
+StepScalars Sgd::scalars(std::uint64_t t) const {
+  StepScalars s = schedule().at(t);  // eta_t, 0, 1 / b, the bound that no gradient reaches
+  s.noise_std = 0.0f;
+  s.clip_norm = bound_;
+  return s;
 }
 
 Promise Sgd::promise(const privacy::Ledger&, std::uint64_t step) const {

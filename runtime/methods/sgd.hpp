@@ -46,7 +46,8 @@ class Sgd final : public EngineMethod {
   }
   Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
 
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override;
+  StepRecipe recipe() const override;
+  StepScalars scalars(std::uint64_t t) const override;
 
  protected:
   void configure(EngineSettings& settings) const override { settings.diagnostics = true; }
@@ -56,6 +57,7 @@ class Sgd final : public EngineMethod {
   /// Makes the steps with gradients clipped to `bound`; false where one was longer.
   bool nothing_clipped(std::uint64_t first, std::uint64_t last, float bound);
 
+  float bound_;                              ///< of the steps that are tried now
   std::optional<Comparison> compared_with_;  ///< the run of --compare-with
   Diagnostics seen_;
 };

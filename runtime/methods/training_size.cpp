@@ -10,9 +10,9 @@
 namespace cudp {
 namespace {
 
-/// What is published is a whole number: less noise would not show in it. It keeps the sum within 63
-/// bits of its grid.
-constexpr double kLeastNoise = 0x1p-4;
+/// The least noise: the published number is whole, so that less would not show in it. It keeps the
+/// sum within 63 bits of its grid.
+constexpr double kMinNoise = 0x1p-4;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ std::uint64_t TrainingSize::steps_per_epoch(std::int64_t batch) const {
 
 /// P(N(0, s^2) < -z s) <= exp(-z^2 / 2). Rounding moves the number by 1/2 at most, and where it is
 /// lifted to 1 the bound only grows.
-double TrainingSize::most(double failure) const {
+double TrainingSize::max_examples(double failure) const {
   const double margin = is_public() ? 0.0 : 1.0 + noise * std::sqrt(-2.0 * std::log(failure));
   return value + margin + kLargestGroup;
 }
@@ -33,11 +33,12 @@ double TrainingSize::most(double failure) const {
 double size_noise(const DataSplit& data, const TrainConfig& config) {
   if (data.size_is_public) return 0.0;
   const double noise =
-      std::fmax(kLeastNoise, 10.0 * std::sqrt(-std::log(*config.delta)) / *config.epsilon);
+      std::fmax(kMinNoise, 10.0 * std::sqrt(-std::log(*config.delta)) / *config.epsilon);
   if (noise > 100.0 * static_cast<double>(config.batch))
     throw BudgetError(fmt::format(
-        "this budget tells the number of training examples to +-{:.3g} only, which is no use for "
-        "batches of {}; raise --epsilon, or --size-is-public if it is",
+        "with this budget the number of training examples is known only to within +-{:.3g}, too "
+        "coarse for batches of {}; raise --epsilon, or pass --size-is-public if the number is "
+        "public",
         noise, config.batch));
   return noise;
 }

@@ -18,7 +18,7 @@ struct TrainingSize {
   std::uint64_t steps_per_epoch(std::int64_t batch) const;
   /// An upper bound on the real number, also with a group of examples added; where N is private it
   /// fails with probability at most `failure`, in (0, 1).
-  double most(double failure) const;
+  double max_examples(double failure) const;
 };
 
 /// Noise of the released number of examples, at least 1/16; 0 where the data set's is public. A

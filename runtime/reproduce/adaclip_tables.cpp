@@ -15,7 +15,7 @@ namespace {
 constexpr double kDelta = 1e-5;
 constexpr int kBatch = 600;
 
-/// What was tuned, for one budget.
+/// The settings that were tuned, for one budget.
 struct Tuned {
   std::int64_t epochs;
   double lr;

@@ -17,7 +17,7 @@ struct Part {
   std::vector<double> dp;
 };
 
-/// What Theorem 4.1 calls epsilon = 16 * 0.8 is about 0.2 by any accountant.
+/// The epsilon = 16 * 0.8 of Theorem 4.1 is about 0.2 by any accountant.
 constexpr double kEpsilon = 0.2;
 constexpr double kTheoremEpsilon = 16 * 0.8;
 
@@ -41,7 +41,7 @@ std::string settings_of(const Part& part, double epochs, bool adapted) {
       part.theorem41 ? "theorem41" : "accountant");
 }
 
-/// By column, then by seed.
+/// The accuracies by column, then by seed.
 struct Runs {
   std::vector<std::vector<double>> adp, dp, lead, adp_best, dp_best, lead_best;
 

@@ -44,7 +44,7 @@ double percent(std::uint64_t correct, const Dataset& test) {
   return 100.0 * static_cast<double>(correct) / static_cast<double>(test.size());
 }
 
-/// What a contender trains on.
+/// The data that a contender trains on.
 struct Fold {
   const Dataset& train;
   Loss loss;
@@ -89,7 +89,7 @@ std::vector<float> linear_method(double l2, const Fold& fold, double epsilon, st
   const M method(config, {.loss = fold.loss,
                           .dimension = fold.engine.dimension(),
                           .examples = static_cast<double>(fold.train.size()),
-                          .most = static_cast<double>(fold.train.size())});
+                          .max_examples = static_cast<double>(fold.train.size())});
   privacy::Ledger ledger;
   for (const privacy::Release& release : method.releases()) ledger.charge(release);
   PrivacyBudget budget(std::move(ledger), [](const privacy::Ledger&) {});

@@ -3,7 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/update/coordinates_math.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
+#include "kernels/step/restore_math.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/base/random_numbers.hpp"
 
@@ -17,15 +18,16 @@ constexpr StepScalars kScalars = {.learning_rate = 0.01f,
                                   .inverse_batch = 1.0f,
                                   .bias1 = 1.0f,
                                   .bias2 = 1.0f,
-                                  .ema_decay = 0.0f};
+                                  .ema_decay = 0.0f,
+                                  .clip_norm = 1.0f};
 
-/// What a step releases, from every sampled point's gradient g = theta - x.
+/// The release of a step, from every sampled point's gradient g = theta - x.
 class Toy {
  public:
   explicit Toy(const RegressionToy& toy)
       : d_(static_cast<std::size_t>(toy.dimensions)),
         adaclip_(toy.method == ToyMethod::adaclip),
-        settings_{.on = true, .most = toy.most},
+        settings_{.most = toy.most},
         theta_(d_, 0.0f),
         mean_(d_, 0.0f),
         deviation_(d_, std::sqrt(settings_.least * settings_.most)),

@@ -12,8 +12,8 @@
 
 namespace cudp {
 
-/// What a run states of its privacy: the promise, and all that is needed to check it. Holds nothing
-/// about the training data but what was paid for. It is release/privacy.json.
+/// The statement of a run about its privacy: the promise, and all that is needed to check it. It
+/// holds nothing about the training data but what was paid for. It is release/privacy.json.
 struct Certificate {
   enum class Status {
     finished,

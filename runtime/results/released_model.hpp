@@ -39,7 +39,7 @@ ReleasedModel read_released_model(const std::filesystem::path& file, const Vecto
 const std::string& released_text(const TensorFile& file, const char* key,
                                  const std::string& source);
 
-/// What it was shown of an example: kind, groups, whether channels are standardised.
+/// The features that it was trained on: kind, groups, whether channels are standardised.
 FeatureSettings released_features(const TensorFile& file, const std::string& source);
 
 /// The network that the metadata describe. text: of models of texts. Throws InputError.

@@ -15,7 +15,6 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-constexpr const char* kVectors = "embedding.weight";
 constexpr const char* kDigest = "embedding-sha256";
 constexpr std::array kStored = {"tokens",           "keep",           "tokenizer",      "embedding",
                                 "embedding-tensor", "embedding-dims", "store-embedding"};
@@ -49,15 +48,16 @@ std::vector<std::string> read_vocabulary(const fs::path& model) {
 std::shared_ptr<const WordVectors> stored_vectors(const TensorFile& file, int rows,
                                                   const std::string& source) {
   for (const ParameterTensor& t : file.tensors) {
-    if (t.name != kVectors || t.shape.size() != 2 || t.shape[0] != rows) continue;
+    if (t.name != kStoredVectors || t.shape.size() != 2 || t.shape[0] != rows) continue;
     auto vectors = std::make_shared<WordVectors>();
     *vectors = {t.shape[0], t.shape[1], {}};
     const auto begin = file.values.begin() + static_cast<std::ptrdiff_t>(t.offset);
     vectors->values.assign(begin, begin + static_cast<std::ptrdiff_t>(t.size));
     return vectors;
   }
-  throw InputError(source + ": expected a tensor " + kVectors + " of " + std::to_string(rows) +
-                   " rows, as " + kVocabularyFile + " has words, found none");
+  throw InputError(source + ": expected a tensor " + kStoredVectors + " of " +
+                   std::to_string(rows) + " rows, as " + kVocabularyFile +
+                   " has words, found none");
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ void add_text(TensorFile& file, const TextCoder& coder) {
   file.metadata[kDigest] = coder.embedding_digest;
   if (!coder.options.store_embedding) return;
   const WordVectors& v = *coder.vectors;
-  file.tensors.push_back({.name = kVectors,
+  file.tensors.push_back({.name = kStoredVectors,
                           .shape = {v.rows, v.columns},
                           .offset = file.values.size(),
                           .size = v.values.size()});

@@ -9,6 +9,9 @@
 
 namespace cudp {
 
+/// The tensor of a released model that has its words' vectors, where they are stored.
+inline constexpr const char* kStoredVectors = "embedding.weight";
+
 /// The file of a model's words, beside the model.
 inline constexpr const char* kVocabularyFile = "vocabulary.txt";
 
@@ -16,7 +19,7 @@ inline constexpr const char* kVocabularyFile = "vocabulary.txt";
 /// SHA-256 or, with TextOptions::store_embedding, themselves.
 void add_text(TensorFile& file, const TextCoder& coder);
 
-/// Where the vectors of a released model are, if it does not hold them.
+/// The place of the vectors of a released model, if it does not hold them.
 struct VectorPlace {
   std::string file;  ///< in place of the file that the model names; empty: that one
   std::string dir;   ///< the data folder
@@ -28,8 +31,9 @@ std::shared_ptr<const TextCoder> read_text(const TensorFile& file,
                                            const std::filesystem::path& model,
                                            const VectorPlace& vectors);
 
-/// What of a released model's texts its network must know, by its files alone. columns: of vectors
-/// that it holds; 0 where these are in a file of their own, or where it has none.
+/// The properties of a released model's texts that its network depends on, by its files alone.
+/// columns: of vectors that it holds; 0 where these are in a file of their own, or where it has
+/// none.
 struct ReleasedWords {
   int rows = 0;
   int columns = 0;

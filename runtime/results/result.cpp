@@ -52,8 +52,8 @@ struct Write {
   }
 };
 
-/// What a file of an earlier version lacks stays as it is. Null stands for a number that is not
-/// finite.
+/// A field that a file of an earlier version lacks stays as it is. Null stands for a number that is
+/// not finite.
 struct Read {
   const Json& j;
 

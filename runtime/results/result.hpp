@@ -11,7 +11,7 @@
 
 namespace cudp {
 
-/// What a finished run says of itself, on stdout and in private/result.json.
+/// The result of a finished run, on stdout and in private/result.json.
 struct RunResult {
   std::string test_set = "public";  ///< or none, or private
   Metrics test;          ///< on the test set; only what Metric::in_result has is kept in a file

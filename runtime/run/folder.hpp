@@ -4,7 +4,8 @@
 
 namespace cudp {
 
-/// Where a run keeps what: release/ is safe to publish, private/ is the owner's alone.
+/// The places where a run keeps its files: release/ is safe to publish, private/ is the owner's
+/// alone.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}

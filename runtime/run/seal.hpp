@@ -40,7 +40,7 @@ struct SealedFile {
   std::string tag;  ///< empty where there is none
 };
 
-/// As write_atomically, readable by the owner only.
+/// Writes as write_atomically does, readable by the owner only.
 void write_sealed(const std::filesystem::path& path, std::string_view purpose,
                   std::string_view content, const Seal& seal);
 /// Throws Error where the file cannot be read. Checks nothing.

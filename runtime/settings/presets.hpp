@@ -10,8 +10,8 @@ namespace cudp {
 /// Tuned settings that come with the program: settings/presets/*.toml.
 std::vector<std::string> preset_names();
 
-/// With what it says of the method. Throws InputError, naming the nearest preset, if there is none
-/// of that name.
+/// The settings of a preset, with those for the method. Throws InputError, naming the nearest
+/// preset, if there is none of that name.
 Settings preset_settings(const std::string& name, std::string_view method = "");
 
 /// The preset made for a data set and what models see of it (`features`), and for this method or

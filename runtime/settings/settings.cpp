@@ -287,13 +287,13 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
   const bool size_is_public = is_named_dataset(c.dataset) || c.size_is_public;
   if (!c.epsilon && !size_is_public)
     throw InputError(
-        "--sigma: expected a budget (--epsilon) beside it, since the number of training examples "
-        "is private and what sigma spends would tell it (--size-is-public if it is not), found "
-        "none");
+        "--sigma needs --epsilon too: the number of training examples is private, and the epsilon "
+        "that follows from sigma would reveal it. Give --epsilon, or --size-is-public if the "
+        "number "
+        "is public");
   if (c.fresh_noise_allowed && !c.epsilon)
     throw InputError(
-        "--fresh-noise-allowed: expected a budget (--epsilon) beside it, for a filter to keep, "
-        "found none");
+        "--fresh-noise-allowed needs --epsilon too: a filter has to keep the run within a budget");
   if (c.accountant == privacy::AccountantKind::advanced && !size_is_public)
     throw InputError(
         "--accountant: expected pld or rdp where the number of training examples is private "
@@ -301,10 +301,10 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
   if (!c.delta)
     throw InputError(
         "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");
-  if (!c.allow_weak_privacy && *c.delta >= kMostDelta)
+  if (!c.allow_weak_privacy && *c.delta >= kMaxDelta)
     throw InputError("--delta: expected below 0.1 (--allow-weak-privacy), found " +
                      value_text(*c.delta));
-  if (!c.allow_weak_privacy && c.epsilon && *c.epsilon > kMostEpsilon)
+  if (!c.allow_weak_privacy && c.epsilon && *c.epsilon > kMaxEpsilon)
     throw InputError("--epsilon: expected at most 200 (--allow-weak-privacy), found " +
                      value_text(*c.epsilon));
 }

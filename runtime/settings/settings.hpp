@@ -15,7 +15,7 @@ struct Setting {
   std::string place;  ///< who said so, for error messages: "--batch" or "run.toml, line 3, batch"
 };
 
-/// What one source said, by option key: the command line, a TOML file, a preset.
+/// The settings of one source, by option key: the command line, a TOML file, a preset.
 using Settings = std::map<std::string, Setting, std::less<>>;
 
 /// Reads TOML with one key an option; a table of a method's name has what is otherwise with that
@@ -34,7 +34,7 @@ void apply_settings(const Settings& settings, TrainConfig& config);
 /// Throws InputError.
 TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& notes);
 
-/// The same, on top of the finished config of a run that is being resumed. Throws InputError,
+/// Resolves flags on top of the finished config of a run that is being resumed. Throws InputError,
 /// naming the setting, where the flags would change the experiment.
 TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored);
 

@@ -14,6 +14,7 @@
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
+#include "runtime/results/released_text.hpp"
 
 namespace cudp {
 namespace {
@@ -43,6 +44,16 @@ void check_linear(const MethodEntry& method, const Network& n) {
   if (!linear || n.spec.loss == Loss::softmax_cross_entropy)
     throw InputError("--model: expected logistic or svm, and two classes, with --method " +
                      method.name + ", found " + n.spec.name + " and " + std::to_string(n.classes));
+}
+
+/// Words' vectors are stored beside the parameters, under a name of their own.
+void check_stored_vectors(const TrainConfig& config, const Network& n) {
+  if (!config.of<TextOptions>().store_embedding) return;
+  for (const ParameterTensor& t : n.parameters)
+    if (t.name == kStoredVectors)
+      throw InputError("--store-embedding: expected no trained tensor named " + t.name +
+                       ", which is the name of the vectors that are stored, found one in " +
+                       config.model + "; give its layer another name");
 }
 
 }  // namespace
@@ -95,6 +106,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   e.config.precision = backend.precision(e.network, config.precision);
   if (e.config.precision == Precision::tf32) e.backend.arithmetic_name += ", tf32";
   if (method.linear_model) check_linear(method, e.network);
+  check_stored_vectors(e.config, e.network);
   if (method.fit != nullptr) method.fit(e.config, e.network, e.data.train);
   return e;
 }
@@ -118,7 +130,7 @@ void release_features(Experiment& e, const TrainingSize& size, Gate& gate) {
   // The same bound on N as the plan's, which may fail as often.
   const double failure = size.is_public() ? 1.0 : 0.5 * kFailureShare * *e.config.delta;
   show_features(e, release_for_features(e.data.train, feature_settings(e.config), size.value,
-                                        size.most(failure), feature_noise(e.config), gate));
+                                        size.max_examples(failure), feature_noise(e.config), gate));
 }
 
 void show_features(Experiment& e, std::vector<float> released) {

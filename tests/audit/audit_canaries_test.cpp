@@ -97,9 +97,11 @@ std::vector<CanaryCase> all_cases() {
   all.back().config.of<AdpSgdOptions>().adaptive_start = 1.0;
   all.back().config.sigma = 0.5;
   all.push_back({"adaclip", kMlp, config("adaclip")});
-  all.back().config.of<AdaClipOptions>() = {.beta2 = 0.5, .least = 1e-4, .most = 1.0};
+  all.back().config.of<AdaClipOptions>() = {
+      .beta2 = 0.5, .min_variance = 1e-4, .max_variance = 1.0};
   all.push_back({"adaclip_cnn", kCnn, config("adaclip")});
-  all.back().config.of<AdaClipOptions>() = {.beta2 = 0.5, .least = 1e-4, .most = 1.0};
+  all.back().config.of<AdaClipOptions>() = {
+      .beta2 = 0.5, .min_variance = 1e-4, .max_variance = 1.0};
   all.push_back({"dpis", kMlp, config("dpis")});
   all.push_back({"dpis_cnn", kCnn, config("dpis")});
   for (CanaryCase& c : all)

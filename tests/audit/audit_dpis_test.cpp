@@ -124,34 +124,31 @@ TEST(DpisAudit, ShowsNoMoreThanTheCertificateSays) {
 class UncappedEngine final : public reference::ReferenceEngine {
  public:
   using ReferenceEngine::ReferenceEngine;
-  void set_importance(const ImportanceRule& rule) override { uncapped_ = rule; }
 
-  void sample_candidates() override {
-    const RandomStream s = stream(Stream::sampling, step_);
+ private:
+  void draw_candidates(const ImportanceRule& rule, std::uint64_t step) override {
+    const RandomStream s = stream(Stream::sampling, step);
     batch_.clear();
     for (std::uint32_t i = 0; i < train_.size(); ++i)
-      if (reference::word(s, i) * 0x1p-32 < ghat(i) * uncapped_.rate) batch_.push_back(i);
+      if (reference::word(s, i) * 0x1p-32 < ghat(rule, i) * rule.rate) batch_.push_back(i);
   }
 
-  void sum_accepted_directions() override {
-    const RandomStream s = stream(Stream::acceptance, step_);
-    sum_.assign(net_.parameter_count, 0.0);
+  void add_directions(const ImportanceRule& rule, std::uint64_t step) override {
+    const RandomStream s = stream(Stream::acceptance, step);
     for (const std::uint32_t i : batch_) {
       const reference::ExampleGradient e = example(i);
       const double norm = norm_of(e);
-      const double n = std::fmin(norm, uncapped_.clip);
-      if (!(reference::word(s, i) * 0x1p-32 < n / ghat(i))) continue;
-      const double weight = std::fmax(1.0, ghat(i) * uncapped_.rate);
+      const double n = std::fmin(norm, rule.clip);
+      if (!(reference::word(s, i) * 0x1p-32 < n / ghat(rule, i))) continue;
+      const double weight = std::fmax(1.0, ghat(rule, i) * rule.rate);
       for (std::size_t j = 0; j < sum_.size(); ++j) sum_[j] += weight * e.gradient[j] / norm;
     }
   }
 
- private:
-  double ghat(std::uint32_t i) const {
-    const double n = std::fmin(state_.norms[i], uncapped_.clip);
-    return uncapped_.multiple * std::fmax(n, uncapped_.least);
+  double ghat(const ImportanceRule& rule, std::uint32_t i) const {
+    const double n = std::fmin(state_.norms[i], rule.clip);
+    return rule.multiple * std::fmax(n, rule.least);
   }
-  ImportanceRule uncapped_;
 };
 
 template <class OracleEngine>

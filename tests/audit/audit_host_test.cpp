@@ -208,7 +208,7 @@ Evidence agd_evidence(const AgdData& agd, double share, double clip) {
                                  .gradient_clip = kClip,
                                  .loss_clip = kClip,
                                  .l2 = 0.0,
-                                 .most_examples = 2000.0};
+                                 .max_examples = 2000.0};
     StepSeen s{.canaries = {}, .others = {}, .q = 1.0, .sigma = 0.0};
     const auto ask = [&](std::uint64_t, const privacy::Mechanism& release) {
       const auto* gaussian = std::get_if<privacy::Gaussian>(&release);
@@ -315,7 +315,7 @@ TEST(HostAudit, CountsOfDpSgdQuantile) {
   c.threads = 1;
   c.allow_weak_privacy = true;
   auto& options = c.of<QuantileOptions>();
-  options = {.target = 1e-9, .lr = 1e-3, .noise_share = 0.1, .least = 1e-3, .most = 50.0};
+  options = {.target = 1e-9, .lr = 1e-3, .noise_share = 0.1, .min_clip = 1e-3, .max_clip = 50.0};
   const Audited a(c, WorstPair(16, 1000.0f));
   Engine* engine = nullptr;
   Backend backend = a.backend;

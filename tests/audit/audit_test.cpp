@@ -76,7 +76,7 @@ TrainConfig config_of(const Planned& p) {
   c.poly_c = 2.0;
   c.of<DpSgdDecayOptions>().noise_decay = 0.4;  // by epochs of two steps
   c.of<AdpSgdOptions>().noise_growth = 20.0;
-  c.of<AdaClipOptions>() = {.beta2 = 0.5, .least = 1e-4, .most = 1.0};
+  c.of<AdaClipOptions>() = {.beta2 = 0.5, .min_variance = 1e-4, .max_variance = 1.0};
   return c;
 }
 

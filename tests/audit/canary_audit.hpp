@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +23,7 @@
 #include "runtime/methods/method.hpp"
 #include "runtime/methods/plan.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/forwarding_engine.hpp"
 #include "tests/support/method_cases.hpp"
 #include "tests/support/test_books.hpp"
 
@@ -46,79 +46,56 @@ struct StepSeen {
   double sigma = 0.0;
 };
 
+/// The recipe of the mutation.
+inline StepRecipe mutated(StepRecipe recipe, const Mutation& mutation) {
+  if (auto* const poisson = std::get_if<Poisson>(&recipe.draw))
+    poisson->threshold = std::min(
+        std::uint64_t{1} << 32,
+        static_cast<std::uint64_t>(static_cast<double>(poisson->threshold) * mutation.rate));
+  else  // n / |g| of a gradient is accepted, not clipped
+    std::get<Candidates>(recipe.draw).rule.rate *= mutation.rate * mutation.clip;
+  return recipe;
+}
+
 /// An engine as it is but for the mutation, whose released sums are seen without what ordinary
 /// examples add to them.
-class SeenEngine final : public Engine {
+class SeenEngine final : public ForwardingEngine {
  public:
   using See = std::function<void(std::vector<double> difference)>;
 
-  SeenEngine(const Network& network, EngineSettings settings, const Mutation& mutation,
-             std::vector<std::uint32_t> canaries, See see)
-      : mutation_(mutation) {
-    settings.clip.max_norm *= static_cast<float>(mutation.clip);
-    settings.sampling_threshold =
-        std::min(std::uint64_t{1} << 32,
-                 static_cast<std::uint64_t>(static_cast<double>(settings.sampling_threshold) *
-                                            mutation.rate));
+  SeenEngine(const Network& network, const EngineSettings& settings, const Mutation& mutation,
+             std::vector<std::uint32_t> canaries, const See& see)
+      : ForwardingEngine(make_seen(network, settings, mutation, std::move(canaries), see)),
+        mutation_(mutation) {}
+
+  void run(const StepRecipe& recipe, std::uint64_t first,
+           std::span<const StepScalars> scalars) override {
+    for (std::size_t i = 0; i < scalars.size(); ++i) {
+      StepScalars s = scalars[i];
+      s.noise_std = static_cast<float>(static_cast<double>(s.noise_std) * mutation_.noise);
+      s.clip_norm *= static_cast<float>(mutation_.clip);
+      ForwardingEngine::run(mutated(recipe, mutation_), mutation_.repeats ? 0 : first + i, {&s, 1});
+    }
+  }
+
+ private:
+  static std::unique_ptr<Engine> make_seen(const Network& network, EngineSettings settings,
+                                           const Mutation& mutation,
+                                           std::vector<std::uint32_t> canaries, const See& see) {
+    settings.recipe = mutated(settings.recipe, mutation);
     auto tap = std::make_shared<AuditTap>();
     tap->canaries = std::move(canaries);
-    tap->released = [see = std::move(see)](const ReleasedSum& r) {
+    tap->released = [see](const ReleasedSum& r) {
       std::vector<double> difference(r.sum.begin(), r.sum.end());
       for (std::size_t j = 0; j < difference.size(); ++j)
         difference[j] -= static_cast<double>(r.ordinary[j]);
       see(std::move(difference));
     };
     settings.audit = std::move(tap);
-    real_ = make_cpu_engine(network, settings);
+    return make_cpu_engine(network, settings);
   }
-
-  void load(const Dataset& train) override { real_->load(train); }
-  void set_state(const TrainState& state) override { real_->set_state(state); }
-  TrainState state() override { return real_->state(); }
-
-  void run(std::uint64_t first, std::span<const StepScalars> scalars,
-           const std::function<void(Engine&)>& step) override {
-    for (std::size_t i = 0; i < scalars.size(); ++i) {
-      StepScalars s = scalars[i];
-      s.noise_std = static_cast<float>(static_cast<double>(s.noise_std) * mutation_.noise);
-      real_->run(mutation_.repeats ? 0 : first + i, {&s, 1}, step);
-    }
-  }
-
-  void set_clip_norm(float max_norm) override {
-    real_->set_clip_norm(max_norm * static_cast<float>(mutation_.clip));
-  }
-  void measure_norms() override { real_->measure_norms(); }
-  std::vector<float> norms() override { return real_->norms(); }
-  void set_importance(const ImportanceRule& rule) override {
-    ImportanceRule mutated = rule;
-    mutated.rate *=
-        mutation_.rate * mutation_.clip;  // n / |g| of a gradient is accepted, not clipped
-    real_->set_importance(mutated);
-  }
-
-  // A step is made of the engine inside.
-  void sample_batch() override { throw_outside(); }
-  void sample_candidates() override { throw_outside(); }
-  void sum_accepted_directions() override { throw_outside(); }
-  void sum_clipped_gradients() override { throw_outside(); }
-  void sum_coordinate_clipped_gradients() override { throw_outside(); }
-  void adapt_learning_rate() override { throw_outside(); }
-  void add_noise_and_update() override { throw_outside(); }
-  void add_noise_restore_and_update() override { throw_outside(); }
-
-  std::vector<float> logits(const Dataset& examples) override { return real_->logits(examples); }
-  PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
-    return real_->per_example(examples, gradients);
-  }
-  std::vector<std::uint32_t> sampled(std::uint64_t step) override { return real_->sampled(step); }
-  Diagnostics diagnostics() override { return real_->diagnostics(); }
-
- private:
-  [[noreturn]] static void throw_outside() { throw std::logic_error("a verb outside of a step"); }
 
   Mutation mutation_;
-  std::unique_ptr<Engine> real_;
 };
 
 /// A training to be audited.

@@ -52,10 +52,12 @@ class OneStep {
                  .inverse_batch = 1.0f,
                  .bias1 = 1.0f,
                  .bias2 = 1.0f,
-                 .ema_decay = 0.0f} {
+                 .ema_decay = 0.0f,
+                 .clip_norm = 1.0f} {
+    recipe_.draw = Poisson{std::uint64_t{1} << 32};
+    recipe_.optimizer.kind = OptimizerKind::momentum;
     EngineSettings s;
-    s.optimizer.kind = OptimizerKind::momentum;
-    s.sampling_threshold = std::uint64_t{1} << 32;
+    s.recipe = recipe_;
     s.key = key_from_seed(key);
     s.threads = 1;
     engine_ = make_cpu_engine(network, s);
@@ -66,11 +68,7 @@ class OneStep {
   /// In units of the grid: whole numbers, below 2^24 so that floats hold them.
   std::vector<std::int64_t> released(std::uint64_t step) {
     engine_->set_state(start_);
-    engine_->run(step, {&scalars_, 1}, [](Engine& e) {
-      e.sample_batch();
-      e.sum_clipped_gradients();
-      e.add_noise_and_update();
-    });
+    engine_->run(recipe_, step, {&scalars_, 1});
     std::vector<std::int64_t> units;
     for (const float g : engine_->state().moment1) {
       const double u = static_cast<double>(g) / sum_grid(1.0);
@@ -83,6 +81,7 @@ class OneStep {
 
  private:
   StepScalars scalars_;
+  StepRecipe recipe_;
   std::unique_ptr<Engine> engine_;
   TrainState start_;
 };

@@ -6,6 +6,7 @@
 #include "tests/support/random_settings.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -24,9 +26,14 @@
 #include <unistd.h>
 
 #include "privacy/verify/checker.hpp"
+#include "runtime/audit/released_run.hpp"
+#include "runtime/base/safetensors.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/config/seeded_key.hpp"
+#include "runtime/device/backend.hpp"
 #include "runtime/gate/transcript.hpp"
+#include "tests/support/emulated_cuda.hpp"
+#include "tests/support/recomputed_sums.hpp"
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -106,7 +113,7 @@ std::string text_model(const char* layer) {
 loss = "cross_entropy"
 activation = "tanh"
 layers = [
-  { type = "embedding", name = "embedding", trainable = true, columns = 6 },
+  { type = "embedding", name = "words", trainable = true, columns = 6 },
   )") + layer +
          R"(
   { type = "activation" },
@@ -146,6 +153,17 @@ columns = [
     vectors += "\n";
   }
   write_text(work / "words.txt", words);
+  TensorFile tensors;
+  for (const char* name : {"a", "b"}) {
+    const std::size_t size = 5 * std::size(kWords);
+    tensors.tensors.push_back({.name = name,
+                               .shape = {static_cast<int>(std::size(kWords)), 5},
+                               .offset = tensors.values.size(),
+                               .size = size});
+    for (std::size_t i = 0; i < size; ++i)
+      tensors.values.push_back(std::uniform_real_distribution<float>(-1.0f, 1.0f)(random));
+  }
+  write_text(work / "vectors.safetensors", encode_safetensors(tensors));
   write_text(work / "vectors.txt", vectors);
   write_images(work / "images", "train", 6, kRows);
   write_images(work / "images", "t10k", 7, 20);
@@ -180,6 +198,7 @@ struct Outcome {
   bool accepted = false;
   std::string fault{};  ///< empty: none
   std::string detail{};
+  Recomputed oracle{};
 };
 
 /// The lines that the program itself ends with.
@@ -220,27 +239,48 @@ std::string left_by_end(const fs::path& run) {
   return "";
 }
 
-/// What the checker finds; empty where nothing speaks against the certificate.
-std::string convicted(const fs::path& run, const std::string& transcript) {
+/// What the checker finds, cudp verify, or the oracle; empty where nothing speaks against the
+/// certificate.
+std::string convicted(const fs::path& run, const std::string& transcript, Recomputed& oracle) {
   if (fs::exists(run / "release/NO-PRIVACY.txt")) return "";
   const verify::Verdict verdict =
       verify::check({.certificate = content_of(run / "release/privacy.json"),
                      .ledger = content_of(run / "private/ledger"),
                      .transcript = transcript,
                      .settings = content_of(run / "release/config.toml")});
-  return verdict.findings.empty()
-             ? ""
-             : verdict.findings.front().rule + ": " + verdict.findings.front().what;
+  if (!verdict.findings.empty())
+    return verdict.findings.front().rule + ": " + verdict.findings.front().what;
+  if (fs::exists(run / "release/model.safetensors"))
+    for (const verify::Statement& s : hold(open_released_run(run)))
+      if (!s.wrong.empty()) return "cudp verify: " + s.name + ": " + s.wrong.front();
+  oracle = recompute_sums(run, transcript);
+  return oracle.fault;
 }
 
 Outcome train(const RandomSettings& settings, const fs::path& work) {
   fs::remove_all(work / "run");
+  write_text(work / RandomSettings::kFile, settings.file());
   const TranscriptMemory memory;
   const auto run = [&](const std::vector<std::string>& arguments, Ending ending) {
     return run_witnessed(work, arguments, [&memory, ending]() -> Witness* {
       ::alarm(kLongest);
+      replace_cuda(&emulated_cuda());
       return new EndingTranscript(memory.file(), ending);
     });
+  };
+  const auto judged = [&](const Ended& e) {
+    Outcome outcome{.accepted = true};
+    std::string finding;
+    try {
+      finding = convicted(work / "run", memory.content(), outcome.oracle);
+    } catch (const std::exception& error) {
+      finding = std::string("evidence that nobody can read: ") + error.what();
+    }
+    if (!finding.empty()) {
+      outcome.fault = finding.substr(0, finding.find(':'));
+      outcome.detail = finding + "; " + e.err.substr(0, 200);
+    }
+    return outcome;
   };
   const auto fault = [](std::string what, const Ended& e) {
     return Outcome{true, std::move(what), fmt::format("exit {}: {}", e.exit, e.err.substr(0, 600))};
@@ -267,7 +307,7 @@ Outcome train(const RandomSettings& settings, const fs::path& work) {
         return left.empty() ? Outcome{} : fault(left, e);
       }
       // What was spent may leave nothing for another key.
-      if (fresh && e.exit == 3) return {.accepted = true};
+      if (fresh && e.exit == 3) return judged(e);
       return fault("a run cannot go on", e);
     }
     const bool interrupted = endings[i].signal == SIGINT && e.exit == 1 &&
@@ -279,9 +319,7 @@ Outcome train(const RandomSettings& settings, const fs::path& work) {
       return {.accepted = true};
     if (e.exit != 0) return fault(fmt::format("exit code {}", e.exit), e);
     if (const std::string left = left_by_end(work / "run"); !left.empty()) return fault(left, e);
-    const std::string finding = convicted(work / "run", memory.content());
-    if (!finding.empty()) return {true, finding.substr(0, finding.find(':')), finding};
-    return {.accepted = true};
+    return judged(e);
   }
   return {true, "a run never ended", ""};
 }
@@ -295,6 +333,10 @@ RandomSettings shrink(RandomSettings settings, const std::string& fault, const f
       if (key == "dataset" || key == "out" || key == "seed") continue;
       RandomSettings less = settings;
       less.flags.erase(less.flags.begin() + static_cast<std::ptrdiff_t>(i));
+      if (key == "config") {  // what the file says becomes flags, to be left away one by one
+        less.flags.insert(less.flags.end(), less.in_file.begin(), less.in_file.end());
+        less.in_file.clear();
+      }
       if (train(less, work).fault != fault) continue;
       settings = std::move(less);
       smaller = true;
@@ -309,25 +351,49 @@ int how_many() {
   return times != nullptr ? std::atoi(times) : 400;
 }
 
+/// scripts/faults.py asks whether a fault is found at all: the first finding ends the search, ...
+bool ends_at_first_fault() { return std::getenv("CUDP_FIRST_FAULT") != nullptr; }
+
+/// ... and looks among settings of one kind: CUDP_SETTINGS_WITH=KEY=VALUE, several with commas.
+bool is_wanted(const RandomSettings& settings) {
+  const char* text = std::getenv("CUDP_SETTINGS_WITH");
+  std::istringstream wanted(text != nullptr ? text : "");
+  for (std::string part; std::getline(wanted, part, ',');) {
+    const std::size_t at = part.find('=');
+    const std::string key = part.substr(0, at);
+    const std::string value = at == std::string::npos ? "" : part.substr(at + 1);
+    if (!(key == "data"     ? settings.data == value
+          : key == "ending" ? settings.ending == value
+                            : settings.has(key, value)))
+      return false;
+  }
+  return true;
+}
+
 /// Every n-th setting from `first` on; writes what was covered, and faults, one a line.
 void work_through(int first, int every, const fs::path& folder) {
   const fs::path work = folder / ("work" + std::to_string(first));
+  const fs::path enough = folder / "enough";
   write_data(work);
+  fs::current_path(work);  // where the settings' files are, for the oracle too
   std::ofstream out(folder / ("found" + std::to_string(first)));
   SettingsMaker maker(20'261'124);
-  for (int i = 0; i < how_many(); ++i) {
+  int number = 0;
+  for (int i = 0; number < how_many() && i < 100 * how_many() && !fs::exists(enough); ++i) {
     const RandomSettings settings = maker.next();
-    if (i % every != first) continue;
+    if (!is_wanted(settings) || number++ % every != first) continue;
     const Outcome outcome = train(settings, work);
     if (!outcome.fault.empty()) {
-      const bool first_only = std::getenv("CUDP_FIRST_FAULT") != nullptr;  // scripts/faults.py
-      const RandomSettings least = first_only ? settings : shrink(settings, outcome.fault, work);
+      const RandomSettings least =
+          ends_at_first_fault() ? settings : shrink(settings, outcome.fault, work);
       std::string detail = outcome.detail;
       std::ranges::replace(detail, '\n', ' ');
       out << "fault\t" << outcome.fault << "; " << detail << "; " << least.command() << "\n";
-      if (first_only) return;
+      if (ends_at_first_fault()) write_text(enough, "");
     } else {
-      out << (outcome.accepted ? "accepted" : "refused") << "\t" << i << "\n";
+      const Recomputed& o = outcome.oracle;
+      out << (outcome.accepted ? "accepted" : "refused") << "\t" << i << " " << o.sums << " "
+          << o.examples << " " << o.left_out << " " << o.longest << " " << o.error << "\n";
     }
     out.flush();
   }
@@ -340,9 +406,15 @@ int side_by_side(const std::function<void(int first, int every)>& part) {
   for (int w = 0; w < workers; ++w) {
     const pid_t child = ::fork();
     if (child == 0) {
-      part(w, workers);
+      int code = 0;
+      try {
+        part(w, workers);
+      } catch (const std::exception& error) {
+        std::cerr << error.what() << std::endl;
+        code = 1;
+      }
       std::fflush(nullptr);
-      ::_exit(0);
+      ::_exit(code);  // never back into the tests
     }
     children.push_back(child);
   }
@@ -384,6 +456,7 @@ std::string without_clock(const std::string& text) {
 Seen look(const RandomSettings& settings, const fs::path& work,
           const std::function<Witness*(Ending)>& make_witness) {
   fs::remove_all(work / "run");
+  write_text(work / RandomSettings::kFile, settings.file());
   Seen seen;
   const std::vector<Ending> endings = settings.ending == "finished" ? std::vector<Ending>{{}}
                                       : settings.ending == "interrupted"
@@ -395,6 +468,7 @@ Seen look(const RandomSettings& settings, const fs::path& work,
     if (i > 0 && settings.ending.ends_with("fresh noise")) arguments.emplace_back("--fresh-noise");
     const Ended e = run_witnessed(work, arguments, [&]() -> Witness* {
       ::alarm(kLongest);
+      replace_cuda(&emulated_cuda());
       return make_witness(endings[i]);
     });
     seen.exits.push_back(e.exit);
@@ -427,7 +501,9 @@ void change_row(const fs::path& file, int at, const std::string& row, bool remov
 /// D' of D: one private row is another, or, where the size is private, none.
 void change_data(const fs::path& work, const RandomSettings& settings, int at) {
   const auto given = [&](const char* key) {
-    return std::ranges::any_of(settings.flags, [&](const auto& f) { return f.first == key; });
+    const auto is_it = [&](const auto& f) { return f.first == key; };
+    return std::ranges::any_of(settings.flags, is_it) ||
+           std::ranges::any_of(settings.in_file, is_it);
   };
   const bool remove = !given("size-is-public") && at % 2 == 0;
   if (settings.data == "table") {
@@ -446,10 +522,12 @@ void change_data(const fs::path& work, const RandomSettings& settings, int at) {
 
 /// Runs that say what they should not are of no interest, and runs without privacy hide nothing.
 bool hides_rows(const RandomSettings& settings) {
-  return std::ranges::none_of(settings.flags, [](const auto& f) {
+  const auto shows = [](const auto& f) {
     return f.first == "unsafe-diagnostics" || f.first == "accept-private-bounds" ||
            (f.first == "method" && f.second == "sgd");
-  });
+  };
+  return std::ranges::none_of(settings.flags, shows) &&
+         std::ranges::none_of(settings.in_file, shows);
 }
 
 void compare_neighbours(int first, int every, const fs::path& folder) {
@@ -458,10 +536,12 @@ void compare_neighbours(int first, int every, const fs::path& folder) {
   const std::string position = folder / ("position" + std::to_string(first));
   const std::string differences = folder / ("differences" + std::to_string(first));
   std::ofstream out(folder / ("found" + std::to_string(first)));
+  const fs::path enough = folder / "enough";
   SettingsMaker maker(11'242'026);
-  for (int i = 0; i < how_many() / 4; ++i) {
+  int number = 0;
+  for (int i = 0; number < how_many() / 4 && i < 25 * how_many() && !fs::exists(enough); ++i) {
     const RandomSettings settings = maker.next();
-    if (i % every != first || !hides_rows(settings)) continue;
+    if (!is_wanted(settings) || number++ % every != first || !hides_rows(settings)) continue;
     for (const std::string& file : {values, position, differences}) fs::remove(file);
     write_data(work);
     const Seen expected =
@@ -477,6 +557,7 @@ void compare_neighbours(int first, int every, const fs::path& folder) {
     std::ranges::replace(fault, '\n', ' ');
     out << (fault.empty() ? "same\t" : "fault\t") << fault << "; " << settings.command() << "\n";
     out.flush();
+    if (!fault.empty() && ends_at_first_fault()) write_text(enough, "");
   }
 }
 
@@ -494,6 +575,7 @@ TEST(RandomSettings, OtherRowsShowInNothingThatLeaves) {
     }
   }
   std::cout << same << " pairs of neighbours, and nothing told them apart" << std::endl;
+  if (ends_at_first_fault()) return;
   EXPECT_GT(same, how_many() / 16);
 }
 
@@ -504,44 +586,74 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
 
   std::set<int> accepted;
   int refused = 0;
+  Recomputed oracle;
   for (int w = 0; w < workers; ++w) {
     std::ifstream in(folder / ("found" + std::to_string(w)));
     for (std::string line; std::getline(in, line);) {
       const std::string kind = line.substr(0, line.find('\t'));
       const std::string rest = line.substr(line.find('\t') + 1);
       if (kind == "fault") ADD_FAILURE() << rest;
-      if (kind == "accepted") accepted.insert(std::stoi(rest));
       refused += kind == "refused" ? 1 : 0;
+      if (kind != "accepted") continue;
+      int number = 0;
+      Recomputed o;
+      std::istringstream(rest) >> number >> o.sums >> o.examples >> o.left_out >> o.longest >>
+          o.error;
+      accepted.insert(number);
+      oracle.sums += o.sums;
+      oracle.examples += o.examples;
+      oracle.left_out += o.left_out;
+      oracle.longest = std::fmax(oracle.longest, o.longest);
+      oracle.error = std::fmax(oracle.error, o.error);
     }
   }
+  if (ends_at_first_fault()) return;
 
   SettingsMaker maker(20'261'124);
-  std::set<SettingPair> made;
-  std::set<SettingPair> covered;
+  std::unordered_set<std::uint64_t> covered;
   std::set<std::string> reached;
+  std::map<std::string, int> ways;
   for (int i = 0; i < how_many(); ++i) {
     const RandomSettings settings = maker.next();
-    std::set<SettingPair> pairs = pairs_of(settings);
-    if (accepted.contains(i)) {
-      covered.insert(pairs.begin(), pairs.end());
-      for (const auto& [key, value] : settings.flags) reached.insert(key);
-      if (settings.ending != "finished") reached.insert("resume");
-      if (settings.ending.ends_with("fresh noise")) reached.insert("fresh-noise");
-    }
-    made.merge(pairs);
+    if (!accepted.contains(i)) continue;
+    const std::vector<std::uint64_t> pairs = maker.pairs_of(settings);
+    covered.insert(pairs.begin(), pairs.end());
+    for (const auto* flags : {&settings.flags, &settings.in_file})
+      for (const auto& [key, value] : *flags) reached.insert(key);
+    if (settings.ending != "finished") reached.insert("resume");
+    if (settings.ending.ends_with("fresh noise")) reached.insert("fresh-noise");
+    ++ways[settings.ending];
+    ++ways[settings.data];
+    for (const char* key : {"rng", "device"})
+      for (const std::string& value : find_option(key)->choices)
+        if (settings.has(key, value)) ++ways[std::string(key) + " " + value];
+    if (std::ranges::any_of(settings.flags, [](const auto& f) { return f.first == "threads"; }))
+      ++ways["threads"];
   }
   std::string never;
   for (const Option& option : train_options())
     if (!reached.contains(option.key)) never += " " + option.key;
   std::cout << how_many() << " settings: " << accepted.size() << " trained, " << refused
-            << " refused; of " << made.size() << " pairs of levels " << covered.size()
-            << " trained; options never given:" << never << std::endl;
-  // They name files beyond these, or give what others give: folders, a schema, another run, a
-  // preset, a file of settings.
+            << " refused; of " << maker.seen() << " pairs of levels that settings can have "
+            << maker.made() << " were made, " << covered.size()
+            << " trained; options never trained:" << never << "\ntrained:";
+  for (const auto& [way, count] : ways) std::cout << " " << way << " " << count << ",";
+  std::cout << "\nthe oracle made " << oracle.sums << " sums again, of " << oracle.examples
+            << " gradients, and left out " << oracle.left_out << "; the longest contribution is "
+            << oracle.longest << " of the sensitivity, the largest distance " << oracle.error
+            << " of what rounding may explain" << std::endl;
+  // A preset is for published data, which a test has not; --compare-with asks for another run.
   if (how_many() >= 400) {
-    EXPECT_EQ(never, " data-dir schema embedding-tensor preset compare-with config");
+    EXPECT_EQ(never, " preset compare-with");
+    for (const char* way :
+         {"finished", "interrupted", "killed", "fresh noise", "killed in the fresh noise", "table",
+          "texts", "images", "rng chacha20", "rng philox", "device cpu", "device cuda", "threads"})
+      EXPECT_GT(ways[way], 3) << way;
   }
   EXPECT_GT(accepted.size(), static_cast<std::size_t>(how_many()) / 3);
+  EXPECT_GT(oracle.sums, accepted.size());
+  EXPECT_LE(oracle.longest, 1.0);
+  EXPECT_GT(oracle.longest, 0.99);
 }
 
 }  // namespace

@@ -7,9 +7,9 @@
 
 #include "kernels/random/random.cuh"
 #include "kernels/random/rounded_normal.cuh"
-#include "kernels/random/sample.cuh"
-#include "kernels/update/release.cuh"
-#include "kernels/update/update.cuh"
+#include "kernels/step/release.cuh"
+#include "kernels/step/sample.cuh"
+#include "kernels/step/update.cuh"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/gpu.hpp"
 #include "tests/support/random_backends.hpp"

@@ -12,7 +12,7 @@
 
 #include "kernels/common/launch.hpp"
 #include "kernels/features/scatter.hpp"
-#include "kernels/fused/fused.cuh"
+#include "kernels/fused/fused_cnn.cuh"
 #include "runtime/device/cuda/buffer.hpp"
 
 namespace cudp {

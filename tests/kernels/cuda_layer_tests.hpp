@@ -31,7 +31,7 @@ TEST_F(CudaKernel, LoadsBytesAndFloatsByNumber) {
   const std::vector<std::uint32_t> list{9, 5, 0, 3, 2};  // the batch starts at 1
   for (const bool as_bytes : {true, false})
     for (const bool listed : {true, false}) {
-      BatchLoad a{};
+      device::Load a{};
       a.batch = batch(1, kCapacity, 4);  // three examples
       a.examples = listed ? device(list) : nullptr;
       a.bytes = as_bytes ? device(bytes) : nullptr;
@@ -71,7 +71,7 @@ TEST_F(CudaKernel, ActivationsLeaveBordersAlone) {
                                         : 1.5 / (1.0 + std::exp(-2.5 * v)) - 0.7;
     };
     const auto derivative = [&](double v) { return (value(v + 1e-6) - value(v - 1e-6)) / 2e-6; };
-    BatchActivation a{};
+    device::ActivationPass a{};
     a.batch = batch(0, kCapacity, 2);
     a.function = f;
     a.from = device(x);
@@ -80,7 +80,7 @@ TEST_F(CudaKernel, ActivationsLeaveBordersAlone) {
     a.to_planes = to;
     run(activation_kernel, a);
     const std::vector<float> y = host(a.to, static_cast<std::size_t>(kCapacity * to.size()));
-    BatchActivation back = a;
+    device::ActivationPass back = a;
     back.from = device(dy);
     back.y = a.to;
     back.y_planes = to;
@@ -119,7 +119,7 @@ TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
     for (float& v : x)
       if (v < 1e9f) v = std::round(2.0f * v);  // ties
     const std::vector<float> dy = images(y_planes, kCapacity, kLoud, 2);
-    BatchPool a{};
+    device::Pool a{};
     a.batch = batch(0, kCapacity, 2);
     a.is_max = c.is_max;
     a.kernel = c.kernel;
@@ -131,7 +131,7 @@ TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
     a.y_planes = y_planes;
     run(pool_kernel, a);
     const std::vector<float> y = host(a.y, y_cells);
-    BatchPool back = a;
+    device::Pool back = a;
     back.y = nullptr;
     back.dy = device(dy);
     back.dy_planes = y_planes;
@@ -174,7 +174,7 @@ TEST_F(CudaKernel, MaximumOfANanIsNan) {
   for (int at = 0; at < 4; ++at) {
     std::vector<float> x{1.0f, 2.0f, 3.0f, 4.0f};
     x[static_cast<std::size_t>(at)] = kNan;
-    BatchPool a{};
+    device::Pool a{};
     a.batch = batch(0, 1, 1);
     a.is_max = true;
     a.kernel = 2;
@@ -197,7 +197,7 @@ TEST_F(CudaKernel, GroupNormAndItsGradient) {
   const std::vector<float> x = images(x_planes, kCapacity, kLoud, 1);
   const std::vector<float> dy = images(x_planes, kCapacity, kLoud, 2);
   for (const int groups : {1, 2, 6}) {
-    BatchGroupNorm a{};
+    device::GroupNorm a{};
     a.batch = batch(0, kCapacity, 2);
     a.groups = groups;
     a.epsilon = 1e-3f;
@@ -213,7 +213,7 @@ TEST_F(CudaKernel, GroupNormAndItsGradient) {
     run(group_norm_kernel, a);
     const std::vector<float> y = host(a.y, cells);
 
-    BatchGroupNormBackward b{};
+    device::GroupNormBackward b{};
     b.batch = a.batch;
     b.groups = groups;
     b.weight = a.weight;
@@ -280,7 +280,7 @@ TEST_F(CudaKernel, LossesGoToTheGradientsPlanes) {
   const std::vector<float> z = normals(3 * kCapacity, 5);
   std::vector<std::uint8_t> label(kCapacity);
   for (int e = 0; e < kCapacity; ++e) label[e] = static_cast<std::uint8_t>(e % 3);
-  BatchLoss a{};
+  device::LossValues a{};
   a.batch = batch(0, kCapacity, kCapacity - 1);
   a.loss = Loss::softmax_cross_entropy;
   a.outputs = 3;

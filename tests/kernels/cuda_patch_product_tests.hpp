@@ -72,7 +72,7 @@ class CudaPatchProduct : public CudaKernel {
     const auto cells = static_cast<std::size_t>(kCapacity * out.size());
     const std::vector<float> untouched(cells, kLoud);
 
-    BatchProduct p{};
+    device::Product p{};
     p.batch = batch(0, kCapacity, kLive);
     p.a = {device(x), {device(corners), n, q.x.size(), 0}, {device(taps), 0, 0, 0}, false};
     p.b = forward ? Factor{weight, {nullptr, 0, 0, terms}, {}, true}

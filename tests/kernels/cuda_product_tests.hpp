@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/clipping/clip_math.hpp"
+#include "kernels/contribution/clip_math.hpp"
 #include "kernels/products/tiled_product.cuh"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 #include "tests/kernels/cuda_tensor_tests.hpp"
@@ -18,8 +18,8 @@ namespace {
 /// The kernels of one arithmetic, for 16, 32 and 64 columns.
 struct ProductKernels {
   Precision precision;
-  void (*product[3])(BatchProduct);
-  void (*thin)(BatchProduct);
+  void (*product[3])(device::Product);
+  void (*thin)(device::Product);
   void (*norm[3])(WeightGradientNorm);
   void (*sum[3])(WeightGradientSum);
   void (*rows[3])(WeightGradientRows);
@@ -94,7 +94,7 @@ TEST_P(CudaProduct, ProductThroughTablesAndStrides) {
     const int out_size = c.rows_per_example * (c.columns + 2);
     const auto cells = static_cast<std::size_t>(c.capacity * out_size);
 
-    BatchProduct p{};
+    device::Product p{};
     p.batch = batch(c.first, c.capacity, c.count);
     p.a = {device(a),
            {device(row), c.rows_per_example, a_size, 0},
@@ -453,8 +453,8 @@ TEST_P(CudaProduct, IsTheSameInEveryTileAndPlace) {
   const std::vector<float> b = normals(kTermCount * kColumns, 2);
   const float* const b_at = device(b);
   const float* const a_at = device(a);
-  const auto product = [&](void (*kernel)(BatchProduct), int rows, int columns, int shift) {
-    BatchProduct p{};
+  const auto product = [&](void (*kernel)(device::Product), int rows, int columns, int shift) {
+    device::Product p{};
     p.batch = batch(0, kExamples, kExamples);
     p.a = {a_at + shift * kTermCount, {nullptr, 0, 0, kTermCount}, {}, true};
     p.b = {b_at, {nullptr, 0, 0, kTermCount}, {}, true};

@@ -9,27 +9,27 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/clipping/clip.cuh"
 #include "kernels/common/fill.cuh"
 #include "kernels/common/fixed_point.cuh"
+#include "kernels/contribution/clip.cuh"
 #include "kernels/layers/group_norm.cuh"
 #include "kernels/layers/loss.cuh"
 #include "kernels/layers/pool.cuh"
 #include "kernels/products/tiled_product.cuh"
-#include "kernels/update/step_cursor.cuh"
+#include "kernels/step/step_cursor.cuh"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 
 namespace cudp {
 namespace {
 
 TEST_F(CudaKernel, ArgumentsAreChecked) {
-  BatchProduct p{};
+  device::Product p{};
   EXPECT_THROW(validate(p), std::invalid_argument);
   WeightGradientSum s{};
   EXPECT_THROW(validate(s), std::invalid_argument);
-  BatchClip c{};
+  device::Clip c{};
   EXPECT_THROW(validate(c), std::invalid_argument);
-  BatchPool pool{};
+  device::Pool pool{};
   EXPECT_THROW(validate(pool), std::invalid_argument);
 }
 
@@ -64,7 +64,7 @@ TEST_F(CudaKernel, ClipFactorsFromParts) {
   parts[2 * kCapacity + 4] = INFINITY;
   parts[5] = kNan;
   for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
-    BatchClip a{};
+    device::Clip a{};
     a.batch = batch(0, kCapacity, 8);
     a.clip = {kind, 0.8f, 0.05f};
     a.parts = device(parts);

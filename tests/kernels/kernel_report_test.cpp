@@ -14,7 +14,7 @@
 #include <cxxabi.h>
 #include <gtest/gtest.h>
 
-#include "kernels/fused/fused.cuh"
+#include "kernels/fused/fused_cnn.cuh"
 #include "kernels/fused/fused_models.hpp"
 #include "kernels/products/patch_gradient.hpp"
 #include "tests/support/test_files.hpp"

@@ -1,5 +1,5 @@
 // Sums of gradients in whole units, on the CPU: numbers that leave the range become its end.
-#include "kernels/clipping/sums.hpp"
+#include "kernels/step/sums.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -23,9 +23,11 @@
 #include "privacy/accountant.hpp"
 #include "privacy/ledger.hpp"
 #include "privacy/verify/generator.hpp"
+#include "privacy/verify/noisy_choice.hpp"
 #include "privacy/verify/rounded_normal.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/base/random_numbers.hpp"
+#include "runtime/methods/noisy_min.hpp"
 #include "tests/support/test_files.hpp"
 
 namespace cudp {
@@ -137,6 +139,35 @@ TEST(VerifyRoundedNormals, AreThoseOfThreeHundredDigits) {
 
 // Transcripts.
 
+/// Of both implementations, which share nothing; and of noise of another scale other ones.
+TEST(VerifyNoisyChoice, ChoosesWhatARunChooses) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> score(0.0, 40.0);
+  int same = 0;
+  int others = 0;
+  for (std::uint64_t step = 0; step < 300; ++step) {
+    std::vector<double> scores(2 + random() % 40);
+    for (double& s : scores) s = score(random);
+    const std::size_t count = 1 + random() % std::min<std::size_t>(scores.size(), 5);
+    const std::string generator = step % 2 == 0 ? "chacha20" : "philox";
+    const RandomStream stream{step % 2 == 0 ? Generator::chacha20 : Generator::philox,
+                              {{1, 2, 3, 4, 5, 6, 7, static_cast<std::uint32_t>(step)}},
+                              Stream::selection,
+                              step};
+    std::array<std::uint32_t, 8> key{};
+    std::copy_n(std::begin(stream.key.words), 8, key.begin());
+    const verify::Words words(generator, key, 8, step);
+    const std::vector<std::size_t> chosen = noisy_least(scores, count, 3.0, 0.7, stream);
+    EXPECT_EQ(verify::gumbel_choices(words, scores, 0.7, 3.0, count), chosen);
+    others += verify::gumbel_choices(words, scores, 0.63, 3.0, count) != chosen ? 1 : 0;
+    const std::size_t one = noisy_min(scores, 3.0, 0.7, SelectionNoise::laplace, stream);
+    EXPECT_EQ(verify::laplace_choice(words, scores, 0.7, 3.0), one);
+    same += verify::laplace_choice(words, scores, 0.35, 3.0) == one ? 1 : 0;
+  }
+  EXPECT_GT(others, 20);
+  EXPECT_LT(same, 250);
+}
+
 TEST(VerifyTranscript, IsReadBack) {
   const std::vector<Record> all = {
       Begin{.generator = "philox", .key = {1, 2, 3, 4, 5, 6, 7, ~0u}, .examples = 9, .step = 3},
@@ -150,6 +181,7 @@ TEST(VerifyTranscript, IsReadBack) {
               .sensitivity = 1.0 / 3.0,
               .charged = 7,
               .sums = {-1, std::int64_t{1} << 62},
+              .scores = {-0.5, 1e300},
               .values = {0.1, -INFINITY}},
       Update{.step = 3,
              .optimizer = "adam",
@@ -251,6 +283,7 @@ struct Fake {
               .sensitivity = sensitivity,
               .charged = charged(),
               .sums = sums,
+              .scores = {},
               .values = {}};
     for (std::size_t j = 0; j < sums.size(); ++j) {
       const double value = grid * static_cast<double>(sums[j] + k[j]);
@@ -331,7 +364,8 @@ struct Fake {
                   .inverse_batch = static_cast<float>(1.0 / batch),
                   .bias1 = adam ? static_cast<float>(1.0 / (1.0 - std::pow(0.9, at))) : 1.0f,
                   .bias2 = adam ? static_cast<float>(1.0 / (1.0 - std::pow(0.999, at))) : 1.0f,
-                  .ema_decay = static_cast<float>(std::fmin(ema, at / (at + 9.0)))};
+                  .ema_decay = static_cast<float>(std::fmin(ema, at / (at + 9.0))),
+                  .clip_norm = static_cast<float>(clip_now)};
     if (normalised) s.inverse_batch /= static_cast<float>(clip_now);
     const double grid = sum_grid(clip_now);
     const std::vector<double> left =

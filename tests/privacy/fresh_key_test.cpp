@@ -43,13 +43,13 @@ struct Toy {
   }
 };
 
-using Books = std::function<bool(const Counts& charged_then)>;
+using ReleaseAuthority = std::function<bool(const Counts& charged_then)>;
 
 /// The largest P(S) - e^epsilon Q(S) over all that the attacker may do, where the example's answers
 /// have the distribution P with it, Q without: delta at epsilon, exactly.
 class Attacker {
  public:
-  Attacker(const Toy& toy, double epsilon, Books books)
+  Attacker(const Toy& toy, double epsilon, ReleaseAuthority books)
       : toy_(toy), ratio_(std::exp(epsilon)), books_(std::move(books)) {}
 
   double best() { return from(0, Counts(toy_.epsilons.size()), Counts(toy_.epsilons.size())); }
@@ -88,14 +88,14 @@ class Attacker {
 
   const Toy& toy_;
   double ratio_;
-  Books books_;
+  ReleaseAuthority books_;
   bool renew_ = true;
   std::map<std::tuple<std::size_t, Counts, Counts>, double> values_;
   std::map<Counts, bool> allowed_;
 };
 
 /// What was charged stays within epsilon, as the accountant bounds releases fixed ahead.
-Books accounted(const Toy& toy, double epsilon) {
+ReleaseAuthority accounted(const Toy& toy, double epsilon) {
   return [&toy, epsilon](const Counts& charged) {
     Accountant accountant({.releases = toy.releases(charged)});
     return accountant.epsilon(kDelta).epsilon <= epsilon;
@@ -103,7 +103,7 @@ Books accounted(const Toy& toy, double epsilon) {
 }
 
 /// A filter, as Filter::authorise decides.
-Books filtered(const Toy& toy, const Budget& budget) {
+ReleaseAuthority filtered(const Toy& toy, const Budget& budget) {
   return [&toy, budget](const Counts& charged) {
     Filter filter(budget);
     for (const Release& release : toy.releases(charged))
@@ -133,7 +133,7 @@ TEST(FreshKey, WhereStepsDifferAFilterFromTheStartBoundsIt) {
     options.orders = {order};
     const double epsilon =
         Accountant({.releases = toy.plan()}, options).epsilon(kDelta).epsilon * (1.0 + 1e-9);
-    const Books books = filtered(toy, renyi_budget(order, epsilon, kDelta));
+    const ReleaseAuthority books = filtered(toy, renyi_budget(order, epsilon, kDelta));
     const double planned = Attacker(toy, epsilon, books).of_the_plan();
     const double best = Attacker(toy, epsilon, books).best();
     EXPECT_LE(best, kDelta);

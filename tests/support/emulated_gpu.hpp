@@ -21,7 +21,7 @@
 #include "kernels/common/precision.hpp"
 #include "kernels/common/simt.cuh"
 #include "kernels/features/scatter.hpp"
-#include "kernels/update/step_cursor.hpp"
+#include "kernels/step/step_cursor.hpp"
 #include "runtime/device/scratch_fill.hpp"
 #include "tests/support/simt/simt_tensor.hpp"
 

@@ -225,22 +225,25 @@ inline std::unique_ptr<Engine> cpu_engine_at(SimdLevel level, const Network& net
   return engine;
 }
 
+/// The numbers of a step without noise, whose g~ is the sum itself.
+inline StepScalars still(float learning_rate = 0.0f, float clip_norm = 1.0f) {
+  return {.learning_rate = learning_rate,
+          .noise_std = 0,
+          .inverse_batch = 1,
+          .bias1 = 1,
+          .bias2 = 1,
+          .ema_decay = 0,
+          .clip_norm = clip_norm};
+}
+
 /// A step of SGD with lr 1 and no noise turns the state into the sum of clipped gradients.
-inline std::vector<float> clipped_sum(Engine& engine, const Network& net, const Dataset& data) {
+inline std::vector<float> clipped_sum(Engine& engine, const StepRecipe& recipe, const Network& net,
+                                      const Dataset& data, float clip_norm = 1.0f) {
   engine.load(data);
   const TrainState start = weights_for(net);
   engine.set_state(start);
-  const StepScalars one{.learning_rate = 1,
-                        .noise_std = 0,
-                        .inverse_batch = 1,
-                        .bias1 = 1,
-                        .bias2 = 1,
-                        .ema_decay = 0};
-  engine.run(3, {&one, 1}, [](Engine& e) {
-    e.sample_batch();
-    e.sum_clipped_gradients();
-    e.add_noise_and_update();
-  });
+  const StepScalars one = still(1.0f, clip_norm);
+  engine.run(recipe, 3, {&one, 1});
   std::vector<float> moved = engine.state().parameters;
   for (std::size_t j = 0; j < moved.size(); ++j) moved[j] = start.parameters[j] - moved[j];
   return moved;

@@ -5,24 +5,25 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "kernels/common/fixed_point.hpp"
 #include "runtime/device/scratch_fill.hpp"
 #include "runtime/device/sensitivity.hpp"
+#include "runtime/gate/witness.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/random_models.hpp"
 
 namespace cudp::cases {
-
-/// What an example adds to the sum.
-enum class Contribution { clipped, direction, transformed };
 
 struct InfluenceCase {
   std::string model;  ///< TOML
@@ -30,9 +31,12 @@ struct InfluenceCase {
   Dataset data;
   TrainState state;
   EngineSettings settings;
-  Contribution contribution = Contribution::clipped;
+  float clip_norm = 1.0f;
   double bound = 0.0;  ///< the stated sensitivity, in units of the grid
   double grid = 0.0;
+
+  const Contribution& contribution() const { return settings.recipe.contribution; }
+  bool adds_directions() const { return std::holds_alternative<AcceptedDirection>(contribution()); }
 };
 
 /// A random model for texts, and the shape of its texts.
@@ -130,27 +134,27 @@ inline void make_hostile(std::span<float> row, std::mt19937& random) {
 
 /// A clipping norm that the program takes, from the least on.
 inline float any_clip_norm(const InfluenceCase& c, std::mt19937& random) {
-  const auto least =
-      static_cast<float>(least_clip_norm(c.net, c.settings.clip.kind) * (1.0 + 0x1p-20));
+  const auto least = static_cast<float>(
+      least_clip_norm(c.net, std::get<ClippedGradient>(c.contribution()).kind) * (1.0 + 0x1p-20));
   std::uniform_real_distribution<double> share(0.0, std::log2(1024.0 / static_cast<double>(least)));
   return least * static_cast<float>(std::exp2(random() % 8 == 0 ? 0.0 : share(random)));
 }
 
 /// What every case's engine is set to.
 inline void prepare(InfluenceCase& c, unsigned seed) {
-  c.settings.optimizer.kind = OptimizerKind::momentum;
+  c.settings.recipe.optimizer.kind = OptimizerKind::momentum;
   c.settings.key = {{seed, 1, 2, 3, 4, 5, 6, 7}};
-  c.settings.sampling_threshold = std::uint64_t{1} << 32;
+  c.settings.recipe.draw = Poisson{std::uint64_t{1} << 32};
   c.settings.threads = 1;
 }
 
-/// Grid and stated sensitivity, from the network and the clipping norm.
-inline void state_bound(InfluenceCase& c, double shift) {
-  const auto max_norm = static_cast<double>(c.settings.clip.max_norm);
-  c.grid = sum_grid(max_norm);
-  const double error = std::max(sensitivity_rounding_error(c.net, kCpuArithmetic, shift),
-                                sensitivity_rounding_error(c.net, kCudaArithmetic, shift));
-  c.bound = max_norm * (1.0 + error) / c.grid;
+/// Grid and stated sensitivity, from the network, the contribution and the clipping norm.
+inline void state_bound(InfluenceCase& c) {
+  const ContributionBound bound = bound_of(c.contribution(), static_cast<double>(c.clip_norm));
+  c.grid = bound.grid;
+  c.bound = std::max(sensitivity(bound, c.net, kCpuArithmetic),
+                     sensitivity(bound, c.net, kCudaArithmetic)) /
+            c.grid;
 }
 
 /// From a seed: everything about a case. texts: of words; they run on the CPU only so far.
@@ -204,37 +208,33 @@ inline InfluenceCase influence_case(unsigned seed, bool texts, std::size_t rows)
   bool has_table = false;
   for (const NetworkLayer& l : c.net.layers)
     if (const auto* e = std::get_if<Embedding>(&l.layer)) has_table = has_table || e->trainable;
-  double shift = 0.0;
   switch (random() % 6) {
     case 0:
     case 1:
       break;
     case 2:
-      s.clip.kind = Clipping::per_layer;
+      s.recipe.contribution = ClippedGradient{Clipping::per_layer};
       break;
     case 3:
-      s.clip.kind = Clipping::automatic;
+      s.recipe.contribution = ClippedGradient{Clipping::automatic};
       break;
     case 4:
-      c.contribution = Contribution::direction;
-      s.importance = true;
-      s.clip.max_norm = 1.0f;
+      // Whatever is finite is a candidate, and accepted where its norm is as large as the bound.
+      s.recipe.draw = Candidates{{.clip = 1e-3, .multiple = 1.0, .least = 1e-3, .rate = 999.0}};
+      s.recipe.contribution = AcceptedDirection{};
       break;
     default:
       if (has_table) break;  // refused
-      c.contribution = Contribution::transformed;
-      s.clip.max_norm = 1.0f;
-      s.coordinates.on = true;
-      s.coordinates.beta1 = s.coordinates.beta2 = 1.0f;
+      s.recipe.contribution = TransformedGradient{{.beta1 = 1.0f, .beta2 = 1.0f}};
       c.state.mean.resize(c.net.parameter_count);
       c.state.deviation.resize(c.net.parameter_count);
       std::normal_distribution<float> normal;
       for (float& x : c.state.mean) x = 0.01f * normal(random);
       for (float& x : c.state.deviation) x = 0.05f + 0.1f * std::abs(normal(random));
-      shift = kLargestShift;
   }
-  if (c.contribution == Contribution::clipped) s.clip.max_norm = any_clip_norm(c, random);
-  state_bound(c, shift);
+  if (std::holds_alternative<ClippedGradient>(c.contribution()))
+    c.clip_norm = any_clip_norm(c, random);
+  state_bound(c);
   return c;
 }
 
@@ -253,10 +253,10 @@ inline InfluenceCase dense_edge_case(unsigned seed, bool hidden, std::size_t row
             "{ type = \"dense\", name = \"b\", out = \"outputs\" }]\n";
   c.net = build_network(parse_model(c.model, "edge", classes), {features, 1, 1}, classes);
   EngineSettings& s = c.settings;
-  s.clip.kind = random() % 3 == 0 ? Clipping::per_layer : Clipping::flat;
+  s.recipe.contribution = ClippedGradient{random() % 3 == 0 ? Clipping::per_layer : Clipping::flat};
   prepare(c, seed);
-  s.clip.max_norm = any_clip_norm(c, random);
-  state_bound(c, 0.0);
+  c.clip_norm = any_clip_norm(c, random);
+  state_bound(c);
 
   // |x| anywhere; the gradients of the first layer are made so small by the weights of the last, or
   // by logits that are almost sure, that |x| |dy| is 1/16 to 2^12 times the clipping norm.
@@ -265,7 +265,7 @@ inline InfluenceCase dense_edge_case(unsigned seed, bool hidden, std::size_t row
   std::normal_distribution<float> normal;
   const double x = std::exp2(size(random));
   const double dy =
-      std::fmax(static_cast<double>(s.clip.max_norm) * std::exp2(over(random)) / x, 0x1p-149);
+      std::fmax(static_cast<double>(c.clip_norm) * std::exp2(over(random)) / x, 0x1p-149);
   c.state = weights_for(c.net);
   c.state.moment1.assign(c.net.parameter_count, 0.0f);
   c.data.shape = {features, 1, 1};
@@ -312,37 +312,31 @@ inline Dataset rows_of(const Dataset& data, std::span<const std::size_t> rows) {
   return d;
 }
 
+/// Takes what a step releases of its sum, as every release is shown (runtime/gate/witness.hpp).
+class SumWitness final : public Witness {
+ public:
+  SumWitness() { set_witness(this); }
+  ~SumWitness() override { set_witness(nullptr); }
+  void leaves(const Leaving&, std::span<std::byte> values) override {
+    sum.resize(values.size() / sizeof(float));
+    std::memcpy(sum.data(), values.data(), values.size());
+  }
+
+  std::vector<float> sum;
+};
+
 /// What the engine releases of the sum over all of `data`, without noise: the sum itself, rounded
 /// to float32 once.
 inline std::vector<float> released_sum(Engine& engine, const InfluenceCase& c,
                                        const Dataset& data) {
   engine.load(data);
   TrainState state = c.state;
-  if (c.contribution == Contribution::direction) state.norms.assign(data.size(), INFINITY);
+  if (c.adds_directions()) state.norms.assign(data.size(), INFINITY);
   engine.set_state(state);
-  // Whatever is finite is a candidate, and accepted where its norm is as large as the bound.
-  if (c.contribution == Contribution::direction)
-    engine.set_importance({.clip = 1e-3, .multiple = 1.0, .least = 1e-3, .rate = 999.0});
-  const StepScalars still{.learning_rate = 0,
-                          .noise_std = 0,
-                          .inverse_batch = 1,
-                          .bias1 = 1,
-                          .bias2 = 1,
-                          .ema_decay = 0};
-  engine.run(3, {&still, 1}, [&](Engine& e) {
-    if (c.contribution == Contribution::direction) {
-      e.sample_candidates();
-      e.sum_accepted_directions();
-    } else {
-      e.sample_batch();
-      if (c.contribution == Contribution::transformed)
-        e.sum_coordinate_clipped_gradients();
-      else
-        e.sum_clipped_gradients();
-    }
-    e.add_noise_and_update();
-  });
-  return engine.state().moment1;
+  const StepScalars one = still(0.0f, c.clip_norm);
+  SumWitness witness;
+  engine.run(c.settings.recipe, 3, {&one, 1});
+  return std::move(witness.sum);
 }
 
 struct Influence {
@@ -392,7 +386,7 @@ inline Influence measure_influence(const std::function<std::unique_ptr<Engine>()
            " times the stated sensitivity");
   };
 
-  if (c.contribution == Contribution::direction) {
+  if (c.adds_directions()) {
     const std::vector<float> want = cleared(c.data);
     for (int again = 0; again < 2; ++again)
       if (released_sum(*used, c, c.data) != want) note("the sum depends on what was in memory");

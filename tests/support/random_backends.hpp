@@ -12,14 +12,15 @@
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/random/random.hpp"
 #include "kernels/random/rounded_normal.hpp"
-#include "kernels/random/sample.hpp"
-#include "kernels/update/update.hpp"
+#include "kernels/step/release.hpp"
+#include "kernels/step/sample.hpp"
+#include "kernels/step/update.hpp"
 #ifndef CUDP_TEST_ON_GPU
 #include "kernels/random/random.cuh"  // host build: the kernels' text itself, run by the emulator
 #include "kernels/random/rounded_normal.cuh"
-#include "kernels/random/sample.cuh"
-#include "kernels/update/release.cuh"
-#include "kernels/update/update.cuh"
+#include "kernels/step/release.cuh"
+#include "kernels/step/sample.cuh"
+#include "kernels/step/update.cuh"
 #endif
 
 namespace cudp {

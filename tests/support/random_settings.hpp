@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -21,9 +23,12 @@ namespace cudp {
 
 /// What a training is given, in words of the command line.
 struct RandomSettings {
+  using Flag = std::pair<std::string, std::string>;  ///< key, value; toggles have none
+
   std::string data;  ///< "table", "texts", "images"
   std::string ending;
-  std::vector<std::pair<std::string, std::string>> flags;  ///< key, value; toggles have none
+  std::vector<Flag> flags;
+  std::vector<Flag> in_file;  ///< of the file that --config names
 
   std::vector<std::string> arguments() const {
     std::vector<std::string> words = {"train"};
@@ -33,75 +38,119 @@ struct RandomSettings {
     }
     return words;
   }
+  /// TOML.
+  std::string file() const {
+    std::string text;
+    for (const auto& [key, value] : in_file) {
+      const ValueKind kind = find_option(key)->kind;
+      const bool bare = kind == ValueKind::integer || kind == ValueKind::number;
+      text += key + " = " + (value.empty() ? "true" : bare ? value : "\"" + value + "\"") + "\n";
+    }
+    return text;
+  }
   std::string command() const {
     std::string text = "cudp";
     for (const std::string& word : arguments()) text += " " + word;
+    std::string lines = file();
+    std::ranges::replace(lines, '\n', ';');
+    if (!lines.empty()) text += "  (" + std::string(kFile) + ": " + lines + ")";
     return text + "  (" + data + ", " + ending + ")";
   }
+  bool has(const std::string& key, const std::string& value) const {
+    const auto is_it = [&](const Flag& f) { return f.first == key && f.second == value; };
+    return std::ranges::any_of(flags, is_it) || std::ranges::any_of(in_file, is_it);
+  }
+
+  static constexpr const char* kFile = "settings.toml";
 };
 
-/// Two options, each at one of few levels: a choice's names, a toggle on, a number given. Options
-/// that are not given are at the level "default".
-using SettingPair = std::pair<std::string, std::string>;
-
-/// What a setting has, for counting pairs: "optimizer=adam", "ema=given", "threads=default".
-inline std::vector<std::string> levels_of(const RandomSettings& settings) {
-  std::map<std::string, std::string> given;
-  for (const auto& [key, value] : settings.flags) given[key] = value;
-  std::vector<std::string> levels = {"data=" + settings.data, "ending=" + settings.ending};
-  for (const Option& option : train_options()) {
-    const auto at = given.find(option.key);
-    std::string level = "default";
-    if (at != given.end())
-      level = option.choices.empty() && option.key != "model" && option.key != "activation"
-                  ? "given"
-                  : at->second;
-    levels.push_back(option.key + "=" + level);
+/// The numbers of levels that options may be at: a choice's names, a toggle on, a number given,
+/// "default" where an option is not given ("optimizer=adam", "ema=given", "threads=default"), and
+/// of the data and the way to end.
+class Levels {
+ public:
+  /// Ascending.
+  std::vector<std::uint32_t> of(const RandomSettings& settings) {
+    std::map<std::string, std::string> given(settings.flags.begin(), settings.flags.end());
+    given.insert(settings.in_file.begin(), settings.in_file.end());
+    std::vector<std::uint32_t> levels = {number("data=" + settings.data),
+                                         number("ending=" + settings.ending)};
+    for (const Option& option : train_options()) {
+      const auto at = given.find(option.key);
+      if (at == given.end()) {
+        defaults_.insert(number(option.key + "=default"));
+        levels.push_back(number(option.key + "=default"));
+      } else {
+        const bool named =
+            !option.choices.empty() || option.key == "model" || option.key == "activation";
+        levels.push_back(number(option.key + "=" + (named ? at->second : "given")));
+      }
+    }
+    std::ranges::sort(levels);
+    return levels;
   }
-  return levels;
-}
 
-inline std::set<SettingPair> pairs_of(const RandomSettings& settings) {
-  const std::vector<std::string> levels = levels_of(settings);
-  std::set<SettingPair> pairs;
-  for (std::size_t i = 0; i < levels.size(); ++i)
-    for (std::size_t j = i + 1; j < levels.size(); ++j)
-      if (!levels[i].ends_with("=default") || !levels[j].ends_with("=default"))
-        pairs.emplace(levels[i], levels[j]);
-  return pairs;
-}
+  /// Two levels, one of which at least is not a default.
+  std::vector<std::uint64_t> pairs_of(const RandomSettings& settings) {
+    const std::vector<std::uint32_t> levels = of(settings);
+    std::vector<std::uint64_t> pairs;
+    for (std::size_t i = 0; i < levels.size(); ++i)
+      for (std::size_t j = i + 1; j < levels.size(); ++j)
+        if (!defaults_.contains(levels[i]) || !defaults_.contains(levels[j]))
+          pairs.push_back(std::uint64_t{levels[i]} << 32 | levels[j]);
+    return pairs;
+  }
+
+ private:
+  std::uint32_t number(const std::string& level) {
+    return numbers_.try_emplace(level, static_cast<std::uint32_t>(numbers_.size())).first->second;
+  }
+
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::unordered_set<std::uint32_t> defaults_;
+};
 
 class SettingsMaker {
  public:
   explicit SettingsMaker(std::uint64_t seed) : random_(seed) {}
 
-  /// Of several candidates the one with most pairs that were not made before: a greedy pairwise
-  /// design.
+  /// Of several candidates the one with most pairs of levels that were not made before: a greedy
+  /// pairwise design.
   RandomSettings next() {
     RandomSettings best;
+    std::vector<std::uint64_t> pairs_of_best;
     std::size_t most = 0;
     for (int candidate = 0; candidate < kCandidates; ++candidate) {
       RandomSettings settings = make();
-      std::size_t fresh = 0;
-      for (const SettingPair& pair : pairs_of(settings)) fresh += made_.contains(pair) ? 0 : 1;
-      if (candidate == 0 || fresh > most) {
-        best = std::move(settings);
-        most = fresh;
-      }
+      std::vector<std::uint64_t> pairs = levels_.pairs_of(settings);
+      seen_.insert(pairs.begin(), pairs.end());
+      const auto fresh = static_cast<std::size_t>(
+          std::ranges::count_if(pairs, [&](std::uint64_t p) { return !made_.contains(p); }));
+      if (candidate > 0 && fresh <= most) continue;
+      best = std::move(settings);
+      pairs_of_best = std::move(pairs);
+      most = fresh;
     }
-    made_.merge(pairs_of(best));
+    made_.insert(pairs_of_best.begin(), pairs_of_best.end());
     return best;
   }
+
+  std::vector<std::uint64_t> pairs_of(const RandomSettings& settings) {
+    return levels_.pairs_of(settings);
+  }
+  std::size_t made() const { return made_.size(); }  ///< pairs of the settings that were returned
+  std::size_t seen() const { return seen_.size(); }  ///< of all candidates
 
  private:
   static constexpr int kCandidates = 12;
   /// What the test itself decides; what needs files beyond the test's; what is of one call.
   static const std::set<std::string>& own() {
     static const std::set<std::string> keys = {
-        "dataset", "data-dir", "schema",  "test-data", "out",           "resume", "fresh-noise",
-        "seed",    "config",   "preset",  "json",      "quiet",         "method", "model",
-        "epsilon", "sigma",    "delta",   "batch",     "steps",         "epochs", "feature-cache",
-        "device",  "features", "classes", "embedding", "embedding-dims"};
+        "dataset",     "data-dir",       "schema",        "test-data", "out",      "resume",
+        "fresh-noise", "seed",           "config",        "preset",    "json",     "quiet",
+        "method",      "model",          "epsilon",       "sigma",     "delta",    "batch",
+        "steps",       "epochs",         "feature-cache", "device",    "features", "classes",
+        "embedding",   "embedding-dims", "compare-with"};
     return keys;
   }
 
@@ -133,7 +182,20 @@ class SettingsMaker {
         continue;  // with what they are of
       add_value(s, option);
     }
+    if (chance(0.08)) move_to_file(s);
     return s;
+  }
+
+  /// Half of what a file may say.
+  void move_to_file(RandomSettings& s) {
+    for (std::size_t i = s.flags.size(); i-- > 0;) {
+      const std::string& key = s.flags[i].first;
+      const bool of_call = key == "out" || key == "json" || key == "quiet" || key == "dataset";
+      if (of_call || !chance(0.5)) continue;
+      s.in_file.insert(s.in_file.begin(), s.flags[i]);
+      s.flags.erase(s.flags.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    add(s, "config", RandomSettings::kFile);
   }
 
   static void add(RandomSettings& s, std::string key, std::string value = "") {
@@ -143,12 +205,16 @@ class SettingsMaker {
   void add_data(RandomSettings& s) {
     if (s.data == "table") {
       add(s, "dataset", "people.csv");
+      if (chance(0.2)) add(s, "schema", "people.csv.schema.toml");
       if (chance(0.7)) add(s, "test-data", "test.csv");
     } else if (s.data == "texts") {
       add(s, "dataset", "notes.csv");
       if (chance(0.7)) add(s, "test-data", "notes-test.csv");
       if (chance(0.6)) {
-        add(s, "embedding", "vectors.txt");
+        const bool tensors = chance(0.3);
+        add(s, "embedding", tensors ? "vectors.safetensors" : "vectors.txt");
+        if (tensors) add(s, "embedding-tensor", one_of<std::string>({"a", "b"}));
+        if (tensors) add(s, "vocabulary", "words.txt");
         if (chance(0.3)) add(s, "embedding-dims", std::to_string(between(1, 4)));
         if (chance(0.3)) add(s, "store-embedding");
       } else {
@@ -158,6 +224,7 @@ class SettingsMaker {
       }
     } else {
       add(s, "dataset", "images");
+      if (chance(0.2)) add(s, "data-dir", ".");
       if (chance(0.2)) add(s, "classes", std::to_string(between(10, 12)));
     }
   }
@@ -220,7 +287,9 @@ class SettingsMaker {
         add(s, "epochs", std::to_string(between(1, 2)));
     }
     add(s, "seed", std::to_string(random_() % 1000));
-    add(s, "device", "cpu");
+    // The emulator is slow.
+    const bool emulated = s.data == "table" && !method.cpu_only && chance(0.15);
+    add(s, "device", emulated ? "cuda" : "cpu");
     add(s, "quiet");
     add(s, "json");
     add(s, "out", "run");
@@ -255,7 +324,9 @@ class SettingsMaker {
   }
 
   std::mt19937_64 random_;
-  std::set<SettingPair> made_;
+  Levels levels_;
+  std::unordered_set<std::uint64_t> made_;
+  std::unordered_set<std::uint64_t> seen_;
 };
 
 }  // namespace cudp

@@ -1,5 +1,5 @@
 #pragma once
-// Books for gates that are tested without a ledger.
+// ReleaseAuthority for gates that are tested without a ledger.
 #include <functional>
 #include <set>
 #include <utility>
@@ -9,8 +9,8 @@
 namespace cudp {
 
 /// Everything was paid for.
-inline Books& all_paid() {
-  class AllPaid : public Books {
+inline ReleaseAuthority& all_paid() {
+  class AllPaid : public ReleaseAuthority {
    public:
     bool admit(const Charge&) override { return true; }
   };
@@ -19,7 +19,7 @@ inline Books& all_paid() {
 }
 
 /// Asks a test about every numbered release, once.
-class AskingBooks : public Books {
+class AskingBooks : public ReleaseAuthority {
  public:
   using Ask = std::function<bool(std::uint64_t number, const privacy::Mechanism& release)>;
 

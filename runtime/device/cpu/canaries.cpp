@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/clipping/clip_math.hpp"
+#include "kernels/contribution/clip_math.hpp"
 #include "runtime/base/error.hpp"
 
 namespace cudp::cpu {
@@ -31,9 +31,16 @@ int Canaries::group_of(std::uint32_t parameter) const {
   return std::prev(next)->group;
 }
 
-void Canaries::add_clipped(std::span<const std::uint32_t> examples, const ClipSettings& clip,
-                           const Coordinates* coordinates, const Acceptance* acceptance,
-                           float inverse_grid, std::int64_t* sum, ExampleRecord* records) const {
+void Canaries::add(std::span<const std::uint32_t> examples, const GradientUse& use,
+                   std::int64_t* sum, ExampleRecord* records) const {
+  if (examples.empty()) return;
+  const auto* const clipped = std::get_if<AddClipped>(&use);
+  const auto* const accepted = std::get_if<AddAccepted>(&use);
+  const auto* const transformed = std::get_if<AddTransformed>(&use);
+  ensure(clipped || accepted || transformed, "canaries are added by the grid");
+  const float inverse_grid = clipped    ? clipped->inverse_grid
+                             : accepted ? accepted->inverse_grid
+                                        : transformed->inverse_grid;
   std::vector<float> squares(to_size(network_.groups));
   std::vector<float> factors(squares.size());
   for (const std::uint32_t example : examples) {
@@ -41,15 +48,16 @@ void Canaries::add_clipped(std::span<const std::uint32_t> examples, const ClipSe
     const auto at = layout_.storage.where[parameter];
     // The mean, where there is one, is nothing beside it.
     const float g =
-        kCanaryGradient * (coordinates != nullptr ? coordinates->transform.inverse[at] : 1.0f);
+        kCanaryGradient * (transformed ? transformed->coordinates.transform.inverse[at] : 1.0f);
     const auto group = to_size(group_of(parameter));
     std::ranges::fill(squares, 0.0f);
     squares[group] = g * g;
-    if (acceptance != nullptr)
-      std::ranges::fill(factors, accept_candidate(acceptance->rule, acceptance->stream, example,
-                                                  g * g, acceptance->norms + example));
+    if (accepted)
+      std::ranges::fill(factors, accept_candidate(accepted->rule, accepted->stream, example, g * g,
+                                                  accepted->norms + example));
     else
-      clip_factors(clip, squares.data(), network_.groups, factors.data());
+      clip_factors(clipped ? clipped->clip : kUnitNorm, squares.data(), network_.groups,
+                   factors.data());
     sum[at] += std::llrint(factors[group] * inverse_grid * g);
     if (records != nullptr) *records++ = {.squared_norm = g * g, .clipped = factors[group] < 1.0f};
   }

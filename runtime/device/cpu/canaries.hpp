@@ -22,11 +22,9 @@ class Canaries {
   /// How many of `examples`, ascending, are not canaries: those come first.
   std::size_t ordinary(std::span<const std::uint32_t> examples) const;
 
-  /// What Worker::add_clipped does, for canaries alone; the sum is [Storage::packed], in units of
-  /// the grid.
-  void add_clipped(std::span<const std::uint32_t> examples, const ClipSettings& clip,
-                   const Coordinates* coordinates, const Acceptance* acceptance, float inverse_grid,
-                   std::int64_t* sum, ExampleRecord* records) const;
+  /// What Worker::add does, for canaries alone; the sum is [Storage::packed], in units of the grid.
+  void add(std::span<const std::uint32_t> examples, const GradientUse& use, std::int64_t* sum,
+           ExampleRecord* records) const;
 
   /// Puts their norms among those of all examples.
   void set_norms(std::span<float> norms) const;

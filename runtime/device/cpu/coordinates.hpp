@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "kernels/clipping/coordinates.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/device/cpu/layout.hpp"

@@ -6,9 +6,9 @@
 #include <span>
 #include <utility>
 
-#include "kernels/common/fixed_point.hpp"
 #include "kernels/common/simd_level.hpp"
 #include "kernels/cpu_kernels.hpp"
+#include "kernels/step/step_size.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/threads.hpp"
@@ -36,8 +36,6 @@ class CpuEngine final : public Engine {
       : network_(network),
         settings_(settings),
         layout_(build_layout(network_)),
-        // Accepted directions have norm 1.
-        grid_(sum_grid(settings.importance ? 1.0 : settings.clip.max_norm)),
         k_(cpu_kernels(best_simd_level())),
         team_(settings.threads),
         canaries_(network_, layout_, settings.audit.get()),
@@ -54,12 +52,11 @@ class CpuEngine final : public Engine {
         released_(network_.parameter_count) {
     for (int t = 0; t < team_.size(); ++t)
       workers_.push_back(std::make_unique<Worker>(layout_, k_));
-    const OptimizerKind kind = settings.optimizer.kind;
-    const bool adam = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
-    if (kind != OptimizerKind::sgd) state_.moment1.resize(network_.parameter_count);
-    if (adam) state_.moment2.resize(network_.parameter_count);
-    if (settings.keep_average) state_.average.resize(network_.parameter_count);
-    if (settings.coordinates.on) {
+    const OptimizerSettings& o = settings.recipe.optimizer;
+    if (has_first_moment(o.kind)) state_.moment1.resize(network_.parameter_count);
+    if (has_second_moment(o.kind)) state_.moment2.resize(network_.parameter_count);
+    if (o.keep_average) state_.average.resize(network_.parameter_count);
+    if (std::holds_alternative<TransformedGradient>(settings.recipe.contribution)) {
       state_.mean.resize(network_.parameter_count);
       state_.deviation.resize(network_.parameter_count);
       coordinates_.emplace(layout_);
@@ -74,7 +71,7 @@ class CpuEngine final : public Engine {
     canaries_.load(train.size());
     train_ = &train;
     drawn_.resize(train.size());
-    if (settings_.importance) state_.norms.assign(train.size(), 0.0f);
+    if (keeps_norms()) state_.norms.assign(train.size(), 0.0f);
   }
 
   void set_state(const TrainState& state) override {
@@ -92,19 +89,17 @@ class CpuEngine final : public Engine {
 
   TrainState state() override { return state_; }
 
-  void run(std::uint64_t first, std::span<const StepScalars> scalars,
-           const std::function<void(Engine&)>& step) override {
+  void run(const StepRecipe& recipe, std::uint64_t first,
+           std::span<const StepScalars> scalars) override {
     ensure(train_ != nullptr, "no training set is loaded");
-    for (std::size_t i = 0; i < scalars.size(); ++i) {
-      step_ = first + i;
-      scalars_ = scalars[i];
-      is_released_ = false;
-      step(*this);
-    }
+    ensure(keeps_the_same(recipe, settings_.recipe), "the memory was laid out for another recipe");
+    validate(recipe);
+    for (const StepScalars& s : scalars) validate(recipe, s);
+    for (std::size_t i = 0; i < scalars.size(); ++i) take_step(recipe, first + i, scalars[i]);
   }
 
   void measure_norms() override {
-    ensure(train_ != nullptr && settings_.importance, "norms are not kept");
+    ensure(train_ != nullptr && keeps_norms(), "norms are not kept");
     const std::size_t n = train_->size();
     const std::size_t chunk = to_size(layout_.chunk);
     team_.run((n + chunk - 1) / chunk, [&](std::size_t i, int thread) {
@@ -118,53 +113,6 @@ class CpuEngine final : public Engine {
     canaries_.set_norms(state_.norms);
   }
   std::vector<float> norms() override { return state_.norms; }
-  void set_clip_norm(float max_norm) override {
-    settings_.clip.max_norm = max_norm;
-    grid_ = sum_grid(max_norm);
-  }
-  void set_importance(const ImportanceRule& rule) override { rule_ = rule; }
-
-  void sample_batch() override {
-    draw(step_, false);
-    show_batch(step_, settings_.sampling_threshold, drawn());
-  }
-  void sample_candidates() override {
-    draw(step_, true);
-    show_batch(step_, kCandidates, drawn());
-  }
-
-  void sum_clipped_gradients() override { add_up(nullptr, nullptr); }
-
-  void sum_accepted_directions() override {
-    const Acceptance acceptance{rule_, stream(Stream::acceptance, step_), state_.norms.data()};
-    add_up(nullptr, &acceptance);
-  }
-
-  void sum_coordinate_clipped_gradients() override {
-    const Coordinates c = coordinates_->refresh(state_.mean, state_.deviation, team_);
-    add_up(&c, nullptr);
-  }
-
-  void adapt_learning_rate() override {
-    release();
-    std::vector<double> squares(to_size(ranges(parameter_count(), kParameterRange)));
-    team_.run(squares.size(), [&](std::size_t i, int) {
-      const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
-      const std::int64_t end = std::min(begin + kParameterRange, parameter_count());
-      for (std::int64_t j = begin; j < end; ++j) {
-        const double g = static_cast<double>(released_[to_size(j)] * scalars_.inverse_batch);
-        squares[i] += g * g;
-      }
-    });
-    const double square = std::accumulate(squares.begin(), squares.end(), 0.0);
-    state_.step_size_sum =
-        grown_step_size_sum(settings_.step_size, step_, state_.step_size_sum, square);
-    scalars_.learning_rate = static_cast<float>(static_cast<double>(scalars_.learning_rate) /
-                                                std::sqrt(state_.step_size_sum));
-  }
-
-  void add_noise_and_update() override { update({}); }
-  void add_noise_restore_and_update() override { update(settings_.coordinates); }
 
   std::vector<float> logits(const Dataset& examples) override {
     ensure(fits(examples), "the test set does not fit the model");
@@ -205,7 +153,8 @@ class CpuEngine final : public Engine {
 
   std::vector<std::uint32_t> sampled(std::uint64_t step) override {
     ensure(train_ != nullptr, "no training set is loaded");
-    draw(step, false);
+    ensure(!keeps_norms(), "candidates are drawn by norms, which change");
+    draw(step, settings_.recipe.draw);
     const std::span<const std::uint32_t> batch = drawn();
     return {batch.begin(), batch.end()};
   }
@@ -220,22 +169,44 @@ class CpuEngine final : public Engine {
                          : network_.text.columns == 0);
   }
 
-  /// sum_ <- clipped gradients of the batch.
-  void add_up(const Coordinates* coordinates, const Acceptance* acceptance) {
+  bool keeps_norms() const { return std::holds_alternative<Candidates>(settings_.recipe.draw); }
+
+  void take_step(const StepRecipe& recipe, std::uint64_t step, StepScalars scalars) {
+    draw(step, recipe.draw);
+    show_batch(step, recipe.draw, drawn());
+    const double grid = bound_of(recipe.contribution, static_cast<double>(scalars.clip_norm)).grid;
+    add_up(use_of(recipe, step, scalars, static_cast<float>(1.0 / grid)), grid);
+    release(recipe, step, scalars, grid);
+    if (recipe.step_size) adapt_learning_rate(*recipe.step_size, step, scalars);
+    update(recipe, step, scalars);
+  }
+
+  /// What is done with the gradients of a step's batch.
+  GradientUse use_of(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
+                     float inverse_grid) {
+    if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))
+      return AddClipped{clipped->at(scalars.clip_norm), inverse_grid};
+    if (std::holds_alternative<TransformedGradient>(recipe.contribution))
+      return AddTransformed{coordinates_->refresh(state_.mean, state_.deviation, team_),
+                            inverse_grid};
+    return AddAccepted{std::get<Candidates>(recipe.draw).rule, stream(Stream::acceptance, step),
+                       state_.norms.data(), inverse_grid};
+  }
+
+  /// sum_ <- what the batch's examples add.
+  void add_up(const GradientUse& use, double grid) {
     const std::size_t chunk = to_size(layout_.chunk);
     const std::span<const std::uint32_t> batch(drawn_.data(), batch_);
     const std::size_t ordinary = canaries_.ordinary(batch);
     const std::size_t chunks = (ordinary + chunk - 1) / chunk;
-    const auto inverse_grid = static_cast<float>(1.0 / grid_);
     if (settings_.diagnostics) records_.resize(batch_);
     const auto records = [&](std::size_t at) {
       return settings_.diagnostics ? records_.data() + at : nullptr;
     };
     team_.run(chunks, [&](std::size_t i, int thread) {
       const std::size_t at = i * chunk;
-      workers_[to_size(thread)]->add_clipped(
-          *train_, batch.subspan(at, std::min(chunk, ordinary - at)), weights(), settings_.clip,
-          coordinates, acceptance, inverse_grid, records(at));
+      workers_[to_size(thread)]->add(*train_, batch.subspan(at, std::min(chunk, ordinary - at)),
+                                     weights(), use, records(at));
     });
     const std::int64_t size = layout_.storage.packed;
     team_.run(to_size(ranges(size, kParameterRange)), [&](std::size_t i, int) {
@@ -252,31 +223,30 @@ class CpuEngine final : public Engine {
                     .out = sum_.data() + begin,
                     .n = std::min(kParameterRange, size - begin)});
     });
-    if (settings_.audit) keep_ordinary_sum();
-    canaries_.add_clipped(batch.subspan(ordinary), settings_.clip, coordinates, acceptance,
-                          inverse_grid, sum_.data(), records(ordinary));
+    if (settings_.audit) keep_ordinary_sum(grid);
+    canaries_.add(batch.subspan(ordinary), use, sum_.data(), records(ordinary));
     if (settings_.diagnostics) add_diagnostics();
   }
 
-  void keep_ordinary_sum() {
+  void keep_ordinary_sum(double grid) {
     ordinary_sum_.resize(network_.parameter_count);
     for (std::size_t j = 0; j < ordinary_sum_.size(); ++j)
       ordinary_sum_[j] =
-          static_cast<float>(grid_ * static_cast<double>(sum_[to_size(layout_.storage.where[j])]));
+          static_cast<float>(grid * static_cast<double>(sum_[to_size(layout_.storage.where[j])]));
   }
 
-  /// released_ <- the sum with noise, once a step.
-  void release() {
-    if (std::exchange(is_released_, true)) return;
-    const Leaving what = released_sum(step_, grid_, scalars_.noise_std);
+  /// released_ <- the sum with noise.
+  void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
+               double grid) {
+    const Leaving what = released_sum(step, grid, scalars.noise_std);
     if (Observer* const o = observer()) o->adds_noise(what, sums());
     team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
       const ReleaseSum args{.sum = sum_.data(),
                             .where = layout_.storage.where.data(),
-                            .grid = grid_,
-                            .noise_std = scalars_.noise_std,
-                            .noise = stream(Stream::noise, step_),
+                            .grid = grid,
+                            .noise_std = scalars.noise_std,
+                            .noise = stream(Stream::noise, step),
                             .begin = begin,
                             .end = std::min(begin + kParameterRange, parameter_count()),
                             .released = released_.data()};
@@ -284,32 +254,40 @@ class CpuEngine final : public Engine {
       k_.release_sum(args);
     });
     if (settings_.audit && settings_.audit->released)
-      settings_.audit->released({.step = step_,
-                                 .sum = released_,
-                                 .ordinary = ordinary_sum_,
-                                 .most = largest_contribution(),
-                                 .noise_std = static_cast<double>(scalars_.noise_std)});
+      settings_.audit->released(
+          {.step = step,
+           .sum = released_,
+           .ordinary = ordinary_sum_,
+           .most = layer_norm_bound(recipe.contribution, static_cast<double>(scalars.clip_norm),
+                                    network_.groups),
+           .noise_std = static_cast<double>(scalars.noise_std)});
     show_witness(what, std::span(released_));
   }
 
-  /// Of an example to the parameters of one layer.
-  double largest_contribution() const {
-    if (settings_.importance) return 1.0;
-    const bool per_layer = settings_.clip.kind == Clipping::per_layer;
-    return static_cast<double>(settings_.clip.max_norm) /
-           (per_layer ? std::sqrt(static_cast<double>(network_.groups)) : 1.0);
+  void adapt_learning_rate(const StepSizeSettings& settings, std::uint64_t step,
+                           StepScalars& scalars) {
+    std::vector<double> squares(to_size(ranges(parameter_count(), kParameterRange)));
+    team_.run(squares.size(), [&](std::size_t i, int) {
+      const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
+      const std::int64_t end = std::min(begin + kParameterRange, parameter_count());
+      for (std::int64_t j = begin; j < end; ++j) {
+        const double g = static_cast<double>(released_[to_size(j)] * scalars.inverse_batch);
+        squares[i] += g * g;
+      }
+    });
+    const double square = std::accumulate(squares.begin(), squares.end(), 0.0);
+    state_.step_size_sum = grown_step_size_sum(settings, step, state_.step_size_sum, square);
+    scalars.learning_rate = static_cast<float>(static_cast<double>(scalars.learning_rate) /
+                                               std::sqrt(state_.step_size_sum));
   }
 
-  void update(const CoordinateSettings& coordinates) {
-    release();
+  void update(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars) {
     team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
-      UpdateArgs args = update_args(i);
-      args.coordinates = coordinates;
+      const UpdateArgs args = update_args(recipe, scalars, i);
       k_.update(args);
       pack_range(state_.parameters, args.begin, args.end);
     });
-    if (Observer* const o = observer())
-      o->sees(update_record(step_, settings_, scalars_, coordinates.on, state_));
+    if (Observer* const o = observer()) o->sees(update_record(step, recipe, scalars, state_));
   }
 
   /// The sum, in units of the grid, in the order of the parameters.
@@ -325,21 +303,24 @@ class CpuEngine final : public Engine {
   }
 
   /// Of the i-th range of parameters.
-  UpdateArgs update_args(std::size_t i) {
+  UpdateArgs update_args(const StepRecipe& recipe, const StepScalars& scalars, std::size_t i) {
+    const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution);
     const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
     const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
-    return {.released = released_.data(),
-            .parameters = state_.parameters.data(),
-            .moment1 = optional(state_.moment1),
-            .moment2 = optional(state_.moment2),
-            .average = optional(state_.average),
-            .begin = begin,
-            .end = std::min(begin + kParameterRange, parameter_count()),
-            .optimizer = settings_.optimizer,
-            .scalars = scalars_,
-            .mean = optional(state_.mean),
-            .deviation = optional(state_.deviation),
-            .scale = coordinates_ ? &coordinates_->scale() : nullptr};
+    return {
+        .released = released_.data(),
+        .parameters = state_.parameters.data(),
+        .moment1 = optional(state_.moment1),
+        .moment2 = optional(state_.moment2),
+        .average = optional(state_.average),
+        .begin = begin,
+        .end = std::min(begin + kParameterRange, parameter_count()),
+        .optimizer = recipe.optimizer,
+        .scalars = scalars,
+        .mean = optional(state_.mean),
+        .deviation = optional(state_.deviation),
+        .scale = coordinates_ ? &coordinates_->scale() : nullptr,
+        .coordinates = transformed != nullptr ? transformed->coordinates : CoordinateSettings{}};
   }
 
   Weights weights() const { return {packed_.data(), transposed_.data()}; }
@@ -351,18 +332,20 @@ class CpuEngine final : public Engine {
   std::span<const std::uint32_t> drawn() const { return {drawn_.data(), batch_}; }
 
   /// The batch of a step, ascending, in drawn_[0..batch_).
-  void draw(std::uint64_t step, bool candidates) {
+  void draw(std::uint64_t step, const Draw& draw) {
+    const auto* const poisson = std::get_if<Poisson>(&draw);
+    const auto* const candidates = std::get_if<Candidates>(&draw);
     const auto n = static_cast<std::int64_t>(train_->size());
     std::vector<std::int64_t> counts(to_size(ranges(n, kSampleRange)));
     team_.run(counts.size(), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kSampleRange;
       counts[i] = k_.sample({.stream = stream(Stream::sampling, step),
-                             .threshold = settings_.sampling_threshold,
+                             .threshold = poisson != nullptr ? poisson->threshold : 0,
                              .begin = begin,
                              .end = std::min(begin + kSampleRange, n),
                              .drawn = drawn_.data() + begin,
-                             .norms = candidates ? state_.norms.data() : nullptr,
-                             .rule = rule_});
+                             .norms = candidates != nullptr ? state_.norms.data() : nullptr,
+                             .rule = candidates != nullptr ? candidates->rule : ImportanceRule{}});
     });
     batch_ = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -401,7 +384,6 @@ class CpuEngine final : public Engine {
   Network network_;
   EngineSettings settings_;
   CpuLayout layout_;
-  double grid_;
   const CpuKernels& k_;
   ThreadTeam team_;
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -414,10 +396,6 @@ class CpuEngine final : public Engine {
   AlignedVector<float> transposed_;
   AlignedVector<std::int64_t> sum_;  ///< in units of the grid, packed
   std::vector<float> released_;
-  bool is_released_ = false;  ///< in this step
-  std::uint64_t step_ = 0;
-  StepScalars scalars_{};
-  ImportanceRule rule_;
   std::vector<std::uint32_t> drawn_;
   std::size_t batch_ = 0;
   std::vector<ExampleRecord> records_;

@@ -129,7 +129,7 @@ class CpuLayer {
   /// numbers may be NaN.
   virtual void add(Workspace&, int, int, const GradientSum& sum) const { (void)sum; }
 
-  /// c of dense_square (kernels/clipping/coordinates.hpp), for layers that need it.
+  /// c of dense_square (kernels/contribution/coordinates_math.hpp), for layers that need it.
   virtual double coordinate_shift(const Coordinates&) const { return 0.0; }
 
  protected:

@@ -38,7 +38,7 @@ class CpuLinearEngine final : public LinearEngine {
                                   .end = static_cast<std::int64_t>(source_.size()),
                                   .drawn = drawn_.data()});
     const auto batch = std::span(drawn_).first(static_cast<std::size_t>(count));
-    show_batch(stream.step, threshold, batch);
+    show_batch(stream.step, Poisson{threshold}, batch);
     batch_ = linear_data(source_, batch);
     use(batch_);
   }

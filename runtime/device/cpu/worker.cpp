@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/clipping/clip_math.hpp"
 #include "kernels/common/fixed_point.hpp"
+#include "kernels/contribution/clip_math.hpp"
 #include "kernels/layers/loss_math.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/scratch_fill.hpp"
@@ -55,9 +55,20 @@ void Worker::forward(int count) {
     layers[i]->forward(w_, 0, count);
 }
 
-void Worker::run_part(int count, const ClipSettings* clip, const Acceptance* acceptance,
-                      const GradientSum* sum, ExampleRecord* records) {
+std::optional<GradientSum> Worker::sum_of(const GradientUse& use) {
+  const auto rounded = [this](float inverse_grid) {
+    return GradientSum{.units = units_.data(), .inverse_grid = inverse_grid};
+  };
+  if (const auto* whole = std::get_if<AddWhole>(&use)) return GradientSum{.plain = whole->sum};
+  if (const auto* clipped = std::get_if<AddClipped>(&use)) return rounded(clipped->inverse_grid);
+  if (const auto* accepted = std::get_if<AddAccepted>(&use)) return rounded(accepted->inverse_grid);
+  if (const auto* moved = std::get_if<AddTransformed>(&use)) return rounded(moved->inverse_grid);
+  return std::nullopt;
+}
+
+void Worker::run_part(int count, const GradientUse& use, ExampleRecord* records) {
   const Network& network = *layout_.network;
+  const std::optional<GradientSum> sum = sum_of(use);
   forward(count);
   float losses[kMaxChunk];
   const CpuEdge& last = layout_.edges.back();
@@ -71,14 +82,14 @@ void Worker::run_part(int count, const ClipSettings* clip, const Acceptance* acc
   backward_together(count);
   for (int e = 0; e < count; ++e) {
     backward_example(e);
-    const float squared = choose_factors(e, clip, acceptance);
-    if (sum != nullptr) add_example(e, *sum);
+    const float squared = choose_factors(e, use);
+    if (sum) add_example(e, *sum);
     if (records == nullptr) continue;
     const float* const f = w_.factors(e);
     const bool clipped = std::any_of(f, f + groups(), [](float factor) { return factor < 1.0f; });
     records[e] = {losses[e], squared, clipped, std::isfinite(squared)};
   }
-  if (sum != nullptr) add_together(count, *sum);
+  if (sum) add_together(count, *sum);
 }
 
 void Worker::backward_together(int count) {
@@ -107,14 +118,18 @@ float Worker::squared_norm(int example) {
   return squared;
 }
 
-float Worker::choose_factors(int example, const ClipSettings* clip, const Acceptance* acceptance) {
-  if (clip != nullptr) return clip_factors(*clip, w_.norms(example), groups(), w_.factors(example));
+float Worker::choose_factors(int example, const GradientUse& use) {
+  const auto clip = [&](const ClipSettings& settings) {
+    return clip_factors(settings, w_.norms(example), groups(), w_.factors(example));
+  };
+  if (const auto* clipped = std::get_if<AddClipped>(&use)) return clip(clipped->clip);
+  if (std::holds_alternative<AddTransformed>(use)) return clip(kUnitNorm);
   const float squared = squared_norm(example);
   float factor = 1.0f;
-  if (acceptance != nullptr) {
+  if (const auto* accepted = std::get_if<AddAccepted>(&use)) {
     const std::uint32_t number = w_.examples[to_size(example)];
-    factor = accept_candidate(acceptance->rule, acceptance->stream, number, squared,
-                              acceptance->norms + number);
+    factor = accept_candidate(accepted->rule, accepted->stream, number, squared,
+                              accepted->norms + number);
   }
   std::fill_n(w_.factors(example), groups(), factor);
   return squared;
@@ -131,20 +146,17 @@ void Worker::add_together(int count, const GradientSum& sum) {
     if (!layout_.layers[i]->adds_by_example()) layout_.layers[i]->add(w_, 0, count, sum);
 }
 
-void Worker::add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
-                         const Weights& weights, const ClipSettings& clip,
-                         const Coordinates* coordinates, const Acceptance* acceptance,
-                         float inverse_grid, ExampleRecord* records) {
+void Worker::add(const Dataset& data, std::span<const std::uint32_t> examples,
+                 const Weights& weights, const GradientUse& use, ExampleRecord* records) {
   if (in_units_ + examples.size() > kMostInUnits) {
     w_.kernels.flush_units(units_.data(), totals_.data(), layout_.storage.packed);
     in_units_ = 0;
   }
   in_units_ += examples.size();
-  const GradientSum sum{.units = units_.data(), .inverse_grid = inverse_grid};
-  w_.coordinates = coordinates;
+  const auto* const transformed = std::get_if<AddTransformed>(&use);
+  w_.coordinates = transformed != nullptr ? &transformed->coordinates : nullptr;
   for_each_part(data, examples, weights, [&](std::size_t first, int count) {
-    run_part(count, acceptance == nullptr ? &clip : nullptr, acceptance, &sum,
-             records != nullptr ? records + first : nullptr);
+    run_part(count, use, records != nullptr ? records + first : nullptr);
   });
   w_.coordinates = nullptr;
 }
@@ -152,7 +164,7 @@ void Worker::add_clipped(const Dataset& data, std::span<const std::uint32_t> exa
 void Worker::norms(const Dataset& data, std::span<const std::uint32_t> examples,
                    const Weights& weights, float* out) {
   for_each_part(data, examples, weights, [&](std::size_t first, int count) {
-    run_part(count, nullptr, nullptr, nullptr, nullptr);
+    run_part(count, MeasureNorm{}, nullptr);
     for (int e = 0; e < count; ++e) {
       const float norm = std::sqrt(squared_norm(e));
       out[first + to_size(e)] = std::isfinite(norm) ? norm : 0.0f;
@@ -174,9 +186,8 @@ float Worker::gradient(const Dataset& data, std::uint32_t example, const Weights
                        float* out, float* squared_norms) {
   ExampleRecord record;
   std::fill_n(out, layout_.storage.packed, 0.0f);
-  const GradientSum sum{.plain = out};
   for_each_part(data, {&example, 1}, weights, [&](std::size_t, int) {
-    run_part(1, nullptr, nullptr, &sum, &record);
+    run_part(1, AddWhole{out}, &record);
     std::copy_n(w_.norms(0), groups(), squared_norms);
   });
   return record.loss;

@@ -1,11 +1,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <variant>
 
-#include "kernels/clipping/clip.hpp"
+#include "kernels/contribution/importance.hpp"
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/random/importance.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/cpu/layout.hpp"
@@ -13,13 +14,33 @@
 
 namespace cudp::cpu {
 
-/// The rule that candidates are accepted by, in place of clipping. Each example's norm is read and
-/// written by the worker that has the example.
-struct Acceptance {
+// What is done with the gradient of each example.
+
+/// Its norm is taken, and nothing is added.
+struct MeasureNorm {};
+/// It is added as it is.
+struct AddWhole {
+  float* sum;  ///< [Storage::packed]
+};
+/// It is clipped, rounded to the grid and added in units of it.
+struct AddClipped {
+  ClipSettings clip;
+  float inverse_grid;
+};
+/// The same of its direction, where the candidate is accepted. The worker that has an example reads
+/// its norm, and writes the norm that it has now.
+struct AddAccepted {
   ImportanceRule rule;
   RandomStream stream;  ///< Stream::acceptance
   float* norms;         ///< [examples of the data set]
+  float inverse_grid;
 };
+/// It is transformed, clipped to norm 1, rounded and added.
+struct AddTransformed {
+  Coordinates coordinates;
+  float inverse_grid;
+};
+using GradientUse = std::variant<MeasureNorm, AddWhole, AddClipped, AddAccepted, AddTransformed>;
 
 /// What is known of one example after its backward pass. Private.
 struct ExampleRecord {
@@ -34,13 +55,10 @@ class Worker {
  public:
   Worker(const CpuLayout& layout, const CpuKernels& kernels);
 
-  /// Adds the clipped gradients of `examples`, at most CpuLayout::chunk of them, to units() and
-  /// totals(). coordinates: null for the gradients as they are.
-  /// acceptance: null for clipping.
-  /// records: [examples.size()], or null.
-  void add_clipped(const Dataset& data, std::span<const std::uint32_t> examples,
-                   const Weights& weights, const ClipSettings& clip, const Coordinates* coordinates,
-                   const Acceptance* acceptance, float inverse_grid, ExampleRecord* records);
+  /// Adds what `examples` contribute, at most CpuLayout::chunk of them, to units() and totals().
+  /// use: one that adds by the grid. records: [examples.size()], or null.
+  void add(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
+           const GradientUse& use, ExampleRecord* records);
 
   /// Norms of the gradients of at most CpuLayout::chunk examples, [examples.size()], 0 for one that
   /// is not finite.
@@ -67,14 +85,14 @@ class Worker {
   void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                      const Weights& weights, const Body& body);
   void forward(int count);
-  /// All passes over the examples in flight. clip and acceptance: at most one; without, gradients
-  /// are added as they are. sum: null for none.
-  void run_part(int count, const ClipSettings* clip, const Acceptance* acceptance,
-                const GradientSum* sum, ExampleRecord* records);
+  /// All passes over the examples in flight.
+  void run_part(int count, const GradientUse& use, ExampleRecord* records);
+  /// Where it adds; nothing for one that does not.
+  std::optional<GradientSum> sum_of(const GradientUse& use);
   void backward_together(int count);
   void backward_example(int example);
   /// Returns the example's squared norm.
-  float choose_factors(int example, const ClipSettings* clip, const Acceptance* acceptance);
+  float choose_factors(int example, const GradientUse& use);
   float squared_norm(int example);
   void add_example(int example, const GradientSum& sum);
   void add_together(int count, const GradientSum& sum);

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/clipping/coordinates.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/cpu_kernels.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/data/dataset.hpp"

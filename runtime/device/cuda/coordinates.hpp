@@ -1,10 +1,10 @@
 #pragma once
-// What coordinate-wise clipping (kernels/clipping/coordinates.hpp) keeps on the device.
+// What coordinate-wise clipping (kernels/contribution/coordinates_math.hpp) keeps on the device.
 #include <cstdint>
 #include <variant>
 #include <vector>
 
-#include "kernels/clipping/coordinates.cuh"
+#include "kernels/contribution/coordinates.cuh"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layout.hpp"

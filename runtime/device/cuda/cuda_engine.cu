@@ -46,4 +46,8 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                              large_dense, false);
 }
 
+void sum_again(Engine& engine, const StepRecipe& recipe, float clip_norm, std::size_t times) {
+  dynamic_cast<cuda::DeviceEngine<cuda::CudaGpu>&>(engine).sum_again(recipe, clip_norm, times);
+}
+
 }  // namespace cudp

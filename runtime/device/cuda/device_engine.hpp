@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "kernels/common/fixed_point.cuh"
-#include "kernels/update/release.cuh"
-#include "kernels/update/step_cursor.cuh"
-#include "kernels/update/step_size.cuh"
-#include "kernels/update/update.cuh"
+#include "kernels/step/release.cuh"
+#include "kernels/step/step_cursor.cuh"
+#include "kernels/step/step_size.cuh"
+#include "kernels/step/update.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/coordinates.hpp"
@@ -45,20 +45,18 @@ class DeviceEngine final : public Engine {
       : gpu_(std::move(gpu)),
         network_(network),
         settings_(settings),
-        // Accepted directions have norm 1.
-        grid_(sum_grid(settings.importance ? 1.0 : settings.clip.max_norm)),
         passes_(gpu_, network_, settings.micro_batch,
                 {.precision = may_be_fused
                                   ? device_precision(network_, gpu_.limits(), settings.precision)
                                   : settings.precision,
                  .large_dense = large_dense,
                  .limits = gpu_.limits(),
-                 .transforms = settings.coordinates.on}),
+                 .transforms = transforms()}),
         parameters_(gpu_, network.parameter_count),
-        moment1_(gpu_, settings.optimizer.kind != OptimizerKind::sgd ? network.parameter_count : 0),
-        moment2_(gpu_, has_second_moment() ? network.parameter_count : 0),
-        average_(gpu_, settings.keep_average ? network.parameter_count : 0),
-        coordinates_(gpu_, settings.coordinates.on ? network.parameter_count : 0, network.groups),
+        moment1_(gpu_, has_first_moment(optimizer().kind) ? network.parameter_count : 0),
+        moment2_(gpu_, has_second_moment(optimizer().kind) ? network.parameter_count : 0),
+        average_(gpu_, optimizer().keep_average ? network.parameter_count : 0),
+        coordinates_(gpu_, transforms() ? network.parameter_count : 0, network.groups),
         fixed_sum_(gpu_, network.parameter_count),
         released_(gpu_, network.parameter_count),
         host_pairs_(gpu_, kHostPairs),
@@ -107,9 +105,10 @@ class DeviceEngine final : public Engine {
     flags_ = {gpu_, tiles * 16};
     offsets_ = {gpu_, tiles};
     drawn_ = {gpu_, examples_};
-    norms_ = {gpu_, settings_.importance ? examples_ : 0};
+    norms_ = {gpu_, keeps_norms() ? examples_ : 0};
     norms_.clear();
     recorded_.reset();  // it holds addresses of the buffers before
+    recorded_sum_.reset();
   }
 
   void set_state(const TrainState& s) override {
@@ -140,36 +139,44 @@ class DeviceEngine final : public Engine {
             .norms = norms_.download()};
   }
 
-  void run(std::uint64_t first, std::span<const StepScalars> scalars,
-           const std::function<void(Engine&)>& step) override {
+  void run(const StepRecipe& recipe, std::uint64_t first,
+           std::span<const StepScalars> scalars) override {
     ensure(examples_ > 0, "no training set is loaded");
-    UpdateArgs checked = update_args();
+    ensure(keeps_the_same(recipe, settings_.recipe), "the memory was laid out for another recipe");
+    validate(recipe);
+    UpdateArgs checked = update_args(recipe);
     for (const StepScalars& s : scalars) {
       checked.scalars = s;
       validate(checked);
-      check_noise(grid_, s.noise_std);
+      validate(recipe, s);
     }
-    const bool is_watched = witness() != nullptr;
-    const std::vector<Verb> verbs = verbs_of(step);
-    if (!is_watched) record(verbs);
-    for (std::size_t done = 0; done < scalars.size(); done += kScalars) {
-      const auto part = scalars.subspan(done, std::min(kScalars, scalars.size() - done));
-      const StepCursor start{first + done, 0, 0, 0, {}};
-      scalars_.upload(part);
-      make_host_pairs(first + done, part);
-      cursor_.upload({&start, 1});
-      for (std::size_t i = 0; i < part.size(); ++i) {
-        if (is_watched)
-          take_watched_step(first + done + i, part[i], verbs);
-        else
-          gpu_.replay(recorded_->recording);
-      }
-      if (cursor_.download().front().failed != 0) throw Error(kBatchTooLarge);
+    // A recording has one clipping norm, and one grid.
+    while (!scalars.empty()) {
+      const float clip_norm = scalars.front().clip_norm;
+      const auto other = std::ranges::find_if(
+          scalars, [&](const StepScalars& s) { return s.clip_norm != clip_norm; });
+      const auto alike = static_cast<std::size_t>(other - scalars.begin());
+      run_alike({recipe, clip_norm}, first, scalars.first(alike));
+      first += alike;
+      scalars = scalars.subspan(alike);
     }
   }
 
+  /// For benchmarks: sums what the batch that was last drawn adds, so many times, and nothing else.
+  void sum_again(const StepRecipe& recipe, float clip_norm, std::size_t times) {
+    ensure(examples_ > 0, "no training set is loaded");
+    const Step step{recipe, clip_norm};
+    if (!recorded_sum_ || recorded_sum_->step != step) {
+      recorded_sum_.reset();
+      recorded_sum_.emplace(Recorded{step, gpu_.record([this, step] { add_up(step); })});
+    }
+    for (std::size_t i = 0; i < times; ++i) gpu_.replay(recorded_sum_->recording);
+    fixed_sum_.clear();             // it is of no step
+    (void)drawn_count_.download();  // waits
+  }
+
   void measure_norms() override {
-    ensure(examples_ > 0 && settings_.importance, "norms are not kept");
+    ensure(examples_ > 0 && keeps_norms(), "norms are not kept");
     const auto count = static_cast<std::uint32_t>(examples_);
     live_count_.upload({&count, 1});
     const auto capacity = static_cast<std::size_t>(passes_.capacity());
@@ -184,27 +191,6 @@ class DeviceEngine final : public Engine {
     }
   }
   std::vector<float> norms() override { return norms_.download(); }
-  void set_clip_norm(float max_norm) override {
-    if (max_norm == settings_.clip.max_norm) return;
-    settings_.clip.max_norm = max_norm;
-    grid_ = sum_grid(max_norm);
-    recorded_.reset();  // it holds the norm and the grid before
-  }
-
-  void set_importance(const ImportanceRule& rule) override {
-    if (rule == rule_) return;
-    rule_ = rule;
-    recorded_.reset();  // it holds the rule before
-  }
-
-  void sample_candidates() override { note(&DeviceEngine::launch_candidates); }
-  void sum_accepted_directions() override { note(&DeviceEngine::launch_accepted_sum); }
-  void sample_batch() override { note(&DeviceEngine::launch_sample); }
-  void sum_clipped_gradients() override { note(&DeviceEngine::launch_clipped_sum); }
-  void sum_coordinate_clipped_gradients() override { note(&DeviceEngine::launch_transformed_sum); }
-  void adapt_learning_rate() override { note(&DeviceEngine::launch_step_size); }
-  void add_noise_and_update() override { note(&DeviceEngine::launch_update); }
-  void add_noise_restore_and_update() override { note(&DeviceEngine::launch_restoring_update); }
 
   std::vector<float> logits(const Dataset& examples) override {
     ensure(examples.shape == network_.input, "the test set does not fit the model");
@@ -253,7 +239,7 @@ class DeviceEngine final : public Engine {
       const Batch batch = listed_batch(n);
       passes_.forward(batch, data_, listed_.get(), parameters_.get());
       passes_.backward();
-      passes_.clip(settings_.clip);
+      passes_.clip({});
       append(out.losses, passes_.losses().download(n));
       append(out.squared_norms, passes_.squared_norms().download(n * groups));
       if (!gradients) continue;
@@ -265,9 +251,10 @@ class DeviceEngine final : public Engine {
 
   std::vector<std::uint32_t> sampled(std::uint64_t step) override {
     ensure(examples_ > 0, "no training set is loaded");
+    ensure(!keeps_norms(), "candidates are drawn by norms, which change");
     const StepCursor at{step, 0, 0, step, {}};
     cursor_.upload({&at, 1});
-    draw(false);
+    draw(settings_.recipe.draw);
     return drawn_.download(drawn_count_.download().front());
   }
 
@@ -282,27 +269,36 @@ class DeviceEngine final : public Engine {
   }
 
  private:
-  /// Launches what one verb of a step stands for.
-  using Verb = void (DeviceEngine::*)();
+  /// What a recording is of.
+  struct Step {
+    StepRecipe recipe;
+    float clip_norm;
+    bool operator==(const Step&) const = default;
+
+    double grid() const {
+      return bound_of(recipe.contribution, static_cast<double>(clip_norm)).grid;
+    }
+  };
   struct Recorded {
-    std::vector<Verb> step;
+    Step step;
     typename Gpu::Recording recording;
-    std::int64_t capacity;
   };
   static constexpr std::size_t kScalars = 4096;  // steps between two waits
   /// Of so many steps, some 2^-25 of the numbers.
   static constexpr std::size_t kHostPairs = std::size_t{1} << 16;
 
-  bool has_second_moment() const {
-    return settings_.optimizer.kind == OptimizerKind::adam ||
-           settings_.optimizer.kind == OptimizerKind::adamw;
+  const OptimizerSettings& optimizer() const { return settings_.recipe.optimizer; }
+  bool keeps_norms() const { return std::holds_alternative<Candidates>(settings_.recipe.draw); }
+  bool transforms() const {
+    return std::holds_alternative<TransformedGradient>(settings_.recipe.contribution);
   }
   /// Of candidates: as many as there would be if every norm were as large as it can be. Blocks
   /// without examples leave at once.
-  std::int64_t capacity(bool candidates = false) const {
-    return batch_capacity(candidates ? candidate_threshold(rule_, static_cast<float>(rule_.clip))
-                                     : settings_.sampling_threshold,
-                          examples_);
+  std::int64_t capacity(const Draw& draw) const {
+    if (const auto* const poisson = std::get_if<Poisson>(&draw))
+      return batch_capacity(poisson->threshold, examples_);
+    const ImportanceRule& rule = std::get<Candidates>(draw).rule;
+    return batch_capacity(candidate_threshold(rule, static_cast<float>(rule.clip)), examples_);
   }
 
   template <class T>
@@ -318,35 +314,41 @@ class DeviceEngine final : public Engine {
     return {.count = live_count_.get(), .first = 0, .capacity = static_cast<std::int32_t>(n)};
   }
 
-  void note(Verb verb) {
-    ensure(listing_ != nullptr, "a verb of a step was called outside run()");
-    listing_->push_back(verb);
+  void run_alike(const Step& step, std::uint64_t first, std::span<const StepScalars> scalars) {
+    const bool is_watched = witness() != nullptr;
+    if (!is_watched) record(step);
+    for (std::size_t done = 0; done < scalars.size(); done += kScalars) {
+      const auto part = scalars.subspan(done, std::min(kScalars, scalars.size() - done));
+      const StepCursor start{first + done, 0, 0, 0, {}};
+      scalars_.upload(part);
+      make_host_pairs(first + done, part, step.grid());
+      cursor_.upload({&start, 1});
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        if (is_watched)
+          take_watched_step(first + done + i, part[i], step);
+        else
+          gpu_.replay(recorded_->recording);
+      }
+      if (cursor_.download().front().failed != 0) throw Error(kBatchTooLarge);
+    }
   }
 
-  /// Asks `step` which verbs it is made of.
-  std::vector<Verb> verbs_of(const std::function<void(Engine&)>& step) {
-    std::vector<Verb> verbs;
-    listing_ = &verbs;
-    step(*this);
-    listing_ = nullptr;
-    return verbs;
-  }
-
-  void launch_step(const std::vector<Verb>& verbs) {
-    is_released_ = false;
+  void launch_step(const Step& step) {
     launch(gpu_, "begin step", begin_step_kernel,
            BeginStep{.cursor = cursor_.get(), .list = scalars_.get()});
-    for (const Verb launch_verb : verbs) (this->*launch_verb)();
+    draw(step.recipe.draw);
+    watch_drawn(step.recipe.draw);
+    add_up(step);
+    release(step.grid());
+    if (step.recipe.step_size) adapt_learning_rate(*step.recipe.step_size);
+    update(step.recipe);
   }
 
   /// Records a step, unless that has been done.
-  void record(const std::vector<Verb>& verbs) {
-    if (recorded_ && recorded_->step == verbs) return;
+  void record(const Step& step) {
+    if (recorded_ && recorded_->step == step) return;
     recorded_.reset();
-    auto recording = gpu_.record([this, verbs] { launch_step(verbs); });
-    const bool candidates =
-        std::ranges::find(verbs, &DeviceEngine::launch_candidates) != verbs.end();
-    recorded_.emplace(Recorded{verbs, std::move(recording), capacity(candidates)});
+    recorded_.emplace(Recorded{step, gpu_.record([this, step] { launch_step(step); })});
   }
 
   /// The step that the host follows while it is launched.
@@ -355,11 +357,10 @@ class DeviceEngine final : public Engine {
     StepScalars scalars;
   };
 
-  void take_watched_step(std::uint64_t step, const StepScalars& scalars,
-                         const std::vector<Verb>& verbs) {
-    watched_ = {step, scalars};
+  void take_watched_step(std::uint64_t number, const StepScalars& scalars, const Step& step) {
+    watched_ = {number, scalars};
     try {
-      launch_step(verbs);
+      launch_step(step);
     } catch (...) {
       watched_.reset();
       throw;
@@ -368,11 +369,11 @@ class DeviceEngine final : public Engine {
   }
 
   /// A batch that is too large fails here, before anything leaves.
-  void watch_drawn(std::uint64_t threshold) {
+  void watch_drawn(const Draw& draw) {
     if (!watched_) return;
     if (cursor_.download().front().failed != 0) throw Error(kBatchTooLarge);
     if (observer() != nullptr)
-      show_batch(watched_->step, threshold, drawn_.download(drawn_count_.download().front()));
+      show_batch(watched_->step, draw, drawn_.download(drawn_count_.download().front()));
   }
 
   /// The sum, in units of the grid.
@@ -389,93 +390,77 @@ class DeviceEngine final : public Engine {
     return {settings_.generator, settings_.key.key(), purpose, 0};
   }
 
-  // The verbs.
-
-  void launch_sample() {
-    draw(false);
-    watch_drawn(settings_.sampling_threshold);
-  }
-  void launch_candidates() {
-    draw(true);
-    watch_drawn(kCandidates);
-  }
-  void launch_clipped_sum() {
-    if (fused_)
-      fused_->sum_clipped(drawn_count_.get(), capacity(), data_, drawn_.get(), parameters_.get(),
-                          settings_.clip, fixed_sum_.get(), train_tally_.get());
-    else
-      add_clipped(nullptr, false);
-  }
-  void launch_accepted_sum() { add_clipped(nullptr, true); }
-  void launch_transformed_sum() {
-    const CoordinatesView view = coordinates_.refresh(passes_.layout());
-    add_clipped(&view, false);
-  }
-  void launch_step_size() {
-    release();
-    launch(gpu_, "released norm", released_norm_kernel,
-           ReleasedNorm{.released = released_.get(),
-                        .n = static_cast<std::int64_t>(released_.size()),
-                        .scalars = &cursor_.get()->scalars,
-                        .parts = norm_parts_.get()});
-    launch(gpu_, "step size", adapt_step_size_kernel,
-           AdaptStepSize{.settings = settings_.step_size,
-                         .parts = norm_parts_.get(),
-                         .count = static_cast<int>(norm_parts_.size()),
-                         .sum = step_size_sum_.get(),
-                         .cursor = cursor_.get()});
-  }
-  void launch_update() { update({}); }
-  void launch_restoring_update() { update(settings_.coordinates); }
+  // The parts of a step.
 
   /// The batch of the present step to drawn_, ascending.
-  void draw(bool candidates) {
+  void draw(const Draw& draw) {
+    const auto* const poisson = std::get_if<Poisson>(&draw);
+    const auto* const candidates = std::get_if<Candidates>(&draw);
     const SampleArgs args{.stream = stream(Stream::sampling),
-                          .threshold = settings_.sampling_threshold,
+                          .threshold = poisson != nullptr ? poisson->threshold : 0,
                           .begin = 0,
                           .end = static_cast<std::int64_t>(examples_),
                           .drawn = drawn_.get(),
-                          .norms = candidates ? norms_.get() : nullptr,
-                          .rule = rule_};
+                          .norms = candidates != nullptr ? norms_.get() : nullptr,
+                          .rule = candidates != nullptr ? candidates->rule : ImportanceRule{}};
     const SampleSpace space{.flags = flags_.get(),
                             .offsets = offsets_.get(),
                             .count = drawn_count_.get(),
                             .step = step_number()};
     draw_poisson(gpu_, args, space);
-    launch(
-        gpu_, "watch batch", watch_batch_kernel,
-        WatchBatch{.cursor = cursor_.get(),
-                   .count = drawn_count_.get(),
-                   .capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-                       static_cast<std::uint64_t>(capacity(candidates)), settings_.largest_sum))});
+    launch(gpu_, "watch batch", watch_batch_kernel,
+           WatchBatch{.cursor = cursor_.get(),
+                      .count = drawn_count_.get(),
+                      .capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                          static_cast<std::uint64_t>(capacity(draw)), settings_.largest_sum))});
   }
 
-  void add_clipped(const CoordinatesView* coordinates, bool candidates) {
+  /// fixed_sum_ += what the batch's examples add, in units of the grid.
+  void add_up(const Step& step) {
+    const auto inverse_grid = static_cast<float>(1.0 / step.grid());
+    const Contribution& contribution = step.recipe.contribution;
+    const std::int64_t most = capacity(step.recipe.draw);
+    if (const auto* const clipped = std::get_if<ClippedGradient>(&contribution)) {
+      const ClipSettings clip = clipped->at(step.clip_norm);
+      if (fused_)
+        fused_->sum_clipped(drawn_count_.get(), most, data_, drawn_.get(), parameters_.get(), clip,
+                            inverse_grid, fixed_sum_.get(), train_tally_.get());
+      else
+        add_by_layers(most, nullptr, inverse_grid, [&] { passes_.clip(clip); });
+    } else if (std::holds_alternative<TransformedGradient>(contribution)) {
+      const CoordinatesView view = coordinates_.refresh(passes_.layout());
+      add_by_layers(most, &view, inverse_grid, [&] { passes_.clip(kUnitNorm); });
+    } else {
+      const ImportanceRule& rule = std::get<Candidates>(step.recipe.draw).rule;
+      add_by_layers(most, nullptr, inverse_grid, [&] {
+        passes_.accept(rule, stream(Stream::acceptance), step_number(), norms_.get());
+      });
+    }
+  }
+
+  /// choose: launches what gives each example of a micro-batch its factor.
+  template <class Choose>
+  void add_by_layers(std::int64_t most, const CoordinatesView* coordinates, float inverse_grid,
+                     const Choose& choose) {
     const auto at_once = static_cast<std::int64_t>(passes_.capacity());
-    const std::int64_t most = capacity(candidates);
     for (std::int64_t first = 0; first < most; first += at_once) {
       const Batch batch{.count = drawn_count_.get(),
                         .first = static_cast<std::int32_t>(first),
                         .capacity = static_cast<std::int32_t>(std::min(at_once, most - first))};
       passes_.forward(batch, data_, drawn_.get(), parameters_.get());
       passes_.backward(coordinates);
-      if (candidates)
-        passes_.accept(rule_, stream(Stream::acceptance), step_number(), norms_.get());
-      else
-        passes_.clip(settings_.clip);
-      passes_.add_clipped(fixed_sum_.get(), static_cast<float>(1.0 / grid_));
+      choose();
+      passes_.add(fixed_sum_.get(), inverse_grid);
       if (settings_.diagnostics) passes_.tally(train_tally_.get());
     }
   }
 
-  /// Once a step.
-  void release() {
-    if (std::exchange(is_released_, true)) return;
+  void release(double grid) {
     if (watched_)
-      if (Observer* const o = observer()) o->adds_noise(leaving(), sums());
+      if (Observer* const o = observer()) o->adds_noise(leaving(grid), sums());
     launch(gpu_, "release", release_kernel,
            ReleaseFixed{.sum = fixed_sum_.get(),
-                        .grid = grid_,
+                        .grid = grid,
                         .noise = stream(Stream::noise),
                         .step = step_number(),
                         .scalars = &cursor_.get()->scalars,
@@ -485,24 +470,24 @@ class DeviceEngine final : public Engine {
                         .released = released_.get()});
     if (!watched_) return;
     std::vector<float> values = released_.download();
-    show_witness(leaving(), std::span(values));
+    show_witness(leaving(grid), std::span(values));
     released_.upload(values);
   }
 
-  Leaving leaving() const {
-    return released_sum(watched_->step, grid_, watched_->scalars.noise_std);
+  Leaving leaving(double grid) const {
+    return released_sum(watched_->step, grid, watched_->scalars.noise_std);
   }
 
   /// Makes those rounded normals of steps first .. first + scalars.size() - 1 that double cannot
   /// decide on the host. scalars: as they are in scalars_.
-  void make_host_pairs(std::uint64_t first, std::span<const StepScalars> scalars) {
+  void make_host_pairs(std::uint64_t first, std::span<const StepScalars> scalars, double grid) {
     host_pair_count_.clear();
     const ListUndecided args{.noise = stream(Stream::noise),
                              .first = first,
                              .scalars = scalars_.get(),
                              .steps = static_cast<std::int64_t>(scalars.size()),
                              .n = static_cast<std::int64_t>(released_.size()),
-                             .grid = grid_,
+                             .grid = grid,
                              .list = host_pairs_.get(),
                              .count = host_pair_count_.get(),
                              .capacity = static_cast<std::uint32_t>(host_pairs_.size())};
@@ -516,13 +501,13 @@ class DeviceEngine final : public Engine {
       RandomStream s = args.noise;
       s.step = p.step;
       const double std = static_cast<double>(scalars[p.step - first].noise_std);
-      p.k = exact_rounded_pair(s, p.pair, p.words, std / grid_);
+      p.k = exact_rounded_pair(s, p.pair, p.words, std / grid);
     }
     host_pairs_.upload(pairs);
   }
 
   /// Without the step's scalars, which the kernel finds in the cursor.
-  UpdateArgs update_args() {
+  UpdateArgs update_args(const StepRecipe& recipe) {
     UpdateArgs args{};
     args.released = released_.get();
     args.parameters = parameters_.get();
@@ -530,23 +515,36 @@ class DeviceEngine final : public Engine {
     args.moment2 = moment2_.get();
     args.average = average_.get();
     args.end = static_cast<std::int64_t>(parameters_.size());
-    args.optimizer = settings_.optimizer;
+    args.optimizer = recipe.optimizer;
     args.mean = coordinates_.mean().get();
     args.deviation = coordinates_.deviation().get();
     args.scale = coordinates_.scale();
+    if (const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution))
+      args.coordinates = transformed->coordinates;
     return args;
   }
 
-  void update(const CoordinateSettings& coordinates) {
-    release();
-    UpdateArgs args = update_args();
-    args.coordinates = coordinates;
-    gpu_.launch("update", update_kernel_of(settings_.optimizer.kind), strided_shape(args.end, 64),
+  void adapt_learning_rate(const StepSizeSettings& settings) {
+    launch(gpu_, "released norm", released_norm_kernel,
+           ReleasedNorm{.released = released_.get(),
+                        .n = static_cast<std::int64_t>(released_.size()),
+                        .scalars = &cursor_.get()->scalars,
+                        .parts = norm_parts_.get()});
+    launch(gpu_, "step size", adapt_step_size_kernel,
+           AdaptStepSize{.settings = settings,
+                         .parts = norm_parts_.get(),
+                         .count = static_cast<int>(norm_parts_.size()),
+                         .sum = step_size_sum_.get(),
+                         .cursor = cursor_.get()});
+  }
+
+  void update(const StepRecipe& recipe) {
+    const UpdateArgs args = update_args(recipe);
+    gpu_.launch("update", update_kernel_of(recipe.optimizer.kind), strided_shape(args.end, 64),
                 args, &cursor_.get()->scalars);
     if (!watched_) return;
     if (Observer* const o = observer())
-      o->sees(update_record(watched_->step, settings_, cursor_.download().front().scalars,
-                            coordinates.on, state()));
+      o->sees(update_record(watched_->step, recipe, cursor_.download().front().scalars, state()));
   }
 
   const std::uint64_t* step_number() const { return &cursor_.get()->step; }
@@ -554,7 +552,6 @@ class DeviceEngine final : public Engine {
   Gpu gpu_;
   Network network_;
   EngineSettings settings_;
-  double grid_;
   LayerWiseNetwork<Gpu> passes_;
   std::optional<FusedNetwork<Gpu>> fused_;
   Buffer<Gpu, float> parameters_;  // [d], and so the others down to released_, or empty
@@ -566,7 +563,6 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, float> released_;
   Buffer<Gpu, HostPair> host_pairs_;
   Buffer<Gpu, std::uint32_t> host_pair_count_;
-  bool is_released_ = false;  // in the step that is being recorded
   Buffer<Gpu, StepScalars> scalars_;
   Buffer<Gpu, StepCursor> cursor_;
   Buffer<Gpu, double> norm_parts_;
@@ -578,15 +574,14 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, std::uint8_t> labels_;
   Buffer<Gpu, std::uint16_t> flags_;  // sampling: see SampleSpace
   Buffer<Gpu, std::uint32_t> offsets_;
-  Buffer<Gpu, float> norms_;  // [examples] or empty, as last seen
-  ImportanceRule rule_;
+  Buffer<Gpu, float> norms_;          // [examples] or empty, as last seen
   Buffer<Gpu, std::uint32_t> drawn_;  // [examples], the present batch
   Buffer<Gpu, std::uint32_t> drawn_count_;
   Buffer<Gpu, std::uint32_t> live_count_;
   Buffer<Gpu, std::uint32_t> listed_;  // [capacity], examples that the host names
   Buffer<Gpu, Tally> train_tally_;
-  std::vector<Verb>* listing_ = nullptr;
   std::optional<Recorded> recorded_;
+  std::optional<Recorded> recorded_sum_;  // of sum_again
   std::optional<Watched> watched_;
 };
 

@@ -1,12 +1,12 @@
 #pragma once
-// Which networks are summed by a fused kernel (kernels/fused/fused.cuh,
+// Which networks are summed by a fused kernel (kernels/fused/fused_cnn.cuh,
 // kernels/fused/fused_mlp.cuh), and its launches.
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <variant>
 
-#include "kernels/fused/fused.cuh"
+#include "kernels/fused/fused_cnn.cuh"
 #include "kernels/fused/fused_mlp.cuh"
 #include "kernels/fused/fused_models.hpp"
 #include "kernels/layers/loss.cuh"
@@ -158,12 +158,10 @@ class FusedNetwork {
   }
 
   /// fixed [d] += the clipped gradients of the first `most` examples of those drawn, as far as
-  /// there are that many, in units of sum_grid of the clipping norm.
+  /// there are that many, in units of the grid.
   void sum_clipped(const std::uint32_t* count, std::int64_t most, const DeviceData& data,
                    const std::uint32_t* examples, const float* parameters, const ClipSettings& clip,
-                   FixedPoint* fixed, Tally* tally) {
-    const auto inverse_grid =
-        static_cast<float>(1.0 / sum_grid(static_cast<double>(clip.max_norm)));
+                   float inverse_grid, FixedPoint* fixed, Tally* tally) {
     for (std::int64_t first = 0; first < most; first += capacity_) {
       const Batch batch{
           .count = count,

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/clipping/clip.cuh"
+#include "kernels/contribution/clip.cuh"
 #include "kernels/layers/loss.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
@@ -81,16 +81,16 @@ class LayerWiseNetwork {
   void backward(const CoordinatesView* coordinates = nullptr) {
     const CudaEdge& last = layout_.edges.back();
     launch(gpu_, "loss", loss_kernel,
-           BatchLoss{.batch = work_.batch,
-                     .loss = net_.spec.loss,
-                     .outputs = net_.outputs,
-                     .logits = work_.value(last),
-                     .label = work_.labels(),
-                     .value = losses_.get(),
-                     .correct = correct_.get(),
-                     .logit_gradient = logit_gradients_.get(),
-                     .gradient = work_.gradient(last),
-                     .gradient_planes = last.gradient});
+           device::LossValues{.batch = work_.batch,
+                              .loss = net_.spec.loss,
+                              .outputs = net_.outputs,
+                              .logits = work_.value(last),
+                              .label = work_.labels(),
+                              .value = losses_.get(),
+                              .correct = correct_.get(),
+                              .logit_gradient = logit_gradients_.get(),
+                              .gradient = work_.gradient(last),
+                              .gradient_planes = last.gradient});
     work_.coordinates = coordinates;
     for (std::size_t i = layout_.layers.size(); i-- > 0;)
       std::visit(
@@ -103,43 +103,43 @@ class LayerWiseNetwork {
 
   void clip(const ClipSettings& clip) {
     launch(gpu_, "clip", clip_kernel,
-           BatchClip{.batch = work_.batch,
-                     .clip = clip,
-                     .parts = work_.parts(),
-                     .group_parts = group_parts_.get(),
-                     .groups = net_.groups,
-                     .squared_norms = squared_norms_.get(),
-                     .factors = work_.factors()});
+           device::Clip{.batch = work_.batch,
+                        .clip = clip,
+                        .parts = work_.parts(),
+                        .group_parts = group_parts_.get(),
+                        .groups = net_.groups,
+                        .squared_norms = squared_norms_.get(),
+                        .factors = work_.factors()});
   }
 
-  /// Accepts candidates instead of clipping; see BatchAccept.
+  /// Accepts candidates instead of clipping; see device::Accept.
   void accept(const ImportanceRule& rule, const RandomStream& stream, const std::uint64_t* step,
               float* norms) {
     launch(gpu_, "accept", accept_kernel,
-           BatchAccept{.batch = work_.batch,
-                       .rule = rule,
-                       .stream = stream,
-                       .step = step,
-                       .examples = work_.examples,
-                       .norms = norms,
-                       .parts = work_.parts(),
-                       .group_parts = group_parts_.get(),
-                       .groups = net_.groups,
-                       .squared_norms = squared_norms_.get(),
-                       .factors = work_.factors()});
+           device::Accept{.batch = work_.batch,
+                          .rule = rule,
+                          .stream = stream,
+                          .step = step,
+                          .examples = work_.examples,
+                          .norms = norms,
+                          .parts = work_.parts(),
+                          .group_parts = group_parts_.get(),
+                          .groups = net_.groups,
+                          .squared_norms = squared_norms_.get(),
+                          .factors = work_.factors()});
   }
 
   /// Norms of the micro-batch's gradients to norms[batch.first ...].
   void norms(float* norms) {
     launch(gpu_, "norms", norms_kernel,
-           BatchNorms{.batch = work_.batch,
-                      .parts = work_.parts(),
-                      .part_count = layout_.storage.parts(),
-                      .norms = norms});
+           device::Norms{.batch = work_.batch,
+                         .parts = work_.parts(),
+                         .part_count = layout_.storage.parts(),
+                         .norms = norms});
   }
 
-  /// sum [d] += the micro-batch's clipped gradients, as backward() saw them.
-  void add_clipped(FixedPoint* sum, float inverse_grid) {
+  /// sum [d] += the micro-batch's gradients, as backward() saw them, times their factors.
+  void add(FixedPoint* sum, float inverse_grid) {
     for_each_layer([&](const auto& l) { l.add(work_, sum, inverse_grid); });
   }
 

@@ -57,7 +57,7 @@ class DeviceLinear final : public LinearEngine {
                   .step = nullptr});
     const std::int64_t count = drawn_count_.download().front();
     if (observer() != nullptr)
-      show_batch(stream.step, threshold, drawn_.download(static_cast<std::size_t>(count)));
+      show_batch(stream.step, Poisson{threshold}, drawn_.download(static_cast<std::size_t>(count)));
     const std::int64_t tiles = linear_tiles(count);
     if (tiles * kTile > static_cast<std::int64_t>(batch_.slots())) batch_ = space_for(tiles);
     batch_.tiles = tiles;

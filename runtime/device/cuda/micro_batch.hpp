@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/clipping/coordinates.hpp"
 #include "kernels/common/launch.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/plans.hpp"

@@ -42,7 +42,7 @@ inline AxisPlan each(AxisPlan axis, std::int64_t period, std::int64_t apart) {
   return axis;
 }
 
-/// A BatchProduct whose right factor is a layer's weight.
+/// A device::Product whose right factor is a layer's weight.
 struct ProductPlan {
   FactorPlan a;
   FactorPlan b;
@@ -105,7 +105,7 @@ struct LayoutChoices {
 /// What the layers of a network take of a device. Each reserves its own.
 struct CudaStorage {
   std::vector<std::int32_t> tables;
-  std::vector<std::int32_t> group_parts{0};  ///< [groups + 1], as BatchClip takes them
+  std::vector<std::int32_t> group_parts{0};  ///< [groups + 1], as device::Clip takes them
   std::int64_t saved = 0;              ///< floats an example: what forward leaves for backward
   std::int64_t example_gradients = 0;  ///< floats an example: gradients that exist as a whole
   std::int64_t transform_scratch = 0;  ///< floats an example, for norms of transformed gradients

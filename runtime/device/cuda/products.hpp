@@ -42,16 +42,16 @@ class CudaProducts {
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Planes& out_planes = {}) {
-    BatchProduct args{.batch = batch,
-                      .a = factor(a, p.a),
-                      .b = factor(weight, p.b),
-                      .bias = bias,
-                      .out = out,
-                      .out_row = axis(p.out_row),
-                      .out_column = axis(p.out_column),
-                      .rows_per_example = p.rows_per_example,
-                      .terms = p.terms,
-                      .columns = p.columns};
+    device::Product args{.batch = batch,
+                         .a = factor(a, p.a),
+                         .b = factor(weight, p.b),
+                         .bias = bias,
+                         .out = out,
+                         .out_row = axis(p.out_row),
+                         .out_column = axis(p.out_column),
+                         .rows_per_example = p.rows_per_example,
+                         .terms = p.terms,
+                         .columns = p.columns};
     if (is_thin(args)) {
       launch(gpu_, name, kThinKernels[static_cast<int>(precision)], args);
       return;
@@ -108,11 +108,11 @@ class CudaProducts {
   using Kernel = void (*)(Args);
   /// By Precision, then by tile_columns. A layer's norm and its sum must be of one precision, and
   /// of one row here; see WeightGradientSum.
-  static constexpr Kernel<BatchProduct> kProductKernels[2][3] = {
+  static constexpr Kernel<device::Product> kProductKernels[2][3] = {
       {product_kernel<FloatTile<16>>, product_kernel<FloatTile<32>>, product_kernel<FloatTile<64>>},
       {product_kernel<TensorTile<16>>, product_kernel<TensorTile<32, kTallTerms>>,
        product_kernel<TensorTile<64, kTallTerms>>}};
-  static constexpr Kernel<BatchProduct> kThinKernels[2] = {
+  static constexpr Kernel<device::Product> kThinKernels[2] = {
       product_kernel<FloatTile<kThinColumns, kThinTerms>>,
       product_kernel<TensorTile<kThinColumns, kThinTerms>>};
   static constexpr Kernel<WeightGradientNorm> kNormKernels[2][3] = {

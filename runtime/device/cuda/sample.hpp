@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"
-#include "kernels/random/sample.cuh"
+#include "kernels/step/sample.cuh"
 
 namespace cudp::cuda {
 

@@ -209,7 +209,7 @@ TEST_F(CliTrain, ExitCodesAndNothingWrittenOnBadInput) {
   };
   for (const Case& c : std::initializer_list<Case>{
            {{"--epsilon", "3", "--sigma", "0.1", "--size-is-public"}, 3, "budget"},
-           {{"--sigma", "1"}, 2, "--sigma: expected a budget (--epsilon) beside it"},
+           {{"--sigma", "1"}, 2, "--sigma needs --epsilon too"},
            {{"--epsilon", "3", "--clip", "1e-30", "--size-is-public"}, 2, "--clip: expected"},
            {{"--epsilon", "201"}, 2, "--epsilon: expected at most 200 (--allow-weak-privacy)"},
            {{"--epsilon", "3", "--delta", "0.1"}, 2, "--delta: expected below 0.1"},

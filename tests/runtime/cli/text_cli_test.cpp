@@ -109,6 +109,30 @@ TEST(TextCli, StoredVectorsNeedNoFile) {
   EXPECT_EQ(accuracy_of(run_cudp(folder, texts.eval(run, {}))), trained);
 }
 
+/// Their tensor has a name that no parameter may have, too: nobody could read such a model.
+TEST(TextCli, StoredVectorsShareNoNameWithParameters) {
+  const TemporaryFolder folder;
+  const SmallTexts texts(folder);
+  const std::string model = folder / "model.toml";
+  write_text(model, R"(name = "notes"
+layers = [
+  { type = "embedding", name = "embedding", trainable = true, columns = 3 },
+  { type = "mean" },
+  { type = "dense", name = "fc", out = "outputs" },
+]
+)");
+  const std::string run = folder / "run";
+  const Finished refused = run_cudp(
+      folder,
+      texts.train(run, {"--embedding", texts.vectors, "--model", model, "--store-embedding"}));
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_NE(
+      refused.err.find("--store-embedding: expected no trained tensor named embedding.weight"),
+      std::string::npos)
+      << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(run));
+}
+
 TEST(TextCli, ACertificateNamesAVocabularyThatMayBePrivate) {
   const TemporaryFolder folder;
   const SmallTexts texts(folder);

@@ -31,19 +31,35 @@ using Make = std::unique_ptr<Engine> (*)(const Network&, const EngineSettings&);
 
 PrivacyPlan plan() {
   PrivacyPlan p;
+  p.sampling_threshold = std::uint64_t{1} << 31;
   p.steps = 100;
   p.expected_batch = 20.0;
   p.noise_multiplier = 0.4;
+  p.clip_norm = 1.0;
   p.sensitivity = 1.0;
   return p;
 }
 
-EngineSettings settings() {
+TrainConfig config(double lr) {
+  TrainConfig c;
+  c.lr = lr;
+  c.optimizer = OptimizerKind::sgd;
+  c.of<AdaClipOptions>() = {
+      .beta1 = 0.9, .beta2 = 0.8, .least = 1e-8, .most = 0.5, .literal = false};
+  return c;
+}
+
+/// Mean and deviation stay as they are.
+TrainConfig still_config(double lr) {
+  TrainConfig c = config(lr);
+  c.of<AdaClipOptions>().beta1 = c.of<AdaClipOptions>().beta2 = 1.0;
+  return c;
+}
+
+EngineSettings settings_for(const EngineMethod& method) {
   EngineSettings s;
-  s.coordinates = {
-      .on = true, .beta1 = 0.9f, .beta2 = 0.8f, .least = 1e-8f, .most = 0.5f, .literal = false};
+  s.recipe = method.recipe();
   s.key = {{2, 7, 1, 8, 2, 8}};
-  s.sampling_threshold = std::uint64_t{1} << 31;
   return s;
 }
 
@@ -59,10 +75,10 @@ TrainState start_for(const Network& net) {
   return s;
 }
 
-TrainState trained(Make make, const Case& c, const EngineSettings& s, const TrainState& start,
-                   const EngineMethod& method, std::uint64_t steps = 4) {
+TrainState trained(Make make, const Case& c, const TrainState& start, const EngineMethod& method,
+                   std::uint64_t steps = 4) {
   const Network net = cases::network_of(c);
-  const auto engine = make(net, s);
+  const auto engine = make(net, settings_for(method));
   const Dataset data = cases::examples_for(c, 30);
   engine->load(data);
   engine->set_state(start);
@@ -83,20 +99,17 @@ class AdaClipCase : public testing::TestWithParam<std::tuple<Case, bool>> {};
 TEST_P(AdaClipCase, TrainsLikeTheOracle) {
   const auto& [c, literal] = GetParam();
   const Network net = cases::network_of(c);
-  EngineSettings s = settings();
-  s.coordinates.literal = literal;
-  TrainConfig config;
-  config.lr = 0.05;
-  config.optimizer = OptimizerKind::sgd;
-  const AdaClip method(cases::context_of(config, net, 10), plan());
+  TrainConfig with = config(0.05);
+  with.of<AdaClipOptions>().literal = literal;
+  const AdaClip method(cases::context_of(with, net, 10), plan());
   const TrainState start = start_for(net);
-  const TrainState want = trained(reference::make_engine, c, s, start, method);
+  const TrainState want = trained(reference::make_engine, c, start, method);
   for (const auto& [make, name] : {std::pair<Make, const char*>{make_cpu_engine, "cpu"},
                                    {cuda_engine, "cuda"},
                                    {cuda_by_blas, "blas"}}) {
     if (make == cuda_by_blas && net.parameter_count > 5000) continue;
     SCOPED_TRACE(name);
-    const TrainState got = trained(make, c, s, start, method);
+    const TrainState got = trained(make, c, start, method);
     expect_near(got.parameters, want.parameters, 2e-5, "parameters");
     expect_near(got.mean, want.mean, 1e-3, "mean");
     expect_near(got.deviation, want.deviation, 1e-3, "deviation");
@@ -108,20 +121,14 @@ TEST_P(AdaClipCase, SumsTransformedAndClippedGradients) {
   if (std::get<1>(GetParam())) return;
   const Case& c = std::get<0>(GetParam());
   const Network net = cases::network_of(c);
-  EngineSettings s = settings();
-  s.coordinates.beta1 = s.coordinates.beta2 = 1.0f;
-  s.diagnostics = true;
   PrivacyPlan p = plan();
   p.noise_multiplier = 0.0;
   p.expected_batch = 1.0;
-  TrainConfig config;
-  config.lr = 1.0;
-  config.optimizer = OptimizerKind::sgd;
-  const AdaClip method(cases::context_of(config, net, 10), p);
+  const AdaClip method(cases::context_of(still_config(1.0), net, 10), p);
   TrainState start = start_for(net);
   start.parameters = cases::weights_for(net).parameters;
   const auto moved = [&](Make make) {
-    const TrainState end = trained(make, c, s, start, method, 1);
+    const TrainState end = trained(make, c, start, method, 1);
     std::vector<float> by(end.parameters.size());
     for (std::size_t j = 0; j < by.size(); ++j) by[j] = end.parameters[j] - start.parameters[j];
     return by;
@@ -136,8 +143,6 @@ TEST_P(AdaClipCase, WithoutMeanAndWithConstantDeviationsItIsDpSgd) {
   const auto& [c, literal] = GetParam();
   if (literal) return;
   const Network net = cases::network_of(c);
-  EngineSettings s = settings();
-  s.coordinates.beta1 = s.coordinates.beta2 = 1.0f;
   TrainState start = cases::weights_for(net);
   const double norm = 0.7;
   TrainState transformed = start;
@@ -145,19 +150,15 @@ TEST_P(AdaClipCase, WithoutMeanAndWithConstantDeviationsItIsDpSgd) {
   transformed.deviation.assign(
       net.parameter_count,
       static_cast<float>(norm / std::sqrt(static_cast<double>(net.parameter_count))));
-  EngineSettings plain = s;
-  plain.coordinates = {};
-  plain.clip.max_norm = static_cast<float>(norm);
-  TrainConfig config;
-  config.lr = 0.05;
-  config.optimizer = OptimizerKind::sgd;
   PrivacyPlan p = plan();
+  p.clip_norm = norm;
   p.sensitivity = norm;
-  const DpSgd dp_sgd(cases::context_of(config, net, 10), p);
-  const AdaClip adaclip(cases::context_of(config, net, 10), plan());
+  const TrainConfig with = still_config(0.05);
+  const DpSgd dp_sgd(cases::context_of(with, net, 10), p);
+  const AdaClip adaclip(cases::context_of(with, net, 10), plan());
   for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
-    const TrainState want = trained(make, c, plain, start, dp_sgd);
-    const TrainState got = trained(make, c, s, transformed, adaclip);
+    const TrainState want = trained(make, c, start, dp_sgd);
+    const TrainState got = trained(make, c, transformed, adaclip);
     std::vector<float> moved_want(want.parameters.size());
     std::vector<float> moved_got(want.parameters.size());
     for (std::size_t j = 0; j < moved_got.size(); ++j) {
@@ -184,15 +185,12 @@ INSTANTIATE_TEST_SUITE_P(All, AdaClipCase,
 TEST(AdaClip, MeansAndDeviationsFollowAndKeepTheirBounds) {
   const Case& c = kCases[1];
   const Network net = cases::network_of(c);
-  TrainConfig config;
-  config.lr = 0.05;
-  config.optimizer = OptimizerKind::momentum;
-  EngineSettings s = settings();
-  s.optimizer = optimizer_settings(config);
+  TrainConfig with = config(0.05);
+  with.optimizer = OptimizerKind::momentum;
   TrainState start = start_for(net);
   start.moment1.assign(net.parameter_count, 0.0f);
-  const TrainState end = trained(make_cpu_engine, c, s, start,
-                                 AdaClip(cases::context_of(config, net, 10), plan()), 30);
+  const TrainState end =
+      trained(make_cpu_engine, c, start, AdaClip(cases::context_of(with, net, 10), plan()), 30);
   double moved = 0.0;
   for (std::size_t j = 0; j < net.parameter_count; ++j) {
     moved += std::fabs(end.mean[j] - start.mean[j]);
@@ -205,23 +203,20 @@ TEST(AdaClip, MeansAndDeviationsFollowAndKeepTheirBounds) {
 TEST(AdaClip, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
   const Case& c = kCases[1];
   const Network net = cases::network_of(c);
-  EngineSettings s = settings();
-  s.sampling_threshold = std::uint64_t{1} << 32;
   Dataset data = cases::examples_for(c, 12);
   Dataset kept = data;
   kept.floats.erase(kept.floats.begin() + 7L * 37, kept.floats.begin() + 8L * 37);
   kept.labels.erase(kept.labels.begin() + 7);
   PrivacyPlan p = plan();
+  p.sampling_threshold = std::uint64_t{1} << 32;
   p.noise_multiplier = 0.0;
-  TrainConfig config;
-  config.optimizer = OptimizerKind::sgd;
-  const AdaClip method(cases::context_of(config, net, 10), p);
+  const AdaClip method(cases::context_of(config(TrainConfig{}.lr), net, 10), p);
   const TrainState start = start_for(net);
   for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}})
     for (const float bad : {NAN, INFINITY, 3e38f}) {
       data.floats[7 * 37 + 20] = bad;
       const auto end = [&](const Dataset& d) {
-        const auto engine = make(net, s);
+        const auto engine = make(net, settings_for(method));
         engine->load(d);
         engine->set_state(start);
         method.run(*engine, 0, 1);
@@ -237,13 +232,10 @@ TEST(AdaClip, ShortensMeansThatAreTooLarge) {
   const Network net = cases::network_of(c);
   TrainState start = start_for(net);
   for (float& m : start.mean) m *= 100.0f;
-  TrainConfig config;
-  config.lr = 1e-3;
-  config.optimizer = OptimizerKind::sgd;
-  const AdaClip method(cases::context_of(config, net, 10), plan());
-  const TrainState want = trained(reference::make_engine, c, settings(), start, method);
+  const AdaClip method(cases::context_of(config(1e-3), net, 10), plan());
+  const TrainState want = trained(reference::make_engine, c, start, method);
   for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
-    const TrainState got = trained(make, c, settings(), start, method);
+    const TrainState got = trained(make, c, start, method);
     expect_near(got.parameters, want.parameters, 2e-5, "parameters");
     expect_near(got.mean, want.mean, 1e-3, "mean");
   }
@@ -298,9 +290,6 @@ TEST(AdaClip, RoundingIsPaidForInTheSensitivity) {
 TEST(AdaClip, OneExampleMovesTheSumByAtMostOne) {
   const Case& c = kCases[1];
   const Network net = cases::network_of(c);
-  EngineSettings s = settings();
-  s.sampling_threshold = std::uint64_t{1} << 32;
-  s.coordinates.beta1 = s.coordinates.beta2 = 1.0f;
   TrainState start = start_for(net);
   for (float& v : start.deviation) v *= 0.01f;  // everything is clipped
   Dataset all = cases::examples_for(c, 200);
@@ -311,19 +300,17 @@ TEST(AdaClip, OneExampleMovesTheSumByAtMostOne) {
   double deviations = 0.0;
   for (const float v : start.deviation) deviations += v;
   PrivacyPlan p = plan();
+  p.sampling_threshold = std::uint64_t{1} << 32;
   p.noise_multiplier = 0.0;
   p.expected_batch = 1.0;
-  TrainConfig config;
-  config.lr = 1.0;
-  config.optimizer = OptimizerKind::sgd;
-  const AdaClip method(cases::context_of(config, net, 10), p);
+  const AdaClip method(cases::context_of(still_config(1.0), net, 10), p);
   start.parameters.assign(start.parameters.size(), 0.0f);
   for (const float size : {0.0f, 1.0f, 1000.0f})
     for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
       TrainState from = start;
       for (float& m : from.mean) m *= size;
       const auto moved = [&](const Dataset& d) {
-        const auto engine = make(net, s);
+        const auto engine = make(net, settings_for(method));
         engine->load(d);
         engine->set_state(from);
         method.run(*engine, 0, 1);

@@ -22,15 +22,15 @@ constexpr StepScalars kNoNoise{.learning_rate = 0.1f,
                                .inverse_batch = 1.0f,
                                .bias1 = 1.0f,
                                .bias2 = 1.0f,
-                               .ema_decay = 0.0f};
+                               .ema_decay = 0.0f,
+                               .clip_norm = kClip};
 
 const cases::Case& model() { return cases::kCases[6]; }  // convolutions, group norm, dense layers
 
 EngineSettings settings(Clipping kind) {
   EngineSettings s;
-  s.clip = {.kind = kind, .max_norm = kClip};
-  s.optimizer.kind = OptimizerKind::sgd;
-  s.sampling_threshold = std::uint64_t{1} << 32;
+  s.recipe.draw = Poisson{std::uint64_t{1} << 32};
+  s.recipe.contribution = ClippedGradient{kind};
   s.diagnostics = true;
   s.threads = 2;
   return s;
@@ -42,8 +42,7 @@ struct Summed {
   double most = 0.0;
   Diagnostics diagnostics;
 
-  Summed(EngineSettings s, std::vector<std::uint32_t> canaries, std::size_t examples,
-         void (Engine::*add)(), void (Engine::*update)()) {
+  Summed(EngineSettings s, std::vector<std::uint32_t> canaries, std::size_t examples) {
     const Network network = cases::network_of(model());
     const auto tap = std::make_shared<AuditTap>();
     tap->canaries = std::move(canaries);
@@ -62,20 +61,13 @@ struct Summed {
     data.bytes.resize(examples * static_cast<std::size_t>(data.shape.size()));
     engine->load(data);
     TrainState state = cases::weights_for(network);
-    if (s.coordinates.on) {
+    if (std::holds_alternative<TransformedGradient>(s.recipe.contribution)) {
       state.mean.assign(state.parameters.size(), 0.01f);
       state.deviation.assign(state.parameters.size(), 0.3f);
     }
     engine->set_state(state);
-    if (s.importance) {
-      engine->measure_norms();
-      engine->set_importance({.clip = kClip, .multiple = 1.0, .least = 0.01, .rate = 0.9 / kClip});
-    }
-    engine->run(5, {&kNoNoise, 1}, [&](Engine& e) {
-      s.importance ? e.sample_candidates() : e.sample_batch();
-      (e.*add)();
-      (e.*update)();
-    });
+    if (std::holds_alternative<Candidates>(s.recipe.draw)) engine->measure_norms();
+    engine->run(s.recipe, 5, {&kNoNoise, 1});
     diagnostics = engine->diagnostics();
   }
 };
@@ -87,8 +79,7 @@ TEST_P(Canary, AddsWhatClippingLeavesOfIt) {
   const auto last = static_cast<std::uint32_t>(network.parameter_count - 1);
   const std::vector<std::uint32_t> canaries{0, 7, last, 7};
   const auto sum = [&](const std::vector<std::uint32_t>& c, std::size_t examples) {
-    return Summed(settings(GetParam()), c, examples, &Engine::sum_clipped_gradients,
-                  &Engine::add_noise_and_update);
+    return Summed(settings(GetParam()), c, examples);
   };
   const Summed without = sum({}, 36);
   const Summed with = sum(canaries, 40);
@@ -111,11 +102,9 @@ INSTANTIATE_TEST_SUITE_P(Clippings, Canary,
 
 TEST(CanaryOf, CoordinatesHasNormOne) {
   EngineSettings s = settings(Clipping::flat);
-  s.clip.max_norm = 1.0f;
-  s.coordinates = {.on = true};
+  s.recipe.contribution = TransformedGradient{};
   const auto sum = [&](const std::vector<std::uint32_t>& c, std::size_t examples) {
-    return Summed(s, c, examples, &Engine::sum_coordinate_clipped_gradients,
-                  &Engine::add_noise_restore_and_update);
+    return Summed(s, c, examples);
   };
   const Summed without = sum({}, 36);
   const Summed with = sum({9}, 37);
@@ -126,10 +115,10 @@ TEST(CanaryOf, CoordinatesHasNormOne) {
 /// With its norm known, such an example is drawn with probability rate clip.
 TEST(CanaryOf, ImportanceSamplingHasNormOneOrNone) {
   EngineSettings s = settings(Clipping::flat);
-  s.importance = true;
+  s.recipe.draw = Candidates{{.clip = kClip, .multiple = 1.0, .least = 0.01, .rate = 0.9 / kClip}};
+  s.recipe.contribution = AcceptedDirection{};
   const std::vector<std::uint32_t> canaries(400, 3u);
-  const Summed with(s, canaries, 400, &Engine::sum_accepted_directions,
-                    &Engine::add_noise_and_update);
+  const Summed with(s, canaries, 400);
   const float n = with.sum[3];
   EXPECT_NEAR(n, std::nearbyint(n), 1e-4f);
   EXPECT_NEAR(n, 0.9f * 400.0f, 30.0f);  // 5 standard deviations

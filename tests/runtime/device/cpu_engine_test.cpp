@@ -69,13 +69,13 @@ TEST_P(CpuEngine, ClippedSumOfAPoissonBatch) {
   const Dataset data = examples_for(c, 70);
   for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
     EngineSettings s;
-    s.clip = {kind, 0.7f, 0.01f};
-    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.recipe = {.draw = Poisson{std::uint64_t{1} << 31},
+                .contribution = ClippedGradient{kind, 0.01f}};
     s.threads = 2;
     const auto engine = cpu_engine_at(level, net, s);
     reference::ReferenceEngine oracle(net, s);
-    const auto got = clipped_sum(*engine, net, data);
-    const auto want = clipped_sum(oracle, net, data);
+    const auto got = clipped_sum(*engine, s.recipe, net, data, 0.7f);
+    const auto want = clipped_sum(oracle, s.recipe, net, data, 0.7f);
     EXPECT_EQ(engine->sampled(3), oracle.sampled(3));
     double error = 0;
     double size = 0;
@@ -95,10 +95,9 @@ TEST_P(CpuEngine, DoesNotDependOnTheNumberOfThreads) {
   std::vector<float> first;
   for (const int threads : {1, 2, 3, 7}) {
     EngineSettings s;
-    s.clip.max_norm = 0.7f;
-    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 31};
     s.threads = threads;
-    const auto sum = clipped_sum(*cpu_engine_at(level, net, s), net, data);
+    const auto sum = clipped_sum(*cpu_engine_at(level, net, s), s.recipe, net, data, 0.7f);
     if (first.empty())
       first = sum;
     else
@@ -143,18 +142,19 @@ TEST_P(CpuEngine, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
   Dataset data = examples_for(c, 40);
   const Dataset kept = spoil(c, data);
   EngineSettings s;
-  s.sampling_threshold = std::uint64_t{1} << 32;
+  s.recipe.draw = Poisson{std::uint64_t{1} << 32};
   s.diagnostics = true;
   const auto engine = cpu_engine_at(level, net, s);
-  const auto got = clipped_sum(*engine, net, data);
+  const auto got = clipped_sum(*engine, s.recipe, net, data);
   const Diagnostics diagnostics = engine->diagnostics();
   EXPECT_EQ(diagnostics.examples, 40u);
   EXPECT_EQ(diagnostics.non_finite, 1u);
-  EXPECT_EQ(got, clipped_sum(*cpu_engine_at(level, net, s), net, kept));
-  EXPECT_EQ(got, clipped_sum(*engine, net, data)) << "the same batch again";
+  EXPECT_EQ(got, clipped_sum(*cpu_engine_at(level, net, s), s.recipe, net, kept));
+  EXPECT_EQ(got, clipped_sum(*engine, s.recipe, net, data)) << "the same batch again";
 
-  s.sampling_threshold = 0;
-  for (const float v : clipped_sum(*cpu_engine_at(level, net, s), net, kept)) EXPECT_EQ(v, 0.0f);
+  s.recipe.draw = Poisson{0};
+  for (const float v : clipped_sum(*cpu_engine_at(level, net, s), s.recipe, net, kept))
+    EXPECT_EQ(v, 0.0f);
 }
 
 TEST_P(CpuEngine, GivesLogits) {

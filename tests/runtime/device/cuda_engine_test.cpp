@@ -78,11 +78,11 @@ TEST(CudaEngineCapacity, ATooLargeBatchMakesTheRunFail) {
   const Case& c = cases::kCases[0];
   const Network net = cases::network_of(c);
   EngineSettings s;
-  s.sampling_threshold = std::uint64_t{1} << 32;
+  s.recipe.draw = Poisson{std::uint64_t{1} << 32};
   s.micro_batch = 32;
   const auto engine = device_engine(net, s, {.batch_capacity = 3});
-  EXPECT_NO_THROW(cases::clipped_sum(*engine, net, cases::examples_for(c, 3)));
-  EXPECT_THROW(cases::clipped_sum(*engine, net, cases::examples_for(c, 4)), Error);
+  EXPECT_NO_THROW(cases::clipped_sum(*engine, s.recipe, net, cases::examples_for(c, 3)));
+  EXPECT_THROW(cases::clipped_sum(*engine, s.recipe, net, cases::examples_for(c, 4)), Error);
 }
 
 /// By what the device reports, and by the network's layers.
@@ -161,7 +161,7 @@ TEST(FusedChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
 TEST(FusedChoice, NormsForImportanceSamplingGoLayerByLayer) {
   const Network net = cases::network_of({"cnn", "cnn", {1, 28, 28}, 10});
   EngineSettings s;
-  s.importance = true;
+  s.recipe = {.draw = Candidates{}, .contribution = AcceptedDirection{}};
   const auto engine = fused_whole(net, s);
   const Dataset data = cases::examples_for({"cnn", "cnn", {1, 28, 28}, 10}, 3);
   engine->load(data);

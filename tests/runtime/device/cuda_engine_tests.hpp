@@ -37,12 +37,6 @@ class CudaEngine : public testing::TestWithParam<std::tuple<Case, DeviceBackend>
   const Network net_ = cases::network_of(std::get<0>(GetParam()));
 };
 
-void step_of_dp_sgd(Engine& e) {
-  e.sample_batch();
-  e.sum_clipped_gradients();
-  e.add_noise_and_update();
-}
-
 TEST_P(CudaEngine, PerExampleGradientsNormsAndLosses) {
   const Dataset data = cases::examples_for(model(), 7);
   EngineSettings settings;
@@ -99,13 +93,13 @@ TEST_P(CudaEngine, ClippedSumOfAPoissonBatch) {
   const Dataset data = cases::examples_for(model(), 24);
   for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
     EngineSettings s;
-    s.clip = {kind, 0.7f, 0.01f};
-    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 31};
+    s.recipe.contribution = ClippedGradient{kind, 0.01f};
     s.diagnostics = true;
     const auto device = engine(s);
     reference::ReferenceEngine oracle(net_, s);
-    const auto got = cases::clipped_sum(*device, net_, data);
-    const auto want = cases::clipped_sum(oracle, net_, data);
+    const auto got = cases::clipped_sum(*device, s.recipe, net_, data, 0.7f);
+    const auto want = cases::clipped_sum(oracle, s.recipe, net_, data, 0.7f);
     EXPECT_EQ(device->sampled(3), oracle.sampled(3));
     const auto [error, size] = cases::distance(got.data(), want.data(), want.size());
     EXPECT_TRUE(error <= 1e-5 * size + 1e-5 + cases::grid_error(0.7, want.size(), 24))
@@ -125,10 +119,9 @@ TEST_P(CudaEngine, DoesNotDependOnTheMicroBatch) {
   std::vector<float> first;
   for (const int micro_batch : {0, 1, 64}) {
     EngineSettings s;
-    s.clip.max_norm = 0.7f;
-    s.sampling_threshold = std::uint64_t{1} << 31;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 31};
     s.micro_batch = micro_batch;
-    const auto sum = cases::clipped_sum(*engine(s), net_, data);
+    const auto sum = cases::clipped_sum(*engine(s), s.recipe, net_, data, 0.7f);
     if (first.empty()) first = sum;
     EXPECT_EQ(first, sum) << "micro-batch " << micro_batch;
   }
@@ -145,23 +138,23 @@ TEST_P(CudaEngine, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
   erase(kept.floats, 7 * features, features);
   erase(kept.labels, 7, 1);
   EngineSettings s;
-  s.sampling_threshold = std::uint64_t{1} << 32;
+  s.recipe.draw = Poisson{std::uint64_t{1} << 32};
   s.diagnostics = true;
-  const auto want = cases::clipped_sum(*engine(s), net_, kept);
+  const auto want = cases::clipped_sum(*engine(s), s.recipe, net_, kept);
   for (const float bad : {NAN, INFINITY}) {
     // An activation in front would make it finite, which is as good.
     if (bad == INFINITY && std::holds_alternative<Activate>(net_.layers[0].layer)) continue;
     data.floats[7 * features + features / 2] = bad;
     const auto device = engine(s);
-    const auto got = cases::clipped_sum(*device, net_, data);
+    const auto got = cases::clipped_sum(*device, s.recipe, net_, data);
     const Diagnostics diagnostics = device->diagnostics();
     EXPECT_EQ(diagnostics.examples, 12u);
     EXPECT_EQ(diagnostics.non_finite, 1u) << bad;
     ASSERT_EQ(got, want) << bad;
-    ASSERT_EQ(cases::clipped_sum(*device, net_, data), want) << "the same batch again";
+    ASSERT_EQ(cases::clipped_sum(*device, s.recipe, net_, data), want) << "the same batch again";
   }
-  s.sampling_threshold = 0;
-  for (const float v : cases::clipped_sum(*engine(s), net_, kept)) ASSERT_EQ(v, 0.0f);
+  s.recipe.draw = Poisson{0};
+  for (const float v : cases::clipped_sum(*engine(s), s.recipe, net_, kept)) ASSERT_EQ(v, 0.0f);
 }
 
 TEST_P(CudaEngine, GivesLogits) {
@@ -192,18 +185,16 @@ TEST_P(CudaEngine, TrainsLikeTheOracle) {
                                OptimizerKind::adamw});
   for (const OptimizerKind kind : kinds) {
     EngineSettings s;
-    s.clip.max_norm = 0.9f;
-    s.optimizer.kind = kind;
-    s.optimizer.weight_decay = 1e-3f;
-    s.keep_average = kind != OptimizerKind::sgd;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 29};
+    s.recipe.optimizer.kind = kind;
+    s.recipe.optimizer.weight_decay = 1e-3f;
+    s.recipe.optimizer.keep_average = kind != OptimizerKind::sgd;
     s.generator = kind == OptimizerKind::adam ? Generator::philox : Generator::chacha20;
     s.key = {{1, 2, 3, 4, 5, 6, 7, 8}};
-    s.sampling_threshold = std::uint64_t{1} << 29;
     TrainState state = cases::weights_for(net_);
-    if (kind != OptimizerKind::sgd) state.moment1.assign(net_.parameter_count, 0.0f);
-    if (kind == OptimizerKind::adam || kind == OptimizerKind::adamw)
-      state.moment2.assign(net_.parameter_count, 0.0f);
-    if (s.keep_average) state.average = state.parameters;
+    if (has_first_moment(kind)) state.moment1.assign(net_.parameter_count, 0.0f);
+    if (has_second_moment(kind)) state.moment2.assign(net_.parameter_count, 0.0f);
+    if (s.recipe.optimizer.keep_average) state.average = state.parameters;
     std::vector<StepScalars> scalars;
     for (int i = 0; i < 5; ++i)
       scalars.push_back({.learning_rate = 0.02f / static_cast<float>(1 + i),
@@ -211,14 +202,15 @@ TEST_P(CudaEngine, TrainsLikeTheOracle) {
                          .inverse_batch = 0.2f,
                          .bias1 = 1.0f / (1.0f - std::pow(0.9f, static_cast<float>(i + 1))),
                          .bias2 = 1.0f / (1.0f - std::pow(0.999f, static_cast<float>(i + 1))),
-                         .ema_decay = 0.6f});
+                         .ema_decay = 0.6f,
+                         .clip_norm = 0.9f});
     const auto device = engine(s);
     reference::ReferenceEngine oracle(net_, s);
     for (Engine* e : {device.get(), static_cast<Engine*>(&oracle)}) {
       e->load(data);
       e->set_state(state);
-      e->run(7, std::span(scalars).first(2), step_of_dp_sgd);
-      e->run(9, std::span(scalars).subspan(2), step_of_dp_sgd);
+      e->run(s.recipe, 7, std::span(scalars).first(2));
+      e->run(s.recipe, 9, std::span(scalars).subspan(2));
     }
     const TrainState got = device->state();
     const TrainState want = oracle.state();
@@ -239,9 +231,8 @@ TEST_P(CudaEngine, TrainsLikeTheOracle) {
 TEST_P(CudaEngine, AgreesWithTheCpu) {
   const Dataset data = cases::examples_for(model(), 12);
   EngineSettings s;
-  s.clip.max_norm = 0.9f;
   s.key = {{8, 7, 6, 5, 4, 3, 2, 1}};
-  s.sampling_threshold = std::uint64_t{1} << 31;
+  s.recipe.draw = Poisson{std::uint64_t{1} << 31};
   const auto device = engine(s);
   const auto cpu = make_cpu_engine(net_, s);
   const StepScalars scalars{.learning_rate = 0.1f,
@@ -249,7 +240,8 @@ TEST_P(CudaEngine, AgreesWithTheCpu) {
                             .inverse_batch = 0.2f,
                             .bias1 = 1,
                             .bias2 = 1,
-                            .ema_decay = 0};
+                            .ema_decay = 0,
+                            .clip_norm = 0.9f};
   PerExample single[2];
   TrainState after[2];
   const std::uint32_t some[] = {1, 5};
@@ -258,7 +250,7 @@ TEST_P(CudaEngine, AgreesWithTheCpu) {
     e->load(data);
     e->set_state(cases::weights_for(net_));
     single[which] = e->per_example(some, true);
-    e->run(5, std::vector<StepScalars>(2, scalars), step_of_dp_sgd);
+    e->run(s.recipe, 5, std::vector<StepScalars>(2, scalars));
     after[which] = e->state();
   }
   const std::size_t d = net_.parameter_count;
@@ -274,31 +266,46 @@ TEST_P(CudaEngine, AgreesWithTheCpu) {
   EXPECT_TRUE(error <= 1e-5 * size) << error / size;
 }
 
-TEST_P(CudaEngine, StepsAreOfAnyVerbsAndOnlyInsideARun) {
+/// A run goes on with another clipping norm in its middle, and a norm that came before comes back.
+TEST_P(CudaEngine, TheClippingNormMayChangeFromStepToStep) {
   const Dataset data = cases::examples_for(model(), 6);
   EngineSettings s;
-  s.sampling_threshold = std::uint64_t{1} << 32;
+  s.recipe.draw = Poisson{std::uint64_t{1} << 32};
+  const std::vector<StepScalars> steps{cases::still(0.1f, 0.5f), cases::still(0.1f, 0.5f),
+                                       cases::still(0.1f, 2.0f), cases::still(0.1f, 0.5f)};
+  const auto together = engine(s);
+  const auto apart = engine(s);
+  for (Engine* e : {together.get(), apart.get()}) {
+    e->load(data);
+    e->set_state(cases::weights_for(net_));
+  }
+  together->run(s.recipe, 3, steps);
+  for (std::size_t i = 0; i < steps.size(); ++i) apart->run(s.recipe, 3 + i, {&steps[i], 1});
+  EXPECT_EQ(together->state().parameters, apart->state().parameters);
+  EXPECT_NE(together->state().parameters, cases::weights_for(net_).parameters);
+}
+
+TEST_P(CudaEngine, RefusesRecipesAndNumbersThatDoNotFit) {
+  EngineSettings s;
+  s.recipe.draw = Poisson{std::uint64_t{1} << 32};
   const auto device = engine(s);
-  EXPECT_THROW(device->sample_batch(), Error);
-  const auto once = cases::clipped_sum(*device, net_, data);
+  const Dataset data = cases::examples_for(model(), 6);
+  device->load(data);
   device->set_state(cases::weights_for(net_));
-  const StepScalars one{.learning_rate = 0,
-                        .noise_std = 0,
-                        .inverse_batch = 1,
-                        .bias1 = 1,
-                        .bias2 = 1,
-                        .ema_decay = 0};
-  // A step without an update leaves the weights alone; its batch is still there for the next.
-  device->run(3, {&one, 1}, [](Engine& e) { e.sample_batch(); });
-  StepScalars moving = one;
-  moving.learning_rate = 1;
-  device->run(3, {&moving, 1}, [](Engine& e) {
-    e.sum_clipped_gradients();
-    e.add_noise_and_update();
-  });
-  std::vector<float> moved = device->state().parameters;
-  const TrainState start = cases::weights_for(net_);
-  for (std::size_t j = 0; j < moved.size(); ++j) ASSERT_EQ(start.parameters[j] - moved[j], once[j]);
+  const StepScalars one = cases::still();
+  StepRecipe other = s.recipe;
+  other.optimizer.kind = OptimizerKind::momentum;
+  EXPECT_THROW(device->run(other, 0, {&one, 1}), Error);
+  other = s.recipe;
+  other.contribution = AcceptedDirection{};
+  EXPECT_THROW(device->run(other, 0, {&one, 1}), Error);
+  for (const float clip_norm : {0.0f, -1.0f, INFINITY, NAN}) {
+    const StepScalars wrong = cases::still(0.0f, clip_norm);
+    EXPECT_THROW(device->run(s.recipe, 0, {&wrong, 1}), std::invalid_argument) << clip_norm;
+  }
+  StepScalars loud = one;
+  loud.noise_std = 1e-3f;  // of a clipping norm of 1: less than 2^16 units
+  EXPECT_THROW(device->run(s.recipe, 0, {&loud, 1}), std::invalid_argument);
 }
 
 TEST_P(CudaEngine, RefusesWhatDoesNotFit) {
@@ -307,7 +314,7 @@ TEST_P(CudaEngine, RefusesWhatDoesNotFit) {
   const auto device = engine({});
   EXPECT_THROW(device->load(other), InputError);
   EXPECT_THROW(device->set_state({}), Error);
-  EXPECT_THROW(device->run(0, {}, step_of_dp_sgd), Error);
+  EXPECT_THROW(device->run({}, 0, {}), Error);
 }
 
 std::string name_of(const testing::TestParamInfo<std::tuple<Case, DeviceBackend>>& info) {

@@ -16,7 +16,6 @@
 namespace cudp {
 namespace {
 
-using cases::Contribution;
 using cases::Influence;
 using cases::InfluenceCase;
 
@@ -108,8 +107,8 @@ TEST_P(DenseEdgeOnCpu, AGradientWhoseSquareVanishesIsClipped) {
   c.model = "logistic";
   c.net = build_network(parse_model(builtin_model("logistic"), "edge", 3), {1, 1, 1}, 3);
   cases::prepare(c, 1);
-  c.settings.clip.max_norm = 1e-12f;
-  cases::state_bound(c, 0.0);
+  c.clip_norm = 1e-12f;
+  cases::state_bound(c);
   c.data.shape = {1, 1, 1};
   c.data.classes = 3;
   c.data.floats = {1e12f};

@@ -32,6 +32,7 @@ struct Drawn {
   Dataset data;
   TrainState state;
   EngineSettings settings;
+  float clip_norm = 1.0f;
   int drawn = 0;  ///< inputs, of which data has those that are not delicate
 };
 
@@ -43,7 +44,8 @@ Drawn drawn_case(unsigned seed) {
           .net = build_network(parse_model(m.text, name, m.classes), m.input, m.classes),
           .data = {},
           .state = {},
-          .settings = {}};
+          .settings = {},
+          .clip_norm = 1.0f};
   s.state = cases::weights_for(s.net);
   s.state.moment1.assign(s.net.parameter_count, 0.0f);
   const reference::Values theta(s.state.parameters.begin(), s.state.parameters.end());
@@ -70,12 +72,16 @@ Drawn drawn_case(unsigned seed) {
       s.data.labels.push_back(static_cast<std::uint8_t>(label));
     }
   }
-  s.settings.optimizer.kind = OptimizerKind::momentum;
+  s.settings.recipe.optimizer.kind = OptimizerKind::momentum;
   s.settings.key = {{seed, 1, 2, 3, 4, 5, 6, 7}};
-  s.settings.sampling_threshold = std::uint64_t{3} << 30;
-  s.settings.clip.kind =
-      std::array{Clipping::flat, Clipping::per_layer, Clipping::automatic}[seed % 3];
+  s.settings.recipe.draw = Poisson{std::uint64_t{3} << 30};
+  s.settings.recipe.contribution = ClippedGradient{
+      std::array{Clipping::flat, Clipping::per_layer, Clipping::automatic}[seed % 3]};
   return s;
+}
+
+ClippedGradient clipping_of(const Drawn& s) {
+  return std::get<ClippedGradient>(s.settings.recipe.contribution);
 }
 
 /// What an engine makes of single examples, and of a batch.
@@ -92,17 +98,8 @@ Outcome outcome_of(Engine& engine, const Drawn& s) {
   std::vector<std::uint32_t> all(s.data.size());
   std::iota(all.begin(), all.end(), 0u);
   Outcome o{.single = engine.per_example(all, true), .sum = {}, .batch = engine.sampled(kStep)};
-  const StepScalars still{.learning_rate = 0,
-                          .noise_std = 0,
-                          .inverse_batch = 1,
-                          .bias1 = 1,
-                          .bias2 = 1,
-                          .ema_decay = 0};
-  engine.run(kStep, {&still, 1}, [](Engine& e) {
-    e.sample_batch();
-    e.sum_clipped_gradients();
-    e.add_noise_and_update();
-  });
+  const StepScalars still = cases::still(0.0f, s.clip_norm);
+  engine.run(s.settings.recipe, kStep, {&still, 1});
   o.sum = engine.state().moment1;
   return o;
 }
@@ -144,14 +141,15 @@ void expect_same(const Drawn& s, const Outcome& got, const Outcome& want) {
           << ", expected " << square;
       squares.push_back(square);
     }
-    const reference::Values factors = reference::clip_factors(s.settings.clip, squares);
+    const reference::Values factors =
+        reference::clip_factors(clipping_of(s).at(s.clip_norm), squares);
     for (std::size_t i = 0; i < groups; ++i) clipped[e] += factors[i] * factors[i] * squares[i];
   }
   ASSERT_EQ(got.batch, want.batch);
   double size = 0.0;
   for (const std::uint32_t e : want.batch) size += std::sqrt(clipped[e]);
   const double error = cases::distance(got.sum.data(), want.sum.data(), d).error;
-  const double grid = cases::grid_error(s.settings.clip.max_norm, d, want.batch.size());
+  const double grid = cases::grid_error(s.clip_norm, d, want.batch.size());
   EXPECT_TRUE(error <= kTolerance * size + grid) << "clipped sum: " << error << " of " << size;
 }
 
@@ -166,7 +164,7 @@ TEST_P(RandomModels, AgreeOnEveryExample) {
   reference::ReferenceEngine oracle(s.net, s.settings);
   for (const float square : outcome_of(oracle, s).single.squared_norms) norms += std::sqrt(square);
   // About half the examples are clipped.
-  s.settings.clip.max_norm = static_cast<float>(norms / static_cast<double>(s.data.size()));
+  s.clip_norm = static_cast<float>(norms / static_cast<double>(s.data.size()));
   reference::ReferenceEngine clipping(s.net, s.settings);
   const Outcome want = outcome_of(clipping, s);
 
@@ -240,7 +238,7 @@ TEST(RandomModelsTogether, CoverTheLayerDescription) {
                                                : "hinge"];
     ++seen[s.net.input.height > 1 ? "images" : "vectors"];
     ++seen[s.data.is_bytes() ? "bytes" : "floats"];
-    const Clipping kind = s.settings.clip.kind;
+    const Clipping kind = clipping_of(s).kind;
     ++seen[kind == Clipping::flat        ? "flat"
            : kind == Clipping::per_layer ? "per layer"
                                          : "automatic"];

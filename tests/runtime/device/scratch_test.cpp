@@ -31,16 +31,15 @@ Bits all_of(const Network& net, const Dataset& data, const MakeEngine& make) {
   for (const NetworkLayer& l : net.layers)
     if (const auto* e = std::get_if<Embedding>(&l.layer)) has_table = has_table || e->trainable;
   EngineSettings s;
-  s.clip.max_norm = 0.6f;
-  s.sampling_threshold = std::uint64_t{3} << 30;
+  s.recipe.draw = Poisson{std::uint64_t{3} << 30};
   s.threads = 1;
   s.micro_batch = 5;
   s.diagnostics = true;
   for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
-    s.clip.kind = kind;
+    s.recipe.contribution = ClippedGradient{kind};
     const auto engine = make(s);
-    bits.add(cases::clipped_sum(*engine, net, data));
-    bits.add(cases::clipped_sum(*engine, net, data));
+    bits.add(cases::clipped_sum(*engine, s.recipe, net, data, 0.6f));
+    bits.add(cases::clipped_sum(*engine, s.recipe, net, data, 0.6f));
     bits.add(engine->diagnostics().norm);
     if (kind != Clipping::flat) continue;
     bits.add(engine->logits(data));
@@ -49,43 +48,35 @@ Bits all_of(const Network& net, const Dataset& data, const MakeEngine& make) {
     bits.add(single.squared_norms);
     bits.add(single.losses);
   }
-  s.clip = {};
   const StepScalars one{.learning_rate = 1,
                         .noise_std = 0,
                         .inverse_batch = 0.01f,
                         .bias1 = 1,
                         .bias2 = 1,
-                        .ema_decay = 0};
+                        .ema_decay = 0,
+                        .clip_norm = 1};
   {
     EngineSettings importance = s;
-    importance.importance = true;
+    importance.recipe.draw = Candidates{{.clip = 1.0, .multiple = 3.0, .least = 0.01, .rate = 0.4}};
+    importance.recipe.contribution = AcceptedDirection{};
     const auto engine = make(importance);
     engine->load(data);
     engine->set_state(cases::weights_for(net));
     engine->measure_norms();
     bits.add(engine->norms());
-    engine->set_importance({.clip = 1.0, .multiple = 3.0, .least = 0.01, .rate = 0.4});
-    engine->run(5, std::vector(2, one), [](Engine& e) {
-      e.sample_candidates();
-      e.sum_accepted_directions();
-      e.add_noise_and_update();
-    });
+    engine->run(importance.recipe, 5, std::vector(2, one));
     bits.add(engine->norms());
     bits.add(engine->state().parameters);
   }
   if (has_table) return bits;  // its gradients are not transformed
-  s.coordinates.on = true;
+  s.recipe.contribution = TransformedGradient{};
   const auto engine = make(s);
   engine->load(data);
   TrainState state = cases::weights_for(net);
   state.mean.assign(net.parameter_count, 0.01f);
   state.deviation.assign(net.parameter_count, 0.1f);
   engine->set_state(state);
-  engine->run(5, std::vector(2, one), [](Engine& e) {
-    e.sample_batch();
-    e.sum_coordinate_clipped_gradients();
-    e.add_noise_restore_and_update();
-  });
+  engine->run(s.recipe, 5, std::vector(2, one));
   bits.add(engine->state().parameters);
   bits.add(engine->state().deviation);
   return bits;
@@ -142,11 +133,11 @@ TEST(ScratchOfFusedKernels, LeavesNoTrace) {
     expect_same_bits([&] {
       Bits bits;
       EngineSettings s;
-      s.sampling_threshold = std::uint64_t{3} << 30;
+      s.recipe.draw = Poisson{std::uint64_t{3} << 30};
       s.diagnostics = true;
       const auto engine = fused_engine(net, s, {});
-      bits.add(cases::clipped_sum(*engine, net, data));
-      bits.add(cases::clipped_sum(*engine, net, data));
+      bits.add(cases::clipped_sum(*engine, s.recipe, net, data));
+      bits.add(cases::clipped_sum(*engine, s.recipe, net, data));
       bits.add(engine->diagnostics().norm);
       return bits;
     });

@@ -186,10 +186,9 @@ TEST(TensorEngineSum, DoesNotDependOnTheMicroBatchOrSharedMemory) {
     std::vector<float> first;
     for (const auto& [micro_batch, shared_kb] : {std::pair{32, 99}, {96, 99}, {96, 227}}) {
       EngineSettings s = tf32_settings(micro_batch);
-      s.sampling_threshold = std::uint64_t{1} << 32;
-      s.clip.max_norm = 0.7f;
+      s.recipe.draw = Poisson{std::uint64_t{1} << 32};
       auto engine = layer_wise(net, s, static_cast<std::size_t>(shared_kb) * 1024);
-      const auto sum = cases::clipped_sum(*engine, net, data);
+      const auto sum = cases::clipped_sum(*engine, s.recipe, net, data, 0.7f);
       if (first.empty()) first = sum;
       EXPECT_EQ(first, sum) << micro_batch << " examples, " << shared_kb << " KB";
     }
@@ -204,10 +203,10 @@ TEST(TensorEngineSum, NoExampleAddsMoreThanTheClippingNorm) {
   const Dataset data = cases::examples_for(c, 1);
   for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
     EngineSettings s = tf32_settings();
-    s.sampling_threshold = std::uint64_t{1} << 32;
-    s.clip = {kind, 0.01f, 1e-4f};
+    s.recipe = {.draw = Poisson{std::uint64_t{1} << 32},
+                .contribution = ClippedGradient{kind, 1e-4f}};
     auto engine = layer_wise(net, s);
-    const auto sum = cases::clipped_sum(*engine, net, data);
+    const auto sum = cases::clipped_sum(*engine, s.recipe, net, data, 0.01f);
     const std::vector<float> none(sum.size(), 0.0f);
     const double norm = cases::distance(none.data(), sum.data(), sum.size()).size;
     // The sum is read as the difference of parameters near 1, each rounded.

@@ -131,8 +131,7 @@ TEST_P(TextEngine, AnExampleAddsTheSameBitsAloneAndInCompany) {
     data.vectors = std::make_shared<const WordVectors>(std::move(vectors));
     const auto width = static_cast<std::size_t>(c.input.width);
     EngineSettings s;
-    s.clip.max_norm = 0.01f;
-    s.sampling_threshold = std::uint64_t{1} << 32;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
     for (const std::size_t at : {0u, 1u, 2u, 9u, 16u}) {
       Dataset company = data;
       for (std::size_t i = 0; i < company.size(); ++i)
@@ -145,8 +144,8 @@ TEST_P(TextEngine, AnExampleAddsTheSameBitsAloneAndInCompany) {
                           data.tokens.begin() + static_cast<std::ptrdiff_t>((at + 1) * width));
       alone.lengths = {data.lengths[at]};
       alone.labels = {data.labels[at]};
-      EXPECT_EQ(clipped_sum(*engine(net, s), net, company),
-                clipped_sum(*engine(net, s), net, alone))
+      EXPECT_EQ(clipped_sum(*engine(net, s), s.recipe, net, company, 0.01f),
+                clipped_sum(*engine(net, s), s.recipe, net, alone, 0.01f))
           << "example " << at;
     }
   }
@@ -159,7 +158,7 @@ TEST_P(TextEngine, NormsAreTheSameBitsAloneAndInCompany) {
     const Network net = cases::network_of(c);
     const Dataset data = texts_for(c, 53);
     EngineSettings s;
-    s.importance = true;
+    s.recipe = {.draw = Candidates{}, .contribution = AcceptedDirection{}};
     s.threads = 3;
     const auto e = engine(net, s);
     e->load(data);
@@ -236,31 +235,22 @@ layers = [
     EXPECT_TRUE(std::abs(total - square) <= 1e-6 * square);
 
     EngineSettings s;
-    s.clip.max_norm = 1e-4f * static_cast<float>(std::sqrt(square));
-    s.sampling_threshold = std::uint64_t{1} << 32;
-    s.optimizer.kind = OptimizerKind::momentum;
-    s.optimizer.momentum = 0.0f;
+    const float clip_norm = 1e-4f * static_cast<float>(std::sqrt(square));
+    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
+    s.recipe.optimizer.kind = OptimizerKind::momentum;
+    s.recipe.optimizer.momentum = 0.0f;
     const auto e = engine(net, s);
     e->load(data);
     TrainState start = weights_for(net);
     start.moment1.assign(net.parameter_count, 0.0f);
     e->set_state(start);
-    const StepScalars scalars{.learning_rate = 1,
-                              .noise_std = 0,
-                              .inverse_batch = 1,
-                              .bias1 = 1,
-                              .bias2 = 1,
-                              .ema_decay = 0};
-    e->run(0, {&scalars, 1}, [](Engine& step) {
-      step.sample_batch();
-      step.sum_clipped_gradients();
-      step.add_noise_and_update();
-    });
+    const StepScalars scalars = cases::still(1.0f, clip_norm);
+    e->run(s.recipe, 0, {&scalars, 1});
     double added = 0.0;
     for (const float g : e->state().moment1) added += double{g} * g;
     const double bound =
-        double{s.clip.max_norm} * (1.0 + sensitivity_rounding_error(net, kCpuArithmetic));
-    EXPECT_GT(std::sqrt(added), 0.999 * double{s.clip.max_norm});
+        double{clip_norm} * (1.0 + sensitivity_rounding_error(net, kCpuArithmetic));
+    EXPECT_GT(std::sqrt(added), 0.999 * double{clip_norm});
     EXPECT_TRUE(std::sqrt(added) <= bound) << std::sqrt(added) << ", bound " << bound;
   }
 }
@@ -317,22 +307,19 @@ TEST_P(TextEngine, AnEmptyTextTrainsTheLastBiasAlone) {
 struct StepsOfAMethod {
   EngineSettings settings;
   TrainState start;
-  void (*step)(Engine&) = nullptr;
 };
 TrainState after_steps(Engine& engine, const Dataset& data, const StepsOfAMethod& m) {
   engine.load(data);
   engine.set_state(m.start);
-  if (m.settings.importance) {
-    engine.measure_norms();
-    engine.set_importance({.clip = 0.8f, .multiple = 2.0f, .least = 0.01f, .rate = 0.3f});
-  }
+  if (std::holds_alternative<Candidates>(m.settings.recipe.draw)) engine.measure_norms();
   const StepScalars scalars{.learning_rate = 0.1f,
                             .noise_std = 0.1f,
                             .inverse_batch = 0.1f,
                             .bias1 = 1,
                             .bias2 = 1,
-                            .ema_decay = 0};
-  engine.run(3, {&scalars, 1}, m.step);
+                            .ema_decay = 0,
+                            .clip_norm = 1};
+  engine.run(m.settings.recipe, 3, {&scalars, 1});
   return engine.state();
 }
 void expect_near(const std::vector<float>& got, const std::vector<float>& want, double tolerance) {
@@ -349,14 +336,9 @@ TEST_P(TextEngine, CoordinatesAreClippedAsByTheOracle) {
     SCOPED_TRACE(c.name);
     StepsOfAMethod m;
     m.start = weights_for(net);
-    m.step = [](Engine& e) {
-      e.sample_batch();
-      e.sum_coordinate_clipped_gradients();
-      e.add_noise_restore_and_update();
-    };
-    m.settings.sampling_threshold = std::uint64_t{1} << 31;
-    m.settings.coordinates = {
-        .on = true, .beta1 = 0.9f, .beta2 = 0.8f, .least = 1e-8f, .most = 0.5f, .literal = false};
+    m.settings.recipe.draw = Poisson{std::uint64_t{1} << 31};
+    m.settings.recipe.contribution = TransformedGradient{
+        {.beta1 = 0.9f, .beta2 = 0.8f, .least = 1e-8f, .most = 0.5f, .literal = false}};
     for (std::size_t j = 0; j < net.parameter_count; ++j) {
       m.start.deviation.push_back(0.01f * static_cast<float>(1 + j % 5));
       m.start.mean.push_back(0.002f * static_cast<float>(j % 3));
@@ -377,12 +359,9 @@ TEST_P(TextEngine, ExamplesAreAcceptedAsByTheOracle) {
     const Network net = cases::network_of(c);
     StepsOfAMethod m;
     m.start = weights_for(net);
-    m.step = [](Engine& e) {
-      e.sample_candidates();
-      e.sum_accepted_directions();
-      e.add_noise_and_update();
-    };
-    m.settings.importance = true;
+    m.settings.recipe.draw =
+        Candidates{{.clip = 0.8f, .multiple = 2.0f, .least = 0.01f, .rate = 0.3f}};
+    m.settings.recipe.contribution = AcceptedDirection{};
     const Dataset data = texts_for(c, 40);
     reference::ReferenceEngine oracle(net, m.settings);
     const TrainState want = after_steps(oracle, data, m);

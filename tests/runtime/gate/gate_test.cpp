@@ -109,7 +109,7 @@ TEST(Gate, RefusesWhatTheProofDoesNotHoldFor) {
 TEST(Gate, AsksTheBooksBeforeItDraws) {
   std::vector<Charge> asked;
   bool paid = false;
-  class OneAnswer : public Books {
+  class OneAnswer : public ReleaseAuthority {
    public:
     OneAnswer(std::vector<Charge>& all, bool& answer) : all_(all), answer_(answer) {}
     bool admit(const Charge& charge) override {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/step/step_size.hpp"
 #include "runtime/methods/dpsgd.hpp"
 #include "runtime/methods/dpsgd_decay.hpp"
 #include "runtime/methods/noise_spans.hpp"
@@ -146,16 +147,18 @@ TEST(DpSgdDecay, SigmaFallsByEpoch) {
 
 /// A short training by method M.
 template <class M>
-TrainState trained(const TrainConfig& c, const cases::Case& model, const PrivacyPlan& plan,
+TrainState trained(TrainConfig c, const cases::Case& model, PrivacyPlan plan,
                    std::unique_ptr<Engine> (*make)(const Network&, const EngineSettings&),
                    std::uint64_t steps = 6) {
   const Network net = cases::network_of(model);
+  plan.sampling_threshold = std::uint64_t{1} << 30;
+  plan.clip_norm = 0.8;
+  c.of<AdpSgdOptions>().adaptive_weight = 512.0;
+  c.of<AdpSgdOptions>().adaptive_min = 1e-2;
+  const M method(cases::context_of(c, net, 4), plan);
   EngineSettings s;
-  s.optimizer = optimizer_settings(c);
-  s.clip.max_norm = 0.8f;
+  s.recipe = method.recipe();
   s.key = {{3, 1, 4, 1, 5}};
-  s.sampling_threshold = std::uint64_t{1} << 30;
-  s.step_size = {.weight = 512.0, .period = 4, .least = 1e-2};
   const auto engine = make(net, s);
   const Dataset data = cases::examples_for(model, 40);
   engine->load(data);
@@ -163,7 +166,6 @@ TrainState trained(const TrainConfig& c, const cases::Case& model, const Privacy
   if (c.optimizer != OptimizerKind::sgd) start.moment1.assign(net.parameter_count, 0.0f);
   start.step_size_sum = 20.0;
   engine->set_state(start);
-  const M method(cases::context_of(c, net, 4), plan);
   method.run(*engine, 0, 2);
   method.run(*engine, 2, steps);
   return engine->state();
@@ -227,11 +229,12 @@ TEST(AdpSgd, DrawsTheNoiseOfTheStep) {
   c.lr = 1.0;
   const cases::Case& model = kCases[4];
   const Network net = cases::network_of(model);
-  const PrivacyPlan plan = plan_of(c);
+  PrivacyPlan plan = plan_of(c);
+  plan.sampling_threshold = 0;  // nobody is drawn: the step is noise alone
   const AdpSgd method(cases::context_of(c, net, 196), plan);
   EngineSettings s;
+  s.recipe = method.recipe();
   s.key = {{9, 9}};
-  s.sampling_threshold = 0;  // nobody is drawn: the step is noise alone
   const auto engine = make_cpu_engine(net, s);
   const Dataset data = cases::examples_for(model, 3);
   engine->load(data);

@@ -88,7 +88,7 @@ TEST(DpAgd, MergedGradientHasTheNoiseOfItsWholeBudget) {
       }
   }
   const double samples = kRuns * (kD - 1.0);
-  const double c = linear_gradient_sensitivity(settings.gradient_clip, kD, settings.most_examples);
+  const double c = linear_gradient_sensitivity(settings.gradient_clip, kD, settings.max_examples);
   double rho = settings.rho_gradient;
   for (const double square : squares) {
     const double variance = c * c / (2.0 * rho);
@@ -225,7 +225,7 @@ TEST(DpAgd, ReleasesGradientsOnAGrid) {
   for (const double rho : {1e-16, 1e-9, 1e-3, 1e4}) {
     DpAgdSettings s = small_settings();
     s.rho_gradient = rho;
-    s.most_examples = 1000.0;
+    s.max_examples = 1000.0;
     FakeEngine engine({1.0, 2.0, 3.0});
     engine.losses = [&](std::size_t n) { return best_at(engine.directions.size() > 1 ? 3 : 0, n); };
     Gate gate(Generator::chacha20, key_from_seed(3), all_paid());
@@ -234,8 +234,8 @@ TEST(DpAgd, ReleasesGradientsOnAGrid) {
     ASSERT_TRUE(method.iterate(state));
     const std::vector<Released>& released = gate.released();
     ASSERT_EQ(released.size(), 2u);
-    const double exact = linear_gradient_sensitivity(s.gradient_clip, 3, s.most_examples);
-    const double grid = linear_grid(s.gradient_clip, s.most_examples);
+    const double exact = linear_gradient_sensitivity(s.gradient_clip, 3, s.max_examples);
+    const double grid = linear_grid(s.gradient_clip, s.max_examples);
     for (const auto& [r, dimension] : released) {
       EXPECT_EQ(dimension, 3u);
       const double part = &r == &released[0].release ? rho : s.gamma * rho;

@@ -34,17 +34,16 @@ constexpr StepScalars kPlainStep{.learning_rate = -1,
                                  .inverse_batch = 1,
                                  .bias1 = 1,
                                  .bias2 = 1,
-                                 .ema_decay = 0};
+                                 .ema_decay = 0,
+                                 .clip_norm = 1};
 
-void step_of_dpis(Engine& e) {
-  e.sample_candidates();
-  e.sum_accepted_directions();
-  e.add_noise_and_update();
+StepRecipe step_of_dpis(const ImportanceRule& rule) {
+  return {.draw = Candidates{rule}, .contribution = AcceptedDirection{}};
 }
 
 EngineSettings settings() {
   EngineSettings s;
-  s.importance = true;
+  s.recipe = step_of_dpis({});
   s.key = {{2, 7, 1, 8, 2, 8}};
   return s;
 }
@@ -106,10 +105,8 @@ TEST_P(DpisCase, TrainsLikeTheOracle) {
     engine->load(data);
     engine->set_state(cases::weights_for(net));
     engine->measure_norms();
-    for (std::uint64_t i = 0; i < 2; ++i) {
-      engine->set_importance(rules[i]);
-      engine->run(3 * i, std::vector<StepScalars>(3, s), step_of_dpis);
-    }
+    for (std::uint64_t i = 0; i < 2; ++i)
+      engine->run(step_of_dpis(rules[i]), 3 * i, std::vector<StepScalars>(3, s));
     return engine->state();
   };
   const TrainState want = run(reference::make_engine);
@@ -177,13 +174,12 @@ TEST(Dpis, IncludesExamplesInProportionToTheirNormsAndIsUnbiased) {
     s.threads = 1;
     const auto engine = make_cpu_engine(apart.net, s);
     engine->load(apart.data);
-    engine->set_importance(rule);
     constexpr int kSteps = 20'000;
     std::vector<double> included(n, 0.0);
     std::vector<double> sum(apart.net.parameter_count, 0.0);
     for (int t = 0; t < kSteps; ++t) {
       engine->set_state(apart.start(seen));
-      engine->run(static_cast<std::uint64_t>(t), {&kPlainStep, 1}, step_of_dpis);
+      engine->run(step_of_dpis(rule), static_cast<std::uint64_t>(t), {&kPlainStep, 1});
       const std::vector<float> moved = engine->state().parameters;
       for (int i = 0; i < n; ++i) included[i] += moved[i] != 0.0f ? 1.0 : 0.0;
       for (std::size_t j = 0; j < sum.size(); ++j) sum[j] += moved[j];
@@ -231,9 +227,9 @@ TEST(Dpis, AcceptedGradientsAllHaveTheSameNorm) {
       for (std::uint64_t t = 0; t < 12; ++t) {
         engine->set_state(state);
         engine->measure_norms();
-        engine->set_importance(
-            {.clip = clip, .multiple = 5.0, .least = 0.01 * clip, .rate = 0.9 / clip});
-        engine->run(t, {&kPlainStep, 1}, step_of_dpis);
+        const StepRecipe step =
+            step_of_dpis({.clip = clip, .multiple = 5.0, .least = 0.01 * clip, .rate = 0.9 / clip});
+        engine->run(step, t, {&kPlainStep, 1});
         const std::vector<float> after = engine->state().parameters;
         const auto [norm, unused] =
             cases::distance(after.data(), state.parameters.data(), after.size());
@@ -257,8 +253,9 @@ TEST(Dpis, ExamplesThatAreNotFiniteAreNeverAccepted) {
       engine->set_state(cases::weights_for(net));
       engine->measure_norms();
       EXPECT_EQ(engine->norms()[7], 0.0f);
-      engine->set_importance({.clip = 2.0, .multiple = 5.0, .least = 1.0, .rate = 0.45});
-      engine->run(0, std::vector<StepScalars>(5, kPlainStep), step_of_dpis);
+      const StepRecipe step =
+          step_of_dpis({.clip = 2.0, .multiple = 5.0, .least = 1.0, .rate = 0.45});
+      engine->run(step, 0, std::vector<StepScalars>(5, kPlainStep));
       for (const float w : engine->state().parameters) ASSERT_TRUE(std::isfinite(w));
       EXPECT_EQ(engine->norms()[7], 0.0f);
     }
@@ -354,6 +351,18 @@ TEST(Dpis, WhereEveryNormIsCItIsDpSgd) {
     EXPECT_NEAR(run.rates[e], 0.025, 0.025 * 0.15);
   }
   EXPECT_FALSE(run.refused);
+}
+
+/// A recipe is read before an epoch is prepared, for its kind; a step of such an epoch is refused.
+TEST(Dpis, AStepIsOfAcceptedDirectionsOfCandidates) {
+  const Dpis method(
+      cases::context_of(config(), cases::network_of(kCases[0]), TrainingSize{10'000.0, 0.0}));
+  const StepRecipe step = method.recipe();
+  EXPECT_TRUE(std::holds_alternative<Candidates>(step.draw));
+  EXPECT_TRUE(std::holds_alternative<AcceptedDirection>(step.contribution));
+  EXPECT_EQ(step.optimizer, optimizer_settings(config()));
+  EXPECT_EQ(bound_of(step.contribution, 0.5).norm, 1.0);
+  EXPECT_THROW(method.scalars(0), Error);
 }
 
 TEST(Dpis, SpendsItsBudgetAndNeverMoreAndTurnsSmallNormsIntoLessNoise) {

@@ -113,7 +113,7 @@ TEST(DpSgdQuantile, TheCountHasTheNoiseThatIsPaidFor) {
   Training t(c);
   EngineSettings s;
   s.key = key_from_seed(1);
-  s.sampling_threshold = t.method.plan().sampling_threshold;
+  s.recipe = t.method.recipe();
   const auto engine = make_cpu_engine(network(), s);
   engine->load(t.data);
   double square = 0.0;
@@ -154,7 +154,7 @@ TEST(DpSgdQuantile, CountsAreReleasedOnTheirGrid) {
 
 TEST(DpSgdQuantile, StaysWithinItsBounds) {
   TrainConfig c = config();
-  c.of<QuantileOptions>() = {.lr = 5.0, .least = 0.4, .most = 0.6};
+  c.of<QuantileOptions>() = {.lr = 5.0, .min_clip = 0.4, .max_clip = 0.6};
   Training t(c);
   for (std::uint64_t step = 0; step < 20; ++step) {
     t.run(step, step + 1);

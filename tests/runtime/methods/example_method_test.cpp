@@ -28,19 +28,16 @@ class Example final : public EngineMethod {
       : EngineMethod(c, with_noise(c.config, plan_without_noise(c, {.clip_norm = c.config.clip}))) {
   }
 
-  void run(Engine& engine, std::uint64_t first, std::uint64_t last) const override {
-    std::vector<StepScalars> scalars;
-    for (std::uint64_t t = first; t < last; ++t) {
-      StepScalars s = schedule().at(t);
-      const double share = static_cast<double>(t) / static_cast<double>(plan().steps);
-      s.learning_rate *= static_cast<float>(std::pow(config().of<ExampleOptions>().growth, share));
-      scalars.push_back(s);
-    }
-    engine.run(first, scalars, [](Engine& step) {
-      step.sample_batch();
-      step.sum_clipped_gradients();
-      step.add_noise_and_update();
-    });
+  StepRecipe recipe() const override {
+    return {.draw = Poisson{plan().sampling_threshold},
+            .contribution = ClippedGradient{config().clipping},
+            .optimizer = optimizer_settings(config())};
+  }
+  StepScalars scalars(std::uint64_t t) const override {
+    StepScalars s = schedule().at(t);
+    const double share = static_cast<double>(t) / static_cast<double>(plan().steps);
+    s.learning_rate *= static_cast<float>(std::pow(config().of<ExampleOptions>().growth, share));
+    return s;
   }
 };
 

@@ -81,8 +81,11 @@ double length(const std::vector<double>& w) {
 class Risks : public testing::TestWithParam<Loss> {
  protected:
   RiskSettings settings(double max_norm = 1.0, int threads = 1) const {
-    return {
-        .loss = GetParam(), .max_norm = max_norm, .huber = 0.4, .most = 5000.0, .threads = threads};
+    return {.loss = GetParam(),
+            .max_norm = max_norm,
+            .huber = 0.4,
+            .max_examples = 5000.0,
+            .threads = threads};
   }
 };
 
@@ -272,9 +275,9 @@ TEST_P(Risks, DescentArrivesWithinThePromisedIterations) {
 TEST_P(Risks, WhatIsProvedDoesNotDependOnTheData) {
   RiskSettings s = settings();
   const RiskProblem problem{.regulariser = 48.0, .tolerance = 1e-5};
-  s.most = 48'000;
+  s.max_examples = 48'000;
   EXPECT_TRUE(iterations_for_all_data(s, 125, problem));  // l2 = 0.001 on Adult
-  s.most = 48e6;
+  s.max_examples = 48e6;
   EXPECT_FALSE(iterations_for_all_data(s, 125, problem));
 }
 

@@ -226,9 +226,8 @@ TEST(Rounding, ExamplesAddTheSameInEveryCompany) {
     const cases::Case c{model, model, {1, 28, 28}, 10};
     Dataset all = cases::examples_for(c, 7);  // their sum's integers fit into a float
     EngineSettings s;
-    s.optimizer = {.kind = OptimizerKind::momentum};
-    s.clip.max_norm = 0.1f;
-    s.sampling_threshold = std::uint64_t{1} << 32;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
+    s.recipe.optimizer = {.kind = OptimizerKind::momentum};
     s.threads = 1;
     const auto sum = [&](const Dataset& data) {
       const auto engine = make_cpu_engine(net, s);
@@ -236,17 +235,8 @@ TEST(Rounding, ExamplesAddTheSameInEveryCompany) {
       start.moment1.assign(start.parameters.size(), 0.0f);
       engine->load(data);
       engine->set_state(start);
-      const StepScalars step{.learning_rate = 0.0f,
-                             .noise_std = 0.0f,
-                             .inverse_batch = 1.0f,
-                             .bias1 = 1.0f,
-                             .bias2 = 1.0f,
-                             .ema_decay = 0.0f};
-      engine->run(0, {&step, 1}, [](Engine& e) {
-        e.sample_batch();
-        e.sum_clipped_gradients();
-        e.add_noise_and_update();
-      });
+      const StepScalars step = cases::still(0.0f, 0.1f);
+      engine->run(s.recipe, 0, {&step, 1});
       return engine->state().moment1;
     };
     Dataset less = all;

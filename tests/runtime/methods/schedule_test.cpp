@@ -16,6 +16,8 @@ PrivacyPlan plan() {
   p.steps = 100;
   p.expected_batch = 64.0;
   p.noise_multiplier = 1.1;
+  p.sampling_threshold = 7;
+  p.clip_norm = 0.29;
   p.sensitivity = 0.3;
   return p;
 }
@@ -60,6 +62,9 @@ TEST(Schedule, ScalarsOfAStep) {
   EXPECT_GE(static_cast<double>(s.noise_std), 1.1 * 0.3);
   EXPECT_LE(static_cast<double>(s.noise_std), 1.1 * 0.3 * (1.0 + 0x1p-22));
   EXPECT_EQ(s.inverse_batch, 1.0f / 64.0f);
+  // Nor let an example add more.
+  EXPECT_LE(static_cast<double>(s.clip_norm), 0.29);
+  EXPECT_GE(static_cast<double>(s.clip_norm), 0.29 * (1.0 - 0x1p-22));
   EXPECT_FLOAT_EQ(s.bias1, static_cast<float>(1.0 / (1.0 - std::pow(0.9, 3))));
   EXPECT_FLOAT_EQ(s.bias2, static_cast<float>(1.0 / (1.0 - std::pow(0.999, 3))));
   EXPECT_FLOAT_EQ(schedule.at(0).ema_decay, 0.1f);
@@ -68,48 +73,18 @@ TEST(Schedule, ScalarsOfAStep) {
   EXPECT_EQ(Schedule(c, plan(), 10).at(2).bias1, 1.0f);
 }
 
-/// Writes down what a method asks for.
-class RecordingEngine final : public Engine {
- public:
-  void load(const Dataset&) override {}
-  void set_state(const TrainState&) override {}
-  TrainState state() override { return {}; }
-  void run(std::uint64_t first, std::span<const StepScalars> scalars,
-           const std::function<void(Engine&)>& step) override {
-    for (std::size_t i = 0; i < scalars.size(); ++i) {
-      calls += std::to_string(first + i) + ":";
-      step(*this);
-    }
-  }
-  void sample_batch() override { calls += "sample "; }
-  void sum_clipped_gradients() override { calls += "clip "; }
-  void measure_norms() override {}
-  std::vector<float> norms() override { return {}; }
-  void set_clip_norm(float) override {}
-  void set_importance(const ImportanceRule&) override {}
-  void sample_candidates() override { calls += "candidates "; }
-  void sum_accepted_directions() override { calls += "accept "; }
-  void sum_coordinate_clipped_gradients() override { calls += "transform "; }
-  void add_noise_restore_and_update() override { calls += "restore "; }
-  void adapt_learning_rate() override { calls += "adapt "; }
-  void add_noise_and_update() override { calls += "update "; }
-  std::vector<float> logits(const Dataset&) override { return {}; }
-  PerExample per_example(std::span<const std::uint32_t>, bool) override { return {}; }
-  std::vector<std::uint32_t> sampled(std::uint64_t) override { return {}; }
-  Diagnostics diagnostics() override { return {}; }
-
-  std::string calls;
-};
-
 Network network(const char* toml, Shape input, int classes) {
   return build_network(parse_model(toml, "test", classes), input, classes);
 }
 
 TEST(DpSgd, IsAlgorithm1) {
-  RecordingEngine engine;
+  TrainConfig c;
+  c.optimizer = OptimizerKind::sgd;
   const Network net = network(builtin_model("logistic").data(), {2, 1, 1}, 2);
-  DpSgd(cases::context_of({}, net, 10), plan()).run(engine, 7, 9);
-  EXPECT_EQ(engine.calls, "7:sample clip update 8:sample clip update ");
+  const StepRecipe algorithm1{.draw = Poisson{7},
+                              .contribution = ClippedGradient{Clipping::flat},
+                              .optimizer = {.kind = OptimizerKind::sgd, .momentum = 0.9f}};
+  EXPECT_EQ(DpSgd(cases::context_of(c, net, 10), plan()).recipe(), algorithm1);
 }
 
 TEST(InitialWeights, ZeroForLinearModels) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "runtime/base/error.hpp"
@@ -82,17 +83,14 @@ class ReferenceEngine : public Engine {
 
   void set_state(const TrainState& state) override {
     state_ = state;
-    if (settings_.importance) state_.norms.resize(train_.size());
+    if (std::holds_alternative<Candidates>(settings_.recipe.draw))
+      state_.norms.resize(train_.size());
   }
   TrainState state() override { return state_; }
 
-  void run(std::uint64_t first, std::span<const StepScalars> scalars,
-           const std::function<void(Engine&)>& step) override {
-    for (std::size_t i = 0; i < scalars.size(); ++i) {
-      step_ = first + i;
-      scalars_ = scalars[i];
-      step(*this);
-    }
+  void run(const StepRecipe& recipe, std::uint64_t first,
+           std::span<const StepScalars> scalars) override {
+    for (std::size_t i = 0; i < scalars.size(); ++i) take_step(recipe, first + i, scalars[i]);
   }
 
   void measure_norms() override {
@@ -101,117 +99,6 @@ class ReferenceEngine : public Engine {
       state_.norms[i] = static_cast<float>(norm_of(example(i)));
   }
   std::vector<float> norms() override { return state_.norms; }
-  void set_clip_norm(float max_norm) override { settings_.clip.max_norm = max_norm; }
-  void set_importance(const ImportanceRule& rule) override { rule_ = rule; }
-
-  /// min(k max(n, g_L), K / b), n the norm last seen, at most C.
-  double estimate(std::uint32_t i) const {
-    const double n = std::fmin(state_.norms[i], rule_.clip);
-    return std::fmin(rule_.multiple * std::fmax(n, rule_.least), 1.0 / rule_.rate);
-  }
-  double norm_of(const ExampleGradient& e) const {
-    double square = 0.0;
-    for (const double s : squared_norms(net_, e.gradient)) square += s;
-    return std::isfinite(square) ? std::sqrt(square) : 0.0;
-  }
-
-  void sample_candidates() override {
-    const RandomStream s = stream(Stream::sampling, step_);
-    batch_.clear();
-    for (std::uint32_t i = 0; i < train_.size(); ++i)
-      if (word(s, i) * 0x1p-32 < estimate(i) * rule_.rate) batch_.push_back(i);
-  }
-
-  void sum_accepted_directions() override {
-    const RandomStream s = stream(Stream::acceptance, step_);
-    sum_.assign(net_.parameter_count, 0.0);
-    for (const std::uint32_t i : batch_) {
-      const ExampleGradient e = example(i);
-      const double norm = norm_of(e);
-      const double n = std::fmin(norm, std::fmin(estimate(i), rule_.clip));
-      const bool accepted = word(s, i) * 0x1p-32 < n / estimate(i);
-      state_.norms[i] = static_cast<float>(norm);
-      if (accepted)
-        for (std::size_t j = 0; j < sum_.size(); ++j) sum_[j] += e.gradient[j] / norm;
-    }
-  }
-
-  void sample_batch() override { batch_ = sampled(step_); }
-
-  void sum_clipped_gradients() override {
-    sum_.assign(net_.parameter_count, 0.0);
-    for (const std::uint32_t i : batch_) {
-      const ExampleGradient e = example(i);
-      const Values squares = squared_norms(net_, e.gradient);
-      const Values factors = clip_factors(settings_.clip, squares);
-      count(e, squares, factors);
-      double total = 0.0;
-      for (const double s : squares) total += s;
-      if (!std::isfinite(total)) continue;
-      for (const ParameterTensor& t : net_.parameters)
-        for (std::size_t j = t.offset; j < t.offset + t.size; ++j)
-          sum_[j] += factors[t.group] * e.gradient[j];
-    }
-  }
-
-  void sum_coordinate_clipped_gradients() override {
-    transform();
-    sum_.assign(net_.parameter_count, 0.0);
-    for (const std::uint32_t i : batch_) {
-      const ExampleGradient e = example(i);
-      Values w(e.gradient.size());
-      double square = 0.0;
-      for (std::size_t j = 0; j < w.size(); ++j) {
-        w[j] = (e.gradient[j] - centre_[j]) / scale_[j];
-        square += w[j] * w[j];
-      }
-      count(e, {square}, {std::fmin(1.0, 1.0 / std::sqrt(square))});
-      if (!std::isfinite(square)) continue;
-      for (std::size_t j = 0; j < w.size(); ++j)
-        sum_[j] += w[j] / std::fmax(1.0, std::sqrt(square));
-    }
-  }
-
-  void add_noise_restore_and_update() override {
-    const CoordinateSettings& c = settings_.coordinates;
-    const double std = scalars_.noise_std;
-    const double inverse_batch = scalars_.inverse_batch;
-    Values g = noisy_gradient();
-    for (std::size_t j = 0; j < g.size(); ++j) {
-      g[j] = scale_[j] * g[j] + centre_[j];
-      const double m = c.beta1 * centre_[j] + (1.0 - c.beta1) * g[j];
-      double v = (g[j] - m) * (g[j] - m) - std::pow(scale_[j] * std * inverse_batch, 2);
-      if (!c.literal) v /= inverse_batch;
-      v = std::fmin(std::fmax(v, c.least), c.most);
-      const double s = state_.deviation[j];
-      state_.mean[j] = static_cast<float>(m);
-      state_.deviation[j] = static_cast<float>(std::sqrt(c.beta2 * s * s + (1.0 - c.beta2) * v));
-    }
-    update(settings_.optimizer, scalars_, g, state_);
-  }
-
-  void adapt_learning_rate() override {
-    const StepSizeSettings& s = settings_.step_size;
-    double square = 0.0;
-    for (const double g : noisy_gradient()) square += g * g;
-    const double beta = std::fmax(s.weight / (1.0 + static_cast<double>(step_ % s.period)), 1.0);
-    state_.step_size_sum += std::fmax(beta * square, s.least);
-    scalars_.learning_rate =
-        static_cast<float>(scalars_.learning_rate / std::sqrt(state_.step_size_sum));
-  }
-
-  void add_noise_and_update() override {
-    update(settings_.optimizer, scalars_, noisy_gradient(), state_);
-  }
-
-  Values noisy_gradient() const {
-    const RandomStream noise = stream(Stream::noise, step_);
-    Values g(net_.parameter_count);
-    for (std::size_t j = 0; j < g.size(); ++j)
-      g[j] = (sum_[j] + static_cast<double>(scalars_.noise_std) * rounded_normal(noise, j)) *
-             scalars_.inverse_batch;
-    return g;
-  }
 
   std::vector<float> logits(const Dataset& examples) override {
     const Values theta = as_double(state_.parameters);
@@ -236,11 +123,7 @@ class ReferenceEngine : public Engine {
   }
 
   std::vector<std::uint32_t> sampled(std::uint64_t step) override {
-    const RandomStream s = stream(Stream::sampling, step);
-    std::vector<std::uint32_t> drawn;
-    for (std::uint32_t i = 0; i < train_.size(); ++i)
-      if (word(s, i) < settings_.sampling_threshold) drawn.push_back(i);
-    return drawn;
+    return poisson_batch(std::get<Poisson>(settings_.recipe.draw), step);
   }
 
   Diagnostics diagnostics() override {
@@ -253,6 +136,130 @@ class ReferenceEngine : public Engine {
   const Values& sum() const { return sum_; }
 
  protected:  // for engines of which one thing is wrong
+  void take_step(const StepRecipe& recipe, std::uint64_t step, StepScalars s) {
+    if (const auto* const poisson = std::get_if<Poisson>(&recipe.draw))
+      batch_ = poisson_batch(*poisson, step);
+    else
+      draw_candidates(std::get<Candidates>(recipe.draw).rule, step);
+
+    sum_.assign(net_.parameter_count, 0.0);
+    const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution);
+    if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))
+      add_clipped(clipped->at(s.clip_norm));
+    else if (transformed != nullptr)
+      add_transformed();
+    else
+      add_directions(std::get<Candidates>(recipe.draw).rule, step);
+
+    Values g = noisy_gradient(s, step);
+    if (recipe.step_size) {
+      double square = 0.0;
+      for (const double x : g) square += x * x;
+      const StepSizeSettings& r = *recipe.step_size;
+      const double beta = std::fmax(r.weight / (1.0 + static_cast<double>(step % r.period)), 1.0);
+      state_.step_size_sum += std::fmax(beta * square, r.least);
+      s.learning_rate = static_cast<float>(s.learning_rate / std::sqrt(state_.step_size_sum));
+    }
+    if (transformed != nullptr) restore(transformed->coordinates, s, g);
+    update(recipe.optimizer, s, g, state_);
+  }
+
+  std::vector<std::uint32_t> poisson_batch(const Poisson& poisson, std::uint64_t step) const {
+    const RandomStream s = stream(Stream::sampling, step);
+    std::vector<std::uint32_t> drawn;
+    for (std::uint32_t i = 0; i < train_.size(); ++i)
+      if (word(s, i) < poisson.threshold) drawn.push_back(i);
+    return drawn;
+  }
+
+  /// min(k max(n, g_L), K / b), n the norm last seen, at most C.
+  double estimate(const ImportanceRule& rule, std::uint32_t i) const {
+    const double n = std::fmin(state_.norms[i], rule.clip);
+    return std::fmin(rule.multiple * std::fmax(n, rule.least), 1.0 / rule.rate);
+  }
+  double norm_of(const ExampleGradient& e) const {
+    double square = 0.0;
+    for (const double s : squared_norms(net_, e.gradient)) square += s;
+    return std::isfinite(square) ? std::sqrt(square) : 0.0;
+  }
+
+  virtual void draw_candidates(const ImportanceRule& rule, std::uint64_t step) {
+    const RandomStream s = stream(Stream::sampling, step);
+    batch_.clear();
+    for (std::uint32_t i = 0; i < train_.size(); ++i)
+      if (word(s, i) * 0x1p-32 < estimate(rule, i) * rule.rate) batch_.push_back(i);
+  }
+
+  virtual void add_directions(const ImportanceRule& rule, std::uint64_t step) {
+    const RandomStream s = stream(Stream::acceptance, step);
+    for (const std::uint32_t i : batch_) {
+      const ExampleGradient e = example(i);
+      const double norm = norm_of(e);
+      const double n = std::fmin(norm, std::fmin(estimate(rule, i), rule.clip));
+      const bool accepted = word(s, i) * 0x1p-32 < n / estimate(rule, i);
+      state_.norms[i] = static_cast<float>(norm);
+      if (accepted)
+        for (std::size_t j = 0; j < sum_.size(); ++j) sum_[j] += e.gradient[j] / norm;
+    }
+  }
+
+  void add_clipped(const ClipSettings& clip) {
+    for (const std::uint32_t i : batch_) {
+      const ExampleGradient e = example(i);
+      const Values squares = squared_norms(net_, e.gradient);
+      const Values factors = clip_factors(clip, squares);
+      count(e, squares, factors);
+      double total = 0.0;
+      for (const double s : squares) total += s;
+      if (!std::isfinite(total)) continue;
+      for (const ParameterTensor& t : net_.parameters)
+        for (std::size_t j = t.offset; j < t.offset + t.size; ++j)
+          sum_[j] += factors[t.group] * e.gradient[j];
+    }
+  }
+
+  void add_transformed() {
+    transform();
+    for (const std::uint32_t i : batch_) {
+      const ExampleGradient e = example(i);
+      Values w(e.gradient.size());
+      double square = 0.0;
+      for (std::size_t j = 0; j < w.size(); ++j) {
+        w[j] = (e.gradient[j] - centre_[j]) / scale_[j];
+        square += w[j] * w[j];
+      }
+      count(e, {square}, {std::fmin(1.0, 1.0 / std::sqrt(square))});
+      if (!std::isfinite(square)) continue;
+      for (std::size_t j = 0; j < w.size(); ++j)
+        sum_[j] += w[j] / std::fmax(1.0, std::sqrt(square));
+    }
+  }
+
+  /// g of the transformed sum; mean and deviation follow it.
+  void restore(const CoordinateSettings& c, const StepScalars& scalars, Values& g) {
+    const double std = scalars.noise_std;
+    const double inverse_batch = scalars.inverse_batch;
+    for (std::size_t j = 0; j < g.size(); ++j) {
+      g[j] = scale_[j] * g[j] + centre_[j];
+      const double m = c.beta1 * centre_[j] + (1.0 - c.beta1) * g[j];
+      double v = (g[j] - m) * (g[j] - m) - std::pow(scale_[j] * std * inverse_batch, 2);
+      if (!c.literal) v /= inverse_batch;
+      v = std::fmin(std::fmax(v, c.least), c.most);
+      const double s = state_.deviation[j];
+      state_.mean[j] = static_cast<float>(m);
+      state_.deviation[j] = static_cast<float>(std::sqrt(c.beta2 * s * s + (1.0 - c.beta2) * v));
+    }
+  }
+
+  Values noisy_gradient(const StepScalars& s, std::uint64_t step) const {
+    const RandomStream noise = stream(Stream::noise, step);
+    Values g(net_.parameter_count);
+    for (std::size_t j = 0; j < g.size(); ++j)
+      g[j] =
+          (sum_[j] + static_cast<double>(s.noise_std) * rounded_normal(noise, j)) * s.inverse_batch;
+    return g;
+  }
+
   /// scale_j = sqrt(s_j) sqrt(sum_l s_l), and m, shortened to |m / scale| <= 4.
   void transform() {
     double sum = 0.0;
@@ -299,11 +306,8 @@ class ReferenceEngine : public Engine {
   EngineSettings settings_;
   Dataset train_;
   TrainState state_;
-  std::uint64_t step_ = 0;
-  StepScalars scalars_{};
   std::vector<std::uint32_t> batch_;
   Values sum_;
-  ImportanceRule rule_;
   Values scale_;
   Values centre_;
   Diagnostics diagnostics_;

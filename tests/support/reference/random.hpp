@@ -82,8 +82,8 @@ inline double normal(const RandomStream& s, std::uint64_t i) {
 }
 
 /// Rounded normal number i of a stream before it is rounded, over s: Box-Muller of its first 128
-/// bits in long double, so within 1e-15 or so of the number whose nearest integer it stands for.
-inline double rounded_normal(const RandomStream& s, std::uint64_t i) {
+/// bits in long double, so within 1e-17 or so of the number whose nearest integer it stands for.
+inline long double unrounded_normal(const RandomStream& s, std::uint64_t i) {
   const std::uint64_t tile = i / 128;
   const std::uint64_t row = i % 128 / 16;
   const std::uint64_t first = 256 * tile + 64 * (row / 2) + i % 16;
@@ -92,7 +92,10 @@ inline double rounded_normal(const RandomStream& s, std::uint64_t i) {
   };
   const long double radius = std::sqrt(-2 * std::log(real(first)));
   const long double angle = 2 * std::numbers::pi_v<long double> * real(first + 32);
-  return static_cast<double>(radius * (row % 2 == 1 ? std::sin(angle) : std::cos(angle)));
+  return radius * (row % 2 == 1 ? std::sin(angle) : std::cos(angle));
+}
+inline double rounded_normal(const RandomStream& s, std::uint64_t i) {
+  return static_cast<double>(unrounded_normal(s, i));
 }
 
 }  // namespace cudp::reference

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <span>
 
-#include "kernels/clipping/clip_math.hpp"
 #include "kernels/common/fixed_point.hpp"
+#include "kernels/contribution/clip_math.hpp"
 #include "runtime/device/cpu/workspace.hpp"
 
 namespace cudp::cpu {

@@ -14,7 +14,7 @@ class CudaActivation final : public LayerWithoutParameters {
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "activation", activation_kernel,
-           BatchActivation{.batch = w.batch,
+           device::ActivationPass{.batch = w.batch,
                            .function = function_,
                            .from = w.value(in()),
                            .from_planes = in().value,
@@ -27,7 +27,7 @@ class CudaActivation final : public LayerWithoutParameters {
   template <class Gpu>
   void backward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "activation gradient", activation_kernel,
-           BatchActivation{.batch = w.batch,
+           device::ActivationPass{.batch = w.batch,
                            .function = function_,
                            .from = w.gradient(out()),
                            .from_planes = out().gradient,

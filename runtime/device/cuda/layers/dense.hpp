@@ -1,9 +1,9 @@
 #pragma once
 #include <algorithm>
 
-#include "kernels/clipping/clip.cuh"
-#include "kernels/clipping/coordinates.cuh"
 #include "kernels/common/fill.cuh"
+#include "kernels/contribution/clip.cuh"
+#include "kernels/contribution/coordinates.cuh"
 #include "runtime/device/cuda/layers/product_layer.hpp"
 
 namespace cudp::cuda {

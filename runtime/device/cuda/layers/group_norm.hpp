@@ -13,7 +13,7 @@ class CudaGroupNorm final : public CudaLayer {
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "group norm", group_norm_kernel,
-           BatchGroupNorm{.batch = w.batch,
+           device::GroupNorm{.batch = w.batch,
                           .groups = layer_.groups,
                           .epsilon = layer_.epsilon,
                           .weight = weight(w),
@@ -29,7 +29,7 @@ class CudaGroupNorm final : public CudaLayer {
   template <class Gpu>
   void gradient(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "group norm gradient", group_norm_backward_kernel,
-           BatchGroupNormBackward{.batch = w.batch,
+           device::GroupNormBackward{.batch = w.batch,
                                   .groups = layer_.groups,
                                   .weight = weight(w),
                                   .x = w.value(in()),

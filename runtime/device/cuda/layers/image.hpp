@@ -10,7 +10,7 @@ class CudaInput final : public LayerWithoutParameters {
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "load", load_kernel,
-           BatchLoad{.batch = w.batch,
+           device::Load{.batch = w.batch,
                      .examples = w.examples,
                      .bytes = w.data.bytes,
                      .floats = w.data.floats,

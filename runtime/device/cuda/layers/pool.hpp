@@ -12,7 +12,7 @@ class CudaPool final : public LayerWithoutParameters {
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "pool", pool_kernel,
-           BatchPool{.batch = w.batch,
+           device::Pool{.batch = w.batch,
                      .is_max = is_max_,
                      .kernel = kernel_,
                      .stride = stride_,
@@ -25,7 +25,7 @@ class CudaPool final : public LayerWithoutParameters {
   template <class Gpu>
   void backward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "pool gradient", pool_backward_kernel,
-           BatchPool{.batch = w.batch,
+           device::Pool{.batch = w.batch,
                      .is_max = is_max_,
                      .kernel = kernel_,
                      .stride = stride_,

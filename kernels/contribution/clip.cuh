@@ -1,0 +1,74 @@
+#pragma once
+#include "kernels/common/for_each_pixel.cuh"
+#include "kernels/common/simt.cuh"
+#include "kernels/contribution/clip.hpp"
+#include "kernels/contribution/clip_math.hpp"
+
+namespace cudp::inline CUDP_SIMT {
+
+__device__ __forceinline__ float warp_square_sum(const float* x, int n) {
+  float sum = 0.0f;
+  for (int i = static_cast<int>(threadIdx.x % kWarp); i < n; i += kWarp) sum += x[i] * x[i];
+  return warp_sum(sum);
+}
+
+// grid: any. block: whole warps, a warp an example. smem: none.
+__global__ inline void dense_gradient_norm_kernel(DenseGradientNorm a) {
+  const int live = live_examples(a.batch);
+  const auto warps = static_cast<int>(gridDim.x * blockDim.x / kWarp);
+  for (auto e = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / kWarp); e < live;
+       e += warps) {
+    const float x = warp_square_sum(a.x + static_cast<std::int64_t>(e) * a.inputs, a.inputs);
+    const float dy = warp_square_sum(a.dy + static_cast<std::int64_t>(e) * a.outputs, a.outputs);
+    if (threadIdx.x % kWarp == 0) a.parts[e] = dense_squared_norm(x, dy, a.outputs);
+  }
+}
+
+/// Squared norms of every group from their parts; returns the sum of all.
+__device__ __forceinline__ float group_squares(const float* parts, const std::int32_t* group_parts,
+                                               int groups, int capacity, int e, float* squares) {
+  float total = 0.0f;
+  for (int g = 0; g < groups; ++g) {
+    float square = 0.0f;
+    for (int part = group_parts[g]; part < group_parts[g + 1]; ++part)
+      square += parts[static_cast<std::int64_t>(part) * capacity + e];
+    squares[g] = square;
+    total += square;
+  }
+  return total;
+}
+
+// grid, block: any, a thread an example. smem: none.
+__global__ inline void accept_kernel(device::Accept a) {
+  a.stream.step = *a.step;
+  for_each_pixel(a.batch, 1, [&](int e, int) {
+    const std::int64_t row = static_cast<std::int64_t>(e) * a.groups;
+    const float square =
+        group_squares(a.parts, a.group_parts, a.groups, a.batch.capacity, e, a.squared_norms + row);
+    const std::uint32_t example = a.examples[a.batch.first + e];
+    const float factor = accept_candidate(a.rule, a.stream, example, square, a.norms + example);
+    for (int g = 0; g < a.groups; ++g) a.factors[row + g] = factor;
+  });
+}
+
+// grid, block: any, a thread an example. smem: none.
+__global__ inline void norms_kernel(device::Norms a) {
+  for_each_pixel(a.batch, 1, [&](int e, int) {
+    float square = 0.0f;
+    for (int part = 0; part < a.part_count; ++part)
+      square += a.parts[static_cast<std::int64_t>(part) * a.batch.capacity + e];
+    const float norm = sqrtf(square);
+    a.norms[a.batch.first + e] = norm < INFINITY ? norm : 0.0f;
+  });
+}
+
+// grid, block: any, a thread an example. smem: none.
+__global__ inline void clip_kernel(device::Clip a) {
+  for_each_pixel(a.batch, 1, [&](int e, int) {
+    float* const squares = a.squared_norms + static_cast<std::int64_t>(e) * a.groups;
+    group_squares(a.parts, a.group_parts, a.groups, a.batch.capacity, e, squares);
+    clip_factors(a.clip, squares, a.groups, a.factors + static_cast<std::int64_t>(e) * a.groups);
+  });
+}
+
+}  // namespace cudp::inline CUDP_SIMT

@@ -1,0 +1,93 @@
+#pragma once
+#include "kernels/common/launch.hpp"
+#include "kernels/contribution/importance.hpp"
+
+namespace cudp {
+
+/// parts[e] = (|x_e|^2 + 1) |dy_e|^2: the squared norm of a dense layer's gradient, x dy' and its
+/// bias's dy, without forming it; see dense_squared_norm.
+struct DenseGradientNorm {
+  Batch batch;
+  const float* x;  ///< [capacity, inputs]
+  int inputs;
+  const float* dy;  ///< [capacity, outputs]
+  int outputs;
+  float* parts;  ///< [capacity]
+};
+
+inline void validate(const DenseGradientNorm& a) {
+  validate(a.batch);
+  expect(a.x && a.dy && a.parts && a.inputs > 0 && a.outputs > 0,
+         "dense norm: expected pointers and sizes > 0");
+}
+/// A warp an example.
+inline LaunchShape launch_shape(const DenseGradientNorm& a) {
+  return strided_shape(std::int64_t{a.batch.capacity} * 32);
+}
+
+namespace device {
+
+/// Every example's clip factors from the parts of its squared norms: group g's are rows
+/// group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity], added in that order.
+struct Clip {
+  Batch batch;
+  ClipSettings clip;
+  const float* parts;
+  const std::int32_t* group_parts;  ///< [groups + 1]
+  int groups;
+  float* squared_norms;  ///< [capacity, groups], written
+  float* factors;        ///< [capacity, groups], written; all 0 for a non-finite example
+};
+
+/// The same for candidates (importance.hpp): factor 1 / norm for those accepted, 0 for others, the
+/// same for every group. norms [examples of the data set]: as last seen, brought up to date.
+struct Accept {
+  Batch batch;
+  ImportanceRule rule;
+  RandomStream stream;            ///< Stream::acceptance
+  const std::uint64_t* step;      ///< [1], read in place of stream.step
+  const std::uint32_t* examples;  ///< numbers of the batch's examples in the data set
+  float* norms;
+  const float* parts;
+  const std::int32_t* group_parts;
+  int groups;
+  float* squared_norms;
+  float* factors;
+};
+
+/// norms[first + e] = the norm of the gradient of example e of this micro-batch, 0 where that is
+/// not finite.
+struct Norms {
+  Batch batch;
+  const float* parts;
+  int part_count;
+  float* norms;
+};
+
+inline void validate(const Clip& a) {
+  validate(a.batch);
+  expect(a.clip.max_norm > 0 && a.clip.max_norm < 1e30f && a.clip.stability > 0,
+         "clip: expected a norm and stability that are finite and > 0");
+  expect(a.parts && a.group_parts && a.groups > 0 && a.squared_norms && a.factors,
+         "clip: expected pointers");
+}
+inline void validate(const Accept& a) {
+  validate(a.batch);
+  validate(a.rule);
+  expect(a.step && a.examples && a.norms && a.parts && a.group_parts && a.groups > 0 &&
+             a.squared_norms && a.factors,
+         "accept: expected pointers");
+}
+inline LaunchShape launch_shape(const Accept& a) { return strided_shape(a.batch.capacity, 64); }
+
+inline void validate(const Norms& a) {
+  validate(a.batch);
+  expect(a.parts && a.part_count > 0 && a.norms, "norms: expected pointers and parts");
+}
+inline LaunchShape launch_shape(const Norms& a) { return strided_shape(a.batch.capacity, 64); }
+
+inline LaunchShape launch_shape(const Clip& a) { return strided_shape(a.batch.capacity, 64); }
+
+}  // namespace device
+
+}  // namespace cudp

@@ -1,0 +1,93 @@
+#pragma once
+#include "kernels/common/fixed_point.cuh"
+#include "kernels/common/for_each_pixel.cuh"
+#include "kernels/common/simt.cuh"
+#include "kernels/contribution/coordinates.hpp"
+
+namespace cudp::inline CUDP_SIMT {
+
+// grid: any. block: whole warps up to 1024 threads. static smem: a double a warp.
+__global__ inline void coordinate_sums_kernel(CoordinateSums a) {
+  CUDP_SHARED(double, partial, [1024 / kWarp]);
+  double deviations = 0.0;
+  double ratios = 0.0;
+  for_each_number(a.n, [&](std::int64_t j) {
+    const double m = a.mean[j];
+    const double s = a.deviation[j];
+    deviations += s;
+    ratios += m * m / s;
+  });
+  deviations = block_sum(deviations, &partial[0]);
+  ratios = block_sum(ratios, &partial[0]);
+  if (threadIdx.x != 0) return;
+  double* const parts = a.parts + std::int64_t{2} * blockIdx.x;
+  parts[0] = deviations;
+  parts[1] = ratios;
+}
+
+// grid: one block of one warp. smem: none.
+__global__ inline void finish_coordinate_sums_kernel(FinishCoordinateSums a) {
+  double deviations = 0.0;
+  double ratios = 0.0;
+  for (std::int64_t i = threadIdx.x; i < a.count; i += kWarp) {
+    deviations += a.parts[2 * i];
+    ratios += a.parts[2 * i + 1];
+  }
+  deviations = warp_sum(deviations);
+  ratios = warp_sum(ratios);
+  if (threadIdx.x == 0) *a.scale = coordinate_scale(deviations, ratios);
+}
+
+// grid, block: any, a thread a number. smem: none.
+__global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
+  const CoordinateScale scale = *a.scale;
+  for_each_number(a.n, [&](std::int64_t j) {
+    const float centre = scale.shrink * a.mean[j];
+    const float inverse = 1.0f / (sqrtf(a.deviation[j]) * scale.root);
+    a.centre[j] = centre;
+    a.inverse[j] = inverse;
+    a.square[j] = inverse * inverse;
+    a.product[j] = centre * (inverse * inverse);
+  });
+}
+
+// grid: one block of whole warps up to 1024 threads. static smem: a double a warp.
+__global__ inline void layer_shift_kernel(LayerShift a) {
+  CUDP_SHARED(double, partial, [1024 / kWarp]);
+  double sum = 0.0;
+  for_each_number(a.n, [&](std::int64_t j) {
+    const double m = a.centre[j];
+    sum += m * m * static_cast<double>(a.square[j]);
+  });
+  sum = block_sum(sum, &partial[0]);
+  if (threadIdx.x == 0) *a.shift = sum;
+}
+
+// grid, block: any, a thread a number. smem: none.
+__global__ inline void square_rows_kernel(SquareRows a) {
+  for_each_number(a.n, [&](std::int64_t i) { a.y[i] = a.x[i] * a.x[i]; });
+}
+
+// grid: any. block: whole warps, a warp an example. smem: none.
+__global__ inline void dense_transformed_norm_kernel(DenseTransformedNorm a) {
+  const int live = live_examples(a.batch);
+  const auto warps = static_cast<int>(gridDim.x * blockDim.x / kWarp);
+  for (auto e = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / kWarp); e < live;
+       e += warps) {
+    const std::int64_t row = static_cast<std::int64_t>(e) * a.outputs;
+    double squares = 0.0;
+    double products = 0.0;
+    for (int j = static_cast<int>(threadIdx.x % kWarp); j < a.outputs; j += kWarp) {
+      const double dy = a.dy[row + j];
+      squares += dy * dy * static_cast<double>(a.u[row + j]);
+      products += dy * static_cast<double>(a.v[row + j]);
+    }
+    squares = warp_sum(squares);
+    products = warp_sum(products);
+    if (threadIdx.x % kWarp == 0)
+      a.parts[e] =
+          dense_square(squares, products, *a.shift, dense_square_error(a.inputs, a.outputs));
+  }
+}
+
+}  // namespace cudp::inline CUDP_SIMT

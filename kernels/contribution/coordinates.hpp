@@ -1,0 +1,94 @@
+#pragma once
+// What the CUDA kernels of coordinate-wise clipping take; coordinates_math.hpp says what it is.
+#include <cstdint>
+
+#include "kernels/common/launch.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
+
+namespace cudp {
+
+/// parts[2 k], parts[2 k + 1] = sums over some j of s_j and m_j^2 / s_j.
+struct CoordinateSums {
+  const float* mean;
+  const float* deviation;
+  std::int64_t n;
+  double* parts;  ///< [2 blocks]
+};
+struct FinishCoordinateSums {
+  const double* parts;
+  int count;
+  CoordinateScale* scale;
+};
+/// The four arrays [n]; square = 1 / scale^2, product = m / scale^2.
+struct CoordinateArrays {
+  const float* mean;
+  const float* deviation;
+  const CoordinateScale* scale;
+  std::int64_t n;
+  float* centre;  ///< m, shortened
+  float* inverse;
+  float* square;
+  float* product;
+};
+/// *shift = sum of centre^2 square over n numbers: a dense layer's c.
+struct LayerShift {
+  const float* centre;
+  const float* square;
+  std::int64_t n;
+  double* shift;
+};
+/// y = x^2, [n].
+struct SquareRows {
+  const float* x;
+  float* y;
+  std::int64_t n;
+};
+/// parts[e] = dense_square with A = sum_j dy_j^2 u_j and B = sum_j dy_j v_j.
+struct DenseTransformedNorm {
+  Batch batch;
+  const float* dy;  ///< [capacity, outputs]
+  const float* u;   ///< [capacity, outputs]
+  const float* v;   ///< [capacity, outputs]
+  const double* shift;
+  int inputs;
+  int outputs;
+  float* parts;  ///< [capacity]
+};
+
+inline void validate(const CoordinateSums& a) {
+  expect(a.mean && a.deviation && a.parts && a.n > 0, "coordinates: expected pointers and n > 0");
+}
+inline void validate(const FinishCoordinateSums& a) {
+  expect(a.parts && a.count > 0 && a.scale, "coordinates: expected pointers and parts");
+}
+inline void validate(const CoordinateArrays& a) {
+  expect(
+      a.mean && a.deviation && a.scale && a.n > 0 && a.centre && a.inverse && a.square && a.product,
+      "coordinates: expected pointers and n > 0");
+}
+inline void validate(const LayerShift& a) {
+  expect(a.centre && a.square && a.shift && a.n > 0, "coordinates: expected pointers and n > 0");
+}
+inline void validate(const SquareRows& a) {
+  expect(a.x && a.y && a.n > 0, "square: expected pointers and n > 0");
+}
+inline void validate(const DenseTransformedNorm& a) {
+  validate(a.batch);
+  expect(a.dy && a.u && a.v && a.shift && a.parts && a.inputs > 0 && a.outputs > 0,
+         "dense transformed norm: expected pointers and sizes > 0");
+}
+inline LaunchShape launch_shape(const CoordinateSums& a) { return strided_shape(a.n / 16); }
+inline LaunchShape launch_shape(const FinishCoordinateSums&) {
+  return {.grid = {}, .block = {32}, .shared_bytes = 0};
+}
+inline LaunchShape launch_shape(const CoordinateArrays& a) { return strided_shape(a.n); }
+inline LaunchShape launch_shape(const LayerShift&) {
+  return {.grid = {}, .block = {1024}, .shared_bytes = 0};
+}
+inline LaunchShape launch_shape(const SquareRows& a) { return strided_shape(a.n); }
+/// A warp an example.
+inline LaunchShape launch_shape(const DenseTransformedNorm& a) {
+  return strided_shape(std::int64_t{a.batch.capacity} * 32);
+}
+
+}  // namespace cudp

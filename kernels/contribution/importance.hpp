@@ -1,0 +1,74 @@
+#pragma once
+// Importance sampling in two stages (DPIS, Wei et al. 2022). Example i is in the batch with
+// probability b n_i / K, n_i the norm of its gradient now, which is known only once the gradient
+// is. So a candidate is drawn first, with the larger probability b ghat_i / K, where ghat_i is a
+// multiple of the norm last seen; its gradient is made; and it is accepted with probability n_i /
+// ghat_i.
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/common/host_device.hpp"
+#include "kernels/contribution/contribution.hpp"
+#include "kernels/random/random.hpp"
+#include "kernels/random/random_block.hpp"
+
+namespace cudp {
+
+inline constexpr double kTwo32 = 0x1p32;
+
+/// A gradient of a smaller norm is never accepted. Its norm may lack squares below 2^-126, so its
+/// direction could be longer than 1: beside this, those of 2^31 numbers are nothing.
+inline constexpr float kLeastDirection = 0x1p-40f;
+
+/// ghat of an example whose norm was last seen as `norm`: k max(n, g_L), but never so large that
+/// the candidate's probability would pass 1. Without that cap (the paper trusts that K > k b C) the
+/// weighted gradient of a certain candidate could exceed K / N, and no theorem would hold.
+CUDP_HD double importance_estimate(const ImportanceRule& r, float norm) {
+  const double seen = norm < r.clip ? static_cast<double>(norm) : r.clip;  // NaN: C
+  const double estimate = r.multiple * (seen > r.least ? seen : r.least);
+  return estimate * r.rate < 1.0 ? estimate : 1.0 / r.rate;
+}
+
+/// The example is a candidate where its word is below this, in 0..2^32: the probability b ghat / K,
+/// rounded up.
+CUDP_HD std::uint64_t candidate_threshold(const ImportanceRule& r, float norm) {
+  const double q = ceil(importance_estimate(r, norm) * r.rate * kTwo32);
+  return q < kTwo32 ? static_cast<std::uint64_t>(q) : std::uint64_t{1} << 32;
+}
+
+/// A candidate is accepted where its second word is below this. `seen` is the norm that made it a
+/// candidate, `norm` that of its gradient; the gradient counts as clipped to min(C, ghat). Rounded
+/// down from what makes the product of the two probabilities b n / K; that is never exceeded.
+CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, float seen, float norm) {
+  if (!(norm >= kLeastDirection && norm < INFINITY)) return 0;  // NaN too
+  double n = importance_estimate(r, seen);
+  if (static_cast<double>(norm) < n) n = static_cast<double>(norm);
+  if (r.clip < n) n = r.clip;
+  const double q = static_cast<double>(candidate_threshold(r, seen));
+  const double accepted = floor(n * r.rate * (1.0 - 0x1p-50) * kTwo32 / q * kTwo32);
+  return accepted < kTwo32 ? static_cast<std::uint64_t>(accepted) : std::uint64_t{1} << 32;
+}
+
+/// Word i of a stream.
+CUDP_HD std::uint32_t random_word(const RandomStream& s, std::int64_t i) {
+  std::uint32_t words[16];
+  random_block<ScalarLanes>(s, static_cast<std::uint32_t>(i / 256 * 16 + i % 16), words);
+  const auto row = static_cast<int>(i % 256 / 16);
+  std::uint32_t word = 0;
+  CUDP_UNROLL for (int r = 0; r < 16; ++r) { word = r == row ? words[r] : word; }
+  return word;
+}
+
+/// A candidate's factor: 1 / norm where it is accepted (every accepted gradient has norm 1 then),
+/// else 0. acceptance: Stream::acceptance at this step, of which example i owns word i.
+/// *seen becomes the norm now, 0 for a gradient that is not finite: that is never accepted.
+CUDP_HD float accept_candidate(const ImportanceRule& r, const RandomStream& acceptance,
+                               std::int64_t example, float squared_norm, float* seen) {
+  const float norm = sqrtf(squared_norm);
+  const std::uint64_t threshold = acceptance_threshold(r, *seen, norm);
+  const bool finite = norm < INFINITY;
+  *seen = finite ? norm : 0.0f;
+  return finite && random_word(acceptance, example) < threshold ? 1.0f / norm : 0.0f;
+}
+
+}  // namespace cudp

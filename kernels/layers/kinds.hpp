@@ -1,0 +1,21 @@
+#pragma once
+// Which activation functions and losses there are.
+
+namespace cudp {
+
+enum class Activation { relu, tanh, tempered_sigmoid };
+
+/// relu: max(x, 0). tanh. tempered_sigmoid: scale / (1 + exp(-temperature x)) - offset
+/// (Papernot et al. 2021, eq. 1); its three numbers are ignored by the others.
+struct Activate {
+  Activation kind = Activation::relu;
+  float scale = 2.0f;
+  float temperature = 2.0f;
+  float offset = 1.0f;
+};
+
+/// softmax_cross_entropy: logits [classes]. logistic: one logit z, label 0 or 1,
+/// log(1 + exp(-y z)) with y = 2 label - 1. hinge: one logit, max(0, 1 - y z).
+enum class Loss { softmax_cross_entropy, logistic, hinge };
+
+}  // namespace cudp

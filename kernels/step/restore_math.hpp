@@ -1,0 +1,33 @@
+#pragma once
+#include "kernels/common/lanes.hpp"
+#include "kernels/step/recipe.hpp"
+
+namespace cudp {
+
+/// g~ = scale released / expected batch + m.
+template <class L>
+CUDP_HD typename L::F restored_gradient(const StepScalars& s, typename L::F released,
+                                        typename L::F scale, typename L::F mean) {
+  return L::fma(scale * L::fill(s.inverse_batch), released, mean);
+}
+
+/// m and s of one coordinate after the release of g.
+///   m <- beta1 m + (1 - beta1) g,  s^2 <- beta2 s^2 + (1 - beta2) v,
+///   v = clamp((g - m)^2 - (scale noise_std / b)^2, h1, h2), the variance of g~ that is not noise;
+/// per example b times that (before the clamp), because g~ is a mean of about b gradients.
+template <class L>
+CUDP_HD void update_moments(const CoordinateSettings& c, const StepScalars& s, typename L::F g,
+                            typename L::F scale, typename L::F& mean, typename L::F& deviation) {
+  using F = typename L::F;
+  mean = L::fma(L::fill(1.0f - c.beta1), g, L::fill(c.beta1) * mean);
+  const F away = g - mean;
+  const F noise = scale * L::fill(s.noise_std * s.inverse_batch);
+  F v = L::fma(away, away, -(noise * noise));
+  if (!c.literal) v = v / L::fill(s.inverse_batch);
+  v = v > L::fill(c.least) ? v : L::fill(c.least);  // NaN too
+  v = v < L::fill(c.most) ? v : L::fill(c.most);
+  deviation =
+      L::sqrt(L::fma(L::fill(1.0f - c.beta2), v, L::fill(c.beta2) * (deviation * deviation)));
+}
+
+}  // namespace cudp

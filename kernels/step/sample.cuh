@@ -1,0 +1,110 @@
+#pragma once
+// Poisson sampling (sample.hpp) in three kernels on one stream: flags and their count a tile, an
+// exclusive scan of the counts, and the drawn indices to their places. No atomics: the batch comes
+// out ascending, whatever the launch shapes. Nothing returns to the host.
+#include <cstdint>
+
+#include "kernels/common/simt.cuh"
+#include "kernels/random/random_block.hpp"
+#include "kernels/step/sample.hpp"
+
+namespace cudp::inline CUDP_SIMT {
+
+/// Scratch and result in device memory. A tile is 256 examples: tiles = ceil((end - begin) / 256).
+struct SampleSpace {
+  std::uint16_t* flags;    ///< [tiles, 16], bit l of row r: example 16 r + l of the tile is drawn
+  std::uint32_t* offsets;  ///< [tiles], examples drawn a tile; after the scan, those before it
+  std::uint32_t* count;    ///< [1], how many were drawn
+  const std::uint64_t* step;  ///< [1], read in place of args.stream.step; null: that one
+};
+
+__device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
+  return (a.end - a.begin + 255) / 256;
+}
+
+// grid, block: any, one-dimensional, whole warps; half a warp a tile, so 16 tiles threads are
+// enough. Writes flags, and offsets as counts.
+__global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
+  if (space.step) a.stream.step = *space.step;
+  const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
+  const int upper = static_cast<int>(threadIdx.x % kWarp / 16);
+  const std::int64_t tiles = sample_tiles(a);
+  // Whole warps go round together, for the ballots: the second half's tile may not exist.
+  const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
+  const std::int64_t warps = std::int64_t{gridDim.x} * blockDim.x / kWarp;
+  for (std::int64_t pair = warp; 2 * pair < tiles; pair += warps) {
+    const std::int64_t tile = 2 * pair + upper;
+    const std::int64_t first = a.begin + 256 * tile;
+    std::uint32_t word[16];
+    random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
+    unsigned row_flags = 0;  // of row `lane`
+    CUDP_UNROLL for (std::int64_t row = 0; row < 16; ++row) {
+      const std::int64_t example = first + 16 * row + lane;
+      const bool exists = example < a.end;
+      const bool drawn =
+          exists && word[row] < (a.norms != nullptr ? candidate_threshold(a.rule, a.norms[example])
+                                                    : a.threshold);
+      const unsigned flags = __ballot_sync(kFullWarp, drawn) >> 16 * upper & 0xffffu;
+      if (row == lane) row_flags = flags;
+    }
+    int count = __popc(row_flags);
+    for (int offset = 8; offset > 0; offset /= 2)
+      count += __shfl_xor_sync(kFullWarp, count, offset);
+    if (tile < tiles) {
+      space.flags[16 * tile + lane] = static_cast<std::uint16_t>(row_flags);
+      if (lane == 0) space.offsets[tile] = static_cast<std::uint32_t>(count);
+    }
+  }
+}
+
+// grid: one block of whole warps. dynamic smem: block / 32 words. Turns counts into offsets.
+__global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
+  CUDP_DYNAMIC_SMEM(std::uint32_t, warp_totals);
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  const int warp = static_cast<int>(threadIdx.x / kWarp);
+  const std::int64_t tiles = sample_tiles(a);
+  std::uint32_t before = 0;  // drawn in earlier rounds
+  for (std::int64_t round = 0; round < tiles; round += blockDim.x) {
+    const std::int64_t tile = round + threadIdx.x;
+    const std::uint32_t count = tile < tiles ? space.offsets[tile] : 0;
+    std::uint32_t sum = count;  // over this warp's tiles up to and including this one
+    for (int offset = 1; offset < kWarp; offset *= 2) {
+      const std::uint32_t below = __shfl_up_sync(kFullWarp, sum, offset);
+      if (lane >= offset) sum += below;
+    }
+    if (lane == kWarp - 1) warp_totals[warp] = sum;
+    __syncthreads();
+    std::uint32_t start = before;
+    for (int w = 0; w < static_cast<int>(blockDim.x / kWarp); ++w) {
+      if (w < warp) start += warp_totals[w];
+      before += warp_totals[w];
+    }
+    if (tile < tiles) space.offsets[tile] = start + sum - count;
+    __syncthreads();  // the next round overwrites warp_totals
+  }
+  if (threadIdx.x == 0) *space.count = before;
+}
+
+// grid, block: as sample_flags_kernel. Writes a.drawn.
+__global__ inline void sample_scatter_kernel(SampleArgs a, SampleSpace space) {
+  const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
+  const std::int64_t tiles = sample_tiles(a);
+  const std::int64_t half = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 16;
+  const std::int64_t halves = std::int64_t{gridDim.x} * blockDim.x / 16;
+  // the second half of a warp goes round with the first, for the shuffles
+  for (std::int64_t tile = half; tile / 2 * 2 < tiles; tile += halves) {
+    unsigned flags = tile < tiles ? space.flags[16 * tile + lane] : 0;
+    int sum = __popc(flags);  // over the tile's rows up to and including this one
+    for (int offset = 1; offset < 16; offset *= 2) {
+      const int below = __shfl_up_sync(kFullWarp, sum, offset, 16);
+      if (lane >= offset) sum += below;
+    }
+    if (tile >= tiles) continue;
+    std::uint32_t* to = a.drawn + space.offsets[tile] + (sum - __popc(flags));
+    const auto first = static_cast<std::uint32_t>(a.begin + 256 * tile + 16 * lane);
+    for (; flags != 0; flags &= flags - 1)
+      *to++ = first + static_cast<std::uint32_t>(__ffs(static_cast<int>(flags))) - 1;
+  }
+}
+
+}  // namespace cudp::inline CUDP_SIMT

@@ -1,0 +1,34 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/contribution/coordinates_math.hpp"
+#include "kernels/step/recipe.hpp"
+
+namespace cudp {
+
+/// One optimizer step on a released gradient g = released[j] * inverse_batch.
+/// sgd: theta -= lr g. momentum: m = momentum m + g, theta -= lr m. nesterov: the same, theta -= lr
+/// (g + momentum m). adam: m, v moments with bias correction, theta -= lr m^ / (sqrt(v^) +
+/// epsilon). Then average = ema_decay average + (1 - ema_decay) theta, if kept.
+struct UpdateArgs {
+  const float* released;  ///< [d], see release.hpp
+  float* parameters;      ///< [d], read and written
+  float* moment1;         ///< [d]; null for sgd
+  float* moment2;         ///< [d]; null unless adam or adamw
+  float* average;         ///< [d]; null if not kept
+  std::int64_t begin;     ///< first parameter to update
+  std::int64_t end;       ///< one past the last, <= d
+  OptimizerSettings optimizer;
+  StepScalars scalars;
+  // Where the sum is of transformed gradients (coordinates_math.hpp), g is scale released / b + m
+  // instead, and updates m and s after the step. Otherwise all three are null.
+  float* mean = nullptr;       ///< [d], m
+  float* deviation = nullptr;  ///< [d], s
+  const CoordinateScale* scale = nullptr;
+  CoordinateSettings coordinates = {};
+};
+
+/// Throws std::invalid_argument naming the member that is missing or out of range.
+void validate(const UpdateArgs& args);
+
+}  // namespace cudp
