@@ -20,8 +20,8 @@
 #include "runtime/methods/dpis.hpp"
 #include "runtime/methods/linear_options.hpp"
 #include "runtime/methods/risk_options.hpp"
-#include "runtime/run/prepare.hpp"
 #include "runtime/settings/settings.hpp"
+#include "runtime/training/prepare.hpp"
 #include "tests/support/reference/engine.hpp"
 #include "tests/support/temporary_folder.hpp"
 

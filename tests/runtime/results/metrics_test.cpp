@@ -31,7 +31,7 @@ class MetricsOf : public testing::TestWithParam<Case> {
     for (std::size_t i = 0; i < examples; ++i) {
       for (int c = 0; c < outputs; ++c)
         p.logits.push_back(3.0f *
-                           std::sin(static_cast<float>(7 * i) + 2.0f * static_cast<float>(c)));
+                           std::sin(static_cast<float>(7 * i + 1) + 2.0f * static_cast<float>(c)));
       p.labels.push_back(static_cast<std::uint8_t>(i % classes));
     }
     return p;
