@@ -23,7 +23,7 @@ struct LaunchShape {
 /// Shared memory that a block may have without asking.
 inline constexpr std::size_t kAlwaysShared = std::size_t{48} * 1024;
 
-/// What a device has, as far as the choice of a kernel depends on it.
+/// The limits of a device, as far as the choice of a kernel depends on them.
 struct DeviceLimits {
   int multiprocessors = 1;
   std::size_t shared_bytes = kAlwaysShared;  ///< a block may ask for at most

@@ -39,8 +39,8 @@ struct Clip {
   float* factors;        ///< [capacity, groups], written; all 0 for a non-finite example
 };
 
-/// The same for candidates (importance.hpp): factor 1 / norm for those accepted, 0 for others, the
-/// same for every group. norms [examples of the data set]: as last seen, brought up to date.
+/// Factors of candidates (importance.hpp): 1 / norm for those accepted, 0 for others, the same for
+/// every group. norms [examples of the data set]: as last seen, brought up to date.
 struct Accept {
   Batch batch;
   ImportanceRule rule;

@@ -48,7 +48,7 @@ struct ClippedGradient {
   float stability = ClipSettings{}.stability;  ///< of Clipping::automatic
   bool operator==(const ClippedGradient&) const = default;
 
-  /// The same at one clipping norm.
+  /// The settings at one clipping norm.
   ClipSettings at(float max_norm) const { return {kind, max_norm, stability}; }
 };
 
@@ -57,7 +57,7 @@ struct AcceptedDirection {
   bool operator==(const AcceptedDirection&) const = default;
 };
 
-/// What transformed gradients are clipped by.
+/// The settings that transformed gradients are clipped by.
 inline constexpr ClipSettings kUnitNorm{.kind = Clipping::flat, .max_norm = 1.0f};
 
 /// An example adds (gradient - m) / scale, clipped to norm 1. What is released is brought back: g~
@@ -73,7 +73,7 @@ void validate(const ImportanceRule& rule);
 
 using Contribution = std::variant<ClippedGradient, AcceptedDirection, TransformedGradient>;
 
-/// What holds of every contribution, whatever the example is.
+/// The bounds that hold for every contribution, whatever the example is.
 struct ContributionBound {
   double norm;   ///< in L2, before rounding
   double grid;   ///< each number is rounded to a multiple of this power of two: a function of norm

@@ -21,15 +21,15 @@ struct CoordinateScale {
   float shrink = 1.0f;
 };
 
-/// From sum_j s_j and sum_j m_j^2 / s_j.
+/// The scale that follows from sum_j s_j and sum_j m_j^2 / s_j.
 CUDP_HD CoordinateScale coordinate_scale(double deviations, double ratios) {
   const double shift = sqrt(ratios / deviations);
   return {static_cast<float>(sqrt(deviations)),
           shift > kLargestShift ? static_cast<float>(kLargestShift / shift) : 1.0f};
 }
 
-/// What the sums are transformed by, in the order of the parameters they belong to. Null pointers
-/// for plain clipping.
+/// The numbers that the sums are transformed by, in the order of the parameters they belong to.
+/// Null pointers for plain clipping.
 struct Transform {
   const float* mean = nullptr;     ///< m, shortened
   const float* inverse = nullptr;  ///< 1 / scale

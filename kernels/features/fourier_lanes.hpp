@@ -128,7 +128,7 @@ CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, st
     }
 }
 
-/// The same for any radix, by its definition.
+/// A transform of any radix, by its definition.
 CUDP_INLINE void fourier_stage_any(std::int64_t radix, const float* roots, const Complex* x,
                                    std::int64_t dx, Complex* y, std::int64_t dy, std::int64_t m,
                                    std::int64_t s, const float* w) {

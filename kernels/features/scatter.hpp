@@ -17,8 +17,8 @@ inline constexpr int kScatterChannels = 1 + 2 * kScatterAngles + kScatterAngles 
 /// Rows that the low-pass filter makes at once.
 inline constexpr int kLowPassBlock = 8;
 
-/// What the transform of images of one size needs; made by runtime/device/scatter_tables.hpp.
-/// Level 0 is the padded image, level 1 every other pixel of it.
+/// The tables that the transform of images of one size needs; made by
+/// runtime/device/scatter_tables.hpp. Level 0 is the padded image, level 1 every other pixel of it.
 struct ScatterTables {
   int height = 0;  ///< of an image
   int width = 0;
@@ -31,8 +31,8 @@ struct ScatterTables {
   /// [2 scales][8 angles][rows[0], columns[0]]: Fourier transforms, which are real, of the
   /// wavelets, over rows[0] columns[0] so that an inverse transform need not divide.
   const float* psi = nullptr;
-  /// What filters with phi and takes the pixels that are kept, along one axis: [blocks of 8
-  /// outputs] [rows or columns of the level][8], outputs past the last are zero.
+  /// The matrix that filters with phi and takes the pixels that are kept, along one axis: [blocks
+  /// of 8 outputs] [rows or columns of the level][8], outputs past the last are zero.
   const float* low_rows[2] = {};
   const float* low_columns[2] = {};
   FourierPlan row_plan[2];     ///< along a row: columns[level] numbers
@@ -74,7 +74,7 @@ inline std::size_t scatter_work(const ScatterTables& t) {
 // The steps of the scattering transform on CUDA, between Fourier transforms that the device's
 // library does, with the tables above. "planes" are images of one colour.
 
-/// As cuFFT has it.
+/// A complex number as cuFFT has it.
 struct ComplexFloat {
   float re;
   float im;

@@ -41,7 +41,7 @@ inline std::int64_t parameters(const DenseShapes& d) {
                       : layer(d.features, d.outputs);
 }
 
-/// Where an example's numbers lie in shared memory, in floats: features, hidden layer (each with a
+/// Places of an example's numbers in shared memory, in floats: features, hidden layer (each with a
 /// 1 behind it, the bias's input), then the loss's gradient by what goes into the hidden layer, and
 /// by the outputs. Every part begins at a multiple of 4, up to which the one before has zeros.
 struct DenseRow {

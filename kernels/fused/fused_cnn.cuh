@@ -118,7 +118,7 @@ struct FusedTotal {
   using A = typename R::A;
   using B = typename R::B;
   static constexpr int kRows = R::kIn / kFusedThreads;
-  /// What is left: biases and the last layer.
+  /// The parameters that are left: biases and the last layer.
   static constexpr int kSmall = A::kOut + B::kOut + R::kHidden + R::kOutputs * (R::kHidden + 1);
   static constexpr int kSmallEach = (kSmall + kFusedThreads - 1) / kFusedThreads;
 

@@ -17,7 +17,7 @@ struct BitsOf<float> {
   using type = std::int32_t;
 };
 
-/// The same 32 bits as another type.
+/// The 32 bits of a value as another type.
 template <class To, class From>
 CUDP_HD To same_bits(From from) {
   static_assert(sizeof(To) == sizeof(From));

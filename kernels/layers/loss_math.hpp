@@ -8,7 +8,8 @@
 
 namespace cudp {
 
-/// What a loss says about one example. A NaN or infinite logit shows in `value` or the gradient.
+/// The value of a loss for one example, and whether it was right. A NaN or infinite logit shows in
+/// `value` or the gradient.
 struct LossValue {
   float value;
   bool correct;  ///< the largest logit, or the sign of the only one, is the label's; never for NaN

@@ -22,11 +22,11 @@ struct LstmStep {
   float* dc;
 };
 
-/// The same of a GRU whose reset gate acts after the product.
-/// Forward: gates [4 units]: W_n x + b_n; the sums of r; of z; U_n h. bias [3 units], r, z, n: to
-/// be added to the last three. Afterwards n, r, z, U_n h + bias_n; h is written. Backward:
-/// gradients of W_n x, of the sums of r and z, and of U_n h take the gates' places; dh [units]
-/// becomes what reaches the state before past the gates, z dh.
+/// One step of a GRU whose reset gate acts after the product. Forward: gates [4 units]: W_n x +
+/// b_n; the sums of r; of z; U_n h. bias [3 units], r, z, n: to be added to the last three.
+/// Afterwards n, r, z, U_n h + bias_n; h is written. Backward: gradients of W_n x, of the sums of r
+/// and z, and of U_n h take the gates' places; dh [units] becomes what reaches the state before
+/// past the gates, z dh.
 struct GruStep {
   const std::int32_t* row;  ///< [rows]
   int rows;

@@ -16,7 +16,7 @@ template <class V>
 struct LstmUnit {
   V i, f, g, o;
 
-  /// From the gates' sums.
+  /// Turns the gates' sums into their values.
   CUDP_HD void open() {
     i = sigmoid_of(i);
     f = sigmoid_of(f);

@@ -9,7 +9,7 @@ struct GemmStep {
   std::int32_t b;
 };
 
-/// What the sums are added to.
+/// The start that the sums are added to.
 enum class GemmStart : int { zero, bias, out };
 
 /// The matrix product behind every convolution and dense layer, with rows and terms found through

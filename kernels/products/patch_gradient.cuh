@@ -14,7 +14,7 @@ struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
   static constexpr int kBlocks = PatchTile::kThreads <= 192 ? 2 : 1;
 };
 
-/// Where a term lies in the two parts of a patch.
+/// The places of a term in the two parts of a patch.
 struct alignas(8) PatchTerm {
   int x, dy;
 };

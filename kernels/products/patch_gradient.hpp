@@ -16,8 +16,8 @@ inline constexpr int kPatchChannels = 32;
 inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
 inline constexpr int kMostPatchTerms = 64;
 
-/// What is multiplied at a time: `lines` rows of output pixels, and the rows of x that they see.
-/// Without lines there are no patches.
+/// The part that is multiplied at a time: `lines` rows of output pixels, and the rows of x that
+/// they see. Without lines there are no patches.
 struct ConvPatch {
   Planes x;
   Planes dy;
@@ -67,8 +67,8 @@ inline std::size_t patch_bytes(const ConvPatch& p) {
 /// Rows can be copied by 16 bytes, and there are several such parts in each.
 inline bool copies_by_fours(const Planes& p) { return p.row() % 4 == 0 && p.row() > 4; }
 
-/// As many lines as `shared_bytes` have room for, in whole steps of 8 terms; none where rows cannot
-/// be copied by 16 bytes, or lines do not divide the image.
+/// The number of lines that `shared_bytes` have room for, in whole steps of 8 terms; none where
+/// rows cannot be copied by 16 bytes, or lines do not divide the image.
 inline ConvPatch conv_patch(const ConvPatch& p, int columns, std::size_t shared_bytes) {
   ConvPatch best = p;
   best.lines = 0;

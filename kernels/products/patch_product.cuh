@@ -156,7 +156,7 @@ class PixelSteps {
   }
 
  private:
-  /// Where row m of this thread lies in the block's pixels.
+  /// The place of row m of this thread in the block's pixels.
   struct Pixel {
     int example, y, x;
     bool inside;

@@ -18,7 +18,8 @@ inline constexpr int kPatchPixels = 256;
 /// Channels that are copied and multiplied at a time, and the terms that they are.
 inline constexpr int kStepChannels = 8;
 inline constexpr int kStepTerms = kStepChannels * kPatchTaps;
-/// From one column's weights to the next in shared memory: eight of them lie in different banks.
+/// Distance from one column's weights to the next in shared memory: eight of them lie in different
+/// banks.
 inline constexpr int kStepPitch = kStepTerms + 4;
 
 /// The pixels of a block: `lines` rows of each of `examples` outputs; more than one only where
@@ -77,7 +78,8 @@ inline std::size_t patch_product_bytes(const PixelPatch& p, int columns) {
          sizeof(FourCopy) * static_cast<std::size_t>(p.examples * p.x_image.n);
 }
 
-/// As many pixels as `shared_bytes` have room for; none where rows cannot be copied by 16 bytes.
+/// The number of pixels that `shared_bytes` have room for; none where rows cannot be copied by 16
+/// bytes.
 inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shared_bytes) {
   PixelPatch none = p;
   none.lines = 0;

@@ -10,7 +10,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// What a thread of a tile T adds up: its part of the tile, and of the sums over the right factor's
+/// The sums of a thread of a tile T: its part of the tile, and of the sums over the right factor's
 /// columns.
 template <class T>
 struct Sums {
@@ -34,7 +34,7 @@ struct Sums {
   }
 };
 
-/// The same numbers as integers: sums of gradients of which each was rounded by itself.
+/// The sums as integers: of gradients of which each was rounded by itself.
 template <class T>
 struct UnitSums {
   std::int32_t cell[T::kRowsThread][T::kColumnsThread];
@@ -81,7 +81,7 @@ struct FloatTile {
 
   /// A factor's number as the product takes it.
   static __device__ __forceinline__ float rounded(float v) { return v; }
-  /// Where in row k of a or b a line stands.
+  /// The place of a line in row k of a or b.
   static __device__ __forceinline__ int index(int, int line) { return line; }
 
   /// sums += a[half] b[half], and the sums over b's columns where asked for (which only the threads
@@ -101,7 +101,7 @@ struct FloatTile {
         }
     }
   }
-  /// The same with every product rounded to an integer.
+  /// A tile with every product rounded to an integer.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, UnitSums<FloatTile>& sums) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
@@ -157,7 +157,7 @@ using TensorWarps =
     WarpTile<terms == kTallTerms ? kTallRows : kTileRows, columns,
              (terms == kTallTerms ? kTallRows : kTileRows) / 2, (columns < 32 ? columns : 32)>;
 
-/// The same as FloatTile by tensor cores, half of the rows and at most 32 columns a warp, in steps
+/// A tile as FloatTile, by tensor cores, half of the rows and at most 32 columns a warp, in steps
 /// of 8 terms; of kTallTerms at a time, a tile has twice the rows. Every number is a chain of such
 /// steps in the order of the terms, wherever it lies in whatever tile: what an example comes to
 /// depends neither on the micro-batch nor on the examples beside it.
@@ -280,7 +280,7 @@ struct Carrier {
     }
   }
 
-  /// As T, a tile, takes them.
+  /// Puts the terms where T, a tile, takes them.
   template <class T, int width>
   __device__ __forceinline__ void put(float (&tile)[terms][width]) const {
     if (along)

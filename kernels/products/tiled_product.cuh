@@ -128,7 +128,7 @@ __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& on
   }
 }
 
-/// The same with the transform, if there is one.
+/// Adds the example with the transform, if there is one.
 template <class T>
 __device__ __forceinline__ void add_example(const WeightGradientSum& a, float factor,
                                             const Sums<T>& one, UnitSums<T>& units) {

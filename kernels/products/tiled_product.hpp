@@ -11,7 +11,7 @@
 
 namespace cudp {
 
-/// Where index n lies: n / period chooses an example, `outer` elements apart (period 0: there is
+/// The place of index n: n / period chooses an example, `outer` elements apart (period 0: there is
 /// one), and what remains goes through `table`, or is `inner` elements apart where that is null.
 struct Axis {
   const std::int32_t* table = nullptr;
@@ -29,7 +29,7 @@ CUDP_HD std::int32_t offset(const Axis& a, std::int32_t n) {
   return example * a.outer + (a.table != nullptr ? a.table[n] : n * a.inner);
 }
 
-/// The same along an axis without examples, in fewer instructions.
+/// The place along an axis without examples, in fewer instructions.
 CUDP_HD std::int32_t offset_within(const Axis& a, std::int32_t n) {
   return a.table != nullptr ? a.table[n] : n * a.inner;
 }
@@ -161,8 +161,8 @@ inline bool is_thin(const Product& p) {
 inline constexpr int kThinColumns = 16;
 inline constexpr int kThinTerms = 32;
 
-/// By tensor cores a product of more than 16 columns that is not thin takes taller tiles, in which
-/// every number that is moved is used more, of fewer terms.
+/// With tensor cores a product of more than 16 columns that is not thin takes taller tiles, in
+/// which every number that is moved is used more, of fewer terms.
 inline constexpr int kTallRows = 128;
 inline constexpr int kTallTerms = 8;
 

@@ -40,7 +40,7 @@ __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word,
   return {{k[0], k[1]}, decided};
 }
 
-/// Where a kernel lists the pairs that it left undecided, in device memory, in any order.
+/// The list of pairs that a kernel left undecided, in device memory, in any order.
 struct UndecidedPairs {
   std::uint32_t* pairs;    ///< [capacity], written: numbers of pairs
   std::uint32_t* count;    ///< [1], 0 before; how many there are, listed or not

@@ -51,7 +51,7 @@ struct RoundedPair {
   std::int64_t odd;   ///< with the sine
 };
 
-/// Where a pair's further digits come from: words(source, k, out) writes round k's 16 words.
+/// The source of a pair's further digits: words(source, k, out) writes round k's 16 words.
 struct FurtherDigits {
   void (*words)(const void* source, std::uint32_t round, std::uint32_t* out);
   const void* source;
@@ -63,7 +63,7 @@ struct FurtherDigits {
 /// works does with probability below 2^-700.
 RoundedPair exact_rounded_pair(const std::uint32_t* words, double s, const FurtherDigits& further);
 
-/// The same with the further digits of pair number `pair` of a stream.
+/// Rounded normals with the further digits of pair number `pair` of a stream.
 RoundedPair exact_rounded_pair(const RandomStream& stream, std::int64_t pair,
                                const std::uint32_t* words, double s);
 

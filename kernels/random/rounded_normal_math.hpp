@@ -59,7 +59,7 @@ CUDP_HD D rounded_normal_error(D u1, D r) {
   return 0x1p-52 * (r * 6.29 + (u1 * 0.5 + 0x1p-13) / (u1 * r));
 }
 
-/// What rounded_normal_error is multiplied by. looseness: 1; tests make E larger.
+/// The factor of rounded_normal_error. looseness: 1; tests make E larger.
 CUDP_HD double rounded_normal_spread(double s, double looseness = 1.0) {
   return s * ((1.0 + 0x1p-9) * looseness);
 }

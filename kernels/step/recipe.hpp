@@ -86,7 +86,7 @@ struct StepScalars {
 /// Throws std::invalid_argument unless draw and contribution go together and all numbers are in
 /// range.
 void validate(const StepRecipe& recipe);
-/// The same of a step's numbers; noise_std is 0 or 2^16 to 2^40 units of the grid.
+/// Checks a step's numbers; noise_std is 0 or 2^16 to 2^40 units of the grid.
 void validate(const StepRecipe& recipe, const StepScalars& scalars);
 
 }  // namespace cudp

@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// Where a run stands, on the device, so that one recorded step can be replayed for all of them.
+/// The position of a run, on the device, so that one recorded step can be replayed for all of them.
 struct StepCursor {
   std::uint64_t first;   ///< number of the run's first step
   std::uint32_t index;   ///< steps begun

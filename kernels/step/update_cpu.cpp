@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::int64_t kChunk = 512;
 
-/// What one chunk of parameters is updated from; every array holds kChunk numbers, or is null.
+/// The numbers that one chunk of parameters is updated from; every array holds kChunk numbers, or
+/// is null.
 struct Chunk {
   const float* released;
   float* parameters;

@@ -23,7 +23,7 @@ struct TwinSettings {
 
 struct TwinVerdict {
   verify::Verdict transcript;  ///< of the twin's own run, against its own certificate
-  /// What the run's certificate states otherwise than the twin's, and should not.
+  /// The statements of the run's certificate that differ from the twin's, and should not.
   std::vector<std::string> differences;
   std::int64_t seed = 0;
 };
@@ -35,7 +35,7 @@ struct TwinVerdict {
 /// as a training does, and InputError where the folder exists.
 TwinVerdict train_twin(const ReleasedRun& run, const TwinSettings& settings, Reporter& reporter);
 
-/// What two certificates of the same settings state otherwise, but for the seed, the build and what
+/// The differences of two certificates of the same settings, but for the seed, the build and what
 /// follows from noise: a noisy size, a filter's decisions, the last clipping norm, a key that was
 /// lost. Paths, with both values.
 std::vector<std::string> certificate_differences(const std::string& run, const std::string& twin);

@@ -18,8 +18,8 @@ struct ReleasedSum {
   double noise_std;  ///< of every number
 };
 
-/// What an audit puts into an engine, and what it takes from it. Nothing that is trained with one
-/// is for release.
+/// The canaries that an audit puts into an engine, and the sums that it takes from it. Nothing that
+/// is trained with one is for release.
 struct AuditTap {
   /// Numbers of parameters. The last examples of the training set are canaries, one for each: the
   /// gradient of such an example is kCanaryGradient along its parameter and 0 elsewhere, whatever

@@ -20,7 +20,7 @@ struct Backend {
   std::string name;  ///< "cpu" or "cuda"
   std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
-  /// What a network is multiplied in where `requested` was asked for.
+  /// The precision that a network is multiplied in where `requested` was asked for.
   std::function<Precision(const Network& network, Precision requested)> precision;
   /// Scattering features of images; threads is for the CPU.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>

@@ -28,7 +28,7 @@ struct TrainState {
   std::vector<float> norms;
 };
 
-/// Where a batch is larger than PrivacyPlan::largest_sum, or than the device holds.
+/// The message where a batch is larger than PrivacyPlan::largest_sum, or than the device holds.
 inline constexpr const char* kBatchTooLarge =
     "a batch was larger than the plan allows for: the run cannot be used";
 

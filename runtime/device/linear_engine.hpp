@@ -28,8 +28,8 @@ class LinearEngine {
   /// Examples of the training set.
   virtual std::size_t size() const = 0;
 
-  /// From now on the sums are over the examples that the stream draws with probability
-  /// threshold / 2^32 each. Until the first call they are over all.
+  /// Makes the sums from now on over the examples that the stream draws with probability threshold
+  /// / 2^32 each. Until the first call they are over all.
   virtual void draw_batch(const RandomStream& stream, std::uint64_t threshold) = 0;
 
   /// The sum of the gradients at w [d], each clipped to max_norm. Keeps the scores at w.
@@ -50,7 +50,7 @@ class LinearEngine {
 std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss, double most,
                                                      int threads);
 
-/// The same on the first CUDA device (cuda/linear.hpp). Throws Error where there is none.
+/// Makes the engine on the first CUDA device (cuda/linear.hpp). Throws Error where there is none.
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss, double most);
 
 }  // namespace cudp

@@ -12,14 +12,14 @@ inline double linear_grid(double bound, double most) {
   return std::ldexp(1.0, std::ilogb(bound) + 1 - std::clamp(52 - ceil_log2(most), 1, 24));
 }
 
-/// By how much one example can move the sum of gradients clipped to max_norm, in L2, whatever the
-/// others are: roundings to float (of |x|, C / |x| and c x), and one to the grid in each of d
-/// coordinates.
+/// The distance by which one example can move the sum of gradients clipped to max_norm, in L2,
+/// whatever the others are: roundings to float (of |x|, C / |x| and c x), and one to the grid in
+/// each of d coordinates.
 inline double linear_gradient_sensitivity(double max_norm, int d, double most) {
   return max_norm * (1.0 + 0x1p-21) +
          0.5 * std::sqrt(static_cast<double>(d)) * linear_grid(max_norm, most);
 }
-/// The same of a sum of losses clipped to max_loss.
+/// The sensitivity of a sum of losses clipped to max_loss.
 inline double linear_loss_sensitivity(double max_loss, double most) {
   return max_loss * (1.0 + 0x1p-23) + 0.5 * linear_grid(max_loss, most);
 }

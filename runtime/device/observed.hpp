@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// Of the sum of a step's clipped gradients, whose sensitivity is the plan's.
+/// The properties of the sum of a step's clipped gradients, whose sensitivity is the plan's.
 Leaving released_sum(std::uint64_t step, double grid, float noise_std);
 
 /// Tells an observer which examples a step drew, ascending.

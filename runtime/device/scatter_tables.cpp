@@ -139,7 +139,7 @@ std::vector<float> low_pass_table(int n, int level, int outputs) {
 
 int padded(int n) { return ((n + 4) / 4 + 1) * 4; }
 
-/// Where a padded line's numbers come from: the border is reflected, itself not repeated.
+/// The source of a padded line's numbers: the border is reflected, itself not repeated.
 std::vector<std::int32_t> reflected(int n) {
   const int size = padded(n);
   const int before = (size - n) / 2;

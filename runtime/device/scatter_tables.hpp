@@ -40,7 +40,7 @@ class ScatterBank {
   ScatterTables tables_;
 };
 
-/// What the transform makes of images of this shape.
+/// The shape that the transform makes of images of this one.
 Shape scattered_shape(const Shape& image);
 
 }  // namespace cudp

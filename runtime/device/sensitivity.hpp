@@ -31,10 +31,10 @@ std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure);
 /// C / norm are normal numbers too, since norms are below 2^64.
 double least_clip_norm(const Network& network, Clipping clipping);
 
-/// By how much of C rounding can raise the sensitivity above C: adding or removing one example
-/// moves the sum that an engine computes by at most C (1 + sensitivity_rounding_error) in L2,
-/// whatever the other examples are: each is rounded to the grid by itself, and integers are added
-/// without error (kernels/common/fixed_point.hpp).
+/// The share of C by which rounding can raise the sensitivity above C: adding or removing one
+/// example moves the sum that an engine computes by at most C (1 + sensitivity_rounding_error) in
+/// L2, whatever the other examples are: each is rounded to the grid by itself, and integers are
+/// added without error (kernels/common/fixed_point.hpp).
 ///
 /// u = 2^-24. Norms: squares of one layer's n parameters, added in k chains, are off by at most
 /// (n / k + k + 8) u, the norm by half of that; 2^-13 covers whatever is smaller (factors, the
@@ -52,7 +52,8 @@ double least_clip_norm(const Network& network, Clipping clipping);
 double sensitivity_rounding_error(const Network& network, const Arithmetic& arithmetic,
                                   double shift = 0.0);
 
-/// What noise is scaled to: no example moves a sum of such contributions by more, in L2.
+/// The sensitivity that noise is scaled to: no example moves a sum of such contributions by more,
+/// in L2.
 double sensitivity(const ContributionBound& bound, const Network& network,
                    const Arithmetic& arithmetic);
 

@@ -57,7 +57,8 @@ class Observer : public Witness {
   /// The sums that noise is about to be added to, in units of the grid. The values that leave come
   /// next.
   virtual void adds_noise(const Leaving& what, std::span<const std::int64_t> sums) = 0;
-  /// The same of what is on no grid: the scores that a choice is made among, a minimum.
+  /// The numbers on no grid that noise is about to be added to: the scores that a choice is made
+  /// among, a minimum.
   virtual void adds_noise(const Leaving& what, std::span<const double> numbers) = 0;
 };
 

@@ -57,7 +57,7 @@ class Dpis final : public EngineMethod {
   void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
 
   StepRecipe recipe() const override;
-  /// Of a step of the epoch that is prepared.
+  /// The numbers of a step of the epoch that is prepared.
   StepScalars scalars(std::uint64_t t) const override;
 
   /// Noise multiplier and rates of this epoch.

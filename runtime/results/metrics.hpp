@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/layers/loss.hpp"
+#include "kernels/layers/kinds.hpp"
 
 namespace cudp {
 

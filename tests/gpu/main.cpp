@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "runtime/device/cuda/devices.hpp"
+#include "tests/gpu/training.hpp"
 
 int main(int argc, char** argv) {
+  if (cudp::is_as_cudp(argc, argv)) return cudp::main_as_cudp(argc, argv);
   testing::InitGoogleTest(&argc, argv);
   if (cudp::cuda_devices().empty()) {
     std::cout << "no CUDA device: " << testing::UnitTest::GetInstance()->total_test_count()

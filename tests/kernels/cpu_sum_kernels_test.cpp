@@ -20,10 +20,10 @@ using CpuSumKernel = CpuKernel;
 struct GemmCase {
   int rows, terms, columns;
 };
-/// No rows, no terms, single ones, and tails of each width and height of a tile; 700 terms are more
+/// No rows, no terms, single ones, and tails of each width and height of a tile; 800 terms are more
 /// than a block of them.
-const std::vector<GemmCase> kProducts = {{0, 3, 16},   {1, 0, 16},     {1, 1, 16}, {7, 5, 48},
-                                         {15, 33, 80}, {29, 700, 112}, {13, 2, 64}};
+const std::vector<GemmCase> kProducts = {{0, 3, 16},   {1, 0, 16},   {1, 1, 16},    {7, 5, 48},
+                                         {15, 33, 80}, {29, 3, 112}, {7, 800, 112}, {13, 2, 64}};
 
 struct GemmTables {
   explicit GemmTables(const GemmCase& c) : out_stride(c.columns + 7) {
@@ -485,9 +485,10 @@ TEST_P(CpuSumKernel, LinearScoresGradientsAndLosses) {
               if (sign == 0.0) continue;
               const double score = static_cast<double>(scores[i]) -
                                    static_cast<double>(steps[k]) * static_cast<double>(along[at]);
-              const double value = margin_loss(loss, sign * score);
               // NaN counts as the largest loss.
-              want += value < static_cast<double>(max_loss) ? value : static_cast<double>(max_loss);
+              const double largest = static_cast<double>(max_loss);
+              want +=
+                  std::isnan(score) ? largest : std::fmin(margin_loss(loss, sign * score), largest);
             }
             const double got = losses[static_cast<std::int64_t>(k) * kTile + lane];
             EXPECT_TRUE(std::abs(got * 0x1p-16 - want) <= count * (0x1p-17 + 1e-5))

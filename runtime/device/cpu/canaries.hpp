@@ -16,13 +16,15 @@ class Canaries {
   /// Throws Error where a canary is no parameter. Keeps the pointers.
   Canaries(const Network& network, const CpuLayout& layout, const AuditTap* tap);
 
-  /// Of a training set of so many examples; throws Error where it has fewer than canaries.
+  /// Loads the canaries of a training set of so many examples; throws Error where it has fewer than
+  /// canaries.
   void load(std::size_t examples);
 
   /// How many of `examples`, ascending, are not canaries: those come first.
   std::size_t ordinary(std::span<const std::uint32_t> examples) const;
 
-  /// What Worker::add does, for canaries alone; the sum is [Storage::packed], in units of the grid.
+  /// Adds what Worker::add adds, for canaries alone; the sum is [Storage::packed], in units of the
+  /// grid.
   void add(std::span<const std::uint32_t> examples, const GradientUse& use, std::int64_t* sum,
            ExampleRecord* records) const;
 

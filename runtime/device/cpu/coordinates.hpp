@@ -9,12 +9,12 @@
 
 namespace cudp::cpu {
 
-/// What coordinate-wise clipping needs of m and s, packed as the weights are.
+/// The numbers that coordinate-wise clipping needs of m and s, packed as the weights are.
 class PackedCoordinates {
  public:
   explicit PackedCoordinates(const CpuLayout& layout);
 
-  /// From m and s, [d]. Does not depend on the number of threads.
+  /// Makes the coordinates from m and s, [d]. They do not depend on the number of threads.
   Coordinates refresh(const std::vector<float>& mean, const std::vector<float>& deviation,
                       ThreadTeam& team);
 

@@ -181,7 +181,7 @@ class CpuEngine final : public Engine {
     update(recipe, step, scalars);
   }
 
-  /// What is done with the gradients of a step's batch.
+  /// The use that is made of the gradients of a step's batch.
   GradientUse use_of(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                      float inverse_grid) {
     if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))
@@ -302,7 +302,7 @@ class CpuEngine final : public Engine {
     return static_cast<std::int64_t>(network_.parameter_count);
   }
 
-  /// Of the i-th range of parameters.
+  /// The update of the i-th range of parameters.
   UpdateArgs update_args(const StepRecipe& recipe, const StepScalars& scalars, std::size_t i) {
     const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution);
     const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };

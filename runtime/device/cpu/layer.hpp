@@ -14,8 +14,8 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
-/// Where layers add gradients, [Storage::packed]: clipped ones, each number rounded by itself, or a
-/// single example's as it is.
+/// The sums that layers add gradients to, [Storage::packed]: clipped ones, each number rounded by
+/// itself, or a single example's as it is.
 struct GradientSum {
   std::int32_t* units = nullptr;
   float inverse_grid = 0.0f;  ///< a power of two
@@ -69,7 +69,7 @@ struct Storage {
   }
 };
 
-/// Where a layer stands in its network.
+/// The place of a layer in its network.
 struct LayerSite {
   const Network* network = nullptr;
   const NetworkLayer* layer = nullptr;  ///< null for the input

@@ -24,9 +24,9 @@ struct CpuLayout {
   Storage storage;
   std::vector<CpuEdge> edges;                     ///< the last has the logits
   std::vector<std::unique_ptr<CpuLayer>> layers;  ///< the input, then the network's
-  /// What layers read as zero and none writes: borders, the input's padding channels, and what lies
-  /// behind an edge's last pixel. forward() clears it for every example, so that nothing of an
-  /// example depends on what was in its memory before.
+  /// The numbers that layers read as zero and none writes: borders, the input's padding channels,
+  /// and what lies behind an edge's last pixel. forward() clears it for every example, so that
+  /// nothing of an example depends on what was in its memory before.
   std::vector<ValueRange> zeros;
   std::size_t first_together = 0;    ///< layers from here pass over all examples in flight
   std::size_t first_parametric = 0;  ///< backward stops here

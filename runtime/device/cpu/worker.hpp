@@ -27,8 +27,8 @@ struct AddClipped {
   ClipSettings clip;
   float inverse_grid;
 };
-/// The same of its direction, where the candidate is accepted. The worker that has an example reads
-/// its norm, and writes the norm that it has now.
+/// Adds its direction, where the candidate is accepted. The worker that has an example reads its
+/// norm, and writes the norm that it has now.
 struct AddAccepted {
   ImportanceRule rule;
   RandomStream stream;  ///< Stream::acceptance
@@ -42,7 +42,7 @@ struct AddTransformed {
 };
 using GradientUse = std::variant<MeasureNorm, AddWhole, AddClipped, AddAccepted, AddTransformed>;
 
-/// What is known of one example after its backward pass. Private.
+/// The facts about one example after its backward pass. They are private.
 struct ExampleRecord {
   float loss = 0.0f;
   float squared_norm = 0.0f;
@@ -87,7 +87,7 @@ class Worker {
   void forward(int count);
   /// All passes over the examples in flight.
   void run_part(int count, const GradientUse& use, ExampleRecord* records);
-  /// Where it adds; nothing for one that does not.
+  /// The sum that it adds to; nothing for one that does not.
   std::optional<GradientSum> sum_of(const GradientUse& use);
   void backward_together(int count);
   void backward_example(int example);

@@ -16,13 +16,13 @@ namespace cudp::cpu {
 
 inline std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-/// What all workers share during a step: nobody writes it meanwhile.
+/// The data that all workers share during a step: nobody writes them meanwhile.
 struct Weights {
   const float* packed = nullptr;      ///< [Storage::packed]
   const float* transposed = nullptr;  ///< [Storage::transposed]
 };
 
-/// What gradients are transformed by before they are clipped, packed as the weights are; see
+/// The transform of gradients before they are clipped, packed as the weights are; see
 /// coordinates.hpp. Nobody writes it during a step.
 struct Coordinates {
   Transform transform;             ///< [Storage::packed]
@@ -66,14 +66,14 @@ class Workspace {
     std::fill_n(scratch_.data(), scratch_.size(), value);
     fill_example(value);
   }
-  /// The same of what is for the example at work alone.
+  /// Fills what is for the example at work alone.
   void fill_example(float value) {
     std::fill_n(gradients_.data(), gradients_.size(), value);
     std::fill_n(example_gradient_.data(), example_gradient_.size(), value);
     std::ranges::fill(numbers_, std::bit_cast<std::int32_t>(value));
   }
 
-  /// From one example's activations to the next one's.
+  /// Distance from one example's activations to the next one's.
   std::int64_t value_stride() const { return storage_.values; }
 
   /// All activations of an example, [Storage::values].
@@ -84,7 +84,7 @@ class Workspace {
                ? kept_gradients_.data() + storage_.kept_gradients * example + e.gradient
                : gradients_.data() + e.gradient;
   }
-  /// From one example's saved numbers to the next one's.
+  /// Distance from one example's saved numbers to the next one's.
   std::int64_t saved_stride() const { return storage_.saved; }
   float* saved(std::int64_t offset, int example) {
     return saved_.data() + storage_.saved * example + offset;
@@ -93,7 +93,7 @@ class Workspace {
 
   std::int32_t* numbers(std::int64_t offset) { return numbers_.data() + offset; }
 
-  /// Of a text, its words, and how many they are.
+  /// The words of a text, and how many they are.
   const std::uint16_t* words(int example) const {
     return data->tokens.data() + examples[to_size(example)] * to_size(data->shape.size());
   }
@@ -102,11 +102,11 @@ class Workspace {
   /// Squared norms of an example's gradient, [groups].
   float* norms(int example) { return norms_.data() + of_example(example); }
   float& norm(int example, int group) { return norms(example)[group]; }
-  /// What an example's gradient is multiplied by in the sum, [groups].
+  /// The factors of an example's gradient in the sum, [groups].
   float* factors(int example) { return factors_.data() + of_example(example); }
   float factor(int example, int group) { return factors(example)[group]; }
 
-  /// Of the weights packed from `offset` on; none for the gradients as they are.
+  /// The transform of the weights packed from `offset` on; none for the gradients as they are.
   Transform transform(std::int64_t offset) const {
     if (coordinates == nullptr) return {};
     return {coordinates->transform.mean + offset, coordinates->transform.inverse + offset};

@@ -269,7 +269,7 @@ class DeviceEngine final : public Engine {
   }
 
  private:
-  /// What a recording is of.
+  /// The step that a recording is of.
   struct Step {
     StepRecipe recipe;
     float clip_norm;
@@ -284,7 +284,7 @@ class DeviceEngine final : public Engine {
     typename Gpu::Recording recording;
   };
   static constexpr std::size_t kScalars = 4096;  // steps between two waits
-  /// Of so many steps, some 2^-25 of the numbers.
+  /// Room for the undecided pairs of so many steps, some 2^-25 of the numbers.
   static constexpr std::size_t kHostPairs = std::size_t{1} << 16;
 
   const OptimizerSettings& optimizer() const { return settings_.recipe.optimizer; }
@@ -292,8 +292,8 @@ class DeviceEngine final : public Engine {
   bool transforms() const {
     return std::holds_alternative<TransformedGradient>(settings_.recipe.contribution);
   }
-  /// Of candidates: as many as there would be if every norm were as large as it can be. Blocks
-  /// without examples leave at once.
+  /// Room for examples: of candidates as many as there would be if every norm were as large as it
+  /// can be. Blocks without examples leave at once.
   std::int64_t capacity(const Draw& draw) const {
     if (const auto* const poisson = std::get_if<Poisson>(&draw))
       return batch_capacity(poisson->threshold, examples_);

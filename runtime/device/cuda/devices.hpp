@@ -33,7 +33,8 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
 /// For benchmarks, of an engine of the two makers above: DeviceEngine::sum_again.
 void sum_again(Engine& engine, const StepRecipe& recipe, float clip_norm, std::size_t times);
 
-/// What make_cuda_engine multiplies a network in where `requested` was asked for. Needs a device.
+/// The precision that make_cuda_engine multiplies a network in where `requested` was asked for. It
+/// needs a device.
 Precision cuda_precision(const Network& network, Precision requested);
 
 /// True if this build has the CUDA backend.

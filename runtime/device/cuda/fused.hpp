@@ -126,8 +126,8 @@ inline std::optional<FusedKernel> fused_kernel_for(const Network& net, const Dev
   return dense_kernel_of(net, limits);
 }
 
-/// What a network is multiplied in where `requested` was asked for: small ones, which have a fused
-/// kernel, in fp32 throughout.
+/// The precision that a network is multiplied in where `requested` was asked for: small ones, which
+/// have a fused kernel, in fp32 throughout.
 inline Precision device_precision(const Network& net, const DeviceLimits& limits,
                                   Precision requested) {
   const bool gains = !fused_kernel_for(net, limits) &&

@@ -184,8 +184,8 @@ class CudaGpu {
           "transform");
   }
 
-  /// What `work` launches, to be replayed; it runs nothing yet. `work` may launch and clear, but
-  /// not allocate, upload or download.
+  /// A recording of what `work` launches, to be replayed; it runs nothing yet. `work` may launch
+  /// and clear, but not allocate, upload or download.
   using Recording = Unique<cudaGraphExec_t, cudaGraphExecDestroy>;
   Recording record(const std::function<void()>& work) {
     check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "record a step");

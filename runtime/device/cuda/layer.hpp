@@ -27,7 +27,7 @@
 
 namespace cudp::cuda {
 
-/// Where a layer stands in its network.
+/// The place of a layer in its network.
 struct CudaSite {
   const Network* network = nullptr;
   const NetworkLayer* layer = nullptr;  ///< null for the input
@@ -46,7 +46,7 @@ class CudaLayer {
   /// backward() reads what forward() wrote, so the next layer must not work in place.
   virtual bool reads_own_output() const { return false; }
   virtual int input_border() const { return 0; }
-  /// Of its output's gradient, where it gives an input gradient.
+  /// The border of its output's gradient, where it gives an input gradient.
   virtual int gradient_border(const NetworkLayer&) const { return 0; }
 
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
@@ -66,7 +66,7 @@ class CudaLayer {
   std::int64_t network_parameters() const {
     return static_cast<std::int64_t>(site_.network->parameter_count);
   }
-  /// Of its parameters in the network's.
+  /// The place of its parameters in the network's.
   std::int64_t offset() const {
     return static_cast<std::int64_t>(site_.network->parameters[layer().first_parameter].offset);
   }
@@ -82,7 +82,7 @@ class CudaLayer {
   CudaSite site_;
 };
 
-/// What layers without parameters have of the passes.
+/// The passes of layers without parameters.
 class LayerWithoutParameters : public CudaLayer {
  public:
   template <class Gpu>

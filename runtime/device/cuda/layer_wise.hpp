@@ -71,7 +71,7 @@ class LayerWiseNetwork {
     ensure(layout_.edges.back().value.border == 0, "logits are a flat vector");
   }
 
-  /// Of the first n examples of the last forward(), [n, outputs].
+  /// The logits of the first n examples of the last forward(), [n, outputs].
   std::vector<float> logits(std::size_t n) const {
     return work_.download(layout_.edges.back(), n * static_cast<std::size_t>(net_.outputs));
   }

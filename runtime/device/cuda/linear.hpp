@@ -22,7 +22,7 @@ namespace cudp::cuda {
 template <class Gpu>
 class DeviceLinear final : public LinearEngine {
  public:
-  /// As make_cuda_linear_engine; `train` is not needed afterwards.
+  /// Makes the engine as make_cuda_linear_engine does; `train` is not needed afterwards.
   DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double most)
       : gpu_(std::move(gpu)), loss_(loss), most_(most), size_(train.size()) {
     check_linear_data(train);

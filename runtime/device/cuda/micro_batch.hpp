@@ -22,7 +22,7 @@ struct DeviceData {
   float shift = 0.0f;
 };
 
-/// What the passes of a network read of coordinate-wise clipping.
+/// The numbers of coordinate-wise clipping that the passes of a network read.
 struct CoordinatesView {
   const float* centre;   ///< [d], m shortened
   const float* inverse;  ///< [d], 1 / scale
@@ -30,7 +30,7 @@ struct CoordinatesView {
   const float* product;  ///< [d], m / scale^2
   double* shifts;        ///< [groups], c of dense_square
 
-  /// Of the parameters from `offset` on.
+  /// The transform of the parameters from `offset` on.
   Transform of(std::int64_t offset) const { return {centre + offset, inverse + offset}; }
 };
 

@@ -35,7 +35,7 @@ struct FactorPlan {
 
 /// Neighbours `step` apart.
 inline AxisPlan strided(std::int64_t step) { return {.inner = narrow(step)}; }
-/// The same table for every example, `apart` elements from one to the next.
+/// A table that is the same for every example, `apart` elements from one to the next.
 inline AxisPlan each(AxisPlan axis, std::int64_t period, std::int64_t apart) {
   axis.period = narrow(period);
   axis.outer = narrow(apart);
@@ -90,7 +90,7 @@ struct CudaEdge {
   bool has_gradient = false;
 };
 
-/// What a layout is chosen by.
+/// The facts that a layout is chosen by.
 struct LayoutChoices {
   /// tf32: for layers that gain from it (kLeastTensorSide) and those that go to BLAS; whatever is
   /// not a matrix product stays in fp32.
@@ -102,7 +102,7 @@ struct LayoutChoices {
   bool transforms = false;
 };
 
-/// What the layers of a network take of a device. Each reserves its own.
+/// The memory that the layers of a network take of a device. Each reserves its own.
 struct CudaStorage {
   std::vector<std::int32_t> tables;
   std::vector<std::int32_t> group_parts{0};  ///< [groups + 1], as device::Clip takes them

@@ -106,8 +106,8 @@ class CudaProducts {
  private:
   template <class Args>
   using Kernel = void (*)(Args);
-  /// By Precision, then by tile_columns. A layer's norm and its sum must be of one precision, and
-  /// of one row here; see WeightGradientSum.
+  /// The kernels by Precision, then by tile_columns. A layer's norm and its sum must be of one
+  /// precision, and of one row here; see WeightGradientSum.
   static constexpr Kernel<device::Product> kProductKernels[2][3] = {
       {product_kernel<FloatTile<16>>, product_kernel<FloatTile<32>>, product_kernel<FloatTile<64>>},
       {product_kernel<TensorTile<16>>, product_kernel<TensorTile<32, kTallTerms>>,
@@ -130,7 +130,7 @@ class CudaProducts {
        weight_gradient_rows_kernel<FloatTile<64>>},
       {weight_gradient_rows_kernel<TensorTile<16>>, weight_gradient_rows_kernel<TensorTile<32>>,
        weight_gradient_rows_kernel<TensorTile<64>>}};
-  /// By patch_columns.
+  /// The kernels by patch_columns.
   static constexpr Kernel<WeightGradientNorm> kPatchNormKernels[2] = {
       patch_gradient_norm_kernel<PatchTile<32, 32>>, patch_gradient_norm_kernel<PatchTile<64, 64>>};
   static constexpr Kernel<WeightGradientSum> kPatchSumKernels[2] = {

@@ -8,7 +8,7 @@
 
 namespace cudp::cuda {
 
-/// Of SampleSpace, for that many examples.
+/// Number of tiles of a SampleSpace for that many examples.
 inline std::size_t sample_space_tiles(std::size_t examples) { return (examples + 255) / 256; }
 
 /// args.drawn and *space.count, in order on the device's stream.

@@ -1,9 +1,11 @@
 // Layers multiplied in TF32, under the emulator: every example within 2e-3 of the double-precision
 // oracle, which layers those are, and that no clipped gradient is longer than it may be.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -191,6 +193,58 @@ TEST(TensorEngineSum, DoesNotDependOnTheMicroBatchOrSharedMemory) {
       const auto sum = cases::clipped_sum(*engine, s.recipe, net, data, 0.7f);
       if (first.empty()) first = sum;
       EXPECT_EQ(first, sum) << micro_batch << " examples, " << shared_kb << " KB";
+    }
+  }
+}
+
+/// Images so large that four of them are no thin product, whose forward and backward products are
+/// made from patches of pixels, of 32 columns and of 64.
+constexpr const char* kLarge = R"(name = "large"
+loss = "cross_entropy"
+activation = "tanh"
+layers = [
+  { type = "conv2d", name = "conv1", out = 16, kernel = 3, pad = 1 },
+  { type = "activation" },
+  { type = "conv2d", name = "conv2", out = 40, kernel = 3, pad = 1 },
+  { type = "activation" },
+  { type = "avgpool", kernel = 16, stride = 16 },
+  { type = "dense", name = "fc", out = "outputs" },
+])";
+
+/// Alone an example goes through the thin kernels; what it comes to is the same, bit for bit.
+TEST(TensorEnginePatches, LargeMicroBatchesGoByPatchesOfPixels) {
+  const Case c{"large", kLarge, {1, 64, 64}, 4};
+  const Network net = cases::network_of(c);
+  const Dataset data = cases::examples_for(c, 4);
+  const cuda::CudaLayout layout = cuda::build_layout(
+      net,
+      {.precision = Precision::tf32, .limits = {.multiprocessors = 3, .shared_bytes = kShared}});
+  std::set<int> columns;
+  for (const cuda::ProductPlan& p : layout.storage.patched_products) {
+    BatchProduct product{};
+    product.rows_per_example = p.rows_per_example;
+    product.terms = p.terms;
+    product.columns = p.columns;
+    product.batch.capacity = 4;
+    if (!is_thin(product)) columns.insert(patch_columns(p.columns));
+    product.batch.capacity = 1;
+    EXPECT_TRUE(is_thin(product));
+  }
+  ASSERT_EQ(columns, (std::set<int>{32, 64}));
+
+  expect_near_the_oracle(net, data, cases::weights_for(net));
+  const auto engine = layer_wise(net, tf32_settings());
+  engine->load(data);
+  engine->set_state(cases::weights_for(net));
+  const std::uint32_t all[] = {0, 1, 2, 3};
+  const PerExample together = engine->per_example(all, true);
+  for (const std::uint32_t e : all) {
+    const PerExample alone = engine->per_example({&e, 1}, true);
+    EXPECT_EQ(alone.losses[0], together.losses[e]);
+    for (const ParameterTensor& t : net.parameters) {
+      const float* const one = alone.gradients.data() + t.offset;
+      const float* const of_four = together.gradients.data() + e * net.parameter_count + t.offset;
+      EXPECT_TRUE(std::equal(one, one + t.size, of_four)) << "example " << e << ", " << t.name;
     }
   }
 }

@@ -28,6 +28,8 @@ struct Device {
 /// H100, A100 or L4. Throws std::invalid_argument for another name.
 const Device& device_named(std::string_view name);
 
+struct Block;
+
 struct Launch {
   Kernel* kernel = nullptr;
   Dim grid, block;
@@ -43,13 +45,16 @@ class Interpreter {
  public:
   /// Every order of warps and blocks that the seed chooses is one that a device may take.
   Interpreter(const Device& device, DeviceMemory& memory, u64 seed);
+  ~Interpreter();
 
-  /// Runs all blocks of a launch. order.first is set here; what order.before() says of earlier
-  /// operations is the caller's. Throws Fault: kernel, block, thread, line of PTX and of the source.
+  /// Runs all blocks of a launch, as many at a time as the device holds (and 512 MB of this
+  /// machine's memory, if that is less). order.first is set here; what order.before() says of
+  /// earlier operations is the caller's. Throws Fault: kernel, block, thread, line of PTX and of
+  /// the source.
   void run(const Launch& launch, Order& order);
 
   /// The number of an interval that nothing else has: one for each copy or fill.
-  u32 next_interval() { return next_interval_++; }
+  u32 next_interval();
 
   const Device& device() const { return device_; }
   const Totals& totals() const { return totals_; }
@@ -57,12 +62,16 @@ class Interpreter {
   const std::map<std::string, u64>& notes() const { return notes_; }
 
  private:
+  struct State;
+  void check(const Launch& launch) const;
+  void begin(Block& block, const Launch& launch, u64 number);
+
   const Device& device_;
   DeviceMemory& memory_;
-  u64 seed_;
   u32 next_interval_ = 1;
   Totals totals_;
   std::map<std::string, u64> notes_;
+  std::unique_ptr<State> state_;
 };
 
 /// Blocks that a multiprocessor holds at once, by threads and shared memory; 0: not even one.

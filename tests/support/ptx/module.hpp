@@ -1,6 +1,6 @@
 #pragma once
-// PTX as it stands in a program's fat binaries, parsed for the interpreter. What the parser does not
-// know is a Fault: nothing is guessed or skipped.
+// PTX as it stands in a program's fat binaries, parsed for the interpreter. What the parser does
+// not know is a Fault: nothing is guessed or skipped.
 #include <array>
 #include <cstdint>
 #include <map>
@@ -35,17 +35,19 @@ using Action = void (*)(Warp&, const Instruction&, u32 lanes);
 
 inline constexpr u32 kLanes = 32;
 
-/// One operand of 32 lanes: a row of 4 or 8 bytes a lane in the warp's registers or in the kernel's
-/// constants, or a predicate, a bit a lane.
+/// One operand of 32 lanes: a row in the warp's registers or in the kernel's constants, or a
+/// predicate, a bit a lane. A row has 8 bytes a lane if the operand has, and else 4.
 struct Operand {
   enum class Kind : u8 { none, reg, constant, predicate };
   Kind kind = Kind::none;
-  u8 width = 0;  ///< bytes a lane
+  u8 width = 0;  ///< bytes: 2, 4 or 8
   u16 id = 0;    ///< number of the register or the predicate
   u32 at = 0;    ///< bytes from the beginning of the registers or of the constants
 
   bool is_register() const { return kind == Kind::reg; }
   bool is_constant() const { return kind == Kind::constant; }
+  bool is_predicate() const { return kind == Kind::predicate; }
+  u32 row_bytes() const { return kLanes * (width == 8 ? 8u : 4u); }
 };
 
 enum class Form : u8 { plain, branch, exit, block_barrier, warp };
@@ -54,17 +56,19 @@ struct Instruction {
   Action run = nullptr;
   Form form = Form::plain;
   bool guard_negated = false;
-  u8 results = 0;   ///< of `d`
-  u8 sources = 0;   ///< of `s`
-  u8 elements = 1;  ///< of a vector in memory
-  i32 guard = -1;   ///< a predicate
-  u32 target = 0;   ///< of a branch
-  u32 used = ~0u;   ///< bytes of a load that are used, a bit each
-  i64 offset = 0;   ///< added to the address, which is s[0]
-  Operand predicate;  ///< a predicate that is a result
-  Operand mask;       ///< lanes that a warp operation names
-  std::array<Operand, 4> d;
+  bool uniform = false;  ///< bra.uni
+  bool tracked = false;  ///< it names a register of Kernel::tracked_registers, or a predicate
+  u8 results = 0;        ///< of `d`
+  u8 sources = 0;        ///< of `s`
+  u8 elements = 1;       ///< of a vector in memory
+  i32 guard = -1;        ///< a predicate
+  u32 target = 0;        ///< of a branch
+  u32 used = ~0u;        ///< bytes of a load that are used, a bit each
+  i64 offset = 0;        ///< added to the address, which is s[0]
+  Operand mask;          ///< lanes that a warp operation names
+  Operand predicate;     ///< a predicate that is a result
   std::array<Operand, 10> s;
+  std::array<Operand, 4> d;
 };
 
 /// Where an instruction stands.
@@ -85,6 +89,9 @@ struct SharedVariable {
 
 class Module;
 
+/// %tid, %ntid, %ctaid, %nctaid (x, y, z each), %laneid.
+inline constexpr u32 kSpecialRegisters = 13;
+
 struct Kernel {
   const Module* module = nullptr;
   std::string name;
@@ -98,11 +105,14 @@ struct Kernel {
   u32 static_shared_bytes = 0;  ///< as ptxas would count them
   u32 max_threads = 1024;       ///< .maxntid
   u32 register_bytes = 0;       ///< a warp's
-  u32 registers = 0;
+  u32 registers = 0;            ///< names; their rows are shared, see registers.cpp
   u32 predicates = 0;
+  /// True for those that some path reads before it writes them; the others need no watching.
+  std::vector<bool> tracked_registers, tracked_predicates;
+  bool tracks = false;  ///< there is one
   std::vector<u8> constants;
-  /// tid, ntid, ctaid, nctaid (x, y, z each), laneid.
-  std::array<Operand, 13> special;
+  /// Those that the kernel does not read have no kind.
+  std::array<Operand, kSpecialRegisters> special;
 
   u32 max_dynamic_shared = 48 * 1024;  ///< cudaFuncSetAttribute
   u64 launches = 0;
@@ -111,8 +121,9 @@ struct Kernel {
 /// A module's text. Kernels are parsed when they are asked for.
 class Module {
  public:
+  /// Throws Fault for what it does not know outside of kernels.
   explicit Module(std::string text);
-  /// Null if there is none of that name. Throws Fault.
+  /// Null if there is none of that name. Throws Fault for what it does not know in the kernel.
   Kernel* find(const std::string& name);
   std::vector<std::string> kernels() const;
   std::string_view text(const Place& p) const;
@@ -121,23 +132,41 @@ class Module {
 
  private:
   friend class KernelParser;
+  /// Where a kernel's parameters begin and its body ends.
   struct Entry {
-    std::size_t header, body, end;
+    std::size_t begin = 0, end = 0;
   };
-  std::string text_;
+  std::string text_;  ///< without comments
   std::map<std::string, Entry, std::less<>> entries_;
   std::vector<std::string> shared_;  ///< declarations outside of kernels
   std::map<u32, std::string> files_;
   std::map<std::string, std::unique_ptr<Kernel>, std::less<>> parsed_;
 };
 
-/// An instruction's action and the widths of its operands: bytes of the result, a colon, bytes of
-/// each source; p is a predicate, and x a register at least as wide as the type.
+/// How an instruction is written.
+enum class Syntax : u8 {
+  plain,    ///< results, sources
+  load,     ///< results, [address]
+  store,    ///< [address], sources
+  atomic,   ///< result, [address], sources
+  copy,     ///< [to], [from], bytes, bytes that are read
+  branch,   ///< label
+  exit,     ///< nothing
+  barrier,  ///< 0
+  warp,     ///< results, sources, lanes
+  matrix,   ///< {results}, {a}, {b}, {c}; all lanes
+};
+
+/// An instruction's action and its operands: a letter for each result, a colon, a letter for each
+/// source. 2, 4 and 8 are registers of so many bytes; a, b and c those of at least 1, 2 and 4; p is
+/// a predicate, q one or a constant, o one that may be left out. Constants may stand for sources.
 struct Operation {
   Action run = nullptr;
+  Syntax syntax = Syntax::plain;
   std::string shape;
 };
-/// Null if the interpreter has no such instruction. name: with types, without .v2 or .v4.
+/// Null if the interpreter has no such instruction. name: with types, without .v2 or .v4. A mov
+/// from or to several registers has its type's name with " {2}" or " ={2}" behind it.
 const Operation* find_operation(std::string_view name);
 
 }  // namespace cudp::ptx

@@ -30,7 +30,7 @@ class CpuActivation final : public CpuLayer {
   }
 
  private:
-  /// Of a text its own words only.
+  /// The layout of an example: of a text its own words only.
   static ImageLayout layout(const Workspace& w, const CpuEdge& edge, int example) {
     ImageLayout l = edge.layout;
     if (edge.is_sequence) l.width = w.length(example);

@@ -102,7 +102,7 @@ class CpuEmbedding final : public CpuLayer {
 
   int columns() const { return out().layout.channels; }
   std::int64_t stride() const { return out().layout.stride; }
-  /// Of a word, in the packed weights.
+  /// The place of a word in the packed weights.
   std::int64_t row(int word) const { return packed_ + word * stride(); }
 
   Embedding layer_;

@@ -50,7 +50,7 @@ class CpuGroupNorm final : public WholeGradientLayer {
          .dbias = g + weight_.columns});
   }
 
-  /// Of each group, and 1 / its deviation.
+  /// The mean of each group, and 1 / its deviation.
   float* mean(Workspace& w, int example) const { return w.saved(saved_, example); }
   float* inverse(Workspace& w, int example) const { return mean(w, example) + layer_.groups; }
 

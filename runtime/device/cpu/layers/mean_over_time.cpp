@@ -39,7 +39,7 @@ class CpuMeanOverTime final : public CpuLayer {
 
  private:
   std::int64_t stride() const { return in().layout.stride; }
-  /// Of a word; for a text without words of none.
+  /// The weight of a word; 1 for a text without words.
   static float weight(Workspace& w, int e) {
     return 1.0f / static_cast<float>(std::max(1, w.length(e)));
   }

@@ -84,7 +84,7 @@ class CpuRecurrent final : public WholeGradientLayer {
       return n;
     }
     int example(int k) const { return example_[k]; }
-    /// From the first example in flight to the others, in Workspace::saved.
+    /// Distance from the first example in flight to the others, in Workspace::saved.
     const std::int32_t* rows() const { return row_; }
 
    private:
@@ -94,7 +94,7 @@ class CpuRecurrent final : public WholeGradientLayer {
     std::int32_t row_[kMaxChunk];
   };
 
-  /// Where the numbers of one direction lie.
+  /// The places of the numbers of one direction.
   struct Direction {
     // In the packed weights, from the layer's first.
     std::int64_t weight_ih = 0;  ///< [in][input_columns()]
@@ -219,7 +219,7 @@ class CpuRecurrent final : public WholeGradientLayer {
 
   // --- The passes ---
 
-  /// Of the word that step 0 reads, in a sequence of that stride.
+  /// The place of the word that step 0 reads, in a sequence of that stride.
   std::int64_t first_word(Workspace& w, int d, int e, int stride) const {
     return d == 0 ? 0 : std::int64_t{w.length(e) - 1} * stride;
   }
@@ -297,7 +297,7 @@ class CpuRecurrent final : public WholeGradientLayer {
   const float* state(Workspace& w, int d, int s, int e) const {
     return w.saved(at_[d].h + (std::int64_t{s} + 1) * units_, e);
   }
-  /// Where in the output, or in its gradient, step s of direction d has its numbers.
+  /// The place in the output, or in its gradient, of the numbers of step s of direction d.
   std::int64_t place(Workspace& w, int d, int s, int e) const {
     const int side = d * layer_.hidden;
     if (layer_.output != RecurrentOutput::sequence) return side;
@@ -345,7 +345,8 @@ class CpuRecurrent final : public WholeGradientLayer {
     for (int j = 0; j < layer_.hidden; ++j) dh[j] += dy[j] / divisor;
   }
 
-  /// By the states before step s: through the gates, and beside what a GRU passes on as it is.
+  /// The gradient by the states before step s: through the gates, and beside what a GRU passes on
+  /// as it is.
   void state_gradient(Workspace& w, int d, int s, const Order& order) const {
     w.kernels.gather_gemm({.a = gates(w, d, s),
                            .b = w.weights.transposed + at_[d].transposed_hh,

@@ -136,8 +136,10 @@ class CudaConv2d final : public ProductLayer {
     struct Term {
       int channel, a, b;
     };
+    // As dy lies in memory, which is how patches have it (PatchProduct): the last taps first.
     const auto term = [&](int t) {
-      return Term{t / (taps_y * taps_x), t % (taps_y * taps_x) / taps_x, t % taps_x};
+      return Term{t / (taps_y * taps_x), taps_y - 1 - t % (taps_y * taps_x) / taps_x,
+                  taps_x - 1 - t % taps_x};
     };
     const std::int64_t taps_of_channel = std::int64_t{conv_.kernel} * conv_.kernel;
     const AxisPlan output = s.table(terms, [&](int t) {

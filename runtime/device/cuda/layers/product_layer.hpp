@@ -7,7 +7,7 @@ namespace cudp::cuda {
 /// Tensors: the weight, and a bias that follows it.
 class ProductLayer : public CudaLayer {
  public:
-  /// Of the products forward and back.
+  /// The precision of the products forward and back.
   Precision precision() const { return precision_; }
   const GradientPlan& gradient_plan() const { return gradient_; }
 
@@ -70,7 +70,7 @@ class ProductLayer : public CudaLayer {
     for (const ProductPlan& p : input_gradient_)
       if (p.patch.lines > 0) s.patched_products.push_back(p);
   }
-  /// With too few rows or columns everything stays in fp32.
+  /// Whether tensor cores gain: with too few rows or columns everything stays in fp32.
   bool gains_from_tensor_cores() const {
     return std::min(gradient_.rows, gradient_.columns) >= kLeastTensorSide;
   }

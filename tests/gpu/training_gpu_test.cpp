@@ -1,0 +1,247 @@
+// `cudp train --device cuda`, whole: a few steps of each kind of method against the CPU's, killed
+// and resumed.
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <ostream>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "privacy/verify/checker.hpp"
+#include "runtime/base/safetensors.hpp"
+#include "runtime/data/glyphs.hpp"
+#include "tests/gpu/training.hpp"
+#include "tests/support/data_files.hpp"
+#include "tests/support/engine_cases.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Words = std::vector<std::string>;
+
+Words with(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+constexpr std::size_t kRows = 200;
+constexpr std::uint32_t kImages = 48;
+
+/// A table of two classes.
+void write_table(const fs::path& folder) {
+  write_text(folder / "people.csv.schema.toml", R"(name = "people"
+columns = [
+  {name = "age", kind = "numeric", min = 17, max = 90},
+  {name = "hours", kind = "numeric", min = 0, max = 40},
+  {name = "town", kind = "categorical", values = ["Aosta", "Bath", "Cuenca"]},
+  {name = "ill", kind = "label", values = ["no", "yes"]},
+]
+)");
+  std::mt19937_64 random(5);
+  std::string text = "age,hours,town,ill\n";
+  const char* const towns[] = {"Aosta", "Bath", "Cuenca"};
+  for (std::size_t i = 0; i < kRows; ++i) {
+    const auto age = 17 + random() % 74;
+    const auto hours = random() % 41;
+    text += std::to_string(age) + "," + std::to_string(hours) + "," + towns[random() % 3] +
+            (age + hours + random() % 20 > 80 ? ",yes\n" : ",no\n");
+  }
+  write_text(folder / "people.csv", text);
+}
+
+/// The first of the built-in glyphs, as files of MNIST's kind.
+void write_images(const fs::path& folder) {
+  fs::create_directories(folder / "images");
+  for (const auto& [prefix, first, count] :
+       {std::tuple{"train", 0u, kImages}, std::tuple{"t10k", kImages, 12u}}) {
+    const Dataset d = make_glyphs(1, first, count);
+    const std::string name = (folder / "images" / prefix).string();
+    write_text(
+        name + "-images-idx3-ubyte",
+        idx_images(count, 28, 28, {reinterpret_cast<const char*>(d.bytes.data()), d.bytes.size()}));
+    write_text(
+        name + "-labels-idx1-ubyte",
+        idx_labels(count, {reinterpret_cast<const char*>(d.labels.data()), d.labels.size()}));
+  }
+}
+
+const Words kTable = {"--dataset", "people.csv"};
+const Words kImagesOf = {"--dataset", "images"};
+const Words kSteps = {"--batch", "40", "--steps", "5"};
+
+struct TrainingCase {
+  const char* name;
+  Words data;
+  Words flags;
+};
+void PrintTo(const TrainingCase& c, std::ostream* os) { *os << c.name; }
+
+const TrainingCase kCases[] = {
+    {"cnn",
+     kImagesOf,
+     {"--model", "cnn", "--activation", "tanh", "--batch", "8", "--steps", "3", "--optimizer",
+      "momentum", "--momentum", "0.9"}},
+    {"scatter_cnn",
+     kImagesOf,
+     {"--features", "scatter", "--model", "scatter-cnn", "--batch", "6", "--steps", "3"}},
+    {"logistic", kTable, with({"--model", "logistic"}, kSteps)},
+    {"adam_ema", kTable,
+     with({"--model", "mlp", "--optimizer", "adam", "--ema", "0.9", "--rng", "philox"}, kSteps)},
+    {"quantile", kTable, with({"--model", "mlp", "--method", "dpsgd-quantile"}, kSteps)},
+    {"adaclip", kTable, with({"--model", "mlp", "--method", "adaclip"}, kSteps)},
+    {"dpis", kTable, {"--model", "mlp", "--method", "dpis", "--batch", "20", "--steps", "12"}},
+    {"dp_agd", kTable, {"--model", "logistic", "--method", "dp-agd", "--splits", "6"}},
+    {"dp_agd_mini_batch",
+     kTable,
+     {"--model", "logistic", "--method", "dp-agd", "--splits", "6", "--mini-batch", "100"}},
+};
+
+class DeviceTraining : public testing::TestWithParam<TrainingCase> {
+ protected:
+  DeviceTraining() {
+    write_table(folder_.path());
+    write_images(folder_.path());
+  }
+
+  /// A training from its beginning, in a run folder of this name.
+  Ended train(const std::string& out, bool on_cpu, std::size_t killed_at = 0) const {
+    const Words words = {"train",
+                         "--epsilon",
+                         "3",
+                         "--delta",
+                         "1e-5",
+                         "--precision",
+                         "fp32",
+                         "--threads",
+                         "1",
+                         "--checkpoint-every",
+                         "2",
+                         "--seed",
+                         std::to_string(kTrainingSeed),
+                         "--device",
+                         "cuda",
+                         "--out",
+                         out};
+    const TrainingCase& c = GetParam();
+    return run_as_cudp(folder_.path(), with(with(words, c.data), c.flags),
+                       {transcript(out), killed_at, on_cpu});
+  }
+  /// transcript: whether it goes on, too; without one the device replays what it has recorded.
+  Ended resume(const std::string& out, bool transcribed) const {
+    return run_as_cudp(folder_.path(), {"train", "--resume", out},
+                       {transcribed ? transcript(out) : ""});
+  }
+
+  static std::string transcript(const std::string& out) { return out + ".transcript"; }
+  std::string file(const std::string& name) const { return content_of(folder_ / name); }
+  std::vector<verify::Record> records(const std::string& out) const {
+    return verify::decode(file(transcript(out)));
+  }
+  /// The model that was released.
+  std::vector<float> weights(const std::string& out) const {
+    return decode_safetensors(file(out + "/release/model.safetensors"), "model").values;
+  }
+  /// What the checker, which draws all noise again, finds in a run.
+  std::string findings(const std::string& out) const {
+    const verify::Verdict verdict =
+        verify::check({.certificate = file(out + "/release/privacy.json"),
+                       .ledger = file(out + "/private/ledger"),
+                       .transcript = file(transcript(out)),
+                       .settings = file(out + "/release/config.toml")});
+    EXPECT_GT(verdict.releases, 0u);
+    std::string all;
+    for (const verify::Finding& f : verdict.findings) all += f.rule + ": " + f.what + "\n";
+    return all;
+  }
+  void expect_same_release(const std::string& a, const std::string& b) const {
+    int files = 0;
+    for (const auto& entry : fs::directory_iterator(folder_ / (a + "/release"))) {
+      const std::string name = entry.path().filename().string();
+      EXPECT_TRUE(file(a + "/release/" + name) == file(b + "/release/" + name)) << name;
+      ++files;
+    }
+    EXPECT_GE(files, 3);
+  }
+
+  TemporaryFolder folder_;
+};
+
+/// The integers that were added to the sums of a record, in units of its grid.
+std::vector<double> noise_of(const verify::Release& r) {
+  std::vector<double> noise;
+  for (std::size_t j = 0; j < r.sums.size(); ++j)
+    noise.push_back(r.values[j] / r.grid - static_cast<double>(r.sums[j]));
+  return noise;
+}
+
+TEST_P(DeviceTraining, IsTheCpusButForRounding) {
+  for (const char* const out : {"cpu", "cuda"}) {
+    const Ended ended = train(out, std::string(out) == "cpu");
+    ASSERT_EQ(ended.exit, 0) << out << ": " << ended.err;
+    EXPECT_EQ(findings(out), "") << out;
+  }
+  const auto cpu = records("cpu");
+  const auto cuda = records("cuda");
+  ASSERT_EQ(cpu.size(), cuda.size());
+  std::size_t numbers = 0;
+  for (std::size_t i = 0; i < cpu.size(); ++i) {
+    ASSERT_EQ(cpu[i].index(), cuda[i].index());
+    if (const auto* b = std::get_if<verify::Batch>(&cpu[i])) {
+      EXPECT_EQ(b->examples, std::get<verify::Batch>(cuda[i]).examples);
+    }
+    const auto* const r = std::get_if<verify::Release>(&cpu[i]);
+    if (r == nullptr) continue;
+    const auto& other = std::get<verify::Release>(cuda[i]);
+    EXPECT_EQ(r->name, other.name);
+    EXPECT_EQ(r->grid, other.grid);
+    EXPECT_EQ(r->noise_std, other.noise_std);
+    EXPECT_EQ(r->charged, other.charged);
+    const std::vector<double> want = noise_of(*r);
+    const std::vector<double> got = noise_of(other);
+    ASSERT_EQ(want.size(), got.size());
+    for (std::size_t j = 0; j < want.size(); ++j) {
+      // A value that is kept as float32 has 24 bits: what the noise was is known to the last of
+      // them.
+      const double unit = std::max(std::abs(r->values[j]), std::abs(other.values[j])) / r->grid;
+      const double unknown = unit >= 0x1p24 ? std::exp2(std::ilogb(unit) - 23) : 0.0;
+      EXPECT_TRUE(std::abs(got[j] - want[j]) <= unknown) << r->name << ", " << j;
+    }
+    numbers += want.size();
+  }
+  EXPECT_GT(numbers, 0u);
+
+  const std::vector<float> want = weights("cpu");
+  const std::vector<float> got = weights("cuda");
+  ASSERT_EQ(want.size(), got.size());
+  const auto [error, size] = cases::distance(got.data(), want.data(), want.size());
+  EXPECT_TRUE(error <= 1e-5 * size) << error << " of " << size;
+  for (const char* const same : {"/release/privacy.json", "/private/ledger"})
+    EXPECT_EQ(file(std::string("cpu") + same), file(std::string("cuda") + same));
+}
+
+/// With its transcript, and without one by what is recorded and replayed.
+TEST_P(DeviceTraining, KilledItGoesOnToTheSameEnd) {
+  const Ended whole = train("whole", false);
+  ASSERT_EQ(whole.exit, 0) << whole.err;
+  for (const bool transcribed : {true, false}) {
+    const std::string out = transcribed ? "watched" : "replayed";
+    ASSERT_EQ(train(out, false, 3).exit, -SIGKILL);
+    const Ended ended = resume(out, transcribed);
+    ASSERT_EQ(ended.exit, 0) << ended.err;
+    expect_same_release("whole", out);
+    EXPECT_EQ(transcribed ? findings(out) : "", "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceTraining, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace cudp
