@@ -3,9 +3,10 @@
 # there, formatting, clang-tidy, one definition of
 # every type, sanitizers, a build without CUDA, who draws noise, whether anything else leaves, on
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
-# sum, whether runs of settings made by machine are what they say, which faults that catches, and how often audits
-# catch what. scripts/test.sh runs the first three; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [scratch] [influence] [transcripts] [faults] [audit]   (default: all)
+# sum, whether runs of settings made by machine are what they say, which faults that catches, how often audits
+# catch what, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
+# scripts/test.sh runs the first three; the others are too slow for every build.
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [scratch] [influence] [transcripts] [faults] [audit] [ptx] [mutants]   (default: all but the last two)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -218,13 +219,27 @@ audit() {
   CUDP_AUDIT_SEEDS=100 build-cpu/tests/cudp_tests --gtest_filter='*Audit*'
 }
 
+# nvcc's PTX of all kernels, run by an interpreter: no GPU's result (tests/support/ptx/README.md).
+interpreted() {
+  configure build-ptx -DCUDP_CUDA=ON -DCUDP_UNITY=ON
+  cmake --build build-ptx --target cudp_ptx_tests
+}
+ptx() {
+  interpreted
+  scripts/ptx.sh build-ptx H100:1 H100:2 H100:3 A100:4 L4:5
+}
+mutants() {
+  interpreted
+  scripts/mutants.py build-ptx
+}
+
 if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda scratch influence transcripts faults audit; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | scratch | influence | transcripts | faults | audit) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | scratch | influence | transcripts | faults | audit | ptx | mutants) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, scratch, influence, transcripts, faults or audit, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, scratch, influence, transcripts, faults, audit, ptx or mutants, found '$check'" >&2
       exit 2
       ;;
   esac

@@ -15,9 +15,9 @@
 namespace cudp {
 namespace {
 
-constexpr std::uint64_t kSeed = 1;
-constexpr std::size_t kTrain = 12'000;
-constexpr std::size_t kTest = 2'000;
+constexpr std::uint64_t kGlyphSeed = 1;
+constexpr std::size_t kGlyphTrain = 12'000;
+constexpr std::size_t kGlyphTest = 2'000;
 constexpr int kSide = 28;
 constexpr int kPixels = kSide * kSide;
 constexpr int kPiecesPerCurve = 4;  // straight pieces between two points of a smooth stroke
@@ -195,8 +195,8 @@ Dataset make_glyphs(std::uint64_t seed, std::size_t first, std::size_t count) {
 
 DataSplit load_glyphs(const DataRequest&) {
   DataSplit split;
-  split.train = make_glyphs(kSeed, 0, kTrain);
-  split.test = make_glyphs(kSeed, kTrain, kTest);
+  split.train = make_glyphs(kGlyphSeed, 0, kGlyphTrain);
+  split.test = make_glyphs(kGlyphSeed, kGlyphTrain, kGlyphTest);
   return split;
 }
 

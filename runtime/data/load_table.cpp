@@ -11,6 +11,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/folders.hpp"
+#include "runtime/data/named_datasets.hpp"
 #include "runtime/data/published.hpp"
 #include "runtime/data/sources.hpp"
 #include "runtime/data/table.hpp"

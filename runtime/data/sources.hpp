@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "runtime/data/dataset.hpp"
-#include "runtime/data/named_datasets.hpp"
 #include "runtime/data/request.hpp"
 
 namespace cudp {
+
+struct NamedDataset;
 
 inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyte",
                                                          "train-images.idx3-ubyte"};

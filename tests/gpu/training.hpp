@@ -24,11 +24,14 @@ inline constexpr const char* kAsCudp = "--as-cudp";
 inline constexpr unsigned kTrainingSeed = 7;
 
 /// The CPU's engines where CUDA is asked for, with the sensitivity that CUDA's have: what such a
-/// training releases differs from a device's by nothing but rounding before the noise.
+/// training releases differs from a device's by nothing but rounding before the noise. Features
+/// that it keeps are the device's too, which would take minutes to make them where it is
+/// interpreted.
 inline const Backend& cpu_as_cuda() {
   static const Backend backend = [] {
     Backend b = choose_backend(Device::cpu);
     b.name = "cuda";
+    b.arithmetic_name = choose_backend(Device::cuda).arithmetic_name;
     b.arithmetic = [](const Network&) { return kCudaArithmetic; };
     return b;
   }();

@@ -58,7 +58,8 @@ struct Problem {
                         .inverse_batch = 0.125f,
                         .bias1 = has_moment2(kind) ? 2.0f : 1.0f,
                         .bias2 = has_moment2(kind) ? 3.0f : 1.0f,
-                        .ema_decay = 0.9f}};
+                        .ema_decay = 0.9f,
+                        .clip_norm = 1.0f}};
     use_average = averaged;
   }
 

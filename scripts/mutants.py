@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Which wrong kernels do the tests on interpreted PTX find (tests/support/ptx)?
+
+PTX mutants: what nvcc made is changed as a wrong line of CUDA would change it, and is run in its
+place. Source mutants: a copy of the sources gets a bug that the SIMT emulator cannot have, because
+it stands between #ifdef __CUDACC__; nvcc compiles the test's kernels once for each.
+Usage: scripts/mutants.py BUILD_DIR [NAME...]    BUILD_DIR has cudp_ptx_tests; all mutants if none is named
+Exit code: 0 if all are found that are expected to be, and no others.
+"""
+import json
+import os
+import pathlib
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else sys.exit(__doc__)
+TESTS = BUILD / "tests/cudp_ptx_tests"
+FOLDER = BUILD / "mutants"
+
+KERNELS = "CudaKernel.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*"
+TENSOR = "CudaKernel.ATensorCore*:CudaKernel.OperandsAre*:CudaPatch*:*CudaProduct*tf32:CudaScatter*"
+RANDOM = "*Random*:*RoundedNormal*:*Sample*:*Update*"
+ENGINE = "All/CudaEngine.*mlp*:All/CudaEngine.*cnn*"
+
+
+# --- Mutants of PTX: a text to another ---
+
+def swap_operands(group, i, j):
+    """Exchanges two registers of an mma's group 0 (d), 1 (a), 2 (b) or 3 (c)."""
+    def change(text):
+        def one(m):
+            groups = re.findall(r"\{[^}]*\}", m.group(0))
+            registers = groups[group].strip("{}").split(",")
+            registers[i], registers[j] = registers[j], registers[i]
+            groups[group] = "{" + ",".join(registers) + "}"
+            return m.group(0)[:m.group(0).index("{")] + ", ".join(groups) + ";"
+        return re.sub(r"mma\.sync[^;]*;", one, text)
+    return change
+
+
+def replace(pattern, by, count=0):
+    return lambda text: re.sub(pattern, by, text, count=count)
+
+
+def plain_add(text):
+    """Atomic additions whose result nobody reads: load, add, store."""
+    return re.sub(r"atom\.global\.add\.u(32|64)\s+(%\w+), (\[[^\]]*\]), ([^;]+);",
+                  r"ld.global.u\1 \2, \3; add.s\1 \2, \2, \4; st.global.u\1 \3, \2;", text)
+
+
+def kernel_at(text, at):
+    return re.findall(r"\.entry ([\w$]+)", text[:at])[-1]
+
+
+def barriers(text):
+    """Where block barriers stand outside of fused kernels."""
+    return [m.start() for m in re.finditer(r"bar\.sync\s+0;|barrier\.sync\s+0;", text)
+            if "fused" not in kernel_at(text, m.start())]
+
+
+def without_barrier(at):
+    def change(text):
+        return text[:at] + text[text.index(";", at) + 1:]
+    return change
+
+
+def next_address(text):
+    """Stores to shared memory a word further, the first six."""
+    return re.sub(r"st\.shared\.(f32|b32) \[(%r\d+)\]", r"st.shared.\1 [\2+4]", text, count=6)
+
+
+def loads_further(text):
+    return re.sub(r"(ld\.shared\.v4\.(?:f32|b32)\s+[^\[]*\[%r\d+)(?:\+(-?\d+))?\]",
+                  lambda m: f"{m.group(1)}+{int(m.group(2) or 0) + 4}]", text, count=40)
+
+
+def shared_shorter(by):
+    def change(text):
+        return re.sub(r"(\.shared \.align 16 \.b8 \w+\[)(\d+)(\];)",
+                      lambda m: f"{m.group(1)}{int(m.group(2)) - by}{m.group(3)}" if int(m.group(2)) > by else m.group(0), text)
+    return change
+
+
+def undefined_register(text):
+    """The first register that is set to a number in each kernel is not."""
+    def one(m):
+        return re.sub(r"\n\s*mov\.(?:b32|u32|s32)\s+%r\d+, -?\d+;", "\n", m.group(0), count=1)
+    return re.sub(r"\.entry.*?\n\}", one, text, flags=re.S)
+
+
+def ptx_mutants(texts):
+    """(name, number of the module, change, tests, expected to be found, what is to be said)"""
+    kernels = next(n for n, t in texts.items() if "patch_gradient" in t and "tally_kernel" in t and ".target sm_80" in t)
+    fused = [n for n, t in texts.items() if "bar.warp.sync" in t or "barrier.warp" in t or "fused_mlp" in t]
+    all_of = []
+    for name, group, i, j in [("mma a1-a2", 1, 1, 2), ("mma b0-b1", 2, 0, 1), ("mma d1-d2", 0, 1, 2)]:
+        all_of.append((name, kernels, swap_operands(group, i, j), TENSOR, True, ""))
+    all_of += [
+        ("cp.async of 16 always", kernels, replace(r"(cp\.async\.cg\.shared\.global \[[^\]]+\], \[[^\]]+\], 16), %r\d+;", r"\1;"), TENSOR, True, ""),
+        ("no wait for copies", kernels, replace(r"cp\.async\.wait_all;", ""), TENSOR, True, ""),
+        ("operands not rounded", kernels, replace(r"cvt\.rna\.tf32\.f32", "mov.b32"), TENSOR, True, ""),
+        ("loads 4 bytes further", kernels, loads_further, KERNELS, True, ""),
+        ("shared 32 bytes shorter", kernels, shared_shorter(32), KERNELS, True, ""),
+        (".maxntid 32", kernels, replace(r"\.maxntid \d+", ".maxntid 32"), KERNELS, True, ""),
+        ("stores a word further", kernels, next_address, KERNELS, True, ""),
+        ("a register undefined", kernels, undefined_register, KERNELS, True, ""),
+        ("atomics are plain adds", kernels, plain_add, KERNELS, True, ""),
+    ]
+    for n in fused:
+        if re.search(r"bar\.warp\.sync", texts[n]):
+            all_of.append((f"no bar.warp.sync in module {n}", n, replace(r"bar\.warp\.sync\s+[^;]*;", ""), ENGINE + ":" + KERNELS, True, ""))
+    places = barriers(texts[kernels])
+    for at in random.Random(1).sample(places, 7):
+        name = subprocess.run(["c++filt", kernel_at(texts[kernels], at)], capture_output=True, text=True).stdout.strip()
+        line = texts[kernels].count("\n", 0, at) + 1
+        all_of.append((f"no barrier in line {line}, {name.split('(')[0][-60:]}", kernels, without_barrier(at), KERNELS, True, ""))
+    return all_of
+
+
+# --- Mutants of the sources, where the emulator has another text ---
+
+SOURCE_MUTANTS = [
+    # name, file, what stands there, what the bug is, tests
+    ("half of each asynchronous copy", "kernels/common/copy_async.cuh",
+     'asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),\n               "r"(inside ? 16 : 0)',
+     'asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),\n               "r"(inside ? 8 : 0)', TENSOR),
+    ("operands cut off in place of rounded", "kernels/common/tensor_core.cuh",
+     'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));', 'bits = __float_as_uint(x) & 0xffffe000u;', TENSOR),
+    ("sums of tensor cores begin anew", "kernels/common/tensor_core.cuh",
+     '"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"\n      : "+f"(top[0]), "+f"(top[1]), "+f"(bottom[0]), "+f"(bottom[1])',
+     '"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"\n      : "=f"(top[0]), "=f"(top[1]), "=f"(bottom[0]), "=f"(bottom[1])', TENSOR),
+    ("units are cut off", "kernels/fused/reduce.cuh", "return __float2int_rn(v);", "return __float2int_rz(v);", KERNELS + ":" + ENGINE),
+    ("a fused multiply-add rounds twice", "kernels/common/lanes.hpp", "return __fmaf_rn(a, b, c);", "return __fadd_rn(__fmul_rn(a, b), c);", KERNELS + ":" + RANDOM),
+    ("the number of a thread along y", "kernels/fused/rows.cuh", "mov.u32 %0, %%tid.x;", "mov.u32 %0, %%tid.y;", KERNELS + ":" + ENGINE),
+]
+
+
+def compile_ptx(source, change, to):
+    """The PTX of a test's .cu with one file of kernels/ changed."""
+    file, before, after = change
+    sources = FOLDER / "src"
+    shutil.rmtree(sources, ignore_errors=True)
+    for name in ("kernels", "models", "privacy", "runtime", "tests"):
+        shutil.copytree(ROOT / name, sources / name)
+    text = (ROOT / file).read_text()
+    if text.count(before) != 1:
+        sys.exit(f"mutants.py: expected once in {file}, found {text.count(before)} times: {before}")
+    (sources / file).write_text(text.replace(before, after))
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    command = next(c for c in commands if c["file"].endswith(source))
+    words = shlex.split(command["command"])
+    words = words[next(i for i, w in enumerate(words) if w.endswith("nvcc")):]
+    kept, skip = [], False
+    for w in words:
+        if skip or w in ("-c", "-x", "cu", "-o") or w.startswith(("--generate-code", "-gencode", "-arch", "-MD", "-MT", "-MF")):
+            skip = w in ("-o", "-MT", "-MF", "-x")
+            continue
+        kept.append(w.replace(str(ROOT), str(sources)) if w.startswith(("-I" + str(ROOT), str(ROOT))) and "/build" not in w else w)
+    subprocess.run(["nice", "-n", "19", *kept, "-ptx", "-arch=compute_80", "-o", str(to)], check=True, cwd=command["directory"])
+
+
+# --- Running them ---
+
+def run(replaced, tests):
+    """Exit code, seconds and what was said first."""
+    environment = dict(os.environ, CUDP_PTX_REPLACE=str(replaced), CUDP_PTX_SEED="1")
+    began = time.time()
+    try:
+        done = subprocess.run(["nice", "-n", "19", TESTS, "--gtest_brief=1", "--gtest_filter=" + tests], env=environment,
+                              capture_output=True, text=True, errors="replace", timeout=900)
+        code, out = done.returncode, done.stdout + done.stderr
+    except subprocess.TimeoutExpired as e:
+        code, out = -1, (e.stdout or b"").decode(errors="replace") + "\nptx: FAULT: no end within 900 s"
+    said = re.search(r"ptx: (?:FAULT|refused|note): ([^\n]*)", out)
+    failed = len(set(re.findall(r"\[  FAILED  \] (\S+?),? ", out)))
+    words = said.group(1)[:110] if said else "wrong numbers alone" if failed else ""
+    return code, failed, time.time() - began, words
+
+
+def main():
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    original, replaced = FOLDER / "original", FOLDER / "replaced"
+    original.mkdir(parents=True)
+    subprocess.run([TESTS, "--gtest_list_tests"], env=dict(os.environ, CUDP_PTX_SAVE=str(original)), check=True, stdout=subprocess.DEVNULL)
+    texts = {p.stem: p.read_text() for p in original.glob("*.ptx")}
+    wanted = sys.argv[2:]
+    jobs = [("nothing", None, None, KERNELS, False, "")] + ptx_mutants(texts)
+    wrong = found = 0
+    for name, module, change, tests, expected, why in jobs + [(m[0], None, m, m[4], True, "") for m in SOURCE_MUTANTS]:
+        if wanted and not any(w in name for w in wanted):
+            continue
+        shutil.rmtree(replaced, ignore_errors=True)
+        replaced.mkdir()
+        if isinstance(change, tuple):
+            for source in ("gpu/cuda_kernels_gpu_test.cu", "gpu/random_gpu.cu"):
+                made = FOLDER / "made.ptx"
+                compile_ptx(source, change[1:4], made)
+                entries = set(re.findall(r"\.entry ([\w$]+)", made.read_text()))
+                module = max(texts, key=lambda n: len(entries & set(re.findall(r"\.entry ([\w$]+)", texts[n]))) if ".target sm_80" in texts[n] else -1)
+                shutil.move(made, replaced / f"{module}.ptx")
+        elif change is not None:
+            mutant = change(texts[module])
+            if mutant == texts[module]:
+                sys.exit(f"mutants.py: {name} changes nothing")
+            (replaced / f"{module}.ptx").write_text(mutant)
+        code, failed, seconds, words = run(replaced, tests)
+        caught = code != 0
+        found += caught
+        wrong += caught != expected
+        print(f"{'found    ' if caught else 'NOT FOUND'} {name}: {failed} tests failed in {seconds:.0f} s; {words}{why}", flush=True)
+    print(f"{found} found; {wrong} otherwise than expected")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# All tests of cudp_gpu_tests on nvcc's PTX, run by an interpreter (tests/support/ptx): no GPU, and no
+# GPU's result. In a build folder that has cudp_ptx_tests, for each of DEVICE:SEED; then names the
+# kernels that no test launches, and fails if there are any.
+# Usage: scripts/ptx.sh BUILD_DIR DEVICE:SEED...    e.g. build H100:1 H100:2 A100:3 L4:4
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+(($# >= 2)) || { sed -n '2,6s/^# \{0,1\}//p' scripts/ptx.sh >&2; exit 2; }
+build=$(realpath "$1")
+shift
+tests=$build/tests/cudp_ptx_tests
+processes=$(nproc)
+folder=$build/ptx
+rm -rf "$folder"
+mkdir -p "$folder"
+
+# Kernels that the interpreter cannot run, a regular expression each, and why. There are none.
+cannot_run='^$'
+
+failed=0
+for wanted in "$@"; do
+  export CUDP_PTX_DEVICE=${wanted%:*} CUDP_PTX_SEED=${wanted#*:} CUDP_PTX_LAUNCHES=$folder/launches
+  log=$folder/$CUDP_PTX_DEVICE-$CUDP_PTX_SEED
+  pids=()
+  for ((i = 0; i < processes; ++i)); do
+    GTEST_TOTAL_SHARDS=$processes GTEST_SHARD_INDEX=$i "$tests" --gtest_brief=1 \
+      >"$log.$i.log" 2>&1 &
+    pids+=($!)
+  done
+  for ((i = 0; i < processes; ++i)); do
+    wait "${pids[i]}" || { failed=1; echo "FAILED: $wanted, part $i: $log.$i.log" >&2; }
+    grep -hE 'tests ran|PASSED|^\[  FAILED|^ptx: (FAULT|note|nvcc)' "$log.$i.log" | sed "s/^/$wanted: /" || failed=1
+  done
+done
+
+# Lines "LAUNCHES MODULE KERNEL" of all processes, from every module that has the kernel.
+awk -v cannot_run="$cannot_run" '
+  { n = $1; $1 = ""; launches[$0] += n }
+  END {
+    for (k in launches) {
+      ++all
+      if (launches[k] > 0) continue
+      if (k ~ cannot_run) { print "cannot run here:" k; continue }
+      print "no test launches: module" k > "/dev/stderr"
+      ++idle
+    }
+    printf "%d kernels of all modules, %d of them launched by no test\n", all, idle
+    exit idle > 0
+  }' "$folder/launches" || failed=1
+exit $failed
