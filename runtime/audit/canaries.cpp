@@ -1,9 +1,14 @@
 #include "runtime/audit/canaries.hpp"
 
+#include <algorithm>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <utility>
 
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/error.hpp"
 #include "runtime/base/random_numbers.hpp"
 
 namespace cudp {
@@ -105,6 +110,41 @@ ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member,
   }
   append(out.train, select(out.all, in));
   return out;
+}
+
+std::size_t Canaries::members() const {
+  return static_cast<std::size_t>(std::ranges::count(member, true));
+}
+
+void add_gradient_canaries(Experiment& e, Canaries& canaries) {
+  const std::size_t count = canaries.member.size();
+  if (count > e.network.parameter_count)
+    throw InputError(fmt::format(
+        "--canaries: expected at most the model's {} parameters, one for each, found {}",
+        e.network.parameter_count, count));
+  e.public_size = e.data.train.size() + count;
+  canaries.parameters = canary_parameters(count, e.network);
+  append_blanks(e.data.train, canaries.members());
+  e.backend.make_engine = [&canaries, real = e.backend.make_engine](const Network& network,
+                                                                    EngineSettings settings) {
+    auto tap = std::make_shared<AuditTap>();
+    tap->canaries = members_of(canaries.parameters, canaries.member);
+    tap->released = [&canaries](const ReleasedSum& sum) { canaries.scores->add(sum); };
+    settings.audit = std::move(tap);
+    return real(network, settings);
+  };
+}
+
+void add_example_canaries(Experiment& e, const Canaries& canaries, const RandomKey& key) {
+  const std::size_t n = e.data.train.size();
+  if (canaries.member.size() > n / 2)
+    throw InputError(
+        fmt::format("--canaries: expected at most half of the training examples, found {}",
+                    canaries.member.size()));
+  e.public_size = n;
+  ExampleCanaries c = mislabel(e.data.train, canaries.member, key);
+  e.data.train = std::move(c.train);
+  e.data.test = std::move(c.all);
 }
 
 }  // namespace cudp

@@ -1,11 +1,14 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/random/random.hpp"
 #include "models/model.hpp"
+#include "runtime/audit/scores.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/training/prepare.hpp"
 
 namespace cudp {
 
@@ -30,5 +33,23 @@ struct ExampleCanaries {
 };
 ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member,
                          const RandomKey& key);
+
+/// Canaries of one training, and what an attacker has of it.
+struct Canaries {
+  std::vector<bool> member;                    ///< which of them are in the training set
+  std::vector<std::uint32_t> parameters = {};  ///< of gradient canaries
+  std::optional<GradientScores> scores = {};  ///< of gradient canaries, by the sums released so far
+
+  std::size_t members() const;
+};
+
+/// Puts gradient canaries into the sums of the experiment's engines, which show `canaries.scores`
+/// what they release: it must be there, and outlive them. Blanks stand for the members, so that
+/// sums have room for them. Throws InputError where the model has too few parameters.
+void add_gradient_canaries(Experiment& experiment, Canaries& canaries);
+
+/// Puts the members of example canaries into the training set, and all of them in place of the test
+/// set: features are made of them as of test examples. Throws InputError where there are too many.
+void add_example_canaries(Experiment& experiment, const Canaries& canaries, const RandomKey& key);
 
 }  // namespace cudp

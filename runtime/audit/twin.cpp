@@ -216,7 +216,7 @@ TwinVerdict train_twin(const ReleasedRun& run, const TwinSettings& settings, Rep
   {
     const Watch watch(transcript);
     const std::unique_ptr<Run> twin = start_run(config, reporter);
-    static_cast<void>(train(*twin, reporter));
+    static_cast<void>(train(*twin));
     evidence.certificate = read_file(twin->folder.certificate());
     evidence.ledger = read_file(twin->folder.ledger());
     evidence.settings = read_file(twin->folder.config());

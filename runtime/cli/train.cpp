@@ -79,7 +79,7 @@ int resume_training(const Settings& flags) {
     return 0;
   }
   const std::unique_ptr<Run> run = resume_run(flags, reporter);
-  print(answer_of(train(*run, reporter)), asked.json);
+  print(answer_of(train(*run)), asked.json);
   return 0;
 }
 
@@ -90,7 +90,7 @@ int run_training(const Settings& flags) {
   Reporter reporter(config.quiet);
   for (const std::string& note : notes) reporter.info(note);
   const std::unique_ptr<Run> run = start_run(config, reporter);
-  print(answer_of(train(*run, reporter)), config.json);
+  print(answer_of(train(*run)), config.json);
   return 0;
 }
 

@@ -101,7 +101,8 @@ struct TrainConfig {
 
   // Machine
   Device device = Device::automatic;
-  Precision precision = Precision::tf32;  ///< once prepared (run/prepare.hpp), what really runs
+  Precision precision =
+      Precision::tf32;  ///< once prepared (training/prepare.hpp), what really runs
   std::int64_t threads = 0;
   std::int64_t micro_batch = 0;
 

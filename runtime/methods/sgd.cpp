@@ -51,7 +51,8 @@ MethodState Sgd::state() const {
 void Sgd::restore(const TrainingInputs& inputs, const MethodState& state) {
   EngineMethod::restore(inputs, state);
   const auto compared = state.numbers.find(kComparedWith);
-  if (compared != state.numbers.end()) compared_with_ = compared->get<Comparison>();
+  if (compared != state.numbers.end() && !compared->is_null())
+    compared_with_ = compared->get<Comparison>();
 }
 
 std::uint64_t Sgd::train(std::uint64_t step, std::uint64_t until) {

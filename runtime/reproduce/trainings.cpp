@@ -4,13 +4,14 @@
 #include <sstream>
 
 #include <spdlog/fmt/fmt.h>
-#include <unistd.h>
 
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
-#include "runtime/run/run.hpp"
+#include "runtime/base/interrupt.hpp"
 #include "runtime/settings/options.hpp"
+#include "runtime/settings/settings.hpp"
+#include "runtime/training/training.hpp"
 
 namespace fs = std::filesystem;
 
@@ -19,24 +20,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Where a training has its run folder while it runs.
-class Workplace {
+/// Stops at a signal.
+class Interruptible final : public TrainingObserver {
  public:
-  Workplace()
-      : path_(fs::temp_directory_path() /
-              fmt::format("cudp-reproduce-{}-{}", ::getpid(), count_++)) {}
-  ~Workplace() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Workplace(const Workplace&) = delete;
-  Workplace& operator=(const Workplace&) = delete;
-
-  std::string run_folder() const { return path_.string(); }
+  bool interrupts() override { return watch_.requested(); }
 
  private:
-  static inline int count_ = 0;
-  fs::path path_;
+  InterruptWatch watch_;
 };
 
 /// What the settings change of the defaults, for a reader.
@@ -109,30 +99,28 @@ Trained Trainings::run(const std::string& what, const std::string& settings, std
 
 Trained Trainings::kept_or_made(const std::string& what, const std::string& settings,
                                 std::uint64_t seed) {
-  TrainConfig config = resolved(settings, seed, options_);
+  const TrainConfig config = resolved(settings, seed, options_);
   const std::string digest = digest_of(config);
   const auto found = kept_.find(digest);
   if (found != kept_.end()) return found->second;
 
-  const Workplace workplace;
-  config.out = workplace.run_folder();
   Reporter quiet(true);
-  const std::unique_ptr<Run> run = start_run(config, quiet);
-  RunResult result;
-  try {
-    result = cudp::train(*run, quiet);
-  } catch (const Error&) {
-    if (run->step == run->last_step) throw;
+  Interruptible observer;
+  const auto training = Training::begin(
+      prepare(config, quiet), key_from_seed(static_cast<std::uint64_t>(*config.seed)), observer);
+  training->advance();
+  if (!training->is_finished())
     throw Error(what + ": interrupted" +
                 (options_.kept.empty() ? std::string("; nothing is kept without --out")
                                        : "; what is finished is in " + options_.kept.string() +
                                              ", the same command goes on from there"));
-  }
-  Trained t{.last = 100.0 * result.test.accuracy().value(),
-            .epsilon = result.epsilon,
-            .sigma = result.outcome.sigma.value(),
-            .seconds = result.seconds};
-  for (const MetricsRow& m : run->metrics)
+  const std::vector<MetricsRow>& rows = training->metrics();
+  const Method& method = training->method();
+  Trained t{.last = 100.0 * rows.back().test.accuracy().value(),
+            .epsilon = method.promise(training->ledger(), training->step()).epsilon,
+            .sigma = method.outcome(training->step()).sigma.value(),
+            .seconds = training->seconds()};
+  for (const MetricsRow& m : rows)
     t.best = std::max(t.best, 100.0 * m.test.accuracy().value_or(0.0));
   if (!options_.kept.empty()) append_line(options_.kept, kept_line(what, digest, config, t).dump());
   kept_[digest] = t;

@@ -49,10 +49,13 @@ double number(const nlohmann::json& j) {
   return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>();
 }
 
+/// A metric that was not known when the row was written is NaN.
 Metrics decode_values(const nlohmann::json& row) {
   Metrics m;
   if (!row.contains(kMetrics[0].key)) return m;
-  for (const Metric& metric : kMetrics) m.values.push_back(number(row.at(metric.key)));
+  for (const Metric& metric : kMetrics)
+    m.values.push_back(row.contains(metric.key) ? number(row.at(metric.key))
+                                                : std::numeric_limits<double>::quiet_NaN());
   return m;
 }
 

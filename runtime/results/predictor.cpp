@@ -2,6 +2,14 @@
 
 namespace cudp {
 
+EngineSettings forward_settings(const TrainConfig& config) {
+  EngineSettings s;
+  s.micro_batch = static_cast<int>(config.micro_batch);
+  s.precision = config.precision;
+  s.threads = static_cast<int>(config.threads);
+  return s;
+}
+
 Predictor::Predictor(const Backend& backend, const Network& network, const EngineSettings& settings)
     : loss_(network.spec.loss),
       outputs_(network.outputs),

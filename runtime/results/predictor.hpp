@@ -7,11 +7,15 @@
 
 namespace cudp {
 
+/// The settings that count where a model is only asked for its answers: precision, threads and
+/// micro_batch.
+EngineSettings forward_settings(const TrainConfig& config);
+
 /// Gives a model's predictions, whatever trained it. It has an engine of its own, which it only
 /// asks for logits.
 class Predictor {
  public:
-  /// settings: precision, threads and micro_batch count.
+  /// settings: see forward_settings.
   Predictor(const Backend& backend, const Network& network, const EngineSettings& settings);
 
   /// parameters [d] of the network. Throws where the examples do not fit it.

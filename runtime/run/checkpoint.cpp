@@ -107,25 +107,25 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
 // Layout: magic, length of the JSON header, header, float arrays, and a checksum of all
 // that stands before it.
 std::string encode_checkpoint(const Checkpoint& c) {
-  auto arrays = c.method.arrays;
-  arrays.emplace_back(kFeatureRelease, c.feature_release);
-  Json header{{"step", c.step},
+  auto arrays = c.training.method.arrays;
+  arrays.emplace_back(kFeatureRelease, c.training.feature_release);
+  Json header{{"step", c.training.step},
               {"parameters", c.parameters},
-              {"training_size", c.size.value},
-              {"size_noise", c.size.noise},
+              {"training_size", c.training.size.value},
+              {"size_noise", c.training.size.noise},
               {"arithmetic", c.arithmetic},
               {"program", c.program},
               {"data", c.data},
-              {"seconds", c.seconds},
+              {"seconds", c.training.seconds},
               {"key_check", c.key_check},
-              {"ledger", c.ledger.to_text()},
+              {"ledger", c.training.ledger.to_text()},
               {"ledger_was_lost", c.ledger_was_lost},
-              {"taken", encode_taken(c.taken)},
-              {"released", encode_listed(c.released)},
-              {"metrics", encode_metrics(c.metrics)},
+              {"taken", encode_taken(c.training.taken)},
+              {"released", encode_listed(c.training.released)},
+              {"metrics", encode_metrics(c.training.metrics)},
               {"config", c.config},
               {"model", c.model},
-              {"method", c.method.numbers},
+              {"method", c.training.method.numbers},
               {"arrays", Json::array()}};
   for (const auto& [name, array] : arrays) header["arrays"].push_back({name, array.size()});
   const std::string json = header.dump();
@@ -158,22 +158,23 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
   try {
     const Json header = Json::parse(bytes.substr(0, length));
     bytes.remove_prefix(length);
-    c.step = header.at("step").get<std::uint64_t>();
+    c.training.step = header.at("step").get<std::uint64_t>();
     c.parameters = header.at("parameters").get<std::uint64_t>();
-    c.size = {header.at("training_size").get<double>(), header.at("size_noise").get<double>()};
+    c.training.size = {header.at("training_size").get<double>(),
+                       header.at("size_noise").get<double>()};
     c.arithmetic = header.at("arithmetic").get<std::string>();
     c.program = header.at("program").get<std::string>();
     c.data = header.at("data").get<std::string>();
-    c.seconds = header.at("seconds").get<double>();
+    c.training.seconds = header.at("seconds").get<double>();
     c.key_check = header.at("key_check").get<std::uint64_t>();
-    c.ledger = privacy::Ledger::from_text(header.at("ledger").get<std::string>(), source);
+    c.training.ledger = privacy::Ledger::from_text(header.at("ledger").get<std::string>(), source);
     c.ledger_was_lost = header.at("ledger_was_lost").get<bool>();
-    c.taken = decode_taken(header.at("taken"));
-    c.released = decode_listed(header.at("released"));
-    c.metrics = decode_metrics(header.at("metrics").get<std::string>());
+    c.training.taken = decode_taken(header.at("taken"));
+    c.training.released = decode_listed(header.at("released"));
+    c.training.metrics = decode_metrics(header.at("metrics").get<std::string>());
     c.config = header.at("config").get<std::string>();
     c.model = header.at("model").get<std::string>();
-    c.method.numbers = header.at("method");
+    c.training.method.numbers = header.at("method");
     for (const Json& entry : header.at("arrays")) {
       const auto count = entry.at(1).get<std::size_t>();
       if (count > bytes.size() / sizeof(float)) fail("damaged: it is too short");
@@ -183,9 +184,9 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
       bytes.remove_prefix(size);
       const auto name = entry.at(0).get<std::string>();
       if (name == kFeatureRelease)
-        c.feature_release = std::move(array);
+        c.training.feature_release = std::move(array);
       else
-        c.method.arrays.emplace_back(name, std::move(array));
+        c.training.method.arrays.emplace_back(name, std::move(array));
     }
   } catch (const Json::exception& e) {
     fail(e.what());
@@ -196,7 +197,7 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
 }
 
 void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, const Seal& seal) {
-  write_sealed(folder / (std::string(kPrefix) + std::to_string(checkpoint.step)), kPurpose,
+  write_sealed(folder / (std::string(kPrefix) + std::to_string(checkpoint.training.step)), kPurpose,
                encode_checkpoint(checkpoint), seal);
   const std::vector<fs::path> all = checkpoints_in(folder);
   for (std::size_t i = kKept; i < all.size(); ++i) fs::remove(all[i]);

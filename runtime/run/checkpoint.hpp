@@ -4,37 +4,26 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "privacy/ledger.hpp"
-#include "runtime/methods/method.hpp"
-#include "runtime/results/metrics.hpp"
 #include "runtime/run/seal.hpp"
+#include "runtime/training/training.hpp"
 
 namespace cudp {
 
-/// All that a run needs to go on as if it had never stopped, but for the random key. The
-/// generator's position is the step: every random number is addressed by it.
+/// A training in progress, and all that is needed to tell whether it is taken up by the same
+/// program on the same data.
 struct Checkpoint {
-  std::uint64_t step = 0;  ///< steps done
-  MethodState method;
+  TrainingState training;
   std::uint64_t parameters = 0;  ///< of the model
-  TrainingSize size;
-  std::string config;           ///< TOML for the owner
-  std::string model;            ///< TOML of the layers
-  std::string arithmetic;       ///< Backend::arithmetic_name
-  std::string program;          ///< program_id
-  std::string data;             ///< data_tag of the training set, under the run's key
+  std::string config;            ///< TOML for the owner
+  std::string model;             ///< TOML of the layers
+  std::string arithmetic;        ///< Backend::arithmetic_name
+  std::string program;           ///< program_id
+  std::string data;              ///< data_tag of the training set, under the run's key
   std::uint64_t key_check = 0;  ///< which random key the steps since the last loss of one drew with
-  privacy::Ledger ledger;
-  std::vector<PrivacyBudget::Taken> taken;  ///< of what was charged without a number
-  std::vector<Listed> released;             ///< by the gate
   /// The ledger was lost once, and taken from a checkpoint. What was charged after that checkpoint
   /// is forgotten, which is right as long as the same key draws the same again, and no longer.
   bool ledger_was_lost = false;
-  std::vector<MetricsRow> metrics;
-  double seconds = 0.0;                ///< of training so far
-  std::vector<float> feature_release;  ///< as Experiment has it
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);

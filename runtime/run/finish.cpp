@@ -8,9 +8,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/run/certify.hpp"
+#include "runtime/run/checkpoint.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/training/certify.hpp"
 
 namespace fs = std::filesystem;
 
@@ -35,18 +36,18 @@ const char* test_set_name(Certificate::TestSet test_set) {
 }
 
 RunResult result_of(const Run& run, const Certificate& certificate) {
-  const Experiment& e = run.experiment;
+  const Training& t = *run.training;
+  const Experiment& e = t.experiment();
+  const double seconds = t.seconds();
+  // By numbers that were paid for: with the real ones, seconds would tell them.
+  const double examples = static_cast<double>(t.step()) * t.method().examples_per_step();
   return {.test_set = test_set_name(certificate.test_set),
-          .test = run.metrics.back().test,
+          .test = t.metrics().back().test,
           .epsilon = certificate.promise.epsilon,
           .delta = certificate.promise.delta,
-          .outcome = run.method->outcome(run.step),
-          .seconds = run.seconds,
-          // By numbers that were paid for: with the real ones, seconds would tell them.
-          .examples_per_second =
-              run.seconds > 0.0
-                  ? static_cast<double>(run.step) * run.method->examples_per_step() / run.seconds
-                  : 0.0,
+          .outcome = t.method().outcome(t.step()),
+          .seconds = seconds,
+          .examples_per_second = seconds > 0.0 ? examples / seconds : 0.0,
           .run_dir = run.folder.root().string(),
           .for_release = certificate.for_release(),
           .not_for_release = certificate.not_for_release,
@@ -56,23 +57,12 @@ RunResult result_of(const Run& run, const Certificate& certificate) {
           .backend = e.backend.name};
 }
 
-ReleasedModel model_of(const Experiment& e, std::vector<float> parameters) {
-  return {.text = e.model_text,
-          .activation = e.config.activation,
-          .network = e.network,
-          .parameters = std::move(parameters),
-          .dataset = e.data.name,
-          .features = feature_settings(e.config),
-          .feature_release = e.feature_release,
-          .coder = e.data.text};
-}
-
 /// Test rows are no training rows: their accuracy tells no more of these than the released model.
-void warn_of_guessing(const Run& run, Reporter& reporter) {
-  const std::optional<double> accuracy = run.metrics.back().test.accuracy();
-  const int classes = run.experiment.data.test.classes;
+void warn_of_guessing(const Run& run) {
+  const std::optional<double> accuracy = run.training->metrics().back().test.accuracy();
+  const int classes = run.training->experiment().data.test.classes;
   if (accuracy && classes > 1 && *accuracy <= 1.2 / classes)
-    reporter.warn(fmt::format(
+    run.reporter().warn(fmt::format(
         "test accuracy {:.2f} % of {} classes is that of guessing: training diverged, or has not "
         "learned anything yet; try a lower lr, or more epochs",
         100.0 * *accuracy, classes));
@@ -80,20 +70,21 @@ void warn_of_guessing(const Run& run, Reporter& reporter) {
 
 }  // namespace
 
-RunResult finish(Run& run, Reporter& reporter) {
-  const Experiment& e = run.experiment;
-  const Certificate certificate = make_certificate(e, run.size, *run.method, run.budget->ledger(),
-                                                   run.gate->listed(), run.step);
-  ReleasedModel model = model_of(e, run.method->parameters());
+RunResult train(Run& run) {
+  run.advance();
+  const Training& t = *run.training;
+  const Certificate certificate = t.certificate();
+  const ReleasedModel model = t.model();
   if (!std::ranges::all_of(model.parameters, [](float w) { return std::isfinite(w); }))
-    reporter.warn("the model holds numbers that are not finite: training diverged; try a lower lr");
-  warn_of_guessing(run, reporter);
+    run.reporter().warn(
+        "the model holds numbers that are not finite: training diverged; try a lower lr");
+  warn_of_guessing(run);
   const Outputs outputs = run.outputs();
-  outputs.write_metrics(run.metrics);
+  outputs.write_metrics(t.metrics());
   outputs.write_model(model);
   outputs.write_certificate(certificate);
-  if (!outputs.draw_curves(run.metrics, e.network.spec.name, certificate))
-    reporter.warn("no picture of the curves: gnuplot is missing or failed");
+  if (!outputs.draw_curves(t.metrics(), model.network.spec.name, certificate))
+    run.reporter().warn("no picture of the curves: gnuplot is missing or failed");
   RunResult result = result_of(run, certificate);
   // By this the run is complete.
   write_atomically(run.folder.result(), to_json(result).dump(2) + "\n", 0600);

@@ -29,22 +29,22 @@ void check_observation(const TrainConfig& config) {
   if (wants_secrets()) static_cast<void>(SeededKey(config));
 }
 
-void observe_beginning(Run& run, const RandomKey& key) {
+void observe_beginning(Run& run, const Training& training) {
   if (!wants_secrets()) return;
-  const Experiment& e = run.experiment;
+  const Experiment& e = training.experiment();
   check_observation(e.config);
   verify::Begin begin{.generator = std::string(name_of(e.config.rng)),
                       .key = {},
                       .examples = e.data.train.size(),
-                      .step = run.step};
-  std::ranges::copy(key.words, begin.key.begin());
+                      .step = training.step()};
+  std::ranges::copy(training.key().words, begin.key.begin());
   run.observation.emplace(begin, [&run] { return charged_on_disk(run.folder.ledger()); });
 }
 
 void observe_state(const Run& run) {
   Observer* const o = observer();
   if (o == nullptr) return;
-  const MethodState s = run.method->state();
+  const MethodState s = run.training->method().state();
   o->sees(verify::State{.parameters = s.array("parameters"),
                         .moment1 = s.array("moment1"),
                         .moment2 = s.array("moment2"),

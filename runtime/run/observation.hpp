@@ -9,7 +9,7 @@ void check_observation(const TrainConfig& config);
 
 /// Tells an observer that a process begins or goes on with this run, before its first release. It
 /// sees the run as long as that lives, which must stay where it is.
-void observe_beginning(Run& run, const RandomKey& key);
+void observe_beginning(Run& run, const Training& training);
 
 /// Tells an observer what the run's first step starts from.
 void observe_state(const Run& run);

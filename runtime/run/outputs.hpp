@@ -6,7 +6,7 @@
 #include "runtime/results/metrics.hpp"
 #include "runtime/results/released_model.hpp"
 #include "runtime/run/folder.hpp"
-#include "runtime/run/prepare.hpp"
+#include "runtime/training/prepare.hpp"
 
 namespace cudp {
 

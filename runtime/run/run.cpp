@@ -2,82 +2,103 @@
 
 #include <utility>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
-#include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
-#include "runtime/run/certify.hpp"
+#include "runtime/run/checkpoint.hpp"
 #include "runtime/run/key_file.hpp"
+#include "runtime/run/observation.hpp"
 #include "runtime/run/stored_run.hpp"
+#include "runtime/training/certify.hpp"
 
 namespace cudp {
 
-Run::Run(Experiment what, RunFolder where, const RandomKey& key)
-    : experiment(std::move(what)),
-      folder(std::move(where)),
+Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter)
+    : folder(std::move(where)),
       key_check(cudp::key_check(key)),
       seal(key),
-      data_tag(training_data_tag(experiment, seal)) {}
+      data_tag(training_data_tag(experiment, seal)),
+      reporter_(reporter) {}
 
-std::unique_ptr<Method> Run::make_method() const {
-  const Experiment& e = experiment;
-  return method_entry(e.config.method)
-      .make({.config = e.config,
-             .network = e.network,
-             .size = size,
-             .arithmetic = e.backend.arithmetic(e.network),
-             .before = releases_before(e.config, size)});
+void Run::charged(const privacy::Ledger& ledger) { write_ledger(folder, ledger, seal); }
+
+void Run::opens(const Training& t) { observe_beginning(*this, t); }
+
+void Run::refused(const Training& t, const Error& reason) {
+  const Experiment& e = t.experiment();
+  const privacy::Ledger ledger = ledger_of_size(t.size().noise);
+  write_atomically(folder.config(), write_config(e.config, Audience::release));
+  write_atomically(folder.ledger(), ledger.to_text(), 0600);
+  write_atomically(folder.certificate(), to_text(make_refusal_certificate(e, t.size(), ledger)));
+  const std::string certificate = place->publish().certificate().string();
+  throw Error(std::string(reason.what()) +
+                  "; the noisy number of training examples was paid for: " + certificate,
+              reason.code());
 }
 
-void Run::open_budget(privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken) {
-  budget.emplace(
-      std::move(ledger), [this](const privacy::Ledger& l) { write_ledger(folder, l, seal); },
-      std::move(taken));
+void Run::planned(const Training& t) {
+  Outputs(folder, t.experiment()).write_config(t.experiment().config);
 }
 
-void Run::save_checkpoint() const {
-  const Experiment& e = experiment;
+void Run::diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& d) {
+  const double n = d.examples > 0 ? static_cast<double>(d.examples) : 1.0;
+  const nlohmann::ordered_json j{{"epoch", epoch},
+                                 {"step", step},
+                                 {"training_loss", d.loss / n},
+                                 {"gradient_norm", d.norm / n},
+                                 {"clipped_share", static_cast<double>(d.clipped) / n},
+                                 {"examples", d.examples},
+                                 {"non_finite", d.non_finite}};
+  append_line(folder.diagnostics(), j.dump());
+  reporter_.info("PRIVATE " + j.dump());
+}
+
+void Run::save_checkpoint(const Training& t) const {
+  const Experiment& e = t.experiment();
   cudp::save_checkpoint(folder.checkpoints(),
-                        {.step = step,
-                         .method = method->state(),
+                        {.training = t.state(),
                          .parameters = e.network.parameter_count,
-                         .size = size,
                          .config = write_config(e.config, Audience::owner),
                          .model = e.model_text,
                          .arithmetic = e.backend.arithmetic_name,
                          .program = program_id(),
                          .data = data_tag,
                          .key_check = key_check,
-                         .ledger = budget->ledger(),
-                         .taken = budget->taken(),
-                         .released = gate->listed(),
-                         .ledger_was_lost = ledger_was_lost,
-                         .metrics = metrics,
-                         .seconds = seconds,
-                         .feature_release = e.feature_release},
+                         .ledger_was_lost = ledger_was_lost},
                         seal);
 }
 
-Outputs Run::outputs() const { return {folder, experiment}; }
-
 void Run::write_plan_certificate() const {
-  outputs().write_certificate(make_plan_certificate(experiment, size, *method, budget->ledger(),
-                                                    gate->listed(), step, last_step));
+  outputs().write_certificate(training->plan_certificate());
 }
 
-void Run::describe(Reporter& reporter) const {
-  const Experiment& e = experiment;
-  reporter.info(fmt::format(
+void Run::advance() {
+  watch_.emplace();
+  training->advance();
+  watch_.reset();
+  const std::uint64_t last = training->last_step();
+  if (!training->is_finished())
+    throw Error(fmt::format(
+        "interrupted at step {}{}; continue with: cudp train --resume {}", training->step(),
+        last == Method::kOpenEnded ? "" : fmt::format(" of {}", last), folder.root().string()));
+}
+
+void Run::describe() const {
+  const Experiment& e = training->experiment();
+  const TrainingSize& size = training->size();
+  const Method& method = training->method();
+  reporter_.info(fmt::format(
       "{}{}, {} ({} parameters) on {}{}", e.data.name,
       size.is_public() ? fmt::format(" ({} training examples)", e.data.train.size()) : "",
       e.network.spec.name, e.network.parameter_count, e.backend.name,
       e.config.precision == Precision::tf32 ? " in TF32" : ""));
-  for (const std::string& note : e.data.notes) reporter.info(note);
-  reporter.info(method->describe());
+  for (const std::string& note : e.data.notes) reporter_.info(note);
+  reporter_.info(method.describe());
   if (const double noise = feature_noise(e.config); noise > 0.0)
-    reporter.info(fmt::format(
+    reporter_.info(fmt::format(
         "features rest on {}, released with sigma {:.5g}",
         e.config.features == Features::pca
             ? fmt::format(
@@ -85,10 +106,10 @@ void Run::describe(Reporter& reporter) const {
                   static_cast<std::int64_t>(e.feature_release.size()) / e.config.feature_dimensions)
             : "the mean and variance of each channel",
         noise));
-  for (const std::string& line : privacy_warnings(size.value, method->epsilon(), method->delta()))
-    reporter.warn(line);
+  for (const std::string& line : privacy_warnings(size.value, method.epsilon(), method.delta()))
+    reporter_.warn(line);
   if (size.noise > 0.1 * size.value)
-    reporter.warn(fmt::format(
+    reporter_.warn(fmt::format(
         "the number of training examples is private and known as {:.0f} +-{:.0f}; what follows "
         "from it may be far from what was meant (--size-is-public if it is)",
         size.value, size.noise));

@@ -3,57 +3,70 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "runtime/base/files.hpp"
+#include "runtime/base/interrupt.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/gate/witness.hpp"
-#include "runtime/methods/method.hpp"
 #include "runtime/results/result.hpp"
-#include "runtime/run/checkpoint.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/run/outputs.hpp"
-#include "runtime/run/prepare.hpp"
+#include "runtime/run/seal.hpp"
 #include "runtime/settings/settings.hpp"
+#include "runtime/training/training.hpp"
 
 namespace cudp {
 
-/// A training in progress: what it is, and how far it is.
-struct Run {
-  Run(Experiment what, RunFolder where, const RandomKey& key);
+/// A training and its folder: it observes the training, keeps what it needs to go on, and tells the
+/// user.
+class Run final : public TrainingObserver {
+ public:
+  /// experiment: as prepare() left it. reporter outlives the run.
+  Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter);
 
-  Experiment experiment;
-  TrainingSize size;
   RunFolder folder;
+  std::optional<NewRunFolder> place;  ///< of a run whose folder is not in its place yet
   std::optional<FolderLock> lock;
   std::optional<Observation> observation;  ///< of seeded runs alone (observation.hpp)
   std::uint64_t key_check = 0;
-  Seal seal;             ///< of the run's key
-  std::string data_tag;  ///< training_data_tag
-
-  std::optional<Gate> gate;  ///< of the run's key
-  std::unique_ptr<Method> method;
-  std::optional<PrivacyBudget> budget;
-  std::uint64_t step = 0;       ///< steps done
-  std::uint64_t last_step = 0;  ///< where to stop: the method's steps, or what the budget allows
-  std::vector<MetricsRow> metrics;
-  double seconds = 0.0;          ///< of training so far
+  Seal seal;                     ///< of the run's key
+  std::string data_tag;          ///< training_data_tag
   bool ledger_was_lost = false;  ///< as Checkpoint has it
+  std::unique_ptr<Training> training;
 
-  /// The method that the config names, for the run's size.
-  std::unique_ptr<Method> make_method() const;
-  /// Asks for releases from now on; the ledger is durable, in the run's folder, when one is
-  /// allowed. taken: of the ledger until now.
-  void open_budget(privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken = {});
-  /// Puts a checkpoint of the run as it is now into its folder.
-  void save_checkpoint() const;
   /// Where what it makes for others goes.
-  Outputs outputs() const;
+  Outputs outputs() const { return {folder, training->experiment()}; }
+  /// Puts a checkpoint of the run as it is now into its folder.
+  void save_checkpoint() const { save_checkpoint(*training); }
   /// Puts the certificate of the plan, which says that the run is not finished, where the final one
   /// will be: what a killed run leaves to be published is never without one.
   void write_plan_certificate() const;
   /// Tells the user what is trained, and what it promises.
-  void describe(Reporter& reporter) const;
+  void describe() const;
+  /// Trains on. Throws Error, with the command that continues, when a signal interrupts it.
+  void advance();
+
+  /// The ledger is durable, in the run's folder, when this returns.
+  void charged(const privacy::Ledger& ledger) override;
+  void opens(const Training& training) override;
+  /// Where the size is private, the reason may tell the noisy number: that release is charged and
+  /// certified, and the folder is in its place, before the reason is told. Throws.
+  void refused(const Training& training, const Error& reason) override;
+  void planned(const Training& training) override;
+  void checkpoint_due(const Training& training) override { save_checkpoint(training); }
+  void measured(const std::vector<MetricsRow>& rows) override { outputs().write_metrics(rows); }
+  void diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& seen) override;
+  void progressed(const Progress& progress) override { reporter_.progress(progress); }
+  void warned(const std::string& line) override { reporter_.warn(line); }
+  bool interrupts() override { return watch_ && watch_->requested(); }
+
+  Reporter& reporter() const { return reporter_; }
+
+ private:
+  void save_checkpoint(const Training& training) const;
+
+  Reporter& reporter_;
+  std::optional<InterruptWatch> watch_;  ///< while it trains
 };
 
 /// Everything that can be refused is refused before anything is written; then makes the run folder,
@@ -69,9 +82,6 @@ std::optional<RunResult> finished_result(const RunFolder& folder);
 
 /// Trains to the end, writes the release, removes the key and the checkpoints.
 /// Throws Error, with the command that continues, when a signal interrupts it.
-RunResult train(Run& run, Reporter& reporter);
-
-/// Writes the release of a finished run, and removes what only a run in progress needs.
-RunResult finish(Run& run, Reporter& reporter);
+RunResult train(Run& run);
 
 }  // namespace cudp

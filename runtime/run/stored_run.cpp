@@ -56,7 +56,7 @@ privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c, const 
     throw BudgetError(std::string(e.what()) + "; what was spent is not known");
   }
   if (seal != nullptr && !seal->holds(kLedger, file.content, file.tag)) refuse_forged(path);
-  if (!ledger.continues(c.ledger))
+  if (!ledger.continues(c.training.ledger))
     throw BudgetError(
         path.string() +
         ": expected the ledger of this run, found one that lacks what a checkpoint knows");
@@ -94,7 +94,8 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   const bool lost = !fs::exists(folder.ledger());
   if ((lost || c.ledger_was_lost) && !key) refuse_without_ledger(folder, why, lost);
   // With the same key, repeated steps release nothing new.
-  privacy::Ledger ledger = lost ? c.ledger : read_ledger(folder, c, seal ? &*seal : nullptr);
+  privacy::Ledger ledger =
+      lost ? c.training.ledger : read_ledger(folder, c, seal ? &*seal : nullptr);
   return {folder,
           std::move(lock),
           std::move(stored->checkpoint),
@@ -110,10 +111,10 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
   if (c.parameters != e.network.parameter_count)
     throw InputError(fmt::format("{}: expected a model of {} parameters as in the run, found {}",
                                  e.config.model, c.parameters, e.network.parameter_count));
-  if (e.data.size_is_public && static_cast<double>(e.data.train.size()) != c.size.value)
+  if (e.data.size_is_public && static_cast<double>(e.data.train.size()) != c.training.size.value)
     throw InputError(fmt::format("{}: expected {} training examples as in the run, found {}",
-                                 e.data.name, c.size.value, e.data.train.size()));
-  if (e.data.size_is_public != c.size.is_public())
+                                 e.data.name, c.training.size.value, e.data.train.size()));
+  if (e.data.size_is_public != c.training.size.is_public())
     throw InputError(e.data.name + ": expected a size that is public or not as in the run");
   if (!run.key) return;
   const std::string place = run.folder.root().string();

@@ -7,8 +7,8 @@
 #include "runtime/base/random_key.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/folder.hpp"
-#include "runtime/run/prepare.hpp"
 #include "runtime/settings/settings.hpp"
+#include "runtime/training/prepare.hpp"
 
 namespace cudp {
 

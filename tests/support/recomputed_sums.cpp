@@ -20,8 +20,8 @@
 #include "runtime/methods/dpis.hpp"
 #include "runtime/methods/linear_options.hpp"
 #include "runtime/methods/risk_options.hpp"
-#include "runtime/run/prepare.hpp"
 #include "runtime/settings/settings.hpp"
+#include "runtime/training/prepare.hpp"
 #include "tests/support/reference/engine.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -148,8 +148,8 @@ class Recomputer {
     const auto& options = config().of<AdaClipOptions>();
     now_ = {};
     now_.mean.assign(parameters(), 0.0f);
-    now_.deviation.assign(parameters(),
-                          static_cast<float>(std::sqrt(options.least * options.most)));
+    now_.deviation.assign(
+        parameters(), static_cast<float>(std::sqrt(options.min_variance * options.max_variance)));
   }
 
   void see(const verify::State& s) { state_ = {s.parameters, s.moment1, s.moment2, s.average}; }
@@ -405,7 +405,7 @@ class Recomputer {
       double v =
           std::pow(g[j] - m, 2) - std::pow(scale[j] * released_->noise_std * u.inverse_batch, 2);
       if (!o.literal) v /= u.inverse_batch;
-      v = std::fmin(std::fmax(v, o.least), o.most);
+      v = std::fmin(std::fmax(v, o.min_variance), o.max_variance);
       const double s = now_.deviation[j];
       now_.mean[j] = static_cast<float>(m);
       now_.deviation[j] = static_cast<float>(std::sqrt(o.beta2 * s * s + (1.0 - o.beta2) * v));

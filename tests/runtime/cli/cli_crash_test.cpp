@@ -398,15 +398,15 @@ TEST_P(FreshNoise, RepeatedStepsAreChargedAgain) {
     return releases;
   };
   const std::uint64_t before = count(ledger_of("run"));
-  const std::uint64_t repeated = ledger_of("run").authorised_until() - c.step;
+  const std::uint64_t repeated = ledger_of("run").authorised_until() - c.training.step;
   ASSERT_GE(repeated, 10u);
   const Finished f = resume_with_fresh_noise("run");
   ASSERT_EQ(f.exit, 0) << f.err;
   const auto steps = Json::parse(f.out)["steps"].get<std::uint64_t>();
   EXPECT_LT(steps, kSteps);  // the budget was for kSteps in all
-  EXPECT_EQ(count(ledger_of("run")), before + steps - c.step);
+  EXPECT_EQ(count(ledger_of("run")), before + steps - c.training.step);
   const Json certificate = Json::parse(file("run/release/privacy.json"));
-  EXPECT_EQ(certificate["steps"], c.step + repeated + steps - c.step);
+  EXPECT_EQ(certificate["steps"], c.training.step + repeated + steps - c.training.step);
   EXPECT_EQ(certificate["epsilon"], 3.0);
 }
 
@@ -511,7 +511,7 @@ TEST_F(CliCrash, FilesThatTheRunDidNotWriteAreRefused) {
   const fs::path path = newest_checkpoint_file(folder_ / "run");
   const std::string written = content_of(path);
   Checkpoint forged = decode_checkpoint(read_sealed(path).content, path.string());
-  forged.method.numbers["plan"]["sensitivity"] = 0.1;
+  forged.training.method.numbers["plan"]["sensitivity"] = 0.1;
   write_sealed(path, "checkpoint", encode_checkpoint(forged), Seal(key_from_seed(1)));
   Finished f = resume("run");
   EXPECT_EQ(f.exit, 2);

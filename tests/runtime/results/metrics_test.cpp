@@ -31,7 +31,7 @@ class MetricsOf : public testing::TestWithParam<Case> {
     for (std::size_t i = 0; i < examples; ++i) {
       for (int c = 0; c < outputs; ++c)
         p.logits.push_back(3.0f *
-                           std::sin(static_cast<float>(7 * i) + 2.0f * static_cast<float>(c)));
+                           std::sin(static_cast<float>(7 * i + 1) + 2.0f * static_cast<float>(c)));
       p.labels.push_back(static_cast<std::uint8_t>(i % classes));
     }
     return p;
@@ -96,6 +96,11 @@ TEST(Metrics, AreReadBack) {
             encode_metrics(without_test(rows)));
   EXPECT_FALSE(without_test(rows)[0].test.accuracy().has_value());
   EXPECT_TRUE(decode_metrics("").empty());
+  // Of a version that did not know the last metric.
+  const auto old =
+      decode_metrics(R"({"epoch":1,"step":1,"epsilon":1,"learning_rate":1,"test_accuracy":0.5})");
+  EXPECT_EQ(old.at(0).test.accuracy(), 0.5);
+  EXPECT_TRUE(std::isnan(old.at(0).test.values.at(1)));
   EXPECT_THROW(decode_metrics("{\"epoch\":1}\n"), Error);
 }
 

@@ -17,26 +17,27 @@ namespace {
 
 Checkpoint example(std::uint64_t step) {
   Checkpoint c;
-  c.step = step;
-  c.method.numbers = {{"plan", {{"sensitivity", 0.1 + 1e-17}}}, {"step_size_sum", 20.0 + 1e-15}};
-  c.method.arrays = {{"parameters", {1.0f, -2.5f, 3e-20f}},
-                     {"moment1", {0.1f, 0.2f, 0.3f}},
-                     {"norms", {0.5f, 1.5f}}};
+  c.training.step = step;
+  c.training.method.numbers = {{"plan", {{"sensitivity", 0.1 + 1e-17}}},
+                               {"step_size_sum", 20.0 + 1e-15}};
+  c.training.method.arrays = {{"parameters", {1.0f, -2.5f, 3e-20f}},
+                              {"moment1", {0.1f, 0.2f, 0.3f}},
+                              {"norms", {0.5f, 1.5f}}};
   c.parameters = 3;
-  c.size = {59'999.0, 33.5};
-  c.feature_release = {0.5f, 1e-9f};
+  c.training.size = {59'999.0, 33.5};
+  c.training.feature_release = {0.5f, 1e-9f};
   c.config = "batch = 512\n";
   c.model = "name = 'm'";
   c.arithmetic = "cpu avx2";
   c.program = "deadbeef, glibc 2.36 with fma";
   c.data = "0123";
   c.key_check = 0xfedcba9876543210;
-  c.ledger.charge({privacy::Gaussian{40.0}, 1});
-  c.ledger.authorise(0, step, privacy::PoissonGaussian{0.01, 1.0 / 3.0});
-  c.taken = {{privacy::Gaussian{40.0}, 1, 1}, {privacy::Laplace{1.0 / 3.0}, 2, 3}};
+  c.training.ledger.charge({privacy::Gaussian{40.0}, 1});
+  c.training.ledger.authorise(0, step, privacy::PoissonGaussian{0.01, 1.0 / 3.0});
+  c.training.taken = {{privacy::Gaussian{40.0}, 1, 1}, {privacy::Laplace{1.0 / 3.0}, 2, 3}};
   c.ledger_was_lost = true;
-  c.metrics = {{1.0, 117, 0.7, 0.5, {{0.91, 0.3}}}};
-  c.seconds = 12.5;
+  c.training.metrics = {{1.0, 117, 0.7, 0.5, {{0.91, 0.3}}}};
+  c.training.seconds = 12.5;
   return c;
 }
 
@@ -45,25 +46,25 @@ fs::perms mode(const fs::path& path) { return fs::status(path).permissions(); }
 TEST(Checkpoint, RestoresEverything) {
   const Checkpoint c = example(234);
   const Checkpoint back = decode_checkpoint(encode_checkpoint(c), "c");
-  EXPECT_EQ(back.step, c.step);
-  EXPECT_EQ(back.method.numbers, c.method.numbers);
-  EXPECT_EQ(back.method.arrays, c.method.arrays);
+  EXPECT_EQ(back.training.step, c.training.step);
+  EXPECT_EQ(back.training.method.numbers, c.training.method.numbers);
+  EXPECT_EQ(back.training.method.arrays, c.training.method.arrays);
   EXPECT_EQ(back.parameters, c.parameters);
-  EXPECT_EQ(back.size.value, c.size.value);
-  EXPECT_EQ(back.size.noise, c.size.noise);
-  EXPECT_EQ(back.feature_release, c.feature_release);
+  EXPECT_EQ(back.training.size.value, c.training.size.value);
+  EXPECT_EQ(back.training.size.noise, c.training.size.noise);
+  EXPECT_EQ(back.training.feature_release, c.training.feature_release);
   EXPECT_EQ(back.config, c.config);
   EXPECT_EQ(back.model, c.model);
   EXPECT_EQ(back.arithmetic, c.arithmetic);
   EXPECT_EQ(back.program, c.program);
   EXPECT_EQ(back.data, c.data);
   EXPECT_EQ(back.key_check, c.key_check);
-  EXPECT_EQ(back.ledger, c.ledger);
-  EXPECT_EQ(back.taken, c.taken);
+  EXPECT_EQ(back.training.ledger, c.training.ledger);
+  EXPECT_EQ(back.training.taken, c.training.taken);
   EXPECT_EQ(back.ledger_was_lost, c.ledger_was_lost);
-  ASSERT_EQ(back.metrics.size(), 1u);
-  EXPECT_EQ(encode_metrics(back.metrics), encode_metrics(c.metrics));
-  EXPECT_EQ(back.seconds, c.seconds);
+  ASSERT_EQ(back.training.metrics.size(), 1u);
+  EXPECT_EQ(encode_metrics(back.training.metrics), encode_metrics(c.training.metrics));
+  EXPECT_EQ(back.training.seconds, c.training.seconds);
 }
 
 TEST(Checkpoint, DamageAnywhereIsFound) {
@@ -102,10 +103,10 @@ TEST(Checkpoint, TheNewestTwoAreKeptAndTheNewestIntactOneIsUsed) {
 
   std::vector<std::string> complaints;
   const auto note = [&](const std::string& line) { complaints.push_back(line); };
-  EXPECT_EQ(newest_checkpoint(folder.path(), note)->checkpoint.step, 1000u);
+  EXPECT_EQ(newest_checkpoint(folder.path(), note)->checkpoint.training.step, 1000u);
   EXPECT_TRUE(complaints.empty());
   fs::resize_file(folder / "checkpoint-1000", 100);
-  EXPECT_EQ(newest_checkpoint(folder.path(), note)->checkpoint.step, 200u);
+  EXPECT_EQ(newest_checkpoint(folder.path(), note)->checkpoint.training.step, 200u);
   ASSERT_EQ(complaints.size(), 1u);
   EXPECT_NE(complaints[0].find("checkpoint-1000: damaged"), std::string::npos) << complaints[0];
   fs::remove(folder / "checkpoint-200");
@@ -200,7 +201,7 @@ TEST(Checkpoint, AFileThatTheRunDidNotWriteIsTold) {
   EXPECT_FALSE(stored->is_sealed_by(Seal(key_from_seed(2))));
   EXPECT_FALSE(seal.holds("ledger", stored->file.content, stored->file.tag));
   Checkpoint forged = stored->checkpoint;
-  forged.method.numbers["plan"]["sensitivity"] = 0.05;
+  forged.training.method.numbers["plan"]["sensitivity"] = 0.05;
   EXPECT_FALSE(seal.holds("checkpoint", encode_checkpoint(forged), stored->file.tag));
   EXPECT_FALSE(seal.holds("checkpoint", stored->file.content, ""));
   EXPECT_FALSE(seal.holds("checkpoint", stored->file.content, stored->file.tag.substr(1)));

@@ -6,7 +6,7 @@
 #include "privacy/ledger.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/results/certificate.hpp"
-#include "runtime/run/prepare.hpp"
+#include "runtime/training/prepare.hpp"
 
 namespace cudp {
 

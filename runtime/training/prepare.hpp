@@ -1,4 +1,6 @@
 #pragma once
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,9 @@ struct Experiment {
   /// rest on nothing. The data are without it until then.
   std::vector<float> feature_release;
   Backend backend;
+  /// The public number of training examples, where it is not that of the data here: an audit's,
+  /// whose canaries count whether they are there or not.
+  std::optional<std::size_t> public_size = {};
 };
 
 /// Reads the data and the model, or takes the model of a run that is resumed. Throws InputError,

@@ -1,4 +1,4 @@
-#include "runtime/run/certify.hpp"
+#include "runtime/training/certify.hpp"
 
 #include <cmath>
 #include <utility>

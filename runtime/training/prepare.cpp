@@ -1,4 +1,4 @@
-#include "runtime/run/prepare.hpp"
+#include "runtime/training/prepare.hpp"
 
 #include <fstream>
 #include <sstream>

@@ -1,4 +1,4 @@
-#include "runtime/run/certify.hpp"
+#include "runtime/training/certify.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

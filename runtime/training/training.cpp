@@ -1,0 +1,283 @@
+#include "runtime/training/training.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/methods/releases_before.hpp"
+#include "runtime/training/certify.hpp"
+
+namespace cudp {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Target seconds for one call of Method::train, so that progress moves and signals are heard; and
+/// between two checkpoints, whose steps a crash may lose.
+constexpr double kChunkSeconds = 0.25;
+constexpr double kCheckpointSeconds = 20.0;
+
+}  // namespace
+
+Training::Training(Experiment experiment, SharedKey key, TrainingObserver& observer,
+                   privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken,
+                   std::vector<Listed> released)
+    : experiment_(std::move(experiment)),
+      key_(std::move(key)),
+      observer_(observer),
+      budget_(
+          std::move(ledger), [&observer](const privacy::Ledger& l) { observer.charged(l); },
+          std::move(taken)),
+      gate_(experiment_.config.rng, key_, budget_, std::move(released)) {}
+
+std::unique_ptr<Method> Training::make_method() const {
+  const Experiment& e = experiment_;
+  return method_entry(e.config.method)
+      .make({.config = e.config,
+             .network = e.network,
+             .size = size_,
+             .arithmetic = e.backend.arithmetic(e.network),
+             .before = releases_before(e.config, size_)});
+}
+
+TrainingInputs Training::inputs() {
+  return {
+      .train = experiment_.data.train, .backend = experiment_.backend, .key = key_, .gate = gate_};
+}
+
+void Training::plan() {
+  try {
+    method_ = make_method();
+    budget_.plan(first_ledger(experiment_.config, size_, *method_));
+  } catch (const std::domain_error& e) {
+    throw BudgetError(e.what());
+  } catch (const std::invalid_argument& e) {
+    throw BudgetError(e.what());
+  }
+}
+
+std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
+                                          TrainingObserver& observer) {
+  const double noise = size_noise(experiment.data, experiment.config);
+  std::unique_ptr<Training> t(
+      new Training(std::move(experiment), std::move(key), observer, {}, {}, {}));
+  Experiment& e = t->experiment_;
+  if (noise > 0.0) t->budget_.plan(ledger_of_size(noise));
+  observer.opens(*t);
+  t->size_ = training_size(e.data, noise, t->gate_);
+  if (noise == 0.0 && e.public_size) t->size_.value = static_cast<double>(*e.public_size);
+  try {
+    t->plan();
+  } catch (const Error& reason) {
+    if (!t->size_.is_public()) observer.refused(*t, reason);
+    throw;
+  }
+  t->last_step_ = t->method_->steps();
+  observer.planned(*t);
+  release_features(e, t->size_, t->gate_);
+  t->method_->start(t->inputs(), t->budget_);
+  return t;
+}
+
+std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
+                                           TrainingObserver& observer, TrainingState state,
+                                           bool same_key) {
+  std::unique_ptr<Training> t(new Training(std::move(experiment), std::move(key), observer,
+                                           std::move(state.ledger), std::move(state.taken),
+                                           std::move(state.released)));
+  t->size_ = state.size;
+  t->step_ = state.step;
+  t->metrics_ = std::move(state.metrics);
+  t->seconds_ = state.seconds;
+  show_features(t->experiment_, std::move(state.feature_release));
+  t->method_ = t->make_method();
+  t->method_->restore(t->inputs(), state.method);
+  if (same_key) t->last_step_ = t->method_->last_step(t->budget_, t->step_);
+  return t;
+}
+
+void Training::pay_again() {
+  method_->fresh_key(budget_, step_);
+  last_step_ = method_->last_step(budget_, step_);
+}
+
+TrainingState Training::state() const {
+  return {.step = step_,
+          .method = method_->state(),
+          .size = size_,
+          .ledger = budget_.ledger(),
+          .taken = budget_.taken(),
+          .released = gate_.listed(),
+          .metrics = metrics_,
+          .seconds = seconds_,
+          .feature_release = experiment_.feature_release};
+}
+
+Certificate Training::certificate() const {
+  return make_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(), step_);
+}
+
+Certificate Training::plan_certificate() const {
+  return make_plan_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(),
+                               step_, last_step());
+}
+
+ReleasedModel Training::model() const {
+  const Experiment& e = experiment_;
+  return {.text = e.model_text,
+          .activation = e.config.activation,
+          .network = e.network,
+          .parameters = method_->parameters(),
+          .dataset = e.data.name,
+          .features = feature_settings(e.config),
+          .feature_release = e.feature_release,
+          .coder = e.data.text};
+}
+
+void Training::measure_once() {
+  if (metrics_.empty() || metrics_.back().step != step_) measure();
+}
+
+void Training::measure() {
+  const Experiment& e = experiment_;
+  // On the way a faster, slightly looser bound will do; the last one is the certificate's.
+  const bool last = step_ == last_step_;
+  MetricsRow row{
+      .epoch = static_cast<double>(step_) / static_cast<double>(method_->steps_per_epoch()),
+      .step = step_,
+      .epsilon = method_->spent(budget_.ledger(), step_, last),
+      .learning_rate = method_->learning_rate(step_)};
+  if (e.data.test.size() > 0) {
+    if (!predictor_) predictor_.emplace(e.backend, e.network, forward_settings(e.config));
+    row.test = cudp::measure(predictor_->predict(method_->parameters(), e.data.test));
+  }
+  metrics_.push_back(row);
+  observer_.measured(metrics_);
+}
+
+/// One call of advance(), with the speed that it sees.
+class Training::Loop {
+ public:
+  explicit Loop(Training& training)
+      : t_(training),
+        method_(*training.method_),
+        config_(training.experiment_.config),
+        observer_(training.observer_),
+        steps_per_epoch_(method_.steps_per_epoch()) {}
+
+  void run() {
+    while (!t_.is_finished()) {
+      const std::uint64_t until =
+          timed([&] { return method_.authorise(t_.budget_, t_.step_, next_checkpoint()); });
+      if (until == t_.step_) stop_at_budget();
+      // The checkpoint knows of what was charged, before any of that is drawn: a ledger of before
+      // is told apart.
+      if (!t_.is_finished()) observer_.checkpoint_due(t_);
+      while (t_.step_ < until && !t_.is_finished() && !observer_.interrupts()) take_steps(until);
+      if (!t_.is_finished() && observer_.interrupts()) return observer_.checkpoint_due(t_);
+    }
+    if (t_.step_ == 0) throw BudgetError("the budget does not allow a single step");
+    t_.measure_once();
+  }
+
+ private:
+  /// Calls `body`, whose time is that of training.
+  template <class Body>
+  std::uint64_t timed(const Body& body) {
+    const Clock::time_point start = Clock::now();
+    const std::uint64_t result = body();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    t_.seconds_ += seconds;
+    seconds_ += seconds;
+    return result;
+  }
+
+  bool is_open_ended() const { return method_.steps() == Method::kOpenEnded; }
+
+  double steps_per_second() const {
+    return seconds_ > 0.0 ? static_cast<double>(steps_taken_) / seconds_ : 0.0;
+  }
+
+  /// Steps that take about this long, at least one; before the speed is known, `first`.
+  std::uint64_t steps_in(double seconds, std::uint64_t first) const {
+    if (steps_taken_ == 0) return first;
+    return static_cast<std::uint64_t>(std::clamp(seconds * steps_per_second(), 1.0, 1e9));
+  }
+
+  std::uint64_t next_checkpoint() const {
+    const auto every = static_cast<std::uint64_t>(config_.checkpoint_every);
+    const std::uint64_t steps =
+        every > 0 ? every - t_.step_ % every
+                  : steps_in(kCheckpointSeconds, std::min<std::uint64_t>(steps_per_epoch_, 32));
+    return std::min(t_.step_ + steps, t_.last_step());
+  }
+
+  void take_steps(std::uint64_t until) {
+    const std::uint64_t epoch_end = (t_.step_ / steps_per_epoch_ + 1) * steps_per_epoch_;
+    const std::uint64_t last = std::min({until, epoch_end, t_.step_ + steps_in(kChunkSeconds, 1)});
+    const std::uint64_t done = timed([&] { return method_.train(t_.step_, last); });
+    steps_taken_ += done - t_.step_;
+    t_.step_ = done;
+    if (done < last) return stop_at_budget();
+    if (last == epoch_end) end_epoch(last / steps_per_epoch_);
+    if (t_.is_finished()) t_.measure_once();
+    show_progress();
+  }
+
+  /// A method that asks as it goes was refused.
+  void stop_at_budget() {
+    if (!is_open_ended() && t_.step_ > 0)
+      observer_.warned(
+          fmt::format("the budget is spent at step {} of {}", t_.step_, t_.last_step()));
+    t_.last_step_ = t_.step_;
+  }
+
+  void end_epoch(std::uint64_t epoch) {
+    // Statistics of private data; the certificate says that they were looked at.
+    if (config_.unsafe_diagnostics) observer_.diagnosed(epoch, t_.step_, method_.diagnostics());
+    const auto every = static_cast<std::uint64_t>(config_.eval_every);
+    if (every > 0 && epoch % every == 0) t_.measure();
+  }
+
+  void show_progress() {
+    const auto steps_per_epoch = static_cast<double>(steps_per_epoch_);
+    const auto step = static_cast<double>(t_.step_);
+    const double rate = steps_per_second();
+    const double steps =
+        is_open_ended() ? method_.expected_steps(t_.step_) : static_cast<double>(t_.last_step());
+    Progress p;
+    p.epoch = step / steps_per_epoch;
+    p.epochs = steps / steps_per_epoch;
+    p.step = t_.step_;
+    p.steps = static_cast<std::uint64_t>(steps);
+    p.examples_per_second = rate * method_.examples_per_step();
+    p.seconds_left = rate > 0.0 ? (steps - step) / rate : 0.0;
+    if (!t_.metrics_.empty()) {
+      const MetricsRow& row = t_.metrics_.back();
+      if (std::isfinite(row.epsilon)) p.epsilon = row.epsilon;
+      if (t_.experiment_.data.test_is_public) p.test_accuracy = row.test.accuracy();
+    }
+    observer_.progressed(p);
+  }
+
+  Training& t_;
+  Method& method_;
+  const TrainConfig& config_;
+  TrainingObserver& observer_;
+  std::uint64_t steps_per_epoch_;
+  double seconds_ = 0.0;  ///< of this call
+  std::uint64_t steps_taken_ = 0;
+};
+
+void Training::advance() {
+  ensure(last_step_.has_value(), "a key of its own, and nothing paid again");
+  Loop(*this).run();
+}
+
+}  // namespace cudp

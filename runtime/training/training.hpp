@@ -1,0 +1,109 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/base/random_key.hpp"
+#include "runtime/gate/gate.hpp"
+#include "runtime/gate/privacy_budget.hpp"
+#include "runtime/methods/method.hpp"
+#include "runtime/results/certificate.hpp"
+#include "runtime/results/metrics.hpp"
+#include "runtime/results/predictor.hpp"
+#include "runtime/results/released_model.hpp"
+#include "runtime/training/observer.hpp"
+#include "runtime/training/prepare.hpp"
+
+namespace cudp {
+
+/// All that a training needs to go on as if it had never stopped, but for its experiment and key.
+/// The generator's position is the step: every random number is addressed by it.
+struct TrainingState {
+  std::uint64_t step = 0;  ///< steps done
+  MethodState method;
+  TrainingSize size;
+  privacy::Ledger ledger;
+  std::vector<PrivacyBudget::Taken> taken;  ///< of what was charged without a number
+  std::vector<Listed> released;             ///< by the gate
+  std::vector<MetricsRow> metrics;
+  double seconds = 0.0;                ///< of training so far
+  std::vector<float> feature_release;  ///< as Experiment has it
+};
+
+/// A training in progress. It needs no folder, no terminal and no file: who keeps or shows
+/// something of it observes it. Everything is released through its gate, and charged before.
+class Training {
+ public:
+  /// Counts the examples, plans, releases what features rest on, and starts the method. `observer`
+  /// outlives the training. Throws InputError; BudgetError where settings and size allow no
+  /// training.
+  static std::unique_ptr<Training> begin(Experiment experiment, SharedKey key,
+                                         TrainingObserver& observer);
+
+  /// Goes on where `state` was taken, of the same experiment, whose data are as prepare() left
+  /// them. same_key: `key` is the one that the training began with; if not, pay_again() must come
+  /// before advance(). Throws BudgetError where the budget allows no step more.
+  static std::unique_ptr<Training> resume(Experiment experiment, SharedKey key,
+                                          TrainingObserver& observer, TrainingState state,
+                                          bool same_key);
+
+  /// Charges again what will be repeated under a key of its own. Throws BudgetError where that is
+  /// not possible.
+  void pay_again();
+
+  /// Trains to the end, or until the observer interrupts. Throws BudgetError where the budget
+  /// allows not one step.
+  void advance();
+
+  bool is_finished() const { return last_step_ == step_; }
+
+  const Experiment& experiment() const { return experiment_; }
+  const RandomKey& key() const { return key_.key(); }
+  const TrainingSize& size() const { return size_; }
+  const Method& method() const { return *method_; }
+  const privacy::Ledger& ledger() const { return budget_.ledger(); }
+  const privacy::Filter* filter() const { return budget_.filter(); }
+  std::uint64_t step() const { return step_; }  ///< steps done
+  /// Where it will stop: the method's steps, or what the budget allows.
+  std::uint64_t last_step() const { return last_step_.value(); }
+  const std::vector<MetricsRow>& metrics() const { return metrics_; }
+  double seconds() const { return seconds_; }  ///< of training so far
+
+  /// For a checkpoint.
+  TrainingState state() const;
+  /// Of a training that ends here.
+  Certificate certificate() const;
+  /// Of the plan: what it will have spent when it ends as planned. It says that it is not finished.
+  Certificate plan_certificate() const;
+  /// As it may be published.
+  ReleasedModel model() const;
+
+ private:
+  class Loop;
+
+  Training(Experiment experiment, SharedKey key, TrainingObserver& observer, privacy::Ledger ledger,
+           std::vector<PrivacyBudget::Taken> taken, std::vector<Listed> released);
+
+  std::unique_ptr<Method> make_method() const;
+  TrainingInputs inputs();
+  void plan();
+  /// Adds a row, unless this step has one.
+  void measure_once();
+  void measure();
+
+  Experiment experiment_;
+  SharedKey key_;
+  TrainingObserver& observer_;
+  PrivacyBudget budget_;
+  Gate gate_;
+  TrainingSize size_;
+  std::unique_ptr<Method> method_;
+  std::optional<Predictor> predictor_;  ///< made when the first row is
+  std::uint64_t step_ = 0;
+  std::optional<std::uint64_t> last_step_;  ///< empty: not known yet
+  std::vector<MetricsRow> metrics_;
+  double seconds_ = 0.0;
+};
+
+}  // namespace cudp
