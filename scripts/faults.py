@@ -252,6 +252,9 @@ HARMLESS = {
     # Whoever is a candidate is accepted with what its probability lacks: it is drawn as often as before.
     ("runtime/methods/dpis.cpp", "options().floor", LESS),
     ("runtime/methods/dpis.cpp", "options().floor", MORE),
+    # However a gradient is transformed, it is clipped to length 1 afterwards.
+    ("runtime/device/cpu/coordinates.cpp", "scale_.root", LESS),
+    ("runtime/device/cpu/coordinates.cpp", "scale_.root", MORE),
     # One number decides what is charged and what is drawn: another schedule of noise, paid for as it is.
     ("runtime/methods/adp_sgd.cpp", "step", NEXT),
     ("runtime/methods/dpis.cpp", "epoch_.sigma", LESS),
