@@ -159,7 +159,7 @@ PLACES = [
     ("kernels/update/update_cpu.cpp", "load(t.released + i) * broadcast(a.scalars.inverse_batch);", "a.scalars.inverse_batch", BOTH),
     ("kernels/update/update_cpu.cpp", "const double s = static_cast<double>(a.noise_std) / a.grid;", "a.noise_std", BOTH),
     ("kernels/update/update_cpu.cpp", "rounded_normals_chunk(a.noise, s, j, units);", "j", [("the first chunk's for all", "0 * x")], "model=mlp"),
-    ("kernels/update/step_size.hpp", "double beta = s.weight / static_cast<double>(1 + step % s.period);", "s.weight", BOTH, "method=adp-sgd,schedule=adaptive"),
+    ("kernels/update/step_size.hpp", "double beta = s.weight / static_cast<double>(1 + step % s.period);", "s.weight", BOTH, "method=adp-sgd,schedule=adaptive,adaptive-weight=*"),
     ("kernels/update/step_size.hpp", "double beta = s.weight / static_cast<double>(1 + step % s.period);", "step", [NEXT], "method=adp-sgd,schedule=adaptive,adaptive-weight=*"),
     ("runtime/device/cpu/cpu_engine.cpp", "const double g = static_cast<double>(released_[to_size(j)] * scalars_.inverse_batch);", "scalars_.inverse_batch", BOTH, "method=adp-sgd,schedule=adaptive"),
     ("runtime/methods/schedule.cpp", "s.bias1 = static_cast<float>(adam ? 1.0 / (1.0 - std::pow(c.beta1, t)) : 1.0);", "c.beta1", BOTH, "optimizer=adam"),
@@ -255,6 +255,8 @@ HARMLESS = {
     # However a gradient is transformed, it is clipped to length 1 afterwards.
     ("runtime/device/cpu/coordinates.cpp", "scale_.root", LESS),
     ("runtime/device/cpu/coordinates.cpp", "scale_.root", MORE),
+    ("runtime/device/cpu/coordinates.cpp", "mean[j]", LESS),
+    ("runtime/device/cpu/coordinates.cpp", "mean[j]", MORE),
     # One number decides what is charged and what is drawn: another schedule of noise, paid for as it is.
     ("runtime/methods/adp_sgd.cpp", "step", NEXT),
     ("runtime/methods/dpis.cpp", "epoch_.sigma", LESS),
