@@ -57,7 +57,9 @@ struct RandomSettings {
     return text + "  (" + data + ", " + ending + ")";
   }
   bool has(const std::string& key, const std::string& value) const {
-    const auto is_it = [&](const Flag& f) { return f.first == key && f.second == value; };
+    const auto is_it = [&](const Flag& f) {
+      return f.first == key && (f.second == value || value == "*");
+    };
     return std::ranges::any_of(flags, is_it) || std::ranges::any_of(in_file, is_it);
   }
 
@@ -134,6 +136,9 @@ class SettingsMaker {
     made_.insert(pairs_of_best.begin(), pairs_of_best.end());
     return best;
   }
+
+  /// Whatever chance gives.
+  RandomSettings any() { return make(); }
 
   std::vector<std::uint64_t> pairs_of(const RandomSettings& settings) {
     return levels_.pairs_of(settings);
