@@ -258,6 +258,10 @@ HARMLESS = {
     ("runtime/device/cpu/coordinates.cpp", "mean[j]", MORE),
     # One number decides what is charged and what is drawn: another schedule of noise, paid for as it is.
     ("runtime/methods/adp_sgd.cpp", "step", NEXT),
+    ("runtime/methods/dp_agd.cpp", "rho", LESS),
+    ("runtime/methods/dp_agd.cpp", "rho", MORE),
+    ("runtime/methods/dp_agd.cpp", "settings_.rho_selection", LESS),
+    ("runtime/methods/dp_agd.cpp", "settings_.rho_selection", MORE),
     ("runtime/methods/dpis.cpp", "epoch_.sigma", LESS),
     ("runtime/methods/dpis.cpp", "epoch_.sigma", MORE),
 }
