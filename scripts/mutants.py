@@ -26,6 +26,7 @@ FOLDER = BUILD / "mutants"
 KERNELS = "CudaKernel.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*"
 TENSOR = "CudaKernel.ATensorCore*:CudaKernel.OperandsAre*:CudaPatch*:*CudaProduct*tf32:CudaScatter*"
 RANDOM = "*Random*:*RoundedNormal*:*Sample*:*Update*"
+SMALL_ENGINES = "All/CudaEngine.*/mlp*:All/CudaEngine.*/logistic*:All/CudaEngine.*/mixed*"
 ENGINE = "All/CudaEngine.*mlp*:All/CudaEngine.*cnn*"
 
 
@@ -119,7 +120,7 @@ def ptx_mutants(texts):
     for at in random.Random(1).sample(places, 7):
         name = subprocess.run(["c++filt", kernel_at(texts[kernels], at)], capture_output=True, text=True).stdout.strip()
         line = texts[kernels].count("\n", 0, at) + 1
-        all_of.append((f"no barrier in line {line}, {name.split('(')[0][-60:]}", kernels, without_barrier(at), KERNELS, True, ""))
+        all_of.append((f"no barrier in line {line}, {name.split('(')[0][-60:]}", kernels, without_barrier(at), KERNELS + ":" + SMALL_ENGINES, True, ""))
     return all_of
 
 
@@ -139,6 +140,10 @@ SOURCE_MUTANTS = [
     ("a fused multiply-add rounds twice", "kernels/common/lanes.hpp", "return __fmaf_rn(a, b, c);", "return __fadd_rn(__fmul_rn(a, b), c);", KERNELS + ":" + RANDOM),
     ("the number of a thread along y", "kernels/fused/rows.cuh", "mov.u32 %0, %%tid.x;", "mov.u32 %0, %%tid.y;", KERNELS + ":" + ENGINE),
 ]
+
+
+# Not to be found: what is compared bit for bit is not made by float32 multiply-adds.
+WITHIN_TOLERANCES = {"a fused multiply-add rounds twice"}
 
 
 def compile_ptx(source, change, to):
@@ -162,23 +167,29 @@ def compile_ptx(source, change, to):
             skip = w in ("-o", "-MT", "-MF", "-x")
             continue
         kept.append(w.replace(str(ROOT), str(sources)) if w.startswith(("-I" + str(ROOT), str(ROOT))) and "/build" not in w else w)
-    subprocess.run(["nice", "-n", "19", *kept, "-ptx", "-arch=compute_80", "-o", str(to)], check=True, cwd=command["directory"])
+    subprocess.run([*kept, "-ptx", "-arch=compute_80", "-o", str(to)], check=True, cwd=command["directory"])
 
 
 # --- Running them ---
 
 def run(replaced, tests):
-    """Exit code, seconds and what was said first."""
-    environment = dict(os.environ, CUDP_PTX_REPLACE=str(replaced), CUDP_PTX_SEED="1")
+    """Exit code, the test, seconds and what was said first. With two seeds: of a kernel that two modules
+    have, a stream launches one's or the other's, by its number and the seed."""
+    first = run_once(replaced, tests, 1)
+    return first if first[0] != 0 else run_once(replaced, tests, 2)
+
+
+def run_once(replaced, tests, seed):
+    environment = dict(os.environ, CUDP_PTX_REPLACE=str(replaced), CUDP_PTX_SEED=str(seed))
     began = time.time()
     try:
-        done = subprocess.run(["nice", "-n", "19", TESTS, "--gtest_brief=1", "--gtest_filter=" + tests], env=environment,
+        done = subprocess.run([TESTS, "--gtest_brief=1", "--gtest_fail_fast", "--gtest_filter=" + tests + "-*LargeImages*"], env=environment,
                               capture_output=True, text=True, errors="replace", timeout=900)
         code, out = done.returncode, done.stdout + done.stderr
     except subprocess.TimeoutExpired as e:
         code, out = -1, (e.stdout or b"").decode(errors="replace") + "\nptx: FAULT: no end within 900 s"
     said = re.search(r"ptx: (?:FAULT|refused|note): ([^\n]*)", out)
-    failed = len(set(re.findall(r"\[  FAILED  \] (\S+?),? ", out)))
+    failed = (re.findall(r"\[  FAILED  \] ([^\s,]+)", out) or [""])[0]
     words = said.group(1)[:110] if said else "wrong numbers alone" if failed else ""
     return code, failed, time.time() - began, words
 
@@ -192,7 +203,7 @@ def main():
     wanted = sys.argv[2:]
     jobs = [("nothing", None, None, KERNELS, False, "")] + ptx_mutants(texts)
     wrong = found = 0
-    for name, module, change, tests, expected, why in jobs + [(m[0], None, m, m[4], True, "") for m in SOURCE_MUTANTS]:
+    for name, module, change, tests, expected, why in jobs + [(m[0], None, m, m[4], m[0] not in WITHIN_TOLERANCES, "") for m in SOURCE_MUTANTS]:
         if wanted and not any(w in name for w in wanted):
             continue
         shutil.rmtree(replaced, ignore_errors=True)
@@ -213,7 +224,7 @@ def main():
         caught = code != 0
         found += caught
         wrong += caught != expected
-        print(f"{'found    ' if caught else 'NOT FOUND'} {name}: {failed} tests failed in {seconds:.0f} s; {words}{why}", flush=True)
+        print(f"{'found    ' if caught else 'NOT FOUND'} {name}: {failed} ({seconds:.0f} s) {words}{why}", flush=True)
     print(f"{found} found; {wrong} otherwise than expected")
     sys.exit(1 if wrong else 0)
 

@@ -33,18 +33,23 @@ for wanted in "$@"; do
   done
 done
 
-# Lines "LAUNCHES MODULE KERNEL" of all processes, from every module that has the kernel.
+# Lines "LAUNCHES MODULE KERNEL" of all processes. A kernel that several objects have counts if one of
+# them launched it; the others are named, as their text is the same.
 awk -v cannot_run="$cannot_run" '
-  { n = $1; $1 = ""; launches[$0] += n }
+  { n = $1; module = $2; $1 = $2 = ""; of[$0] += n; copies[$0 "\t" module] += n }
   END {
-    for (k in launches) {
+    for (k in of) {
       ++all
-      if (launches[k] > 0) continue
+      if (of[k] > 0) continue
       if (k ~ cannot_run) { print "cannot run here:" k; continue }
-      print "no test launches: module" k > "/dev/stderr"
+      print "no test launches:" k > "/dev/stderr"
       ++idle
     }
-    printf "%d kernels of all modules, %d of them launched by no test\n", all, idle
+    for (c in copies) {
+      split(c, part, "\t")
+      if (copies[c] == 0 && of[part[1]] > 0) print "another module'"'"'s copy is launched, not module " part[2] "'"'"'s:" part[1]
+    }
+    printf "%d kernels, %d of them launched by no test\n", all, idle
     exit idle > 0
   }' "$folder/launches" || failed=1
 exit $failed
