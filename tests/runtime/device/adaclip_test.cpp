@@ -45,7 +45,7 @@ TrainConfig config(double lr) {
   c.lr = lr;
   c.optimizer = OptimizerKind::sgd;
   c.of<AdaClipOptions>() = {
-      .beta1 = 0.9, .beta2 = 0.8, .least = 1e-8, .most = 0.5, .literal = false};
+      .beta1 = 0.9, .beta2 = 0.8, .min_variance = 1e-8, .max_variance = 0.5, .literal = false};
   return c;
 }
 

@@ -221,14 +221,14 @@ TEST(TensorEnginePatches, LargeMicroBatchesGoByPatchesOfPixels) {
       {.precision = Precision::tf32, .limits = {.multiprocessors = 3, .shared_bytes = kShared}});
   std::set<int> columns;
   for (const cuda::ProductPlan& p : layout.storage.patched_products) {
-    BatchProduct product{};
+    device::Product product{};
     product.rows_per_example = p.rows_per_example;
     product.terms = p.terms;
     product.columns = p.columns;
     product.batch.capacity = 4;
-    if (!is_thin(product)) columns.insert(patch_columns(p.columns));
+    if (!device::is_thin(product)) columns.insert(patch_columns(p.columns));
     product.batch.capacity = 1;
-    EXPECT_TRUE(is_thin(product));
+    EXPECT_TRUE(device::is_thin(product));
   }
   ASSERT_EQ(columns, (std::set<int>{32, 64}));
 
