@@ -20,6 +20,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// The largest noise multiplier of a gradient. Beyond some 2^38 / sqrt(dimension) what rounding
+/// adds to the sensitivity is more than the sensitivity itself, and no grid is left for the noise.
+constexpr double kLargestSigma = 0x1p20;
+
 constexpr Choice<BudgetSplit> kBudgetSplits[] = {{"rho", BudgetSplit::rho},
                                                  {"epsilon", BudgetSplit::epsilon}};
 constexpr Choice<SelectionNoise> kSelectionNoises[] = {{"gumbel", SelectionNoise::gumbel},
@@ -100,6 +104,13 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
                     "step size, of "
                     "{:.4g} that are left; more --splits make it cheaper",
                     first, limit_ - state_.rho));
+  const double sigma = 1.0 / std::sqrt(2.0 * settings_.rho_gradient);
+  if (!(sigma <= kLargestSigma))
+    throw BudgetError(
+        fmt::format("the first gradient's share of the budget, rho {:.4g}, makes its noise {:.3g} "
+                    "times what one example can add, at most {:.3g} times are allowed; fewer "
+                    "--splits give it more",
+                    settings_.rho_gradient, sigma, kLargestSigma));
 }
 
 std::string DpAgdMethod::describe() const {

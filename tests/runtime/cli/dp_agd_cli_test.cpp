@@ -1,4 +1,5 @@
 // DP-AGD from the command line to its certificate, and through crashes.
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -197,6 +198,17 @@ TEST_F(CliDpAgd, RefusesWhatItDoesNotHave) {
   }
   EXPECT_NE(refusal({"--method", "dpsgd"}).find("--method dp-agd"), std::string::npos);
   EXPECT_NE(refusal({"--noisy-min", "cauchy"}).find("gumbel"), std::string::npos);
+}
+
+/// So small a share of the budget that no grid is left for the noise: known before anything is
+/// released.
+TEST_F(CliDpAgd, RefusesNoiseThatIsNoUse) {
+  std::vector<std::string> arguments = training("no");
+  std::ranges::replace(arguments, "60", "1e30");
+  const Finished f = run_cudp(folder_, arguments);
+  EXPECT_EQ(f.exit, 3) << f.err;
+  EXPECT_NE(f.err.find("fewer --splits"), std::string::npos) << f.err;
+  EXPECT_FALSE(fs::exists(folder_ / "no"));
 }
 
 }  // namespace
