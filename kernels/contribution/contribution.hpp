@@ -57,14 +57,14 @@ struct AcceptedDirection {
   bool operator==(const AcceptedDirection&) const = default;
 };
 
-/// The settings that transformed gradients are clipped by.
-inline constexpr ClipSettings kUnitNorm{.kind = Clipping::flat, .max_norm = 1.0f};
-
-/// An example adds (gradient - m) / scale, clipped to norm 1. What is released is brought back: g~
-/// = scale sum / b + m, and moves m and s.
+/// An example adds (gradient - m) / scale, clipped to StepScalars::clip_norm, which is 1. The
+/// released sum is brought back, g~ = scale sum / b + m, and moves m and s.
 struct TransformedGradient {
   CoordinateSettings coordinates;
   bool operator==(const TransformedGradient&) const = default;
+
+  /// The settings at one clipping norm.
+  ClipSettings at(float max_norm) const { return {.kind = Clipping::flat, .max_norm = max_norm}; }
 };
 
 /// Throw std::invalid_argument where a number is out of range.
@@ -80,11 +80,10 @@ struct ContributionBound {
   double shift;  ///< what is rounded first is larger than norm by so many times: |m / scale|
 };
 
-/// clip_norm: C, finite and > 0; of clipped gradients, the others have norm 1 at most.
+/// clip_norm: C, finite and > 0. The direction of an accepted gradient has norm 1 whatever C is.
 inline ContributionBound bound_of(const Contribution& contribution, double clip_norm) {
-  const bool clipped = std::holds_alternative<ClippedGradient>(contribution);
   const bool transformed = std::holds_alternative<TransformedGradient>(contribution);
-  const double norm = clipped ? clip_norm : 1.0;
+  const double norm = std::holds_alternative<AcceptedDirection>(contribution) ? 1.0 : clip_norm;
   return {.norm = norm, .grid = sum_grid(norm), .shift = transformed ? kLargestShift : 0.0};
 }
 

@@ -56,7 +56,7 @@ void Canaries::add(std::span<const std::uint32_t> examples, const GradientUse& u
       std::ranges::fill(factors, accept_candidate(accepted->rule, accepted->stream, example, g * g,
                                                   accepted->norms + example));
     else
-      clip_factors(clipped ? clipped->clip : kUnitNorm, squares.data(), network_.groups,
+      clip_factors(clipped ? clipped->clip : transformed->clip, squares.data(), network_.groups,
                    factors.data());
     sum[at] += std::llrint(factors[group] * inverse_grid * g);
     if (records != nullptr) *records++ = {.squared_norm = g * g, .clipped = factors[group] < 1.0f};

@@ -186,9 +186,9 @@ class CpuEngine final : public Engine {
                      float inverse_grid) {
     if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))
       return AddClipped{clipped->at(scalars.clip_norm), inverse_grid};
-    if (std::holds_alternative<TransformedGradient>(recipe.contribution))
+    if (const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution))
       return AddTransformed{coordinates_->refresh(state_.mean, state_.deviation, team_),
-                            inverse_grid};
+                            transformed->at(scalars.clip_norm), inverse_grid};
     return AddAccepted{std::get<Candidates>(recipe.draw).rule, stream(Stream::acceptance, step),
                        state_.norms.data(), inverse_grid};
   }

@@ -123,7 +123,7 @@ float Worker::choose_factors(int example, const GradientUse& use) {
     return clip_factors(settings, w_.norms(example), groups(), w_.factors(example));
   };
   if (const auto* clipped = std::get_if<AddClipped>(&use)) return clip(clipped->clip);
-  if (std::holds_alternative<AddTransformed>(use)) return clip(kUnitNorm);
+  if (const auto* moved = std::get_if<AddTransformed>(&use)) return clip(moved->clip);
   const float squared = squared_norm(example);
   float factor = 1.0f;
   if (const auto* accepted = std::get_if<AddAccepted>(&use)) {

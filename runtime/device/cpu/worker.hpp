@@ -38,6 +38,7 @@ struct AddAccepted {
 /// It is transformed, clipped to norm 1, rounded and added.
 struct AddTransformed {
   Coordinates coordinates;
+  ClipSettings clip;
   float inverse_grid;
 };
 using GradientUse = std::variant<MeasureNorm, AddWhole, AddClipped, AddAccepted, AddTransformed>;

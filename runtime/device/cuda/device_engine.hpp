@@ -427,9 +427,10 @@ class DeviceEngine final : public Engine {
                             inverse_grid, fixed_sum_.get(), train_tally_.get());
       else
         add_by_layers(most, nullptr, inverse_grid, [&] { passes_.clip(clip); });
-    } else if (std::holds_alternative<TransformedGradient>(contribution)) {
+    } else if (const auto* const transformed = std::get_if<TransformedGradient>(&contribution)) {
+      const ClipSettings clip = transformed->at(step.clip_norm);
       const CoordinatesView view = coordinates_.refresh(passes_.layout());
-      add_by_layers(most, &view, inverse_grid, [&] { passes_.clip(kUnitNorm); });
+      add_by_layers(most, &view, inverse_grid, [&] { passes_.clip(clip); });
     } else {
       const ImportanceRule& rule = std::get<Candidates>(step.recipe.draw).rule;
       add_by_layers(most, nullptr, inverse_grid, [&] {

@@ -100,7 +100,7 @@ TEST_P(Canary, AddsWhatClippingLeavesOfIt) {
 INSTANTIATE_TEST_SUITE_P(Clippings, Canary,
                          testing::Values(Clipping::flat, Clipping::per_layer, Clipping::automatic));
 
-TEST(CanaryOf, CoordinatesHasNormOne) {
+TEST(CanaryOf, CoordinatesHasTheClippingNorm) {
   EngineSettings s = settings(Clipping::flat);
   s.recipe.contribution = TransformedGradient{};
   const auto sum = [&](const std::vector<std::uint32_t>& c, std::size_t examples) {
@@ -109,7 +109,7 @@ TEST(CanaryOf, CoordinatesHasNormOne) {
   const Summed without = sum({}, 36);
   const Summed with = sum({9}, 37);
   for (std::size_t j = 0; j < with.sum.size(); ++j)
-    EXPECT_NEAR(with.sum[j], without.sum[j] + (j == 9 ? 1.0f : 0.0f), 1e-5f);
+    EXPECT_NEAR(with.sum[j], without.sum[j] + (j == 9 ? kClip : 0.0f), 1e-5f);
 }
 
 /// With its norm known, such an example is drawn with probability rate clip.

@@ -147,7 +147,7 @@ class ReferenceEngine : public Engine {
     if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))
       add_clipped(clipped->at(s.clip_norm));
     else if (transformed != nullptr)
-      add_transformed();
+      add_transformed(s.clip_norm);
     else
       add_directions(std::get<Candidates>(recipe.draw).rule, step);
 
@@ -218,7 +218,7 @@ class ReferenceEngine : public Engine {
     }
   }
 
-  void add_transformed() {
+  void add_transformed(double max_norm) {
     transform();
     for (const std::uint32_t i : batch_) {
       const ExampleGradient e = example(i);
@@ -228,10 +228,10 @@ class ReferenceEngine : public Engine {
         w[j] = (e.gradient[j] - centre_[j]) / scale_[j];
         square += w[j] * w[j];
       }
-      count(e, {square}, {std::fmin(1.0, 1.0 / std::sqrt(square))});
+      count(e, {square}, {std::fmin(1.0, max_norm / std::sqrt(square))});
       if (!std::isfinite(square)) continue;
       for (std::size_t j = 0; j < w.size(); ++j)
-        sum_[j] += w[j] / std::fmax(1.0, std::sqrt(square));
+        sum_[j] += w[j] / std::fmax(1.0, std::sqrt(square) / max_norm);
     }
   }
 
