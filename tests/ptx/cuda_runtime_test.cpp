@@ -93,6 +93,9 @@ class PtxRuntime : public testing::Test {
     Registered::module(kSharedText, {{&shared_stub, "shared"}});
   }
 
+  /// Tests of other suites run in this process, too, and ask for the last error.
+  void TearDown() override { (void)cudaGetLastError(); }
+
   static cudaStream_t stream(unsigned flags = cudaStreamNonBlocking) {
     cudaStream_t s = nullptr;
     EXPECT_EQ(cudaStreamCreateWithFlags(&s, flags), cudaSuccess);

@@ -482,10 +482,13 @@ cudaError_t launch_kernel(const void* stub, dim3 grid, dim3 block, void** argume
     constexpr u32 kUsual = 48 * 1024;  // of static and dynamic memory, unless more was asked for
     const u32 most =
         kernel->max_dynamic_shared > kUsual ? runtime().device().shared_per_block : kUsual;
-    if (shared > kernel->max_dynamic_shared || shared + kernel->static_shared_bytes > most)
-      return Runtime::refuse(cudaErrorInvalidValue, name + ": " + std::to_string(shared) +
-                                                        " bytes of shared memory, allowed are " +
-                                                        std::to_string(kernel->max_dynamic_shared));
+    const u32 fixed = kernel->static_shared_bytes;
+    const u32 allowed = std::min(kernel->max_dynamic_shared, most > fixed ? most - fixed : 0);
+    if (shared > allowed)
+      return Runtime::refuse(cudaErrorInvalidValue,
+                             name + ": " + std::to_string(shared) +
+                                 " bytes of dynamic shared memory beside " + std::to_string(fixed) +
+                                 " of its own, allowed are " + std::to_string(allowed));
     for (std::size_t i = 0; i < kernel->parameters.size(); ++i)
       std::memcpy(l.parameters.data() + kernel->parameters[i].at, arguments[i],
                   kernel->parameters[i].bytes);
