@@ -1,5 +1,6 @@
 #include "tests/support/ptx/cuda_runtime.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
