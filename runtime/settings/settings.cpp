@@ -18,6 +18,7 @@
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
+#include "runtime/settings/synonyms.hpp"
 
 namespace cudp {
 namespace {
@@ -37,8 +38,9 @@ Value value_of(const toml::node& node, const std::string& place) {
 }
 
 [[noreturn]] void refuse_unknown(const std::string& key, const std::string& place) {
-  throw InputError(place + ": expected a known key, found '" + key + "'; the nearest is '" +
-                   nearest(key, option_keys()) + "'");
+  throw InputError(place + ": expected a known key, found '" + key + "'; " +
+                   nearest_or_all(key, option_keys(), option_synonyms(),
+                                  "cudp train --help-all lists them"));
 }
 
 void add_setting(Settings& settings, std::string_view key, const toml::node& node,
