@@ -307,7 +307,7 @@ std::vector<Case> cases() {
           {"--features", "pca", "--feature-dimensions", "2", "--method", "dpis", "--batch", "20"}),
       row("size_is_noisy_and_dpis_cannot_be_paid",
           {"--method", "dpis", "--batch", "299", "--epsilon", "0.6"}, 3),
-      row("batch_above_the_examples", {"--batch", "5000"}),
+      row("batch_above_the_examples", {"--batch", "5000"}, 2),
       row("private_test_rows", {"--test-data", "test.csv"}),
       row("public_test_rows", {"--test-data", "test.csv", "--test-data-is-public"}),
       text("texts", {}),
