@@ -19,7 +19,7 @@ class Outputs {
 
   /// The resolved settings.
   void write_config(const TrainConfig& config) const;
-  /// Without privacy there is none.
+  /// Writes nothing without privacy.
   void write_certificate(const Certificate& certificate) const;
   /// The rows so far.
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
