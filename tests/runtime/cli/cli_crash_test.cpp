@@ -408,6 +408,21 @@ TEST_P(FreshNoise, RepeatedStepsAreChargedAgain) {
   const Json certificate = Json::parse(file("run/release/privacy.json"));
   EXPECT_EQ(certificate["steps"], c.training.step + repeated + steps - c.training.step);
   EXPECT_EQ(certificate["epsilon"], 3.0);
+  EXPECT_EQ(certificate["releases_repeated"], repeated);
+  const auto verified = [&](const char* run) {
+    return run_cudp(folder_, {"verify", folder_ / run}).exit;
+  };
+  EXPECT_EQ(verified("run"), 0);
+  EXPECT_EQ(verified("run/release"), 0);
+  // One repeated release more or less is noticed: by the ledger, and by a method that lists a noisy
+  // count for each step from the certificate alone.
+  for (const std::uint64_t other : {repeated - 1, repeated + 1}) {
+    Json changed = certificate;
+    changed["releases_repeated"] = other;
+    write_text(folder_ / "run/release/privacy.json", changed.dump(2));
+    EXPECT_EQ(verified("run"), 1);
+    EXPECT_EQ(verified("run/release"), certificate.contains("quantile") ? 1 : 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
