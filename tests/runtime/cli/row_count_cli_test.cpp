@@ -19,10 +19,10 @@ using Words = std::vector<std::string>;
 class RowCount : public testing::Test {
  protected:
   Finished train(const std::string& out, Words more) const {
-    Words a = {"train",    "--dataset", table_.table, "--schema", table_.schema, "--model",
-               "logistic", "--delta",   "1e-5",       "--epsilon", "2",          "--seed",
-               "3",        "--threads", "1",          "--device", "cpu",         "--json",
-               "--out",    folder_ / out};
+    Words a = {"train",    "--dataset", table_.table, "--schema",  table_.schema,
+               "--model",  "logistic",  "--delta",    "1e-5",      "--epsilon",
+               "2",        "--seed",    "3",          "--threads", "1",
+               "--device", "cpu",       "--json",     "--out",     folder_ / out};
     a.insert(a.end(), more.begin(), more.end());
     return run_cudp(folder_, a);
   }
@@ -71,7 +71,8 @@ TEST_F(RowCount, ABatchAboveAPrivateOneIsRefusedByTheNoisyCount) {
   EXPECT_EQ(c["status"], "refused");
   const std::string noisy = c["size_release"]["noisy_size"].dump();
   EXPECT_NE(noisy, "613") << "another seed is needed, for the next line to mean something";
-  EXPECT_NE(f.err.find("--batch: expected at most the " + noisy + " rows of the noisy row count, "
+  EXPECT_NE(f.err.find("--batch: expected at most the " + noisy +
+                       " rows of the noisy row count, "
                        "found 2000"),
             std::string::npos)
       << f.err;
@@ -81,8 +82,7 @@ TEST_F(RowCount, ABatchAboveAPrivateOneIsRefusedByTheNoisyCount) {
   // One that is public is refused before anything is written.
   const Finished known = train("known", {"--batch", "2000", "--steps", "3", "--size-is-public"});
   EXPECT_EQ(known.exit, 2);
-  EXPECT_EQ(known.err,
-            "cudp: --batch: expected at most the 613 training examples, found 2000\n");
+  EXPECT_EQ(known.err, "cudp: --batch: expected at most the 613 training examples, found 2000\n");
   EXPECT_FALSE(fs::exists(folder_ / "known"));
 }
 
@@ -90,9 +90,10 @@ TEST_F(RowCount, ABatchAboveAPrivateOneIsRefusedByTheNoisyCount) {
 TEST_F(RowCount, RunsWithoutANameOfTheirOwnNeverCollide) {
   const fs::path here = folder_.path() / "here";
   fs::create_directory(here);
-  const Words words = {"train", "--dataset", table_.table, "--schema", table_.schema, "--model",
-                       "logistic", "--delta", "1e-5", "--epsilon", "2", "--steps", "1", "--batch",
-                       "16", "--threads", "1", "--device", "cpu", "--quiet"};
+  const Words words = {"train",     "--dataset", table_.table, "--schema", table_.schema,
+                       "--model",   "logistic",  "--delta",    "1e-5",     "--epsilon",
+                       "2",         "--steps",   "1",          "--batch",  "16",
+                       "--threads", "1",         "--device",   "cpu",      "--quiet"};
   constexpr int kJobs = 6;
   std::vector<TemporaryFolder> outputs(kJobs);
   std::vector<CudpProcess> jobs;
