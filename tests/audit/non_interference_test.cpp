@@ -23,6 +23,7 @@
 
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/support/words.hpp"
 
 namespace cudp {
 namespace {
@@ -232,11 +233,6 @@ struct Case {
 };
 
 const std::vector<std::string> kPictures = {"--model", "cnn", "--batch", "40", "--steps", "6"};
-
-std::vector<std::string> with(std::vector<std::string> a, const std::vector<std::string>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 std::vector<Case> cases() {
   const std::vector<std::string> linear = {"--model", "logistic", "--batch", "64", "--epochs", "2"};

@@ -14,6 +14,7 @@
 
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_files.hpp"
+#include "tests/support/words.hpp"
 
 namespace cudp {
 

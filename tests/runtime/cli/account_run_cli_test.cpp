@@ -14,17 +14,14 @@ namespace cudp {
 namespace {
 
 using Json = nlohmann::json;
-using Words = std::vector<std::string>;
 
 class AccountRun : public testing::Test {
  protected:
   Words training(const std::string& out, const Words& more) const {
-    Words a = {"train",    "--dataset",   table_.table, "--schema",   table_.schema,
-               "--model",  "logistic",    "--delta",    "1e-5",       "--batch",
-               "64",       "--test-data", table_.test,  "--threads",  "1",
-               "--device", "cpu",         "--out",      folder_ / out};
-    a.insert(a.end(), more.begin(), more.end());
-    return a;
+    return with({"train", "--dataset", table_.table, "--schema", table_.schema, "--model",
+                 "logistic", "--delta", "1e-5", "--batch", "64", "--test-data", table_.test,
+                 "--threads", "1", "--device", "cpu", "--out", folder_ / out},
+                more);
   }
   Json certificate(const std::string& run) const {
     return Json::parse(content_of(folder_ / (run + "/release/privacy.json")));

@@ -20,15 +20,13 @@ class CliTrain : public testing::Test {
   /// Arguments of a short training, and more of them.
   std::vector<std::string> training(const std::string& out,
                                     std::vector<std::string> more = {}) const {
-    std::vector<std::string> a = {
-        "train",       "--dataset",   table_.table, "--schema",
-        table_.schema, "--test-data", table_.test,  "--test-data-is-public",
-        "--model",     "logistic",    "--delta",    "1e-5",
-        "--batch",     "64",          "--steps",    "60",
-        "--threads",   "1",           "--device",   "cpu",
-        "--out",       folder_ / out};
-    a.insert(a.end(), more.begin(), more.end());
-    return a;
+    return with({"train",       "--dataset",   table_.table, "--schema",
+                 table_.schema, "--test-data", table_.test,  "--test-data-is-public",
+                 "--model",     "logistic",    "--delta",    "1e-5",
+                 "--batch",     "64",          "--steps",    "60",
+                 "--threads",   "1",           "--device",   "cpu",
+                 "--out",       folder_ / out},
+                more);
   }
   Finished cudp(const std::vector<std::string>& arguments) const {
     return run_cudp(folder_, arguments);

@@ -14,17 +14,16 @@ namespace cudp {
 namespace {
 
 using Json = nlohmann::json;
-using Words = std::vector<std::string>;
 
 class RowCount : public testing::Test {
  protected:
   Finished train(const std::string& out, Words more) const {
-    Words a = {"train",    "--dataset", table_.table, "--schema",  table_.schema,
-               "--model",  "logistic",  "--delta",    "1e-5",      "--epsilon",
-               "2",        "--seed",    "3",          "--threads", "1",
-               "--device", "cpu",       "--json",     "--out",     folder_ / out};
-    a.insert(a.end(), more.begin(), more.end());
-    return run_cudp(folder_, a);
+    return run_cudp(folder_,
+                    with({"train",    "--dataset", table_.table, "--schema",  table_.schema,
+                          "--model",  "logistic",  "--delta",    "1e-5",      "--epsilon",
+                          "2",        "--seed",    "3",          "--threads", "1",
+                          "--device", "cpu",       "--json",     "--out",     folder_ / out},
+                         more));
   }
   Json certificate(const std::string& run) const {
     return Json::parse(content_of(folder_ / (run + "/release/privacy.json")));

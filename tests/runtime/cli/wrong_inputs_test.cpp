@@ -13,8 +13,6 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-using Words = std::vector<std::string>;
-
 /// A folder with a table, its schema, and files that are not what they seem. Paths are relative to
 /// it, as the sentences are.
 class WrongInputs : public testing::Test {
@@ -74,10 +72,9 @@ struct Case {
 
 /// A training on a table, and more words of it.
 Words table(Words more, const std::string& file = "p.csv", const std::string& schema = "p.toml") {
-  Words words = {"train",   "--dataset", file,      "--schema", schema,    "--epsilon", "1",
-                 "--delta", "1e-5",      "--batch", "2",        "--steps", "1"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+  return with({"train", "--dataset", file, "--schema", schema, "--epsilon", "1", "--delta", "1e-5",
+               "--batch", "2", "--steps", "1"},
+              more);
 }
 Words preset(Words more) {
   more.insert(more.begin(), {"train", "--preset", "glyphs-cnn"});
