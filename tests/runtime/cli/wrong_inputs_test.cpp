@@ -185,7 +185,7 @@ const Case kCases[] = {
     {table({}, "p.csv", "nowhere.toml"),
      "nowhere.toml: expected a file that can be read, found No such file or directory"},
     {table({}, "p.csv", "kind.toml"),
-     "kind.toml, line 3: expected kind numeric, categorical, text, label or ignore, found "
+     "kind.toml, line 2: expected kind numeric, categorical, text, label or ignore, found "
      "'number'"},
     {table({}, "p.csv", "bounds.toml"),
      "p.csv, column 'age': expected public bounds or categories in a schema, found none; "
