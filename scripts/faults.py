@@ -171,7 +171,8 @@ PLACES = [
     ("kernels/step/restore_math.hpp", "const F noise = scale * L::fill(s.noise_std * s.inverse_batch);", "s.noise_std", BOTH, "method=adaclip"),
     ("runtime/device/cpu/coordinates.cpp", "const float inverse = 1.0f / (std::sqrt(deviation[j]) * scale_.root);", "scale_.root", BOTH, "method=adaclip"),
     ("runtime/device/cpu/coordinates.cpp", "mean_[at] = scale_.shrink * mean[j];", "mean[j]", BOTH, "method=adaclip"),
-    ("kernels/contribution/contribution.hpp", "const double norm = clipped ? clip_norm : 1.0;", "1.0", BOTH, "method=adaclip"),
+    ("kernels/contribution/contribution.hpp", "const double norm = std::holds_alternative<AcceptedDirection>(contribution) ? 1.0 : clip_norm;", "1.0", BOTH, "method=dpis"),
+    ("kernels/contribution/contribution.hpp", "const double norm = std::holds_alternative<AcceptedDirection>(contribution) ? 1.0 : clip_norm;", "clip_norm", BOTH, "method=adaclip"),
     ("runtime/methods/adaclip.cpp", "static_cast<float>(std::sqrt(o.min_variance * o.max_variance))", "o.max_variance", BOTH, "method=adaclip"),
     # norm-bound, dpsgd-quantile.
     ("runtime/methods/norm_bound.cpp", "return of_logits * std::sqrt(inputs) * (1.0 + 1e-6);", "std::sqrt(inputs)", [("a tenth", "0.1 * x")], "method=norm-bound"),

@@ -292,6 +292,7 @@ Json to_json(const Certificate& c) {
             {"unsafe_flags", c.unsafe_flags}});
   if (c.allow_weak_privacy) j["allow_weak_privacy"] = true;
   if (c.fresh_noise_allowed) j["fresh_noise_allowed"] = true;
+  if (c.releases_repeated > 0) j["releases_repeated"] = c.releases_repeated;
   j.update({{"warnings", c.warnings},
             {"hyperparameter_tuning", "not counted in epsilon"},
             {"test_set", text_of(c.test_set)},

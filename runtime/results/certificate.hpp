@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,7 @@ struct Certificate {
   std::vector<std::string> unsafe_flags;
   bool allow_weak_privacy = false;
   bool fresh_noise_allowed = false;
+  std::uint64_t releases_repeated = 0;  ///< charged again because a key was lost
   std::vector<std::string> warnings;  ///< what the promise is too weak for
   std::string backend;
 

@@ -72,6 +72,7 @@ Certificate certificate_of(Status status, const Experiment& e, const TrainingSiz
   Certificate c = fill(status, e, size, method.promise(ledger, step), method.obstacles());
   if (status == Status::finished) c.groups = method.groups(ledger);
   c.noisy_values = released;
+  c.releases_repeated = ledger.repeated();
   return c;
 }
 
