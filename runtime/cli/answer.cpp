@@ -68,7 +68,7 @@ void add_wrapped(Answer& answer, const std::string& name, const std::string& tex
 
 void print(const Answer& answer, bool as_json) {
   if (as_json) {
-    std::cout << answer.json.dump(2) << "\n";
+    std::cout << answer.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return;
   }
   std::size_t width = 0;

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/cli/short_help.hpp"
+#include "runtime/results/evaluation_report.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
@@ -26,6 +28,8 @@ constexpr const char* kTrainExamples = R"(Examples:
   cudp train --resume runs/mine
 cudp train --help-all lists all options and presets.
 )";
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::string privacy_text(const RunResult& r) {
   if (std::isinf(r.epsilon)) return "none: trained without privacy";
@@ -46,11 +50,18 @@ std::string comparison_text(const RunResult& r) {
 /// The table that a training ends with. Accuracies on a test set that is not public are not for
 /// stdout, which others may read.
 Answer answer_of(RunResult r) {
-  if (r.test_set == "private") r.test = {};
+  if (r.test_set == "private") {
+    r.test = {};
+    r.majority_class.reset();
+  }
   Answer a{.json = to_json(r), .rows = {}};
   for (std::size_t i = 0; i < r.test.values.size(); ++i)
     if (const Metric& m = metrics()[i]; m.in_result)
       a.rows.emplace_back(m.name, m.text(r.test.values[i]));
+  if (r.majority_class)
+    if (const auto line = no_better_than_majority(
+            *r.test.accuracy(), r.test.of("majority_baseline").value_or(kNaN), *r.majority_class))
+      a.rows.emplace_back("", *line);
   if (r.outcome.compared_with && !r.test.empty())
     a.rows.emplace_back("with privacy", comparison_text(r));
   a.rows.emplace_back("epsilon", privacy_text(r));

@@ -21,6 +21,7 @@ class RunFolder {
   static constexpr const char* kConfig = "config.toml";
   static constexpr const char* kMetrics = "metrics.jsonl";
   static constexpr const char* kCurves = "curves.png";
+  static constexpr const char* kEvaluation = "evaluation.json";
 
   std::filesystem::path model() const { return release(kModel); }
   std::filesystem::path config() const { return release(kConfig); }

@@ -25,6 +25,10 @@ class Outputs {
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
   /// The model, and its words where it is of texts.
   void write_model(const ReleasedModel& model) const;
+  /// How well the model does on the test set, and pictures of it. Returns false where gnuplot is
+  /// missing or fails.
+  bool write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,
+                        const std::string& title) const;
   /// Returns false where gnuplot is missing or fails.
   bool draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
                    const Certificate& certificate) const;
