@@ -87,11 +87,11 @@ const Case kCases[] = {
     {{"verify2", "train", "--preset", "glyphs-cnn"},
      "expected a command as the first word, found 'verify2'; the nearest is 'verify'"},
     {{"--bogus", "train", "--preset", "glyphs-cnn"},
-     "expected a command as the first word, found '--bogus'; flags stand behind the command, which "
-     "is one of: train, eval, audit, verify, account, calibrate, reproduce, info"},
+     "expected a command as the first word, found '--bogus'; flags stand behind the command, "
+     "and cudp --help lists commands"},
     {{"help"},
-     "expected a command as the first word, found 'help'; there are train, eval, audit, verify, "
-     "account, calibrate, reproduce and info"},
+     "expected a command as the first word, found 'help'; there are train, schema, eval, audit, "
+     "verify, account, calibrate, reproduce and info"},
     {{"--version", "train"},
      "--version: expected nothing after it, found 'train'; cudp COMMAND --help explains a command"},
     {{"train", "info"}, "train: expected one command, found a second, 'info'"},
@@ -165,13 +165,16 @@ const Case kCases[] = {
      "'lr'"},
     {table({}, "nowhere.csv"),
      "dataset 'nowhere.csv': expected glyphs, sentences, mnist, fashion-mnist, cifar-10, adult, "
-     "bank, ipums-br, imdb, or the path of a folder or a table, found no such file or folder"},
+     "bank, ipums-br, imdb, or the path of a folder, a table, or a .npy or .npz file, found no "
+     "such "
+     "file or folder"},
     {table({}, "census"),
      "dataset 'census': expected glyphs, sentences, mnist, fashion-mnist, cifar-10, adult, bank, "
-     "ipums-br, imdb, or the path of a folder or a table, found no such file or folder; the "
-     "nearest is 'adult'"},
+     "ipums-br, imdb, or the path of a folder, a table, or a .npy or .npz file, found no such file "
+     "or folder; the nearest is 'adult'"},
     {table({}, "semicolon.csv"),
-     "semicolon.csv, line 1: expected a column 'age', found none of that name in the header row"},
+     "semicolon.csv, line 1: expected 3 names in the header row, found one; the line has 2 ';': "
+     "perhaps delimiter = \";\" in the schema"},
     {table({}, "unknown.csv"),
      "unknown.csv, line 1: expected only columns the schema names, found 'weight'"},
     {table({}, "short.csv"), "short.csv, line 3: expected 3 cells, found 2"},
@@ -185,7 +188,8 @@ const Case kCases[] = {
     {table({}, "p.csv", "nowhere.toml"),
      "nowhere.toml: expected a file that can be read, found No such file or directory"},
     {table({}, "p.csv", "kind.toml"),
-     "kind.toml, line 2: expected kind numeric, categorical, text, label or ignore, found "
+     "kind.toml, line 2: expected kind numeric, date, categorical, text, label, id or ignore, "
+     "found "
      "'number'"},
     {table({}, "p.csv", "bounds.toml"),
      "p.csv, column 'age': expected public bounds or categories in a schema, found none; "
