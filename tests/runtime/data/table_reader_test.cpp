@@ -230,10 +230,10 @@ TEST(TableReader, ForeignFilesAreNamed) {
             "t.csv: expected a table of text, found a binary file");
   EXPECT_EQ(refusal("age;job;key;town;ill\n1;nurse;a;b;no\n"),
             "t.csv, line 1: expected 5 names in the header row, found one; the line has 4 ';': "
-            "perhaps delimiter = \";\" in the schema");
+            "perhaps delimiter = \";\" in its schema, or cudp schema --delimiter \";\"");
   EXPECT_EQ(refusal("age,job,key,town,ill\n1\tnurse\ta\tb\tno\n"),
             "t.csv, line 2: expected 5 cells, found 1; the line has 4 '\\t': perhaps delimiter = "
-            "\"\\t\" in the schema");
+            "\"\\t\" in its schema, or cudp schema --delimiter \"\\t\"");
   EXPECT_EQ(refusal("\xe2ge,job,key,town,ill\n"),
             "t.csv, line 1: expected UTF-8 text, found '?ge', which is not UTF-8 but perhaps "
             "Latin-1; iconv -f LATIN1 -t UTF-8 FILE > NEW makes it UTF-8");
