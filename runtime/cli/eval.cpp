@@ -11,6 +11,7 @@
 #include "runtime/config/option_rows.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/features/features.hpp"
+#include "runtime/results/evaluation_report.hpp"
 #include "runtime/results/predictor.hpp"
 #include "runtime/results/released_model.hpp"
 
@@ -119,20 +120,17 @@ int evaluate(EvalOptions o) {
 
   EngineSettings settings;
   settings.threads = o.threads;
-  const Metrics found =
-      measure(Predictor(backend, model.network, settings).predict(model.parameters, data.examples));
-  Answer a;
-  for (std::size_t i = 0; i < metrics().size(); ++i) {
-    const Metric& m = metrics()[i];
-    a.json[m.key] = found.values[i];
-    a.rows.emplace_back(m.name, m.text(found.values[i]));
-  }
-  a.json["test_examples"] = data.examples.size();
+  const Evaluation found = evaluate(
+      Predictor(backend, model.network, settings).predict(model.parameters, data.examples));
+  Answer a{.json = to_json(found, {}), .rows = table_of(found, {})};
+  if (!is_named_dataset(o.data.dataset))
+    reporter.warn(
+        "these are exact numbers of the rows that were scored, and no certificate covers them: do "
+        "not publish them if the rows are private");
   a.json["dataset"] = data.name;
   a.json["model"] = model.network.spec.name;
   a.json["run_dir"] = o.run_dir;
   a.json["backend"] = backend.name;
-  a.rows.emplace_back("test examples", std::to_string(data.examples.size()));
   a.rows.emplace_back("model", model.network.spec.name);
   print(a, o.json);
   return 0;

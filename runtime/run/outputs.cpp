@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/files.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/results/curves.hpp"
+#include "runtime/results/evaluation_report.hpp"
 #include "runtime/settings/settings.hpp"
 
 namespace cudp {
@@ -60,6 +62,19 @@ void Outputs::write_model(const ReleasedModel& model) const {
   if (model.coder != nullptr) write(kVocabularyFile, model.coder->vocabulary.text());
   write(RunFolder::kModel, encode_model(model));
   if (!gives_privacy_) write_atomically(folder_.no_privacy(), kNoPrivacy);
+}
+
+bool Outputs::write_evaluation(const Evaluation& evaluation,
+                               const std::vector<std::string>& classes,
+                               const std::string& title) const {
+  const Place to =
+      has_private_test_ ? private_place(RunFolder::kEvaluation) : place(RunFolder::kEvaluation);
+  write_atomically(
+      to.path,
+      to_json(evaluation, classes).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+          "\n",
+      to.mode);
+  return draw_evaluation(evaluation, classes, title, to.path.parent_path(), to.mode);
 }
 
 bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
