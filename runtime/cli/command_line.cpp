@@ -46,6 +46,7 @@ int run(int argc, char** argv) {
   app.footer("cudp COMMAND --help has examples.");
   CommandBody body;
   add_train_command(app, body);
+  add_schema_command(app, body);
   add_eval_command(app, body);
   add_audit_command(app, body);
   add_verify_command(app, body);

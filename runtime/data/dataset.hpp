@@ -59,6 +59,8 @@ struct DataSplit {
   /// Departures from privacy that the user accepted and the certificate must show, e.g. bounds read
   /// from private data.
   std::vector<std::string> unsafe;
+  /// What the guarantee takes for granted of the files, in words, for the certificate.
+  std::vector<std::string> assumptions;
 };
 
 /// Examples to score a model on.

@@ -44,14 +44,31 @@ void check_texts(const DataRequest& request, const DataSplit& split) {
 void check_classes(const DataRequest& request) {
   if (request.classes == 0) return;
   const bool named = is_named_dataset(request.dataset);
-  if (named || !is_folder(request.dataset))
+  if (named || !(is_folder(request.dataset) || is_matrix(request.dataset)))
     throw InputError(
-        "--classes: expected with a folder of images only, found with " + request.dataset +
+        "--classes: expected with a folder of images or a .npy or .npz file only, found with " +
+        request.dataset +
         (named ? "" : "; the classes of a table are the values of its schema's label"));
+}
+
+/// Labels of their own are a matrix's, and cells that cannot be read are of a user's table or
+/// matrix.
+void check_files(const DataRequest& request) {
+  const bool named = is_named_dataset(request.dataset);
+  const bool matrix = !named && is_matrix(request.dataset);
+  if (!matrix && !(request.labels_path.empty() && request.test_labels_path.empty()))
+    throw InputError("--labels and --test-labels: expected with a .npy file only, found with " +
+                     request.dataset);
+  if (request.malformed != Malformed::refuse && (named || is_folder(request.dataset)))
+    throw InputError(
+        "--malformed missing: expected with a table or a .npy or .npz file given by its path only, "
+        "found with " +
+        request.dataset);
 }
 
 DataSplit load(const DataRequest& request) {
   check_classes(request);
+  check_files(request);
   if (is_named_dataset(request.dataset)) {
     DataSplit split = load_named(request);
     check_texts(request, split);
@@ -62,9 +79,12 @@ DataSplit load(const DataRequest& request) {
     std::string names;
     for (const NamedDataset& named : named_datasets()) names.append(named.name).append(", ");
     bad_input("dataset " + shown(request.dataset, 200), "",
-              names + "or the path of a folder or a table", "no such file or folder");
+              names + "or the path of a folder, a table, or a .npy or .npz file",
+              "no such file or folder");
   }
-  DataSplit split = is_folder(request.dataset) ? load_folder(request) : load_table_file(request);
+  DataSplit split = is_folder(request.dataset)   ? load_folder(request)
+                    : is_matrix(request.dataset) ? load_matrix(request)
+                                                 : load_table_file(request);
   check_texts(request, split);
   if (split.name.empty()) split.name = set_name_of(request.dataset);
   split.size_is_public = request.size_is_public;
@@ -99,7 +119,10 @@ TestData load_test_data(const DataRequest& request) {
       DataSplit split = load(request);
       return {split.name, std::move(split.test)};
     }
-    TestData rows = load_table_rows(request);
+    check_classes(request);
+    check_files(request);
+    TestData rows =
+        is_matrix(request.dataset) ? load_matrix_rows(request) : load_table_rows(request);
     if (rows.name.empty()) rows.name = set_name_of(request.dataset);
     return rows;
   });

@@ -22,6 +22,7 @@ constexpr const char* kActivation = "activation";
 constexpr const char* kInput = "input";
 constexpr const char* kClasses = "classes";
 constexpr const char* kDataset = "dataset";
+constexpr const char* kNormalise = "normalise";
 constexpr const char* kFeatureKeys[] = {"features", "feature-groups", "feature-standardise"};
 
 std::string shape_text(const Shape& s) {
@@ -73,6 +74,8 @@ std::string encode_model(const ReleasedModel& model) {
                    {kInput, shape_text(model.network.input)},
                    {kClasses, std::to_string(model.network.classes)},
                    {kDataset, model.dataset}};
+  if (model.features.normalise != Normalise::none)
+    file.metadata[kNormalise] = name_of(model.features.normalise);
   if (model.features.kind != Features::none) {
     const std::string values[] = {std::string(name_of(model.features.kind)),
                                   std::to_string(model.features.groups),
@@ -113,13 +116,15 @@ const std::string& released_text(const TensorFile& file, const char* key,
 }
 
 FeatureSettings released_features(const TensorFile& file, const std::string& source) {
-  if (!file.metadata.contains(kFeatureKeys[0])) return {};
   TrainConfig stored;
-  for (const char* key : kFeatureKeys) {
+  const auto read = [&](const char* key) {
     const Option& option = *find_option(key);
     const std::string place = std::string(source).append(", ").append(key);
     option.set(stored, parse_value(option, released_text(file, key, source), place), place);
-  }
+  };
+  if (file.metadata.contains(kNormalise)) read(kNormalise);
+  if (file.metadata.contains(kFeatureKeys[0]))
+    for (const char* key : kFeatureKeys) read(key);
   return feature_settings(stored);
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
 #include "runtime/data/load.hpp"
+#include "runtime/data/schema.hpp"
 #include "runtime/data/text_options.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
@@ -129,8 +130,10 @@ void make_absolute(TrainConfig& c) {
   if (!is_named_dataset(c.dataset)) from_root(c.dataset);
   if (c.model.ends_with(".toml")) from_root(c.model);
   from_root(c.data_dir);
-  from_root(c.schema);
+  if (shipped_schema(c.schema).empty()) from_root(c.schema);
+  from_root(c.labels);
   from_root(c.test_data);
+  from_root(c.test_labels);
   // Words and vectors may be named as the data folder has them.
   TextOptions& text = c.of<TextOptions>();
   for (std::string* const file : {&text.vocabulary, &text.embedding})

@@ -78,9 +78,12 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   DataSplit data = load_data({.dataset = config.dataset,
                               .dir = config.data_dir,
                               .schema = config.schema,
+                              .labels_path = config.labels,
                               .test_path = config.test_data,
+                              .test_labels_path = config.test_labels,
                               .test_is_public = config.test_data_is_public,
                               .accept_private_bounds = config.accept_private_bounds,
+                              .malformed = config.malformed,
                               .size_is_public = config.size_is_public || !method.gives_privacy,
                               .classes = static_cast<int>(config.classes.value_or(0)),
                               .text = config.of<TextOptions>()});

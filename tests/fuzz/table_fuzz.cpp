@@ -1,3 +1,4 @@
+#include "runtime/data/infer_schema.hpp"
 #include "runtime/data/table.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
