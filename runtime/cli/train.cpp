@@ -10,6 +10,7 @@
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/short_help.hpp"
 #include "runtime/results/evaluation_report.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/settings/options.hpp"
@@ -18,13 +19,14 @@
 namespace cudp {
 namespace {
 
+constexpr const char* kTrainUsage =
+    "cudp train --dataset NAME --epsilon E --delta D [flags]  trains with differential privacy\n";
 constexpr const char* kTrainExamples = R"(Examples:
   cudp train --preset glyphs-cnn
   cudp train --dataset mnist --data-dir data --epsilon 3 --delta 1e-5
-  cudp train --config run.toml --epochs 10 --out runs/short
-  cudp train --dataset patients.csv --schema patients.toml --model logistic \
-             --epsilon 1 --delta 1e-6 --batch 256
-  cudp train --resume runs/short
+  cudp train --dataset patients.csv --schema patients.toml --epsilon 1 --delta 1e-6
+  cudp train --resume runs/mine
+cudp train --help-all lists all options and presets.
 )";
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -112,6 +114,7 @@ void add_train_command(CLI::App& app, CommandBody& body) {
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
   command->footer(kTrainExamples + ("Presets: " + presets));
+  use_short_help(*command, kTrainUsage + help_lines_text(train_help_lines()) + kTrainExamples);
   const auto flags =
       std::make_shared<CommandFlags>(*command, train_options(), Repeated::last_counts);
   command->callback([&body, flags] { body = [flags] { return run_training(flags->given()); }; });

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/nearest.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/folders.hpp"
 #include "runtime/data/sources.hpp"
@@ -14,6 +15,10 @@ namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr Synonym kSynonyms[] = {{"fmnist", "fashion-mnist"}, {"census", "adult"},
+                                 {"census-income", "adult"},  {"income", "adult"},
+                                 {"digits", "mnist"},         {"reviews", "imdb"}};
 
 DataSplit load_folder(const DataRequest& request) {
   const fs::path folder = request.dataset;
@@ -76,11 +81,17 @@ DataSplit load(const DataRequest& request) {
   }
   std::error_code ignored;
   if (!fs::exists(request.dataset, ignored)) {
-    std::string names;
-    for (const NamedDataset& named : named_datasets()) names.append(named.name).append(", ");
-    bad_input("dataset " + shown(request.dataset, 200), "",
-              names + "or the path of a folder, a table, or a .npy or .npz file",
-              "no such file or folder");
+    std::vector<std::string> names;
+    std::string list;
+    for (const NamedDataset& named : named_datasets()) {
+      names.push_back(named.name);
+      list.append(named.name).append(", ");
+    }
+    const auto near = near_names(fs::path(request.dataset).filename().string(), names, kSynonyms);
+    bad_input(
+        "dataset " + shown(request.dataset, 200), "",
+        list + "or the path of a folder, a table, or a .npy or .npz file",
+        "no such file or folder" + (near.empty() ? "" : "; the nearest is '" + near.front() + "'"));
   }
   DataSplit split = is_folder(request.dataset)   ? load_folder(request)
                     : is_matrix(request.dataset) ? load_matrix(request)

@@ -41,7 +41,7 @@ RunResult result_of(const Run& run, const Certificate& certificate,
   const Training& t = *run.training;
   const Experiment& e = t.experiment();
   const double seconds = t.seconds();
-  // By numbers that were paid for: with the real ones, seconds would tell them.
+  // These numbers were paid for: with the real ones, seconds would tell them.
   const double examples = static_cast<double>(t.step()) * t.method().examples_per_step();
   return {.test_set = test_set_name(certificate.test_set),
           .test = t.metrics().back().test,
@@ -109,7 +109,7 @@ RunResult train(Run& run) {
   if (!outputs.draw_curves(t.metrics(), model.network.spec.name, certificate))
     run.reporter().warn("no picture of the curves: gnuplot is missing or failed");
   RunResult result = result_of(run, certificate, std::move(majority_class));
-  // By this the run is complete.
+  // The run is complete once this is written.
   write_atomically(run.folder.result(), to_json(result).dump(2) + "\n", 0600);
   remove_leftovers(run.folder);
   return result;

@@ -19,7 +19,7 @@ class Outputs {
 
   /// The resolved settings.
   void write_config(const TrainConfig& config) const;
-  /// Without privacy there is none. Where it says that the run is not for release, for another
+  /// Writes nothing without privacy. Where it says that the run is not for release, for another
   /// reason than that it is not finished, a note in release/ says so too.
   void write_certificate(const Certificate& certificate) const;
   /// The rows so far.

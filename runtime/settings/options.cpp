@@ -174,12 +174,14 @@ std::string method_help() {
 std::vector<Option> training_options() {
   return {
       one_of(text("method", "NAME", &Config::method, method_help().c_str()), method_names()),
-      command(text("preset", "NAME", &Config::preset, "tuned settings to start from")),
+      origin(text("preset", "NAME", &Config::preset,
+                  "tuned settings to start from; if not given, those for the data set")),
       integer("batch", "B", &Config::batch, kCount, "expected batch size"),
       instead_of("length",
                  integer("epochs", "N", &Config::epochs, kCount, "length of the training")),
       instead_of("length", integer("steps", "N", &Config::steps, kCount, "the same, in steps")),
-      number("lr", "LR", &Config::lr, kPositive, "learning rate"),
+      number("lr", "LR", &Config::lr, kPositive,
+             "learning rate; 0.001 with adam and adamw if not given"),
       choice("optimizer", &Config::optimizer, kOptimizers,
              "sgd, momentum, nesterov, adam or adamw"),
       number("momentum", "M", &Config::momentum, kBelowOne, "of momentum and nesterov"),

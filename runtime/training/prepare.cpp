@@ -19,6 +19,28 @@
 namespace cudp {
 namespace {
 
+/// The names that scikit-learn and habit have for models.
+constexpr Synonym kModels[] = {
+    {"logreg", "logistic"},
+    {"logistic-regression", "logistic"},
+    {"logisticregression", "logistic"},
+    {"linear", "logistic"},
+    {"lr", "logistic"},
+    {"softmax", "logistic"},
+    {"svc", "svm"},
+    {"linearsvc", "svm"},
+    {"linear-svm", "svm"},
+    {"mlpclassifier", "mlp"},
+    {"neural-network", "mlp"},
+    {"nn", "mlp"},
+    {"convnet", "cnn"},
+    {"lenet", "cnn"},
+    {"resnet", "cifar-cnn"},
+    {"vgg", "cifar-cnn"},
+    {"lstm", "imdb-lstm"},
+    {"rnn", "imdb-rnn"},
+};
+
 std::string default_model(Features features, const Dataset& data, const Shape& shape) {
   if (data.is_text()) return data.vectors != nullptr ? "imdb-rnn" : "sentences-lstm";
   if (features == Features::scatter)
@@ -61,8 +83,8 @@ void check_stored_vectors(const TrainConfig& config, const Network& n) {
 std::string read_model(const std::string& name) {
   if (const std::string_view text = builtin_model(name); !text.empty()) return std::string(text);
   if (!name.ends_with(".toml"))
-    throw InputError("--model: expected a known model or a .toml file, found '" + name +
-                     "'; the nearest is " + nearest(name, model_names()));
+    throw InputError("--model: expected a known model or a .toml file, found '" + name + "'; " +
+                     nearest_or_all(name, model_names(), kModels));
   std::ifstream in(name);
   std::ostringstream text;
   if (!in || !(text << in.rdbuf()))

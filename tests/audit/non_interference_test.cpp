@@ -23,6 +23,7 @@
 
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/support/words.hpp"
 
 namespace cudp {
 namespace {
@@ -233,11 +234,6 @@ struct Case {
 
 const std::vector<std::string> kPictures = {"--model", "cnn", "--batch", "40", "--steps", "6"};
 
-std::vector<std::string> with(std::vector<std::string> a, const std::vector<std::string>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 std::vector<Case> cases() {
   const std::vector<std::string> linear = {"--model", "logistic", "--batch", "64", "--epochs", "2"};
   const auto row = [&](const char* name, const std::vector<std::string>& flags, int exit = 0) {
@@ -307,7 +303,7 @@ std::vector<Case> cases() {
           {"--features", "pca", "--feature-dimensions", "2", "--method", "dpis", "--batch", "20"}),
       row("size_is_noisy_and_dpis_cannot_be_paid",
           {"--method", "dpis", "--batch", "299", "--epsilon", "0.6"}, 3),
-      row("batch_above_the_examples", {"--batch", "5000"}),
+      row("batch_above_the_examples", {"--batch", "5000"}, 2),
       row("private_test_rows", {"--test-data", "test.csv"}),
       row("public_test_rows", {"--test-data", "test.csv", "--test-data-is-public"}),
       text("texts", {}),

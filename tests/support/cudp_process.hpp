@@ -15,6 +15,7 @@
 
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_files.hpp"
+#include "tests/support/words.hpp"
 
 namespace cudp {
 
@@ -27,7 +28,9 @@ struct Finished {
 /// A cudp process with its output in files of `folder`.
 class CudpProcess {
  public:
-  CudpProcess(const TemporaryFolder& folder, const std::vector<std::string>& arguments)
+  /// directory: where it runs; that of the tests if it is empty.
+  CudpProcess(const TemporaryFolder& folder, const std::vector<std::string>& arguments,
+              const std::string& directory = "")
       : out_(folder / "stdout"), err_(folder / "stderr") {
     std::vector<char*> argv = {const_cast<char*>(cudp_binary())};
     for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
@@ -40,6 +43,7 @@ class CudpProcess {
     };
     redirect(out_, STDOUT_FILENO);
     redirect(err_, STDERR_FILENO);
+    if (!directory.empty() && ::chdir(directory.c_str()) != 0) ::_exit(125);
     ::execv(cudp_binary(), argv.data());
     ::_exit(127);
   }

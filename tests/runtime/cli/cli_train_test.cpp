@@ -20,15 +20,13 @@ class CliTrain : public testing::Test {
   /// Arguments of a short training, and more of them.
   std::vector<std::string> training(const std::string& out,
                                     std::vector<std::string> more = {}) const {
-    std::vector<std::string> a = {
-        "train",       "--dataset",   table_.table, "--schema",
-        table_.schema, "--test-data", table_.test,  "--test-data-is-public",
-        "--model",     "logistic",    "--delta",    "1e-5",
-        "--batch",     "64",          "--steps",    "60",
-        "--threads",   "1",           "--device",   "cpu",
-        "--out",       folder_ / out};
-    a.insert(a.end(), more.begin(), more.end());
-    return a;
+    return with({"train",       "--dataset",   table_.table, "--schema",
+                 table_.schema, "--test-data", table_.test,  "--test-data-is-public",
+                 "--model",     "logistic",    "--delta",    "1e-5",
+                 "--batch",     "64",          "--steps",    "60",
+                 "--threads",   "1",           "--device",   "cpu",
+                 "--out",       folder_ / out},
+                more);
   }
   Finished cudp(const std::vector<std::string>& arguments) const {
     return run_cudp(folder_, arguments);
@@ -268,7 +266,7 @@ TEST_F(CliTrain, ExitCodesAndNothingWrittenOnBadInput) {
            {{"--epsilon", "1e-9"}, 3, "number of training examples"},
            {{"--epsilon", "3", "--delta", "1"}, 2, "--delta: expected a number in (0, 1)"},
            {{"--epsilon", "3", "--batch", "100000", "--size-is-public"}, 2, "--batch"},
-           {{"--epsilon", "3", "--model", "logistik"}, 2, "the nearest is logistic"},
+           {{"--epsilon", "3", "--model", "logistik"}, 2, "the nearest is 'logistic'"},
            {{"--epsilon", "3", "--model", "cnn"}, 2, "cnn, layer 1"},
            {{"--epsilon", "3", "--method", "dp-sgdd"}, 2, "--method: expected one of dpsgd"},
            {{"--epsilon", "3", "--method", "dpsgd-quantile", "--quantile-noise", "1e-7"},
@@ -313,11 +311,12 @@ TEST_F(CliTrain, ARefusalByThePrivateSizeIsPaidFor) {
   EXPECT_LT(c["epsilon"], 1.0);
   EXPECT_TRUE(fs::exists(folder_ / "run/private/ledger"));
   EXPECT_EQ(cudp({"train", "--resume", folder_ / "run"}).exit, 2);
-  // DPIS wants batches of less than N~, and takes what that allows: no refusal tells N. (That N~ is
-  // large enough to train with at all takes a seed.)
+  // DPIS wants batches of less than N~: a refusal tells that number, and not N.
   const Finished dpis = cudp(
       training("dpis", {"--epsilon", "3", "--method", "dpis", "--batch", "4000", "--seed", "1"}));
-  EXPECT_EQ(dpis.exit, 0) << dpis.err;
+  EXPECT_EQ(dpis.exit, 2);
+  EXPECT_NE(dpis.err.find("--batch: expected less than the "), std::string::npos) << dpis.err;
+  EXPECT_EQ(Json::parse(file("dpis/release/privacy.json"))["status"], "refused");
 }
 
 /// Whatever the noisy size is: the same epsilon, and a whole number.

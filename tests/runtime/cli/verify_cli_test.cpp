@@ -19,12 +19,6 @@ namespace cudp {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Words = std::vector<std::string>;
-
-Words with(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 const Words kSteps = {"--batch", "40", "--steps", "5"};
 
