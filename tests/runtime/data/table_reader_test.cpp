@@ -327,7 +327,8 @@ TEST(TableReader, ShippedSchemasGiveTheFeaturesTheyGave) {
   EXPECT_NE(refusal(bank + "\n", {}, std::string(shipped_schema("bank"))), "");
   // A review is a text, whatever it says.
   const TextOptions options{.tokens = 3};
-  const TextCoder coder{options, Vocabulary({"na", "null", "nan"}, Marks::none_but_zero), nullptr, ""};
+  const TextCoder coder{options, Vocabulary({"na", "null", "nan"}, Marks::none_but_zero), nullptr,
+                        ""};
   const Read reviews =
       read("1\tNA\n0\tnull\n1\tNaN\n0\t\n", {.coder = &coder}, std::string(shipped_schema("imdb")));
   EXPECT_EQ(reviews.set.lengths, (std::vector<std::uint16_t>{1, 1, 1, 0}));
