@@ -105,6 +105,7 @@ int run(int argc, char** argv) {
   add_train_command(app, body);
   add_schema_command(app, body);
   add_eval_command(app, body);
+  add_predict_command(app, body);
   add_audit_command(app, body);
   add_verify_command(app, body);
   add_account_command(app, body);

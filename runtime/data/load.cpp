@@ -117,6 +117,10 @@ auto with_memory(const DataRequest& request, const Load& load) {
 
 }  // namespace
 
+bool is_table_path(const std::string& dataset) {
+  return !is_named_dataset(dataset) && !is_folder(dataset) && !is_matrix(dataset);
+}
+
 DataSplit load_data(const DataRequest& request) {
   return with_memory(request, [&] { return load(request); });
 }

@@ -11,6 +11,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/draft_schema.hpp"
+#include "runtime/data/find_schema.hpp"
 #include "runtime/data/folders.hpp"
 #include "runtime/data/infer_schema.hpp"
 #include "runtime/data/named_datasets.hpp"
@@ -25,28 +26,6 @@ namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uint64_t kLongestSchema = std::uint64_t{16} << 20;
-
-TableSchema read_schema(const fs::path& path) {
-  const auto reader = open_bytes(path);
-  std::vector<std::uint8_t> text;
-  append_bytes(*reader, kLongestSchema, text);
-  expect_end(*reader, "16 MiB");
-  return parse_schema({reinterpret_cast<const char*>(text.data()), text.size()}, path.string());
-}
-
-/// data.csv.gz is described by data.csv.gz.schema.toml or data.csv.schema.toml.
-std::optional<fs::path> schema_beside(const fs::path& table) {
-  fs::path plain = table;
-  if (plain.extension() == ".gz" || plain.extension() == ".xz") plain.replace_extension();
-  for (const fs::path& stem : {table, plain}) {
-    const fs::path path = stem.string() + ".schema.toml";
-    std::error_code ignored;
-    if (fs::exists(path, ignored)) return path;
-  }
-  return std::nullopt;
-}
 
 /// The place of the test rows.
 enum class TestRows {
@@ -120,6 +99,7 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated,
   DataSplit split;
   const TableSchema schema =
       completed(stated, files.train, request.accept_private_bounds, split.unsafe);
+  split.schema = std::make_shared<TableSchema>(schema);
   split.text = coder_for(schema, files.train, request, split.unsafe);
   TableOptions options{.malformed = request.malformed, .coder = split.text.get()};
   if (files.where == TestRows::among_train) {
@@ -179,12 +159,8 @@ std::string assumption(const DataRequest& request, const TableSchema& schema) {
 
 /// The schema of a table given by path, as it is known before the rows are read.
 TableSchema known_schema(const DataRequest& request) {
+  if (std::optional<FoundSchema> found = find_schema(request)) return std::move(found->schema);
   const fs::path path = request.dataset;
-  std::optional<fs::path> schema_path = schema_beside(path);
-  if (const std::string_view shipped = shipped_schema(request.schema); !shipped.empty())
-    return parse_schema(shipped, request.schema + ".toml");
-  if (!request.schema.empty()) schema_path = request.schema;
-  if (schema_path) return read_schema(*schema_path);
   return schema_from_header(*open_bytes(path), delimiter_of(path));
 }
 

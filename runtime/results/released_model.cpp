@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
@@ -12,6 +13,8 @@
 #include "runtime/config/choices.hpp"
 #include "runtime/data/make_network.hpp"
 #include "runtime/settings/options.hpp"
+
+namespace fs = std::filesystem;
 
 namespace cudp {
 namespace {
@@ -83,8 +86,21 @@ std::string encode_model(const ReleasedModel& model) {
     for (std::size_t i = 0; i < std::size(values); ++i) file.metadata[kFeatureKeys[i]] = values[i];
   }
   add_release(file, model.features, model.feature_release);
+  add_inputs(file, model.inputs);
   if (model.coder != nullptr) add_text(file, *model.coder);
   return encode_safetensors(file);
+}
+
+fs::path find_released_model(const fs::path& place) {
+  std::error_code ignored;
+  if (fs::is_regular_file(place, ignored)) return place;
+  for (const fs::path& path :
+       {place / "release" / "model.safetensors", place / "private" / "model.safetensors",
+        place / "model.safetensors"})
+    if (fs::exists(path, ignored)) return path;
+  throw InputError(place.string() +
+                   ": expected a run folder with a released model, its release folder or a "
+                   ".safetensors file, found none");
 }
 
 ReleasedModel read_released_model(const std::filesystem::path& path, const VectorPlace& vectors) {
@@ -95,6 +111,7 @@ ReleasedModel read_released_model(const std::filesystem::path& path, const Vecto
   m.text = released_text(file, kModel, source);
   m.activation = released_text(file, kActivation, source);
   m.features = released_features(file, source);
+  m.inputs = read_inputs(file, source);
   m.coder = read_text(file, path, vectors);
   TextShape words;
   if (m.coder != nullptr)

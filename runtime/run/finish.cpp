@@ -80,7 +80,7 @@ std::optional<std::string> evaluate(const Run& run) {
   const std::optional<Evaluation> e = run.training->evaluate();
   if (!e) return std::nullopt;
   const Experiment& experiment = run.training->experiment();
-  const std::vector<std::string> classes = {};
+  const std::vector<std::string> classes = experiment.inputs.classes();
   warn_of_guessing(run, *e);
   if (!experiment.data.test_is_public)
     for (const auto& [name, value] : table_of(*e, classes))

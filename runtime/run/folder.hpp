@@ -22,6 +22,7 @@ class RunFolder {
   static constexpr const char* kMetrics = "metrics.jsonl";
   static constexpr const char* kCurves = "curves.png";
   static constexpr const char* kEvaluation = "evaluation.json";
+  static constexpr const char* kSchema = "schema.toml";
 
   std::filesystem::path model() const { return release(kModel); }
   std::filesystem::path config() const { return release(kConfig); }
@@ -30,6 +31,9 @@ class RunFolder {
 
   /// The note that a run without privacy has in place of everything else.
   std::filesystem::path no_privacy() const { return release("NO-PRIVACY.txt"); }
+
+  /// Beside the rest: why a run with privacy is not for release, e.g. because it was seeded.
+  std::filesystem::path not_for_release() const { return release("NOT-FOR-RELEASE.txt"); }
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }

@@ -33,7 +33,7 @@ void Run::refused(const Training& t, const Error& reason) {
   const privacy::Ledger ledger = ledger_of_size(t.size().noise);
   write_atomically(folder.config(), write_config(e.config, Audience::release));
   write_atomically(folder.ledger(), ledger.to_text(), 0600);
-  write_atomically(folder.certificate(), to_text(make_refusal_certificate(e, t.size(), ledger)));
+  Outputs(folder, e).write_certificate(make_refusal_certificate(e, t.size(), ledger));
   const std::string certificate = place->publish().certificate().string();
   throw Error(std::string(reason.what()) +
                   "; the noisy number of training examples was paid for: " + certificate,

@@ -112,10 +112,11 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   if (data.train.is_text() && config.features != Features::none)
     throw InputError("--features: expected none with texts, found " +
                      std::string(name_of(config.features)));
+  Experiment e;
+  e.inputs = inputs_of(data);
   for (Dataset* const part : parts_of(data))
     make_features(*part, feature_settings(config), backend, reporter);
 
-  Experiment e;
   e.config = config;
   e.config.device = backend.name == "cuda" ? Device::cuda : Device::cpu;
   e.backend = backend;

@@ -137,7 +137,8 @@ ReleasedModel Training::model() const {
           .dataset = e.data.name,
           .features = feature_settings(e.config),
           .feature_release = e.feature_release,
-          .coder = e.data.text};
+          .coder = e.data.text,
+          .inputs = e.inputs};
 }
 
 void Training::measure_once() {

@@ -78,10 +78,11 @@ TEST_F(CliTrain, LeavesARunFolderThatIsSafeToPublish) {
       names.push_back(fs::relative(entry.path(), folder_ / "run").string());
   std::erase_if(names, [](const std::string& n) { return n.ends_with(".png"); });  // by gnuplot
   std::ranges::sort(names);
-  EXPECT_EQ(names, (std::vector<std::string>{"private/ledger", "private/log.txt",
-                                             "private/result.json", "release/config.toml",
-                                             "release/evaluation.json", "release/metrics.jsonl",
-                                             "release/model.safetensors", "release/privacy.json"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"private/ledger", "private/log.txt", "private/result.json",
+                                      "release/config.toml", "release/evaluation.json",
+                                      "release/metrics.jsonl", "release/model.safetensors",
+                                      "release/privacy.json", "release/schema.toml"}));
   const Json evaluation = Json::parse(file("run/release/evaluation.json"));
   EXPECT_EQ(evaluation["test_examples"], 200);
   EXPECT_EQ(evaluation["test_accuracy"],
