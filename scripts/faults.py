@@ -185,6 +185,9 @@ PLACES = [
     ("runtime/methods/dpsgd_quantile.cpp", ".count_noise_std = count_noise()};", "count_noise()", BOTH, "method=dpsgd-quantile"),
     ("runtime/methods/dpsgd_quantile.cpp", ".gradient_noise_multiplier = gradient_noise_multiplier(),", "gradient_noise_multiplier()", BOTH, "method=dpsgd-quantile"),
     # Features.
+    ("runtime/data/table_rows.cpp", "if (malformed_ == Malformed::missing) {", "malformed_ == Malformed::missing", [("a row with a wrong number of cells is refused", "false && x")], "data=table,malformed=missing"),
+    ("runtime/data/row_encoder.cpp", "return row.malformed || malformed_ == Malformed::missing ||", "malformed_ == Malformed::missing", [("a cell that cannot be read is refused", "false && x")], "data=table,malformed=missing"),
+    ("runtime/results/released_model.cpp", "if (model.features.normalise != Normalise::none)", "model.features.normalise != Normalise::none", [("a model does not say how its input is normalised", "false && x")], "normalise=unit"),
     ("runtime/features/pca.cpp", "                 .noise_std = sigma,\n", "sigma", [("FIFTEEN: noise x 0.9 in PCA", "0.9 * x"), MORE], "features=pca"),
     ("runtime/features/pca.cpp", ".sensitivity = 1.0,", "1.0", BOTH, "features=pca"),
     ("runtime/features/pca.cpp", ".noise_std = sigma * std::sqrt(0.5) * (1.0 + 0x1p-51),", "std::sqrt(0.5)", BOTH, "features=pca"),

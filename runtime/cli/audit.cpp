@@ -38,8 +38,7 @@ constexpr const char* kAuditUsage =
     "cudp audit SETTINGS OF A TRAINING [flags]  attacks such a training\n";
 constexpr HelpLine kAuditLines[] = {
     {"", "Audit"},
-    {"canaries",
-     "examples that are in or not by a coin; else 1000, or what the model has room for"},
+    {"canaries", "examples that are in or not by a coin: 1000, or as many as fit"},
     {"canary", "gradient: chosen gradients; example: mislabelled examples"},
     {"guesses", "how many the attacker guesses, 0: a tenth of the canaries"},
     {"confidence", "of each lower bound"},

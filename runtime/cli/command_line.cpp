@@ -8,8 +8,6 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <spdlog/fmt/fmt.h>
-#include <spdlog/fmt/ranges.h>
 
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
@@ -54,8 +52,7 @@ void check_first_word(const CLI::App& app, const std::vector<std::string>& words
   }
   if (is_flag(first))
     throw InputError("expected a command as the first word, found '" + first +
-                     "'; flags stand behind the command, which is one of: " +
-                     fmt::format("{}", fmt::join(commands, ", ")));
+                     "'; flags stand behind the command, and cudp --help lists commands");
   throw InputError("expected a command as the first word, found '" + first + "'; " +
                    nearest_or_all(first, commands, kCommands));
 }

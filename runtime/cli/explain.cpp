@@ -85,6 +85,8 @@ Paragraph meaning(const RunCertificate& c) {
     p.sentences.emplace_back("An epsilon above 10 rules out very little.");
   else if (epsilon > 3.0)
     p.sentences.emplace_back("An epsilon above 3 is a weak promise; attacks do worse in practice.");
+  if (const std::string none = c.text("groups"); !none.empty())
+    p.sentences.push_back("Persons with several rows: " + none + ".");
   if (!c.json.contains("groups") || !c.json["groups"].is_array()) return p;
   std::string groups;
   for (const json& row : c.json["groups"]) {
@@ -101,12 +103,15 @@ Paragraph meaning(const RunCertificate& c) {
 Paragraph how(const RunCertificate& c) {
   const verify::Certificate& s = c.stated;
   Paragraph p{.heading = "how", .sentences = {}};
-  if (s.q > 0.0 && s.sigma > 0.0)
+  const std::string noise =
+      c.json.contains("noise_over_time")
+          ? "Gaussian noise, more of it in some steps than in others,"
+          : fmt::format("Gaussian noise of {:.4g} (sigma {:.4g})", s.noise_std, s.sigma);
+  if (s.sampling == "poisson" && s.sigma > 0.0)
     p.sentences.push_back(fmt::format(
         "{}: {} times, each row was drawn with probability {:.4g} (about {:.0f} rows), its part in "
-        "the sum was bounded to norm {:.4g}, and Gaussian noise of {:.4g} (sigma {:.4g}) was added "
-        "to the sum.",
-        s.method, s.steps, s.q, s.expected_batch, s.clip, s.noise_std, s.sigma));
+        "the sum was bounded to norm {:.4g}, and {} was added to the sum.",
+        s.method, s.steps, s.q, s.expected_batch, s.clip, noise));
   else
     p.sentences.push_back(s.method + ": " + c.text("mechanism") + ".");
   p.sentences.push_back("What these releases come to together was bounded by the accountant " +

@@ -1,6 +1,9 @@
 #include "runtime/data/column_facts.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "runtime/data/dates.hpp"
@@ -14,6 +17,9 @@ namespace {
 constexpr std::string_view kForms[] = {"%Y-%m-%d",          "%Y/%m/%d",      "%d.%m.%Y",
                                        "%m/%d/%Y",          "%d/%m/%Y",      "%Y-%m-%d %H:%M:%S",
                                        "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"};
+
+/// Of a mean that people are to read.
+constexpr int kDigits = 6;
 
 }  // namespace
 
@@ -29,6 +35,17 @@ void ColumnFacts::Range::add(double x) {
   max = std::max(max, x);
   sum += x;
   ++count;
+}
+
+double ColumnFacts::Range::mean() const {
+  const double mean = sum / static_cast<double>(count);
+  if (!std::isfinite(mean)) return 0.5 * min + 0.5 * max;
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), mean,
+                                 std::chars_format::general, kDigits);
+  double rounded = mean;
+  std::from_chars(text.data(), end.ptr, rounded);
+  return std::clamp(rounded, min, max);
 }
 
 void ColumnFacts::add(std::string_view text, char decimal) {

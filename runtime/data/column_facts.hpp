@@ -45,7 +45,8 @@ class ColumnFacts {
     std::uint64_t count = 0;
 
     void add(double x);
-    double mean() const { return sum / static_cast<double>(count); }
+    /// Rounded to six digits; between min and max, whatever overflows.
+    double mean() const;
   };
   struct Form {
     std::string format;

@@ -81,7 +81,7 @@ std::string other_delimiter(std::string_view line, char delimiter) {
   if (most == 0) return {};
   const std::string name = best == '\t' ? "\\t" : std::string(1, best);
   return "; the line has " + std::to_string(most) + " '" + name + "': perhaps delimiter = \"" +
-         name + "\" in the schema";
+         name + "\" in its schema, or cudp schema --delimiter \"" + name + "\"";
 }
 
 }  // namespace cudp

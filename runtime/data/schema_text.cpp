@@ -18,9 +18,11 @@ std::string digits_of(double value) {
   return {buffer.data(), end};
 }
 
+/// A whole number of up to 15 digits needs no point: TOML's whole numbers hold it.
 std::string toml_number(double value) {
   const std::string digits = digits_of(value);
-  return digits.find_first_of(".e") == std::string::npos ? digits + ".0" : digits;
+  const bool whole = digits.find_first_of(".e") == std::string::npos;
+  return whole && digits.size() > 15 ? digits + ".0" : digits;
 }
 
 std::string toml_texts(const std::vector<std::string>& texts) {

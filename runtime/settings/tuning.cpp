@@ -68,11 +68,10 @@ std::string preset_line(const PresetUse& use, const TrainConfig& resolved) {
     if (use.dropped.contains(option.key)) lost.push_back(named(option, *then));
     if (!use.settings.contains(option.key) || use.dropped.contains(option.key) || now == then)
       continue;
+    if (now && option.kind == ValueKind::toggle) replaced.push_back(named(option, *now));
     const std::string instead = now ? named(option, *now) : in_place_of(option, resolved);
-    if (!instead.empty() && then)
-      replaced.push_back(
-          instead + " instead of " +
-          (now && option.kind != ValueKind::toggle ? plain_text(*then) : named(option, *then)));
+    if (option.kind == ValueKind::toggle || instead.empty() || !then) continue;
+    replaced.push_back(instead + " instead of " + (now ? plain_text(*then) : named(option, *then)));
   }
   std::string line = "preset " + use.name;
   if (!use.typed) line += ", tuned for this data set, without its budget";

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/cudp_process.hpp"
+#include "tests/support/npy_files.hpp"
 
 namespace fs = std::filesystem;
 
@@ -36,6 +37,9 @@ class WrongInputs : public testing::Test {
     write("kind.toml", "name = \"p\"\ncolumns = [{name = \"age\", kind = \"number\"}]\n");
     write("run.toml", "dataset = \"glyphs\"\nlearning_rate = 0.1\n");
     write("empty.csv", "");
+    write("array.csv", npy_floats(1, {1.0f, 2.0f}));
+    write("array.npy", npy_floats(1, {1.0f, 2.0f}));
+    write("wide.csv", std::string("\xff\xfe\x61\0", 4));
     write("damaged.json", "{}");
   }
   fs::path place() const { return folder_.path() / "here"; }
@@ -165,13 +169,16 @@ const Case kCases[] = {
      "'lr'"},
     {table({}, "nowhere.csv"),
      "dataset 'nowhere.csv': expected glyphs, sentences, mnist, fashion-mnist, cifar-10, adult, "
-     "bank, ipums-br, imdb, or the path of a folder or a table, found no such file or folder"},
+     "bank, ipums-br, imdb, or the path of a folder, a table, or a .npy or .npz file, found no "
+     "such "
+     "file or folder"},
     {table({}, "census"),
      "dataset 'census': expected glyphs, sentences, mnist, fashion-mnist, cifar-10, adult, bank, "
-     "ipums-br, imdb, or the path of a folder or a table, found no such file or folder; the "
-     "nearest is 'adult'"},
+     "ipums-br, imdb, or the path of a folder, a table, or a .npy or .npz file, found no such file "
+     "or folder; the nearest is 'adult'"},
     {table({}, "semicolon.csv"),
-     "semicolon.csv, line 1: expected a column 'age', found none of that name in the header row"},
+     "semicolon.csv, line 1: expected 3 names in the header row, found one; the line has 2 ';': "
+     "perhaps delimiter = \";\" in its schema, or cudp schema --delimiter \";\""},
     {table({}, "unknown.csv"),
      "unknown.csv, line 1: expected only columns the schema names, found 'weight'"},
     {table({}, "short.csv"), "short.csv, line 3: expected 3 cells, found 2"},
@@ -181,12 +188,31 @@ const Case kCases[] = {
      "value.csv, line 3, column 'sex': expected one of the schema's 2 values, found 'x'"},
     {table({}, "label.csv"),
      "label.csv, line 3, column 'died': expected one of the schema's 2 classes, found 'maybe'"},
+    {table({}, "array.csv"),
+     "array.csv: expected a table of text, found a NumPy array; let its name end in .npy"},
+    {table({}, "wide.csv"),
+     "wide.csv: expected a table of text, found UTF-16 text; iconv -f UTF-16 -t UTF-8 FILE > NEW "
+     "makes it UTF-8"},
+    {table({"--malformed", "missing"}),
+     "p.toml, column 'age': expected a 'fill' for --malformed missing: what a cell that cannot be "
+     "read stands for, found none"},
+    {{"train", "--dataset", "array.npy", "--epsilon", "1", "--delta", "1e-5"},
+     "array.npy: expected --classes N, the number of classes, which is never read from labels "
+     "since "
+     "they are private, found none"},
+    {{"train", "--dataset", "array.npy", "--classes", "2", "--epsilon", "1", "--delta", "1e-5"},
+     "array.npy: expected --labels FILE.npy, or a .npz file with x and y, found no labels"},
+    {{"schema", "semicolon.csv"},
+     "semicolon.csv, line 1: expected at least two columns, found one; the line has 2 ';': perhaps "
+     "delimiter = \";\" in its schema, or cudp schema --delimiter \";\""},
+    {{"schema", "p.csv", "--out", "p.toml"},
+     "p.toml: expected a name that no file has yet, found one"},
     {table({}, "empty.csv"), "empty.csv: expected at least one row, found none"},
     {table({}, "p.csv", "nowhere.toml"),
      "nowhere.toml: expected a file that can be read, found No such file or directory"},
     {table({}, "p.csv", "kind.toml"),
-     "kind.toml, line 3: expected kind numeric, categorical, text, label or ignore, found "
-     "'number'"},
+     "kind.toml, line 3: expected kind numeric, date, categorical, text, label, id or ignore, "
+     "found 'number'"},
     {table({}, "p.csv", "bounds.toml"),
      "p.csv, column 'age': expected public bounds or categories in a schema, found none; "
      "--accept-private-bounds reads them from the private rows"},

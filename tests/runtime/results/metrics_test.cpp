@@ -92,9 +92,8 @@ INSTANTIATE_TEST_SUITE_P(All, MetricsOf,
 
 TEST(Metrics, AreReadBack) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const std::vector<MetricsRow> rows = {
-      {1.0, 10, 0.5, 0.1, {{0.9, 0.3, 0.5, 0.6, 0.8, 0.95, 0.1}}},
-      {2.0, 20, 0.6, 0.1, {{1, 0.2, 0.5, 0.6, 1, nan, nan}}}};
+  const std::vector<MetricsRow> rows = {{1.0, 10, 0.5, 0.1, {{0.9, 0.3, 0.5, 0.6, 0.8, 0.95, 0.1}}},
+                                        {2.0, 20, 0.6, 0.1, {{1, 0.2, 0.5, 0.6, 1, nan, nan}}}};
   const std::string text = encode_metrics(rows);
   EXPECT_EQ(
       text.substr(0, text.find('\n')),
