@@ -227,32 +227,42 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
     throw InputError(settings.at("steps").place + ": expected either epochs or steps, found both");
 }
 
-TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& notes) {
-  NamedSources named = named_sources(flags, TrainConfig{}.method);
+namespace {
+
+/// The preset for the data set that some source names; empty where there is none.
+std::string own_preset(const Settings& flags, const NamedSources& named) {
   const auto stated = [&](const char* key, const std::string& otherwise) {
-    for (const Settings* source :
-         std::initializer_list<const Settings*>{&flags, &named.file, &named.preset})
+    for (const Settings* source : {&flags, &named.file})
       if (std::string text = text_setting(*source, key); !text.empty()) return text;
     return otherwise;
   };
-  // A name that no method has is refused below, with the place where it stands.
+  // A name that no method has is refused later, with the place where it stands.
   const MethodEntry* const method = find_method(named.method);
   // What is tuned for stochastic gradients says nothing about the others.
-  const std::string own = method == nullptr || method->stochastic
-                              ? preset_for(stated("dataset", ""), stated("features", "none"),
-                                           named.method, stated("model", ""))
-                              : "";
+  if (method != nullptr && !method->stochastic) return "";
+  return preset_for(stated("dataset", ""), stated("features", "none"), named.method,
+                    stated("model", ""));
+}
+
+/// The data set's tuned settings are a better start than general ones; a privacy budget is nobody's
+/// to assume.
+void take_own_preset(const Settings& flags, NamedSources& named) {
+  named.preset_name = own_preset(flags, named);
+  if (named.preset_name.empty()) return;
+  named.preset = preset_settings(named.preset_name, named.method);
+  for (const char* key : {"epsilon", "delta", "sigma"}) named.preset.erase(key);
+  named.dropped = drop_tuning(named.preset, named.file, flags);
+}
+
+}  // namespace
+
+TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& notes) {
+  NamedSources named = named_sources(flags, TrainConfig{}.method);
   const bool typed = !named.preset_name.empty();
-  if (!typed && !own.empty()) {
-    // The data set's tuned settings are a better start than general ones; a privacy budget is
-    // nobody's to assume.
-    named.preset_name = own;
-    named.preset = preset_settings(own, named.method);
-    for (const char* key : {"epsilon", "delta", "sigma"}) named.preset.erase(key);
-    named.dropped = drop_tuning(named.preset, named.file, flags);
-  }
+  if (!typed) take_own_preset(flags, named);
 
   TrainConfig config;
+  const MethodEntry* const method = find_method(named.method);
   if (method != nullptr && method->defaults != nullptr) method->defaults(config);
   PresetUse use{.name = named.preset_name,
                 .typed = typed,
@@ -261,9 +271,9 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
                 .alone = config};
   use.settings.insert(named.dropped.begin(), named.dropped.end());
   apply_settings(use.settings, use.alone);
-  apply_settings(named.preset, config);
-  apply_settings(named.file, config);
-  apply_settings(flags, config);
+  for (const Settings* const source :
+       {&std::as_const(named.preset), &std::as_const(named.file), &flags})
+    apply_settings(*source, config);
   config.preset = named.preset_name;
   const bool has_rate =
       flags.contains("lr") || named.file.contains("lr") || named.preset.contains("lr");
