@@ -122,6 +122,13 @@ bool Ledger::has_fresh_key() const {
   return std::ranges::any_of(records_, [](const Record& r) { return r.kind == Kind::key; });
 }
 
+std::uint64_t Ledger::repeated() const {
+  std::uint64_t charged = 0;
+  for (const Record& r : records_)
+    if (r.kind == Kind::steps) charged += r.release.count;
+  return charged - until_;
+}
+
 std::vector<Release> Ledger::releases() const {
   std::vector<Release> merged;
   for (const Record& record : records_) {

@@ -66,6 +66,10 @@ class Ledger {
   /// earlier ones.
   bool has_fresh_key() const;
 
+  /// How many numbered steps were charged again because a key was lost: all charged ones less those
+  /// up to authorised_until().
+  std::uint64_t repeated() const;
+
   /// One past the last step that the present key may run.
   std::uint64_t authorised_until() const { return until_; }
 

@@ -171,7 +171,8 @@ PLACES = [
     ("kernels/step/restore_math.hpp", "const F noise = scale * L::fill(s.noise_std * s.inverse_batch);", "s.noise_std", BOTH, "method=adaclip"),
     ("runtime/device/cpu/coordinates.cpp", "const float inverse = 1.0f / (std::sqrt(deviation[j]) * scale_.root);", "scale_.root", BOTH, "method=adaclip"),
     ("runtime/device/cpu/coordinates.cpp", "mean_[at] = scale_.shrink * mean[j];", "mean[j]", BOTH, "method=adaclip"),
-    ("kernels/contribution/contribution.hpp", "const double norm = clipped ? clip_norm : 1.0;", "1.0", BOTH, "method=adaclip"),
+    ("kernels/contribution/contribution.hpp", "const double norm = std::holds_alternative<AcceptedDirection>(contribution) ? 1.0 : clip_norm;", "1.0", BOTH, "method=dpis"),
+    ("kernels/contribution/contribution.hpp", "const double norm = std::holds_alternative<AcceptedDirection>(contribution) ? 1.0 : clip_norm;", "clip_norm", BOTH, "method=adaclip"),
     ("runtime/methods/adaclip.cpp", "static_cast<float>(std::sqrt(o.min_variance * o.max_variance))", "o.max_variance", BOTH, "method=adaclip"),
     # norm-bound, dpsgd-quantile.
     ("runtime/methods/norm_bound.cpp", "return of_logits * std::sqrt(inputs) * (1.0 + 1e-6);", "std::sqrt(inputs)", [("a tenth", "0.1 * x")], "method=norm-bound"),
@@ -184,6 +185,9 @@ PLACES = [
     ("runtime/methods/dpsgd_quantile.cpp", ".count_noise_std = count_noise()};", "count_noise()", BOTH, "method=dpsgd-quantile"),
     ("runtime/methods/dpsgd_quantile.cpp", ".gradient_noise_multiplier = gradient_noise_multiplier(),", "gradient_noise_multiplier()", BOTH, "method=dpsgd-quantile"),
     # Features.
+    ("runtime/data/table_rows.cpp", "if (malformed_ == Malformed::missing) {", "malformed_ == Malformed::missing", [("a row with a wrong number of cells is refused", "false && x")], "data=table,malformed=missing"),
+    ("runtime/data/row_encoder.cpp", "return row.malformed || malformed_ == Malformed::missing ||", "malformed_ == Malformed::missing", [("a cell that cannot be read is refused", "false && x")], "data=table,malformed=missing"),
+    ("runtime/results/released_model.cpp", "if (model.features.normalise != Normalise::none)", "model.features.normalise != Normalise::none", [("a model does not say how its input is normalised", "false && x")], "normalise=unit"),
     ("runtime/features/pca.cpp", "                 .noise_std = sigma,\n", "sigma", [("FIFTEEN: noise x 0.9 in PCA", "0.9 * x"), MORE], "features=pca"),
     ("runtime/features/pca.cpp", ".sensitivity = 1.0,", "1.0", BOTH, "features=pca"),
     ("runtime/features/pca.cpp", ".noise_std = sigma * std::sqrt(0.5) * (1.0 + 0x1p-51),", "std::sqrt(0.5)", BOTH, "features=pca"),

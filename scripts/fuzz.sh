@@ -20,7 +20,7 @@ cmake --build "$build" --target fuzz -j "$(nproc)"
 # A few small valid inputs each, to start from.
 seeds=$build/seeds
 findings=$build/findings
-mkdir -p "$seeds"/{idx,cifar,compressed,schema,table,text,model,influence} "$findings"
+mkdir -p "$seeds"/{idx,cifar,compressed,schema,table,matrix,text,model,influence} "$findings"
 printf '\0\0\010\003\0\0\0\002\0\0\0\002\0\0\0\003abcdefghijkl' >"$seeds/idx/images"
 printf '\0\0\010\001\0\0\0\003\0\001\002' >"$seeds/idx/labels"
 gzip -nc "$seeds/idx/images" >"$seeds/idx/images.gz"
@@ -36,6 +36,13 @@ printf '0age,job,label\n1,x,0\n2.5,"y ""z""",1\n' >"$seeds/table/header"
 printf '2age\tlabel\n1\t0\n-2e3\t1\n' >"$seeds/table/tabs"
 printf '1# comment\n0.5, x, 9, no\n?, ?, , yes.\n\n' >"$seeds/table/plain"
 printf '3d,c,b,a\nno,,x,1\n' >"$seeds/table/names"
+printf '7old,thief,,x\n' >"$seeds/table/between"
+printf '1a,b,c,e,d\n1,x,"k\nl",02.03.2004,no\n' >"$seeds/table/break"
+header="{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }"
+array="\223NUMPY\001\000\073\000$header"
+printf "0$array\0\0\200\077\0\0\0\100" >"$seeds/matrix/array"
+printf "0\223NUMPY\001\000\073\000${header/<f4/|u1}\001\002" >"$seeds/matrix/bytes"
+{ printf 1; printf 'UEsDBC0AAAAIAAAAIQCxRkXq//////////8FABQAeC5ucHkBABAAiAAAAAAAAABOAAAAAAAAAJvsF+obEMnIUMZQrZ6SWpxcpG6loG6TZqKuo6Cell9UUpSYF59flJIKEndLzClOBYoXZyQWpAL5GoY6CkaaOgq1CmQDLgaGBnsGBgYHAFBLAQItAy0AAAAIAAAAIQCxRkXqTgAAAIgAAAAFAAAAAAAAAAAAAACAAQAAAAB4Lm5weVBLBQYAAAAAAQABADMAAACFAAAAAAA=' | base64 -d; } >"$seeds/matrix/archive"
 printf '0the\t12\nfilm\t3\n' >"$seeds/text/list"
 printf '1do 1 2\nn'"'"'t 3 4e-1\n' >"$seeds/text/vectors"
 printf '1\074\0\0\0\0\0\0\0{"e":{"dtype":"F16","shape":[2,1],"data_offsets":[0,4]}}    \0\074\0\300' >"$seeds/text/tensor"
@@ -65,5 +72,5 @@ fuzz_one() {
 export -f fuzz_one
 export build seconds seeds findings
 
-printf '%s\n' idx cifar compressed schema table text model influence |
+printf '%s\n' idx cifar compressed schema table matrix text model influence |
   xargs -P "$(nproc)" -I{} bash -c 'set -euo pipefail; fuzz_one {}' || exit 1

@@ -58,6 +58,7 @@ Certificate read(const Json& j) {
   c.expected_batch = number(j, "expected_batch");
   c.steps = count(j, "steps");
   c.steps_planned = count(j, "steps_planned");
+  c.repeated = count(j, "releases_repeated");
   c.order = number(j, "order");
   c.order_fixed = j.contains("order_fixed_before") && j["order_fixed_before"].get<bool>();
   if (j.contains("size_release")) {

@@ -34,6 +34,7 @@ struct Certificate {
   std::uint64_t threshold = 0;
   double expected_batch = 0.0;
   std::uint64_t steps = 0, steps_planned = 0;
+  std::uint64_t repeated = 0;  ///< releases charged again because a key was lost
   double order = 0.0;
   bool order_fixed = false;
   std::optional<std::uint64_t> examples;  ///< where that is public

@@ -115,6 +115,9 @@ class Holder {
     const Charges charges = read_charges(evidence_.ledger);
     s.found = std::to_string(charges.total) + " releases charged";
     add_findings({"ledger"});
+    if (const std::uint64_t repeated = charges.ledger.repeated(); repeated != c_.repeated)
+      wrong("releases_repeated: expected " + std::to_string(repeated) + " as charged, found " +
+            std::to_string(c_.repeated));
     const std::uint64_t lost = charges.lost.size();
     if (lost > 0) s.found += ", " + std::to_string(lost) + " keys lost";
   }
@@ -178,7 +181,6 @@ class Holder {
     std::vector<Certificate::Listed> rows = c_.noisy_values;
     if (c_.status == "refused") return;
     // With a key lost steps are paid for again, and only what the run rests on is listed.
-    const bool again = may_have_lost_key() || (is_engine() && c_.steps > c_.steps_planned);
     if (c_.size_noise > 0.0) expect_size(rows);
     if (c_.feature_noise > 0.0)
       // A covariance is in two parts, but of a single column.
@@ -186,14 +188,14 @@ class Holder {
     if (c_.quantile) {
       const std::uint64_t counts =
           take(rows, c_.quantile->count_noise / c_.quantile->count_sensitivity);
-      // The budget may have ended before the last step that was planned.
-      expect_times("noisy counts, one a step", again ? 1 : c_.steps, c_.steps, counts);
+      const std::uint64_t steps = c_.steps - std::min(c_.steps, c_.repeated);
+      expect_times("noisy counts, one a step", steps, steps, counts);
     }
     std::uint64_t totals = 0;
     if (c_.norm_total_noise > 0.0) {
       totals = paid(c_.norm_total_noise);
       // The first epoch may have no clipping norm to choose, and pays for it.
-      const std::uint64_t min_times = totals > 0 && !again ? totals - 1 : 0;
+      const std::uint64_t min_times = totals - std::min(totals, 1 + c_.repeated);
       expect_times("noisy sums of norms", min_times, totals, take(rows, c_.norm_total_noise));
     }
     if (is("dp-agd") || is("outpert")) {
@@ -202,7 +204,8 @@ class Holder {
         if (gaussian == nullptr || gaussian->sigma == c_.size_noise ||
             gaussian->sigma == c_.feature_noise)
           continue;
-        expect_times("noisy sums by " + number(gaussian->sigma), again ? 0 : r.count, r.count,
+        expect_times("noisy sums by " + number(gaussian->sigma),
+                     r.count - std::min(r.count, c_.repeated), r.count,
                      take(rows, gaussian->sigma));
       }
     }
@@ -214,16 +217,13 @@ class Holder {
       if (mechanisms != c_.steps + beside)
         wrong("releases: expected " + std::to_string(c_.steps) + " steps and " +
               std::to_string(beside) + " others, found " + std::to_string(mechanisms));
-      if (c_.steps < c_.steps_planned && !is("dpis"))
+      // Where steps were paid for twice the budget may end before the last step that was planned.
+      const std::uint64_t made = c_.steps - std::min(c_.steps, c_.repeated);
+      if (!is("dpis") && (made > c_.steps_planned || (made < c_.steps_planned && c_.repeated == 0)))
         wrong("steps: expected " + std::to_string(c_.steps_planned) + " as planned, found " +
-              std::to_string(c_.steps));
+              std::to_string(made));
     }
     if (is("privgene")) hold_selections();
-  }
-
-  /// Only the ledger tells.
-  bool may_have_lost_key() const {
-    return evidence_.ledger.empty() || !read_charges(evidence_.ledger).lost.empty();
   }
 
   void expect_size(std::vector<Certificate::Listed>& rows) {

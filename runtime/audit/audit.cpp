@@ -23,6 +23,11 @@ RandomKey audit_key(const TrainConfig& config) {
                      : make_key();
 }
 
+/// If the user does not say, and the model and the data allow it.
+constexpr std::uint64_t kCanaries = 1000;
+/// Guesses about fewer show nothing.
+constexpr std::uint64_t kMinCanaries = 10;
+
 constexpr const char* kNotForRelease = "audit: canaries were among the training examples";
 
 /// Tells the user how the training goes, and the canaries' scores how examples are drawn.
@@ -44,6 +49,27 @@ class Teller final : public TrainingObserver {
   Reporter& reporter_;
   Canaries& canaries_;
 };
+
+/// The number of canaries that the user asked for, or the default. Throws InputError.
+std::uint64_t number_of_canaries(const AuditSettings& settings, const Experiment& e) {
+  const bool by_gradient = settings.kind == CanaryKind::gradient;
+  const std::uint64_t room = by_gradient ? e.network.parameter_count : e.data.train.size() / 2;
+  const std::string what = by_gradient
+                               ? fmt::format("the model's {} parameters, one for each", room)
+                               : fmt::format("half of the training examples, {}", room);
+  if (settings.canaries && *settings.canaries > room)
+    throw InputError(
+        fmt::format("--canaries: expected at most {}, found {}", what, *settings.canaries));
+  if (room < kMinCanaries)
+    throw InputError(fmt::format("--canary: expected room for at least {} canaries, found {}{}",
+                                 kMinCanaries, what,
+                                 by_gradient ? "; --canary example needs no parameters" : ""));
+  const std::uint64_t canaries = settings.canaries.value_or(std::min(kCanaries, room));
+  if (settings.guesses && (*settings.guesses < 2 || *settings.guesses > canaries))
+    throw InputError(fmt::format("--guesses: expected 2 to the {} canaries, found {}", canaries,
+                                 *settings.guesses));
+  return canaries;
+}
 
 /// The model's losses on example canaries, with a minus sign.
 std::vector<double> loss_scores(const Training& t) {
@@ -72,11 +98,9 @@ void check(const TrainConfig& config, const AuditSettings& settings) {
   if (settings.kind == CanaryKind::gradient && method_entry(config.method).linear_model)
     throw InputError("--canary: expected example with --method " + config.method +
                      ", which does not release sums of clipped gradients, found gradient");
-  if (settings.canaries < 10)
-    throw InputError(fmt::format("--canaries: expected at least 10, found {}", settings.canaries));
-  if (settings.guesses && (*settings.guesses < 2 || *settings.guesses > settings.canaries))
-    throw InputError(fmt::format("--guesses: expected 2 to the {} canaries, found {}",
-                                 settings.canaries, *settings.guesses));
+  if (settings.canaries && *settings.canaries < kMinCanaries)
+    throw InputError(fmt::format("--canaries: expected at least {}, found {}", kMinCanaries,
+                                 *settings.canaries));
   if (!(settings.confidence > 0.0 && settings.confidence < 1.0))
     throw InputError(
         fmt::format("--confidence: expected a number in (0, 1), found {}", settings.confidence));
@@ -96,7 +120,8 @@ AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Repo
   e.data.test = {};
   e.data.notes.clear();
   e.config.eval_every = 0;
-  Canaries canaries{.member = toss_coins(settings.canaries, own_key.key())};
+  const std::uint64_t count = number_of_canaries(settings, e);
+  Canaries canaries{.member = toss_coins(count, own_key.key())};
   if (by_gradient)
     add_gradient_canaries(e, canaries);
   else
@@ -108,7 +133,8 @@ AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Repo
 
   AuditResult r;
   r.settings = settings;
-  if (!settings.guesses) r.settings.guesses = std::max<std::uint64_t>(2, settings.canaries / 10);
+  r.settings.canaries = count;
+  if (!settings.guesses) r.settings.guesses = std::max<std::uint64_t>(2, count / 10);
   r.members = canaries.members();
   r.steps = training->step();
   r.seconds = training->seconds();

@@ -22,14 +22,16 @@ enum class CanaryKind {
 
 struct AuditSettings {
   CanaryKind kind = CanaryKind::gradient;
-  std::uint64_t canaries = 1000;
+  /// 1000 if not given, or as many as there can be: gradients one for each parameter of the
+  /// model, examples half of the training set.
+  std::optional<std::uint64_t> canaries;
   std::optional<std::uint64_t> guesses;  ///< half of them of each kind; a tenth of the canaries
   double confidence = 0.95;              ///< of each bound, in (0, 1)
 };
 
 /// An attack on one training, beside what its certificate says.
 struct AuditResult {
-  AuditSettings settings;  ///< with guesses
+  AuditSettings settings;  ///< with canaries and guesses
   Certificate certificate;
   double epsilon = 0.0;  ///< the certificate's
   double delta = 0.0;

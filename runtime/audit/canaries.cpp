@@ -6,8 +6,6 @@
 #include <span>
 #include <utility>
 
-#include <spdlog/fmt/fmt.h>
-
 #include "runtime/base/error.hpp"
 #include "runtime/base/random_numbers.hpp"
 
@@ -118,10 +116,7 @@ std::size_t Canaries::members() const {
 
 void add_gradient_canaries(Experiment& e, Canaries& canaries) {
   const std::size_t count = canaries.member.size();
-  if (count > e.network.parameter_count)
-    throw InputError(fmt::format(
-        "--canaries: expected at most the model's {} parameters, one for each, found {}",
-        e.network.parameter_count, count));
+  ensure(count <= e.network.parameter_count, "a canary for each parameter at most");
   e.public_size = e.data.train.size() + count;
   canaries.parameters = canary_parameters(count, e.network);
   append_blanks(e.data.train, canaries.members());
@@ -137,10 +132,7 @@ void add_gradient_canaries(Experiment& e, Canaries& canaries) {
 
 void add_example_canaries(Experiment& e, const Canaries& canaries, const RandomKey& key) {
   const std::size_t n = e.data.train.size();
-  if (canaries.member.size() > n / 2)
-    throw InputError(
-        fmt::format("--canaries: expected at most half of the training examples, found {}",
-                    canaries.member.size()));
+  ensure(canaries.member.size() <= n / 2, "canaries are half of the examples at most");
   e.public_size = n;
   ExampleCanaries c = mislabel(e.data.train, canaries.member, key);
   e.data.train = std::move(c.train);

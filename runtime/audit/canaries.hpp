@@ -45,11 +45,11 @@ struct Canaries {
 
 /// Puts gradient canaries into the sums of the experiment's engines, which show `canaries.scores`
 /// what they release: it must be there, and outlive them. Blanks stand for the members, so that
-/// sums have room for them. Throws InputError where the model has too few parameters.
+/// sums have room for them. There are no more than parameters.
 void add_gradient_canaries(Experiment& experiment, Canaries& canaries);
 
 /// Puts the members of example canaries into the training set, and all of them in place of the test
-/// set: features are made of them as of test examples. Throws InputError where there are too many.
+/// set: features are made of them as of test examples. There are no more than half of the examples.
 void add_example_canaries(Experiment& experiment, const Canaries& canaries, const RandomKey& key);
 
 }  // namespace cudp

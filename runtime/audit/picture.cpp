@@ -56,7 +56,7 @@ plot $bars using 0:2:xtic(1) with boxes lc rgb '#0060ad', \
      $bars using 0:2:(sprintf('%.2f', $2)) with labels offset 0,0.7
 unset multiplot
 )",
-                     r.settings.canaries, r.delta, 1.1 * std::max(r.epsilon, 0.01));
+                     *r.settings.canaries, r.delta, 1.1 * std::max(r.epsilon, 0.01));
 }
 
 }  // namespace

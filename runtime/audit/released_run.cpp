@@ -129,6 +129,8 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
   };
   expect("dataset", json.at("dataset").get<std::string>(), text("dataset"));
   expect("activation", set("activation"), text("activation"));
+  expect("normalise", settings.has("normalise") ? set("normalise") : std::string("none"),
+         file.metadata.contains("normalise") ? text("normalise") : std::string("none"));
   expect("features", set("features"),
          file.metadata.contains("features") ? text("features") : std::string("none"));
   const std::string_view builtin = builtin_model(set("model"));

@@ -19,6 +19,7 @@
 #include "runtime/base/safetensors.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/data/load.hpp"
+#include "runtime/data/schema.hpp"
 #include "runtime/data/text_options.hpp"
 #include "runtime/gate/transcript.hpp"
 #include "runtime/results/released_model.hpp"
@@ -61,9 +62,10 @@ TrainConfig twin_config(const ReleasedRun& run, const TwinSettings& s) {
     c.dataset = s.dataset;
   else if (!is_named_dataset(c.dataset))
     find_file(c.dataset, c.data_dir);
-  find_file(c.schema, c.data_dir);
+  if (shipped_schema(c.schema).empty()) find_file(c.schema, c.data_dir);
   if (!s.schema.empty()) c.schema = s.schema;
-  find_file(c.test_data, c.data_dir);
+  for (std::string* const file : {&c.test_data, &c.labels, &c.test_labels})
+    find_file(*file, c.data_dir);
   TextOptions& text = c.of<TextOptions>();
   find_file(text.vocabulary, c.data_dir);
   find_file(text.embedding, c.data_dir);

@@ -74,6 +74,30 @@ void write_atomically(const std::filesystem::path& path, std::string_view conten
   sync_folder(folder_of(path));
 }
 
+StagedFile::StagedFile(std::filesystem::path path, unsigned mode) : path_(std::move(path)) {
+  temporary_ = folder_of(path_) / std::string(".")
+                                      .append(path_.filename().string())
+                                      .append(".new-")
+                                      .append(std::to_string(::getpid()));
+  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+  if (file_ < 0) fail(path_, "write");
+  if (::fchmod(file_, mode) != 0) fail(path_, "set the permissions");
+}
+
+StagedFile::~StagedFile() {
+  if (file_ >= 0) ::close(file_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void StagedFile::write(std::string_view content) { write_all(file_, content, path_); }
+
+void StagedFile::publish() {
+  if (::fsync(file_) != 0) fail(path_, "sync");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "rename to it");
+  temporary_.clear();
+  sync_folder(folder_of(path_));
+}
+
 void replace_file(const std::filesystem::path& path, std::string_view content, unsigned mode) {
   write_and_rename(path, content, mode, false);
 }

@@ -13,6 +13,25 @@ namespace cudp {
 void write_atomically(const std::filesystem::path& path, std::string_view content,
                       unsigned mode = 0644);
 
+/// A file that is written part by part and appears whole, or not at all.
+class StagedFile {
+ public:
+  /// mode: permissions. Throws Error with the system's reason.
+  explicit StagedFile(std::filesystem::path path, unsigned mode = 0644);
+  ~StagedFile();  ///< removes what was not published
+  StagedFile(const StagedFile&) = delete;
+  StagedFile& operator=(const StagedFile&) = delete;
+
+  void write(std::string_view content);
+  /// Makes it durable and moves it to its place, replacing what is there.
+  void publish();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int file_ = -1;
+};
+
 /// Replaces a file without waiting for the disk: whole or not at all, but possibly the old one
 /// after a crash of the machine. This is for what can be made again.
 void replace_file(const std::filesystem::path& path, std::string_view content,

@@ -78,6 +78,8 @@ void Reporter::keep_log(const std::filesystem::path& file) {
   sink->set_pattern("%Y-%m-%d %H:%M:%S %l: %v");
   log_->sinks().push_back(sink);
   log_->flush_on(spdlog::level::info);
+  file_log_ = std::make_shared<spdlog::logger>("cudp", sink);
+  file_log_->flush_on(spdlog::level::info);
 }
 
 void Reporter::info(const std::string& line) {
@@ -88,6 +90,14 @@ void Reporter::info(const std::string& line) {
 void Reporter::warn(const std::string& line) {
   clear_bar();
   log_->warn("warning: {}", line);
+}
+
+void Reporter::tell_owner(const std::string& line) {
+  const std::string marked = "PRIVATE " + line;
+  if (terminal_ && !quiet_)
+    info(marked);
+  else if (file_log_ != nullptr)
+    file_log_->info(marked);
 }
 
 void Reporter::progress(const Progress& p) {

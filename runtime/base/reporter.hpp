@@ -44,6 +44,9 @@ class Reporter {
 
   void info(const std::string& line);
   void warn(const std::string& line);
+  /// Tells the owner alone something private: it goes to the log file, and to stderr only where
+  /// that is a terminal and not `quiet`, marked PRIVATE.
+  void tell_owner(const std::string& line);
   void progress(const Progress& progress);
   /// A share of something that comes before training, 0 to 1: a bar on a terminal, else nothing.
   void work(const std::string& what, double share);
@@ -52,6 +55,7 @@ class Reporter {
   void clear_bar();
 
   std::shared_ptr<spdlog::logger> log_;
+  std::shared_ptr<spdlog::logger> file_log_;  ///< the log file alone; null: none is kept
   bool quiet_;
   bool terminal_;
   bool bar_shown_ = false;

@@ -8,7 +8,9 @@
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/explain.hpp"
 #include "runtime/cli/privacy_curve.hpp"
+#include "runtime/cli/what_if.hpp"
 #include "runtime/config/option_rows.hpp"
 
 namespace cudp {
@@ -18,6 +20,8 @@ using privacy::number;
 using privacy::Release;
 
 struct AccountFlags : AccountantFlags {
+  std::string run;
+  std::vector<std::string> what_if;
   std::optional<std::string> phases, curve;
   std::optional<double> zcdp, rdp_at;
   std::optional<std::uint64_t> groups;
@@ -48,6 +52,9 @@ Answer divergence_at(const AccountFlags& o) {
 /// Zero-concentrated DP as (epsilon, delta).
 Answer zcdp_as_epsilon(const AccountFlags& o) {
   const char* with = "--zcdp";
+  unused(o.examples, "--examples", with);
+  unused(o.batch, "--batch", with);
+  unused(o.epochs, "--epochs", with);
   unused(o.phases, "--phases", with);
   unused(o.q, "--q", with);
   unused(o.sigma, "--sigma", with);
@@ -77,6 +84,8 @@ std::vector<Release> releases_of(const AccountFlags& o) {
   unused(o.steps, "--steps", "--phases");
   unused(o.n, "--n", "--phases");
   unused(o.batch, "--batch", "--phases");
+  unused(o.examples, "--examples", "--phases");
+  unused(o.epochs, "--epochs", "--phases");
   return read_phases(*o.phases);
 }
 
@@ -189,9 +198,30 @@ Answer group_table(const AccountFlags& o, const privacy::Composition& compositio
   return a;
 }
 
-Answer answer_of(const AccountFlags& o) {
+/// What a run's certificate means, or would say of other settings.
+Answer answer_about_run(const AccountFlags& o) {
+  const AccountantFlags none;
+  if (o.epsilon || o.delta || o.q || o.sigma || o.steps || o.n || o.batch || o.examples ||
+      o.epochs || o.interval || o.phases || o.curve || o.zcdp || o.rdp_at || o.groups ||
+      !o.orders.empty() || o.accountant != none.accountant || o.sampling != none.sampling ||
+      o.neighbours != none.neighbours || o.group != none.group)
+    throw InputError("account " + o.run +
+                     ": expected no flags but --what-if and --json with a run, found others");
+  return o.what_if.empty() ? explained(o.run) : what_if(o.run, o.what_if);
+}
+
+Answer answer_of(AccountFlags o) {
+  if (!o.run.empty()) return answer_about_run(o);
+  if (!o.what_if.empty())
+    throw InputError("--what-if: expected a run to change, as in cudp account RUN --what-if " +
+                     o.what_if.front() + ", found none");
+  if (!o.zcdp && !o.phases) fill_in_training(o);
   if (o.rdp_at) return divergence_at(o);
   if (o.zcdp) return zcdp_as_epsilon(o);
+  std::vector<std::string> missing;
+  if (!o.phases) missing = missing_release_flags(o);
+  if (!o.epsilon && !o.delta) missing.emplace_back("one of --delta and --epsilon");
+  refuse_missing("account", missing);
   if (o.epsilon.has_value() == o.delta.has_value())
     throw InputError(std::string("account: expected one of --delta and --epsilon, found ") +
                      (o.delta ? "both" : "none"));
@@ -218,7 +248,14 @@ Answer answer_of(const AccountFlags& o) {
 std::vector<Option> account_options() {
   using namespace option_rows;
   using Flags = AccountFlags;
-  std::vector<Option> all = accountant_rows(true);
+  std::vector<Option> all = {
+      optional_positional(
+          text("run", "RUN", &Flags::run,
+               "A run's folder, its release folder or a privacy.json: explains it")),
+      list("what-if", "KEY=VALUE ...", &Flags::what_if, {},
+           "With RUN: epsilon had epochs, steps, batch, sigma, epsilon or delta been this; several "
+           "changes at once are joined by +")};
+  for (Option& row : accountant_rows(true)) all.push_back(std::move(row));
   all.insert(
       all.end(),
       {text("phases", "FILE", &Flags::phases,
@@ -236,14 +273,11 @@ std::vector<Option> account_options() {
   return all;
 }
 
-AccountFlags account_flags(const TrainConfig& c) {
-  AccountFlags flags = c.of<AccountFlags>();
-  static_cast<AccountantFlags&>(flags) = c.of<AccountantFlags>();
-  return flags;
-}
-
 constexpr const char* kAccountExamples =
     "Examples:\n"
+    "  cudp account runs/mine\n"
+    "  cudp account runs/mine --what-if epochs=40 epochs=40+batch=1024 epsilon=1\n"
+    "  cudp account --examples 60000 --batch 512 --epochs 40 --sigma 1.1 --delta 1e-5\n"
     "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6\n"
     "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --epsilon 2 --json\n"
     "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6 --groups 16 --curve "
@@ -265,9 +299,7 @@ void add_account_command(CLI::App& app, CommandBody& body) {
                .description = "Say what privacy a mechanism spends",
                .examples = kAccountExamples,
                .options = account_options(),
-               .run = [](const TrainConfig& c) {
-                 return for_user([&] { print(answer_of(account_flags(c)), c.json); });
-               }});
+               .run = printed(answer_of)});
 }
 
 }  // namespace cudp

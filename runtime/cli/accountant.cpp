@@ -1,11 +1,14 @@
 #include "runtime/cli/accountant.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <stdexcept>
 
 #include "privacy/rdp/default_orders.hpp"
+#include "runtime/base/listed.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/config/option_rows.hpp"
+#include "runtime/methods/training_size.hpp"
 
 namespace cudp {
 namespace {
@@ -42,8 +45,13 @@ std::vector<Option> accountant_rows(bool with_estimate) {
                   "poisson: each example independently with probability q; fixed: --batch of --n "
                   "examples without replacement"),
              {"poisson", "fixed"}),
+      integer("examples", "N", &Flags::examples, kCount,
+              "Number of training examples: with --batch in place of --q (or of --n)"),
+      integer("batch", "B", &Flags::batch, kWhole,
+              "With --examples: expected size of a batch; fixed: size of every batch"),
+      integer("epochs", "N", &Flags::epochs, kCount,
+              "With --examples and --batch, in place of --steps: length of the training"),
       integer("n", "N", &Flags::n, kWhole, "fixed: number of examples, in the smaller data set"),
-      integer("batch", "B", &Flags::batch, kWhole, "fixed: size of every batch"),
       one_of(text("accountant", "NAME", &Flags::accountant, accountant_help), accountants),
       choice("neighbours", &Flags::neighbours, kNeighbours,
              "add-or-remove, add, remove or replace-one example"),
@@ -61,11 +69,76 @@ std::string name_of(privacy::NeighbouringRelation relation) {
   return std::string(choice_name<privacy::NeighbouringRelation>(kNeighbours, relation));
 }
 
+namespace {
+
+/// Throws InputError where a flag of a training is given beside what it stands for.
+void check_no_contradiction(const AccountantFlags& o, const std::string& unknown) {
+  const bool fixed = o.sampling == "fixed";
+  const std::string with = fixed ? "--examples" : "--examples and --batch";
+  if (o.examples || !fixed) {
+    if (o.examples || o.batch) unused(o.q, "--q", with);
+    if (o.examples && fixed) unused(o.n, "--n", with);
+  }
+  if (unknown == "q") {
+    unused(o.examples, "--examples", "--solve q");
+    unused(o.batch, "--batch", "--solve q");
+  }
+  if (unknown == "q" || unknown == "batch") unused(o.epochs, "--epochs", "--solve " + unknown);
+  if (!o.epochs) return;
+  unused(o.steps, "--steps", "--epochs");
+  if (unknown == "steps") unused(o.epochs, "--epochs", "--solve steps");
+  unused(o.q, "--q", "--epochs, which needs --examples and --batch");
+}
+
+}  // namespace
+
+void fill_in_training(AccountantFlags& o, const std::string& unknown) {
+  check_no_contradiction(o, unknown);
+  const bool fixed = o.sampling == "fixed";
+  if (fixed && o.examples) o.n = o.examples;
+  const std::optional<std::uint64_t> examples = fixed ? o.n : o.examples;
+  if (!o.epochs && (fixed || (!o.examples && !o.batch))) return;
+  if (!examples || !o.batch) {
+    const std::string found = examples ? "--examples" : o.batch ? "--batch" : "--epochs";
+    throw InputError(found + ": expected " +
+                     (examples  ? "--batch"
+                      : o.batch ? "--examples"
+                                : "--examples and --batch") +
+                     " with it, found none");
+  }
+  if (*o.batch < 1 || *o.batch > *examples)
+    throw InputError("--batch: expected 1 to the " + std::to_string(*examples) +
+                     " examples, found " + std::to_string(*o.batch));
+  const auto n = static_cast<double>(*examples);
+  if (!fixed) o.q = std::ceil(static_cast<double>(*o.batch) / n * 0x1p32) * 0x1p-32;
+  if (o.epochs)
+    o.steps =
+        *o.epochs * TrainingSize{.value = n}.steps_per_epoch(static_cast<std::int64_t>(*o.batch));
+}
+
+void refuse_missing(const std::string& command, const std::vector<std::string>& missing) {
+  if (missing.size() < 2) return;
+  throw InputError(command + ": expected " + listed(missing) + ", found none of them");
+}
+
+std::vector<std::string> missing_release_flags(const AccountantFlags& o,
+                                               const std::string& unknown) {
+  std::vector<std::string> missing;
+  if (o.sampling == "poisson") {
+    if (!o.q && unknown != "q") missing.emplace_back("--q (or --examples and --batch)");
+  } else {
+    if (!o.n) missing.emplace_back("--n");
+    if (!o.batch && unknown != "batch") missing.emplace_back("--batch");
+  }
+  if (!o.sigma && unknown != "sigma") missing.emplace_back("--sigma");
+  if (!o.steps && unknown != "steps") missing.emplace_back("--steps (or --epochs)");
+  return missing;
+}
+
 privacy::Mechanism mechanism_of(const AccountantFlags& o, const std::string& unknown) {
   const double sigma = unknown == "sigma" ? 1.0 : needed(o.sigma, "--sigma");
   if (o.sampling == "poisson") {
     unused(o.n, "--n", "--sampling poisson");
-    unused(o.batch, "--batch", "--sampling poisson");
     return privacy::PoissonGaussian{.q = unknown == "q" ? 0.0 : needed(o.q, "--q"), .sigma = sigma};
   }
   unused(o.q, "--q", "--sampling fixed");

@@ -10,6 +10,8 @@
 
 #include "privacy/accountant.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/cli/answer.hpp"
+#include "runtime/cli/command_flags.hpp"
 #include "runtime/config/option.hpp"
 
 namespace cudp {
@@ -18,6 +20,8 @@ namespace cudp {
 struct AccountantFlags {
   std::optional<double> epsilon, delta, q, sigma;
   std::optional<std::uint64_t> steps, n, batch;
+  /// A training as `cudp train` makes it, in place of q and steps: see fill_in_training.
+  std::optional<std::uint64_t> examples, epochs;
   std::string accountant = "pld";
   std::string sampling = "poisson";
   privacy::NeighbouringRelation neighbours = privacy::NeighbouringRelation::add_or_remove;
@@ -46,6 +50,19 @@ void unused(const std::optional<T>& value, const char* flag, const std::string& 
     throw InputError(std::string(flag) + ": expected no value with " + with + ", found one");
 }
 
+/// Works out --q and --steps from --examples, --batch and --epochs, where these are given, as `cudp
+/// train` does of so many examples; with --sampling fixed, --n and --steps. `unknown` is what
+/// mechanism_of has under that name. Throws InputError where the flags contradict each other.
+void fill_in_training(AccountantFlags& flags, const std::string& unknown = "");
+
+/// Throws InputError that names all of these flags, where there are two or more: what one flag
+/// lacks has a sentence of its own.
+void refuse_missing(const std::string& command, const std::vector<std::string>& missing);
+
+/// The flags that say which release it is, and are missing; steps among them.
+std::vector<std::string> missing_release_flags(const AccountantFlags& flags,
+                                               const std::string& unknown = "");
+
 /// One release as the flags say: --q and --sigma, or --n, --batch and --sigma. What `unknown` names
 /// is not asked for, and stands in at an arbitrary value.
 privacy::Mechanism mechanism_of(const AccountantFlags& flags, const std::string& unknown = "");
@@ -70,5 +87,13 @@ nlohmann::ordered_json json_of(const privacy::Release& release);
 /// Runs `body`. What privacy/ refuses becomes the user's error: an argument out of range an
 /// InputError, a budget that nothing reaches a BudgetError.
 int for_user(const std::function<void()>& body);
+
+/// The work of a command that asks the accountant: prints the answer to the flags' question.
+template <class Flags>
+std::function<int(const TrainConfig&)> printed(Answer (*answer)(Flags)) {
+  return [answer](const TrainConfig& c) {
+    return for_user([&] { print(answer(flags_of<Flags, AccountantFlags>(c)), c.json); });
+  };
+}
 
 }  // namespace cudp

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <utility>
 
 #include "privacy/text/number.hpp"
 #include "runtime/cli/accountant.hpp"
@@ -46,9 +47,28 @@ void add_releases(Answer& answer, const std::vector<privacy::Release>& releases)
   }
 }
 
+void add_wrapped(Answer& answer, const std::string& name, const std::string& text,
+                 std::size_t names) {
+  constexpr std::size_t kWidth = 80;
+  std::string line;
+  std::string left = name;
+  const std::size_t room = kWidth - names - 2;
+  const auto end_line = [&] {
+    answer.rows.emplace_back(std::exchange(left, ""), std::exchange(line, ""));
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t space = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, space - at);
+    if (!line.empty() && line.size() + 1 + word.size() > room) end_line();
+    line += (line.empty() ? "" : " ") + word;
+    at = space + 1;
+  }
+  end_line();
+}
+
 void print(const Answer& answer, bool as_json) {
   if (as_json) {
-    std::cout << answer.json.dump(2) << "\n";
+    std::cout << answer.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return;
   }
   std::size_t width = 0;

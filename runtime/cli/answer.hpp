@@ -18,6 +18,10 @@ struct Answer {
 /// Adds what was asked about: one release's fields, or a list of them.
 void add_releases(Answer& answer, const std::vector<privacy::Release>& releases);
 
+/// Adds a row, its text cut into lines that fit a terminal beside names of up to `names` letters.
+void add_wrapped(Answer& answer, const std::string& name, const std::string& text,
+                 std::size_t names);
+
 /// Prints one of the two to stdout.
 void print(const Answer& answer, bool as_json);
 

@@ -16,6 +16,7 @@
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/short_help.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/settings/options.hpp"
@@ -33,9 +34,30 @@ One training of the same settings, with canaries put among the examples by coin 
 of the proof and the program together, and releases nothing.
 )";
 
+constexpr const char* kAuditUsage =
+    "cudp audit SETTINGS OF A TRAINING [flags]  attacks such a training\n";
+constexpr HelpLine kAuditLines[] = {
+    {"", "Audit"},
+    {"canaries", "examples that are in or not by a coin: 1000, or as many as fit"},
+    {"canary", "gradient: chosen gradients; example: mislabelled examples"},
+    {"guesses", "how many the attacker guesses, 0: a tenth of the canaries"},
+    {"confidence", "of each lower bound"},
+    {"", "Settings, as of cudp train (--help-all lists all)"},
+    {"preset", "tuned settings of a data set"},
+    {"config", "settings of a file, such as a run's release/config.toml"},
+    {"dataset", "a data set's name, a table or a folder"},
+    {"data-dir", "where the files of named data sets are"},
+    {"epsilon", "budget of the training that is attacked"},
+    {"delta", "probability that its guarantee fails"},
+    {"epochs", "its length"},
+    {"out", "folder for audit.json and audit.png"},
+    {"threads", "CPU threads, 0: every core"},
+    {"json", "print the result as JSON"},
+};
+
 struct AuditFlags {
   CanaryKind canary = CanaryKind::gradient;
-  std::uint64_t canaries = 1000;
+  std::optional<std::uint64_t> canaries;
   std::uint64_t guesses = 0;
   double confidence = 0.95;
 };
@@ -46,8 +68,10 @@ constexpr Choice<CanaryKind> kCanaryKinds[] = {{"gradient", CanaryKind::gradient
 std::vector<Option> audit_options() {
   using namespace option_rows;
   std::vector<Option> all = {
-      integer("canaries", "N", &AuditFlags::canaries, kWhole,
-              "Examples that are in the training set or not, by a coin"),
+      integer(
+          "canaries", "N", &AuditFlags::canaries, kWhole,
+          "Examples that are in the training set or not, by a coin; 1000 if not given, or as many "
+          "as there can be: one for each parameter of the model, half of the examples"),
       choice("canary", &AuditFlags::canary, kCanaryKinds,
              "gradient: chosen gradients, all noisy sums seen; example: mislabelled examples, "
              "model seen"),
@@ -92,7 +116,7 @@ std::string of_kind(CanaryKind kind) {
 
 nlohmann::ordered_json json_of(const AuditResult& r) {
   nlohmann::ordered_json j{
-      {"canaries", r.settings.canaries},
+      {"canaries", *r.settings.canaries},
       {"canary", r.settings.kind == CanaryKind::gradient ? "gradient" : "example"},
       {"members", r.members},
       {"guesses", r.guesses.made},
@@ -115,7 +139,7 @@ Answer answer_of(const AuditResult& r, const std::string& folder) {
   Answer a{.json = json_of(r), .rows = {}};
   a.rows = {
       {"canaries",
-       fmt::format("{}, {} of them in the training set", r.settings.canaries, r.members)},
+       fmt::format("{}, {} of them in the training set", *r.settings.canaries, r.members)},
       {"", of_kind(r.settings.kind)},
       {"guesses", fmt::format("{} right of {}", r.guesses.correct, r.guesses.made)},
       {"confidence", fmt::format("{:g} %", 100.0 * r.settings.confidence)},
@@ -161,6 +185,8 @@ void add_audit_command(CLI::App& app, CommandBody& body) {
   CLI::App* command =
       app.add_subcommand("audit", "Attack one training, and show a lower bound on its epsilon");
   command->footer(kAuditExamples);
+  use_short_help(*command,
+                 kAuditUsage + help_lines_text(kAuditLines, audit_options()) + kAuditExamples);
   const auto flags =
       std::make_shared<CommandFlags>(*command, train_options(), Repeated::last_counts);
   const auto own = std::make_shared<CommandFlags>(*command, audit_options(), Repeated::last_counts);

@@ -24,6 +24,11 @@ void solve(CalibrateFlags& o) {
     throw InputError("--solve: expected sigma, steps, delta or " +
                      std::string(fixed ? "batch with --sampling fixed" : "q") + ", found '" +
                      o.solve + "'");
+  fill_in_training(o, o.solve);
+  std::vector<std::string> missing = missing_release_flags(o, o.solve);
+  if (!o.epsilon) missing.emplace_back("--epsilon");
+  if (!o.delta && o.solve != "delta") missing.emplace_back("--delta");
+  refuse_missing("calibrate", missing);
   if (o.solve != "steps" && o.steps == 0u)
     throw InputError("--steps: expected at least 1, found 0");
   if (o.solve != "q" && o.q == 0.0) throw InputError("--q: expected a rate in (0, 1], found 0");
@@ -68,8 +73,10 @@ Answer answer_of(CalibrateFlags o) {
   };
   show("sigma", *o.sigma);
   if (o.q) show("q", *o.q);
+  if (o.examples && !o.n) show_count("examples", *o.examples);
   if (o.n) show_count("n", *o.n);
   if (o.batch) show_count("batch", *o.batch);
+  if (o.epochs) show_count("epochs", *o.epochs);
   show_count("steps", *o.steps);
   show("epsilon", *o.epsilon);
   show("delta", *o.delta);
@@ -89,15 +96,10 @@ std::vector<Option> calibrate_options() {
   return all;
 }
 
-CalibrateFlags calibrate_flags(const TrainConfig& c) {
-  CalibrateFlags flags = c.of<CalibrateFlags>();
-  static_cast<AccountantFlags&>(flags) = c.of<AccountantFlags>();
-  return flags;
-}
-
 constexpr const char* kCalibrateExamples =
     "Examples:\n"
     "  cudp calibrate --epsilon 3 --delta 1e-5 --q 0.0085 --steps 4680\n"
+    "  cudp calibrate --epsilon 3 --delta 1e-5 --examples 60000 --batch 512 --epochs 40\n"
     "  cudp calibrate --solve steps --epsilon 3 --delta 1e-5 --q 0.0085 --sigma 1.1\n"
     "  cudp calibrate --solve q --epsilon 3 --delta 1e-5 --sigma 1.1 --steps 4680 --json\n"
     "  cudp calibrate --solve delta --epsilon 3 --q 0.0085 --sigma 1.1 --steps 4680\n"
@@ -114,9 +116,7 @@ void add_calibrate_command(CLI::App& app, CommandBody& body) {
                .description = "Find the noise, steps, rate or delta for a privacy budget",
                .examples = kCalibrateExamples,
                .options = calibrate_options(),
-               .run = [](const TrainConfig& c) {
-                 return for_user([&] { print(answer_of(calibrate_flags(c)), c.json); });
-               }});
+               .run = printed(answer_of)});
 }
 
 }  // namespace cudp

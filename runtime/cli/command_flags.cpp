@@ -30,7 +30,7 @@ CLI::Option* add_flag(CLI::App& command, const Option& option, Repeated repeated
   if (option.kind != ValueKind::toggle) flag->type_name(option.value_name);
   if (option.kind == ValueKind::list)
     return flag->expected(CLI::detail::expected_max_vector_size)->delimiter(',');
-  if (option.positional) flag->required();
+  if (option.positional) flag->required(!option.may_lack);
   if (repeated == Repeated::last_counts)
     flag->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   return flag;

@@ -47,6 +47,15 @@ struct Command {
 /// Adds the subcommand; see commands.hpp.
 void add_command(CLI::App& app, CommandBody& body, Command command);
 
+/// The values of a command whose options are rows of `Flags` itself and of a struct that it begins
+/// with, its base.
+template <class Flags, class Base>
+Flags flags_of(const TrainConfig& config) {
+  Flags flags = config.of<Flags>();
+  static_cast<Base&>(flags) = config.of<Base>();
+  return flags;
+}
+
 /// A row of `cudp train` for another command, which has this to say of it.
 Option shared_option(const char* key, const char* help);
 

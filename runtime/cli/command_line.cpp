@@ -13,29 +13,86 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/settings/synonyms.hpp"
 
 namespace cudp {
 namespace {
 
 constexpr int kBadUsage = static_cast<int>(Exit::bad_input);
 
-/// Refuses a word that a command does not understand, and names the nearest one that it does.
-/// Throws InputError.
-void refuse_leftovers(const CLI::App& app, const CLI::App* command) {
-  const std::vector<std::string> left = (command ? command : &app)->remaining();
-  if (left.empty()) return;
-  std::vector<std::string> known;
-  if (command) {
-    for (const CLI::Option* option : command->get_options())
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  } else {
-    for (const CLI::App* sub : app.get_subcommands({})) known.push_back(sub->get_name());
+constexpr Synonym kCommands[] = {
+    {"fit", "train"},         {"run", "train"},       {"learn", "train"},
+    {"training", "train"},    {"resume", "train"},    {"evaluate", "eval"},
+    {"test", "eval"},         {"score", "eval"},      {"attack", "audit"},
+    {"check", "verify"},      {"epsilon", "account"}, {"accountant", "account"},
+    {"privacy", "account"},   {"spent", "account"},   {"explain", "account"},
+    {"noise", "calibrate"},   {"sigma", "calibrate"}, {"calibration", "calibrate"},
+    {"paper", "reproduce"},   {"version", "info"},    {"devices", "info"},
+    {"inference", "predict"}, {"infer", "predict"},   {"apply", "predict"},
+};
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+bool is_flag(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
+
+/// Refuses words before the command, and words beside what stands alone. Throws InputError.
+void check_first_word(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::string& first = words[0];
+  const std::vector<std::string> commands = command_names(app);
+  if (std::ranges::find(commands, first) != commands.end()) return;
+  if (first == "--help" || first == "-h" || first == "--version") {
+    if (words.size() > 1)
+      throw InputError(first + ": expected nothing after it, found '" + words[1] +
+                       "'; cudp COMMAND --help explains a command");
+    return;
   }
-  const auto flag = std::ranges::find_if(left, [](const auto& word) { return word[0] == '-'; });
-  const std::string word = flag == left.end() ? left.front() : flag->substr(0, flag->find('='));
-  throw InputError((command ? command->get_name() + ": expected a known flag, found '"
-                            : "expected a command, found '") +
-                   word + "'; the nearest is '" + nearest(word, known) + "'");
+  if (is_flag(first))
+    throw InputError("expected a command as the first word, found '" + first +
+                     "'; flags stand behind the command, and cudp --help lists commands");
+  throw InputError("expected a command as the first word, found '" + first + "'; " +
+                   nearest_or_all(first, commands, kCommands));
+}
+
+/// Refuses a word that the command does not understand, and names what is near it.
+/// Throws InputError.
+void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
+  const std::vector<std::string> left = command.remaining();
+  if (left.empty()) return;
+  const std::string name = command.get_name();
+  const auto flag = std::ranges::find_if(left, is_flag);
+  if (flag == left.end()) {
+    const std::vector<std::string> commands = command_names(app);
+    const bool second = std::ranges::find(commands, left[0]) != commands.end();
+    throw InputError(name + ": expected " + (second ? "one command" : "flags") + ", found " +
+                     (second ? "a second, '" : "the word '") + left[0] + "'");
+  }
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
+  const std::string word = flag->substr(0, flag->find('='));
+  const std::string all = command.get_help_all_ptr() != nullptr ? " --help-all" : " --help";
+  throw InputError(
+      name + ": expected a known flag, found '" + word + "'; " +
+      nearest_or_all(word, known, option_synonyms(), "cudp " + name + all + " lists them"));
+}
+
+/// A refusal of the parser, put as all others are. command: its name, where there is one.
+std::string sentence_of(const CLI::ParseError& refusal, const std::string& command) {
+  const std::string text = refusal.what();
+  if (constexpr std::string_view kRequired = " is required";
+      refusal.get_name() == "RequiredError" && text.ends_with(kRequired))
+    return command + ": expected " + text.substr(0, text.size() - kRequired.size()) +
+           ", found none";
+  const std::string flag = text.substr(0, text.find(':'));
+  if (refusal.get_name() != "ArgumentMismatch" || flag == text) return text;
+  if (text.ends_with(" missing")) return flag + ": expected a value, found none";
+  if (const std::size_t at = text.find("received "); at != std::string::npos)
+    return flag + ": expected it once, found it " + text.substr(at + 9) + " times";
+  return text;
 }
 
 int run(int argc, char** argv) {
@@ -46,28 +103,32 @@ int run(int argc, char** argv) {
   app.footer("cudp COMMAND --help has examples.");
   CommandBody body;
   add_train_command(app, body);
+  add_schema_command(app, body);
   add_eval_command(app, body);
+  add_predict_command(app, body);
   add_audit_command(app, body);
   add_verify_command(app, body);
   add_account_command(app, body);
   add_calibrate_command(app, body);
   add_reproduce_command(app, body);
   add_info_command(app, body);
-  app.allow_extras();
+  app.require_subcommand(0, 1);  // or a second one would run in place of the first
   for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
 
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty()) {
+    std::cerr << app.help();
+    return kBadUsage;
+  }
+  check_first_word(app, words);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    throw InputError(e.what());
+    const std::vector<CLI::App*> chosen = app.get_subcommands();
+    throw InputError(sentence_of(e, chosen.empty() ? "cudp" : chosen.front()->get_name()));
   }
-  const std::vector<CLI::App*> chosen = app.get_subcommands();
-  refuse_leftovers(app, chosen.empty() ? nullptr : chosen.front());
-  if (!body) {
-    std::cerr << app.help();
-    return kBadUsage;
-  }
+  refuse_leftovers(app, *app.get_subcommands().front());
   return body();
 }
 

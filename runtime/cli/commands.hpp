@@ -13,7 +13,9 @@ using CommandBody = std::function<int()>;
 /// Each adds one subcommand to `app`, with its options and examples; when the user names it,
 /// parsing sets `body`.
 void add_train_command(CLI::App& app, CommandBody& body);
+void add_schema_command(CLI::App& app, CommandBody& body);
 void add_eval_command(CLI::App& app, CommandBody& body);
+void add_predict_command(CLI::App& app, CommandBody& body);
 void add_audit_command(CLI::App& app, CommandBody& body);
 void add_verify_command(CLI::App& app, CommandBody& body);
 void add_account_command(CLI::App& app, CommandBody& body);

@@ -1,18 +1,19 @@
-#include <array>
 #include <filesystem>
+#include <map>
 #include <memory>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/scoring.hpp"
 #include "runtime/config/option_rows.hpp"
-#include "runtime/data/load.hpp"
-#include "runtime/features/features.hpp"
-#include "runtime/results/predictor.hpp"
-#include "runtime/results/released_model.hpp"
+#include "runtime/results/evaluation_report.hpp"
+#include "runtime/results/metrics.hpp"
 
 namespace fs = std::filesystem;
 
@@ -22,119 +23,133 @@ namespace {
 constexpr const char* kEvalExamples = R"(Examples:
   cudp eval runs/short --dataset glyphs
   cudp eval runs/mnist/release --dataset mnist --data-dir data --json
-  cudp eval runs/mine --dataset new_patients.csv --schema patients.toml
+  cudp eval runs/mine --dataset new_patients.csv --group-by sex --out pictures
   cudp eval runs/reviews --dataset imdb --data-dir data
 )";
 
-struct EvalOptions {
-  std::string run_dir;
-  DataRequest data;
-  Device device = Device::automatic;
-  std::string feature_cache;
-  std::string embedding;
-  int threads = 0;
-  bool json = false;
-};
+/// Texts of a column that rows are told apart by, at most.
+constexpr std::size_t kMaxGroups = 1000;
 
 struct EvalFlags {
   std::string run_dir;
+  std::string group_by;
+  std::string out;
 };
 
 std::vector<Option> eval_options() {
   using namespace option_rows;
-  return {
-      positional(text("run_dir", "TEXT", &EvalFlags::run_dir, "run folder, or its release folder")),
-      shared_option("dataset",
-                    "a built-in data set, whose test examples are scored, or a table, every row of "
-                    "which is"),
-      shared_option("data-dir", "where the files of a named data set are"),
-      shared_option("schema", "schema of a table given by path"),
+  std::vector<Option> options = {
+      positional(text("run_dir", "TEXT", &EvalFlags::run_dir,
+                      "run folder, its release folder, or a .safetensors file")),
+      text("group-by", "COLUMN", &EvalFlags::group_by,
+           "evaluate the rows of each text of this column of the table, too"),
+      text("out", "DIR", &EvalFlags::out,
+           "put evaluation.json and pictures (ROC, reliability, confusion) into this folder"),
       shared_option("test-data",
                     "score this table; --dataset is then the training table, for "
                     "--accept-private-bounds"),
-      shared_option("accept-private-bounds",
-                    "scale numbers by bounds read from the training data, as in training"),
-      shared_option("device", "auto, cpu or cuda"),
-      shared_option("feature-cache",
-                    "where computed features are kept: a folder, auto (~/.cache/cudp) or none"),
-      shared_option("embedding",
-                    "the file of words' vectors that the model was trained with; looked for where "
-                    "--data-dir has it, if not given"),
-      shared_option("threads", "CPU threads, 0 for every core"),
+      shared_option("test-labels", "the .npy file of labels of --test-data"),
+      shared_option(
+          "accept-private-bounds",
+          "for models of earlier versions, which do not know their bounds: read them from "
+          "the training data again"),
       json_option(),
   };
+  std::vector<Option> shared = scoring_options();
+  options.insert(options.begin() + 1, std::make_move_iterator(shared.begin()),
+                 std::make_move_iterator(shared.end()));
+  return options;
 }
 
-EvalOptions options_of(const TrainConfig& c) {
-  EvalOptions o;
-  o.run_dir = c.of<EvalFlags>().run_dir;
-  o.data.dataset = c.dataset;
-  o.data.dir = c.data_dir;
-  o.data.schema = c.schema;
-  o.data.test_path = c.test_data;
-  o.data.accept_private_bounds = c.accept_private_bounds;
-  o.device = c.device;
-  o.feature_cache = c.feature_cache;
-  o.embedding = c.of<TextOptions>().embedding;
-  o.threads = static_cast<int>(c.threads);
-  o.json = c.json;
-  return o;
-}
+/// All rows, and those of each group.
+struct Evaluators {
+  Evaluator all;
+  std::map<std::string, Evaluator, std::less<>> groups;
+};
 
-/// The model of a run folder, or of its release folder alone.
-fs::path model_file(const std::string& run_dir) {
-  for (const fs::path& path : {fs::path(run_dir) / "release" / "model.safetensors",
-                               fs::path(run_dir) / "private" / "model.safetensors",
-                               fs::path(run_dir) / "model.safetensors"})
-    if (fs::exists(path)) return path;
-  throw InputError(run_dir + ": expected a run folder with a released model, found none");
-}
-
-int evaluate(EvalOptions o) {
-  const fs::path path = model_file(o.run_dir);
-  const ReleasedModel model = read_released_model(path, {.file = o.embedding, .dir = o.data.dir});
-  o.data.coder = model.coder;
-  const Backend backend = choose_backend(o.device);
-  if (o.data.dataset.empty()) o.data.dataset = model.dataset;
-  if (!is_named_dataset(o.data.dataset) && fs::is_directory(o.data.dataset))
-    o.data.classes = model.network.classes;
-  TestData data = load_test_data(o.data);
-  FeatureSettings features = model.features;
-  features.cache = o.feature_cache;
-  features.threads = o.threads;
-  Reporter reporter(o.json);
-  make_features(data.examples, features, backend, reporter);
-  apply_release(data.examples, features, model.feature_release, data.name);
-  const auto shape = [](const Shape& s) {
-    return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
-  };
-  if (data.examples.is_text() != (model.coder != nullptr))
-    throw InputError(data.name + ": expected " + (model.coder != nullptr ? "texts" : "no texts") +
-                     ", as " + o.run_dir + " was trained on, found the other");
-  if (data.examples.shape != model.network.input || data.examples.classes != model.network.classes)
-    throw InputError(fmt::format(
-        "{}: expected examples of shape {} in {} classes, as {} was trained on, found {} in {}",
-        data.name, shape(model.network.input), model.network.classes, o.run_dir,
-        shape(data.examples.shape), data.examples.classes));
-
-  EngineSettings settings;
-  settings.threads = o.threads;
-  const Metrics found =
-      measure(Predictor(backend, model.network, settings).predict(model.parameters, data.examples));
-  Answer a;
-  for (std::size_t i = 0; i < metrics().size(); ++i) {
-    const Metric& m = metrics()[i];
-    a.json[m.key] = found.values[i];
-    a.rows.emplace_back(m.name, m.text(found.values[i]));
+Evaluators evaluators_of(Scorer& scorer, const Network& network, const std::string& group_by) {
+  Evaluators e{Evaluator(network.spec.loss, network.outputs), {}};
+  ScoredBlock block;
+  while (scorer.next(block)) {
+    e.all.add(block.predictions);
+    if (group_by.empty()) continue;
+    for (std::size_t row = 0; row < block.groups.size(); ++row) {
+      const std::string_view text = block.groups[row];
+      auto at = e.groups.find(text);
+      if (at == e.groups.end()) {
+        if (e.groups.size() == kMaxGroups)
+          throw InputError(
+              fmt::format("--group-by: expected a column of at most {} different "
+                          "texts, found more in {}",
+                          kMaxGroups, group_by));
+        at = e.groups.emplace(text, Evaluator(network.spec.loss, network.outputs)).first;
+      }
+      at->second.add(
+          block.predictions.logits.data() + row * static_cast<std::size_t>(network.outputs),
+          block.predictions.labels[row]);
+    }
   }
-  a.json["test_examples"] = data.examples.size();
-  a.json["dataset"] = data.name;
+  return e;
+}
+
+void add_groups(Answer& a, const Evaluators& e, const std::string& group_by,
+                const std::vector<std::string>& classes) {
+  for (const auto& [text, evaluator] : e.groups) {
+    const Evaluation of = evaluator.evaluation();
+    nlohmann::ordered_json j = {{"group", text}};
+    j.update(to_json(of, classes));
+    a.json["groups"].push_back(std::move(j));
+    std::string line;
+    for (const Metric& m : metrics())
+      line += std::string(line.empty() ? "" : ", ") + m.name + " " + m.text(m.value(of));
+    a.rows.emplace_back(fmt::format("{} = {}", group_by, shown(text)),
+                        fmt::format("{} rows: {}", of.examples, line));
+  }
+}
+
+/// Files that only the owner may read: whose rows these are nobody knows here.
+void write_files(const fs::path& folder, const Answer& a, const Evaluation& e,
+                 const std::vector<std::string>& classes, const std::string& title,
+                 Reporter& reporter) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw Error(folder.string() + ": cannot make the folder: " + error.message());
+  write_atomically(folder / "evaluation.json",
+                   a.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+                   0600);
+  if (!draw_evaluation(e, classes, title, folder, 0600))
+    reporter.warn("no pictures: gnuplot is missing or failed");
+}
+
+int evaluate(const TrainConfig& config) {
+  const EvalFlags& flags = config.of<EvalFlags>();
+  const ReleasedModel model = model_for(config, flags.run_dir);
+  const Backend backend = choose_backend(config.device);
+  Reporter reporter(config.json);
+  ScoringRequest request = scoring_request(config);
+  if (request.data.dataset.empty())
+    request.data.dataset = request.data.test_path.empty() ? model.dataset : request.data.test_path;
+  request.group_by = flags.group_by;
+  const bool named = is_named_dataset(request.data.dataset);
+  Scorer scorer(model, flags.run_dir, request, backend, reporter);
+  const Evaluators evaluators = evaluators_of(scorer, model.network, flags.group_by);
+  const Evaluation found = evaluators.all.evaluation();
+  if (!named)
+    reporter.warn(
+        "these are exact numbers of the rows that were scored, and no certificate covers them: do "
+        "not publish them if the rows are private");
+  const std::vector<std::string> classes = model.inputs.classes();
+  Answer a{.json = to_json(found, classes), .rows = table_of(found, classes)};
+  a.json["dataset"] = scorer.data_name();
   a.json["model"] = model.network.spec.name;
-  a.json["run_dir"] = o.run_dir;
+  a.json["run_dir"] = flags.run_dir;
   a.json["backend"] = backend.name;
-  a.rows.emplace_back("test examples", std::to_string(data.examples.size()));
   a.rows.emplace_back("model", model.network.spec.name);
-  print(a, o.json);
+  add_groups(a, evaluators, flags.group_by, classes);
+  if (!flags.out.empty())
+    write_files(flags.out, a, found, classes, model.network.spec.name + " on " + scorer.data_name(),
+                reporter);
+  print(a, config.json);
   return 0;
 }
 
@@ -143,10 +158,10 @@ int evaluate(EvalOptions o) {
 void add_eval_command(CLI::App& app, CommandBody& body) {
   add_command(app, body,
               {.name = "eval",
-               .description = "Test accuracy of a released model",
+               .description = "Accuracy, AUC, calibration and more of a released model",
                .examples = kEvalExamples,
                .options = eval_options(),
-               .run = [](const TrainConfig& c) { return evaluate(options_of(c)); }});
+               .run = [](const TrainConfig& c) { return evaluate(c); }});
 }
 
 }  // namespace cudp

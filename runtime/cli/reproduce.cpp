@@ -67,8 +67,8 @@ const Reproduction& named(const std::string& name) {
     if (r.name == name) return r;
     names.push_back(r.name);
   }
-  throw InputError("reproduce: expected a known table, found '" + name + "'; the nearest is " +
-                   nearest(name, names));
+  throw InputError("reproduce: expected a known table, found '" + name + "'; " +
+                   nearest_or_all(name, names));
 }
 
 int reproduce(const ReproduceFlags& f) {

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/short_help.hpp"
+#include "runtime/results/evaluation_report.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
@@ -16,14 +19,17 @@
 namespace cudp {
 namespace {
 
+constexpr const char* kTrainUsage =
+    "cudp train --dataset NAME --epsilon E --delta D [flags]  trains with differential privacy\n";
 constexpr const char* kTrainExamples = R"(Examples:
   cudp train --preset glyphs-cnn
   cudp train --dataset mnist --data-dir data --epsilon 3 --delta 1e-5
-  cudp train --config run.toml --epochs 10 --out runs/short
-  cudp train --dataset patients.csv --schema patients.toml --model logistic \
-             --epsilon 1 --delta 1e-6 --batch 256
-  cudp train --resume runs/short
+  cudp train --dataset patients.csv --schema patients.toml --epsilon 1 --delta 1e-6
+  cudp train --resume runs/mine
+cudp train --help-all lists all options and presets.
 )";
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::string privacy_text(const RunResult& r) {
   if (std::isinf(r.epsilon)) return "none: trained without privacy";
@@ -44,11 +50,18 @@ std::string comparison_text(const RunResult& r) {
 /// The table that a training ends with. Accuracies on a test set that is not public are not for
 /// stdout, which others may read.
 Answer answer_of(RunResult r) {
-  if (r.test_set == "private") r.test = {};
+  if (r.test_set == "private") {
+    r.test = {};
+    r.majority_class.reset();
+  }
   Answer a{.json = to_json(r), .rows = {}};
   for (std::size_t i = 0; i < r.test.values.size(); ++i)
     if (const Metric& m = metrics()[i]; m.in_result)
       a.rows.emplace_back(m.name, m.text(r.test.values[i]));
+  if (r.majority_class)
+    if (const auto line = no_better_than_majority(
+            *r.test.accuracy(), r.test.of("majority_baseline").value_or(kNaN), *r.majority_class))
+      a.rows.emplace_back("", *line);
   if (r.outcome.compared_with && !r.test.empty())
     a.rows.emplace_back("with privacy", comparison_text(r));
   a.rows.emplace_back("epsilon", privacy_text(r));
@@ -101,6 +114,7 @@ void add_train_command(CLI::App& app, CommandBody& body) {
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
   command->footer(kTrainExamples + ("Presets: " + presets));
+  use_short_help(*command, kTrainUsage + help_lines_text(train_help_lines()) + kTrainExamples);
   const auto flags =
       std::make_shared<CommandFlags>(*command, train_options(), Repeated::last_counts);
   command->callback([&body, flags] { body = [flags] { return run_training(flags->given()); }; });

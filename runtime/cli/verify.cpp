@@ -28,7 +28,6 @@ release. What it writes down of itself stays in memory, about 30 bytes a paramet
 )";
 
 constexpr const char* kNoNoise = "the noise itself cannot be checked: its key is destroyed";
-constexpr std::size_t kWidth = 80;
 
 struct VerifyFlags {
   std::string run;
@@ -73,32 +72,15 @@ VerifyFlags verify_flags(const TrainConfig& c) {
   return f;
 }
 
-/// One row of the table, its text cut into lines that fit beside the longest name.
-void add_row(Answer& a, const std::string& name, const std::string& text, std::size_t names) {
-  std::string line;
-  std::string left = name;
-  const std::size_t room = kWidth - names - 2;
-  const auto end_line = [&] {
-    a.rows.emplace_back(std::exchange(left, ""), std::exchange(line, ""));
-  };
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t space = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, space - at);
-    if (!line.empty() && line.size() + 1 + word.size() > room) end_line();
-    line += (line.empty() ? "" : " ") + word;
-    at = space + 1;
-  }
-  end_line();
-}
-
 void add_statements(Answer& a, const std::vector<verify::Statement>& all, std::size_t names) {
   nlohmann::ordered_json& list = a.json["checks"] = nlohmann::ordered_json::array();
   for (const verify::Statement& s : all) {
     const char* const result = !s.looked_at ? "not checked" : s.wrong.empty() ? "ok" : "differs";
     list.push_back({{"check", s.name}, {"result", result}, {"found", s.found}});
     if (!s.wrong.empty()) list.back()["differences"] = s.wrong;
-    add_row(a, s.name, std::string(s.wrong.empty() ? result : "DIFFERS") + "  " + s.found, names);
-    for (const std::string& wrong : s.wrong) add_row(a, "", "- " + wrong, names);
+    add_wrapped(a, s.name, std::string(s.wrong.empty() ? result : "DIFFERS") + "  " + s.found,
+                names);
+    for (const std::string& wrong : s.wrong) add_wrapped(a, "", "- " + wrong, names);
   }
 }
 
@@ -112,18 +94,19 @@ void add_twin(Answer& a, const TwinVerdict& twin, std::size_t names) {
   j["differences"] = twin.differences;
   j["not_checked"] = v.skipped;
   const bool holds = v.findings.empty() && twin.differences.empty();
-  add_row(a, "twin",
-          fmt::format("{}  {} numbers of noise drawn again, {} releases and {} updates held, {} "
-                      "findings",
-                      holds ? "ok" : "DIFFERS", v.numbers, v.releases, v.updates,
-                      v.findings.size() + twin.differences.size()),
-          names);
+  add_wrapped(
+      a, "twin",
+      fmt::format("{}  {} numbers of noise drawn again, {} releases and {} updates held, {} "
+                  "findings",
+                  holds ? "ok" : "DIFFERS", v.numbers, v.releases, v.updates,
+                  v.findings.size() + twin.differences.size()),
+      names);
   for (const verify::Finding& f : v.findings) {
     j["findings"].push_back({{"rule", f.rule}, {"what", f.what}});
-    add_row(a, "", "- " + f.rule + ": " + f.what, names);
+    add_wrapped(a, "", "- " + f.rule + ": " + f.what, names);
   }
-  for (const std::string& d : twin.differences) add_row(a, "", "- certificate, " + d, names);
-  for (const std::string& s : v.skipped) add_row(a, "", "not checked: " + s, names);
+  for (const std::string& d : twin.differences) add_wrapped(a, "", "- certificate, " + d, names);
+  for (const std::string& s : v.skipped) add_wrapped(a, "", "not checked: " + s, names);
 }
 
 int run_verify(VerifyFlags o) {
@@ -131,8 +114,9 @@ int run_verify(VerifyFlags o) {
   Answer a{.json = {{"run", o.run}, {"status", run.status}}, .rows = {}};
   if (run.status != "finished" && run.status != "refused") {
     a.json["holds"] = false;
-    add_row(a, "status",
-            "not finished: what is claimed is a plan, and only a finished run can be verified", 6);
+    add_wrapped(a, "status",
+                "not finished: what is claimed is a plan, and only a finished run can be verified",
+                6);
     print(a, o.json);
     return static_cast<int>(Exit::failure);
   }
@@ -141,7 +125,7 @@ int run_verify(VerifyFlags o) {
   const std::vector<verify::Statement> all = hold(run);
   std::size_t names = std::string_view("status").size();
   for (const verify::Statement& s : all) names = std::max(names, s.name.size());
-  add_row(a, "status", run.status, names);
+  add_wrapped(a, "status", run.status, names);
   add_statements(a, all, names);
   bool holds = std::ranges::all_of(all, [](const verify::Statement& s) { return s.wrong.empty(); });
   if (!o.twin.empty()) {
@@ -153,8 +137,8 @@ int run_verify(VerifyFlags o) {
   }
   a.json["noise"] = kNoNoise;
   a.json["holds"] = holds;
-  add_row(a, "", kNoNoise, names);
-  add_row(a, "", holds ? "all that can be checked holds" : "something does not hold", names);
+  add_wrapped(a, "", kNoNoise, names);
+  add_wrapped(a, "", holds ? "all that can be checked holds" : "something does not hold", names);
   print(a, o.json);
   return static_cast<int>(holds ? Exit::ok : Exit::failure);
 }

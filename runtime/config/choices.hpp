@@ -22,6 +22,10 @@ inline constexpr Choice<Precision> kPrecisions[] = {{"tf32", Precision::tf32},
                                                     {"fp32", Precision::fp32}};
 inline constexpr Choice<Features> kFeatures[] = {
     {"none", Features::none}, {"scatter", Features::scatter}, {"pca", Features::pca}};
+inline constexpr Choice<Malformed> kMalformed[] = {{"refuse", Malformed::refuse},
+                                                   {"missing", Malformed::missing}};
+inline constexpr Choice<Normalise> kNormalises[] = {
+    {"none", Normalise::none}, {"unit", Normalise::unit}, {"layer", Normalise::layer}};
 inline constexpr Choice<privacy::AccountantKind> kAccountants[] = {
     {"pld", privacy::AccountantKind::best},
     {"rdp", privacy::AccountantKind::rdp},
@@ -48,6 +52,7 @@ std::string_view choice_name(std::span<const Choice<E>> choices, E value) {
 inline std::string_view name_of(Clipping c) { return choice_name<Clipping>(kClippings, c); }
 inline std::string_view name_of(Generator g) { return choice_name<Generator>(kGenerators, g); }
 inline std::string_view name_of(Precision p) { return choice_name<Precision>(kPrecisions, p); }
+inline std::string_view name_of(Normalise n) { return choice_name<Normalise>(kNormalises, n); }
 inline std::string_view name_of(Features f) { return choice_name<Features>(kFeatures, f); }
 
 }  // namespace cudp

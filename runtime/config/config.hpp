@@ -10,6 +10,8 @@
 #include "kernels/random/random.hpp"
 #include "kernels/step/recipe.hpp"
 #include "privacy/accountant.hpp"
+#include "runtime/config/malformed.hpp"
+#include "runtime/config/normalise.hpp"
 
 namespace cudp {
 
@@ -45,11 +47,15 @@ struct TrainConfig {
   std::string dataset;
   std::string data_dir = "data";
   std::string schema;
+  std::string labels;
   std::string test_data;
+  std::string test_labels;
   bool test_data_is_public = false;
   bool size_is_public = false;
   bool accept_private_bounds = false;
+  Malformed malformed = Malformed::refuse;
   std::optional<std::int64_t> classes;
+  Normalise normalise = Normalise::none;
   Features features = Features::none;
   std::int64_t feature_groups = 27;
   bool feature_standardise = false;

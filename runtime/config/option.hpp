@@ -35,6 +35,7 @@ enum class ValueKind { toggle, integer, number, text, list };
 /// Who may see a setting, and whether a resumed run may change it.
 enum class Scope {
   experiment,  ///< decides the result: released, fixed for the life of a run
+  origin,      ///< where settings came from: released, free to change on resume
   machine,     ///< where and how it ran: kept in the private folder, free to change on resume
   command      ///< of this one call only
 };
@@ -44,6 +45,7 @@ enum class Scope {
 struct Option {
   std::string key;          ///< "batch"; the flag is "--batch"
   bool positional = false;  ///< it must be given, without a flag's name
+  bool may_lack = false;    ///< a positional one that need not be given after all
   std::string needs;        ///< key of the option without which this one says nothing; or empty
   std::string group;
   /// The key of the option of all runs that this one of a method belongs with: it is listed behind

@@ -229,6 +229,12 @@ inline Option positional(Option o) {
   return o;
 }
 
+/// One that need not be given.
+inline Option optional_positional(Option o) {
+  o.may_lack = true;
+  return positional(std::move(o));
+}
+
 /// A row that means nothing without another.
 inline Option needs(const char* key, Option o) {
   o.needs = key;
@@ -239,6 +245,7 @@ inline Option scoped(Scope scope, Option o) {
   o.scope = scope;
   return o;
 }
+inline Option origin(Option o) { return scoped(Scope::origin, std::move(o)); }
 inline Option machine(Option o) { return scoped(Scope::machine, std::move(o)); }
 inline Option command(Option o) { return scoped(Scope::command, std::move(o)); }
 

@@ -13,6 +13,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/compressed.hpp"
+#include "runtime/data/utf8.hpp"
 
 namespace cudp {
 namespace {
@@ -138,8 +139,14 @@ void bad_input(std::string_view file, std::string_view place, std::string_view e
 
 std::string shown(std::string_view text, std::size_t longest) {
   std::string out = "'";
-  for (const char c : text.substr(0, longest)) out += c >= 0x20 && c < 0x7f ? c : '?';
-  return out + (text.size() > longest ? "...'" : "'");
+  std::size_t characters = 0;
+  while (!text.empty() && characters++ < longest) {
+    const Utf8Character c = first_character(text);
+    const std::string_view bytes = text.substr(0, std::max<std::size_t>(c.bytes, 1));
+    out += c.bytes > 0 && is_printable(c.code) ? bytes : std::string_view("?");
+    text.remove_prefix(bytes.size());
+  }
+  return out + (text.empty() ? "'" : "...'");
 }
 
 }  // namespace cudp

@@ -56,8 +56,8 @@ void expect_end(ByteReader& reader, std::string_view after);
 [[noreturn]] void bad_input(std::string_view file, std::string_view place,
                             std::string_view expected, std::string_view found);
 
-/// Text of unknown origin for an error line: in quotes, cut to a bearable length, and with
-/// everything that is not printable ASCII replaced.
+/// Text of unknown origin for an error line: in quotes, cut to `longest` characters, and with
+/// everything that is not printable UTF-8 replaced, so that it cannot steer a terminal.
 std::string shown(std::string_view text, std::size_t longest = 40);
 
 }  // namespace cudp

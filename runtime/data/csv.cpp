@@ -1,25 +1,63 @@
 #include "runtime/data/csv.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cudp {
 namespace {
 
-constexpr std::size_t kFirstBuffer = std::size_t{64} << 10;
+constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;
+
+/// Follows a row's text to know whether it ends inside a quoted cell.
+class Quotes {
+ public:
+  explicit Quotes(char delimiter) : delimiter_(delimiter) {}
+
+  void follow(std::string_view text) {
+    for (const char c : text) {
+      switch (state_) {
+        case State::start:
+          if (c == '"')
+            state_ = State::quoted;
+          else if (c != ' ' && c != delimiter_)
+            state_ = State::plain;
+          break;
+        case State::plain:
+          if (c == delimiter_) state_ = State::start;
+          break;
+        case State::quoted:
+          if (c == '"') state_ = State::quote;
+          break;
+        case State::quote:
+          state_ = c == '"' ? State::quoted : c == delimiter_ ? State::start : State::plain;
+          break;
+      }
+    }
+  }
+  bool open() const { return state_ == State::quoted; }
+
+ private:
+  enum class State {
+    start,   // of a cell
+    plain,   // in a cell without quotes, or behind one with
+    quoted,  // in a quoted cell
+    quote    // behind a quote in one: its end, or the first of two
+  };
+  char delimiter_;
+  State state_ = State::start;
+};
 
 }  // namespace
 
 bool LineReader::read_more() {
   if (ended_) return false;
-  if (begin_ > 0) {
-    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
+  if (last_ > 0) {
+    std::memmove(buffer_.data(), buffer_.data() + last_, end_ - last_);
+    end_ -= last_;
+    begin_ -= last_;
+    last_ = 0;
   }
-  if (end_ >= kLongestLine)
-    bad_input(file(), "line " + std::to_string(number_ + 1), "a line of at most 16 MiB",
-              "a longer one");
   if (end_ == buffer_.size()) buffer_.resize(buffer_.empty() ? kFirstBuffer : 2 * buffer_.size());
   const std::size_t n = bytes_.read(std::span(buffer_).subspan(end_));
   end_ += n;
@@ -27,34 +65,76 @@ bool LineReader::read_more() {
   return n > 0;
 }
 
-bool LineReader::next(std::string_view& line) {
-  std::size_t searched = begin_;
+/// Drops what is left of a line that is too long.
+void LineReader::skip_line() {
   for (;;) {
-    const char* const text = reinterpret_cast<const char*>(buffer_.data());
-    const auto* found =
-        end_ > searched
-            ? static_cast<const char*>(std::memchr(text + searched, '\n', end_ - searched))
+    const auto* const text = buffer_.data();
+    const void* const found = std::memchr(text + begin_, '\n', end_ - begin_);
+    if (found != nullptr) {
+      begin_ = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - text) + 1;
+      return;
+    }
+    last_ = begin_ = end_ = 0;
+    if (!read_more()) return;
+  }
+}
+
+/// Lets the line from last_ on end at the first line break from `from` on.
+bool LineReader::extend(std::size_t from, std::string_view& line) {
+  const std::size_t kept = from - last_;  // of the line already, in joining
+  std::size_t searched = kept;
+  for (;;) {
+    const char* const text = reinterpret_cast<const char*>(buffer_.data()) + last_;
+    const std::size_t size = end_ - last_;
+    const auto* const found =
+        size > searched
+            ? static_cast<const char*>(std::memchr(text + searched, '\n', size - searched))
             : nullptr;
     if (found != nullptr) {
-      const auto at = static_cast<std::size_t>(found - text);
-      line = {text + begin_, at - begin_};
-      begin_ = at + 1;
+      line = {text, static_cast<std::size_t>(found - text)};
+      begin_ = last_ + line.size() + 1;
       break;
     }
-    const std::size_t kept = end_ - begin_;
-    if (read_more()) {
-      searched = kept;  // the kept part moved to the front
-      continue;
+    if (size >= kLongestLine) {
+      if (long_lines_ == LongLines::refuse)
+        bad_input(file(), "line " + std::to_string(number_),
+                  kept > 0 ? "a closing double quote" : "a line of at most 16 MiB",
+                  kept > 0 ? "none in 16 MiB" : "a longer one");
+      was_cut_ = true;
+      begin_ = end_;
+      skip_line();
+      last_ = begin_;
+      line = {};
+      break;
     }
-    if (begin_ == end_) return false;
-    line = {reinterpret_cast<const char*>(buffer_.data()) + begin_, end_ - begin_};
+    searched = size;
+    if (read_more()) continue;
+    if (end_ - last_ == kept) return false;
+    line = {reinterpret_cast<const char*>(buffer_.data()) + last_, end_ - last_};
     begin_ = end_;
     break;
   }
-  if (number_++ == 0 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+  if (lines_++ == 0 && line.starts_with(kByteOrderMark)) {
+    line.remove_prefix(kByteOrderMark.size());
+    last_ += kByteOrderMark.size();
+  }
   if (line.ends_with('\r')) line.remove_suffix(1);
   return true;
 }
+
+std::span<const std::uint8_t> LineReader::head() {
+  if (end_ == 0) read_more();
+  return std::span(buffer_).first(std::min(end_, kHead));
+}
+
+bool LineReader::next(std::string_view& line) {
+  last_ = begin_;
+  was_cut_ = false;
+  number_ = lines_ + 1;
+  return extend(begin_, line);
+}
+
+bool LineReader::join(std::string_view& line) { return extend(begin_, line); }
 
 std::string_view trimmed(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t'; };
@@ -63,16 +143,37 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::span<const std::string_view> CellSplitter::split(const LineReader& at, std::string_view line) {
+bool CellSplitter::next_row(LineReader& lines, const std::string& skip_prefix,
+                            std::string_view& row) const {
+  for (;;) {
+    if (!lines.next(row)) return false;
+    if (lines.was_cut()) return true;
+    const bool comment = !skip_prefix.empty() && row.starts_with(skip_prefix);
+    if (!comment && !trimmed(row).empty()) break;
+  }
+  if (!quotes_ || row.find('"') == std::string_view::npos) return true;
+  Quotes quotes(delimiter_);
+  quotes.follow(row);
+  while (quotes.open()) {
+    const std::size_t followed = row.size();
+    if (!lines.join(row) || lines.was_cut()) break;
+    quotes.follow(row.substr(followed));
+  }
+  return true;
+}
+
+std::span<const std::string_view> CellSplitter::split(std::string_view row) {
   cells_.clear();
   unquoted_.clear();
-  unquoted_.reserve(line.size());
-  std::string_view rest = delimiter_ == ' ' ? trimmed(line) : line;
+  fault_ = {};
+  std::string_view rest = delimiter_ == ' ' ? trimmed(row) : row;
   for (;;) {
     // Blanks before a cell are not part of it, but a tab may be the delimiter.
     while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
     if (quotes_ && rest.starts_with('"')) {
-      cells_.push_back(take_quoted(at, rest));
+      if (unquoted_.capacity() < row.size()) unquoted_.reserve(row.size());
+      cells_.push_back(take_quoted(rest));
+      if (!fault_.expected.empty()) return cells_;
     } else {
       const std::size_t end = rest.find(delimiter_);
       cells_.push_back(trimmed(rest.substr(0, end)));
@@ -83,15 +184,15 @@ std::span<const std::string_view> CellSplitter::split(const LineReader& at, std:
   }
 }
 
-std::string_view CellSplitter::take_quoted(const LineReader& at, std::string_view& rest) {
-  const auto fail = [&](const char* expected, std::string_view found) {
-    bad_input(at.file(), "line " + std::to_string(at.number()), expected, found);
-  };
+std::string_view CellSplitter::take_quoted(std::string_view& rest) {
   const std::size_t start = unquoted_.size();
   rest.remove_prefix(1);
   for (;;) {
     const std::size_t quote = rest.find('"');
-    if (quote == std::string_view::npos) fail("a closing double quote", "the end of the line");
+    if (quote == std::string_view::npos) {
+      fault_ = {"a closing double quote", "the end of the file"};
+      return {};
+    }
     unquoted_ += rest.substr(0, quote);
     rest.remove_prefix(quote + 1);
     if (!rest.starts_with('"')) break;
@@ -100,7 +201,7 @@ std::string_view CellSplitter::take_quoted(const LineReader& at, std::string_vie
   }
   while (!rest.empty() && rest.front() == ' ' && delimiter_ != ' ') rest.remove_prefix(1);
   if (!rest.empty() && rest.front() != delimiter_)
-    fail("a delimiter after a closing double quote", shown(rest));
+    fault_ = {"a delimiter after a closing double quote", shown(rest)};
   return std::string_view(unquoted_).substr(start);
 }
 

@@ -39,6 +39,7 @@ struct Dataset {
 };
 
 struct TextCoder;
+struct TableSchema;
 
 /// A training set, whose examples privacy protects, and a test set.
 struct DataSplit {
@@ -47,6 +48,8 @@ struct DataSplit {
   Dataset test;  ///< of the same shape and classes; empty where none was given
   /// The coder that made numbers of texts, for whoever uses the model; null where there are none.
   std::shared_ptr<const TextCoder> text;
+  /// The complete schema of a table; null of other data.
+  std::shared_ptr<const TableSchema> schema;
   /// True where the test rows are published: those of a built-in data set, or that the user
   /// declares public. Otherwise nothing that is measured on them may leave the private folder.
   bool test_is_public = false;
@@ -59,6 +62,8 @@ struct DataSplit {
   /// Departures from privacy that the user accepted and the certificate must show, e.g. bounds read
   /// from private data.
   std::vector<std::string> unsafe;
+  /// What the guarantee takes for granted of the files, in words, for the certificate.
+  std::vector<std::string> assumptions;
 };
 
 /// Examples to score a model on.

@@ -34,7 +34,7 @@ fs::path require_file(const fs::path& folder, const std::vector<std::string>& st
 
 std::string set_name_of(const fs::path& path) {
   fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
-  for (const char* ending : {".gz", ".xz", ".csv", ".tsv"})
+  for (const char* ending : {".gz", ".xz", ".csv", ".tsv", ".npy", ".npz"})
     if (name.extension() == ending) name.replace_extension();
   return name.string();
 }

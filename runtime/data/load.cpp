@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/nearest.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/folders.hpp"
 #include "runtime/data/sources.hpp"
@@ -14,6 +15,10 @@ namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr Synonym kSynonyms[] = {{"fmnist", "fashion-mnist"}, {"census", "adult"},
+                                 {"census-income", "adult"},  {"income", "adult"},
+                                 {"digits", "mnist"},         {"reviews", "imdb"}};
 
 DataSplit load_folder(const DataRequest& request) {
   const fs::path folder = request.dataset;
@@ -44,14 +49,31 @@ void check_texts(const DataRequest& request, const DataSplit& split) {
 void check_classes(const DataRequest& request) {
   if (request.classes == 0) return;
   const bool named = is_named_dataset(request.dataset);
-  if (named || !is_folder(request.dataset))
+  if (named || !(is_folder(request.dataset) || is_matrix(request.dataset)))
     throw InputError(
-        "--classes: expected with a folder of images only, found with " + request.dataset +
+        "--classes: expected with a folder of images or a .npy or .npz file only, found with " +
+        request.dataset +
         (named ? "" : "; the classes of a table are the values of its schema's label"));
+}
+
+/// Labels of their own are a matrix's, and cells that cannot be read are of a user's table or
+/// matrix.
+void check_files(const DataRequest& request) {
+  const bool named = is_named_dataset(request.dataset);
+  const bool matrix = !named && is_matrix(request.dataset);
+  if (!matrix && !(request.labels_path.empty() && request.test_labels_path.empty()))
+    throw InputError("--labels and --test-labels: expected with a .npy file only, found with " +
+                     request.dataset);
+  if (request.malformed != Malformed::refuse && (named || is_folder(request.dataset)))
+    throw InputError(
+        "--malformed missing: expected with a table or a .npy or .npz file given by its path only, "
+        "found with " +
+        request.dataset);
 }
 
 DataSplit load(const DataRequest& request) {
   check_classes(request);
+  check_files(request);
   if (is_named_dataset(request.dataset)) {
     DataSplit split = load_named(request);
     check_texts(request, split);
@@ -59,12 +81,21 @@ DataSplit load(const DataRequest& request) {
   }
   std::error_code ignored;
   if (!fs::exists(request.dataset, ignored)) {
-    std::string names;
-    for (const NamedDataset& named : named_datasets()) names.append(named.name).append(", ");
-    bad_input("dataset " + shown(request.dataset, 200), "",
-              names + "or the path of a folder or a table", "no such file or folder");
+    std::vector<std::string> names;
+    std::string list;
+    for (const NamedDataset& named : named_datasets()) {
+      names.push_back(named.name);
+      list.append(named.name).append(", ");
+    }
+    const auto near = near_names(fs::path(request.dataset).filename().string(), names, kSynonyms);
+    bad_input(
+        "dataset " + shown(request.dataset, 200), "",
+        list + "or the path of a folder, a table, or a .npy or .npz file",
+        "no such file or folder" + (near.empty() ? "" : "; the nearest is '" + near.front() + "'"));
   }
-  DataSplit split = is_folder(request.dataset) ? load_folder(request) : load_table_file(request);
+  DataSplit split = is_folder(request.dataset)   ? load_folder(request)
+                    : is_matrix(request.dataset) ? load_matrix(request)
+                                                 : load_table_file(request);
   check_texts(request, split);
   if (split.name.empty()) split.name = set_name_of(request.dataset);
   split.size_is_public = request.size_is_public;
@@ -86,6 +117,10 @@ auto with_memory(const DataRequest& request, const Load& load) {
 
 }  // namespace
 
+bool is_table_path(const std::string& dataset) {
+  return !is_named_dataset(dataset) && !is_folder(dataset) && !is_matrix(dataset);
+}
+
 DataSplit load_data(const DataRequest& request) {
   return with_memory(request, [&] { return load(request); });
 }
@@ -99,7 +134,10 @@ TestData load_test_data(const DataRequest& request) {
       DataSplit split = load(request);
       return {split.name, std::move(split.test)};
     }
-    TestData rows = load_table_rows(request);
+    check_classes(request);
+    check_files(request);
+    TestData rows =
+        is_matrix(request.dataset) ? load_matrix_rows(request) : load_table_rows(request);
     if (rows.name.empty()) rows.name = set_name_of(request.dataset);
     return rows;
   });

@@ -10,39 +10,22 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/draft_schema.hpp"
+#include "runtime/data/find_schema.hpp"
 #include "runtime/data/folders.hpp"
+#include "runtime/data/infer_schema.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/published.hpp"
+#include "runtime/data/row_encoder.hpp"
 #include "runtime/data/sources.hpp"
 #include "runtime/data/table.hpp"
+#include "runtime/data/table_reader.hpp"
 #include "runtime/data/text.hpp"
 
 namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uint64_t kLongestSchema = std::uint64_t{16} << 20;
-
-TableSchema read_schema(const fs::path& path) {
-  const auto reader = open_bytes(path);
-  std::vector<std::uint8_t> text;
-  append_bytes(*reader, kLongestSchema, text);
-  expect_end(*reader, "16 MiB");
-  return parse_schema({reinterpret_cast<const char*>(text.data()), text.size()}, path.string());
-}
-
-/// data.csv.gz is described by data.csv.gz.schema.toml or data.csv.schema.toml.
-std::optional<fs::path> schema_beside(const fs::path& table) {
-  fs::path plain = table;
-  if (plain.extension() == ".gz" || plain.extension() == ".xz") plain.replace_extension();
-  for (const fs::path& stem : {table, plain}) {
-    const fs::path path = stem.string() + ".schema.toml";
-    std::error_code ignored;
-    if (fs::exists(path, ignored)) return path;
-  }
-  return std::nullopt;
-}
 
 /// The place of the test rows.
 enum class TestRows {
@@ -74,12 +57,11 @@ TableSchema completed(const TableSchema& schema, const fs::path& table, bool acc
 
 /// Counting first keeps memory at what the features need: a vector that grows holds twice that.
 Dataset all_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
-                 const RowEncoder& encoder) {
-  Dataset set = encoder.empty();
-  encoder.reserve(set, count_rows(*open_bytes(file), schema));
-  read_claimed(file, claim, [&](ByteReader& reader) {
-    for_each_row(reader, schema, [&](const TableRow& row) { encoder.append(row, set); });
-  });
+                 const TableOptions& options) {
+  const std::uint64_t rows = count_rows(*open_bytes(file), schema);
+  Dataset set;
+  read_claimed(file, claim,
+               [&](ByteReader& reader) { set = read_table(reader, schema, options, rows); });
   return set;
 }
 
@@ -117,23 +99,29 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated,
   DataSplit split;
   const TableSchema schema =
       completed(stated, files.train, request.accept_private_bounds, split.unsafe);
+  split.schema = std::make_shared<TableSchema>(schema);
   split.text = coder_for(schema, files.train, request, split.unsafe);
-  const RowEncoder encoder(schema, split.text.get());
+  TableOptions options{.malformed = request.malformed, .coder = split.text.get()};
   if (files.where == TestRows::among_train) {
-    split.train = encoder.empty();
-    split.test = encoder.empty();
-    read_claimed(files.train, files.claim_of_train, [&](ByteReader& reader) {
-      for_each_row(reader, schema, [&](const TableRow& row) {
-        encoder.append(row, is_published_test_row(row.text) ? split.test : split.train);
-      });
+    options.row_texts = true;
+    options.max_rows = 1;  // a block goes to one part or the other
+    options.ahead = false;
+    read_claimed(files.train, files.claim_of_train, [&](ByteReader& bytes) {
+      TableReader reader(bytes, schema, options);
+      split.train = reader.empty();
+      split.test = reader.empty();
+      TableBlock block;
+      while (reader.next(block))
+        append_examples(block.examples,
+                        is_published_test_row(block.rows[0]) ? split.test : split.train);
     });
     split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
     return split;
   }
-  split.train = all_rows(files.train, files.claim_of_train, schema, encoder);
+  split.train = all_rows(files.train, files.claim_of_train, schema, options);
   split.test = files.where == TestRows::file
-                   ? all_rows(files.test, files.claim_of_test, schema, encoder)
-                   : encoder.empty();
+                   ? all_rows(files.test, files.claim_of_test, schema, options)
+                   : RowEncoder(schema, options.coder).empty();
   return split;
 }
 
@@ -144,14 +132,42 @@ Claim claim_of(const NamedDataset& named, const std::string& file, const fs::pat
                  " --schema FILE"};
 }
 
+/// Throws InputError where the schema does not say what a missing value of each column stands for.
+void check_malformed(const DataRequest& request, const TableSchema& schema) {
+  if (request.malformed == Malformed::refuse) return;
+  const std::string source =
+      request.schema.empty() ? "schema of " + request.dataset : request.schema;
+  const std::string open = first_incomplete(schema);
+  if (!open.empty())
+    bad_input(source, "column " + shown(open),
+              "public bounds or categories for --malformed missing, and what a cell that cannot be "
+              "read stands for",
+              "none");
+  require_missing_codes(schema, source);
+}
+
+/// What the guarantee takes for granted of the table.
+std::string assumption(const DataRequest& request, const TableSchema& schema) {
+  if (request.malformed == Malformed::refuse)
+    return "every row of the table can be read: a training on a table with one that cannot is "
+           "refused, and that is not counted";
+  return schema.quotes
+             ? "a row is what the table's quotes and line breaks make one, and one example "
+               "adds one such row"
+             : "a row is a line of the table, and one example adds one line";
+}
+
 /// The schema of a table given by path, as it is known before the rows are read.
-TableSchema stated_schema(const DataRequest& request) {
+TableSchema known_schema(const DataRequest& request) {
+  if (std::optional<FoundSchema> found = find_schema(request)) return std::move(found->schema);
   const fs::path path = request.dataset;
-  std::optional<fs::path> schema_path = schema_beside(path);
-  if (!request.schema.empty()) schema_path = request.schema;
-  if (schema_path) return read_schema(*schema_path);
-  const bool tabs = path.filename().string().find(".tsv") != std::string::npos;
-  return schema_from_header(*open_bytes(path), tabs ? '\t' : ',');
+  return schema_from_header(*open_bytes(path), delimiter_of(path));
+}
+
+TableSchema stated_schema(const DataRequest& request) {
+  TableSchema schema = known_schema(request);
+  check_malformed(request, schema);
+  return schema;
 }
 
 }  // namespace
@@ -197,6 +213,7 @@ DataSplit load_table_file(const DataRequest& request) {
                   .where = request.test_path.empty() ? TestRows::none : TestRows::file},
                  schema, request);
   split.name = schema.name;
+  split.assumptions.push_back(assumption(request, schema));
   return split;
 }
 
@@ -209,7 +226,7 @@ TestData load_table_rows(const DataRequest& request) {
       completed(stated, request.dataset, request.accept_private_bounds && apart, unsafe);
   const auto coder = coder_for(schema, request.dataset, request, unsafe);
   return {stated.name, all_rows(apart ? request.test_path : request.dataset, Claim{}, schema,
-                                RowEncoder(schema, coder.get()))};
+                                {.malformed = request.malformed, .coder = coder.get()})};
 }
 
 }  // namespace cudp

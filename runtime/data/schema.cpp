@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <set>
 
 #include <toml++/toml.h>
 
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/dates.hpp"
 
 #include "shipped_schemas.hpp"
 
@@ -77,6 +79,13 @@ class Entry {
     return out;
   }
 
+  /// One text, or a list that may be empty.
+  std::vector<std::string> text_or_texts(std::string_view key) const {
+    const toml::array* array = table_[key].as_array();
+    if (array == nullptr) return {text(key)};
+    return array->empty() ? std::vector<std::string>{} : texts(key);
+  }
+
   std::vector<double> rising(std::string_view key) const {
     std::vector<double> out;
     if (!has(key)) return out;
@@ -104,10 +113,49 @@ class Entry {
   const std::string& source_;
 };
 
-Numeric parse_numeric(const Entry& e) {
+/// Days since 1970-01-01 of a date in the schema.
+double date_of(const Entry& e, const std::string& format, const std::string& key,
+               const std::string& text) {
+  const std::optional<double> days = parse_date(text, format);
+  if (!days) e.fail("a date of the form " + shown(format) + " for '" + key + "'", shown(text));
+  return *days;
+}
+
+Numeric parse_date_column(const Entry& e) {
+  e.allow({"name", "kind", "format", "min", "max", "edges", "fill"});
+  Numeric n;
+  n.date_format = e.text("format");
+  if (const std::string fault = date_format_fault(n.date_format); !fault.empty())
+    e.fail("a form of dates such as '%Y-%m-%d' for 'format'", fault);
+  const auto date = [&](const char* key) -> std::optional<double> {
+    if (!e.has(key)) return std::nullopt;
+    return date_of(e, n.date_format, key, e.text(key));
+  };
+  n.min = date("min");
+  n.max = date("max");
+  n.fill = date("fill");
+  if (!e.has("edges")) return n;
+  for (const std::string& text : e.texts("edges")) {
+    const double days = date_of(e, n.date_format, "edges", text);
+    if (!n.edges.empty() && days <= n.edges.back())
+      e.fail("a list of rising dates for 'edges'", shown(text) + " after a later one");
+    n.edges.push_back(days);
+  }
+  return n;
+}
+
+Numeric parse_number_column(const Entry& e) {
   e.allow({"name", "kind", "min", "max", "transform", "edges", "fill"});
-  Numeric n{e.number("min"), e.number("max"), e.choice("transform", "linear", "log"),
-            e.rising("edges"), e.number("fill")};
+  return {.min = e.number("min"),
+          .max = e.number("max"),
+          .log = e.choice("transform", "linear", "log"),
+          .edges = e.rising("edges"),
+          .fill = e.number("fill"),
+          .date_format = {}};
+}
+
+Numeric parse_numeric(const Entry& e, bool date) {
+  Numeric n = date ? parse_date_column(e) : parse_number_column(e);
   if (n.min.has_value() != n.max.has_value()) e.fail("both 'min' and 'max', or neither", "one");
   if (n.min && !(*n.min < *n.max && std::isfinite(*n.max - *n.min)))
     e.fail("'min' below 'max'", std::to_string(*n.min) + " and " + std::to_string(*n.max));
@@ -124,7 +172,7 @@ Categorical parse_categorical(const Entry& e) {
 }
 
 Label parse_label(const Entry& e) {
-  e.allow({"name", "kind", "values", "strip_suffix"});
+  e.allow({"name", "kind", "values", "strip_suffix", "fill"});
   Label l;
   if (e.has("values")) {
     l.values = e.texts("values");
@@ -133,14 +181,19 @@ Label parse_label(const Entry& e) {
              std::to_string(l.values.size()));
   }
   if (e.has("strip_suffix")) l.strip_suffix = e.text("strip_suffix");
+  if (e.has("fill")) {
+    l.fill = e.text("fill");
+    if (std::find(l.values.begin(), l.values.end(), *l.fill) == l.values.end())
+      e.fail("one of the label's 'values' for 'fill'", shown(*l.fill));
+  }
   return l;
 }
 
 Column parse_column(const Entry& e) {
   Column column{e.text("name"), Unstated{}};
   const std::string kind = e.text("kind");
-  if (kind == "numeric") {
-    column.kind = parse_numeric(e);
+  if (kind == "numeric" || kind == "date") {
+    column.kind = parse_numeric(e, kind == "date");
   } else if (kind == "categorical") {
     column.kind = parse_categorical(e);
   } else if (kind == "label") {
@@ -151,8 +204,13 @@ Column parse_column(const Entry& e) {
   } else if (kind == "ignore") {
     e.allow({"name", "kind"});
     column.kind = Ignored{};
+  } else if (kind == "id") {
+    e.allow({"name", "kind"});
+    column.kind = Id{};
+  } else if (kind.empty()) {
+    e.allow({"name", "kind"});  // as `cudp schema` drafts it
   } else {
-    e.fail("kind numeric, categorical, text, label or ignore", shown(kind));
+    e.fail("kind numeric, date, categorical, text, label, id or ignore", shown(kind));
   }
   return column;
 }
@@ -163,6 +221,7 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
   std::vector<Column> columns;
   std::set<std::string> names;
   int labels = 0;
+  int ids = 0;
   int texts = 0;
   int others = 0;
   for (const toml::node& node : *list) {
@@ -176,9 +235,12 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
     const bool text = std::holds_alternative<Text>(c.kind);
     labels += label ? 1 : 0;
     texts += text ? 1 : 0;
-    others += !label && !text && !std::holds_alternative<Ignored>(c.kind) ? 1 : 0;
+    const bool id = std::holds_alternative<Id>(c.kind);
+    ids += id ? 1 : 0;
+    others += !label && !text && !id && !std::holds_alternative<Ignored>(c.kind) ? 1 : 0;
   }
   if (labels != 1) top.fail("exactly one column of kind label", std::to_string(labels));
+  if (ids > 1) top.fail("at most one column of kind id", std::to_string(ids));
   if (texts > 1 || (texts == 1 && others > 0))
     top.fail("one column of kind text beside the label and ignored ones",
              std::to_string(texts) + " and " + std::to_string(others) + " of other kinds");
@@ -196,7 +258,8 @@ TableSchema parse_schema(std::string_view toml, const std::string& source) {
               shown(e.description(), 200));
   }
   const Entry top(root, source);
-  top.allow({"name", "delimiter", "quotes", "header", "skip_prefix", "missing", "columns"});
+  top.allow(
+      {"name", "delimiter", "quotes", "header", "skip_prefix", "missing", "decimal", "columns"});
   TableSchema schema;
   if (top.has("name")) schema.name = top.text("name");
   if (top.has("delimiter")) {
@@ -208,7 +271,12 @@ TableSchema parse_schema(std::string_view toml, const std::string& source) {
   schema.quotes = top.flag("quotes", schema.quotes);
   schema.header = top.flag("header", schema.header);
   if (top.has("skip_prefix")) schema.skip_prefix = top.text("skip_prefix");
-  if (top.has("missing")) schema.missing = top.text("missing");
+  if (top.has("missing")) schema.missing = top.text_or_texts("missing");
+  if (top.choice("decimal", ".", ",")) {
+    schema.decimal = ',';
+    if (schema.delimiter == ',' && !schema.quotes)
+      top.fail("another 'delimiter' than the decimal comma, or 'quotes'", "','");
+  }
   schema.columns = parse_columns(root["columns"].as_array(), top, source);
   const int features = feature_count(schema);
   const bool complete = first_incomplete(schema).empty();
@@ -227,13 +295,21 @@ bool is_complete(const Column& column) {
   if (const auto* n = std::get_if<Numeric>(&column.kind)) return n->min && n->max;
   if (const auto* c = std::get_if<Categorical>(&column.kind)) return !c->values.empty();
   if (const auto* l = std::get_if<Label>(&column.kind)) return !l->values.empty();
-  return std::holds_alternative<Ignored>(column.kind) || std::holds_alternative<Text>(column.kind);
+  return !std::holds_alternative<Unstated>(column.kind);
 }
 
 std::string first_incomplete(const TableSchema& schema) {
   for (const Column& c : schema.columns)
     if (!is_complete(c)) return c.name;
   return {};
+}
+
+bool is_missing(const TableSchema& schema, const Column& column, std::string_view cell) {
+  if (schema.missing)
+    return std::find(schema.missing->begin(), schema.missing->end(), cell) != schema.missing->end();
+  if (std::holds_alternative<Text>(column.kind)) return false;
+  return std::find(std::begin(kUsualMissing), std::end(kUsualMissing), cell) !=
+         std::end(kUsualMissing);
 }
 
 bool is_text(const TableSchema& schema) {

@@ -17,6 +17,11 @@ struct Numeric {
   bool log = false;
   std::vector<double> edges;
   std::optional<double> fill;  ///< what a missing value stands for; without it one is an error
+  /// Of kind date: the form of its cells (dates.hpp), and all numbers here are days since
+  /// 1970-01-01. Empty: cells are decimal numbers.
+  std::string date_format;
+
+  bool operator==(const Numeric&) const = default;
 };
 
 /// One of a public list of texts, one-hot. A missing value is all zeros or has its own column.
@@ -24,38 +29,68 @@ struct Categorical {
   std::vector<std::string> values;  ///< empty: the schema is incomplete
   bool missing_has_column = false;
   bool unknown_is_zeros = false;  ///< a text that is not in the list: all zeros, or an error
+
+  bool operator==(const Categorical&) const = default;
 };
 
 /// The class: the position of the text in `values`. strip_suffix is taken off first if it is there.
 struct Label {
   std::vector<std::string> values;  ///< empty: the schema is incomplete
   std::string strip_suffix;
+  std::optional<std::string> fill;  ///< the class of a missing label; without it one is an error
+
+  bool operator==(const Label&) const = default;
 };
 
 /// Words of a language, which a tokenizer and a vocabulary make numbers of. A missing value is an
 /// empty text. Whatever bytes it has, a text is one: nothing is refused.
-struct Text {};
+struct Text {
+  bool operator==(const Text&) const = default;
+};
 
-struct Ignored {};
+struct Ignored {
+  bool operator==(const Ignored&) const = default;
+};
+
+/// What names a row for the owner of the table. No feature; predictions repeat it.
+struct Id {
+  bool operator==(const Id&) const = default;
+};
 
 /// A column of which nothing but the name is known.
-struct Unstated {};
+struct Unstated {
+  bool operator==(const Unstated&) const = default;
+};
 
 struct Column {
   std::string name;
-  std::variant<Unstated, Numeric, Categorical, Label, Text, Ignored> kind;
+  std::variant<Unstated, Numeric, Categorical, Label, Text, Ignored, Id> kind;
+
+  bool operator==(const Column&) const = default;
 };
 
 /// The meaning of a table's cells.
 struct TableSchema {
   std::string name;
   char delimiter = ',';
-  bool quotes = true;                  ///< a cell may stand in double quotes
-  bool header = true;                  ///< the first row names the columns, in any order
-  std::string skip_prefix;             ///< lines that start with this are skipped; empty: none
-  std::optional<std::string> missing;  ///< the text of a missing value
-  std::vector<Column> columns;         ///< exactly one Label; a Text beside nothing else
+  bool quotes = true;       ///< a cell may stand in double quotes
+  bool header = true;       ///< the first row names the columns, in any order
+  char decimal = '.';       ///< or ','
+  std::string skip_prefix;  ///< lines that start with this are skipped; empty: none
+  /// Texts of a missing value. Not stated: kUsualMissing.
+  std::optional<std::vector<std::string>> missing;
+  std::vector<Column> columns;  ///< exactly one Label, one Id at most; a Text beside nothing else
+
+  bool operator==(const TableSchema&) const = default;
 };
+
+/// What stands for a missing value where a schema does not state it.
+inline constexpr std::string_view kUsualMissing[] = {"", "NA", "NaN", "null", "?"};
+
+/// Whether the cell stands for a missing value, unless it is a value of its column: whoever reads a
+/// categorical looks among its values first. Any text is a value of a text column, so there only a
+/// stated one is missing.
+bool is_missing(const TableSchema& schema, const Column& column, std::string_view cell);
 
 /// Reads a schema (TOML; runtime/data/schemas/README.md gives the keys). `source` names it in
 /// errors. Throws InputError with source and line on anything unknown, contradictory or out of
@@ -78,7 +113,7 @@ bool is_text(const TableSchema& schema);
 int feature_count(const Column& column);
 int feature_count(const TableSchema& schema);
 
-/// A most one table may have, so that a schema cannot ask for absurd memory.
+/// What one table may have at most, so that a schema cannot ask for absurd memory.
 inline constexpr int kMaxFeatures = 1 << 20;
 inline constexpr int kMaxClasses = 256;
 

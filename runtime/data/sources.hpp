@@ -49,6 +49,18 @@ DataSplit load_named_table(const DataRequest& request, const NamedDataset& named
 /// follows from each row's own text, so that no row changes the part that another is in.
 bool is_published_test_row(std::string_view text);
 
+/// Whether this is a table given by its path, or the standard input: neither a name, nor a folder
+/// or a matrix.
+bool is_table_path(const std::string& dataset);
+
+/// Whether the path names a matrix of features: it ends in .npy or .npz, packed or not.
+bool is_matrix(const std::filesystem::path& path);
+
+/// Matrices of features, and their labels.
+DataSplit load_matrix(const DataRequest& request);
+/// All rows of request.dataset, a matrix.
+TestData load_matrix_rows(const DataRequest& request);
+
 /// A table file.
 DataSplit load_table_file(const DataRequest& request);
 

@@ -5,78 +5,104 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "runtime/config/malformed.hpp"
 #include "runtime/data/bytes.hpp"
-#include "runtime/data/dataset.hpp"
+#include "runtime/data/csv.hpp"
 #include "runtime/data/schema.hpp"
 #include "runtime/data/text.hpp"
 
 namespace cudp {
 
-/// One row of a table, its cells in the order of the schema's columns.
-struct TableRow {
-  const std::string& file;
-  std::uint64_t line = 0;  ///< in the file, from 1
-  std::string_view text;   ///< the whole line
-  std::span<const std::string_view> cells;
+/// Faults of a table's rows, told together.
+class TableFaults {
+ public:
+  static constexpr std::size_t kMax = 20;
 
-  /// Throws InputError "FILE, line N, column 'NAME': expected ..., found ...".
-  [[noreturn]] void fail(const Column& column, std::string_view expected,
-                         std::string_view found) const;
+  explicit TableFaults(std::string file) : file_(std::move(file)) {}
+
+  /// column: empty where the whole row is at fault.
+  void add(std::uint64_t line, std::string_view column, std::string_view expected,
+           std::string_view found);
+  /// place: "row 7" and the like.
+  void add_at(std::string place, std::string_view expected, std::string_view found);
+  bool any() const { return !lines_.empty(); }
+  bool full() const { return lines_.size() >= kMax; }
+  /// Throws InputError "FILE, line N, column 'NAME': expected ..., found ...", or how many there
+  /// are and a line like this for each.
+  [[noreturn]] void raise() const;
+
+ private:
+  std::string file_;
+  std::vector<std::string> lines_;
 };
 
-/// Calls `use` for every row. Throws InputError on a header that does not name the schema's
-/// columns, a row with too few or too many cells, or no row at all.
+/// One row of a table, its cells in the order of the schema's columns.
+struct TableRow {
+  std::uint64_t line = 0;  ///< its first, in the file, from 1
+  std::string_view text;   ///< all of it
+  std::span<const std::string_view> cells;
+  bool malformed = false;  ///< every cell counts as missing
+};
+
+/// The label's column in a file.
+enum class LabelColumn {
+  required,
+  optional  ///< may be absent: its cells are empty then
+};
+
+/// The rows of a table one by one. The constructor reads the header and throws InputError where it
+/// does not name the schema's columns, or where the file is no table at all: binary, or UTF-16.
+class TableRows {
+ public:
+  /// faults: takes those of rows, where malformed is refuse. All but `label` must outlive this.
+  TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
+            Malformed malformed = Malformed::refuse, LabelColumn label = LabelColumn::required);
+
+  /// The next row that can be split into its cells, valid until the next call; false at the end.
+  bool next(TableRow& row);
+
+ private:
+  void read_header();
+  std::size_t width(std::size_t found);
+
+  const TableSchema& schema_;
+  TableFaults& faults_;
+  Malformed malformed_;
+  LabelColumn label_;
+  LineReader lines_;
+  CellSplitter splitter_;
+  std::size_t label_at_ = 0;        // among the schema's columns
+  bool no_label_ = false;           // the file has no label column
+  bool first_ = true;               // no row has been read yet
+  std::vector<std::size_t> order_;  // where the file has each of the schema's columns
+  std::vector<std::string_view> cells_;
+};
+
+/// Calls `use` for every row. Throws InputError on what TableRows refuses, on rows with too few or
+/// too many cells, or no row at all.
 void for_each_row(ByteReader& reader, const TableSchema& schema,
                   const std::function<void(const TableRow&)>& use);
 
-/// How many rows there are, without looking into them.
+/// How many rows there are, without looking into their cells.
 std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema);
 
 /// A schema that knows only the names in the header row. The label is the column named label, class
 /// or target, in any case, and failing that the last.
 TableSchema schema_from_header(ByteReader& reader, char delimiter);
 
-/// A finite decimal number that is the whole text.
-std::optional<double> parse_number(std::string_view text);
+/// A finite decimal number that is the whole text. decimal: '.' or ','.
+std::optional<double> parse_number(std::string_view text, char decimal = '.');
+
+/// The number of a cell: decimal, or of a date in days.
+std::optional<double> parse_cell(const TableSchema& schema, const Numeric& numeric,
+                                 std::string_view cell);
 
 /// The text that names the class, without the suffix that is to be stripped.
 std::string_view class_text(const Label& label, std::string_view cell);
 
-/// Turns rows into features and labels.
-class RowEncoder {
- public:
-  /// schema: complete; must outlive the encoder. texts: of a schema with texts, and then it must
-  /// outlive the encoder too.
-  explicit RowEncoder(const TableSchema& schema, const TextCoder* texts = nullptr);
-
-  /// Appends the row. Throws InputError on a cell that the schema does not allow.
-  void append(const TableRow& row, Dataset& to) const;
-  /// An empty data set of the right shape.
-  Dataset empty() const;
-  void reserve(Dataset& set, std::uint64_t rows) const;
-
- private:
-  using Lookup = std::unordered_map<std::string_view, int>;
-
-  static void put_number(const TableRow& row, const Column& column, const Numeric& numeric,
-                         bool missing, std::string_view cell, float* out);
-
-  const TableSchema& schema_;
-  std::optional<TextEncoder> texts_;
-  std::vector<Lookup> lookups_;  // one a column, empty for those without texts
-  std::vector<int> offsets_;     // first feature of each column
-  int features_ = 0;
-};
-
 /// Counts the words of the texts. Not private; see WordCounter.
 WordCounter count_words(ByteReader& reader, const TableSchema& schema);
-
-/// Fills in what the schema leaves open (kinds, bounds, categories, classes) from the rows. Not
-/// private by itself: whoever calls this must say so in the certificate. Throws InputError where no
-/// choice makes sense, e.g. more than 1,000 categories.
-TableSchema complete_from_rows(const TableSchema& schema, ByteReader& reader);
 
 }  // namespace cudp

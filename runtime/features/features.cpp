@@ -9,6 +9,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
+#include "runtime/config/choices.hpp"
 #include "runtime/device/scatter_tables.hpp"
 #include "runtime/features/cache.hpp"
 #include "runtime/features/normalise.hpp"
@@ -56,7 +57,8 @@ std::string tensor_name(const FeatureSettings& settings) {
 }  // namespace
 
 FeatureSettings feature_settings(const TrainConfig& config) {
-  return {.kind = config.features,
+  return {.normalise = config.normalise,
+          .kind = config.features,
           .groups = static_cast<int>(config.feature_groups),
           .standardise = config.features == Features::scatter && config.feature_standardise,
           .second_order = config.feature_second_order,
@@ -68,6 +70,14 @@ FeatureSettings feature_settings(const TrainConfig& config) {
 
 void make_features(Dataset& data, const FeatureSettings& settings, const Backend& backend,
                    Reporter& reporter) {
+  if (settings.normalise != Normalise::none) {
+    if (data.is_bytes() || data.is_text())
+      throw InputError(fmt::format("--normalise: expected none with {}, found {}",
+                                   data.is_text() ? "texts" : "images",
+                                   name_of(settings.normalise)));
+    normalise_rows(data.floats, static_cast<std::size_t>(data.shape.size()), settings.normalise,
+                   settings.threads);
+  }
   if (settings.kind != Features::scatter) return;
   if (data.shape.height < 4 || data.shape.width < 4)
     throw InputError(

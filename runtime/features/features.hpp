@@ -14,6 +14,7 @@ namespace cudp {
 
 /// The features that a model sees of an example, and the place where computed ones are kept.
 struct FeatureSettings {
+  Normalise normalise = Normalise::none;  ///< of the examples as they are read, before all else
   Features kind = Features::none;
   int groups = 0;               ///< of channels, normalised within each example; 0: not at all
   bool standardise = false;     ///< channels, by a release, in place of groups
@@ -26,9 +27,9 @@ struct FeatureSettings {
 
 FeatureSettings feature_settings(const TrainConfig& config);
 
-/// Turns images into scattering features: a function of each example alone, so neighbouring data
-/// sets stay neighbours and nothing is to be paid. What is paid for follows (rest_on_release).
-/// Throws InputError where the data are not images that fit.
+/// Normalises numbers, or turns images into scattering features: a function of each example alone,
+/// so neighbouring data sets stay neighbours and nothing is to be paid. What is paid for follows
+/// (rest_on_release). Throws InputError where the data are not numbers, or not images that fit.
 void make_features(Dataset& data, const FeatureSettings& settings, const Backend& backend,
                    Reporter& reporter);
 

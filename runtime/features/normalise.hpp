@@ -1,7 +1,9 @@
 #pragma once
+#include <cstddef>
 #include <vector>
 
 #include "models/layer.hpp"
+#include "runtime/config/normalise.hpp"
 
 namespace cudp {
 
@@ -10,5 +12,12 @@ namespace cudp {
 /// models. An example's result depends on that example alone, so it costs no privacy.
 /// values: [examples, shape]; groups >= 1 divides the channels. Throws std::invalid_argument.
 void normalise_groups(std::vector<float>& values, const Shape& shape, int groups, int threads);
+
+/// Normalises each row by itself, so that it costs no privacy. values: [rows, width].
+///   unit: divided by their L2 norm; a row of zeros stays as it is
+///   layer: (x - mean) / sqrt(variance + 1e-5)
+/// Sums are in double, so that no finite row overflows. A row with a NaN or an infinity becomes all
+/// zeros.
+void normalise_rows(std::vector<float>& values, std::size_t width, Normalise how, int threads);
 
 }  // namespace cudp

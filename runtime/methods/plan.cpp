@@ -60,48 +60,67 @@ privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Re
   return bound;
 }
 
-Json encode_plan(const PrivacyPlan& p) {
-  Json noise = Json::array();
-  for (const NoiseSpan& span : p.noise) noise.push_back({span.until, span.scale});
-  return {{"sampling_threshold", p.sampling_threshold},
-          {"expected_batch", p.expected_batch},
-          {"largest_sum", p.largest_sum},
-          {"steps", p.steps},
-          {"clip_norm", p.clip_norm},
-          {"sensitivity", p.sensitivity},
-          {"noise_multiplier", p.noise_multiplier},
-          {"noise", noise},
-          {"epoch_releases", p.epoch_releases},
-          {"epoch_noise", p.epoch_noise},
-          {"delta", p.delta},
-          {"failure", p.failure},
-          {"order", p.order},
-          {"accountant", privacy::name(p.accountant)}};
+namespace {
+
+Json encoded(const std::vector<NoiseSpan>& spans) {
+  Json list = Json::array();
+  for (const NoiseSpan& span : spans) list.push_back({span.until, span.scale});
+  return list;
+}
+Json encoded(privacy::AccountantKind kind) { return privacy::name(kind); }
+template <class Number>
+Json encoded(Number number) {
+  return number;
 }
 
-PrivacyPlan decode_plan(const Json& j) {
-  PrivacyPlan p;
-  p.sampling_threshold = j.at("sampling_threshold").get<std::uint64_t>();
-  p.expected_batch = j.at("expected_batch").get<double>();
-  p.largest_sum = j.at("largest_sum").get<std::uint64_t>();
-  p.steps = j.at("steps").get<std::uint64_t>();
-  p.clip_norm = j.at("clip_norm").get<double>();
-  p.sensitivity = j.at("sensitivity").get<double>();
-  p.noise_multiplier = j.at("noise_multiplier").get<double>();
-  for (const Json& span : j.at("noise"))
-    p.noise.push_back({span.at(0).get<std::uint64_t>(), span.at(1).get<double>()});
-  p.epoch_releases = j.at("epoch_releases").get<std::uint64_t>();
-  p.epoch_noise = j.at("epoch_noise").get<double>();
-  p.delta = j.at("delta").get<double>();
-  p.failure = j.at("failure").get<double>();
-  p.order = j.at("order").get<double>();
-  for (const auto a : {privacy::AccountantKind::pld, privacy::AccountantKind::rdp,
-                       privacy::AccountantKind::best, privacy::AccountantKind::advanced})
-    if (j.at("accountant") == privacy::name(a)) {
-      p.accountant = a;
-      return p;
-    }
-  throw std::invalid_argument("an accountant that is not known: " + j.at("accountant").dump());
+void decode(const Json& list, std::vector<NoiseSpan>& spans) {
+  for (const Json& span : list)
+    spans.push_back({span.at(0).get<std::uint64_t>(), span.at(1).get<double>()});
+}
+void decode(const Json& name, privacy::AccountantKind& kind) {
+  for (const auto known : {privacy::AccountantKind::pld, privacy::AccountantKind::rdp,
+                           privacy::AccountantKind::best, privacy::AccountantKind::advanced}) {
+    kind = known;
+    if (name == privacy::name(known)) return;
+  }
+  throw std::invalid_argument("an accountant that is not known: " + name.dump());
+}
+template <class Number>
+void decode(const Json& json, Number& number) {
+  number = json.get<Number>();
+}
+
+/// Calls visit(name, member) for each part of a plan that a checkpoint has.
+template <class Plan, class Visit>
+void visit_parts(Plan& p, const Visit& visit) {
+  visit("sampling_threshold", p.sampling_threshold);
+  visit("expected_batch", p.expected_batch);
+  visit("largest_sum", p.largest_sum);
+  visit("steps", p.steps);
+  visit("clip_norm", p.clip_norm);
+  visit("sensitivity", p.sensitivity);
+  visit("noise_multiplier", p.noise_multiplier);
+  visit("noise", p.noise);
+  visit("epoch_releases", p.epoch_releases);
+  visit("epoch_noise", p.epoch_noise);
+  visit("delta", p.delta);
+  visit("failure", p.failure);
+  visit("order", p.order);
+  visit("accountant", p.accountant);
+}
+
+}  // namespace
+
+Json encode_plan(const PrivacyPlan& plan) {
+  Json json;
+  visit_parts(plan, [&](const char* name, const auto& part) { json[name] = encoded(part); });
+  return json;
+}
+
+PrivacyPlan decode_plan(const Json& json) {
+  PrivacyPlan plan;
+  visit_parts(plan, [&](const char* name, auto& part) { decode(json.at(name), part); });
+  return plan;
 }
 
 }  // namespace cudp

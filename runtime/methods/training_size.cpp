@@ -30,10 +30,13 @@ double TrainingSize::max_examples(double failure) const {
 
 /// Its zCDP cost is 1/200 of what (epsilon, delta) roughly allows, 4 ln(1/delta) / epsilon^2 being
 /// the variance of a Gaussian release that spends all of it.
+double size_noise_for(double epsilon, double delta) {
+  return std::fmax(kMinNoise, 10.0 * std::sqrt(-std::log(delta)) / epsilon);
+}
+
 double size_noise(const DataSplit& data, const TrainConfig& config) {
   if (data.size_is_public) return 0.0;
-  const double noise =
-      std::fmax(kMinNoise, 10.0 * std::sqrt(-std::log(*config.delta)) / *config.epsilon);
+  const double noise = size_noise_for(*config.epsilon, *config.delta);
   if (noise > 100.0 * static_cast<double>(config.batch))
     throw BudgetError(fmt::format(
         "with this budget the number of training examples is known only to within +-{:.3g}, too "

@@ -21,7 +21,10 @@ struct TrainingSize {
   double max_examples(double failure) const;
 };
 
-/// Noise of the released number of examples, at least 1/16; 0 where the data set's is public. A
+/// Noise of a released number of examples for this budget, at least 1/16.
+double size_noise_for(double epsilon, double delta);
+
+/// Noise of the released number of examples; 0 where the data set's is public. A
 /// function of public settings alone. Throws BudgetError where the number would be of no use.
 double size_noise(const DataSplit& data, const TrainConfig& config);
 

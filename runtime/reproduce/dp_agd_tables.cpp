@@ -52,7 +52,7 @@ struct Fold {
   LinearEngine& engine;  ///< which it may draw batches on if it says so
 };
 
-/// A row to measure: how it trains.
+/// A row to measure, and the training that it is of.
 struct Contender {
   std::string name;
   bool draws_batches;

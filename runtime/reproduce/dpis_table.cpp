@@ -157,7 +157,7 @@ std::string data_settings(const Part& part, const ReproduceOptions& options) {
   return part.data_settings == nullptr ? "" : part.data_settings(options.data_dir);
 }
 
-/// Why a part cannot be run on what there is of its data; nothing where it can.
+/// The reason why a part cannot be run on the data at hand; empty where it can.
 std::optional<std::string> missing(const Part& part, const ReproduceOptions& options) {
   try {
     TrainConfig config;

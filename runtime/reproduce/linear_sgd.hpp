@@ -16,7 +16,7 @@ struct LinearSgd {
   std::uint64_t epochs = 10;
 };
 
-/// How sigma follows from (epsilon, delta).
+/// The accountant by which sigma follows from (epsilon, delta).
 enum class SgdAccounting {
   moments,  ///< SGD-MA: Renyi divergence of the sampled Gaussian (Abadi et al. 2016)
   advanced  ///< SGD-Adv: amplification by sampling, then advanced composition (Bassily et al. 2014)

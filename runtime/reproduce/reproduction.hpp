@@ -50,7 +50,7 @@ struct ReproduceOptions {
   int seeds = 0;       ///< repetitions; 0: the reproduction's own number
   int threads = 0;
   std::vector<double> epsilons = {};  ///< columns, of a table that lets one choose; empty: its own
-  /// Where finished trainings are kept, so that an interrupted table goes on; empty: nowhere.
+  /// The file that keeps finished trainings, so that an interrupted table goes on; empty: none.
   std::filesystem::path kept = {};
   /// Settings (TOML) in place of a table's own, for tests on other data; no flag sets it.
   std::string overrides = {};
@@ -69,7 +69,7 @@ const std::vector<Reproduction>& reproductions();
 std::string table_text(const ReproducedTable& table);
 nlohmann::ordered_json table_json(const ReproducedTable& table);
 
-/// By gnuplot, a plot a group. Returns false where that is missing or fails.
+/// Draws one plot for each group with gnuplot. Returns false where that is missing or fails.
 bool draw_table(const ReproducedTable& table, const std::filesystem::path& picture);
 
 /// Mean and sample standard deviation.

@@ -84,7 +84,7 @@ bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) 
       "set multiplot layout {},{} title {}\n"
       "set grid lc rgb '#e0e0e0'\nset border 3 lc rgb '#808080'\nset tics nomirror\n"
       "set key below samplen 3\nset logscale x 2\n"
-      // beyond the eight that gnuplot has of its own
+      // There are more than the eight colours that gnuplot has of its own.
       "set linetype 9 lc rgb '#909090'\nset linetype 10 lc rgb '#8c564b'\n"
       "set linetype 11 lc rgb '#bcbd22'\nset linetype 12 lc rgb '#17becf'\nset linetype cycle 12\n"
       "set xlabel {}\nset ylabel {}\n",

@@ -29,7 +29,7 @@ class Interruptible final : public TrainingObserver {
   InterruptWatch watch_;
 };
 
-/// What the settings change of the defaults, for a reader.
+/// The settings that differ from the defaults, for a reader.
 Json chosen(const TrainConfig& config) {
   Json j;
   const TrainConfig usual;

@@ -9,7 +9,7 @@
 
 namespace cudp {
 
-/// How a training came out. Accuracies in percent.
+/// The result of one training. Accuracies are in percent.
 struct Trained {
   double last = 0.0;  ///< test accuracy of the model at the end
   double best = 0.0;  ///< the largest that was seen on the way: chosen on the test set
@@ -18,15 +18,15 @@ struct Trained {
   double seconds = 0.0;
 };
 
-/// What the table `cudp reproduce` is making of trainings has so far, one line of JSON a training
-/// in ReproduceOptions::kept: a table that was interrupted goes on where it was. A line counts for
+/// Runs the trainings of a table and keeps their results, one line of JSON for each, in
+/// ReproduceOptions::kept: a table that was interrupted goes on where it was. A line counts for
 /// trainings of the very same settings only, defaults included.
 class Trainings {
  public:
   Trainings(const ReproduceOptions& options, Reporter& reporter);
 
-  /// As `cudp train --config SETTINGS --seed SEED`; `what` names it to the user. Throws Error when
-  /// a signal interrupts it.
+  /// Trains as `cudp train --config SETTINGS --seed SEED` does; `what` names it to the user. Throws
+  /// Error when a signal interrupts it.
   Trained run(const std::string& what, const std::string& settings, std::uint64_t seed);
 
   /// "60 trainings, 1h 05m in all", of those asked for, whenever they were made.

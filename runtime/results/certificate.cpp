@@ -279,6 +279,9 @@ Json to_json(const Certificate& c) {
   if (c.groups) j["groups"] = groups_json(*c.groups);
   if (!c.noisy_values.empty()) j["noisy_values"] = noisy_values_json(c.noisy_values);
   j["dataset"] = c.dataset;
+  if (c.normalise != Normalise::none)
+    j["normalise"] = {{"how", name_of(c.normalise)},
+                      {"of", "each example's numbers by themselves"}};
   if (c.features != Features::none) j["features"] = name_of(c.features);
   if (c.feature_release) j["feature_release"] = feature_release_json(*c.feature_release);
   if (c.size.is_public())
@@ -290,8 +293,10 @@ Json to_json(const Certificate& c) {
             {"rng", name_of(c.rng)},
             {"seeded", c.seeded},
             {"unsafe_flags", c.unsafe_flags}});
+  if (!c.assumptions.empty()) j["assumptions"] = c.assumptions;
   if (c.allow_weak_privacy) j["allow_weak_privacy"] = true;
   if (c.fresh_noise_allowed) j["fresh_noise_allowed"] = true;
+  if (c.releases_repeated > 0) j["releases_repeated"] = c.releases_repeated;
   j.update({{"warnings", c.warnings},
             {"hyperparameter_tuning", "not counted in epsilon"},
             {"test_set", text_of(c.test_set)},

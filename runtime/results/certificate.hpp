@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct Certificate {
 
   // Data.
   std::string dataset;
+  Normalise normalise = Normalise::none;
   Features features = Features::none;
   /// The release that features rest on.
   struct FeatureRelease {
@@ -47,7 +49,9 @@ struct Certificate {
   std::vector<std::string> unsafe_flags;
   bool allow_weak_privacy = false;
   bool fresh_noise_allowed = false;
-  std::vector<std::string> warnings;  ///< what the promise is too weak for
+  std::uint64_t releases_repeated = 0;   ///< charged again because a key was lost
+  std::vector<std::string> assumptions;  ///< that the promise rests on, about the data's files
+  std::vector<std::string> warnings;     ///< what the promise is too weak for
   std::string backend;
 
   bool for_release() const { return not_for_release.empty(); }

@@ -1,47 +1,37 @@
 #include "runtime/results/metrics.hpp"
 
-#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
-#include "kernels/layers/loss_math.hpp"
 #include "runtime/base/error.hpp"
 
 namespace cudp {
 namespace {
 
-LossValue loss_of(const Predictions& p, std::size_t example) {
-  return evaluate_loss(p.loss, p.logits.data() + example * static_cast<std::size_t>(p.outputs),
-                       p.outputs, p.labels[example], nullptr);
+std::string percent(double value) {
+  return std::isnan(value) ? "not defined" : fmt::format("{:.2f} %", 100.0 * value);
 }
-
-double accuracy(const Predictions& p) {
-  std::size_t correct = 0;
-  for (std::size_t i = 0; i < p.size(); ++i) correct += loss_of(p, i).correct ? 1 : 0;
-  return p.size() > 0 ? static_cast<double>(correct) / static_cast<double>(p.size()) : 0.0;
-}
-
-/// Summed in blocks, so that the rounding error grows with their number.
-double mean_loss(const Predictions& p) {
-  constexpr std::size_t kBlock = 16;
-  double sum = 0.0;
-  for (std::size_t at = 0; at < p.size(); at += kBlock) {
-    double of_block = 0.0;
-    for (std::size_t i = at; i < std::min(at + kBlock, p.size()); ++i)
-      of_block += static_cast<double>(loss_of(p, i).value);
-    sum += of_block;
-  }
-  return p.size() > 0 ? sum / static_cast<double>(p.size()) : 0.0;
-}
-
-std::string percent(double value) { return fmt::format("{:.2f} %", 100.0 * value); }
 std::string four_digits(double value) { return fmt::format("{:.4f}", value); }
+std::string if_defined(double value) {
+  return std::isnan(value) ? "not defined" : four_digits(value);
+}
 
 constexpr Metric kMetrics[] = {
-    {"test_accuracy", "test accuracy", percent, accuracy, true},
-    {"test_loss", "test loss", four_digits, mean_loss, false},
+    {"test_accuracy", "test accuracy", percent, [](const Evaluation& e) { return e.accuracy; },
+     true},
+    {"test_loss", "test loss", four_digits, [](const Evaluation& e) { return e.mean_loss; }, false},
+    {"majority_baseline", "majority baseline", percent,
+     [](const Evaluation& e) { return e.majority_baseline; }, true},
+    {"log_loss_of_class_shares", "log loss of class shares", if_defined,
+     [](const Evaluation& e) { return e.log_loss_of_class_shares; }, false},
+    {"balanced_accuracy", "balanced accuracy", percent,
+     [](const Evaluation& e) { return e.balanced_accuracy; }, true},
+    {"auc", "AUC", if_defined, [](const Evaluation& e) { return e.auc; }, true},
+    {"calibration_error", "calibration error", if_defined,
+     [](const Evaluation& e) { return e.calibration_error; }, false},
 };
 
 /// JSON has no word for the numbers of a training that diverged.
@@ -61,13 +51,6 @@ Metrics decode_values(const nlohmann::json& row) {
 
 }  // namespace
 
-std::vector<double> losses(const Predictions& predictions) {
-  std::vector<double> all;
-  for (std::size_t i = 0; i < predictions.size(); ++i)
-    all.push_back(static_cast<double>(loss_of(predictions, i).value));
-  return all;
-}
-
 std::span<const Metric> metrics() { return kMetrics; }
 
 std::optional<double> Metrics::accuracy() const {
@@ -75,11 +58,19 @@ std::optional<double> Metrics::accuracy() const {
   return values.front();
 }
 
-Metrics measure(const Predictions& predictions) {
+std::optional<double> Metrics::of(std::string_view key) const {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (key == kMetrics[i].key) return values[i];
+  return std::nullopt;
+}
+
+Metrics metrics_of(const Evaluation& evaluation) {
   Metrics m;
-  for (const Metric& metric : kMetrics) m.values.push_back(metric.value(predictions));
+  for (const Metric& metric : kMetrics) m.values.push_back(metric.value(evaluation));
   return m;
 }
+
+Metrics measure(const Predictions& predictions) { return metrics_of(evaluate(predictions)); }
 
 std::vector<MetricsRow> without_test(std::vector<MetricsRow> rows) {
   for (MetricsRow& r : rows) r.test = {};

@@ -4,31 +4,19 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "kernels/layers/kinds.hpp"
+#include "runtime/results/evaluation.hpp"
 
 namespace cudp {
 
-/// The answers of a model to labelled examples, as an engine gives them.
-struct Predictions {
-  Loss loss = Loss::softmax_cross_entropy;  ///< of the network
-  int outputs = 1;
-  std::vector<float> logits;         ///< [examples, outputs]
-  std::vector<std::uint8_t> labels;  ///< [examples]
-
-  std::size_t size() const { return labels.size(); }
-};
-
-/// The loss of each example, [examples].
-std::vector<double> losses(const Predictions& predictions);
-
-/// A number that says how good predictions are. A row of metrics() makes it known everywhere.
+/// A number of an evaluation. A row of metrics() makes it known everywhere.
 struct Metric {
   const char* key;   ///< its name in files and JSON: "test_accuracy"
   const char* name;  ///< for people: "test accuracy"
   std::string (*text)(double value);
-  double (*value)(const Predictions& predictions);
+  double (*value)(const Evaluation& evaluation);
   bool in_result;  ///< stands in the result of a training, too
 };
 
@@ -41,8 +29,11 @@ struct Metrics {
 
   bool empty() const { return values.empty(); }
   std::optional<double> accuracy() const;
+  /// The value of the metric with this key; empty where there is no test set.
+  std::optional<double> of(std::string_view key) const;
 };
 
+Metrics metrics_of(const Evaluation& evaluation);
 Metrics measure(const Predictions& predictions);
 
 /// A point of a run: from the released model so far, the test set and the ledger. No clock: the

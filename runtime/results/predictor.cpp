@@ -15,14 +15,18 @@ Predictor::Predictor(const Backend& backend, const Network& network, const Engin
       outputs_(network.outputs),
       engine_(backend.make_engine(network, settings)) {}
 
-Predictions Predictor::predict(std::span<const float> parameters, const Dataset& examples) {
+void Predictor::set_parameters(std::span<const float> parameters) {
   TrainState state;
   state.parameters.assign(parameters.begin(), parameters.end());
   engine_->set_state(state);
-  return {.loss = loss_,
-          .outputs = outputs_,
-          .logits = engine_->logits(examples),
-          .labels = examples.labels};
+}
+
+std::vector<float> Predictor::logits(const Dataset& examples) { return engine_->logits(examples); }
+
+Predictions Predictor::predict(std::span<const float> parameters, const Dataset& examples) {
+  set_parameters(parameters);
+  return {
+      .loss = loss_, .outputs = outputs_, .logits = logits(examples), .labels = examples.labels};
 }
 
 }  // namespace cudp

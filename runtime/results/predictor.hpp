@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "runtime/device/backend.hpp"
 #include "runtime/results/metrics.hpp"
@@ -18,7 +19,13 @@ class Predictor {
   /// settings: see forward_settings.
   Predictor(const Backend& backend, const Network& network, const EngineSettings& settings);
 
-  /// parameters [d] of the network. Throws where the examples do not fit it.
+  /// The parameters [d] of the network that logits() goes by.
+  void set_parameters(std::span<const float> parameters);
+  /// The logits of examples, [examples, outputs]: the one place where a released model, linear or
+  /// not, is asked. Throws where the examples do not fit the network.
+  std::vector<float> logits(const Dataset& examples);
+
+  /// Both at once, with the examples' labels.
   Predictions predict(std::span<const float> parameters, const Dataset& examples);
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
@@ -13,6 +14,8 @@
 #include "runtime/data/make_network.hpp"
 #include "runtime/settings/options.hpp"
 
+namespace fs = std::filesystem;
+
 namespace cudp {
 namespace {
 
@@ -22,6 +25,7 @@ constexpr const char* kActivation = "activation";
 constexpr const char* kInput = "input";
 constexpr const char* kClasses = "classes";
 constexpr const char* kDataset = "dataset";
+constexpr const char* kNormalise = "normalise";
 constexpr const char* kFeatureKeys[] = {"features", "feature-groups", "feature-standardise"};
 
 std::string shape_text(const Shape& s) {
@@ -73,6 +77,8 @@ std::string encode_model(const ReleasedModel& model) {
                    {kInput, shape_text(model.network.input)},
                    {kClasses, std::to_string(model.network.classes)},
                    {kDataset, model.dataset}};
+  if (model.features.normalise != Normalise::none)
+    file.metadata[kNormalise] = name_of(model.features.normalise);
   if (model.features.kind != Features::none) {
     const std::string values[] = {std::string(name_of(model.features.kind)),
                                   std::to_string(model.features.groups),
@@ -80,8 +86,21 @@ std::string encode_model(const ReleasedModel& model) {
     for (std::size_t i = 0; i < std::size(values); ++i) file.metadata[kFeatureKeys[i]] = values[i];
   }
   add_release(file, model.features, model.feature_release);
+  add_inputs(file, model.inputs);
   if (model.coder != nullptr) add_text(file, *model.coder);
   return encode_safetensors(file);
+}
+
+fs::path find_released_model(const fs::path& place) {
+  std::error_code ignored;
+  if (fs::is_regular_file(place, ignored)) return place;
+  for (const fs::path& path :
+       {place / "release" / "model.safetensors", place / "private" / "model.safetensors",
+        place / "model.safetensors"})
+    if (fs::exists(path, ignored)) return path;
+  throw InputError(place.string() +
+                   ": expected a run folder with a released model, its release folder or a "
+                   ".safetensors file, found none");
 }
 
 ReleasedModel read_released_model(const std::filesystem::path& path, const VectorPlace& vectors) {
@@ -92,6 +111,7 @@ ReleasedModel read_released_model(const std::filesystem::path& path, const Vecto
   m.text = released_text(file, kModel, source);
   m.activation = released_text(file, kActivation, source);
   m.features = released_features(file, source);
+  m.inputs = read_inputs(file, source);
   m.coder = read_text(file, path, vectors);
   TextShape words;
   if (m.coder != nullptr)
@@ -113,13 +133,15 @@ const std::string& released_text(const TensorFile& file, const char* key,
 }
 
 FeatureSettings released_features(const TensorFile& file, const std::string& source) {
-  if (!file.metadata.contains(kFeatureKeys[0])) return {};
   TrainConfig stored;
-  for (const char* key : kFeatureKeys) {
+  const auto read = [&](const char* key) {
     const Option& option = *find_option(key);
     const std::string place = std::string(source).append(", ").append(key);
     option.set(stored, parse_value(option, released_text(file, key, source), place), place);
-  }
+  };
+  if (file.metadata.contains(kNormalise)) read(kNormalise);
+  if (file.metadata.contains(kFeatureKeys[0]))
+    for (const char* key : kFeatureKeys) read(key);
   return feature_settings(stored);
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/base/safetensors.hpp"
 #include "runtime/data/text.hpp"
 #include "runtime/features/features.hpp"
+#include "runtime/results/model_inputs.hpp"
 #include "runtime/results/released_text.hpp"
 
 namespace cudp {
@@ -24,10 +25,15 @@ struct ReleasedModel {
   FeatureSettings features;                ///< what it is shown of an example
   std::vector<float> feature_release;      ///< what these rest on
   std::shared_ptr<const TextCoder> coder;  ///< null: not of texts
+  ModelInputs inputs;                      ///< what its inputs mean
 };
 
 /// The bytes of model.safetensors, under PyTorch's names and layouts.
 std::string encode_model(const ReleasedModel& model);
+
+/// The model's file, of a run folder, a release folder, or given itself. Throws InputError where
+/// there is none.
+std::filesystem::path find_released_model(const std::filesystem::path& place);
 
 /// Reads a model.safetensors, and the words beside it. Throws InputError where it is not that of a
 /// released model, or where words or vectors are missing or others.

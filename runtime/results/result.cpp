@@ -15,6 +15,7 @@ template <class Any, class Visit>
 void for_each_field(Any& r, const Visit& visit) {
   visit("test_set", r.test_set);
   visit.metrics(r.test);
+  visit("majority_class", r.majority_class);
   visit("epsilon", r.epsilon);
   visit("delta", r.delta);
   visit("sigma", r.outcome.sigma);

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@ namespace cudp {
 /// The result of a finished run, on stdout and in private/result.json.
 struct RunResult {
   std::string test_set = "public";  ///< or none, or private
-  Metrics test;          ///< on the test set; only what Metric::in_result has is kept in a file
-  double epsilon = 0.0;  ///< infinite without privacy
+  Metrics test;  ///< on the test set; only what Metric::in_result has is kept in a file
+  std::optional<std::string> majority_class;  ///< of the test set, where there is one
+  double epsilon = 0.0;                       ///< infinite without privacy
   double delta = 0.0;
   Outcome outcome;
   double seconds = 0.0;  ///< of training

@@ -26,7 +26,7 @@ constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
 constexpr std::string_view kPurpose = "checkpoint";
 
-/// Named arrays: those of the method, and what features rest on.
+/// The name of what features rest on, beside the method's arrays.
 constexpr const char* kFeatureRelease = "feature_release";
 
 void append_number(std::string& bytes, std::uint64_t number) {
@@ -40,15 +40,15 @@ std::uint64_t take_number(std::string_view& bytes) {
   return number;
 }
 
-Json encode_taken(const std::vector<PrivacyBudget::Taken>& all) {
+using Takens = std::vector<PrivacyBudget::Taken>;
+
+Json encoded(const Takens& all) {
   Json list = Json::array();
   for (const PrivacyBudget::Taken& t : all)
     list.push_back({privacy::exact_text(t.mechanism), t.parts, t.count});
   return list;
 }
-
-std::vector<PrivacyBudget::Taken> decode_taken(const Json& list) {
-  std::vector<PrivacyBudget::Taken> all;
+void decode(const Json& list, Takens& all) {
   for (const Json& t : list) {
     const auto text = t.at(0).get<std::string>();
     std::string_view rest = text;
@@ -56,18 +56,15 @@ std::vector<PrivacyBudget::Taken> decode_taken(const Json& list) {
                    .parts = t.at(1).get<std::uint64_t>(),
                    .count = t.at(2).get<std::uint64_t>()});
   }
-  return all;
 }
 
-Json encode_listed(const std::vector<Listed>& all) {
+Json encoded(const std::vector<Listed>& all) {
   Json list = Json::array();
   for (const Listed& l : all)
     list.push_back({l.name, l.times, l.dimension, l.grid, l.noise_std, l.sensitivity});
   return list;
 }
-
-std::vector<Listed> decode_listed(const Json& list) {
-  std::vector<Listed> all;
+void decode(const Json& list, std::vector<Listed>& all) {
   for (const Json& l : list)
     all.push_back({.name = l.at(0).get<std::string>(),
                    .times = l.at(1).get<std::uint64_t>(),
@@ -75,7 +72,47 @@ std::vector<Listed> decode_listed(const Json& list) {
                    .grid = l.at(3).get<double>(),
                    .noise_std = l.at(4).get<double>(),
                    .sensitivity = l.at(5).get<double>()});
-  return all;
+}
+
+Json encoded(const privacy::Ledger& ledger) { return ledger.to_text(); }
+void decode(const Json& text, privacy::Ledger& ledger) {
+  ledger = privacy::Ledger::from_text(text.get<std::string>(), "its ledger");
+}
+
+Json encoded(const std::vector<MetricsRow>& rows) { return encode_metrics(rows); }
+void decode(const Json& text, std::vector<MetricsRow>& rows) {
+  rows = decode_metrics(text.get<std::string>());
+}
+
+template <class T>
+Json encoded(const T& plain) {
+  return plain;
+}
+template <class T>
+void decode(const Json& json, T& plain) {
+  plain = json.get<T>();
+}
+
+/// Calls visit(name, member) for each part of a checkpoint but the arrays.
+template <class C, class Visit>
+void visit_parts(C& c, const Visit& visit) {
+  visit("step", c.training.step);
+  visit("parameters", c.parameters);
+  visit("training_size", c.training.size.value);
+  visit("size_noise", c.training.size.noise);
+  visit("arithmetic", c.arithmetic);
+  visit("program", c.program);
+  visit("data", c.data);
+  visit("seconds", c.training.seconds);
+  visit("key_check", c.key_check);
+  visit("ledger", c.training.ledger);
+  visit("ledger_was_lost", c.ledger_was_lost);
+  visit("taken", c.training.taken);
+  visit("released", c.training.released);
+  visit("metrics", c.training.metrics);
+  visit("config", c.config);
+  visit("model", c.model);
+  visit("method", c.training.method.numbers);
 }
 
 /// The step in a checkpoint's name; empty for other files.
@@ -109,24 +146,9 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
 std::string encode_checkpoint(const Checkpoint& c) {
   auto arrays = c.training.method.arrays;
   arrays.emplace_back(kFeatureRelease, c.training.feature_release);
-  Json header{{"step", c.training.step},
-              {"parameters", c.parameters},
-              {"training_size", c.training.size.value},
-              {"size_noise", c.training.size.noise},
-              {"arithmetic", c.arithmetic},
-              {"program", c.program},
-              {"data", c.data},
-              {"seconds", c.training.seconds},
-              {"key_check", c.key_check},
-              {"ledger", c.training.ledger.to_text()},
-              {"ledger_was_lost", c.ledger_was_lost},
-              {"taken", encode_taken(c.training.taken)},
-              {"released", encode_listed(c.training.released)},
-              {"metrics", encode_metrics(c.training.metrics)},
-              {"config", c.config},
-              {"model", c.model},
-              {"method", c.training.method.numbers},
-              {"arrays", Json::array()}};
+  Json header;
+  visit_parts(c, [&](const char* name, const auto& part) { header[name] = encoded(part); });
+  header["arrays"] = Json::array();
   for (const auto& [name, array] : arrays) header["arrays"].push_back({name, array.size()});
   const std::string json = header.dump();
 
@@ -150,7 +172,7 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
   bytes.remove_suffix(sizeof(std::uint64_t));
   if (checksum(bytes) != take_number(sum)) fail("damaged: its checksum does not match");
 
-  // From here on the file is as it was written.
+  // The checksum says that the file is as it was written.
   bytes.remove_prefix(kMagic.size());
   const std::uint64_t length = take_number(bytes);
   if (length > bytes.size()) fail("damaged: it is too short");
@@ -158,23 +180,7 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
   try {
     const Json header = Json::parse(bytes.substr(0, length));
     bytes.remove_prefix(length);
-    c.training.step = header.at("step").get<std::uint64_t>();
-    c.parameters = header.at("parameters").get<std::uint64_t>();
-    c.training.size = {header.at("training_size").get<double>(),
-                       header.at("size_noise").get<double>()};
-    c.arithmetic = header.at("arithmetic").get<std::string>();
-    c.program = header.at("program").get<std::string>();
-    c.data = header.at("data").get<std::string>();
-    c.training.seconds = header.at("seconds").get<double>();
-    c.key_check = header.at("key_check").get<std::uint64_t>();
-    c.training.ledger = privacy::Ledger::from_text(header.at("ledger").get<std::string>(), source);
-    c.ledger_was_lost = header.at("ledger_was_lost").get<bool>();
-    c.training.taken = decode_taken(header.at("taken"));
-    c.training.released = decode_listed(header.at("released"));
-    c.training.metrics = decode_metrics(header.at("metrics").get<std::string>());
-    c.config = header.at("config").get<std::string>();
-    c.model = header.at("model").get<std::string>();
-    c.training.method.numbers = header.at("method");
+    visit_parts(c, [&](const char* name, auto& part) { decode(header.at(name), part); });
     for (const Json& entry : header.at("arrays")) {
       const auto count = entry.at(1).get<std::size_t>();
       if (count > bytes.size() / sizeof(float)) fail("damaged: it is too short");

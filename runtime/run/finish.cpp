@@ -8,6 +8,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/results/evaluation_report.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
@@ -35,14 +36,16 @@ const char* test_set_name(Certificate::TestSet test_set) {
   }
 }
 
-RunResult result_of(const Run& run, const Certificate& certificate) {
+RunResult result_of(const Run& run, const Certificate& certificate,
+                    std::optional<std::string> majority_class) {
   const Training& t = *run.training;
   const Experiment& e = t.experiment();
   const double seconds = t.seconds();
-  // By numbers that were paid for: with the real ones, seconds would tell them.
+  // These numbers were paid for: with the real ones, seconds would tell them.
   const double examples = static_cast<double>(t.step()) * t.method().examples_per_step();
   return {.test_set = test_set_name(certificate.test_set),
           .test = t.metrics().back().test,
+          .majority_class = std::move(majority_class),
           .epsilon = certificate.promise.epsilon,
           .delta = certificate.promise.delta,
           .outcome = t.method().outcome(t.step()),
@@ -57,15 +60,35 @@ RunResult result_of(const Run& run, const Certificate& certificate) {
           .backend = e.backend.name};
 }
 
-/// Test rows are no training rows: their accuracy tells no more of these than the released model.
-void warn_of_guessing(const Run& run) {
-  const std::optional<double> accuracy = run.training->metrics().back().test.accuracy();
-  const int classes = run.training->experiment().data.test.classes;
-  if (accuracy && classes > 1 && *accuracy <= 1.2 / classes)
-    run.reporter().warn(fmt::format(
-        "test accuracy {:.2f} % of {} classes is that of guessing: training diverged, or has not "
-        "learned anything yet; try a lower lr, or more epochs",
-        100.0 * *accuracy, classes));
+/// Test rows are no training rows: what they give tells no more of these than the released model.
+/// But it tells of the test rows, which the owner alone may see where they are not public.
+void warn_of_guessing(const Run& run, const Evaluation& e) {
+  if (e.accuracy > 1.2 / e.classes) return;
+  const std::string line = fmt::format(
+      "test accuracy {:.2f} % of {} classes is that of guessing: training diverged, or has not "
+      "learned anything yet; try a lower lr, or more epochs",
+      100.0 * e.accuracy, e.classes);
+  if (run.training->experiment().data.test_is_public)
+    run.reporter().warn(line);
+  else
+    run.reporter().tell_owner(line);
+}
+
+/// Writes how well the model does on the test set. Of a private one the owner is told, too: nobody
+/// else will be. Returns the class that is most frequent there; nothing where there is no test set.
+std::optional<std::string> evaluate(const Run& run) {
+  const std::optional<Evaluation> e = run.training->evaluate();
+  if (!e) return std::nullopt;
+  const Experiment& experiment = run.training->experiment();
+  const std::vector<std::string> classes = experiment.inputs.classes();
+  warn_of_guessing(run, *e);
+  if (!experiment.data.test_is_public)
+    for (const auto& [name, value] : table_of(*e, classes))
+      run.reporter().tell_owner(name.empty() ? value : name + ": " + value);
+  const std::string title = experiment.network.spec.name + " on " + experiment.data.name;
+  if (!run.outputs().write_evaluation(*e, classes, title))
+    run.reporter().warn("no pictures of the evaluation: gnuplot is missing or failed");
+  return class_name(classes, e->majority_class);
 }
 
 }  // namespace
@@ -78,15 +101,15 @@ RunResult train(Run& run) {
   if (!std::ranges::all_of(model.parameters, [](float w) { return std::isfinite(w); }))
     run.reporter().warn(
         "the model holds numbers that are not finite: training diverged; try a lower lr");
-  warn_of_guessing(run);
   const Outputs outputs = run.outputs();
   outputs.write_metrics(t.metrics());
+  std::optional<std::string> majority_class = evaluate(run);
   outputs.write_model(model);
   outputs.write_certificate(certificate);
   if (!outputs.draw_curves(t.metrics(), model.network.spec.name, certificate))
     run.reporter().warn("no picture of the curves: gnuplot is missing or failed");
-  RunResult result = result_of(run, certificate);
-  // By this the run is complete.
+  RunResult result = result_of(run, certificate, std::move(majority_class));
+  // The run is complete once this is written.
   write_atomically(run.folder.result(), to_json(result).dump(2) + "\n", 0600);
   remove_leftovers(run.folder);
   return result;

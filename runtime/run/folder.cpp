@@ -2,9 +2,12 @@
 
 #include <array>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <system_error>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/error.hpp"
@@ -24,7 +27,7 @@ void make_folder(const fs::path& path, fs::perms mode) {
 
 }  // namespace
 
-fs::path default_run_folder(std::string name) {
+ReservedFolder reserve_run_folder(std::string name) {
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_') c = '-';
   const std::time_t now = std::time(nullptr);
@@ -33,9 +36,18 @@ fs::path default_run_folder(std::string name) {
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &utc);
   const fs::path first = fs::path("runs") / (name + "-" + text.data());
-  fs::path path = first;
-  for (int n = 2; fs::exists(path); ++n) path = first.string() + "-" + std::to_string(n);
-  return path;
+  ReservedFolder place{.path = first};
+  fs::path& path = place.path;
+  for (int n = 2;;) {
+    // A job that is refused may remove an empty runs/ in between.
+    std::error_code error;
+    if (fs::create_directories(path.parent_path(), error)) place.made_parent = true;
+    if (::mkdir(path.c_str(), 0755) == 0) return place;
+    if (errno == EEXIST)
+      path = first.string() + "-" + std::to_string(n++);
+    else if (errno != ENOENT || error)
+      throw Error(path.string() + ": cannot make the run folder: " + std::strerror(errno));
+  }
 }
 
 void check_free(const fs::path& place) {
@@ -59,9 +71,17 @@ NewRunFolder::NewRunFolder(fs::path place) : place_(std::move(place)) {
   make_folder(temporary_ / "private", fs::perms(0700));
 }
 
+NewRunFolder::NewRunFolder(ReservedFolder place) : NewRunFolder(place.path) {
+  reserved_ = std::move(place);
+}
+
 NewRunFolder::~NewRunFolder() {
   std::error_code ignored;
-  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+  if (temporary_.empty()) return;
+  fs::remove_all(temporary_, ignored);
+  if (reserved_.path.empty()) return;
+  ::rmdir(place_.c_str());
+  if (reserved_.made_parent) ::rmdir(place_.parent_path().c_str());  // unless it holds other runs
 }
 
 RunFolder NewRunFolder::publish() {

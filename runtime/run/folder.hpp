@@ -16,19 +16,24 @@ class RunFolder {
 
   std::filesystem::path checkpoints() const { return root_ / "private"; }
 
-  // What is in release/, or in private/ where it is not for others (outputs.hpp).
+  // These files are in release/, or in private/ where they are not for others (outputs.hpp).
   static constexpr const char* kModel = "model.safetensors";
   static constexpr const char* kConfig = "config.toml";
   static constexpr const char* kMetrics = "metrics.jsonl";
   static constexpr const char* kCurves = "curves.png";
+  static constexpr const char* kEvaluation = "evaluation.json";
+  static constexpr const char* kSchema = "schema.toml";
 
   std::filesystem::path model() const { return release(kModel); }
   std::filesystem::path config() const { return release(kConfig); }
   std::filesystem::path metrics() const { return release(kMetrics); }
   std::filesystem::path certificate() const { return release("privacy.json"); }
 
-  /// In place of everything else: the note of a run without privacy.
+  /// The note that a run without privacy has in place of everything else.
   std::filesystem::path no_privacy() const { return release("NO-PRIVACY.txt"); }
+
+  /// Beside the rest: why a run with privacy is not for release, e.g. because it was seeded.
+  std::filesystem::path not_for_release() const { return release("NOT-FOR-RELEASE.txt"); }
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
@@ -41,8 +46,15 @@ class RunFolder {
   std::filesystem::path root_;
 };
 
-/// runs/NAME-TIME, TIME in UTC, one that does not exist yet.
-std::filesystem::path default_run_folder(std::string name);
+/// An empty folder that no other job has.
+struct ReservedFolder {
+  std::filesystem::path path;
+  bool made_parent = false;
+};
+
+/// Makes runs/NAME-TIME, TIME in UTC, with a number behind it where another job was faster. Throws
+/// Error where it cannot be made.
+ReservedFolder reserve_run_folder(std::string name);
 
 /// A folder under construction: made beside its place and moved there whole, so that a run folder
 /// either does not exist or can be resumed.
@@ -50,7 +62,8 @@ class NewRunFolder {
  public:
   /// Throws InputError if `place` exists and is not an empty folder; Error if it cannot be made.
   explicit NewRunFolder(std::filesystem::path place);
-  ~NewRunFolder();  ///< removes what was not published
+  explicit NewRunFolder(ReservedFolder place);
+  ~NewRunFolder();  ///< removes what was not published, and the place if it was reserved
   NewRunFolder(const NewRunFolder&) = delete;
   NewRunFolder& operator=(const NewRunFolder&) = delete;
 
@@ -60,6 +73,7 @@ class NewRunFolder {
  private:
   std::filesystem::path place_;
   std::filesystem::path temporary_;
+  ReservedFolder reserved_;
 };
 
 /// Throws InputError unless `place` is free for a run.

@@ -13,7 +13,7 @@
 namespace cudp {
 namespace {
 
-/// Of the ledger's file as it is now, which a crash in this moment would leave.
+/// Counts the releases in the ledger's file as it is now, which a crash would leave.
 std::uint64_t charged_on_disk(const std::filesystem::path& ledger) {
   if (!std::filesystem::exists(ledger)) return 0;
   std::uint64_t charged = 0;

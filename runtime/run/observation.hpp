@@ -4,7 +4,7 @@
 namespace cudp {
 
 /// Refuses a run for release where an observer waits for secrets (runtime/gate/witness.hpp): throws
-/// InputError unless the config has a seed. For before anything is done.
+/// InputError unless the config has a seed. It is to be called before anything is done.
 void check_observation(const TrainConfig& config);
 
 /// Tells an observer that a process begins or goes on with this run, before its first release. It

@@ -2,11 +2,14 @@
 
 #include <utility>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/files.hpp"
+#include "runtime/data/schema_text.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/results/curves.hpp"
+#include "runtime/results/evaluation_report.hpp"
 #include "runtime/settings/settings.hpp"
 
 namespace cudp {
@@ -19,6 +22,13 @@ constexpr const char* kNoPrivacy =
     "be\n"
     "released: its weights and its metrics may show any training example. They are in "
     "../private.\n";
+
+std::string note_of(const std::vector<std::string>& reasons) {
+  std::string text =
+      "Not for release.\n\nNothing of this run may be published, whatever epsilon says:\n";
+  for (const std::string& reason : reasons) text += "- " + reason + "\n";
+  return text;
+}
 
 }  // namespace
 
@@ -41,7 +51,15 @@ void Outputs::write_config(const TrainConfig& config) const {
 }
 
 void Outputs::write_certificate(const Certificate& certificate) const {
-  if (gives_privacy_) write_atomically(folder_.certificate(), to_text(certificate));
+  if (!gives_privacy_) return;
+  // That it is not finished yet passes, and the certificate says it.
+  std::vector<std::string> reasons = certificate.not_for_release;
+  if (certificate.status == Certificate::Status::not_finished) reasons.erase(reasons.begin());
+  if (reasons.empty())
+    std::filesystem::remove(folder_.not_for_release());
+  else
+    write_atomically(folder_.not_for_release(), note_of(reasons));
+  write_atomically(folder_.certificate(), to_text(certificate));
 }
 
 void Outputs::write_metrics(const std::vector<MetricsRow>& metrics) const {
@@ -58,8 +76,22 @@ void Outputs::write_model(const ReleasedModel& model) const {
     write_atomically(to.path, content, to.mode);
   };
   if (model.coder != nullptr) write(kVocabularyFile, model.coder->vocabulary.text());
+  if (model.inputs.schema) write(RunFolder::kSchema, schema_toml(*model.inputs.schema));
   write(RunFolder::kModel, encode_model(model));
   if (!gives_privacy_) write_atomically(folder_.no_privacy(), kNoPrivacy);
+}
+
+bool Outputs::write_evaluation(const Evaluation& evaluation,
+                               const std::vector<std::string>& classes,
+                               const std::string& title) const {
+  const Place to =
+      has_private_test_ ? private_place(RunFolder::kEvaluation) : place(RunFolder::kEvaluation);
+  write_atomically(
+      to.path,
+      to_json(evaluation, classes).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+          "\n",
+      to.mode);
+  return draw_evaluation(evaluation, classes, title, to.path.parent_path(), to.mode);
 }
 
 bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,

@@ -19,12 +19,17 @@ class Outputs {
 
   /// The resolved settings.
   void write_config(const TrainConfig& config) const;
-  /// Without privacy there is none.
+  /// Writes nothing without privacy. Where it says that the run is not for release, for another
+  /// reason than that it is not finished, a note in release/ says so too.
   void write_certificate(const Certificate& certificate) const;
   /// The rows so far.
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
-  /// The model, and its words where it is of texts.
+  /// The model, its words where it is of texts, and its schema where it is of a table.
   void write_model(const ReleasedModel& model) const;
+  /// How well the model does on the test set, and pictures of it. Returns false where gnuplot is
+  /// missing or fails.
+  bool write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,
+                        const std::string& title) const;
   /// Returns false where gnuplot is missing or fails.
   bool draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
                    const Certificate& certificate) const;

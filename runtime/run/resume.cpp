@@ -106,7 +106,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
     run.charged(t.ledger());
   }
   if (!same_key) {
-    // In this order a crash in between leaves no key, and the ledger covers what is shown.
+    // A crash in between, in this order, leaves no key, and the ledger covers what is shown.
     erase_key(run.folder.key());
     run.measured(t.metrics());
     run.charged(t.ledger());

@@ -13,6 +13,7 @@
 #include "runtime/run/observation.hpp"
 #include "runtime/run/stored_run.hpp"
 #include "runtime/training/certify.hpp"
+#include "runtime/training/size_cost.hpp"
 
 namespace cudp {
 
@@ -32,7 +33,7 @@ void Run::refused(const Training& t, const Error& reason) {
   const privacy::Ledger ledger = ledger_of_size(t.size().noise);
   write_atomically(folder.config(), write_config(e.config, Audience::release));
   write_atomically(folder.ledger(), ledger.to_text(), 0600);
-  write_atomically(folder.certificate(), to_text(make_refusal_certificate(e, t.size(), ledger)));
+  Outputs(folder, e).write_certificate(make_refusal_certificate(e, t.size(), ledger));
   const std::string certificate = place->publish().certificate().string();
   throw Error(std::string(reason.what()) +
                   "; the noisy number of training examples was paid for: " + certificate,
@@ -97,6 +98,7 @@ void Run::describe() const {
       e.config.precision == Precision::tf32 ? " in TF32" : ""));
   for (const std::string& note : e.data.notes) reporter_.info(note);
   reporter_.info(method.describe());
+  if (const std::string cost = size_cost_line(e, size, method); !cost.empty()) reporter_.info(cost);
   if (const double noise = feature_noise(e.config); noise > 0.0)
     reporter_.info(fmt::format(
         "features rest on {}, released with sigma {:.5g}",

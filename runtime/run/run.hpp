@@ -34,7 +34,7 @@ class Run final : public TrainingObserver {
   bool ledger_was_lost = false;  ///< as Checkpoint has it
   std::unique_ptr<Training> training;
 
-  /// Where what it makes for others goes.
+  /// Writes what it makes for others.
   Outputs outputs() const { return {folder, training->experiment()}; }
   /// Puts a checkpoint of the run as it is now into its folder.
   void save_checkpoint() const { save_checkpoint(*training); }
@@ -49,8 +49,8 @@ class Run final : public TrainingObserver {
   /// The ledger is durable, in the run's folder, when this returns.
   void charged(const privacy::Ledger& ledger) override;
   void opens(const Training& training) override;
-  /// Where the size is private, the reason may tell the noisy number: that release is charged and
-  /// certified, and the folder is in its place, before the reason is told. Throws.
+  /// The reason may tell the noisy number of a private size: that release is charged and certified,
+  /// and the folder is in its place, before the reason is told. Throws.
   void refused(const Training& training, const Error& reason) override;
   void planned(const Training& training) override;
   void checkpoint_due(const Training& training) override { save_checkpoint(training); }

@@ -10,10 +10,12 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Where a new run's folder is to be: --out, or runs/ under a name of its own.
-fs::path folder_of(const Experiment& e) {
-  return e.config.out.empty() ? default_run_folder(e.data.name + "-" + e.network.spec.name)
-                              : fs::path(e.config.out);
+/// A new run's folder: --out, or one in runs/ under a name of its own.
+void make_place(std::optional<NewRunFolder>& place, const Experiment& e) {
+  if (e.config.out.empty())
+    place.emplace(reserve_run_folder(e.data.name + "-" + e.network.spec.name));
+  else
+    place.emplace(e.config.out);
 }
 
 }  // namespace
@@ -26,7 +28,8 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   Experiment experiment = prepare(config, reporter);
   auto started = std::make_unique<Run>(RunFolder(""), experiment, key.key(), reporter);
   Run& run = *started;
-  run.folder = run.place.emplace(folder_of(experiment)).folder();
+  make_place(run.place, experiment);
+  run.folder = run.place->folder();
   run.training = Training::begin(std::move(experiment), key, run);
   observe_state(run);
 

@@ -93,7 +93,7 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   const Checkpoint& c = stored->checkpoint;
   const bool lost = !fs::exists(folder.ledger());
   if ((lost || c.ledger_was_lost) && !key) refuse_without_ledger(folder, why, lost);
-  // With the same key, repeated steps release nothing new.
+  // Repeated steps release nothing new under the same key.
   privacy::Ledger ledger =
       lost ? c.training.ledger : read_ledger(folder, c, seal ? &*seal : nullptr);
   return {folder,

@@ -25,7 +25,8 @@ std::string dataset_help() {
     else
       files += named.name + ", ";
   }
-  return built_in + " (built in), " + files + "or a path to a folder or table";
+  return built_in + " (built in), " + files +
+         "or a path to a folder, a table, or a .npy or .npz file";
 }
 
 std::vector<Option> data_options() {
@@ -33,9 +34,15 @@ std::vector<Option> data_options() {
       text("dataset", "NAME", &Config::dataset, dataset_help().c_str()),
       machine(
           text("data-dir", "DIR", &Config::data_dir, "where the files of a named data set are")),
-      text("schema", "FILE", &Config::schema, "schema of a table given by path"),
-      text("test-data", "FILE", &Config::test_data,
-           "test table of a table given by path; without one nothing is measured"),
+      text("schema", "FILE", &Config::schema,
+           "schema of a table given by path, or the name of a built-in one"),
+      text("labels", "FILE", &Config::labels, "the .npy file of labels of a .npy file of features"),
+      text(
+          "test-data", "FILE", &Config::test_data,
+          "test table of a table given by path, or .npy or .npz file of one; without it nothing is "
+          "measured"),
+      text("test-labels", "FILE", &Config::test_labels,
+           "the .npy file of labels of --test-data, where that is a .npy file"),
       toggle(
           "test-data-is-public", &Config::test_data_is_public,
           "the test rows are public, so that accuracies may be published; otherwise they stay in "
@@ -45,9 +52,17 @@ std::vector<Option> data_options() {
              "for"),
       toggle("accept-private-bounds", &Config::accept_private_bounds,
              "scale numbers by bounds read from the private data (unsafe)"),
-      integer(
-          "classes", "N", &Config::classes, kClasses,
-          "of the labels in a folder of images; 10 if not given, and never read from the labels"),
+      choice("malformed", &Config::malformed, kMalformed,
+             "cells of a table that cannot be read: refuse the table, which tells that there are "
+             "some, or take each for a missing value"),
+      integer("classes", "N", &Config::classes, kClasses,
+              "of the labels in a folder of images, 10 if not given, or in a .npy or .npz file; "
+              "never read "
+              "from the labels"),
+      choice(
+          "normalise", &Config::normalise, kNormalises,
+          "each example's numbers by themselves: unit divides them by their L2 norm, layer takes "
+          "off their mean and divides by their standard deviation"),
       choice(
           "features", &Config::features, kFeatures,
           "what the model sees of an example: none (as it is), scatter (ScatterNet, of images) or "
@@ -159,12 +174,14 @@ std::string method_help() {
 std::vector<Option> training_options() {
   return {
       one_of(text("method", "NAME", &Config::method, method_help().c_str()), method_names()),
-      command(text("preset", "NAME", &Config::preset, "tuned settings to start from")),
+      origin(text("preset", "NAME", &Config::preset,
+                  "tuned settings to start from; if not given, those for the data set")),
       integer("batch", "B", &Config::batch, kCount, "expected batch size"),
       instead_of("length",
                  integer("epochs", "N", &Config::epochs, kCount, "length of the training")),
       instead_of("length", integer("steps", "N", &Config::steps, kCount, "the same, in steps")),
-      number("lr", "LR", &Config::lr, kPositive, "learning rate"),
+      number("lr", "LR", &Config::lr, kPositive,
+             "learning rate; 0.001 with adam and adamw if not given"),
       choice("optimizer", &Config::optimizer, kOptimizers,
              "sgd, momentum, nesterov, adam or adamw"),
       number("momentum", "M", &Config::momentum, kBelowOne, "of momentum and nesterov"),

@@ -16,8 +16,8 @@ std::vector<std::string> preset_names() {
 Settings preset_settings(const std::string& name, std::string_view method) {
   for (const EmbeddedText& t : builtin_presets())
     if (t.name == name) return parse_settings(t.text, "preset " + name, method);
-  throw InputError("--preset: expected a known preset, found '" + name + "'; the nearest is " +
-                   nearest(name, preset_names()));
+  throw InputError("--preset: expected a known preset, found '" + name + "'; " +
+                   nearest_or_all(name, preset_names()));
 }
 
 std::string preset_for(std::string_view dataset, std::string_view features, std::string_view method,

@@ -13,11 +13,13 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
 #include "runtime/data/load.hpp"
+#include "runtime/data/schema.hpp"
 #include "runtime/data/text_options.hpp"
-#include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
+#include "runtime/settings/synonyms.hpp"
+#include "runtime/settings/tuning.hpp"
 
 namespace cudp {
 namespace {
@@ -37,8 +39,9 @@ Value value_of(const toml::node& node, const std::string& place) {
 }
 
 [[noreturn]] void refuse_unknown(const std::string& key, const std::string& place) {
-  throw InputError(place + ": expected a known key, found '" + key + "'; the nearest is '" +
-                   nearest(key, option_keys()) + "'");
+  throw InputError(
+      place + ": expected a known key, found '" + key + "'; " +
+      nearest_or_all(key, option_keys(), option_synonyms(), "cudp train --help-all lists them"));
 }
 
 void add_setting(Settings& settings, std::string_view key, const toml::node& node,
@@ -66,13 +69,16 @@ std::string text_setting(const Settings& s, std::string_view key) {
 struct NamedSources {
   Settings file;
   Settings preset;
+  Settings dropped;  ///< of the preset (drop_tuning)
+  std::string preset_name;
   std::string method;
 };
 NamedSources named_sources(const Settings& flags, const std::string& usual_method) {
   NamedSources s;
   const std::string file = text_setting(flags, "config");
   if (!file.empty()) s.file = read_settings(file);
-  std::string preset = text_setting(flags, "preset");
+  std::string& preset = s.preset_name;
+  preset = text_setting(flags, "preset");
   if (preset.empty()) preset = text_setting(s.file, "preset");
   if (!preset.empty()) s.preset = preset_settings(preset);
   for (const Settings* const source : {&flags, &std::as_const(s.file), &std::as_const(s.preset)})
@@ -80,6 +86,7 @@ NamedSources named_sources(const Settings& flags, const std::string& usual_metho
   if (s.method.empty()) s.method = usual_method;
   if (!file.empty()) s.file = read_settings(file, s.method);
   if (!preset.empty()) s.preset = preset_settings(preset, s.method);
+  s.dropped = drop_tuning(s.preset, s.file, flags);
   return s;
 }
 
@@ -129,8 +136,10 @@ void make_absolute(TrainConfig& c) {
   if (!is_named_dataset(c.dataset)) from_root(c.dataset);
   if (c.model.ends_with(".toml")) from_root(c.model);
   from_root(c.data_dir);
-  from_root(c.schema);
+  if (shipped_schema(c.schema).empty()) from_root(c.schema);
+  from_root(c.labels);
   from_root(c.test_data);
+  from_root(c.test_labels);
   // Words and vectors may be named as the data folder has them.
   TextOptions& text = c.of<TextOptions>();
   for (std::string* const file : {&text.vocabulary, &text.embedding})
@@ -218,36 +227,61 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
     throw InputError(settings.at("steps").place + ": expected either epochs or steps, found both");
 }
 
-TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& notes) {
-  NamedSources named = named_sources(flags, TrainConfig{}.method);
+namespace {
+
+/// The preset for the data set that some source names; empty where there is none.
+std::string own_preset(const Settings& flags, const NamedSources& named) {
   const auto stated = [&](const char* key, const std::string& otherwise) {
-    for (const Settings* source :
-         std::initializer_list<const Settings*>{&flags, &named.file, &named.preset})
+    for (const Settings* source : {&flags, &named.file})
       if (std::string text = text_setting(*source, key); !text.empty()) return text;
     return otherwise;
   };
-  // A name that no method has is refused below, with the place where it stands.
+  // A name that no method has is refused later, with the place where it stands.
   const MethodEntry* const method = find_method(named.method);
   // What is tuned for stochastic gradients says nothing about the others.
-  const std::string own = method == nullptr || method->stochastic
-                              ? preset_for(stated("dataset", ""), stated("features", "none"),
-                                           named.method, stated("model", ""))
-                              : "";
-  if (named.preset.empty() && !own.empty()) {
-    // The data set's tuned settings are a better start than general ones; a privacy budget is
-    // nobody's to assume.
-    named.preset = preset_settings(own, named.method);
-    for (const char* key : {"epsilon", "delta", "sigma"}) named.preset.erase(key);
-    notes.push_back("settings not given are those of preset " + own);
-  }
+  if (method != nullptr && !method->stochastic) return "";
+  return preset_for(stated("dataset", ""), stated("features", "none"), named.method,
+                    stated("model", ""));
+}
+
+/// The data set's tuned settings are a better start than general ones; a privacy budget is nobody's
+/// to assume.
+void take_own_preset(const Settings& flags, NamedSources& named) {
+  named.preset_name = own_preset(flags, named);
+  if (named.preset_name.empty()) return;
+  named.preset = preset_settings(named.preset_name, named.method);
+  for (const char* key : {"epsilon", "delta", "sigma"}) named.preset.erase(key);
+  named.dropped = drop_tuning(named.preset, named.file, flags);
+}
+
+}  // namespace
+
+TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& notes) {
+  NamedSources named = named_sources(flags, TrainConfig{}.method);
+  const bool typed = !named.preset_name.empty();
+  if (!typed) take_own_preset(flags, named);
 
   TrainConfig config;
+  const MethodEntry* const method = find_method(named.method);
   if (method != nullptr && method->defaults != nullptr) method->defaults(config);
-  apply_settings(named.preset, config);
-  apply_settings(named.file, config);
-  apply_settings(flags, config);
+  PresetUse use{.name = named.preset_name,
+                .typed = typed,
+                .settings = named.preset,
+                .dropped = named.dropped,
+                .alone = config};
+  use.settings.insert(named.dropped.begin(), named.dropped.end());
+  apply_settings(use.settings, use.alone);
+  for (const Settings* const source :
+       {&std::as_const(named.preset), &std::as_const(named.file), &flags})
+    apply_settings(*source, config);
+  config.preset = named.preset_name;
+  const bool has_rate =
+      flags.contains("lr") || named.file.contains("lr") || named.preset.contains("lr");
+  if (!has_rate && config.lr == TrainConfig{}.lr)
+    config.lr = default_learning_rate(config.optimizer);
   check_all_used(flags, named.file, config);
   check_complete(config);
+  if (!use.name.empty()) notes.push_back(preset_line(use, config));
   make_absolute(config);
   return config;
 }
@@ -271,63 +305,6 @@ TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored) {
                        " as in the run being resumed, found " + (now ? value_text(*now) : "none"));
   }
   return config;
-}
-
-namespace {
-
-/// Throws InputError where the config lacks what a guarantee needs.
-void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
-  if (!c.epsilon && !c.sigma)
-    throw InputError(
-        "--epsilon: expected a privacy budget (or --sigma) from a flag, --config or --preset, "
-        "found none");
-  if (!c.epsilon && !takes(method, "sigma"))
-    throw InputError("--epsilon: expected a privacy budget with --method " + c.method +
-                     ", found none");
-  const bool size_is_public = is_named_dataset(c.dataset) || c.size_is_public;
-  if (!c.epsilon && !size_is_public)
-    throw InputError(
-        "--sigma needs --epsilon too: the number of training examples is private, and the epsilon "
-        "that follows from sigma would reveal it. Give --epsilon, or --size-is-public if the "
-        "number "
-        "is public");
-  if (c.fresh_noise_allowed && !c.epsilon)
-    throw InputError(
-        "--fresh-noise-allowed needs --epsilon too: a filter has to keep the run within a budget");
-  if (c.accountant == privacy::AccountantKind::advanced && !size_is_public)
-    throw InputError(
-        "--accountant: expected pld or rdp where the number of training examples is private "
-        "(--size-is-public if it is not), found advanced");
-  if (!c.delta)
-    throw InputError(
-        "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");
-  if (!c.allow_weak_privacy && *c.delta >= kMaxDelta)
-    throw InputError("--delta: expected below 0.1 (--allow-weak-privacy), found " +
-                     value_text(*c.delta));
-  if (!c.allow_weak_privacy && c.epsilon && *c.epsilon > kMaxEpsilon)
-    throw InputError("--epsilon: expected at most 200 (--allow-weak-privacy), found " +
-                     value_text(*c.epsilon));
-}
-
-}  // namespace
-
-void check_complete(TrainConfig& c) {
-  const MethodEntry& method = method_entry(c.method);
-  if (c.dataset.empty())
-    throw InputError("--dataset: expected a data set, found none (glyphs needs no files)");
-  if (method.gives_privacy) check_budget_given(c, method);
-  if (method.complete != nullptr) method.complete(c);
-  if (c.schedule == ScheduleKind::adaptive && !method.adapts_step_size)
-    throw InputError("--schedule: expected method " +
-                     names_of([](const MethodEntry& m) { return m.adapts_step_size; }) +
-                     " for adaptive step sizes");
-  if (c.feature_standardise && c.features != Features::scatter)
-    throw InputError("--feature-standardise: expected --features scatter");
-  const bool release = c.features == Features::pca || c.feature_standardise;
-  if (release && !c.feature_sigma && !c.epsilon)
-    throw InputError(
-        "--feature-sigma: expected a noise multiplier where there is no --epsilon to share, found "
-        "none");
 }
 
 std::string write_config(const TrainConfig& config, Audience audience) {

@@ -50,6 +50,7 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size, P
   c.not_for_release.insert(c.not_for_release.end(), c.unsafe_flags.begin(), c.unsafe_flags.end());
   c.promise = std::move(promise);
   c.dataset = e.data.name;
+  c.normalise = config.normalise;
   c.features = config.features;
   if (const double sigma = feature_noise(config); sigma > 0.0)
     c.feature_release = {config.features, sigma, config.feature_dimensions};
@@ -60,6 +61,7 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size, P
   c.seeded = config.seed.has_value();
   c.allow_weak_privacy = config.allow_weak_privacy;
   c.fresh_noise_allowed = config.fresh_noise_allowed;
+  c.assumptions = e.data.assumptions;
   c.warnings = privacy_warnings(size.value, c.promise.epsilon, c.promise.delta);
   c.backend = e.backend.name;
   return c;
@@ -72,6 +74,7 @@ Certificate certificate_of(Status status, const Experiment& e, const TrainingSiz
   Certificate c = fill(status, e, size, method.promise(ledger, step), method.obstacles());
   if (status == Status::finished) c.groups = method.groups(ledger);
   c.noisy_values = released;
+  c.releases_repeated = ledger.repeated();
   return c;
 }
 

@@ -19,6 +19,28 @@
 namespace cudp {
 namespace {
 
+/// The names that scikit-learn and habit have for models.
+constexpr Synonym kModels[] = {
+    {"logreg", "logistic"},
+    {"logistic-regression", "logistic"},
+    {"logisticregression", "logistic"},
+    {"linear", "logistic"},
+    {"lr", "logistic"},
+    {"softmax", "logistic"},
+    {"svc", "svm"},
+    {"linearsvc", "svm"},
+    {"linear-svm", "svm"},
+    {"mlpclassifier", "mlp"},
+    {"neural-network", "mlp"},
+    {"nn", "mlp"},
+    {"convnet", "cnn"},
+    {"lenet", "cnn"},
+    {"resnet", "cifar-cnn"},
+    {"vgg", "cifar-cnn"},
+    {"lstm", "imdb-lstm"},
+    {"rnn", "imdb-rnn"},
+};
+
 std::string default_model(Features features, const Dataset& data, const Shape& shape) {
   if (data.is_text()) return data.vectors != nullptr ? "imdb-rnn" : "sentences-lstm";
   if (features == Features::scatter)
@@ -61,8 +83,8 @@ void check_stored_vectors(const TrainConfig& config, const Network& n) {
 std::string read_model(const std::string& name) {
   if (const std::string_view text = builtin_model(name); !text.empty()) return std::string(text);
   if (!name.ends_with(".toml"))
-    throw InputError("--model: expected a known model or a .toml file, found '" + name +
-                     "'; the nearest is " + nearest(name, model_names()));
+    throw InputError("--model: expected a known model or a .toml file, found '" + name + "'; " +
+                     nearest_or_all(name, model_names(), kModels));
   std::ifstream in(name);
   std::ostringstream text;
   if (!in || !(text << in.rdbuf()))
@@ -78,19 +100,23 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   DataSplit data = load_data({.dataset = config.dataset,
                               .dir = config.data_dir,
                               .schema = config.schema,
+                              .labels_path = config.labels,
                               .test_path = config.test_data,
+                              .test_labels_path = config.test_labels,
                               .test_is_public = config.test_data_is_public,
                               .accept_private_bounds = config.accept_private_bounds,
+                              .malformed = config.malformed,
                               .size_is_public = config.size_is_public || !method.gives_privacy,
                               .classes = static_cast<int>(config.classes.value_or(0)),
                               .text = config.of<TextOptions>()});
   if (data.train.is_text() && config.features != Features::none)
     throw InputError("--features: expected none with texts, found " +
                      std::string(name_of(config.features)));
+  Experiment e;
+  e.inputs = inputs_of(data);
   for (Dataset* const part : parts_of(data))
     make_features(*part, feature_settings(config), backend, reporter);
 
-  Experiment e;
   e.config = config;
   e.config.device = backend.name == "cuda" ? Device::cuda : Device::cpu;
   e.backend = backend;

@@ -11,6 +11,7 @@
 #include "runtime/device/backend.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/methods/method.hpp"
+#include "runtime/results/model_inputs.hpp"
 
 namespace cudp {
 
@@ -18,6 +19,7 @@ namespace cudp {
 struct Experiment {
   TrainConfig config;  ///< with the model, the device and the precision that were chosen
   DataSplit data;
+  ModelInputs inputs;      ///< what the data's numbers mean
   std::string model_text;  ///< TOML
   Network network;
   /// What the features rest on (release_for_features); empty until it is released, and where they

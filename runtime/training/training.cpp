@@ -137,7 +137,8 @@ ReleasedModel Training::model() const {
           .dataset = e.data.name,
           .features = feature_settings(e.config),
           .feature_release = e.feature_release,
-          .coder = e.data.text};
+          .coder = e.data.text,
+          .inputs = e.inputs};
 }
 
 void Training::measure_once() {
@@ -153,12 +154,20 @@ void Training::measure() {
       .step = step_,
       .epsilon = method_->spent(budget_.ledger(), step_, last),
       .learning_rate = method_->learning_rate(step_)};
-  if (e.data.test.size() > 0) {
-    if (!predictor_) predictor_.emplace(e.backend, e.network, forward_settings(e.config));
-    row.test = cudp::measure(predictor_->predict(method_->parameters(), e.data.test));
-  }
+  if (e.data.test.size() > 0) row.test = cudp::measure(answers());
   metrics_.push_back(row);
   observer_.measured(metrics_);
+}
+
+Predictions Training::answers() {
+  const Experiment& e = experiment_;
+  if (!predictor_) predictor_.emplace(e.backend, e.network, forward_settings(e.config));
+  return predictor_->predict(method_->parameters(), e.data.test);
+}
+
+std::optional<Evaluation> Training::evaluate() {
+  if (experiment_.data.test.size() == 0) return std::nullopt;
+  return cudp::evaluate(answers());
 }
 
 /// One call of advance(), with the speed that it sees.

@@ -78,6 +78,8 @@ class Training {
   Certificate plan_certificate() const;
   /// As it may be published.
   ReleasedModel model() const;
+  /// How well the model does on the test set; empty where there is none.
+  std::optional<Evaluation> evaluate();
 
  private:
   class Loop;
@@ -91,6 +93,8 @@ class Training {
   /// Adds a row, unless this step has one.
   void measure_once();
   void measure();
+  /// The model's answers to the test set.
+  Predictions answers();
 
   Experiment experiment_;
   SharedKey key_;

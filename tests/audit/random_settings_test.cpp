@@ -33,6 +33,7 @@
 #include "runtime/device/backend.hpp"
 #include "runtime/gate/transcript.hpp"
 #include "tests/support/emulated_cuda.hpp"
+#include "tests/support/npy_files.hpp"
 #include "tests/support/recomputed_sums.hpp"
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -77,6 +78,29 @@ std::string table_of(std::uint64_t seed, int rows) {
                         age + hours > 80 ? "yes" : "no");
   }
   return text;
+}
+
+/// Features [rows, 5] of a matrix, a gap of zeros among them, and their labels.
+struct Matrix {
+  std::vector<float> features;
+  std::vector<std::int64_t> labels;
+
+  std::string x() const { return npy_floats(labels.size(), features); }
+  std::string y() const { return npy_labels(labels); }
+};
+
+Matrix matrix_of(std::uint64_t seed, int rows) {
+  std::mt19937_64 random(seed);
+  Matrix m;
+  for (int i = 0; i < rows; ++i) {
+    const auto label = static_cast<std::int64_t>(random() % 2);
+    for (int k = 0; k < 5; ++k)
+      m.features.push_back(i == 5 ? 0.0f
+                                  : static_cast<float>(random() % 200) / 100.0f - 1.0f +
+                                        (k == 0 ? static_cast<float>(label) : 0.0f));
+    m.labels.push_back(label);
+  }
+  return m;
 }
 
 std::string notes_of(std::uint64_t seed, int rows) {
@@ -128,18 +152,24 @@ void write_data(const fs::path& work) {
   write_text(work / "test.csv", table_of(2, 30));
   write_text(work / "people.csv.schema.toml", R"(name = "people"
 columns = [
-  {name = "age", kind = "numeric", min = 17, max = 90},
-  {name = "hours", kind = "numeric", min = 0, max = 40},
+  {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
+  {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
   {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
-  {name = "ill", kind = "label", values = ["no", "yes"]},
+  {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
 ]
 )");
+  const Matrix people = matrix_of(7, kRows), test = matrix_of(8, 30);
+  write_text(work / "people.npy", people.x());
+  write_text(work / "labels.npy", people.y());
+  write_text(work / "people.npz", zip({{"x.npy", people.x()}, {"y.npy", people.y()}}));
+  write_text(work / "test.npy", test.x());
+  write_text(work / "test-labels.npy", test.y());
   write_text(work / "notes.csv", notes_of(3, kRows));
   write_text(work / "notes-test.csv", notes_of(4, 30));
   write_text(work / "notes.csv.schema.toml", R"(name = "notes"
 columns = [
   {name = "note", kind = "text"},
-  {name = "ill", kind = "label", values = ["no", "yes"]},
+  {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
 ]
 )");
   std::string words;
@@ -509,7 +539,22 @@ void change_data(const fs::path& work, const RandomSettings& settings, int at) {
   };
   const bool remove = !given("size-is-public") && at % 2 == 0;
   if (settings.data == "table") {
-    change_row(work / "people.csv", at, at % 3 == 0 ? "1e300,-1e300,c,yes" : "17,0,a,yes", remove);
+    const char* row = at % 3 == 0 ? "1e300,-1e300,c,yes" : "17,0,a,yes";
+    if (settings.has("malformed", "missing") && at % 4 != 0)
+      row = at % 3 == 0 ? "old,\"40\"h,d,maybe" : "17,0";
+    change_row(work / "people.csv", at, row, remove);
+  } else if (settings.data == "matrix") {
+    Matrix m = matrix_of(7, kRows);
+    const auto row = m.features.begin() + 5 * at;
+    std::fill(row, row + 5, at % 3 == 0 ? 3e38f : 0.0f);
+    m.labels[static_cast<std::size_t>(at)] = at % 2;
+    if (remove) {
+      m.features.erase(row, row + 5);
+      m.labels.erase(m.labels.begin() + at);
+    }
+    write_text(work / "people.npy", m.x());
+    write_text(work / "labels.npy", m.y());
+    write_text(work / "people.npz", zip({{"x.npy", m.x()}, {"y.npy", m.y()}}));
   } else if (settings.data == "texts") {
     std::string note;
     for (int i = 0; i < 300; ++i) note += "worse strange ";
@@ -650,9 +695,9 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
   // A preset is for published data, which a test has not; --compare-with asks for another run.
   if (how_many() >= 400) {
     EXPECT_EQ(never, " preset compare-with");
-    for (const char* way :
-         {"finished", "interrupted", "killed", "fresh noise", "killed in the fresh noise", "table",
-          "texts", "images", "rng chacha20", "rng philox", "device cpu", "device cuda", "threads"})
+    for (const char* way : {"finished", "interrupted", "killed", "fresh noise",
+                            "killed in the fresh noise", "table", "matrix", "texts", "images",
+                            "rng chacha20", "rng philox", "device cpu", "device cuda", "threads"})
       EXPECT_GT(ways[way], 3) << way;
   }
   EXPECT_GT(accepted.size(), static_cast<std::size_t>(how_many()) / 3);

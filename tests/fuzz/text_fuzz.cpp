@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "runtime/data/table.hpp"
+#include "runtime/data/table_reader.hpp"
 #include "runtime/data/word_vectors.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -22,10 +22,8 @@ void read_texts(std::span<const std::uint8_t> bytes, Tokenizer tokenizer, Keep k
       options, Vocabulary({"the", "film", "don't", "un", "##do", "##\u00e9", "\u4e2d", "!"}, marks),
       nullptr, ""};
   const TableSchema schema = parse_schema(kSchema, "schema");
-  const RowEncoder encoder(schema, &coder);
-  Dataset set = encoder.empty();
-  for_each_row(*memory_bytes("fuzz", bytes), schema,
-               [&](const TableRow& row) { encoder.append(row, set); });
+  const Dataset set =
+      cudp::read_table(*memory_bytes("fuzz", bytes), schema, {.coder = &coder, .ahead = false}, 0);
   must_hold(set.size() > 0 && set.lengths.size() == set.size());
   must_hold(set.tokens.size() == set.size() * 5 && set.floats.empty());
   for (std::size_t i = 0; i < set.tokens.size(); ++i) {

@@ -20,18 +20,12 @@
 #include "tests/gpu/training.hpp"
 #include "tests/support/data_files.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/words.hpp"
 
 namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
-
-using Words = std::vector<std::string>;
-
-Words with(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 constexpr std::size_t kRows = 200;
 constexpr std::uint32_t kImages = 48;

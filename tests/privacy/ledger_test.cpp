@@ -114,11 +114,14 @@ TEST(Ledger, ReplayWithTheSameKeyIsFreeAndWithAnotherIsNot) {
   EXPECT_EQ(ledger.authorise(100, 200, usual), 0u);
   EXPECT_EQ(ledger.authorise(150, 250, usual), 50u);
   EXPECT_EQ(total_steps(ledger), 250u);
+  EXPECT_EQ(ledger.repeated(), 0u);
   // A crash; the checkpoint of step 200, without its key.
   ledger.fresh_key(200);
   EXPECT_EQ(ledger.authorised_until(), 200u);
   EXPECT_EQ(total_steps(ledger), 250u);
+  EXPECT_EQ(ledger.repeated(), 50u);
   EXPECT_EQ(ledger.authorise(200, 300, usual), 100u);
+  EXPECT_EQ(ledger.repeated(), 50u);
   EXPECT_EQ(total_steps(ledger), 350u);
   EXPECT_EQ(ledger.authorise(220, 300, usual), 0u);
 }

@@ -9,11 +9,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_files.hpp"
+#include "tests/support/words.hpp"
 
 namespace cudp {
 
@@ -26,7 +28,9 @@ struct Finished {
 /// A cudp process with its output in files of `folder`.
 class CudpProcess {
  public:
-  CudpProcess(const TemporaryFolder& folder, const std::vector<std::string>& arguments)
+  /// directory: where it runs; that of the tests if it is empty.
+  CudpProcess(const TemporaryFolder& folder, const std::vector<std::string>& arguments,
+              const std::string& directory = "")
       : out_(folder / "stdout"), err_(folder / "stderr") {
     std::vector<char*> argv = {const_cast<char*>(cudp_binary())};
     for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
@@ -39,6 +43,7 @@ class CudpProcess {
     };
     redirect(out_, STDOUT_FILENO);
     redirect(err_, STDERR_FILENO);
+    if (!directory.empty() && ::chdir(directory.c_str()) != 0) ::_exit(125);
     ::execv(cudp_binary(), argv.data());
     ::_exit(127);
   }
@@ -80,6 +85,42 @@ inline void damage(const std::filesystem::path& file) {
 
 inline Finished run_cudp(const TemporaryFolder& folder, const std::vector<std::string>& arguments) {
   return CudpProcess(folder, arguments).wait();
+}
+
+/// How a program ended whose stderr was a terminal, and what it wrote there and on stdout.
+struct OnTerminal {
+  int exit = -1;
+  std::string out;
+  std::string terminal;
+};
+
+inline OnTerminal run_on_terminal(const TemporaryFolder& folder,
+                                  const std::vector<std::string>& arguments) {
+  const std::string out = folder / "stdout";
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    const int file = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (file < 0 || ::dup2(file, STDOUT_FILENO) < 0) ::_exit(126);
+    std::vector<char*> argv = {const_cast<char*>(cudp_binary())};
+    for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+    argv.push_back(nullptr);
+    ::execv(cudp_binary(), argv.data());
+    ::_exit(127);
+  }
+  OnTerminal t;
+  char bytes[4096];
+  for (;;) {
+    const ssize_t n = ::read(terminal, bytes, sizeof bytes);
+    if (n <= 0) break;  // EIO: the program has ended
+    t.terminal.append(bytes, static_cast<std::size_t>(n));
+  }
+  ::close(terminal);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  t.exit = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  t.out = content_of(out);
+  return t;
 }
 
 /// A small table with a public schema: two classes that a line mostly separates. And a test table.

@@ -25,7 +25,7 @@ namespace cudp {
 struct RandomSettings {
   using Flag = std::pair<std::string, std::string>;  ///< key, value; toggles have none
 
-  std::string data;  ///< "table", "texts", "images"
+  std::string data;  ///< "table", "matrix", "texts", "images"
   std::string ending;
   std::vector<Flag> flags;
   std::vector<Flag> in_file;  ///< of the file that --config names
@@ -151,11 +151,11 @@ class SettingsMaker {
   /// What the test itself decides; what needs files beyond the test's; what is of one call.
   static const std::set<std::string>& own() {
     static const std::set<std::string> keys = {
-        "dataset",     "data-dir",       "schema",        "test-data", "out",      "resume",
-        "fresh-noise", "seed",           "config",        "preset",    "json",     "quiet",
-        "method",      "model",          "epsilon",       "sigma",     "delta",    "batch",
-        "steps",       "epochs",         "feature-cache", "device",    "features", "classes",
-        "embedding",   "embedding-dims", "compare-with"};
+        "dataset",     "data-dir",       "schema",        "test-data", "out",        "resume",
+        "fresh-noise", "seed",           "config",        "preset",    "json",       "quiet",
+        "method",      "model",          "epsilon",       "sigma",     "delta",      "batch",
+        "steps",       "epochs",         "feature-cache", "device",    "features",   "classes",
+        "embedding",   "embedding-dims", "compare-with",  "labels",    "test-labels"};
     return keys;
   }
 
@@ -171,8 +171,9 @@ class SettingsMaker {
   RandomSettings make() {
     RandomSettings s;
     const MethodEntry& method = one_of(methods());
-    s.data =
-        method.linear_model ? "table" : one_of<std::string>({"table", "table", "texts", "images"});
+    s.data = method.linear_model ? one_of<std::string>({"table", "table", "table", "matrix"})
+                                 : one_of<std::string>({"table", "table", "table", "matrix",
+                                                        "texts", "texts", "images", "images"});
     s.ending = one_of<std::string>({"finished", "finished", "interrupted", "killed", "fresh noise",
                                     "killed in the fresh noise"});
     add(s, "method", method.name);
@@ -182,6 +183,9 @@ class SettingsMaker {
     for (const Option& option : train_options()) {
       if (own().contains(option.key) || !takes(method, option.key) || !chance(0.2)) continue;
       if (option.group == "Text" && s.data != "texts") continue;
+      const bool numbers = s.data == "table" || s.data == "matrix";
+      if (option.key == "normalise" && !numbers) continue;
+      if (option.key == "malformed" && s.data == "images") continue;
       if (option.key.starts_with("feature-") || option.key.starts_with("vocabulary") ||
           option.key == "embedding-tensor" || option.key == "store-embedding")
         continue;  // with what they are of
@@ -212,6 +216,15 @@ class SettingsMaker {
       add(s, "dataset", "people.csv");
       if (chance(0.2)) add(s, "schema", "people.csv.schema.toml");
       if (chance(0.7)) add(s, "test-data", "test.csv");
+    } else if (s.data == "matrix") {
+      const bool archive = chance(0.3);
+      add(s, "dataset", archive ? "people.npz" : "people.npy");
+      if (!archive) add(s, "labels", "labels.npy");
+      add(s, "classes", "2");
+      if (chance(0.7)) {
+        add(s, "test-data", "test.npy");
+        add(s, "test-labels", "test-labels.npy");
+      }
     } else if (s.data == "texts") {
       add(s, "dataset", "notes.csv");
       if (chance(0.7)) add(s, "test-data", "notes-test.csv");

@@ -79,6 +79,31 @@ TEST_F(CliAudit, OfOtherMethodsAndCanaries) {
   }
 }
 
+/// A model with fewer parameters than the usual number of canaries has one for each; one with next
+/// to none has a word for what to do.
+TEST_F(CliAudit, TakesAsManyCanariesAsThereIsRoomFor) {
+  const Words small = {"audit", "--dataset", "glyphs", "--model",   "logistic", "--features",
+                       "pca",   "--delta",   "1e-5",   "--epsilon", "8",        "--steps",
+                       "3",     "--seed",    "3",      "--quiet",   "--json",   "--threads",
+                       "1",     "--device",  "cpu"};
+  const Finished f = run_cudp(folder_, with(small, {"--feature-dimensions", "10"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_EQ(Json::parse(f.out)["canaries"], 110);  // ten classes of 10 weights and a bias
+  EXPECT_EQ(Json::parse(f.out)["guesses"], 10);    // half of them of each kind
+  const SmallTable table = write_small_table(folder_);
+  const Words tiny = {"audit",    "--dataset", table.table, "--schema", table.schema, "--model",
+                      "logistic", "--epsilon", "3",         "--delta",  "1e-5",       "--steps",
+                      "3",        "--seed",    "1",         "--quiet",  "--json"};
+  const Finished none = run_cudp(folder_, tiny);
+  EXPECT_EQ(none.exit, 2);
+  EXPECT_EQ(none.err,
+            "cudp: --canary: expected room for at least 10 canaries, found the model's 5 "
+            "parameters, one for each; --canary example needs no parameters\n");
+  const Finished examples = run_cudp(folder_, with(tiny, {"--canary", "example", "--batch", "64"}));
+  ASSERT_EQ(examples.exit, 0) << examples.err;
+  EXPECT_EQ(Json::parse(examples.out)["canaries"], 306);  // of 613 rows
+}
+
 TEST_F(CliAudit, PrintsATableThatFitsATerminal) {
   std::vector<std::string> flags{"audit",   "--dataset", "glyphs",  "--model",    "logistic",
                                  "--delta", "1e-5",      "--steps", "3",          "--epsilon",

@@ -408,6 +408,23 @@ TEST_P(FreshNoise, RepeatedStepsAreChargedAgain) {
   const Json certificate = Json::parse(file("run/release/privacy.json"));
   EXPECT_EQ(certificate["steps"], c.training.step + repeated + steps - c.training.step);
   EXPECT_EQ(certificate["epsilon"], 3.0);
+  EXPECT_EQ(certificate["releases_repeated"], repeated);
+  const auto verify = [&](const char* run) { return run_cudp(folder_, {"verify", folder_ / run}); };
+  fs::copy(folder_ / "run/release", folder_ / "alone");  // without the ledger
+  for (const char* run : {"run", "alone"}) {
+    const Finished honest = verify(run);
+    EXPECT_EQ(honest.exit, 0) << honest.out << honest.err;
+  }
+  // One repeated release more or less is noticed: by the ledger, and by a method that lists a noisy
+  // count for each step from the certificate alone.
+  for (const std::uint64_t other : {repeated - 1, repeated + 1}) {
+    Json changed = certificate;
+    changed["releases_repeated"] = other;
+    for (const char* release : {"run/release", "alone"})
+      write_text(fs::path(folder_ / release) / "privacy.json", changed.dump(2));
+    EXPECT_EQ(verify("run").exit, 1);
+    EXPECT_EQ(verify("alone").exit, certificate.contains("quantile") ? 1 : 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -20,15 +20,13 @@ class CliTrain : public testing::Test {
   /// Arguments of a short training, and more of them.
   std::vector<std::string> training(const std::string& out,
                                     std::vector<std::string> more = {}) const {
-    std::vector<std::string> a = {
-        "train",       "--dataset",   table_.table, "--schema",
-        table_.schema, "--test-data", table_.test,  "--test-data-is-public",
-        "--model",     "logistic",    "--delta",    "1e-5",
-        "--batch",     "64",          "--steps",    "60",
-        "--threads",   "1",           "--device",   "cpu",
-        "--out",       folder_ / out};
-    a.insert(a.end(), more.begin(), more.end());
-    return a;
+    return with({"train",       "--dataset",   table_.table, "--schema",
+                 table_.schema, "--test-data", table_.test,  "--test-data-is-public",
+                 "--model",     "logistic",    "--delta",    "1e-5",
+                 "--batch",     "64",          "--steps",    "60",
+                 "--threads",   "1",           "--device",   "cpu",
+                 "--out",       folder_ / out},
+                more);
   }
   Finished cudp(const std::vector<std::string>& arguments) const {
     return run_cudp(folder_, arguments);
@@ -78,12 +76,17 @@ TEST_F(CliTrain, LeavesARunFolderThatIsSafeToPublish) {
   for (const auto& entry : fs::recursive_directory_iterator(folder_ / "run"))
     if (entry.is_regular_file())
       names.push_back(fs::relative(entry.path(), folder_ / "run").string());
-  std::erase(names, "release/curves.png");  // where gnuplot is there
+  std::erase_if(names, [](const std::string& n) { return n.ends_with(".png"); });  // by gnuplot
   std::ranges::sort(names);
   EXPECT_EQ(names,
             (std::vector<std::string>{"private/ledger", "private/log.txt", "private/result.json",
-                                      "release/config.toml", "release/metrics.jsonl",
-                                      "release/model.safetensors", "release/privacy.json"}));
+                                      "release/config.toml", "release/evaluation.json",
+                                      "release/metrics.jsonl", "release/model.safetensors",
+                                      "release/privacy.json", "release/schema.toml"}));
+  const Json evaluation = Json::parse(file("run/release/evaluation.json"));
+  EXPECT_EQ(evaluation["test_examples"], 200);
+  EXPECT_EQ(evaluation["test_accuracy"],
+            Json::parse(file("run/private/result.json"))["test_accuracy"]);
 
   // The size was not declared public: neither it nor the split's sizes are anywhere.
   const Json certificate = Json::parse(file("run/release/privacy.json"));
@@ -153,8 +156,52 @@ TEST_F(CliTrain, AccuraciesOnPrivateTestDataStayInThePrivateFolder) {
   for (const char* name : {"metrics.jsonl", "privacy.json", "config.toml"})
     EXPECT_EQ(file(std::string("run/release/") + name).find("accuracy\":"), std::string::npos);
   EXPECT_EQ(Json::parse(file("run/private/result.json"))["test_accuracy"], accuracy);
+  const Json evaluation = Json::parse(file("run/private/evaluation.json"));
+  EXPECT_EQ(evaluation["test_accuracy"], accuracy);
+  EXPECT_FALSE(fs::exists(folder_ / "run/release/evaluation.json"));
+  for (const char* picture : {"roc.png", "reliability.png", "confusion.png"})
+    EXPECT_FALSE(fs::exists(folder_ / (std::string("run/release/") + picture))) << picture;
+  EXPECT_EQ(fs::status(folder_ / "run/private/evaluation.json").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+  std::snprintf(text, sizeof text, "%.4f", evaluation["auc"].get<double>());
+  for (const std::string& told : {f.out, f.err}) {
+    EXPECT_EQ(told.find(text), std::string::npos) << told;
+    for (const char* word : {"PRIVATE", "AUC", "balanced", "majority", "always saying"})
+      EXPECT_EQ(told.find(word), std::string::npos) << told;
+  }
+  EXPECT_NE(file("run/private/log.txt").find(std::string("PRIVATE AUC: ") + text),
+            std::string::npos);
   const Finished again = cudp({"train", "--resume", folder_ / "run", "--json"});
-  EXPECT_FALSE(Json::parse(again.out).contains("test_accuracy")) << again.out;
+  for (const char* key : {"test_accuracy", "auc", "majority_baseline", "majority_class"})
+    EXPECT_FALSE(Json::parse(again.out).contains(key)) << again.out;
+}
+
+/// Whoever sits at a terminal has asked; a pipe or a log may have other readers.
+TEST_F(CliTrain, AccuraciesOnPrivateTestDataAreShownOnATerminalMarked) {
+  const auto run = [&](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> a = training(out, more);
+    std::erase(a, "--test-data-is-public");
+    return run_on_terminal(folder_, a);
+  };
+  const OnTerminal t = run("run", {"--epsilon", "3"});
+  ASSERT_EQ(t.exit, 0) << t.terminal;
+  EXPECT_NE(t.terminal.find("PRIVATE test accuracy: "), std::string::npos) << t.terminal;
+  EXPECT_NE(t.terminal.find("PRIVATE AUC: "), std::string::npos) << t.terminal;
+  EXPECT_EQ(t.out.find("AUC"), std::string::npos) << t.out;
+  const OnTerminal quiet = run("quiet", {"--epsilon", "3", "--quiet"});
+  ASSERT_EQ(quiet.exit, 0) << quiet.terminal;
+  EXPECT_EQ(quiet.terminal.find("PRIVATE"), std::string::npos) << quiet.terminal;
+}
+
+/// All test rows are of one class, and the model says the other to some.
+TEST_F(CliTrain, SaysWhereTheMajorityIsNotBeaten) {
+  std::string rows = "x,y,colour,class\n";
+  for (int i = 0; i < 60; ++i) rows += i % 20 == 0 ? "10,10,red,yes\n" : "10,10,blue,no\n";
+  write_text(table_.test, rows);
+  const std::vector<std::string> a = training("run", {"--epsilon", "3"});
+  const Finished f = cudp(a);
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(f.out.find("no better than always saying"), std::string::npos) << f.out;
 }
 
 TEST_F(CliTrain, TheSeedDecidesTheModelAndThreadsDoNot) {
@@ -219,7 +266,7 @@ TEST_F(CliTrain, ExitCodesAndNothingWrittenOnBadInput) {
            {{"--epsilon", "1e-9"}, 3, "number of training examples"},
            {{"--epsilon", "3", "--delta", "1"}, 2, "--delta: expected a number in (0, 1)"},
            {{"--epsilon", "3", "--batch", "100000", "--size-is-public"}, 2, "--batch"},
-           {{"--epsilon", "3", "--model", "logistik"}, 2, "the nearest is logistic"},
+           {{"--epsilon", "3", "--model", "logistik"}, 2, "the nearest is 'logistic'"},
            {{"--epsilon", "3", "--model", "cnn"}, 2, "cnn, layer 1"},
            {{"--epsilon", "3", "--method", "dp-sgdd"}, 2, "--method: expected one of dpsgd"},
            {{"--epsilon", "3", "--method", "dpsgd-quantile", "--quantile-noise", "1e-7"},
@@ -264,11 +311,12 @@ TEST_F(CliTrain, ARefusalByThePrivateSizeIsPaidFor) {
   EXPECT_LT(c["epsilon"], 1.0);
   EXPECT_TRUE(fs::exists(folder_ / "run/private/ledger"));
   EXPECT_EQ(cudp({"train", "--resume", folder_ / "run"}).exit, 2);
-  // DPIS wants batches of less than N~, and takes what that allows: no refusal tells N. (That N~ is
-  // large enough to train with at all takes a seed.)
+  // DPIS wants batches of less than N~: a refusal tells that number, and not N.
   const Finished dpis = cudp(
       training("dpis", {"--epsilon", "3", "--method", "dpis", "--batch", "4000", "--seed", "1"}));
-  EXPECT_EQ(dpis.exit, 0) << dpis.err;
+  EXPECT_EQ(dpis.exit, 2);
+  EXPECT_NE(dpis.err.find("--batch: expected less than the "), std::string::npos) << dpis.err;
+  EXPECT_EQ(Json::parse(file("dpis/release/privacy.json"))["status"], "refused");
 }
 
 /// Whatever the noisy size is: the same epsilon, and a whole number.

@@ -21,14 +21,12 @@ class CliLinear : public testing::TestWithParam<const char*> {
  protected:
   std::vector<std::string> training(const std::string& out,
                                     const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> a = {
-        "train",    "--method",    GetParam(),    "--dataset", table_.table,
-        "--schema", table_.schema, "--test-data", table_.test, "--test-data-is-public",
-        "--seed",   "11",          "--epsilon",   "6",         "--delta",
-        "1e-5",     "--threads",   "1",           "--quiet",   "--json",
-        "--out",    folder_ / out};
-    a.insert(a.end(), more.begin(), more.end());
-    return a;
+    return with({"train",    "--method",    GetParam(),    "--dataset", table_.table,
+                 "--schema", table_.schema, "--test-data", table_.test, "--test-data-is-public",
+                 "--seed",   "11",          "--epsilon",   "6",         "--delta",
+                 "1e-5",     "--threads",   "1",           "--quiet",   "--json",
+                 "--out",    folder_ / out},
+                more);
   }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
   void expect_same_release(const std::string& a, const std::string& b) const {

@@ -22,39 +22,38 @@ void PrintTo(const MethodRun& m, std::ostream* os) { *os << m.name; }
 class CliMethods : public testing::TestWithParam<MethodRun> {
  protected:
   std::vector<std::string> training(const std::string& out) const {
-    std::vector<std::string> a = {"train",
-                                  "--dataset",
-                                  table_.table,
-                                  "--schema",
-                                  table_.schema,
-                                  "--test-data",
-                                  table_.test,
-                                  "--test-data-is-public",
-                                  "--model",
-                                  "logistic",
-                                  "--seed",
-                                  "11",
-                                  "--delta",
-                                  "1e-5",
-                                  "--size-is-public",
-                                  "--batch",
-                                  "64",
-                                  "--steps",
-                                  "60",
-                                  "--threads",
-                                  "1",
-                                  "--checkpoint-every",
-                                  "5",
-                                  "--device",
-                                  "cpu",
-                                  "--quiet",
-                                  "--json",
-                                  "--epsilon",
-                                  "3",
-                                  "--out",
-                                  folder_ / out};
-    a.insert(a.end(), GetParam().flags.begin(), GetParam().flags.end());
-    return a;
+    return with({"train",
+                 "--dataset",
+                 table_.table,
+                 "--schema",
+                 table_.schema,
+                 "--test-data",
+                 table_.test,
+                 "--test-data-is-public",
+                 "--model",
+                 "logistic",
+                 "--seed",
+                 "11",
+                 "--delta",
+                 "1e-5",
+                 "--size-is-public",
+                 "--batch",
+                 "64",
+                 "--steps",
+                 "60",
+                 "--threads",
+                 "1",
+                 "--checkpoint-every",
+                 "5",
+                 "--device",
+                 "cpu",
+                 "--quiet",
+                 "--json",
+                 "--epsilon",
+                 "3",
+                 "--out",
+                 folder_ / out},
+                GetParam().flags);
   }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
   /// Starts a training and kills it after its tenth step, unless it has ended by then.
@@ -139,10 +138,9 @@ INSTANTIATE_TEST_SUITE_P(All, CliMethods, testing::ValuesIn(kRuns),
 class CliMethodFlags : public testing::Test {
  protected:
   std::string refusal(std::vector<std::string> flags) const {
-    std::vector<std::string> a = {"train", "--dataset", "glyphs", "--delta",
-                                  "1e-5",  "--epsilon", "1"};
-    a.insert(a.end(), flags.begin(), flags.end());
-    const Finished f = run_cudp(folder_, a);
+    const Finished f = run_cudp(
+        folder_,
+        with({"train", "--dataset", "glyphs", "--delta", "1e-5", "--epsilon", "1"}, flags));
     EXPECT_EQ(f.exit, 2) << f.err;
     return f.err;
   }

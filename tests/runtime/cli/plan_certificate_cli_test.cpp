@@ -21,15 +21,14 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 class PlanCertificate : public testing::TestWithParam<Case> {
  protected:
   std::vector<std::string> training(const std::string& out) const {
-    std::vector<std::string> a = {"train",     "--dataset",   table_.table,
-                                  "--schema",  table_.schema, "--test-data",
-                                  table_.test, "--model",     "logistic",
-                                  "--delta",   "1e-5",        "--seed",
-                                  "3",         "--threads",   "1",
-                                  "--device",  "cpu",         "--quiet",
-                                  "--out",     folder_ / out, "--test-data-is-public"};
-    a.insert(a.end(), GetParam().flags.begin(), GetParam().flags.end());
-    return a;
+    return with({"train",     "--dataset",   table_.table,
+                 "--schema",  table_.schema, "--test-data",
+                 table_.test, "--model",     "logistic",
+                 "--delta",   "1e-5",        "--seed",
+                 "3",         "--threads",   "1",
+                 "--device",  "cpu",         "--quiet",
+                 "--out",     folder_ / out, "--test-data-is-public"},
+                GetParam().flags);
   }
   /// Starts a process and kills it when `reached` is true; again where it was over before that.
   template <class Reached>

@@ -41,20 +41,16 @@ columns = [
   }
 
   std::vector<std::string> train(const std::string& out, std::vector<std::string> more) const {
-    std::vector<std::string> all = {
-        "train",       "--dataset", table,       "--schema", schema,
-        "--test-data", test,        "--out",     out,        "--epsilon",
-        "8",           "--delta",   "1e-5",      "--batch",  "128",
-        "--epochs",    "8",         "--lr",      "0.5",      "--seed",
-        "1",           "--json",    "--threads", "2",        "--test-data-is-public",
-        "--tokens",    "8"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
+    return with({"train",       "--dataset", table,       "--schema", schema,
+                 "--test-data", test,        "--out",     out,        "--epsilon",
+                 "8",           "--delta",   "1e-5",      "--batch",  "128",
+                 "--epochs",    "8",         "--lr",      "0.5",      "--seed",
+                 "1",           "--json",    "--threads", "2",        "--test-data-is-public",
+                 "--tokens",    "8"},
+                more);
   }
   std::vector<std::string> eval(const std::string& run, std::vector<std::string> more) const {
-    std::vector<std::string> all = {"eval", run, "--dataset", test, "--schema", schema, "--json"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
+    return with({"eval", run, "--dataset", test, "--schema", schema, "--json"}, more);
   }
 
   std::string table, test, schema, vectors, words;

@@ -36,7 +36,7 @@ columns = [
   EXPECT_EQ(s.delimiter, '\t');
   EXPECT_FALSE(s.header);
   EXPECT_EQ(s.skip_prefix, "#");
-  EXPECT_EQ(s.missing, "NA");
+  EXPECT_EQ(s.missing, (std::vector<std::string>{"NA"}));
   ASSERT_EQ(s.columns.size(), 4u);
   const auto& a = std::get<Numeric>(s.columns[0].kind);
   EXPECT_EQ(a.min, 1.0);
@@ -67,7 +67,7 @@ TEST(Schema, EveryFaultHasItsLine) {
   EXPECT_EQ(
       refusal("colums = []"),
       "s.toml, line 1: expected one of the keys name, delimiter, quotes, header, skip_prefix, "
-      "missing, columns, found 'colums'");
+      "missing, decimal, columns, found 'colums'");
   EXPECT_EQ(refusal("delimiter = ', '\ncolumns = []"),
             "s.toml, line 1: expected one character for 'delimiter', found ', '");
   EXPECT_EQ(refusal("header = 1"),
@@ -80,7 +80,8 @@ TEST(Schema, EveryFaultHasItsLine) {
             "s.toml, line 2: expected a text for 'name', found no such key");
   EXPECT_EQ(
       column_refusal("{name = 'a', kind = 'number'}"),
-      "s.toml, line 2: expected kind numeric, categorical, text, label or ignore, found 'number'");
+      "s.toml, line 2: expected kind numeric, date, categorical, text, label, id or ignore, found "
+      "'number'");
   EXPECT_EQ(column_refusal("{name = 'y', kind = 'ignore'}"),
             "s.toml, line 3: expected a name no other column has, found 'y'");
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'numeric', mni = 1}"),
@@ -108,6 +109,23 @@ TEST(Schema, EveryFaultHasItsLine) {
             "else");
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'label', values = ['0']}"),
             "s.toml, line 2: expected 2 to 256 texts in 'values', found 1");
+  EXPECT_EQ(
+      column_refusal("{name = 'a', kind = 'date', format = '%d'}"),
+      "s.toml, line 2: expected a form of dates such as '%Y-%m-%d' for 'format', found no %Y");
+  EXPECT_EQ(column_refusal("{name = 'a', kind = 'date', format = '%Y', min = '1990', max = 'x'}"),
+            "s.toml, line 2: expected a date of the form '%Y' for 'max', found 'x'");
+  EXPECT_EQ(column_refusal("{name = 'a', kind = 'date', format = '%Y', edges = ['1990', '1980']}"),
+            "s.toml, line 2: expected a list of rising dates for 'edges', found '1980' after a "
+            "later one");
+  EXPECT_EQ(column_refusal("{name = 'a', kind = 'id'}, {name = 'b', kind = 'id'}"),
+            "s.toml, line 1: expected at most one column of kind id, found 2");
+  EXPECT_EQ(refusal("columns = [{name = 'y', kind = 'label', values = ['0', '1'], fill = '2'}]"),
+            "s.toml, line 1: expected one of the label's 'values' for 'fill', found '2'");
+  EXPECT_EQ(refusal("decimal = ','\nquotes = false\ncolumns = []"),
+            "s.toml, line 1: expected another 'delimiter' than the decimal comma, or 'quotes', "
+            "found ','");
+  EXPECT_EQ(refusal("missing = 3"),
+            "s.toml, line 1: expected a text for 'missing', found something else");
   EXPECT_EQ(refusal("name = 'x'\ncolumns = [").substr(0, 42),
             "s.toml, line 2: expected valid TOML, found");
 }

@@ -161,14 +161,13 @@ TEST_F(MakeFeatures, LeavesDataAloneUnlessAskedAndRefusesWhatDoesNotFit) {
 class CliFeatures : public testing::Test {
  protected:
   Finished train(const std::string& out, std::vector<std::string> more) const {
-    std::vector<std::string> a = {
-        "train",   "--dataset", "glyphs",  "--features",  "scatter",
-        "--sigma", "1",         "--delta", "1e-5",        "--batch",
-        "256",     "--steps",   "10",      "--lr",        "4",
-        "--clip",  "0.1",       "--seed",  "3",           "--device",
-        "cpu",     "--json",    "--out",   folder_ / out, "--feature-cache"};
-    a.insert(a.end(), more.begin(), more.end());
-    return run_cudp(folder_, a);
+    return run_cudp(folder_,
+                    with({"train",   "--dataset", "glyphs",  "--features",  "scatter",
+                          "--sigma", "1",         "--delta", "1e-5",        "--batch",
+                          "256",     "--steps",   "10",      "--lr",        "4",
+                          "--clip",  "0.1",       "--seed",  "3",           "--device",
+                          "cpu",     "--json",    "--out",   folder_ / out, "--feature-cache"},
+                         more));
   }
   std::string model(const std::string& out) const {
     return content_of(folder_ / (out + "/release/model.safetensors"));

@@ -335,16 +335,15 @@ TEST(Projection, StandsInAReleasedModel) {
 class CliPca : public testing::Test {
  protected:
   Finished train(const std::string& out, const std::vector<std::string>& more) const {
-    std::vector<std::string> a = {
-        "train",       "--dataset",   table_.table, "--schema",
-        table_.schema, "--test-data", table_.test,  "--test-data-is-public",
-        "--model",     "logistic",    "--seed",     "3",
-        "--delta",     "1e-5",        "--batch",    "64",
-        "--steps",     "80",          "--device",   "cpu",
-        "--features",  "pca",         "--quiet",    "--json",
-        "--out",       folder_ / out, "--threads",  "1"};
-    a.insert(a.end(), more.begin(), more.end());
-    return run_cudp(folder_, a);
+    return run_cudp(folder_,
+                    with({"train",       "--dataset",   table_.table, "--schema",
+                          table_.schema, "--test-data", table_.test,  "--test-data-is-public",
+                          "--model",     "logistic",    "--seed",     "3",
+                          "--delta",     "1e-5",        "--batch",    "64",
+                          "--steps",     "80",          "--device",   "cpu",
+                          "--features",  "pca",         "--quiet",    "--json",
+                          "--out",       folder_ / out, "--threads",  "1"},
+                         more));
   }
   Json certificate(const std::string& run) const {
     return Json::parse(content_of(folder_ / (run + "/release/privacy.json")));

@@ -28,13 +28,12 @@
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_books.hpp"
+#include "tests/support/words.hpp"
 
 namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
-
-using Words = std::vector<std::string>;
 
 constexpr std::size_t kRows = 200;
 
@@ -83,11 +82,6 @@ const Words kTrain = {"train", "--dataset", "people.csv", "--epsilon", "3",   "-
                       "2",     "--model",   "logistic"};
 const Words kResume = {"train", "--resume", "run"};
 const Words kSteps = {"--batch", "40", "--steps", "6"};
-
-Words with(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 class Observed {
  public:

@@ -75,18 +75,21 @@ TEST(Plan, SigmaAloneSetsNoBudgetAndBothMustAgree) {
   EXPECT_THROW(plan_of(c, cnn(), size, kCpuArithmetic), BudgetError);
 }
 
-TEST(Plan, ABatchLargerThanTheDataIsRefusedOnlyWhereTheSizeIsPublic) {
+/// A noisy size decides as a public one does: it has been released.
+TEST(Plan, ABatchLargerThanTheDataIsRefused) {
   TrainConfig c = config();
   c.sigma = 2000.0;
-  EXPECT_THROW(plan_of(c, cnn(), {511.0, 0.0}, kCpuArithmetic), InputError);
-  const PrivacyPlan p = plan_of(c, cnn(), {300.0, 50.0}, kCpuArithmetic);
-  EXPECT_EQ(p.sampling_threshold, std::uint64_t{1} << 32);
-  EXPECT_EQ(p.expected_batch, 300.0);
-  EXPECT_EQ(plan_of(c, cnn(), {1.0, 50.0}, kCpuArithmetic).steps, 40u);
+  for (const double noise : {0.0, 50.0}) {
+    EXPECT_THROW(plan_of(c, cnn(), {511.0, noise}, kCpuArithmetic), InputError);
+    EXPECT_THROW(plan_of(c, cnn(), {1.0, noise}, kCpuArithmetic), InputError);
+    const PrivacyPlan all = plan_of(c, cnn(), {512.0, noise}, kCpuArithmetic);
+    EXPECT_EQ(all.sampling_threshold, std::uint64_t{1} << 32);
+    EXPECT_EQ(all.expected_batch, 512.0);
+  }
   c.sigma.reset();
   c.method = "dpis";
-  EXPECT_THROW(plan_of(c, cnn(), {512.0, 0.0}, kCpuArithmetic), InputError);
-  EXPECT_LT(plan_of(c, cnn(), {500.0, 50.0}, kCpuArithmetic).expected_batch, 500.0);
+  for (const double noise : {0.0, 50.0})
+    EXPECT_THROW(plan_of(c, cnn(), {512.0, noise}, kCpuArithmetic), InputError);
 }
 
 TEST(Plan, WhatPromisesNextToNothingIsRefused) {

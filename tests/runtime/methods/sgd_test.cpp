@@ -132,23 +132,30 @@ TEST(CliSgd, LeavesNoDeclarationBehind) {
             std::string::npos);
 }
 
-/// Every row of the first test set is the same but for its label.
+/// Every row of the first test set is the same but for its label. Of private test rows the owner
+/// alone is told.
 TEST(CliSgd, SaysWhenTheModelGuesses) {
   const TemporaryFolder folder;
   const SmallTable table = write_small_table(folder);
   std::string same = "x,y,colour,class\n";
   for (int i = 0; i < 50; ++i) same += "9,9,red,no\n9,9,red,yes\n";
   write_text(folder / "same.csv", same);
-  const auto trained = [&](const std::string& test, const char* run) {
-    const Finished f = run_cudp(
-        folder, {"train", "--dataset", table.table, "--schema", table.schema, "--test-data", test,
-                 "--method", "sgd", "--batch", "64", "--epochs", "10", "--out", folder / run});
+  const auto trained = [&](const std::string& test, const char* run, bool is_public) {
+    std::vector<std::string> a = {"train",      "--dataset",   table.table, "--schema",
+                                  table.schema, "--test-data", test,        "--method",
+                                  "sgd",        "--batch",     "64",        "--epochs",
+                                  "10",         "--out",       folder / run};
+    if (is_public) a.emplace_back("--test-data-is-public");
+    const Finished f = run_cudp(folder, a);
     EXPECT_EQ(f.exit, 0) << f.err;
     return f.err;
   };
-  EXPECT_NE(trained(folder / "same.csv", "one").find("50.00 % of 2 classes is that of guessing"),
+  const std::string line = "50.00 % of 2 classes is that of guessing";
+  EXPECT_NE(trained(folder / "same.csv", "one", true).find(line), std::string::npos);
+  EXPECT_EQ(trained(table.test, "other", true).find("guessing"), std::string::npos);
+  EXPECT_EQ(trained(folder / "same.csv", "private", false).find("guessing"), std::string::npos);
+  EXPECT_NE(read_file(folder / "private/private/log.txt").find("PRIVATE test accuracy " + line),
             std::string::npos);
-  EXPECT_EQ(trained(table.test, "other").find("guessing"), std::string::npos);
 }
 
 /// A preset's budget does not count: there is none to share with features.

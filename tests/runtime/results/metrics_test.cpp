@@ -63,8 +63,12 @@ TEST_P(MetricsOf, AreThoseOfTheOracle) {
   }
 }
 
-TEST_P(MetricsOf, NothingAreZero) {
-  for (const double value : measure(predictions(0)).values) EXPECT_EQ(value, 0.0);
+TEST_P(MetricsOf, NothingAreZeroOrNotDefined) {
+  const Metrics m = measure(predictions(0));
+  EXPECT_EQ(m.accuracy(), 0.0);
+  EXPECT_EQ(m.of("test_loss"), 0.0);
+  for (std::size_t i = 2; i < m.values.size(); ++i)
+    EXPECT_TRUE(std::isnan(m.values[i])) << metrics()[i].key;
 }
 
 /// A model that diverged is never right.
@@ -74,6 +78,9 @@ TEST_P(MetricsOf, NaNAreWrong) {
   const Metrics m = measure(p);
   EXPECT_EQ(m.accuracy(), 0.0);
   EXPECT_TRUE(std::isnan(m.values[1]));
+  EXPECT_EQ(m.of("auc"), 0.0);
+  EXPECT_EQ(m.of("balanced_accuracy"), 0.0);
+  EXPECT_TRUE(std::isnan(*m.of("calibration_error")));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MetricsOf,
@@ -84,12 +91,13 @@ INSTANTIATE_TEST_SUITE_P(All, MetricsOf,
                          [](const auto& i) { return std::string(i.param.name); });
 
 TEST(Metrics, AreReadBack) {
-  const std::vector<MetricsRow> rows = {{1.0, 10, 0.5, 0.1, {{0.9, 0.3}}},
-                                        {2.0, 20, 0.6, 0.1, {{1, 0.2}}}};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<MetricsRow> rows = {{1.0, 10, 0.5, 0.1, {{0.9, 0.3, 0.5, 0.6, 0.8, 0.95, 0.1}}},
+                                        {2.0, 20, 0.6, 0.1, {{1, 0.2, 0.5, 0.6, 1, nan, nan}}}};
   const std::string text = encode_metrics(rows);
   EXPECT_EQ(
       text.substr(0, text.find('\n')),
-      R"({"epoch":1.0,"step":10,"epsilon":0.5,"learning_rate":0.1,"test_accuracy":0.9,"test_loss":0.3})");
+      R"({"epoch":1.0,"step":10,"epsilon":0.5,"learning_rate":0.1,"test_accuracy":0.9,"test_loss":0.3,"majority_baseline":0.5,"log_loss_of_class_shares":0.6,"balanced_accuracy":0.8,"auc":0.95,"calibration_error":0.1})");
   EXPECT_EQ(text.find("seconds"), std::string::npos);  // no clock
   EXPECT_EQ(encode_metrics(decode_metrics(text)), text);
   EXPECT_EQ(encode_metrics(decode_metrics(encode_metrics(without_test(rows)))),

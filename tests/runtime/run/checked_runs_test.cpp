@@ -27,13 +27,12 @@
 #include "tests/support/reference/random.hpp"
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/support/words.hpp"
 
 namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
-
-using Words = std::vector<std::string>;
 
 /// A transcript that ends its process at the n-th step that is released.
 class EndingTranscript : public Transcript {
@@ -68,11 +67,6 @@ columns = [
             (age + hours + random() % 20 > 80 ? ",yes\n" : ",no\n");
   }
   write_text(folder / "people.csv", text);
-}
-
-Words with(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
 }
 
 class CheckedRun {

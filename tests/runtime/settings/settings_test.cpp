@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/base/nearest.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
@@ -98,12 +97,14 @@ TEST(Settings, WhatIsReleasedNamesNoFoldersAndNoMachine) {
 }
 
 TEST(Settings, UnknownKeysNameTheNearestKnownOne) {
+  EXPECT_EQ(refusal([] { parse_settings("learning_rate = 0.1\n", "run.toml"); }),
+            "run.toml, line 1, learning_rate: expected a known key, found 'learning_rate'; the "
+            "nearest is 'lr'");
+  EXPECT_EQ(refusal([] { parse_settings("xyzzyx = 1\n", "run.toml"); }),
+            "run.toml, line 1, xyzzyx: expected a known key, found 'xyzzyx'; cudp train --help-all "
+            "lists them");
   EXPECT_EQ(refusal([] { parse_settings("lr = 0.1\nbacth = 512\n", "run.toml"); }),
             "run.toml, line 2, bacth: expected a known key, found 'bacth'; the nearest is 'batch'");
-  const std::vector<std::string> words = {"epsilon", "delta", "epochs"};
-  EXPECT_EQ(nearest("epsilom", words), "epsilon");
-  EXPECT_EQ(nearest("epoch", words), "epochs");
-  EXPECT_EQ(nearest("x", {}), "");
   EXPECT_NE(refusal([] { preset_settings("mnist-ccn"); }).find("mnist-cnn"), std::string::npos);
 }
 
@@ -228,6 +229,129 @@ TEST(Settings, ADataSetBringsItsOwnPresetButNoBudget) {
               resolved(flags({{"sigma", "1"}, {"delta", "1e-5"}}));
             }).find("--dataset"),
             std::string::npos);
+}
+
+TEST(Settings, AllThatIsMissingIsNamedAtOnce) {
+  EXPECT_EQ(refusal([] { resolved({}); }),
+            "expected --dataset, --epsilon and --delta, found none of them; a preset has them all "
+            "(--preset NAME)");
+  EXPECT_EQ(refusal([] {
+              resolved(flags({{"dataset", "p.csv"}, {"sigma", "1"}}));
+            }),
+            "expected --delta and --schema, found none of them; they may stand in a file too "
+            "(--config FILE)");
+  // One thing alone has a sentence of its own; without privacy no budget is missing.
+  EXPECT_EQ(refusal([] {
+              resolved(flags({{"dataset", "glyphs"}, {"delta", "1e-5"}}));
+            }).find("--epsilon: expected a privacy budget"),
+            0u);
+  EXPECT_EQ(resolved(flags({{"dataset", "glyphs"}, {"method", "sgd"}})).method, "sgd");
+}
+
+/// The notes of a resolution: the first line of a run.
+std::string first_line(const Settings& given) {
+  std::vector<std::string> notes;
+  resolve_config(given, notes);
+  return notes.empty() ? "" : notes.front();
+}
+
+TEST(Settings, TheFirstLineNamesThePresetAndWhatReplacesIt) {
+  EXPECT_EQ(first_line(flags({{"preset", "mnist-cnn"}})), "preset mnist-cnn");
+  EXPECT_EQ(first_line(flags({{"preset", "mnist-cnn"}, {"seed", "1"}, {"batch", "512"}})),
+            "preset mnist-cnn");
+  EXPECT_EQ(first_line(flags({{"preset", "mnist-cnn"}, {"batch", "256"}, {"steps", "10"}})),
+            "preset mnist-cnn, but batch 256 instead of 512, steps 10 instead of epochs 40");
+  EXPECT_EQ(first_line(flags({{"dataset", "adult"}, {"epsilon", "2"}, {"delta", "1e-6"}})),
+            "preset adult-logistic, tuned for this data set, without its budget");
+  EXPECT_EQ(first_line(flags({{"preset", "cifar-hf"}, {"feature-groups", "27"}})),
+            "preset cifar-hf, but no feature-standardise");
+  EXPECT_EQ(first_line(flags({{"dataset", "a"}, {"epsilon", "2"}, {"delta", "1e-6"}})), "");
+}
+
+TEST(Settings, AnotherOptimizerDropsWhatWasTunedForThePresets) {
+  const TrainConfig adam = resolved(flags({{"preset", "mnist-cnn"}, {"optimizer", "adam"}}));
+  EXPECT_EQ(adam.lr, 1e-3);
+  EXPECT_EQ(adam.batch, resolved(flags({{"preset", "mnist-cnn"}})).batch);
+  EXPECT_EQ(first_line(flags({{"preset", "mnist-cnn"}, {"optimizer", "adam"}})),
+            "preset mnist-cnn, but optimizer adam instead of momentum; its lr 0.5 was tuned for "
+            "another optimizer and is dropped: lr 0.001");
+  // The data set's own preset, and one with a schedule.
+  EXPECT_EQ(
+      resolved(
+          flags(
+              {{"dataset", "mnist"}, {"optimizer", "adamw"}, {"epsilon", "1"}, {"delta", "1e-5"}}))
+          .lr,
+      1e-3);
+  const TrainConfig momentum =
+      resolved(flags({{"preset", "imdb-mean"}, {"optimizer", "momentum"}}));
+  EXPECT_EQ(momentum.lr, 0.5);
+  EXPECT_EQ(momentum.schedule, ScheduleKind::constant);
+  // What is typed stays, and so does a preset whose optimizer is typed.
+  EXPECT_EQ(resolved(flags({{"preset", "mnist-cnn"}, {"optimizer", "adam"}, {"lr", "0.01"}})).lr,
+            0.01);
+  const TrainConfig same = resolved(flags({{"preset", "imdb-mean"}, {"optimizer", "adam"}}));
+  EXPECT_EQ(same.lr, 0.2);
+  EXPECT_EQ(same.schedule, ScheduleKind::cosine);
+  EXPECT_EQ(resolved(flags({{"preset", "mnist-cnn"}, {"optimizer", "momentum"}})).lr, 0.5);
+  // A file chooses too.
+  const TemporaryFolder folder;
+  const std::string file = folder / "run.toml";
+  write_text(file, "preset = 'mnist-cnn'\noptimizer = 'adam'\n");
+  EXPECT_EQ(resolved(flags({{"config", file.c_str()}})).lr, 1e-3);
+  // So that a resume with the same flags is of the same run.
+  EXPECT_EQ(resolve_resumed(flags({{"preset", "mnist-cnn"}, {"optimizer", "adam"}}), adam).lr,
+            1e-3);
+}
+
+/// config.toml names the preset, and repeats the run all the same; one of an older version, which
+/// names none, is read as before.
+TEST(Settings, AResolvedConfigRecordsItsPresetAndRepeatsTheRun) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "config.toml";
+  const std::vector<std::vector<std::pair<const char*, const char*>>> more = {
+      {},
+      {{"optimizer", "adam"}},
+      {{"sigma", "1.5"}, {"steps", "10"}},
+      {{"method", "sgd"}},
+      {{"batch", "64"}, {"lr", "3"}, {"schedule", "cosine"}}};
+  for (const std::string& name : preset_names()) {
+    for (const auto& others : more) {
+      Settings given = flags({{"preset", name.c_str()}});
+      if (!others.empty() && std::string(others[0].second) == "sgd" &&
+          resolved(given).method != "dpsgd")
+        continue;
+      for (const auto& [key, text] : others)
+        given[key] = {parse_value(*find_option(key), text, key), key};
+      // Features that have a share of the budget need one.
+      if (given.contains("sigma") && resolved(flags({{"preset", name.c_str()}})).feature_share &&
+          resolved(flags({{"preset", name.c_str()}})).features == Features::pca)
+        continue;
+      const TrainConfig first = resolved(given);
+      EXPECT_EQ(first.preset, name);
+      for (const Audience audience : {Audience::owner, Audience::release}) {
+        std::string text = write_config(first, audience);
+        const std::string line = "preset = \"" + name + "\"\n";
+        ASSERT_NE(text.find(line), std::string::npos) << text;
+        for (const bool old : {false, true}) {
+          if (old) text.erase(text.find(line), line.size());
+          write_text(file, text);
+          const TrainConfig again = resolved(flags({{"config", file.c_str()}}));
+          for (const Option& o : train_options()) {
+            if (o.scope == Scope::experiment) {
+              EXPECT_EQ(o.get(again), o.get(first)) << name << " " << o.key << " " << old;
+            }
+          }
+          if (!old) {
+            EXPECT_EQ(again.preset, name);
+          }
+        }
+      }
+    }
+  }
+  // A preset typed at a resume says where settings came from, and changes nothing by itself.
+  TrainConfig stored = resolved(flags({{"preset", "mnist-cnn"}}));
+  stored.preset.clear();
+  EXPECT_EQ(resolve_resumed(flags({{"preset", "mnist-cnn"}}), stored).lr, stored.lr);
 }
 
 TEST(Settings, AnswersToOneQuestionReplaceEachOther) {

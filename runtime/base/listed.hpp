@@ -1,0 +1,18 @@
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace cudp {
+
+/// "a", "a and b", "a, b and c": names as a sentence has them, each in `quote`.
+inline std::string listed(std::span<const std::string> names, std::string_view quote = "") {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == names.size() ? " and " : ", ";
+    text.append(quote).append(names[i]).append(quote);
+  }
+  return text;
+}
+
+}  // namespace cudp

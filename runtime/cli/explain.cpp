@@ -1,0 +1,204 @@
+#include "runtime/cli/explain.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/listed.hpp"
+#include "runtime/cli/run_certificate.hpp"
+
+namespace cudp {
+namespace {
+
+using nlohmann::json;
+
+/// The host's release of the row count, by the name that certificates have for it.
+constexpr std::string_view kSizeRelease = "size of the training set";
+
+/// One heading of the explanation and its sentences.
+struct Paragraph {
+  std::string heading;
+  std::vector<std::string> sentences;
+};
+
+double number_at(const json& j, const char* key) {
+  return j.contains(key) && j[key].is_number() ? j[key].get<double>() : 0.0;
+}
+
+Paragraph status(const RunCertificate& c) {
+  Paragraph p{.heading = "status", .sentences = {}};
+  if (c.stated.status == "refused")
+    p.sentences.emplace_back(
+        "Nothing was trained: the noisy row count allowed no plan. That count was released, and "
+        "this is what it spent.");
+  else if (c.stated.status != "finished")
+    p.sentences.emplace_back("The run is not finished: what follows is its plan.");
+  else
+    p.sentences.emplace_back("The run is finished.");
+  const std::vector<std::string> reasons = c.texts("not_for_release");
+  if (!reasons.empty()) p.sentences.emplace_back("It is NOT for release:");
+  for (const std::string& reason : reasons) p.sentences.push_back("- " + reason);
+  return p;
+}
+
+Paragraph promise(const RunCertificate& c) {
+  return {
+      .heading = "promise",
+      .sentences = {fmt::format("Epsilon is {} at delta {:.3g}, for one training row of {} more "
+                                "or less.",
+                                rounded_up(c.stated.epsilon), c.stated.delta, c.text("dataset"))}};
+}
+
+/// The share of right guesses about one row, in or out with equal probability, is at most
+/// (e^epsilon + delta) / (e^epsilon + 1): half the total variation that (epsilon, delta) allows,
+/// added to a half (Kairouz, Oh, Viswanath 2015).
+double max_right_guesses(double epsilon, double delta) {
+  return (1.0 + delta * std::exp(-epsilon)) / (1.0 + std::exp(-epsilon));
+}
+
+std::string percent_up(double share) {
+  return fmt::format("{:.1f} %", std::fmin(100.0, std::ceil(1000.0 * share - 1e-9) / 10.0));
+}
+
+/// e^epsilon, rounded up; beyond 1e6 the number says nothing.
+std::string times_text(double epsilon) {
+  const double times = std::exp(epsilon);
+  if (!(times < 1e6)) return "any number of";
+  return times < 100.0 ? fmt::format("{:.2f}", std::ceil(100.0 * times) / 100.0)
+                       : fmt::format("{:.0f}", std::ceil(times));
+}
+
+Paragraph meaning(const RunCertificate& c) {
+  const double epsilon = c.stated.epsilon;
+  const double delta = c.stated.delta;
+  Paragraph p{.heading = "meaning", .sentences = {}};
+  p.sentences.push_back(fmt::format(
+      "Whatever is seen of the release, with one row or without it, is at most {} times as likely "
+      "in one case as in the other, but for a part of probability {:.3g}.",
+      times_text(epsilon), delta));
+  p.sentences.push_back(fmt::format(
+      "Whoever would toss a coin on whether a certain row was used is right in at most {} of all "
+      "cases instead of 50 %, even with every other row at hand.",
+      percent_up(max_right_guesses(epsilon, delta))));
+  if (epsilon > 10.0)
+    p.sentences.emplace_back("An epsilon above 10 rules out very little.");
+  else if (epsilon > 3.0)
+    p.sentences.emplace_back("An epsilon above 3 is a weak promise; attacks do worse in practice.");
+  if (const std::string none = c.text("groups"); !none.empty())
+    p.sentences.push_back("Persons with several rows: " + none + ".");
+  if (!c.json.contains("groups") || !c.json["groups"].is_array()) return p;
+  std::string groups;
+  for (const json& row : c.json["groups"]) {
+    const double size = number_at(row, "examples");
+    if (size > 1.0 && row.contains("epsilon") && row["epsilon"].is_number())
+      groups += fmt::format("{}{:.0f} rows {}", groups.empty() ? "" : ", ", size,
+                            rounded_up(number_at(row, "epsilon")));
+  }
+  if (!groups.empty())
+    p.sentences.push_back("A person with several rows has a larger epsilon: " + groups + ".");
+  return p;
+}
+
+Paragraph how(const RunCertificate& c) {
+  const verify::Certificate& s = c.stated;
+  Paragraph p{.heading = "how", .sentences = {}};
+  const std::string noise =
+      c.json.contains("noise_over_time")
+          ? "Gaussian noise, more of it in some steps than in others,"
+          : fmt::format("Gaussian noise of {:.4g} (sigma {:.4g})", s.noise_std, s.sigma);
+  if (s.sampling == "poisson" && s.sigma > 0.0)
+    p.sentences.push_back(fmt::format(
+        "{}: {} times, each row was drawn with probability {:.4g} (about {:.0f} rows), its part in "
+        "the sum was bounded to norm {:.4g}, and {} was added to the sum.",
+        s.method, s.steps, s.q, s.expected_batch, s.clip, noise));
+  else
+    p.sentences.push_back(s.method + ": " + c.text("mechanism") + ".");
+  p.sentences.push_back("What these releases come to together was bounded by the accountant " +
+                        s.accountant + "; cudp verify checks that.");
+  return p;
+}
+
+Paragraph released(const RunCertificate& c) {
+  Paragraph p{.heading = "released", .sentences = {}};
+  if (c.stated.status == "finished")
+    p.sentences.emplace_back("The model, and everything else in release/.");
+  if (c.stated.examples)
+    p.sentences.push_back(
+        fmt::format("The row count, {}: it counts as public.", *c.stated.examples));
+  else if (c.stated.size_noise > 0.0)
+    p.sentences.push_back(fmt::format("A noisy row count, {:.0f} +- {:.3g}: it is part of epsilon.",
+                                      c.stated.size, c.stated.size_noise));
+  if (c.json.contains("feature_release") && c.json["feature_release"].is_object()) {
+    const json& what = c.json["feature_release"];
+    p.sentences.push_back("For the features: " +
+                          (what.contains("what") && what["what"].is_string()
+                               ? what["what"].get<std::string>()
+                               : std::string("a noisy summary")) +
+                          "; it is part of epsilon.");
+  }
+  for (const verify::Certificate::Listed& l : c.stated.noisy_values)
+    if (l.what != kSizeRelease)
+      p.sentences.push_back(fmt::format("Besides the steps: {}, with noise {:.4g}, {}.", l.what,
+                                        l.noise_std,
+                                        l.times == 1 ? "once" : fmt::format("{} times", l.times)));
+  return p;
+}
+
+Paragraph test_rows(const RunCertificate& c) {
+  const std::string set = c.text("test_set");
+  Paragraph p{.heading = "test rows", .sentences = {}};
+  if (set.starts_with("public"))
+    p.sentences.emplace_back(
+        "They count as public: accuracies are exact and in release/. Epsilon does not cover them.");
+  else if (set.starts_with("not public"))
+    p.sentences.emplace_back(
+        "They are private, and epsilon does not cover them: accuracies are exact, stay in "
+        "private/, and are not for others.");
+  else
+    p.sentences.emplace_back("There are none: no accuracy was measured.");
+  return p;
+}
+
+Paragraph not_covered(const RunCertificate& c) {
+  Paragraph p{.heading = "not covered", .sentences = {}};
+  p.sentences = {
+      "Settings that were chosen by looking at other runs on the same rows: each of those runs "
+      "spends a budget of its own.",
+      "What else is published of the same persons: their epsilons add up.",
+      "The time that steps took, memory, and messages about rows that do not fit the schema, for "
+      "whoever watched the training."};
+  if (!c.stated.examples && c.stated.size_noise == 0.0) p.sentences.emplace_back("The row count.");
+  for (const std::string& flag : c.texts("unsafe_flags"))
+    p.sentences.push_back("Chosen to be left out: " + flag + ".");
+  if (c.text("arithmetic").starts_with("proved for real numbers"))
+    p.sentences.emplace_back("What floating-point rounding tells: the proof is for real numbers.");
+  for (const std::string& warning : c.texts("warnings"))
+    p.sentences.push_back("Warning: " + warning);
+  return p;
+}
+
+}  // namespace
+
+Answer explained(const std::string& run) {
+  const RunCertificate c = read_run_certificate(run);
+  std::vector<Paragraph> all = {status(c)};
+  if (std::isfinite(c.stated.epsilon)) {
+    for (auto* const part : {promise, meaning}) all.push_back(part(c));
+    if (c.stated.status != "refused") all.push_back(how(c));
+    for (auto* const part : {released, test_rows, not_covered}) all.push_back(part(c));
+  }
+  Answer answer;
+  answer.json = {
+      {"certificate", c.file.string()}, {"epsilon", c.json["epsilon"]}, {"delta", c.json["delta"]}};
+  std::size_t width = 0;
+  for (const Paragraph& p : all) width = std::max(width, p.heading.size());
+  for (const Paragraph& p : all) {
+    answer.json[p.heading] = p.sentences;
+    for (std::size_t i = 0; i < p.sentences.size(); ++i)
+      add_wrapped(answer, i == 0 ? p.heading : "", p.sentences[i], width);
+  }
+  return answer;
+}
+
+}  // namespace cudp

@@ -1,0 +1,50 @@
+#include "runtime/cli/scoring.hpp"
+
+#include "runtime/cli/command_flags.hpp"
+
+namespace cudp {
+
+std::vector<Option> scoring_options() {
+  return {
+      shared_option(
+          "dataset",
+          "a table, every row of which is scored (- is the standard input), a .npy or .npz "
+          "file, or a folder of images or a built-in data set, whose test examples are"),
+      shared_option("labels", "the .npy file of labels of a .npy file of features"),
+      shared_option("data-dir", "where the files of a named data set are"),
+      shared_option(
+          "schema",
+          "a schema of this table, where it is written otherwise than the training's was; "
+          "the model has its own"),
+      shared_option("malformed", "what becomes of a cell that cannot be read"),
+      shared_option("device", "auto, cpu or cuda"),
+      shared_option("feature-cache",
+                    "where computed features are kept: a folder, auto (~/.cache/cudp) or none"),
+      shared_option("embedding",
+                    "the file of words' vectors that the model was trained with; looked for where "
+                    "--data-dir has it, if not given"),
+      shared_option("threads", "CPU threads, 0 for every core"),
+  };
+}
+
+ScoringRequest scoring_request(const TrainConfig& c) {
+  ScoringRequest r;
+  r.data.dataset = c.dataset;
+  r.data.dir = c.data_dir;
+  r.data.schema = c.schema;
+  r.data.labels_path = c.labels;
+  r.data.test_path = c.test_data;
+  r.data.test_labels_path = c.test_labels;
+  r.data.accept_private_bounds = c.accept_private_bounds;
+  r.data.malformed = c.malformed;
+  r.feature_cache = c.feature_cache;
+  r.threads = static_cast<int>(c.threads);
+  return r;
+}
+
+ReleasedModel model_for(const TrainConfig& c, const std::string& place) {
+  return read_released_model(find_released_model(place),
+                             {.file = c.of<TextOptions>().embedding, .dir = c.data_dir});
+}
+
+}  // namespace cudp

@@ -1,0 +1,97 @@
+#include "runtime/cli/short_help.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/settings/options.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr HelpLine kTrainLines[] = {
+    {"", "Data"},
+    {"dataset", "a data set's name (glyphs needs no files), a table, or a folder of images"},
+    {"data-dir", "where the files of named data sets are"},
+    {"schema", "a table's columns, categories and bounds"},
+    {"test-data", "table on which accuracy is measured; without one it is not"},
+    {"size-is-public", "the number of rows is no secret: less noise"},
+    {"", "Model and length"},
+    {"preset", "tuned settings of a data set, to start from"},
+    {"model", "logistic, svm, mlp, cnn, cifar-cnn, ... or a .toml file of layers"},
+    {"method", "how it is trained; sgd is without privacy"},
+    {"batch", "expected batch size"},
+    {"epochs", "length of the training (or --steps)"},
+    {"", "Privacy"},
+    {"epsilon", "budget, to which the noise is calibrated"},
+    {"delta", "probability that the guarantee fails, well below 1 / rows"},
+    {"clip", "bound on the norm of one example's gradient"},
+    {"sigma", "noise multiplier, where it is not to follow from --epsilon"},
+    {"", "Optimisation"},
+    {"optimizer", "sgd, momentum, nesterov, adam or adamw"},
+    {"lr", "learning rate; 0.001 with adam and adamw"},
+    {"schedule", "of the learning rate: constant, step, cosine, ..."},
+    {"", "Machine and files"},
+    {"device", "auto, cpu or cuda"},
+    {"threads", "CPU threads, 0: every core"},
+    {"config", "TOML file of settings under these names; flags win"},
+    {"out", "folder of the run"},
+    {"resume", "go on with an interrupted run"},
+    {"seed", "reproducible, and so not for release"},
+    {"json", "print the result as JSON"},
+};
+
+/// The formatter of a command whose short help is a text.
+class ShortHelp final : public CLI::Formatter {
+ public:
+  explicit ShortHelp(std::string text) : text_(std::move(text)) {}
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    return mode == CLI::AppFormatMode::Normal
+               ? text_
+               : CLI::Formatter::make_help(app, std::move(name), mode);
+  }
+
+ private:
+  std::string text_;
+};
+
+std::string default_text(const Option& option) {
+  if (option.kind == ValueKind::toggle) return "";
+  const auto value = option.get(TrainConfig{});
+  if (!value || *value == Value(std::string())) return "";
+  const auto* text = std::get_if<std::string>(&*value);
+  return " [" + (text ? *text : value_text(*value)) + "]";
+}
+
+}  // namespace
+
+std::span<const HelpLine> train_help_lines() { return kTrainLines; }
+
+std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Option> own) {
+  std::string all;
+  for (const HelpLine& line : lines) {
+    if (*line.key == '\0') {
+      all += std::string(line.text) + ":\n";
+      continue;
+    }
+    const auto found = std::ranges::find(own, line.key, &Option::key);
+    const Option* const option = found != own.end() ? &*found : find_option(line.key);
+    if (option == nullptr) throw std::logic_error(std::string(line.key) + ": no such option");
+    const std::string flag =
+        "--" + option->key + (option->value_name.empty() ? "" : " " + option->value_name);
+    all += fmt::format("  {:<18}  {}{}\n", flag, line.text, default_text(*option));
+  }
+  return all;
+}
+
+void use_short_help(CLI::App& command, std::string text) {
+  command.set_help_all_flag("--help-all", "Print this, all options");
+  command.formatter(std::make_shared<ShortHelp>(std::move(text)));
+}
+
+}  // namespace cudp

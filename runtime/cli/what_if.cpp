@@ -1,0 +1,222 @@
+#include "runtime/cli/what_if.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "privacy/text/number.hpp"
+#include "privacy/verify/settings.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/base/listed.hpp"
+#include "runtime/cli/run_certificate.hpp"
+#include "runtime/config/choices.hpp"
+#include "runtime/methods/make_plan.hpp"
+#include "runtime/run/folder.hpp"
+
+namespace cudp {
+namespace {
+
+/// What decides the epsilon of a run: its plan, and the number of examples.
+struct Planned {
+  PrivacyPlan plan;
+  TrainingSize size;
+  std::int64_t batch = 0;
+  double epsilon = 0.0;  ///< as stated, or what the changes come to
+};
+
+using Changes = std::map<std::string, double>;
+
+const std::vector<std::string>& keys() {
+  static const std::vector<std::string> all = {"epochs", "steps",   "batch",
+                                               "sigma",  "epsilon", "delta"};
+  return all;
+}
+
+bool is_whole(const std::string& key) {
+  return key == "epochs" || key == "steps" || key == "batch";
+}
+
+Changes changes_of(const std::string& text) {
+  Changes changes;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('+', at), text.size());
+    const std::string part = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t equals = std::min(part.find('='), part.size());
+    const std::string key = part.substr(0, equals);
+    if (std::ranges::find(keys(), key) == keys().end())
+      throw InputError("--what-if: expected " + listed(keys()) + " with =VALUE, found '" + part +
+                       "'");
+    const std::string value = part.substr(std::min(equals + 1, part.size()));
+    double number = 0.0;
+    const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    const bool read = error == std::errc() && rest == value.data() + value.size();
+    const double high = key == "delta" ? 1.0 : 1e9;
+    if (!read || !(number > 0.0 && number <= high) || (key == "delta" && number == 1.0) ||
+        (is_whole(key) && number != std::floor(number)))
+      throw InputError("--what-if " + key + ": expected a " + (is_whole(key) ? "whole " : "") +
+                       "number " + (key == "delta" ? "in (0, 1)" : "> 0, up to 1e9") + ", found '" +
+                       value + "'");
+    if (!changes.emplace(key, number).second)
+      throw InputError("--what-if: expected each change once, found " + key + " twice");
+  }
+  for (const auto& [one, other] : {std::pair{"epochs", "steps"}, std::pair{"sigma", "epsilon"}})
+    if (changes.contains(one) && changes.contains(other))
+      throw InputError(std::string("--what-if: expected either ") + one + " or " + other +
+                       ", found both in '" + text + "'");
+  return changes;
+}
+
+/// The accountant that the run was told to use, where its settings lie beside the certificate.
+privacy::AccountantKind accountant_of(const RunCertificate& c) {
+  const std::filesystem::path settings = c.file.parent_path() / RunFolder::kConfig;
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(settings, none)) return privacy::AccountantKind::best;
+  try {
+    const std::string name = verify::Settings(read_file(settings)).text("accountant");
+    for (const auto& kind : kAccountants)
+      if (kind.name == name) return kind.value;
+  } catch (const std::invalid_argument& e) {
+    throw InputError(settings.string() + ": " + e.what());
+  }
+  return privacy::AccountantKind::best;
+}
+
+/// Whether the release is the run's step, all of them alike.
+bool is_step(const privacy::Release& r, const verify::Certificate& c) {
+  return c.q > 0.0 && c.steps > 0 && r.count == c.steps &&
+         r.mechanism == privacy::sampled_gaussian_mechanism(c.q, c.sigma);
+}
+
+/// Whether it is one of those before the steps that are the same whatever these are.
+bool is_before(const privacy::Release& r, const verify::Certificate& c) {
+  const auto* const gaussian = std::get_if<privacy::Gaussian>(&r.mechanism);
+  return gaussian != nullptr && r.count == 1 &&
+         (gaussian->sigma == c.size_noise || gaussian->sigma == c.feature_noise);
+}
+
+/// Throws InputError where the certificate's releases are not those of a plan of equal steps.
+Planned planned_run(const RunCertificate& certificate) {
+  const verify::Certificate& c = certificate.stated;
+  const std::string file = certificate.file.string();
+  if (!c.is_finished())
+    throw InputError(file + ": expected a finished run with --what-if, found one that is " +
+                     c.status);
+  Planned run{.plan = {.sampling_threshold = c.threshold,
+                       .expected_batch = c.expected_batch,
+                       .steps = c.steps,
+                       .noise_multiplier = c.sigma,
+                       .delta = c.delta,
+                       .failure = c.failure,
+                       .order = c.order_fixed ? c.order : 0.0,
+                       .accountant = accountant_of(certificate)},
+              .size = {.value = c.size, .noise = c.size_noise},
+              .batch = std::llround(c.expected_batch),
+              .epsilon = c.epsilon};
+  std::size_t steps = 0;
+  for (const privacy::Release& r : c.releases) {
+    if (steps == 0 && is_step(r, c))
+      ++steps;
+    else if (is_before(r, c))
+      run.plan.before.push_back(r);
+    else
+      steps = c.releases.size() + 1;
+  }
+  if (steps != 1 || c.sampling != "poisson" || c.size < 1.0 || run.batch < 1)
+    throw InputError(file + ": expected a run of equal noisy steps with --what-if, found one by " +
+                     c.method + " whose releases differ, or were chosen on the way");
+  return run;
+}
+
+void set_noise(Planned& run, const Changes& changes) {
+  if (const auto sigma = changes.find("sigma"); sigma != changes.end())
+    run.plan.noise_multiplier = sigma->second;
+  const auto epsilon = changes.find("epsilon");
+  if (epsilon == changes.end()) return;
+  TrainConfig config;
+  config.epsilon = epsilon->second;
+  config.delta = run.plan.delta;
+  if (!run.size.is_public()) {
+    // As a run with this budget would have it.
+    const double noise = size_noise_for(*config.epsilon, *config.delta);
+    for (privacy::Release& r : run.plan.before)
+      if (auto* const count = std::get_if<privacy::Gaussian>(&r.mechanism);
+          count->sigma == run.size.noise)
+        count->sigma = noise;
+    run.size.noise = noise;
+    run.plan.order = order_for(*config.epsilon, *config.delta);
+  }
+  run.plan.noise_multiplier = noise_multiplier_for(config, run.plan);
+}
+
+Planned changed(Planned run, const Changes& changes) {
+  const auto value = [&](const char* key) {
+    const auto at = changes.find(key);
+    return at == changes.end() ? 0.0 : at->second;
+  };
+  PrivacyPlan& plan = run.plan;
+  const auto before = static_cast<double>(run.size.steps_per_epoch(run.batch));
+  if (const double batch = value("batch"); batch > 0.0) {
+    if (batch > run.size.value)
+      throw InputError(fmt::format("--what-if batch: expected at most the {} rows, found {}",
+                                   run.size.value, batch));
+    run.batch = static_cast<std::int64_t>(batch);
+    plan.expected_batch = batch;
+    plan.sampling_threshold =
+        static_cast<std::uint64_t>(std::ceil(batch / run.size.value * 0x1p32));
+    const auto after = static_cast<double>(run.size.steps_per_epoch(run.batch));
+    plan.steps = static_cast<std::uint64_t>(
+        std::fmax(1.0, std::round(static_cast<double>(plan.steps) / before * after)));
+  }
+  if (const double epochs = value("epochs"); epochs > 0.0)
+    plan.steps = static_cast<std::uint64_t>(epochs) * run.size.steps_per_epoch(run.batch);
+  if (const double steps = value("steps"); steps > 0.0)
+    plan.steps = static_cast<std::uint64_t>(steps);
+  if (const double delta = value("delta"); delta > 0.0) {
+    plan.delta = delta;
+    plan.failure = kFailureShare * delta;
+  }
+  set_noise(run, changes);
+  run.epsilon = guarantee(plan, releases(plan, plan.steps)).epsilon;
+  return run;
+}
+
+void add_row(Answer& answer, const std::string& name, const Planned& run) {
+  const double epochs = static_cast<double>(run.plan.steps) /
+                        static_cast<double>(run.size.steps_per_epoch(run.batch));
+  answer.json["rows"].push_back({{"change", name},
+                                 {"epsilon", run.epsilon},
+                                 {"delta", run.plan.delta},
+                                 {"sigma", run.plan.noise_multiplier},
+                                 {"q", run.plan.sampling_rate()},
+                                 {"batch", run.batch},
+                                 {"steps", run.plan.steps},
+                                 {"epochs", epochs}});
+  answer.rows.emplace_back(
+      name,
+      fmt::format("{:<10}{:<10}{:<10}{:<8}{:<10}{:.4g}", rounded_up(run.epsilon),
+                  privacy::number(run.plan.delta), fmt::format("{:.5g}", run.plan.noise_multiplier),
+                  run.batch, run.plan.steps, epochs));
+}
+
+}  // namespace
+
+Answer what_if(const std::string& run, const std::vector<std::string>& changes) {
+  const RunCertificate certificate = read_run_certificate(run);
+  const Planned own = planned_run(certificate);
+  Answer answer{.json = {{"certificate", certificate.file.string()}},
+                .rows = {{"", fmt::format("{:<10}{:<10}{:<10}{:<8}{:<10}{}", "epsilon", "delta",
+                                          "sigma", "batch", "steps", "epochs")}}};
+  add_row(answer, "as it is", own);
+  for (const std::string& change : changes)
+    add_row(answer, change, changed(own, changes_of(change)));
+  return answer;
+}
+
+}  // namespace cudp

@@ -1,0 +1,167 @@
+#include "runtime/data/draft_schema.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/infer_schema.hpp"
+#include "runtime/data/schema_text.hpp"
+#include "runtime/data/table.hpp"
+#include "runtime/data/utf8.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFromHeader =
+    R"(# Drafted from the header alone. Nothing here is read from the rows: a model may only learn about
+# private rows through noise, and bounds, categories and classes that are read from them go around
+# it. State what is known in public, for each column one of
+#   kind = "numeric", min = 0, max = 100            (fill = 50: what a missing value stands for)
+#   kind = "date", format = "%Y-%m-%d", min = "2000-01-01", max = "2029-12-31"
+#   kind = "categorical", values = ["a", "b"]       (missing = "column", unknown = "zeros")
+#   kind = "text", kind = "id" (predictions repeat it) or kind = "ignore"
+# Where the rows are public, `cudp schema FILE --public` drafts all of this.
+)";
+
+constexpr const char* kFromRows =
+    R"(# Drafted from the rows, which were declared public. Bounds are the smallest and largest values, and
+# rows to come may lie outside: they are clamped. Check kinds, and round bounds to what is known.
+)";
+
+/// A column, and what the draft says of it.
+struct Line {
+  Column column;
+  std::string comment{};
+};
+
+std::string lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+/// Whether the name is that of a key. A guess, from the name alone.
+bool names_rows(const std::string& name) {
+  const std::string lower = lower_case(name);
+  return lower == "id" || lower.ends_with("_id") || lower.ends_with(" id") || lower == "uuid";
+}
+
+void choose_label(TableSchema& schema, const std::string& name, const std::string& file) {
+  if (name.empty()) return;
+  bool found = false;
+  for (Column& c : schema.columns) {
+    c.kind = Unstated{};
+    if (c.name != name) continue;
+    c.kind = Label{};
+    found = true;
+  }
+  if (!found) bad_input(file, "", "a column " + shown(name), "none of that name in the header row");
+}
+
+/// The first column but the label whose name says that it names rows.
+void choose_id(TableSchema& schema) {
+  for (Column& c : schema.columns) {
+    if (!std::holds_alternative<Unstated>(c.kind) || !names_rows(c.name)) continue;
+    c.kind = Id{};
+    return;
+  }
+}
+
+Line from_header(const Column& column) {
+  if (std::holds_alternative<Unstated>(column.kind)) return {column, "state the kind"};
+  if (std::holds_alternative<Label>(column.kind))
+    return {column, R"(state the classes in order: values = ["no", "yes"])"};
+  return {column, "by its name; ignored, and repeated in predictions"};
+}
+
+bool all_utf8(const std::vector<std::string>& texts) {
+  return std::all_of(texts.begin(), texts.end(), [](const std::string& t) { return is_utf8(t); });
+}
+
+Line label_from_rows(const Column& column, const ColumnFacts& facts, char decimal) {
+  Line line{column, {}};
+  const auto classes = facts.count();
+  if (classes < 2 || classes > kMaxClasses)
+    return {column, (classes < 2 ? "fewer than 2" : "more than 256") +
+                        std::string(" different values: is it the label? --label names another")};
+  auto& label = std::get<Label>(line.column.kind);
+  label.values = facts.ordered(decimal);
+  if (!all_utf8(label.values)) return {column, "its values are not UTF-8"};
+  if (facts.missing() > 0)
+    line.comment = R"(some rows have none: fill = "CLASS" says what they count as)";
+  return line;
+}
+
+Line from_rows(const Column& column, const ColumnFacts& facts, char decimal) {
+  if (std::holds_alternative<Id>(column.kind)) return from_header(column);
+  if (std::holds_alternative<Label>(column.kind)) return label_from_rows(column, facts, decimal);
+  Line line{column, {}};
+  if (facts.none()) return {{column.name, Ignored{}}, "no row has a value"};
+  choose_kind(line.column, facts);
+  if (auto* n = std::get_if<Numeric>(&line.column.kind)) {
+    if (n->date_format.empty()) {
+      n->min = facts.min();
+      n->max = facts.max();
+      if (!(*n->min < *n->max)) return {{column.name, Ignored{}}, "the same number in every row"};
+    }
+    if (n->fill) line.comment = "fill is the mean of the rows that have a value";
+  } else if (auto* c = std::get_if<Categorical>(&line.column.kind)) {
+    if (facts.count() > ColumnFacts::kMaxTexts)
+      return {{column.name, Ignored{}}, "more than 1000 different texts; or kind = \"text\""};
+    c->values = facts.ordered(decimal);
+    if (!all_utf8(c->values)) return {{column.name, Ignored{}}, "its values are not UTF-8"};
+  }
+  return line;
+}
+
+/// Number columns are counted twice: with a decimal comma there are more of them where it is used.
+std::vector<ColumnFacts> facts_with_decimal(TableSchema& schema, const fs::path& table) {
+  const auto numbers = [](const std::vector<ColumnFacts>& facts) {
+    return std::count_if(facts.begin(), facts.end(),
+                         [](const ColumnFacts& f) { return !f.none() && f.all_numbers(); });
+  };
+  std::vector<ColumnFacts> points = facts_of(schema, *open_bytes(table));
+  TableSchema with_comma = schema;
+  with_comma.decimal = ',';
+  std::vector<ColumnFacts> commas = facts_of(with_comma, *open_bytes(table));
+  if (numbers(commas) <= numbers(points)) return points;
+  schema.decimal = ',';
+  return commas;
+}
+
+}  // namespace
+
+char delimiter_of(const fs::path& table) {
+  fs::path name = table.filename();
+  if (name.extension() == ".gz" || name.extension() == ".xz") name.replace_extension();
+  const std::string ending = lower_case(name.extension().string());
+  return ending == ".tsv" || ending == ".tab" ? '\t' : ',';
+}
+
+std::string draft_schema(const fs::path& table, const DraftOptions& options) {
+  const char delimiter = options.delimiter.empty() ? delimiter_of(table) : options.delimiter[0];
+  TableSchema schema = schema_from_header(*open_bytes(table), delimiter);
+  choose_label(schema, options.label, table.string());
+  choose_id(schema);
+  std::vector<Line> lines;
+  if (options.rows_are_public) {
+    const std::vector<ColumnFacts> facts = facts_with_decimal(schema, table);
+    for (std::size_t i = 0; i < facts.size(); ++i)
+      lines.push_back(from_rows(schema.columns[i], facts[i], schema.decimal));
+  } else {
+    for (const Column& column : schema.columns) lines.push_back(from_header(column));
+  }
+  TableSchema head = schema;
+  head.columns.clear();
+  std::string out = (options.rows_are_public ? kFromRows : kFromHeader) + schema_head_toml(head);
+  out += "columns = [\n";
+  for (const Line& line : lines)
+    out += "  " + column_toml(line.column) + "," +
+           (line.comment.empty() ? "" : "  # " + line.comment) + "\n";
+  return out + "]\n";
+}
+
+}  // namespace cudp

@@ -1,0 +1,91 @@
+#include <filesystem>
+#include <string>
+
+#include "runtime/base/error.hpp"
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/folders.hpp"
+#include "runtime/data/matrix_reader.hpp"
+#include "runtime/data/sources.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+
+Dataset read_all(const MatrixFiles& files) {
+  MatrixReader reader(files);
+  Dataset set = reader.empty();
+  const std::uint64_t rows = reader.reservable();
+  set.floats.reserve(rows * static_cast<std::uint64_t>(set.shape.size()));
+  set.labels.reserve(rows);
+  TableBlock block;
+  while (reader.next(block)) append_examples(block.examples, set);
+  return set;
+}
+
+MatrixFiles files_of(const DataRequest& request, const std::string& features,
+                     const std::string& labels) {
+  if (request.classes == 0)
+    bad_input(features, "",
+              "--classes N, the number of classes, which is never read from labels since they are "
+              "private",
+              "none");
+  if (!request.schema.empty())
+    bad_input(features, "", "no --schema, which only tables have", shown(request.schema));
+  return {.features = features,
+          .labels = labels,
+          .classes = request.classes,
+          .malformed = request.malformed};
+}
+
+/// Throws InputError where test rows or their labels are in a file of training examples.
+void check_matrices_apart(const DataRequest& request) {
+  std::vector<fs::path> train{request.dataset};
+  if (!request.labels_path.empty()) train.emplace_back(request.labels_path);
+  check_apart(request.test_path, train);
+  if (!request.test_labels_path.empty()) check_apart(request.test_labels_path, train);
+}
+
+}  // namespace
+
+bool is_matrix(const fs::path& path) {
+  fs::path name = path.filename();
+  if (name.extension() == ".gz" || name.extension() == ".xz") name.replace_extension();
+  return name.extension() == ".npy" || name.extension() == ".npz";
+}
+
+DataSplit load_matrix(const DataRequest& request) {
+  const MatrixFiles train = files_of(request, request.dataset, request.labels_path);
+  DataSplit split;
+  if (request.test_path.empty()) {
+    if (!request.test_labels_path.empty())
+      throw InputError("--test-labels: expected with --test-data only, found " +
+                       shown(request.test_labels_path, 200));
+    split.train = read_all(train);
+    split.test.shape = split.train.shape;
+    split.test.classes = split.train.classes;
+  } else {
+    check_matrices_apart(request);
+    const MatrixFiles test = files_of(request, request.test_path, request.test_labels_path);
+    MatrixReader first(test);  // so that a mistake is found before all else is read
+    split.train = read_all(train);
+    split.test = read_all(test);
+    if (split.test.shape != split.train.shape)
+      bad_input(
+          request.test_path, "",
+          std::to_string(split.train.shape.size()) + " features, as " + request.dataset + " has",
+          std::to_string(split.test.shape.size()));
+  }
+  split.assumptions.emplace_back(
+      request.malformed == Malformed::refuse
+          ? "every feature is finite and every label a class: a training on a file with another is "
+            "refused, and that is not counted"
+          : "a row of the matrix is one example");
+  return split;
+}
+
+TestData load_matrix_rows(const DataRequest& request) {
+  return {"", read_all(files_of(request, request.dataset, request.labels_path))};
+}
+
+}  // namespace cudp

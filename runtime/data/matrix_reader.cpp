@@ -1,0 +1,187 @@
+#include "runtime/data/matrix_reader.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "runtime/base/error.hpp"
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/npy.hpp"
+#include "runtime/data/zip.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr std::uint64_t kMaxNumbers = std::uint64_t{4} << 20;  // of a block
+
+bool is_npz(const std::filesystem::path& path) { return path.extension() == ".npz"; }
+
+/// The first number of the row that is not finite; its size where there is none.
+std::size_t first_not_finite(std::span<const float> row) {
+  float sum = 0.0f;  // 0 * x is 0 for finite numbers alone, and adds up without a branch
+  for (const float x : row) sum += 0.0f * x;
+  if (sum == 0.0f) return row.size();
+  return static_cast<std::size_t>(
+      std::find_if(row.begin(), row.end(), [](float x) { return !std::isfinite(x); }) -
+      row.begin());
+}
+
+const char* name_of_not_finite(float x) {
+  return std::isnan(x) ? "nan" : x > 0.0f ? "inf" : "-inf";
+}
+
+}  // namespace
+
+class MatrixReader::Source {
+ public:
+  explicit Source(const MatrixFiles& files) : files_(files), faults_(files.features.string()) {
+    ensure(!files.read_labels || files.classes >= 2, "labels must have classes");
+    if (is_npz(files.features))
+      open_archive();
+    else
+      open_files();
+    check_shapes();
+  }
+
+  Dataset empty() const {
+    Dataset set;
+    set.shape = {static_cast<int>(width_), 1, 1};
+    set.classes = files_.classes;
+    return set;
+  }
+
+  std::uint64_t reservable() const { return std::min(rows_, x_->reservable() / width_); }
+
+  bool next(TableBlock& block) {
+    while (read_block(block))
+      if (!faults_.any()) return true;
+    return false;
+  }
+
+ private:
+  /// Reads a block; once a row was at fault, only to look for further ones.
+  bool read_block(TableBlock& block) {
+    const std::uint64_t most =
+        std::max<std::uint64_t>(1, std::min<std::uint64_t>(files_.max_rows, kMaxNumbers / width_));
+    const auto n = static_cast<std::size_t>(std::min(most, rows_ - row_));
+    if (n == 0) return false;
+    block.first_row = row_;
+    Dataset& to = block.examples;
+    if (to.classes == 0) to = empty();
+    to.floats.resize(n * width_);
+    x_->read(std::span<float>(to.floats));
+    to.labels.assign(n, 0);
+    if (y_) {
+      labels_.resize(n);
+      y_->read(std::span<std::int64_t>(labels_));
+    }
+    for (std::size_t i = 0; i < n && !faults_.full(); ++i) {
+      check_row(std::span(to.floats).subspan(i * width_, width_), row_ + i);
+      if (y_) to.labels[i] = class_of(labels_[i], row_ + i);
+    }
+    row_ += n;
+    if (row_ == rows_ && !faults_.full()) {
+      x_->expect_end();
+      if (y_) y_->expect_end();
+    }
+    if (faults_.any() && (faults_.full() || row_ == rows_)) faults_.raise();
+    return true;
+  }
+
+  void open_archive() {
+    if (!files_.labels.empty())
+      bad_input(files_.labels.string(), "",
+                "no file of labels beside a .npz file, whose member y they are", "one");
+    file_ = open_placed(files_.features);
+    archive_.emplace(*file_);
+    const auto member = [&](const char* name) {
+      if (!archive_->has(name)) {
+        std::string names;
+        for (const std::string& n : archive_->names())
+          names += (names.empty() ? "" : ", ") + shown(n);
+        bad_input(files_.features.string(), "",
+                  "the members x and y, as np.savez(FILE, x=x, y=y) makes them",
+                  names.empty() ? "none" : names);
+      }
+      return archive_->open(name);
+    };
+    x_.emplace(member("x.npy"));
+    if (files_.read_labels) y_.emplace(member("y.npy"));
+  }
+
+  void open_files() {
+    if (files_.read_labels && files_.labels.empty())
+      bad_input(files_.features.string(), "", "--labels FILE.npy, or a .npz file with x and y",
+                "no labels");
+    x_.emplace(open_bytes(files_.features));
+    if (files_.read_labels) y_.emplace(open_bytes(files_.labels));
+  }
+
+  void check_shapes() {
+    const auto& shape = x_->shape();
+    if (!x_->is_floating())
+      bad_input(x_->name(), "", "floating-point numbers (<f2 or <f4)", "type " + x_->type());
+    if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1 || shape[1] > kMaxFeatures)
+      bad_input(
+          x_->name(), "",
+          "a matrix of at least one row, with 1 to " + std::to_string(kMaxFeatures) + " features",
+          "the shape " + text_of(shape));
+    rows_ = shape[0];
+    width_ = static_cast<std::size_t>(shape[1]);
+    if (!y_) return;
+    const auto& labels = y_->shape();
+    if (y_->is_floating())
+      bad_input(y_->name(), "", "labels of a type of whole numbers, such as int64",
+                "type " + y_->type());
+    if (labels.size() > 2 || labels[0] != rows_ || (labels.size() == 2 && labels[1] != 1))
+      bad_input(y_->name(), "", std::to_string(rows_) + " labels, one for each row of features",
+                "the shape " + text_of(labels));
+  }
+
+  static std::string text_of(const std::vector<std::uint64_t>& shape) {
+    std::string out;
+    for (const std::uint64_t side : shape) out += (out.empty() ? "" : ", ") + std::to_string(side);
+    return "(" + out + ")";
+  }
+
+  void check_row(std::span<float> row, std::uint64_t number) {
+    const std::size_t at = first_not_finite(row);
+    if (at == row.size()) return;
+    if (files_.malformed == Malformed::refuse)
+      faults_.add_at("row " + std::to_string(number) + ", column " + std::to_string(at),
+                     "finite numbers (both counted from 0)", name_of_not_finite(row[at]));
+    else
+      std::fill(row.begin(), row.end(), 0.0f);
+  }
+
+  std::uint8_t class_of(std::int64_t label, std::uint64_t row) {
+    if (label >= 0 && label < files_.classes) return static_cast<std::uint8_t>(label);
+    if (files_.malformed == Malformed::refuse)
+      faults_.add_at("label of row " + std::to_string(row),
+                     "a class of 0 to " + std::to_string(files_.classes - 1),
+                     label < 0 ? "a negative or very large number" : std::to_string(label));
+    return 0;
+  }
+
+  MatrixFiles files_;
+  TableFaults faults_;
+  std::unique_ptr<PlacedBytes> file_;  // of an archive
+  std::optional<ZipArchive> archive_;
+  std::optional<NpyReader> x_;
+  std::optional<NpyReader> y_;  // none: not read
+  std::uint64_t rows_ = 0;
+  std::size_t width_ = 0;
+  std::uint64_t row_ = 0;  // the next
+  std::vector<std::int64_t> labels_;
+};
+
+MatrixReader::MatrixReader(const MatrixFiles& files) : source_(std::make_unique<Source>(files)) {}
+MatrixReader::~MatrixReader() = default;
+
+Dataset MatrixReader::empty() const { return source_->empty(); }
+std::uint64_t MatrixReader::reservable() const { return source_->reservable(); }
+bool MatrixReader::next(TableBlock& block) { return source_->next(block); }
+
+}  // namespace cudp

@@ -1,0 +1,161 @@
+#include "runtime/data/row_encoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "runtime/base/error.hpp"
+#include "runtime/data/foreign.hpp"
+
+namespace cudp {
+namespace {
+
+const std::vector<std::string>* texts_of(const Column& column) {
+  if (const auto* c = std::get_if<Categorical>(&column.kind)) return &c->values;
+  if (const auto* l = std::get_if<Label>(&column.kind)) return &l->values;
+  return nullptr;
+}
+
+/// The cell for an error line, with what is odd about its bytes.
+std::string found_text(std::string_view cell) {
+  std::string odd = encoding_fault(cell);
+  return odd.empty() ? shown(cell) : odd;
+}
+
+}  // namespace
+
+RowEncoder::RowEncoder(const TableSchema& schema, const TextCoder* texts, Malformed malformed)
+    : schema_(schema), malformed_(malformed) {
+  ensure(first_incomplete(schema).empty(), "a table's schema must be complete");
+  ensure(is_text(schema) == (texts != nullptr), "texts must have words");
+  if (texts != nullptr) texts_.emplace(*texts);
+  bool may_be_number = false;
+  if (schema.missing)
+    may_be_number = std::any_of(
+        schema.missing->begin(), schema.missing->end(),
+        [](const std::string& m) { return m.find_first_of("0123456789") != std::string::npos; });
+  codes_.reserve(schema.columns.size());
+  for (const Column& c : schema.columns) {
+    Code& code = codes_.emplace_back(Code{c, features_, 0.0, may_be_number, {}});
+    if (const auto* n = std::get_if<Numeric>(&c.kind))
+      code.log_range = std::log1p(*n->max - *n->min);
+    if (const auto* list = texts_of(c))
+      for (const std::string& text : *list)
+        code.lookup.emplace(text, static_cast<int>(code.lookup.size()));
+    features_ += feature_count(c);
+  }
+}
+
+Dataset RowEncoder::empty() const {
+  Dataset set;
+  set.shape = {features_, 1, 1};
+  if (texts_) texts_->describe(set);
+  for (const Column& c : schema_.columns)
+    if (const auto* l = std::get_if<Label>(&c.kind))
+      set.classes = static_cast<int>(l->values.size());
+  return set;
+}
+
+void RowEncoder::reserve(Dataset& set, std::uint64_t rows) const {
+  if (texts_)
+    set.tokens.reserve(rows * static_cast<std::uint64_t>(set.shape.size()));
+  else
+    set.floats.reserve(rows * static_cast<std::uint64_t>(features_));
+  set.labels.reserve(rows);
+}
+
+void RowEncoder::append(const TableRow& row, bool with_label, Dataset& to,
+                        TableFaults& faults) const {
+  const std::size_t start = to.floats.size();
+  to.floats.resize(start + static_cast<std::size_t>(features_), 0.0f);
+  for (std::size_t i = 0; i < codes_.size(); ++i) {
+    const Code& code = codes_[i];
+    const std::string_view cell = row.cells[i];
+    float* const out = to.floats.data() + start + code.offset;
+    const auto& kind = code.column.kind;
+    if (const auto* c = std::get_if<Categorical>(&kind)) {
+      put_category(code, *c, row, cell, out, faults);
+    } else if (const auto* n = std::get_if<Numeric>(&kind)) {
+      put_number(code, *n, row, cell, out, faults);
+    } else if (const auto* l = std::get_if<Label>(&kind)) {
+      to.labels.push_back(with_label ? class_of(code, *l, row, cell, faults) : 0);
+    } else if (std::holds_alternative<Text>(kind)) {
+      const bool missing = row.malformed || is_missing(schema_, code.column, cell);
+      texts_->append(missing ? std::string_view() : cell, to);
+    }
+  }
+}
+
+/// Whether the cell, which is no value of its column, stands for a missing one.
+bool RowEncoder::counts_as_missing(const Code& code, const TableRow& row,
+                                   std::string_view cell) const {
+  return row.malformed || malformed_ == Malformed::missing ||
+         is_missing(schema_, code.column, cell);
+}
+
+void RowEncoder::put_category(const Code& code, const Categorical& categorical, const TableRow& row,
+                              std::string_view cell, float* out, TableFaults& faults) const {
+  // A malformed row has empty cells, and an empty text may be a value.
+  const auto found = row.malformed ? code.lookup.end() : code.lookup.find(cell);
+  if (found != code.lookup.end()) {
+    out[found->second] = 1.0f;
+  } else if (!row.malformed && categorical.unknown_is_zeros &&
+             !is_missing(schema_, code.column, cell)) {
+    return;
+  } else if (counts_as_missing(code, row, cell)) {
+    if (categorical.missing_has_column) out[categorical.values.size()] = 1.0f;
+  } else {
+    faults.add(row.line, code.column.name,
+               "one of the schema's " + std::to_string(categorical.values.size()) + " values",
+               found_text(cell));
+  }
+}
+
+std::uint8_t RowEncoder::class_of(const Code& code, const Label& label, const TableRow& row,
+                                  std::string_view cell, TableFaults& faults) const {
+  auto found = row.malformed ? code.lookup.end() : code.lookup.find(class_text(label, cell));
+  if (found == code.lookup.end() && label.fill && counts_as_missing(code, row, cell))
+    found = code.lookup.find(*label.fill);
+  if (found != code.lookup.end()) return static_cast<std::uint8_t>(found->second);
+  faults.add(row.line, code.column.name,
+             "one of the schema's " + std::to_string(label.values.size()) + " classes",
+             found_text(cell));
+  return 0;
+}
+
+void RowEncoder::put_number(const Code& code, const Numeric& numeric, const TableRow& row,
+                            std::string_view cell, float* out, TableFaults& faults) const {
+  std::optional<double> value;
+  if (!row.malformed && !(code.missing_may_be_number && is_missing(schema_, code.column, cell)))
+    value = parse_cell(schema_, numeric, cell);
+  if (!value && numeric.fill && counts_as_missing(code, row, cell)) value = numeric.fill;
+  if (!value) {
+    const bool missing = is_missing(schema_, code.column, cell);
+    faults.add(row.line, code.column.name,
+               numeric.date_format.empty() ? "a finite number"
+                                           : "a date of the form " + shown(numeric.date_format),
+               found_text(cell) +
+                   (missing ? ", which is missing; 'fill' in the schema gives it a value" : ""));
+    return;
+  }
+  const double min = *numeric.min, max = *numeric.max;
+  const double x = std::clamp(*value, min, max);
+  out[0] = static_cast<float>(numeric.log ? std::log1p(x - min) / code.log_range
+                                          : (x - min) / (max - min));
+  if (numeric.edges.empty()) return;
+  const auto above = std::upper_bound(numeric.edges.begin(), numeric.edges.end(), *value);
+  out[1 + (above - numeric.edges.begin())] = 1.0f;
+}
+
+void require_missing_codes(const TableSchema& schema, std::string_view source) {
+  for (const Column& c : schema.columns) {
+    const auto* n = std::get_if<Numeric>(&c.kind);
+    const auto* l = std::get_if<Label>(&c.kind);
+    if (!((n != nullptr && !n->fill) || (l != nullptr && !l->fill))) continue;
+    bad_input(source, "column " + shown(c.name),
+              "a 'fill' for --malformed missing: what a cell that cannot be read stands for",
+              "none");
+  }
+}
+
+}  // namespace cudp

@@ -1,0 +1,209 @@
+#include "runtime/data/table_reader.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "runtime/data/row_encoder.hpp"
+
+namespace cudp {
+namespace {
+
+/// Numbers that a block holds at most, features and words alike.
+constexpr std::size_t kMaxNumbers = std::size_t{4} << 20;
+
+/// The column that `is` is true of. Throws InputError naming what was asked for.
+template <class Is>
+std::size_t find_column(const TableSchema& schema, const Is& is, const std::string& wanted,
+                        const std::string& file) {
+  const auto found = std::find_if(schema.columns.begin(), schema.columns.end(), is);
+  if (found == schema.columns.end()) bad_input(file, "", wanted, "none in its schema");
+  return static_cast<std::size_t>(found - schema.columns.begin());
+}
+
+void clear(TableBlock& block) {
+  block.examples.floats.clear();
+  block.examples.tokens.clear();
+  block.examples.lengths.clear();
+  block.examples.labels.clear();
+  block.ids.clear();
+  block.groups.clear();
+  block.rows.clear();
+}
+
+}  // namespace
+
+/// Reads blocks where it is called.
+class TableReader::Source {
+ public:
+  Source(ByteReader& bytes, const TableSchema& schema, const TableOptions& options)
+      : file_(bytes.name()),
+        options_(options),
+        encoder_(schema, options.coder, options.malformed),
+        faults_(bytes.name()),
+        rows_(bytes, schema, faults_, options.malformed,
+              options.labels ? LabelColumn::required : LabelColumn::optional) {
+    if (options.ids)
+      id_ = find_column(
+          schema, [](const Column& c) { return std::holds_alternative<Id>(c.kind); },
+          "a column of kind id", file_);
+    if (!options.group_by.empty())
+      group_ = find_column(
+          schema, [&](const Column& c) { return c.name == options.group_by; },
+          "a column " + shown(options.group_by), file_);
+    const Dataset set = encoder_.empty();
+    const auto width = static_cast<std::size_t>(std::max(set.shape.size(), 1));
+    max_rows_ =
+        std::clamp<std::size_t>(kMaxNumbers / width, 1, std::max<std::size_t>(options.max_rows, 1));
+  }
+
+  Dataset empty() const { return encoder_.empty(); }
+
+  bool next(TableBlock& block) {
+    if (block.examples.classes == 0) block.examples = encoder_.empty();
+    clear(block);
+    block.first_row = row_;
+    TableRow row;
+    while (block.examples.labels.size() < max_rows_ && !faults_.full() && rows_.next(row)) {
+      encoder_.append(row, options_.labels, block.examples, faults_);
+      if (id_) block.ids.push_back(row.cells[*id_]);
+      if (group_) block.groups.push_back(row.cells[*group_]);
+      if (options_.row_texts) block.rows.push_back(row.text);
+      if (faults_.any()) skip_to_faults(row);
+    }
+    if (faults_.any()) faults_.raise();
+    row_ += block.examples.labels.size();
+    if (!block.examples.labels.empty()) return true;
+    if (row_ == 0) bad_input(file_, "", "at least one row", "none");
+    return false;
+  }
+
+ private:
+  /// Looks for further faults only: the rows are not given any more.
+  void skip_to_faults(TableRow& row) {
+    Dataset unused = encoder_.empty();
+    while (!faults_.full() && rows_.next(row)) {
+      unused.floats.clear();
+      unused.tokens.clear();
+      unused.lengths.clear();
+      unused.labels.clear();
+      encoder_.append(row, options_.labels, unused, faults_);
+    }
+    faults_.raise();
+  }
+
+  std::string file_;
+  TableOptions options_;
+  RowEncoder encoder_;
+  TableFaults faults_;
+  TableRows rows_;
+  std::optional<std::size_t> id_;     // among the schema's columns
+  std::optional<std::size_t> group_;  // likewise
+  std::size_t max_rows_ = 1;
+  std::uint64_t row_ = 0;
+};
+
+/// A thread that reads blocks before they are asked for: one waits, and one is being read.
+class TableReader::Ahead {
+ public:
+  explicit Ahead(Source& source) : source_(source), thread_([this] { read(); }) {}
+  ~Ahead() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Ahead(const Ahead&) = delete;
+  Ahead& operator=(const Ahead&) = delete;
+  Ahead(Ahead&&) = delete;
+  Ahead& operator=(Ahead&&) = delete;
+
+  bool next(TableBlock& block) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return full_ || ended_; });
+    if (!full_) {
+      if (error_) std::rethrow_exception(error_);
+      return false;
+    }
+    std::swap(block, waiting_);
+    full_ = false;
+    changed_.notify_all();
+    return true;
+  }
+
+ private:
+  void read() {
+    TableBlock block;
+    for (;;) {
+      bool more = false;
+      std::exception_ptr error;
+      try {
+        more = source_.next(block);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      std::unique_lock lock(mutex_);
+      if (more) {
+        changed_.wait(lock, [this] { return !full_ || stop_; });
+        if (!stop_) {
+          std::swap(block, waiting_);
+          full_ = true;
+        }
+      } else {
+        ended_ = true;
+        error_ = error;
+      }
+      const bool end = ended_ || stop_;
+      changed_.notify_all();
+      if (end) return;
+    }
+  }
+
+  Source& source_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  TableBlock waiting_;
+  bool full_ = false;   // waiting_ is to be given
+  bool ended_ = false;  // nothing comes behind it, but perhaps error_
+  bool stop_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;  // last: it uses all the others
+};
+
+TableReader::TableReader(ByteReader& bytes, const TableSchema& schema, const TableOptions& options)
+    : source_(std::make_unique<Source>(bytes, schema, options)) {
+  if (options.ahead) ahead_ = std::make_unique<Ahead>(*source_);
+}
+
+TableReader::~TableReader() = default;
+
+Dataset TableReader::empty() const { return source_->empty(); }
+
+bool TableReader::next(TableBlock& block) {
+  return ahead_ != nullptr ? ahead_->next(block) : source_->next(block);
+}
+
+Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
+                   std::uint64_t rows) {
+  TableReader reader(bytes, schema, options);
+  Dataset set = reader.empty();
+  RowEncoder(schema, options.coder).reserve(set, rows);
+  TableBlock block;
+  while (reader.next(block)) append_examples(block.examples, set);
+  return set;
+}
+
+void append_examples(const Dataset& from, Dataset& to) {
+  to.floats.insert(to.floats.end(), from.floats.begin(), from.floats.end());
+  to.tokens.insert(to.tokens.end(), from.tokens.begin(), from.tokens.end());
+  to.lengths.insert(to.lengths.end(), from.lengths.begin(), from.lengths.end());
+  to.labels.insert(to.labels.end(), from.labels.begin(), from.labels.end());
+}
+
+}  // namespace cudp

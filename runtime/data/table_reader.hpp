@@ -1,0 +1,97 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/data/schema.hpp"
+#include "runtime/data/table.hpp"
+#include "runtime/data/text.hpp"
+
+namespace cudp {
+
+/// How a table is read.
+struct TableOptions {
+  Malformed malformed = Malformed::refuse;
+  /// False: labels are 0 and never looked at, and the label's column may be absent from the file.
+  bool labels = true;
+  bool ids = false;             ///< keep the texts of the id column; throws where there is none
+  std::string group_by{};       ///< keep the texts of this column of the schema; empty: of none
+  bool row_texts = false;       ///< keep the rows themselves
+  std::size_t max_rows = 4096;  ///< of a block; fewer where rows are wide
+  const TextCoder* coder = nullptr;  ///< of a schema with texts; must outlive the reader
+  bool ahead = true;                 ///< a thread reads the next block while one is used
+};
+
+/// Texts one behind the other, without an allocation for each.
+class TextList {
+ public:
+  std::size_t size() const { return ends_.size(); }
+  std::string_view operator[](std::size_t i) const {
+    const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
+    return std::string_view(bytes_).substr(begin, ends_[i] - begin);
+  }
+  void push_back(std::string_view text) {
+    bytes_ += text;
+    ends_.push_back(bytes_.size());
+  }
+  void clear() {
+    bytes_.clear();
+    ends_.clear();
+  }
+
+ private:
+  std::string bytes_;
+  std::vector<std::size_t> ends_;
+};
+
+/// Some rows of a table, in order.
+struct TableBlock {
+  std::uint64_t first_row = 0;  ///< number of its first row, from 0
+  /// Features [n, D] float32, or texts' numbers; labels [n], all 0 where they are not read.
+  Dataset examples;
+  TextList ids;     ///< [n] where asked for
+  TextList groups;  ///< [n] where asked for
+  TextList rows;    ///< [n] where asked for
+};
+
+/// Reads a table in blocks, in the order of its rows; memory does not grow with their number.
+class TableReader {
+ public:
+  /// schema: complete. Both must outlive the reader. Throws InputError where the header does not
+  /// name the schema's columns, where the file is no table, or where options name a column that the
+  /// schema does not have.
+  TableReader(ByteReader& bytes, const TableSchema& schema, const TableOptions& options);
+  ~TableReader();
+  TableReader(const TableReader&) = delete;
+  TableReader& operator=(const TableReader&) = delete;
+  TableReader(TableReader&&) = delete;
+  TableReader& operator=(TableReader&&) = delete;
+
+  /// An empty data set of the right shape.
+  Dataset empty() const;
+  /// The next block; false behind the last. What `block` held is reused. Throws InputError, also
+  /// where there was no row: up to TableFaults::kMax faults of rows are told at once, and no row
+  /// behind the block with the first is given.
+  bool next(TableBlock& block);
+
+ private:
+  class Source;
+  class Ahead;
+
+  std::unique_ptr<Source> source_;
+  std::unique_ptr<Ahead> ahead_;  // null: none
+};
+
+/// Reads all rows into one data set. rows: how many to make room for.
+Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
+                   std::uint64_t rows);
+
+/// Adds the examples of `from` to `to`, which is of the same shape.
+void append_examples(const Dataset& from, Dataset& to);
+
+}  // namespace cudp

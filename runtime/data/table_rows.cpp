@@ -1,0 +1,242 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include "runtime/base/error.hpp"
+#include "runtime/data/dates.hpp"
+#include "runtime/data/foreign.hpp"
+#include "runtime/data/table.hpp"
+
+namespace cudp {
+namespace {
+
+std::string line_place(std::uint64_t line) { return "line " + std::to_string(line); }
+
+/// A name in a header, refused where it is not UTF-8.
+void check_encoding(const LineReader& lines, std::string_view name) {
+  const std::string fault = encoding_fault(name);
+  if (!fault.empty()) bad_input(lines.file(), line_place(lines.number()), "UTF-8 text", fault);
+}
+
+/// Looks at the first bytes before any line is read. first_line_alone: where no row of the table
+/// may decide whether it is refused.
+void check_first_bytes(LineReader& lines, bool first_line_alone) {
+  auto head = lines.head();
+  if (first_line_alone) {
+    const auto end = std::find(head.begin(), head.end(), '\n');
+    head = head.first(static_cast<std::size_t>(end - head.begin()));
+  }
+  const std::string what = what_is_it(head);
+  if (!what.empty()) bad_input(lines.file(), "", "a table of text", what);
+}
+
+}  // namespace
+
+void TableFaults::add(std::uint64_t line, std::string_view column, std::string_view expected,
+                      std::string_view found) {
+  if (full()) return;
+  std::string place = line_place(line);
+  if (!column.empty()) place.append(", column ").append(shown(column));
+  add_at(std::move(place), expected, found);
+}
+
+void TableFaults::add_at(std::string place, std::string_view expected, std::string_view found) {
+  if (full()) return;
+  lines_.push_back(place.append(": expected ").append(expected).append(", found ").append(found));
+}
+
+void TableFaults::raise() const {
+  if (lines_.size() == 1) throw InputError(file_ + ", " + lines_.front());
+  std::string text = file_ + ": " + std::to_string(lines_.size()) + " errors" +
+                     (full() ? ", and perhaps more behind them" : "");
+  for (const std::string& line : lines_) text.append("\n  ").append(line);
+  throw InputError(text);
+}
+
+TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
+                     Malformed malformed, LabelColumn label)
+    : schema_(schema),
+      faults_(faults),
+      malformed_(malformed),
+      label_(label),
+      lines_(reader, malformed == Malformed::missing ? LongLines::cut : LongLines::refuse),
+      splitter_(schema.delimiter, schema.quotes),
+      cells_(schema.columns.size()) {
+  for (std::size_t i = 0; i < schema.columns.size(); ++i)
+    if (std::holds_alternative<Label>(schema.columns[i].kind)) label_at_ = i;
+  if (malformed == Malformed::refuse || schema.header)
+    check_first_bytes(lines_, malformed == Malformed::missing);
+  for (std::size_t i = 0; i < cells_.size(); ++i) order_.push_back(i);
+  if (schema.header) read_header();
+}
+
+/// Finds where the header row has each of the schema's columns.
+void TableRows::read_header() {
+  std::string_view line;
+  if (!splitter_.next_row(lines_, schema_.skip_prefix, line)) return;
+  const auto header = splitter_.split(line);
+  const std::string place = line_place(lines_.number());
+  const auto refuse = [&](const std::string& expected, const std::string& found) {
+    bad_input(lines_.file(), place, expected, found);
+  };
+  if (!splitter_.fault().expected.empty())
+    refuse(std::string(splitter_.fault().expected), splitter_.fault().found);
+  for (const std::string_view name : header) check_encoding(lines_, name);
+  if (header.size() == 1 && schema_.columns.size() > 1)
+    if (const std::string other = other_delimiter(line, schema_.delimiter); !other.empty())
+      refuse(std::to_string(schema_.columns.size()) + " names in the header row", "one" + other);
+  for (std::size_t i = 0; i < schema_.columns.size(); ++i) {
+    const auto found = std::find(header.begin(), header.end(), schema_.columns[i].name);
+    order_[i] = static_cast<std::size_t>(found - header.begin());
+    if (found != header.end()) continue;
+    no_label_ = i == label_at_ && label_ == LabelColumn::optional;
+    if (!no_label_)
+      refuse("a column " + shown(schema_.columns[i].name), "none of that name in the header row");
+  }
+  for (const std::string_view name : header)
+    if (std::none_of(schema_.columns.begin(), schema_.columns.end(),
+                     [&](const Column& c) { return c.name == name; }))
+      refuse("only columns the schema names", shown(name));
+  if (header.size() != schema_.columns.size() - (no_label_ ? 1 : 0))
+    refuse("each column once", std::to_string(header.size()) + " names");
+}
+
+/// How many cells a row must have; the first one may say that the file has no labels.
+std::size_t TableRows::width(std::size_t found) {
+  const std::size_t all = cells_.size();
+  if (first_ && !schema_.header && label_ == LabelColumn::optional && found + 1 == all) {
+    no_label_ = true;
+    order_[label_at_] = all;
+    for (std::size_t i = label_at_ + 1; i < all; ++i) --order_[i];
+  }
+  first_ = false;
+  return all - (no_label_ ? 1 : 0);
+}
+
+bool TableRows::next(TableRow& row) {
+  std::string_view line;
+  while (splitter_.next_row(lines_, schema_.skip_prefix, line)) {
+    const auto found = splitter_.split(line);
+    const SplitFault& fault = splitter_.fault();
+    const std::size_t cells = width(found.size());
+    row = {lines_.number(), line, cells_, false};
+    if (fault.expected.empty() && !lines_.was_cut() && found.size() == cells) {
+      for (std::size_t i = 0; i < cells_.size(); ++i)
+        cells_[i] = order_[i] < found.size() ? found[order_[i]] : std::string_view();
+      return true;
+    }
+    if (malformed_ == Malformed::missing) {
+      std::fill(cells_.begin(), cells_.end(), std::string_view());
+      row.malformed = true;
+      return true;
+    }
+    if (!fault.expected.empty())
+      faults_.add(row.line, "", fault.expected, fault.found);
+    else
+      faults_.add(row.line, "", std::to_string(cells) + " cells",
+                  std::to_string(found.size()) +
+                      (found.size() == 1 ? other_delimiter(line, schema_.delimiter) : ""));
+    if (faults_.full()) return false;
+  }
+  return false;
+}
+
+void for_each_row(ByteReader& reader, const TableSchema& schema,
+                  const std::function<void(const TableRow&)>& use) {
+  TableFaults faults(reader.name());
+  TableRows rows(reader, schema, faults);
+  TableRow row;
+  bool any = false;
+  while (rows.next(row)) {
+    use(row);
+    any = true;
+  }
+  if (faults.any()) faults.raise();
+  if (!any) bad_input(reader.name(), "", "at least one row", "none");
+}
+
+std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema) {
+  LineReader lines(reader, LongLines::cut);
+  const CellSplitter splitter(schema.delimiter, schema.quotes);
+  std::string_view line;
+  if (schema.header) splitter.next_row(lines, schema.skip_prefix, line);
+  std::uint64_t rows = 0;
+  while (splitter.next_row(lines, schema.skip_prefix, line)) ++rows;
+  return rows;
+}
+
+TableSchema schema_from_header(ByteReader& reader, char delimiter) {
+  LineReader lines(reader);
+  CellSplitter splitter(delimiter);
+  check_first_bytes(lines, false);
+  std::string_view line;
+  if (!splitter.next_row(lines, "", line)) bad_input(reader.name(), "", "a header row", "none");
+  TableSchema schema;
+  schema.delimiter = delimiter;
+  std::set<std::string> names;
+  std::size_t label = 0;
+  bool named = false;
+  const auto header = splitter.split(line);
+  if (const SplitFault& fault = splitter.fault(); !fault.expected.empty())
+    bad_input(reader.name(), line_place(lines.number()), fault.expected, fault.found);
+  for (const std::string_view cell : header) {
+    check_encoding(lines, cell);
+    std::string name(cell);
+    if (name.empty() || !names.insert(name).second)
+      bad_input(reader.name(), line_place(lines.number()), "a different name for every column",
+                shown(name));
+    std::string lower = name;
+    for (char& c : lower)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (!named) label = schema.columns.size();
+    named = named || lower == "label" || lower == "class" || lower == "target";
+    schema.columns.push_back({std::move(name), Unstated{}});
+  }
+  schema.columns[label].kind = Label{};
+  if (schema.columns.size() < 2)
+    bad_input(reader.name(), line_place(lines.number()), "at least two columns",
+              "one" + other_delimiter(line, delimiter));
+  return schema;
+}
+
+std::optional<double> parse_number(std::string_view text, char decimal) {
+  constexpr std::size_t kLongest = 64;
+  std::array<char, kLongest> points;
+  if (decimal != '.') {
+    if (text.size() > kLongest || text.find('.') != std::string_view::npos) return std::nullopt;
+    std::replace_copy(text.begin(), text.end(), points.begin(), decimal, '.');
+    text = {points.data(), text.size()};
+  }
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  double value = 0.0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parse_cell(const TableSchema& schema, const Numeric& numeric,
+                                 std::string_view cell) {
+  return numeric.date_format.empty() ? parse_number(cell, schema.decimal)
+                                     : parse_date(cell, numeric.date_format);
+}
+
+std::string_view class_text(const Label& label, std::string_view cell) {
+  if (cell.ends_with(label.strip_suffix)) cell.remove_suffix(label.strip_suffix.size());
+  return cell;
+}
+
+WordCounter count_words(ByteReader& reader, const TableSchema& schema) {
+  WordCounter counter;
+  for_each_row(reader, schema, [&](const TableRow& row) {
+    for (std::size_t i = 0; i < row.cells.size(); ++i)
+      if (std::holds_alternative<Text>(schema.columns[i].kind) &&
+          !is_missing(schema, schema.columns[i], row.cells[i]))
+        counter.add(row.cells[i]);
+  });
+  return counter;
+}
+
+}  // namespace cudp

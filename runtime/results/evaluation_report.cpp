@@ -1,0 +1,96 @@
+#include "runtime/results/evaluation_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/results/metrics.hpp"
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Classes whose rows people still read.
+constexpr int kMaxShownClasses = 20;
+
+Json number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
+
+std::string percent(double value) {
+  return std::isnan(value) ? "not defined" : fmt::format("{:.2f} %", 100.0 * value);
+}
+
+/// "NO 9700, YES 300".
+std::string confusion_row(const Evaluation& e, const std::vector<std::string>& names, int label) {
+  std::string text;
+  for (int c = 0; c < e.classes; ++c)
+    text += fmt::format("{}{} {}", c > 0 ? ", " : "", class_name(names, c),
+                        e.confusion[static_cast<std::size_t>(label * e.classes + c)]);
+  return text;
+}
+
+}  // namespace
+
+std::string class_name(const std::vector<std::string>& names, int number) {
+  const auto at = static_cast<std::size_t>(number);
+  return at < names.size() ? names[at] : std::to_string(number);
+}
+
+Json to_json(const Evaluation& e, const std::vector<std::string>& names) {
+  Json j = Json::object();
+  for (const Metric& m : metrics()) j[m.key] = number(m.value(e));
+  j["test_examples"] = e.examples;
+  j["majority_class"] = class_name(names, e.majority_class);
+  j["no_better_than_majority"] = e.accuracy <= e.majority_baseline;
+  j["classes"] = Json::array();
+  j["confusion"] = Json::array();
+  for (int c = 0; c < e.classes; ++c) {
+    const Evaluation::OfClass& of = e.of_class[static_cast<std::size_t>(c)];
+    j["classes"].push_back({{"class", class_name(names, c)},
+                            {"examples", of.examples},
+                            {"predicted", of.predicted},
+                            {"precision", number(of.precision)},
+                            {"recall", number(of.recall)},
+                            {"f1", number(of.f1)}});
+    const auto row = e.confusion.begin() + std::ptrdiff_t{c} * e.classes;
+    j["confusion"].push_back(std::vector<std::uint64_t>(row, row + e.classes));
+  }
+  if (e.reliability.empty()) return j;
+  j["reliability"] = Json::array();
+  for (const Evaluation::Bin& b : e.reliability)
+    j["reliability"].push_back({{"examples", b.examples},
+                                {"confidence", number(b.confidence)},
+                                {"share", number(b.share)}});
+  return j;
+}
+
+std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& e,
+                                                          const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (const Metric& m : metrics()) rows.emplace_back(m.name, m.text(m.value(e)));
+  if (const auto warning = no_better_than_majority(e.accuracy, e.majority_baseline,
+                                                   class_name(names, e.majority_class)))
+    rows.insert(rows.begin() + 1, {"", *warning});
+  rows.emplace_back("test examples", std::to_string(e.examples));
+  if (e.classes > kMaxShownClasses) return rows;
+  for (int c = 0; c < e.classes; ++c) {
+    const Evaluation::OfClass& of = e.of_class[static_cast<std::size_t>(c)];
+    rows.emplace_back("class " + class_name(names, c),
+                      fmt::format("precision {}, recall {}, F1 {}", percent(of.precision),
+                                  percent(of.recall), percent(of.f1)));
+  }
+  for (int c = 0; c < e.classes; ++c)
+    rows.emplace_back("labelled " + class_name(names, c),
+                      "predicted " + confusion_row(e, names, c));
+  return rows;
+}
+
+std::optional<std::string> no_better_than_majority(double accuracy, double majority_baseline,
+                                                   const std::string& majority_class) {
+  if (!(accuracy <= majority_baseline)) return std::nullopt;
+  return "no better than always saying " + majority_class;
+}
+
+}  // namespace cudp

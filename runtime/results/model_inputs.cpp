@@ -1,0 +1,82 @@
+#include "runtime/results/model_inputs.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.hpp"
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/schema_text.hpp"
+
+namespace cudp {
+namespace {
+
+// Keys of the metadata.
+constexpr const char* kSchema = "schema";
+constexpr const char* kFeatureNames = "feature-names";
+constexpr const char* kPixelScale = "pixel-scale";
+constexpr const char* kPixelShift = "pixel-shift";
+
+/// The shortest text that reads back as the same float.
+std::string float_text(float value) {
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  ensure(error == std::errc(), "no text of a float");
+  return {text.data(), end};
+}
+
+float read_float(const TensorFile& file, const char* key, const std::string& source) {
+  const auto at = file.metadata.find(key);
+  const std::string text = at == file.metadata.end() ? "" : at->second;
+  float value = 0.0f;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    throw InputError(source + ", " + key + ": expected a finite number, found " + shown(text));
+  return value;
+}
+
+}  // namespace
+
+std::vector<std::string> ModelInputs::classes() const {
+  if (!schema) return {};
+  for (const Column& c : schema->columns)
+    if (const auto* label = std::get_if<Label>(&c.kind)) return label->values;
+  return {};
+}
+
+ModelInputs inputs_of(const DataSplit& data) {
+  ModelInputs inputs;
+  if (data.schema != nullptr) inputs.schema = *data.schema;
+  if (data.train.is_bytes())
+    inputs.pixels = ModelInputs::Pixels{data.train.scale, data.train.shift};
+  return inputs;
+}
+
+void add_inputs(TensorFile& file, const ModelInputs& inputs) {
+  if (inputs.schema) {
+    file.metadata[kSchema] = schema_toml(*inputs.schema);
+    if (const std::vector<std::string> names = feature_names(*inputs.schema); !names.empty())
+      file.metadata[kFeatureNames] = nlohmann::json(names).dump();
+  }
+  if (inputs.pixels) {
+    file.metadata[kPixelScale] = float_text(inputs.pixels->scale);
+    file.metadata[kPixelShift] = float_text(inputs.pixels->shift);
+  }
+}
+
+ModelInputs read_inputs(const TensorFile& file, const std::string& source) {
+  ModelInputs inputs;
+  if (const auto at = file.metadata.find(kSchema); at != file.metadata.end()) {
+    inputs.schema = parse_schema(at->second, source + ", schema");
+    if (const std::string open = first_incomplete(*inputs.schema); !open.empty())
+      bad_input(source + ", schema", "column " + shown(open), "bounds or values", "none");
+  }
+  if (file.metadata.contains(kPixelScale))
+    inputs.pixels = ModelInputs::Pixels{read_float(file, kPixelScale, source),
+                                        read_float(file, kPixelShift, source)};
+  return inputs;
+}
+
+}  // namespace cudp

@@ -1,0 +1,131 @@
+#include "runtime/results/prediction_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/results/evaluation_report.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr std::size_t kRowsOfPart = 1024;
+
+void append_float(float value, std::string& to) {
+  std::array<char, 32> text;
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  ensure(error == std::errc(), "no text of a float");
+  to.append(text.data(), end);
+}
+
+void append_number(std::uint64_t value, std::string& to) {
+  std::array<char, 24> text;
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  ensure(error == std::errc(), "no text of a number");
+  to.append(text.data(), end);
+}
+
+bool needs_quotes(std::string_view text) {
+  if (text.empty()) return false;
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  return text.find_first_of(",\"\r\n") != std::string_view::npos || blank(text.front()) ||
+         blank(text.back());
+}
+
+void append_cell(std::string_view text, std::string& to) {
+  if (!needs_quotes(text)) {
+    to += text;
+    return;
+  }
+  to += '"';
+  for (const char c : text) {
+    if (c == '"') to += '"';
+    to += c;
+  }
+  to += '"';
+}
+
+}  // namespace
+
+std::string csv_cell(std::string_view text) {
+  std::string cell;
+  append_cell(text, cell);
+  return cell;
+}
+
+PredictionWriter::PredictionWriter(PredictionFormat format, int threads)
+    : format_(std::move(format)), team_(threads) {
+  const int classes = format_.outputs == 1 ? 2 : format_.outputs;
+  if (format_.threshold && classes != 2)
+    throw InputError("--threshold: expected with two classes, found " + std::to_string(classes));
+  if (format_.threshold && !gives_probabilities(format_.loss))
+    throw InputError(
+        "--threshold: expected a model that gives probabilities, found one whose loss is hinge");
+  for (int c = 0; c < classes; ++c) cells_.push_back(csv_cell(class_name(format_.classes, c)));
+}
+
+std::string PredictionWriter::header() const {
+  std::string line = format_.ids ? "id,prediction" : "row,prediction";
+  if (!gives_probabilities(format_.loss)) return line + ",margin\n";
+  for (int c = 0; c < static_cast<int>(cells_.size()); ++c)
+    line += "," + csv_cell("p_" + class_name(format_.classes, c));
+  return line + "\n";
+}
+
+std::string PredictionWriter::lines(const ScoredBlock& block, const std::string& data_name) {
+  const Predictions& p = block.predictions;
+  const auto bad =
+      std::ranges::find_if(p.logits, [](float z) { return !std::isfinite(z); }) - p.logits.begin();
+  if (bad < static_cast<std::ptrdiff_t>(p.logits.size()))
+    throw InputError(fmt::format(
+        "{}, row {}: expected a finite number of the model, found none: its training diverged",
+        data_name, block.first_row + 1 + static_cast<std::uint64_t>(bad / p.outputs)));
+  const std::size_t rows = p.logits.size() / static_cast<std::size_t>(p.outputs);
+  const std::size_t parts = (rows + kRowsOfPart - 1) / kRowsOfPart;
+  parts_.resize(std::max(parts_.size(), parts));
+  team_.run(parts, [&](std::size_t i, int) {
+    parts_[i].clear();
+    append_lines(block, i * kRowsOfPart, std::min(rows, (i + 1) * kRowsOfPart), parts_[i]);
+  });
+  std::string all;
+  for (std::size_t i = 0; i < parts; ++i) all += parts_[i];
+  return all;
+}
+
+void PredictionWriter::append_lines(const ScoredBlock& block, std::size_t begin, std::size_t end,
+                                    std::string& to) const {
+  const Predictions& p = block.predictions;
+  const auto outputs = static_cast<std::size_t>(p.outputs);
+  const bool probable = gives_probabilities(p.loss);
+  std::vector<float> probabilities(cells_.size());
+  for (std::size_t row = begin; row < end; ++row) {
+    const std::span<const float> logits(p.logits.data() + row * outputs, outputs);
+    auto predicted = static_cast<std::size_t>(predicted_class(p.loss, logits));
+    if (probable) class_probabilities(p.loss, logits, probabilities);
+    if (format_.threshold)  // compared as it is written
+      predicted = probabilities[1] >= static_cast<float>(*format_.threshold) ? 1 : 0;
+    if (format_.ids)
+      append_cell(block.ids[row], to);
+    else
+      append_number(block.first_row + row + 1, to);
+    to += ',';
+    to += cells_[predicted];
+    if (!probable) {
+      to += ',';
+      append_float(logits[0], to);
+    } else {
+      for (const float probability : probabilities) {
+        to += ',';
+        append_float(probability, to);
+      }
+    }
+    to += '\n';
+  }
+}
+
+}  // namespace cudp

@@ -1,0 +1,55 @@
+#include "runtime/results/predictions.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/layers/loss_math.hpp"
+
+namespace cudp {
+
+std::vector<double> losses(const Predictions& p) {
+  const auto outputs = static_cast<std::size_t>(p.outputs);
+  std::vector<double> all;
+  for (std::size_t i = 0; i < p.size(); ++i)
+    all.push_back(static_cast<double>(
+        evaluate_loss(p.loss, p.logits.data() + i * outputs, p.outputs, p.labels[i], nullptr)
+            .value));
+  return all;
+}
+
+bool gives_probabilities(Loss loss) { return loss != Loss::hinge; }
+
+int predicted_class(Loss loss, std::span<const float> logits) {
+  if (loss != Loss::softmax_cross_entropy) {
+    if (std::isnan(logits[0])) return -1;
+    return logits[0] > 0.0f ? 1 : 0;
+  }
+  if (std::ranges::any_of(logits, [](float z) { return std::isnan(z); })) return -1;
+  const auto top = std::ranges::max_element(logits);
+  return std::isfinite(*top) ? static_cast<int>(top - logits.begin()) : -1;
+}
+
+void class_probabilities(Loss loss, std::span<const float> logits, std::span<float> probabilities) {
+  if (loss != Loss::softmax_cross_entropy) {
+    const auto z = static_cast<double>(logits[0]);
+    const double e = std::exp(-std::fabs(z));  // each side without the other's cancellation
+    const double large = 1.0 / (1.0 + e);
+    const double small = e / (1.0 + e);
+    probabilities[0] = static_cast<float>(z > 0.0 ? small : large);
+    probabilities[1] = static_cast<float>(z > 0.0 ? large : small);
+    return;
+  }
+  const int best = predicted_class(loss, logits);
+  if (best < 0) {
+    std::ranges::fill(probabilities, std::numeric_limits<float>::quiet_NaN());
+    return;
+  }
+  const auto top = static_cast<double>(logits[static_cast<std::size_t>(best)]);
+  double total = 0.0;
+  for (const float z : logits) total += std::exp(static_cast<double>(z) - top);
+  for (std::size_t c = 0; c < logits.size(); ++c)
+    probabilities[c] = static_cast<float>(std::exp(static_cast<double>(logits[c]) - top) / total);
+}
+
+}  // namespace cudp

@@ -1,0 +1,37 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/layers/kinds.hpp"
+
+namespace cudp {
+
+/// The answers of a model to labelled examples, as an engine gives them.
+struct Predictions {
+  Loss loss = Loss::softmax_cross_entropy;  ///< of the network
+  int outputs = 1;
+  std::vector<float> logits;         ///< [examples, outputs]
+  std::vector<std::uint8_t> labels;  ///< [examples]
+
+  std::size_t size() const { return labels.size(); }
+};
+
+/// The loss of each example, [examples].
+std::vector<double> losses(const Predictions& predictions);
+
+/// Whether the loss makes probabilities of logits: softmax and logistic do, hinge does not.
+bool gives_probabilities(Loss loss);
+
+/// The class of the largest logit, of equal ones the first; of a single logit the second class
+/// where it is above 0, else the first. -1 where logits are NaN, or too large for softmax.
+/// logits [outputs], 1 of logistic and hinge.
+int predicted_class(Loss loss, std::span<const float> logits);
+
+/// The probability of each class, by softmax, or by the logistic function of the single logit; NaN
+/// where predicted_class is -1. logits [outputs], probabilities [classes], written. The loss gives
+/// probabilities.
+void class_probabilities(Loss loss, std::span<const float> logits, std::span<float> probabilities);
+
+}  // namespace cudp

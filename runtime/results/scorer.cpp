@@ -1,0 +1,173 @@
+#include "runtime/results/scorer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/data/find_schema.hpp"
+#include "runtime/data/folders.hpp"
+#include "runtime/data/match_schema.hpp"
+#include "runtime/data/matrix_reader.hpp"
+#include "runtime/data/sources.hpp"
+#include "runtime/data/standard_input.hpp"
+
+namespace cudp {
+namespace {
+
+EngineSettings settings_for(const ScoringRequest& request) {
+  EngineSettings settings;
+  settings.threads = request.threads;
+  return settings;
+}
+
+std::string shape_text(const Shape& s) {
+  return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
+}
+
+/// The schema to read the table with: the model's, or one that the user has for this file.
+TableSchema schema_for(const ReleasedModel& model, const std::string& model_name,
+                       const DataRequest& data) {
+  const std::optional<FoundSchema> given = find_schema(data);
+  if (!given) return *model.inputs.schema;
+  return matched_schema(*model.inputs.schema, given->schema, given->source, model_name);
+}
+
+}  // namespace
+
+/// What comes block by block: a table or a matrix.
+struct Scorer::Stream {
+  TableSchema schema;
+  std::unique_ptr<ByteReader> bytes;
+  std::unique_ptr<TableReader> table;  ///< or null
+  std::unique_ptr<MatrixReader> matrix;
+  TableBlock block;
+
+  bool next() { return table != nullptr ? table->next(block) : matrix->next(block); }
+};
+
+Scorer::Scorer(const ReleasedModel& model, const std::string& model_name,
+               const ScoringRequest& request, const Backend& backend, Reporter& reporter)
+    : model_(model),
+      model_name_(model_name),
+      backend_(backend),
+      reporter_(reporter),
+      features_(model.features),
+      predictor_(backend, model.network, settings_for(request)) {
+  predictor_.set_parameters(model.parameters);
+  features_.cache = request.feature_cache;
+  features_.threads = request.threads;
+  DataRequest data = request.data;
+  // With a table of test rows the data set is only where they came from.
+  const bool apart = !data.test_path.empty() && !is_named_dataset(data.dataset);
+  const std::string scored = apart ? data.test_path : data.dataset;
+  const bool table = is_table_path(scored) && model.inputs.schema;
+  const bool matrix = !is_named_dataset(scored) && is_matrix(scored);
+  if (table || matrix) {
+    data.dataset = scored;
+    if (apart) data.labels_path = data.test_labels_path;
+  }
+  if (!request.group_by.empty() && !table)
+    throw InputError("--group-by: expected with a table given by its path only, found with " +
+                     scored);
+  if (table)
+    open_table(data, request);
+  else if (matrix)
+    open_matrix(data, request);
+  else
+    load(std::move(data));
+}
+
+Scorer::~Scorer() = default;
+
+void Scorer::open_table(const DataRequest& data, const ScoringRequest& request) {
+  stream_ = std::make_unique<Stream>();
+  stream_->schema = schema_for(model_, model_name_, data);
+  const TableSchema& schema = stream_->schema;
+  has_ids_ = request.ids && std::ranges::any_of(schema.columns, [](const Column& c) {
+               return std::holds_alternative<Id>(c.kind);
+             });
+  if (is_text(schema) != (model_.coder != nullptr))
+    throw InputError(model_name_ + ": expected " +
+                     (model_.coder != nullptr ? "a schema of texts" : "a schema without texts") +
+                     ", as its words are, found the other");
+  name_ = schema.name.empty() ? set_name_of(data.dataset) : schema.name;
+  stream_->bytes = open_input(data.dataset);
+  stream_->table = std::make_unique<TableReader>(*stream_->bytes, schema,
+                                                 TableOptions{.malformed = data.malformed,
+                                                              .labels = request.labels,
+                                                              .ids = has_ids_,
+                                                              .group_by = request.group_by,
+                                                              .coder = model_.coder.get()});
+}
+
+void Scorer::open_matrix(const DataRequest& data, const ScoringRequest& request) {
+  name_ = set_name_of(data.dataset);
+  stream_ = std::make_unique<Stream>();
+  stream_->matrix = std::make_unique<MatrixReader>(MatrixFiles{.features = data.dataset,
+                                                               .labels = data.labels_path,
+                                                               .read_labels = request.labels,
+                                                               .classes = model_.network.classes,
+                                                               .malformed = data.malformed});
+}
+
+void Scorer::load(DataRequest data) {
+  data.coder = model_.coder;
+  const bool named = is_named_dataset(data.dataset);
+  if (!named && is_folder(data.dataset)) data.classes = model_.network.classes;
+  TestData test = load_test_data(data);
+  name_ = test.name;
+  if (const std::string_view shipped = named ? shipped_schema(data.dataset) : std::string_view();
+      model_.inputs.schema && !shipped.empty()) {
+    const std::string source = data.dataset + ".toml";
+    (void)matched_schema(*model_.inputs.schema, parse_schema(shipped, source), source, model_name_);
+  }
+  if (model_.inputs.pixels) {
+    test.examples.scale = model_.inputs.pixels->scale;
+    test.examples.shift = model_.inputs.pixels->shift;
+  }
+  whole_ = std::move(test.examples);
+}
+
+void Scorer::make_fit(Dataset& examples) {
+  if (examples.is_text() != (model_.coder != nullptr))
+    throw InputError(name_ + ": expected " + (model_.coder != nullptr ? "texts" : "no texts") +
+                     ", as " + model_name_ + " was trained on, found the other");
+  make_features(examples, features_, backend_, reporter_);
+  apply_release(examples, features_, model_.feature_release, name_);
+  if (examples.shape != model_.network.input || examples.classes != model_.network.classes)
+    throw InputError(fmt::format(
+        "{}: expected examples of shape {} in {} classes, as {} was trained on, found {} in {}",
+        name_, shape_text(model_.network.input), model_.network.classes, model_name_,
+        shape_text(examples.shape), examples.classes));
+}
+
+bool Scorer::next(ScoredBlock& block) {
+  block.predictions.loss = model_.network.spec.loss;
+  block.predictions.outputs = model_.network.outputs;
+  if (whole_) {
+    make_fit(*whole_);
+    block.first_row = 0;
+    block.predictions.logits = predictor_.logits(*whole_);
+    block.predictions.labels = std::move(whole_->labels);
+    whole_.reset();
+    return true;
+  }
+  if (stream_ == nullptr || !stream_->next()) return false;
+  TableBlock& read = stream_->block;
+  // The block's memory is used again, so what is changed is a copy where features change it.
+  const bool as_read = features_.kind == Features::none && features_.normalise == Normalise::none;
+  Dataset changed;
+  if (!as_read) changed = read.examples;
+  Dataset& examples = as_read ? read.examples : changed;
+  make_fit(examples);
+  block.first_row = read.first_row;
+  block.predictions.logits = predictor_.logits(examples);
+  block.predictions.labels = read.examples.labels;
+  std::swap(block.ids, read.ids);
+  std::swap(block.groups, read.groups);
+  return true;
+}
+
+}  // namespace cudp

@@ -1,0 +1,98 @@
+#include <string>
+#include <vector>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/listed.hpp"
+#include "runtime/data/load.hpp"
+#include "runtime/methods/plan.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/settings/settings.hpp"
+
+namespace cudp {
+namespace {
+
+/// Whether the data set is a table, by its name alone.
+bool is_table(const std::string& dataset) {
+  for (const char* const ending : {".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.xz", ".tsv.xz"})
+    if (dataset.ends_with(ending)) return true;
+  return false;
+}
+
+/// Throws InputError where several things are missing: all of them in one line. What is missing
+/// alone has a sentence of its own.
+void check_not_much_missing(const TrainConfig& c, const MethodEntry& method) {
+  std::vector<std::string> missing;
+  if (c.dataset.empty()) missing.emplace_back("--dataset");
+  if (method.gives_privacy && !c.epsilon && !c.sigma) missing.emplace_back("--epsilon");
+  if (method.gives_privacy && !c.delta) missing.emplace_back("--delta");
+  if (c.schema.empty() && is_table(c.dataset)) missing.emplace_back("--schema");
+  if (missing.size() < 2) return;
+  throw InputError("expected " + listed(missing) + ", found none of them; " +
+                   (c.dataset.empty() ? "a preset has them all (--preset NAME)"
+                                      : "they may stand in a file too (--config FILE)"));
+}
+
+/// The methods that adapt their step size, separated by commas.
+std::string adaptive_methods() {
+  std::string names;
+  for (const MethodEntry& m : methods())
+    if (m.adapts_step_size) names += (names.empty() ? "" : ", ") + m.name;
+  return names;
+}
+
+/// Throws InputError where the config lacks what a guarantee needs.
+void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
+  if (!c.epsilon && !c.sigma)
+    throw InputError(
+        "--epsilon: expected a privacy budget (or --sigma) from a flag, --config or --preset, "
+        "found none");
+  if (!c.epsilon && !takes(method, "sigma"))
+    throw InputError("--epsilon: expected a privacy budget with --method " + c.method +
+                     ", found none");
+  const bool size_is_public = is_named_dataset(c.dataset) || c.size_is_public;
+  if (!c.epsilon && !size_is_public)
+    throw InputError(
+        "--sigma needs --epsilon too: the number of training examples is private, and the epsilon "
+        "that follows from sigma would reveal it. Give --epsilon, or --size-is-public if the "
+        "number "
+        "is public");
+  if (c.fresh_noise_allowed && !c.epsilon)
+    throw InputError(
+        "--fresh-noise-allowed needs --epsilon too: a filter has to keep the run within a budget");
+  if (c.accountant == privacy::AccountantKind::advanced && !size_is_public)
+    throw InputError(
+        "--accountant: expected pld or rdp where the number of training examples is private "
+        "(--size-is-public if it is not), found advanced");
+  if (!c.delta)
+    throw InputError(
+        "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");
+  if (!c.allow_weak_privacy && *c.delta >= kMaxDelta)
+    throw InputError("--delta: expected below 0.1 (--allow-weak-privacy), found " +
+                     value_text(*c.delta));
+  if (!c.allow_weak_privacy && c.epsilon && *c.epsilon > kMaxEpsilon)
+    throw InputError("--epsilon: expected at most 200 (--allow-weak-privacy), found " +
+                     value_text(*c.epsilon));
+}
+
+}  // namespace
+
+void check_complete(TrainConfig& c) {
+  const MethodEntry& method = method_entry(c.method);
+  check_not_much_missing(c, method);
+  if (c.dataset.empty())
+    throw InputError("--dataset: expected a data set, found none (glyphs needs no files)");
+  if (method.gives_privacy) check_budget_given(c, method);
+  if (method.complete != nullptr) method.complete(c);
+  if (c.schedule == ScheduleKind::adaptive && !method.adapts_step_size)
+    throw InputError("--schedule: expected method " + adaptive_methods() +
+                     " for adaptive step sizes");
+  if (c.feature_standardise && c.features != Features::scatter)
+    throw InputError("--feature-standardise: expected --features scatter");
+  const bool release = c.features == Features::pca || c.feature_standardise;
+  if (release && !c.feature_sigma && !c.epsilon)
+    throw InputError(
+        "--feature-sigma: expected a noise multiplier where there is no --epsilon to share, found "
+        "none");
+}
+
+}  // namespace cudp

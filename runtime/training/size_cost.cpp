@@ -1,0 +1,52 @@
+#include "runtime/training/size_cost.hpp"
+
+#include <memory>
+#include <stdexcept>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/methods/releases_before.hpp"
+
+namespace cudp {
+namespace {
+
+/// The same method, were the number public; null where it allows no plan.
+std::unique_ptr<Method> method_if_public(const Experiment& e, double examples) {
+  const TrainingSize size{.value = examples, .noise = 0.0};
+  try {
+    return method_entry(e.config.method)
+        .make({.config = e.config,
+               .network = e.network,
+               .size = size,
+               .arithmetic = e.backend.arithmetic(e.network),
+               .before = releases_before(e.config, size)});
+  } catch (const Error&) {
+    return nullptr;
+  } catch (const std::logic_error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+std::string size_cost_line(const Experiment& e, const TrainingSize& size, const Method& method) {
+  const std::optional<double> sigma = method.outcome(0).sigma;
+  if (size.is_public() || !sigma) return "";
+  const std::unique_ptr<Method> other = method_if_public(e, size.value);
+  const std::optional<double> less = other ? other->outcome(0).sigma : std::nullopt;
+  if (!less) return "";
+  const char* const hint = "--size-is-public, if it is no secret";
+  if (*less < *sigma)
+    return fmt::format(
+        "a private row count costs {:.2g} % more noise: sigma {:.5g} instead "
+        "of {:.5g} ({})",
+        100.0 * (*sigma / *less - 1.0), *sigma, *less, hint);
+  if (other->epsilon() < method.epsilon())
+    return fmt::format("a private row count costs epsilon: {:.4g} instead of {:.4g} ({})",
+                       method.epsilon(), other->epsilon(), hint);
+  return "";
+}
+
+}  // namespace cudp

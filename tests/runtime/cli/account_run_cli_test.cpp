@@ -1,0 +1,238 @@
+// cudp account of a run: its certificate in sentences, and under other settings.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/cudp_process.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::json;
+
+class AccountRun : public testing::Test {
+ protected:
+  Words training(const std::string& out, const Words& more) const {
+    return with({"train", "--dataset", table_.table, "--schema", table_.schema, "--model",
+                 "logistic", "--delta", "1e-5", "--batch", "64", "--test-data", table_.test,
+                 "--threads", "1", "--device", "cpu", "--out", folder_ / out},
+                more);
+  }
+  Json certificate(const std::string& run) const {
+    return Json::parse(content_of(folder_ / (run + "/release/privacy.json")));
+  }
+  Finished cudp(const Words& words) const { return run_cudp(folder_, words); }
+  Json json(Words words) const {
+    words.emplace_back("--json");
+    const Finished f = cudp(words);
+    EXPECT_EQ(f.exit, 0) << f.err;
+    return f.exit == 0 ? Json::parse(f.out) : Json();
+  }
+
+  TemporaryFolder folder_;
+  SmallTable table_ = write_small_table(folder_);
+};
+
+TEST_F(AccountRun, IsExplainedInSentences) {
+  ASSERT_EQ(cudp(training("run", {"--epsilon", "1", "--epochs", "2"})).exit, 0);
+  const Finished f = cudp({"account", folder_ / "run"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  std::string flat;  // sentences go over several lines
+  for (const char c : f.out)
+    if (c != '\n' && !(c == ' ' && flat.ends_with(' ')))
+      flat += c;
+    else if (!flat.ends_with(' '))
+      flat += ' ';
+  // (e + 1e-5) / (e + 1) = 73.11 %.
+  for (const char* const part :
+       {"The run is finished.", "at delta 1e-05, for one training row of small more or less",
+        "right in at most 73.2 % of all cases", "2.72 times as likely", "A noisy row count, ",
+        "Persons with several rows: not stated", "stay in private/", "drawn with probability 0.",
+        "Settings that were chosen by looking at other runs"})
+    EXPECT_NE(flat.find(part), std::string::npos) << part << "\n" << flat;
+  EXPECT_EQ(flat.find("NOT for release"), std::string::npos);
+  EXPECT_EQ(f.out.find("613"), std::string::npos) << "the true number of rows";
+  // The folder, its release and the file alone say the same.
+  for (const char* const place : {"run/release", "run/release/privacy.json"})
+    EXPECT_EQ(cudp({"account", folder_ / place}).out, f.out) << place;
+  EXPECT_EQ(json({"account", folder_ / "run"})["epsilon"], certificate("run")["epsilon"]);
+}
+
+TEST_F(AccountRun, SaysWhatSpeaksAgainstARelease) {
+  ASSERT_EQ(cudp(training("run", {"--epsilon", "1", "--epochs", "1", "--size-is-public", "--seed",
+                                  "1", "--test-data-is-public", "--unsafe-diagnostics"}))
+                .exit,
+            0);
+  const std::string text = cudp({"account", folder_ / "run"}).out;
+  for (const char* const part :
+       {"NOT for release", "A person with several rows", "seed: whoever knows",
+        "613: it counts as public", "in release/", "unsafe-diagnostics"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST_F(AccountRun, AskedWhatIfSaysWhatThatTrainingsCertificateWould) {
+  const Words all = {"--size-is-public", "--sigma", "2"};
+  const auto run = [&](const std::string& name, Words more) {
+    more.insert(more.end(), all.begin(), all.end());
+    const Finished f = cudp(training(name, more));
+    EXPECT_EQ(f.exit, 0) << f.err;
+    return certificate(name);
+  };
+  const Json own = run("own", {"--epochs", "2"});
+  const Json longer = run("longer", {"--epochs", "5"});
+  const Json smaller = run("smaller", {"--epochs", "2", "--batch", "32"});
+  const Json rows =
+      json({"account", folder_ / "own", "--what-if", "epochs=5", "batch=32", "sigma=2", "epsilon=1",
+            "epochs=5+sigma=4", "steps=20", "delta=1e-4"})["rows"];
+  ASSERT_EQ(rows.size(), 8u);
+  const auto epsilon = [&](int row) { return rows[row]["epsilon"].get<double>(); };
+  EXPECT_EQ(rows[0]["epsilon"], own["epsilon"]);
+  EXPECT_EQ(rows[0]["steps"], own["steps"]);
+  EXPECT_DOUBLE_EQ(epsilon(1), longer["epsilon"].get<double>());
+  EXPECT_EQ(rows[1]["steps"], longer["steps"]);
+  EXPECT_DOUBLE_EQ(epsilon(2), smaller["epsilon"].get<double>());
+  EXPECT_EQ(rows[2]["steps"], smaller["steps"]);
+  EXPECT_DOUBLE_EQ(epsilon(3), own["epsilon"].get<double>());
+  EXPECT_LE(epsilon(4), 1.0);
+  EXPECT_GT(epsilon(4), 0.999);
+  EXPECT_LT(epsilon(5), epsilon(1));
+  EXPECT_DOUBLE_EQ(epsilon(6), epsilon(0));  // 2 epochs of 10 steps
+  EXPECT_LT(epsilon(7), epsilon(0));
+  EXPECT_EQ(rows[7]["delta"], 1e-4);
+  const std::string table = cudp({"account", folder_ / "own", "--what-if", "epochs=5"}).out;
+  EXPECT_EQ(std::ranges::count(table, '\n'), 3) << table;
+}
+
+/// Of a private row count the noisy one is taken, and its release stays in.
+TEST_F(AccountRun, AskedWhatIfOfAPrivateRowCount) {
+  ASSERT_EQ(cudp(training("run", {"--epsilon", "1", "--epochs", "2", "--seed", "5"})).exit, 0);
+  const Json own = certificate("run");
+  const Json rows =
+      json({"account", folder_ / "run", "--what-if", "epochs=4", "epsilon=2"})["rows"];
+  EXPECT_EQ(rows[0]["epsilon"], own["epsilon"]);
+  EXPECT_GT(rows[1]["epsilon"], rows[0]["epsilon"]);
+  EXPECT_LE(rows[2]["epsilon"], 2.0);
+  EXPECT_LT(rows[2]["sigma"], rows[0]["sigma"]);
+  ASSERT_EQ(cudp(training("other", {"--epsilon", "2", "--epochs", "2", "--seed", "5"})).exit, 0);
+  // Another noisy count, and so another rate, by a few rows.
+  EXPECT_NEAR(rows[2]["sigma"].get<double>(), certificate("other")["sigma"].get<double>(), 0.05);
+}
+
+TEST_F(AccountRun, RefusesWhatItCannotAnswer) {
+  ASSERT_EQ(cudp(training("run", {"--epsilon", "1", "--epochs", "1"})).exit, 0);
+  ASSERT_EQ(
+      cudp(training("decay", {"--epsilon", "1", "--epochs", "2", "--method", "dpsgd-decay"})).exit,
+      0);
+  Words none = training("none", {"--epochs", "1", "--method", "sgd"});
+  none.erase(std::ranges::find(none, "--delta"), std::ranges::find(none, "--delta") + 2);
+  ASSERT_EQ(cudp(none).exit, 0);
+  write_text(folder_ / "other.json", "{\"format\": \"something else\"}");
+  write_text(folder_ / "damaged.json",
+             "{\"format\": \"cudp privacy certificate 1\", \"status\": \"finished\"}");
+  const std::string run = folder_ / "run";
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {{folder_ / "nowhere"}, "expected a run's folder, its release folder or a privacy.json"},
+      {{folder_ / "none"}, "expected a run with privacy, found NO-PRIVACY.txt"},
+      {{folder_ / "other.json"}, "expected a certificate of cudp, found another file"},
+      {{folder_ / "damaged.json"}, "expected a certificate of cudp, found a damaged one"},
+      {{run, "--sigma", "1"}, "expected no flags but --what-if and --json with a run"},
+      {{run, run}, "expected flags, found the word"},
+      {{run, "--what-if", "lr=1"}, "expected epochs, steps, batch, sigma, epsilon and delta"},
+      {{run, "--what-if", "epochs"}, "--what-if epochs: expected a whole number > 0"},
+      {{run, "--what-if", "epochs=1.5"}, "--what-if epochs: expected a whole number > 0"},
+      {{run, "--what-if", "sigma=-1"}, "--what-if sigma: expected a number > 0"},
+      {{run, "--what-if", "sigma=nan"}, "--what-if sigma: expected a number > 0"},
+      {{run, "--what-if", "delta=1"}, "--what-if delta: expected a number in (0, 1)"},
+      {{run, "--what-if", "sigma=1+epsilon=1"}, "expected either sigma or epsilon, found both"},
+      {{run, "--what-if", "batch=100000"}, "--what-if batch: expected at most the"},
+      {{folder_ / "decay", "--what-if", "epochs=3"}, "expected a run of equal noisy steps"},
+      {{"--what-if", "epochs=3"}, "--what-if: expected a run to change"}};
+  for (const auto& [words, part] : cases) {
+    Words all = {"account"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Finished f = cudp(all);
+    EXPECT_EQ(f.exit, 2) << part;
+    EXPECT_NE(f.err.find(part), std::string::npos) << f.err;
+    EXPECT_EQ(std::ranges::count(f.err, '\n'), 1) << f.err;
+    EXPECT_EQ(f.out, "") << part;
+  }
+}
+
+/// Whatever the method: what it states is said, and no noise that it does not have.
+TEST_F(AccountRun, ExplainsEveryKindOfMethod) {
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {{"--method", "dpsgd-decay", "--epochs", "2"}, "more of it in some steps than in others"},
+      {{"--method", "dpis", "--epochs", "1", "--batch", "32"}, "importance-sampled Gaussian"},
+      {{"--method", "outpert"}, "Gaussian noise on the minimum of a strongly"},
+      {{"--method", "privgene", "--generations", "3"}, "exponential mechanism"}};
+  for (const auto& [flags, part] : cases) {
+    const std::string name = flags[1];
+    Words words = training(name, with({"--epsilon", "3"}, flags));
+    if (name == "outpert" || name == "privgene")
+      words.erase(std::ranges::find(words, "--batch"), std::ranges::find(words, "--batch") + 2);
+    const Finished trained = cudp(words);
+    ASSERT_EQ(trained.exit, 0) << trained.err;
+    const Finished f = cudp({"account", folder_ / name});
+    EXPECT_EQ(f.exit, 0) << f.err;
+    std::string flat = f.out;
+    for (std::size_t at = 0; (at = flat.find("\n", at)) != std::string::npos;)
+      flat.replace(at, flat.find_first_not_of(" \n", at) - at, " ");
+    EXPECT_NE(flat.find(part), std::string::npos) << flat;
+    EXPECT_EQ(flat.find("nan"), std::string::npos) << flat;
+    EXPECT_EQ(cudp({"account", folder_ / name, "--what-if", "sigma=2"}).exit, 2) << name;
+  }
+}
+
+/// account and calibrate count a training as train does.
+TEST_F(AccountRun, ATrainingIsCountedByExamplesBatchAndEpochs) {
+  const Finished f = cudp(training("run", {"--epsilon", "2", "--epochs", "3", "--size-is-public"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const Json own = certificate("run");
+  const Words shape = {"--examples", "613", "--batch", "64", "--epochs", "3"};
+  const auto with = [&](Words words) {
+    words.insert(words.end(), shape.begin(), shape.end());
+    return words;
+  };
+  const Json spent = json(with({"account", "--delta", "1e-5", "--sigma", own["sigma"].dump()}));
+  EXPECT_EQ(spent["q"], own["q"]);
+  EXPECT_EQ(spent["steps"], own["steps"]);
+  EXPECT_NEAR(spent["epsilon"].get<double>(), own["epsilon"].get<double>(), 1e-6);
+  const Json found = json(with({"calibrate", "--delta", "1e-5", "--epsilon", "2"}));
+  EXPECT_NEAR(found["sigma"].get<double>(), own["sigma"].get<double>(), 1e-4);
+  EXPECT_EQ(found["steps"], own["steps"]);
+  const Json fixed =
+      json(with({"account", "--delta", "1e-5", "--sigma", "2", "--sampling", "fixed"}));
+  EXPECT_EQ(fixed["n"], 613);
+  EXPECT_EQ(fixed["steps"], own["steps"]);
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {{"--q", "0.1", "--examples", "10", "--batch", "1", "--steps", "1"},
+       "--q: expected no value"},
+      {{"--examples", "10", "--batch", "1", "--steps", "1", "--epochs", "1"},
+       "--steps: expected no"},
+      {{"--examples", "10", "--steps", "1"}, "--examples: expected --batch with it, found none"},
+      {{"--batch", "10", "--steps", "1"}, "--batch: expected --examples with it, found none"},
+      {{"--epochs", "3"}, "--epochs: expected --examples and --batch with it, found none"},
+      {{"--q", "0.1", "--epochs", "3"}, "--q: expected no value with --epochs"},
+      {{"--examples", "10", "--batch", "11", "--steps", "1"}, "--batch: expected 1 to the 10"},
+      {{"--examples", "10", "--n", "9", "--batch", "1", "--steps", "1", "--sampling", "fixed"},
+       "--n: expected no value with --examples"}};
+  for (const auto& [words, part] : cases) {
+    Words all = {"account", "--sigma", "1", "--delta", "1e-5"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Finished refused = cudp(all);
+    EXPECT_EQ(refused.exit, 2) << part;
+    EXPECT_NE(refused.err.find(part), std::string::npos) << refused.err;
+  }
+  const Finished solve = cudp(with({"calibrate", "--solve", "q", "--sigma", "1", "--delta", "1e-5",
+                                    "--epsilon", "1", "--steps", "10"}));
+  EXPECT_NE(solve.err.find("--examples: expected no value with --solve q"), std::string::npos)
+      << solve.err;
+}
+
+}  // namespace
+}  // namespace cudp

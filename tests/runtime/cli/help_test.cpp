@@ -1,0 +1,83 @@
+// --help fits one screen, and --help-all has everything.
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/cli/short_help.hpp"
+#include "runtime/settings/options.hpp"
+#include "tests/support/cudp_process.hpp"
+
+namespace cudp {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The option's flag is in the text as a word.
+bool names(const std::string& text, const std::string& key) {
+  const std::string flag = "--" + key;
+  for (std::size_t at = text.find(flag); at != std::string::npos; at = text.find(flag, at + 1)) {
+    const std::size_t end = at + flag.size();
+    if (end == text.size() || std::string(" \n,").find(text[end]) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(Help, OfTrainAndAuditFitsOneScreen) {
+  const TemporaryFolder folder;
+  for (const char* const command : {"train", "audit"}) {
+    const Finished f = run_cudp(folder, {command, "--help"});
+    EXPECT_EQ(f.exit, 0);
+    EXPECT_EQ(f.err, "");
+    EXPECT_GT(lines_of(f.out).size(), 20u);
+    EXPECT_LE(lines_of(f.out).size(), 40u) << f.out;
+    for (const std::string& line : lines_of(f.out)) EXPECT_LE(line.size(), 100u) << line;
+    EXPECT_TRUE(names(f.out, "help-all")) << f.out;
+  }
+}
+
+TEST(Help, AllHasEveryOption) {
+  const TemporaryFolder folder;
+  const Finished all = run_cudp(folder, {"train", "--help-all"});
+  EXPECT_EQ(all.exit, 0);
+  for (const Option& option : train_options())
+    EXPECT_TRUE(names(all.out, option.key)) << option.key;
+  EXPECT_NE(all.out.find("adult-logistic"), std::string::npos);
+  const Finished audit = run_cudp(folder, {"audit", "--help-all"});
+  for (const char* const key : {"canaries", "guesses", "confidence", "weight-decay"})
+    EXPECT_TRUE(names(audit.out, key)) << key;
+}
+
+/// The short help has what privacy rests on, and the defaults of the table of options.
+TEST(Help, TheShortOneIsMadeOfTheTableOfOptions) {
+  const std::string text = help_lines_text(train_help_lines());
+  for (const char* const key : {"dataset", "epsilon", "delta", "preset", "out", "resume"})
+    EXPECT_TRUE(names(text, key)) << key;
+  EXPECT_NE(text.find("--batch B           expected batch size [512]\n"), std::string::npos)
+      << text;
+  const HelpLine unknown[] = {{"no-such-option", "what"}};
+  EXPECT_THROW(help_lines_text(unknown), std::logic_error);
+}
+
+TEST(Help, OfTheProgramListsTheCommands) {
+  const TemporaryFolder folder;
+  for (const char* const flag : {"--help", "-h"}) {
+    const Finished f = run_cudp(folder, {flag});
+    EXPECT_EQ(f.exit, 0);
+    for (const char* const command : {"train", "eval", "account", "calibrate", "audit", "verify"})
+      EXPECT_NE(f.out.find(command), std::string::npos) << command;
+  }
+  const Finished none = run_cudp(folder, {});
+  EXPECT_EQ(none.exit, 2);
+  EXPECT_NE(none.err.find("train"), std::string::npos);
+  EXPECT_EQ(none.out, "");
+}
+
+}  // namespace
+}  // namespace cudp

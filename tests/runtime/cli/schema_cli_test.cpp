@@ -1,0 +1,156 @@
+// From a table to its schema to a training, and trainings on matrices of features.
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/cudp_process.hpp"
+#include "tests/support/npy_files.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+class SchemaCli : public testing::Test {
+ protected:
+  SchemaCli() {
+    std::mt19937 random(11);
+    rows_ = "patient_id,age,town,admitted,\"blood pressure\",died\n";
+    for (int i = 0; i < 400; ++i) {
+      const auto age = 20 + random() % 70;
+      rows_ += "P" + std::to_string(i) + "," + (i % 20 == 0 ? "" : std::to_string(age)) + "," +
+               (i % 3 == 0 ? "\"Sk\xc3\xb6vde, V\xc3\xa4st\""
+                           : "\xc5\x81\xc3\xb3"
+                             "d\xc5\xba") +
+               ",2019-0" + std::to_string(1 + i % 9) + "-1" + std::to_string(i % 10) + "," +
+               (i % 25 == 0 ? "NA" : std::to_string(100 + random() % 60) + ".5") +
+               (age > 70 ? ",yes\n" : ",no\n");
+    }
+    write_text(table(), rows_);
+  }
+
+  std::string table() const { return folder_ / "patients.csv"; }
+  std::string schema() const { return folder_ / "patients.toml"; }
+  Finished cudp(const Words& words) const { return run_cudp(folder_, words); }
+  Finished train(const std::string& out, const Words& more) const {
+    return cudp(
+        with({"train",   "--epsilon", "2",       "--delta", "1e-5",   "--model",    "logistic",
+              "--batch", "64",        "--steps", "8",       "--seed", "3",          "--threads",
+              "1",       "--device",  "cpu",     "--quiet", "--out",  folder_ / out},
+             more));
+  }
+  nlohmann::json certificate(const std::string& run) const {
+    return nlohmann::json::parse(content_of(folder_.path() / run / "release/privacy.json"));
+  }
+
+  TemporaryFolder folder_;
+  std::string rows_;
+};
+
+TEST_F(SchemaCli, ADraftFromPublicRowsTrains) {
+  const Finished draft = cudp({"schema", table(), "--public", "--out", schema()});
+  ASSERT_EQ(draft.exit, 0) << draft.err;
+  EXPECT_EQ(draft.out, "");
+  const Finished trained = train("run", {"--dataset", table(), "--schema", schema()});
+  ASSERT_EQ(trained.exit, 0) << trained.err << content_of(schema());
+  const nlohmann::json c = certificate("run");
+  ASSERT_EQ(c.at("assumptions").size(), 1u);
+  EXPECT_TRUE(
+      c.at("assumptions")[0].get<std::string>().starts_with("every row of the table can be read"));
+  // What is on stdout is the same draft.
+  EXPECT_EQ(cudp({"schema", table(), "--public"}).out, content_of(schema()));
+}
+
+TEST_F(SchemaCli, ADraftFromTheHeaderSaysWhatIsToBeStated) {
+  const Finished draft = cudp({"schema", table(), "--out", schema()});
+  ASSERT_EQ(draft.exit, 0) << draft.err;
+  const Finished trained = train("run", {"--dataset", table(), "--schema", schema()});
+  EXPECT_EQ(trained.exit, 2);
+  EXPECT_NE(trained.err.find("column 'age': expected public bounds or categories in a schema"),
+            std::string::npos)
+      << trained.err;
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
+/// Whether rows were malformed, and how many, shows nowhere.
+TEST_F(SchemaCli, MalformedRowsThatAreMissingShowNowhere) {
+  ASSERT_EQ(cudp({"schema", table(), "--public", "--out", schema()}).exit, 0);
+  std::string text = content_of(schema());
+  const auto fill = [&](const std::string& behind, const std::string& value) {
+    const std::size_t at = text.find(behind);
+    ASSERT_NE(at, std::string::npos) << text;
+    text.insert(at + behind.size(), ", fill = " + value);
+  };
+  Words words = {"--dataset", table(), "--schema", schema(), "--malformed", "missing"};
+  const Finished early = train("early", words);
+  EXPECT_EQ(early.exit, 2);
+  EXPECT_NE(early.err.find("column 'admitted': expected a 'fill' for --malformed missing"),
+            std::string::npos)
+      << early.err;
+  fill("format = \"%Y-%m-%d\"", "\"2019-06-01\"");
+  fill("values = [\"no\", \"yes\"]", "\"no\"");
+  write_text(schema(), text);
+  const Finished usual = train("usual", words);
+  ASSERT_EQ(usual.exit, 0) << usual.err;
+  std::string changed = rows_;
+  for (int i = 0; i < 40; ++i) {
+    const std::size_t at = changed.find("\nP" + std::to_string(i * 9) + ",") + 1;
+    changed.replace(at, changed.find('\n', at) - at,
+                    i % 2 == 0 ? "P,old,?" : "P,1e999,\xff,now,\"1\"2,maybe");
+  }
+  write_text(table(), changed);
+  const Finished other = train("other", words);
+  ASSERT_EQ(other.exit, 0) << other.err;
+  EXPECT_EQ(certificate("usual").at("assumptions"), certificate("other").at("assumptions"));
+  words.back() = "refuse";
+  const Finished refused = train("refused", words);
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_NE(refused.err.find("20 errors, and perhaps more behind them"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 21) << refused.err;
+}
+
+TEST_F(SchemaCli, ShippedSchemasHaveNames) {
+  std::string rows;
+  for (int i = 0; i < 300; ++i)
+    rows +=
+        "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, "
+        "Male, 2174, 0, 40, United-States, " +
+        std::string(i % 3 == 0 ? ">50K\n" : "<=50K\n");
+  write_text(table(), rows);
+  const Finished trained = train("run", {"--dataset", table(), "--schema", "adult"});
+  ASSERT_EQ(trained.exit, 0) << trained.err;
+  EXPECT_NE(content_of(folder_.path() / "run/release/config.toml").find("schema = \"adult\""),
+            std::string::npos);
+}
+
+TEST_F(SchemaCli, MatricesTrainAndTheModelSaysHowTheyAreNormalised) {
+  std::mt19937 random(5);
+  std::vector<float> x;
+  std::vector<std::int64_t> y;
+  for (int i = 0; i < 500; ++i) {
+    y.push_back(static_cast<std::int64_t>(random() % 3));
+    for (int k = 0; k < 6; ++k)
+      x.push_back(static_cast<float>(random() % 100) / 50.0f - 1.0f +
+                  (k == y.back() ? 3.0f : 0.0f));
+  }
+  write_text(folder_ / "xy.npz", zip({{"x.npy", npy_floats(500, x)}, {"y.npy", npy_labels(y)}}));
+  write_text(folder_ / "x.npy", npy_floats(500, x));
+  write_text(folder_ / "y.npy", npy_labels(y));
+  const Words how = {"--classes", "3", "--normalise", "unit"};
+  const Finished archive = train("archive", with({"--dataset", folder_ / "xy.npz"}, how));
+  ASSERT_EQ(archive.exit, 0) << archive.err;
+  const Finished files =
+      train("files", with({"--dataset", folder_ / "x.npy", "--labels", folder_ / "y.npy"}, how));
+  ASSERT_EQ(files.exit, 0) << files.err;
+  EXPECT_EQ(certificate("archive").at("normalise").at("how"), "unit");
+  const std::string model = content_of(folder_.path() / "archive/release/model.safetensors");
+  EXPECT_NE(model.find("\"normalise\":\"unit\""), std::string::npos);
+  const Finished verified = cudp({"verify", folder_ / "archive"});
+  EXPECT_EQ(verified.exit, 0) << verified.out;
+}
+
+}  // namespace
+}  // namespace cudp

@@ -1,0 +1,265 @@
+// What a new user types, and the sentence that answers it.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/cudp_process.hpp"
+#include "tests/support/npy_files.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+/// A folder with a table, its schema, and files that are not what they seem. Paths are relative to
+/// it, as the sentences are.
+class WrongInputs : public testing::Test {
+ protected:
+  WrongInputs() {
+    fs::create_directory(place());
+    write("p.csv", "age,sex,died\n50,f,no\n60,m,yes\n");
+    write("p.toml", kSchema);
+    write("semicolon.csv", "age;sex;died\n50;f;no\n60;m;yes\n");
+    write("unknown.csv", "age,sex,died,weight\n50,f,no,70\n60,m,yes,80\n");
+    write("short.csv", "age,sex,died\n50,f,no\n60,m\n");
+    write("word.csv", "age,sex,died\n50,f,no\nold,m,yes\n");
+    write("value.csv", "age,sex,died\n50,f,no\n60,x,yes\n");
+    write("label.csv", "age,sex,died\n50,f,no\n60,m,maybe\n");
+    write("bounds.toml", std::string("name = \"p\"\ncolumns = [\n"
+                                     "  {name = \"age\", kind = \"numeric\"},\n"
+                                     "  {name = \"sex\", kind = \"categorical\", values = [\"f\", "
+                                     "\"m\"]},\n"
+                                     "  {name = \"died\", kind = \"label\", values = [\"no\", "
+                                     "\"yes\"]},\n]\n"));
+    write("kind.toml", "name = \"p\"\ncolumns = [{name = \"age\", kind = \"number\"}]\n");
+    write("run.toml", "dataset = \"glyphs\"\nlearning_rate = 0.1\n");
+    write("empty.csv", "");
+    write("array.csv", npy_floats(1, {1.0f, 2.0f}));
+    write("array.npy", npy_floats(1, {1.0f, 2.0f}));
+    write("wide.csv", std::string("\xff\xfe\x61\0", 4));
+    write("damaged.json", "{}");
+  }
+  fs::path place() const { return folder_.path() / "here"; }
+  void write(const char* name, const std::string& text) { write_text(place() / name, text); }
+  Finished cudp(const Words& words) const { return CudpProcess(folder_, words, place()).wait(); }
+  /// Paths as they were typed.
+  std::string without_place(std::string text) const {
+    const std::string path = place().string() + "/";
+    for (std::size_t at = 0; (at = text.find(path, at)) != std::string::npos;)
+      text.erase(at, path.size());
+    return text;
+  }
+  std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(place()))
+      names.insert(entry.path().string());
+    return names;
+  }
+
+  static constexpr const char* kSchema = R"(name = "p"
+columns = [
+  {name = "age", kind = "numeric", min = 0, max = 100},
+  {name = "sex", kind = "categorical", values = ["f", "m"]},
+  {name = "died", kind = "label", values = ["no", "yes"]},
+]
+)";
+  TemporaryFolder folder_;
+};
+
+struct Case {
+  Words words;
+  std::string sentence;  ///< behind "cudp: "
+};
+
+/// A training on a table, and more words of it.
+Words table(Words more, const std::string& file = "p.csv", const std::string& schema = "p.toml") {
+  return with({"train", "--dataset", file, "--schema", schema, "--epsilon", "1", "--delta", "1e-5",
+               "--batch", "2", "--steps", "1"},
+              more);
+}
+Words preset(Words more) {
+  more.insert(more.begin(), {"train", "--preset", "glyphs-cnn"});
+  return more;
+}
+
+const Case kCases[] = {
+    {{"trian", "--preset", "glyphs-cnn"},
+     "expected a command as the first word, found 'trian'; the nearest is 'train'"},
+    {{"verify2", "train", "--preset", "glyphs-cnn"},
+     "expected a command as the first word, found 'verify2'; the nearest is 'verify'"},
+    {{"--bogus", "train", "--preset", "glyphs-cnn"},
+     "expected a command as the first word, found '--bogus'; flags stand behind the command, which "
+     "is one of: train, eval, audit, verify, account, calibrate, reproduce, info"},
+    {{"help"},
+     "expected a command as the first word, found 'help'; there are train, eval, audit, verify, "
+     "account, calibrate, reproduce and info"},
+    {{"--version", "train"},
+     "--version: expected nothing after it, found 'train'; cudp COMMAND --help explains a command"},
+    {{"train", "info"}, "train: expected one command, found a second, 'info'"},
+    {preset({"glyphs"}), "train: expected flags, found the word 'glyphs'"},
+    {{"train"},
+     "expected --dataset, --epsilon and --delta, found none of them; a preset has them all "
+     "(--preset NAME)"},
+    {{"train", "--dataset", "glyphs"},
+     "expected --epsilon and --delta, found none of them; they may stand in a file too (--config "
+     "FILE)"},
+    {{"train", "--dataset", "p.csv"},
+     "expected --epsilon, --delta and --schema, found none of them; they may stand in a file too "
+     "(--config FILE)"},
+    {preset({"--learning-rate", "0.1"}),
+     "train: expected a known flag, found '--learning-rate'; the nearest is '--lr'"},
+    {preset({"--eps", "1"}),
+     "train: expected a known flag, found '--eps'; the nearest is '--epsilon'"},
+    {preset({"--noise-multiplier", "1.1"}),
+     "train: expected a known flag, found '--noise-multiplier'; the nearest is '--sigma'"},
+    {preset({"--max_grad_norm", "1"}),
+     "train: expected a known flag, found '--max_grad_norm'; the nearest is '--clip'"},
+    {preset({"--batch-size=64"}),
+     "train: expected a known flag, found '--batch-size'; the nearest is '--batch'"},
+    {preset({"--epoch", "3"}),
+     "train: expected a known flag, found '--epoch'; the nearest is '--epochs'"},
+    {preset({"--random-state", "1"}),
+     "train: expected a known flag, found '--random-state'; the nearest is '--seed'"},
+    {preset({"--bogus"}),
+     "train: expected a known flag, found '--bogus'; cudp train --help-all lists them"},
+    {preset({"-e", "3"}),
+     "train: expected a known flag, found '-e'; cudp train --help-all lists them"},
+    {preset({"--epsilon"}), "--epsilon: expected a value, found none"},
+    {{"train", "--preset", "adult"},
+     "--preset: expected a known preset, found 'adult'; the nearest is 'adult-logistic'"},
+    {{"train", "--preset", "resnet"},
+     "--preset: expected a known preset, found 'resnet'; there are adult-logistic, bank-logistic, "
+     "cifar-cnn, cifar-hf, cifar-quantile, fashion-cnn, fashion-hf, glyphs-cnn, imdb-lstm, "
+     "imdb-mean, imdb-rnn, mnist-adaclip, mnist-cnn, mnist-hf, mnist-quantile and sentences-lstm"},
+    {table({"--model", "logreg"}),
+     "--model: expected a known model or a .toml file, found 'logreg'; the nearest is 'logistic'"},
+    {table({"--model", "alexnet"}),
+     "--model: expected a known model or a .toml file, found 'alexnet'; there are cifar-cnn, cnn, "
+     "imdb-lstm, imdb-mean, imdb-rnn, logistic, mlp, scatter-cifar-cnn, scatter-cnn, "
+     "scatter-linear, sentences-lstm and svm"},
+    {table({"--method", "dpsdg"}),
+     "--method: expected one of dpsgd, dpsgd-ts, dpsgd-decay, dpsgd-quantile, adp-sgd, adaclip, "
+     "dpis, sgd-ma, sgd-adv, norm-bound, dp-agd, outpert, objpert, privgene, sgd, found \"dpsdg\""},
+    {table({"--optimizer", "adma"}),
+     "--optimizer: expected one of sgd, momentum, nesterov, adam, adamw, found \"adma\""},
+    {{"train", "--dataset", "p.csv", "--schema", "p.toml", "--epsilon", "abc", "--delta", "1e-5"},
+     "--epsilon: expected a number > 0 (1e-30 to 1e30), found \"abc\""},
+    {{"train", "--dataset", "p.csv", "--schema", "p.toml", "--epsilon", "-1", "--delta", "1e-5"},
+     "--epsilon: expected a number > 0 (1e-30 to 1e30), found -1.0"},
+    {{"train", "--dataset", "p.csv", "--schema", "p.toml", "--epsilon", "1", "--delta", "2"},
+     "--delta: expected a number in (0, 1), found 2.0"},
+    {{"train", "--dataset", "p.csv", "--schema", "p.toml", "--sigma", "1", "--delta", "1e-5"},
+     "--sigma needs --epsilon too: the number of training examples is private, and the epsilon "
+     "that follows from sigma would reveal it. Give --epsilon, or --size-is-public if the number "
+     "is public"},
+    {table({"--epochs", "3"}), "--steps: expected either epochs or steps, found both"},
+    {table({"--threads", "many"}),
+     "--threads: expected a whole number of 0 to 4096, found \"many\""},
+    {table({"--size-is-public", "--batch", "3"}),
+     "--batch: expected at most the 2 training examples, found 3"},
+    {table({"--out", "."}), "--out .: expected a new or an empty folder, found something else"},
+    {{"train", "--resume", "nowhere"}, "--resume nowhere: expected a run folder, found none"},
+    {{"train", "--config", "nowhere.toml"},
+     "nowhere.toml: expected a readable TOML file, found none"},
+    {{"train", "--config", "run.toml"},
+     "run.toml, line 2, learning_rate: expected a known key, found 'learning_rate'; the nearest is "
+     "'lr'"},
+    {table({}, "nowhere.csv"),
+     "dataset 'nowhere.csv': expected glyphs, sentences, mnist, fashion-mnist, cifar-10, adult, "
+     "bank, ipums-br, imdb, or the path of a folder, a table, or a .npy or .npz file, found no "
+     "such "
+     "file or folder"},
+    {table({}, "census"),
+     "dataset 'census': expected glyphs, sentences, mnist, fashion-mnist, cifar-10, adult, bank, "
+     "ipums-br, imdb, or the path of a folder, a table, or a .npy or .npz file, found no such file "
+     "or folder; the nearest is 'adult'"},
+    {table({}, "semicolon.csv"),
+     "semicolon.csv, line 1: expected 3 names in the header row, found one; the line has 2 ';': "
+     "perhaps delimiter = \";\" in its schema, or cudp schema --delimiter \";\""},
+    {table({}, "unknown.csv"),
+     "unknown.csv, line 1: expected only columns the schema names, found 'weight'"},
+    {table({}, "short.csv"), "short.csv, line 3: expected 3 cells, found 2"},
+    {table({}, "word.csv"),
+     "word.csv, line 3, column 'age': expected a finite number, found 'old'"},
+    {table({}, "value.csv"),
+     "value.csv, line 3, column 'sex': expected one of the schema's 2 values, found 'x'"},
+    {table({}, "label.csv"),
+     "label.csv, line 3, column 'died': expected one of the schema's 2 classes, found 'maybe'"},
+    {table({}, "array.csv"),
+     "array.csv: expected a table of text, found a NumPy array; let its name end in .npy"},
+    {table({}, "wide.csv"),
+     "wide.csv: expected a table of text, found UTF-16 text; iconv -f UTF-16 -t UTF-8 FILE > NEW "
+     "makes it UTF-8"},
+    {table({"--malformed", "missing"}),
+     "p.toml, column 'age': expected a 'fill' for --malformed missing: what a cell that cannot be "
+     "read stands for, found none"},
+    {{"train", "--dataset", "array.npy", "--epsilon", "1", "--delta", "1e-5"},
+     "array.npy: expected --classes N, the number of classes, which is never read from labels "
+     "since "
+     "they are private, found none"},
+    {{"train", "--dataset", "array.npy", "--classes", "2", "--epsilon", "1", "--delta", "1e-5"},
+     "array.npy: expected --labels FILE.npy, or a .npz file with x and y, found no labels"},
+    {{"schema", "semicolon.csv"},
+     "semicolon.csv, line 1: expected at least two columns, found one; the line has 2 ';': perhaps "
+     "delimiter = \";\" in its schema, or cudp schema --delimiter \";\""},
+    {{"schema", "p.csv", "--out", "p.toml"},
+     "p.toml: expected a name that no file has yet, found one"},
+    {table({}, "empty.csv"), "empty.csv: expected at least one row, found none"},
+    {table({}, "p.csv", "nowhere.toml"),
+     "nowhere.toml: expected a file that can be read, found No such file or directory"},
+    {table({}, "p.csv", "kind.toml"),
+     "kind.toml, line 3: expected kind numeric, date, categorical, text, label, id or ignore, "
+     "found 'number'"},
+    {table({}, "p.csv", "bounds.toml"),
+     "p.csv, column 'age': expected public bounds or categories in a schema, found none; "
+     "--accept-private-bounds reads them from the private rows"},
+    {table({"--test-data", "p.csv"}),
+     "p.csv: expected test rows in a file of their own, found the file of the training rows, "
+     "p.csv"},
+    {{"eval"}, "eval: expected run_dir, found none"},
+    {{"eval", "nowhere", "--dataset", "p.csv", "--schema", "p.toml"},
+     "nowhere: expected a run folder with a released model, found none"},
+    {{"verify", "nowhere"},
+     "nowhere: expected a run folder with a certificate, or its release folder, found none"},
+    {{"account"},
+     "account: expected --q (or --examples and --batch), --sigma, --steps (or --epochs) and one of "
+     "--delta and --epsilon, found none of them"},
+    {{"account", "nowhere"},
+     "nowhere: expected a run's folder, its release folder or a privacy.json, found none"},
+    {{"account", "damaged.json"},
+     "damaged.json: expected a certificate of cudp, found another file"},
+    {{"account", "--sigma", "1", "--sigma", "2"}, "--sigma: expected it once, found it 2 times"},
+    {{"account", "--sigma", "1", "--steps", "3", "--delta", "1e-5", "--q", "0.1", "--examples",
+      "10", "--batch", "1"},
+     "--q: expected no value with --examples and --batch, found one"},
+    {{"calibrate"},
+     "calibrate: expected --q (or --examples and --batch), --steps (or --epochs), --epsilon and "
+     "--delta, found none of them"},
+    {{"calibrate", "--epsilon", "1", "--delta", "1e-5", "--q", "2", "--steps", "3"},
+     "--q: expected a number in [0, 1], found 2.0"},
+    {{"audit", "--canarys", "3"},
+     "audit: expected a known flag, found '--canarys'; the nearest is '--canary'"},
+    {{"reproduce", "dpis-tabel3"},
+     "reproduce: expected a known table, found 'dpis-tabel3'; the nearest is 'dpis-table3'"},
+    {{"info", "bogus"}, "info: expected flags, found the word 'bogus'"},
+};
+
+TEST_F(WrongInputs, AreAnsweredInOneSentenceAndNothingIsWritten) {
+  const std::set<std::string> before = files();
+  EXPECT_GE(std::size(kCases), 30u);
+  for (const Case& c : kCases) {
+    std::string typed = "cudp";
+    for (const std::string& word : c.words) typed += " " + word;
+    const Finished f = cudp(c.words);
+    EXPECT_EQ(f.exit, 2) << typed;
+    EXPECT_EQ(without_place(f.err), "cudp: " + c.sentence + "\n") << typed;
+    EXPECT_EQ(f.out, "") << typed;
+    EXPECT_EQ(files(), before) << typed;
+  }
+}
+
+}  // namespace
+}  // namespace cudp
