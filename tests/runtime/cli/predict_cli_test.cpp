@@ -376,6 +376,71 @@ TEST_F(Predict, ModelsAndReleasesKnowTheirInputs) {
   EXPECT_FALSE(fs::exists(folder_ / "secret/release/NOT-FOR-RELEASE.txt"));
 }
 
+/// What a schema left open was read from private rows: the release holds it, and says that it is
+/// not for release. With it the model needs no schema either.
+TEST_F(Predict, BoundsOfPrivateRowsAreReleasedOnlyAsAcceptedAndFlagged) {
+  const SmallTable table = write_small_table(folder_);
+  const Finished f = cudp({"train", "--dataset", table.table, "--accept-private-bounds", "--model",
+                           "logistic", "--epsilon", "3", "--delta", "1e-5", "--batch", "64",
+                           "--steps", "60", "--threads", "1", "--quiet", "--out", folder_ / "run"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(content_of(folder_ / "run/release/NOT-FOR-RELEASE.txt").find("read from private rows"),
+            std::string::npos);
+  EXPECT_NE(content_of(folder_ / "run/release/schema.toml").find("max = 99"), std::string::npos);
+  const Finished e = cudp({"eval", folder_ / "run", "--dataset", table.test, "--json"});
+  ASSERT_EQ(e.exit, 0) << e.err;
+  EXPECT_GT(Json::parse(e.out)["test_accuracy"], 0.6);
+}
+
+TEST_F(Predict, OfTexts) {
+  std::string notes = "note,ill,who\n";
+  std::string words = "bad\ngood\nday\n";
+  for (int i = 0; i < 400; ++i)
+    notes += std::string(i % 2 == 0 ? "a good day,no" : "\"a bad day, so bad\",yes") + ",n" +
+             std::to_string(i) + "\n";
+  write_text(folder_ / "notes.csv", notes);
+  write_text(folder_ / "words.txt", words);
+  write_text(folder_ / "notes.toml", R"(columns = [
+  {name = "note", kind = "text"},
+  {name = "ill", kind = "label", values = ["no", "yes"]},
+  {name = "who", kind = "id"},
+]
+)");
+  const Finished f = cudp({"train",
+                           "--dataset",
+                           folder_ / "notes.csv",
+                           "--schema",
+                           folder_ / "notes.toml",
+                           "--vocabulary",
+                           folder_ / "words.txt",
+                           "--tokens",
+                           "8",
+                           "--model",
+                           "sentences-lstm",
+                           "--method",
+                           "sgd",
+                           "--optimizer",
+                           "adam",
+                           "--lr",
+                           "0.01",
+                           "--batch",
+                           "50",
+                           "--epochs",
+                           "5",
+                           "--threads",
+                           "1",
+                           "--quiet",
+                           "--out",
+                           folder_ / "run"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  write_text(folder_ / "new.csv", "who,note\nx,a good day\ny,\"a bad day, so bad\"\n");
+  const std::vector<std::string> lines = predictions();
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0], "id,prediction,p_no,p_yes");
+  EXPECT_TRUE(lines[1].starts_with("x,no,")) << lines[1];
+  EXPECT_TRUE(lines[2].starts_with("y,yes,")) << lines[2];
+}
+
 TEST_F(Predict, EvaluatesGroupsAndDrawsPictures) {
   train();
   const Json e = eval({"--group-by", "ward", "--out", folder_ / "pictures"});

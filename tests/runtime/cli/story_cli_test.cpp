@@ -146,5 +146,24 @@ TEST_F(Story, PrivacyCostsLittle) {
   EXPECT_GT(without, 0.75);
 }
 
+/// The shipped preset, on published rows.
+TEST_F(Story, AdultAtEpsilonOne) {
+  const fs::path data = shared_file("data");
+  if (!fs::exists(data / "adult")) GTEST_SKIP() << "the files of adult are missing";
+  double accuracy = 0.0;
+  double auc = 0.0;
+  for (const char* seed : {"1", "2", "3"}) {
+    const Finished f =
+        cudp({"train", "--preset", "adult-logistic", "--data-dir", data.string(), "--seed", seed,
+              "--quiet", "--json", "--out", folder_ / (std::string("adult") + seed)});
+    ASSERT_EQ(f.exit, 0) << f.err;
+    accuracy += Json::parse(f.out)["test_accuracy"].get<double>() / 3.0;
+    auc += Json::parse(f.out)["auc"].get<double>() / 3.0;
+  }
+  std::printf("Adult: accuracy %.4f, AUC %.4f\n", accuracy, auc);
+  EXPECT_GE(accuracy, 0.854);
+  EXPECT_GE(auc, 0.900);
+}
+
 }  // namespace
 }  // namespace cudp
