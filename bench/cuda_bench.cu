@@ -207,14 +207,15 @@ void sampling(benchmark::State& state, const Peaks& peaks, bool with_norms) {
   cuda::Buffer<cuda::CudaGpu, std::uint32_t> drawn(gpu, kExamples);
   cuda::Buffer<cuda::CudaGpu, float> norms(gpu, with_norms ? kExamples : 0);
   norms.clear();
-  const SampleArgs args{.stream = stream_of(Generator::chacha20, Stream::sampling),
-                        .threshold = static_cast<std::uint64_t>(kRate * 0x1p32),
-                        .begin = 0,
-                        .end = kExamples,
-                        .drawn = drawn.get(),
-                        .norms = norms.get(),
-                        // Candidates by chance kRate where the norm last seen is 0.
-                        .rule = {.clip = 1.0, .multiple = 5.0, .least = 0.05, .rate = 4 * kRate}};
+  const SampleArgs args{
+      .stream = stream_of(Generator::chacha20, Stream::sampling),
+      .threshold = static_cast<std::uint64_t>(kRate * 0x1p32),
+      .begin = 0,
+      .end = kExamples,
+      .drawn = drawn.get(),
+      .norms = norms.get(),
+      // Candidates by chance kRate where the norm last seen is 0.
+      .rule = {.clip = 1.0, .multiple = 5.0, .min_norm = 0.05, .rate = 4 * kRate}};
   for (auto _ : state) {
     cuda::draw_poisson(gpu, args, {flags.get(), offsets.get(), count.get(), nullptr});
     (void)count.download();  // waits

@@ -40,7 +40,7 @@ ImportanceRule importance_rule(Engine& engine, double clip, double batch) {
   engine.measure_norms();
   double total = 0.0;
   for (const float norm : engine.norms()) total += std::fmin(norm, clip);
-  return {.clip = clip, .multiple = kMultiple, .least = 0.01 * clip, .rate = batch / total};
+  return {.clip = clip, .multiple = kMultiple, .min_norm = 0.01 * clip, .rate = batch / total};
 }
 
 void step(benchmark::State& state, const Setup& setup, int threads, Kind kind) {

@@ -1,5 +1,6 @@
 #pragma once
-// What the CPU's kernels are called and take. Each argument struct is in the header of its kernel.
+// The names of the CPU's kernels and their arguments. Each argument struct is in the header of its
+// kernel.
 #include <cstdint>
 
 namespace cudp {

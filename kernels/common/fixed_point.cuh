@@ -23,7 +23,7 @@ __device__ __forceinline__ std::int32_t rounded_product(float x, float y) {
 /// The product of any x and y: one beyond 2^22 becomes that, NaN -2^22.
 __device__ __forceinline__ std::int32_t saturated_product(float x, float y) {
   const float sum = ScalarLanes::fma(x, y, kToUnits);
-  return static_cast<std::int32_t>(ScalarLanes::bits(fminf(fmaxf(sum, kLeastSum), kMostSum))) -
+  return static_cast<std::int32_t>(ScalarLanes::bits(fminf(fmaxf(sum, kMinSum), kMaxSum))) -
          kToUnitsBits;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the CUDA kernels of a network share. They work on a micro-batch of examples at once; how
-// many of them were really drawn is known only to the device.
+// Parts that all CUDA kernels of a network share. The kernels work on a micro-batch of examples at
+// once; how many of them were really drawn is known only to the device.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -80,10 +80,10 @@ inline void validate(const Batch& b) {
 /// For loops that stride over `items` numbers, one a thread at first.
 inline LaunchShape strided_shape(std::int64_t items, unsigned block = 256) {
   const std::int64_t blocks = (items + block - 1) / block;
-  constexpr std::int64_t kMost = 1 << 16;
-  return {.grid = {static_cast<unsigned>(blocks < 1       ? 1
-                                         : blocks < kMost ? blocks
-                                                          : kMost)},
+  constexpr std::int64_t kMaxBlocks = 1 << 16;
+  return {.grid = {static_cast<unsigned>(blocks < 1            ? 1
+                                         : blocks < kMaxBlocks ? blocks
+                                                               : kMaxBlocks)},
           .block = {block},
           .shared_bytes = 0};
 }

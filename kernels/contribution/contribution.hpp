@@ -1,5 +1,5 @@
 #pragma once
-// What one example adds to the sum of a step, as plain data; and what is proved of it, worked out
+// The contribution of one example to the sum of a step, as plain data; and its bounds, worked out
 // here and nowhere else: the engines' grids, the plan's sensitivity, the certificate and
 // privacy/README.md ("What an example adds") all go back to bound_of.
 #include <cmath>
@@ -21,11 +21,11 @@ struct ClipSettings {
 
 /// Coordinate-wise adaptive clipping (coordinates_math.hpp).
 struct CoordinateSettings {
-  float beta1 = 0.99f;   ///< memory of m, in [0, 1]
-  float beta2 = 0.9f;    ///< memory of s^2, in [0, 1]
-  float least = 1e-12f;  ///< h1, bounds of the variance estimate; > 0
-  float most = 1e-2f;    ///< h2, >= h1
-  bool literal = false;  ///< the paper's variance of g~ in place of the per-example variance
+  float beta1 = 0.99f;          ///< memory of m, in [0, 1]
+  float beta2 = 0.9f;           ///< memory of s^2, in [0, 1]
+  float min_variance = 1e-12f;  ///< h1, bounds of the variance estimate; > 0
+  float max_variance = 1e-2f;   ///< h2, >= h1
+  bool literal = false;         ///< the paper's variance of g~ in place of the per-example variance
   bool operator==(const CoordinateSettings&) const = default;
 };
 
@@ -34,10 +34,10 @@ inline constexpr double kLargestShift = 4.0;
 
 /// The numbers of an epoch of importance sampling (importance.hpp), all public.
 struct ImportanceRule {
-  double clip = 1.0;      ///< C, > 0
-  double multiple = 5.0;  ///< k, >= 1
-  double least = 0.01;    ///< g_L, in (0, C]
-  double rate = 0.0;      ///< b / K, in (0, 1 / C)
+  double clip = 1.0;       ///< C, > 0
+  double multiple = 5.0;   ///< k, >= 1
+  double min_norm = 0.01;  ///< g_L, in (0, C]
+  double rate = 0.0;       ///< b / K, in (0, 1 / C)
   bool operator==(const ImportanceRule&) const = default;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// What the CUDA kernels of coordinate-wise clipping take; coordinates_math.hpp says what it is.
+// The arguments of the CUDA kernels of coordinate-wise clipping; coordinates_math.hpp says what it
+// is.
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"

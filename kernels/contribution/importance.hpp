@@ -18,14 +18,14 @@ inline constexpr double kTwo32 = 0x1p32;
 
 /// A gradient of a smaller norm is never accepted. Its norm may lack squares below 2^-126, so its
 /// direction could be longer than 1: beside this, those of 2^31 numbers are nothing.
-inline constexpr float kLeastDirection = 0x1p-40f;
+inline constexpr float kMinDirection = 0x1p-40f;
 
 /// ghat of an example whose norm was last seen as `norm`: k max(n, g_L), but never so large that
 /// the candidate's probability would pass 1. Without that cap (the paper trusts that K > k b C) the
 /// weighted gradient of a certain candidate could exceed K / N, and no theorem would hold.
 CUDP_HD double importance_estimate(const ImportanceRule& r, float norm) {
   const double seen = norm < r.clip ? static_cast<double>(norm) : r.clip;  // NaN: C
-  const double estimate = r.multiple * (seen > r.least ? seen : r.least);
+  const double estimate = r.multiple * (seen > r.min_norm ? seen : r.min_norm);
   return estimate * r.rate < 1.0 ? estimate : 1.0 / r.rate;
 }
 
@@ -40,7 +40,7 @@ CUDP_HD std::uint64_t candidate_threshold(const ImportanceRule& r, float norm) {
 /// candidate, `norm` that of its gradient; the gradient counts as clipped to min(C, ghat). Rounded
 /// down from what makes the product of the two probabilities b n / K; that is never exceeded.
 CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, float seen, float norm) {
-  if (!(norm >= kLeastDirection && norm < INFINITY)) return 0;  // NaN too
+  if (!(norm >= kMinDirection && norm < INFINITY)) return 0;  // NaN too
   double n = importance_estimate(r, seen);
   if (static_cast<double>(norm) < n) n = static_cast<double>(norm);
   if (r.clip < n) n = r.clip;

@@ -17,7 +17,7 @@ namespace cudp {
 /// sum_grid(max_norm). Every number of an example is rounded by itself, so that it adds the same
 /// whatever is in the batch with it, in whatever order and by whatever block.
 inline constexpr int kFusedExamples = 31;
-static_assert(2.0 * kFusedExamples * kMostUnits <= 0x1p31);
+static_assert(2.0 * kFusedExamples * kMaxUnits <= 0x1p31);
 
 /// Most parameters of a network of dense layers: the blocks' sums then stay in the second-level
 /// cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).

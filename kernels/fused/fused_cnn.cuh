@@ -285,7 +285,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     weight_gradient<A>(s.x, s.y_a, gradient_a);
     float square_a = bias_gradient<A>(s.y_a, s.bias_gradient_a);
 
-    // Norm. Numbers that a thread holds for nobody are 0.
+    // Norm. A number in a lane that has no example is 0.
     GradientShare<A>().for_each_kept(
         [&](int i, int) { square_a += gradient_a[i] * gradient_a[i]; });
     GradientShare<B>().for_each_kept(

@@ -1,5 +1,6 @@
 #pragma once
-// What every fused kernel has: functions, sums in units, and the reduction of the blocks' sums.
+// Parts that every fused kernel has: functions, sums in units, and the reduction of the blocks'
+// sums.
 #include <cstdint>
 
 #include "kernels/common/fixed_point.cuh"

@@ -43,7 +43,7 @@ CUDP_INLINE void store_unit(const GruStep& s, std::int64_t at, const GruUnit<Vec
 void lstm_forward(const LstmStep& s) {
   for_each_vector(s, [&](std::int64_t at) {
     LstmUnit<Vec> u = load_unit(s, at);
-    u.open();
+    u.activate();
     const Vec c = u.state(load(s.c_before + at));
     const Vec c_tanh = tanh_of(c);
     store_unit(s, at, u);
@@ -57,7 +57,7 @@ void lstm_backward(const LstmStep& s) {
   for_each_vector(s, [&](std::int64_t at) {
     LstmUnit<Vec> u = load_unit(s, at);
     Vec dc = load(s.dc + at);
-    u.back(load(s.dh + at), dc, load(s.c_before + at), load(s.c_tanh + at));
+    u.backward(load(s.dh + at), dc, load(s.c_before + at), load(s.c_tanh + at));
     store_unit(s, at, u);
     store(s.dc + at, dc);
   });
@@ -71,7 +71,7 @@ void gru_forward(const GruStep& s) {
       u.r += load(s.bias + j);
       u.z += load(s.bias + s.units + j);
       u.product += load(s.bias + std::int64_t{2} * s.units + j);
-      u.open();
+      u.activate();
       store_unit(s, at, u);
       store(s.h + at, u.state(load(s.h_before + at)));
     }
@@ -81,7 +81,7 @@ void gru_backward(const GruStep& s) {
   for_each_vector(s, [&](std::int64_t at) {
     GruUnit<Vec> u = load_unit(s, at);
     Vec dh = load(s.dh + at);
-    u.back(dh, load(s.h_before + at));
+    u.backward(dh, load(s.h_before + at));
     store_unit(s, at, u);
     store(s.dh + at, dh);
   });

@@ -16,19 +16,20 @@ template <class V>
 struct LstmUnit {
   V i, f, g, o;
 
-  /// Turns the gates' sums into their values.
-  CUDP_HD void open() {
+  /// Replaces the gates' pre-activations by their values.
+  CUDP_HD void activate() {
     i = sigmoid_of(i);
     f = sigmoid_of(f);
     g = tanh_of(g);
     o = sigmoid_of(o);
   }
   CUDP_HD V state(V c_before) const { return f * c_before + i * g; }
-  /// h of tanh c.
+  /// Returns h, given tanh c.
   CUDP_HD V output(V c_tanh) const { return o * c_tanh; }
 
-  /// dc: by c, from after this step to before it. The gates become their sums' gradients.
-  CUDP_HD void back(V dh, V& dc, V c_before, V c_tanh) {
+  /// Takes dh = dL/dh_t, replaces dc = dL/dc_t by dL/dc_{t-1}, and the gates' values by the
+  /// gradients of their pre-activations.
+  CUDP_HD void backward(V dh, V& dc, V c_before, V c_tanh) {
     const V one = V{} + 1.0f;
     const V d = dc + dh * o * (one - c_tanh * c_tanh);
     dc = d * f;
@@ -46,7 +47,8 @@ template <class V>
 struct GruUnit {
   V n, r, z, product;  ///< product: U_n h + b'_n
 
-  CUDP_HD void open() {
+  /// Replaces the gates' pre-activations by their values.
+  CUDP_HD void activate() {
     r = sigmoid_of(r);
     z = sigmoid_of(z);
     n = tanh_of(n + r * product);
@@ -56,8 +58,9 @@ struct GruUnit {
     return (one - z) * n + z * h_before;
   }
 
-  /// dh: by h; afterwards what of it passes the gates. The gates become their sums' gradients.
-  CUDP_HD void back(V& dh, V h_before) {
+  /// Replaces dh = dL/dh_t by the part of dL/dh_{t-1} that passes the gates, z dh, and the gates'
+  /// values by the gradients of their pre-activations.
+  CUDP_HD void backward(V& dh, V h_before) {
     const V one = V{} + 1.0f;
     const V dn = dh * (one - z) * (one - n * n);
     const V dz = dh * (h_before - n) * (z * (one - z));

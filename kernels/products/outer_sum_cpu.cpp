@@ -105,8 +105,8 @@ void from_width(const AddOuter& a, int column) {
 
 void add_transformed(const AddOuter& a) {
   const Vec to_units = broadcast(kToUnits);
-  const Vec least = broadcast(kLeastSum);
-  const Vec most = broadcast(kMostSum);
+  const Vec least = broadcast(kMinSum);
+  const Vec most = broadcast(kMaxSum);
   for (int m = 0; m < a.rows; ++m)
     for (int n = 0; n < a.columns; n += kLanes) {
       const std::int64_t at = static_cast<std::int64_t>(m) * a.columns + n;

@@ -23,7 +23,7 @@ struct alignas(8) PatchTerm {
 template <class T>
 class Patches {
  public:
-  /// memory: patch_bytes(). terms: shared, kMostPatchTerms; written, to be read after a barrier.
+  /// memory: patch_bytes(). terms: shared, kMaxPatchTerms; written, to be read after a barrier.
   __device__ __forceinline__ Patches(const WeightGradient& g, float* memory, PatchTerm* terms)
       : g_(g), memory_(memory), terms_(terms) {
     const ConvPatch& p = g.patch;
@@ -166,7 +166,7 @@ template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_norm_kernel(WeightGradientNorm a) {
   CUDP_DYNAMIC_SMEM(float, memory);
-  CUDP_SHARED(PatchTerm, terms, [kMostPatchTerms]);
+  CUDP_SHARED(PatchTerm, terms, [kMaxPatchTerms]);
   CUDP_SHARED(float, partial, [T::kThreads / kWarp]);
   const int e = static_cast<int>(blockIdx.z);
   if (e >= live_examples(a.gradient.batch)) return;
@@ -181,7 +181,7 @@ template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_sum_kernel(WeightGradientSum a) {
   CUDP_DYNAMIC_SMEM(float, memory);
-  CUDP_SHARED(PatchTerm, terms, [kMostPatchTerms]);
+  CUDP_SHARED(PatchTerm, terms, [kMaxPatchTerms]);
   const ExampleGroup group(a);
   if (group.first >= group.end) return;
   Sums<T> one;
@@ -204,7 +204,7 @@ template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_rows_kernel(WeightGradientRows a) {
   CUDP_DYNAMIC_SMEM(float, memory);
-  CUDP_SHARED(PatchTerm, terms, [kMostPatchTerms]);
+  CUDP_SHARED(PatchTerm, terms, [kMaxPatchTerms]);
   const int e = static_cast<int>(blockIdx.z);
   if (e >= live_examples(a.gradient.batch)) return;
   Sums<T> sums;

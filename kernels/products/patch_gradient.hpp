@@ -14,7 +14,7 @@ inline constexpr int kPatchTaps = 9;
 /// A block's rows: whole channels of x.
 inline constexpr int kPatchChannels = 32;
 inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
-inline constexpr int kMostPatchTerms = 64;
+inline constexpr int kMaxPatchTerms = 64;
 
 /// The part that is multiplied at a time: `lines` rows of output pixels, and the rows of x that
 /// they see. Without lines there are no patches.
@@ -73,7 +73,7 @@ inline ConvPatch conv_patch(const ConvPatch& p, int columns, std::size_t shared_
   ConvPatch best = p;
   best.lines = 0;
   if (!copies_by_fours(p.x) || !copies_by_fours(p.dy)) return best;
-  for (int lines = 1; lines <= p.dy.height && lines * p.dy.width <= kMostPatchTerms; ++lines) {
+  for (int lines = 1; lines <= p.dy.height && lines * p.dy.width <= kMaxPatchTerms; ++lines) {
     const ConvPatch next = with_lines(p, lines, columns);
     if (p.dy.height % lines == 0 && lines * p.dy.width % 8 == 0 &&
         patch_bytes(next) <= shared_bytes)

@@ -85,8 +85,8 @@ inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shar
   none.lines = 0;
   if (!copies_by_fours(p.x) || p.corner < 0 || p.width < 2 || p.width > kPatchPixels) return none;
   for (int lines = std::min(p.height, kPatchPixels / p.width); lines > 0; --lines) {
-    const int most = lines < p.height ? 1 : kPatchPixels / (lines * p.width);
-    for (int examples = most; examples > 0; --examples) {
+    const int max_examples = lines < p.height ? 1 : kPatchPixels / (lines * p.width);
+    for (int examples = max_examples; examples > 0; --examples) {
       const PixelPatch next = with_lines(p, lines, examples);
       if (patch_product_bytes(next, columns) <= shared_bytes) return next;
     }

@@ -209,7 +209,7 @@ inline void validate(const WeightGradient& g) {
   expect(p.lines == 0 || (g.rows == kPatchTaps * p.x.channels && g.columns == p.dy.channels &&
                           g.terms_per_example == p.dy.height * p.dy.width &&
                           p.dy.height % p.lines == 0 && p.lines * p.dy.width % 8 == 0 &&
-                          p.lines * p.dy.width <= kMostPatchTerms && p.size > 0),
+                          p.lines * p.dy.width <= kMaxPatchTerms && p.size > 0),
          "weight gradient: expected patches of its own planes, in whole steps");
 }
 

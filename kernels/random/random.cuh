@@ -61,7 +61,7 @@ __device__ __forceinline__ void for_each_normal(const RandomStream& stream, std:
   }
 }
 
-// As fill_words_kernel.
+// It is launched as fill_words_kernel is.
 __global__ inline void fill_normals_kernel(RandomStream stream, std::int64_t begin,
                                            std::int64_t end, float* normals) {
   for_each_normal(stream, begin, end, [&](std::int64_t i, float z) { normals[i - begin] = z; });

@@ -39,11 +39,11 @@ bool decide(const std::uint32_t* digits, double s, RoundedPair* out) {
   if (u[0] == 0) return false;
 
   // -2 ln U1 falls with U1, and ln(1 + width / u) <= width / u.
-  const Real most = -2 * log(u[0]);
-  const Real least = most - 2 * width / u[0] - margin;
-  const Real radius_high = sqrt(most + margin) + margin;
+  const Real max_square = -2 * log(u[0]);
+  const Real min_square = max_square - 2 * width / u[0] - margin;
+  const Real radius_high = sqrt(max_square + margin) + margin;
   Real radius_low = 0;
-  if (least > margin) radius_low = sqrt(least) - margin;
+  if (min_square > margin) radius_low = sqrt(min_square) - margin;
 
   const Real angle = 2 * boost::math::constants::pi<Real>() * u[1];
   const Real swing = 7 * width + margin;  // 2 pi < 7
@@ -82,7 +82,7 @@ void validate(const RoundedNormals& a) {
   const auto expected = [](const std::string& what, const std::string& found) {
     throw std::invalid_argument("rounded normals: expected " + what + ", found " + found);
   };
-  if (!(a.s >= kLeastRoundedNormalS && a.s <= kLargestRoundedNormalS))
+  if (!(a.s >= kMinRoundedNormalS && a.s <= kLargestRoundedNormalS))
     expected("an s in 2^16..2^40", std::to_string(a.s));
   if (a.begin < 0 || a.begin % 128 != 0)
     expected("a begin >= 0 that is a multiple of 128", std::to_string(a.begin));
@@ -95,9 +95,9 @@ void validate(const RoundedNormals& a) {
 }
 
 RoundedPair exact_rounded_pair(const std::uint32_t* words, double s, const FurtherDigits& further) {
-  constexpr int kMost = 3;  // rounds
-  std::uint32_t u1[2 + 8 * kMost] = {words[0], words[1]};
-  std::uint32_t u2[2 + 8 * kMost] = {words[2], words[3]};
+  constexpr int kMaxRounds = 3;  // rounds
+  std::uint32_t u1[2 + 8 * kMaxRounds] = {words[0], words[1]};
+  std::uint32_t u2[2 + 8 * kMaxRounds] = {words[2], words[3]};
   int known = 0;
   const auto attempt = [&]<int kRounds>(RoundedPair* out) {
     for (; known < kRounds; ++known) {
@@ -118,7 +118,7 @@ RoundedPair exact_rounded_pair(const std::uint32_t* words, double s, const Furth
   };
   RoundedPair pair{};
   if (attempt.operator()<0>(&pair) || attempt.operator()<1>(&pair) ||
-      attempt.operator()<kMost>(&pair))
+      attempt.operator()<kMaxRounds>(&pair))
     return pair;
   throw std::runtime_error(
       "rounded normals: 832 bits leave a pair undecided, so the random generator is broken");

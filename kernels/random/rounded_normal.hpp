@@ -30,7 +30,7 @@ struct RoundedNormals {
   std::int64_t* out;   ///< [end - begin], written: out[i - begin] = K_i
 };
 
-inline constexpr double kLeastRoundedNormalS = 0x1p16;
+inline constexpr double kMinRoundedNormalS = 0x1p16;
 inline constexpr double kLargestRoundedNormalS = 0x1p40;
 
 /// Throws std::invalid_argument naming the member that is out of range. Below s = 2^16 the error

@@ -27,7 +27,7 @@ void validate(const StepRecipe& r) {
   if (const auto* const transformed = std::get_if<TransformedGradient>(&r.contribution))
     validate(transformed->coordinates);
   if (r.step_size)
-    expect(r.step_size->period > 0 && r.step_size->least > 0 && r.step_size->weight >= 0,
+    expect(r.step_size->period > 0 && r.step_size->min_growth > 0 && r.step_size->weight >= 0,
            "step size: expected period > 0, least > 0 and weight >= 0");
 }
 

@@ -32,7 +32,7 @@ using Draw = std::variant<Poisson, Candidates>;
 struct StepSizeSettings {
   double weight = 1.0;       ///< beta_t = max(weight / (1 + t % period), 1); >= 0
   std::uint64_t period = 1;  ///< steps, > 0
-  double least = 1e-5;       ///< nu, > 0
+  double min_growth = 1e-5;  ///< nu, > 0
   bool operator==(const StepSizeSettings&) const = default;
 };
 

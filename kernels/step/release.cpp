@@ -9,7 +9,7 @@ namespace cudp {
 void check_noise(double grid, float noise_std) {
   if (noise_std == 0.0f) return;
   const double s = static_cast<double>(noise_std) / grid;
-  if (!(s >= kLeastRoundedNormalS && s <= kLargestRoundedNormalS))
+  if (!(s >= kMinRoundedNormalS && s <= kLargestRoundedNormalS))
     throw std::invalid_argument("release: expected a noise_std of 2^16 to 2^40 units, found " +
                                 std::to_string(s));
 }

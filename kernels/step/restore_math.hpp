@@ -24,8 +24,8 @@ CUDP_HD void update_moments(const CoordinateSettings& c, const StepScalars& s, t
   const F noise = scale * L::fill(s.noise_std * s.inverse_batch);
   F v = L::fma(away, away, -(noise * noise));
   if (!c.literal) v = v / L::fill(s.inverse_batch);
-  v = v > L::fill(c.least) ? v : L::fill(c.least);  // NaN too
-  v = v < L::fill(c.most) ? v : L::fill(c.most);
+  v = v > L::fill(c.min_variance) ? v : L::fill(c.min_variance);  // NaN too
+  v = v < L::fill(c.max_variance) ? v : L::fill(c.max_variance);
   deviation =
       L::sqrt(L::fma(L::fill(1.0f - c.beta2), v, L::fill(c.beta2) * (deviation * deviation)));
 }

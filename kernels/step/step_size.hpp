@@ -15,7 +15,7 @@ CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step
   double beta = s.weight / static_cast<double>(1 + step % s.period);
   if (beta < 1.0) beta = 1.0;
   const double growth = beta * squared_norm;
-  return sum + (growth > s.least ? growth : s.least);
+  return sum + (growth > s.min_growth ? growth : s.min_growth);
 }
 
 /// parts[k] = sum over some of the numbers of g~^2, g~ = released / expected batch; which ones
@@ -42,7 +42,7 @@ struct AdaptStepSize {
 
 inline void validate(const AdaptStepSize& a) {
   expect(a.parts && a.count > 0 && a.sum && a.cursor, "step size: expected pointers and parts");
-  expect(a.settings.period > 0 && a.settings.least > 0 && a.settings.weight >= 0,
+  expect(a.settings.period > 0 && a.settings.min_growth > 0 && a.settings.weight >= 0,
          "step size: expected period > 0, least > 0 and weight >= 0");
 }
 inline LaunchShape launch_shape(const AdaptStepSize&) {

@@ -17,7 +17,7 @@ struct AddScaled {
 };
 
 /// units += scale w, rounded to the nearest, w = g or, with a transform, (g - mean) inverse; scale:
-/// a factor over the grid. What is beyond 2^22 units (kMostUnits) becomes that.
+/// a factor over the grid. What is beyond 2^22 units (kMaxUnits) becomes that.
 struct AddRounded {
   std::int32_t* units;
   const float* g;

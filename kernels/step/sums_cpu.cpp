@@ -76,8 +76,8 @@ TransformedDenseSums transformed_dense(const TransformedDense& a) {
 void add_rounded(const AddRounded& a) {
   const Vec scale = broadcast(a.scale);
   const Vec to_units = broadcast(kToUnits);
-  const Vec least = broadcast(kLeastSum);
-  const Vec most = broadcast(kMostSum);
+  const Vec least = broadcast(kMinSum);
+  const Vec most = broadcast(kMaxSum);
   std::int32_t* const units = a.units;
   const float* const g = a.g;
   const std::int64_t n = a.n;

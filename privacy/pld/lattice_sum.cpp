@@ -101,13 +101,14 @@ double size(const Complex& value) { return std::sqrt(std::norm(value)); }
 ///
 /// A transform's error d is known by its Euclidean norm. Where |f| >= 1/4, its way to the result is
 /// through n f^(n-1) and the other factors, which together are at most n F / |f|, F the product:
-/// that part of the errors is `through` times the Euclidean norm of F / least (Cauchy-Schwarz),
-/// where `least` is the least such |f|. Elsewhere every frequency is given the whole norm.
+/// that part of the errors is `through` times the Euclidean norm of F / min_modulus
+/// (Cauchy-Schwarz), where `min_modulus` is the smallest such |f|. Elsewhere every frequency is
+/// given the whole norm.
 struct Spectrum {
   explicit Spectrum(std::size_t frequencies)
-      : value(frequencies), error(frequencies, 0.0), least(frequencies, 1.0) {}
+      : value(frequencies), error(frequencies, 0.0), min_modulus(frequencies, 1.0) {}
   std::vector<Complex> value;
-  std::vector<double> error, least;
+  std::vector<double> error, min_modulus;
   double through = 0.0;
 };
 
@@ -125,7 +126,7 @@ void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uin
   for (std::size_t k = 0; k < factor.size(); ++k) {
     const double m = magnitude[k], power = size(factor[k]);
     double own = rounding * power + 1e-140;
-    result.least[k] = std::fmax(std::fmin(result.least[k], m), 0.25);
+    result.min_modulus[k] = std::fmax(std::fmin(result.min_modulus[k], m), 0.25);
     if (m < 0.25) {  // (m + e)^(n-1) is at most m^(n-1) + 2 e
       const double through = count == 1 ? 1.0 : (m > 0.0 ? power / m : 0.0) + 2.0 * e;
       own += n * e * std::fmin(through, 1.0);
@@ -195,7 +196,7 @@ LatticeSum::LatticeSum(std::span<const Repeated> releases, double tilt, const Wi
   for (std::size_t k = 0; k < total.error.size(); ++k) {
     const double twice = k == 0 || 2 * k == length ? 1.0 : 2.0;
     by_point_ += twice * total.error[k];
-    const double passed = (size(total.value[k]) + total.error[k]) / total.least[k];
+    const double passed = (size(total.value[k]) + total.error[k]) / total.min_modulus[k];
     product += twice * passed * passed;
   }
   by_point_ += total.through * std::sqrt(product);

@@ -32,7 +32,7 @@ std::optional<std::vector<std::size_t>> gumbel_choices(const Words& words,
                                                        double epsilon, double sensitivity,
                                                        std::size_t count) {
   const std::vector<std::uint32_t> digits = words.first(2 * scores.size());
-  const double least = scores.empty() ? 0.0 : *std::ranges::min_element(scores);
+  const double lowest = scores.empty() ? 0.0 : *std::ranges::min_element(scores);
   std::vector<Noisy> noisy;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const std::uint64_t m = first_digits(digits, i);
@@ -41,7 +41,7 @@ std::optional<std::vector<std::size_t>> gumbel_choices(const Words& words,
       continue;
     }
     const long double product = static_cast<long double>(epsilon) / sensitivity *
-                                (static_cast<long double>(scores[i]) - least);
+                                (static_cast<long double>(scores[i]) - lowest);
     // U is between m and m + 1 units; the rate was rounded to double.
     const long double high = log_of_exponential(m);
     const long double low = log_of_exponential(m + 1);

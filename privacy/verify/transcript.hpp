@@ -9,8 +9,9 @@
 
 namespace cudp::verify {
 
-// What a seeded run wrote down of itself, for whoever checks it (checker.hpp). It holds secrets,
-// sums before noise and the examples drawn: it is made under --seed alone, and kept nowhere.
+// The transcript that a seeded run wrote of itself, for whoever checks it (checker.hpp). It holds
+// secrets, sums before noise and the examples drawn: it is made under --seed alone, and kept
+// nowhere.
 
 /// A process began to train: from the first step, or from a checkpoint.
 struct Begin {

@@ -9,12 +9,12 @@ GradientScores::GradientScores(std::vector<std::uint32_t> parameters, double rat
     : parameters_(std::move(parameters)), rate_(rate), scores_(parameters_.size()) {}
 
 void GradientScores::add(const ReleasedSum& released) {
-  const double sigma = released.noise_std / released.most;
+  const double sigma = released.noise_std / released.max_norm;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const std::uint32_t j = parameters_[i];
     const double x =
         (static_cast<double>(released.sum[j]) - static_cast<double>(released.ordinary[j])) /
-        released.most;
+        released.max_norm;
     scores_[i] += std::log1p(rate_ * std::expm1((x - 0.5) / (sigma * sigma)));
   }
 }

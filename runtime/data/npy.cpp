@@ -209,7 +209,7 @@ void NpyReader::read(std::span<float> out) {
     bad_input(name(), "", "floating-point numbers (<f2 or <f4)", "type " + shown(type_));
   read_bytes(out.size());
   if (size_ == 4) {
-    std::memcpy(out.data(), buffer_.data(), buffer_.size());
+    if (!out.empty()) std::memcpy(out.data(), buffer_.data(), buffer_.size());
     return;
   }
   for (std::size_t i = 0; i < out.size(); ++i) {

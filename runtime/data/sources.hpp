@@ -1,5 +1,5 @@
 #pragma once
-// What reads data sets, by the kind of their files.
+// Functions that read data sets, by the kind of their files.
 #include <filesystem>
 #include <string>
 #include <string_view>

@@ -14,7 +14,7 @@ struct ReleasedSum {
   /// samples, so a guarantee holds against whoever knows all other examples and which of them were
   /// drawn.
   std::span<const float> ordinary;
-  double most;       ///< the norm of what clipping leaves of an example in one layer
+  double max_norm;   ///< the norm of what clipping leaves of an example in one layer
   double noise_std;  ///< of every number
 };
 

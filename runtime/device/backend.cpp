@@ -9,7 +9,7 @@
 namespace cudp {
 namespace {
 
-constexpr int kLeastMajor = 8;  // the oldest compute capability that the build has code for
+constexpr int kMinMajor = 8;  // the oldest compute capability that the build has code for
 
 const Backend* cuda_of_tests = nullptr;
 
@@ -26,7 +26,7 @@ void replace_cuda(const Backend* backend) { cuda_of_tests = backend; }
 Backend choose_backend(Device requested) {
   if (requested == Device::cuda && cuda_of_tests != nullptr) return *cuda_of_tests;
   const std::vector<DeviceInfo> devices = cuda_devices();
-  const bool usable = !devices.empty() && devices[0].major >= kLeastMajor;
+  const bool usable = !devices.empty() && devices[0].major >= kMinMajor;
   if (requested == Device::cuda && !usable)
     throw InputError(
         "--device: expected a CUDA device of compute capability 8.0 or higher, found " +
@@ -39,8 +39,8 @@ Backend choose_backend(Device requested) {
             [](const Dataset& images, int, const WorkDone& done) {
               return scatter_on_cuda(images, done);
             },
-            [](const Dataset& train, Loss loss, double most, int) {
-              return make_cuda_linear_engine(train, loss, most);
+            [](const Dataset& train, Loss loss, double max_examples, int) {
+              return make_cuda_linear_engine(train, loss, max_examples);
             },
             "cuda " + devices[0].compute_capability()};
   return {"cpu",

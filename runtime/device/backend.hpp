@@ -25,9 +25,9 @@ struct Backend {
   /// Scattering features of images; threads is for the CPU.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
-  /// For methods that work on all examples of a linear model at once. most: see linear_engine.hpp;
-  /// threads is for the CPU.
-  std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double most,
+  /// For methods that work on all examples of a linear model at once. max_examples: see
+  /// linear_engine.hpp; threads is for the CPU.
+  std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double max_examples,
                                               int threads)>
       make_linear_engine;
   /// Backends of one name, of one build, compute the same bits, at the same precision.

@@ -44,13 +44,14 @@ class LinearEngine {
   virtual std::uint64_t correct(std::span<const float> w, const Dataset& test) = 0;
 };
 
-/// loss: logistic or hinge. most: a public bound on the number of examples, which the grid follows
-/// from. Throws InputError unless `train`, which must outlive the engine, has two classes.
+/// loss: logistic or hinge. max_examples: a public bound on the number of examples, which the grid
+/// follows from. Throws InputError unless `train`, which must outlive the engine, has two classes.
 /// threads: 0 takes every core.
-std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss, double most,
-                                                     int threads);
+std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss,
+                                                     double max_examples, int threads);
 
 /// Makes the engine on the first CUDA device (cuda/linear.hpp). Throws Error where there is none.
-std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss, double most);
+std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss,
+                                                      double max_examples);
 
 }  // namespace cudp

@@ -1,5 +1,5 @@
 #pragma once
-// What engines tell of a step.
+// Reports of engines about a step.
 #include <cstdint>
 #include <span>
 

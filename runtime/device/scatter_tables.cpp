@@ -15,7 +15,11 @@ using std::numbers::pi;
 using Complex = std::complex<double>;
 using Field = std::vector<Complex>;  // [rows, columns]
 
+// The filters are Kymatio's, so that features can be compared with published results: Morlet
+// wavelets at two scales and kScatterAngles angles, and a Gaussian low-pass filter. Kymatio
+// normalises by a rounded pi, and so do we.
 constexpr double kKymatiosPi = 3.1415;
+/// Width of a wavelet's envelope along its wave over the width across it.
 constexpr double kSlant = 4.0 / kScatterAngles;
 
 std::size_t area(int rows, int columns) {
@@ -30,7 +34,8 @@ std::vector<Complex> roots_of_unity(int n) {
   return roots;
 }
 
-/// Forward transform along one axis: `lines` of n numbers `step` apart.
+/// Transforms `f` along one axis in place: `lines` lines of n numbers that lie `step` apart. It is
+/// the plain sum in double, O(n^2): tables are made once.
 void transform_lines(Field& f, int n, int step, int lines, int line_step) {
   const std::vector<Complex> roots = roots_of_unity(n);
   std::vector<Complex> out(static_cast<std::size_t>(n));
@@ -45,7 +50,9 @@ void transform_lines(Field& f, int n, int step, int lines, int line_step) {
   }
 }
 
-/// A Gaussian of an ellipse along theta, times a wave of frequency xi along theta, made periodic.
+/// A Gaussian over an ellipse that is turned by theta, times exp(i xi t) along theta. It is made
+/// periodic by adding five periods in each direction; beyond them the Gaussian is 0 in double.
+/// [rows, columns]; sigma in pixels, xi in radians a pixel.
 Field gabor(int rows, int columns, double sigma, double theta, double xi) {
   const double c = std::cos(theta);
   const double s = std::sin(theta);
@@ -68,8 +75,10 @@ Field gabor(int rows, int columns, double sigma, double theta, double xi) {
   return f;
 }
 
-/// The Fourier transform, which is real, of a Gabor filter less so much of its envelope that its
-/// sum is zero.
+/// The Fourier transform of a Morlet wavelet: a Gabor filter minus the multiple of its envelope
+/// that makes its sum zero, so that a constant image gives 0. It is real because the filter is
+/// Hermitian. scale: 0 or 1, doubling sigma and halving the frequency; angle in [0,
+/// kScatterAngles).
 std::vector<double> morlet(int rows, int columns, int scale, int angle) {
   const double sigma = 0.8 * (1 << scale);
   constexpr int kMiddle = kScatterAngles / 2 - 1;
@@ -110,9 +119,10 @@ std::vector<double> low_pass_spectrum(int n) {
   return spectrum;
 }
 
-/// ScatterTables::low_rows for one level of an axis that has n numbers at level 0. Filtering every
-/// other pixel alone, level 1 knows the lower half of the frequencies only. Of the pixels kept, one
-/// in four, the first and the last lie in the padding.
+/// ScatterTables::low_rows for one level of an axis that has n numbers at level 0: the low-pass
+/// filter around every fourth pixel, in blocks of kLowPassBlock outputs. Level 1 has every other
+/// pixel and so only the lower half of the frequencies. Output o is centred on pixel 4 (o + 1): the
+/// first and the last of the pixels that subsampling keeps lie in the padding and are left out.
 std::vector<float> low_pass_table(int n, int level, int outputs) {
   const std::vector<double> full = low_pass_spectrum(n);
   const int size = n >> level;
@@ -137,6 +147,8 @@ std::vector<float> low_pass_table(int n, int level, int outputs) {
   return table;
 }
 
+/// Length of an axis with Kymatio's padding for two scales: a multiple of 4 with at least 2 numbers
+/// on either side.
 int padded(int n) { return ((n + 4) / 4 + 1) * 4; }
 
 /// The source of a padded line's numbers: the border is reflected, itself not repeated.
@@ -165,8 +177,10 @@ std::vector<int> small_radices(int n) {
   return best;
 }
 
+/// Whether the kernel has this radix unrolled; others go by a table of roots.
 bool has_butterfly(int radix) { return radix <= 6 || radix == 8; }
 
+/// The stages of a transform of n numbers: few unrolled ones, then the prime factors from 7 on.
 std::vector<int> radices(int n) {
   int rest = n;  // without the factors 2, 3 and 5
   for (const int p : {2, 3, 5})
@@ -181,7 +195,7 @@ std::vector<int> radices(int n) {
 
 FourierTables::FourierTables(int n) {
   const std::vector<int> stages = radices(n);
-  if (stages.size() > kMostFourierStages)
+  if (stages.size() > kMaxFourierStages)
     throw std::invalid_argument("a Fourier transform of " + std::to_string(n) + " is too long");
   plan_.n = n;
   plan_.stages = static_cast<int>(stages.size());
@@ -189,6 +203,8 @@ FourierTables::FourierTables(int n) {
     numbers_.push_back(static_cast<float>(z.real()));
     numbers_.push_back(static_cast<float>(z.imag()));
   };
+  // Each stage's twiddle factors in the order in which the kernel reads them; the last stage needs
+  // none. Behind all of them lie the roots of radices that are not unrolled.
   int left = n;
   for (const int r : stages) {
     const std::vector<Complex> roots = roots_of_unity(left);
@@ -197,7 +213,7 @@ FourierTables::FourierTables(int n) {
     for (int p = 0; p < left; ++p)
       for (int k = 1; k < r; ++k) add(roots[area(p, k) % roots.size()]);
   }
-  std::array<std::size_t, kMostFourierStages> at{};
+  std::array<std::size_t, kMaxFourierStages> at{};
   for (std::size_t i = 0; i < stages.size(); ++i) {
     plan_.radix[i] = stages[i];
     at[i] = numbers_.size();

@@ -46,7 +46,7 @@ double sensitivity_rounding_error(const Network& network, const Arithmetic& arit
   const double additions = static_cast<double>(terms) / chains + chains + 8.0;
   const double norm_error = std::fmax(0x1p-13, 0.5 * additions * kUnit);
   const double roundings = shift > 0.0 ? 8.0 * (1.0 + shift) : 4.0;
-  const double grid = 0.5 * std::sqrt(static_cast<double>(touched)) / kLeastUnits;
+  const double grid = 0.5 * std::sqrt(static_cast<double>(touched)) / kMinUnits;
   return (1.0 + norm_error) * (1.0 + roundings * kUnit) + grid - 1.0;
 }
 

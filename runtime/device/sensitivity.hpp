@@ -43,7 +43,7 @@ double least_clip_norm(const Network& network, Clipping clipping);
 /// Each of the d numbers of a gradient that can be other than 0 (ParameterTensor::touched: a
 /// trainable embedding's are those of the text's own words) is rounded to the nearest multiple of
 /// the grid g, which moves a vector by at most sqrt(d) g / 2:
-///   rounding error = (1 + e) (1 + 4 u) + sqrt(d) g / (2 C) - 1,  g <= C / kLeastUnits.
+///   rounding error = (1 + e) (1 + 4 u) + sqrt(d) g / (2 C) - 1,  g <= C / kMinUnits.
 ///
 /// Gradients that are transformed first (kernels/contribution/coordinates_math.hpp), with |m /
 /// scale| <= shift: e is the error of the norm of w (a dense layer's is never too small), and w is

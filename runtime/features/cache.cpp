@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// A file is this, the key, zeros up to a multiple of 64 bytes, and the features.
+/// The head of a file; the key, zeros up to a multiple of 64 bytes, and the features follow.
 struct Header {
   std::array<char, 8> magic = {'c', 'u', 'd', 'p', 'f', 'e', 'a', '1'};
   std::uint64_t key_size = 0;
@@ -52,7 +52,8 @@ void write_all(int file, std::string_view content, const fs::path& path) {
   }
 }
 
-/// A file of its own that is removed unless it was kept.
+/// A new file under a temporary name, which nobody else sees half written. The destructor removes
+/// it unless it was kept.
 class Draft {
  public:
   explicit Draft(const fs::path& folder) : path_((folder / ".features-XXXXXX").string()) {
@@ -71,7 +72,7 @@ class Draft {
     if (::rename(path_.c_str(), as.c_str()) != 0) fail(as, "rename to it");
     kept_ = true;
   }
-  /// Unless there is one already.
+  /// Gives the file this name, too, unless a file has it already.
   void offer(const fs::path& as) const {
     if (::link(path_.c_str(), as.c_str()) != 0 && errno != EEXIST) fail(as, "link to it");
   }
@@ -93,6 +94,8 @@ std::optional<RandomKey> name_key(const fs::path& folder) {
   return key;
 }
 
+/// The key of a folder's names, made where there is none. Of several processes that make one at the
+/// same time the first wins, and all read its key.
 RandomKey make_name_key(const fs::path& folder) {
   if (const auto key = name_key(folder)) return *key;
   const Draft draft(folder);

@@ -29,7 +29,7 @@ void check(const GaussianRelease& r, std::size_t dimension) {
   if (dimension == 0) refuse("expected sums, found none");
   if (!is_power_of_two(r.grid)) refuse("expected a power of two for a grid");
   const double s = r.noise_std / r.grid;
-  if (!(s >= kLeastRoundedNormalS && s <= kLargestRoundedNormalS))
+  if (!(s >= kMinRoundedNormalS && s <= kLargestRoundedNormalS))
     refuse("expected noise between 2^16 and 2^40 times the grid");
   if (!(r.sensitivity > 0.0 && std::isfinite(r.sensitivity)))
     refuse("expected a positive sensitivity");

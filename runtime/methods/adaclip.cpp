@@ -56,8 +56,8 @@ StepRecipe AdaClip::recipe() const {
           // m <- beta1 m + (1 - beta1) g~;  s^2 <- beta2 s^2 + (1 - beta2) v(g~)
           .contribution = TransformedGradient{{.beta1 = static_cast<float>(o.beta1),
                                                .beta2 = static_cast<float>(o.beta2),
-                                               .least = static_cast<float>(o.min_variance),
-                                               .most = static_cast<float>(o.max_variance),
+                                               .min_variance = static_cast<float>(o.min_variance),
+                                               .max_variance = static_cast<float>(o.max_variance),
                                                .literal = o.literal}},
           // g~ = scale (sum + N(0, sigma^2 I)) / b + m;  theta_{t+1} = theta_t - eta_t g~
           .optimizer = optimizer_settings(config())};

@@ -48,7 +48,7 @@ StepRecipe AdpSgd::recipe() const {
   if (is_adaptive())
     step.step_size = StepSizeSettings{.weight = options().adaptive_weight,
                                       .period = steps_per_epoch(),
-                                      .least = options().adaptive_min};
+                                      .min_growth = options().adaptive_min};
   return step;
 }
 

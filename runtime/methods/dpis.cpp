@@ -111,7 +111,7 @@ std::uint64_t Dpis::prepared_until(std::uint64_t step) const {
 ImportanceRule Dpis::rule() const {
   return {.clip = epoch_.clip,
           .multiple = options().multiple,
-          .least = options().floor * epoch_.clip,
+          .min_norm = options().floor * epoch_.clip,
           .rate = plan().expected_batch / epoch_.total};
 }
 
@@ -270,11 +270,11 @@ MethodEntry dpis_method() {
   entry.uses.emplace_back("clip");
   entry.complete = [](TrainConfig& c) {
     if (c.clipping != Clipping::flat) throw InputError("--clipping: expected flat for method dpis");
-    if (constexpr double kMinClip = 1024.0 * kLeastDirection; c.clip < kMinClip)
+    if (constexpr double kMinClip = 1024.0 * kMinDirection; c.clip < kMinClip)
       throw InputError(
           fmt::format("--clip: expected at least {:.3g} for method dpis, which leaves "
                       "out gradients of norm below {:.3g}, found {:.6g}",
-                      kMinClip, kLeastDirection, c.clip));
+                      kMinClip, kMinDirection, c.clip));
     if (!c.epsilon || c.sigma)
       throw InputError("--epsilon: expected a budget, and no --sigma, for method dpis");
     if (c.accountant == privacy::AccountantKind::advanced)

@@ -196,7 +196,8 @@ double EngineMethod::learning_rate(std::uint64_t step) const {
   return step > 0 ? schedule_.learning_rate(step - 1) : 0.0;
 }
 
-/// The ledger less what it has authorised ahead.
+/// The ledger authorises steps up to the next checkpoint. What it has ahead of `step` has not been
+/// released, and is taken off the end of the list of charges.
 double EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const {
   std::vector<privacy::Release> done = ledger.releases();
   const std::uint64_t index = ledger_index(step);

@@ -25,11 +25,11 @@ bool is_linear(const Network& network) {
          });
 }
 
-/// Fills in one layer's tensors, which are zeros.
-class Start {
+/// Draws one layer's initial weights into tensors that are zeros.
+class LayerInitialiser {
  public:
-  Start(const Network& network, Generator generator, const RandomKey& key,
-        const WordVectors* vectors, std::vector<float>& weights)
+  LayerInitialiser(const Network& network, Generator generator, const RandomKey& key,
+                   const WordVectors* vectors, std::vector<float>& weights)
       : network_(network),
         generator_(generator),
         key_(key),
@@ -116,8 +116,8 @@ class Start {
 std::vector<float> initial_weights(const Network& network, Generator generator,
                                    const RandomKey& key, const WordVectors* vectors) {
   std::vector<float> weights(network.parameter_count, 0.0f);
-  const Start start(network, generator, key, vectors, weights);
-  for (const NetworkLayer& layer : network.layers) start(layer);
+  const LayerInitialiser initialise(network, generator, key, vectors, weights);
+  for (const NetworkLayer& layer : network.layers) initialise(layer);
   return weights;
 }
 

@@ -30,11 +30,11 @@ ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const Li
       delta_(*config.delta * (1.0 - kFailureShare)),
       tolerance_(config.of<RiskOptions>().solver_tolerance) {
   const double beta = loss_curvature(risk_);
-  const double most_for_kappa = epsilon_ * (facts.size_is_public ? 0.5 : 0.1);
+  const double max_epsilon_for_kappa = epsilon_ * (facts.size_is_public ? 0.5 : 0.1);
   regulariser_ = std::fmax(config.of<LinearOptions>().l2 * facts.examples,
-                           least_regulariser(beta, most_for_kappa));
-  kappa_ =
-      (facts.size_is_public ? std::log1p(beta / regulariser_) : most_for_kappa) * (1.0 + 1e-12);
+                           least_regulariser(beta, max_epsilon_for_kappa));
+  kappa_ = (facts.size_is_public ? std::log1p(beta / regulariser_) : max_epsilon_for_kappa) *
+           (1.0 + 1e-12);
   mu_ = privacy::objective_perturbation_mu(kappa_, facts.mu_before, kOutputShare, epsilon_, delta_);
   output_noise_std_ = 2.0 * tolerance_ / regulariser_ / (kOutputShare * mu_) * (1.0 + 1e-12);
 }

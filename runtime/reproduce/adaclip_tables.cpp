@@ -19,9 +19,9 @@ constexpr int kBatch = 600;
 struct Tuned {
   std::int64_t epochs;
   double lr;
-  double most = 0.0;    ///< h2 of AdaCliP
-  double beta1 = 0.99;  ///< of AdaCliP; 1: gradients are not centred
-  double share = 0.0;   ///< of the budget for DP-PCA
+  double max_variance = 0.0;  ///< h2 of AdaCliP
+  double beta1 = 0.99;        ///< of AdaCliP; 1: gradients are not centred
+  double share = 0.0;         ///< of the budget for DP-PCA
 };
 
 struct Contender {
@@ -36,8 +36,9 @@ std::string settings_of(const Contender& c, double epsilon, const Tuned& tuned) 
       "dataset = 'mnist'\ndelta = {:.0e}\nbatch = {}\noptimizer = 'sgd'\n{}\n"
       "epsilon = {:.2f}\nepochs = {}\nlr = {:.3f}\n",
       kDelta, kBatch, c.settings, epsilon, tuned.epochs, tuned.lr);
-  if (tuned.most > 0.0)
-    s += fmt::format("adaclip-most = {:.1e}\nadaclip-beta1 = {:.2f}\n", tuned.most, tuned.beta1);
+  if (tuned.max_variance > 0.0)
+    s += fmt::format("adaclip-most = {:.1e}\nadaclip-beta1 = {:.2f}\n", tuned.max_variance,
+                     tuned.beta1);
   if (tuned.share > 0.0) s += fmt::format("feature-share = {:.3f}\n", tuned.share);
   return s;
 }
@@ -112,11 +113,11 @@ ReproducedTable adaclip_table1(const ReproduceOptions& options, Reporter& report
        {84.23, 87.81, 90.13, 90.74, 90.97}},
       {"AdaCliP",
        "model = 'logistic'\nmethod = 'adaclip'",
-       {{0.1, {.epochs = 2, .lr = 1.0, .most = 1e-3}},
-        {0.25, {.epochs = 5, .lr = 0.7, .most = 1e-3}},
-        {0.5, {.epochs = 10, .lr = 1.0, .most = 1e-3}},
-        {1.0, {.epochs = 20, .lr = 0.7, .most = 1e-3}},
-        {2.0, {.epochs = 20, .lr = 1.0, .most = 1e-3}}},
+       {{0.1, {.epochs = 2, .lr = 1.0, .max_variance = 1e-3}},
+        {0.25, {.epochs = 5, .lr = 0.7, .max_variance = 1e-3}},
+        {0.5, {.epochs = 10, .lr = 1.0, .max_variance = 1e-3}},
+        {1.0, {.epochs = 20, .lr = 0.7, .max_variance = 1e-3}},
+        {2.0, {.epochs = 20, .lr = 1.0, .max_variance = 1e-3}}},
        {85.37, 88.11, 90.29, 90.87, 91.15}},
   };
   ReproducedTable table = measure("AdaCliP, logistic regression", "MNIST, logistic regression",
@@ -144,11 +145,11 @@ ReproducedTable adaclip_table2(const ReproduceOptions& options, Reporter& report
        {85.55, 90.23, 92.92, 94.96, 95.91}},
       {"AdaCliP",
        network + "method = 'adaclip'",
-       {{0.2, {.epochs = 5, .lr = 0.7, .most = 1e-4, .beta1 = 1.0, .share = 0.1}},
-        {0.5, {.epochs = 10, .lr = 1.0, .most = 1e-4, .beta1 = 1.0, .share = 0.08}},
-        {1.0, {.epochs = 15, .lr = 1.5, .most = 1e-4, .beta1 = 1.0, .share = 0.04}},
-        {2.0, {.epochs = 20, .lr = 2.0, .most = 1e-4, .beta1 = 1.0, .share = 0.02}},
-        {4.0, {.epochs = 20, .lr = 2.0, .most = 1e-4, .beta1 = 1.0, .share = 0.02}}},
+       {{0.2, {.epochs = 5, .lr = 0.7, .max_variance = 1e-4, .beta1 = 1.0, .share = 0.1}},
+        {0.5, {.epochs = 10, .lr = 1.0, .max_variance = 1e-4, .beta1 = 1.0, .share = 0.08}},
+        {1.0, {.epochs = 15, .lr = 1.5, .max_variance = 1e-4, .beta1 = 1.0, .share = 0.04}},
+        {2.0, {.epochs = 20, .lr = 2.0, .max_variance = 1e-4, .beta1 = 1.0, .share = 0.02}},
+        {4.0, {.epochs = 20, .lr = 2.0, .max_variance = 1e-4, .beta1 = 1.0, .share = 0.02}}},
        {87.18, 91.26, 93.71, 95.56, 96.31}},
   };
   ReproducedTable table = measure("AdaCliP, neural network", "MNIST, DP-PCA to 60, 1000 relu units",

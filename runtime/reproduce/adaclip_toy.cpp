@@ -30,8 +30,8 @@ ReproducedTable adaclip_toy(const ReproduceOptions& options, Reporter& reporter)
     group.measured.push_back(row);
   };
   add("DP-SGD", {.method = ToyMethod::dpsgd});
-  add("AdaCliP, h2 = 1e-10", {.method = ToyMethod::adaclip, .most = 1e-10f});
-  add("AdaCliP, h2 = 1", {.method = ToyMethod::adaclip, .most = 1.0f});
+  add("AdaCliP, h2 = 1e-10", {.method = ToyMethod::adaclip, .max_variance = 1e-10f});
+  add("AdaCliP, h2 = 1", {.method = ToyMethod::adaclip, .max_variance = 1.0f});
   table.groups = {group};
   table.notes = {
       "1,000 points, batches of one (Poisson), 10 epochs, learning rate 0.01, C = 1, sigma = 0.1, "

@@ -27,10 +27,10 @@ class Toy {
   explicit Toy(const RegressionToy& toy)
       : d_(static_cast<std::size_t>(toy.dimensions)),
         adaclip_(toy.method == ToyMethod::adaclip),
-        settings_{.most = toy.most},
+        settings_{.max_variance = toy.max_variance},
         theta_(d_, 0.0f),
         mean_(d_, 0.0f),
-        deviation_(d_, std::sqrt(settings_.least * settings_.most)),
+        deviation_(d_, std::sqrt(settings_.min_variance * settings_.max_variance)),
         scale_(d_, 1.0f) {}
 
   void step(const std::vector<float>& signs, const std::vector<float>& noise) {

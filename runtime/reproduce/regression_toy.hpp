@@ -12,7 +12,7 @@ enum class ToyMethod { dpsgd, adaclip };
 struct RegressionToy {
   int dimensions = 1;
   ToyMethod method = ToyMethod::adaclip;
-  float most = 1.0f;  ///< h2; h1 is 1e-12
+  float max_variance = 1.0f;  ///< h2; h1 is 1e-12
 };
 
 /// |theta - theta*|^2 / 2: the regression error at the end less the least there is.

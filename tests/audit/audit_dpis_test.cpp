@@ -147,7 +147,7 @@ class UncappedEngine final : public reference::ReferenceEngine {
 
   double ghat(const ImportanceRule& rule, std::uint32_t i) const {
     const double n = std::fmin(state_.norms[i], rule.clip);
-    return rule.multiple * std::fmax(n, rule.least);
+    return rule.multiple * std::fmax(n, rule.min_norm);
   }
 };
 

@@ -220,7 +220,7 @@ inline InfluenceCase influence_case(unsigned seed, bool texts, std::size_t rows)
       break;
     case 4:
       // Whatever is finite is a candidate, and accepted where its norm is as large as the bound.
-      s.recipe.draw = Candidates{{.clip = 1e-3, .multiple = 1.0, .least = 1e-3, .rate = 999.0}};
+      s.recipe.draw = Candidates{{.clip = 1e-3, .multiple = 1.0, .min_norm = 1e-3, .rate = 999.0}};
       s.recipe.contribution = AcceptedDirection{};
       break;
     default:

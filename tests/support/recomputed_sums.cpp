@@ -465,7 +465,7 @@ class Recomputer {
     const double total = std::fmin(std::fmax(measured, least), certificate_.size * clip);
     return ImportanceRule{.clip = clip,
                           .multiple = options.multiple,
-                          .least = options.floor * clip,
+                          .min_norm = options.floor * clip,
                           .rate = certificate_.expected_batch / total};
   }
 
@@ -513,10 +513,10 @@ class Recomputer {
 
   /// What an example is a candidate by, and the relative error of that.
   static double estimate(const ImportanceRule& r, double norm) {
-    return std::fmin(r.multiple * std::fmax(std::fmin(norm, r.clip), r.least), 1.0 / r.rate);
+    return std::fmin(r.multiple * std::fmax(std::fmin(norm, r.clip), r.min_norm), 1.0 / r.rate);
   }
   double share_of_error(const ImportanceRule& r, std::size_t i) const {
-    return now_.errors[i] / std::fmax(now_.norms[i], r.least) + 1e-6;
+    return now_.errors[i] / std::fmax(now_.norms[i], r.min_norm) + 1e-6;
   }
 
   void draw_candidates(const verify::Batch& b) {

@@ -258,8 +258,8 @@ class CpuEngine final : public Engine {
           {.step = step,
            .sum = released_,
            .ordinary = ordinary_sum_,
-           .most = layer_norm_bound(recipe.contribution, static_cast<double>(scalars.clip_norm),
-                                    network_.groups),
+           .max_norm = layer_norm_bound(recipe.contribution, static_cast<double>(scalars.clip_norm),
+                                        network_.groups),
            .noise_std = static_cast<double>(scalars.noise_std)});
     show_witness(what, std::span(released_));
   }

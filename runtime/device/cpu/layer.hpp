@@ -100,9 +100,9 @@ class CpuLayer {
   /// backward() reads what forward() wrote, so the next layer must not work in place.
   virtual bool reads_own_output() const { return false; }
   /// gradient() reads what backward() makes, which is then called whatever comes before.
-  virtual bool always_goes_back() const { return false; }
+  virtual bool needs_backward() const { return false; }
   /// Fewer examples at a time would leave its products too few rows.
-  virtual int least_in_flight() const { return 4; }
+  virtual int min_in_flight() const { return 4; }
   virtual int input_border() const { return 0; }
   /// It takes a data set's pixels as they are, without channels of padding.
   virtual bool takes_unpadded_input() const { return false; }
@@ -123,7 +123,7 @@ class CpuLayer {
   /// w.coordinates asks for. Before backward() where the layer passes over single examples, or is
   /// added together; else after all layers' backward().
   virtual void gradient(Workspace&, int, int) const {}
-  /// The gradient by the input. Only where a layer before has parameters, or always_goes_back().
+  /// The gradient by the input. Only where a layer before has parameters, or needs_backward().
   virtual void backward(Workspace&, int, int) const {}
   /// sum += w.factor() times the parameters' gradients, leaving out examples with factor 0: their
   /// numbers may be NaN.

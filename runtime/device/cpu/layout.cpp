@@ -8,6 +8,13 @@
 namespace cudp::cpu {
 namespace {
 
+/// Decides where every number of an example in flight lies: values and gradients of the edges
+/// between layers, what a layer saves from forward to backward, packed weights.
+///
+/// Layers up to the last one that runs by example pass over one example after the other, whose
+/// numbers then stay in the first-level cache. The layers behind it (first_together) pass over all
+/// examples in flight at once, so that weights are read once for many; only their edges keep the
+/// gradients of all these examples.
 class LayoutBuilder {
  public:
   explicit LayoutBuilder(const Network& network) { l_.network = &network; }
@@ -20,7 +27,7 @@ class LayoutBuilder {
     for (std::size_t i = 0; i < l_.layers.size(); ++i)
       if (l_.layers[i]->runs_by_example()) l_.first_together = i + 1;
     for (const auto& layer : l_.layers)
-      l_.least_in_flight = std::max(l_.least_in_flight, layer->least_in_flight());
+      l_.min_in_flight = std::max(l_.min_in_flight, layer->min_in_flight());
     add_sites();
     place_gradients();
     for (const CpuEdge& e : l_.edges) add_zeros(e);
@@ -43,6 +50,9 @@ class LayoutBuilder {
     bool gives_input_gradient;
   };
 
+  /// Makes the edges, and says for each layer which it reads and writes. A layer that works in
+  /// place shares its input's edge, unless the layer before still reads its own output in backward.
+  /// Only layers behind the first one with parameters give a gradient to their input.
   void add_sites() {
     const Network& network = *l_.network;
     add_edge(network.input, network.text.words > 0, 0);
@@ -61,7 +71,9 @@ class LayoutBuilder {
     }
   }
 
-  /// The edge behind layer `maker`.
+  /// Adds the edge behind layer `maker`. The layer that reads it, past those that work in place,
+  /// decides its border; channels are padded to whole vectors, but for input that the first layer
+  /// takes as it is.
   void add_edge(const Shape& s, bool is_sequence, std::size_t maker) {
     const auto& layers = l_.layers;
     std::size_t reader = maker + 1;
@@ -80,6 +92,8 @@ class LayoutBuilder {
     l_.edges.push_back(e);
   }
 
+  /// Gradients of edges behind first_together, and of the logits, are kept for every example in
+  /// flight; the others are there once, for the example at work.
   void place_gradients() {
     for (std::size_t i = l_.first_together; i < sites_.size(); ++i) {
       l_.edges[sites_[i].in].keeps_gradients = true;
@@ -91,6 +105,8 @@ class LayoutBuilder {
           e.keeps_gradients ? l_.storage.kept_gradients : l_.storage.gradients, e.size());
   }
 
+  /// Lists the ranges of an edge that no layer writes: between the rows of an image, before the
+  /// first and behind the last.
   void add_zeros(const CpuEdge& e) {
     const ImageLayout& l = e.layout;
     const auto add = [&](std::int64_t first, std::int64_t end) {

@@ -20,7 +20,7 @@ struct CpuLayout {
   /// Most examples that a task handles: 16, or 64 for networks of large dense layers, whose sums
   /// are bound by memory traffic. Results do not depend on it.
   int chunk = 16;
-  int least_in_flight = 1;  ///< see CpuLayer
+  int min_in_flight = 1;  ///< see CpuLayer
   Storage storage;
   std::vector<CpuEdge> edges;                     ///< the last has the logits
   std::vector<std::unique_ptr<CpuLayer>> layers;  ///< the input, then the network's

@@ -17,10 +17,10 @@ constexpr std::int64_t kRange = 128;  // tiles that one task handles: 2,048 exam
 
 class CpuLinearEngine final : public LinearEngine {
  public:
-  CpuLinearEngine(const Dataset& train, Loss loss, double most, int threads)
+  CpuLinearEngine(const Dataset& train, Loss loss, double max_examples, int threads)
       : source_(train),
         loss_(loss),
-        most_(most),
+        max_examples_(max_examples),
         k_(cpu_kernels(best_simd_level())),
         team_(threads),
         all_(linear_data(train)) {
@@ -44,7 +44,7 @@ class CpuLinearEngine final : public LinearEngine {
   }
 
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
-    const double grid = linear_grid(max_norm, most_);
+    const double grid = linear_grid(max_norm, max_examples_);
     clear(dimension());
     fill_scratch(scores_);
     for_ranges([&](std::int64_t begin, std::int64_t end, double* total) {
@@ -71,7 +71,7 @@ class CpuLinearEngine final : public LinearEngine {
 
   std::vector<double> clipped_losses(std::span<const float> direction, std::span<const float> steps,
                                      double max_loss) override {
-    const double grid = linear_grid(max_loss, most_);
+    const double grid = linear_grid(max_loss, max_examples_);
     const int count = static_cast<int>(steps.size());
     clear(count);
     fill_scratch(along_);
@@ -150,7 +150,7 @@ class CpuLinearEngine final : public LinearEngine {
 
   const Dataset& source_;
   Loss loss_;
-  double most_;
+  double max_examples_;
   const CpuKernels& k_;
   ThreadTeam team_;
   LinearData all_;
@@ -164,10 +164,10 @@ class CpuLinearEngine final : public LinearEngine {
 
 }  // namespace
 
-std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss, double most,
-                                                     int threads) {
+std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss,
+                                                     double max_examples, int threads) {
   check_linear_data(train);
-  return std::make_unique<CpuLinearEngine>(train, loss, most, threads);
+  return std::make_unique<CpuLinearEngine>(train, loss, max_examples, threads);
 }
 
 }  // namespace cudp

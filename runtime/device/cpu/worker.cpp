@@ -12,16 +12,16 @@
 namespace cudp::cpu {
 namespace {
 
-/// Examples that 32-bit sums of units hold, each number of an example below kMostUnits.
-constexpr std::size_t kMostInUnits = 256;
-static_assert(2.0 * kMostInUnits * kMostUnits <= 0x1p31);
+/// Examples that 32-bit sums of units hold, each number of an example below kMaxUnits.
+constexpr std::size_t kMaxInUnits = 256;
+static_assert(2.0 * kMaxInUnits * kMaxUnits <= 0x1p31);
 
 /// Activations in flight stay within a second-level cache where that leaves at least four examples
 /// for the dense layers to share their weights among.
 int examples_in_flight(const CpuLayout& l) {
   constexpr std::int64_t kCacheFloats = 196'608;  // 768 KB
   const std::int64_t fit = kCacheFloats / std::max<std::int64_t>(1, l.storage.values);
-  return static_cast<int>(std::clamp<std::int64_t>(fit / 4 * 4, l.least_in_flight, l.chunk));
+  return static_cast<int>(std::clamp<std::int64_t>(fit / 4 * 4, l.min_in_flight, l.chunk));
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ void Worker::backward_together(int count) {
   for (std::size_t i = layout_.layers.size(); i-- > last;) {
     const CpuLayer& layer = *layout_.layers[i];
     if (!layer.adds_by_example()) layer.gradient(w_, 0, count);
-    if (i > layout_.first_parametric || layer.always_goes_back()) layer.backward(w_, 0, count);
+    if (i > layout_.first_parametric || layer.needs_backward()) layer.backward(w_, 0, count);
   }
 }
 
@@ -148,7 +148,7 @@ void Worker::add_together(int count, const GradientSum& sum) {
 
 void Worker::add(const Dataset& data, std::span<const std::uint32_t> examples,
                  const Weights& weights, const GradientUse& use, ExampleRecord* records) {
-  if (in_units_ + examples.size() > kMostInUnits) {
+  if (in_units_ + examples.size() > kMaxInUnits) {
     w_.kernels.flush_units(units_.data(), totals_.data(), layout_.storage.packed);
     in_units_ = 0;
   }

@@ -14,7 +14,7 @@
 
 namespace cudp::cpu {
 
-// What is done with the gradient of each example.
+// The use that is made of each example's gradient.
 
 /// Its norm is taken, and nothing is added.
 struct MeasureNorm {};

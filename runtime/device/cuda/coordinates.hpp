@@ -1,5 +1,5 @@
 #pragma once
-// What coordinate-wise clipping (kernels/contribution/coordinates_math.hpp) keeps on the device.
+// The state of coordinate-wise clipping (kernels/contribution/coordinates_math.hpp) on the device.
 #include <cstdint>
 #include <variant>
 #include <vector>

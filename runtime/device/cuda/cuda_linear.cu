@@ -4,8 +4,9 @@
 namespace cudp {
 
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss,
-                                                      double most) {
-  return std::make_unique<cuda::DeviceLinear<cuda::CudaGpu>>(cuda::CudaGpu(), train, loss, most);
+                                                      double max_examples) {
+  return std::make_unique<cuda::DeviceLinear<cuda::CudaGpu>>(cuda::CudaGpu(), train, loss,
+                                                             max_examples);
 }
 
 }  // namespace cudp

@@ -33,8 +33,8 @@ namespace cudp::cuda {
 inline std::int64_t batch_capacity(std::uint64_t threshold, std::size_t examples) {
   const double n = static_cast<double>(examples);
   const double q = static_cast<double>(threshold) * 0x1p-32;
-  const double most = n * q + 12.0 * std::sqrt(n * q * (1.0 - q)) + 32.0;
-  return static_cast<std::int64_t>(std::min(n, std::ceil(most)));
+  const double max_drawn = n * q + 12.0 * std::sqrt(n * q * (1.0 - q)) + 32.0;
+  return static_cast<std::int64_t>(std::min(n, std::ceil(max_drawn)));
 }
 
 template <class Gpu>
@@ -419,21 +419,21 @@ class DeviceEngine final : public Engine {
   void add_up(const Step& step) {
     const auto inverse_grid = static_cast<float>(1.0 / step.grid());
     const Contribution& contribution = step.recipe.contribution;
-    const std::int64_t most = capacity(step.recipe.draw);
+    const std::int64_t max_drawn = capacity(step.recipe.draw);
     if (const auto* const clipped = std::get_if<ClippedGradient>(&contribution)) {
       const ClipSettings clip = clipped->at(step.clip_norm);
       if (fused_)
-        fused_->sum_clipped(drawn_count_.get(), most, data_, drawn_.get(), parameters_.get(), clip,
-                            inverse_grid, fixed_sum_.get(), train_tally_.get());
+        fused_->sum_clipped(drawn_count_.get(), max_drawn, data_, drawn_.get(), parameters_.get(),
+                            clip, inverse_grid, fixed_sum_.get(), train_tally_.get());
       else
-        add_by_layers(most, nullptr, inverse_grid, [&] { passes_.clip(clip); });
+        add_by_layers(max_drawn, nullptr, inverse_grid, [&] { passes_.clip(clip); });
     } else if (const auto* const transformed = std::get_if<TransformedGradient>(&contribution)) {
       const ClipSettings clip = transformed->at(step.clip_norm);
       const CoordinatesView view = coordinates_.refresh(passes_.layout());
-      add_by_layers(most, &view, inverse_grid, [&] { passes_.clip(clip); });
+      add_by_layers(max_drawn, &view, inverse_grid, [&] { passes_.clip(clip); });
     } else {
       const ImportanceRule& rule = std::get<Candidates>(step.recipe.draw).rule;
-      add_by_layers(most, nullptr, inverse_grid, [&] {
+      add_by_layers(max_drawn, nullptr, inverse_grid, [&] {
         passes_.accept(rule, stream(Stream::acceptance), step_number(), norms_.get());
       });
     }
@@ -441,13 +441,14 @@ class DeviceEngine final : public Engine {
 
   /// choose: launches what gives each example of a micro-batch its factor.
   template <class Choose>
-  void add_by_layers(std::int64_t most, const CoordinatesView* coordinates, float inverse_grid,
+  void add_by_layers(std::int64_t max_drawn, const CoordinatesView* coordinates, float inverse_grid,
                      const Choose& choose) {
     const auto at_once = static_cast<std::int64_t>(passes_.capacity());
-    for (std::int64_t first = 0; first < most; first += at_once) {
-      const Batch batch{.count = drawn_count_.get(),
-                        .first = static_cast<std::int32_t>(first),
-                        .capacity = static_cast<std::int32_t>(std::min(at_once, most - first))};
+    for (std::int64_t first = 0; first < max_drawn; first += at_once) {
+      const Batch batch{
+          .count = drawn_count_.get(),
+          .first = static_cast<std::int32_t>(first),
+          .capacity = static_cast<std::int32_t>(std::min(at_once, max_drawn - first))};
       passes_.forward(batch, data_, drawn_.get(), parameters_.get());
       passes_.backward(coordinates);
       choose();

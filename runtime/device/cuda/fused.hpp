@@ -157,16 +157,16 @@ class FusedNetwork {
     gpu.allow_shared(kernel_.sum, kernel_.shared_bytes);
   }
 
-  /// fixed [d] += the clipped gradients of the first `most` examples of those drawn, as far as
+  /// fixed [d] += the clipped gradients of the first `max_drawn` examples of those drawn, as far as
   /// there are that many, in units of the grid.
-  void sum_clipped(const std::uint32_t* count, std::int64_t most, const DeviceData& data,
+  void sum_clipped(const std::uint32_t* count, std::int64_t max_drawn, const DeviceData& data,
                    const std::uint32_t* examples, const float* parameters, const ClipSettings& clip,
                    float inverse_grid, FixedPoint* fixed, Tally* tally) {
-    for (std::int64_t first = 0; first < most; first += capacity_) {
-      const Batch batch{
-          .count = count,
-          .first = static_cast<std::int32_t>(first),
-          .capacity = static_cast<std::int32_t>(std::min<std::int64_t>(capacity_, most - first))};
+    for (std::int64_t first = 0; first < max_drawn; first += capacity_) {
+      const Batch batch{.count = count,
+                        .first = static_cast<std::int32_t>(first),
+                        .capacity = static_cast<std::int32_t>(
+                            std::min<std::int64_t>(capacity_, max_drawn - first))};
       const FusedSum args{
           .batch = batch,
           .examples = examples,

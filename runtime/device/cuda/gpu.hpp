@@ -105,10 +105,10 @@ class CudaGpu {
   void allow_shared(void (*kernel)(P...), std::size_t bytes) {
     cudaFuncAttributes of{};
     check(cudaFuncGetAttributes(&of, kernel), "read a kernel's attributes");
-    const std::size_t most = limits_.shared_bytes - of.sharedSizeBytes;
-    if (bytes > most) throw Error("CUDA: a kernel needs more shared memory than there is");
+    const std::size_t max_bytes = limits_.shared_bytes - of.sharedSizeBytes;
+    if (bytes > max_bytes) throw Error("CUDA: a kernel needs more shared memory than there is");
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(most)),
+                               static_cast<int>(max_bytes)),
           "allow a kernel its shared memory");
   }
 

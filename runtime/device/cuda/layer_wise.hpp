@@ -20,13 +20,13 @@ namespace cudp::cuda {
 /// gibibyte holds if that is more, but no more than a gibibyte holds.
 inline int examples_in_flight(const Network& network, const CudaLayout& layout, int chosen) {
   constexpr std::int64_t kFloats = std::int64_t{1} << 28;
-  constexpr std::int64_t kMost = 32768;
+  constexpr std::int64_t kMaxExamples = 32768;
   std::int64_t n = chosen;
   if (chosen <= 0) {
     const std::int64_t fit = kFloats / layout.floats_per_example(network.groups, network.outputs);
     n = std::min(fit, std::max<std::int64_t>(4096, fit / 4));
   }
-  n = std::clamp<std::int64_t>(n, 1, kMost);
+  n = std::clamp<std::int64_t>(n, 1, kMaxExamples);
   const int group = layout.example_group();
   return static_cast<int>((n + group - 1) / group * group);
 }

@@ -23,8 +23,8 @@ template <class Gpu>
 class DeviceLinear final : public LinearEngine {
  public:
   /// Makes the engine as make_cuda_linear_engine does; `train` is not needed afterwards.
-  DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double most)
-      : gpu_(std::move(gpu)), loss_(loss), most_(most), size_(train.size()) {
+  DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples)
+      : gpu_(std::move(gpu)), loss_(loss), max_examples_(max_examples), size_(train.size()) {
     check_linear_data(train);
     const LinearData data = linear_data(train);
     d_ = data.d;
@@ -79,7 +79,7 @@ class DeviceLinear final : public LinearEngine {
   }
 
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
-    const double grid = linear_grid(max_norm, most_);
+    const double grid = linear_grid(max_norm, max_examples_);
     clear_totals(dimension_count());
     scores_.fill_scratch();
     derivatives_.fill_scratch();
@@ -106,7 +106,7 @@ class DeviceLinear final : public LinearEngine {
 
   std::vector<double> clipped_losses(std::span<const float> direction, std::span<const float> steps,
                                      double max_loss) override {
-    const double grid = linear_grid(max_loss, most_);
+    const double grid = linear_grid(max_loss, max_examples_);
     clear_totals(steps.size());
     along_.fill_scratch();
     if (now_->tiles > 0 && !steps.empty()) {
@@ -201,7 +201,7 @@ class DeviceLinear final : public LinearEngine {
 
   Gpu gpu_;
   Loss loss_;
-  double most_;
+  double max_examples_;
   std::size_t size_;
   int d_ = 0;
   Tiles all_;

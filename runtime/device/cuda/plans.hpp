@@ -73,7 +73,7 @@ inline constexpr int kSlab = 256;
 /// Layers whose weight has as many rows (channels times taps, inputs) and columns (channels,
 /// outputs) are multiplied by tensor cores where that is asked for: with fewer a tile is mostly
 /// padding. Not measured.
-inline constexpr int kLeastTensorSide = 16;
+inline constexpr int kMinTensorSide = 16;
 
 /// Shared memory of a block that multiplies patches: three of them fit an H200's multiprocessor,
 /// two an A100's.
@@ -92,7 +92,7 @@ struct CudaEdge {
 
 /// The facts that a layout is chosen by.
 struct LayoutChoices {
-  /// tf32: for layers that gain from it (kLeastTensorSide) and those that go to BLAS; whatever is
+  /// tf32: for layers that gain from it (kMinTensorSide) and those that go to BLAS; whatever is
   /// not a matrix product stays in fp32.
   Precision precision = Precision::fp32;
   std::int64_t large_dense = kLargeDense;

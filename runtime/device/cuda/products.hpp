@@ -159,10 +159,10 @@ class CudaProducts {
 
   /// Weights are packed for one product after the other.
   static std::size_t most_packed(const CudaStorage& storage) {
-    int most = 0;
+    int max_floats = 0;
     for (const ProductPlan& p : storage.patched_products)
-      most = std::max(most, packed_floats(p.terms, p.columns));
-    return static_cast<std::size_t>(most);
+      max_floats = std::max(max_floats, packed_floats(p.terms, p.columns));
+    return static_cast<std::size_t>(max_floats);
   }
 
   Gpu& gpu_;

@@ -91,11 +91,11 @@ const Case kCases[] = {
     {{"verify2", "train", "--preset", "glyphs-cnn"},
      "expected a command as the first word, found 'verify2'; the nearest is 'verify'"},
     {{"--bogus", "train", "--preset", "glyphs-cnn"},
-     "expected a command as the first word, found '--bogus'; flags stand behind the command, which "
-     "is one of: train, eval, audit, verify, account, calibrate, reproduce, info"},
+     "expected a command as the first word, found '--bogus'; flags stand behind the command, "
+     "and cudp --help lists commands"},
     {{"help"},
-     "expected a command as the first word, found 'help'; there are train, eval, audit, verify, "
-     "account, calibrate, reproduce and info"},
+     "expected a command as the first word, found 'help'; there are train, schema, eval, predict, "
+     "audit, verify, account, calibrate, reproduce and info"},
     {{"--version", "train"},
      "--version: expected nothing after it, found 'train'; cudp COMMAND --help explains a command"},
     {{"train", "info"}, "train: expected one command, found a second, 'info'"},
@@ -211,7 +211,7 @@ const Case kCases[] = {
     {table({}, "p.csv", "nowhere.toml"),
      "nowhere.toml: expected a file that can be read, found No such file or directory"},
     {table({}, "p.csv", "kind.toml"),
-     "kind.toml, line 3: expected kind numeric, date, categorical, text, label, id or ignore, "
+     "kind.toml, line 2: expected kind numeric, date, categorical, text, label, id or ignore, "
      "found 'number'"},
     {table({}, "p.csv", "bounds.toml"),
      "p.csv, column 'age': expected public bounds or categories in a schema, found none; "
@@ -221,7 +221,22 @@ const Case kCases[] = {
      "p.csv"},
     {{"eval"}, "eval: expected run_dir, found none"},
     {{"eval", "nowhere", "--dataset", "p.csv", "--schema", "p.toml"},
-     "nowhere: expected a run folder with a released model, found none"},
+     "nowhere: expected a run folder with a released model, its release folder or a .safetensors "
+     "file, found none"},
+    {{"predict"}, "predict: expected model, found none"},
+    {{"predict", "nowhere", "--dataset", "p.csv"}, "predict: expected --out FILE, found none"},
+    {{"predict", "nowhere", "--dataset", "p.csv", "--out", "predictions.csv"},
+     "nowhere: expected a run folder with a released model, its release folder or a .safetensors "
+     "file, found none"},
+    {{"predict", "damaged.json", "--dataset", "p.csv", "--out", "predictions.csv"},
+     "damaged.json, byte 0: expected an 8-byte header length, found 2 bytes"},
+    {{"predict", "nowhere", "--input", "p.csv"},
+     "predict: expected a known flag, found '--input'; the nearest is '--dataset'"},
+    {{"eval", "nowhere", "--dataset", "p.csv", "--threshold", "2"},
+     "eval: expected a known flag, found '--threshold'; cudp eval --help lists them"},
+    {{"schema"}, "schema: expected table, found none"},
+    {{"schema", "nowhere.csv"},
+     "nowhere.csv: expected a file that can be read, found No such file or directory"},
     {{"verify", "nowhere"},
      "nowhere: expected a run folder with a certificate, or its release folder, found none"},
     {{"account"},

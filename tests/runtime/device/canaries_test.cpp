@@ -49,7 +49,7 @@ struct Summed {
     tap->released = [this](const ReleasedSum& released) {
       EXPECT_EQ(released.step, 5u);
       EXPECT_EQ(released.noise_std, 0.0);
-      most = released.most;
+      most = released.max_norm;
       sum.assign(released.sum.begin(), released.sum.end());
       ordinary.assign(released.ordinary.begin(), released.ordinary.end());
     };
@@ -92,7 +92,7 @@ TEST_P(Canary, AddsWhatClippingLeavesOfIt) {
   for (std::size_t j = 0; j < expected.size(); ++j)
     EXPECT_NEAR(with.sum[j], expected[j], 4.0 * sum_grid(kClip) + 1e-6 * std::fabs(expected[j]));
   EXPECT_EQ(with.ordinary, without.sum);
-  EXPECT_NEAR(with.most, norm, 1e-6);
+  EXPECT_NEAR(with.max_norm, norm, 1e-6);
   EXPECT_EQ(with.diagnostics.examples, 40u);
   EXPECT_EQ(with.diagnostics.clipped, without.diagnostics.clipped + 4);
 }
@@ -115,7 +115,8 @@ TEST(CanaryOf, CoordinatesHasTheClippingNorm) {
 /// With its norm known, such an example is drawn with probability rate clip.
 TEST(CanaryOf, ImportanceSamplingHasNormOneOrNone) {
   EngineSettings s = settings(Clipping::flat);
-  s.recipe.draw = Candidates{{.clip = kClip, .multiple = 1.0, .least = 0.01, .rate = 0.9 / kClip}};
+  s.recipe.draw =
+      Candidates{{.clip = kClip, .multiple = 1.0, .min_norm = 0.01, .rate = 0.9 / kClip}};
   s.recipe.contribution = AcceptedDirection{};
   const std::vector<std::uint32_t> canaries(400, 3u);
   const Summed with(s, canaries, 400);

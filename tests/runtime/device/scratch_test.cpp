@@ -57,7 +57,8 @@ Bits all_of(const Network& net, const Dataset& data, const MakeEngine& make) {
                         .clip_norm = 1};
   {
     EngineSettings importance = s;
-    importance.recipe.draw = Candidates{{.clip = 1.0, .multiple = 3.0, .least = 0.01, .rate = 0.4}};
+    importance.recipe.draw =
+        Candidates{{.clip = 1.0, .multiple = 3.0, .min_norm = 0.01, .rate = 0.4}};
     importance.recipe.contribution = AcceptedDirection{};
     const auto engine = make(importance);
     engine->load(data);

@@ -337,8 +337,11 @@ TEST_P(TextEngine, CoordinatesAreClippedAsByTheOracle) {
     StepsOfAMethod m;
     m.start = weights_for(net);
     m.settings.recipe.draw = Poisson{std::uint64_t{1} << 31};
-    m.settings.recipe.contribution = TransformedGradient{
-        {.beta1 = 0.9f, .beta2 = 0.8f, .least = 1e-8f, .most = 0.5f, .literal = false}};
+    m.settings.recipe.contribution = TransformedGradient{{.beta1 = 0.9f,
+                                                          .beta2 = 0.8f,
+                                                          .min_variance = 1e-8f,
+                                                          .max_variance = 0.5f,
+                                                          .literal = false}};
     for (std::size_t j = 0; j < net.parameter_count; ++j) {
       m.start.deviation.push_back(0.01f * static_cast<float>(1 + j % 5));
       m.start.mean.push_back(0.002f * static_cast<float>(j % 3));
@@ -360,7 +363,7 @@ TEST_P(TextEngine, ExamplesAreAcceptedAsByTheOracle) {
     StepsOfAMethod m;
     m.start = weights_for(net);
     m.settings.recipe.draw =
-        Candidates{{.clip = 0.8f, .multiple = 2.0f, .least = 0.01f, .rate = 0.3f}};
+        Candidates{{.clip = 0.8f, .multiple = 2.0f, .min_norm = 0.01f, .rate = 0.3f}};
     m.settings.recipe.contribution = AcceptedDirection{};
     const Dataset data = texts_for(c, 40);
     reference::ReferenceEngine oracle(net, m.settings);

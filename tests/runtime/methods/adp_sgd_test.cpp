@@ -214,7 +214,7 @@ TEST(AdpSgd, AdaptiveStepsFollowTheReleasedGradientAsTheOraclesDo) {
 }
 
 TEST(AdpSgd, StepSizesGrowByTheirLeastWhereNothingIsReleased) {
-  StepSizeSettings s{.weight = 100.0, .period = 10, .least = 0.25};
+  StepSizeSettings s{.weight = 100.0, .period = 10, .min_growth = 0.25};
   EXPECT_EQ(grown_step_size_sum(s, 3, 20.0, 0.0), 20.25);
   EXPECT_EQ(grown_step_size_sum(s, 13, 20.0, 2.0), 20.0 + 25.0 * 2.0);
   s.weight = 1.0;

@@ -56,12 +56,12 @@ TEST(Importance, ProbabilitiesAreNeverAboveTheRateAndHardlyBelow) {
     ImportanceRule r;
     r.clip = std::exp(4.0 * uniform(random) - 3.0);
     r.multiple = 1.0 + 6.0 * uniform(random);
-    r.least = r.clip * std::exp(-5.0 * uniform(random));
+    r.min_norm = r.clip * std::exp(-5.0 * uniform(random));
     r.rate = std::exp(-7.0 * uniform(random)) * 0.999999 / r.clip;
     const auto seen = static_cast<float>(2.0 * r.clip * uniform(random));
     const auto norm = static_cast<float>(2.0 * r.clip * uniform(random));
     const double estimate =
-        std::fmin(r.multiple * std::fmax(std::fmin(seen, r.clip), r.least), 1.0 / r.rate);
+        std::fmin(r.multiple * std::fmax(std::fmin(seen, r.clip), r.min_norm), 1.0 / r.rate);
     capped += estimate == 1.0 / r.rate ? 1 : 0;
     const double p = r.rate * std::fmin(std::fmin(norm, r.clip), estimate);
     const auto candidate = static_cast<double>(candidate_threshold(r, seen)) * 0x1p-32;
@@ -74,12 +74,12 @@ TEST(Importance, ProbabilitiesAreNeverAboveTheRateAndHardlyBelow) {
     ASSERT_GE(candidate * accepted, p - 3e-10);
   }
   EXPECT_GT(capped, 1000) << "the cap must have been tried";
-  const ImportanceRule r{.clip = 1.0, .multiple = 5.0, .least = 0.1, .rate = 0.05};
+  const ImportanceRule r{.clip = 1.0, .multiple = 5.0, .min_norm = 0.1, .rate = 0.05};
   EXPECT_EQ(acceptance_threshold(r, 0.5f, NAN), 0u);
   EXPECT_EQ(acceptance_threshold(r, 0.5f, INFINITY), 0u);
   EXPECT_EQ(acceptance_threshold(r, 0.5f, 0.0f), 0u);
   // A norm that lacks squares would make the direction longer than 1, however probable.
-  const ImportanceRule tiny{.clip = 1e-20, .multiple = 5.0, .least = 1e-20, .rate = 0.19e20};
+  const ImportanceRule tiny{.clip = 1e-20, .multiple = 5.0, .min_norm = 1e-20, .rate = 0.19e20};
   EXPECT_EQ(acceptance_threshold(tiny, 1e-20f, 1e-20f), 0u);
   EXPECT_EQ(accept_candidate(tiny, RandomStream{}, 0, 0x1p-140f, std::vector{1e-20f}.data()), 0.0f);
   EXPECT_EQ(candidate_threshold(r, NAN), candidate_threshold(r, 1.0f));
@@ -93,8 +93,8 @@ TEST_P(DpisCase, TrainsLikeTheOracle) {
   const Network net = cases::network_of(c);
   const Dataset data = cases::examples_for(c, 40);
   const ImportanceRule rules[] = {
-      {.clip = 1.5, .multiple = 3.0, .least = 0.1, .rate = 8.0 / 40.0},
-      {.clip = 1.2, .multiple = 5.0, .least = 0.3, .rate = 0.6},  // the cap binds
+      {.clip = 1.5, .multiple = 3.0, .min_norm = 0.1, .rate = 8.0 / 40.0},
+      {.clip = 1.2, .multiple = 5.0, .min_norm = 0.3, .rate = 0.6},  // the cap binds
   };
   StepScalars s = kPlainStep;
   s.learning_rate = 0.05f;
@@ -168,8 +168,8 @@ TEST(Dpis, IncludesExamplesInProportionToTheirNormsAndIsUnbiased) {
                                                         : i % 3 == 1 ? 0.1
                                                                      : 2.0)));
   for (const ImportanceRule& rule :
-       {ImportanceRule{.clip = 1.0, .multiple = 4.0, .least = 0.2, .rate = 0.15},
-        ImportanceRule{.clip = 1.6, .multiple = 5.0, .least = 0.05, .rate = 0.5}}) {
+       {ImportanceRule{.clip = 1.0, .multiple = 4.0, .min_norm = 0.2, .rate = 0.15},
+        ImportanceRule{.clip = 1.6, .multiple = 5.0, .min_norm = 0.05, .rate = 0.5}}) {
     EngineSettings s = settings();
     s.threads = 1;
     const auto engine = make_cpu_engine(apart.net, s);
@@ -190,7 +190,7 @@ TEST(Dpis, IncludesExamplesInProportionToTheirNormsAndIsUnbiased) {
     int capped = 0;
     for (int i = 0; i < n; ++i) {
       const double estimate = std::fmin(
-          rule.multiple * std::fmax(std::fmin(seen[i], rule.clip), rule.least), 1.0 / rule.rate);
+          rule.multiple * std::fmax(std::fmin(seen[i], rule.clip), rule.min_norm), 1.0 / rule.rate);
       capped += estimate == 1.0 / rule.rate ? 1 : 0;
       const double p = rule.rate * std::fmin(std::fmin(apart.norms[i], rule.clip), estimate);
       chi += std::pow(included[i] - kSteps * p, 2) / (kSteps * p * (1.0 - p));
@@ -227,8 +227,8 @@ TEST(Dpis, AcceptedGradientsAllHaveTheSameNorm) {
       for (std::uint64_t t = 0; t < 12; ++t) {
         engine->set_state(state);
         engine->measure_norms();
-        const StepRecipe step =
-            step_of_dpis({.clip = clip, .multiple = 5.0, .least = 0.01 * clip, .rate = 0.9 / clip});
+        const StepRecipe step = step_of_dpis(
+            {.clip = clip, .multiple = 5.0, .min_norm = 0.01 * clip, .rate = 0.9 / clip});
         engine->run(step, t, {&kPlainStep, 1});
         const std::vector<float> after = engine->state().parameters;
         const auto [norm, unused] =
@@ -254,7 +254,7 @@ TEST(Dpis, ExamplesThatAreNotFiniteAreNeverAccepted) {
       engine->measure_norms();
       EXPECT_EQ(engine->norms()[7], 0.0f);
       const StepRecipe step =
-          step_of_dpis({.clip = 2.0, .multiple = 5.0, .least = 1.0, .rate = 0.45});
+          step_of_dpis({.clip = 2.0, .multiple = 5.0, .min_norm = 1.0, .rate = 0.45});
       engine->run(step, 0, std::vector<StepScalars>(5, kPlainStep));
       for (const float w : engine->state().parameters) ASSERT_TRUE(std::isfinite(w));
       EXPECT_EQ(engine->norms()[7], 0.0f);

@@ -13,7 +13,9 @@ namespace {
 double excess(ToyMethod method, int dimensions, float most = 1e-10f) {
   double mean = 0.0;
   for (std::uint64_t seed = 1; seed <= 3; ++seed)
-    mean += regression_excess({.dimensions = dimensions, .method = method, .most = most}, seed) / 3;
+    mean += regression_excess({.dimensions = dimensions, .method = method, .max_variance = most},
+                              seed) /
+            3;
   return mean;
 }
 

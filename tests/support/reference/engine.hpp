@@ -157,7 +157,7 @@ class ReferenceEngine : public Engine {
       for (const double x : g) square += x * x;
       const StepSizeSettings& r = *recipe.step_size;
       const double beta = std::fmax(r.weight / (1.0 + static_cast<double>(step % r.period)), 1.0);
-      state_.step_size_sum += std::fmax(beta * square, r.least);
+      state_.step_size_sum += std::fmax(beta * square, r.min_growth);
       s.learning_rate = static_cast<float>(s.learning_rate / std::sqrt(state_.step_size_sum));
     }
     if (transformed != nullptr) restore(transformed->coordinates, s, g);
@@ -175,7 +175,7 @@ class ReferenceEngine : public Engine {
   /// min(k max(n, g_L), K / b), n the norm last seen, at most C.
   double estimate(const ImportanceRule& rule, std::uint32_t i) const {
     const double n = std::fmin(state_.norms[i], rule.clip);
-    return std::fmin(rule.multiple * std::fmax(n, rule.least), 1.0 / rule.rate);
+    return std::fmin(rule.multiple * std::fmax(n, rule.min_norm), 1.0 / rule.rate);
   }
   double norm_of(const ExampleGradient& e) const {
     double square = 0.0;
@@ -244,7 +244,7 @@ class ReferenceEngine : public Engine {
       const double m = c.beta1 * centre_[j] + (1.0 - c.beta1) * g[j];
       double v = (g[j] - m) * (g[j] - m) - std::pow(scale_[j] * std * inverse_batch, 2);
       if (!c.literal) v /= inverse_batch;
-      v = std::fmin(std::fmax(v, c.least), c.most);
+      v = std::fmin(std::fmax(v, c.min_variance), c.max_variance);
       const double s = state_.deviation[j];
       state_.mean[j] = static_cast<float>(m);
       state_.deviation[j] = static_cast<float>(std::sqrt(c.beta2 * s * s + (1.0 - c.beta2) * v));

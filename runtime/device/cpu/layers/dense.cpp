@@ -10,7 +10,10 @@ namespace cudp::cpu {
 namespace {
 
 /// Weights are packed [input][output]. No example's gradient is ever made: it is x dy', whose norm
-/// is the product of two norms, and the sum over examples is one product.
+/// is the product of two norms, and the sum over examples is one product, of the inputs [examples,
+/// inputs] and the weighted derivatives [examples, outputs]. Coordinate-wise clipping weighs each
+/// coordinate on its own, so there the norms take two more products, and the sum adds example by
+/// example.
 class CpuDense final : public CpuLayer {
  public:
   explicit CpuDense(const Dense& layer) : outputs_(layer.out) {}
@@ -72,7 +75,7 @@ class CpuDense final : public CpuLayer {
   }
 
   void add(Workspace& w, int first, int count, const GradientSum& sum) const override {
-    // With a transform, what it is taken of is not to be weighed before.
+    // A transform is taken of the gradient itself: add_outer weighs its result by `scale`.
     const bool weigh = w.coordinates == nullptr;
     const float units = sum.plain != nullptr ? 1.0f : sum.inverse_grid;
     GemmStep steps[kMaxChunk];
@@ -89,6 +92,7 @@ class CpuDense final : public CpuLayer {
       steps[terms++] = {static_cast<std::int32_t>(w.value(in(), e) - x),
                         static_cast<std::int32_t>(dy_e - dy)};
     }
+    // Only runs without privacy sum in float.
     if (sum.plain != nullptr) {
       add_plain(w, x, dy, {steps, steps + terms}, sum.plain);
       return;
@@ -117,6 +121,8 @@ class CpuDense final : public CpuLayer {
     w.kernels.add_outer(bias);
   }
 
+  /// |m / scale|^2 over this layer's weights: the part of a transformed gradient's squared norm
+  /// that no example changes.
   double coordinate_shift(const Coordinates& c) const override {
     double shift = 0.0;
     for (std::int64_t at = weight_.offset; at < weight_.offset + weight_.size(); ++at) {
@@ -127,13 +133,14 @@ class CpuDense final : public CpuLayer {
   }
 
  private:
-  /// dy *= scale. In units no product x dy may leave the range of kToUnits. It does not while norms
-  /// are what they should be, and dy is held to it whatever they are.
+  /// Multiplies dy by scale. Where sums are in units, no product x dy may leave the range of
+  /// kToUnits: norms as they should be keep it there, and the clamp does whatever they are.
   void weigh(Workspace& w, int e, float scale, bool in_units) const {
     float* const dy = result_gradient(w, e);
-    constexpr auto kMost = static_cast<float>(0.75 * kMostUnits);
-    const float most = in_units ? kMost / std::sqrt(*w.saved(square_, e) + 1.0f) : INFINITY;
-    for (int o = 0; o < weight_.columns; ++o) dy[o] = std::clamp(dy[o] * scale, -most, most);
+    constexpr auto kMaxDerivative = static_cast<float>(0.75 * kMaxUnits);
+    const float bound =
+        in_units ? kMaxDerivative / std::sqrt(*w.saved(square_, e) + 1.0f) : INFINITY;
+    for (int o = 0; o < weight_.columns; ++o) dy[o] = std::clamp(dy[o] * scale, -bound, bound);
   }
 
   void reserve(Storage& s) override {
@@ -167,7 +174,9 @@ class CpuDense final : public CpuLayer {
     }
   }
 
-  /// The squared norms of transformed gradients, from two products; see dense_square.
+  /// Sets the squared norms of transformed gradients: |(x dy' - m) / scale|^2 is a quadratic form
+  /// in dy whose coefficients are two products, of x^2 with 1 / scale^2 and of x with m / scale^2
+  /// (dense_square).
   void transformed_squares(Workspace& w, int first, int count) const {
     const Coordinates& c = *w.coordinates;
     const std::int64_t inputs = in().size();
@@ -211,6 +220,7 @@ class CpuDense final : public CpuLayer {
     }
   }
 
+  /// Adds the weighted gradients in float: one product over the examples that `steps` name.
   void add_plain(Workspace& w, const float* x, const float* dy, std::span<const GemmStep> steps,
                  float* sum) const {
     w.kernels.gather_gemm({.a = x,
@@ -230,8 +240,7 @@ class CpuDense final : public CpuLayer {
           {.acc = sum + weight_.bias(), .g = dy + step.b, .factor = 1.0f, .n = weight_.columns});
   }
 
-  /// The results, and their gradients: they lie inside a border where a convolution that pads comes
-  /// next.
+  /// Results and their gradients lie inside a border where a convolution that pads comes next.
   float* result(Workspace& w, int example) const {
     return w.value(out(), example) + out().layout.at(0, 0);
   }

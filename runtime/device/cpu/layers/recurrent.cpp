@@ -20,8 +20,8 @@ class CpuRecurrent final : public WholeGradientLayer {
   explicit CpuRecurrent(const Recurrent& layer)
       : layer_(layer), units_(static_cast<int>(padded(layer.hidden))) {}
 
-  bool always_goes_back() const override { return true; }
-  int least_in_flight() const override { return 16; }
+  bool needs_backward() const override { return true; }
+  int min_in_flight() const override { return 16; }
 
   void forward(Workspace& w, int first, int count) const override {
     const Order order(w, first, count);

@@ -8,7 +8,7 @@ namespace cudp::cuda {
 
 /// A 3x3 convolution in TF32 with as many channels is made from patches of planes: with fewer,
 /// blocks are mostly padding. Not measured.
-inline constexpr int kLeastPatchChannels = 16;
+inline constexpr int kMinPatchChannels = 16;
 
 class CudaConv2d final : public ProductLayer {
  public:
@@ -167,7 +167,7 @@ class CudaConv2d final : public ProductLayer {
   void plan_patches(const DeviceLimits& limits) {
     const Planes& x = in().value;
     const Planes& dy = out().gradient;
-    if (conv_.kernel != 3 || x.channels < kLeastPatchChannels) return;
+    if (conv_.kernel != 3 || x.channels < kMinPatchChannels) return;
     constexpr std::size_t kStatic = 1024;  // what the kernels have of static shared memory
     const std::size_t shared = patch_shared_bytes(limits) - kStatic;
     const int corner = x.border - conv_.pad;

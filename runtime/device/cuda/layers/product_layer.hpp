@@ -1,5 +1,5 @@
 #pragma once
-// What layers have in common whose weight is the right factor of a product.
+// A base of layers whose weight is the right factor of a product.
 #include "runtime/device/cuda/layer.hpp"
 
 namespace cudp::cuda {
@@ -72,7 +72,7 @@ class ProductLayer : public CudaLayer {
   }
   /// Whether tensor cores gain: with too few rows or columns everything stays in fp32.
   bool gains_from_tensor_cores() const {
-    return std::min(gradient_.rows, gradient_.columns) >= kLeastTensorSide;
+    return std::min(gradient_.rows, gradient_.columns) >= kMinTensorSide;
   }
 
   ProductPlan forward_;
