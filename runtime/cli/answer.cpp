@@ -71,10 +71,15 @@ void print(const Answer& answer, bool as_json) {
     std::cout << answer.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return;
   }
+  // Bytes that begin a character of UTF-8.
+  const auto characters = [](const std::string& text) {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  };
   std::size_t width = 0;
-  for (const auto& [name, value] : answer.rows) width = std::max(width, name.size());
+  for (const auto& [name, value] : answer.rows) width = std::max(width, characters(name));
   for (const auto& [name, value] : answer.rows)
-    std::cout << name << std::string(width + 2 - name.size(), ' ') << value << "\n";
+    std::cout << name << std::string(width + 2 - characters(name), ' ') << value << "\n";
 }
 
 std::string rounded_up(double value) {

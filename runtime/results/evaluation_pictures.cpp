@@ -76,7 +76,7 @@ std::string reliability_script(const Evaluation& e, const std::vector<std::strin
   const std::string error = std::isnan(e.calibration_error)
                                 ? "calibration error not defined"
                                 : fmt::format("calibration error {:.4f}", e.calibration_error);
-  s = gnuplot_header(title + ": " + error) + kUnitSquare + s + R"(set key top left
+  s = gnuplot_header(title + ": " + error) + kUnitSquare + s + R"(set key bottom right
 set style fill solid 0.6 noborder
 )" + "set xlabel " +
       (two ? of_second : "'largest p'") + "\nset ylabel " + share +

@@ -22,11 +22,19 @@ std::string percent(double value) {
   return std::isnan(value) ? "not defined" : fmt::format("{:.2f} %", 100.0 * value);
 }
 
+/// A class's name that cannot steer a terminal: who made the model chose it.
+std::string shown_name(const std::vector<std::string>& names, int number) {
+  std::string text = class_name(names, number);
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
+}
+
 /// "NO 9700, YES 300".
 std::string confusion_row(const Evaluation& e, const std::vector<std::string>& names, int label) {
   std::string text;
   for (int c = 0; c < e.classes; ++c)
-    text += fmt::format("{}{} {}", c > 0 ? ", " : "", class_name(names, c),
+    text += fmt::format("{}{} {}", c > 0 ? ", " : "", shown_name(names, c),
                         e.confusion[static_cast<std::size_t>(label * e.classes + c)]);
   return text;
 }
@@ -71,18 +79,18 @@ std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& e,
   std::vector<std::pair<std::string, std::string>> rows;
   for (const Metric& m : metrics()) rows.emplace_back(m.name, m.text(m.value(e)));
   if (const auto warning = no_better_than_majority(e.accuracy, e.majority_baseline,
-                                                   class_name(names, e.majority_class)))
+                                                   shown_name(names, e.majority_class)))
     rows.insert(rows.begin() + 1, {"", *warning});
   rows.emplace_back("test examples", std::to_string(e.examples));
   if (e.classes > kMaxShownClasses) return rows;
   for (int c = 0; c < e.classes; ++c) {
     const Evaluation::OfClass& of = e.of_class[static_cast<std::size_t>(c)];
-    rows.emplace_back("class " + class_name(names, c),
+    rows.emplace_back("class " + shown_name(names, c),
                       fmt::format("precision {}, recall {}, F1 {}", percent(of.precision),
                                   percent(of.recall), percent(of.f1)));
   }
   for (int c = 0; c < e.classes; ++c)
-    rows.emplace_back("labelled " + class_name(names, c),
+    rows.emplace_back("labelled " + shown_name(names, c),
                       "predicted " + confusion_row(e, names, c));
   return rows;
 }
