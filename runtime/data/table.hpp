@@ -56,7 +56,8 @@ enum class LabelColumn {
 /// does not name the schema's columns, or where the file is no table at all: binary, or UTF-16.
 class TableRows {
  public:
-  /// faults: takes those of rows, where malformed is refuse. reader, schema and faults outlive this.
+  /// faults: takes those of rows, where malformed is refuse. reader, schema and faults outlive
+  /// this.
   TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
             Malformed malformed = Malformed::refuse, LabelColumn label = LabelColumn::required);
 

@@ -92,7 +92,7 @@ TEST_P(Canary, AddsWhatClippingLeavesOfIt) {
   for (std::size_t j = 0; j < expected.size(); ++j)
     EXPECT_NEAR(with.sum[j], expected[j], 4.0 * sum_grid(kClip) + 1e-6 * std::fabs(expected[j]));
   EXPECT_EQ(with.ordinary, without.sum);
-  EXPECT_NEAR(with.max_norm, norm, 1e-6);
+  EXPECT_NEAR(with.most, norm, 1e-6);
   EXPECT_EQ(with.diagnostics.examples, 40u);
   EXPECT_EQ(with.diagnostics.clipped, without.diagnostics.clipped + 4);
 }
