@@ -286,7 +286,9 @@ TEST(Account, BadUseIsRefused) {
                  "expected one of pld, rdp, advanced, gdp");
   expect_refused(fine + "--delta 1e-5 --sampling shuffle", 2,
                  "--sampling: expected one of poisson, fixed");
-  expect_refused(fine + "--delta 1e-5 --sampling fixed", 2, "--q: expected no value");
+  expect_refused(fine + "--delta 1e-5 --sampling fixed", 2, "expected --n and --batch");
+  expect_refused(fine + "--delta 1e-5 --sampling fixed --n 100 --batch 10", 2,
+                 "--q: expected no value");
   expect_refused(fine + "--delta 1e-5 --n 100", 2,
                  "--n: expected no value with --sampling poisson");
   expect_refused(fine + "--delta 1e-5 --neighbours all", 2,

@@ -138,11 +138,12 @@ TEST(Idx, ClassesAreDeclared) {
   dir.write("t10k-labels-idx1-ubyte", idx_labels(2, {"\0\0", 2}));
   EXPECT_EQ(load_data({.dataset = dir.path()}).train.classes, 10);
   EXPECT_EQ(refusal_of([] { load_data({.dataset = "glyphs", .classes = 10}); }),
-            "--classes: expected with a folder of images only, found with glyphs");
+            "--classes: expected with a folder of images or a .npy or .npz file only, found with "
+            "glyphs");
   const std::string table = dir.write("t.csv", "a,y\n1,0\n3,1\n");
   EXPECT_EQ(refusal_of([&] { load_data({.dataset = table, .classes = 2}); }, dir.path()),
-            "--classes: expected with a folder of images only, found with DIR/t.csv; the classes "
-            "of a table are the values of its schema's label");
+            "--classes: expected with a folder of images or a .npy or .npz file only, found with "
+            "DIR/t.csv; the classes of a table are the values of its schema's label");
 }
 
 /// Links are the same file; equal files are not looked for.
@@ -250,10 +251,10 @@ TEST(Cifar, EveryFaultHasItsLine) {
 }
 
 TEST(Load, WhatIsNoDataSet) {
-  EXPECT_EQ(
-      refusal_of([] { load_data({.dataset = "minst"}); }),
-      "dataset 'minst': expected glyphs, sentences, mnist, fashion-mnist, cifar-10, adult, "
-      "bank, ipums-br, imdb, or the path of a folder or a table, found no such file or folder");
+  EXPECT_EQ(refusal_of([] { load_data({.dataset = "minst"}); }),
+            "dataset 'minst': expected glyphs, sentences, mnist, fashion-mnist, cifar-10, adult, "
+            "bank, ipums-br, imdb, or the path of a folder, a table, or a .npy or .npz file, found "
+            "no such file or folder; the nearest is 'mnist'");
   EXPECT_EQ(refusal_of([] { load_data({.dataset = "glyphs", .schema = "x.toml"}); }),
             "schema or test table: expected only with a table, found with glyphs");
   EXPECT_TRUE(is_named_dataset("bank"));
