@@ -18,10 +18,6 @@ constexpr int kMaxShownClasses = 20;
 
 Json number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
 
-std::string percent(double value) {
-  return std::isnan(value) ? "not defined" : fmt::format("{:.2f} %", 100.0 * value);
-}
-
 /// A class's name that cannot steer a terminal: who made the model chose it.
 std::string shown_name(const std::vector<std::string>& names, int number) {
   std::string text = class_name(names, number);
@@ -86,8 +82,8 @@ std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& e,
   for (int c = 0; c < e.classes; ++c) {
     const Evaluation::OfClass& of = e.of_class[static_cast<std::size_t>(c)];
     rows.emplace_back("class " + shown_name(names, c),
-                      fmt::format("precision {}, recall {}, F1 {}", percent(of.precision),
-                                  percent(of.recall), percent(of.f1)));
+                      fmt::format("precision {}, recall {}, F1 {}", percent_text(of.precision),
+                                  percent_text(of.recall), percent_text(of.f1)));
   }
   for (int c = 0; c < e.classes; ++c)
     rows.emplace_back("labelled " + shown_name(names, c),

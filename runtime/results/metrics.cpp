@@ -11,23 +11,20 @@
 namespace cudp {
 namespace {
 
-std::string percent(double value) {
-  return std::isnan(value) ? "not defined" : fmt::format("{:.2f} %", 100.0 * value);
-}
 std::string four_digits(double value) { return fmt::format("{:.4f}", value); }
 std::string if_defined(double value) {
   return std::isnan(value) ? "not defined" : four_digits(value);
 }
 
 constexpr Metric kMetrics[] = {
-    {"test_accuracy", "test accuracy", percent, [](const Evaluation& e) { return e.accuracy; },
+    {"test_accuracy", "test accuracy", percent_text, [](const Evaluation& e) { return e.accuracy; },
      true},
     {"test_loss", "test loss", four_digits, [](const Evaluation& e) { return e.mean_loss; }, false},
-    {"majority_baseline", "majority baseline", percent,
+    {"majority_baseline", "majority baseline", percent_text,
      [](const Evaluation& e) { return e.majority_baseline; }, true},
     {"log_loss_of_class_shares", "log loss of class shares", if_defined,
      [](const Evaluation& e) { return e.log_loss_of_class_shares; }, false},
-    {"balanced_accuracy", "balanced accuracy", percent,
+    {"balanced_accuracy", "balanced accuracy", percent_text,
      [](const Evaluation& e) { return e.balanced_accuracy; }, true},
     {"auc", "AUC", if_defined, [](const Evaluation& e) { return e.auc; }, true},
     {"calibration_error", "calibration error", if_defined,
@@ -50,6 +47,10 @@ Metrics decode_values(const nlohmann::json& row) {
 }
 
 }  // namespace
+
+std::string percent_text(double share) {
+  return std::isnan(share) ? "not defined" : fmt::format("{:.2f} %", 100.0 * share);
+}
 
 std::span<const Metric> metrics() { return kMetrics; }
 

@@ -20,6 +20,9 @@ struct Metric {
   bool in_result;  ///< stands in the result of a training, too
 };
 
+/// A share as people read it, "97.05 %"; "not defined" of NaN.
+std::string percent_text(double share);
+
 /// All metrics; accuracy is the first.
 std::span<const Metric> metrics();
 

@@ -28,10 +28,6 @@ constexpr const char* kDataset = "dataset";
 constexpr const char* kNormalise = "normalise";
 constexpr const char* kFeatureKeys[] = {"features", "feature-groups", "feature-standardise"};
 
-std::string shape_text(const Shape& s) {
-  return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
-}
-
 Shape parse_shape(const std::string& text, const std::string& source) {
   Shape s;
   char end = 0;
@@ -68,6 +64,10 @@ std::vector<float> parameters_of(const TensorFile& file, const Network& network,
 }
 
 }  // namespace
+
+std::string shape_text(const Shape& shape) {
+  return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
+}
 
 std::string encode_model(const ReleasedModel& model) {
   TensorFile file = tensors_of(model.network, model.parameters);

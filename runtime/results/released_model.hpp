@@ -28,6 +28,9 @@ struct ReleasedModel {
   ModelInputs inputs;                      ///< what its inputs mean
 };
 
+/// A shape as metadata and messages have it: "3x32x32", channels first.
+std::string shape_text(const Shape& shape);
+
 /// The bytes of model.safetensors, under PyTorch's names and layouts.
 std::string encode_model(const ReleasedModel& model);
 

@@ -22,10 +22,6 @@ EngineSettings settings_for(const ScoringRequest& request) {
   return settings;
 }
 
-std::string shape_text(const Shape& s) {
-  return fmt::format("{}x{}x{}", s.channels, s.height, s.width);
-}
-
 /// The schema to read the table with: the model's, or one that the user has for this file.
 TableSchema schema_for(const ReleasedModel& model, const std::string& model_name,
                        const DataRequest& data) {
