@@ -52,18 +52,18 @@ std::vector<std::string> those(std::span<const std::string> candidates, const Wa
   return found;
 }
 
-/// The candidate of the least distance, which is at most a third of the word, or 1.
+/// The candidate of the smallest distance, which is at most a third of the word, or 1.
 std::vector<std::string> best_spelled(std::string_view word,
                                       std::span<const std::string> candidates) {
-  std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::size_t shortest = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::vector<std::string> best;
   for (const std::string& c : candidates) {
     const std::string name = plain(c);
     const std::size_t d = distance(word, name);
     // Of a name as short as this nothing would be left.
-    if (d >= least || d >= name.size()) continue;
+    if (d >= shortest || d >= name.size()) continue;
     best.assign(1, c);
-    least = d;
+    shortest = d;
   }
   return best;
 }

@@ -14,8 +14,6 @@
 namespace cudp {
 namespace {
 
-constexpr std::uint64_t kMaxNumbers = std::uint64_t{4} << 20;  // of a block
-
 bool is_npz(const std::filesystem::path& path) { return path.extension() == ".npz"; }
 
 /// The first number of the row that is not finite; its size where there is none.
@@ -63,9 +61,9 @@ class MatrixReader::Source {
  private:
   /// Reads a block; once a row was at fault, only to look for further ones.
   bool read_block(TableBlock& block) {
-    const std::uint64_t most =
-        std::max<std::uint64_t>(1, std::min<std::uint64_t>(files_.max_rows, kMaxNumbers / width_));
-    const auto n = static_cast<std::size_t>(std::min(most, rows_ - row_));
+    const std::uint64_t max_rows = std::max<std::uint64_t>(
+        1, std::min<std::uint64_t>(files_.max_rows, kMaxBlockNumbers / width_));
+    const auto n = static_cast<std::size_t>(std::min(max_rows, rows_ - row_));
     if (n == 0) return false;
     block.first_row = row_;
     Dataset& to = block.examples;

@@ -175,8 +175,8 @@ void NpyReader::parse_header(std::string_view text) {
               "one that lies column by column");
   std::uint64_t numbers = 1;
   for (const std::uint64_t side : shape_) {
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 60;
-    if (side > kMost || (side > 0 && numbers > kMost / side))
+    constexpr std::uint64_t kMaxNumbers = std::uint64_t{1} << 60;
+    if (side > kMaxNumbers || (side > 0 && numbers > kMaxNumbers / side))
       bad_input(name(), "", "fewer numbers", "a shape of more than 2^60");
     numbers *= side;
   }

@@ -13,9 +13,6 @@
 namespace cudp {
 namespace {
 
-/// Numbers that a block holds at most, features and words alike.
-constexpr std::size_t kMaxNumbers = std::size_t{4} << 20;
-
 /// The column that `is` is true of. Throws InputError naming what was asked for.
 template <class Is>
 std::size_t find_column(const TableSchema& schema, const Is& is, const std::string& wanted,
@@ -57,8 +54,8 @@ class TableReader::Source {
           "a column " + shown(options.group_by), file_);
     const Dataset set = encoder_.empty();
     const auto width = static_cast<std::size_t>(std::max(set.shape.size(), 1));
-    max_rows_ =
-        std::clamp<std::size_t>(kMaxNumbers / width, 1, std::max<std::size_t>(options.max_rows, 1));
+    max_rows_ = std::clamp<std::size_t>(kMaxBlockNumbers / width, 1,
+                                        std::max<std::size_t>(options.max_rows, 1));
   }
 
   Dataset empty() const { return encoder_.empty(); }

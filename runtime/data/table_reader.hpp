@@ -49,6 +49,9 @@ class TextList {
   std::vector<std::size_t> ends_;
 };
 
+/// The numbers that a block of rows holds at most, features and words alike.
+inline constexpr std::uint64_t kMaxBlockNumbers = std::uint64_t{4} << 20;
+
 /// Some rows of a table, in order.
 struct TableBlock {
   std::uint64_t first_row = 0;  ///< number of its first row, from 0
