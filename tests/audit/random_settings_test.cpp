@@ -239,6 +239,14 @@ int last_words(const std::string& err) {
   return lines;
 }
 
+/// That a run ended in a refusal with the same words.
+bool ended_alike(const Ended& a, const Ended& b) {
+  const auto words = [](const Ended& e) {
+    return e.err.substr(std::min(e.err.find("cudp: "), e.err.size()));
+  };
+  return a.exit == b.exit && words(a) == words(b);
+}
+
 bool is_refusal(const Ended& e) { return e.exit == 2 || e.exit == 3; }
 
 /// Nothing, or the certificate of what had to be released to know.
@@ -338,6 +346,13 @@ Outcome train(const RandomSettings& settings, const fs::path& work) {
       }
       // What was spent may leave nothing for another key.
       if (fresh && e.exit == 3) return judged(e);
+      // A run that was killed goes on to the end that it would have had: dp-agd may find out in its
+      // first step that the budget allows none.
+      if (!fresh && e.exit == 3) {
+        const Outcome outcome = judged(e);
+        fs::remove_all(work / "run");
+        if (ended_alike(run(settings.arguments(), {}), e)) return outcome;
+      }
       return fault("a run cannot go on", e);
     }
     const bool interrupted = endings[i].signal == SIGINT && e.exit == 1 &&
