@@ -111,6 +111,14 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
                     "times what one example can add, at most {:.3g} times are allowed; fewer "
                     "--splits give it more",
                     settings_.rho_gradient, sigma, kLargestSigma));
+  // Where no step helps the gradient is measured again, at first with the least of the budget.
+  const double sigma_again = sigma / std::sqrt(settings_.gamma);
+  if (!(sigma_again <= kLargestSigma))
+    throw BudgetError(
+        fmt::format("--gamma {:.3g} makes the noise of a gradient that is measured again {:.3g} "
+                    "times what one example can add, at most {:.3g} times are allowed; a larger "
+                    "--gamma gives it more of the budget",
+                    settings_.gamma, sigma_again, kLargestSigma));
 }
 
 std::string DpAgdMethod::describe() const {

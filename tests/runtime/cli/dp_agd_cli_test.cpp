@@ -208,6 +208,13 @@ TEST_F(CliDpAgd, RefusesNoiseThatIsNoUse) {
   EXPECT_EQ(f.exit, 3) << f.err;
   EXPECT_NE(f.err.find("fewer --splits"), std::string::npos) << f.err;
   EXPECT_FALSE(fs::exists(folder_ / "no"));
+  // So is that of a gradient which is measured again.
+  arguments = training("no");
+  arguments.insert(arguments.end(), {"--gamma", "1e-30"});
+  const Finished again = run_cudp(folder_, arguments);
+  EXPECT_EQ(again.exit, 3) << again.err;
+  EXPECT_NE(again.err.find("a larger --gamma"), std::string::npos) << again.err;
+  EXPECT_FALSE(fs::exists(folder_ / "no"));
 }
 
 }  // namespace
