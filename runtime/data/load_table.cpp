@@ -146,15 +146,18 @@ void check_malformed(const DataRequest& request, const TableSchema& schema) {
   require_missing_codes(schema, source);
 }
 
-/// What the guarantee takes for granted of the table.
-std::string assumption(const DataRequest& request, const TableSchema& schema) {
+/// The facts about the table that the guarantee takes for granted. Where cells may be quoted, a
+/// quote that is opened on one line makes following lines part of its row, however rows are read.
+std::vector<std::string> assumptions(const DataRequest& request, const TableSchema& schema) {
+  std::vector<std::string> all = {
+      schema.quotes ? "a row is what the table's quotes and line breaks make one, and one example "
+                      "adds one such row"
+                    : "a row is a line of the table, and one example adds one line"};
   if (request.malformed == Malformed::refuse)
-    return "every row of the table can be read: a training on a table with one that cannot is "
-           "refused, and that is not counted";
-  return schema.quotes
-             ? "a row is what the table's quotes and line breaks make one, and one example "
-               "adds one such row"
-             : "a row is a line of the table, and one example adds one line";
+    all.emplace_back(
+        "every row of the table can be read: a training on a table with one that cannot is "
+        "refused, and that is not counted");
+  return all;
 }
 
 /// The schema of a table given by path, as it is known before the rows are read.
@@ -213,7 +216,7 @@ DataSplit load_table_file(const DataRequest& request) {
                   .where = request.test_path.empty() ? TestRows::none : TestRows::file},
                  schema, request);
   split.name = schema.name;
-  split.assumptions.push_back(assumption(request, schema));
+  split.assumptions = assumptions(request, schema);
   return split;
 }
 

@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "runtime/base/error.hpp"
+#include "tests/support/deflated.hpp"
 
 namespace cudp {
 
@@ -58,21 +59,7 @@ std::string refusal_of(const Action& action, const std::string& folder = "") {
   return "";
 }
 
-inline std::string gzipped(std::string_view bytes) {
-  constexpr int kGzip = 16 + MAX_WBITS;
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, bytes.size()) + 32, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int rc = deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  if (rc != Z_STREAM_END) throw std::runtime_error("deflate failed");
-  return out;
-}
+inline std::string gzipped(std::string_view bytes) { return deflated(bytes, 16 + MAX_WBITS); }
 
 inline std::string xzipped(std::string_view bytes) {
   std::string out(lzma_stream_buffer_bound(bytes.size()), '\0');

@@ -10,6 +10,8 @@
 
 #include <zlib.h>
 
+#include "tests/support/deflated.hpp"
+
 namespace cudp {
 
 template <class T>
@@ -57,21 +59,6 @@ inline std::string npy_labels(const std::vector<std::int64_t>& values) {
   return npy("<i8", "(" + std::to_string(values.size()) + ",)", bytes_of(values));
 }
 
-inline std::string deflated(std::string_view bytes) {
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, bytes.size()) + 32, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int rc = deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  if (rc != Z_STREAM_END) throw std::runtime_error("deflate failed");
-  return out;
-}
-
 /// How an archive is written: np.savez stores and np.savez_compressed deflates, both with 64-bit
 /// sizes in the local headers.
 struct ZipStyle {
@@ -87,7 +74,7 @@ inline std::string zip(const std::vector<std::pair<std::string, std::string>>& m
   const auto u32 = [](std::size_t x) { return little_endian(static_cast<std::uint32_t>(x)); };
   const auto u64 = [](std::size_t x) { return little_endian(static_cast<std::uint64_t>(x)); };
   for (const auto& [name, content] : members) {
-    const std::string packed = style.deflate ? deflated(content) : content;
+    const std::string packed = style.deflate ? deflated(content, -MAX_WBITS) : content;
     const auto crc =
         crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
     const std::size_t at = out.size();
