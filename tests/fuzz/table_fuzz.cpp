@@ -1,6 +1,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/data/examples.hpp"
 #include "runtime/data/infer_schema.hpp"
 #include "runtime/data/schema_text.hpp"
 #include "runtime/data/table_reader.hpp"

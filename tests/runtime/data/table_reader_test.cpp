@@ -1,3 +1,4 @@
+#include "runtime/data/examples.hpp"
 #include "runtime/data/table_reader.hpp"
 
 #include <algorithm>
