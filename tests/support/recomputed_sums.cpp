@@ -22,6 +22,7 @@
 #include "runtime/methods/risk_options.hpp"
 #include "runtime/settings/settings.hpp"
 #include "runtime/training/prepare.hpp"
+#include "tests/support/coordinate_estimates.hpp"
 #include "tests/support/reference/engine.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -56,7 +57,7 @@ struct Measured {
 
 /// Of adaclip and dpis, after so many steps.
 struct Beside {
-  std::vector<float> mean, deviation;
+  CoordinateEstimates coordinates;
   Values norms, errors;
 };
 
@@ -66,8 +67,8 @@ class Oracle : public reference::ReferenceEngine {
   using ReferenceEngine::ReferenceEngine;
 
   void set_beside(const Beside& b) {
-    state_.mean = b.mean;
-    state_.deviation = b.deviation;
+    state_.mean = b.coordinates.mean;
+    state_.deviation = b.coordinates.deviation;
     transform();
   }
   const Values& scale() const { return scale_; }
@@ -147,8 +148,7 @@ class Recomputer {
     if (b.step > 0) return;
     const auto& options = config().of<AdaClipOptions>();
     now_ = {};
-    now_.mean.assign(parameters(), 0.0f);
-    now_.deviation.assign(
+    now_.coordinates = CoordinateEstimates(
         parameters(), static_cast<float>(std::sqrt(options.min_variance * options.max_variance)));
   }
 
@@ -354,6 +354,7 @@ class Recomputer {
     engine_->set_beside(now_);
     const Values& scale = engine_->scale();
     const Values& centre = engine_->centre();
+    const CoordinateErrors off = now_.coordinates.errors(scale, centre);
     const auto add = [&](const Measured& m, const Values& parameters, std::uint32_t i, Values& sum,
                          double* allowed) {
       const Values other = gradient(i, (train().labels[i] + 1) % net().classes, parameters);
@@ -363,7 +364,10 @@ class Recomputer {
       for (std::size_t j = 0; j < w.size(); ++j) {
         w[j] = (m.gradient[j] - centre[j]) / scale[j];
         error += std::pow(
-            kGradientError * (std::fabs(m.gradient[j]) + std::fabs(other[j])) / scale[j], 2);
+            (kGradientError * (std::fabs(m.gradient[j]) + std::fabs(other[j])) + off.centres[j]) /
+                    scale[j] +
+                std::fabs(w[j]) * off.scale_shares[j],
+            2);
         shift += std::pow(centre[j] / scale[j], 2);
       }
       const double factor = 1.0 / std::fmax(1.0, norm_of(w));
@@ -396,23 +400,27 @@ class Recomputer {
     engine_->set_beside(now_);
     const Values& scale = engine_->scale();
     const Values& centre = engine_->centre();
+    const CoordinateErrors off = now_.coordinates.errors(scale, centre);
     Values g(scale.size());
-    for (std::size_t j = 0; j < g.size(); ++j)
-      g[j] = scale[j] * released_->values[j] * u.inverse_batch + centre[j];
-    hold_step(u, g);
+    Values errors(scale.size());
     for (std::size_t j = 0; j < g.size(); ++j) {
-      const double m = o.beta1 * centre[j] + (1.0 - o.beta1) * g[j];
-      double v =
-          std::pow(g[j] - m, 2) - std::pow(scale[j] * released_->noise_std * u.inverse_batch, 2);
-      if (!o.literal) v /= u.inverse_batch;
-      v = std::fmin(std::fmax(v, o.min_variance), o.max_variance);
-      const double s = now_.deviation[j];
-      now_.mean[j] = static_cast<float>(m);
-      now_.deviation[j] = static_cast<float>(std::sqrt(o.beta2 * s * s + (1.0 - o.beta2) * v));
+      const double scaled = scale[j] * released_->values[j] * u.inverse_batch;
+      g[j] = scaled + centre[j];
+      errors[j] = std::fabs(scaled) * (off.scale_shares[j] + 2.0 * kRounding) + off.centres[j] +
+                  kRounding * std::fabs(g[j]);
     }
+    hold_step(u, g, errors);
+    now_.coordinates.follow({.beta1 = o.beta1,
+                             .beta2 = o.beta2,
+                             .min_variance = o.min_variance,
+                             .max_variance = o.max_variance,
+                             .noise = released_->noise_std * u.inverse_batch,
+                             .examples = o.literal ? 1.0 : 1.0 / u.inverse_batch},
+                            scale, centre, off, g, errors);
   }
 
-  void hold_step(const verify::Update& u, const Values& g) {
+  /// The parameters are the optimizer's after gradient g, which float32 may have `errors` of.
+  void hold_step(const verify::Update& u, const Values& g, const Values& errors) {
     OptimizerSettings o;
     o.kind = config().optimizer;
     o.momentum = static_cast<float>(u.momentum);
@@ -439,12 +447,24 @@ class Recomputer {
     for (std::size_t j = 0; j < g.size(); ++j) {
       const double before = size_of(state_.parameters, j);
       const double after = static_cast<double>(expected.parameters[j]);
+      const double moved = std::fabs(after - static_cast<double>(state_.parameters[j])) /
+                           std::fmax(u.learning_rate, 1e-30);
       // Sizes of the terms, which may cancel.
       const double terms =
-          adam ? 2.0 + std::fabs(after - static_cast<double>(state_.parameters[j])) /
-                           std::fmax(u.learning_rate, 1e-30)
+          adam ? 2.0 + moved
                : 2.0 * (std::fabs(g[j]) + size_of(state_.moment1, j) + u.weight_decay * before);
-      const double allowed = 1e-6 * (before + std::fabs(after)) + 1e-4 * u.learning_rate * terms;
+      // A step of momentum and Nesterov takes g twice at most; one of Adam divides by its root.
+      double of_gradient = 2.0 * errors[j];
+      if (adam) {
+        const double root = std::sqrt(size_of(expected.moment2, j) * u.bias2);
+        const double squares =
+            (1.0 - u.beta2) * u.bias2 * errors[j] * (2.0 * std::fabs(g[j]) + errors[j]);
+        of_gradient =
+            ((1.0 - u.beta1) * u.bias1 * errors[j] + moved * squares / std::fmax(root, 1e-30)) /
+            (root + u.epsilon);
+      }
+      const double allowed =
+          1e-6 * (before + std::fabs(after)) + u.learning_rate * (1e-4 * terms + of_gradient);
       if (!(std::fabs(static_cast<double>(u.parameters.at(j)) - after) <= allowed) &&
           std::isfinite(after) && std::fabs(after) < kLargest)
         return fault(
