@@ -12,11 +12,17 @@ medians. The peers get the batch ready-made: neither sampling nor data loading c
 while cudp draws its Poisson batch, adds its noise and updates inside the measured time. They use
 fixed batches of the expected size and their fastest documented way:
   torch         no privacy: the loss's mean gradient and SGD momentum, nothing clipped, no noise
+  torch-columns the same with the batch column by column in memory
+  torch-codes   the same on numbers and codes of categories (EmbeddingBag), of -coded models
+  torch-shuffle the same with the batch taken out of DATA_ROWS rows in a new order each epoch, as
+                a training has to
   opacus        per-example gradients by hooks (grad_sample_mode "hooks"), noise by its optimizer;
                 LSTMs are its DPLSTM
   opacus-ghost  norms without per-example gradients (DPOptimizerFastGradientClipping, two passes)
   jax           jit(vmap(grad)), clip, sum, noise, SGD momentum in one compiled step
   jax-scan      the same inside lax.scan over 8 steps
+adult-coded and adult-mlp-coded are adult and adult-mlp for peers but for torch-codes; cudp reads rows
+by their codes. On a machine that others use, --cpu-time counts the processor's time of one thread.
 Texts are full, and frozen vectors are given to the peers as they are (imdb-rnn).
 cudp is timed by bench/step_bench, or bench/cuda_bench with --device cuda (whole epochs there).
 """
@@ -46,7 +52,13 @@ MODELS = {
                              ("dense", 2)]),
     "imdb-lstm": ((256,), [("words", 10004, 100), ("lstm", 100, 1), ("dense", 2)]),
 }
+MODELS["adult-coded"] = MODELS["adult"]
+MODELS["adult-mlp-coded"] = MODELS["adult-mlp"]
+# Adult's: numbers, and categories of as many features each.
+NUMBERS, CATEGORIES = 6, (9, 16, 7, 15, 6, 5, 2, 58)
+DATA_ROWS = 32561
 SECONDS = 8.0
+CPU_TIME = False
 CLIP, SIGMA, RATE, MOMENTUM = 0.1, 1.1, 0.5, 0.9
 
 
@@ -82,12 +94,13 @@ def words(model):
 
 def measure(step, batch):
     """Examples a second: one warm-up, then at least two steps and at most about SECONDS."""
+    clock = time.process_time if CPU_TIME else time.perf_counter
     step()
-    count, start = 0, time.perf_counter()
-    while count < 2 or time.perf_counter() - start < SECONDS:
+    count, start = 0, clock()
+    while count < 2 or clock() - start < SECONDS:
         step()
         count += 1
-    return count * batch / (time.perf_counter() - start)
+    return count * batch / (clock() - start)
 
 
 def torch_model(model, lstm=None):
@@ -161,6 +174,66 @@ def run_torch(model, batch, device):
     net, x, y, loss = torch_task(model, batch, device)
     optimizer = torch.optim.SGD(net.parameters(), RATE, momentum=MOMENTUM)
     return measure_torch(net, x, y, loss, optimizer)
+
+
+def run_torch_columns(model, batch, device):
+    import torch
+
+    net, x, y, loss = torch_task(model, batch, device)
+    x = x.t().contiguous().t()
+    return measure_torch(net, x, y, loss,
+                         torch.optim.SGD(net.parameters(), RATE, momentum=MOMENTUM))
+
+
+def run_torch_codes(model, batch, device):
+    """The first layer on Adult's numbers and codes, in place of its dense features."""
+    import torch
+    from torch import nn
+
+    net, x, y, loss = torch_task(model, batch, device)
+    first, rest = net[0], net[1:]
+
+    class Codes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bag = nn.EmbeddingBag(first.in_features, first.out_features, mode="sum")
+            self.numbers = nn.Linear(NUMBERS, first.out_features)
+
+        def forward(self, x):
+            return self.numbers(x[0]) + self.bag(x[1])
+
+    starts = [NUMBERS + sum(CATEGORIES[:i]) for i in range(len(CATEGORIES))]
+    codes = torch.stack([torch.randint(s, s + n, (batch,), device=device)
+                         for s, n in zip(starts, CATEGORIES)], dim=1)
+    numbers = x[:, :NUMBERS].contiguous()
+    net = nn.Sequential(Codes(), *rest).to(device)
+    optimizer = torch.optim.SGD(net.parameters(), RATE, momentum=MOMENTUM)
+
+    def step():
+        optimizer.zero_grad()
+        loss(net((numbers, codes)), y).backward()
+        optimizer.step()
+
+    return measure(step, batch)
+
+
+def run_torch_shuffle(model, batch, device):
+    import torch
+
+    net, x, y, loss = torch_task(model, max(batch, DATA_ROWS), device)
+    optimizer = torch.optim.SGD(net.parameters(), RATE, momentum=MOMENTUM)
+    state = {"order": None, "at": 0}
+
+    def step():
+        if state["order"] is None or state["at"] + batch > len(x):
+            state.update(order=torch.randperm(len(x), device=device), at=0)
+        rows = state["order"][state["at"]:state["at"] + batch]
+        state["at"] += batch
+        optimizer.zero_grad()
+        loss(net(x[rows]), y[rows]).backward()
+        optimizer.step()
+
+    return measure(step, batch)
 
 
 def run_opacus(model, batch, ghost, device):
@@ -299,14 +372,19 @@ def run_cudp(build, model, batch, threads, device):
     rows = json.loads(out.stdout)["benchmarks"]
     if not rows:
         sys.exit(f"{program} has no {model} at batch {batch} and {threads} threads")
+    if CPU_TIME:
+        assert rows[0]["time_unit"] == "ms" and threads == 1
+        return batch / (rows[0]["cpu_time"] * 1e-3)
     return rows[0]["items_per_second"]
 
 
 def one(args, trainer, model, batch):
     if trainer == "cudp":
         return run_cudp(args.build, model, batch, len(os.sched_getaffinity(0)), args.device)
-    if trainer == "torch":
-        return run_torch(model, batch, args.device)
+    torch_kinds = {"torch": run_torch, "torch-columns": run_torch_columns,
+                   "torch-codes": run_torch_codes, "torch-shuffle": run_torch_shuffle}
+    if trainer in torch_kinds:
+        return torch_kinds[trainer](model, batch, args.device)
     if trainer.startswith("opacus"):
         return run_opacus(model, batch, trainer == "opacus-ghost", args.device)
     return run_jax(model, batch, trainer == "jax-scan", args.device)
@@ -327,7 +405,7 @@ def compare(args, model, batch):
         for trainer in results:
             command = ["taskset", "-c", args.cores, sys.executable, __file__, "--one", trainer,
                        "--build", args.build, "--models", model, "--batches", str(batch),
-                       "--device", args.device]
+                       "--device", args.device] + ["--cpu-time"] * args.cpu_time
             run = subprocess.run(command, capture_output=True, text=True)
             if run.returncode != 0:
                 print(f"{trainer}: {run.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
@@ -354,9 +432,13 @@ def main():
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--trainers", default="cudp,torch,opacus,opacus-ghost,jax,jax-scan")
+    parser.add_argument("--cpu-time", action="store_true",
+                        help="count processor time, of one core, in place of elapsed time")
     parser.add_argument("--out", help="write the numbers as JSON")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    global CPU_TIME
+    CPU_TIME = args.cpu_time
     models = args.models.split(",")
     batches = [int(b) for b in args.batches.split(",")]
     for model in models:
@@ -365,7 +447,8 @@ def main():
     if args.one:
         print(json.dumps(one(args, args.one, models[0], batches[0])))
         return
-    print(f"{args.device}, cores {args.cores}, {processor()}, median of {args.rounds}")
+    print(f"{args.device}, cores {args.cores}, {processor()}, median of {args.rounds}"
+          + (", processor time" if CPU_TIME else ""))
     rows = []
     for model in models:
         for batch in batches:
@@ -375,7 +458,7 @@ def main():
     if args.out:
         with open(args.out, "w", encoding="utf-8") as f:
             json.dump({"device": args.device, "cores": args.cores, "processor": processor(),
-                       "runs": rows}, f, indent=1)
+                       "processor_time": CPU_TIME, "runs": rows}, f, indent=1)
 
 
 if __name__ == "__main__":

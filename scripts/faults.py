@@ -129,6 +129,13 @@ PLACES = [
     ("runtime/device/cpu/layers/dense.cpp", "dy[o] = std::clamp(dy[o] * scale, -bound, bound);", "scale", BOTH),
     ("runtime/device/cpu/layers/dense.cpp", "w.norm(e, group()) = dense_squared_norm(x2, dy2, outputs_);", "x2", [LESS, NONE]),
     ("runtime/device/cpu/layers/dense.cpp", "w.norm(e, group()) = dense_squared_norm(x2, dy2, outputs_);", "dy2", [LESS]),
+    # Rows of a table by their codes.
+    ("runtime/device/cpu/layers/dense.cpp", "reads_codes(w) ? coded_square(w, e)", "coded_square(w, e)", [LESS, NONE], "data=table,model=mlp"),
+    ("kernels/fused/coded_linear_cpu.cpp", "const Vec squared = dense_squared_norm(x2, d * d, 1);", "x2", [("x0.9", "x * 0.9f"), ("0", "x * 0.0f")], "data=table,model=logistic,method=dpsgd"),
+    ("kernels/fused/coded_linear_cpu.cpp", "const Vec squared = dense_squared_norm(x2, d * d, 1);", "d * d", [("x0.9", "x * 0.9f")], "data=table,model=logistic,method=dpsgd"),
+    ("kernels/fused/coded_linear_cpu.cpp", "broadcast(a.inverse_grid)), -bound), bound);", "a.inverse_grid", BOTH, "data=table,model=logistic,method=dpsgd"),
+    ("runtime/device/cpu/coded_linear.cpp", "kernels_.flush_units(units, part.totals.data(), bias_ + kColumnBlock);", "bias_ + kColumnBlock", [("without the bias", "x - 16")], "data=table,model=logistic,method=dpsgd"),
+    ("runtime/device/cpu/coded_linear.cpp", "all_[to_size(rows.number_feature[k])] += all_[to_size(first_number_ + k)];", "all_[to_size(first_number_ + k)]", [("twice", "2 * x")], "data=table,model=logistic,method=dpsgd"),
     ("kernels/contribution/contribution.hpp", ".grid = sum_grid(norm),", "norm", [("x2", "2 * x")]),
     ("kernels/contribution/contribution.hpp", ".grid = sum_grid(norm),", "norm", [("x4", "4 * x")], "method=dpsgd-quantile"),
     ("runtime/device/sensitivity.cpp", "return (1.0 + norm_error) * (1.0 + roundings * kUnit) + grid - 1.0;", "(1.0 + norm_error) * (1.0 + roundings * kUnit) + grid - 1.0", [("none", "-1e-3 + 0 * x")]),
