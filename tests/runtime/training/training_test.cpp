@@ -6,6 +6,7 @@
 
 #include "runtime/results/certificate.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/print.hpp"
 
 namespace cudp {
 namespace {
