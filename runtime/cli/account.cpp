@@ -198,7 +198,7 @@ Answer group_table(const AccountFlags& o, const privacy::Composition& compositio
   return a;
 }
 
-/// What a run's certificate means, or would say of other settings.
+/// Says what a run's certificate means, or would say of other settings.
 Answer answer_about_run(const AccountFlags& o) {
   const AccountantFlags none;
   if (o.epsilon || o.delta || o.q || o.sigma || o.steps || o.n || o.batch || o.examples ||
