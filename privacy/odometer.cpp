@@ -9,6 +9,7 @@
 
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/mechanism.hpp"
+#include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {
@@ -19,8 +20,11 @@ constexpr std::array default_list{1.5,  2.0,  3.0,  4.0,  6.0,   8.0,   12.0,  1
 
 }  // namespace
 
-Odometer::Odometer(double delta, std::span<const double> orders) : delta_(delta) {
+Odometer::Odometer(double delta, std::span<const double> orders, double failure)
+    : delta_(delta), failure_(failure) {
   check_delta(delta);
+  if (!(failure >= 0.0 && failure < 1.0))
+    throw std::invalid_argument("failure: expected a number in [0, 1), found " + number(failure));
   if (orders.empty()) orders = default_list;
   for (const double order : orders) check_order(order);
   orders_.assign(orders.begin(), orders.end());
@@ -30,13 +34,34 @@ Odometer::Odometer(double delta, std::span<const double> orders) : delta_(delta)
 void Odometer::charge(const Release& releases) {
   check(releases);
   if (releases_nothing(releases)) return;
-  if (failure_of(releases.mechanism) > 0.0)
-    throw std::domain_error(std::string(name(releases.mechanism)) +
-                            ": expected a mechanism without a delta of its own");
-  std::vector<double> sums = divergence_;
-  for (std::size_t i = 0; i < orders_.size(); ++i)
-    sums[i] += static_cast<double>(releases.count) * rdp(releases.mechanism, orders_[i]);
-  divergence_ = sums;
+  const auto count = static_cast<double>(releases.count);
+  std::vector<double> divergence;
+  for (const double order : orders_) divergence.push_back(count * rdp(releases.mechanism, order));
+  charge_failure(count * failure_of(releases.mechanism));
+  add(divergence);
+}
+
+void Odometer::charge(const std::function<double(double order)>& at) {
+  std::vector<double> divergence;
+  for (const double order : orders_) {
+    divergence.push_back(at(order));
+    check_rdp(divergence.back(), order);
+  }
+  add(divergence);
+}
+
+void Odometer::charge_failure(double probability) {
+  if (probability == 0.0) return;
+  const double left = failure_ - probability * (1.0 + 4.0 * rounding);
+  if (!(probability > 0.0 && left >= 0.0))
+    throw std::domain_error("expected deltas within the " + number(failure_) +
+                            " that is left for them, found " + number(probability));
+  failure_ = left * (1.0 - rounding);
+  nothing_ = false;
+}
+
+void Odometer::add(const std::vector<double>& divergence) {
+  for (std::size_t i = 0; i < orders_.size(); ++i) divergence_[i] += divergence[i];
   charges_ += 2.0;
   nothing_ = false;
 }

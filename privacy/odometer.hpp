@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,24 +18,38 @@ namespace cudp::privacy {
 /// the sum of divergences plus log(1/delta)/(order - 1). Over several orders, fixed ahead, delta is
 /// shared out evenly. (Whitehouse, Ramdas, Rogers, Wu 2023, arXiv:2203.05481; Feldman, Zrnic 2021,
 /// arXiv:2008.11193.) It shows more than a filter's epsilon: use that where the budget is known.
+///
+/// A mechanism with a delta of its own is, but for an event of that probability, one without
+/// (failure_of). Where the sum of these deltas stays within `failure`, which is fixed ahead, all is
+/// (epsilon, delta + failure)-DP (Whitehouse et al. 2023, Theorem 1).
 class Odometer {
  public:
-  /// Throws std::invalid_argument unless delta is in (0, 1) and every order > 1. The default orders
-  /// are 1.5, 2, 3, 4, 6, 8, ... 512.
-  explicit Odometer(double delta, std::span<const double> orders = {});
+  /// Throws std::invalid_argument unless delta is in (0, 1), every order > 1 and failure in [0, 1).
+  /// The default orders are 1.5, 2, 3, 4, 6, 8, ... 512.
+  explicit Odometer(double delta, std::span<const double> orders = {}, double failure = 0.0);
 
   /// Counts the releases, before they are made. Throws std::invalid_argument for mechanisms out of
-  /// range, and std::domain_error for those without a bound, or with a delta of their own.
+  /// range, and std::domain_error for those without a bound, or whose delta exceeds what is left of
+  /// `failure`; then it has counted nothing.
   void charge(const Release& releases);
   /// All that a ledger has charged: what an odometer shows again after a crash.
   void charge(const Ledger& ledger);
+  /// Counts releases of which the divergence, given all before, is at most at(order), in nats; it
+  /// may be infinite at some orders.
+  void charge(const std::function<double(double order)>& at);
+  /// Counts an event of this probability, after which nothing is promised: part of `failure`.
+  void charge_failure(double probability);
 
   /// In nats, rounded up. 0 where nothing was released; +infinity where no order is finite.
   double epsilon() const;
+  /// Without `failure`.
   double delta() const { return delta_; }
 
  private:
+  void add(const std::vector<double>& divergence);
+
   double delta_;
+  double failure_;  ///< that is left
   std::vector<double> orders_;
   std::vector<double> divergence_;  ///< so far, by order
   double charges_ = 0.0;            ///< additions, each of which may round

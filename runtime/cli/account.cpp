@@ -10,6 +10,7 @@
 #include "runtime/cli/commands.hpp"
 #include "runtime/cli/explain.hpp"
 #include "runtime/cli/privacy_curve.hpp"
+#include "runtime/cli/several_runs.hpp"
 #include "runtime/cli/what_if.hpp"
 #include "runtime/config/option_rows.hpp"
 
@@ -21,7 +22,9 @@ using privacy::Release;
 
 struct AccountFlags : AccountantFlags {
   std::string run;
+  std::vector<std::string> other_runs;
   std::vector<std::string> what_if;
+  bool fixed_ahead = false;
   std::optional<std::string> phases, curve;
   std::optional<double> zcdp, rdp_at;
   std::optional<std::uint64_t> groups;
@@ -198,20 +201,35 @@ Answer group_table(const AccountFlags& o, const privacy::Composition& compositio
   return a;
 }
 
-/// Says what a run's certificate means, or would say of other settings.
-Answer answer_about_run(const AccountFlags& o) {
+/// Says what a run's certificate means, or would say of other settings, or what several runs spend.
+Answer answer_about_runs(const AccountFlags& o) {
   const AccountantFlags none;
-  if (o.epsilon || o.delta || o.q || o.sigma || o.steps || o.n || o.batch || o.examples ||
-      o.epochs || o.interval || o.phases || o.curve || o.zcdp || o.rdp_at || o.groups ||
-      !o.orders.empty() || o.accountant != none.accountant || o.sampling != none.sampling ||
-      o.neighbours != none.neighbours || o.group != none.group)
+  const bool several = !o.other_runs.empty();
+  const bool others = o.epsilon || o.q || o.sigma || o.steps || o.n || o.batch || o.examples ||
+                      o.epochs || o.interval || o.phases || o.curve || o.zcdp || o.rdp_at ||
+                      o.groups || !o.orders.empty() || o.accountant != none.accountant ||
+                      o.sampling != none.sampling || o.neighbours != none.neighbours ||
+                      o.group != none.group;
+  if (several) {
+    if (others || !o.what_if.empty())
+      throw InputError(
+          "account: expected no flags but --delta, --fixed-ahead and --json with several runs, "
+          "found others");
+    std::vector<std::string> runs = {o.run};
+    runs.insert(runs.end(), o.other_runs.begin(), o.other_runs.end());
+    return several_runs(runs, o.delta, o.fixed_ahead);
+  }
+  if (others || o.delta || o.fixed_ahead)
     throw InputError("account " + o.run +
                      ": expected no flags but --what-if and --json with a run, found others");
   return o.what_if.empty() ? explained(o.run) : what_if(o.run, o.what_if);
 }
 
 Answer answer_of(AccountFlags o) {
-  if (!o.run.empty()) return answer_about_run(o);
+  if (!o.run.empty()) return answer_about_runs(o);
+  if (o.fixed_ahead)
+    throw InputError(
+        "--fixed-ahead: expected several runs, as in cudp account RUN RUN, found none");
   if (!o.what_if.empty())
     throw InputError("--what-if: expected a run to change, as in cudp account RUN --what-if " +
                      o.what_if.front() + ", found none");
@@ -252,6 +270,10 @@ std::vector<Option> account_options() {
       optional_positional(
           text("run", "RUN", &Flags::run,
                "A run's folder, its release folder or a privacy.json: explains it")),
+      optional_positional(list("other-runs", "RUN", &Flags::other_runs, {},
+                               "More of them, on the same data: what they spend together")),
+      toggle("fixed-ahead", &Flags::fixed_ahead,
+             "With several runs: no setting of one was chosen by looking at another"),
       list("what-if", "KEY=VALUE ...", &Flags::what_if, {},
            "With RUN: epsilon had epochs, steps, batch, sigma, epsilon or delta been this; several "
            "changes at once are joined by +")};
@@ -276,6 +298,7 @@ std::vector<Option> account_options() {
 constexpr const char* kAccountExamples =
     "Examples:\n"
     "  cudp account runs/mine\n"
+    "  cudp account runs/first runs/second runs/third\n"
     "  cudp account runs/mine --what-if epochs=40 epochs=40+batch=1024 epsilon=1\n"
     "  cudp account --examples 60000 --batch 512 --epochs 40 --sigma 1.1 --delta 1e-5\n"
     "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6\n"

@@ -164,7 +164,7 @@ Paragraph not_covered(const RunCertificate& c) {
   Paragraph p{.heading = "not covered", .sentences = {}};
   p.sentences = {
       "Settings that were chosen by looking at other runs on the same rows: each of those runs "
-      "spends a budget of its own.",
+      "spends a budget of its own; cudp account RUN RUN ... adds them up.",
       "What else is published of the same persons: their epsilons add up.",
       "The time that steps took, memory, and messages about rows that do not fit the schema, for "
       "whoever watched the training."};

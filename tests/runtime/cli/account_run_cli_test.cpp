@@ -1,5 +1,6 @@
 // cudp account of a run: its certificate in sentences, and under other settings.
 #include <cmath>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -141,7 +142,7 @@ TEST_F(AccountRun, RefusesWhatItCannotAnswer) {
       {{folder_ / "other.json"}, "expected a certificate of cudp, found another file"},
       {{folder_ / "damaged.json"}, "expected a certificate of cudp, found a damaged one"},
       {{run, "--sigma", "1"}, "expected no flags but --what-if and --json with a run"},
-      {{run, run}, "expected flags, found the word"},
+      {{run, run}, "expected each run once, found it twice"},
       {{run, "--what-if", "lr=1"}, "expected epochs, steps, batch, sigma, epsilon and delta"},
       {{run, "--what-if", "epochs"}, "--what-if epochs: expected a whole number > 0"},
       {{run, "--what-if", "epochs=1.5"}, "--what-if epochs: expected a whole number > 0"},
@@ -232,6 +233,72 @@ TEST_F(AccountRun, ATrainingIsCountedByExamplesBatchAndEpochs) {
                                     "--epsilon", "1", "--steps", "10"}));
   EXPECT_NE(solve.err.find("--examples: expected no value with --solve q"), std::string::npos)
       << solve.err;
+}
+
+TEST_F(AccountRun, OfSeveralSaysWhatTheySpendTogether) {
+  const auto run = [&](const std::string& name, const Words& more) {
+    const Finished f = cudp(training(name, more));
+    EXPECT_EQ(f.exit, 0) << f.err;
+  };
+  run("one", {"--size-is-public", "--sigma", "4", "--epochs", "1"});
+  run("two", {"--size-is-public", "--sigma", "4", "--epochs", "1", "--method", "dpsgd-decay"});
+  run("filtered", {"--epsilon", "1", "--epochs", "1"});
+  const auto run_on_all = [&](const std::string& name, const Words& more) {
+    Words words = training(name, more);
+    words.erase(std::ranges::find(words, "--batch"), std::ranges::find(words, "64") + 1);
+    const Finished f = cudp(words);
+    EXPECT_EQ(f.exit, 0) << f.err;
+  };
+  run_on_all("descent", {"--epsilon", "1", "--method", "dp-agd", "--splits", "5"});
+  run_on_all("objective", {"--epsilon", "1", "--delta", "1e-6", "--method", "objpert"});
+  const Json both = json({"account", folder_ / "one", folder_ / "two"});
+  EXPECT_EQ(both["epsilon"], both["as_chosen_on_the_way"]);
+  EXPECT_LT(both["fixed_ahead"].get<double>(), both["as_chosen_on_the_way"].get<double>());
+  for (const char* const name : {"one", "two"})
+    EXPECT_GT(both["fixed_ahead"].get<double>(), certificate(name)["epsilon"].get<double>());
+  const Json ahead = json({"account", folder_ / "one", folder_ / "two", "--fixed-ahead"});
+  EXPECT_EQ(ahead["epsilon"], both["fixed_ahead"]);
+  const Json all = json({"account", folder_ / "one", folder_ / "two", folder_ / "filtered",
+                         folder_ / "descent", folder_ / "objective", "--delta", "1e-5"});
+  EXPECT_GT(all["fixed_ahead"].get<double>(), 1.0);
+  EXPECT_LE(all["fixed_ahead"].get<double>(), all["as_chosen_on_the_way"].get<double>());
+  EXPECT_NE(all["runs"][2]["counted_as"].get<std::string>().find("whole budget"),
+            std::string::npos);
+  EXPECT_NE(all["runs"][3]["counted_as"].get<std::string>().find("whole budget"),
+            std::string::npos);
+  EXPECT_NE(all["runs"][4]["counted_as"].get<std::string>().find("epsilon and delta"),
+            std::string::npos);
+  const Finished table = cudp({"account", folder_ / "one", folder_ / "two"});
+  EXPECT_NE(table.out.find("as chosen on the way"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("--fixed-ahead"), std::string::npos) << table.out;
+
+  const auto refused = [&](const Words& words, const std::string& why) {
+    const Finished f = cudp(words);
+    EXPECT_EQ(f.exit, 2) << f.out;
+    EXPECT_NE(f.err.find(why), std::string::npos) << f.err;
+  };
+  refused({"account", folder_ / "one", folder_ / "one/release"}, "expected each run once");
+  refused({"account", folder_ / "one", folder_ / "objective"}, "expected --delta where runs state");
+  refused({"account", folder_ / "one", folder_ / "two", "--sigma", "1"}, "with several runs");
+  refused({"account", folder_ / "one", "--fixed-ahead"}, "with a run");
+  refused({"account", "--fixed-ahead", "--sigma", "1"}, "--fixed-ahead: expected several runs");
+}
+
+/// A run that was cut off may have drawn all of its plan's noise.
+TEST_F(AccountRun, OfAKilledRunCountsItsPlan) {
+  ASSERT_EQ(cudp(training("whole", {"--size-is-public", "--sigma", "4", "--epochs", "3"})).exit, 0);
+  fs::create_directories(fs::path(folder_ / "cut") / "release");
+  Json cut = certificate("whole");
+  cut["status"] = "not finished";
+  std::ofstream(folder_ / "cut/release/privacy.json") << cut;
+  ASSERT_EQ(cudp(training("other", {"--size-is-public", "--sigma", "4", "--epochs", "1"})).exit, 0);
+  const Json a = json({"account", folder_ / "whole", folder_ / "other"});
+  const Json b = json({"account", folder_ / "cut", folder_ / "other"});
+  EXPECT_EQ(a["epsilon"], b["epsilon"]);
+  EXPECT_NE(b["runs"][0]["counted_as"].get<std::string>().find("its plan"), std::string::npos);
+  cut["neighbouring_relation"] = "replace one example";
+  std::ofstream(folder_ / "cut/release/privacy.json") << cut;
+  EXPECT_EQ(cudp({"account", folder_ / "cut", folder_ / "other"}).exit, 2);
 }
 
 }  // namespace

@@ -1,0 +1,144 @@
+#include "privacy/several_runs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "privacy/accountant.hpp"
+#include "privacy/odometer.hpp"
+#include "privacy/rdp/conversion.hpp"
+#include "privacy/rdp/curve.hpp"
+#include "privacy/rdp/default_orders.hpp"
+#include "privacy/text/number.hpp"
+
+namespace cudp::privacy {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kAbove = 1.0 + 8.0 * std::numeric_limits<double>::epsilon();
+
+/// The Renyi curve of a run, and the probability beside it.
+class Curve {
+ public:
+  explicit Curve(const RunSpending& spending) : run_(spending.run), failure_(spending.failure) {
+    if (!(failure_ >= 0.0 && failure_ < 1.0))
+      throw std::invalid_argument("failure: expected a number in [0, 1), found " +
+                                  number(failure_));
+    if (const auto* planned = std::get_if<PlannedRun>(&run_)) curve_.emplace(planned->releases);
+    if (const auto* stated = std::get_if<StatedRun>(&run_))
+      curve_.emplace(std::vector<Release>{{ApproximateDp{stated->epsilon, stated->delta}, 1}});
+    if (curve_) failure_ += curve_->failure();
+    if (const auto* filtered = std::get_if<RenyiFilteredRun>(&run_)) {
+      check_order(filtered->order);
+      check_rdp(filtered->divergence, filtered->order);
+    }
+    if (const auto* filtered = std::get_if<ZcdpFilteredRun>(&run_))
+      if (!(filtered->rho >= 0.0 && std::isfinite(filtered->rho)))
+        throw std::invalid_argument("rho: expected a number >= 0, found " + number(filtered->rho));
+  }
+
+  /// Nats, rounded up.
+  double at(double order) const {
+    if (const auto* filtered = std::get_if<RenyiFilteredRun>(&run_))
+      return order <= filtered->order ? filtered->divergence : kInfinity;
+    if (const auto* filtered = std::get_if<ZcdpFilteredRun>(&run_))
+      return filtered->rho * order * kAbove;
+    // Thousands of different noises are put into groups, each as noisy as its least.
+    return std::fmax(0.0, curve_->grouped(order, kEntries));
+  }
+  double failure() const { return failure_; }
+  bool is_filtered() const {
+    return std::holds_alternative<RenyiFilteredRun>(run_) ||
+           std::holds_alternative<ZcdpFilteredRun>(run_);
+  }
+
+ private:
+  static constexpr std::size_t kEntries = 4096;
+  const std::variant<PlannedRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun>& run_;
+  double failure_;
+  std::optional<RdpCurve> curve_;
+};
+
+std::vector<Curve> curves_of(std::span<const RunSpending> runs, double delta) {
+  check_delta(delta);
+  std::vector<Curve> curves;
+  curves.reserve(runs.size());
+  for (const RunSpending& run : runs) curves.emplace_back(run);
+  return curves;
+}
+
+[[noreturn]] void refuse_delta(double failure, double part) {
+  throw std::domain_error(
+      "expected a delta whose part for runs that state no more than their own, " + number(part) +
+      ", holds theirs, found " + number(failure));
+}
+
+double by_divergences(const std::vector<Curve>& curves, double delta) {
+  std::vector<double> orders(default_orders().begin(), default_orders().end());
+  return lowest_epsilon(
+             orders,
+             [&](std::size_t i) {
+               double sum = 0.0;
+               for (const Curve& curve : curves) sum += curve.at(orders[i]);
+               return sum * (1.0 + static_cast<double>(curves.size()) *
+                                       std::numeric_limits<double>::epsilon());
+             },
+             delta)
+      .epsilon;
+}
+
+/// By privacy loss distributions; infinite where they have no bound.
+double by_losses(std::span<const RunSpending> runs, double delta) {
+  Composition all;
+  for (const RunSpending& spending : runs) {
+    if (const auto* planned = std::get_if<PlannedRun>(&spending.run))
+      all.releases.insert(all.releases.end(), planned->releases.begin(), planned->releases.end());
+    if (const auto* stated = std::get_if<StatedRun>(&spending.run))
+      all.releases.push_back({ApproximateDp{stated->epsilon, stated->delta}, 1});
+  }
+  try {
+    return Accountant(std::move(all)).epsilon(delta).epsilon;
+  } catch (const std::domain_error&) {
+    return kInfinity;
+  }
+}
+
+}  // namespace
+
+double epsilon_as_chosen(std::span<const RunSpending> runs, double delta) {
+  const std::vector<Curve> curves = curves_of(runs, delta);
+  const double half = 0.5 * delta;
+  double failure = 0.0;
+  for (const Curve& curve : curves) failure += curve.failure();
+  if (!(failure * kAbove <= half)) refuse_delta(failure, half);
+  Odometer odometer(half, {}, half);
+  for (const Curve& curve : curves) {
+    odometer.charge([&](double order) { return curve.at(order); });
+    odometer.charge_failure(curve.failure());
+  }
+  const double epsilon = odometer.epsilon();
+  if (!std::isfinite(epsilon))
+    throw std::domain_error("expected runs with a finite divergence at a common order, found none");
+  return epsilon;
+}
+
+double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta) {
+  const std::vector<Curve> curves = curves_of(runs, delta);
+  double failure = 0.0;
+  double beside = 0.0;  // what privacy loss distributions do not count themselves
+  for (const Curve& curve : curves) failure += curve.failure();
+  for (const RunSpending& run : runs) beside += run.failure;
+  if (!(failure * kAbove < delta)) refuse_delta(failure, delta);
+  double epsilon = by_divergences(curves, (delta - failure * kAbove) / kAbove);
+  if (std::ranges::none_of(curves, &Curve::is_filtered))
+    epsilon = std::fmin(epsilon, by_losses(runs, (delta - beside * kAbove) / kAbove));
+  if (failure * kAbove <= 0.5 * delta) epsilon = std::fmin(epsilon, epsilon_as_chosen(runs, delta));
+  if (!std::isfinite(epsilon))
+    throw std::domain_error("expected runs with a finite divergence at a common order, found none");
+  return epsilon;
+}
+
+}  // namespace cudp::privacy

@@ -1,0 +1,54 @@
+#pragma once
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "privacy/mechanism/mechanism.hpp"
+
+namespace cudp::privacy {
+
+/// A training whose releases were all fixed before the first of them.
+struct PlannedRun {
+  std::vector<Release> releases;
+};
+/// One whose releases went through a filter (filter.hpp): whatever they were, their divergence is
+/// at most `divergence` at `order` and at all orders below, as divergences never fall with order.
+struct RenyiFilteredRun {
+  double order = 0.0;       ///< > 1
+  double divergence = 0.0;  ///< nats
+};
+/// The same of a zCDP filter: at most rho times the order, at every order.
+struct ZcdpFilteredRun {
+  double rho = 0.0;
+};
+/// One of which nothing but (epsilon, delta)-DP is known.
+struct StatedRun {
+  double epsilon = 0.0, delta = 0.0;
+};
+
+/// What one training on private data spends, for adding or removing one example.
+struct RunSpending {
+  std::variant<PlannedRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun> run;
+  /// A probability beside it, with which nothing is promised: the part of a certificate's delta
+  /// that is for rounding.
+  double failure = 0.0;
+};
+
+/// Epsilon at `delta` of all the runs together, where each may have been chosen by looking at those
+/// before it: its method, its settings, whether there was one at all, and when to stop.
+///
+/// The odometer (odometer.hpp) at its fixed orders, on half of delta. The other half is for deltas
+/// that only add up: those of stated runs, and `failure`. Both halves are fixed ahead; they do not
+/// depend on the runs. A stated run's epsilon enters as a divergence at every order.
+///
+/// Throws std::invalid_argument where a number is out of range, std::domain_error where a run has
+/// no bound, where the deltas of the runs exceed their half, or no order is finite.
+double epsilon_as_chosen(std::span<const RunSpending> runs, double delta);
+
+/// The same where every run was fixed before the first one began: the least that privacy loss
+/// distributions of all their releases, or their Renyi divergences, give. Runs with filters count
+/// by their divergences alone. Never above epsilon_as_chosen. Throws what that throws, but for
+/// deltas, which may add up to nearly all of delta.
+double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta);
+
+}  // namespace cudp::privacy

@@ -1,0 +1,134 @@
+#include "runtime/cli/several_runs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "privacy/filter.hpp"
+#include "privacy/several_runs.hpp"
+#include "privacy/text/number.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/cli/run_certificate.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What the certificate of one run says that it spends.
+privacy::RunSpending spending_of(const RunCertificate& c) {
+  const verify::Certificate& stated = c.stated;
+  if (!std::isfinite(stated.epsilon))
+    throw InputError(c.file.string() + ": expected a certificate with an epsilon, found none");
+  // Whoever goes by a filter chose what to release on the way: its whole budget counts.
+  if (c.json.contains("filter"))
+    return {.run = privacy::ZcdpFilteredRun{c.json["filter"].at("rho").get<double>()},
+            .failure = stated.failure};
+  if (stated.order_fixed) {
+    const privacy::Filter filter(
+        privacy::renyi_budget(stated.order, stated.epsilon, stated.delta - stated.failure));
+    return {.run = privacy::RenyiFilteredRun{stated.order, filter.limit()},
+            .failure = stated.failure};
+  }
+  // Objective perturbation is proved of all its releases together.
+  const bool is_stated = std::ranges::any_of(stated.releases, [](const privacy::Release& r) {
+    return std::holds_alternative<privacy::ApproximateDp>(r.mechanism);
+  });
+  if (is_stated) return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
+  return {.run = privacy::PlannedRun{stated.releases}, .failure = stated.failure};
+}
+
+std::vector<RunCertificate> certificates_of(const std::vector<std::string>& runs) {
+  std::vector<RunCertificate> all;
+  for (const std::string& run : runs) {
+    RunCertificate c = read_run_certificate(run);
+    const auto same = std::ranges::find_if(all, [&](const RunCertificate& earlier) {
+      std::error_code none;
+      return fs::equivalent(earlier.file, c.file, none);
+    });
+    if (same != all.end()) throw InputError(run + ": expected each run once, found it twice");
+    for (const char* const key : {"neighbouring_relation"})
+      if (!all.empty() && c.text(key) != all.front().text(key))
+        throw InputError(c.file.string() + ", " + key + ": expected that of " +
+                         all.front().file.string() + ", '" + all.front().text(key) + "', found '" +
+                         c.text(key) + "'");
+    all.push_back(std::move(c));
+  }
+  return all;
+}
+
+double common_delta(const std::vector<RunCertificate>& all) {
+  for (const RunCertificate& c : all)
+    if (c.stated.delta != all.front().stated.delta)
+      throw InputError("account: expected --delta where runs state different ones, " +
+                       privacy::number(all.front().stated.delta) + " and " +
+                       privacy::number(c.stated.delta) + ", found none");
+  return all.front().stated.delta;
+}
+
+/// How a run counts, in words.
+std::string counted_as(const RunCertificate& c, const privacy::RunSpending& spending) {
+  std::string how = c.text("method");
+  if (std::holds_alternative<privacy::StatedRun>(spending.run))
+    how += ", its epsilon and delta";
+  else if (!std::holds_alternative<privacy::PlannedRun>(spending.run))
+    how += ", its whole budget";
+  if (c.stated.status == "refused") return how + ", refused: its noisy row count";
+  if (!c.stated.is_finished()) return how + ", not finished: its plan";
+  return how;
+}
+
+}  // namespace
+
+Answer several_runs(const std::vector<std::string>& runs, std::optional<double> delta,
+                    bool fixed_ahead) {
+  const std::vector<RunCertificate> all = certificates_of(runs);
+  const double of_all = delta ? *delta : common_delta(all);
+  std::vector<privacy::RunSpending> spendings;
+  for (const RunCertificate& c : all) spendings.push_back(spending_of(c));
+  const double chosen = privacy::epsilon_as_chosen(spendings, of_all);
+  const double fixed = privacy::epsilon_fixed_ahead(spendings, of_all);
+
+  Answer a;
+  a.json = {{"epsilon", fixed_ahead ? fixed : chosen},
+            {"delta", of_all},
+            {"as_chosen_on_the_way", chosen},
+            {"fixed_ahead", fixed},
+            {"stated_as", fixed_ahead ? "fixed ahead" : "as chosen on the way"},
+            {"runs", nlohmann::ordered_json::array()}};
+  a.rows = {{"epsilon", rounded_up(fixed_ahead ? fixed : chosen) +
+                            (fixed_ahead ? ", fixed ahead" : ", as chosen on the way")},
+            {"delta", privacy::number(of_all)},
+            {fixed_ahead ? "as chosen" : "fixed ahead",
+             fixed_ahead ? rounded_up(chosen) + ", had a run been chosen by looking at another"
+                         : rounded_up(fixed) +
+                               ", had no run been chosen by looking at another: --fixed-ahead"}};
+  std::size_t not_for_release = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const RunCertificate& c = all[i];
+    const std::string how = counted_as(c, spendings[i]);
+    a.json["runs"].push_back({{"certificate", c.file.string()},
+                              {"dataset", c.text("dataset")},
+                              {"method", c.text("method")},
+                              {"epsilon", c.stated.epsilon},
+                              {"delta", c.stated.delta},
+                              {"counted_as", how}});
+    a.rows.emplace_back("run " + std::to_string(i + 1),
+                        fmt::format("{} at {}, {}: {}", rounded_up(c.stated.epsilon),
+                                    privacy::number(c.stated.delta), how, runs[i]));
+    if (!c.texts("not_for_release").empty()) ++not_for_release;
+  }
+  if (not_for_release > 0) {
+    const std::string note = fmt::format(
+        "{} of the runs {} not for release: these numbers hold while nobody sees {}",
+        not_for_release, not_for_release == 1 ? "is" : "are", not_for_release == 1 ? "it" : "them");
+    a.json["note"] = note;
+    a.rows.emplace_back("note", note);
+  }
+  return a;
+}
+
+}  // namespace cudp
