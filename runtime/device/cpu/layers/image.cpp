@@ -9,7 +9,7 @@ class CpuInput final : public CpuLayer {
  public:
   void forward(Workspace& w, int first, int count) const override {
     const Dataset& data = *w.data;
-    if (data.is_text()) return;
+    if (data.is_text() || (passes_codes() && w.reads_codes())) return;
     const auto features = to_size(data.shape.size());
     for (int e = first; e < first + count; ++e) {
       const std::size_t example = w.examples[to_size(e)];
