@@ -208,7 +208,7 @@ PLACES = [
     ("runtime/methods/dp_agd.cpp", "engine_.clipped_losses(unit, steps, settings_.loss_clip);", "settings_.loss_clip", BOTH, "method=dp-agd"),
     ("runtime/methods/dp_agd.cpp", ".sensitivity = linear_gradient_sensitivity(settings_.gradient_clip, d, max_examples),", "settings_.gradient_clip", [LESS], "method=dp-agd"),
     ("runtime/methods/dp_agd.cpp", "linear_loss_sensitivity(settings_.loss_clip, settings_.max_examples),", "settings_.loss_clip", BOTH, "method=dp-agd"),
-    ("runtime/methods/dp_agd.cpp", "                  epsilon, settings_.selection, gate_.stream(Stream::selection, number),", "epsilon", BOTH, "method=dp-agd"),
+    ("runtime/methods/dp_agd.cpp", "linear_loss_sensitivity(settings_.loss_clip, settings_.max_examples), epsilon,", "epsilon", BOTH, "method=dp-agd"),
     ("runtime/methods/dp_agd.cpp", "gate_.stream(Stream::selection, number),", "number", [NEXT], "method=dp-agd"),
     ("runtime/methods/dp_agd.cpp", "engine_.draw_batch(gate_.stream(Stream::sampling, s.iterations), settings_.threshold);", "settings_.threshold", BOTH, "method=dp-agd,mini-batch=*"),
     ("runtime/methods/dp_agd.cpp", "static_cast<double>(s.w[j]) - step *", "step", BOTH, "method=dp-agd"),
