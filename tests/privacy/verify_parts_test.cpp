@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "privacy/verify/generator.hpp"
 #include "privacy/verify/noisy_choice.hpp"
+#include "privacy/verify/optimizer.hpp"
 #include "privacy/verify/rounded_normal.hpp"
 #include "privacy/verify/transcript.hpp"
 #include "runtime/base/random_key.hpp"
@@ -35,6 +37,23 @@ using verify::State;
 using verify::Update;
 
 using verify::Verdict;
+
+// The optimizers; their steps are held against runs in tests/runtime/run/checked_runs_test.cpp.
+
+TEST(VerifyOptimizer, ExpectsNothingOfAnInfiniteWeightAlone) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<double> released = {2.0};
+  Update after{
+      .optimizer = "momentum", .momentum = 0.5, .learning_rate = 1.0, .inverse_batch = 1.0};
+  after.parameters = {none};
+  after.moment1 = {none};  // g + 0 theta
+  EXPECT_EQ(verify::follows(State{{infinity}, {1.0f}, {}, {}}, released, after), "");
+  EXPECT_NE(verify::follows(State{{3.0f}, {1.0f}, {}, {}}, released, after), "");
+  after.moment1 = {2.5f};
+  after.parameters = {0.5f};
+  EXPECT_EQ(verify::follows(State{{3.0f}, {1.0f}, {}, {}}, released, after), "");
+}
 
 // The generators.
 
