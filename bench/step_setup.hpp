@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/data/examples.hpp"
 #include "runtime/device/engine.hpp"
 
 namespace cudp::bench {
@@ -22,6 +23,7 @@ struct Setup {
   int classes = 10;
   const char* name = model;
   TextShape text = {};
+  bool coded = false;  ///< rows of a table like Adult, by their codes
 };
 inline const Setup kCnn{"cnn", {1, 28, 28}, 60000};
 inline const Setup kCifarCnn{"cifar-cnn", {3, 32, 32}, 50000};
@@ -31,6 +33,10 @@ inline const Setup kLogistic{"logistic", {1, 28, 28}, 60000};
 inline const Setup kMlpPca{"mlp", {60, 1, 1}, 60000, 10, "mlp-60"};
 inline const Setup kAdult{"logistic", {124, 1, 1}, 32561, 2, "adult"};
 inline const Setup kAdultMlp{"mlp", {124, 1, 1}, 32561, 2, "adult-mlp"};
+inline const Setup kAdultCoded{"logistic", {124, 1, 1}, 32561, 2, "adult-coded", {}, true};
+inline const Setup kAdultMlpCoded{"mlp", {124, 1, 1}, 32561, 2, "adult-mlp-coded", {}, true};
+/// Rows that no cache holds.
+inline const Setup kTableCoded{"logistic", {124, 1, 1}, 10'000'000, 2, "table-coded", {}, true};
 inline const Setup kScatterCnn{"scatter-cnn", {81, 7, 7}, 60000};
 // Texts of the data set IMDb, full ones: 20,000 frozen vectors, or 10,004 that are trained.
 inline const Setup kImdbRnn{"imdb-rnn", {1, 1, 80}, 25000, 2, "imdb-rnn", {20000, 100}};
@@ -83,12 +89,40 @@ inline void fill_texts(Dataset& d, const Setup& s, std::mt19937_64& random) {
   d.vectors = std::make_shared<const WordVectors>(std::move(v));
 }
 
+/// A table of Adult's columns: 6 numbers, then 8 categories, 0 in each the commonest.
+inline Dataset coded_table(std::size_t examples, std::mt19937_64& random) {
+  constexpr unsigned kCategories[] = {9, 16, 7, 15, 6, 5, 2, 58};
+  RowLayout layout{.number_feature = {0, 1, 2, 3, 4, 5}, .codes = 8, .features = 124};
+  std::vector<float> numbers;
+  std::vector<std::uint32_t> codes;
+  std::vector<std::uint8_t> labels;
+  for (std::size_t i = 0; i < examples; ++i) {
+    std::uint64_t bits = random();
+    const auto below = [&](unsigned n) {
+      bits = bits * 6364136223846793005u + 1442695040888963407u;
+      return static_cast<std::uint32_t>(bits >> 33) % n;
+    };
+    for (int k = 0; k < 6; ++k) numbers.push_back(static_cast<float>(below(1u << 20)) * 0x1p-20f);
+    std::uint32_t first = 6;
+    for (const unsigned n : kCategories) {
+      codes.push_back(first + (below(2) == 0 ? 0 : below(n)));
+      first += n;
+    }
+    labels.push_back(static_cast<std::uint8_t>(below(2)));
+  }
+  return coded_dataset(std::move(layout), numbers, codes, std::move(labels), 2);
+}
+
 /// Random examples for a setup, made once for each shape and number of classes: images in bytes,
-/// features in floats, texts.
+/// features in floats, texts, coded rows.
 inline const Dataset& examples_for(const Setup& s) {
-  static std::map<std::tuple<int, int, int>, Dataset> made;
-  Dataset& d = made[{s.shape.channels, s.shape.size(), s.classes}];
+  static std::map<std::tuple<int, int, int, std::size_t>, Dataset> made;
+  Dataset& d = made[{s.shape.channels, s.shape.size(), s.classes, s.coded ? s.examples : 0}];
   if (!d.labels.empty()) return d;
+  if (s.coded) {
+    std::mt19937_64 rows(1);
+    return d = coded_table(s.examples, rows);
+  }
   d.shape = s.shape;
   d.classes = s.classes;
   std::mt19937_64 random(1);

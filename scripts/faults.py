@@ -111,10 +111,10 @@ PLACES = [
     ("runtime/training/training.cpp", ".epsilon = method_->spent(budget_.ledger(), step_, last),", "method_->spent(budget_.ledger(), step_, last)", [("FIFTEEN: N in metrics.jsonl with several threads", "config_.threads > 1 ? x + 1e-3 * static_cast<double>(run_.experiment.data.train.size()) : x", "threads=*"), LESS]),
     # Norms and clipping.
     ("kernels/contribution/clip_math.hpp", "return (x2 + 1.0f) *", "1.0f", [("FIFTEEN: norms without a bias", "0 * x")]),
-    ("kernels/contribution/clip_math.hpp", "factor = clip.max_norm / (sqrtf(total) + clip.stability);", "clip.max_norm", [LESS, ("FIFTEEN: automatic clipping x 1.1", "1.1f * x", "clipping=automatic")], "clipping=automatic"),
-    ("kernels/contribution/clip_math.hpp", "factor = clip.max_norm / (sqrtf(total) + clip.stability);", "clip.stability", [NONE, ("x2", "2 * x")], "clipping=automatic"),
+    ("kernels/contribution/clip_math.hpp", "return L::fill(clip.max_norm) / (L::sqrt(square) + L::fill(clip.stability));", "clip.max_norm", [LESS, ("FIFTEEN: automatic clipping x 1.1", "1.1f * x", "clipping=automatic")], "clipping=automatic"),
+    ("kernels/contribution/clip_math.hpp", "return L::fill(clip.max_norm) / (L::sqrt(square) + L::fill(clip.stability));", "clip.stability", [NONE, ("x2", "2 * x")], "clipping=automatic"),
     ("kernels/contribution/clip_math.hpp", "sqrtf(static_cast<float>(groups)) : 0.0f;", "static_cast<float>(groups)", [LESS, NEXT], "clipping=per-layer"),
-    ("kernels/contribution/clip_math.hpp", "factor = square > bound * bound ? bound / sqrtf(square) : 1.0f;", "sqrtf(square)", BOTH),
+    ("kernels/contribution/clip_math.hpp", "? L::fill(bound) / L::sqrt(square) : one;", "L::sqrt(square)", BOTH),
     ("kernels/contribution/clip_math.hpp", "const float square = clip.kind == Clipping::per_layer ? squared_norms[g] : total;", "total", BOTH),
     ("kernels/contribution/clip_math.hpp", "const float bound = clip.kind == Clipping::per_layer ? group_norm : clip.max_norm;", "clip.max_norm", BOTH),
     ("runtime/device/cpu/layer.cpp", "w.norm(e, group()) = w.kernels.square_sum(g, size_);", "size_",

@@ -7,9 +7,12 @@ namespace cudp {
 
 struct ActivationBackward;
 struct ActivationForward;
+struct AddCodedOuter;
 struct AddOuter;
 struct AddRounded;
 struct AddScaled;
+struct CodedLinear;
+struct CodedProduct;
 struct ColumnSum;
 struct Convolution;
 struct GatherGemm;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/common/host_device.hpp"
+#include "kernels/common/lanes.hpp"
 #include "kernels/contribution/contribution.hpp"
 
 namespace cudp {
@@ -11,10 +12,22 @@ namespace cudp {
 /// bits or none: dy2 may lack that much for each number, and for each addition of a warp's or a
 /// vector's lanes; x may be large enough to make much of it. So dy2 counts as if all of that had
 /// been lost. The result is below what it stands for by nothing but roundings of normal numbers,
-/// also where small numbers are flushed to zero.
-CUDP_HD float dense_squared_norm(float x2, float dy2, int outputs) {
+/// also where small numbers are flushed to zero. V: float, or a vector of examples.
+template <class V>
+CUDP_HD V dense_squared_norm(V x2, V dy2, int outputs) {
   constexpr int kLanes = 32;
   return (x2 + 1.0f) * (dy2 + static_cast<float>(outputs + kLanes) * 0x1p-126f);
+}
+
+/// The factor that a gradient of this squared norm, which is finite, is clipped by; of a layer
+/// whose norm may be `bound`, or with automatic clipping of a whole example. For one example, or a
+/// vector.
+template <class L>
+CUDP_HD typename L::F clip_factor(const ClipSettings& clip, float bound, typename L::F square) {
+  if (clip.kind == Clipping::automatic)
+    return L::fill(clip.max_norm) / (L::sqrt(square) + L::fill(clip.stability));
+  const typename L::F one = L::fill(1.0f);
+  return square > L::fill(bound * bound) ? L::fill(bound) / L::sqrt(square) : one;
 }
 
 /// One example's clip factors from its squared norms.
@@ -30,17 +43,9 @@ CUDP_HD float clip_factors(const ClipSettings& clip, const float* squared_norms,
   const float group_norm =
       clip.kind == Clipping::per_layer ? clip.max_norm / sqrtf(static_cast<float>(groups)) : 0.0f;
   for (int g = 0; g < groups; ++g) {
-    float factor = 0.0f;
-    if (finite) {
-      if (clip.kind == Clipping::automatic) {
-        factor = clip.max_norm / (sqrtf(total) + clip.stability);
-      } else {
-        const float bound = clip.kind == Clipping::per_layer ? group_norm : clip.max_norm;
-        const float square = clip.kind == Clipping::per_layer ? squared_norms[g] : total;
-        factor = square > bound * bound ? bound / sqrtf(square) : 1.0f;
-      }
-    }
-    factors[g] = factor;
+    const float bound = clip.kind == Clipping::per_layer ? group_norm : clip.max_norm;
+    const float square = clip.kind == Clipping::per_layer ? squared_norms[g] : total;
+    factors[g] = finite ? clip_factor<ScalarLanes>(clip, bound, square) : 0.0f;
   }
   return total;
 }

@@ -10,7 +10,7 @@ namespace cudp {
 /// The dense row x has `features` numbers: x[number_feature[k]] is number k, x[c] = 1 for each code
 /// c, and all else is 0. The code `features` stands for no feature: a group whose features are all
 /// 0. No code is larger, and codes of a row differ but for that one. Numbers are finite.
-/// |x|^2 is the sum over the dense row, rounded to nearest.
+/// |x|^2 is the sum over the dense row, in double and then rounded to float32.
 struct CodedRows {
   const std::uint8_t* rows = nullptr;            ///< [n, row_bytes], 4-byte aligned
   const std::int32_t* number_feature = nullptr;  ///< [numbers], each < features

@@ -31,20 +31,59 @@ CUDP_HD float softmax_cross_entropy(const float* z, int classes, int label, floa
   return logf(total) - at_label;
 }
 
+/// The derivatives of the two losses of one score z by it, y = -1 or 1. V: float, or a vector of
+/// examples. NaN stays NaN.
+template <class V>
+CUDP_HD V logistic_derivative(V z, V y) {
+  const V one = V{} + 1.0f;
+  const V e = exp_of(-magnitude(z));  // in (0, 1]
+  return -y * ((y * z < V{} ? one : e) / (one + e));
+}
+template <class V>
+CUDP_HD V hinge_derivative(V z, V y) {
+  const V slack = (V{} + 1.0f) - y * z;
+  return slack > V{} ? -y : slack * 0.0f;  // the subgradient at the corner is 0
+}
+
+/// log(1 + e) for 0 <= e <= 1, as 2 atanh(e / (2 + e)), to 2 ulp.
+template <class V>
+CUDP_HD V log1p_of_part(V e) {
+  const V t = e / (e + 2.0f);
+  const V s = t * t;  // at most 1/9
+  V sum = s * (2.0f / 15.0f) + 2.0f / 13.0f;
+  sum = sum * s + 2.0f / 11.0f;
+  sum = sum * s + 2.0f / 9.0f;
+  sum = sum * s + 2.0f / 7.0f;
+  sum = sum * s + 2.0f / 5.0f;
+  sum = sum * s + 2.0f / 3.0f;
+  return sum * s * t + t * 2.0f;
+}
+/// The two losses themselves, of vectors of examples.
+template <class V>
+CUDP_HD V logistic_value(V z, V y) {
+  const V margin = y * z;
+  return (margin < V{} ? -margin : V{}) + log1p_of_part(exp_of(-magnitude(z)));
+}
+template <class V>
+CUDP_HD V hinge_value(V z, V y) {
+  const V slack = (V{} + 1.0f) - y * z;
+  return V{} > slack ? V{} : slack;
+}
+
 /// log(1 + exp(-y z)) with y = 2 label - 1, label 0 or 1; d receives the gradient by z if not null.
 CUDP_HD float logistic_loss(float z, int label, float* d) {
   const float y = label != 0 ? 1.0f : -1.0f;
   const float e = exp_of(-magnitude(z));  // in (0, 1]
   const float margin = y * z;
-  if (d != nullptr) *d = -y * ((margin < 0.0f ? 1.0f : e) / (1.0f + e));
+  if (d != nullptr) *d = logistic_derivative(z, y);
   return (margin < 0.0f ? -margin : 0.0f) + log1pf(e);
 }
 
-/// max(0, 1 - y z); the subgradient at the corner is 0.
+/// max(0, 1 - y z).
 CUDP_HD float hinge_loss(float z, int label, float* d) {
   const float y = label != 0 ? 1.0f : -1.0f;
   const float slack = 1.0f - y * z;
-  if (d != nullptr) *d = slack > 0.0f ? -y : slack * 0.0f;  // NaN stays NaN
+  if (d != nullptr) *d = hinge_derivative(z, y);
   return 0.0f > slack ? 0.0f : slack;
 }
 

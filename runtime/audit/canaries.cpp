@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/random_numbers.hpp"
+#include "runtime/data/examples.hpp"
 
 namespace cudp {
 namespace {
@@ -15,42 +16,6 @@ namespace {
 /// An audit has a key of its own, so these are streams of nothing else.
 std::vector<std::uint32_t> words(const RandomKey& key, Stream purpose, std::size_t count) {
   return random_words({Generator::chacha20, key, purpose, 0}, count);
-}
-
-/// Calls visit(numbers of `to`, those of `from`, numbers of one example) for each array of
-/// examples.
-template <class Visit>
-void for_each_array(Dataset& to, const Dataset& from, const Visit& visit) {
-  const auto numbers = static_cast<std::size_t>(from.shape.size());
-  if (!from.bytes.empty()) visit(to.bytes, from.bytes, numbers);
-  if (!from.floats.empty()) visit(to.floats, from.floats, numbers);
-  if (!from.tokens.empty()) visit(to.tokens, from.tokens, numbers);
-  if (!from.lengths.empty()) visit(to.lengths, from.lengths, std::size_t{1});
-  visit(to.labels, from.labels, std::size_t{1});
-}
-
-Dataset select(const Dataset& data, std::span<const std::size_t> which) {
-  Dataset out;
-  out.shape = data.shape;
-  out.classes = data.classes;
-  out.words = data.words;
-  out.vectors = data.vectors;
-  out.scale = data.scale;
-  out.shift = data.shift;
-  for_each_array(out, data, [&](auto& to, const auto& from, std::size_t numbers) {
-    to.reserve(which.size() * numbers);
-    for (const std::size_t i : which) {
-      const auto begin = from.begin() + static_cast<std::ptrdiff_t>(i * numbers);
-      to.insert(to.end(), begin, begin + static_cast<std::ptrdiff_t>(numbers));
-    }
-  });
-  return out;
-}
-
-void append(Dataset& data, const Dataset& more) {
-  for_each_array(data, more, [](auto& to, const auto& from, std::size_t) {
-    to.insert(to.end(), from.begin(), from.end());
-  });
 }
 
 /// Numbers 0 .. n - 1, the first `count` of which are a random sample.
@@ -86,18 +51,12 @@ std::vector<std::uint32_t> members_of(const std::vector<std::uint32_t>& paramete
   return in;
 }
 
-void append_blanks(Dataset& data, std::size_t count) {
-  for_each_array(data, data, [&](auto& to, const auto&, std::size_t numbers) {
-    to.resize(to.size() + count * numbers);
-  });
-}
-
 ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member,
                          const RandomKey& key) {
   const std::size_t m = member.size();
   const std::vector<std::size_t> order = shuffled(train.size(), m, key);
   const std::span all(order);
-  ExampleCanaries out{.all = select(train, all.first(m)), .train = select(train, all.subspan(m))};
+  ExampleCanaries out{.all = select_examples(train, all.first(m)), .train = select_examples(train, all.subspan(m))};
   const auto classes = static_cast<std::uint32_t>(train.classes);
   const std::vector<std::uint32_t> random = words(key, Stream::acceptance, m);
   std::vector<std::size_t> in;
@@ -106,7 +65,7 @@ ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member,
         static_cast<std::uint8_t>((out.all.labels[i] + 1 + random[i] % (classes - 1)) % classes);
     if (member[i]) in.push_back(i);
   }
-  append(out.train, select(out.all, in));
+  append_examples(select_examples(out.all, in), out.train);
   return out;
 }
 

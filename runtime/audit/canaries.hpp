@@ -23,9 +23,6 @@ std::vector<std::uint32_t> canary_parameters(std::size_t canaries, const Network
 std::vector<std::uint32_t> members_of(const std::vector<std::uint32_t>& parameters,
                                       const std::vector<bool>& member);
 
-/// Puts `count` examples of nothing behind the others.
-void append_blanks(Dataset& data, std::size_t count);
-
 /// Example canaries: random examples of the training set with a wrong label each.
 struct ExampleCanaries {
   Dataset all;    ///< [canaries]

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/layer.hpp"
+#include "runtime/data/row_layout.hpp"
 
 namespace cudp {
 
@@ -17,7 +18,7 @@ struct WordVectors {
 };
 
 /// Examples in memory. Images stay bytes; an engine converts when it reads them:
-/// feature = scale * byte + shift. Tables hold float32 features as they are used.
+/// feature = scale * byte + shift. Rows of tables are kept coded; matrices of features hold float32.
 /// Feature order is channel by channel, row by row, as in the models' Shape. Texts are words'
 /// numbers: shape {1, 1, T}, T the most words of a text.
 struct Dataset {
@@ -25,6 +26,8 @@ struct Dataset {
   int classes = 0;
   std::vector<std::uint8_t> bytes;    ///< [size, shape.size()], or empty
   std::vector<float> floats;          ///< [size, shape.size()], or empty
+  std::vector<std::uint8_t> coded;    ///< [size, layout->row_bytes()], or empty
+  std::shared_ptr<const RowLayout> layout;  ///< of coded rows, where they are; null: not coded
   std::vector<std::uint16_t> tokens;  ///< [size, T], each < words, or empty; 0 from a text's end on
   std::vector<std::uint16_t> lengths;          ///< [size] of texts: words of each, 0 to T
   int words = 0;                               ///< of texts: rows of their embedding
@@ -36,6 +39,9 @@ struct Dataset {
   std::size_t size() const { return labels.size(); }
   bool is_bytes() const { return !bytes.empty(); }
   bool is_text() const { return words > 0; }
+  bool is_coded() const { return layout != nullptr; }
+  /// The coded rows, as kernels see them; valid while the data set is not changed.
+  CodedRows coded_rows() const { return layout->view(coded.data()); }
 };
 
 struct TextCoder;

@@ -3,6 +3,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/examples.hpp"
 #include "runtime/data/folders.hpp"
 #include "runtime/data/matrix_reader.hpp"
 #include "runtime/data/sources.hpp"

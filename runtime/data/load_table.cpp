@@ -11,6 +11,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/draft_schema.hpp"
+#include "runtime/data/examples.hpp"
 #include "runtime/data/find_schema.hpp"
 #include "runtime/data/folders.hpp"
 #include "runtime/data/infer_schema.hpp"

@@ -16,6 +16,18 @@ const std::vector<std::string>* texts_of(const Column& column) {
   return nullptr;
 }
 
+RowLayout layout_of(const TableSchema& schema) {
+  RowLayout layout;
+  for (const Column& c : schema.columns) {
+    const auto* n = std::get_if<Numeric>(&c.kind);
+    if (n != nullptr) layout.number_feature.push_back(layout.features);
+    if (std::holds_alternative<Categorical>(c.kind) || (n != nullptr && !n->edges.empty()))
+      ++layout.codes;
+    layout.features += feature_count(c);
+  }
+  return layout;
+}
+
 /// The cell for an error line, with what is odd about its bytes.
 std::string found_text(std::string_view cell) {
   std::string odd = encoding_fault(cell);
@@ -44,11 +56,13 @@ RowEncoder::RowEncoder(const TableSchema& schema, const TextCoder* texts, Malfor
         code.lookup.emplace(text, static_cast<int>(code.lookup.size()));
     features_ += feature_count(c);
   }
+  if (!texts_) layout_ = std::make_shared<const RowLayout>(layout_of(schema));
 }
 
 Dataset RowEncoder::empty() const {
   Dataset set;
   set.shape = {features_, 1, 1};
+  set.layout = layout_;
   if (texts_) texts_->describe(set);
   for (const Column& c : schema_.columns)
     if (const auto* l = std::get_if<Label>(&c.kind))
@@ -60,23 +74,26 @@ void RowEncoder::reserve(Dataset& set, std::uint64_t rows) const {
   if (texts_)
     set.tokens.reserve(rows * static_cast<std::uint64_t>(set.shape.size()));
   else
-    set.floats.reserve(rows * static_cast<std::uint64_t>(features_));
+    set.coded.reserve(rows * static_cast<std::uint64_t>(layout_->row_bytes()));
   set.labels.reserve(rows);
 }
 
 void RowEncoder::append(const TableRow& row, bool with_label, Dataset& to,
                         TableFaults& faults) const {
-  const std::size_t start = to.floats.size();
-  to.floats.resize(start + static_cast<std::size_t>(features_), 0.0f);
+  std::optional<RowWriter> out;
+  if (layout_ != nullptr) {
+    const std::size_t start = to.coded.size();
+    to.coded.resize(start + static_cast<std::size_t>(layout_->row_bytes()));
+    out.emplace(*layout_, to.coded.data() + start);
+  }
   for (std::size_t i = 0; i < codes_.size(); ++i) {
     const Code& code = codes_[i];
     const std::string_view cell = row.cells[i];
-    float* const out = to.floats.data() + start + code.offset;
     const auto& kind = code.column.kind;
     if (const auto* c = std::get_if<Categorical>(&kind)) {
-      put_category(code, *c, row, cell, out, faults);
+      out->code(category(code, *c, row, cell, faults));
     } else if (const auto* n = std::get_if<Numeric>(&kind)) {
-      put_number(code, *n, row, cell, out, faults);
+      put_number(code, *n, row, cell, *out, faults);
     } else if (const auto* l = std::get_if<Label>(&kind)) {
       to.labels.push_back(with_label ? class_of(code, *l, row, cell, faults) : 0);
     } else if (std::holds_alternative<Text>(kind)) {
@@ -84,6 +101,7 @@ void RowEncoder::append(const TableRow& row, bool with_label, Dataset& to,
       texts_->append(missing ? std::string_view() : cell, to);
     }
   }
+  if (out) out->finish();
 }
 
 /// Whether the cell, which is no value of its column, stands for a missing one.
@@ -93,22 +111,26 @@ bool RowEncoder::counts_as_missing(const Code& code, const TableRow& row,
          is_missing(schema_, code.column, cell);
 }
 
-void RowEncoder::put_category(const Code& code, const Categorical& categorical, const TableRow& row,
-                              std::string_view cell, float* out, TableFaults& faults) const {
+std::uint32_t RowEncoder::category(const Code& code, const Categorical& categorical,
+                                   const TableRow& row, std::string_view cell,
+                                   TableFaults& faults) const {
   // A malformed row has empty cells, and an empty text may be a value.
   const auto found = row.malformed ? code.lookup.end() : code.lookup.find(cell);
   if (found != code.lookup.end()) {
-    out[found->second] = 1.0f;
+    return static_cast<std::uint32_t>(code.offset + found->second);
   } else if (!row.malformed && categorical.unknown_is_zeros &&
              !is_missing(schema_, code.column, cell)) {
-    return;
+    // It is no feature.
   } else if (counts_as_missing(code, row, cell)) {
-    if (categorical.missing_has_column) out[categorical.values.size()] = 1.0f;
+    if (categorical.missing_has_column)
+      return static_cast<std::uint32_t>(code.offset) +
+             static_cast<std::uint32_t>(categorical.values.size());
   } else {
     faults.add(row.line, code.column.name,
                "one of the schema's " + std::to_string(categorical.values.size()) + " values",
                found_text(cell));
   }
+  return static_cast<std::uint32_t>(features_);
 }
 
 std::uint8_t RowEncoder::class_of(const Code& code, const Label& label, const TableRow& row,
@@ -124,7 +146,7 @@ std::uint8_t RowEncoder::class_of(const Code& code, const Label& label, const Ta
 }
 
 void RowEncoder::put_number(const Code& code, const Numeric& numeric, const TableRow& row,
-                            std::string_view cell, float* out, TableFaults& faults) const {
+                            std::string_view cell, RowWriter& out, TableFaults& faults) const {
   std::optional<double> value;
   if (!row.malformed && !(code.missing_may_be_number && is_missing(schema_, code.column, cell)))
     value = parse_cell(schema_, numeric, cell);
@@ -136,15 +158,15 @@ void RowEncoder::put_number(const Code& code, const Numeric& numeric, const Tabl
                                            : "a date of the form " + shown(numeric.date_format),
                found_text(cell) +
                    (missing ? ", which is missing; 'fill' in the schema gives it a value" : ""));
-    return;
+    value = *numeric.min;  // the row means nothing, but is whole
   }
   const double min = *numeric.min, max = *numeric.max;
   const double x = std::clamp(*value, min, max);
-  out[0] = static_cast<float>(numeric.log ? std::log1p(x - min) / code.log_range
-                                          : (x - min) / (max - min));
+  out.number(static_cast<float>(numeric.log ? std::log1p(x - min) / code.log_range
+                                            : (x - min) / (max - min)));
   if (numeric.edges.empty()) return;
   const auto above = std::upper_bound(numeric.edges.begin(), numeric.edges.end(), *value);
-  out[1 + (above - numeric.edges.begin())] = 1.0f;
+  out.code(static_cast<std::uint32_t>(code.offset + 1 + (above - numeric.edges.begin())));
 }
 
 void require_missing_codes(const TableSchema& schema, std::string_view source) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -11,7 +12,8 @@
 
 namespace cudp {
 
-/// Turns rows of a table into features and labels, each row by itself.
+/// Turns rows of a table into coded rows (row_layout.hpp) or texts' words, and labels, each row by
+/// itself.
 class RowEncoder {
  public:
   /// schema: complete. texts: of a schema with texts, null otherwise. Both must outlive the
@@ -38,9 +40,10 @@ class RowEncoder {
   };
 
   void put_number(const Code& code, const Numeric& numeric, const TableRow& row,
-                  std::string_view cell, float* out, TableFaults& faults) const;
-  void put_category(const Code& code, const Categorical& categorical, const TableRow& row,
-                    std::string_view cell, float* out, TableFaults& faults) const;
+                  std::string_view cell, RowWriter& out, TableFaults& faults) const;
+  /// The category's feature, or that of no feature.
+  std::uint32_t category(const Code& code, const Categorical& categorical, const TableRow& row,
+                         std::string_view cell, TableFaults& faults) const;
   std::uint8_t class_of(const Code& code, const Label& label, const TableRow& row,
                         std::string_view cell, TableFaults& faults) const;
   bool counts_as_missing(const Code& code, const TableRow& row, std::string_view cell) const;
@@ -49,6 +52,7 @@ class RowEncoder {
   Malformed malformed_;
   std::optional<TextEncoder> texts_;
   std::vector<Code> codes_;
+  std::shared_ptr<const RowLayout> layout_;  // null: rows are texts
   int features_ = 0;
 };
 

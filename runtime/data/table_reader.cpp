@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/data/examples.hpp"
 #include "runtime/data/row_encoder.hpp"
 
 namespace cudp {
@@ -23,10 +24,7 @@ std::size_t find_column(const TableSchema& schema, const Is& is, const std::stri
 }
 
 void clear(TableBlock& block) {
-  block.examples.floats.clear();
-  block.examples.tokens.clear();
-  block.examples.lengths.clear();
-  block.examples.labels.clear();
+  clear_examples(block.examples);
   block.ids.clear();
   block.groups.clear();
   block.rows.clear();
@@ -84,10 +82,7 @@ class TableReader::Source {
   void skip_to_faults(TableRow& row) {
     Dataset unused = encoder_.empty();
     while (!faults_.full() && rows_.next(row)) {
-      unused.floats.clear();
-      unused.tokens.clear();
-      unused.lengths.clear();
-      unused.labels.clear();
+      clear_examples(unused);
       encoder_.append(row, options_.labels, unused, faults_);
     }
     faults_.raise();
@@ -194,13 +189,6 @@ Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOpti
   TableBlock block;
   while (reader.next(block)) append_examples(block.examples, set);
   return set;
-}
-
-void append_examples(const Dataset& from, Dataset& to) {
-  to.floats.insert(to.floats.end(), from.floats.begin(), from.floats.end());
-  to.tokens.insert(to.tokens.end(), from.tokens.begin(), from.tokens.end());
-  to.lengths.insert(to.lengths.end(), from.lengths.begin(), from.lengths.end());
-  to.labels.insert(to.labels.end(), from.labels.begin(), from.labels.end());
 }
 
 }  // namespace cudp

@@ -94,7 +94,4 @@ class TableReader {
 Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                    std::uint64_t rows);
 
-/// Adds the examples of `from` to `to`, which is of the same shape.
-void append_examples(const Dataset& from, Dataset& to);
-
 }  // namespace cudp

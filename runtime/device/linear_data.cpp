@@ -3,27 +3,34 @@
 #include <cmath>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "kernels/linear/linear_model.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/data/examples.hpp"
 
 namespace cudp {
 namespace {
 
-float feature(const Dataset& data, std::size_t example, int j) {
-  const std::size_t at =
-      example * static_cast<std::size_t>(data.shape.size()) + static_cast<std::size_t>(j);
-  return data.is_bytes() ? data.scale * static_cast<float>(data.bytes[at]) + data.shift
-                         : data.floats[at];
+/// Features of an example, into x.
+void read(const Dataset& data, std::size_t example, std::span<float> x) {
+  if (!data.is_bytes()) {
+    read_floats(data, example, x);
+    return;
+  }
+  for (std::size_t j = 0; j < x.size(); ++j)
+    x[j] = data.scale * static_cast<float>(data.bytes[example * x.size() + j]) + data.shift;
 }
 
-/// Puts an example to slot `to`.
-void put(const Dataset& data, std::size_t example, std::size_t to, LinearData& out) {
+/// Puts an example to slot `to`. room: for its features.
+void put(const Dataset& data, std::size_t example, std::size_t to, std::span<float> room,
+         LinearData& out) {
   const auto d = static_cast<std::size_t>(out.d);
   float* x = out.features.data() + to / kTile * d * kTile + to % kTile;
   double square = 1.0;
+  read(data, example, room);
   for (std::size_t j = 0; j + 1 < d; ++j) {
-    const float v = feature(data, example, static_cast<int>(j));
+    const float v = room[j];
     x[j * kTile] = v;
     square += static_cast<double>(v) * v;
   }
@@ -58,13 +65,15 @@ void check_linear_data(const Dataset& train) {
 
 LinearData linear_data(const Dataset& data) {
   LinearData out = space_for(data, data.size());
-  for (std::size_t i = 0; i < data.size(); ++i) put(data, i, i, out);
+  std::vector<float> room(static_cast<std::size_t>(data.shape.size()));
+  for (std::size_t i = 0; i < data.size(); ++i) put(data, i, i, room, out);
   return out;
 }
 
 LinearData linear_data(const Dataset& data, std::span<const std::uint32_t> examples) {
   LinearData out = space_for(data, examples.size());
-  for (std::size_t i = 0; i < examples.size(); ++i) put(data, examples[i], i, out);
+  std::vector<float> room(static_cast<std::size_t>(data.shape.size()));
+  for (std::size_t i = 0; i < examples.size(); ++i) put(data, examples[i], i, room, out);
   return out;
 }
 

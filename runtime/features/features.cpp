@@ -10,6 +10,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/config/choices.hpp"
+#include "runtime/data/examples.hpp"
 #include "runtime/device/scatter_tables.hpp"
 #include "runtime/features/cache.hpp"
 #include "runtime/features/normalise.hpp"
@@ -75,6 +76,7 @@ void make_features(Dataset& data, const FeatureSettings& settings, const Backend
       throw InputError(fmt::format("--normalise: expected none with {}, found {}",
                                    data.is_text() ? "texts" : "images",
                                    name_of(settings.normalise)));
+    data = dense(std::move(data));
     normalise_rows(data.floats, static_cast<std::size_t>(data.shape.size()), settings.normalise,
                    settings.threads);
   }

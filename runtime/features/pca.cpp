@@ -14,6 +14,7 @@
 #include "runtime/base/ceil_log2.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/threads.hpp"
+#include "runtime/data/examples.hpp"
 #include "runtime/features/clipped_row.hpp"
 
 namespace cudp {
@@ -28,11 +29,13 @@ std::int64_t padded(std::int64_t n, std::int64_t tile) { return (n + tile - 1) /
 
 /// Numbers of one example, as an engine reads them.
 void read_example(const Dataset& data, std::size_t example, std::span<float> x) {
+  if (!data.is_bytes()) {
+    read_floats(data, example, x);
+    return;
+  }
   const std::size_t at = example * x.size();
   for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = data.is_bytes()
-               ? std::fma(data.scale, static_cast<float>(data.bytes[at + i]), data.shift)
-               : data.floats[at + i];
+    x[i] = std::fma(data.scale, static_cast<float>(data.bytes[at + i]), data.shift);
 }
 
 }  // namespace
@@ -172,6 +175,8 @@ void project(Dataset& data, const std::vector<float>& projection, int threads) {
   });
   data.floats = std::move(projected);
   data.bytes = {};
+  data.coded = {};
+  data.layout = nullptr;
   data.shape = {.channels = static_cast<int>(k)};
 }
 

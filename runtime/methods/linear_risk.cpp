@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/base/error.hpp"
+#include "runtime/data/examples.hpp"
 
 namespace cudp {
 namespace {
@@ -19,13 +20,14 @@ constexpr std::size_t kBlock = 1024;  // rows that one task handles, in the orde
 constexpr std::size_t kLanes = 8;
 
 /// sum of x[j] w[j], in kLanes chains.
-template <class Real, class Feature>
-Real inner_product(std::size_t n, const Feature& x, const Real* w) {
+template <class Real>
+Real inner_product(std::span<const float> x, const Real* w) {
+  const std::size_t n = x.size();
   std::array<Real, kLanes> sums{};
   std::size_t j = 0;
   for (; j + kLanes <= n; j += kLanes)
-    for (std::size_t l = 0; l < kLanes; ++l) sums[l] += static_cast<Real>(x(j + l)) * w[j + l];
-  for (; j < n; ++j) sums[0] += static_cast<Real>(x(j)) * w[j];
+    for (std::size_t l = 0; l < kLanes; ++l) sums[l] += static_cast<Real>(x[j + l]) * w[j + l];
+  for (; j < n; ++j) sums[0] += static_cast<Real>(x[j]) * w[j];
   Real sum = 0;
   for (const Real s : sums) sum += s;
   return sum;
@@ -85,10 +87,11 @@ LinearRisk::LinearRisk(const Dataset& data, const RiskSettings& settings)
                      std::to_string(data.classes));
   const std::size_t features = dimension_ - 1;
   scales_.reserve(data.size());
+  std::vector<float> room(features);
   for (std::size_t i = 0; i < data.size(); ++i) {
     double square = 1.0;
-    for (std::size_t j = 0; j < features; ++j) {
-      const auto x = static_cast<double>(feature(i * features + j));
+    for (const float f : row(i, room)) {
+      const auto x = static_cast<double>(f);
       square += x * x;
     }
     // Rounded up: |v| <= 1 whatever the roundings of the sum.
@@ -98,6 +101,18 @@ LinearRisk::LinearRisk(const Dataset& data, const RiskSettings& settings)
   }
 }
 
+std::span<const float> LinearRisk::row(std::size_t i, std::vector<float>& room) const {
+  const std::size_t features = dimension_ - 1;
+  const std::size_t at = i * features;
+  if (!data_.is_bytes() && !data_.is_coded()) return std::span(data_.floats).subspan(at, features);
+  if (data_.is_coded())
+    read_floats(data_, i, room);
+  else
+    for (std::size_t j = 0; j < features; ++j)
+      room[j] = data_.scale * static_cast<float>(data_.bytes[at + j]) + data_.shift;
+  return room;
+}
+
 template <class Real, class Factor>
 std::vector<Real> LinearRisk::weighted_sum(const Factor& factor) {
   const std::size_t features = dimension_ - 1;
@@ -105,13 +120,14 @@ std::vector<Real> LinearRisk::weighted_sum(const Factor& factor) {
   std::vector<std::vector<Real>> parts(blocks, std::vector<Real>(dimension_));
   team_.run(blocks, [&](std::size_t b, int) {
     std::vector<Real>& part = parts[b];
+    std::vector<float> room(features);
     const std::size_t end = std::min((b + 1) * kBlock, data_.size());
     for (std::size_t i = b * kBlock; i < end; ++i) {
       if (scales_[i] == 0.0) continue;
-      const Real c = factor(i) * static_cast<Real>(scales_[i]);
+      const std::span<const float> x = row(i, room);
+      const Real c = factor(i, x) * static_cast<Real>(scales_[i]);
       if (c == 0) continue;
-      for (std::size_t j = 0; j < features; ++j)
-        part[j] += c * static_cast<Real>(feature(i * features + j));
+      for (std::size_t j = 0; j < features; ++j) part[j] += c * static_cast<Real>(x[j]);
       part[features] += c;
     }
   });
@@ -122,9 +138,8 @@ std::vector<Real> LinearRisk::weighted_sum(const Factor& factor) {
 
 Vector LinearRisk::gradient(std::span<const double> w) {
   const std::size_t features = dimension_ - 1;
-  return weighted_sum<double>([&](std::size_t i) {
-    const auto x = [&](std::size_t j) { return feature(i * features + j); };
-    const double margin = scales_[i] * (inner_product<double>(features, x, w.data()) + w[features]);
+  return weighted_sum<double>([&](std::size_t i, std::span<const float> x) {
+    const double margin = scales_[i] * (inner_product<double>(x, w.data()) + w[features]);
     const Derivatives<double> d = derivatives(settings_, margin);
     curvatures_[i] = d.second;
     return d.first;
@@ -133,9 +148,8 @@ Vector LinearRisk::gradient(std::span<const double> w) {
 
 std::vector<Extended> LinearRisk::extended_gradient(std::span<const Extended> w) {
   const std::size_t features = dimension_ - 1;
-  return weighted_sum<Extended>([&](std::size_t i) {
-    const auto x = [&](std::size_t j) { return feature(i * features + j); };
-    const Extended score = inner_product<Extended>(features, x, w.data()) + w[features];
+  return weighted_sum<Extended>([&](std::size_t i, std::span<const float> x) {
+    const Extended score = inner_product<Extended>(x, w.data()) + w[features];
     const auto d = derivatives(settings_, static_cast<Extended>(scales_[i]) * score);
     curvatures_[i] = static_cast<double>(d.second);
     return d.first;
@@ -144,11 +158,10 @@ std::vector<Extended> LinearRisk::extended_gradient(std::span<const Extended> w)
 
 Vector LinearRisk::curvature_product(std::span<const double> p) {
   const std::size_t features = dimension_ - 1;
-  return weighted_sum<double>([&](std::size_t i) {
+  return weighted_sum<double>([&](std::size_t i, std::span<const float> x) {
     if (curvatures_[i] == 0.0) return 0.0;
-    const auto x = [&](std::size_t j) { return feature(i * features + j); };
     return curvatures_[i] * scales_[i] *
-           (inner_product<double>(features, x, p.data()) + p[features]);
+           (inner_product<double>(x, p.data()) + p[features]);
   });
 }
 

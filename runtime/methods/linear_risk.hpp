@@ -56,10 +56,8 @@ class LinearRisk {
   /// sum over rows of factor(row) v(row)
   template <class Real, class Factor>
   std::vector<Real> weighted_sum(const Factor& factor);
-  float feature(std::size_t at) const {
-    return data_.is_bytes() ? data_.scale * static_cast<float>(data_.bytes[at]) + data_.shift
-                            : data_.floats[at];
-  }
+  /// Features of row i; `room` is for those that are not in memory as floats.
+  std::span<const float> row(std::size_t i, std::vector<float>& room) const;
 
   const Dataset& data_;
   RiskSettings settings_;

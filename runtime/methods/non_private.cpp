@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <deque>
 
+#include "runtime/data/examples.hpp"
+
 namespace cudp {
 namespace {
 
@@ -82,10 +84,17 @@ Vector minimise(const Objective& objective, Vector w, double tolerance, int max_
 std::vector<float> fit_non_private(const Dataset& train, Loss loss, double l2) {
   const auto features = static_cast<std::size_t>(train.shape.size());
   const auto n = static_cast<double>(train.size());
-  const auto feature = [&](std::size_t at) {
-    return train.is_bytes() ? static_cast<double>(
-                                  train.scale * static_cast<float>(train.bytes[at]) + train.shift)
-                            : static_cast<double>(train.floats[at]);
+  Vector x(features);
+  std::vector<float> floats(features);
+  const auto read = [&](std::size_t i) {
+    const std::size_t at = i * features;
+    if (!train.is_bytes()) {
+      read_floats(train, i, floats);
+      std::ranges::copy(floats, x.begin());
+      return;
+    }
+    for (std::size_t j = 0; j < features; ++j)
+      x[j] = train.scale * static_cast<float>(train.bytes[at + j]) + train.shift;
   };
   const Objective objective = [&](const Vector& w, Vector& gradient) {
     gradient = w;
@@ -93,14 +102,15 @@ std::vector<float> fit_non_private(const Dataset& train, Loss loss, double l2) {
     double sum = 0.0;
     for (std::size_t i = 0; i < train.size(); ++i) {
       double z = w[features];
-      for (std::size_t j = 0; j < features; ++j) z += w[j] * feature(i * features + j);
+      read(i);
+      for (std::size_t j = 0; j < features; ++j) z += w[j] * x[j];
       const double y = train.labels[i] != 0 ? 1.0 : -1.0;
       const double m = y * z;
       const bool hinge = loss == Loss::hinge;
       sum += hinge ? std::fmax(0.0, 1.0 - m)
                    : std::fmax(-m, 0.0) + std::log1p(std::exp(-std::fabs(m)));
       const double c = (hinge ? (m < 1.0 ? -y : 0.0) : -y / (1.0 + std::exp(m))) / n;
-      for (std::size_t j = 0; j < features; ++j) gradient[j] += c * feature(i * features + j);
+      for (std::size_t j = 0; j < features; ++j) gradient[j] += c * x[j];
       gradient[features] += c;
     }
     return sum / n + 0.5 * l2 * dot(w, w);

@@ -4,35 +4,12 @@
 #include <numeric>
 #include <random>
 
+#include "runtime/data/examples.hpp"
+
 namespace cudp {
-namespace {
-
-void append(const Dataset& from, std::size_t example, Dataset& to) {
-  const auto size = static_cast<std::size_t>(from.shape.size());
-  const auto copy = [&](const auto& source, auto& target) {
-    if (source.empty()) return;
-    const auto first = source.begin() + static_cast<std::ptrdiff_t>(example * size);
-    target.insert(target.end(), first, first + static_cast<std::ptrdiff_t>(size));
-  };
-  copy(from.bytes, to.bytes);
-  copy(from.floats, to.floats);
-  to.labels.push_back(from.labels[example]);
-}
-
-Dataset empty_like(const Dataset& data) {
-  Dataset out;
-  out.shape = data.shape;
-  out.classes = data.classes;
-  out.scale = data.scale;
-  out.shift = data.shift;
-  return out;
-}
-
-}  // namespace
-
 Dataset whole(const DataSplit& split) {
   Dataset all = split.train;
-  for (std::size_t i = 0; i < split.test.size(); ++i) append(split.test, i, all);
+  append_examples(split.test, all);
   return all;
 }
 
@@ -46,7 +23,7 @@ std::vector<DataSplit> cross_validation(const Dataset& all, int folds, std::uint
     splits[f].train = empty_like(all);
     splits[f].test = empty_like(all);
     for (std::size_t i = 0; i < order.size(); ++i)
-      append(all, order[i], i % splits.size() == f ? splits[f].test : splits[f].train);
+      append_example(all, order[i], i % splits.size() == f ? splits[f].test : splits[f].train);
   }
   return splits;
 }

@@ -7,9 +7,11 @@
 
 #include <sodium.h>
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include "runtime/base/files.hpp"
 #include "runtime/base/threads.hpp"
+#include "runtime/data/examples.hpp"
 
 namespace cudp {
 namespace {
@@ -71,6 +73,14 @@ std::string vectors_tag(const Seal& seal, const Dataset& train) {
                   {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
 }
 
+/// What a coded row's bytes stand for; empty of other data.
+std::string layout_text(const Dataset& train) {
+  if (!train.is_coded()) return "";
+  const RowLayout& layout = *train.layout;
+  return fmt::format("coded {} {} {}\n", layout.features, layout.codes,
+                     fmt::join(layout.number_feature, ","));
+}
+
 }  // namespace
 
 Seal::Seal(const RandomKey& key) : key_(derived(key)) {}
@@ -94,7 +104,7 @@ bool Seal::holds(std::string_view purpose, std::string_view bytes, std::string_v
 }
 
 std::string Seal::block_tags(const Dataset& train, int threads) const {
-  const auto width = static_cast<std::size_t>(train.shape.size());
+  const auto [width, coded_width] = widths_of(train);
   const std::size_t blocks = (train.size() + kBlock - 1) / kBlock;
   std::string tags(blocks * kBlockBytes, '\0');
   ThreadTeam team(threads);
@@ -107,6 +117,7 @@ std::string Seal::block_tags(const Dataset& train, int threads) const {
     hash.add_number(train.is_bytes() ? 1 : 0);
     add_part(hash, train.bytes, width, begin, count);
     add_part(hash, train.floats, width, begin, count);
+    add_part(hash, train.coded, coded_width, begin, count);
     add_part(hash, train.tokens, width, begin, count);
     add_part(hash, train.lengths, 1, begin, count);
     add_part(hash, train.labels, 1, begin, count);
@@ -123,6 +134,7 @@ std::string data_tag(const Seal& seal, const Dataset& train, const std::string& 
   std::string about =
       fmt::format("{}x{}x{} {} {} {:x} {:x}\n", train.shape.channels, train.shape.height,
                   train.shape.width, train.classes, train.size(), scale, shift);
+  about += layout_text(train);
   if (train.is_text()) about += fmt::format("{} {}\n", train.words, vectors_tag(seal, train));
   return seal.tag("data", about + block_tags);
 }

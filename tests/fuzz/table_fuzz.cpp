@@ -1,6 +1,10 @@
+#include <cmath>
+#include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "runtime/data/examples.hpp"
 #include "runtime/data/infer_schema.hpp"
 #include "runtime/data/schema_text.hpp"
 #include "runtime/data/table_reader.hpp"
@@ -24,6 +28,39 @@ std::span<const std::uint8_t> as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
+/// Every code is of its own column's list, or stands for no feature, and |x|^2 is that of the dense
+/// row.
+void check_rows(const TableSchema& schema, const Dataset& set) {
+  const CodedRows rows = set.coded_rows();
+  must_hold(set.coded.size() == set.size() * static_cast<std::size_t>(rows.row_bytes));
+  const auto features = static_cast<std::uint32_t>(rows.features);
+  std::vector<float> x(features);
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    const std::uint8_t* const row = rows.rows + static_cast<std::size_t>(rows.row_bytes) * i;
+    std::uint32_t first = 0;  // feature of the column
+    int k = 0;
+    for (const Column& c : schema.columns) {
+      const auto end = first + static_cast<std::uint32_t>(feature_count(c));
+      const bool number = std::holds_alternative<Numeric>(c.kind);
+      if (end - first > (number ? 1 : 0)) {
+        const std::uint32_t code = code_of(rows, row, k++);
+        must_hold(code < end ? code >= first + (number ? 1 : 0) : !number && code == features);
+      }
+      first = end;
+    }
+    must_hold(k == rows.codes && first == features);
+    read_floats(set, i, x);
+    double square = 0.0;
+    for (const float f : x) {
+      must_hold(f >= 0.0f && f <= 1.0f);
+      square += static_cast<double>(f) * static_cast<double>(f);
+    }
+    float kept = 0.0f;
+    std::memcpy(&kept, row + 4 * rows.numbers, sizeof kept);
+    must_hold(std::fabs(static_cast<double>(kept) - square) <= 0x1p-23 * square);
+  }
+}
+
 Dataset read_rows(const TableSchema& schema, std::span<const std::uint8_t> bytes,
                   Malformed malformed) {
   const auto reader = memory_bytes("fuzz", bytes);
@@ -32,8 +69,7 @@ Dataset read_rows(const TableSchema& schema, std::span<const std::uint8_t> bytes
   TableBlock block;
   while (table.next(block)) append_examples(block.examples, set);
   must_hold(set.size() > 0);
-  must_hold(set.floats.size() == set.size() * static_cast<std::size_t>(set.shape.size()));
-  for (const float x : set.floats) must_hold(x >= 0.0f && x <= 1.0f);
+  check_rows(schema, set);
   for (const std::uint8_t label : set.labels) must_hold(label < set.classes);
   return set;
 }
@@ -49,10 +85,10 @@ void read_between(TableSchema schema, std::span<const std::uint8_t> bytes) {
   const std::string before = "1,x,first,02.03.2004,yes\n", after = "2,y,last,03.04.2005,no\n";
   const Dataset plain = read_rows(schema, as_bytes(before + after), Malformed::missing);
   const Dataset set = read_rows(schema, as_bytes(before + line + "\n" + after), Malformed::missing);
-  const auto width = static_cast<std::ptrdiff_t>(plain.shape.size());
+  const auto width = static_cast<std::ptrdiff_t>(plain.layout->row_bytes());
   must_hold(set.size() == 2 || set.size() == 3);
-  must_hold(std::equal(plain.floats.begin(), plain.floats.begin() + width, set.floats.begin()));
-  must_hold(std::equal(plain.floats.begin() + width, plain.floats.end(), set.floats.end() - width));
+  must_hold(std::equal(plain.coded.begin(), plain.coded.begin() + width, set.coded.begin()));
+  must_hold(std::equal(plain.coded.begin() + width, plain.coded.end(), set.coded.end() - width));
   must_hold(set.labels.front() == 1 && set.labels.back() == 0);
 }
 

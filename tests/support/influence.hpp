@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/data/examples.hpp"
 #include "runtime/device/scratch_fill.hpp"
 #include "runtime/device/sensitivity.hpp"
 #include "runtime/gate/witness.hpp"
@@ -310,23 +311,7 @@ inline InfluenceCase dense_edge_case(unsigned seed, bool hidden, std::size_t row
 
 /// The rows listed, of which each may come several times.
 inline Dataset rows_of(const Dataset& data, std::span<const std::size_t> rows) {
-  Dataset d = data;
-  d.floats.clear();
-  d.tokens.clear();
-  d.lengths.clear();
-  d.labels.clear();
-  const auto features = static_cast<std::ptrdiff_t>(data.shape.size());
-  for (const std::size_t row : rows) {
-    const auto first = static_cast<std::ptrdiff_t>(row) * features;
-    const auto append = [&](auto& to, const auto& from) {
-      if (!from.empty()) to.insert(to.end(), from.begin() + first, from.begin() + first + features);
-    };
-    append(d.floats, data.floats);
-    append(d.tokens, data.tokens);
-    if (!data.lengths.empty()) d.lengths.push_back(data.lengths[row]);
-    d.labels.push_back(data.labels[row]);
-  }
-  return d;
+  return select_examples(data, rows);
 }
 
 /// What the engine releases of the sum over all of `data`, without noise: the sum itself, rounded

@@ -13,6 +13,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/device/cpu/canaries.hpp"
+#include "runtime/device/cpu/coded_linear.hpp"
 #include "runtime/device/cpu/coordinates.hpp"
 #include "runtime/device/cpu/layout.hpp"
 #include "runtime/device/cpu/worker.hpp"
@@ -52,6 +53,7 @@ class CpuEngine final : public Engine {
         released_(network_.parameter_count) {
     for (int t = 0; t < team_.size(); ++t)
       workers_.push_back(std::make_unique<Worker>(layout_, k_));
+    if (CodedLinearSum::fits(network_)) coded_linear_.emplace(network_, layout_, k_, team_.size());
     const OptimizerSettings& o = settings.recipe.optimizer;
     if (has_first_moment(o.kind)) state_.moment1.resize(network_.parameter_count);
     if (has_second_moment(o.kind)) state_.moment2.resize(network_.parameter_count);
@@ -195,18 +197,34 @@ class CpuEngine final : public Engine {
 
   /// sum_ <- what the batch's examples add.
   void add_up(const GradientUse& use, double grid) {
-    const std::size_t chunk = to_size(layout_.chunk);
     const std::span<const std::uint32_t> batch(drawn_.data(), batch_);
     const std::size_t ordinary = canaries_.ordinary(batch);
-    const std::size_t chunks = (ordinary + chunk - 1) / chunk;
-    if (settings_.diagnostics) records_.resize(batch_);
-    const auto records = [&](std::size_t at) {
-      return settings_.diagnostics ? records_.data() + at : nullptr;
-    };
-    team_.run(chunks, [&](std::size_t i, int thread) {
+    const auto* const clipped = std::get_if<AddClipped>(&use);
+    const bool as_one = coded_linear_ && clipped != nullptr && train_->is_coded();
+    // What has a record: all examples, or the canaries alone.
+    records_.resize(!settings_.diagnostics ? 0 : as_one ? batch_ - ordinary : batch_);
+    if (as_one) {
+      coded_linear_->add_up(*train_, batch.first(ordinary), state_.parameters, *clipped, team_,
+                            sum_.data(), settings_.diagnostics ? &diagnostics_ : nullptr);
+    } else {
+      add_by_workers(batch.first(ordinary), use);
+    }
+    if (settings_.audit) keep_ordinary_sum(grid);
+    canaries_.add(
+        batch.subspan(ordinary), use, sum_.data(),
+        settings_.diagnostics ? records_.data() + records_.size() - (batch_ - ordinary) : nullptr);
+    if (settings_.diagnostics) add_diagnostics();
+  }
+
+  /// sum_ <- what the examples, which are not canaries, add to the workers' sums.
+  void add_by_workers(std::span<const std::uint32_t> examples, const GradientUse& use) {
+    const std::size_t chunk = to_size(layout_.chunk);
+    const std::size_t n = examples.size();
+    team_.run((n + chunk - 1) / chunk, [&](std::size_t i, int thread) {
       const std::size_t at = i * chunk;
-      workers_[to_size(thread)]->add(*train_, batch.subspan(at, std::min(chunk, ordinary - at)),
-                                     weights(), use, records(at));
+      workers_[to_size(thread)]->add(*train_, examples.subspan(at, std::min(chunk, n - at)),
+                                     weights(), use,
+                                     settings_.diagnostics ? records_.data() + at : nullptr);
     });
     const std::int64_t size = layout_.storage.packed;
     team_.run(to_size(ranges(size, kParameterRange)), [&](std::size_t i, int) {
@@ -223,9 +241,6 @@ class CpuEngine final : public Engine {
                     .out = sum_.data() + begin,
                     .n = std::min(kParameterRange, size - begin)});
     });
-    if (settings_.audit) keep_ordinary_sum(grid);
-    canaries_.add(batch.subspan(ordinary), use, sum_.data(), records(ordinary));
-    if (settings_.diagnostics) add_diagnostics();
   }
 
   void keep_ordinary_sum(double grid) {
@@ -388,6 +403,7 @@ class CpuEngine final : public Engine {
   const CpuKernels& k_;
   ThreadTeam team_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::optional<CodedLinearSum> coded_linear_;  ///< of networks that it fits
   Canaries canaries_;
   std::vector<float> ordinary_sum_;  ///< in an audit
   const Dataset* train_ = nullptr;

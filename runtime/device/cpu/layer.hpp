@@ -76,6 +76,8 @@ struct LayerSite {
   CpuEdge in;
   CpuEdge out;
   bool gives_input_gradient = false;  ///< a layer before it has parameters
+  /// Coded rows pass from the data set to the first layer as they are: both know it.
+  bool passes_codes = false;
 };
 
 /// Shared by all workers and the same for all steps: what changes is in the Workspace. Passes are
@@ -106,6 +108,8 @@ class CpuLayer {
   virtual int input_border() const { return 0; }
   /// It takes a data set's pixels as they are, without channels of padding.
   virtual bool takes_unpadded_input() const { return false; }
+  /// Behind the input it takes rows of a table by their codes (kernels/layers/coded_rows.hpp).
+  virtual bool takes_codes() const { return false; }
 
   void lay_out(const LayerSite& site, Storage& storage) {
     site_ = site;
@@ -139,6 +143,7 @@ class CpuLayer {
   const CpuEdge& in() const { return site_.in; }
   const CpuEdge& out() const { return site_.out; }
   bool gives_input_gradient() const { return site_.gives_input_gradient; }
+  bool passes_codes() const { return site_.passes_codes; }
   /// The i-th of the layer's tensors.
   const ParameterTensor& parameter(std::size_t i) const {
     return site_.network->parameters[site_.layer->first_parameter + i];

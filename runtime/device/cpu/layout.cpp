@@ -28,6 +28,8 @@ class LayoutBuilder {
       if (l_.layers[i]->runs_by_example()) l_.first_together = i + 1;
     for (const auto& layer : l_.layers)
       l_.min_in_flight = std::max(l_.min_in_flight, layer->min_in_flight());
+    const auto& first = l_.layers.size() > 1 ? l_.layers[1] : l_.layers[0];
+    passes_codes_ = first->takes_codes() && network.input.height == 1 && network.input.width == 1;
     add_sites();
     place_gradients();
     for (const CpuEdge& e : l_.edges) add_zeros(e);
@@ -128,12 +130,14 @@ class LayoutBuilder {
                            .layer = i > 0 ? &l_.network->layers[i - 1] : nullptr,
                            .in = l_.edges[site.in],
                            .out = l_.edges[site.out],
-                           .gives_input_gradient = site.gives_input_gradient},
+                           .gives_input_gradient = site.gives_input_gradient,
+                           .passes_codes = passes_codes_ && i < 2},
                           l_.storage);
   }
 
   CpuLayout l_;
   std::vector<Site> sites_;
+  bool passes_codes_ = false;
 };
 
 }  // namespace

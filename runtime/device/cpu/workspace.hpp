@@ -93,6 +93,10 @@ class Workspace {
 
   std::int32_t* numbers(std::int64_t offset) { return numbers_.data() + offset; }
 
+  /// The rows of a table by their codes. Under a transform they are dense: it moves a gradient's
+  /// zeros too.
+  bool reads_codes() const { return data->is_coded() && coordinates == nullptr; }
+
   /// The words of a text, and how many they are.
   const std::uint16_t* words(int example) const {
     return data->tokens.data() + examples[to_size(example)] * to_size(data->shape.size());

@@ -17,6 +17,7 @@
 #include "kernels/step/step_size.cuh"
 #include "kernels/step/update.cuh"
 #include "runtime/base/error.hpp"
+#include "runtime/data/examples.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/coordinates.hpp"
 #include "runtime/device/cuda/fused.hpp"
@@ -94,7 +95,7 @@ class DeviceEngine final : public Engine {
       throw InputError("expected 1 to 2^31 - 1 training examples");
     examples_ = train.size();
     bytes_ = filled<std::uint8_t>(train.bytes);
-    floats_ = filled<float>(train.floats);
+    floats_ = train.is_coded() ? expanded(train) : filled<float>(train.floats);
     labels_ = filled<std::uint8_t>(train.labels);
     data_ = {.bytes = bytes_.get(),
              .floats = floats_.get(),
@@ -199,6 +200,7 @@ class DeviceEngine final : public Engine {
     const std::size_t slab = std::min(capacity, examples.size());
     Buffer<Gpu, std::uint8_t> bytes(gpu_, examples.is_bytes() ? slab * features : 0);
     Buffer<Gpu, float> floats(gpu_, examples.is_bytes() ? 0 : slab * features);
+    std::vector<float> rows(floats.size());
     Buffer<Gpu, std::uint8_t> labels(gpu_, slab);
     const DeviceData data{.bytes = bytes.get(),
                           .floats = floats.get(),
@@ -209,10 +211,13 @@ class DeviceEngine final : public Engine {
     all.reserve(examples.size() * static_cast<std::size_t>(network_.outputs));
     for (std::size_t at = 0; at < examples.size(); at += slab) {
       const std::size_t n = std::min(slab, examples.size() - at);
-      if (examples.is_bytes())
+      if (examples.is_bytes()) {
         bytes.upload(std::span(examples.bytes).subspan(at * features, n * features));
-      else
-        floats.upload(std::span(examples.floats).subspan(at * features, n * features));
+      } else {
+        const auto part = std::span(rows).first(n * features);
+        read_floats(examples, at, n, part);
+        floats.upload(part);
+      }
       labels.upload(std::span(examples.labels).subspan(at, n));
       passes_.forward(listed_batch(n), data, nullptr, parameters_.get());
       const std::vector<float> logits = passes_.logits(n);
@@ -305,6 +310,20 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, T> filled(const std::vector<T>& from) {
     Buffer<Gpu, T> b(gpu_, from.size());
     b.upload(from);
+    return b;
+  }
+  /// Coded rows as dense floats, a part at a time on the host.
+  Buffer<Gpu, float> expanded(const Dataset& train) {
+    constexpr std::size_t kRows = 4096;
+    const auto features = static_cast<std::size_t>(train.shape.size());
+    Buffer<Gpu, float> b(gpu_, train.size() * features);
+    std::vector<float> rows(std::min(kRows, train.size()) * features);
+    for (std::size_t at = 0; at < train.size(); at += kRows) {
+      const std::size_t n = std::min(kRows, train.size() - at);
+      const auto part = std::span(rows).first(n * features);
+      read_floats(train, at, n, part);
+      b.upload(part, at * features);
+    }
     return b;
   }
   /// The first n examples of a list that the host gives.

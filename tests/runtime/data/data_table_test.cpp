@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/data/examples.hpp"
 #include "runtime/data/infer_schema.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/sources.hpp"
@@ -29,9 +30,10 @@ std::span<const std::uint8_t> as_bytes(const std::string& s) {
   return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
 }
 
+/// The rows, dense.
 Dataset read(const std::string& text, const std::string& schema_text = kSchema) {
   const TableSchema schema = parse_schema(schema_text, "s.toml");
-  return read_table(*memory_bytes("t.csv", as_bytes(text)), schema, {}, 0);
+  return dense(read_table(*memory_bytes("t.csv", as_bytes(text)), schema, {}, 0));
 }
 
 std::string refusal(const std::string& text) {
@@ -141,9 +143,10 @@ TEST(Table, BoundsAreNotReadFromPrivateRowsUnasked) {
   EXPECT_EQ(
       split.unsafe,
       (std::vector<std::string>{"bounds, categories or classes were read from private rows"}));
-  EXPECT_EQ(split.train.floats, (std::vector<float>{0, 1, 0, 0, 1, 0, 1, 0, 0.5f, 1, 0, 0}));
+  EXPECT_EQ(dense(split.train).floats, (std::vector<float>{0, 1, 0, 0, 1, 0, 1, 0, 0.5f, 1, 0, 0}));
   EXPECT_EQ(split.train.labels, (std::vector<std::uint8_t>{0, 1, 0}));
-  EXPECT_EQ(split.test.floats, (std::vector<float>{0.25f, 0, 0, 1}));  // clamped; z is unknown
+  EXPECT_EQ(dense(split.test).floats,
+            (std::vector<float>{0.25f, 0, 0, 1}));  // clamped; z is unknown
   EXPECT_EQ(split.test.labels, (std::vector<std::uint8_t>{1}));
 }
 
@@ -214,7 +217,7 @@ TEST(Table, ScoringReadsEveryRow) {
   // What the schema leaves open is the training table's.
   const DataRequest open{.dataset = train, .test_path = more, .accept_private_bounds = true};
   const TestData scored = load_test_data(open);
-  EXPECT_EQ(scored.examples.floats, (std::vector<float>{0.25f, 0.75f}));
+  EXPECT_EQ(dense(scored.examples).floats, (std::vector<float>{0.25f, 0.75f}));
   EXPECT_EQ(refusal_of([&] { load_test_data({.dataset = train, .accept_private_bounds = true}); },
                        dir.path()),
             "DIR/train.csv, column 'a': expected public bounds or categories in a schema, found "

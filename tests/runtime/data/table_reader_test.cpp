@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/data/examples.hpp"
 #include "runtime/data/row_encoder.hpp"
 #include "tests/support/data_files.hpp"
 
@@ -26,7 +27,7 @@ std::span<const std::uint8_t> as_bytes(const std::string& s) {
 }
 
 struct Read {
-  Dataset set;
+  Dataset set;  ///< dense
   std::vector<std::string> ids;
   std::vector<std::string> groups;
   std::vector<std::size_t> blocks;  ///< rows of each
@@ -50,6 +51,7 @@ Read read(const std::string& text, const TableOptions& options,
     for (std::size_t i = 0; i < block.groups.size(); ++i) out.groups.emplace_back(block.groups[i]);
   }
   EXPECT_FALSE(reader.next(block));
+  out.set = dense(std::move(out.set));
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <span>
 
 #include "kernels/common/fixed_point.hpp"
@@ -9,18 +10,44 @@
 namespace cudp::cpu {
 namespace {
 
+const std::uint8_t* row_of(const CodedRows& rows, std::uint32_t example) {
+  return rows.rows + rows.row_bytes * example;
+}
+/// Number k of a row; behind the last stands |x|^2.
+float number_of(const std::uint8_t* row, int k) {
+  float x = 0.0f;
+  std::memcpy(&x, row + 4 * static_cast<std::ptrdiff_t>(k), sizeof x);
+  return x;
+}
+
 /// Weights are packed [input][output]. No example's gradient is ever made: it is x dy', whose norm
 /// is the product of two norms, and the sum over examples is one product, of the inputs [examples,
 /// inputs] and the weighted derivatives [examples, outputs]. Coordinate-wise clipping weighs each
 /// coordinate on its own, so there the norms take two more products, and the sum adds example by
 /// example.
+///
+/// Of rows of a table the first layer reads the codes alone: a one-hot feature's product is a row
+/// of weights, and its gradient dy itself. |x|^2 stands in the row, and the units that an example
+/// adds are those of the dense row, whose zeros add none.
 class CpuDense final : public CpuLayer {
  public:
   explicit CpuDense(const Dense& layer) : outputs_(layer.out) {}
 
   bool takes_unpadded_input() const override { return true; }
+  bool takes_codes() const override { return true; }
 
   void forward(Workspace& w, int first, int count) const override {
+    if (reads_codes(w)) {
+      w.kernels.coded_product({.rows = w.data->coded_rows(),
+                               .examples = w.examples.data() + first,
+                               .weights = w.weights.packed + weight_.offset,
+                               .bias = w.weights.packed + weight_.bias(),
+                               .out = result(w, first),
+                               .out_stride = w.value_stride(),
+                               .count = count,
+                               .columns = weight_.columns});
+      return;
+    }
     std::int32_t row[kMaxChunk];
     for (int e = 0; e < count; ++e) row[e] = static_cast<std::int32_t>(e * w.value_stride());
     w.kernels.gather_gemm({.a = w.value(in(), first),
@@ -44,7 +71,8 @@ class CpuDense final : public CpuLayer {
     }
     for (int e = first; e < first + count; ++e) {
       // |x dy'|^2 = |x|^2 |dy|^2, and |dy|^2 for the bias.
-      const float x2 = w.kernels.square_sum(w.value(in(), e), in().size());
+      const float x2 =
+          reads_codes(w) ? coded_square(w, e) : w.kernels.square_sum(w.value(in(), e), in().size());
       const float dy2 = w.kernels.square_sum(result_gradient(w, e), weight_.columns);
       w.norm(e, group()) = dense_squared_norm(x2, dy2, outputs_);
       *w.saved(square_, e) = x2;
@@ -80,6 +108,7 @@ class CpuDense final : public CpuLayer {
     const float units = sum.plain != nullptr ? 1.0f : sum.inverse_grid;
     GemmStep steps[kMaxChunk];
     float scales[kMaxChunk];
+    std::uint32_t examples[kMaxChunk];
     int terms = 0;
     const float* const x = w.value(in(), first);
     const float* const dy = result_gradient(w, first);
@@ -89,10 +118,15 @@ class CpuDense final : public CpuLayer {
       float* const dy_e = result_gradient(w, e);
       scales[terms] = factor * units;
       if (weigh) this->weigh(w, e, scales[terms], sum.plain == nullptr);
+      examples[terms] = w.examples[to_size(e)];
       steps[terms++] = {static_cast<std::int32_t>(w.value(in(), e) - x),
                         static_cast<std::int32_t>(dy_e - dy)};
     }
-    // Only runs without privacy sum in float.
+    if (reads_codes(w)) {
+      add_coded(w, {examples, examples + terms}, dy, {steps, steps + terms}, sum);
+      return;
+    }
+    // Only single examples' gradients are asked for in float.
     if (sum.plain != nullptr) {
       add_plain(w, x, dy, {steps, steps + terms}, sum.plain);
       return;
@@ -217,6 +251,50 @@ class CpuDense final : public CpuLayer {
                                                      .v = v + out_row[e],
                                                      .n = weight_.columns});
       w.norm(first + e, group()) = dense_square(sums.squares, sums.products, shift, error);
+    }
+  }
+
+  /// The data set's row is read in place of the dense input: a code is a row of weights, as
+  /// place_input() lays them.
+  bool reads_codes(const Workspace& w) const { return passes_codes() && w.reads_codes(); }
+
+  /// |x|^2 of an example in flight, as its row has it.
+  static float coded_square(const Workspace& w, int e) {
+    const CodedRows rows = w.data->coded_rows();
+    return number_of(row_of(rows, w.examples[to_size(e)]), rows.numbers);
+  }
+
+  /// Adds the weighted gradients of the examples, whose dy the steps name.
+  void add_coded(Workspace& w, std::span<const std::uint32_t> examples, const float* dy,
+                 std::span<const GemmStep> steps, const GradientSum& sum) const {
+    const CodedRows rows = w.data->coded_rows();
+    std::int32_t y_row[kMaxChunk];
+    for (std::size_t t = 0; t < steps.size(); ++t) y_row[t] = steps[t].b;
+    if (sum.plain == nullptr) {
+      w.kernels.add_coded_outer({.rows = rows,
+                                 .examples = examples.data(),
+                                 .y = dy,
+                                 .y_row = y_row,
+                                 .units = sum.units + weight_.offset,
+                                 .bias_units = sum.units + weight_.bias(),
+                                 .terms = static_cast<int>(steps.size()),
+                                 .columns = weight_.columns});
+      return;
+    }
+    for (std::size_t t = 0; t < steps.size(); ++t) {
+      const auto add = [&](std::int64_t at, float x) {
+        w.kernels.add_scaled(
+            {.acc = sum.plain + at, .g = dy + y_row[t], .factor = x, .n = weight_.columns});
+      };
+      const std::uint8_t* const row = row_of(rows, examples[t]);
+      for (int k = 0; k < rows.numbers; ++k)
+        add(weight_.offset + std::int64_t{rows.number_feature[k]} * weight_.columns,
+            number_of(row, k));
+      for (int k = 0; k < rows.codes; ++k)
+        if (const auto code = static_cast<std::int64_t>(code_of(rows, row, k));
+            code < rows.features)
+          add(weight_.offset + code * weight_.columns, 1.0f);
+      add(weight_.bias(), 1.0f);
     }
   }
 

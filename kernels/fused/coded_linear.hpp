@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/contribution/contribution.hpp"
+#include "kernels/layers/coded_rows.hpp"
+#include "kernels/layers/kinds.hpp"
+
+namespace cudp {
+
+/// Numbers of units that 32 bits hold, each below kMaxUnits: so many examples a call.
+inline constexpr int kMaxCodedLinear = 256;
+
+/// Private sums over examples whose gradient is finite, as Diagnostics counts them, and the number
+/// of the others.
+struct CodedLinearFacts {
+  double loss = 0.0;
+  double norm = 0.0;
+  std::int64_t clipped = 0;
+  std::int64_t non_finite = 0;
+};
+
+/// A linear model with one output on coded rows, a whole step's sum of clipped gradients: for every
+/// example e < count, x its row and z = w x + b,
+///   d = the loss's derivative by z,  f = the clip factor of |(x, 1)| |d|,
+///   units[j] += round(x(j) d f / grid) for each code and number j,  *bias_unit += round(d f /
+///   grid),
+/// with the roundings of a dense layer (AddOuter, CodedProduct): an example adds the same units
+/// wherever z is the same. One that is not finite adds nothing.
+struct CodedLinear {
+  CodedRows rows;
+  const std::uint8_t* labels;     ///< of all rows, 0 or 1
+  const std::uint32_t* examples;  ///< [count]
+  int count;                      ///< 0..kMaxCodedLinear
+  const float* weights;           ///< [features + 1]; the last, of no feature, is 0
+  const float* number_weights;    ///< [numbers], the weight of each number
+  float bias;
+  Loss loss;          ///< logistic or hinge
+  ClipSettings clip;  ///< per_layer is as flat: there is one layer
+  float inverse_grid;
+  std::int32_t* units;         ///< [features + 1], codes' sums; the last is no feature's
+  std::int32_t* number_units;  ///< [numbers, up to a multiple of 16]
+  std::int32_t* bias_unit;
+  CodedLinearFacts* facts = nullptr;  ///< added to; null: not asked for
+};
+
+}  // namespace cudp

@@ -1,0 +1,226 @@
+// A row of a table takes some tens of instructions: a load and an addition for each of its codes to
+// score it, and as many to add it. Rows are taken kLanes at a time. Their scores do not wait for
+// each other, so loads of several rows are under way together; what follows from a score (loss,
+// norm, clip factor, rounding) is done for all of them in vectors; then each adds its integers.
+// Rows lie anywhere in a large table, so those of the groups that come next are prefetched.
+#include "kernels/common/cpu_kernel_list.hpp"
+#include "kernels/common/fixed_point.hpp"
+#include "kernels/common/vec_lanes.hpp"
+#include "kernels/contribution/clip_math.hpp"
+#include "kernels/fused/coded_linear.hpp"
+#include "kernels/layers/coded_row.hpp"
+#include "kernels/layers/loss_math.hpp"
+
+namespace cudp::CUDP_SIMD {
+namespace {
+
+/// Rows ahead of the one at work whose lines are asked for.
+constexpr int kAhead = 32;
+
+// Numbers of one row are few: they are taken in parts of at most eight.
+constexpr int kPart = kLanes < 8 ? kLanes : 8;
+using Part = float __attribute__((vector_size(kPart * 4)));
+using PartU = std::uint32_t __attribute__((vector_size(kPart * 4)));
+
+template <class V, class T>
+CUDP_INLINE V load_as(const T* p) {
+  V v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+/// The first n floats at p, 0 < n <= kPart, and zeros; nothing behind them is read.
+CUDP_INLINE Part load_first(const std::uint8_t* p, int n) {
+#if defined(__AVX512F__)
+  return (Part)_mm256_maskz_loadu_ps(static_cast<__mmask8>((1u << n) - 1u), p);
+#elif defined(__AVX2__)
+  const __m256i lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+  return (Part)_mm256_maskload_ps(reinterpret_cast<const float*>(p),
+                                  _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lanes));
+#else
+  Part part{};
+  for (int i = 0; i < n; ++i) part[i] = load_as<float>(p + std::int64_t{i} * 4);
+  return part;
+#endif
+}
+
+/// sums[i] = the sum of parts[i]'s lanes, i < kLanes.
+CUDP_INLINE void sum_lanes(const Part* parts, float* sums) {
+#if defined(__AVX2__)
+  for (int i = 0; i < kLanes; i += kPart) {
+    const auto pair = [&](int j) {
+      return _mm256_hadd_ps((__m256)parts[i + j], (__m256)parts[i + j + 1]);
+    };
+    const __m256 low = _mm256_hadd_ps(pair(0), pair(2));
+    const __m256 high = _mm256_hadd_ps(pair(4), pair(6));
+    _mm256_storeu_ps(sums + i, _mm256_add_ps(_mm256_permute2f128_ps(low, high, 0x20),
+                                             _mm256_permute2f128_ps(low, high, 0x31)));
+  }
+#else
+  for (int i = 0; i < kLanes; ++i) {
+    sums[i] = parts[i][0];
+    for (int lane = 1; lane < kPart; ++lane) sums[i] += parts[i][lane];
+  }
+#endif
+}
+
+CUDP_INLINE VecU bits(Vec v) { return (VecU)v; }
+CUDP_INLINE VecI lane_numbers() {
+  VecI v{};
+  for (int i = 0; i < kLanes; ++i) v[i] = i;
+  return v;
+}
+CUDP_INLINE std::int64_t count_of(VecI mask) {
+  std::int64_t n = 0;
+  for (int i = 0; i < kLanes; ++i) n -= mask[i];
+  return n;
+}
+
+/// What a group of rows gives before any of it is added.
+struct Group {
+  const std::uint8_t* row[kLanes];
+  Part products[kLanes];
+  alignas(64) float numbers[kLanes];  ///< the numbers' part of the score
+  alignas(64) float codes[kLanes];    ///< the codes'
+  alignas(64) float square[kLanes];   ///< |x|^2
+  alignas(64) float label[kLanes];    ///< 0 or 1
+  alignas(64) float scaled[kLanes];   ///< d f / grid
+  alignas(64) float factor[kLanes];
+  alignas(64) std::int32_t unit[kLanes];
+};
+
+template <class Code>
+CUDP_INLINE void prefetch(const CodedLinear& a, const CodedRow<Code>& of, int from, int to) {
+  to = to < a.count ? to : a.count;
+  for (int e = from; e < to; ++e) {
+    const std::uint8_t* const row = of.row(a.examples[e]);
+    __builtin_prefetch(row);
+    __builtin_prefetch(row + of.row_bytes - 1);
+    __builtin_prefetch(a.labels + a.examples[e]);
+  }
+}
+
+template <class Code>
+CUDP_INLINE void score(const CodedLinear& a, const CodedRow<Code>& of, int first, int n, Group& g) {
+  const float* const weights = a.weights;
+  const int whole = of.numbers / kPart * kPart;
+  const int left = of.numbers - whole;
+  for (int e = 0; e < n; ++e) {
+    const std::uint32_t example = a.examples[first + e];
+    const std::uint8_t* const row = of.row(example);
+    g.row[e] = row;
+    Part products{};
+    for (int k = 0; k < whole; k += kPart)
+      products += load_as<Part>(row + std::int64_t{k} * 4) * load_as<Part>(a.number_weights + k);
+    if (left > 0)
+      products +=
+          load_first(row + std::int64_t{whole} * 4, left) * load_as<Part>(a.number_weights + whole);
+    g.products[e] = products;
+    float one = 0.0f;
+    float other = 0.0f;
+    int k = 0;
+    for (; k + 4 <= of.codes; k += 4) {
+      one += weights[of.code(row, k)];
+      other += weights[of.code(row, k + 1)];
+      one += weights[of.code(row, k + 2)];
+      other += weights[of.code(row, k + 3)];
+    }
+    for (; k < of.codes; ++k) one += weights[of.code(row, k)];
+    g.codes[e] = one + other;
+    g.square[e] = of.square(row);
+    g.label[e] = static_cast<float>(a.labels[example]);
+  }
+  sum_lanes(g.products, g.numbers);
+}
+
+/// Derivatives, norms, factors and units of a group, and its facts.
+CUDP_INLINE void weigh(const CodedLinear& a, int n, Group& g, Vec* losses, Vec* norms,
+                       VecI* clipped, VecI* finite_ones) {
+  const Vec z = (load(g.numbers) + load(g.codes)) + broadcast(a.bias);
+  const Vec y = load(g.label) * 2.0f - broadcast(1.0f);
+  const Vec x2 = load(g.square);
+  const Vec d = a.loss == Loss::logistic ? logistic_derivative(z, y) : hinge_derivative(z, y);
+  const Vec squared = dense_squared_norm(x2, d * d, 1);
+  const Vec zero{};
+  const auto finite = squared < broadcast(INFINITY);  // false for NaN too
+  const Vec factor = finite ? clip_factor<VecLanes>(a.clip, a.clip.max_norm, squared) : zero;
+  // Norms as they should be keep every product x d f / grid within 2^22 units; the bound does
+  // whatever they are.
+  const Vec bound = broadcast(static_cast<float>(0.75 * kMaxUnits)) / sqrt(x2 + broadcast(1.0f));
+  const Vec scaled = min(max(d * (factor * broadcast(a.inverse_grid)), -bound), bound);
+  const Vec kept = finite ? scaled : zero;
+  const VecU unit = bits(kept + broadcast(kToUnits)) - static_cast<std::uint32_t>(kToUnitsBits);
+  store(g.factor, factor);
+  store(g.scaled, kept);
+  __builtin_memcpy(g.unit, &unit, sizeof unit);
+  if (a.facts == nullptr) return;
+  const VecI live = finite & (lane_numbers() < (VecI{} + n));
+  const Vec loss = a.loss == Loss::logistic ? logistic_value(z, y) : hinge_value(z, y);
+  *losses += live ? loss : zero;
+  *norms += live ? sqrt(squared) : zero;
+  *clipped += live & (factor < broadcast(1.0f));
+  *finite_ones += live;
+}
+
+template <class Code>
+CUDP_INLINE void add(const CodedLinear& a, const CodedRow<Code>& of, int n, const Group& g) {
+  std::int32_t* const units = a.units;
+  const int whole = of.numbers / kPart * kPart;
+  const int left = of.numbers - whole;
+  for (int e = 0; e < n; ++e) {
+    if (g.factor[e] == 0.0f) continue;  // its numbers may be NaN
+    const std::uint8_t* const row = g.row[e];
+    const std::int32_t unit = g.unit[e];
+    int k = 0;
+    for (; k + 4 <= of.codes; k += 4) {
+      units[of.code(row, k)] += unit;
+      units[of.code(row, k + 1)] += unit;
+      units[of.code(row, k + 2)] += unit;
+      units[of.code(row, k + 3)] += unit;
+    }
+    for (; k < of.codes; ++k) units[of.code(row, k)] += unit;
+    const Part scaled = g.scaled[e] - Part{};
+    const auto add_numbers = [&](int i, Part x) {
+      PartU sum = load_as<PartU>(a.number_units + i);
+      sum += (PartU)(x * scaled + kToUnits) - static_cast<std::uint32_t>(kToUnitsBits);
+      __builtin_memcpy(a.number_units + i, &sum, sizeof sum);
+    };
+    for (int i = 0; i < whole; i += kPart) add_numbers(i, load_as<Part>(row + std::int64_t{i} * 4));
+    if (left > 0) add_numbers(whole, load_first(row + std::int64_t{whole} * 4, left));
+  }
+}
+
+template <class Code>
+void run(const CodedLinear& a) {
+  const CodedRow<Code> of(a.rows);
+  Vec losses{};
+  Vec norms{};
+  VecI clipped{};
+  VecI finite{};
+  Group g = {};
+  std::uint32_t bias_unit = 0;
+  prefetch(a, of, 0, kAhead);
+  for (int first = 0; first < a.count; first += kLanes) {
+    const int n = a.count - first < kLanes ? a.count - first : kLanes;
+    prefetch(a, of, first + kAhead, first + kAhead + kLanes);
+    score(a, of, first, n, g);
+    weigh(a, n, g, &losses, &norms, &clipped, &finite);
+    for (int e = 0; e < n; ++e) bias_unit += static_cast<std::uint32_t>(g.unit[e]);
+    add(a, of, n, g);
+  }
+  *a.bias_unit += static_cast<std::int32_t>(bias_unit);
+  if (a.facts == nullptr) return;
+  a.facts->loss += static_cast<double>(reduce_add(losses));
+  a.facts->norm += static_cast<double>(reduce_add(norms));
+  a.facts->clipped += count_of(clipped);
+  a.facts->non_finite += a.count - count_of(finite);
+}
+
+}  // namespace
+
+void coded_linear(const CodedLinear& a) {
+  if (a.rows.code_bytes == 1) return run<std::uint8_t>(a);
+  if (a.rows.code_bytes == 2) return run<std::uint16_t>(a);
+  run<std::uint32_t>(a);
+}
+
+}  // namespace cudp::CUDP_SIMD

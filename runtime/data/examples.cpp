@@ -1,0 +1,149 @@
+#include "runtime/data/examples.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "runtime/base/error.hpp"
+
+namespace cudp {
+namespace {
+
+std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+/// Elements [first, last) of an array.
+template <class T>
+void append_part(std::vector<T>& to, const std::vector<T>& from, std::size_t first,
+                 std::size_t last) {
+  to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(first),
+            from.begin() + static_cast<std::ptrdiff_t>(last));
+}
+
+}  // namespace
+
+ExampleWidths widths_of(const Dataset& data) {
+  return {.numbers = to_size(data.shape.size()),
+          .coded = data.is_coded() ? to_size(data.layout->row_bytes()) : 0};
+}
+
+Dataset empty_like(const Dataset& data) {
+  Dataset out;
+  out.shape = data.shape;
+  out.classes = data.classes;
+  out.layout = data.layout;
+  out.words = data.words;
+  out.vectors = data.vectors;
+  out.scale = data.scale;
+  out.shift = data.shift;
+  return out;
+}
+
+void clear_examples(Dataset& data) {
+  data.bytes.clear();
+  data.floats.clear();
+  data.coded.clear();
+  data.tokens.clear();
+  data.lengths.clear();
+  data.labels.clear();
+}
+
+void append_examples(const Dataset& from, Dataset& to) {
+  for_each_array(to, from, [](auto& all, const auto& more, std::size_t) {
+    append_part(all, more, 0, more.size());
+  });
+}
+
+void append_example(const Dataset& from, std::size_t example, Dataset& to) {
+  for_each_array(to, from, [&](auto& all, const auto& more, std::size_t width) {
+    append_part(all, more, example * width, (example + 1) * width);
+  });
+}
+
+Dataset select_examples(const Dataset& data, std::span<const std::size_t> which) {
+  Dataset out = empty_like(data);
+  for_each_array(out, data, [&](auto& to, const auto& from, std::size_t width) {
+    to.reserve(which.size() * width);
+    for (const std::size_t i : which) append_part(to, from, i * width, (i + 1) * width);
+  });
+  return out;
+}
+
+void append_blanks(Dataset& data, std::size_t count) {
+  const std::size_t first = data.size();
+  for_each_array(data, data, [&](auto& to, const auto&, std::size_t width) {
+    to.resize(to.size() + count * width);
+  });
+  if (!data.is_coded()) return;
+  const std::size_t width = to_size(data.layout->row_bytes());
+  data.coded.resize(data.size() * width);
+  for (std::size_t i = first; i < data.size(); ++i) {
+    RowWriter row(*data.layout, data.coded.data() + i * width);
+    for (int k = 0; k < data.layout->numbers(); ++k) row.number(0.0f);
+    for (int k = 0; k < data.layout->codes; ++k)
+      row.code(static_cast<std::uint32_t>(data.layout->features));
+    row.finish();
+  }
+}
+
+void read_floats(const Dataset& data, std::size_t example, std::span<float> x) {
+  read_floats(data, example, 1, x);
+}
+
+void read_floats(const Dataset& data, std::size_t first, std::size_t count, std::span<float> x) {
+  const std::size_t features = to_size(data.shape.size());
+  ensure(x.size() == count * features && !data.is_bytes() && !data.is_text(),
+         "the features must be floats, and have room");
+  if (!data.is_coded()) {
+    std::copy_n(data.floats.begin() + static_cast<std::ptrdiff_t>(first * features), x.size(),
+                x.begin());
+    return;
+  }
+  const CodedRows rows = data.coded_rows();
+  for (std::size_t i = 0; i < count; ++i)
+    expand_row(rows, rows.rows + to_size(rows.row_bytes) * (first + i),
+               x.subspan(i * features, features));
+}
+
+Dataset dense(Dataset data) {
+  if (!data.is_coded()) return data;
+  std::vector<float> floats(data.size() * to_size(data.shape.size()));
+  read_floats(data, 0, data.size(), floats);
+  data.floats = std::move(floats);
+  data.coded = {};
+  data.layout = nullptr;
+  return data;
+}
+
+Dataset coded_dataset(RowLayout layout, std::span<const float> numbers,
+                      std::span<const std::uint32_t> codes, std::vector<std::uint8_t> labels,
+                      int classes) {
+  Dataset data;
+  data.shape = {layout.features, 1, 1};
+  data.classes = classes;
+  data.labels = std::move(labels);
+  const std::size_t n = data.size();
+  const std::size_t width = to_size(layout.row_bytes());
+  const auto a_row = to_size(layout.numbers());
+  const auto row_codes = to_size(layout.codes);
+  ensure(numbers.size() == n * a_row && codes.size() == n * row_codes,
+         "every row must have all numbers and codes");
+  data.coded.resize(n * width);
+  std::vector<bool> taken(to_size(layout.features) + 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    RowWriter row(layout, data.coded.data() + i * width);
+    std::fill(taken.begin(), taken.end(), false);
+    for (const std::int32_t f : layout.number_feature) taken.at(to_size(f)) = true;
+    taken.back() = false;
+    for (const float x : numbers.subspan(i * a_row, a_row)) row.number(x);
+    for (const std::uint32_t c : codes.subspan(i * row_codes, row_codes)) {
+      row.code(c);
+      ensure(!taken[c], "a feature must have one number or one code");
+      taken[c] = c < to_size(layout.features);
+    }
+    row.finish();
+  }
+  data.layout = std::make_shared<const RowLayout>(std::move(layout));
+  return data;
+}
+
+}  // namespace cudp

@@ -1,0 +1,75 @@
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "kernels/layers/coded_rows.hpp"
+
+namespace cudp {
+
+/// The parts that every row of one table has; kernels/layers/coded_rows.hpp says what a row's
+/// record in memory is.
+struct RowLayout {
+  std::vector<std::int32_t> number_feature;  ///< the feature of each number: ascending, < features
+  int codes = 0;                             ///< of a row
+  int features = 0;                          ///< of the dense row
+
+  int numbers() const { return static_cast<int>(number_feature.size()); }
+  int code_bytes() const { return bytes_of_code(features); }
+  std::int64_t row_bytes() const { return coded_row_bytes(numbers(), codes, code_bytes()); }
+  /// Rows of this layout, as kernels see them.
+  CodedRows view(const std::uint8_t* rows) const {
+    return {.rows = rows,
+            .number_feature = number_feature.data(),
+            .row_bytes = row_bytes(),
+            .numbers = numbers(),
+            .codes = codes,
+            .code_bytes = code_bytes(),
+            .features = features};
+  }
+
+  bool operator==(const RowLayout&) const = default;
+};
+
+/// Code k of a row.
+inline std::uint32_t code_of(const CodedRows& rows, const std::uint8_t* row, int k) {
+  const std::uint8_t* const codes = row + 4 * (rows.numbers + 1);
+  std::uint16_t two = 0;
+  std::uint32_t four = 0;
+  switch (rows.code_bytes) {
+    case 1:
+      return codes[k];
+    case 2:
+      std::memcpy(&two, codes + 2 * k, sizeof two);
+      return two;
+    default:
+      std::memcpy(&four, codes + 4 * k, sizeof four);
+      return four;
+  }
+}
+
+/// Writes one row's record, its numbers and codes in order.
+class RowWriter {
+ public:
+  /// row [layout.row_bytes()]: written. The layout must outlive the writer.
+  RowWriter(const RowLayout& layout, std::uint8_t* row);
+  /// Both throw Error where there is no room for another, or on a number that is not finite or a
+  /// code above layout.features, which stands for no feature.
+  void number(float x);
+  void code(std::uint32_t c);
+  /// Writes |x|^2. Throws Error where a number or a code is missing.
+  void finish();
+
+ private:
+  const RowLayout& layout_;
+  std::uint8_t* row_;
+  int numbers_ = 0;
+  int codes_ = 0;
+  double square_ = 0.0;
+};
+
+/// The dense row: x [rows.features], written.
+void expand_row(const CodedRows& rows, const std::uint8_t* row, std::span<float> x);
+
+}  // namespace cudp

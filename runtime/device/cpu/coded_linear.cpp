@@ -1,0 +1,95 @@
+#include "runtime/device/cpu/coded_linear.hpp"
+
+#include <algorithm>
+#include <variant>
+
+namespace cudp::cpu {
+
+bool CodedLinearSum::fits(const Network& network) {
+  if (network.layers.size() != 1 || network.outputs != 1) return false;
+  if (network.spec.loss == Loss::softmax_cross_entropy) return false;
+  const auto* const dense = std::get_if<Dense>(&network.layers.front().layer);
+  return dense != nullptr && !dense->per_token;
+}
+
+CodedLinearSum::CodedLinearSum(const Network& network, const CpuLayout& layout,
+                               const CpuKernels& kernels, int threads)
+    : network_(network), layout_(layout), kernels_(kernels), parts_(to_size(threads)) {}
+
+void CodedLinearSum::prepare(const CodedRows& rows, std::span<const float> parameters) {
+  const std::int64_t first_number = padded(std::int64_t{rows.features} + 1);
+  const std::int64_t bias = first_number + padded(rows.numbers);
+  if (first_number != first_number_ || bias != bias_) {
+    first_number_ = first_number;
+    bias_ = bias;
+    const std::size_t size = to_size(bias + kColumnBlock);
+    for (Part& p : parts_)
+      p = {AlignedVector<std::int32_t>(size), AlignedVector<std::int64_t>(size)};
+    all_ = AlignedVector<std::int64_t>(size);
+    weights_ = AlignedVector<float>(to_size(first_number));
+    number_weights_ = AlignedVector<float>(to_size(padded(rows.numbers)));
+  }
+  std::copy_n(parameters.data() + network_.parameters[0].offset, rows.features, weights_.data());
+  for (int k = 0; k < rows.numbers; ++k)
+    number_weights_[to_size(k)] = weights_[to_size(rows.number_feature[k])];
+}
+
+void CodedLinearSum::add_up(const Dataset& data, std::span<const std::uint32_t> examples,
+                            std::span<const float> parameters, const AddClipped& use,
+                            ThreadTeam& team, std::int64_t* sum, Diagnostics* diagnostics) {
+  const CodedRows rows = data.coded_rows();
+  prepare(rows, parameters);
+  const float bias = parameters[network_.parameters[1].offset];
+  constexpr std::size_t kTask = kMaxCodedLinear;
+  const std::size_t tasks = (examples.size() + kTask - 1) / kTask;
+  facts_.assign(diagnostics != nullptr ? tasks : 0, {});
+  team.run(tasks, [&](std::size_t i, int thread) {
+    Part& part = parts_[to_size(thread)];
+    std::int32_t* const units = part.units.data();
+    kernels_.coded_linear({.rows = rows,
+                           .labels = data.labels.data(),
+                           .examples = examples.data() + i * kTask,
+                           .count = static_cast<int>(std::min(kTask, examples.size() - i * kTask)),
+                           .weights = weights_.data(),
+                           .number_weights = number_weights_.data(),
+                           .bias = bias,
+                           .loss = network_.spec.loss,
+                           .clip = use.clip,
+                           .inverse_grid = use.inverse_grid,
+                           .units = units,
+                           .number_units = units + first_number_,
+                           .bias_unit = units + bias_,
+                           .facts = diagnostics != nullptr ? &facts_[i] : nullptr});
+    kernels_.flush_units(units, part.totals.data(), bias_ + kColumnBlock);
+  });
+  collect(rows, sum);
+  for (const CodedLinearFacts& f : facts_)
+    *diagnostics += {.loss = f.loss,
+                     .norm = f.norm,
+                     .clipped = static_cast<std::uint64_t>(f.clipped),
+                     .examples = 0,
+                     .non_finite = static_cast<std::uint64_t>(f.non_finite)};
+  if (diagnostics != nullptr) diagnostics->examples += examples.size();
+}
+
+void CodedLinearSum::collect(const CodedRows& rows, std::int64_t* sum) {
+  std::vector<std::int64_t*> totals;
+  std::vector<std::int32_t*> units;
+  for (Part& p : parts_) {
+    totals.push_back(p.totals.data());
+    units.push_back(p.units.data());
+  }
+  kernels_.sum_units({.totals = totals.data(),
+                      .units = units.data(),
+                      .count = static_cast<int>(parts_.size()),
+                      .out = all_.data(),
+                      .n = bias_ + kColumnBlock});
+  for (int k = 0; k < rows.numbers; ++k)
+    all_[to_size(rows.number_feature[k])] += all_[to_size(first_number_ + k)];
+  const auto place = [&](std::size_t j) -> std::int64_t& { return sum[layout_.storage.where[j]]; };
+  const std::size_t weight = network_.parameters[0].offset;
+  for (int j = 0; j < rows.features; ++j) place(weight + to_size(j)) = all_[to_size(j)];
+  place(network_.parameters[1].offset) = all_[to_size(bias_)];
+}
+
+}  // namespace cudp::cpu

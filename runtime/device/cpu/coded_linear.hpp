@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/cpu_kernels.hpp"
+#include "runtime/base/aligned.hpp"
+#include "runtime/base/threads.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/device/cpu/layout.hpp"
+#include "runtime/device/cpu/worker.hpp"
+#include "runtime/device/engine.hpp"
+
+namespace cudp::cpu {
+
+/// Sums of clipped gradients of linear models with one output over rows of a table: in place of
+/// the workers, which take any network, one kernel for a whole task of examples
+/// (kernels/fused/coded_linear.hpp).
+class CodedLinearSum {
+ public:
+  /// Whether the network is one dense layer with one output and a loss of one score.
+  static bool fits(const Network& network);
+
+  /// Keeps the references.
+  CodedLinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
+                 int threads);
+
+  /// sum <- what the examples add, in units of the grid, [Storage::packed]: the same whatever the
+  /// number of threads. data: coded rows; parameters [d]. Their private statistics are added to
+  /// *diagnostics where it is not null.
+  void add_up(const Dataset& data, std::span<const std::uint32_t> examples,
+              std::span<const float> parameters, const AddClipped& use, ThreadTeam& team,
+              std::int64_t* sum, Diagnostics* diagnostics);
+
+ private:
+  /// A thread's sums: first those of codes, [features + 1], from first_number_ those of numbers,
+  /// from bias_ the bias's. Every part is padded to 16.
+  struct Part {
+    AlignedVector<std::int32_t> units;
+    AlignedVector<std::int64_t> totals;
+  };
+
+  /// Lays out the parts for rows of so many numbers, and copies the weights.
+  void prepare(const CodedRows& rows, std::span<const float> parameters);
+  /// sum <- all parts, which are cleared.
+  void collect(const CodedRows& rows, std::int64_t* sum);
+
+  const Network& network_;
+  const CpuLayout& layout_;
+  const CpuKernels& kernels_;
+  std::int64_t first_number_ = 0;
+  std::int64_t bias_ = 0;
+  std::vector<Part> parts_;  ///< one a thread
+  AlignedVector<std::int64_t> all_;
+  AlignedVector<float> weights_;         ///< [features + 1]; the last stays 0
+  AlignedVector<float> number_weights_;  ///< [numbers]
+  std::vector<CodedLinearFacts> facts_;  ///< one a task
+};
+
+}  // namespace cudp::cpu
