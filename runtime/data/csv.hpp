@@ -82,6 +82,7 @@ class CellSplitter {
   const SplitFault& fault() const { return fault_; }
 
  private:
+  bool split_plain(std::string_view row);
   std::string_view take_quoted(std::string_view& rest);
 
   char delimiter_;
