@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/common/coded_rows.hpp"
 #include "kernels/contribution/contribution.hpp"
-#include "kernels/layers/coded_rows.hpp"
 #include "kernels/layers/kinds.hpp"
 
 namespace cudp {

@@ -3,12 +3,12 @@
 // each other, so loads of several rows are under way together; what follows from a score (loss,
 // norm, clip factor, rounding) is done for all of them in vectors; then each adds its integers.
 // Rows lie anywhere in a large table, so those of the groups that come next are prefetched.
+#include "kernels/common/coded_row.hpp"
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/vec_lanes.hpp"
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/coded_linear.hpp"
-#include "kernels/layers/coded_row.hpp"
 #include "kernels/layers/loss_math.hpp"
 
 namespace cudp::CUDP_SIMD {

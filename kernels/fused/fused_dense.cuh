@@ -43,8 +43,7 @@ __device__ __forceinline__ void outputs_and_back(const Function& f, int label, S
   __syncwarp();
   if (lane == 0)
     s.loss =
-        evaluate_loss(Loss::softmax_cross_entropy, s.logits, R::kOutputs, label, s.gradient_logits)
-            .value;
+        evaluate_loss(Loss::softmax_cross_entropy, s.logits, R::kOutputs, label, s.gradient_logits);
   __syncwarp();
   float gradient = 0.0f;
   CUDP_UNROLL for (int o = 0; o < R::kOutputs; ++o) {

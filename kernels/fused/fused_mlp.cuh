@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
     if (thread_number() < x.n) {
       const int e = thread_number();
       float* const z = gradient[e];
-      losses[e] = evaluate_loss(a.loss, z, d.outputs, a.labels[number_of(e)], z).value;
+      losses[e] = evaluate_loss(a.loss, z, d.outputs, a.labels[number_of(e)], z);
     }
     __syncthreads();
     if constexpr (has_hidden) {

@@ -11,10 +11,7 @@ __global__ inline void loss_kernel(device::LossValues a) {
   for_each_pixel(a.batch, 1, [&](int e, int) {
     const std::int64_t row = static_cast<std::int64_t>(e) * a.outputs;
     float* const logit_gradient = a.logit_gradient != nullptr ? a.logit_gradient + row : nullptr;
-    const LossValue v =
-        evaluate_loss(a.loss, a.logits + row, a.outputs, a.label[e], logit_gradient);
-    a.value[e] = v.value;
-    a.correct[e] = v.correct ? 1 : 0;
+    a.value[e] = evaluate_loss(a.loss, a.logits + row, a.outputs, a.label[e], logit_gradient);
     if (logit_gradient == nullptr) return;
     float* const gradient = a.gradient + static_cast<std::int64_t>(e) * a.gradient_planes.size();
     for (int i = 0; i < a.outputs; ++i)
@@ -28,11 +25,9 @@ __global__ inline void tally_kernel(TallyBatch a) {
   const int live = live_examples(a.batch);
   double loss = 0.0;
   double norm = 0.0;
-  double correct = 0.0;  // counts are whole, and exact in double
-  double clipped = 0.0;
+  double clipped = 0.0;  // counts are whole, and exact in double
   double non_finite = 0.0;
   for (int e = static_cast<int>(threadIdx.x); e < live; e += static_cast<int>(blockDim.x)) {
-    if (a.correct != nullptr) correct += a.correct[e];
     if (a.squared_norms != nullptr) {
       const std::int64_t row = static_cast<std::int64_t>(e) * a.groups;
       float square = 0.0f;
@@ -52,14 +47,12 @@ __global__ inline void tally_kernel(TallyBatch a) {
   }
   loss = block_sum(loss, partial);
   norm = block_sum(norm, partial);
-  correct = block_sum(correct, partial);
   clipped = block_sum(clipped, partial);
   non_finite = block_sum(non_finite, partial);
   if (threadIdx.x != 0) return;
   a.total->loss += loss;
   a.total->norm += norm;
   a.total->examples += static_cast<unsigned long long>(live);
-  a.total->correct += static_cast<unsigned long long>(correct);
   a.total->clipped += static_cast<unsigned long long>(clipped);
   a.total->non_finite += static_cast<unsigned long long>(non_finite);
 }

@@ -14,7 +14,6 @@ struct LossValues {
   const float* logits;        ///< [capacity, outputs]
   const std::uint8_t* label;  ///< [capacity]
   float* value;               ///< [capacity]
-  std::uint8_t* correct;      ///< [capacity], 0 or 1
   float* logit_gradient;      ///< [capacity, outputs], scratch; null if no gradient is wanted
   float* gradient;            ///< [capacity, gradient_planes.size()]
   Planes gradient_planes;
@@ -27,7 +26,6 @@ struct Tally {
   double loss;
   double norm;
   unsigned long long examples;
-  unsigned long long correct;
   unsigned long long clipped;
   unsigned long long non_finite;
 };
@@ -36,10 +34,9 @@ struct Tally {
 /// finite norm counts as non_finite and adds nothing else.
 struct TallyBatch {
   Batch batch;
-  const float* loss;            ///< [capacity]
-  const std::uint8_t* correct;  ///< [capacity], or null
-  const float* squared_norms;   ///< [capacity, groups], or null
-  const float* factors;         ///< [capacity, groups]
+  const float* loss;           ///< [capacity]
+  const float* squared_norms;  ///< [capacity, groups], or null
+  const float* factors;        ///< [capacity, groups]
   int groups;
   Tally* total;
 };
@@ -48,7 +45,7 @@ namespace device {
 
 inline void validate(const LossValues& a) {
   validate(a.batch);
-  expect(a.outputs > 0 && a.logits && a.label && a.value && a.correct,
+  expect(a.outputs > 0 && a.logits && a.label && a.value,
          "loss: expected outputs > 0 and pointers");
   expect((a.logit_gradient == nullptr) == (a.gradient == nullptr) &&
              (a.gradient == nullptr || a.gradient_planes.pixels() == a.outputs),

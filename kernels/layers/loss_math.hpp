@@ -8,23 +8,14 @@
 
 namespace cudp {
 
-/// The value of a loss for one example, and whether it was right. A NaN or infinite logit shows in
-/// `value` or the gradient.
-struct LossValue {
-  float value;
-  bool correct;  ///< the largest logit, or the sign of the only one, is the label's; never for NaN
-};
+// A NaN or infinite logit shows in the loss or the gradient.
 
-/// Cross-entropy of softmax(z): value -log softmax(z)[label], gradient softmax(z) - onehot(label).
-/// z, d [classes]; d may be null or z itself. 0 <= label < classes. Of equal logits the first wins.
-CUDP_HD LossValue softmax_cross_entropy(const float* z, int classes, int label, float* d) {
+/// Cross-entropy of softmax(z): -log softmax(z)[label]; its gradient is softmax(z) - onehot(label).
+/// z, d [classes]; d may be null or z itself. 0 <= label < classes.
+CUDP_HD float softmax_cross_entropy(const float* z, int classes, int label, float* d) {
   float top = z[0];
-  int best = 0;
   for (int c = 1; c < classes; ++c)
-    if (z[c] > top) {
-      top = z[c];
-      best = c;
-    }
+    if (z[c] > top) top = z[c];
   const float at_label = z[label] - top;
   float total = 0.0f;
   float others = 0.0f;  // all but the label's: softmax - 1 there, without its cancellation
@@ -37,7 +28,7 @@ CUDP_HD LossValue softmax_cross_entropy(const float* z, int classes, int label, 
     const float inverse = 1.0f / total;
     for (int c = 0; c < classes; ++c) d[c] = (c == label ? -others : exp_of(z[c] - top)) * inverse;
   }
-  return {logf(total) - at_label, best == label && total < INFINITY};
+  return logf(total) - at_label;
 }
 
 /// The derivatives of the two losses of one score z by it, y = -1 or 1. V: float, or a vector of
@@ -80,24 +71,24 @@ CUDP_HD V hinge_value(V z, V y) {
 }
 
 /// log(1 + exp(-y z)) with y = 2 label - 1, label 0 or 1; d receives the gradient by z if not null.
-CUDP_HD LossValue logistic_loss(float z, int label, float* d) {
+CUDP_HD float logistic_loss(float z, int label, float* d) {
   const float y = label != 0 ? 1.0f : -1.0f;
   const float e = exp_of(-magnitude(z));  // in (0, 1]
   const float margin = y * z;
   if (d != nullptr) *d = logistic_derivative(z, y);
-  return {(margin < 0.0f ? -margin : 0.0f) + log1pf(e), margin > 0.0f};
+  return (margin < 0.0f ? -margin : 0.0f) + log1pf(e);
 }
 
 /// max(0, 1 - y z).
-CUDP_HD LossValue hinge_loss(float z, int label, float* d) {
+CUDP_HD float hinge_loss(float z, int label, float* d) {
   const float y = label != 0 ? 1.0f : -1.0f;
   const float slack = 1.0f - y * z;
   if (d != nullptr) *d = hinge_derivative(z, y);
-  return {0.0f > slack ? 0.0f : slack, y * z > 0.0f};
+  return 0.0f > slack ? 0.0f : slack;
 }
 
 /// Any of them; logits and d [outputs], one output for logistic and hinge.
-CUDP_HD LossValue evaluate_loss(Loss loss, const float* logits, int outputs, int label, float* d) {
+CUDP_HD float evaluate_loss(Loss loss, const float* logits, int outputs, int label, float* d) {
   if (loss == Loss::softmax_cross_entropy) return softmax_cross_entropy(logits, outputs, label, d);
   if (loss == Loss::logistic) return logistic_loss(logits[0], label, d);
   return hinge_loss(logits[0], label, d);

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/layers/coded_rows.hpp"
+#include "kernels/common/coded_rows.hpp"
 
 namespace cudp {
 

@@ -1,8 +1,8 @@
+#include "kernels/common/coded_row.hpp"
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/vec.hpp"
-#include "kernels/layers/coded_row.hpp"
 #include "kernels/products/coded_product.hpp"
 
 namespace cudp::CUDP_SIMD {

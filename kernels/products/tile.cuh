@@ -6,7 +6,7 @@
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
 #include "kernels/common/tensor_core.cuh"
-#include "kernels/products/tiled_product.hpp"
+#include "kernels/products/tile.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 

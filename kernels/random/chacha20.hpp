@@ -2,7 +2,6 @@
 #include <cstdint>
 
 #include "kernels/common/lanes.hpp"
-#include "kernels/random/random.hpp"
 
 namespace cudp {
 
@@ -22,12 +21,13 @@ CUDP_HD void chacha20_quarter_round(typename L::U& a, typename L::U& b, typename
 /// The ChaCha20 block function, one block a lane: RFC 8439, section 2.3.
 /// x [16] is written; word i of a block is bytes 4i..4i+3 of its keystream, little end first.
 template <class L>
-CUDP_HD void chacha20_block(const RandomKey& key, typename L::U counter, std::uint32_t nonce0,
-                            std::uint32_t nonce1, std::uint32_t nonce2, typename L::U (&x)[16]) {
+CUDP_HD void chacha20_block(const std::uint32_t (&key)[8], typename L::U counter,
+                            std::uint32_t nonce0, std::uint32_t nonce1, std::uint32_t nonce2,
+                            typename L::U (&x)[16]) {
   // "expand 32-byte k"
   const std::uint32_t constants[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
   CUDP_UNROLL for (int i = 0; i < 4; ++i) { x[i] = L::fill_u(constants[i]); }
-  CUDP_UNROLL for (int i = 0; i < 8; ++i) { x[4 + i] = L::fill_u(key.words[i]); }
+  CUDP_UNROLL for (int i = 0; i < 8; ++i) { x[4 + i] = L::fill_u(key[i]); }
   x[12] = counter;
   x[13] = L::fill_u(nonce0);
   x[14] = L::fill_u(nonce1);
@@ -45,7 +45,7 @@ CUDP_HD void chacha20_block(const RandomKey& key, typename L::U counter, std::ui
   }
 
   CUDP_UNROLL for (int i = 0; i < 4; ++i) { x[i] += L::fill_u(constants[i]); }
-  CUDP_UNROLL for (int i = 0; i < 8; ++i) { x[4 + i] += L::fill_u(key.words[i]); }
+  CUDP_UNROLL for (int i = 0; i < 8; ++i) { x[4 + i] += L::fill_u(key[i]); }
   x[12] += counter;
   x[13] += L::fill_u(nonce0);
   x[14] += L::fill_u(nonce1);

@@ -15,7 +15,7 @@ CUDP_HD void random_block(const RandomStream& s, typename L::U n, typename L::U 
   const std::uint32_t step_low = static_cast<std::uint32_t>(s.step);
   const std::uint32_t step_high = static_cast<std::uint32_t>(s.step >> 32);
   if (s.generator == Generator::chacha20) {
-    chacha20_block<L>(s.key, n, stream, step_low, step_high, words);
+    chacha20_block<L>(s.key.words, n, stream, step_low, step_high, words);
     return;
   }
   CUDP_UNROLL for (int q = 0; q < 4; ++q) {

@@ -1,12 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "privacy/verify/transcript.hpp"
+#include "privacy/verify/findings.hpp"
 
 namespace cudp::verify {
 
@@ -17,11 +15,6 @@ struct Evidence {
   std::string transcript;
   /// release/config.toml: with it schedules, optimizers, averages and the key's seed are held too.
   std::string settings = {};
-};
-
-struct Finding {
-  std::string rule;  ///< which one was broken, by its name in privacy/README.md
-  std::string what;  ///< place, expected, found
 };
 
 struct Verdict {

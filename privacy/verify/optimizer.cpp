@@ -36,7 +36,8 @@ Parameter step(const Update& u, double theta_before, double m_before, double v_b
   const Approximate decay = exactly(u.weight_decay);
   const bool adamw = u.optimizer == "adamw";
   Approximate g = exactly(g_sum) * exactly(u.inverse_batch);
-  if (!adamw && u.weight_decay != 0.0) g = decay * theta + g;
+  // No decay of an infinite weight is no number.
+  if (!adamw && (u.weight_decay != 0.0 || !std::isfinite(theta_before))) g = decay * theta + g;
 
   Parameter p;
   if (u.optimizer == "sgd") {

@@ -19,7 +19,6 @@ namespace {
 
 using privacy::number;
 
-constexpr std::size_t kMaxFindings = 10;  ///< of one rule
 constexpr double kTwo32 = 0x1p32;
 
 class Statements {
@@ -101,8 +100,8 @@ class Statements {
                                   " that were charged, found " + std::to_string(c_.steps));
   }
 
-  /// What follows from a private size depends on a release: the order is a function of the budget
-  /// alone.
+  /// A private size is a release, and what follows from it depends on it: the order is a function
+  /// of the budget alone.
   void check_order() {
     if (!engine_ || c_.size_noise == 0.0 || c_.status == "refused" || !settings_.has("epsilon"))
       return;
@@ -176,20 +175,6 @@ class Statements {
 };
 
 }  // namespace
-
-void Findings::add(const char* rule, std::string what) {
-  const auto same = std::ranges::count(all, rule, &Finding::rule);
-  if (static_cast<std::size_t>(same) < kMaxFindings) all.push_back({rule, std::move(what)});
-}
-
-void Findings::expect(bool holds, const char* rule, const std::string& where, double expected,
-                      double found) {
-  if (!holds) add(rule, where + ": expected " + number(expected) + ", found " + number(found));
-}
-
-void Findings::skip(const std::string& what) {
-  if (std::ranges::find(skipped, what) == skipped.end()) skipped.push_back(what);
-}
 
 double sigma_of(const privacy::Mechanism& m) {
   if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&m)) return sampled->sigma;

@@ -1,29 +1,12 @@
 #pragma once
 #include <cmath>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "privacy/mechanism/mechanism.hpp"
 #include "privacy/verify/certificate.hpp"
-#include "privacy/verify/checker.hpp"
+#include "privacy/verify/findings.hpp"
 #include "privacy/verify/settings.hpp"
 
 namespace cudp::verify {
-
-/// The findings, a few of each rule.
-struct Findings {
-  std::vector<Finding> all;
-  std::vector<std::string> skipped;
-  std::optional<double> epsilon;  ///< Verdict::epsilon
-
-  void add(const char* rule, std::string what);
-  /// Adds "WHERE: expected ..., found ..." unless it holds.
-  void expect(bool holds, const char* rule, const std::string& where, double expected,
-              double found);
-  /// Says once that something could not be held.
-  void skip(const std::string& what);
-};
 
 /// The noise multiplier of a Gaussian mechanism, 0 of another.
 double sigma_of(const privacy::Mechanism& mechanism);

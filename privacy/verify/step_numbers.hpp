@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "privacy/verify/certificate.hpp"
+#include "privacy/verify/findings.hpp"
 #include "privacy/verify/settings.hpp"
-#include "privacy/verify/statements.hpp"
 #include "privacy/verify/transcript.hpp"
 
 namespace cudp::verify {

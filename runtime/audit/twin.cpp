@@ -74,15 +74,6 @@ TrainConfig twin_config(const ReleasedRun& run, const TwinSettings& s) {
   return c;
 }
 
-/// Who watches this process' run, while it lives.
-class Watch {
- public:
-  explicit Watch(Witness& w) { set_witness(&w); }
-  ~Watch() { set_witness(nullptr); }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-};
-
 /// Makes the twin's folder. One in which nothing was put is removed again.
 class TwinFolder {
  public:
@@ -216,8 +207,7 @@ TwinVerdict train_twin(const ReleasedRun& run, const TwinSettings& settings, Rep
   Transcript transcript(SeededKey(config), memory.file());
   verify::Evidence evidence;
   {
-    const Watch watch(transcript);
-    const std::unique_ptr<Run> twin = start_run(config, reporter);
+    const std::unique_ptr<Run> twin = start_run(config, reporter, &transcript);
     static_cast<void>(train(*twin));
     evidence.certificate = read_file(twin->folder.certificate());
     evidence.ledger = read_file(twin->folder.ledger());

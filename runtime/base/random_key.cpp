@@ -37,7 +37,7 @@ RandomKey key_from_seed(std::uint64_t seed) {
   const RandomKey from{{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}};
   std::uint32_t block[16];
   // The nonce's first word is no Stream: "seed" in ASCII.
-  chacha20_block<ScalarLanes>(from, 0, 0x64656573, 0, 0, block);
+  chacha20_block<ScalarLanes>(from.words, 0, 0x64656573, 0, 0, block);
   RandomKey key{};
   std::memcpy(key.words, block, sizeof key.words);
   explicit_bzero(block, sizeof block);

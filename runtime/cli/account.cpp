@@ -201,7 +201,7 @@ Answer group_table(const AccountFlags& o, const privacy::Composition& compositio
   return a;
 }
 
-/// What a run's certificate means, or would say of other settings, or what several runs spend.
+/// Says what a run's certificate means, or would say of other settings, or what several runs spend.
 Answer answer_about_runs(const AccountFlags& o) {
   const AccountantFlags none;
   const bool several = !o.other_runs.empty();

@@ -95,14 +95,14 @@ std::string sentence_of(const CLI::ParseError& refusal, const std::string& comma
   return text;
 }
 
-int run(int argc, char** argv) {
+int run(int argc, char** argv, Witness* witness) {
   CLI::App app("cudp trains models with differential privacy, on CPU and on CUDA.", "cudp");
   const BuildInfo build = build_info();
   app.set_version_flag("--version",
                        std::string("cudp ") + build.version + " (" + build.commit + ")");
   app.footer("cudp COMMAND --help has examples.");
   CommandBody body;
-  add_train_command(app, body);
+  add_train_command(app, body, witness);
   add_schema_command(app, body);
   add_eval_command(app, body);
   add_predict_command(app, body);
@@ -134,9 +134,9 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int run_command_line(int argc, char** argv) {
+int run_command_line(int argc, char** argv, Witness* witness) {
   try {
-    const int code = run(argc, argv);
+    const int code = run(argc, argv, witness);
     errno = 0;
     if (std::cout.flush()) return code;
     throw Error(std::string("stdout: cannot write the result: ") +

@@ -82,7 +82,7 @@ Answer answer_of(RunResult r) {
   return a;
 }
 
-int resume_training(const Settings& flags) {
+int resume_training(const Settings& flags, Witness* witness) {
   TrainConfig asked;
   apply_settings(flags, asked);
   Reporter reporter(asked.quiet);
@@ -91,25 +91,25 @@ int resume_training(const Settings& flags) {
     print(answer_of(*result), asked.json);
     return 0;
   }
-  const std::unique_ptr<Run> run = resume_run(flags, reporter);
+  const std::unique_ptr<Run> run = resume_run(flags, reporter, witness);
   print(answer_of(train(*run)), asked.json);
   return 0;
 }
 
-int run_training(const Settings& flags) {
-  if (flags.contains("resume")) return resume_training(flags);
+int run_training(const Settings& flags, Witness* witness) {
+  if (flags.contains("resume")) return resume_training(flags, witness);
   std::vector<std::string> notes;
   const TrainConfig config = resolve_config(flags, notes);
   Reporter reporter(config.quiet);
   for (const std::string& note : notes) reporter.info(note);
-  const std::unique_ptr<Run> run = start_run(config, reporter);
+  const std::unique_ptr<Run> run = start_run(config, reporter, witness);
   print(answer_of(train(*run)), config.json);
   return 0;
 }
 
 }  // namespace
 
-void add_train_command(CLI::App& app, CommandBody& body) {
+void add_train_command(CLI::App& app, CommandBody& body, Witness* witness) {
   CLI::App* command = app.add_subcommand("train", "Train a model with differential privacy");
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
@@ -117,7 +117,9 @@ void add_train_command(CLI::App& app, CommandBody& body) {
   use_short_help(*command, kTrainUsage + help_lines_text(train_help_lines()) + kTrainExamples);
   const auto flags =
       std::make_shared<CommandFlags>(*command, train_options(), Repeated::last_counts);
-  command->callback([&body, flags] { body = [flags] { return run_training(flags->given()); }; });
+  command->callback([&body, flags, witness] {
+    body = [flags, witness] { return run_training(flags->given(), witness); };
+  });
 }
 
 }  // namespace cudp

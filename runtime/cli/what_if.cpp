@@ -22,7 +22,7 @@
 namespace cudp {
 namespace {
 
-/// What decides the epsilon of a run: its plan, and the number of examples.
+/// The facts that decide the epsilon of a run: its plan, and the number of examples.
 struct Planned {
   PrivacyPlan plan;
   TrainingSize size;

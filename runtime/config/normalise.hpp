@@ -2,7 +2,7 @@
 
 namespace cudp {
 
-/// What is done to the numbers of each example by itself, before a model sees them.
+/// The change to the numbers of each example by itself, before a model sees them.
 enum class Normalise {
   none,
   unit,  ///< divided by their L2 norm

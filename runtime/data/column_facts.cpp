@@ -18,7 +18,7 @@ constexpr std::string_view kForms[] = {"%Y-%m-%d",          "%Y/%m/%d",      "%d
                                        "%m/%d/%Y",          "%d/%m/%Y",      "%Y-%m-%d %H:%M:%S",
                                        "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"};
 
-/// Of a mean that people are to read.
+/// Digits of a mean that people are to read.
 constexpr int kDigits = 6;
 
 }  // namespace

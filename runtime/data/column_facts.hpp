@@ -11,7 +11,7 @@
 
 namespace cudp {
 
-/// What the cells of a column are, from which a kind and its bounds can be drafted. Not private.
+/// Counts what the cells of a column are, so that a kind and bounds can be drafted. Not private.
 class ColumnFacts {
  public:
   static constexpr std::size_t kMaxTexts = 1000;

@@ -58,7 +58,7 @@ class LineReader {
 /// Blanks and tabs off both ends.
 std::string_view trimmed(std::string_view text);
 
-/// What is wrong with a row's text; empty texts: nothing.
+/// A fault of a row's text; empty texts: there is none.
 struct SplitFault {
   std::string_view expected;
   std::string found;
@@ -78,10 +78,11 @@ class CellSplitter {
   /// The cells, trimmed; valid until the next call and as long as the row. What is wrong with it is
   /// fault() then, and the cells mean nothing.
   std::span<const std::string_view> split(std::string_view row);
-  /// Of the row last split: a quote that does not end, or is followed by text.
+  /// The fault of the row last split: a quote that does not end, or is followed by text.
   const SplitFault& fault() const { return fault_; }
 
  private:
+  bool split_plain(std::string_view row);
   std::string_view take_quoted(std::string_view& rest);
 
   char delimiter_;

@@ -18,15 +18,15 @@ struct WordVectors {
 };
 
 /// Examples in memory. Images stay bytes; an engine converts when it reads them:
-/// feature = scale * byte + shift. Rows of tables are kept coded; matrices of features hold float32.
-/// Feature order is channel by channel, row by row, as in the models' Shape. Texts are words'
-/// numbers: shape {1, 1, T}, T the most words of a text.
+/// feature = scale * byte + shift. Rows of tables are kept coded; matrices of features hold
+/// float32. Feature order is channel by channel, row by row, as in the models' Shape. Texts are
+/// words' numbers: shape {1, 1, T}, T the most words of a text.
 struct Dataset {
   Shape shape;
   int classes = 0;
-  std::vector<std::uint8_t> bytes;    ///< [size, shape.size()], or empty
-  std::vector<float> floats;          ///< [size, shape.size()], or empty
-  std::vector<std::uint8_t> coded;    ///< [size, layout->row_bytes()], or empty
+  std::vector<std::uint8_t> bytes;          ///< [size, shape.size()], or empty
+  std::vector<float> floats;                ///< [size, shape.size()], or empty
+  std::vector<std::uint8_t> coded;          ///< [size, layout->row_bytes()], or empty
   std::shared_ptr<const RowLayout> layout;  ///< of coded rows, where they are; null: not coded
   std::vector<std::uint16_t> tokens;  ///< [size, T], each < words, or empty; 0 from a text's end on
   std::vector<std::uint16_t> lengths;          ///< [size] of texts: words of each, 0 to T

@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// What is wrong with a form of dates; empty: nothing.
+/// Says what is wrong with a form of dates; empty: nothing.
 std::string date_format_fault(std::string_view format);
 
 /// Days since 1970-01-01 in the Gregorian calendar, with the time as a part of a day; nothing where

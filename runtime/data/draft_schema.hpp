@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// What is known of a table when its schema is drafted.
+/// The facts that are known of a table when its schema is drafted.
 struct DraftOptions {
   bool rows_are_public =
       false;                ///< the user declares them so: then kinds and bounds are drafted too

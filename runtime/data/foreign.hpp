@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// What a file is, by its first bytes, that cannot be a table of text, and what to do about it;
+/// Says what a file is, by its first bytes, that cannot be a table of text, and what to do then;
 /// empty: it may be a table.
 std::string what_is_it(std::span<const std::uint8_t> head);
 

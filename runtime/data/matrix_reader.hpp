@@ -17,8 +17,8 @@ struct MatrixFiles {
   std::filesystem::path labels{};  ///< .npy, of a .npy file of features
   bool read_labels = true;         ///< false: labels are 0, and may be absent
   int classes = 0;                 ///< of the labels, which are 0 to classes - 1
-  /// Of a row with a NaN or an infinity, and of a label that is no class: refuse them, or take the
-  /// row for zeros and the label for class 0.
+  /// The fate of a row with a NaN or an infinity, and of a label that is no class: they are
+  /// refused, or the row is taken for zeros and the label for class 0.
   Malformed malformed = Malformed::refuse;
   std::size_t max_rows = 4096;  ///< of a block; fewer where rows are wide
 };

@@ -26,7 +26,7 @@ class NpyReader {
   /// Fills `out` with the next numbers, all of which must be there. Doubles are rounded to float.
   /// Throws InputError where the file ends before them, or where they are not floating-point.
   void read(std::span<float> out);
-  /// The same of whole numbers; one above 2^63 - 1 is given as -1. Booleans are 0 and 1.
+  /// Reads whole numbers likewise; one above 2^63 - 1 is given as -1. Booleans are 0 and 1.
   void read(std::span<std::int64_t> out);
   /// Throws InputError unless the file ends here.
   void expect_end();

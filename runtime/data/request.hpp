@@ -26,7 +26,7 @@ struct DataRequest {
   std::string test_labels_path{};
   bool test_is_public = false;         ///< the user declares the test rows public
   bool accept_private_bounds = false;  ///< read what a schema leaves open from the private rows
-  /// What becomes of cells of a table that cannot be read.
+  /// The fate of cells of a table that cannot be read.
   Malformed malformed = Malformed::refuse;
   bool size_is_public = false;  ///< the user declares the number of training rows public
   int classes = 0;              ///< of labels that are numbers, 2 to 256; 0: a folder's ten

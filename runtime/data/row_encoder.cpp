@@ -16,6 +16,13 @@ const std::vector<std::string>* texts_of(const Column& column) {
   return nullptr;
 }
 
+/// How many edges, which ascend, x is not below.
+std::ptrdiff_t interval_of(double x, const std::vector<double>& edges) {
+  constexpr std::size_t kFew = 16;  // where counting without a branch is faster than halving
+  if (edges.size() <= kFew) return std::ranges::count_if(edges, [&](double e) { return e <= x; });
+  return std::ranges::upper_bound(edges, x) - edges.begin();
+}
+
 RowLayout layout_of(const TableSchema& schema) {
   RowLayout layout;
   for (const Column& c : schema.columns) {
@@ -51,9 +58,7 @@ RowEncoder::RowEncoder(const TableSchema& schema, const TextCoder* texts, Malfor
     Code& code = codes_.emplace_back(Code{c, features_, 0.0, may_be_number, {}});
     if (const auto* n = std::get_if<Numeric>(&c.kind))
       code.log_range = std::log1p(*n->max - *n->min);
-    if (const auto* list = texts_of(c))
-      for (const std::string& text : *list)
-        code.lookup.emplace(text, static_cast<int>(code.lookup.size()));
+    if (const auto* list = texts_of(c)) code.lookup = TextTable(*list);
     features_ += feature_count(c);
   }
   if (!texts_) layout_ = std::make_shared<const RowLayout>(layout_of(schema));
@@ -115,9 +120,9 @@ std::uint32_t RowEncoder::category(const Code& code, const Categorical& categori
                                    const TableRow& row, std::string_view cell,
                                    TableFaults& faults) const {
   // A malformed row has empty cells, and an empty text may be a value.
-  const auto found = row.malformed ? code.lookup.end() : code.lookup.find(cell);
-  if (found != code.lookup.end()) {
-    return static_cast<std::uint32_t>(code.offset + found->second);
+  const int found = row.malformed ? TextTable::kNone : code.lookup.find(cell);
+  if (found != TextTable::kNone) {
+    return static_cast<std::uint32_t>(code.offset + found);
   } else if (!row.malformed && categorical.unknown_is_zeros &&
              !is_missing(schema_, code.column, cell)) {
     // It is no feature.
@@ -135,10 +140,10 @@ std::uint32_t RowEncoder::category(const Code& code, const Categorical& categori
 
 std::uint8_t RowEncoder::class_of(const Code& code, const Label& label, const TableRow& row,
                                   std::string_view cell, TableFaults& faults) const {
-  auto found = row.malformed ? code.lookup.end() : code.lookup.find(class_text(label, cell));
-  if (found == code.lookup.end() && label.fill && counts_as_missing(code, row, cell))
+  int found = row.malformed ? TextTable::kNone : code.lookup.find(class_text(label, cell));
+  if (found == TextTable::kNone && label.fill && counts_as_missing(code, row, cell))
     found = code.lookup.find(*label.fill);
-  if (found != code.lookup.end()) return static_cast<std::uint8_t>(found->second);
+  if (found != TextTable::kNone) return static_cast<std::uint8_t>(found);
   faults.add(row.line, code.column.name,
              "one of the schema's " + std::to_string(label.values.size()) + " classes",
              found_text(cell));
@@ -165,8 +170,7 @@ void RowEncoder::put_number(const Code& code, const Numeric& numeric, const Tabl
   out.number(static_cast<float>(numeric.log ? std::log1p(x - min) / code.log_range
                                             : (x - min) / (max - min)));
   if (numeric.edges.empty()) return;
-  const auto above = std::upper_bound(numeric.edges.begin(), numeric.edges.end(), *value);
-  out.code(static_cast<std::uint32_t>(code.offset + 1 + (above - numeric.edges.begin())));
+  out.code(static_cast<std::uint32_t>(code.offset + 1 + interval_of(*value, numeric.edges)));
 }
 
 void require_missing_codes(const TableSchema& schema, std::string_view source) {

@@ -3,12 +3,12 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/table.hpp"
 #include "runtime/data/text.hpp"
+#include "runtime/data/text_table.hpp"
 
 namespace cudp {
 
@@ -36,7 +36,7 @@ class RowEncoder {
     int offset;                  // its first feature
     double log_range;            // log1p(max - min), of a logarithmic column
     bool missing_may_be_number;  // a missing text of the schema can be read as a number
-    std::unordered_map<std::string_view, int> lookup;  // of texts
+    TextTable lookup;            // of categories and classes
   };
 
   void put_number(const Code& code, const Numeric& numeric, const TableRow& row,

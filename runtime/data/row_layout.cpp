@@ -7,9 +7,7 @@
 
 namespace cudp {
 
-RowWriter::RowWriter(const RowLayout& layout, std::uint8_t* row) : layout_(layout), row_(row) {
-  std::fill_n(row_, layout.row_bytes(), std::uint8_t{0});
-}
+RowWriter::RowWriter(const RowLayout& layout, std::uint8_t* row) : layout_(layout), row_(row) {}
 
 void RowWriter::number(float x) {
   ensure(numbers_ < layout_.numbers() && std::isfinite(x), "a row's numbers are counted, finite");
@@ -41,6 +39,9 @@ void RowWriter::finish() {
   ensure(numbers_ == layout_.numbers() && codes_ == layout_.codes, "a row must be complete");
   const auto square = static_cast<float>(square_);
   std::memcpy(row_ + 4 * numbers_, &square, sizeof square);
+  const std::int64_t used =
+      std::int64_t{4} * (numbers_ + 1) + std::int64_t{layout_.code_bytes()} * codes_;
+  std::fill(row_ + used, row_ + layout_.row_bytes(), std::uint8_t{0});
 }
 
 void expand_row(const CodedRows& rows, const std::uint8_t* row, std::span<float> x) {
@@ -48,7 +49,8 @@ void expand_row(const CodedRows& rows, const std::uint8_t* row, std::span<float>
   for (int k = 0; k < rows.numbers; ++k)
     std::memcpy(&x[static_cast<std::size_t>(rows.number_feature[k])], row + 4 * k, sizeof(float));
   for (int k = 0; k < rows.codes; ++k)
-    if (const std::uint32_t c = code_of(rows, row, k); c < static_cast<std::uint32_t>(rows.features))
+    if (const std::uint32_t c = code_of(rows, row, k);
+        c < static_cast<std::uint32_t>(rows.features))
       x[c] = 1.0f;
 }
 

@@ -4,11 +4,11 @@
 #include <span>
 #include <vector>
 
-#include "kernels/layers/coded_rows.hpp"
+#include "kernels/common/coded_rows.hpp"
 
 namespace cudp {
 
-/// The parts that every row of one table has; kernels/layers/coded_rows.hpp says what a row's
+/// The parts that every row of one table has; kernels/common/coded_rows.hpp says what a row's
 /// record in memory is.
 struct RowLayout {
   std::vector<std::int32_t> number_feature;  ///< the feature of each number: ascending, < features

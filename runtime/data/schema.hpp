@@ -17,7 +17,7 @@ struct Numeric {
   bool log = false;
   std::vector<double> edges;
   std::optional<double> fill;  ///< what a missing value stands for; without it one is an error
-  /// Of kind date: the form of its cells (dates.hpp), and all numbers here are days since
+  /// The form of the cells of kind date (dates.hpp); all numbers here are then days since
   /// 1970-01-01. Empty: cells are decimal numbers.
   std::string date_format;
 
@@ -52,7 +52,7 @@ struct Ignored {
   bool operator==(const Ignored&) const = default;
 };
 
-/// What names a row for the owner of the table. No feature; predictions repeat it.
+/// The column that names a row for the owner of the table. No feature; predictions repeat it.
 struct Id {
   bool operator==(const Id&) const = default;
 };
@@ -84,7 +84,7 @@ struct TableSchema {
   bool operator==(const TableSchema&) const = default;
 };
 
-/// What stands for a missing value where a schema does not state it.
+/// The texts that stand for a missing value where a schema states none.
 inline constexpr std::string_view kUsualMissing[] = {"", "NA", "NaN", "null", "?"};
 
 /// Whether the cell stands for a missing value, unless it is a value of its column: whoever reads a
@@ -113,7 +113,7 @@ bool is_text(const TableSchema& schema);
 int feature_count(const Column& column);
 int feature_count(const TableSchema& schema);
 
-/// What one table may have at most, so that a schema cannot ask for absurd memory.
+/// Limits of a table, so that a schema cannot ask for absurd memory.
 inline constexpr int kMaxFeatures = 1 << 20;
 inline constexpr int kMaxClasses = 256;
 

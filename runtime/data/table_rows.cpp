@@ -201,6 +201,36 @@ TableSchema schema_from_header(ByteReader& reader, char delimiter) {
   return schema;
 }
 
+namespace {
+
+/// Whole numbers and fractions of up to 15 digits, such as 40 or -12.5. Their digits and the power
+/// of ten are exact in double, so that one division rounds as std::from_chars does; empty for every
+/// other text.
+std::optional<double> parse_short_number(std::string_view text) {
+  constexpr std::array<double, 16> kPowers = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                              1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  if (text.empty() || text.size() > 16) return std::nullopt;
+  std::int64_t digits = 0;
+  std::size_t point = text.size();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digit = static_cast<unsigned>(text[i]) - '0';
+    if (digit <= 9)
+      digits = 10 * digits + digit;
+    else if (text[i] == '.' && point == text.size() && i > 0 && i + 1 < text.size())
+      point = i;
+    else
+      return std::nullopt;
+  }
+  if (point == text.size() && text.size() > 15) return std::nullopt;
+  auto value = static_cast<double>(digits);
+  if (point != text.size()) value /= kPowers[text.size() - point - 1];
+  return negative ? -value : value;
+}
+
+}  // namespace
+
 std::optional<double> parse_number(std::string_view text, char decimal) {
   constexpr std::size_t kLongest = 64;
   std::array<char, kLongest> points;
@@ -210,6 +240,7 @@ std::optional<double> parse_number(std::string_view text, char decimal) {
     text = {points.data(), text.size()};
   }
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  if (const auto short_number = parse_short_number(text)) return short_number;
   double value = 0.0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);

@@ -103,8 +103,8 @@ class MemoryPlaces final : public PlacedBytes {
   std::span<const std::uint8_t> bytes_;
 };
 
-/// What both kinds of members have: a place in the file, and a content whose size and checksum are
-/// known.
+/// The part that both kinds of members have: a place in the file, and a content whose size and
+/// checksum are known.
 struct MemberPlace {
   std::uint64_t at = 0;
   std::uint64_t packed = 0;

@@ -14,6 +14,8 @@
 
 namespace cudp {
 
+class Witness;
+
 /// Everything that training changes. Sizes: parameters [d]; the others [d] or empty.
 struct TrainState {
   std::vector<float> parameters;
@@ -48,6 +50,8 @@ struct EngineSettings {
   bool diagnostics = false;  ///< keep private statistics (--unsafe-diagnostics)
   /// Null in every training; CPU only.
   std::shared_ptr<const AuditTap> audit = nullptr;
+  /// Who is shown what leaves each step (runtime/gate/witness.hpp), or null; outlives the engine.
+  Witness* witness = nullptr;
 };
 
 /// Private statistics of the steps since they were last read. Never leaves the process unless the

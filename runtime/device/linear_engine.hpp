@@ -31,6 +31,8 @@ class LinearEngine {
   /// Makes the sums from now on over the examples that the stream draws with probability threshold
   /// / 2^32 each. Until the first call they are over all.
   virtual void draw_batch(const RandomStream& stream, std::uint64_t threshold) = 0;
+  /// The examples that draw_batch drew last, ascending. Private.
+  virtual std::vector<std::uint32_t> batch() = 0;
 
   /// The sum of the gradients at w [d], each clipped to max_norm. Keeps the scores at w.
   virtual std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) = 0;

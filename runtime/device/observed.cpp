@@ -14,8 +14,9 @@ Leaving released_sum(std::uint64_t step, double grid, float noise_std) {
           .noise_std = static_cast<double>(noise_std)};
 }
 
-void show_batch(std::uint64_t step, const Draw& draw, std::span<const std::uint32_t> examples) {
-  Observer* const o = observer();
+void show_batch(Witness* witness, std::uint64_t step, const Draw& draw,
+                std::span<const std::uint32_t> examples) {
+  Observer* const o = observer(witness);
   if (o == nullptr) return;
   const auto* const poisson = std::get_if<Poisson>(&draw);
   o->sees(verify::Batch{.step = step,

@@ -12,7 +12,8 @@ namespace cudp {
 Leaving released_sum(std::uint64_t step, double grid, float noise_std);
 
 /// Tells an observer which examples a step drew, ascending.
-void show_batch(std::uint64_t step, const Draw& draw, std::span<const std::uint32_t> examples);
+void show_batch(Witness* witness, std::uint64_t step, const Draw& draw,
+                std::span<const std::uint32_t> examples);
 
 /// scalars: as they were used. state: afterwards.
 verify::Update update_record(std::uint64_t step, const StepRecipe& recipe,

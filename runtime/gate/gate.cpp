@@ -49,10 +49,11 @@ bool is_paid_for(const GaussianRelease& r) {
 }  // namespace
 
 Gate::Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
-           std::vector<Listed> earlier)
+           std::vector<Listed> earlier, Witness* witness)
     : generator_(generator),
       key_(std::move(key)),
       authority_(authority),
+      witness_(witness),
       listed_(std::move(earlier)) {}
 
 void Gate::list(const GaussianRelease& r, std::size_t dimension) {
@@ -85,7 +86,7 @@ std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std:
                      .grid = r.grid,
                      .noise_std = r.noise_std,
                      .sensitivity = r.sensitivity};
-  if (Observer* const o = observer()) o->adds_noise(what, sums);
+  if (Observer* const o = observer(witness_)) o->adds_noise(what, sums);
   const RandomStream stream{generator_, key_.key(), r.purpose, r.step};
   const double s = r.noise_std / r.grid;  // exact
   std::vector<double> out;
@@ -100,7 +101,7 @@ std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std:
       out.push_back(r.grid * static_cast<double>(static_cast<std::int64_t>(sum)));
     }
   }
-  show_witness(what, std::span(out));
+  show_witness(witness_, what, std::span(out));
   return out;
 }
 

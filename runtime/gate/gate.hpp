@@ -73,6 +73,8 @@ struct Listed {
   bool operator==(const Listed&) const = default;
 };
 
+class Witness;  // witness.hpp
+
 /// The one place where the host adds Gaussian noise to private sums. What is released of sums S
 /// (whole multiples of g) is
 ///   R = S + g K,   K_j the integer nearest to (sigma / g) Z_j (kernels/random/rounded_normal.hpp)
@@ -81,12 +83,13 @@ struct Listed {
 /// holds of R, to the last bit, and nothing is added to epsilon or delta.
 ///
 /// It asks the authority before it draws. Whoever draws noise elsewhere asks here first (admit): an
-/// engine's steps, choices by other noise.
+/// engine's steps, choices by other noise; and shows what leaves to this gate's witness.
 class Gate {
  public:
-  /// authority outlive the gate. earlier: what the run had released when it was interrupted.
+  /// authority and witness outlive the gate. earlier: what the run had released when it was
+  /// interrupted. witness: null for none.
   Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
-       std::vector<Listed> earlier = {});
+       std::vector<Listed> earlier = {}, Witness* witness = nullptr);
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   ~Gate() = default;
@@ -109,6 +112,9 @@ class Gate {
     return {generator_, key_.key(), purpose, number};
   }
 
+  /// Who is shown what leaves this gate's training, or null.
+  Witness* witness() const { return witness_; }
+
   /// The releases of this gate, in order.
   const std::vector<Released>& released() const { return released_; }
   /// The releases of the run, in order; equal neighbours are one.
@@ -120,6 +126,7 @@ class Gate {
   Generator generator_;
   SharedKey key_;
   ReleaseAuthority& authority_;
+  Witness* witness_;
   std::vector<Released> released_;
   std::vector<Listed> listed_;
   std::set<std::pair<Stream, std::uint64_t>> used_;

@@ -37,7 +37,6 @@ class Transcript : public Observer {
   /// Appends to `file`, an open file's number, which outlives it and is nobody else's to read.
   Transcript(const SeededKey& key, int file) : Observer(key), file_(file) {}
 
-  void begins(const verify::Begin& run, std::function<std::uint64_t()> charged) override;
   void sees(const verify::Record& record) override;
   void adds_noise(const Leaving& what, std::span<const std::int64_t> sums) override;
   void adds_noise(const Leaving& what, std::span<const double> numbers) override;
@@ -45,6 +44,8 @@ class Transcript : public Observer {
   void leaves(const Leaving& what, std::span<std::byte> values) override;
 
  private:
+  void begins(const verify::Begin& run, std::function<std::uint64_t()> charged) override;
+
   /// The properties of a release that are known before its values.
   struct Pending {
     std::uint64_t charged = 0;

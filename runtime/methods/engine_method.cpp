@@ -74,6 +74,7 @@ void EngineMethod::make_engine(const TrainingInputs& inputs) {
   s.precision = c.precision;
   s.threads = static_cast<int>(c.threads);
   s.diagnostics = c.unsafe_diagnostics;
+  s.witness = inputs.gate.witness();
   configure(s);
   engine_ = inputs.backend.make_engine(context_.network, s);
   engine_->load(inputs.train);

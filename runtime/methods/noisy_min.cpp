@@ -56,7 +56,7 @@ double min_of(std::span<const double> scores) {
 
 }  // namespace
 
-/// With m the first 64 bits, U in [m, m + 1] 2^-64 and 2^44 <= m <= 2^64 - 2^44:
+/// Let m be the first 64 bits: U in [m, m + 1] 2^-64 and 2^44 <= m <= 2^64 - 2^44:
 ///   the digits not seen change U by 2^-44 of it at most, so E = -ln U by 2^-44 where U < 1/2, E >
 ///   ln 2; and E by 2^-63 where U >= 1/2, E > 2^-20. In both cases that is below 2^-42 of E.
 ///   Rounding m or 2^64 - m to double, log and log1p (a few units of the last place) change E by
@@ -119,13 +119,13 @@ std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::
 namespace {
 
 void show_choice(std::span<const double> scores, std::span<std::size_t> chosen, double sensitivity,
-                 const RandomStream& stream) {
+                 const RandomStream& stream, Witness* witness) {
   const Leaving what{.name = "choice by noisy scores",
                      .purpose = stream.stream,
                      .step = stream.step,
                      .sensitivity = sensitivity};
-  if (Observer* const o = observer()) o->adds_noise(what, scores);
-  show_witness(what, chosen);
+  if (Observer* const o = observer(witness)) o->adds_noise(what, scores);
+  show_witness(witness, what, chosen);
 }
 
 /// The order that the stream's numbers give, of which as few as will do are looked at.
@@ -149,18 +149,18 @@ std::vector<std::size_t> noisy_order(std::span<const double> scores, std::size_t
 }  // namespace
 
 std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t count,
-                                     double sensitivity, double epsilon,
-                                     const RandomStream& stream) {
+                                     double sensitivity, double epsilon, const RandomStream& stream,
+                                     Witness* witness) {
   const double rate = std::nextafter(epsilon / sensitivity, 0.0);
   std::vector<std::size_t> chosen = noisy_order(scores, count, rate, stream);
-  show_choice(scores, chosen, sensitivity, stream);
+  show_choice(scores, chosen, sensitivity, stream, witness);
   return chosen;
 }
 
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
-                      SelectionNoise noise, const RandomStream& stream) {
+                      SelectionNoise noise, const RandomStream& stream, Witness* witness) {
   if (noise == SelectionNoise::gumbel)
-    return noisy_least(scores, 1, sensitivity, epsilon, stream).front();
+    return noisy_least(scores, 1, sensitivity, epsilon, stream, witness).front();
   const std::vector<std::uint32_t> words = random_words(stream, 2 * scores.size());
   const double scale = sensitivity / epsilon;
   std::size_t best = 0;
@@ -171,7 +171,7 @@ std::size_t noisy_min(std::span<const double> scores, double sensitivity, double
     best = i;
     largest = noisy;
   }
-  show_choice(scores, std::span(&best, 1), sensitivity, stream);
+  show_choice(scores, std::span(&best, 1), sensitivity, stream, witness);
   return best;
 }
 

@@ -10,6 +10,8 @@
 
 namespace cudp {
 
+class Witness;  // runtime/gate/witness.hpp
+
 enum class SelectionNoise { gumbel, laplace };
 
 /// The place of the smallest of `scores`, each with independent noise of scale
@@ -19,8 +21,10 @@ enum class SelectionNoise { gumbel, laplace };
 ///
 /// Gumbel: noisy_least's first. Laplace: computed in double from 52 bits each, words 0 .. 2 k - 1
 /// of the stream: what is proved of it is proved for real numbers only.
+///
+/// witness: who is shown the choice, or null.
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
-                      SelectionNoise noise, const RandomStream& stream);
+                      SelectionNoise noise, const RandomStream& stream, Witness* witness = nullptr);
 
 /// The places of the `count` least (or of all, where there are fewer), with Gumbel noise as above,
 /// in order: `count` noisy minima one after another, each among those not chosen before it (Durfee,
@@ -34,8 +38,8 @@ std::size_t noisy_min(std::span<const double> scores, double sensitivity, double
 /// Score i's U has words 2 i and 2 i + 1 of the stream for its first 64 bits, and words
 /// 2 k + 24 i .. 2 k + 24 i + 23 for 768 more, most significant first.
 std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t count,
-                                     double sensitivity, double epsilon,
-                                     const RandomStream& stream);
+                                     double sensitivity, double epsilon, const RandomStream& stream,
+                                     Witness* witness = nullptr);
 
 /// Words of a U in noisy_order.
 inline constexpr std::size_t kFirstDigits = 2;

@@ -76,14 +76,14 @@ std::vector<float> ObjectivePerturbation::fit(const LinearTask& task) const {
                      .purpose = Stream::noise,
                      .step = 0,
                      .noise_std = 1.0 / mu_};
-  if (Observer* const o = observer()) o->adds_noise(what, w);
+  if (Observer* const o = observer(task.gate.witness())) o->adds_noise(what, w);
   const std::vector<float> z = normal(1);
   const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);
   std::vector<float> released;
   for (std::size_t j = 0; j < w.size(); ++j)
     released.push_back(
         static_cast<float>(unscaled * (w[j] + output_noise_std_ * static_cast<double>(z[j]))));
-  show_witness(what, std::span(released));
+  show_witness(task.gate.witness(), what, std::span(released));
   return released;
 }
 

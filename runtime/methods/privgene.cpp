@@ -116,7 +116,7 @@ std::vector<float> PrivGene::fit(const LinearTask& task) const {
     Models chosen;
     for (const std::size_t i : noisy_least(
              losses, last ? 1 : parents_, linear_loss_sensitivity(loss_clip_, max_examples_),
-             selection_epsilon_, stream(Stream::selection, generation)))
+             selection_epsilon_, stream(Stream::selection, generation), task.gate.witness()))
       chosen.push_back(models[i]);
     if (last) return chosen.front();
     const float reach =

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <variant>
 
-#include "privacy/calibrate.hpp"
+#include "privacy/rdp/gaussian.hpp"
 #include "runtime/features/features.hpp"
 
 namespace cudp {
@@ -14,9 +14,8 @@ namespace cudp {
 double feature_noise(const TrainConfig& config) {
   if (!rest_on_release(feature_settings(config))) return 0.0;
   if (config.feature_sigma) return *config.feature_sigma;
-  const privacy::Release once{privacy::Gaussian{1.0}, 1};
-  return privacy::calibrate_sigma({}, once, *config.epsilon, *config.delta) /
-         std::sqrt(*config.feature_share);
+  return 1.0 / (privacy::gaussian_mu(*config.epsilon, *config.delta) *
+                std::sqrt(*config.feature_share));
 }
 
 std::vector<privacy::Release> releases_before(const TrainConfig& config, const TrainingSize& size) {

@@ -94,8 +94,7 @@ void Evaluator::add(const float* logits, std::uint8_t label) {
   const int predicted = predicted_class(loss_, {logits, static_cast<std::size_t>(outputs_)});
   const auto columns = static_cast<std::size_t>(classes_ + 1);
   ++confusion_[label * columns + static_cast<std::size_t>(predicted < 0 ? classes_ : predicted)];
-  loss_of_block_ +=
-      static_cast<double>(evaluate_loss(loss_, logits, outputs_, label, nullptr).value);
+  loss_of_block_ += static_cast<double>(evaluate_loss(loss_, logits, outputs_, label, nullptr));
   if (++examples_ % kBlock == 0) {
     loss_sum_ += loss_of_block_;
     loss_of_block_ = 0.0;

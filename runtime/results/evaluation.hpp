@@ -50,8 +50,8 @@ struct Evaluation {
   std::vector<OfClass> of_class;         ///< [classes]
   std::vector<std::uint64_t> confusion;  ///< [classes, classes]: rows the label, columns predicted
 
-  /// Of two classes: p of the second in kBins equal intervals of 0 to 1, and the share of the
-  /// second among these examples. Of more: the largest p, and the share that is right.
+  /// The examples whose p is in one of kBins equal intervals of 0 to 1: of two classes p of the
+  /// second, and the share of the second among them; of more the largest p, and the share right.
   struct Bin {
     std::uint64_t examples = 0;
     double confidence = 0.0;  ///< mean

@@ -9,8 +9,8 @@
 
 namespace cudp {
 
-/// What a model's numbers mean: how they follow from the cells of a table, or the bytes of an
-/// image. A schema that the user let be completed from private rows holds numbers of these: the
+/// The meaning of a model's numbers: how they follow from the cells of a table, or the bytes of
+/// an image. A schema that the user let be completed from private rows holds numbers of these: the
 /// certificate of such a run says so, and that it is not for release.
 struct ModelInputs {
   std::optional<TableSchema> schema;  ///< of a table; complete. Empty: it was trained on no table

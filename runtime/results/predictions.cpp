@@ -13,8 +13,7 @@ std::vector<double> losses(const Predictions& p) {
   std::vector<double> all;
   for (std::size_t i = 0; i < p.size(); ++i)
     all.push_back(static_cast<double>(
-        evaluate_loss(p.loss, p.logits.data() + i * outputs, p.outputs, p.labels[i], nullptr)
-            .value));
+        evaluate_loss(p.loss, p.logits.data() + i * outputs, p.outputs, p.labels[i], nullptr)));
   return all;
 }
 

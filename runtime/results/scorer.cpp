@@ -32,7 +32,7 @@ TableSchema schema_for(const ReleasedModel& model, const std::string& model_name
 
 }  // namespace
 
-/// What comes block by block: a table or a matrix.
+/// The rows that come block by block: of a table or a matrix.
 struct Scorer::Stream {
   TableSchema schema;
   std::unique_ptr<ByteReader> bytes;

@@ -13,10 +13,10 @@
 
 namespace cudp {
 
-/// What is to be scored, and what of it is kept beside the scores.
+/// The rows to be scored, and what of them is kept beside the scores.
 struct ScoringRequest {
-  /// As load_test_data reads it, and "-" for a table on the standard input. A schema is needed only
-  /// for models of earlier versions; one that is there must be that of the model.
+  /// The source, as load_test_data reads it; "-" is a table on the standard input. A schema is
+  /// needed only for models of earlier versions; one that is there must be that of the model.
   DataRequest data;
   bool labels = true;      ///< false: they may be absent, and are not looked at where they are not
   bool ids = false;        ///< keep the texts of the id column, where the table has one

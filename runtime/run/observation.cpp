@@ -25,24 +25,20 @@ std::uint64_t charged_on_disk(const std::filesystem::path& ledger) {
 
 }  // namespace
 
-void check_observation(const TrainConfig& config) {
-  if (wants_secrets()) static_cast<void>(SeededKey(config));
-}
-
-void observe_beginning(Run& run, const Training& training) {
-  if (!wants_secrets()) return;
+void observe_beginning(const Run& run, const Training& training) {
+  auto* const o = dynamic_cast<Observer*>(training.witness());
+  if (o == nullptr) return;
   const Experiment& e = training.experiment();
-  check_observation(e.config);
   verify::Begin begin{.generator = std::string(name_of(e.config.rng)),
                       .key = {},
                       .examples = e.data.train.size(),
                       .step = training.step()};
   std::ranges::copy(training.key().words, begin.key.begin());
-  run.observation.emplace(begin, [&run] { return charged_on_disk(run.folder.ledger()); });
+  o->begin(SeededKey(e.config), begin, [&run] { return charged_on_disk(run.folder.ledger()); });
 }
 
 void observe_state(const Run& run) {
-  Observer* const o = observer();
+  Observer* const o = observer(run.training->witness());
   if (o == nullptr) return;
   const MethodState s = run.training->method().state();
   o->sees(verify::State{.parameters = s.array("parameters"),

@@ -7,6 +7,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/config/seeded_key.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/observation.hpp"
 #include "runtime/run/run.hpp"
@@ -77,9 +78,9 @@ void forget_diagnostics_after(const Run& run) {
 
 }  // namespace
 
-std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
+std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witness* witness) {
   StoredRun stored = open_stored_run(flags, reporter);
-  check_observation(stored.config);
+  check_witness(witness, stored.config);
   const bool same_key = stored.key.has_value();
   Experiment prepared = prepare(stored.config, reporter, stored.checkpoint.model);
   check_same_run(stored, prepared);
@@ -92,7 +93,8 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter) {
   TrainingState state = std::move(stored.checkpoint.training);
   state.ledger = std::move(stored.ledger);
   check_ledger(run.folder, state);
-  run.training = Training::resume(std::move(prepared), key, run, std::move(state), same_key);
+  run.training =
+      Training::resume(std::move(prepared), key, run, std::move(state), same_key, witness);
   const Training& t = *run.training;
   if (!same_key) {
     check_not_older(run);

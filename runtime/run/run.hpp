@@ -7,7 +7,6 @@
 #include "runtime/base/files.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/base/reporter.hpp"
-#include "runtime/gate/witness.hpp"
 #include "runtime/results/result.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/run/outputs.hpp"
@@ -27,7 +26,6 @@ class Run final : public TrainingObserver {
   RunFolder folder;
   std::optional<NewRunFolder> place;  ///< of a run whose folder is not in its place yet
   std::optional<FolderLock> lock;
-  std::optional<Observation> observation;  ///< of seeded runs alone (observation.hpp)
   std::uint64_t key_check = 0;
   Seal seal;                     ///< of the run's key
   std::string data_tag;          ///< training_data_tag
@@ -70,12 +68,15 @@ class Run final : public TrainingObserver {
 };
 
 /// Everything that can be refused is refused before anything is written; then makes the run folder,
-/// with a checkpoint before the first step. Throws InputError, BudgetError.
-std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter);
+/// with a checkpoint before the first step. witness: who is shown what leaves, or null; outlives
+/// the run. Throws InputError, BudgetError.
+std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
+                               Witness* witness = nullptr);
 
 /// Opens an interrupted run at its newest intact checkpoint. `flags` may change what does not
 /// matter to the result. Throws InputError, BudgetError.
-std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter);
+std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
+                                Witness* witness = nullptr);
 
 /// The result of a run folder whose run is complete; empty if it is not.
 std::optional<RunResult> finished_result(const RunFolder& folder);

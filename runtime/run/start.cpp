@@ -1,6 +1,7 @@
 #include <functional>
 #include <utility>
 
+#include "runtime/config/seeded_key.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/observation.hpp"
 #include "runtime/run/run.hpp"
@@ -20,8 +21,8 @@ void make_place(std::optional<NewRunFolder>& place, const Experiment& e) {
 
 }  // namespace
 
-std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
-  check_observation(config);
+std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Witness* witness) {
+  check_witness(witness, config);
   if (!config.out.empty()) check_free(config.out);
   const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                   : make_key());
@@ -30,7 +31,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter) {
   Run& run = *started;
   make_place(run.place, experiment);
   run.folder = run.place->folder();
-  run.training = Training::begin(std::move(experiment), key, run);
+  run.training = Training::begin(std::move(experiment), key, run, witness);
   observe_state(run);
 
   run.write_plan_certificate();

@@ -38,7 +38,7 @@ RunFolder resumed_folder(const Settings& flags) {
                    ": expected the file that this run wrote, found one that it did not write");
 }
 
-/// What a checkpoint knows of the ledger is no substitute: a run charges between checkpoints, too.
+/// A checkpoint's copy of the ledger is no substitute: a run charges between checkpoints, too.
 [[noreturn]] void refuse_without_ledger(const RunFolder& folder, const char* why, bool lost) {
   throw BudgetError(folder.ledger().string() + ": expected " +
                     (lost ? "the ledger, found none" : "a ledger that was never lost, found one") +

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/settings/settings.hpp"
+#include "runtime/settings/parse_settings.hpp"
 
 namespace cudp {
 

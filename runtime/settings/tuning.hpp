@@ -1,7 +1,8 @@
 #pragma once
 #include <string>
 
-#include "runtime/settings/settings.hpp"
+#include "runtime/config/config.hpp"
+#include "runtime/settings/parse_settings.hpp"
 
 namespace cudp {
 

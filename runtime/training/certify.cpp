@@ -67,7 +67,7 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size, P
   return c;
 }
 
-/// Of a run that trains. ledger: what it spends.
+/// The certificate of a run that trains. ledger: what it spends.
 Certificate certificate_of(Status status, const Experiment& e, const TrainingSize& size,
                            const Method& method, const privacy::Ledger& ledger,
                            const std::vector<Listed>& released, std::uint64_t step) {

@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// What the promise is too weak for, in words; goes to stderr too. training_size: N where it is
+/// Says in words what the promise is too weak for; goes to stderr too. training_size: N where it is
 /// public, else the noisy one that was paid for.
 std::vector<std::string> privacy_warnings(double training_size, double epsilon, double delta);
 
@@ -20,15 +20,15 @@ Certificate make_certificate(const Experiment& experiment, const TrainingSize& s
                              const Method& method, const privacy::Ledger& ledger,
                              const std::vector<Listed>& released, std::uint64_t step);
 
-/// The same of a run that is not finished, and says so: of what it will have spent when it ends at
-/// `last_step` as planned, or of its filter's budget.
+/// The certificate of a run that is not finished, and says so: of what it will have spent when it
+/// ends at `last_step` as planned, or of its filter's budget.
 Certificate make_plan_certificate(const Experiment& experiment, const TrainingSize& size,
                                   const Method& method, const privacy::Ledger& ledger,
                                   const std::vector<Listed>& released, std::uint64_t step,
                                   std::uint64_t last_step);
 
-/// The same of a run that was refused once its training examples had been counted with noise: all
-/// that it released.
+/// The certificate of a run that was refused once its training examples had been counted with
+/// noise, which is all that it released.
 Certificate make_refusal_certificate(const Experiment& experiment, const TrainingSize& size,
                                      const privacy::Ledger& ledger);
 

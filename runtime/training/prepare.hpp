@@ -15,15 +15,15 @@
 
 namespace cudp {
 
-/// What a config means on this machine: data in memory, a network with shapes, a backend.
+/// A config made ready on this machine: data in memory, a network with shapes, a backend.
 struct Experiment {
   TrainConfig config;  ///< with the model, the device and the precision that were chosen
   DataSplit data;
   ModelInputs inputs;      ///< what the data's numbers mean
   std::string model_text;  ///< TOML
   Network network;
-  /// What the features rest on (release_for_features); empty until it is released, and where they
-  /// rest on nothing. The data are without it until then.
+  /// The release that features rest on (release_for_features); empty until it is released, and
+  /// where they rest on nothing. The data are without it until then.
   std::vector<float> feature_release;
   Backend backend;
   /// The public number of training examples, where it is not that of the data here: an audit's,
@@ -39,7 +39,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter,
 /// The model's TOML: a built-in one by name, or a file. Throws InputError.
 std::string read_model(const std::string& name);
 
-/// What is charged before there is a plan: the number of examples, where its noise is not 0.
+/// The charges before there is a plan: the number of examples, where its noise is not 0.
 privacy::Ledger ledger_of_size(double noise);
 
 /// All that is charged before the first step: the budget where a filter keeps it, what is released

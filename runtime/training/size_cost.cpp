@@ -12,7 +12,7 @@
 namespace cudp {
 namespace {
 
-/// The same method, were the number public; null where it allows no plan.
+/// Makes the method anew, as if the number were public; null where it allows no plan.
 std::unique_ptr<Method> method_if_public(const Experiment& e, double examples) {
   const TrainingSize size{.value = examples, .noise = 0.0};
   try {

@@ -9,6 +9,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/config/seeded_key.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
 #include "runtime/training/certify.hpp"
@@ -26,15 +27,17 @@ constexpr double kCheckpointSeconds = 20.0;
 }  // namespace
 
 Training::Training(Experiment experiment, SharedKey key, TrainingObserver& observer,
-                   privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken,
-                   std::vector<Listed> released)
+                   Witness* witness, privacy::Ledger ledger,
+                   std::vector<PrivacyBudget::Taken> taken, std::vector<Listed> released)
     : experiment_(std::move(experiment)),
       key_(std::move(key)),
       observer_(observer),
       budget_(
           std::move(ledger), [&observer](const privacy::Ledger& l) { observer.charged(l); },
           std::move(taken)),
-      gate_(experiment_.config.rng, key_, budget_, std::move(released)) {}
+      gate_(experiment_.config.rng, key_, budget_, std::move(released), witness) {
+  check_witness(witness, experiment_.config);
+}
 
 std::unique_ptr<Method> Training::make_method() const {
   const Experiment& e = experiment_;
@@ -63,10 +66,10 @@ void Training::plan() {
 }
 
 std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
-                                          TrainingObserver& observer) {
+                                          TrainingObserver& observer, Witness* witness) {
   const double noise = size_noise(experiment.data, experiment.config);
   std::unique_ptr<Training> t(
-      new Training(std::move(experiment), std::move(key), observer, {}, {}, {}));
+      new Training(std::move(experiment), std::move(key), observer, witness, {}, {}, {}));
   Experiment& e = t->experiment_;
   if (noise > 0.0) t->budget_.plan(ledger_of_size(noise));
   observer.opens(*t);
@@ -87,8 +90,8 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
 
 std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
                                            TrainingObserver& observer, TrainingState state,
-                                           bool same_key) {
-  std::unique_ptr<Training> t(new Training(std::move(experiment), std::move(key), observer,
+                                           bool same_key, Witness* witness) {
+  std::unique_ptr<Training> t(new Training(std::move(experiment), std::move(key), observer, witness,
                                            std::move(state.ledger), std::move(state.taken),
                                            std::move(state.released)));
   t->size_ = state.size;

@@ -36,17 +36,18 @@ struct TrainingState {
 class Training {
  public:
   /// Counts the examples, plans, releases what features rest on, and starts the method. `observer`
-  /// outlives the training. Throws InputError; BudgetError where settings and size allow no
-  /// training.
+  /// and `witness`, who is shown what leaves, or null, outlive the training. Throws InputError,
+  /// also where the witness is an observer and the training not seeded; BudgetError where settings
+  /// and size allow no training.
   static std::unique_ptr<Training> begin(Experiment experiment, SharedKey key,
-                                         TrainingObserver& observer);
+                                         TrainingObserver& observer, Witness* witness = nullptr);
 
   /// Goes on where `state` was taken, of the same experiment, whose data are as prepare() left
   /// them. same_key: `key` is the one that the training began with; if not, pay_again() must come
   /// before advance(). Throws BudgetError where the budget allows no step more.
   static std::unique_ptr<Training> resume(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer, TrainingState state,
-                                          bool same_key);
+                                          bool same_key, Witness* witness = nullptr);
 
   /// Charges again what will be repeated under a key of its own. Throws BudgetError where that is
   /// not possible.
@@ -61,22 +62,24 @@ class Training {
   const Experiment& experiment() const { return experiment_; }
   const RandomKey& key() const { return key_.key(); }
   const TrainingSize& size() const { return size_; }
+  Witness* witness() const { return gate_.witness(); }
   const Method& method() const { return *method_; }
   const privacy::Ledger& ledger() const { return budget_.ledger(); }
   const privacy::Filter* filter() const { return budget_.filter(); }
   std::uint64_t step() const { return step_; }  ///< steps done
-  /// Where it will stop: the method's steps, or what the budget allows.
+  /// The step that it will stop at: the method's steps, or what the budget allows.
   std::uint64_t last_step() const { return last_step_.value(); }
   const std::vector<MetricsRow>& metrics() const { return metrics_; }
   double seconds() const { return seconds_; }  ///< of training so far
 
   /// For a checkpoint.
   TrainingState state() const;
-  /// Of a training that ends here.
+  /// The certificate of a training that ends here.
   Certificate certificate() const;
-  /// Of the plan: what it will have spent when it ends as planned. It says that it is not finished.
+  /// The certificate of the plan: of what it will have spent when it ends as planned. It says that
+  /// it is not finished.
   Certificate plan_certificate() const;
-  /// As it may be published.
+  /// The model as it may be published.
   ReleasedModel model() const;
   /// How well the model does on the test set; empty where there is none.
   std::optional<Evaluation> evaluate();
@@ -84,8 +87,9 @@ class Training {
  private:
   class Loop;
 
-  Training(Experiment experiment, SharedKey key, TrainingObserver& observer, privacy::Ledger ledger,
-           std::vector<PrivacyBudget::Taken> taken, std::vector<Listed> released);
+  Training(Experiment experiment, SharedKey key, TrainingObserver& observer, Witness* witness,
+           privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken,
+           std::vector<Listed> released);
 
   std::unique_ptr<Method> make_method() const;
   TrainingInputs inputs();

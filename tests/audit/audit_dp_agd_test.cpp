@@ -77,6 +77,7 @@ class WatchedEngine final : public LinearEngine {
   void draw_batch(const RandomStream& stream, std::uint64_t threshold) override {
     real_->draw_batch(stream, threshold);
   }
+  std::vector<std::uint32_t> batch() override { return real_->batch(); }
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
     looks.clear();
     return real_->clipped_gradient_sum(w, max_norm);

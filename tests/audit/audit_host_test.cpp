@@ -20,6 +20,7 @@
 #include "runtime/methods/dpsgd_quantile.hpp"
 #include "tests/audit/audit_cases.hpp"
 #include "tests/audit/canary_audit.hpp"
+#include "tests/support/method_training.hpp"
 #include "tests/support/test_books.hpp"
 
 namespace cudp::audit {
@@ -178,6 +179,7 @@ class AgdEngine final : public LinearEngine {
   void draw_batch(const RandomStream& stream, std::uint64_t threshold) override {
     real_->draw_batch(stream, threshold);
   }
+  std::vector<std::uint32_t> batch() override { return real_->batch(); }
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
     return real_->clipped_gradient_sum(w, max_norm * clip_);
   }
@@ -271,14 +273,12 @@ TEST(HostAudit, SumOfNormsOfDpis) {
   const TrainingSize size{static_cast<double>(kExamples), 0.0};
   const PrivacyPlan plan = cases::plan_of(c, network, size);
   const auto total = [&](const Dataset& data, const PrivacyPlan& p, std::uint64_t seed) {
-    Dpis method(cases::context_of(c, network, size), p);
-    privacy::Ledger ledger;
-    ledger.limit(*method.filter());
-    PrivacyBudget budget(std::move(ledger), [](const privacy::Ledger&) {});
-    Gate gate = gate_of(seed);
-    method.start({data, backend, key_from_seed(seed), gate}, budget);
-    if (method.authorise(budget, 0, 1) == 0) throw std::logic_error("no budget for a step");
-    return method.epoch().total;
+    cases::MethodTraining<Dpis> training(
+        std::make_unique<Dpis>(cases::context_of(c, network, size), p), data, backend,
+        key_from_seed(seed));
+    if (training.method->authorise(training.budget, 0, 1) == 0)
+      throw std::logic_error("no budget for a step");
+    return training.method->epoch().total;
   };
   const Dataset data = dpis_examples(kExamples);
   double exact = 0.0;  // at the initial weights, 0

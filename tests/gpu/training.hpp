@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,18 +97,19 @@ inline bool is_as_cudp(int argc, char** argv) {
 }
 inline int main_as_cudp(int argc, char** argv) {
   const std::string transcript = argv[2];
+  std::optional<EndingTranscript> witness;
   if (!transcript.empty()) {
     TrainConfig seeded;
     seeded.seed = kTrainingSeed;
     const int file = ::open(transcript.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (file < 0) return 98;
-    static EndingTranscript witness(SeededKey(seeded), file, std::strtoull(argv[3], nullptr, 10));
-    set_witness(&witness);
+    witness.emplace(SeededKey(seeded), file, std::strtoull(argv[3], nullptr, 10));
   }
   if (std::string_view(argv[4]) == "cpu") replace_cuda(&cpu_as_cuda());
   std::vector<char*> words = {argv[0]};
   words.insert(words.end(), argv + 5, argv + argc);
-  return run_command_line(static_cast<int>(words.size()), words.data());
+  return run_command_line(static_cast<int>(words.size()), words.data(),
+                          witness ? &*witness : nullptr);
 }
 
 }  // namespace cudp

@@ -171,21 +171,18 @@ TEST_F(CudaKernel, FillsRowsAndNoMore) {
 TEST_F(CudaKernel, TalliesInDouble) {
   constexpr int kCapacity = 300;
   std::vector<float> loss = normals(kCapacity, 1);
-  std::vector<std::uint8_t> correct(kCapacity);
   std::vector<float> squares(2 * kCapacity, 4.5f);
   std::vector<float> factors(2 * kCapacity, 1.0f);
-  for (int e = 0; e < kCapacity; ++e) correct[e] = e % 3 == 0;
   factors[2 * 7] = 0.9f;
   squares[2 * 9] = INFINITY;
   loss[9] = kNan;
   TallyBatch a{};
   a.batch = batch(0, kCapacity, 299);
   a.loss = device(loss);
-  a.correct = device(correct);
   a.squared_norms = device(squares);
   a.factors = device(factors);
   a.groups = 2;
-  a.total = device(std::vector<Tally>{{1.0, 2.0, 3, 4, 5, 6}});
+  a.total = device(std::vector<Tally>{{1.0, 2.0, 3, 4, 5}});
   run(tally_kernel, a);
   const Tally got = host(a.total, 1)[0];
   double want = 1.0;
@@ -193,9 +190,8 @@ TEST_F(CudaKernel, TalliesInDouble) {
   expect_near(got.loss, want, 1e-3, 0);
   expect_near(got.norm, 2.0 + 298 * 3.0, 1e-3, 0);
   EXPECT_EQ(got.examples, 3u + 299);
-  EXPECT_EQ(got.correct, 4u + 100);
-  EXPECT_EQ(got.clipped, 5u + 1);
-  EXPECT_EQ(got.non_finite, 6u + 1);
+  EXPECT_EQ(got.clipped, 4u + 1);
+  EXPECT_EQ(got.non_finite, 5u + 1);
 }
 
 TEST_F(CudaKernel, TheCursorWalksTheSteps) {

@@ -17,6 +17,7 @@
 #include "privacy/rdp/curve.hpp"
 #include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
+#include "tests/support/print.hpp"
 
 namespace cudp::privacy {
 namespace {

@@ -14,8 +14,8 @@ if(ptx_missing)
 endif()
 message(STATUS "PTX interpreter for CUDA tests: ON")
 
-add_library(cudp_ptx_runtime OBJECT support/ptx/cuda_runtime.cpp support/ptx/fat_binary.cpp
-  support/ptx/library_twins.cpp)
+add_library(cudp_ptx_runtime OBJECT support/ptx/cuda_runtime.cpp support/ptx/cuda_streams.cpp
+  support/ptx/fat_binary.cpp support/ptx/library_twins.cpp support/ptx/runtime.cpp)
 target_include_directories(cudp_ptx_runtime SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
 target_include_directories(cudp_ptx_runtime SYSTEM PRIVATE ${ZSTD_INCLUDE_DIR})
 target_compile_options(cudp_ptx_runtime PRIVATE -O2)

@@ -26,12 +26,29 @@
 
 namespace cudp::cases {
 
+/// Takes what a step releases of its sum, as every release is shown (runtime/gate/witness.hpp).
+class SumWitness final : public Witness {
+ public:
+  void leaves(const Leaving&, std::span<std::byte> values) override {
+    sum.resize(values.size() / sizeof(float));
+    std::memcpy(sum.data(), values.data(), values.size());
+  }
+  EngineSettings shown_to_it() {
+    EngineSettings s;
+    s.witness = this;
+    return s;
+  }
+
+  std::vector<float> sum;
+};
+
 struct InfluenceCase {
   std::string model;  ///< TOML
   Network net;
   Dataset data;
   TrainState state;
-  EngineSettings settings;
+  std::shared_ptr<SumWitness> released = std::make_shared<SumWitness>();
+  EngineSettings settings = released->shown_to_it();
   float clip_norm = 1.0f;
   double bound = 0.0;  ///< the stated sensitivity, in units of the grid
   double grid = 0.0;
@@ -297,19 +314,6 @@ inline Dataset rows_of(const Dataset& data, std::span<const std::size_t> rows) {
   return select_examples(data, rows);
 }
 
-/// Takes what a step releases of its sum, as every release is shown (runtime/gate/witness.hpp).
-class SumWitness final : public Witness {
- public:
-  SumWitness() { set_witness(this); }
-  ~SumWitness() override { set_witness(nullptr); }
-  void leaves(const Leaving&, std::span<std::byte> values) override {
-    sum.resize(values.size() / sizeof(float));
-    std::memcpy(sum.data(), values.data(), values.size());
-  }
-
-  std::vector<float> sum;
-};
-
 /// What the engine releases of the sum over all of `data`, without noise: the sum itself, rounded
 /// to float32 once.
 inline std::vector<float> released_sum(Engine& engine, const InfluenceCase& c,
@@ -319,9 +323,9 @@ inline std::vector<float> released_sum(Engine& engine, const InfluenceCase& c,
   if (c.adds_directions()) state.norms.assign(data.size(), INFINITY);
   engine.set_state(state);
   const StepScalars one = still(0.0f, c.clip_norm);
-  SumWitness witness;
+  c.released->sum.clear();
   engine.run(c.settings.recipe, 3, {&one, 1});
-  return std::move(witness.sum);
+  return c.released->sum;
 }
 
 struct Influence {

@@ -111,12 +111,12 @@ inline Ended run_witnessed(const std::filesystem::path& folder,
       const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
       if (file < 0 || ::dup2(file, to) < 0) ::_exit(98);
     }
-    set_witness(make_witness());
+    Witness* const witness = make_witness();
     std::vector<std::string> words = arguments;
     words.insert(words.begin(), "cudp");
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
-    const int code = run_command_line(static_cast<int>(argv.size()), argv.data());
+    const int code = run_command_line(static_cast<int>(argv.size()), argv.data(), witness);
     std::fflush(nullptr);
     ::_exit(code);
   }

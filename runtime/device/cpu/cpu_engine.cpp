@@ -175,7 +175,7 @@ class CpuEngine final : public Engine {
 
   void take_step(const StepRecipe& recipe, std::uint64_t step, StepScalars scalars) {
     draw(step, recipe.draw);
-    show_batch(step, recipe.draw, drawn());
+    show_batch(settings_.witness, step, recipe.draw, drawn());
     const double grid = bound_of(recipe.contribution, static_cast<double>(scalars.clip_norm)).grid;
     add_up(use_of(recipe, step, scalars, static_cast<float>(1.0 / grid)), grid);
     release(recipe, step, scalars, grid);
@@ -254,7 +254,7 @@ class CpuEngine final : public Engine {
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
     const Leaving what = released_sum(step, grid, scalars.noise_std);
-    if (Observer* const o = observer()) o->adds_noise(what, sums());
+    if (Observer* const o = observer(settings_.witness)) o->adds_noise(what, sums());
     team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
       const ReleaseSum args{.sum = sum_.data(),
@@ -276,7 +276,7 @@ class CpuEngine final : public Engine {
            .max_norm = layer_norm_bound(recipe.contribution, static_cast<double>(scalars.clip_norm),
                                         network_.groups),
            .noise_std = static_cast<double>(scalars.noise_std)});
-    show_witness(what, std::span(released_));
+    show_witness(settings_.witness, what, std::span(released_));
   }
 
   void adapt_learning_rate(const StepSizeSettings& settings, std::uint64_t step,
@@ -302,7 +302,8 @@ class CpuEngine final : public Engine {
       k_.update(args);
       pack_range(state_.parameters, args.begin, args.end);
     });
-    if (Observer* const o = observer()) o->sees(update_record(step, recipe, scalars, state_));
+    if (Observer* const o = observer(settings_.witness))
+      o->sees(update_record(step, recipe, scalars, state_));
   }
 
   /// The sum, in units of the grid, in the order of the parameters.

@@ -108,7 +108,7 @@ class CpuLayer {
   virtual int input_border() const { return 0; }
   /// It takes a data set's pixels as they are, without channels of padding.
   virtual bool takes_unpadded_input() const { return false; }
-  /// Behind the input it takes rows of a table by their codes (kernels/layers/coded_rows.hpp).
+  /// Behind the input it takes rows of a table by their codes (kernels/common/coded_rows.hpp).
   virtual bool takes_codes() const { return false; }
 
   void lay_out(const LayerSite& site, Storage& storage) {

@@ -7,7 +7,6 @@
 #include "runtime/device/linear_data.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
-#include "runtime/device/observed.hpp"
 #include "runtime/device/scratch_fill.hpp"
 
 namespace cudp {
@@ -32,16 +31,16 @@ class CpuLinearEngine final : public LinearEngine {
 
   void draw_batch(const RandomStream& stream, std::uint64_t threshold) override {
     drawn_.resize(source_.size());
-    const auto count = k_.sample({.stream = stream,
-                                  .threshold = threshold,
-                                  .begin = 0,
-                                  .end = static_cast<std::int64_t>(source_.size()),
-                                  .drawn = drawn_.data()});
-    const auto batch = std::span(drawn_).first(static_cast<std::size_t>(count));
-    show_batch(stream.step, Poisson{threshold}, batch);
-    batch_ = linear_data(source_, batch);
+    const std::int64_t count = k_.sample({.stream = stream,
+                                          .threshold = threshold,
+                                          .begin = 0,
+                                          .end = static_cast<std::int64_t>(source_.size()),
+                                          .drawn = drawn_.data()});
+    drawn_.resize(static_cast<std::size_t>(count));
+    batch_ = linear_data(source_, drawn_);
     use(batch_);
   }
+  std::vector<std::uint32_t> batch() override { return drawn_; }
 
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
     const double grid = linear_grid(max_norm, max_examples_);

@@ -75,8 +75,7 @@ void Worker::run_part(int count, const GradientUse& use, ExampleRecord* records)
   for (int e = 0; e < count; ++e) {
     float* const gradient = w_.gradient(last, e);
     losses[e] = evaluate_loss(network.spec.loss, logits_of(e), network.outputs,
-                              w_.data->labels[w_.examples[to_size(e)]], gradient)
-                    .value;
+                              w_.data->labels[w_.examples[to_size(e)]], gradient);
     std::fill(gradient + network.outputs, gradient + last.size(), 0.0f);
   }
   backward_together(count);

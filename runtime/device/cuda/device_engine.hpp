@@ -334,7 +334,7 @@ class DeviceEngine final : public Engine {
   }
 
   void run_alike(const Step& step, std::uint64_t first, std::span<const StepScalars> scalars) {
-    const bool is_watched = witness() != nullptr;
+    const bool is_watched = settings_.witness != nullptr;
     if (!is_watched) record(step);
     for (std::size_t done = 0; done < scalars.size(); done += kScalars) {
       const auto part = scalars.subspan(done, std::min(kScalars, scalars.size() - done));
@@ -391,8 +391,9 @@ class DeviceEngine final : public Engine {
   void watch_drawn(const Draw& draw) {
     if (!watched_) return;
     if (cursor_.download().front().failed != 0) throw Error(kBatchTooLarge);
-    if (observer() != nullptr)
-      show_batch(watched_->step, draw, drawn_.download(drawn_count_.download().front()));
+    if (observer(settings_.witness) != nullptr)
+      show_batch(settings_.witness, watched_->step, draw,
+                 drawn_.download(drawn_count_.download().front()));
   }
 
   /// The sum, in units of the grid.
@@ -478,7 +479,7 @@ class DeviceEngine final : public Engine {
 
   void release(double grid) {
     if (watched_)
-      if (Observer* const o = observer()) o->adds_noise(leaving(grid), sums());
+      if (Observer* const o = observer(settings_.witness)) o->adds_noise(leaving(grid), sums());
     launch(gpu_, "release", release_kernel,
            ReleaseFixed{.sum = fixed_sum_.get(),
                         .grid = grid,
@@ -491,7 +492,7 @@ class DeviceEngine final : public Engine {
                         .released = released_.get()});
     if (!watched_) return;
     std::vector<float> values = released_.download();
-    show_witness(leaving(grid), std::span(values));
+    show_witness(settings_.witness, leaving(grid), std::span(values));
     released_.upload(values);
   }
 
@@ -564,7 +565,7 @@ class DeviceEngine final : public Engine {
     gpu_.launch("update", update_kernel_of(recipe.optimizer.kind), strided_shape(args.end, 64),
                 args, &cursor_.get()->scalars);
     if (!watched_) return;
-    if (Observer* const o = observer())
+    if (Observer* const o = observer(settings_.witness))
       o->sees(update_record(watched_->step, recipe, cursor_.download().front().scalars, state()));
   }
 

@@ -201,7 +201,6 @@ class FusedNetwork {
         launch(gpu_, "tally", tally_kernel,
                TallyBatch{.batch = batch,
                           .loss = losses_.get(),
-                          .correct = nullptr,
                           .squared_norms = squared_norms_.get(),
                           .factors = factors_.get(),
                           .groups = groups_,

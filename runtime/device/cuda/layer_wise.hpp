@@ -42,7 +42,6 @@ class LayerWiseNetwork {
         work_(gpu, layout_.edges, layout_.storage, net_.groups,
               examples_in_flight(network, layout_, micro_batch), choices.transforms),
         group_parts_(gpu, layout_.storage.group_parts.size()),
-        correct_(gpu, work_.per_example(1)),
         losses_(gpu, work_.per_example(1)),
         logit_gradients_(gpu, work_.per_example(net_.outputs)),
         squared_norms_(gpu, work_.per_example(net_.groups)) {
@@ -65,7 +64,6 @@ class LayerWiseNetwork {
     work_.examples = examples;
     work_.parameters = parameters;
     work_.fill_scratch();
-    correct_.fill_scratch();
     for (Buffer<Gpu, float>* b : {&losses_, &logit_gradients_, &squared_norms_}) b->fill_scratch();
     for_each_layer([&](const auto& l) { l.forward(work_); });
     ensure(layout_.edges.back().value.border == 0, "logits are a flat vector");
@@ -87,7 +85,6 @@ class LayerWiseNetwork {
                               .logits = work_.value(last),
                               .label = work_.labels(),
                               .value = losses_.get(),
-                              .correct = correct_.get(),
                               .logit_gradient = logit_gradients_.get(),
                               .gradient = work_.gradient(last),
                               .gradient_planes = last.gradient});
@@ -148,12 +145,11 @@ class LayerWiseNetwork {
     for_each_layer([&](const auto& l) { l.store_gradients(work_, gradients); });
   }
 
-  /// *total += the losses, right answers and norms of the micro-batch, which was clipped.
+  /// *total += the losses and norms of the micro-batch, which was clipped.
   void tally(Tally* total) {
     launch(gpu_, "tally", tally_kernel,
            TallyBatch{.batch = work_.batch,
                       .loss = losses_.get(),
-                      .correct = correct_.get(),
                       .squared_norms = squared_norms_.get(),
                       .factors = work_.factors(),
                       .groups = net_.groups,
@@ -171,8 +167,7 @@ class LayerWiseNetwork {
   CudaLayout layout_;
   MicroBatch<Gpu> work_;
   Buffer<Gpu, std::int32_t> group_parts_;
-  Buffer<Gpu, std::uint8_t> correct_;  // [capacity], as the losses
-  Buffer<Gpu, float> losses_;
+  Buffer<Gpu, float> losses_;           // [capacity]
   Buffer<Gpu, float> logit_gradients_;  // [capacity, outputs]
   Buffer<Gpu, float> squared_norms_;    // [capacity, groups]
 };

@@ -15,7 +15,6 @@
 #include "runtime/device/linear_data.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
-#include "runtime/device/observed.hpp"
 
 namespace cudp::cuda {
 
@@ -56,8 +55,6 @@ class DeviceLinear final : public LinearEngine {
                   .count = drawn_count_.get(),
                   .step = nullptr});
     const std::int64_t count = drawn_count_.download().front();
-    if (observer() != nullptr)
-      show_batch(stream.step, Poisson{threshold}, drawn_.download(static_cast<std::size_t>(count)));
     const std::int64_t tiles = linear_tiles(count);
     if (tiles * kTile > static_cast<std::int64_t>(batch_.slots())) batch_ = space_for(tiles);
     batch_.tiles = tiles;
@@ -76,6 +73,10 @@ class DeviceLinear final : public LinearEngine {
                           .to_signs = batch_.signs.get(),
                           .to_norms = batch_.norms.get(),
                           .d = d_});
+  }
+  std::vector<std::uint32_t> batch() override {
+    if (size_ == 0) return {};
+    return drawn_.download(static_cast<std::size_t>(drawn_count_.download().front()));
   }
 
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {

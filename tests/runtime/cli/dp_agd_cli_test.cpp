@@ -9,7 +9,7 @@
 #include "privacy/filter.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/run/seal.hpp"
-#include "tests/support/cudp_process.hpp"
+#include "tests/support/table_training.hpp"
 
 namespace fs = std::filesystem;
 
@@ -22,33 +22,9 @@ class CliDpAgd : public testing::Test {
  protected:
   std::vector<std::string> training(const std::string& out,
                                     const std::vector<std::string>& more = {}) const {
-    return with({"train",
-                 "--method",
-                 "dp-agd",
-                 "--dataset",
-                 table_.table,
-                 "--schema",
-                 table_.schema,
-                 "--test-data",
-                 table_.test,
-                 "--test-data-is-public",
-                 "--size-is-public",
-                 "--seed",
-                 "11",
-                 "--epsilon",
-                 "2",
-                 "--delta",
-                 "1e-5",
-                 "--splits",
-                 "60",
-                 "--threads",
-                 "1",
-                 "--checkpoint-every",
-                 "5",
-                 "--quiet",
-                 "--json",
-                 "--out",
-                 folder_ / out},
+    return with(with(train_on(table_, folder_ / out),
+                     args("--method dp-agd --size-is-public --epsilon 2 --splits 60 "
+                          "--checkpoint-every 5")),
                 more);
   }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }

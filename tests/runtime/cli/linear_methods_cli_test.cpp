@@ -8,7 +8,7 @@
 
 #include "privacy/ledger.hpp"
 #include "runtime/run/seal.hpp"
-#include "tests/support/cudp_process.hpp"
+#include "tests/support/table_training.hpp"
 
 namespace fs = std::filesystem;
 
@@ -21,11 +21,7 @@ class CliLinear : public testing::TestWithParam<const char*> {
  protected:
   std::vector<std::string> training(const std::string& out,
                                     const std::vector<std::string>& more = {}) const {
-    return with({"train",    "--method",    GetParam(),    "--dataset", table_.table,
-                 "--schema", table_.schema, "--test-data", table_.test, "--test-data-is-public",
-                 "--seed",   "11",          "--epsilon",   "6",         "--delta",
-                 "1e-5",     "--threads",   "1",           "--quiet",   "--json",
-                 "--out",    folder_ / out},
+    return with(with(train_on(table_, folder_ / out), {"--method", GetParam(), "--epsilon", "6"}),
                 more);
   }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/cudp_process.hpp"
+#include "tests/support/table_training.hpp"
 
 namespace fs = std::filesystem;
 
@@ -22,37 +22,9 @@ void PrintTo(const MethodRun& m, std::ostream* os) { *os << m.name; }
 class CliMethods : public testing::TestWithParam<MethodRun> {
  protected:
   std::vector<std::string> training(const std::string& out) const {
-    return with({"train",
-                 "--dataset",
-                 table_.table,
-                 "--schema",
-                 table_.schema,
-                 "--test-data",
-                 table_.test,
-                 "--test-data-is-public",
-                 "--model",
-                 "logistic",
-                 "--seed",
-                 "11",
-                 "--delta",
-                 "1e-5",
-                 "--size-is-public",
-                 "--batch",
-                 "64",
-                 "--steps",
-                 "60",
-                 "--threads",
-                 "1",
-                 "--checkpoint-every",
-                 "5",
-                 "--device",
-                 "cpu",
-                 "--quiet",
-                 "--json",
-                 "--epsilon",
-                 "3",
-                 "--out",
-                 folder_ / out},
+    return with(with(train_on(table_, folder_ / out),
+                     args("--model logistic --size-is-public --epsilon 3 --batch 64 --steps 60 "
+                          "--checkpoint-every 5 --device cpu")),
                 GetParam().flags);
   }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }

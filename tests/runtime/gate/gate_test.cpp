@@ -18,6 +18,7 @@
 #include "runtime/gate/witness.hpp"
 #include "runtime/methods/training_size.hpp"
 #include "tests/support/expect_normal.hpp"
+#include "tests/support/print.hpp"
 #include "tests/support/test_books.hpp"
 
 namespace cudp {
@@ -294,11 +295,9 @@ class Replacing : public Witness {
 };
 
 TEST(Gate, ShowsAWitnessWhatLeaves) {
-  Gate gate = gate_of(1);
   Replacing witness;
-  set_witness(&witness);
+  Gate gate(Generator::chacha20, key_from_seed(1), all_paid(), {}, &witness);
   EXPECT_EQ(gate.release(release_of(1.0, 0x1p20), 5), 42.0);
-  set_witness(nullptr);
   EXPECT_EQ(witness.name, "a sum");
 }
 

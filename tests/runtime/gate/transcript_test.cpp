@@ -400,10 +400,10 @@ TEST(Transcript, IsRefusedWithoutASeed) {
 TEST(Transcript, SeesNothingBeforeASeededRunBegins) {
   TranscriptMemory memory;
   Transcript transcript(proof(), memory.file());
-  set_witness(&transcript);
-  EXPECT_TRUE(wants_secrets());
-  EXPECT_EQ(observer(), nullptr);
-  Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
+  EXPECT_EQ(observer(&transcript), nullptr);
+  const auto seen_gate = [&] {
+    return Gate(Generator::chacha20, key_from_seed(1), all_paid(), {}, &transcript);
+  };
   const GaussianRelease release{.name = "a sum",
                                 .purpose = Stream::noise,
                                 .step = 0,
@@ -411,23 +411,18 @@ TEST(Transcript, SeesNothingBeforeASeededRunBegins) {
                                 .noise_std = 0x1p20,
                                 .sensitivity = 1.0,
                                 .charge = {privacy::Gaussian{1.0}, {}}};
+  Gate gate = seen_gate();
   const double value = gate.release(release, 5);
   EXPECT_EQ(memory.content(), "");
 
-  {
-    const Observation seeded({.generator = "chacha20"}, [] { return std::uint64_t{3}; });
-    EXPECT_EQ(observer(), &transcript);
-    Gate again(Generator::chacha20, key_from_seed(1), all_paid());
-    EXPECT_EQ(again.release(release, 5), value);
-  }
-  EXPECT_EQ(observer(), nullptr);
-  {
-    const Observation seeded({.generator = "chacha20"}, [] { return std::uint64_t{3}; });
-    set_witness(nullptr);
-    EXPECT_EQ(observer(), nullptr);
-  }
+  transcript.begin(proof(), {.generator = "chacha20"}, [] { return std::uint64_t{3}; });
+  EXPECT_EQ(observer(&transcript), &transcript);
+  Gate again = seen_gate();
+  EXPECT_EQ(again.release(release, 5), value);
+  Gate unseen(Generator::chacha20, key_from_seed(1), all_paid());
+  EXPECT_EQ(unseen.release(release, 5), value);
   const std::vector<verify::Record> records = verify::decode(memory.content());
-  ASSERT_EQ(records.size(), 3u);
+  ASSERT_EQ(records.size(), 2u);
   const auto& r = std::get<verify::Release>(records[1]);
   EXPECT_EQ(r.sums, std::vector<std::int64_t>{5});
   EXPECT_EQ(r.values, std::vector<double>{value});

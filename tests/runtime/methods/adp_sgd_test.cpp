@@ -10,6 +10,7 @@
 #include "runtime/methods/noise_spans.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
+#include "tests/support/print.hpp"
 #include "tests/support/reference/engine.hpp"
 #include "tests/support/test_device.hpp"
 

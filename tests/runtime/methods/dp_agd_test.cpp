@@ -25,6 +25,7 @@ class FakeEngine final : public LinearEngine {
   int dimension() const override { return static_cast<int>(gradient_.size()); }
   std::size_t size() const override { return 100; }
   void draw_batch(const RandomStream&, std::uint64_t) override { ++batches; }
+  std::vector<std::uint32_t> batch() override { return {}; }
   std::vector<double> clipped_gradient_sum(std::span<const float>, double) override {
     return gradient_;
   }

@@ -12,8 +12,8 @@
 #include "tests/support/distributions.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
+#include "tests/support/method_training.hpp"
 #include "tests/support/reference/engine.hpp"
-#include "tests/support/test_books.hpp"
 #include "tests/support/test_device.hpp"
 
 namespace cudp {
@@ -307,13 +307,13 @@ struct Epochs {
     backend.make_engine = [&](const Network& network, const EngineSettings& s) {
       return std::make_unique<NormsEngine>(network, s, norms);
     };
-    Dpis method(cases::context_of(c, cases::network_of(kCases[0]), TrainingSize{10'000.0, 0.0}));
+    cases::MethodTraining<Dpis> training(
+        std::make_unique<Dpis>(
+            cases::context_of(c, cases::network_of(kCases[0]), TrainingSize{10'000.0, 0.0})),
+        cases::examples_for(kCases[0], 2), backend, settings().key.key());
+    Dpis& method = *training.method;
+    PrivacyBudget& budget = training.budget;
     plan = method.plan();
-    ledger.limit(*method.filter());
-    PrivacyBudget budget(ledger, [](const privacy::Ledger&) {});
-    const Dataset data = cases::examples_for(kCases[0], 2);
-    Gate gate(settings().generator, settings().key, all_paid());
-    method.start({.train = data, .backend = backend, .key = settings().key, .gate = gate}, budget);
     for (std::uint64_t t = 0; t < plan.steps && !refused;) {
       norms.assign(10'000, norm(t / method.steps_per_epoch()));
       const std::uint64_t until = method.authorise(budget, t, plan.steps);
@@ -326,7 +326,7 @@ struct Epochs {
       t = until;
     }
     ledger = budget.ledger();
-    released = gate.released();
+    released = training.gate.released();
     remaining = budget.filter()->remaining();
   }
 

@@ -11,7 +11,7 @@
 #include "runtime/device/backend.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
-#include "tests/support/test_books.hpp"
+#include "tests/support/method_training.hpp"
 #include "tests/support/test_device.hpp"
 
 namespace cudp {
@@ -35,36 +35,22 @@ const cases::Case& model() { return cases::kCases[0]; }
 Network network() { return cases::network_of(model()); }
 constexpr std::size_t kExamples = 256;
 
-struct Training {
-  explicit Training(const TrainConfig& c, Backend on = choose_backend(Device::cpu),
-                    std::uint64_t seed = 1)
-      : backend(std::move(on)),
-        gate(Generator::chacha20, key_from_seed(seed), all_paid()),
-        inputs{data, backend, key_from_seed(seed), gate},
-        method(cases::context_of(c, network(), TrainingSize{double{kExamples}, 0.0})) {
-    method.start(inputs, budget);
-  }
-  void run(std::uint64_t first, std::uint64_t last) {
-    ASSERT_EQ(method.authorise(budget, first, last), last);
-    ASSERT_EQ(method.train(first, last), last);
-  }
+using Training = cases::MethodTraining<DpSgdQuantile>;
 
-  Dataset data = cases::examples_for(model(), kExamples);
-  Backend backend;
-  Gate gate;
-  TrainingInputs inputs;
-  DpSgdQuantile method;
-  PrivacyBudget budget{{}, [](const privacy::Ledger&) {}};
-};
+Training training(const TrainConfig& c, const Backend& on = choose_backend(Device::cpu)) {
+  return {std::make_unique<DpSgdQuantile>(
+              cases::context_of(c, network(), TrainingSize{double{kExamples}, 0.0})),
+          cases::examples_for(model(), kExamples), on};
+}
 
 /// Both releases of a step together are one Gaussian mechanism of the plan's noise multiplier.
 TEST(DpSgdQuantile, SharesTheNoiseOfAStepOut) {
   for (const double share : {1e-4, 0.01, 0.5, 0.99}) {
     TrainConfig c = config();
     c.of<QuantileOptions>().noise_share = share;
-    const Training t(c);
-    const double gradients = 1.0 / t.method.gradient_noise_multiplier();
-    const double count = 0.5 / t.method.count_noise();
+    const Training t = training(c);
+    const double gradients = 1.0 / t.method->gradient_noise_multiplier();
+    const double count = 0.5 / t.method->count_noise();
     EXPECT_NEAR(gradients * gradients + count * count, 1.0, 1e-12);
     EXPECT_NEAR(count * count, share, 1e-12);
   }
@@ -78,17 +64,17 @@ TEST(DpSgdQuantile, TheClippingNormFindsTheQuantile) {
     c.steps = 150;
     c.clip = 20.0;
     c.of<QuantileOptions>().target = target;
-    Training t(c);
+    Training t = training(c);
     t.run(0, 150);
     const auto engine = make_cpu_engine(network(), {});
     engine->load(t.data);
     TrainState state;
-    state.parameters = t.method.parameters();
+    state.parameters = t.method->parameters();
     engine->set_state(state);
     std::vector<std::uint32_t> all(kExamples);
     for (std::uint32_t i = 0; i < kExamples; ++i) all[i] = i;
     const PerExample e = engine->per_example(all, false);
-    const double c_square = t.method.clip_norm() * t.method.clip_norm();
+    const double c_square = t.method->clip_norm() * t.method->clip_norm();
     std::size_t below = 0;
     for (std::size_t i = 0; i < kExamples; ++i) {
       double square = 0.0;
@@ -110,20 +96,20 @@ TEST(DpSgdQuantile, TheCountHasTheNoiseThatIsPaidFor) {
   c.steps = kSteps;
   c.clip = 900.0;
   c.of<QuantileOptions>().lr = 1e-3;
-  Training t(c);
+  Training t = training(c);
   EngineSettings s;
   s.key = key_from_seed(1);
-  s.recipe = t.method.recipe();
+  s.recipe = t.method->recipe();
   const auto engine = make_cpu_engine(network(), s);
   engine->load(t.data);
   double square = 0.0;
   for (std::uint64_t step = 0; step < kSteps; ++step) {
-    const double before = t.method.clip_norm();
+    const double before = t.method->clip_norm();
     t.run(step, step + 1);
-    const double share = 0.5 - std::log(t.method.clip_norm() / before) / 1e-3;
-    const double count = (share - 0.5) * t.method.plan().expected_batch;
+    const double share = 0.5 - std::log(t.method->clip_norm() / before) / 1e-3;
+    const double count = (share - 0.5) * t.method->plan().expected_batch;
     const double z =
-        (count - 0.5 * static_cast<double>(engine->sampled(step).size())) / t.method.count_noise();
+        (count - 0.5 * static_cast<double>(engine->sampled(step).size())) / t.method->count_noise();
     square += z * z;
   }
   EXPECT_GT(square, 1500.0 - 4.9 * std::sqrt(3000.0));
@@ -136,7 +122,7 @@ TEST(DpSgdQuantile, CountsAreReleasedOnTheirGrid) {
     TrainConfig c = config();
     c.sigma = sigma;
     c.allow_weak_privacy = true;
-    Training t(c);
+    Training t = training(c);
     t.run(0, 3);
     const std::vector<Released>& released = t.gate.released();
     ASSERT_EQ(released.size(), 3u);
@@ -144,7 +130,7 @@ TEST(DpSgdQuantile, CountsAreReleasedOnTheirGrid) {
       const GaussianRelease& r = released[step].release;
       EXPECT_EQ(r.step, step);
       EXPECT_EQ(r.purpose, Stream::clipped_count);
-      EXPECT_EQ(r.noise_std, t.method.count_noise());
+      EXPECT_EQ(r.noise_std, t.method->count_noise());
       EXPECT_EQ(r.sensitivity, 0.5);
       EXPECT_LE(r.grid, 0.5);
       EXPECT_GE(r.noise_std / r.grid, 0x1p20);
@@ -155,11 +141,11 @@ TEST(DpSgdQuantile, CountsAreReleasedOnTheirGrid) {
 TEST(DpSgdQuantile, StaysWithinItsBounds) {
   TrainConfig c = config();
   c.of<QuantileOptions>() = {.lr = 5.0, .min_clip = 0.4, .max_clip = 0.6};
-  Training t(c);
+  Training t = training(c);
   for (std::uint64_t step = 0; step < 20; ++step) {
     t.run(step, step + 1);
-    EXPECT_GE(t.method.clip_norm(), 0.4f);
-    EXPECT_LE(t.method.clip_norm(), 0.6f);
+    EXPECT_GE(t.method->clip_norm(), 0.4f);
+    EXPECT_LE(t.method->clip_norm(), 0.6f);
   }
 }
 
@@ -171,27 +157,27 @@ TEST(DpSgdQuantile, CudaFollowsTheSameNorm) {
   };
   TrainConfig c = config();
   c.steps = 8;
-  Training on_cpu(c);
-  Training on_device(c, emulated);
+  Training on_cpu = training(c);
+  Training on_device = training(c, emulated);
   for (std::uint64_t step = 0; step < 8; ++step) {
     on_cpu.run(step, step + 1);
     on_device.run(step, step + 1);
-    EXPECT_FLOAT_EQ(on_device.method.clip_norm(), on_cpu.method.clip_norm()) << step;
+    EXPECT_FLOAT_EQ(on_device.method->clip_norm(), on_cpu.method->clip_norm()) << step;
   }
-  EXPECT_NE(on_cpu.method.clip_norm(), 0.5f);
+  EXPECT_NE(on_cpu.method->clip_norm(), 0.5f);
 }
 
 TEST(DpSgdQuantile, GoesOnFromItsState) {
-  Training whole(config());
+  Training whole = training(config());
   whole.run(0, 20);
-  Training first(config());
+  Training first = training(config());
   first.run(0, 7);
-  Training second(config());
-  second.method.restore(second.inputs, first.method.state());
-  ASSERT_EQ(second.method.authorise(second.budget, 0, 7), 7u);
+  Training second = training(config());
+  second.method->restore(second.inputs, first.method->state());
+  ASSERT_EQ(second.method->authorise(second.budget, 0, 7), 7u);
   second.run(7, 20);
-  EXPECT_EQ(second.method.clip_norm(), whole.method.clip_norm());
-  EXPECT_EQ(second.method.parameters(), whole.method.parameters());
+  EXPECT_EQ(second.method->clip_norm(), whole.method->clip_norm());
+  EXPECT_EQ(second.method->parameters(), whole.method->parameters());
 }
 
 TEST(DpSgdQuantile, RefusesWhatItCannotFollow) {

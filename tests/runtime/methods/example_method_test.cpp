@@ -12,7 +12,7 @@
 #include "runtime/methods/registry.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
-#include "tests/support/test_books.hpp"
+#include "tests/support/method_training.hpp"
 
 namespace cudp {
 namespace {
@@ -63,22 +63,19 @@ TEST(ExampleMethod, IsMadeOfItsEntryAndTrains) {
   config.epochs = 2;
   config.threads = 1;
   const cases::Case& linear = cases::kCases[0];
-  const Dataset data = cases::examples_for(linear, 64);
-  const auto method =
-      entry.make(cases::context_of(config, cases::network_of(linear), TrainingSize{64.0, 0.0}));
-  EXPECT_EQ(method->steps(), 8u);
-  PrivacyBudget budget({}, [](const privacy::Ledger&) {});
-  const Backend cpu = choose_backend(Device::cpu);
-  Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
-  method->start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
-  const std::vector<float> before = method->parameters();
-  ASSERT_EQ(method->authorise(budget, 0, 8), 8u);
-  EXPECT_EQ(method->train(0, 8), 8u);
-  EXPECT_NE(method->parameters(), before);
-  EXPECT_EQ(budget.ledger().authorised_until(), 8u);
-  const Promise promise = method->promise(budget.ledger(), 8);
+  cases::MethodTraining<> training(
+      entry.make(cases::context_of(config, cases::network_of(linear), TrainingSize{64.0, 0.0})),
+      cases::examples_for(linear, 64));
+  const Method& method = *training.method;
+  EXPECT_EQ(method.steps(), 8u);
+  const std::vector<float> before = method.parameters();
+  training.run(0, 8);
+  EXPECT_NE(method.parameters(), before);
+  const privacy::Ledger& ledger = training.budget.ledger();
+  EXPECT_EQ(ledger.authorised_until(), 8u);
+  const Promise promise = method.promise(ledger, 8);
   EXPECT_EQ(std::get<NoisySums>(promise.how).steps, 8u);
-  EXPECT_EQ(promise.epsilon, method->epsilon());
+  EXPECT_EQ(promise.epsilon, method.epsilon());
 }
 
 }  // namespace

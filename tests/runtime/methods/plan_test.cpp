@@ -12,6 +12,7 @@
 #include "tests/support/distributions.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
+#include "tests/support/print.hpp"
 #include "tests/support/test_books.hpp"
 
 namespace cudp {

@@ -13,8 +13,8 @@
 #include "tests/support/cudp_process.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
+#include "tests/support/method_training.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "tests/support/test_books.hpp"
 
 namespace fs = std::filesystem;
 
@@ -52,11 +52,10 @@ TEST(Sgd, ClipsNothingAndAddsNoNoise) {
   config.steps = 1;
   config.lr = 1.0;
   config.optimizer = OptimizerKind::sgd;
-  Sgd method(cases::context_of(config, network, TrainingSize{double{kExamples}, 0.0}));
-  PrivacyBudget budget({}, [](const privacy::Ledger&) {});
-  const Backend cpu = choose_backend(Device::cpu);
-  Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
-  method.start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
+  cases::MethodTraining<Sgd> training(std::make_unique<Sgd>(cases::context_of(
+                                          config, network, TrainingSize{double{kExamples}, 0.0})),
+                                      data);
+  Sgd& method = *training.method;
   TrainState start;
   start.parameters = method.parameters();
   ASSERT_EQ(method.train(0, 1), 1u);
@@ -79,7 +78,7 @@ TEST(Sgd, ClipsNothingAndAddsNoNoise) {
     // Each example is rounded to the grid of a norm at most twice the longest.
     EXPECT_NEAR(after[j], expected, 1e-5 * (1.0 + std::fabs(expected)) + longest * 0x1p-20) << j;
   }
-  EXPECT_TRUE(budget.ledger().releases().empty());
+  EXPECT_TRUE(training.budget.ledger().releases().empty());
   EXPECT_TRUE(std::isinf(method.epsilon()));
 }
 
@@ -176,14 +175,13 @@ TEST(Sgd, StepsAreTheSameOneByOneAndTogether) {
   config.batch = 10;
   config.steps = 12;
   config.lr = 1e-3;
-  const Backend cpu = choose_backend(Device::cpu);
   const auto trained = [&](std::uint64_t at_once) {
-    Sgd method(cases::context_of(config, network, TrainingSize{double{kExamples}, 0.0}));
-    PrivacyBudget budget({}, [](const privacy::Ledger&) {});
-    Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
-    method.start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
-    for (std::uint64_t t = 0; t < 12; t += at_once) method.train(t, t + at_once);
-    return method.parameters();
+    const cases::MethodTraining<Sgd> training(
+        std::make_unique<Sgd>(
+            cases::context_of(config, network, TrainingSize{double{kExamples}, 0.0})),
+        data);
+    for (std::uint64_t t = 0; t < 12; t += at_once) training.method->train(t, t + at_once);
+    return training.method->parameters();
   };
   const std::vector<float> whole = trained(12);
   EXPECT_EQ(trained(1), whole);

@@ -12,7 +12,7 @@
 #include "runtime/results/predictor.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/method_cases.hpp"
-#include "tests/support/test_books.hpp"
+#include "tests/support/method_training.hpp"
 
 namespace cudp {
 namespace {
@@ -47,13 +47,13 @@ Dataset labelled_texts(const cases::Case& c, std::size_t n) {
   return d;
 }
 
-struct Training {
+struct Trained {
   std::vector<float> before;
   std::vector<float> after;
   double accuracy = 0.0;
 };
 
-Training train(TrainConfig config, const std::string& model) {
+Trained train(TrainConfig config, const std::string& model) {
   const cases::Case c = texts_of(model);
   const Network net = cases::network_of(c);
   const Dataset data = labelled_texts(c, 400);
@@ -65,21 +65,17 @@ Training train(TrainConfig config, const std::string& model) {
   if (entry.defaults != nullptr) entry.defaults(config);
   if (entry.complete != nullptr) entry.complete(config);
   if (entry.fit != nullptr) entry.fit(config, net, data);
-  const auto method = entry.make(cases::context_of(config, net, TrainingSize{400.0, 0.0}));
-  privacy::Ledger ledger;
-  if (const auto limit = method->filter()) ledger.limit(*limit);
-  PrivacyBudget budget(std::move(ledger), [](const privacy::Ledger&) {});
-  const Backend cpu = choose_backend(Device::cpu);
-  Gate gate(Generator::chacha20, key_from_seed(1), all_paid());
-  method->start({.train = data, .backend = cpu, .key = key_from_seed(1), .gate = gate}, budget);
-  Training t{.before = method->parameters(), .after = {}};
-  for (std::uint64_t step = 0; step < method->steps();) {
-    const std::uint64_t last = method->authorise(budget, step, step + 4);
+  cases::MethodTraining<> training(
+      entry.make(cases::context_of(config, net, TrainingSize{400.0, 0.0})), data);
+  Method& method = *training.method;
+  Trained t{.before = method.parameters(), .after = {}};
+  for (std::uint64_t step = 0; step < method.steps();) {
+    const std::uint64_t last = method.authorise(training.budget, step, step + 4);
     if (last == step) break;
-    step = method->train(step, last);
+    step = method.train(step, last);
   }
-  t.after = method->parameters();
-  t.accuracy = *measure(Predictor(cpu, net, {}).predict(t.after, data)).accuracy();
+  t.after = method.parameters();
+  t.accuracy = *measure(Predictor(training.backend, net, {}).predict(t.after, data)).accuracy();
   return t;
 }
 
@@ -93,7 +89,7 @@ TEST_P(TextMethod, Trains) {
     TrainConfig config;
     config.method = GetParam();
     config.epochs = 3;
-    const Training t = train(config, model);
+    const Trained t = train(config, model);
     EXPECT_NE(t.after, t.before);
     EXPECT_TRUE(
         std::all_of(t.after.begin(), t.after.end(), [](float x) { return std::isfinite(x); }));

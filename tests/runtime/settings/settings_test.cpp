@@ -9,6 +9,7 @@
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
+#include "tests/support/print.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {

@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/error.hpp"
+#include "runtime/config/seeded_key.hpp"
+#include "runtime/gate/transcript.hpp"
 #include "runtime/results/certificate.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/print.hpp"
 
 namespace cudp {
 namespace {
@@ -164,6 +168,19 @@ TEST(Training, OfAPublicSizeIsRefusedBeforeAnythingIsCharged) {
   Listener listener;
   EXPECT_THROW(Training::begin(std::move(e), key_from_seed(1), listener), BudgetError);
   EXPECT_TRUE(listener.charged_at.empty());
+}
+
+/// Whoever sees secrets has the proof of a seed, but of some run's: a training asks for its own.
+TEST(Training, ForReleaseTakesNoObserver) {
+  const TranscriptMemory memory;
+  Transcript transcript(SeededKey(experiment().config), memory.file());
+  Listener listener;
+  EXPECT_NO_THROW(Training::begin(experiment(), key_from_seed(1), listener, &transcript));
+  Experiment for_release = experiment();
+  for_release.config.seed.reset();
+  EXPECT_THROW(Training::begin(std::move(for_release), key_from_seed(1), listener, &transcript),
+               InputError);
+  EXPECT_EQ(memory.content(), "");  // no run began before it
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #pragma once
 // A record of CodedRows taken apart, for the CPU's kernels: included by *_cpu.cpp files, which have
 // it once per SIMD level.
+#include "kernels/common/coded_rows.hpp"
 #include "kernels/common/vec.hpp"
-#include "kernels/layers/coded_rows.hpp"
 
 namespace cudp::CUDP_SIMD {
 

@@ -1,0 +1,39 @@
+#pragma once
+#include <cstdint>
+#include <set>
+
+#include "privacy/verify/certificate.hpp"
+#include "privacy/verify/findings.hpp"
+#include "privacy/verify/settings.hpp"
+
+namespace cudp::verify {
+
+// The streams that noise is drawn from, as kernels/random/random.hpp numbers them.
+inline constexpr std::uint32_t kSampling = 1;
+inline constexpr std::uint32_t kNoise = 2;
+inline constexpr std::uint32_t kSize = 4;
+inline constexpr std::uint32_t kNormTotal = 6;
+inline constexpr std::uint32_t kLargestNorms = 7;
+inline constexpr std::uint32_t kSelection = 8;
+inline constexpr std::uint32_t kCovariance = 9;
+inline constexpr std::uint32_t kMoments = 10;
+inline constexpr std::uint32_t kCount = 11;
+
+/// Facts about methods, known from outside.
+struct Kinds {
+  bool known = false;
+  bool engine = false;  ///< sums of clipped gradients of Poisson batches, with an optimizer
+  std::set<std::uint32_t> host;  ///< streams that the host's sums have their noise from
+  bool choices = false;
+};
+Kinds kinds_of(const Certificate& certificate);
+
+/// At least 1.
+std::uint64_t steps_per_epoch(const Certificate& certificate, const Settings& settings);
+
+/// Holds a certificate's statements, and that its method is known. charges: null where there is no
+/// ledger.
+void hold_statements(const Certificate& certificate, const Charges* charges,
+                     const Settings& settings, const Kinds& kinds, Findings& findings);
+
+}  // namespace cudp::verify

@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "privacy/mechanism/mechanism_text.hpp"
+#include "privacy/text/number.hpp"
+#include "privacy/verify/run_checker.hpp"
+#include "privacy/verify/statements.hpp"
+
+namespace cudp::verify {
+namespace {
+
+using privacy::number;
+
+}  // namespace
+
+std::optional<std::uint64_t> RunChecker::number_of(const Release& r) const {
+  if (is("dp-agd") && (r.stream == kNoise || r.stream == kSelection)) return r.step;
+  if (!kinds_.engine) return std::nullopt;
+  const std::uint64_t width = steps_per_epoch_ + totals_an_epoch_;
+  if (r.stream == kNormTotal) return r.step * width;
+  if (r.stream == kLargestNorms) return r.step * width + 1;
+  if (r.stream != kNoise && r.stream != kCount) return std::nullopt;
+  if (!is("dpis")) return r.step;
+  return r.step / steps_per_epoch_ * width + totals_an_epoch_ + r.step % steps_per_epoch_;
+}
+
+const privacy::Mechanism* RunChecker::check_charge(const Release& r, bool first) {
+  if (r.charged > charges_.total)
+    add("charged", at(r) + ": the ledger had " + std::to_string(r.charged) + " releases, and has " +
+                       std::to_string(charges_.total));
+  const auto n = number_of(r);
+  if (!n) return take(r, first);
+  // A key of its own has charges of its own, after the loss of the one before.
+  const std::uint64_t now = charges_.keys_until(r.charged);
+  if (!key_lines_) {
+    if (key_ == 0 ? now != 0 : now <= last_key_lines_) {
+      add("charged", at(r) + ": a new key, for which nothing was charged");
+      return nullptr;
+    }
+    key_lines_ = last_key_lines_ = now;
+  }
+  const privacy::Mechanism* const m = charges_.find(*n, *key_lines_, r.charged);
+  if (m == nullptr)
+    add("charged", at(r) + ": release " + std::to_string(*n) +
+                       " was not in the ledger, which had " + std::to_string(r.charged));
+  return m;
+}
+
+const privacy::Mechanism* RunChecker::take(const Release& r, bool first) {
+  const double multiplier = r.sensitivity > 0.0 ? r.noise_std / r.sensitivity : 0.0;
+  std::uint64_t charged = 0;
+  const privacy::Mechanism* found = nullptr;
+  for (const Charge& c : charges_.lines) {
+    if (c.numbered) continue;
+    const privacy::Mechanism& m = c.release.mechanism;
+    const double sigma = sigma_of(m);
+    const bool same =
+        sigma > 0.0
+            ? !r.sums.empty() && multiplier >= sigma * kProduct && multiplier <= sigma * kHostAbove
+        : std::holds_alternative<privacy::BoundedRange>(m) ? r.stream == kSelection
+                                                           : r.sums.empty() && is("objpert");
+    if (!same || (found != nullptr && *found != m)) continue;
+    found = &m;
+    if (c.position < r.charged) charged += std::min(c.release.count, r.charged - c.position);
+  }
+  if (found == nullptr) {
+    add("charged", at(r) + ": nothing like it is in the ledger");
+    return nullptr;
+  }
+  std::uint64_t& taken = taken_[exact_text(*found)];
+  if (first)
+    taken += r.stream == kSelection ? 2 * r.values.size() : r.stream == kCovariance ? 1 : 2;
+  if (taken > 2 * charged)
+    add("charged", at(r) + ": the ledger had " + std::to_string(charged) + " like it");
+  return found;
+}
+
+void RunChecker::check_number_of_releases() {
+  std::set<std::pair<std::uint64_t, std::uint64_t>> used;  // key, number
+  for (const auto& [place, release] : places_)
+    if (const auto n = number_of(release)) used.insert({place.first, *n});
+  std::uint64_t charged = 0;
+  for (const Charge& c : charges_.lines) {
+    if (!c.numbered) continue;
+    charged += c.release.count;
+    // The first epoch has no clipping norm to choose.
+    if (is("dpis") && totals_an_epoch_ == 2 && c.first == 0 &&
+        is_epoch_total(certificate_, c.release.mechanism))
+      --charged;
+  }
+  const bool fits = charges_.lost.empty() ? used.size() == charged : used.size() <= charged;
+  if (!fits)
+    add("kinds", "expected " + std::to_string(charged) + " numbered releases, found " +
+                     std::to_string(used.size()));
+  for (const auto& [mechanism, count] : taken_) {
+    std::uint64_t all = 0;
+    for (const Charge& c : charges_.lines)
+      if (!c.numbered && exact_text(c.release.mechanism) == mechanism) all += 2 * c.release.count;
+    // A covariance of one column has nothing off its diagonal.
+    if (count != all && !(count + 1 == all && certificate_.feature_noise > 0.0))
+      add("kinds", mechanism + ": charged " + std::to_string(all) + " halves, released " +
+                       std::to_string(count));
+  }
+  for (const Charge& c : charges_.lines)
+    if (!c.numbered && !taken_.contains(exact_text(c.release.mechanism)))
+      add("kinds", exact_text(c.release.mechanism) + ": charged, and never released");
+}
+
+void RunChecker::check_listed() {
+  std::map<Listing, std::uint64_t> max_times, min_times, stated;
+  for (const auto& entry : made_) ++max_times[std::get<2>(entry)];
+  for (const auto& [place, kind] : listed_at_least_) ++min_times[kind];
+  for (const Certificate::Listed& l : certificate_.noisy_values)
+    stated[{l.what, l.numbers, l.sensitivity, l.noise_std, l.grid}] += l.times;
+  std::map<Listing, std::uint64_t> all = max_times;
+  all.insert(stated.begin(), stated.end());
+  for (const auto& [kind, unused] : all) {
+    const auto count = [&](const auto& counts) {
+      const auto found = counts.find(kind);
+      return found == counts.end() ? std::uint64_t{0} : found->second;
+    };
+    const std::uint64_t says = count(stated);
+    const bool fits =
+        says <= count(max_times) && (says >= count(min_times) || !certificate_.is_finished());
+    if (!fits)
+      add("kinds", std::get<0>(kind) + ", noise " + number(std::get<3>(kind)) +
+                       ": the certificate lists " + std::to_string(says) + ", released were " +
+                       std::to_string(count(max_times)));
+  }
+}
+
+}  // namespace cudp::verify

@@ -1,0 +1,18 @@
+#pragma once
+// The command line of a training on a small table, for tests that add what they are about.
+#include <string>
+
+#include "tests/support/args.hpp"
+#include "tests/support/cudp_process.hpp"
+
+namespace cudp {
+
+/// `cudp train` on the table, tested on rows that are public: seeded, at delta = 1e-5, on one
+/// thread, its result as JSON and no progress. `out`: the run's folder.
+inline Words train_on(const SmallTable& table, const std::string& out) {
+  return with({"train", "--dataset", table.table, "--schema", table.schema, "--test-data",
+               table.test, "--out", out},
+              args("--test-data-is-public --seed 11 --delta 1e-5 --threads 1 --quiet --json"));
+}
+
+}  // namespace cudp
