@@ -89,10 +89,11 @@ inline void fill_texts(Dataset& d, const Setup& s, std::mt19937_64& random) {
   d.vectors = std::make_shared<const WordVectors>(std::move(v));
 }
 
-/// A table of Adult's columns: 6 numbers, then 8 categories, 0 in each the commonest.
+/// A table of the width that Adult has by its schema: 5 numbers, then 12 lists of categories or
+/// intervals, of which the first is the commonest.
 inline Dataset coded_table(std::size_t examples, std::mt19937_64& random) {
-  constexpr unsigned kCategories[] = {9, 16, 7, 15, 6, 5, 2, 58};
-  RowLayout layout{.number_feature = {0, 1, 2, 3, 4, 5}, .codes = 8, .features = 124};
+  constexpr unsigned kCategories[] = {9, 16, 7, 15, 6, 5, 2, 42, 5, 4, 4, 4};
+  RowLayout layout{.number_feature = {0, 1, 2, 3, 4}, .codes = 12, .features = 124};
   std::vector<float> numbers;
   std::vector<std::uint32_t> codes;
   std::vector<std::uint8_t> labels;
@@ -102,8 +103,8 @@ inline Dataset coded_table(std::size_t examples, std::mt19937_64& random) {
       bits = bits * 6364136223846793005u + 1442695040888963407u;
       return static_cast<std::uint32_t>(bits >> 33) % n;
     };
-    for (int k = 0; k < 6; ++k) numbers.push_back(static_cast<float>(below(1u << 20)) * 0x1p-20f);
-    std::uint32_t first = 6;
+    for (int k = 0; k < 5; ++k) numbers.push_back(static_cast<float>(below(1u << 20)) * 0x1p-20f);
+    std::uint32_t first = 5;
     for (const unsigned n : kCategories) {
       codes.push_back(first + (below(2) == 0 ? 0 : below(n)));
       first += n;

@@ -56,7 +56,8 @@ ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member,
   const std::size_t m = member.size();
   const std::vector<std::size_t> order = shuffled(train.size(), m, key);
   const std::span all(order);
-  ExampleCanaries out{.all = select_examples(train, all.first(m)), .train = select_examples(train, all.subspan(m))};
+  ExampleCanaries out{.all = select_examples(train, all.first(m)),
+                      .train = select_examples(train, all.subspan(m))};
   const auto classes = static_cast<std::uint32_t>(train.classes);
   const std::vector<std::uint32_t> random = words(key, Stream::acceptance, m);
   std::vector<std::size_t> in;

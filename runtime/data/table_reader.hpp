@@ -55,7 +55,7 @@ inline constexpr std::uint64_t kMaxBlockNumbers = std::uint64_t{4} << 20;
 /// Some rows of a table, in order.
 struct TableBlock {
   std::uint64_t first_row = 0;  ///< number of its first row, from 0
-  /// Features [n, D] float32, or texts' numbers; labels [n], all 0 where they are not read.
+  /// Rows [n], coded, floats or words of texts; labels [n], all 0 where they are not read.
   Dataset examples;
   TextList ids;     ///< [n] where asked for
   TextList groups;  ///< [n] where asked for

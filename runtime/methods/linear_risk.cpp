@@ -160,8 +160,7 @@ Vector LinearRisk::curvature_product(std::span<const double> p) {
   const std::size_t features = dimension_ - 1;
   return weighted_sum<double>([&](std::size_t i, std::span<const float> x) {
     if (curvatures_[i] == 0.0) return 0.0;
-    return curvatures_[i] * scales_[i] *
-           (inner_product<double>(x, p.data()) + p[features]);
+    return curvatures_[i] * scales_[i] * (inner_product<double>(x, p.data()) + p[features]);
   });
 }
 

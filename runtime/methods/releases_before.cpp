@@ -14,8 +14,8 @@ namespace cudp {
 double feature_noise(const TrainConfig& config) {
   if (!rest_on_release(feature_settings(config))) return 0.0;
   if (config.feature_sigma) return *config.feature_sigma;
-  return 1.0 / (privacy::gaussian_mu(*config.epsilon, *config.delta) *
-                std::sqrt(*config.feature_share));
+  return 1.0 /
+         (privacy::gaussian_mu(*config.epsilon, *config.delta) * std::sqrt(*config.feature_share));
 }
 
 std::vector<privacy::Release> releases_before(const TrainConfig& config, const TrainingSize& size) {

@@ -2,6 +2,7 @@
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/fused.hpp"
 #include "tests/runtime/device/cuda_engine_tests.hpp"
+#include "tests/support/coded_cases.hpp"
 #include "tests/support/simt/simt_emulator.hpp"
 #include "tests/support/test_device.hpp"
 
@@ -83,6 +84,28 @@ TEST(CudaEngineCapacity, ATooLargeBatchMakesTheRunFail) {
   const auto engine = device_engine(net, s, {.batch_capacity = 3});
   EXPECT_NO_THROW(cases::clipped_sum(*engine, s.recipe, net, cases::examples_for(c, 3)));
   EXPECT_THROW(cases::clipped_sum(*engine, s.recipe, net, cases::examples_for(c, 4)), Error);
+}
+
+/// Rows of tables, more of them than are uploaded at once, are on the device what their dense
+/// floats are.
+TEST(CudaEngineTables, AreTheirDenseRows) {
+  std::mt19937 random(3);
+  const Dataset table = cases::random_table(random, 2, 4100, false);
+  const Network net = cases::network_of({"table", "logistic", table.shape, 2});
+  const auto results = [&](const Dataset& data) {
+    const auto engine = emulated(net, {});
+    engine->load(data);
+    engine->set_state(cases::weights_for(net));
+    const std::uint32_t some[] = {0, 1, 4095, 4096, 4099};
+    const std::size_t tested[] = {4099, 4096, 5, 5, 2000};
+    PerExample found = engine->per_example(some, true);
+    return std::pair(std::move(found.gradients), engine->logits(select_examples(data, tested)));
+  };
+  const auto got = results(table), want = results(dense(table));
+  EXPECT_EQ(got.first, want.first);
+  EXPECT_EQ(got.second, want.second);
+  EXPECT_EQ(got.second[2], got.second[3]);
+  EXPECT_NE(got.second[0], got.second[1]);
 }
 
 /// By what the device reports, and by the network's layers.
