@@ -90,7 +90,7 @@ double by_divergences(const std::vector<Curve>& curves, double delta) {
       .epsilon;
 }
 
-/// By privacy loss distributions; infinite where they have no bound.
+/// Epsilon by privacy loss distributions; infinite where they have no bound.
 double by_losses(std::span<const RunSpending> runs, double delta) {
   Composition all;
   for (const RunSpending& spending : runs) {

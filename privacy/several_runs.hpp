@@ -11,22 +11,24 @@ namespace cudp::privacy {
 struct PlannedRun {
   std::vector<Release> releases;
 };
-/// One whose releases went through a filter (filter.hpp): whatever they were, their divergence is
-/// at most `divergence` at `order` and at all orders below, as divergences never fall with order.
+/// A training whose releases went through a filter (filter.hpp): whatever they were, their
+/// divergence is at most `divergence` at `order` and at all orders below, as divergences never fall
+/// with order.
 struct RenyiFilteredRun {
   double order = 0.0;       ///< > 1
   double divergence = 0.0;  ///< nats
 };
-/// The same of a zCDP filter: at most rho times the order, at every order.
+/// A training with a zCDP filter: its divergence is at most rho times the order, at every order.
 struct ZcdpFilteredRun {
   double rho = 0.0;
 };
-/// One of which nothing but (epsilon, delta)-DP is known.
+/// A training of which nothing but (epsilon, delta)-DP is known.
 struct StatedRun {
   double epsilon = 0.0, delta = 0.0;
 };
 
-/// What one training on private data spends, for adding or removing one example.
+/// A training on private data as an accountant sees it: what it spends, for adding or removing one
+/// example.
 struct RunSpending {
   std::variant<PlannedRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun> run;
   /// A probability beside it, with which nothing is promised: the part of a certificate's delta
@@ -45,7 +47,7 @@ struct RunSpending {
 /// no bound, where the deltas of the runs exceed their half, or no order is finite.
 double epsilon_as_chosen(std::span<const RunSpending> runs, double delta);
 
-/// The same where every run was fixed before the first one began: the least that privacy loss
+/// Epsilon where every run was fixed before the first one began: the least that privacy loss
 /// distributions of all their releases, or their Renyi divergences, give. Runs with filters count
 /// by their divergences alone. Never above epsilon_as_chosen. Throws what that throws, but for
 /// deltas, which may add up to nearly all of delta.

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the certificate of one run says that it spends.
+/// Reads from a certificate what the run spends.
 privacy::RunSpending spending_of(const RunCertificate& c) {
   const verify::Certificate& stated = c.stated;
   if (!std::isfinite(stated.epsilon))
@@ -69,7 +69,7 @@ double common_delta(const std::vector<RunCertificate>& all) {
   return all.front().stated.delta;
 }
 
-/// How a run counts, in words.
+/// Says how a run counts.
 std::string counted_as(const RunCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))

@@ -7,7 +7,7 @@
 
 namespace cudp {
 
-/// What several runs on the same data spend together: as chosen on the way, and fixed ahead
+/// Adds up what several runs on the same data spend: as chosen on the way, and fixed ahead
 /// (privacy/several_runs.hpp). runs: each as read_run_certificate has it; unfinished ones count by
 /// their plan. delta: of all together; that which all the certificates state, if not given.
 /// fixed_ahead: the user states that no setting was chosen by looking at an earlier run, so that
