@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <span>
 #include <variant>
 #include <vector>
@@ -284,6 +286,27 @@ inline int predicted_class(const Network& net, const Values& z) {
   return static_cast<int>(std::max_element(z.begin(), z.end()) - z.begin());
 }
 
+/// x <- the dense row of example i of a table: its record (kernels/common/coded_rows.hpp) read byte
+/// by byte. x [features], zeros.
+inline void fill_of_record(const Dataset& data, std::size_t i, Values& x) {
+  const RowLayout& layout = *data.layout;
+  const auto row_bytes = data.coded.size() / data.labels.size();
+  const std::uint8_t* at = data.coded.data() + i * row_bytes;
+  for (const std::int32_t feature : layout.number_feature) {
+    float number = 0.0f;
+    std::memcpy(&number, at, sizeof number);
+    x[static_cast<std::size_t>(feature)] = number;
+    at += sizeof number;
+  }
+  at += sizeof(float);  // |x|^2
+  const std::size_t bytes = x.size() < 256 ? 1 : x.size() < 65536 ? 2 : 4;
+  for (int k = 0; k < layout.codes; ++k) {
+    std::size_t code = 0;
+    for (std::size_t b = 0; b < bytes; ++b) code |= std::size_t{*at++} << (8 * b);
+    if (code < x.size()) x[code] = 1.0;
+  }
+}
+
 /// Example i, as an engine sees it.
 inline Input features(const Dataset& data, std::size_t i) {
   const auto d = static_cast<std::size_t>(data.shape.size());
@@ -292,6 +315,10 @@ inline Input features(const Dataset& data, std::size_t i) {
     x.length = data.lengths[i];
     x.vectors = data.vectors.get();
     for (int t = 0; t < x.length; ++t) x.values[t] = data.tokens[i * d + t];
+    return x;
+  }
+  if (!data.coded.empty()) {
+    fill_of_record(data, i, x.values);
     return x;
   }
   for (std::size_t j = 0; j < d; ++j)
