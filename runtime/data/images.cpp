@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <exception>
+#include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/threads.hpp"
 #include "runtime/data/bytes.hpp"
@@ -19,10 +22,20 @@ namespace fs = std::filesystem;
 constexpr const char* kCifarTest = "test_batch.bin";
 constexpr const char* kCifarFirstTest = "test_batch_first1000.bin";
 
-/// Decompression takes most of the time, so files are read side by side.
+/// Decompression takes most of the time, so files are read side by side. Of several that cannot be
+/// read the first in order is named, whichever was found first.
 void read_side_by_side(std::size_t files, const std::function<void(std::size_t)>& read) {
   ThreadTeam team(std::min(available_cores(), static_cast<int>(files)));
-  team.run(files, [&](std::size_t i, int) { read(i); });
+  std::vector<std::exception_ptr> errors(files);
+  team.run(files, [&](std::size_t i, int) {
+    try {
+      read(i);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
 }
 
 /// A file of a folder that goes by the name of the published set `set`; of none where that is
