@@ -38,6 +38,9 @@ privacy::RunSpending spending_of(const RunCertificate& c) {
     return std::holds_alternative<privacy::ApproximateDp>(r.mechanism);
   });
   if (is_stated) return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
+  // Without them the run would count for nothing.
+  if (stated.releases.empty())
+    throw InputError(c.file.string() + ", releases: expected what the run released, found none");
   return {.run = privacy::PlannedRun{stated.releases}, .failure = stated.failure};
 }
 

@@ -296,6 +296,12 @@ TEST_F(AccountRun, OfAKilledRunCountsItsPlan) {
   const Json b = json({"account", folder_ / "cut", folder_ / "other"});
   EXPECT_EQ(a["epsilon"], b["epsilon"]);
   EXPECT_NE(b["runs"][0]["counted_as"].get<std::string>().find("its plan"), std::string::npos);
+  Json without = cut;
+  without.erase("releases");
+  std::ofstream(folder_ / "cut/release/privacy.json") << without;
+  const Finished refused = cudp({"account", folder_ / "cut", folder_ / "other"});
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_NE(refused.err.find("expected what the run released, found none"), std::string::npos);
   cut["neighbouring_relation"] = "replace one example";
   std::ofstream(folder_ / "cut/release/privacy.json") << cut;
   EXPECT_EQ(cudp({"account", folder_ / "cut", folder_ / "other"}).exit, 2);
