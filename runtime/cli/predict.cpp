@@ -121,7 +121,8 @@ int predict(const TrainConfig& config) {
                            .outputs = model.network.outputs,
                            .classes = model.inputs.classes(),
                            .ids = scorer.has_ids(),
-                           .threshold = flags.threshold},
+                           .threshold = flags.threshold,
+                           .target = model.inputs.target().value_or(TargetBounds{})},
                           request.threads);
   if (to_stdout) {
     HeldOutput out;

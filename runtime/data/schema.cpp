@@ -189,6 +189,15 @@ Label parse_label(const Entry& e) {
   return l;
 }
 
+Target parse_target(const Entry& e) {
+  e.allow({"name", "kind", "min", "max", "fill"});
+  Target t{.min = e.number("min"), .max = e.number("max"), .fill = e.number("fill")};
+  if (t.min.has_value() != t.max.has_value()) e.fail("both 'min' and 'max', or neither", "one");
+  if (t.min && !(*t.min < *t.max && std::isfinite(*t.max - *t.min)))
+    e.fail("'min' below 'max'", std::to_string(*t.min) + " and " + std::to_string(*t.max));
+  return t;
+}
+
 Column parse_column(const Entry& e) {
   Column column{e.text("name"), Unstated{}};
   const std::string kind = e.text("kind");
@@ -198,6 +207,8 @@ Column parse_column(const Entry& e) {
     column.kind = parse_categorical(e);
   } else if (kind == "label") {
     column.kind = parse_label(e);
+  } else if (kind == "target") {
+    column.kind = parse_target(e);
   } else if (kind == "text") {
     e.allow({"name", "kind"});
     column.kind = Text{};
@@ -210,7 +221,7 @@ Column parse_column(const Entry& e) {
   } else if (kind.empty()) {
     e.allow({"name", "kind"});  // as `cudp schema` drafts it
   } else {
-    e.fail("kind numeric, date, categorical, text, label, id or ignore", shown(kind));
+    e.fail("kind numeric, date, categorical, text, label, target, id or ignore", shown(kind));
   }
   return column;
 }
@@ -231,7 +242,7 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
     const Column& c = columns.back();
     if (c.name.empty() || !names.insert(c.name).second)
       entry.fail("a name no other column has", shown(c.name));
-    const bool label = std::holds_alternative<Label>(c.kind);
+    const bool label = is_predicted(c);
     const bool text = std::holds_alternative<Text>(c.kind);
     labels += label ? 1 : 0;
     texts += text ? 1 : 0;
@@ -239,7 +250,7 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
     ids += id ? 1 : 0;
     others += !label && !text && !id && !std::holds_alternative<Ignored>(c.kind) ? 1 : 0;
   }
-  if (labels != 1) top.fail("exactly one column of kind label", std::to_string(labels));
+  if (labels != 1) top.fail("exactly one column of kind label or target", std::to_string(labels));
   if (ids > 1) top.fail("at most one column of kind id", std::to_string(ids));
   if (texts > 1 || (texts == 1 && others > 0))
     top.fail("one column of kind text beside the label and ignored ones",
@@ -295,6 +306,7 @@ bool is_complete(const Column& column) {
   if (const auto* n = std::get_if<Numeric>(&column.kind)) return n->min && n->max;
   if (const auto* c = std::get_if<Categorical>(&column.kind)) return !c->values.empty();
   if (const auto* l = std::get_if<Label>(&column.kind)) return !l->values.empty();
+  if (const auto* t = std::get_if<Target>(&column.kind)) return t->min && t->max;
   return !std::holds_alternative<Unstated>(column.kind);
 }
 
@@ -310,6 +322,16 @@ bool is_missing(const TableSchema& schema, const Column& column, std::string_vie
   if (std::holds_alternative<Text>(column.kind)) return false;
   return std::find(std::begin(kUsualMissing), std::end(kUsualMissing), cell) !=
          std::end(kUsualMissing);
+}
+
+bool is_predicted(const Column& column) {
+  return std::holds_alternative<Label>(column.kind) || std::holds_alternative<Target>(column.kind);
+}
+
+std::optional<TargetBounds> target_bounds(const TableSchema& schema) {
+  for (const Column& c : schema.columns)
+    if (const auto* t = std::get_if<Target>(&c.kind)) return TargetBounds{*t->min, *t->max};
+  return std::nullopt;
 }
 
 bool is_text(const TableSchema& schema) {

@@ -39,7 +39,8 @@ Backend choose_backend(Device requested) {
             [](const Dataset& images, int, const WorkDone& done) {
               return scatter_on_cuda(images, done);
             },
-            [](const Dataset& train, Loss loss, double max_examples, int) {
+            [](const Dataset& train, Loss loss, double max_examples, int, SignWeights weights) {
+              ensure(weights == SignWeights{}, "CUDA has no class weights");
               return make_cuda_linear_engine(train, loss, max_examples);
             },
             "cuda " + devices[0].compute_capability()};

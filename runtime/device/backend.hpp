@@ -26,9 +26,9 @@ struct Backend {
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
   /// For methods that work on all examples of a linear model at once. max_examples: see
-  /// linear_engine.hpp; threads is for the CPU.
+  /// linear_engine.hpp; threads and weights are for the CPU.
   std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double max_examples,
-                                              int threads)>
+                                              int threads, SignWeights weights)>
       make_linear_engine;
   /// Backends of one name, of one build, compute the same bits, at the same precision.
   std::string arithmetic_name;
