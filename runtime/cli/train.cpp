@@ -62,8 +62,8 @@ Answer answer_of(RunResult r) {
     if (const auto line = no_better_than_majority(
             *r.test.accuracy(), r.test.of("majority_baseline").value_or(kNaN), *r.majority_class))
       a.rows.emplace_back("", *line);
-  if (r.test.says == Says::target)
-    if (const auto line = no_better_than_mean(*r.test.of("r2"))) a.rows.emplace_back("", *line);
+  if (const auto r2 = r.test.of("r2"))
+    if (const auto line = no_better_than_mean(*r2)) a.rows.emplace_back("", *line);
   if (r.outcome.compared_with && r.test.accuracy())
     a.rows.emplace_back("with privacy", comparison_text(r));
   a.rows.emplace_back("epsilon", privacy_text(r));

@@ -64,7 +64,7 @@ TEST_P(MetricsOf, AreThoseOfTheOracle) {
 }
 
 TEST_P(MetricsOf, NothingAreZeroOrNotDefined) {
-  const Metrics m = measure(predictions(0));
+  const Metrics m = metrics_of(evaluate(predictions(0)));
   EXPECT_EQ(m.accuracy(), 0.0);
   EXPECT_EQ(m.of("test_loss"), 0.0);
   for (std::size_t i = 2; i < m.values.size(); ++i)
