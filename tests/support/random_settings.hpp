@@ -356,8 +356,8 @@ class SettingsMaker {
 
   /// One for each class, mostly; now and then too few, all 0, or below 0.
   std::string weights(const std::string& data) {
-    std::string text = one_of<std::string>({"1", "0", "0.03", "20", "-1"});
-    for (int k = chance(0.9) ? (data == "images" ? 9 : 1) : 0; k > 0; --k)
+    std::string text = chance(0.03) ? "-1" : one_of<std::string>({"1", "0", "0.03", "20"});
+    for (int k = chance(0.97) ? (data == "images" ? 9 : 1) : 0; k > 0; --k)
       text += "," + one_of<std::string>({"1", "0", "5", "33", "0.25", "1e-9"});
     return text;
   }
