@@ -94,7 +94,8 @@ std::string read_model(const std::string& name) {
 
 Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model) {
   const MethodEntry& method = method_entry(config.method);
-  const Backend backend = choose_backend(device_for(method, config.device));
+  const Device device = device_for(method, config.device);
+  const Backend backend = choose_backend(device);
   const std::string model =
       known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;
   DataSplit data = load_data({.dataset = config.dataset,
@@ -118,8 +119,6 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
     make_features(*part, feature_settings(config), backend, reporter);
 
   e.config = config;
-  e.config.device = backend.name == "cuda" ? Device::cuda : Device::cpu;
-  e.backend = backend;
   e.data = std::move(data);
   e.model_text = model;
   const Shape shape = released_shape(e.data.train, feature_settings(config));
@@ -129,7 +128,10 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   }
   e.network = make_network(e.model_text, e.config.model, config.activation, shape,
                            e.data.train.classes, text_shape(e.data.train));
-  e.config.precision = backend.precision(e.network, config.precision);
+  // Where CUDA lacks a layer the features were not made by it either: texts have none.
+  e.backend = choose_backend(device, e.network, [&](const std::string& s) { reporter.info(s); });
+  e.config.device = e.backend.name == "cuda" ? Device::cuda : Device::cpu;
+  e.config.precision = e.backend.precision(e.network, config.precision);
   if (e.config.precision == Precision::tf32) e.backend.arithmetic_name += ", tf32";
   if (method.linear_model) check_linear(method, e.network);
   check_stored_vectors(e.config, e.network);
