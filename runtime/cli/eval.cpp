@@ -124,8 +124,9 @@ void write_files(const fs::path& folder, const Answer& a, const Evaluation& e,
 int evaluate(const TrainConfig& config) {
   const EvalFlags& flags = config.of<EvalFlags>();
   const ReleasedModel model = model_for(config, flags.run_dir);
-  const Backend backend = choose_backend(config.device);
   Reporter reporter(config.json);
+  const Backend backend =
+      choose_backend(config.device, model.network, [&](const std::string& s) { reporter.info(s); });
   ScoringRequest request = scoring_request(config);
   if (request.data.dataset.empty())
     request.data.dataset = request.data.test_path.empty() ? model.dataset : request.data.test_path;

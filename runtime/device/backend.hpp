@@ -38,8 +38,18 @@ struct Backend {
 /// Throws InputError where CUDA is asked for and is not there.
 Backend choose_backend(Device requested);
 
-/// For tests where there is no CUDA device: what this process has where CUDA is asked for by name;
-/// null for what the machine has.
-void replace_cuda(const Backend* backend);
+/// Tells the user one line.
+using Say = std::function<void(const std::string& line)>;
+
+/// The device for work that CUDA does not do yet, which is the CPU. what: in the plural, "audits".
+/// Says so where automatic would have taken CUDA. Throws InputError where CUDA is asked for.
+Device cpu_alone(Device requested, const std::string& what, const Say& say);
+
+/// The backend for a network: of one with layers that CUDA does not have, see cpu_alone.
+Backend choose_backend(Device requested, const Network& network, const Say& say);
+
+/// For tests where there is no CUDA device: what this process has where CUDA is asked for by name
+/// and, if it is found, also where the device is chosen; null for what the machine has.
+void replace_cuda(const Backend* backend, bool is_found = false);
 
 }  // namespace cudp

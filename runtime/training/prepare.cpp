@@ -153,7 +153,8 @@ std::string read_model(const std::string& name) {
 
 Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model) {
   const MethodEntry& method = method_entry(config.method);
-  const Backend first_backend = choose_backend(device_for(method, config.device));
+  const Device device = device_for(method, config.device);
+  const Backend first_backend = choose_backend(device);
   const std::string model =
       known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;
   DataSplit data = load_data({.dataset = config.dataset,
@@ -179,8 +180,6 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
     make_features(*part, feature_settings(config), backend, reporter);
 
   e.config = config;
-  e.config.device = backend.name == "cuda" ? Device::cuda : Device::cpu;
-  e.backend = backend;
   e.data = std::move(data);
   e.model_text = model;
   const Shape shape = released_shape(e.data.train, feature_settings(config));
@@ -192,7 +191,11 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                            e.data.train.classes, text_shape(e.data.train));
   if (const auto bounds = e.inputs.target()) choose_loss(config, *bounds, e.network.spec);
   check_class_weights(config.class_weights, e.network.classes);
-  e.config.precision = backend.precision(e.network, config.precision);
+  // Where CUDA lacks a layer the features were not made by it either: texts have none.
+  if (backend.name == first_backend.name)
+    e.backend = choose_backend(device, e.network, [&](const std::string& s) { reporter.info(s); });
+  e.config.device = e.backend.name == "cuda" ? Device::cuda : Device::cpu;
+  e.config.precision = e.backend.precision(e.network, config.precision);
   if (e.config.precision == Precision::tf32) e.backend.arithmetic_name += ", tf32";
   if (method.linear_model) check_linear(method, e.network);
   check_stored_vectors(e.config, e.network);
