@@ -150,6 +150,47 @@ TEST_F(DeviceChoice, AutoAuditsOnTheCpuAndSaysSo) {
   expect_refused(run(on("cuda", with(audit, {"--quiet"}))), "audits");
 }
 
+/// CUDA does not weigh examples by their class so far.
+TEST_F(DeviceChoice, AutoTrainsWithClassWeightsOnTheCpuAndSaysSo) {
+  const auto train = [](const std::string& out) {
+    return Words{"train",
+                 "--dataset",
+                 "glyphs",
+                 "--model",
+                 "logistic",
+                 "--out",
+                 out,
+                 "--delta",
+                 "1e-5",
+                 "--steps",
+                 "2",
+                 "--batch",
+                 "500",
+                 "--seed",
+                 "3",
+                 "--epsilon",
+                 "8",
+                 "--class-weights",
+                 "1,1,1,1,1,1,1,1,1,2",
+                 "--threads",
+                 "1"};
+  };
+  const Ended automatic = run(on("auto", train("auto"))), cpu = run(on("cpu", train("cpu")));
+  ASSERT_EQ(automatic.exit, 0) << automatic.err;
+  ASSERT_EQ(cpu.exit, 0) << cpu.err;
+  const std::string line = "on the CPU: CUDA does not train with --class-weights so far";
+  EXPECT_NE(automatic.err.find(line), std::string::npos) << automatic.err;
+  EXPECT_EQ(cpu.err.find(line), std::string::npos) << cpu.err;
+  expect_same_release("auto", "cpu");
+  const Ended cuda = run(on("cuda", train("cuda")));
+  EXPECT_EQ(cuda.exit, 2);
+  EXPECT_NE(cuda.err.find("--device: expected cpu with --class-weights, which CUDA does not train "
+                          "with so far, found cuda"),
+            std::string::npos)
+      << cuda.err;
+  EXPECT_FALSE(fs::exists(folder_ / "cuda"));
+}
+
 /// The CUDA engine is the judge of what it has layers for.
 TEST_F(DeviceChoice, IsByTheLayersThatTheEngineHas) {
   struct Found {
