@@ -1,6 +1,7 @@
 // Class weights in the sums of the CPU engine: behind the clipping, where there is one, so that
 // nothing that is stated of an example's share changes; before the rule of candidates and of
-// transformed gradients. The oracle shares no code with the engine (reference/engine.hpp).
+// transformed gradients. The oracle shares no code with the engine
+// (tests/support/reference/engine.hpp).
 #include "runtime/config/class_weights.hpp"
 
 #include <algorithm>
