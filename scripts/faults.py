@@ -377,11 +377,12 @@ def changed_sources():
         word = re.search(r'(?<![\w.>"])' + re.escape(expression) + r"(?![\w(])", text)
         if word is None:
             sys.exit(f"faults.py: expected {expression} in: {text}")
-        before, after = f"fault({number}, ", ")"
+        scope = "cudp::" if re.search(r"\bfault\(", source) else ""  # a file with a fault() of its own
+        before, after = f"{scope}fault({number}, ", ")"
         for kind in kinds:
             if isinstance(kind, str):
                 continue
-            before = f'fault_as({number}, "{kind[0]}", ' + before
+            before = f'{scope}fault_as({number}, "{kind[0]}", ' + before
             after += f", [&](auto x) {{ return {kind[1]}; }})"
         places.setdefault(name, []).append((at + word.start(), at + word.end(), before, after))
     for name, spots in places.items():
