@@ -43,8 +43,8 @@ inline const Setup kImdbRnn{"imdb-rnn", {1, 1, 80}, 25000, 2, "imdb-rnn", {20000
 inline const Setup kImdbLstm{"imdb-lstm", {1, 1, 256}, 25000, 2, "imdb-lstm", {10004, 0}};
 
 inline Network network_of(const Setup& s) {
-  return build_network(parse_model(builtin_model(s.model), s.model, s.classes, "tanh"), s.shape,
-                       s.classes, s.text);
+  return build_network(parse_model(builtin_model(s.model), s.model, s.classes), s.shape, s.classes,
+                       s.text);
 }
 
 /// Of a layer's weights, multiply-adds of one example's forward pass.

@@ -10,105 +10,223 @@ namespace {
 
 // Vectors of a tile of columns: its sums stay in registers, and its weights, 64 columns of some
 // hundred features, in the first-level cache while all examples pass.
-constexpr int kWide = kLanes == 4 ? 8 : 64 / kLanes;
 constexpr int kNarrow = 16 / kLanes;
+constexpr int kWide = kLanes == 4 ? 2 * kNarrow : 4 * kNarrow;
 
-CUDP_INLINE VecU load_units(const std::int32_t* p) {
-  VecU v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-CUDP_INLINE void store_units(std::int32_t* p, VecU v) { __builtin_memcpy(p, &v, sizeof v); }
+// Rows that are taken apart at a time, and how much of each.
+constexpr int kRows = 64;
+constexpr int kParts = 32;
+constexpr int kCodes = 16;
 
-/// The integer nearest to v, |v| <= 2^22.
-CUDP_INLINE VecU units_of(Vec v) {
-  return (VecU)(v + broadcast(kToUnits)) - static_cast<std::uint32_t>(kToUnitsBits);
-}
-CUDP_INLINE VecU units_of_product(Vec x, Vec y) {
-  return (VecU)(x * y + broadcast(kToUnits)) - static_cast<std::uint32_t>(kToUnitsBits);
-}
+/// A stretch of a dense row without its zeros: x of features in their order.
+struct Parts {
+  int count = 0;
+  float x[kParts];
+  std::int64_t offset[kParts];  ///< of the feature's weights
+};
 
-template <int V, class Code>
-void product_tile(const CodedProduct& a, int column) {
-  const CodedRow<Code> of(a.rows);
-  const float* const weights = a.weights + column;
-  for (int e = 0; e < a.count; ++e) {
-    const std::uint8_t* const row = of.row(a.examples[e]);
-    Vec sum[V];
-    CUDP_UNROLL for (int v = 0; v < V; ++v) sum[v] =
-        load(a.bias + column + std::ptrdiff_t{v} * kLanes);
-    int next = 0;  // number
-    const auto add_numbers_before = [&](std::int64_t feature) {
-      for (; next < of.numbers && of.number_feature[next] < feature; ++next) {
-        const Vec x = broadcast(of.number(row, next));
-        const float* const w = weights + std::int64_t{of.number_feature[next]} * a.columns;
-        CUDP_UNROLL for (int v = 0; v < V; ++v) sum[v] += x * load(w + std::ptrdiff_t{v} * kLanes);
-      }
-    };
-    for (int k = 0; k < of.codes; ++k) {
-      const std::int64_t code = of.code(row, k);
-      if (code == a.rows.features) continue;
-      add_numbers_before(code);
-      const float* const w = weights + code * a.columns;
-      CUDP_UNROLL for (int v = 0; v < V; ++v) sum[v] += load(w + std::ptrdiff_t{v} * kLanes);
+/// Where a row goes on behind its parts.
+struct Place {
+  int code = 0;
+  int number = 0;
+};
+
+/// The next parts of a row. A code's x is 1.
+template <class Code>
+void take_apart(const CodedProduct& a, const CodedRow<Code>& of, const std::uint8_t* row,
+                Place& place, Parts& parts) {
+  int n = 0;
+  const auto put = [&](float x, std::int64_t feature) {
+    parts.x[n] = x;
+    parts.offset[n] = feature * a.columns;
+    ++n;
+  };
+  int& k = place.code;
+  int& next = place.number;
+  while (n < kParts && (k < of.codes || next < of.numbers)) {
+    const std::int64_t code = k < of.codes ? of.code(row, k) : a.rows.features;
+    if (k < of.codes && code == a.rows.features) {
+      ++k;
+    } else if (next < of.numbers && of.number_feature[next] < code) {
+      put(of.number(row, next), of.number_feature[next]);
+      ++next;
+    } else {
+      put(1.0f, code);
+      ++k;
     }
-    add_numbers_before(a.rows.features);
+  }
+  parts.count = n;
+}
+
+/// A tile of columns for `count` rows; its sums begin with the bias, or with what `out` holds.
+template <int V>
+void product_tile(const CodedProduct& a, const Parts* parts, bool from_bias, int column) {
+  const float* const weights = a.weights + column;
+  for (int e = 0; e < a.count; ++e, ++parts) {
     float* const out = a.out + e * a.out_stride + column;
+    const float* const start = from_bias ? a.bias + column : out;
+    Vec sum[V];
+    CUDP_UNROLL for (int v = 0; v < V; ++v) sum[v] = load(start + std::ptrdiff_t{v} * kLanes);
+    for (int i = 0; i < parts->count; ++i) {
+      const Vec x = broadcast(parts->x[i]);
+      const float* const w = weights + parts->offset[i];
+      CUDP_UNROLL for (int v = 0; v < V; ++v) sum[v] += x * load(w + std::ptrdiff_t{v} * kLanes);
+    }
     CUDP_UNROLL for (int v = 0; v < V; ++v) store(out + std::ptrdiff_t{v} * kLanes, sum[v]);
   }
 }
 
-template <int V, class Code>
-void add_tile(const AddCodedOuter& a, int column) {
-  const CodedRow<Code> of(a.rows);
-  std::int32_t* const units = a.units + column;
-  VecU bias[V];
-  CUDP_UNROLL for (int v = 0; v < V; ++v) bias[v] =
-      load_units(a.bias_units + column + std::ptrdiff_t{v} * kLanes);
-  for (int t = 0; t < a.terms; ++t) {
-    const std::uint8_t* const row = of.row(a.examples[t]);
-    const float* const y = a.y + a.y_row[t] + column;
-    VecU one[V];
-    CUDP_UNROLL for (int v = 0; v < V; ++v) {
-      one[v] = units_of(load(y + std::ptrdiff_t{v} * kLanes));
-      bias[v] += one[v];
+/// Terms that have a code in common.
+struct Run {
+  std::int64_t feature;
+  const std::uint8_t* begin;
+  const std::uint8_t* end;
+};
+
+/// At most kRows terms by some codes of their rows.
+struct Runs {
+  int count;
+  Run run[kRows * kCodes];
+  std::uint8_t term[kRows * kCodes];
+};
+
+/// Sorts terms by codes k to end - 1 of their rows; a code that stands for no feature has no run.
+template <class Code>
+void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs& runs) {
+  runs.count = 0;
+  std::uint8_t* to = runs.term;
+  for (; k < end; ++k) {
+    std::int64_t code[kRows];
+    std::uint8_t left[kRows];
+    int n = 0;
+    for (int t = 0; t < a.terms; ++t) {
+      code[t] = of.code(of.row(a.examples[t]), k);
+      left[n] = static_cast<std::uint8_t>(t);
+      n += code[t] != a.rows.features;
     }
-    for (int k = 0; k < of.codes; ++k) {
-      const std::int64_t code = of.code(row, k);
-      if (code == a.rows.features) continue;
-      std::int32_t* const to = units + code * a.columns;
-      CUDP_UNROLL for (int v = 0; v < V; ++v) {
-        std::int32_t* const at = to + std::ptrdiff_t{v} * kLanes;
-        store_units(at, load_units(at) + one[v]);
+    while (n > 0) {
+      Run& run = runs.run[runs.count++];
+      run.feature = code[left[0]];
+      run.begin = to;
+      int kept = 0;
+      for (int i = 0; i < n; ++i) {
+        const std::uint8_t t = left[i];
+        const bool same = code[t] == run.feature;
+        *to = t;
+        to += same;
+        left[kept] = t;
+        kept += !same;
       }
-    }
-    for (int k = 0; k < of.numbers; ++k) {
-      std::int32_t* const to = units + std::int64_t{of.number_feature[k]} * a.columns;
-      const Vec x = broadcast(of.number(row, k));
-      CUDP_UNROLL for (int v = 0; v < V; ++v) {
-        std::int32_t* const at = to + std::ptrdiff_t{v} * kLanes;
-        store_units(at, load_units(at) + units_of_product(x, load(y + std::ptrdiff_t{v} * kLanes)));
-      }
+      run.end = to;
+      n = kept;
     }
   }
-  CUDP_UNROLL for (int v = 0; v < V; ++v)
-      store_units(a.bias_units + column + std::ptrdiff_t{v} * kLanes, bias[v]);
+}
+
+/// What `terms` sums of y + kToUnits have in their low bits beyond the sum of their units.
+CUDP_INLINE VecU beyond_units(int terms) {
+  return broadcast_u(static_cast<std::uint32_t>(terms) * static_cast<std::uint32_t>(kToUnitsBits));
+}
+
+template <int V>
+CUDP_INLINE void add_units(std::int32_t* units, const VecU (&sum)[V], int terms) {
+  CUDP_UNROLL for (int v = 0; v < V; ++v) {
+    auto* const at = reinterpret_cast<std::uint32_t*>(units) + std::ptrdiff_t{v} * kLanes;
+    store_u(at, load_u(at) + (sum[v] - beyond_units(terms)));
+  }
+}
+
+/// Adds a tile of columns for the codes of `runs`, and with `first` for the bias and the numbers.
+/// A sum of many terms is in registers until it is whole: units are read and written once a run.
+template <int V, class Code>
+void add_tile(const AddCodedOuter& a, const CodedRow<Code>& of, const Runs& runs, bool first,
+              int column) {
+  // Rows of y may lie a multiple of a page apart, where few of them are in the cache together.
+  constexpr std::ptrdiff_t kColumns = std::ptrdiff_t{V} * kLanes;
+  alignas(64) float y[kRows * kColumns];
+  VecU sum[V] = {};
+  CUDP_UNROLL for (int v = 0; v < V; ++v) sum[v] = VecU{};
+  for (int t = 0; t < a.terms; ++t) CUDP_UNROLL for (int v = 0; v < V; ++v) {
+      const Vec one = load(a.y + a.y_row[t] + column + std::ptrdiff_t{v} * kLanes);
+      store(y + t * kColumns + std::ptrdiff_t{v} * kLanes, one);
+      sum[v] += (VecU)(one + broadcast(kToUnits));
+    }
+  if (first) add_units(a.bias_units + column, sum, a.terms);
+  for (const Run* run = runs.run; run < runs.run + runs.count; ++run) {
+    CUDP_UNROLL for (int v = 0; v < V; ++v) sum[v] = VecU{};
+    for (const std::uint8_t* t = run->begin; t < run->end; ++t)
+      CUDP_UNROLL for (int v = 0; v < V; ++v) sum[v] +=
+          (VecU)(load(y + *t * kColumns + std::ptrdiff_t{v} * kLanes) + broadcast(kToUnits));
+    add_units(a.units + run->feature * a.columns + column, sum,
+              static_cast<int>(run->end - run->begin));
+  }
+  if (!first) return;
+  for (int k = 0; k < of.numbers; ++k) {
+    CUDP_UNROLL for (int v = 0; v < V; ++v) sum[v] = VecU{};
+    for (int t = 0; t < a.terms; ++t) {
+      const Vec x = broadcast(of.number(of.row(a.examples[t]), k));
+      CUDP_UNROLL for (int v = 0; v < V; ++v) sum[v] +=
+          (VecU)(x * load(y + t * kColumns + std::ptrdiff_t{v} * kLanes) + broadcast(kToUnits));
+    }
+    add_units(a.units + std::int64_t{of.number_feature[k]} * a.columns + column, sum, a.terms);
+  }
+}
+
+/// Calls with<V>(column) for tiles of V vectors that cover a multiple of 16 columns.
+template <class With>
+CUDP_INLINE void for_each_tile(int columns, With with) {
+  int column = 0;
+  for (; columns - column >= kWide * kLanes; column += kWide * kLanes)
+    with.template operator()<kWide>(column);
+  switch ((columns - column) / 16) {
+    case 3:
+      return with.template operator()<3 * kNarrow>(column);
+    case 2:
+      return with.template operator()<2 * kNarrow>(column);
+    case 1:
+      return with.template operator()<kNarrow>(column);
+    default:
+      return;
+  }
 }
 
 template <class Code>
-void product(const CodedProduct& a) {
-  int column = 0;
-  for (; a.columns - column >= kWide * kLanes; column += kWide * kLanes)
-    product_tile<kWide, Code>(a, column);
-  for (; column < a.columns; column += kNarrow * kLanes) product_tile<kNarrow, Code>(a, column);
+void product(CodedProduct a) {
+  const CodedRow<Code> of(a.rows);
+  Parts parts[kRows];
+  for (int left = a.count; left > 0; left -= kRows) {
+    a.count = left < kRows ? left : kRows;
+    Place place[kRows];
+    bool more = true;
+    for (bool from_bias = true; more; from_bias = false) {
+      more = false;
+      for (int e = 0; e < a.count; ++e) {
+        take_apart(a, of, of.row(a.examples[e]), place[e], parts[e]);
+        more = more || place[e].code < of.codes || place[e].number < of.numbers;
+      }
+      for_each_tile(a.columns,
+                    [&]<int V>(int column) { product_tile<V>(a, parts, from_bias, column); });
+    }
+    a.examples += a.count;
+    a.out += a.count * a.out_stride;
+  }
 }
 
 template <class Code>
-void add(const AddCodedOuter& a) {
-  int column = 0;
-  for (; a.columns - column >= kWide * kLanes; column += kWide * kLanes)
-    add_tile<kWide, Code>(a, column);
-  for (; column < a.columns; column += kNarrow * kLanes) add_tile<kNarrow, Code>(a, column);
+void add(AddCodedOuter a) {
+  const CodedRow<Code> of(a.rows);
+  Runs runs;
+  for (int left = a.terms; left > 0; left -= kRows, a.examples += kRows, a.y_row += kRows) {
+    a.terms = left < kRows ? left : kRows;
+    int k = 0;
+    do {
+      const int end = of.codes - k < kCodes ? of.codes : k + kCodes;
+      sort(a, of, k, end, runs);
+      for_each_tile(a.columns,
+                    [&]<int V>(int column) { add_tile<V>(a, of, runs, k == 0, column); });
+      k = end;
+    } while (k < of.codes);
+  }
 }
 
 }  // namespace

@@ -10,8 +10,9 @@ namespace cudp {
 /// its inputs x and its weighed output gradients y, and every number of it is rounded by itself to
 /// the nearest unit before it is added:
 ///   units[m columns + n] += round(x_t(m) y_t(n)) for every term t, m < rows, n < columns.
-/// |x y| <= 2^22 (kMaxUnits), which whoever weighs y sees to. columns is a multiple of 16. With a
-/// transform, of the weights as they are packed:
+/// |x y| <= 2^22 (kMaxUnits), which whoever weighs y sees to. columns is a multiple of 16; those
+/// from `outputs` on are padding, whose y is 0. With a transform, of the weights as they are
+/// packed:
 ///   units += round((x y - mean) inverse scale_t), y not weighed; beyond 2^22 units, that.
 struct AddOuter {
   const float* x;
@@ -22,6 +23,7 @@ struct AddOuter {
   int rows;
   int terms;
   int columns;
+  int outputs = columns;
   Transform transform = {};      ///< [rows columns] each
   const float* scale = nullptr;  ///< [terms], factor over grid; with a transform
 };

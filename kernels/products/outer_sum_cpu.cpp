@@ -68,6 +68,7 @@ void tile(const AddOuter& a, int first, int column) {
 }
 
 using Tile = void (*)(const AddOuter&, int, int);
+using NarrowTile = void (*)(const AddOuter&, int);
 
 /// tiles[r - 1] handles r rows.
 template <int V, int MaxRows>
@@ -103,6 +104,53 @@ void from_width(const AddOuter& a, int column) {
     if (column < a.columns) from_width<I + 1>(a, column);
 }
 
+constexpr int kMaxNarrow = 4;  // outputs
+constexpr int kNarrowVectors = 4;
+
+/// Adds for `C` outputs alone, with a register's lanes along the rows: along the columns nearly all
+/// of them would be padding. The rows' inputs lie one after the other.
+template <int C>
+void narrow_tile(const AddOuter& a, int first) {
+  const Vec to_units = broadcast(kToUnits);
+  VecU acc[C][kNarrowVectors];
+#pragma GCC unroll 16
+  for (int c = 0; c < C; ++c)
+#pragma GCC unroll 4
+    for (int v = 0; v < kNarrowVectors; ++v) acc[c][v] = VecU{};
+  const float* const row = a.x + a.x_row[first];
+  for (int t = 0; t < a.terms; ++t) {
+    const float* const x = row + a.step[t].a;
+    const float* const y = a.y + a.step[t].b;
+#pragma GCC unroll 4
+    for (int v = 0; v < kNarrowVectors; ++v) {
+      const Vec xv = load(x + std::ptrdiff_t{v} * kLanes);
+#pragma GCC unroll 16
+      for (int c = 0; c < C; ++c) acc[c][v] += bits(xv * broadcast(y[c]) + to_units);
+    }
+  }
+  const std::uint32_t offset =
+      static_cast<std::uint32_t>(a.terms) * static_cast<std::uint32_t>(kToUnitsBits);
+  std::int32_t* units = a.units + static_cast<std::int64_t>(first) * a.columns;
+  for (int v = 0; v < kNarrowVectors; ++v)
+    for (int lane = 0; lane < kLanes; ++lane, units += a.columns)
+      for (int c = 0; c < C; ++c)
+        units[c] = static_cast<std::int32_t>(static_cast<std::uint32_t>(units[c]) +
+                                             (acc[c][v][lane] - offset));
+}
+
+/// Adds the rows that fill such tiles, and gives their number.
+int add_narrow(const AddOuter& a) {
+  static constexpr NarrowTile kTiles[kMaxNarrow] = {&narrow_tile<1>, &narrow_tile<2>,
+                                                    &narrow_tile<3>, &narrow_tile<4>};
+  if (a.outputs > kMaxNarrow) return 0;
+  const int last = a.rows / (kNarrowVectors * kLanes) * (kNarrowVectors * kLanes);
+  for (int m = 1; m < last; ++m)
+    if (a.x_row[m] != a.x_row[0] + m) return 0;
+  for (int first = 0; first < last; first += kNarrowVectors * kLanes)
+    kTiles[a.outputs - 1](a, first);
+  return last;
+}
+
 void add_transformed(const AddOuter& a) {
   const Vec to_units = broadcast(kToUnits);
   const Vec least = broadcast(kMinSum);
@@ -127,10 +175,14 @@ void add_transformed(const AddOuter& a) {
 
 void add_outer(const AddOuter& a) {
   if (a.rows == 0 || a.terms == 0) return;
-  if (a.transform.mean != nullptr)
-    add_transformed(a);
-  else
-    from_width<0>(a, 0);
+  if (a.transform.mean != nullptr) return add_transformed(a);
+  const int done = add_narrow(a);
+  if (done == a.rows) return;
+  AddOuter rest = a;
+  rest.units += static_cast<std::int64_t>(done) * a.columns;
+  rest.x_row += done;
+  rest.rows -= done;
+  from_width<0>(rest, 0);
 }
 
 }  // namespace cudp::CUDP_SIMD

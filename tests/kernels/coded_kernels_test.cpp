@@ -98,9 +98,9 @@ struct Table {
 struct Widths {
   int numbers, codes, features;
 };
-/// No codes, no numbers, more numbers than a vector has, and codes of 1, 2 and 4 bytes.
-constexpr Widths kTables[] = {{6, 8, 124}, {0, 5, 30},    {3, 0, 9},    {1, 1, 4},
-                              {9, 3, 40},  {35, 11, 255}, {17, 6, 300}, {2, 4, 70000}};
+/// No codes, no numbers, more of each than a kernel takes at a time, and codes of 1, 2 and 4 bytes.
+constexpr Widths kTables[] = {{6, 8, 124},   {0, 5, 30},   {3, 0, 9},   {1, 1, 4},    {9, 3, 40},
+                              {35, 11, 255}, {17, 6, 300}, {5, 40, 90}, {2, 4, 70000}};
 
 /// Every other row, backwards.
 std::vector<std::uint32_t> every_other(int count) {
@@ -111,9 +111,9 @@ std::vector<std::uint32_t> every_other(int count) {
 
 TEST_P(CpuCodedKernel, Products) {
   for (const Widths& t : kTables)
-    for (const int count : {0, 1, 5})
-      for (const int columns : {16, 48, 208}) {
-        if (t.features > 1000 && columns > 16) continue;
+    for (const int count : {0, 1, 5, 67})
+      for (const int columns : {16, 48, 160, 208}) {
+        if ((t.features > 1000 || count > 5) && columns > 16) continue;
         const Table table(t.numbers, t.codes, t.features, 2 * count + 1);
         const std::vector<std::uint32_t> examples = every_other(count);
         const std::vector<float> weights = normals(std::int64_t{t.features} * columns);
@@ -153,9 +153,9 @@ TEST_P(CpuCodedKernel, Products) {
 
 TEST_P(CpuCodedKernel, OuterProductsAddTheUnitsOfTheDenseRows) {
   for (const Widths& t : kTables)
-    for (const int terms : {0, 1, 5})
-      for (const int columns : {16, 80, 144}) {
-        if (t.features > 1000 && columns > 16) continue;
+    for (const int terms : {0, 1, 5, 131})
+      for (const int columns : {16, 48, 80, 160}) {
+        if ((t.features > 1000 || terms > 5) && columns > 16) continue;
         const Table table(t.numbers, t.codes, t.features, 2 * terms + 1, 3);
         const std::vector<std::uint32_t> examples = every_other(terms);
         std::vector<float> y = normals(std::int64_t{terms} * (columns + 3));

@@ -321,6 +321,37 @@ TEST_P(CpuSumKernel, OuterProductsAreRoundedTermByTerm) {
     }
 }
 
+TEST_P(CpuSumKernel, OuterProductsOfFewOutputsAreThoseOfMany) {
+  constexpr int kColumns = 16, kRows = 147, kTerms = 5;
+  for (const int outputs : {1, 2, 3, 4, 5})
+    for (const int apart : {1, 2}) {
+      const std::vector<float> x = normals(kTerms * 3 * kRows);
+      std::vector<float> y = normals(kTerms * kColumns);
+      std::vector<std::int32_t> x_row;
+      std::vector<GemmStep> step;
+      for (int m = 0; m < kRows; ++m) x_row.push_back(apart * m + 3);
+      for (int t = 0; t < kTerms; ++t) {
+        step.push_back({(kTerms - 1 - t) * 2 * kRows, t * kColumns});
+        for (int c = 0; c < kColumns; ++c)
+          y[static_cast<std::size_t>(t * kColumns + c)] *= c < outputs ? 1000.0f : 0.0f;
+      }
+      Guarded<std::int32_t> units(kRows * kColumns, -5), want(kRows * kColumns, -5);
+      AddOuter a{.x = x.data(),
+                 .y = y.data(),
+                 .units = want.data(),
+                 .x_row = x_row.data(),
+                 .step = step.data(),
+                 .rows = kRows,
+                 .terms = kTerms,
+                 .columns = kColumns};
+      kernels().add_outer(a);
+      a.units = units.data();
+      a.outputs = outputs;
+      kernels().add_outer(a);
+      EXPECT_EQ(units.values(), want.values()) << outputs << " outputs, inputs " << apart;
+    }
+}
+
 // --- Principal components ---
 
 TEST_P(CpuSumKernel, SecondMomentsAreExact) {

@@ -139,6 +139,7 @@ class CpuDense final : public CpuLayer {
                            .rows = weight_.rows,
                            .terms = terms,
                            .columns = weight_.columns,
+                           .outputs = outputs_,
                            .transform = w.transform(weight_.offset),
                            .scale = scales};
     w.kernels.add_outer(weights);
