@@ -1,6 +1,7 @@
 #include "models/model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <stdexcept>
 
@@ -198,10 +199,14 @@ Network build_network(const ModelSpec& spec, const Shape& input, int classes,
   };
   if (input.channels < 1 || input.height < 1 || input.width < 1)
     fail("expected a non-empty input, found " + text(input));
-  if (classes < 2 || classes > 256)
-    fail("expected 2 to 256 classes, found " + std::to_string(classes));
+  const bool target = has_target(spec.loss);
+  if (target ? classes != 1 : classes < 2 || classes > 256)
+    fail(target ? "this loss is of a target, the data has classes"
+                : "expected 2 to 256 classes, found " + std::to_string(classes));
+  if (target && !(spec.huber > 0.0f && spec.huber < INFINITY))
+    fail("expected a width of the Huber loss that is finite and > 0");
   if (spec.layers.empty()) fail("expected at least one layer");
-  if (spec.loss != Loss::softmax_cross_entropy && classes != 2)
+  if (spec.loss != Loss::softmax_cross_entropy && !target && classes != 2)
     fail("this loss separates 2 classes, the data has " + std::to_string(classes));
 
   Network net;

@@ -13,6 +13,7 @@ struct ModelSpec {
   std::string name;
   std::vector<Layer> layers;
   Loss loss = Loss::softmax_cross_entropy;
+  float huber = 1.0f;  ///< h of Loss::huber, in units of the scaled target; finite and > 0
 };
 
 /// One trainable tensor inside the flat parameter vector. Layout and order are PyTorch's, so that a
@@ -55,8 +56,8 @@ struct Network {
   ModelSpec spec;
   Shape input;
   TextShape text;
-  int classes = 0;
-  int outputs = 0;  ///< logits: `classes` for softmax, 1 for logistic and hinge
+  int classes = 0;  ///< 1: the examples have targets, no classes
+  int outputs = 0;  ///< logits: `classes` for softmax, 1 for every other loss
   std::vector<NetworkLayer> layers;
   std::vector<ParameterTensor> parameters;
   /// Tensors that PyTorch's layers have beside those, always zero; `offset` has no meaning.
@@ -66,11 +67,11 @@ struct Network {
 };
 
 /// Checks every shape and lays out the parameters.
-/// input: one example; classes >= 2; text: where examples are texts, input {1, 1, T}.
-/// Throws std::invalid_argument, naming the layer, on a size that does not fit (kernel larger than
-/// its padded input, groups that do not divide the channels, last layer of the wrong width, a
-/// duplicate or missing parameter name, logistic or hinge loss with more than two classes, a layer
-/// for sequences on something else or the reverse).
+/// input: one example; classes >= 2, or 1 where the loss has a target; text: where examples are
+/// texts, input {1, 1, T}. Throws std::invalid_argument, naming the layer, on a size that does not
+/// fit (kernel larger than its padded input, groups that do not divide the channels, last layer of
+/// the wrong width, a duplicate or missing parameter name, logistic or hinge loss with more than
+/// two classes, a layer for sequences on something else or the reverse).
 Network build_network(const ModelSpec& spec, const Shape& input, int classes,
                       const TextShape& text = {});
 

@@ -194,13 +194,17 @@ ModelSpec parse_model(std::string_view text, const std::string& source, int clas
   spec.name = top.text("name");
   const std::string loss = root.contains("loss") ? top.text("loss") : "cross_entropy";
   if (loss == "cross_entropy")
-    spec.loss = classes == 2 ? Loss::logistic : Loss::softmax_cross_entropy;
+    spec.loss = classes == 1   ? Loss::squared
+                : classes == 2 ? Loss::logistic
+                               : Loss::softmax_cross_entropy;
   else if (loss == "softmax")
     spec.loss = Loss::softmax_cross_entropy;
   else if (loss == "hinge")
     spec.loss = Loss::hinge;
   else
     top.fail("expected loss cross_entropy, softmax or hinge, found '" + loss + "'");
+  if (classes == 1 && !has_target(spec.loss))
+    top.fail("expected loss cross_entropy, which is squared of a target, found '" + loss + "'");
   const int outputs = spec.loss == Loss::softmax_cross_entropy ? classes : 1;
 
   std::string act = activation;

@@ -129,6 +129,11 @@ PLACES = [
     ("runtime/device/cpu/layers/dense.cpp", "dy[o] = std::clamp(dy[o] * scale, -bound, bound);", "scale", BOTH),
     ("runtime/device/cpu/layers/dense.cpp", "w.norm(e, group()) = dense_squared_norm(x2, dy2, outputs_);", "x2", [LESS, NONE]),
     ("runtime/device/cpu/layers/dense.cpp", "w.norm(e, group()) = dense_squared_norm(x2, dy2, outputs_);", "dy2", [LESS]),
+    # Class weights, behind the clipping and before it.
+    ("runtime/device/cpu/worker.cpp", "for (int g = 0; g < groups(); ++g) f[g] *= weight;", "weight", [MORE, ("left out", "0 * x + 1.0f")], "class-weights=*,model=mlp"),
+    ("runtime/device/cpu/worker.cpp", "for (int i = 0; i < network.outputs; ++i) gradient[i] *= weight;", "weight", [MORE, ("left out", "0 * x + 1.0f")], "class-weights=*,method=adaclip"),
+    ("runtime/methods/engine_method.cpp", "s.class_weights = relative_class_weights(c.class_weights);", "relative_class_weights(c.class_weights)", [("left out", "std::vector<float>(x.begin(), x.begin())")], "class-weights=*"),
+    ("runtime/config/class_weights.cpp", "relative.push_back(static_cast<float>(w / largest));", "w / largest", [LESS], "class-weights=*"),
     # Rows of a table by their codes.
     ("runtime/device/cpu/layers/dense.cpp", "reads_codes(w) ? coded_square(w, e)", "coded_square(w, e)", [LESS, NONE], "data=table,model=mlp"),
     ("kernels/fused/coded_linear_cpu.cpp", "const Vec squared = dense_squared_norm(x2, d * d, 1);", "x2", [("x0.9", "x * 0.9f"), ("0", "x * 0.0f")], "data=table,model=logistic,method=dpsgd"),

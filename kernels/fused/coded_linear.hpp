@@ -21,21 +21,24 @@ struct CodedLinearFacts {
 
 /// A linear model with one output on coded rows, a whole step's sum of clipped gradients: for every
 /// example e < count, x its row and z = w x + b,
-///   d = the loss's derivative by z,  f = the clip factor of |(x, 1)| |d|,
+///   d = the loss's derivative by z,  f = the clip factor of |(x, 1)| |d| times the label's weight,
 ///   units[j] += round(x(j) d f / grid) for each code and number j,  *bias_unit += round(d f /
 ///   grid),
 /// with the roundings of a dense layer (AddOuter, CodedProduct): an example adds the same units
 /// wherever z is the same. One that is not finite adds nothing.
 struct CodedLinear {
   CodedRows rows;
-  const std::uint8_t* labels;     ///< of all rows, 0 or 1
-  const std::uint32_t* examples;  ///< [count]
-  int count;                      ///< 0..kMaxCodedLinear
-  const float* weights;           ///< [features + 1]; the last, of no feature, is 0
-  const float* number_weights;    ///< [numbers], the weight of each number
+  const std::uint8_t* labels;      ///< of all rows, 0 or 1; not read where there are targets
+  const float* targets = nullptr;  ///< of all rows, where the loss has a target; else null
+  const std::uint32_t* examples;   ///< [count]
+  int count;                       ///< 0..kMaxCodedLinear
+  const float* weights;            ///< [features + 1]; the last, of no feature, is 0
+  const float* number_weights;     ///< [numbers], the weight of each number
   float bias;
-  Loss loss;          ///< logistic or hinge
-  ClipSettings clip;  ///< per_layer is as flat: there is one layer
+  Loss loss;                             ///< of one output
+  float huber = 1.0f;                    ///< h of Loss::huber
+  const float* class_weights = nullptr;  ///< [2], each in 0..1, or null: no weights
+  ClipSettings clip;                     ///< per_layer is as flat: there is one layer
   float inverse_grid;
   std::int32_t* units;         ///< [features + 1], codes' sums; the last is no feature's
   std::int32_t* number_units;  ///< [numbers, up to a multiple of 16]

@@ -82,7 +82,7 @@ struct Group {
   alignas(64) float numbers[kLanes];  ///< the numbers' part of the score
   alignas(64) float codes[kLanes];    ///< the codes'
   alignas(64) float square[kLanes];   ///< |x|^2
-  alignas(64) float label[kLanes];    ///< 0 or 1
+  alignas(64) float label[kLanes];    ///< 0 or 1, or the target
   alignas(64) float scaled[kLanes];   ///< d f / grid
   alignas(64) float factor[kLanes];
   alignas(64) std::int32_t unit[kLanes];
@@ -95,7 +95,10 @@ CUDP_INLINE void prefetch(const CodedLinear& a, const CodedRow<Code>& of, int fr
     const std::uint8_t* const row = of.row(a.examples[e]);
     __builtin_prefetch(row);
     __builtin_prefetch(row + of.row_bytes - 1);
-    __builtin_prefetch(a.labels + a.examples[e]);
+    if (a.targets != nullptr)
+      __builtin_prefetch(a.targets + a.examples[e]);
+    else
+      __builtin_prefetch(a.labels + a.examples[e]);
   }
 }
 
@@ -127,22 +130,37 @@ CUDP_INLINE void score(const CodedLinear& a, const CodedRow<Code>& of, int first
     for (; k < of.codes; ++k) one += weights[of.code(row, k)];
     g.codes[e] = one + other;
     g.square[e] = of.square(row);
-    g.label[e] = static_cast<float>(a.labels[example]);
+    g.label[e] = a.targets != nullptr ? a.targets[example] : static_cast<float>(a.labels[example]);
   }
   sum_lanes(g.products, g.numbers);
+}
+
+/// The derivatives by the scores z of rows with these labels or targets; y = -1 or 1.
+CUDP_INLINE Vec derivatives(const CodedLinear& a, Vec z, Vec y, Vec label) {
+  if (a.targets != nullptr) return target_derivative(a.loss, z, label, a.huber);
+  return a.loss == Loss::logistic ? logistic_derivative(z, y) : hinge_derivative(z, y);
+}
+CUDP_INLINE Vec values(const CodedLinear& a, Vec z, Vec y, Vec label) {
+  if (a.targets != nullptr) return target_value(a.loss, z, label, a.huber);
+  return a.loss == Loss::logistic ? logistic_value(z, y) : hinge_value(z, y);
 }
 
 /// Derivatives, norms, factors and units of a group, and its facts.
 CUDP_INLINE void weigh(const CodedLinear& a, int n, Group& g, Vec* losses, Vec* norms,
                        VecI* clipped, VecI* finite_ones) {
   const Vec z = (load(g.numbers) + load(g.codes)) + broadcast(a.bias);
-  const Vec y = load(g.label) * 2.0f - broadcast(1.0f);
+  const Vec label = load(g.label);
+  const Vec y = label * 2.0f - broadcast(1.0f);
   const Vec x2 = load(g.square);
-  const Vec d = a.loss == Loss::logistic ? logistic_derivative(z, y) : hinge_derivative(z, y);
+  const Vec d = derivatives(a, z, y, label);
   const Vec squared = dense_squared_norm(x2, d * d, 1);
   const Vec zero{};
   const auto finite = squared < broadcast(INFINITY);  // false for NaN too
-  const Vec factor = finite ? clip_factor<VecLanes>(a.clip, a.clip.max_norm, squared) : zero;
+  const Vec clip = finite ? clip_factor<VecLanes>(a.clip, a.clip.max_norm, squared) : zero;
+  // A weight is at most 1, so that the weighted factor, rounded, is at most the factor.
+  const Vec factor = a.class_weights == nullptr ? clip
+                                                : clip * (y > zero ? broadcast(a.class_weights[1])
+                                                                   : broadcast(a.class_weights[0]));
   // Norms as they should be keep every product x d f / grid within 2^22 units; the bound does
   // whatever they are.
   const Vec bound = broadcast(static_cast<float>(0.75 * kMaxUnits)) / sqrt(x2 + broadcast(1.0f));
@@ -154,10 +172,10 @@ CUDP_INLINE void weigh(const CodedLinear& a, int n, Group& g, Vec* losses, Vec* 
   __builtin_memcpy(g.unit, &unit, sizeof unit);
   if (a.facts == nullptr) return;
   const VecI live = finite & (lane_numbers() < (VecI{} + n));
-  const Vec loss = a.loss == Loss::logistic ? logistic_value(z, y) : hinge_value(z, y);
+  const Vec loss = values(a, z, y, label);
   *losses += live ? loss : zero;
   *norms += live ? sqrt(squared) : zero;
-  *clipped += live & (factor < broadcast(1.0f));
+  *clipped += live & (clip < broadcast(1.0f));
   *finite_ones += live;
 }
 

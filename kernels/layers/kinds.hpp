@@ -15,7 +15,12 @@ struct Activate {
 };
 
 /// softmax_cross_entropy: logits [classes]. logistic: one logit z, label 0 or 1,
-/// log(1 + exp(-y z)) with y = 2 label - 1. hinge: one logit, max(0, 1 - y z).
-enum class Loss { softmax_cross_entropy, logistic, hinge };
+/// log(1 + exp(-y z)) with y = 2 label - 1. hinge: one logit, max(0, 1 - y z). Of one output z
+/// beside a target t, r = z - t: squared is r^2 / 2; huber is that where |r| <= h, else
+/// h (|r| - h / 2) (Huber 1964).
+enum class Loss { softmax_cross_entropy, logistic, hinge, squared, huber };
+
+/// Whether the loss compares the output with a number, the target, and not with a class.
+constexpr bool has_target(Loss loss) { return loss == Loss::squared || loss == Loss::huber; }
 
 }  // namespace cudp

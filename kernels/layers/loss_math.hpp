@@ -87,7 +87,31 @@ CUDP_HD float hinge_loss(float z, int label, float* d) {
   return 0.0f > slack ? 0.0f : slack;
 }
 
-/// Any of them; logits and d [outputs], one output for logistic and hinge.
+/// The derivatives by z of the losses of one output z beside a target t, and the losses. h: of
+/// huber. V: float, or a vector of examples. NaN stays NaN.
+template <class V>
+CUDP_HD V target_derivative(Loss loss, V z, V t, float h) {
+  const V r = z - t;
+  if (loss == Loss::squared) return r;
+  const V bound = V{} + h;
+  const V above = r < -bound ? -bound : r;
+  return above > bound ? bound : above;
+}
+template <class V>
+CUDP_HD V target_value(Loss loss, V z, V t, float h) {
+  const V r = magnitude(z - t);
+  const V square = r * r * 0.5f;
+  if (loss == Loss::squared) return square;
+  return r > V{} + h ? (r - 0.5f * h) * h : square;
+}
+
+/// squared or huber; d receives the gradient by z if not null.
+CUDP_HD float target_loss(Loss loss, float z, float target, float h, float* d) {
+  if (d != nullptr) *d = target_derivative(loss, z, target, h);
+  return target_value(loss, z, target, h);
+}
+
+/// Those of labels; logits and d [outputs], one output for logistic and hinge.
 CUDP_HD float evaluate_loss(Loss loss, const float* logits, int outputs, int label, float* d) {
   if (loss == Loss::softmax_cross_entropy) return softmax_cross_entropy(logits, outputs, label, d);
   if (loss == Loss::logistic) return logistic_loss(logits[0], label, d);

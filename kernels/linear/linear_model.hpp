@@ -14,6 +14,7 @@
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/layers/kinds.hpp"
+#include "kernels/linear/sign_weights.hpp"
 
 namespace cudp {
 
@@ -29,7 +30,7 @@ struct LinearScores {
 };
 
 /// total[j, l] += sum over tiles of c[t, l] features[t, j, l], each product rounded to a multiple
-/// of the grid, in units of it; c = d loss / d score, shrunk so that |c| norm <= max_norm.
+/// of the grid, in units of it; c = d (weight loss) / d score, shrunk so that |c| norm <= max_norm.
 /// A score that is not finite has c = 0. Losses: logistic or hinge.
 struct LinearGradient {
   const float* features;
@@ -42,9 +43,10 @@ struct LinearGradient {
   Loss loss;
   float max_norm;  ///< finite, > 0
   double inverse_grid;
+  SignWeights weights = {};
 };
 
-/// total[k, l] += sum over tiles of min(loss(score - step[k] along), max_loss), each loss rounded
+/// total[k, l] += sum over tiles of min(weight loss(score - step[k] along), max_loss), each rounded
 /// to a multiple of the grid, in units of it. A loss that is NaN counts as max_loss.
 struct LinearLosses {
   const float* scores;
@@ -57,6 +59,7 @@ struct LinearLosses {
   Loss loss;
   float max_loss;  ///< > 0; infinite: losses are not clipped
   double inverse_grid;
+  SignWeights weights = {};
 };
 
 // --- CUDA ---

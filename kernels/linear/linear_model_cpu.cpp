@@ -27,7 +27,7 @@ void gradient(const LinearGradient& g) {
     for (int i = 0; i < tiles * kTile; i += kLanes) {
       const std::int64_t at = begin * kTile + i;
       store(c + i, clipped_derivative<Margin>(load(g.scores + at), load(g.signs + at),
-                                              load(g.norms + at), g.max_norm));
+                                              load(g.norms + at), g.max_norm, g.weights));
     }
     for (int j = 0; j < g.d; ++j)
       for (int lane = 0; lane < kTile; lane += kLanes) {
@@ -53,7 +53,7 @@ void losses(const LinearLosses& a) {
       load_d(sum, a.total + std::ptrdiff_t{k} * kTile + lane);
       for (std::int64_t at = a.begin * kTile + lane; at < a.end * kTile; at += kTile) {
         const Vec score = load(a.scores + at) - broadcast(a.steps[k]) * load(a.along + at);
-        add_rounded(sum, clipped_loss<Margin>(score, load(a.signs + at), a.max_loss),
+        add_rounded(sum, clipped_loss<Margin>(score, load(a.signs + at), a.max_loss, a.weights),
                     a.inverse_grid);
       }
       store_d(a.total + std::ptrdiff_t{k} * kTile + lane, sum);

@@ -5,6 +5,7 @@
 // scores, derivatives and losses agree to rounding (1e-5 of themselves), and to the bit where
 // neither fuses.
 #include "kernels/layers/activation_math.hpp"
+#include "kernels/linear/sign_weights.hpp"
 
 namespace cudp {
 
@@ -71,13 +72,13 @@ CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
   return even + odd;
 }
 
-/// d loss / d score, shrunk so that its magnitude times norm, which is > 0, is at most max_norm.
-/// sign 0 gives 0, and so does a NaN. So does a norm so large that max_norm / norm has too few bits
-/// left in float32 to be a bound: its rounding could be up to half of it.
+/// d (weight loss) / d score, shrunk so that its magnitude times norm, which is > 0, is at most
+/// max_norm. sign 0 gives 0, and so does a NaN. So does a norm so large that max_norm / norm has
+/// too few bits left in float32 to be a bound: its rounding could be up to half of it.
 template <class Margin, class V>
-CUDP_HD V clipped_derivative(V score, V sign, V norm, float max_norm) {
+CUDP_HD V clipped_derivative(V score, V sign, V norm, float max_norm, SignWeights weights = {}) {
   const V zero = V{};
-  const V c = sign * Margin{}.derivative(sign * score);
+  const V c = sign * weights.of(sign) * Margin{}.derivative(sign * score);
   const V most = (zero + max_norm) / norm;
   const V size = magnitude(c);
   const V clipped = size > most ? (c < zero ? zero - most : most) : c;
@@ -85,14 +86,15 @@ CUDP_HD V clipped_derivative(V score, V sign, V norm, float max_norm) {
   return most < zero + 0x1p-126f ? zero : kept;
 }
 
-/// min(loss, max_loss), which NaN is too; 0 where sign is 0.
+/// min(weight loss, max_loss), which NaN is too; 0 where sign or weight is 0.
 template <class Margin, class V>
-CUDP_HD V clipped_loss(V score, V sign, float max_loss) {
+CUDP_HD V clipped_loss(V score, V sign, float max_loss, SignWeights weights = {}) {
   const V zero = V{};
   const V most = zero + max_loss;
-  const V loss = Margin{}.loss(sign * score);
+  const V weight = weights.of(sign);
+  const V loss = weight * Margin{}.loss(sign * score);
   const V clipped = loss < most ? loss : most;
-  return sign == zero ? zero : clipped;
+  return sign * weight == zero ? zero : clipped;
 }
 
 }  // namespace cudp

@@ -118,7 +118,10 @@ AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Repo
   const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                   : make_key());
   const SecretKey own_key(audit_key(config));
-  Experiment e = prepare(config, reporter);
+  TrainConfig on_cpu = config;
+  on_cpu.device =
+      cpu_alone(config.device, "audits", [&](const std::string& s) { reporter.info(s); });
+  Experiment e = prepare(on_cpu, reporter);
   e.data.test = {};
   e.data.notes.clear();
   e.config.eval_every = 0;

@@ -62,8 +62,11 @@ ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member, 
   const std::vector<std::uint32_t> random = words(key, Stream::acceptance, m);
   std::vector<std::size_t> in;
   for (std::size_t i = 0; i < m; ++i) {
-    out.all.labels[i] =
-        static_cast<std::uint8_t>((out.all.labels[i] + 1 + random[i] % (classes - 1)) % classes);
+    if (train.has_targets())  // the far end of what a target may be
+      out.all.targets[i] = out.all.targets[i] < 0.0f ? 1.0f : -1.0f;
+    else
+      out.all.labels[i] =
+          static_cast<std::uint8_t>((out.all.labels[i] + 1 + random[i] % (classes - 1)) % classes);
     if (member[i]) in.insert(in.end(), rows, i);
   }
   append_examples(select_examples(out.all, in), out.train);

@@ -67,8 +67,10 @@ struct Evaluators {
   std::map<std::string, Evaluator, std::less<>> groups;
 };
 
-Evaluators evaluators_of(Scorer& scorer, const Network& network, const std::string& group_by) {
-  Evaluators e{Evaluator(network.spec.loss, network.outputs), {}};
+Evaluators evaluators_of(Scorer& scorer, const ReleasedModel& model, const std::string& group_by) {
+  const Evaluator empty(model.network.spec.loss, model.network.outputs,
+                        model.inputs.target().value_or(TargetBounds{}));
+  Evaluators e{empty, {}};
   ScoredBlock block;
   while (scorer.next(block)) {
     e.all.add(block.predictions);
@@ -82,11 +84,9 @@ Evaluators evaluators_of(Scorer& scorer, const Network& network, const std::stri
               fmt::format("--group-by: expected a column of at most {} different "
                           "texts, found more in {}",
                           kMaxGroups, group_by));
-        at = e.groups.emplace(text, Evaluator(network.spec.loss, network.outputs)).first;
+        at = e.groups.emplace(text, empty).first;
       }
-      at->second.add(
-          block.predictions.logits.data() + row * static_cast<std::size_t>(network.outputs),
-          block.predictions.labels[row]);
+      at->second.add(block.predictions, row);
     }
   }
   return e;
@@ -100,7 +100,7 @@ void add_groups(Answer& a, const Evaluators& e, const std::string& group_by,
     j.update(to_json(of, classes));
     a.json["groups"].push_back(std::move(j));
     std::string line;
-    for (const Metric& m : metrics())
+    for (const Metric& m : metrics(says_of(of)))
       line += std::string(line.empty() ? "" : ", ") + m.name + " " + m.text(m.value(of));
     a.rows.emplace_back(fmt::format("{} = {}", group_by, shown(text)),
                         fmt::format("{} rows: {}", of.examples, line));
@@ -124,15 +124,16 @@ void write_files(const fs::path& folder, const Answer& a, const Evaluation& e,
 int evaluate(const TrainConfig& config) {
   const EvalFlags& flags = config.of<EvalFlags>();
   const ReleasedModel model = model_for(config, flags.run_dir);
-  const Backend backend = choose_backend(config.device);
   Reporter reporter(config.json);
+  const Backend backend =
+      choose_backend(config.device, model.network, [&](const std::string& s) { reporter.info(s); });
   ScoringRequest request = scoring_request(config);
   if (request.data.dataset.empty())
     request.data.dataset = request.data.test_path.empty() ? model.dataset : request.data.test_path;
   request.group_by = flags.group_by;
   const bool named = is_named_dataset(request.data.dataset);
   Scorer scorer(model, flags.run_dir, request, backend, reporter);
-  const Evaluators evaluators = evaluators_of(scorer, model.network, flags.group_by);
+  const Evaluators evaluators = evaluators_of(scorer, model, flags.group_by);
   const Evaluation found = evaluators.all.evaluation();
   if (!named)
     reporter.warn(

@@ -111,8 +111,9 @@ int predict(const TrainConfig& config) {
   const bool to_stdout = flags.out == kStandardOutput;
   if (!to_stdout) check_apart(flags.out, config.dataset);
   const ReleasedModel model = model_for(config, flags.model);
-  const Backend backend = choose_backend(config.device);
   Reporter reporter(false);
+  const Backend backend =
+      choose_backend(config.device, model.network, [&](const std::string& s) { reporter.info(s); });
   ScoringRequest request = scoring_request(config);
   request.labels = false;
   request.ids = true;
@@ -121,7 +122,8 @@ int predict(const TrainConfig& config) {
                            .outputs = model.network.outputs,
                            .classes = model.inputs.classes(),
                            .ids = scorer.has_ids(),
-                           .threshold = flags.threshold},
+                           .threshold = flags.threshold,
+                           .target = model.inputs.target().value_or(TargetBounds{})},
                           request.threads);
   if (to_stdout) {
     HeldOutput out;

@@ -51,18 +51,20 @@ std::string comparison_text(const RunResult& r) {
 /// stdout, which others may read.
 Answer answer_of(RunResult r) {
   if (r.test_set == "private") {
-    r.test = {};
+    r.test.values.clear();
     r.majority_class.reset();
   }
   Answer a{.json = to_json(r), .rows = {}};
   for (std::size_t i = 0; i < r.test.values.size(); ++i)
-    if (const Metric& m = metrics()[i]; m.in_result)
+    if (const Metric& m = metrics(r.test.says)[i]; m.in_result)
       a.rows.emplace_back(m.name, m.text(r.test.values[i]));
   if (r.majority_class)
     if (const auto line = no_better_than_majority(
             *r.test.accuracy(), r.test.of("majority_baseline").value_or(kNaN), *r.majority_class))
       a.rows.emplace_back("", *line);
-  if (r.outcome.compared_with && !r.test.empty())
+  if (const auto r2 = r.test.of("r2"))
+    if (const auto line = no_better_than_mean(*r2)) a.rows.emplace_back("", *line);
+  if (r.outcome.compared_with && r.test.accuracy())
     a.rows.emplace_back("with privacy", comparison_text(r));
   a.rows.emplace_back("epsilon", privacy_text(r));
   if (r.outcome.sigma) a.rows.emplace_back("sigma", rounded_down(*r.outcome.sigma));
@@ -72,11 +74,12 @@ Answer answer_of(RunResult r) {
   a.rows.emplace_back("run folder", r.run_dir);
   for (const std::string& reason : r.not_for_release)
     a.rows.emplace_back("NOT for release", reason);
+  const char* const measured = r.test.says == Says::target ? "test RMSE" : "test accuracy";
   if (r.test_set == "private")
-    a.rows.emplace_back("test accuracy",
+    a.rows.emplace_back(measured,
                         "in private/metrics.jsonl (--test-data-is-public if the test rows are)");
   if (r.test_set == "none")
-    a.rows.emplace_back("test accuracy",
+    a.rows.emplace_back(measured,
                         "not measured: all rows were trained on; --test-data FILE "
                         "gives a test set, `cudp eval` scores a file");
   return a;

@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/layers/kinds.hpp"
 #include "runtime/config/config.hpp"
 
 namespace cudp {
@@ -42,6 +43,9 @@ inline constexpr Choice<ScheduleKind> kSchedules[] = {
 inline constexpr Choice<Device> kDevices[] = {
     {"auto", Device::automatic}, {"cpu", Device::cpu}, {"cuda", Device::cuda}};
 
+inline constexpr Choice<Loss> kTargetLosses[] = {{"squared", Loss::squared},
+                                                 {"huber", Loss::huber}};
+
 /// The name of a value; empty where the list has none.
 template <class E>
 std::string_view choice_name(std::span<const Choice<E>> choices, E value) {
@@ -53,6 +57,8 @@ inline std::string_view name_of(Clipping c) { return choice_name<Clipping>(kClip
 inline std::string_view name_of(Generator g) { return choice_name<Generator>(kGenerators, g); }
 inline std::string_view name_of(Precision p) { return choice_name<Precision>(kPrecisions, p); }
 inline std::string_view name_of(Normalise n) { return choice_name<Normalise>(kNormalises, n); }
+/// Of the losses of a target.
+inline std::string_view name_of(Loss l) { return choice_name<Loss>(kTargetLosses, l); }
 inline std::string_view name_of(Features f) { return choice_name<Features>(kFeatures, f); }
 
 }  // namespace cudp

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <typeindex>
+#include <vector>
 
 #include "kernels/common/precision.hpp"
 #include "kernels/random/random.hpp"
@@ -69,6 +70,10 @@ struct TrainConfig {
   // Model
   std::string model;  ///< empty: cnn for images, logistic for tables; scatter-cnn for features
   std::string activation;
+  std::string loss;                   ///< of a target: squared (also where empty) or huber
+  std::optional<double> huber_delta;  ///< in the target's own units; empty: a tenth of its range
+  /// What an example of each class counts, in any unit: class_weights.hpp. Empty: all the same.
+  std::vector<double> class_weights;
 
   // Privacy. No default for what a promise rests on: these stay empty until someone says them.
   std::optional<double> epsilon;

@@ -23,7 +23,7 @@ struct WordVectors {
 /// words' numbers: shape {1, 1, T}, T the most words of a text.
 struct Dataset {
   Shape shape;
-  int classes = 0;
+  int classes = 0;                          ///< 1: examples have targets
   std::vector<std::uint8_t> bytes;          ///< [size, shape.size()], or empty
   std::vector<float> floats;                ///< [size, shape.size()], or empty
   std::vector<std::uint8_t> coded;          ///< [size, layout->row_bytes()], or empty
@@ -33,6 +33,9 @@ struct Dataset {
   int words = 0;                               ///< of texts: rows of their embedding
   std::shared_ptr<const WordVectors> vectors;  ///< of texts, [words, columns], where given; public
   std::vector<std::uint8_t> labels;            ///< [size], each < classes <= 256
+  /// [size] where examples have targets, all labels then being 0; else empty. Each is in -1..1,
+  /// what the schema's public bounds make of the number (target.hpp).
+  std::vector<float> targets;
   float scale = 1.0f / 255.0f;  ///< bytes only; public constants, never read from the data
   float shift = 0.0f;
 
@@ -40,6 +43,7 @@ struct Dataset {
   bool is_bytes() const { return !bytes.empty(); }
   bool is_text() const { return words > 0; }
   bool is_coded() const { return layout != nullptr; }
+  bool has_targets() const { return classes == 1; }
   /// The coded rows, as kernels see them; valid while the data set is not changed.
   CodedRows coded_rows() const { return layout->view(coded.data()); }
 };

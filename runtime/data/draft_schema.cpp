@@ -61,6 +61,12 @@ void choose_label(TableSchema& schema, const std::string& name, const std::strin
   if (!found) bad_input(file, "", "a column " + shown(name), "none of that name in the header row");
 }
 
+void choose_target(TableSchema& schema, const std::string& name, const std::string& file) {
+  choose_label(schema, name, file);
+  for (Column& c : schema.columns)
+    if (std::holds_alternative<Label>(c.kind)) c.kind = Target{};
+}
+
 /// The first column but the label whose name says that it names rows.
 void choose_id(TableSchema& schema) {
   for (Column& c : schema.columns) {
@@ -72,9 +78,23 @@ void choose_id(TableSchema& schema) {
 
 Line from_header(const Column& column) {
   if (std::holds_alternative<Unstated>(column.kind)) return {column, "state the kind"};
+  if (std::holds_alternative<Target>(column.kind))
+    return {column, "state the bounds of what is predicted: min = 0, max = 100"};
   if (std::holds_alternative<Label>(column.kind))
     return {column, R"(state the classes in order: values = ["no", "yes"])"};
   return {column, "by its name; ignored, and repeated in predictions"};
+}
+
+Line target_from_rows(const Column& column, const ColumnFacts& facts) {
+  Line line{column, {}};
+  if (facts.none() || !facts.all_numbers() || !(facts.min() < facts.max()))
+    return {column, "not numbers, or all the same: is it the target? --target names another"};
+  auto& target = std::get<Target>(line.column.kind);
+  target.min = facts.min();
+  target.max = facts.max();
+  if (facts.missing() > 0)
+    line.comment = "some rows have none: fill = NUMBER says what they count as";
+  return line;
 }
 
 bool all_utf8(const std::vector<std::string>& texts) {
@@ -98,6 +118,7 @@ Line label_from_rows(const Column& column, const ColumnFacts& facts, char decima
 Line from_rows(const Column& column, const ColumnFacts& facts, char decimal) {
   if (std::holds_alternative<Id>(column.kind)) return from_header(column);
   if (std::holds_alternative<Label>(column.kind)) return label_from_rows(column, facts, decimal);
+  if (std::holds_alternative<Target>(column.kind)) return target_from_rows(column, facts);
   Line line{column, {}};
   if (facts.none()) return {{column.name, Ignored{}}, "no row has a value"};
   choose_kind(line.column, facts);
@@ -144,7 +165,10 @@ char delimiter_of(const fs::path& table) {
 std::string draft_schema(const fs::path& table, const DraftOptions& options) {
   const char delimiter = options.delimiter.empty() ? delimiter_of(table) : options.delimiter[0];
   TableSchema schema = schema_from_header(*open_bytes(table), delimiter);
-  choose_label(schema, options.label, table.string());
+  if (options.target.empty())
+    choose_label(schema, options.label, table.string());
+  else
+    choose_target(schema, options.target, table.string());
   choose_id(schema);
   std::vector<Line> lines;
   if (options.rows_are_public) {

@@ -7,8 +7,9 @@ namespace cudp {
 /// The facts that are known of a table when its schema is drafted.
 struct DraftOptions {
   bool rows_are_public =
-      false;                ///< the user declares them so: then kinds and bounds are drafted too
-  std::string label{};      ///< the column of the class; empty: as schema_from_header guesses
+      false;             ///< the user declares them so: then kinds and bounds are drafted too
+  std::string label{};   ///< the column of the class; empty: as schema_from_header guesses
+  std::string target{};  ///< the column of the number to predict, in place of a class; empty: none
   std::string delimiter{};  ///< one character; empty: a tab for .tsv and .tab, otherwise a comma
 };
 

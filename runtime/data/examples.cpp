@@ -45,6 +45,7 @@ void clear_examples(Dataset& data) {
   data.tokens.clear();
   data.lengths.clear();
   data.labels.clear();
+  data.targets.clear();
 }
 
 void append_examples(const Dataset& from, Dataset& to) {

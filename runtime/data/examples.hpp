@@ -26,6 +26,7 @@ void for_each_array(To& to, const From& from, const Visit& visit) {
   if (!from.tokens.empty()) visit(to.tokens, from.tokens, widths.numbers);
   if (!from.lengths.empty()) visit(to.lengths, from.lengths, std::size_t{1});
   visit(to.labels, from.labels, std::size_t{1});
+  if (!from.targets.empty()) visit(to.targets, from.targets, std::size_t{1});
 }
 
 /// A data set of the same kind without examples.
@@ -37,7 +38,7 @@ void append_examples(const Dataset& from, Dataset& to);
 void append_example(const Dataset& from, std::size_t example, Dataset& to);
 /// The examples listed, in that order.
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);
-/// Adds examples whose features and label are all 0.
+/// Adds examples whose features, label and target are all 0.
 void append_blanks(Dataset& data, std::size_t count);
 
 /// Features of coded or dense float examples: x [shape.size()], written. Throws Error for others.

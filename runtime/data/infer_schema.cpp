@@ -69,6 +69,13 @@ void complete(Column& column, const ColumnFacts& facts, char decimal, const std:
     c->values = facts.ordered(decimal);
     c->unknown_is_zeros = true;  // a test row may hold what no training row does
     check_texts(c->values, file, place);
+  } else if (auto* t = std::get_if<Target>(&column.kind)) {
+    if (!facts.all_numbers() || !(facts.min() < facts.max()) ||
+        !std::isfinite(facts.max() - facts.min()))
+      bad_input(file, place, "finite numbers, not all the same, in every training row",
+                "something else");
+    t->min = facts.min();
+    t->max = facts.max();
   } else if (auto* l = std::get_if<Label>(&column.kind)) {
     at_most(kMaxClasses, "classes");
     l->values = facts.ordered(decimal);

@@ -18,12 +18,13 @@ bool counts(const Column& c) {
 
 const char* kind_of(const Column& c) {
   constexpr const char* kNames[] = {"unstated", "numeric", "categorical", "label",
-                                    "text",     "ignore",  "id"};
+                                    "text",     "ignore",  "id",          "target"};
   static_assert(std::size(kNames) == std::variant_size_v<decltype(c.kind)>);
   return kNames[c.kind.index()];
 }
 
-std::string bounds_text(const Numeric& n) {
+template <class Bounded>
+std::string bounds_text(const Bounded& n) {
   return "bounds " + privacy::number(*n.min) + " to " + privacy::number(*n.max);
 }
 
@@ -64,6 +65,8 @@ class Match {
       if (l->values.empty()) l->values = of_model.values;
       texts(place, "class", of_model.values, l->values);
     }
+    if (auto* t = std::get_if<Target>(&given.kind))
+      target(place, std::get<Target>(trained.kind), *t);
   }
 
  private:
@@ -78,6 +81,15 @@ class Match {
       fail(place, trained.log ? "transform log" : "transform linear", given.log ? "log" : "linear");
     if (trained.edges != given.edges) fail(place, edges_text(trained), edges_text(given));
     if (trained.fill != given.fill) fail(place, fill_text(trained), fill_text(given));
+  }
+
+  void target(const std::string& place, const Target& trained, Target& given) const {
+    if (!given.min) {
+      given.min = trained.min;
+      given.max = trained.max;
+    }
+    if (trained.min != given.min || trained.max != given.max)
+      fail(place, bounds_text(trained), bounds_text(given));
   }
 
   void categorical(const std::string& place, const Categorical& trained, Categorical& given) const {
@@ -114,14 +126,10 @@ TableSchema matched_schema(const TableSchema& trained, const TableSchema& given,
   const auto features = [](const TableSchema& s) {
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < s.columns.size(); ++i)
-      if (counts(s.columns[i]) && !std::holds_alternative<Label>(s.columns[i].kind))
-        places.push_back(i);
+      if (counts(s.columns[i]) && !is_predicted(s.columns[i])) places.push_back(i);
     return places;
   };
-  const auto label = [](auto& s) {
-    return std::ranges::find_if(
-        s.columns, [](const Column& c) { return std::holds_alternative<Label>(c.kind); });
-  };
+  const auto label = [](auto& s) { return std::ranges::find_if(s.columns, is_predicted); };
   const std::vector<std::size_t> expected = features(trained);
   const std::vector<std::size_t> found = features(schema);
   for (std::size_t i = 0; i < std::max(expected.size(), found.size()); ++i) {
@@ -137,7 +145,8 @@ TableSchema matched_schema(const TableSchema& trained, const TableSchema& given,
   const auto ours = label(schema);
   const auto theirs = label(trained);
   if (ours->name != theirs->name)
-    match.fail("", "a label " + shown(theirs->name), shown(ours->name));
+    match.fail("", std::string("a ") + kind_of(*theirs) + " " + shown(theirs->name),
+               shown(ours->name));
   match.column(*theirs, *ours);
   return schema;
 }

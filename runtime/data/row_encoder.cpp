@@ -72,6 +72,8 @@ Dataset RowEncoder::empty() const {
   for (const Column& c : schema_.columns)
     if (const auto* l = std::get_if<Label>(&c.kind))
       set.classes = static_cast<int>(l->values.size());
+    else if (std::holds_alternative<Target>(c.kind))
+      set.classes = 1;
   return set;
 }
 
@@ -81,6 +83,7 @@ void RowEncoder::reserve(Dataset& set, std::uint64_t rows) const {
   else
     set.coded.reserve(rows * static_cast<std::uint64_t>(layout_->row_bytes()));
   set.labels.reserve(rows);
+  if (set.has_targets()) set.targets.reserve(rows);
 }
 
 void RowEncoder::append(const TableRow& row, bool with_label, Dataset& to,
@@ -101,6 +104,9 @@ void RowEncoder::append(const TableRow& row, bool with_label, Dataset& to,
       put_number(code, *n, row, cell, *out, faults);
     } else if (const auto* l = std::get_if<Label>(&kind)) {
       to.labels.push_back(with_label ? class_of(code, *l, row, cell, faults) : 0);
+    } else if (const auto* t = std::get_if<Target>(&kind)) {
+      to.labels.push_back(0);
+      to.targets.push_back(with_label ? target_of(code, *t, row, cell, faults) : 0.0f);
     } else if (std::holds_alternative<Text>(kind)) {
       const bool missing = row.malformed || is_missing(schema_, code.column, cell);
       texts_->append(missing ? std::string_view() : cell, to);
@@ -150,6 +156,20 @@ std::uint8_t RowEncoder::class_of(const Code& code, const Label& label, const Ta
   return 0;
 }
 
+float RowEncoder::target_of(const Code& code, const Target& target, const TableRow& row,
+                            std::string_view cell, TableFaults& faults) const {
+  std::optional<double> value;
+  if (!row.malformed && !(code.missing_may_be_number && is_missing(schema_, code.column, cell)))
+    value = parse_cell(schema_, Numeric{}, cell);
+  if (!value && target.fill && counts_as_missing(code, row, cell)) value = target.fill;
+  if (!value)
+    faults.add(row.line, code.column.name, "a finite number",
+               found_text(cell) + (is_missing(schema_, code.column, cell)
+                                       ? ", which is missing; 'fill' in the schema gives it a value"
+                                       : ""));
+  return TargetBounds{*target.min, *target.max}.scaled(value.value_or(*target.min));
+}
+
 void RowEncoder::put_number(const Code& code, const Numeric& numeric, const TableRow& row,
                             std::string_view cell, RowWriter& out, TableFaults& faults) const {
   std::optional<double> value;
@@ -177,7 +197,9 @@ void require_missing_codes(const TableSchema& schema, std::string_view source) {
   for (const Column& c : schema.columns) {
     const auto* n = std::get_if<Numeric>(&c.kind);
     const auto* l = std::get_if<Label>(&c.kind);
-    if (!((n != nullptr && !n->fill) || (l != nullptr && !l->fill))) continue;
+    const auto* t = std::get_if<Target>(&c.kind);
+    if (!((n != nullptr && !n->fill) || (l != nullptr && !l->fill) || (t != nullptr && !t->fill)))
+      continue;
     bad_input(source, "column " + shown(c.name),
               "a 'fill' for --malformed missing: what a cell that cannot be read stands for",
               "none");

@@ -22,8 +22,8 @@ class RowEncoder {
                       Malformed malformed = Malformed::refuse);
 
   /// Appends the row. Cells that the schema does not allow are missing values or go to `faults`,
-  /// and with a fault the row's features and label mean nothing. with_label: false gives label 0
-  /// without looking at the cell.
+  /// and with a fault the row's features and label mean nothing. with_label: false gives label 0,
+  /// or target 0, without looking at the cell.
   void append(const TableRow& row, bool with_label, Dataset& to, TableFaults& faults) const;
   /// An empty data set of the right shape.
   Dataset empty() const;
@@ -46,6 +46,9 @@ class RowEncoder {
                          std::string_view cell, TableFaults& faults) const;
   std::uint8_t class_of(const Code& code, const Label& label, const TableRow& row,
                         std::string_view cell, TableFaults& faults) const;
+  /// Scaled; -1 where the row has a fault.
+  float target_of(const Code& code, const Target& target, const TableRow& row,
+                  std::string_view cell, TableFaults& faults) const;
   bool counts_as_missing(const Code& code, const TableRow& row, std::string_view cell) const;
 
   const TableSchema& schema_;
@@ -57,8 +60,8 @@ class RowEncoder {
 };
 
 /// Throws InputError "SCHEMA: ..." where a column has no code for missing values, which
-/// Malformed::missing needs for each: a numeric, date or label column without `fill`. `source`
-/// names the schema.
+/// Malformed::missing needs for each: a numeric, date, label or target column without `fill`.
+/// `source` names the schema.
 void require_missing_codes(const TableSchema& schema, std::string_view source);
 
 }  // namespace cudp

@@ -191,6 +191,15 @@ Label parse_label(const Entry& e) {
   return l;
 }
 
+Target parse_target(const Entry& e) {
+  e.allow({"name", "kind", "min", "max", "fill"});
+  Target t{.min = e.number("min"), .max = e.number("max"), .fill = e.number("fill")};
+  if (t.min.has_value() != t.max.has_value()) e.fail("both 'min' and 'max', or neither", "one");
+  if (t.min && !(*t.min < *t.max && std::isfinite(*t.max - *t.min)))
+    e.fail("'min' below 'max'", std::to_string(*t.min) + " and " + std::to_string(*t.max));
+  return t;
+}
+
 Column parse_column(const Entry& e) {
   Column column{e.text("name"), Unstated{}};
   const std::string kind = e.text("kind");
@@ -200,6 +209,8 @@ Column parse_column(const Entry& e) {
     column.kind = parse_categorical(e);
   } else if (kind == "label") {
     column.kind = parse_label(e);
+  } else if (kind == "target") {
+    column.kind = parse_target(e);
   } else if (kind == "text") {
     e.allow({"name", "kind"});
     column.kind = Text{};
@@ -212,7 +223,7 @@ Column parse_column(const Entry& e) {
   } else if (kind.empty()) {
     e.allow({"name", "kind"});  // as `cudp schema` drafts it
   } else {
-    e.fail("kind numeric, date, categorical, text, label, id or ignore", shown(kind));
+    e.fail("kind numeric, date, categorical, text, label, target, id or ignore", shown(kind));
   }
   return column;
 }
@@ -233,7 +244,7 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
     const Column& c = columns.back();
     if (c.name.empty() || !names.insert(c.name).second)
       entry.fail("a name no other column has", shown(c.name));
-    const bool label = std::holds_alternative<Label>(c.kind);
+    const bool label = is_predicted(c);
     const bool text = std::holds_alternative<Text>(c.kind);
     labels += label ? 1 : 0;
     texts += text ? 1 : 0;
@@ -241,7 +252,7 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
     ids += id ? 1 : 0;
     others += !label && !text && !id && !std::holds_alternative<Ignored>(c.kind) ? 1 : 0;
   }
-  if (labels != 1) top.fail("exactly one column of kind label", std::to_string(labels));
+  if (labels != 1) top.fail("exactly one column of kind label or target", std::to_string(labels));
   if (ids > 1) top.fail("at most one column of kind id", std::to_string(ids));
   if (texts > 1 || (texts == 1 && others > 0))
     top.fail("one column of kind text beside the label and ignored ones",
@@ -322,6 +333,7 @@ bool is_complete(const Column& column) {
   if (const auto* n = std::get_if<Numeric>(&column.kind)) return n->min && n->max;
   if (const auto* c = std::get_if<Categorical>(&column.kind)) return !c->values.empty();
   if (const auto* l = std::get_if<Label>(&column.kind)) return !l->values.empty();
+  if (const auto* t = std::get_if<Target>(&column.kind)) return t->min && t->max;
   return !std::holds_alternative<Unstated>(column.kind);
 }
 
@@ -343,6 +355,16 @@ std::optional<std::size_t> unit_column(const TableSchema& schema) {
   if (!schema.unit) return std::nullopt;
   const auto at = std::ranges::find(schema.columns, schema.unit->column, &Column::name);
   return static_cast<std::size_t>(at - schema.columns.begin());
+}
+
+bool is_predicted(const Column& column) {
+  return std::holds_alternative<Label>(column.kind) || std::holds_alternative<Target>(column.kind);
+}
+
+std::optional<TargetBounds> target_bounds(const TableSchema& schema) {
+  for (const Column& c : schema.columns)
+    if (const auto* t = std::get_if<Target>(&c.kind)) return TargetBounds{*t->min, *t->max};
+  return std::nullopt;
 }
 
 bool is_text(const TableSchema& schema) {

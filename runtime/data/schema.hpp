@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/data/target.hpp"
+
 namespace cudp {
 
 /// A number, clamped to public bounds and scaled to 0..1:
@@ -44,6 +46,15 @@ struct Label {
   bool operator==(const Label&) const = default;
 };
 
+/// The number that is predicted, in place of a class; clamped to public bounds.
+struct Target {
+  std::optional<double> min;  ///< without both bounds the schema is incomplete
+  std::optional<double> max;
+  std::optional<double> fill;  ///< what a missing target stands for; without it one is an error
+
+  bool operator==(const Target&) const = default;
+};
+
 /// Words of a language, which a tokenizer and a vocabulary make numbers of. A missing value is an
 /// empty text. Whatever bytes it has, a text is one: nothing is refused.
 struct Text {
@@ -66,7 +77,7 @@ struct Unstated {
 
 struct Column {
   std::string name;
-  std::variant<Unstated, Numeric, Categorical, Label, Text, Ignored, Id> kind;
+  std::variant<Unstated, Numeric, Categorical, Label, Text, Ignored, Id, Target> kind;
 
   bool operator==(const Column&) const = default;
 };
@@ -91,7 +102,8 @@ struct TableSchema {
   /// Texts of a missing value. Not stated: kUsualMissing.
   std::optional<std::vector<std::string>> missing;
   std::optional<UnitOfPrivacy> unit;  ///< empty: each row is one
-  std::vector<Column> columns;  ///< exactly one Label, one Id at most; a Text beside nothing else
+  /// Exactly one Label or Target, one Id at most; a Text beside nothing else.
+  std::vector<Column> columns;
 
   bool operator==(const TableSchema&) const = default;
 };
@@ -117,6 +129,11 @@ bool is_complete(const Column& column);
 /// Name of the first column that lacks bounds, categories or a kind; empty if the schema is
 /// complete.
 std::string first_incomplete(const TableSchema& schema);
+
+/// Whether the column is what a model learns to say: a Label or a Target.
+bool is_predicted(const Column& column);
+/// The bounds of a complete schema's target; empty where it has a label.
+std::optional<TargetBounds> target_bounds(const TableSchema& schema);
 
 /// Whether the rows are texts: their one column beside the label and ignored ones is a Text.
 bool is_text(const TableSchema& schema);

@@ -73,6 +73,13 @@ struct KindKeys {
     if (l.fill) out += ", fill = " + toml_text(*l.fill);
     return out;
   }
+
+  std::string operator()(const Target& t) const {
+    std::string out = R"(kind = "target")";
+    if (t.min && t.max) out += ", min = " + toml_number(*t.min) + ", max = " + toml_number(*t.max);
+    if (t.fill) out += ", fill = " + toml_number(*t.fill);
+    return out;
+  }
 };
 
 void add_names(const Column& column, std::vector<std::string>& names) {

@@ -66,7 +66,7 @@ TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults&
       splitter_(schema.delimiter, schema.quotes),
       cells_(schema.columns.size()) {
   for (std::size_t i = 0; i < schema.columns.size(); ++i)
-    if (std::holds_alternative<Label>(schema.columns[i].kind)) label_at_ = i;
+    if (is_predicted(schema.columns[i])) label_at_ = i;
   if (malformed == Malformed::refuse || schema.header)
     check_first_bytes(lines_, malformed == Malformed::missing);
   for (std::size_t i = 0; i < cells_.size(); ++i) order_.push_back(i);

@@ -26,9 +26,9 @@ struct Backend {
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
   /// For methods that work on all examples of a linear model at once. max_examples: see
-  /// linear_engine.hpp; threads is for the CPU.
+  /// linear_engine.hpp; threads and weights are for the CPU.
   std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double max_examples,
-                                              int threads)>
+                                              int threads, SignWeights weights)>
       make_linear_engine;
   /// Backends of one name, of one build, compute the same bits, at the same precision.
   std::string arithmetic_name;
@@ -38,8 +38,18 @@ struct Backend {
 /// Throws InputError where CUDA is asked for and is not there.
 Backend choose_backend(Device requested);
 
-/// For tests where there is no CUDA device: what this process has where CUDA is asked for by name;
-/// null for what the machine has.
-void replace_cuda(const Backend* backend);
+/// Tells the user one line.
+using Say = std::function<void(const std::string& line)>;
+
+/// The device for work that CUDA does not do yet, which is the CPU. what: in the plural, "audits".
+/// Says so where automatic would have taken CUDA. Throws InputError where CUDA is asked for.
+Device cpu_alone(Device requested, const std::string& what, const Say& say);
+
+/// The backend for a network: of one with layers that CUDA does not have, see cpu_alone.
+Backend choose_backend(Device requested, const Network& network, const Say& say);
+
+/// For tests where there is no CUDA device: what this process has where CUDA is asked for by name
+/// and, if it is found, also where the device is chosen; null for what the machine has.
+void replace_cuda(const Backend* backend, bool is_found = false);
 
 }  // namespace cudp

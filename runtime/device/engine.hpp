@@ -48,6 +48,11 @@ struct EngineSettings {
   Precision precision = Precision::fp32;
   int threads = 0;           ///< CPU only; 0 takes every core. Results do not depend on it.
   bool diagnostics = false;  ///< keep private statistics (--unsafe-diagnostics)
+  /// [classes], each in 0..1, or empty: all 1; CPU only. An example of class c adds its clipped
+  /// gradient times weight c, so it moves the sum no farther than without weights, and counts as
+  /// clipped by its gradient alone. Of candidates and transformed gradients, whose bound follows
+  /// from the gradient itself, the gradient is that of the loss times weight c.
+  std::vector<float> class_weights = {};
   /// Null in every training; CPU only.
   std::shared_ptr<const AuditTap> audit = nullptr;
   /// Who is shown what leaves each step (runtime/gate/witness.hpp), or null; outlives the engine.

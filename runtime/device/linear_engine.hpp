@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/layers/kinds.hpp"
+#include "kernels/linear/sign_weights.hpp"
 #include "kernels/random/random.hpp"
 #include "runtime/data/dataset.hpp"
 
@@ -48,9 +49,10 @@ class LinearEngine {
 
 /// loss: logistic or hinge. max_examples: a public bound on the number of examples, which the grid
 /// follows from. Throws InputError unless `train`, which must outlive the engine, has two classes.
-/// threads: 0 takes every core.
+/// threads: 0 takes every core. weights: of the losses, before anything is clipped.
 std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss,
-                                                     double max_examples, int threads);
+                                                     double max_examples, int threads,
+                                                     SignWeights weights = {});
 
 /// Makes the engine on the first CUDA device (cuda/linear.hpp). Throws Error where there is none.
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss,

@@ -9,6 +9,7 @@
 #include "privacy/filter.hpp"
 #include "privacy/rdp/zcdp.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/config/class_weights.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 #include "runtime/methods/initial_weights.hpp"
@@ -144,9 +145,9 @@ std::vector<std::string> DpAgdMethod::obstacles() const {
 
 void DpAgdMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
-  engine_ = inputs.backend.make_linear_engine(inputs.train, context_.network.spec.loss,
-                                              settings_.max_examples,
-                                              static_cast<int>(context_.config.threads));
+  engine_ = inputs.backend.make_linear_engine(
+      inputs.train, context_.network.spec.loss, settings_.max_examples,
+      static_cast<int>(context_.config.threads), sign_weights(context_.config.class_weights));
 }
 
 void DpAgdMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {
@@ -272,7 +273,7 @@ MethodEntry dp_agd_method() {
              "from zCDP to epsilon: tight, or classical as in the paper"),
       integer("mini-batch", "B", &Options::mini_batch, kCountOrZero,
               "expected examples an iteration looks at, for large sets; 0: all")};
-  entry.uses = {"clip"};
+  entry.uses = {"clip", "class-weights"};
   entry.stochastic = false;
   entry.linear_model = true;
   entry.defaults = [](TrainConfig& c) { c.clip = 3.0; };  // C_grad of its paper

@@ -12,6 +12,7 @@
 #include "privacy/filter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/choices.hpp"
+#include "runtime/config/class_weights.hpp"
 #include "runtime/methods/initial_weights.hpp"
 #include "runtime/methods/make_plan.hpp"
 
@@ -81,6 +82,7 @@ void EngineMethod::make_engine(const TrainingInputs& inputs) {
   s.precision = c.precision;
   s.threads = static_cast<int>(c.threads);
   s.diagnostics = c.unsafe_diagnostics;
+  s.class_weights = relative_class_weights(c.class_weights);
   s.witness = inputs.gate.witness();
   configure(s);
   engine_ = inputs.backend.make_engine(context_.network, s);
@@ -314,6 +316,7 @@ privacy::Ledger EngineMethod::planned(privacy::Ledger ledger, std::uint64_t last
 std::vector<std::string> engine_method_options() {
   return {"sigma",
           "clipping",
+          "class-weights",
           "unsafe-diagnostics",
           "fresh-noise-allowed",
           "batch",
@@ -334,6 +337,8 @@ std::vector<std::string> engine_method_options() {
           "warmup",
           "ema",
           "activation",
+          "loss",
+          "huber-delta",
           "micro-batch",
           "accountant"};
 }

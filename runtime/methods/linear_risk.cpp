@@ -40,7 +40,7 @@ struct Derivatives {
 };
 
 template <class Real>
-Derivatives<Real> derivatives(const RiskSettings& s, Real m) {
+Derivatives<Real> loss_derivatives(const RiskSettings& s, Real m) {
   const Real one = 1;
   if (s.loss == Loss::logistic) {
     const Real e = std::exp(-std::fabs(m));
@@ -52,6 +52,14 @@ Derivatives<Real> derivatives(const RiskSettings& s, Real m) {
   if (corner <= 0) return {0, 0};
   if (corner >= 2 * h) return {-one, 0};
   return {-corner / (2 * h), one / (2 * h)};
+}
+
+/// Those of the weighted loss of an example of this scale, whose sign is the label's.
+template <class Real>
+Derivatives<Real> derivatives(const RiskSettings& s, Real m, double scale) {
+  const Derivatives<Real> d = loss_derivatives(s, m);
+  const Real weight = s.weights.of(scale < 0.0 ? -1.0f : 1.0f);
+  return {weight * d.first, weight * d.second};
 }
 
 template <class Real>
@@ -140,7 +148,7 @@ Vector LinearRisk::gradient(std::span<const double> w) {
   const std::size_t features = dimension_ - 1;
   return weighted_sum<double>([&](std::size_t i, std::span<const float> x) {
     const double margin = scales_[i] * (inner_product<double>(x, w.data()) + w[features]);
-    const Derivatives<double> d = derivatives(settings_, margin);
+    const Derivatives<double> d = derivatives(settings_, margin, scales_[i]);
     curvatures_[i] = d.second;
     return d.first;
   });
@@ -150,7 +158,7 @@ std::vector<Extended> LinearRisk::extended_gradient(std::span<const Extended> w)
   const std::size_t features = dimension_ - 1;
   return weighted_sum<Extended>([&](std::size_t i, std::span<const float> x) {
     const Extended score = inner_product<Extended>(x, w.data()) + w[features];
-    const auto d = derivatives(settings_, static_cast<Extended>(scales_[i]) * score);
+    const auto d = derivatives(settings_, static_cast<Extended>(scales_[i]) * score, scales_[i]);
     curvatures_[i] = static_cast<double>(d.second);
     return d.first;
   });
@@ -165,7 +173,8 @@ Vector LinearRisk::curvature_product(std::span<const double> p) {
 }
 
 /// Bound for unit roundoff u and |v| <= 1: a margin is off by at most (d + 4) u |w|, which moves
-/// phi' by the curvature times that, and phi' itself by a few u; a term c v has three roundings; a
+/// phi' by the curvature times that, and phi' itself, weighted, by a few u; a term c v has three
+/// roundings; a
 /// sum of a block's terms and of the blocks has at most kBlock + blocks additions, each of a sum no
 /// longer than that of the terms' lengths, of which there are n, of at most 1. All of it twice, for
 /// what is of second order.

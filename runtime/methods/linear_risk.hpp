@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/layers/kinds.hpp"
+#include "kernels/linear/sign_weights.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/data/dataset.hpp"
 
@@ -21,17 +22,18 @@ struct RiskSettings {
   double huber = 0.5;         ///< h: half the width of the part of the hinge loss that is smoothed
   double max_examples = 1.0;  ///< a public bound on the number of examples
   int threads = 1;            ///< 0 takes every core; the result does not depend on it
+  SignWeights weights = {};   ///< of the losses: 0..1, so that the bounds below hold with them
 };
 
-/// Bounds on the loss phi(m) at the margin m = v . w: -1 <= phi' <= 0 and 0 <= phi'' <= curvature.
-/// Logistic: 1/4. Hinge with its corner rounded over 1 - h .. 1 + h (Chaudhuri, Monteleoni, Sarwate
-/// 2011, section 3.4.3): 1 / (2 h).
+/// Bounds on the loss phi(m), weighted or not, at the margin m = v . w: -1 <= phi' <= 0 and 0 <=
+/// phi'' <= curvature. Logistic: 1/4. Hinge with its corner rounded over 1 - h .. 1 + h (Chaudhuri,
+/// Monteleoni, Sarwate 2011, section 3.4.3): 1 / (2 h).
 double loss_curvature(const RiskSettings& settings);
 
-/// The sum of the losses of a training set of two classes: convex, with a continuous gradient. Its
-/// examples v are what settings make of a row in real arithmetic; a row with a feature that is not
-/// finite is no part of it. An example more or less changes the gradient by a vector no longer than
-/// 1 anywhere.
+/// The sum of the weighted losses of a training set of two classes: convex, with a continuous
+/// gradient. Its examples v are what settings make of a row in real arithmetic; a row with a
+/// feature that is not finite is no part of it. An example more or less changes the gradient by a
+/// vector no longer than 1 anywhere.
 ///
 /// The data must outlive it. Throws InputError unless there are two classes.
 class LinearRisk {

@@ -10,8 +10,12 @@ namespace cudp {
 double norm_bound(const Network& network, const Dataset& format) {
   const Loss loss = network.spec.loss;
   if (network.layers.size() != 1 || network.parameters.size() != 2 || loss == Loss::hinge)
-    throw InputError("--model: expected logistic with --method norm-bound, found " +
+    throw InputError("--model: expected logistic, or linear, with --method norm-bound, found " +
                      network.spec.name);
+  if (loss == Loss::squared)
+    throw InputError(
+        "--loss: expected huber with --method norm-bound, found squared, whose gradient has no "
+        "bound");
   double largest = 1.0;
   if (format.is_bytes()) {
     const auto shift = static_cast<double>(format.shift);
@@ -19,7 +23,9 @@ double norm_bound(const Network& network, const Dataset& format) {
         std::fmax(std::fabs(shift), std::fabs(shift + 255.0 * static_cast<double>(format.scale)));
   }
   const double inputs = static_cast<double>(format.shape.size()) * largest * largest + 1.0;
-  const double of_logits = loss == Loss::logistic ? 1.0 : std::numbers::sqrt2;
+  const double of_logits = loss == Loss::huber      ? static_cast<double>(network.spec.huber)
+                           : loss == Loss::logistic ? 1.0
+                                                    : std::numbers::sqrt2;
   return of_logits * std::sqrt(inputs) * (1.0 + 1e-6);
 }
 

@@ -91,7 +91,7 @@ MethodEntry output_perturbation_method() {
   MethodEntry entry = linear_method_entry();
   entry.name = "outpert";
   entry.options = risk_options();
-  entry.uses = {"l2"};
+  entry.uses = {"l2", "class-weights"};
   entry.complete = check_risk;
   entry.make = make_linear_method<OutputPerturbation>;
   return entry;

@@ -1,6 +1,7 @@
 #include "runtime/methods/risk_options.hpp"
 
 #include "runtime/base/error.hpp"
+#include "runtime/config/class_weights.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/methods/linear_options.hpp"
 
@@ -19,7 +20,7 @@ std::vector<Option> risk_options() {
 }
 
 std::vector<std::string> risk_option_keys() {
-  return {"l2", "max-norm", "huber", "solver-tolerance"};
+  return {"l2", "max-norm", "huber", "solver-tolerance", "class-weights"};
 }
 
 void check_risk(TrainConfig& config) {
@@ -32,7 +33,8 @@ RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_exam
   return {.loss = loss,
           .max_norm = options.max_norm,
           .huber = options.huber,
-          .max_examples = max_examples};
+          .max_examples = max_examples,
+          .weights = sign_weights(config.class_weights)};
 }
 
 MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser, double tolerance) {

@@ -290,6 +290,7 @@ Json to_json(const Certificate& c) {
                       {"of", "each example's numbers by themselves"}};
   if (c.features != Features::none) j["features"] = name_of(c.features);
   if (c.feature_release) j["feature_release"] = feature_release_json(*c.feature_release);
+  if (!c.class_weights.empty()) j["class_weights"] = c.class_weights;
   if (c.size.is_public())
     j["training_examples"] = static_cast<std::uint64_t>(c.size.value);
   else

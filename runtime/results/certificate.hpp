@@ -45,6 +45,7 @@ struct Certificate {
     std::int64_t dimensions;  ///< of principal components
   };
   std::optional<FeatureRelease> feature_release;
+  std::vector<double> class_weights;  ///< as they were given; empty: none
   TrainingSize size;
   enum class TestSet { none, public_rows, private_rows };
   TestSet test_set = TestSet::none;

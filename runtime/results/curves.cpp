@@ -16,10 +16,13 @@ set xlabel 'epoch'
 set xrange [0:*]
 )";
   const bool tested = !rows.front().test.empty();
+  const bool target = rows.front().test.says == Says::target;
+  const std::string what = target ? "test RMSE" : "test accuracy";
+  const std::string axis = target ? what : what + " (%)";
   const bool is_private = std::isfinite(rows.back().epsilon);
   s += "$rows << EOD\n";
   for (const MetricsRow& r : rows)
-    s += fmt::format("{} {} {}\n", r.epoch, 100.0 * r.test.accuracy().value_or(0.0),
+    s += fmt::format("{} {} {}\n", r.epoch, (target ? 1.0 : 100.0) * r.test.first().value_or(0.0),
                      is_private ? r.epsilon : 0.0);
   s += "EOD\n";
   const char* style = rows.size() > 1 ? "lines" : "points";
@@ -30,15 +33,14 @@ set xrange [0:*]
                    style);
   if (!is_private)
     return s + fmt::format(
-                   "set ylabel 'test accuracy (%)'\n"
-                   "plot $rows using 1:2 with {} lw 2 lc rgb '#0060ad' title 'test accuracy'\n",
-                   style);
-  s += "set y2tics\nset ylabel 'test accuracy (%)'\nset y2label 'epsilon spent'\nset y2range "
-       "[0:*]\n";
+                   "set ylabel '{1}'\n"
+                   "plot $rows using 1:2 with {0} lw 2 lc rgb '#0060ad' title '{2}'\n",
+                   style, axis, what);
+  s += "set y2tics\nset ylabel '" + axis + "'\nset y2label 'epsilon spent'\nset y2range [0:*]\n";
   s += fmt::format(
-      "plot $rows using 1:2 with {0} lw 2 lc rgb '#0060ad' title 'test accuracy', "
+      "plot $rows using 1:2 with {0} lw 2 lc rgb '#0060ad' title '{1}', "
       "$rows using 1:3 axes x1y2 with {0} lw 2 dt 2 lc rgb '#dd5511' title 'epsilon'\n",
-      style);
+      style, what);
   return s;
 }
 

@@ -73,10 +73,13 @@ Ranking rank_class(std::vector<float> of_class, std::vector<float> others) {
 
 }  // namespace
 
-Evaluator::Evaluator(Loss loss, int outputs)
+Evaluator::Evaluator(Loss loss, int outputs, const TargetBounds& bounds)
     : loss_(loss),
       outputs_(outputs),
-      classes_(outputs == 1 ? 2 : outputs),
+      bounds_(bounds),
+      classes_(has_target(loss) ? 1
+               : outputs == 1   ? 2
+                                : outputs),
       scores_per_example_(classes_ == 2 ? 1 : static_cast<std::size_t>(classes_)),
       confusion_(static_cast<std::size_t>(classes_) * static_cast<std::size_t>(classes_ + 1)),
       probabilities_(static_cast<std::size_t>(classes_)) {
@@ -85,12 +88,38 @@ Evaluator::Evaluator(Loss loss, int outputs)
 
 void Evaluator::add(const Predictions& block) {
   ensure(block.loss == loss_ && block.outputs == outputs_, "predictions of another model");
-  const auto outputs = static_cast<std::size_t>(outputs_);
-  for (std::size_t i = 0; i < block.size(); ++i)
-    add(block.logits.data() + i * outputs, block.labels[i]);
+  for (std::size_t i = 0; i < block.size(); ++i) add(block, i);
 }
 
-void Evaluator::add(const float* logits, std::uint8_t label) {
+void Evaluator::add(const Predictions& block, std::size_t example) {
+  const float* const logits = block.logits.data() + example * static_cast<std::size_t>(outputs_);
+  if (has_target(loss_))
+    add_target(logits[0], block.targets[example]);
+  else
+    add_class(logits, block.labels[example]);
+}
+
+void Evaluator::add_target(float output, float target) {
+  ++examples_;
+  const double t = bounds_.value(static_cast<double>(target));
+  const double error = bounds_.value(static_cast<double>(output)) - t;
+  target_.squares += error * error;
+  target_.distances += std::fabs(error);
+  const double off = t - target_.mean;
+  target_.mean += off / static_cast<double>(examples_);
+  target_.off_squares += off * (t - target_.mean);
+}
+
+TargetErrors Evaluator::target_errors() const {
+  if (examples_ == 0) return {.rmse = kNaN, .mae = kNaN, .r2 = kNaN, .mean_baseline_rmse = kNaN};
+  const auto n = static_cast<double>(examples_);
+  return {.rmse = std::sqrt(target_.squares / n),
+          .mae = target_.distances / n,
+          .r2 = target_.off_squares > 0.0 ? 1.0 - target_.squares / target_.off_squares : kNaN,
+          .mean_baseline_rmse = std::sqrt(target_.off_squares / n)};
+}
+
+void Evaluator::add_class(const float* logits, std::uint8_t label) {
   const int predicted = predicted_class(loss_, {logits, static_cast<std::size_t>(outputs_)});
   const auto columns = static_cast<std::size_t>(classes_ + 1);
   ++confusion_[label * columns + static_cast<std::size_t>(predicted < 0 ? classes_ : predicted)];
@@ -159,10 +188,19 @@ void Evaluator::rank(Evaluation& e) const {
 }
 
 Evaluation Evaluator::evaluation() const {
+  if (has_target(loss_))
+    return {.loss = loss_,
+            .classes = 1,
+            .examples = examples_,
+            .target = target_errors(),
+            .of_class = {},
+            .confusion = {},
+            .reliability = {}};
   const auto classes = static_cast<std::size_t>(classes_);
   Evaluation e{.loss = loss_,
                .classes = classes_,
                .examples = examples_,
+               .target = {},
                .auc = kNaN,
                .of_class = std::vector<Evaluation::OfClass>(classes),
                .confusion = {},
@@ -222,8 +260,8 @@ Evaluation Evaluator::evaluation() const {
   return e;
 }
 
-Evaluation evaluate(const Predictions& predictions) {
-  Evaluator evaluator(predictions.loss, predictions.outputs);
+Evaluation evaluate(const Predictions& predictions, const TargetBounds& bounds) {
+  Evaluator evaluator(predictions.loss, predictions.outputs, bounds);
   evaluator.add(predictions);
   return evaluator.evaluation();
 }

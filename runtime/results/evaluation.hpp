@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/layers/kinds.hpp"
+#include "runtime/data/target.hpp"
 #include "runtime/results/predictions.hpp"
 
 namespace cudp {
@@ -14,13 +15,24 @@ struct RocPoint {
   double true_positives = 0.0;
 };
 
+/// How well predictions fit targets, in the targets' own unit. What is not defined is NaN.
+struct TargetErrors {
+  double rmse = 0.0;  ///< root of the mean squared error
+  double mae = 0.0;   ///< mean absolute error
+  /// 1 - the mean squared error over that of always saying the mean of these targets; not defined
+  /// where all are the same.
+  double r2 = 0.0;
+  double mean_baseline_rmse = 0.0;  ///< of always saying that mean
+};
+
 /// How well predictions fit labels: every number, table and curve that is shown of a test set. A
 /// number that is not defined (AUC of one class, precision of a class that is never predicted) is
 /// NaN, and so is one that logits made NaN. A prediction that is none (predicted_class) is wrong.
 struct Evaluation {
   Loss loss = Loss::softmax_cross_entropy;
-  int classes = 0;
+  int classes = 0;  ///< 1: there are targets, and nothing below but `examples` and `target`
   std::uint64_t examples = 0;
+  TargetErrors target = {};
 
   double accuracy = 0.0;
   double mean_loss = 0.0;  ///< of the network's loss: log loss, but for hinge
@@ -68,13 +80,13 @@ struct Evaluation {
 /// class (one where there are two), for AUC; all else is counted as it comes.
 class Evaluator {
  public:
-  /// outputs: of the network.
-  Evaluator(Loss loss, int outputs);
+  /// outputs: of the network; bounds: of its targets.
+  Evaluator(Loss loss, int outputs, const TargetBounds& bounds = {});
 
   /// Throws Error where the block is of another loss or number of outputs.
   void add(const Predictions& block);
-  /// Adds one example. logits [outputs].
-  void add(const float* logits, std::uint8_t label);
+  /// Adds one example of the block.
+  void add(const Predictions& block, std::size_t example);
   Evaluation evaluation() const;
 
  private:
@@ -84,12 +96,16 @@ class Evaluator {
     std::uint64_t hits = 0;
   };
 
+  void add_class(const float* logits, std::uint8_t label);
+  void add_target(float output, float target);
+  TargetErrors target_errors() const;
   void add_score(const float* logits, std::uint8_t label);
   void calibrate(int predicted, std::uint8_t label);
   void rank(Evaluation& e) const;
 
   Loss loss_;
   int outputs_;
+  TargetBounds bounds_;
   int classes_;
   std::size_t scores_per_example_;
   std::uint64_t examples_ = 0;
@@ -102,9 +118,19 @@ class Evaluator {
   std::vector<float> scores_;         ///< [examples, scores_per_example_]
   std::vector<std::uint8_t> labels_;  ///< [examples]
   bool keeps_scores_ = true;
+
+  /// Of predictions and targets in the targets' unit: sums for means and variances (Welford 1962),
+  /// whose rounding does not grow with the mean.
+  struct TargetSums {
+    double squares = 0.0;      ///< of prediction - target
+    double distances = 0.0;    ///< |prediction - target|
+    double mean = 0.0;         ///< of the targets so far
+    double off_squares = 0.0;  ///< of target - mean
+  };
+  TargetSums target_;
 };
 
 /// All at once.
-Evaluation evaluate(const Predictions& predictions);
+Evaluation evaluate(const Predictions& predictions, const TargetBounds& bounds = {});
 
 }  // namespace cudp

@@ -6,6 +6,7 @@
 
 #include "runtime/base/gnuplot.hpp"
 #include "runtime/results/evaluation_report.hpp"
+#include "runtime/results/metrics.hpp"
 
 namespace cudp {
 namespace {
@@ -133,6 +134,7 @@ set palette defined (0 '#ffffff', 1 '#0060ad')
 
 bool draw_evaluation(const Evaluation& e, const std::vector<std::string>& names,
                      const std::string& title, const std::filesystem::path& folder, unsigned mode) {
+  if (says_of(e) == Says::target) return true;
   const std::string scripts[] = {roc_script(e, names, title), reliability_script(e, names, title),
                                  confusion_script(e, names, title)};
   bool drawn = true;

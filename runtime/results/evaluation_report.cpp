@@ -44,8 +44,13 @@ std::string class_name(const std::vector<std::string>& names, int number) {
 
 Json to_json(const Evaluation& e, const std::vector<std::string>& names) {
   Json j = Json::object();
-  for (const Metric& m : metrics()) j[m.key] = number(m.value(e));
+  const Says says = says_of(e);
+  for (const Metric& m : metrics(says)) j[m.key] = number(m.value(e));
   j["test_examples"] = e.examples;
+  if (says == Says::target) {
+    j["no_better_than_mean"] = !(e.target.r2 > 0.0);
+    return j;
+  }
   j["majority_class"] = class_name(names, e.majority_class);
   j["no_better_than_majority"] = e.accuracy <= e.majority_baseline;
   j["classes"] = Json::array();
@@ -73,7 +78,13 @@ Json to_json(const Evaluation& e, const std::vector<std::string>& names) {
 std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& e,
                                                           const std::vector<std::string>& names) {
   std::vector<std::pair<std::string, std::string>> rows;
-  for (const Metric& m : metrics()) rows.emplace_back(m.name, m.text(m.value(e)));
+  const Says says = says_of(e);
+  for (const Metric& m : metrics(says)) rows.emplace_back(m.name, m.text(m.value(e)));
+  if (says == Says::target) {
+    if (const auto warning = no_better_than_mean(e.target.r2)) rows.emplace_back("", *warning);
+    rows.emplace_back("test examples", std::to_string(e.examples));
+    return rows;
+  }
   if (const auto warning = no_better_than_majority(e.accuracy, e.majority_baseline,
                                                    shown_name(names, e.majority_class)))
     rows.insert(rows.begin() + 1, {"", *warning});
@@ -95,6 +106,11 @@ std::optional<std::string> no_better_than_majority(double accuracy, double major
                                                    const std::string& majority_class) {
   if (!(accuracy <= majority_baseline)) return std::nullopt;
   return "no better than always saying " + majority_class;
+}
+
+std::optional<std::string> no_better_than_mean(double r2) {
+  if (r2 > 0.0) return std::nullopt;
+  return "no better than always saying the mean";
 }
 
 }  // namespace cudp

@@ -31,6 +31,19 @@ constexpr Metric kMetrics[] = {
      [](const Evaluation& e) { return e.calibration_error; }, false},
 };
 
+std::string six_digits(double value) {
+  return std::isnan(value) ? "not defined" : fmt::format("{:.6g}", value);
+}
+
+constexpr Metric kTargetMetrics[] = {
+    {"rmse", "RMSE", six_digits, [](const Evaluation& e) { return e.target.rmse; }, true},
+    {"mae", "mean absolute error", six_digits, [](const Evaluation& e) { return e.target.mae; },
+     true},
+    {"r2", "R2", if_defined, [](const Evaluation& e) { return e.target.r2; }, true},
+    {"mean_baseline_rmse", "RMSE of the mean", six_digits,
+     [](const Evaluation& e) { return e.target.mean_baseline_rmse; }, true},
+};
+
 /// JSON has no word for the numbers of a training that diverged.
 double number(const nlohmann::json& j) {
   return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>();
@@ -39,10 +52,13 @@ double number(const nlohmann::json& j) {
 /// A metric that was not known when the row was written is NaN.
 Metrics decode_values(const nlohmann::json& row) {
   Metrics m;
-  if (!row.contains(kMetrics[0].key)) return m;
-  for (const Metric& metric : kMetrics)
-    m.values.push_back(row.contains(metric.key) ? number(row.at(metric.key))
-                                                : std::numeric_limits<double>::quiet_NaN());
+  for (const Says says : {Says::classes, Says::target}) {
+    if (!row.contains(metrics(says)[0].key)) continue;
+    m.says = says;
+    for (const Metric& metric : metrics(says))
+      m.values.push_back(row.contains(metric.key) ? number(row.at(metric.key))
+                                                  : std::numeric_limits<double>::quiet_NaN());
+  }
   return m;
 }
 
@@ -52,26 +68,35 @@ std::string percent_text(double share) {
   return std::isnan(share) ? "not defined" : fmt::format("{:.2f} %", 100.0 * share);
 }
 
-std::span<const Metric> metrics() { return kMetrics; }
+std::span<const Metric> metrics(Says says) {
+  if (says == Says::target) return kTargetMetrics;
+  return kMetrics;
+}
 
-std::optional<double> Metrics::accuracy() const {
+Says says_of(const Evaluation& evaluation) {
+  return has_target(evaluation.loss) ? Says::target : Says::classes;
+}
+
+std::optional<double> Metrics::first() const {
   if (values.empty()) return std::nullopt;
   return values.front();
 }
 
+std::optional<double> Metrics::accuracy() const {
+  return says == Says::classes ? first() : std::nullopt;
+}
+
 std::optional<double> Metrics::of(std::string_view key) const {
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (key == kMetrics[i].key) return values[i];
+    if (key == metrics(says)[i].key) return values[i];
   return std::nullopt;
 }
 
 Metrics metrics_of(const Evaluation& evaluation) {
-  Metrics m;
-  for (const Metric& metric : kMetrics) m.values.push_back(metric.value(evaluation));
+  Metrics m{.values = {}, .says = says_of(evaluation)};
+  for (const Metric& metric : metrics(m.says)) m.values.push_back(metric.value(evaluation));
   return m;
 }
-
-Metrics measure(const Predictions& predictions) { return metrics_of(evaluate(predictions)); }
 
 std::vector<MetricsRow> without_test(std::vector<MetricsRow> rows) {
   for (MetricsRow& r : rows) r.test = {};
@@ -85,7 +110,8 @@ std::string encode_metrics(const std::vector<MetricsRow>& rows) {
                              {"step", r.step},
                              {"epsilon", r.epsilon},
                              {"learning_rate", r.learning_rate}};
-    for (std::size_t i = 0; i < r.test.values.size(); ++i) j[kMetrics[i].key] = r.test.values[i];
+    for (std::size_t i = 0; i < r.test.values.size(); ++i)
+      j[metrics(r.test.says)[i].key] = r.test.values[i];
     text += j.dump() + "\n";
   }
   return text;

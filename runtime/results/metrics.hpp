@@ -23,21 +23,28 @@ struct Metric {
 /// A share as people read it, "97.05 %"; "not defined" of NaN.
 std::string percent_text(double share);
 
-/// All metrics; accuracy is the first.
-std::span<const Metric> metrics();
+/// What a model says: one of several classes, or a number.
+enum class Says { classes, target };
+
+/// All metrics of a kind of model; accuracy is the first of classes, RMSE of targets.
+std::span<const Metric> metrics(Says says);
+Says says_of(const Evaluation& evaluation);
 
 /// The values of all metrics on a test set.
 struct Metrics {
-  std::vector<double> values;  ///< in the order of metrics(); empty where there is no test set
+  std::vector<double> values;  ///< in the order of metrics(says); empty where there is no test set
+  Says says = Says::classes;
 
   bool empty() const { return values.empty(); }
+  /// The first of them; empty where there is no test set.
+  std::optional<double> first() const;
+  /// Empty where there is no test set, or no class.
   std::optional<double> accuracy() const;
   /// The value of the metric with this key; empty where there is no test set.
   std::optional<double> of(std::string_view key) const;
 };
 
 Metrics metrics_of(const Evaluation& evaluation);
-Metrics measure(const Predictions& predictions);
 
 /// A point of a run: from the released model so far, the test set and the ledger. No clock: the
 /// time of a step tells how many private examples were in it.

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "privacy/text/number.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/schema_text.hpp"
@@ -16,6 +17,9 @@ namespace {
 // Keys of the metadata.
 constexpr const char* kSchema = "schema";
 constexpr const char* kFeatureNames = "feature-names";
+// The output -1 stands for the first, 1 for the second: for who reads no schema.
+constexpr const char* kTargetMin = "target-min";
+constexpr const char* kTargetMax = "target-max";
 constexpr const char* kPixelScale = "pixel-scale";
 constexpr const char* kPixelShift = "pixel-shift";
 
@@ -46,6 +50,10 @@ std::vector<std::string> ModelInputs::classes() const {
   return {};
 }
 
+std::optional<TargetBounds> ModelInputs::target() const {
+  return schema ? target_bounds(*schema) : std::nullopt;
+}
+
 ModelInputs inputs_of(const DataSplit& data) {
   ModelInputs inputs;
   if (data.schema != nullptr) inputs.schema = *data.schema;
@@ -59,6 +67,10 @@ void add_inputs(TensorFile& file, const ModelInputs& inputs) {
     file.metadata[kSchema] = schema_toml(*inputs.schema);
     if (const std::vector<std::string> names = feature_names(*inputs.schema); !names.empty())
       file.metadata[kFeatureNames] = nlohmann::json(names).dump();
+    if (const auto bounds = target_bounds(*inputs.schema)) {
+      file.metadata[kTargetMin] = privacy::number(bounds->min);
+      file.metadata[kTargetMax] = privacy::number(bounds->max);
+    }
   }
   if (inputs.pixels) {
     file.metadata[kPixelScale] = float_text(inputs.pixels->scale);

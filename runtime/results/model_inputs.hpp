@@ -22,6 +22,8 @@ struct ModelInputs {
 
   /// The names of the classes; empty where they have numbers alone.
   std::vector<std::string> classes() const;
+  /// The bounds of what is predicted; empty where that is a class.
+  std::optional<TargetBounds> target() const;
 };
 
 /// The inputs of a model that is trained on this data, as it was loaded.

@@ -23,6 +23,13 @@ void append_float(float value, std::string& to) {
   to.append(text.data(), end);
 }
 
+void append_double(double value, std::string& to) {
+  std::array<char, 32> text;
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  ensure(error == std::errc(), "no text of a number");
+  to.append(text.data(), end);
+}
+
 void append_number(std::uint64_t value, std::string& to) {
   std::array<char, 24> text;
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
@@ -60,6 +67,11 @@ std::string csv_cell(std::string_view text) {
 
 PredictionWriter::PredictionWriter(PredictionFormat format, int threads)
     : format_(std::move(format)), team_(threads) {
+  if (has_target(format_.loss)) {
+    if (format_.threshold)
+      throw InputError("--threshold: expected with two classes, found a model of a target");
+    return;
+  }
   const int classes = format_.outputs == 1 ? 2 : format_.outputs;
   if (format_.threshold && classes != 2)
     throw InputError("--threshold: expected with two classes, found " + std::to_string(classes));
@@ -71,6 +83,7 @@ PredictionWriter::PredictionWriter(PredictionFormat format, int threads)
 
 std::string PredictionWriter::header() const {
   std::string line = format_.ids ? "id,prediction" : "row,prediction";
+  if (has_target(format_.loss)) return line + "\n";
   if (!gives_probabilities(format_.loss)) return line + ",margin\n";
   for (int c = 0; c < static_cast<int>(cells_.size()); ++c)
     line += "," + csv_cell("p_" + class_name(format_.classes, c));
@@ -105,15 +118,20 @@ void PredictionWriter::append_lines(const ScoredBlock& block, std::size_t begin,
   std::vector<float> probabilities(cells_.size());
   for (std::size_t row = begin; row < end; ++row) {
     const std::span<const float> logits(p.logits.data() + row * outputs, outputs);
-    auto predicted = static_cast<std::size_t>(predicted_class(p.loss, logits));
-    if (probable) class_probabilities(p.loss, logits, probabilities);
-    if (format_.threshold)  // compared as it is written
-      predicted = probabilities[1] >= static_cast<float>(*format_.threshold) ? 1 : 0;
     if (format_.ids)
       append_cell(block.ids[row], to);
     else
       append_number(block.first_row + row + 1, to);
     to += ',';
+    if (has_target(p.loss)) {
+      append_double(format_.target.value(static_cast<double>(logits[0])), to);
+      to += '\n';
+      continue;
+    }
+    auto predicted = static_cast<std::size_t>(predicted_class(p.loss, logits));
+    if (probable) class_probabilities(p.loss, logits, probabilities);
+    if (format_.threshold)  // compared as it is written
+      predicted = probabilities[1] >= static_cast<float>(*format_.threshold) ? 1 : 0;
     to += cells_[predicted];
     if (!probable) {
       to += ',';

@@ -18,13 +18,14 @@ struct PredictionFormat {
   /// The second of two classes is predicted where its probability is at least this; empty: where it
   /// is the larger.
   std::optional<double> threshold{};
+  TargetBounds target{};  ///< of a model whose loss has a target
 };
 
 /// Writes predictions as CSV: a header, then a line a row:
 ///   id or row, prediction, p_CLASS of each class
 /// A probability is the shortest text that reads back as the same float. A model whose loss is
 /// hinge gives no probabilities: the column `margin`, above 0 for the second class, takes their
-/// place.
+/// place. Of a target the prediction is the number, in the target's own unit and within its bounds.
 class PredictionWriter {
  public:
   /// threads: as ThreadTeam has it. Throws InputError where a threshold is given and there are not

@@ -11,13 +11,18 @@ namespace cudp {
 std::vector<double> losses(const Predictions& p) {
   const auto outputs = static_cast<std::size_t>(p.outputs);
   std::vector<double> all;
-  for (std::size_t i = 0; i < p.size(); ++i)
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const float* const logits = p.logits.data() + i * outputs;
     all.push_back(static_cast<double>(
-        evaluate_loss(p.loss, p.logits.data() + i * outputs, p.outputs, p.labels[i], nullptr)));
+        has_target(p.loss) ? target_loss(p.loss, logits[0], p.targets[i], p.huber, nullptr)
+                           : evaluate_loss(p.loss, logits, p.outputs, p.labels[i], nullptr)));
+  }
   return all;
 }
 
-bool gives_probabilities(Loss loss) { return loss != Loss::hinge; }
+bool gives_probabilities(Loss loss) {
+  return loss == Loss::softmax_cross_entropy || loss == Loss::logistic;
+}
 
 int predicted_class(Loss loss, std::span<const float> logits) {
   if (loss != Loss::softmax_cross_entropy) {

@@ -14,6 +14,8 @@ struct Predictions {
   int outputs = 1;
   std::vector<float> logits;         ///< [examples, outputs]
   std::vector<std::uint8_t> labels;  ///< [examples]
+  std::vector<float> targets = {};   ///< [examples], scaled, where the loss has a target
+  float huber = 1.0f;                ///< ModelSpec::huber
 
   std::size_t size() const { return labels.size(); }
 };
@@ -21,7 +23,8 @@ struct Predictions {
 /// The loss of each example, [examples].
 std::vector<double> losses(const Predictions& predictions);
 
-/// Whether the loss makes probabilities of logits: softmax and logistic do, hinge does not.
+/// Whether the loss makes probabilities of logits: softmax and logistic do, hinge and those of a
+/// target do not.
 bool gives_probabilities(Loss loss);
 
 /// The class of the largest logit, of equal ones the first; of a single logit the second class

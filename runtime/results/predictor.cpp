@@ -12,6 +12,7 @@ EngineSettings forward_settings(const TrainConfig& config) {
 
 Predictor::Predictor(const Backend& backend, const Network& network, const EngineSettings& settings)
     : loss_(network.spec.loss),
+      huber_(network.spec.huber),
       outputs_(network.outputs),
       engine_(backend.make_engine(network, settings)) {}
 
@@ -25,8 +26,12 @@ std::vector<float> Predictor::logits(const Dataset& examples) { return engine_->
 
 Predictions Predictor::predict(std::span<const float> parameters, const Dataset& examples) {
   set_parameters(parameters);
-  return {
-      .loss = loss_, .outputs = outputs_, .logits = logits(examples), .labels = examples.labels};
+  return {.loss = loss_,
+          .outputs = outputs_,
+          .logits = logits(examples),
+          .labels = examples.labels,
+          .targets = examples.targets,
+          .huber = huber_};
 }
 
 }  // namespace cudp

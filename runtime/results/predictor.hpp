@@ -30,6 +30,7 @@ class Predictor {
 
  private:
   Loss loss_;
+  float huber_;
   int outputs_;
   std::unique_ptr<Engine> engine_;
 };

@@ -8,6 +8,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "privacy/text/number.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/config/choices.hpp"
@@ -25,6 +26,8 @@ constexpr const char* kActivation = "activation";
 constexpr const char* kInput = "input";
 constexpr const char* kClasses = "classes";
 constexpr const char* kDataset = "dataset";
+constexpr const char* kLoss = "loss";          // of a target
+constexpr const char* kHuber = "huber-delta";  // in units of the scaled target
 constexpr const char* kNormalise = "normalise";
 constexpr const char* kFeatureKeys[] = {"features", "feature-groups", "feature-standardise"};
 
@@ -77,6 +80,9 @@ std::string encode_model(const ReleasedModel& model) {
                    {kInput, shape_text(model.network.input)},
                    {kClasses, std::to_string(model.network.classes)},
                    {kDataset, model.dataset}};
+  if (has_target(model.network.spec.loss)) file.metadata[kLoss] = name_of(model.network.spec.loss);
+  if (model.network.spec.loss == Loss::huber)
+    file.metadata[kHuber] = privacy::number(static_cast<double>(model.network.spec.huber));
   if (model.features.normalise != Normalise::none)
     file.metadata[kNormalise] = name_of(model.features.normalise);
   if (model.features.kind != Features::none) {
@@ -146,10 +152,22 @@ FeatureSettings released_features(const TensorFile& file, const std::string& sou
 }
 
 Network released_network(const TensorFile& file, const TextShape& text, const std::string& source) {
-  return make_network(released_text(file, kModel, source), source,
-                      released_text(file, kActivation, source),
-                      parse_shape(released_text(file, kInput, source), source),
-                      std::atoi(released_text(file, kClasses, source).c_str()), text);
+  Network network = make_network(released_text(file, kModel, source), source,
+                                 released_text(file, kActivation, source),
+                                 parse_shape(released_text(file, kInput, source), source),
+                                 std::atoi(released_text(file, kClasses, source).c_str()), text);
+  if (!has_target(network.spec.loss)) return network;
+  const std::string& loss = released_text(file, kLoss, source);
+  if (loss != name_of(Loss::squared) && loss != name_of(Loss::huber))
+    throw InputError(source + ", loss: expected squared or huber, found " + shown(loss));
+  if (loss == name_of(Loss::squared)) return network;
+  network.spec.loss = Loss::huber;
+  const std::string& width = released_text(file, kHuber, source);
+  const double value = std::strtod(width.c_str(), nullptr);
+  if (!(value > 0.0 && value < 1e30))
+    throw InputError(source + ", " + kHuber + ": expected a number > 0, found " + shown(width));
+  network.spec.huber = static_cast<float>(value);
+  return network;
 }
 
 }  // namespace cudp

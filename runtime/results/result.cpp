@@ -49,7 +49,8 @@ struct Write {
   }
   void metrics(const Metrics& m) const {
     for (std::size_t i = 0; i < m.values.size(); ++i)
-      if (cudp::metrics()[i].in_result) j[cudp::metrics()[i].key] = m.values[i];
+      if (const Metric& metric = cudp::metrics(m.says)[i]; metric.in_result)
+        j[metric.key] = m.values[i];
   }
 };
 
@@ -71,8 +72,14 @@ struct Read {
     if (j.contains(key)) value = j.at(key).get<T>();
   }
   void metrics(Metrics& m) const {
-    if (!j.contains(cudp::metrics()[0].key)) return;
-    for (const Metric& metric : cudp::metrics()) {
+    for (const Says says : {Says::classes, Says::target})
+      if (j.contains(cudp::metrics(says)[0].key)) read(says, m);
+  }
+
+ private:
+  void read(Says says, Metrics& m) const {
+    m.says = says;
+    for (const Metric& metric : cudp::metrics(says)) {
       const auto found = j.find(metric.key);
       m.values.push_back(found == j.end() || found->is_null()
                              ? std::numeric_limits<double>::quiet_NaN()

@@ -142,11 +142,13 @@ void Scorer::make_fit(Dataset& examples) {
 bool Scorer::next(ScoredBlock& block) {
   block.predictions.loss = model_.network.spec.loss;
   block.predictions.outputs = model_.network.outputs;
+  block.predictions.huber = model_.network.spec.huber;
   if (whole_) {
     make_fit(*whole_);
     block.first_row = 0;
     block.predictions.logits = predictor_.logits(*whole_);
     block.predictions.labels = std::move(whole_->labels);
+    block.predictions.targets = std::move(whole_->targets);
     whole_.reset();
     return true;
   }
@@ -161,6 +163,7 @@ bool Scorer::next(ScoredBlock& block) {
   block.first_row = read.first_row;
   block.predictions.logits = predictor_.logits(examples);
   block.predictions.labels = read.examples.labels;
+  block.predictions.targets = read.examples.targets;
   std::swap(block.ids, read.ids);
   std::swap(block.groups, read.groups);
   return true;

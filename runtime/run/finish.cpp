@@ -9,6 +9,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/results/evaluation_report.hpp"
+#include "runtime/results/metrics.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
@@ -63,11 +64,19 @@ RunResult result_of(const Run& run, const Certificate& certificate,
 /// Test rows are no training rows: what they give tells no more of these than the released model.
 /// But it tells of the test rows, which the owner alone may see where they are not public.
 void warn_of_guessing(const Run& run, const Evaluation& e) {
-  if (e.accuracy > 1.2 / e.classes) return;
-  const std::string line = fmt::format(
-      "test accuracy {:.2f} % of {} classes is that of guessing: training diverged, or has not "
-      "learned anything yet; try a lower lr, or more epochs",
-      100.0 * e.accuracy, e.classes);
+  const bool target = says_of(e) == Says::target;
+  if (target ? e.target.r2 > 0.0 : e.accuracy > 1.2 / e.classes) return;
+  const std::string line =
+      target ? fmt::format(
+                   "test RMSE {:.6g} is no better than {:.6g}, that of always saying the mean: "
+                   "training diverged, "
+                   "or has not learned anything yet; try a lower lr, or more epochs",
+                   e.target.rmse, e.target.mean_baseline_rmse)
+             : fmt::format(
+                   "test accuracy {:.2f} % of {} classes is that of guessing: training diverged, "
+                   "or has not "
+                   "learned anything yet; try a lower lr, or more epochs",
+                   100.0 * e.accuracy, e.classes);
   if (run.training->experiment().data.test_is_public)
     run.reporter().warn(line);
   else
@@ -75,7 +84,8 @@ void warn_of_guessing(const Run& run, const Evaluation& e) {
 }
 
 /// Writes how well the model does on the test set. Of a private one the owner is told, too: nobody
-/// else will be. Returns the class that is most frequent there; nothing where there is no test set.
+/// else will be. Returns the class that is most frequent there; nothing where there is no test set,
+/// or no class.
 std::optional<std::string> evaluate(const Run& run) {
   const std::optional<Evaluation> e = run.training->evaluate();
   if (!e) return std::nullopt;
@@ -88,6 +98,7 @@ std::optional<std::string> evaluate(const Run& run) {
   const std::string title = experiment.network.spec.name + " on " + experiment.data.name;
   if (!run.outputs().write_evaluation(*e, classes, title))
     run.reporter().warn("no pictures of the evaluation: gnuplot is missing or failed");
+  if (says_of(*e) == Says::target) return std::nullopt;
   return class_name(classes, e->majority_class);
 }
 

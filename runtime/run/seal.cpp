@@ -121,6 +121,7 @@ std::string Seal::block_tags(const Dataset& train, int threads) const {
     add_part(hash, train.tokens, width, begin, count);
     add_part(hash, train.lengths, 1, begin, count);
     add_part(hash, train.labels, 1, begin, count);
+    add_part(hash, train.targets, 1, begin, count);
     hash.finish(tags.data() + b * kBlockBytes);
   });
   return tags;

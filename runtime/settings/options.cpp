@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/config/class_weights.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/text_options.hpp"
@@ -123,10 +124,19 @@ std::vector<Option> text_options() {
 std::vector<Option> model_options() {
   return {
       text("model", "NAME", &Config::model,
-           "cnn, cifar-cnn, scatter-cnn, scatter-cifar-cnn, scatter-linear, mlp, logistic, svm, "
+           "cnn, cifar-cnn, scatter-cnn, scatter-cifar-cnn, scatter-linear, mlp, logistic, linear, "
+           "svm, "
            "imdb-rnn, imdb-lstm, imdb-mean, sentences-lstm, or a .toml file of layers"),
       text("activation", "NAME", &Config::activation,
            "what the model's `activation` layers are: relu, tanh or tempered-sigmoid"),
+      one_of(text("loss", "NAME", &Config::loss,
+                  "of a target, the number that a regression predicts: squared, if not given, or "
+                  "huber"),
+             {"squared", "huber"}),
+      number(
+          "huber-delta", "D", &Config::huber_delta, kPositive,
+          "huber: where the loss becomes linear, in the target's own unit; a tenth of its range, "
+          "if not given"),
   };
 }
 
@@ -200,6 +210,7 @@ std::vector<Option> training_options() {
       integer("warmup", "N", &Config::warmup, kCountOrZero, "steps of linear warm-up"),
       number("ema", "D", &Config::ema, kBelowOne,
              "release an exponential average of the weights with this decay; 0: the last weights"),
+      class_weights_option(),
   };
 }
 

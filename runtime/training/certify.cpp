@@ -57,6 +57,7 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size, P
   c.features = config.features;
   if (const double sigma = feature_noise(config, size.unit_rows); sigma > 0.0)
     c.feature_release = {config.features, sigma, config.feature_dimensions};
+  c.class_weights = config.class_weights;
   c.size = size;
   c.test_set = test_set(e.data);
   c.precision = config.precision;

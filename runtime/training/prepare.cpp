@@ -4,10 +4,13 @@
 #include <sstream>
 #include <utility>
 
+#include <spdlog/fmt/fmt.h>
+
 #include "kernels/features/scatter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
 #include "runtime/config/choices.hpp"
+#include "runtime/config/class_weights.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/make_network.hpp"
 #include "runtime/features/features.hpp"
@@ -24,7 +27,6 @@ constexpr Synonym kModels[] = {
     {"logreg", "logistic"},
     {"logistic-regression", "logistic"},
     {"logisticregression", "logistic"},
-    {"linear", "logistic"},
     {"lr", "logistic"},
     {"softmax", "logistic"},
     {"svc", "svm"},
@@ -42,6 +44,7 @@ constexpr Synonym kModels[] = {
 };
 
 std::string default_model(Features features, const Dataset& data, const Shape& shape) {
+  if (data.has_targets() && !data.is_text()) return "linear";
   if (data.is_text()) return data.vectors != nullptr ? "imdb-rnn" : "sentences-lstm";
   if (features == Features::scatter)
     return shape.channels == kScatterChannels ? "scatter-cnn" : "scatter-cifar-cnn";
@@ -59,6 +62,62 @@ Device device_for(const MethodEntry& method, Device asked) {
   if (asked == Device::cuda)
     throw InputError("--device: expected cpu with --method " + method.name + ", found cuda");
   return Device::cpu;
+}
+
+/// What only the CPU does so far, as a message names it; empty where CUDA does all of it.
+std::string cpu_only_part(const TrainConfig& config, const Dataset& train) {
+  if (train.has_targets()) return "a target";
+  return config.class_weights.empty() ? "" : "--class-weights";
+}
+
+/// The backend that trains on this data: `first`, but the CPU where that is CUDA, was not asked for
+/// by name and cannot do it, which a line says. Throws InputError where it was asked for.
+Backend backend_for(const Backend& first, const TrainConfig& config, const Dataset& train,
+                    Reporter& reporter) {
+  const std::string part = cpu_only_part(config, train);
+  if (part.empty() || first.name != "cuda") return first;
+  if (config.device == Device::cuda)
+    throw InputError("--device: expected cpu with " + part +
+                     ", which CUDA does not train with so far, found cuda");
+  reporter.info("on the CPU: CUDA does not train with " + part + " so far");
+  return choose_backend(Device::cpu);
+}
+
+/// Throws InputError where settings are for a target and there are classes, or the reverse.
+void check_target(const TrainConfig& config, const MethodEntry& method, const Dataset& train) {
+  if (!train.has_targets()) {
+    if (!config.loss.empty())
+      throw InputError("--loss: expected with a target only, found " + config.loss +
+                       " with classes");
+    if (config.huber_delta)
+      throw InputError("--huber-delta: expected with a target only, found it with classes");
+    return;
+  }
+  if (method.linear_model)
+    throw InputError(
+        "--method: expected one that clips each example's gradient with a target, "
+        "found " +
+        method.name + ", whose proof is of losses of two classes");
+  if (config.model == "logistic")
+    throw InputError(
+        "--model: expected linear, mlp or a .toml file of layers with a target, found "
+        "logistic");
+  if (config.huber_delta && config.loss != name_of(Loss::huber))
+    throw InputError("--huber-delta: expected with --loss huber only, found it with squared");
+}
+
+/// The loss of a target. Its public bounds say what --huber-delta is to the network.
+void choose_loss(const TrainConfig& config, const TargetBounds& bounds, ModelSpec& spec) {
+  if (config.loss != name_of(Loss::huber)) return;
+  const double delta = config.huber_delta.value_or(0.1 * (bounds.max - bounds.min));
+  const auto scaled = static_cast<float>(bounds.scaled_distance(delta));
+  if (!(scaled > 1e-6f))
+    throw InputError(
+        fmt::format("--huber-delta: expected more than a millionth of half the "
+                    "target's range, {:.6g}, found {:.6g}",
+                    0.5 * (bounds.max - bounds.min), delta));
+  spec.loss = Loss::huber;
+  spec.huber = scaled;
 }
 
 void check_linear(const MethodEntry& method, const Network& n) {
@@ -105,7 +164,8 @@ std::string read_model(const std::string& name) {
 
 Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model) {
   const MethodEntry& method = method_entry(config.method);
-  const Backend backend = choose_backend(device_for(method, config.device));
+  const Device device = device_for(method, config.device);
+  const Backend first_backend = choose_backend(device);
   const std::string model =
       known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;
   DataSplit data = load_data({.dataset = config.dataset,
@@ -124,14 +184,14 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   if (data.train.is_text() && config.features != Features::none)
     throw InputError("--features: expected none with texts, found " +
                      std::string(name_of(config.features)));
+  check_target(config, method, data.train);
+  const Backend backend = backend_for(first_backend, config, data.train, reporter);
   Experiment e;
   e.inputs = inputs_of(data);
   for (Dataset* const part : parts_of(data))
     make_features(*part, feature_settings(config), backend, reporter);
 
   e.config = config;
-  e.config.device = backend.name == "cuda" ? Device::cuda : Device::cpu;
-  e.backend = backend;
   e.data = std::move(data);
   e.model_text = model;
   const Shape shape = released_shape(e.data.train, feature_settings(config));
@@ -141,7 +201,15 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   }
   e.network = make_network(e.model_text, e.config.model, config.activation, shape,
                            e.data.train.classes, text_shape(e.data.train));
-  e.config.precision = backend.precision(e.network, config.precision);
+  if (const auto bounds = e.inputs.target()) choose_loss(config, *bounds, e.network.spec);
+  check_class_weights(config.class_weights, e.network.classes);
+  // Where CUDA lacks a layer the features were not made by it either: texts have none.
+  e.backend =
+      backend.name == first_backend.name
+          ? choose_backend(device, e.network, [&](const std::string& s) { reporter.info(s); })
+          : backend;
+  e.config.device = e.backend.name == "cuda" ? Device::cuda : Device::cpu;
+  e.config.precision = e.backend.precision(e.network, config.precision);
   if (e.config.precision == Precision::tf32) e.backend.arithmetic_name += ", tf32";
   if (method.linear_model) check_linear(method, e.network);
   check_stored_vectors(e.config, e.network);

@@ -157,7 +157,7 @@ void Training::measure() {
       .step = step_,
       .epsilon = method_->spent(budget_.ledger(), step_, last),
       .learning_rate = method_->learning_rate(step_)};
-  if (e.data.test.size() > 0) row.test = cudp::measure(answers());
+  if (e.data.test.size() > 0) row.test = metrics_of(*evaluate());
   metrics_.push_back(row);
   observer_.measured(metrics_);
 }
@@ -170,7 +170,7 @@ Predictions Training::answers() {
 
 std::optional<Evaluation> Training::evaluate() {
   if (experiment_.data.test.size() == 0) return std::nullopt;
-  return cudp::evaluate(answers());
+  return cudp::evaluate(answers(), experiment_.inputs.target().value_or(TargetBounds{}));
 }
 
 /// One call of advance(), with the speed that it sees.

@@ -86,6 +86,9 @@ std::vector<CanaryCase> all_cases() {
       at_delta("delta_1e_5", 1e-5),
       at_delta("delta_1e_9", 1e-9),
   };
+  // A canary counts as an example of the class whose weight is largest.
+  all.push_back(plain("class_weights", kLogistic, Clipping::flat));
+  all.back().config.class_weights = {0.1, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   all.push_back({"dpsgd_ts", kCnn, config("dpsgd-ts")});
   all.back().config.activation = "tempered-sigmoid";
   all.push_back({"dpsgd_decay", kLogistic, config("dpsgd-decay")});

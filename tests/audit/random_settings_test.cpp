@@ -80,6 +80,19 @@ std::string table_of(std::uint64_t seed, int rows) {
   return text;
 }
 
+/// The same columns with a number to predict.
+std::string stays_of(std::uint64_t seed, int rows) {
+  std::mt19937_64 random(seed);
+  std::string text = "age,hours,kind,days\n";
+  for (int i = 0; i < rows; ++i) {
+    const auto age = 17 + random() % 74;
+    const auto hours = random() % 41;
+    text += fmt::format("{},{},{},{}\n", age, hours, "abc"[random() % 3],
+                        (age + hours) / 4 + random() % 9);
+  }
+  return text;
+}
+
 /// Features [rows, 5] of a matrix, a gap of zeros among them, and their labels.
 struct Matrix {
   std::vector<float> features;
@@ -156,6 +169,16 @@ columns = [
   {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
   {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
   {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
+]
+)");
+  write_text(work / "stays.csv", stays_of(1, kRows));
+  write_text(work / "stays-test.csv", stays_of(2, 30));
+  write_text(work / "stays.csv.schema.toml", R"(name = "stays"
+columns = [
+  {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
+  {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
+  {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
+  {name = "days", kind = "target", min = 0, max = 30, fill = 10},
 ]
 )");
   const Matrix people = matrix_of(7, kRows), test = matrix_of(8, 30);

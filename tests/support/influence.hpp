@@ -166,6 +166,17 @@ inline void prepare(InfluenceCase& c, unsigned seed) {
   c.settings.threads = 1;
 }
 
+/// In every third case classes have weights, one of them 0 now and then: nothing that is stated
+/// changes. CPU only.
+inline void weigh_classes(InfluenceCase& c, unsigned seed) {
+  std::mt19937 random(seed ^ 0x5eedu);
+  if (random() % 3 != 0) return;
+  std::uniform_real_distribution<float> share(0.0f, 1.0f);
+  for (int k = 0; k < c.net.classes; ++k)
+    c.settings.class_weights.push_back(random() % 5 == 0 ? 0.0f : share(random));
+  c.settings.class_weights[random() % c.settings.class_weights.size()] = 1.0f;
+}
+
 /// Grid and stated sensitivity, from the network, the contribution and the clipping norm.
 inline void state_bound(InfluenceCase& c) {
   const ContributionBound bound = bound_of(c.contribution(), static_cast<double>(c.clip_norm));

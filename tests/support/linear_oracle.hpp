@@ -35,6 +35,7 @@ inline std::vector<float> random_weights(int d, std::uint32_t seed) {
 struct Oracle {
   const Dataset& data;
   bool hinge;
+  double weight_of[2] = {1.0, 1.0};  ///< of each class's loss
 
   std::vector<double> row(std::size_t i) const {
     const auto n = static_cast<std::size_t>(data.shape.size());
@@ -59,7 +60,8 @@ struct Oracle {
       const std::vector<double> x = row(i);
       const double y = data.labels[i] ? 1.0 : -1.0;
       const double m = y * dot(x, w);
-      const double c = hinge ? (m < 1.0 ? -y : 0.0) : -y / (1.0 + std::exp(m));
+      const double c =
+          weight_of[data.labels[i]] * (hinge ? (m < 1.0 ? -y : 0.0) : -y / (1.0 + std::exp(m)));
       double norm = 0.0;
       for (const double v : x) norm += c * v * c * v;
       const double factor = std::fmin(1.0, clip / std::sqrt(std::fmax(norm, 1e-300)));
@@ -72,7 +74,8 @@ struct Oracle {
     double sum = 0.0;
     for (std::size_t i = 0; i < data.size(); ++i) {
       const std::vector<double> x = row(i);
-      sum += std::fmin(loss(dot(x, w) - step * dot(x, d), data.labels[i]), clip);
+      sum += std::fmin(
+          weight_of[data.labels[i]] * loss(dot(x, w) - step * dot(x, d), data.labels[i]), clip);
     }
     return sum;
   }

@@ -151,11 +151,12 @@ class SettingsMaker {
   /// What the test itself decides; what needs files beyond the test's; what is of one call.
   static const std::set<std::string>& own() {
     static const std::set<std::string> keys = {
-        "dataset",     "data-dir",       "schema",        "test-data", "out",        "resume",
-        "fresh-noise", "seed",           "config",        "preset",    "json",       "quiet",
-        "method",      "model",          "epsilon",       "sigma",     "delta",      "batch",
-        "steps",       "epochs",         "feature-cache", "device",    "features",   "classes",
-        "embedding",   "embedding-dims", "compare-with",  "labels",    "test-labels"};
+        "dataset",     "data-dir",       "schema",        "test-data", "out",         "resume",
+        "fresh-noise", "seed",           "config",        "preset",    "json",        "quiet",
+        "method",      "model",          "epsilon",       "sigma",     "delta",       "batch",
+        "steps",       "epochs",         "feature-cache", "device",    "features",    "classes",
+        "embedding",   "embedding-dims", "compare-with",  "labels",    "test-labels", "loss",
+        "huber-delta"};
     return keys;
   }
 
@@ -177,7 +178,7 @@ class SettingsMaker {
     s.ending = one_of<std::string>({"finished", "finished", "interrupted", "killed", "fresh noise",
                                     "killed in the fresh noise"});
     add(s, "method", method.name);
-    add_data(s);
+    add_data(s, s.data == "table" && !method.linear_model && chance(0.25));
     add_model(s, method);
     add_budget(s, method);
     for (const Option& option : train_options()) {
@@ -185,6 +186,7 @@ class SettingsMaker {
       if (option.group == "Text" && s.data != "texts") continue;
       const bool numbers = s.data == "table" || s.data == "matrix";
       if (option.key == "normalise" && !numbers) continue;
+      if (option.key == "class-weights" && s.has("dataset", "stays.csv")) continue;
       if (option.key == "malformed" && s.data == "images") continue;
       if (option.key.starts_with("feature-") || option.key.starts_with("vocabulary") ||
           option.key == "embedding-tensor" || option.key == "store-embedding")
@@ -211,8 +213,17 @@ class SettingsMaker {
     s.flags.emplace_back(std::move(key), std::move(value));
   }
 
-  void add_data(RandomSettings& s) {
-    if (s.data == "table") {
+  /// target: a table whose rows have a number to predict.
+  void add_data(RandomSettings& s, bool target) {
+    if (target) {
+      add(s, "dataset", "stays.csv");
+      if (chance(0.7)) add(s, "test-data", "stays-test.csv");
+      if (chance(0.5)) {
+        const std::string loss = one_of<std::string>({"squared", "huber"});
+        add(s, "loss", loss);
+        if (loss == "huber" && chance(0.5)) add(s, "huber-delta", "2.5");
+      }
+    } else if (s.data == "table") {
       add(s, "dataset", "people.csv");
       if (chance(0.2)) add(s, "schema", "people.csv.schema.toml");
       if (chance(0.7)) add(s, "test-data", "test.csv");
@@ -276,7 +287,8 @@ class SettingsMaker {
     } else if (s.data == "images" && features == "none") {
       add(s, "model", one_of<std::string>({"image.toml", "logistic", "mlp"}));
     } else {
-      add(s, "model", one_of<std::string>({"logistic", "mlp", "table.toml"}));
+      const bool target = s.has("dataset", "stays.csv");
+      add(s, "model", one_of<std::string>({target ? "linear" : "logistic", "mlp", "table.toml"}));
     }
   }
   /// One of two, or neither.
@@ -319,6 +331,7 @@ class SettingsMaker {
     if (!option.choices.empty()) return add(s, option.key, one_of(option.choices));
     if (option.key == "activation")
       return add(s, option.key, one_of<std::string>({"relu", "tanh", "tempered-sigmoid"}));
+    if (option.key == "class-weights") return add(s, option.key, weights(s.data));
     if (!option.range) return;  // other texts name files
     const ValueRange& range = *option.range;
     const auto usual = option.get(TrainConfig{});
@@ -339,6 +352,14 @@ class SettingsMaker {
     add(s, option.key,
         option.kind == ValueKind::integer ? std::to_string(static_cast<std::int64_t>(x))
                                           : fmt::format("{:.6g}", x));
+  }
+
+  /// One for each class, mostly; now and then too few, all 0, or below 0.
+  std::string weights(const std::string& data) {
+    std::string text = chance(0.03) ? "-1" : one_of<std::string>({"1", "0", "0.03", "20"});
+    for (int k = chance(0.97) ? (data == "images" ? 9 : 1) : 0; k > 0; --k)
+      text += "," + one_of<std::string>({"1", "0", "5", "33", "0.25", "1e-9"});
+    return text;
   }
 
   std::mt19937_64 random_;

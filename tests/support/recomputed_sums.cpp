@@ -189,18 +189,23 @@ class Recomputer {
 
   // Gradients.
 
-  Values gradient(std::uint32_t i, int label, const Values& theta) const {
-    return reference::gradient(net(), theta, reference::features(train(), i), label).gradient;
+  Values gradient(std::uint32_t i, double answer, const Values& theta) const {
+    return reference::gradient(net(), theta, reference::features(train(), i), answer).gradient;
+  }
+  double answer(std::uint32_t i) const { return reference::answer_of(train(), i); }
+  /// Another label than the example's own, or a target far from it.
+  double other_answer(std::uint32_t i) const {
+    if (train().has_targets()) return answer(i) + 1.0;
+    return (train().labels[i] + 1) % net().classes;
   }
   Values theta() const { return {state_.parameters.begin(), state_.parameters.end()}; }
 
   Measured measure(std::uint32_t i, const Values& theta) {
     ++found_.examples;
     Measured m;
-    const int label = train().labels[i];
-    m.gradient = gradient(i, label, theta);
+    m.gradient = gradient(i, answer(i), theta);
     // As large as the terms of the gradient, which nearly cancel where the label is the prediction.
-    const Values other = gradient(i, (label + 1) % net().classes, theta);
+    const Values other = gradient(i, other_answer(i), theta);
     Values squares = reference::squared_norms(net(), m.gradient);
     const Values of_other = reference::squared_norms(net(), other);
     double square = 0.0;
@@ -215,6 +220,24 @@ class Recomputer {
     }
     m.norm = std::sqrt(square);
     m.error = std::sqrt(error);
+    return m;
+  }
+
+  /// What an example counts: its class's weight over the largest.
+  double weight(std::uint32_t i) const {
+    const std::vector<double>& all = config().class_weights;
+    if (all.empty()) return 1.0;
+    return all.at(train().labels[i]) / *std::ranges::max_element(all);
+  }
+
+  /// The gradient of the weighted loss.
+  Measured measure_weighted(std::uint32_t i, const Values& theta) {
+    Measured m = measure(i, theta);
+    const double w = weight(i);
+    for (Values* const all : {&m.gradient, &m.norms, &m.errors})
+      for (double& x : *all) x *= w;
+    m.norm *= w;
+    m.error *= w;
     return m;
   }
 
@@ -304,11 +327,14 @@ class Recomputer {
         certificate_.quantile ? clip * certificate_.sensitivity / certificate_.clip * (1.0 + 1e-6)
                               : certificate_.sensitivity;
     const ClipSettings settings{.kind = config().clipping, .max_norm = static_cast<float>(clip)};
-    const auto factors_of = [&](const Measured& m) {
+    // The weight comes behind the clipping, which counts the gradient without it.
+    const auto factors_of = [&](const Measured& m, std::uint32_t i) {
       Values squares;
       for (const double n : m.norms) squares.push_back(n * n);
-      if (is("norm-bound")) return Values(squares.size(), 1.0);
-      return reference::clip_factors(settings, squares);
+      Values factors = is("norm-bound") ? Values(squares.size(), 1.0)
+                                        : reference::clip_factors(settings, squares);
+      for (double& f : factors) f *= weight(i);
+      return factors;
     };
     const Values parameters = theta();
     Values sum(parameters.size(), 0.0);
@@ -318,7 +344,7 @@ class Recomputer {
     for (const std::uint32_t i : batch_->examples) {
       const Measured m = measure(i, parameters);
       if (!m.sane) return leave_out();
-      add_clipped(m, factors_of(m), sensitivity, at(r), sum, &allowed);
+      add_clipped(m, factors_of(m, i), sensitivity, at(r), sum, &allowed);
       below_low += m.norm + 2.0 * m.error < clip * (1.0 - 1e-5) ? 1.0 : 0.0;
       below_high += m.norm - 2.0 * m.error <= clip * (1.0 + 1e-5) ? 1.0 : 0.0;
     }
@@ -330,7 +356,7 @@ class Recomputer {
       double unused = 0.0;
       for (const std::uint32_t i : batch_->examples) {
         const Measured m = measure(i, moved);
-        add_clipped(m, factors_of(m), INFINITY, at(r), again, &unused);
+        add_clipped(m, factors_of(m, i), INFINITY, at(r), again, &unused);
       }
       return again;
     });
@@ -357,7 +383,8 @@ class Recomputer {
     const CoordinateErrors off = now_.coordinates.errors(scale, centre);
     const auto add = [&](const Measured& m, const Values& parameters, std::uint32_t i, Values& sum,
                          double* allowed) {
-      const Values other = gradient(i, (train().labels[i] + 1) % net().classes, parameters);
+      Values other = gradient(i, other_answer(i), parameters);
+      for (double& x : other) x *= weight(i);
       Values w(scale.size());
       double error = 0.0;
       double shift = 0.0;
@@ -380,7 +407,7 @@ class Recomputer {
     const auto sum_at = [&](const Values& parameters, double* allowed) {
       Values sum(scale.size(), 0.0);
       for (const std::uint32_t i : batch_->examples)
-        add(measure(i, parameters), parameters, i, sum, allowed);
+        add(measure_weighted(i, parameters), parameters, i, sum, allowed);
       return sum;
     };
     double allowed = 1e-6 * static_cast<double>(batch_->examples.size());
@@ -495,7 +522,7 @@ class Recomputer {
     if (!is_sane()) return false;
     const Values parameters = theta();
     for (std::uint32_t i = 0; i < train().size(); ++i) {
-      const Measured m = measure(i, parameters);
+      const Measured m = measure_weighted(i, parameters);
       if (!m.sane) {
         now_.norms.clear();
         return false;
@@ -568,7 +595,7 @@ class Recomputer {
     Values sum(parameters.size(), 0.0);
     double allowed = 1e-6 * static_cast<double>(batch_->examples.size());
     for (const std::uint32_t i : batch_->examples) {
-      const Measured m = measure(i, parameters);
+      const Measured m = measure_weighted(i, parameters);
       if (!m.sane) {
         now_.norms.clear();
         return leave_out();
@@ -608,8 +635,9 @@ class Recomputer {
       for (std::uint32_t i = 0; i < train().size(); ++i) {
         if (!all && !is_drawn(i)) continue;
         ++n;
-        const Measured m = measure(i, at_parameters);
+        const Measured m = measure_weighted(i, at_parameters);
         *allowed += 1e-6 * config().clip;
+        if (m.norm == 0.0) continue;
         add_clipped(m, {std::fmin(1.0, config().clip / m.norm)}, r.sensitivity,
                     fmt::format("release {}", r.step), sum, allowed);
       }
@@ -637,7 +665,8 @@ class Recomputer {
       if (options.mini_batch > 0 && !is_drawn(i)) continue;
       ++n;
       const Values z = reference::logits(net(), parameters, reference::features(train(), i));
-      expected += std::fmin(reference::loss(net().spec.loss, z, train().labels[i], nullptr), most);
+      const double loss = reference::loss(net().spec.loss, z, train().labels[i], nullptr);
+      expected += std::fmin(weight(i) * loss, most);
     }
     ++found_.sums;
     const double allowed = (1e-5 * expected + 1e-6 * most * static_cast<double>(n));
@@ -674,7 +703,7 @@ class Recomputer {
           (train().labels[i] != 0 ? 1.0 : -1.0) / std::fmax(options.max_norm, norm_of(v));
       double margin = 0.0;
       for (std::size_t j = 0; j < d; ++j) margin += scale * v[j] * w[j];
-      const double c = margin_derivative(margin);
+      const double c = weight(i) * margin_derivative(margin);
       if (!std::isfinite(scale)) continue;
       for (std::size_t j = 0; j < d; ++j) gradient[j] += c * scale * v[j];
       hold_length(std::fabs(c * scale) * norm_of(v), 1.0 + 1e-12, "minimum");

@@ -1,11 +1,11 @@
 #pragma once
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 
-#include <unistd.h>
+#include <stdlib.h>
 
 namespace cudp {
 
@@ -13,10 +13,10 @@ namespace cudp {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    static std::atomic<int> count{0};
-    path_ = std::filesystem::temp_directory_path() /
-            ("cudp-test-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
-    std::filesystem::create_directories(path_);
+    // A killed process leaves its folder behind, and a later one may get its number.
+    std::string name = (std::filesystem::temp_directory_path() / "cudp-test-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
   }
   ~TemporaryFolder() {
     std::error_code ignored;

@@ -64,7 +64,7 @@ const Backend& emulated_cuda() {
       .precision = [](const Network&, Precision) { return Precision::fp32; },
       .scatter = scatter_on_cpu,
       .make_linear_engine =
-          [](const Dataset& train, Loss loss, double most, int) {
+          [](const Dataset& train, Loss loss, double most, int, SignWeights) {
             return std::make_unique<cuda::DeviceLinear<EmulatedGpu>>(EmulatedGpu(), train, loss,
                                                                      most);
           },

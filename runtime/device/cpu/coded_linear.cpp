@@ -13,8 +13,13 @@ bool CodedLinearSum::fits(const Network& network) {
 }
 
 CodedLinearSum::CodedLinearSum(const Network& network, const CpuLayout& layout,
-                               const CpuKernels& kernels, int threads)
-    : network_(network), layout_(layout), kernels_(kernels), parts_(to_size(threads)) {}
+                               const CpuKernels& kernels, std::span<const float> class_weights,
+                               int threads)
+    : network_(network),
+      layout_(layout),
+      kernels_(kernels),
+      class_weights_(class_weights),
+      parts_(to_size(threads)) {}
 
 void CodedLinearSum::prepare(const CodedRows& rows, std::span<const float> parameters) {
   const std::int64_t first_number = padded(std::int64_t{rows.features} + 1);
@@ -46,20 +51,24 @@ void CodedLinearSum::add_up(const Dataset& data, std::span<const std::uint32_t> 
   team.run(tasks, [&](std::size_t i, int thread) {
     Part& part = parts_[to_size(thread)];
     std::int32_t* const units = part.units.data();
-    kernels_.coded_linear({.rows = rows,
-                           .labels = data.labels.data(),
-                           .examples = examples.data() + i * kTask,
-                           .count = static_cast<int>(std::min(kTask, examples.size() - i * kTask)),
-                           .weights = weights_.data(),
-                           .number_weights = number_weights_.data(),
-                           .bias = bias,
-                           .loss = network_.spec.loss,
-                           .clip = use.clip,
-                           .inverse_grid = use.inverse_grid,
-                           .units = units,
-                           .number_units = units + first_number_,
-                           .bias_unit = units + bias_,
-                           .facts = diagnostics != nullptr ? &facts_[i] : nullptr});
+    kernels_.coded_linear(
+        {.rows = rows,
+         .labels = data.labels.data(),
+         .targets = has_target(network_.spec.loss) ? data.targets.data() : nullptr,
+         .examples = examples.data() + i * kTask,
+         .count = static_cast<int>(std::min(kTask, examples.size() - i * kTask)),
+         .weights = weights_.data(),
+         .number_weights = number_weights_.data(),
+         .bias = bias,
+         .loss = network_.spec.loss,
+         .huber = network_.spec.huber,
+         .class_weights = class_weights_.empty() ? nullptr : class_weights_.data(),
+         .clip = use.clip,
+         .inverse_grid = use.inverse_grid,
+         .units = units,
+         .number_units = units + first_number_,
+         .bias_unit = units + bias_,
+         .facts = diagnostics != nullptr ? &facts_[i] : nullptr});
     kernels_.flush_units(units, part.totals.data(), bias_ + kColumnBlock);
   });
   collect(rows, sum);

@@ -21,9 +21,9 @@ class CodedLinearSum {
   /// Whether the network is one dense layer with one output and a loss of one score.
   static bool fits(const Network& network);
 
-  /// Keeps the references.
+  /// Keeps the references. class_weights: of EngineSettings.
   CodedLinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
-                 int threads);
+                 std::span<const float> class_weights, int threads);
 
   /// sum <- what the examples add, in units of the grid, [Storage::packed]: the same whatever the
   /// number of threads. data: coded rows; parameters [d]. Their private statistics are added to
@@ -48,6 +48,7 @@ class CodedLinearSum {
   const Network& network_;
   const CpuLayout& layout_;
   const CpuKernels& kernels_;
+  std::span<const float> class_weights_;
   std::int64_t first_number_ = 0;
   std::int64_t bias_ = 0;
   std::vector<Part> parts_;  ///< one a thread

@@ -52,8 +52,10 @@ class CpuEngine final : public Engine {
         sum_(to_size(layout_.storage.packed)),
         released_(network_.parameter_count) {
     for (int t = 0; t < team_.size(); ++t)
-      workers_.push_back(std::make_unique<Worker>(layout_, k_));
-    if (CodedLinearSum::fits(network_)) coded_linear_.emplace(network_, layout_, k_, team_.size());
+      workers_.push_back(std::make_unique<Worker>(layout_, k_, settings_.class_weights));
+    if (CodedLinearSum::fits(network_))
+      coded_linear_.emplace(network_, layout_, k_, settings_.class_weights, team_.size());
+    check_class_weights();
     const OptimizerSettings& o = settings.recipe.optimizer;
     if (has_first_moment(o.kind)) state_.moment1.resize(network_.parameter_count);
     if (has_second_moment(o.kind)) state_.moment2.resize(network_.parameter_count);
@@ -68,6 +70,8 @@ class CpuEngine final : public Engine {
   void load(const Dataset& train) override {
     if (!fits(train) || train.classes != network_.classes)
       throw InputError("the training set's shape or classes do not fit the model");
+    ensure(!has_target(network_.spec.loss) || train.targets.size() == train.size(),
+           "every example must have a target");
     if (train.size() > std::size_t{1} << 31)
       throw InputError("expected at most 2^31 training examples");
     canaries_.load(train.size());
@@ -164,6 +168,13 @@ class CpuEngine final : public Engine {
   Diagnostics diagnostics() override { return std::exchange(diagnostics_, {}); }
 
  private:
+  void check_class_weights() const {
+    const std::vector<float>& all = settings_.class_weights;
+    ensure(all.empty() || (all.size() == to_size(network_.classes) &&
+                           std::ranges::all_of(all, [](float w) { return w >= 0 && w <= 1; })),
+           "class weights must be one of 0 to 1 for each class");
+  }
+
   bool fits(const Dataset& data) const {
     const WordVectors* const v = data.vectors.get();
     return data.shape == network_.input && data.words == network_.text.words &&

@@ -16,9 +16,11 @@ constexpr std::int64_t kRange = 128;  // tiles that one task handles: 2,048 exam
 
 class CpuLinearEngine final : public LinearEngine {
  public:
-  CpuLinearEngine(const Dataset& train, Loss loss, double max_examples, int threads)
+  CpuLinearEngine(const Dataset& train, Loss loss, double max_examples, int threads,
+                  SignWeights weights)
       : source_(train),
         loss_(loss),
+        weights_(weights),
         max_examples_(max_examples),
         k_(cpu_kernels(best_simd_level())),
         team_(threads),
@@ -63,7 +65,8 @@ class CpuLinearEngine final : public LinearEngine {
                           .d = dimension(),
                           .loss = loss_,
                           .max_norm = static_cast<float>(max_norm),
-                          .inverse_grid = 1.0 / grid});
+                          .inverse_grid = 1.0 / grid,
+                          .weights = weights_});
     });
     return collect(dimension(), grid);
   }
@@ -91,7 +94,8 @@ class CpuLinearEngine final : public LinearEngine {
                         .count = count,
                         .loss = loss_,
                         .max_loss = static_cast<float>(max_loss),
-                        .inverse_grid = 1.0 / grid});
+                        .inverse_grid = 1.0 / grid,
+                        .weights = weights_});
     });
     return collect(count, grid);
   }
@@ -149,6 +153,7 @@ class CpuLinearEngine final : public LinearEngine {
 
   const Dataset& source_;
   Loss loss_;
+  SignWeights weights_;
   double max_examples_;
   const CpuKernels& k_;
   ThreadTeam team_;
@@ -164,9 +169,10 @@ class CpuLinearEngine final : public LinearEngine {
 }  // namespace
 
 std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss,
-                                                     double max_examples, int threads) {
+                                                     double max_examples, int threads,
+                                                     SignWeights weights) {
   check_linear_data(train);
-  return std::make_unique<CpuLinearEngine>(train, loss, max_examples, threads);
+  return std::make_unique<CpuLinearEngine>(train, loss, max_examples, threads, weights);
 }
 
 }  // namespace cudp

@@ -26,8 +26,10 @@ int examples_in_flight(const CpuLayout& l) {
 
 }  // namespace
 
-Worker::Worker(const CpuLayout& layout, const CpuKernels& kernels)
+Worker::Worker(const CpuLayout& layout, const CpuKernels& kernels,
+               std::span<const float> class_weights)
     : layout_(layout),
+      class_weights_(class_weights),
       w_(layout.storage, layout.network->groups, examples_in_flight(layout), kernels),
       units_(to_size(layout.storage.packed)),
       totals_(to_size(layout.storage.packed)) {}
@@ -67,28 +69,45 @@ std::optional<GradientSum> Worker::sum_of(const GradientUse& use) {
 }
 
 void Worker::run_part(int count, const GradientUse& use, ExampleRecord* records) {
-  const Network& network = *layout_.network;
   const std::optional<GradientSum> sum = sum_of(use);
   forward(count);
   float losses[kMaxChunk];
-  const CpuEdge& last = layout_.edges.back();
-  for (int e = 0; e < count; ++e) {
-    float* const gradient = w_.gradient(last, e);
-    losses[e] = evaluate_loss(network.spec.loss, logits_of(e), network.outputs,
-                              w_.data->labels[w_.examples[to_size(e)]], gradient);
-    std::fill(gradient + network.outputs, gradient + last.size(), 0.0f);
-  }
+  for (int e = 0; e < count; ++e) losses[e] = begin_backward(e, use);
   backward_together(count);
   for (int e = 0; e < count; ++e) {
     backward_example(e);
-    const float squared = choose_factors(e, use);
+    ExampleRecord record{.loss = losses[e]};
+    choose_factors(e, use, record);
     if (sum) add_example(e, *sum);
-    if (records == nullptr) continue;
-    const float* const f = w_.factors(e);
-    const bool clipped = std::any_of(f, f + groups(), [](float factor) { return factor < 1.0f; });
-    records[e] = {losses[e], squared, clipped, std::isfinite(squared)};
+    if (records != nullptr) records[e] = record;
   }
   if (sum) add_together(count, *sum);
+}
+
+float Worker::class_weight(int example) const {
+  if (class_weights_.empty()) return 1.0f;
+  return class_weights_[w_.data->labels[w_.examples[to_size(example)]]];
+}
+
+float Worker::begin_backward(int example, const GradientUse& use) {
+  const Network& network = *layout_.network;
+  const Loss loss = network.spec.loss;
+  const std::uint32_t number = w_.examples[to_size(example)];
+  const CpuEdge& last = layout_.edges.back();
+  float* const gradient = w_.gradient(last, example);
+  const float value = has_target(loss)
+                          ? target_loss(loss, logits_of(example)[0], w_.data->targets[number],
+                                        network.spec.huber, gradient)
+                          : evaluate_loss(loss, logits_of(example), network.outputs,
+                                          w_.data->labels[number], gradient);
+  std::fill(gradient + network.outputs, gradient + last.size(), 0.0f);
+  const bool weighted = std::holds_alternative<MeasureNorm>(use) ||
+                        std::holds_alternative<AddAccepted>(use) ||
+                        std::holds_alternative<AddTransformed>(use);
+  if (!weighted || class_weights_.empty()) return value;
+  const float weight = class_weight(example);
+  for (int i = 0; i < network.outputs; ++i) gradient[i] *= weight;
+  return value;
 }
 
 void Worker::backward_together(int count) {
@@ -117,21 +136,30 @@ float Worker::squared_norm(int example) {
   return squared;
 }
 
-float Worker::choose_factors(int example, const GradientUse& use) {
-  const auto clip = [&](const ClipSettings& settings) {
-    return clip_factors(settings, w_.norms(example), groups(), w_.factors(example));
-  };
-  if (const auto* clipped = std::get_if<AddClipped>(&use)) return clip(clipped->clip);
-  if (const auto* moved = std::get_if<AddTransformed>(&use)) return clip(moved->clip);
-  const float squared = squared_norm(example);
-  float factor = 1.0f;
-  if (const auto* accepted = std::get_if<AddAccepted>(&use)) {
-    const std::uint32_t number = w_.examples[to_size(example)];
-    factor = accept_candidate(accepted->rule, accepted->stream, number, squared,
-                              accepted->norms + number);
+void Worker::choose_factors(int example, const GradientUse& use, ExampleRecord& record) {
+  float* const f = w_.factors(example);
+  const auto* const clipped = std::get_if<AddClipped>(&use);
+  const auto* const transformed = std::get_if<AddTransformed>(&use);
+  if (clipped != nullptr || transformed != nullptr) {
+    record.squared_norm = clip_factors(clipped != nullptr ? clipped->clip : transformed->clip,
+                                       w_.norms(example), groups(), f);
+  } else {
+    record.squared_norm = squared_norm(example);
+    float factor = 1.0f;
+    if (const auto* accepted = std::get_if<AddAccepted>(&use)) {
+      const std::uint32_t number = w_.examples[to_size(example)];
+      factor = accept_candidate(accepted->rule, accepted->stream, number, record.squared_norm,
+                                accepted->norms + number);
+    }
+    std::fill_n(f, groups(), factor);
   }
-  std::fill_n(w_.factors(example), groups(), factor);
-  return squared;
+  record.finite = std::isfinite(record.squared_norm);
+  record.clipped = std::any_of(f, f + groups(), [](float factor) { return factor < 1.0f; });
+  if (clipped == nullptr || class_weights_.empty()) return;
+  // A weight is at most 1, so that the product, rounded, is at most the factor: what bounds the
+  // clipped gradient bounds the weighted one.
+  const float weight = class_weight(example);
+  for (int g = 0; g < groups(); ++g) f[g] *= weight;
 }
 
 void Worker::add_example(int example, const GradientSum& sum) {

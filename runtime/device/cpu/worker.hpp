@@ -54,7 +54,9 @@ struct ExampleRecord {
 /// One thread, and the passes over a chunk of examples in its memory.
 class Worker {
  public:
-  Worker(const CpuLayout& layout, const CpuKernels& kernels);
+  /// class_weights: of EngineSettings. Keeps the references.
+  Worker(const CpuLayout& layout, const CpuKernels& kernels,
+         std::span<const float> class_weights = {});
 
   /// Adds what `examples` contribute, at most CpuLayout::chunk of them, to units() and totals().
   /// use: one that adds by the grid. records: [examples.size()], or null.
@@ -92,8 +94,13 @@ class Worker {
   std::optional<GradientSum> sum_of(const GradientUse& use);
   void backward_together(int count);
   void backward_example(int example);
-  /// Returns the example's squared norm.
-  float choose_factors(int example, const GradientUse& use);
+  /// The example's loss, and its gradient by the logits: for a use that has no bound of its own to
+  /// put the weight behind, that of the weighted loss.
+  float begin_backward(int example, const GradientUse& use);
+  float class_weight(int example) const;
+  /// Chooses an example's factors; weights are in them where the gradient is clipped. Fills in
+  /// what the record says of its norm.
+  void choose_factors(int example, const GradientUse& use, ExampleRecord& record);
   float squared_norm(int example);
   void add_example(int example, const GradientSum& sum);
   void add_together(int count, const GradientSum& sum);
@@ -102,6 +109,7 @@ class Worker {
   int groups() const { return layout_.network->groups; }
 
   const CpuLayout& layout_;
+  std::span<const float> class_weights_;
   Workspace w_;
   AlignedVector<std::int32_t> units_;
   AlignedVector<std::int64_t> totals_;

@@ -89,6 +89,8 @@ class DeviceEngine final : public Engine {
   bool is_fused() const { return fused_.has_value(); }
 
   void load(const Dataset& train) override {
+    ensure(settings_.class_weights.empty() && !has_target(network_.spec.loss),
+           "CUDA trains with no class weights and no targets");
     if (!(train.shape == network_.input) || train.classes != network_.classes)
       throw InputError("the training set's shape or classes do not fit the model");
     if (train.size() == 0 || train.size() >= std::size_t{1} << 31)

@@ -1,67 +1,20 @@
 // From a table to predictions, as README tells it: 20,000 patients of whom 3 % die, with gaps and
 // names that are no ASCII.
-#include <array>
-#include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <random>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <spdlog/fmt/fmt.h>
 
 #include "tests/support/cudp_process.hpp"
+#include "tests/support/patients.hpp"
 
 namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-constexpr std::array kWards = {"Chirurgie", "Geburtshilfe", "Kardiologie", "Süd", "Übergang, neu"};
-
-/// A table of patients. Deaths follow age, blood pressure, the ward and smoking; a twelfth of the
-/// cells of each measured column is missing.
-std::string patients(std::size_t rows, unsigned seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal;
-  const auto cell = [&](const std::string& text) {
-    return random() % 12 == 0 ? std::string() : text;
-  };
-  std::string csv = "patient,age,pressure,lactate,ward,smoker,größe,died\n";
-  for (std::size_t i = 0; i < rows; ++i) {
-    const double age = std::clamp(58.0 + 18.0 * normal(random), 0.0, 104.0);
-    const double pressure = 125.0 + 20.0 * normal(random);
-    const double lactate = std::exp(0.4 + 0.6 * normal(random));
-    const std::size_t ward = random() % kWards.size();
-    const bool smoker = random() % 4 == 0;
-    const double z = -4.5 + 0.055 * (age - 58.0) - 0.02 * (pressure - 125.0) +
-                     0.5 * (lactate - 1.8) + (ward == 2 ? 0.9 : 0.0) + (smoker ? 0.6 : 0.0);
-    const bool died = std::uniform_real_distribution<>()(random) < 1.0 / (1.0 + std::exp(-z));
-    csv += fmt::format(
-        "P{},{},{},{},\"{}\",{},{},{}\n", 100000 + i, cell(std::to_string(static_cast<int>(age))),
-        cell(fmt::format("{:.1f}", pressure)), cell(fmt::format("{:.2f}", lactate)), kWards[ward],
-        cell(smoker ? "ja" : "nein"), cell(fmt::format("{:.0f}", 170.0 + 10.0 * normal(random))),
-        died ? "YES" : "NO");
-  }
-  return csv;
-}
-
-/// What is known of such a table in public.
-constexpr const char* kSchema = R"(name = "patients"
-columns = [
-  {name = "patient", kind = "id"},
-  {name = "age", kind = "numeric", min = 0, max = 105, fill = 58},
-  {name = "pressure", kind = "numeric", min = 60, max = 220, fill = 125},
-  {name = "lactate", kind = "numeric", min = 0, max = 20, transform = "log", fill = 1.5},
-  {name = "ward", kind = "categorical", values = ["Chirurgie", "Geburtshilfe", "Kardiologie", "Süd", "Übergang, neu"]},
-  {name = "smoker", kind = "categorical", values = ["ja", "nein"]},
-  {name = "größe", kind = "numeric", min = 100, max = 220, fill = 170},
-  {name = "died", kind = "label", values = ["NO", "YES"]},
-]
-)";
 
 class Story : public testing::Test {
  protected:
@@ -100,7 +53,7 @@ TEST_F(Story, FromATableToPredictions) {
     return cudp(more);
   };
   EXPECT_EQ(train("blank").exit, 2);
-  write_text(schema, kSchema);
+  write_text(schema, kPatientsSchema);
 
   const Finished trained = train("run");
   ASSERT_EQ(trained.exit, 0) << trained.err;
@@ -124,7 +77,7 @@ TEST_F(Story, FromATableToPredictions) {
 TEST_F(Story, PrivacyCostsLittle) {
   write_text(folder_ / "patients.csv", patients(20'000, 1));
   write_text(folder_ / "held_out.csv", patients(20'000, 2));
-  write_text(folder_ / "patients.csv.schema.toml", kSchema);
+  write_text(folder_ / "patients.csv.schema.toml", kPatientsSchema);
   const auto mean_auc = [&](const std::string& name, const std::vector<std::string>& more) {
     double sum = 0.0;
     for (int seed = 1; seed <= 5; ++seed) {

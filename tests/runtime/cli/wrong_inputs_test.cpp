@@ -138,7 +138,7 @@ const Case kCases[] = {
      "--model: expected a known model or a .toml file, found 'logreg'; the nearest is 'logistic'"},
     {table({"--model", "alexnet"}),
      "--model: expected a known model or a .toml file, found 'alexnet'; there are cifar-cnn, cnn, "
-     "imdb-lstm, imdb-mean, imdb-rnn, logistic, mlp, scatter-cifar-cnn, scatter-cnn, "
+     "imdb-lstm, imdb-mean, imdb-rnn, linear, logistic, mlp, scatter-cifar-cnn, scatter-cnn, "
      "scatter-linear, sentences-lstm and svm"},
     {table({"--method", "dpsdg"}),
      "--method: expected one of dpsgd, dpsgd-ts, dpsgd-decay, dpsgd-quantile, adp-sgd, adaclip, "
@@ -211,7 +211,8 @@ const Case kCases[] = {
     {table({}, "p.csv", "nowhere.toml"),
      "nowhere.toml: expected a file that can be read, found No such file or directory"},
     {table({}, "p.csv", "kind.toml"),
-     "kind.toml, line 2: expected kind numeric, date, categorical, text, label, id or ignore, "
+     "kind.toml, line 2: expected kind numeric, date, categorical, text, label, target, id or "
+     "ignore, "
      "found 'number'"},
     {table({}, "p.csv", "bounds.toml"),
      "p.csv, column 'age': expected public bounds or categories in a schema, found none; "

@@ -67,7 +67,7 @@ TEST(Schema, EveryFaultHasItsLine) {
   EXPECT_EQ(
       refusal("colums = []"),
       "s.toml, line 1: expected one of the keys name, delimiter, quotes, header, skip_prefix, "
-      "missing, decimal, columns, found 'colums'");
+      "missing, decimal, unit, max_rows, columns, found 'colums'");
   EXPECT_EQ(refusal("delimiter = ', '\ncolumns = []"),
             "s.toml, line 1: expected one character for 'delimiter', found ', '");
   EXPECT_EQ(refusal("header = 1"),
@@ -75,13 +75,13 @@ TEST(Schema, EveryFaultHasItsLine) {
   EXPECT_EQ(refusal(std::string("columns = [") + kLabel + "]"),
             "s.toml, line 1: expected 1 to 1048576 features, found 0");
   EXPECT_EQ(refusal("columns = [{name = 'a', kind = 'numeric', min = 0, max = 1}]"),
-            "s.toml, line 1: expected exactly one column of kind label, found 0");
+            "s.toml, line 1: expected exactly one column of kind label or target, found 0");
   EXPECT_EQ(column_refusal("{kind = 'ignore'}"),
             "s.toml, line 2: expected a text for 'name', found no such key");
-  EXPECT_EQ(
-      column_refusal("{name = 'a', kind = 'number'}"),
-      "s.toml, line 2: expected kind numeric, date, categorical, text, label, id or ignore, found "
-      "'number'");
+  EXPECT_EQ(column_refusal("{name = 'a', kind = 'number'}"),
+            "s.toml, line 2: expected kind numeric, date, categorical, text, label, target, id or "
+            "ignore, found "
+            "'number'");
   EXPECT_EQ(column_refusal("{name = 'y', kind = 'ignore'}"),
             "s.toml, line 3: expected a name no other column has, found 'y'");
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'numeric', mni = 1}"),

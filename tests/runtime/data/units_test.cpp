@@ -1,5 +1,7 @@
 // The unit of privacy of a table: which rows are used, and what is never said of them.
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <string>
@@ -12,7 +14,7 @@
 #include "runtime/data/schema.hpp"
 #include "runtime/data/schema_text.hpp"
 #include "runtime/data/table_reader.hpp"
-#include "tests/support/temp_dir.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
 namespace {
@@ -67,7 +69,7 @@ class UnitsOfATable : public ::testing::Test {
   }
   std::string path(const std::string& name) const { return (dir_.path() / name).string(); }
 
-  TempDir dir_;
+  TemporaryFolder dir_;
 };
 
 TEST_F(UnitsOfATable, TheFirstRowsOfEachAreUsedInTheFilesOrder) {

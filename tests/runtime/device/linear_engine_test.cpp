@@ -46,6 +46,29 @@ TEST_P(LinearSums, AreThoseOfTheDefinition) {
   }
 }
 
+/// Weights are of the losses, before anything is clipped.
+TEST_P(LinearSums, AreOfTheWeightedLosses) {
+  const auto [loss, examples, features] = GetParam();
+  const Dataset data = random_table(examples, features, 27);
+  const std::vector<float> w = random_weights(features + 1, 28);
+  const std::vector<float> d = random_weights(features + 1, 29);
+  for (const SignWeights weights : {SignWeights{0.125f, 1.0f}, SignWeights{1.0f, 0.0f}}) {
+    const Oracle oracle{data, loss == Loss::hinge, {weights.negative, weights.positive}};
+    const auto engine = make_cpu_linear_engine(data, loss, 1e6, 2, weights);
+    for (const double clip : {0.4, 3.0}) {
+      const std::vector<double> sum = engine->clipped_gradient_sum(w, clip);
+      const std::vector<double> expected = oracle.gradient_sum(w, clip);
+      for (std::size_t j = 0; j < sum.size(); ++j)
+        EXPECT_TRUE(std::fabs(sum[j] - expected[j]) <= 2e-6 * clip * examples)
+            << j << ": " << sum[j] << " " << expected[j];
+      const double right = oracle.loss_sum(w, d, 0.3, clip);
+      const std::vector<float> steps = {0.3f};
+      EXPECT_TRUE(std::fabs(engine->clipped_losses(d, steps, clip)[0] - right) <=
+                  2e-6 * (1.0 + features) * examples);
+    }
+  }
+}
+
 TEST_P(LinearSums, DoNotDependOnThreads) {
   const auto [loss, examples, features] = GetParam();
   const Dataset data = random_table(examples, features, 17);

@@ -19,6 +19,9 @@ struct Oracle {
   const Dataset& data;
   RiskSettings settings;
 
+  Wide weight(std::size_t i) const {
+    return data.labels[i] != 0 ? settings.weights.positive : settings.weights.negative;
+  }
   Wide slope(Wide m) const {
     if (settings.loss == Loss::logistic) return -1.0L / (1.0L + std::exp(m));
     const Wide h = settings.huber;
@@ -51,7 +54,7 @@ struct Oracle {
       const std::vector<Wide> v = example(i);
       Wide m = 0.0L;
       for (std::size_t j = 0; j < w.size(); ++j) m += v[j] * static_cast<Wide>(w[j]);
-      for (std::size_t j = 0; j < w.size(); ++j) g[j] += slope(m) * v[j];
+      for (std::size_t j = 0; j < w.size(); ++j) g[j] += weight(i) * slope(m) * v[j];
     }
     return g;
   }
@@ -103,6 +106,37 @@ TEST_P(Risks, GradientIsTheDefinitionsToItsRounding) {
                     risk_rounding(risk.settings(), w.size(), length(w), 0x1p-53) + shorter)
             << examples << " " << features;
       }
+}
+
+/// Losses with weights; their bounds are those without.
+TEST_P(Risks, GradientIsOfTheWeightedLosses) {
+  const Dataset data = linear_table(700, 6, 3);
+  for (const SignWeights weighted : {SignWeights{0.125f, 1.0f}, SignWeights{1.0f, 0.0f}}) {
+    RiskSettings s = settings();
+    s.weights = weighted;
+    LinearRisk risk(data, s);
+    const std::vector<double> w = weights(7, 4);
+    const std::vector<Wide> want = Oracle{data, s}.gradient(w);
+    const double shorter = 700 * 0x1p-29 * (1.0 + length(w));
+    EXPECT_LE(distance(risk.gradient(w), want),
+              risk_rounding(s, w.size(), length(w), 0x1p-53) + shorter);
+    const std::vector<Extended> wide(w.begin(), w.end());
+    EXPECT_LE(distance(risk.extended_gradient(wide), want),
+              risk_rounding(s, w.size(), length(w), 0x1p-53) + shorter);
+    EXPECT_GT(distance(want, Oracle{data, settings()}.gradient(w)), 1.0) << "weights show";
+    // The curvature is the gradient's derivative.
+    risk.gradient(w);
+    const std::vector<double> along = weights(7, 5);
+    const std::vector<double> product = risk.curvature_product(along);
+    std::vector<double> moved = w;
+    for (std::size_t j = 0; j < w.size(); ++j) moved[j] += 1e-6 * along[j];
+    const std::vector<Wide> there = Oracle{data, s}.gradient(moved);
+    std::vector<Wide> slope(want.size());
+    for (std::size_t j = 0; j < want.size(); ++j) slope[j] = (there[j] - want[j]) / 1e-6L;
+    if (s.loss == Loss::logistic) {
+      EXPECT_LE(distance(product, slope), 1e-3 * length(along));
+    }
+  }
 }
 
 TEST_P(Risks, CurvatureIsTheGradientsDerivative) {

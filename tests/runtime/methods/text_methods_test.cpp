@@ -75,7 +75,7 @@ Trained train(TrainConfig config, const std::string& model) {
     step = method.train(step, last);
   }
   t.after = method.parameters();
-  t.accuracy = *measure(Predictor(training.backend, net, {}).predict(t.after, data)).accuracy();
+  t.accuracy = evaluate(Predictor(training.backend, net, {}).predict(t.after, data)).accuracy;
   return t;
 }
 

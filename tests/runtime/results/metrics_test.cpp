@@ -55,8 +55,8 @@ TEST_P(MetricsOf, AreThoseOfTheOracle) {
       sum += loss;
       correct += reference::predicted_class(net, z) == p.labels[i] ? 1.0 : 0.0;
     }
-    const Metrics m = measure(p);
-    ASSERT_EQ(m.values.size(), metrics().size());
+    const Metrics m = metrics_of(evaluate(p));
+    ASSERT_EQ(m.values.size(), metrics(Says::classes).size());
     EXPECT_EQ(m.accuracy(), correct / static_cast<double>(n));
     EXPECT_EQ(m.values[0], *m.accuracy());
     EXPECT_NEAR(m.values[1], sum / static_cast<double>(n), 1e-6 * (1 + sum));
@@ -64,18 +64,18 @@ TEST_P(MetricsOf, AreThoseOfTheOracle) {
 }
 
 TEST_P(MetricsOf, NothingAreZeroOrNotDefined) {
-  const Metrics m = measure(predictions(0));
+  const Metrics m = metrics_of(evaluate(predictions(0)));
   EXPECT_EQ(m.accuracy(), 0.0);
   EXPECT_EQ(m.of("test_loss"), 0.0);
   for (std::size_t i = 2; i < m.values.size(); ++i)
-    EXPECT_TRUE(std::isnan(m.values[i])) << metrics()[i].key;
+    EXPECT_TRUE(std::isnan(m.values[i])) << metrics(Says::classes)[i].key;
 }
 
 /// A model that diverged is never right.
 TEST_P(MetricsOf, NaNAreWrong) {
   Predictions p = predictions(4);
   p.logits.assign(p.logits.size(), std::numeric_limits<float>::quiet_NaN());
-  const Metrics m = measure(p);
+  const Metrics m = metrics_of(evaluate(p));
   EXPECT_EQ(m.accuracy(), 0.0);
   EXPECT_TRUE(std::isnan(m.values[1]));
   EXPECT_EQ(m.of("auc"), 0.0);

@@ -67,6 +67,23 @@ columns = [
             (age + hours + random() % 20 > 80 ? ",yes\n" : ",no\n");
   }
   write_text(folder / "people.csv", text);
+
+  // The same rows with a number to predict.
+  write_text(folder / "stays.csv.schema.toml", R"(name = "stays"
+columns = [
+  {name = "age", kind = "numeric", min = 17, max = 90},
+  {name = "hours", kind = "numeric", min = 0, max = 40},
+  {name = "days", kind = "target", min = 0, max = 30},
+]
+)");
+  text = "age,hours,days\n";
+  for (int i = 0; i < 200; ++i) {
+    const auto age = 17 + random() % 74;
+    const auto hours = random() % 41;
+    text += std::to_string(age) + "," + std::to_string(hours) + "," +
+            std::to_string((age + hours) / 4 + random() % 9) + "\n";
+  }
+  write_text(folder / "stays.csv", text);
 }
 
 class CheckedRun {
@@ -145,6 +162,8 @@ const Words kSteps = {"--batch", "40", "--steps", "6", "--epsilon", "3"};
 const Words kMlp = {"--model", "mlp"};
 const Words kOfOne = {"--model",   "mlp", "--batch",      "1",   "--steps",         "20",
                       "--epsilon", "3",   "--accountant", "rdp", "--size-is-public"};
+const Words kWeights = {"--class-weights", "1,5"};
+const Words kTarget = {"--dataset", "stays.csv"};
 const Words kLinear = {"--model", "logistic", "--epsilon", "3"};
 
 const Case kCases[] = {
@@ -206,6 +225,35 @@ const Case kCases[] = {
     {"objpert", with(kLinear, {"--method", "objpert"})},
     {"privgene",
      with(kLinear, {"--method", "privgene", "--generations", "8", "--candidates", "20"})},
+    // An example of the first class counts a fifth of one of the second.
+    {"weights", with(with(kSteps, kMlp), kWeights)},
+    {"weights_of_codes", with(with(kSteps, {"--model", "logistic"}), kWeights)},
+    {"weights_per_layer", with(with(kSteps, kMlp), with(kWeights, {"--clipping", "per-layer"}))},
+    {"weights_automatic", with(with(kSteps, kMlp), with(kWeights, {"--clipping", "automatic"}))},
+    {"weights_of_one", with(kOfOne, with(kWeights, {"--clip", "0.01"}))},
+    {"weights_quantile", with(with(kSteps, kMlp), with(kWeights, {"--method", "dpsgd-quantile"}))},
+    {"weights_decay", with(with(kSteps, kMlp), with(kWeights, {"--method", "dpsgd-decay"}))},
+    {"weights_ts", with(with(kSteps, kMlp), with(kWeights, {"--method", "dpsgd-ts"}))},
+    {"weights_adp", with(with(kSteps, kMlp), with(kWeights, {"--method", "adp-sgd"}))},
+    {"weights_adaclip", with(with(kSteps, kMlp), with(kWeights, {"--method", "adaclip"}))},
+    {"weights_norm_bound",
+     with(with(kSteps, {"--model", "logistic"}), with(kWeights, {"--method", "norm-bound"}))},
+    {"weights_dpis", with({"--method", "dpis", "--batch", "20", "--steps", "14", "--epsilon", "3",
+                           "--model", "mlp"},
+                          kWeights)},
+    {"weights_dp_agd", with(kLinear, with(kWeights, {"--method", "dp-agd", "--splits", "6"}))},
+    {"weights_outpert", with(kLinear, with(kWeights, {"--method", "outpert"}))},
+    {"weights_objpert", with(kLinear, with(kWeights, {"--method", "objpert"}))},
+    {"target", with(kSteps, kTarget)},
+    {"target_huber", with(with(kSteps, kTarget), {"--loss", "huber", "--huber-delta", "2"})},
+    {"target_mlp", with(with(kSteps, kMlp), kTarget)},
+    {"target_per_layer", with(with(kSteps, kMlp), with(kTarget, {"--clipping", "per-layer"}))},
+    {"target_automatic", with(kSteps, with(kTarget, {"--clipping", "automatic"}))},
+    {"target_quantile", with(kSteps, with(kTarget, {"--method", "dpsgd-quantile"}))},
+    {"target_adaclip", with(with(kSteps, kMlp), with(kTarget, {"--method", "adaclip"}))},
+    {"target_dpis",
+     with({"--method", "dpis", "--batch", "20", "--steps", "14", "--epsilon", "3"}, kTarget)},
+    {"target_of_one", with(kOfOne, with(kTarget, {"--clip", "0.01"}))},
     {"pca", with(with(kSteps, kMlp), {"--features", "pca", "--feature-dimensions", "2"})},
     {"pca_outpert",
      with(kLinear, {"--method", "outpert", "--features", "pca", "--feature-dimensions", "1"})}};

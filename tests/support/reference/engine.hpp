@@ -96,7 +96,7 @@ class ReferenceEngine : public Engine {
   void measure_norms() override {
     state_.norms.resize(train_.size());
     for (std::uint32_t i = 0; i < train_.size(); ++i)
-      state_.norms[i] = static_cast<float>(norm_of(example(i)));
+      state_.norms[i] = static_cast<float>(norm_of(weighted(i)));
   }
   std::vector<float> norms() override { return state_.norms; }
 
@@ -193,7 +193,7 @@ class ReferenceEngine : public Engine {
   virtual void add_directions(const ImportanceRule& rule, std::uint64_t step) {
     const RandomStream s = stream(Stream::acceptance, step);
     for (const std::uint32_t i : batch_) {
-      const ExampleGradient e = example(i);
+      const ExampleGradient e = weighted(i);
       const double norm = norm_of(e);
       const double n = std::fmin(norm, std::fmin(estimate(rule, i), rule.clip));
       const bool accepted = word(s, i) * 0x1p-32 < n / estimate(rule, i);
@@ -214,14 +214,14 @@ class ReferenceEngine : public Engine {
       if (!std::isfinite(total)) continue;
       for (const ParameterTensor& t : net_.parameters)
         for (std::size_t j = t.offset; j < t.offset + t.size; ++j)
-          sum_[j] += factors[t.group] * e.gradient[j];
+          sum_[j] += weight(i) * factors[t.group] * e.gradient[j];
     }
   }
 
   void add_transformed(double max_norm) {
     transform();
     for (const std::uint32_t i : batch_) {
-      const ExampleGradient e = example(i);
+      const ExampleGradient e = weighted(i);
       Values w(e.gradient.size());
       double square = 0.0;
       for (std::size_t j = 0; j < w.size(); ++j) {
@@ -283,7 +283,17 @@ class ReferenceEngine : public Engine {
   }
 
   ExampleGradient example(std::uint32_t i) const {
-    return gradient(net_, as_double(state_.parameters), features(train_, i), train_.labels[i]);
+    return gradient(net_, as_double(state_.parameters), features(train_, i), answer_of(train_, i));
+  }
+
+  double weight(std::uint32_t i) const {
+    return settings_.class_weights.empty() ? 1.0 : settings_.class_weights[train_.labels[i]];
+  }
+  /// Of the loss times the example's weight.
+  ExampleGradient weighted(std::uint32_t i) const {
+    ExampleGradient e = example(i);
+    for (double& x : e.gradient) x *= weight(i);
+    return e;
   }
 
   void count(const ExampleGradient& e, const Values& squares, const Values& factors) {

@@ -259,7 +259,16 @@ inline Values backward(const Activate& a, const NetworkLayer&, const LayerParame
 }
 
 /// Loss of one example's logits, and its derivative by each logit if asked for.
-inline double loss(Loss kind, const Values& z, int label, Values* gradient) {
+/// answer: the label, or the target; huber: where that loss becomes linear.
+inline double loss(Loss kind, const Values& z, double answer, Values* gradient,
+                   double huber = 1.0) {
+  if (kind == Loss::squared || kind == Loss::huber) {
+    const double error = z[0] - answer;
+    const bool linear = kind == Loss::huber && std::fabs(error) > huber;
+    if (gradient) *gradient = {linear ? std::copysign(huber, error) : error};
+    return linear ? huber * (std::fabs(error) - 0.5 * huber) : 0.5 * error * error;
+  }
+  const int label = static_cast<int>(answer);
   if (kind == Loss::softmax_cross_entropy) {
     const double top = *std::max_element(z.begin(), z.end());
     double sum = 0.0;
@@ -279,6 +288,11 @@ inline double loss(Loss kind, const Values& z, int label, Values* gradient) {
   }
   if (gradient) *gradient = {-y / (1.0 + std::exp(margin))};
   return margin > 0.0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin;
+}
+
+/// What an example's loss compares the output with: its label, or its target.
+inline double answer_of(const Dataset& data, std::size_t i) {
+  return data.has_targets() ? static_cast<double>(data.targets[i]) : data.labels[i];
 }
 
 inline int predicted_class(const Network& net, const Values& z) {
@@ -346,13 +360,13 @@ struct ExampleGradient {
   Values gradient;
 };
 inline ExampleGradient gradient(const Network& net, const Values& theta, const Input& input,
-                                int label) {
+                                double answer) {
   std::vector<Values> inputs;
   const Values z = logits(net, theta, input, &inputs);
   ExampleGradient out;
   out.gradient.assign(net.parameter_count, 0.0);
   Values dx;
-  out.loss = loss(net.spec.loss, z, label, &dx);
+  out.loss = loss(net.spec.loss, z, answer, &dx, net.spec.huber);
   for (std::size_t k = net.layers.size(); k-- > 0;) {
     const NetworkLayer& l = net.layers[k];
     const LayerParameters p = parameters_of(net, l, input, theta.data(), out.gradient.data());

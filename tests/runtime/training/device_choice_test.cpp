@@ -1,0 +1,228 @@
+// What runs where, on a machine with a CUDA device, which is made up here.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.hpp"
+#include "runtime/device/backend.hpp"
+#include "tests/support/emulated_cuda.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/replayed_run.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tests/support/test_device.hpp"
+#include "tests/support/test_files.hpp"
+#include "tests/support/words.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using Json = nlohmann::json;
+
+class DeviceChoice : public testing::Test {
+ protected:
+  Ended run(const Words& words) const {
+    std::fflush(stdout);  // the new process has a copy of what is not written yet
+    return run_witnessed(folder_.path(), words, [] {
+      replace_cuda(&emulated_cuda(), true);
+      return nullptr;
+    });
+  }
+
+  Words on(const std::string& device, const Words& words) const {
+    return with(words, {"--device", device});
+  }
+
+  /// The lines that say which device was taken.
+  static std::vector<std::string> choices(const std::string& err) {
+    std::vector<std::string> found;
+    std::istringstream lines(err);
+    for (std::string line; std::getline(lines, line);)
+      if (line.find("device: ") != std::string::npos) found.push_back(line);
+    return found;
+  }
+  static void expect_says_once(const Ended& ended, const std::string& what) {
+    const std::vector<std::string> said = choices(ended.err);
+    ASSERT_EQ(said.size(), 1u) << ended.err;
+    EXPECT_NE(said[0].find("device: cpu, since " + what + " run on the CPU only so far"),
+              std::string::npos)
+        << said[0];
+  }
+  static void expect_refused(const Ended& ended, const std::string& what) {
+    EXPECT_EQ(ended.exit, 2);
+    EXPECT_NE(ended.err.find("--device: expected cpu, since " + what +
+                             " run on the CPU only so far, found cuda"),
+              std::string::npos)
+        << ended.err;
+    EXPECT_EQ(std::ranges::count(ended.err, '\n'), 1) << ended.err;
+  }
+
+  void expect_same_release(const std::string& a, const std::string& b) const {
+    int files = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / a / "release")) {
+      if (!entry.is_regular_file()) continue;
+      ++files;
+      const fs::path name = fs::relative(entry.path(), folder_.path() / a);
+      EXPECT_EQ(content_of(entry.path()), content_of(folder_.path() / b / name)) << name;
+    }
+    EXPECT_GE(files, 3);
+  }
+
+  TemporaryFolder folder_;
+};
+
+/// Short texts with one of two words each.
+class TextDeviceChoice : public DeviceChoice {
+ protected:
+  TextDeviceChoice() {
+    std::string rows;
+    for (int i = 0; i < 200; ++i) rows += (i * 7 % 3 == 0 ? "1\ta good film\n" : "0\ta bad film\n");
+    write_text(folder_ / "texts.tsv", rows);
+    write_text(folder_ / "schema.toml", R"(name = "films"
+header = false
+delimiter = "\t"
+quotes = false
+columns = [
+  {name = "good", kind = "label", values = ["0", "1"]},
+  {name = "text", kind = "text"},
+]
+)");
+    write_text(folder_ / "vectors.txt", "good 1 0 0\nbad -1 0 0\nfilm 0 1 0\na 0 0 1\n");
+  }
+
+  static Words train(const std::string& out) {
+    return {"train",       "--dataset", "texts.tsv", "--schema", "schema.toml", "--embedding",
+            "vectors.txt", "--model",   "imdb-mean", "--tokens", "4",           "--out",
+            out,           "--epsilon", "8",         "--delta",  "1e-5",        "--batch",
+            "50",          "--steps",   "3",         "--lr",     "0.5",         "--seed",
+            "1",           "--threads", "1"};
+  }
+};
+
+TEST_F(TextDeviceChoice, AutoTrainsTextsOnTheCpuAndSaysSo) {
+  const Ended automatic = run(on("auto", train("auto")));
+  ASSERT_EQ(automatic.exit, 0) << automatic.err;
+  expect_says_once(automatic, "layers for texts");
+  const Ended cpu = run(on("cpu", train("cpu")));
+  ASSERT_EQ(cpu.exit, 0) << cpu.err;
+  EXPECT_TRUE(choices(cpu.err).empty());
+  expect_same_release("auto", "cpu");
+  expect_refused(run(on("cuda", train("cuda"))), "layers for texts");
+  EXPECT_FALSE(fs::exists(folder_ / "cuda"));
+}
+
+TEST_F(TextDeviceChoice, AutoScoresTextsOnTheCpu) {
+  ASSERT_EQ(run(on("cpu", train("run"))).exit, 0);
+  const Words data = {"--dataset",   "texts.tsv",   "--schema",
+                      "schema.toml", "--embedding", "vectors.txt"};
+  const Words eval = with({"eval", "run"}, data);
+  const Words predict = with({"predict", "run", "--out", "-"}, data);
+  for (const Words& words : {eval, predict}) {
+    const Ended automatic = run(on("auto", words)), cpu = run(on("cpu", words));
+    ASSERT_EQ(automatic.exit, 0) << automatic.err;
+    expect_says_once(automatic, "layers for texts");
+    EXPECT_TRUE(choices(cpu.err).empty());
+    EXPECT_EQ(automatic.out, cpu.out);
+    EXPECT_FALSE(automatic.out.empty());
+    expect_refused(run(on("cuda", words)), "layers for texts");
+  }
+}
+
+TEST_F(DeviceChoice, AutoAuditsOnTheCpuAndSaysSo) {
+  const Words audit = {"audit",   "--dataset", "glyphs",  "--model",    "logistic",
+                       "--delta", "1e-5",      "--steps", "2",          "--batch",
+                       "500",     "--seed",    "3",       "--epsilon",  "8",
+                       "--json",  "--threads", "1",       "--canaries", "20"};
+  const Ended automatic = run(on("auto", audit)), cpu = run(on("cpu", audit));
+  ASSERT_EQ(automatic.exit, 0) << automatic.err;
+  expect_says_once(automatic, "audits");
+  Json found = Json::parse(automatic.out), want = Json::parse(cpu.out);
+  found.erase("seconds");
+  want.erase("seconds");
+  EXPECT_EQ(found, want);
+  expect_refused(run(on("cuda", with(audit, {"--quiet"}))), "audits");
+}
+
+/// CUDA does not weigh examples by their class so far.
+TEST_F(DeviceChoice, AutoTrainsWithClassWeightsOnTheCpuAndSaysSo) {
+  const auto train = [](const std::string& out) {
+    return Words{"train",
+                 "--dataset",
+                 "glyphs",
+                 "--model",
+                 "logistic",
+                 "--out",
+                 out,
+                 "--delta",
+                 "1e-5",
+                 "--steps",
+                 "2",
+                 "--batch",
+                 "500",
+                 "--seed",
+                 "3",
+                 "--epsilon",
+                 "8",
+                 "--class-weights",
+                 "1,1,1,1,1,1,1,1,1,2",
+                 "--threads",
+                 "1"};
+  };
+  const Ended automatic = run(on("auto", train("auto"))), cpu = run(on("cpu", train("cpu")));
+  ASSERT_EQ(automatic.exit, 0) << automatic.err;
+  ASSERT_EQ(cpu.exit, 0) << cpu.err;
+  const std::string line = "on the CPU: CUDA does not train with --class-weights so far";
+  EXPECT_NE(automatic.err.find(line), std::string::npos) << automatic.err;
+  EXPECT_EQ(cpu.err.find(line), std::string::npos) << cpu.err;
+  expect_same_release("auto", "cpu");
+  const Ended cuda = run(on("cuda", train("cuda")));
+  EXPECT_EQ(cuda.exit, 2);
+  EXPECT_NE(cuda.err.find("--device: expected cpu with --class-weights, which CUDA does not train "
+                          "with so far, found cuda"),
+            std::string::npos)
+      << cuda.err;
+  EXPECT_FALSE(fs::exists(folder_ / "cuda"));
+}
+
+/// The CUDA engine is the judge of what it has layers for.
+TEST_F(DeviceChoice, IsByTheLayersThatTheEngineHas) {
+  struct Found {
+    Found() { replace_cuda(&emulated_cuda(), true); }
+    ~Found() { replace_cuda(nullptr); }
+  } found;
+  EXPECT_EQ(choose_backend(Device::automatic).name, "cuda");
+  EXPECT_EQ(choose_backend(Device::cpu).name, "cpu");
+  const auto check = [](const cases::Case& c) {
+    SCOPED_TRACE(c.name);
+    const Network net = cases::network_of(c);
+    bool has_all = true;
+    try {
+      device_engine(net, {});
+    } catch (const InputError&) {
+      has_all = false;
+    }
+    std::vector<std::string> said;
+    const auto say = [&](const std::string& line) { said.push_back(line); };
+    EXPECT_EQ(choose_backend(Device::automatic, net, say).name, has_all ? "cuda" : "cpu");
+    EXPECT_EQ(said.size(), has_all ? 0u : 1u);
+    EXPECT_EQ(choose_backend(Device::cpu, net, say).name, "cpu");
+    EXPECT_EQ(said.size(), has_all ? 0u : 1u) << "who asks for the CPU is told nothing";
+    if (has_all)
+      EXPECT_EQ(choose_backend(Device::cuda, net, say).name, "cuda");
+    else
+      EXPECT_THROW(choose_backend(Device::cuda, net, say), InputError);
+    return has_all;
+  };
+  for (const cases::Case& c : cases::kCases) EXPECT_TRUE(check(c));
+  for (const cases::Case& c : cases::kTextCases) EXPECT_FALSE(check(c));
+}
+
+}  // namespace
+}  // namespace cudp
