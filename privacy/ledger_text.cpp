@@ -13,8 +13,8 @@
 // key FIRST #<checksum>
 // end #<checksum>
 //
-// The budget, where there is one, comes first; GROUP is there where it is above 1. Version 1, which is still read, had no budget and
-// knew one mechanism: Q SIGMA instead of its name and fields.
+// The budget, where there is one, comes first; GROUP is there where it is above 1. Version 1, which
+// is still read, had no budget and knew one mechanism: Q SIGMA instead of its name and fields.
 
 namespace cudp::privacy {
 namespace {

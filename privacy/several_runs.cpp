@@ -28,7 +28,8 @@ class Curve {
     if (!(failure_ >= 0.0 && failure_ < 1.0))
       throw std::invalid_argument("failure: expected a number in [0, 1), found " +
                                   number(failure_));
-    if (const auto* planned = std::get_if<PlannedRun>(&run_)) curve_.emplace(planned->releases, privacy::Neighbours{.group = group});
+    if (const auto* planned = std::get_if<PlannedRun>(&run_))
+      curve_.emplace(planned->releases, privacy::Neighbours{.group = group});
     if (const auto* stated = std::get_if<StatedRun>(&run_))
       curve_.emplace(std::vector<Release>{{ApproximateDp{stated->epsilon, stated->delta}, 1}});
     if (curve_) failure_ += curve_->failure();
@@ -63,8 +64,7 @@ class Curve {
   std::optional<RdpCurve> curve_;
 };
 
-std::vector<Curve> curves_of(std::span<const RunSpending> runs, double delta,
-                             std::uint64_t group) {
+std::vector<Curve> curves_of(std::span<const RunSpending> runs, double delta, std::uint64_t group) {
   check_delta(delta);
   check_group(group);
   std::vector<Curve> curves;
@@ -140,7 +140,8 @@ double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta, std:
   double epsilon = by_divergences(curves, (delta - failure * kAbove) / kAbove);
   if (std::ranges::none_of(curves, &Curve::is_filtered))
     epsilon = std::fmin(epsilon, by_losses(runs, (delta - beside * kAbove) / kAbove, group));
-  if (failure * kAbove <= 0.5 * delta) epsilon = std::fmin(epsilon, epsilon_as_chosen(runs, delta, group));
+  if (failure * kAbove <= 0.5 * delta)
+    epsilon = std::fmin(epsilon, epsilon_as_chosen(runs, delta, group));
   if (!std::isfinite(epsilon))
     throw std::domain_error("expected runs with a finite divergence at a common order, found none");
   return epsilon;

@@ -49,8 +49,7 @@ struct RunSpending {
 ///
 /// Throws std::invalid_argument where a number is out of range, std::domain_error where a run has
 /// no bound, where the deltas of the runs exceed their half, or no order is finite.
-double epsilon_as_chosen(std::span<const RunSpending> runs, double delta,
-                         std::uint64_t group = 1);
+double epsilon_as_chosen(std::span<const RunSpending> runs, double delta, std::uint64_t group = 1);
 
 /// Epsilon where every run was fixed before the first one began: the least that privacy loss
 /// distributions of all their releases, or their Renyi divergences, give. Runs with filters count

@@ -122,9 +122,9 @@ class Statements {
       findings_.expect(c.epsilon == budget->epsilon, "epsilon",
                        "certificate, of the filter's budget", budget->epsilon, c.epsilon);
       if (budget->group != c.max_rows)
-        findings_.add("epsilon", "certificate's max_rows: expected " +
-                                     std::to_string(budget->group) + " of the filter's budget, found " +
-                                     std::to_string(c.max_rows));
+        findings_.add("epsilon",
+                      "certificate's max_rows: expected " + std::to_string(budget->group) +
+                          " of the filter's budget, found " + std::to_string(c.max_rows));
       findings_.expect(budget->delta <= c.delta, "epsilon", "delta of the filter's budget", c.delta,
                        budget->delta);
       try {

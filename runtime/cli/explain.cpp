@@ -95,8 +95,8 @@ Paragraph meaning(const RunCertificate& c) {
   else if (epsilon > 3.0)
     p.sentences.emplace_back("An epsilon above 3 is a weak promise; attacks do worse in practice.");
   if (const std::string none = c.text("groups"); !none.empty())
-    p.sentences.push_back((has_unit(c) ? "Several units together: " : "Persons with several rows: ") +
-                          none + ".");
+    p.sentences.push_back(
+        (has_unit(c) ? "Several units together: " : "Persons with several rows: ") + none + ".");
   if (!c.json.contains("groups") || !c.json["groups"].is_array()) return p;
   std::string groups;
   for (const json& row : c.json["groups"]) {

@@ -22,8 +22,8 @@ class FirstRows {
   FirstRows(const TableSchema& schema, Malformed malformed);
 
   /// Whether the row, which comes behind all those asked about before, is used. One without a unit,
-  /// or malformed, is a fault, or where those count as missing it is not used: to whom it belongs is
-  /// not known.
+  /// or malformed, is a fault, or where those count as missing it is not used: to whom it belongs
+  /// is not known.
   bool uses(const TableRow& row, TableFaults& faults);
 
  private:

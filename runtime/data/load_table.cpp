@@ -162,8 +162,9 @@ std::vector<std::string> assumptions(const DataRequest& request, const TableSche
         "every row of the table can be read: a training on a table with one that cannot is "
         "refused, and that is not counted");
   if (schema.unit)
-    all.emplace_back("a unit is what has one text in the column of units: whoever has two texts "
-                     "there is two units");
+    all.emplace_back(
+        "a unit is what has one text in the column of units: whoever has two texts "
+        "there is two units");
   if (schema.unit && request.malformed == Malformed::missing)
     all.emplace_back("a row whose unit is missing or cannot be read is not used");
   if (schema.unit && request.size_is_public)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
+#include <limits>
 #include <set>
 
 #include <toml++/toml.h>
@@ -195,8 +196,14 @@ Target parse_target(const Entry& e) {
   e.allow({"name", "kind", "min", "max", "fill"});
   Target t{.min = e.number("min"), .max = e.number("max"), .fill = e.number("fill")};
   if (t.min.has_value() != t.max.has_value()) e.fail("both 'min' and 'max', or neither", "one");
-  if (t.min && !(*t.min < *t.max && std::isfinite(*t.max - *t.min)))
+  if (t.min && !(*t.min < *t.max))
     e.fail("'min' below 'max'", std::to_string(*t.min) + " and " + std::to_string(*t.max));
+  // Targets and predictions are float32 numbers, and so are their distances.
+  constexpr double kMaxFloat = std::numeric_limits<float>::max();
+  if (t.min && !(*t.max - *t.min <= kMaxFloat && std::fabs(*t.min) <= kMaxFloat &&
+                 std::fabs(*t.max) <= kMaxFloat))
+    e.fail("'min' and 'max' up to " + privacy::number(kMaxFloat) + " apart, and from 0",
+           privacy::number(*t.min) + " and " + privacy::number(*t.max));
   return t;
 }
 
@@ -295,8 +302,8 @@ TableSchema parse_schema(std::string_view toml, const std::string& source) {
               shown(e.description(), 200));
   }
   const Entry top(root, source);
-  top.allow(
-      {"name", "delimiter", "quotes", "header", "skip_prefix", "missing", "decimal", "unit", "max_rows", "columns"});
+  top.allow({"name", "delimiter", "quotes", "header", "skip_prefix", "missing", "decimal", "unit",
+             "max_rows", "columns"});
   TableSchema schema;
   if (top.has("name")) schema.name = top.text("name");
   if (top.has("delimiter")) {

@@ -82,8 +82,8 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
-/// The unit of privacy of a table: all rows with one text in a column. The first max_rows of a unit,
-/// in the file's order, are training examples; its other rows are read and not used.
+/// The unit of privacy of a table: all rows with one text in a column. The first max_rows of a
+/// unit, in the file's order, are training examples; its other rows are read and not used.
 struct UnitOfPrivacy {
   std::string column;          ///< of kind ignore
   std::uint64_t max_rows = 1;  ///< 1 to privacy::kMaxGroup

@@ -50,7 +50,10 @@ class TableReader::Source {
           schema, [](const Column& c) { return std::holds_alternative<Id>(c.kind); },
           "a column of kind id", file_);
     if (schema.unit && options.group_by == schema.unit->column)
-      bad_input(file_, "", "another column to group by than " + shown(options.group_by) + ", whose texts name the units of privacy", "that one");
+      bad_input(file_, "",
+                "another column to group by than " + shown(options.group_by) +
+                    ", whose texts name the units of privacy",
+                "that one");
     if (!options.group_by.empty())
       group_ = find_column(
           schema, [&](const Column& c) { return c.name == options.group_by; },

@@ -133,8 +133,7 @@ std::string DpAgdMethod::describe() const {
       "epsilon {:.4g} at delta {:.3g}: rho {:.4g}, {:.3g} for a first gradient and {:.3g} for a "
       "step size, C {:.4g} and {:.4g}",
       epsilon(), delta(), limit_, square_ * settings_.rho_gradient,
-      square_ * settings_.rho_selection,
-      settings_.gradient_clip, settings_.loss_clip);
+      square_ * settings_.rho_selection, settings_.gradient_clip, settings_.loss_clip);
 }
 
 /// Gumbel noise is compared exactly (noisy_min.hpp).

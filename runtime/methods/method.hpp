@@ -74,8 +74,9 @@ class Method {
   /// The releases that are charged when the run begins, besides MethodContext::before: for a method
   /// that pays for everything at once.
   virtual std::vector<privacy::Release> releases_at_start() const { return {}; }
-  /// Epsilon at the same delta that the same noise gives where neighbours differ by one example, not
-  /// by a unit of several: what the unit costs. No promise, where releases follow from earlier ones.
+  /// Epsilon at the same delta that the same noise gives where neighbours differ by one example,
+  /// not by a unit of several: what the unit costs. No promise, where releases follow from earlier
+  /// ones.
   virtual double epsilon_of_one_example() const = 0;
   virtual std::uint64_t steps() const = 0;
   virtual std::uint64_t steps_per_epoch() const { return 1; }

@@ -31,8 +31,7 @@ OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFa
       regulariser_(config.of<LinearOptions>().l2 * facts.examples) {
   // Gaussian releases are together one of mu^2 = the sum of theirs; k examples move each k times
   // as far.
-  const double all =
-      privacy::gaussian_mu(*config.epsilon, delta_) / facts.unit_rows * (1.0 - 1e-9);
+  const double all = privacy::gaussian_mu(*config.epsilon, delta_) / facts.unit_rows * (1.0 - 1e-9);
   const double before = facts.mu_before;
   if (!(all > before))
     throw std::domain_error("what is released before training takes the whole budget");

@@ -36,8 +36,8 @@ struct NoiseSpan {
 };
 
 /// The facts that the privacy of noisy sums of clipped gradients rests on: neighbours differ by one
-/// unit, of up to `group` examples, added or removed. The sampler that runs and the accountant that certifies are both built
-/// from this object and from nothing else, so they cannot disagree.
+/// unit, of up to `group` examples, added or removed. The sampler that runs and the accountant that
+/// certifies are both built from this object and from nothing else, so they cannot disagree.
 struct PrivacyPlan {
   /// Each example is in each step's batch independently with probability threshold / 2^32.
   std::uint64_t sampling_threshold = 0;

@@ -32,8 +32,8 @@ double TrainingSize::max_examples(double failure) const {
 /// the variance of a Gaussian release that spends all of it. A unit moves the number by up to all
 /// of its rows.
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
-  return std::fmax(kMinNoise, 10.0 * static_cast<double>(unit_rows) *
-                                  std::sqrt(-std::log(delta)) / epsilon);
+  return std::fmax(kMinNoise,
+                   10.0 * static_cast<double>(unit_rows) * std::sqrt(-std::log(delta)) / epsilon);
 }
 
 double size_noise(const DataSplit& data, const TrainConfig& config) {

@@ -29,7 +29,7 @@ struct Certificate {
 
   /// The unit of privacy, where it is not the row.
   struct Unit {
-    std::string column;           ///< of the table: all rows with one text in it are a unit
+    std::string column;          ///< of the table: all rows with one text in it are a unit
     std::uint64_t max_rows = 1;  ///< of a unit that are used
   };
   std::optional<Unit> unit;

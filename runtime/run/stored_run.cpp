@@ -123,10 +123,11 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
     return unit.empty() ? std::string("each row") : fmt::format("{} rows by {}", rows, shown(unit));
   };
   if (unit_name(e.data) != c.unit || e.data.unit_rows != c.training.size.unit_rows)
-    throw InputError(fmt::format("{}: expected the unit of privacy that the run began with, {}, "
-                                 "found {}",
-                                 e.data.name, unit_text(c.unit, c.training.size.unit_rows),
-                                 unit_text(unit_name(e.data), e.data.unit_rows)));
+    throw InputError(
+        fmt::format("{}: expected the unit of privacy that the run began with, {}, "
+                    "found {}",
+                    e.data.name, unit_text(c.unit, c.training.size.unit_rows),
+                    unit_text(unit_name(e.data), e.data.unit_rows)));
   if (!run.key) return;
   const std::string place = run.folder.root().string();
   if (c.program != program_id())

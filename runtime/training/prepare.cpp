@@ -134,8 +134,8 @@ void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint6
   if (method.gives_privacy && config.accountant == privacy::AccountantKind::advanced)
     why = "advanced composition is proved for single rows only";
   if (why.empty()) return;
-  throw InputError("--method " + method.name + ": expected max_rows = 1 in the schema, since " + why +
-                   ", found " + std::to_string(rows));
+  throw InputError("--method " + method.name + ": expected max_rows = 1 in the schema, since " +
+                   why + ", found " + std::to_string(rows));
 }
 
 /// Words' vectors are stored beside the parameters, under a name of their own.

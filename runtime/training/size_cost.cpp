@@ -54,10 +54,12 @@ std::string size_cost_line(const Experiment& e, const TrainingSize& size, const 
 
 std::string unit_cost_line(const Experiment& e, const Method& method) {
   if (e.data.unit_rows == 1 || !std::isfinite(method.epsilon())) return "";
-  const std::string column =
-      e.data.schema && e.data.schema->unit ? ", all with one text in " + shown(e.data.schema->unit->column) : "";
+  const std::string column = e.data.schema && e.data.schema->unit
+                                 ? ", all with one text in " + shown(e.data.schema->unit->column)
+                                 : "";
   return fmt::format(
-      "the unit of privacy is up to {} rows{}: that costs epsilon {:.4g}; with the same noise single "
+      "the unit of privacy is up to {} rows{}: that costs epsilon {:.4g}; with the same noise "
+      "single "
       "rows (max_rows = 1) would cost {:.4g}",
       e.data.unit_rows, column, method.epsilon(), method.epsilon_of_one_example());
 }
