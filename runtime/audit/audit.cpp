@@ -88,7 +88,7 @@ void bound(AuditResult& r, const Training& t) {
   if (t.filter() != nullptr) return;  // chosen on the way: there is no one curve
   try {
     r.own = privacy::epsilon_lower(r.guesses, t.ledger().releases(), r.delta, error,
-                                    t.size().unit_rows);
+                                   t.size().unit_rows);
   } catch (const std::domain_error&) {
     r.own.reset();  // releases of another kind
   }

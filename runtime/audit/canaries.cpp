@@ -85,7 +85,7 @@ void add_gradient_canaries(Experiment& e, Canaries& canaries) {
   canaries.parameters = canary_parameters(count, e.network);
   append_blanks(e.data.train, canaries.members() * rows);
   e.backend.make_engine = [&canaries, rows, real = e.backend.make_engine](const Network& network,
-                                                                    EngineSettings settings) {
+                                                                          EngineSettings settings) {
     auto tap = std::make_shared<AuditTap>();
     tap->canaries = members_of(canaries.parameters, canaries.member, rows);
     tap->released = [&canaries](const ReleasedSum& sum) { canaries.scores->add(sum); };
