@@ -114,14 +114,14 @@ TEST_F(UnitsCli, StandInTheCertificateWhichIsForThem) {
 /// Where the accountant does not reach 16 units, the table says why; the training is none the worse.
 TEST_F(UnitsCli, OfManyRowsHaveAsMuchOfTheTableAsTheAccountantReaches) {
   write_table("visits.csv", 3'000);
-  write_schema(100);
+  write_schema(70);
   const Finished f = train("run", {"--model", "logistic", "--batch", "30", "--steps", "2",
                                    "--epsilon", "8", "--size-is-public", "--accountant", "rdp"});
   ASSERT_EQ(f.exit, 0) << f.err;
   const Json c = certificate("run");
   ASSERT_EQ(c["groups"].size(), 5u);
   EXPECT_TRUE(c["groups"][4]["epsilon"].is_null());
-  EXPECT_NE(c["groups"][4].dump().find("expected 1 to 1000 examples, found 1600"),
+  EXPECT_NE(c["groups"][4].dump().find("expected 1 to 1000 examples, found 1120"),
             std::string::npos)
       << c["groups"];
   EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 0);
