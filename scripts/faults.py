@@ -108,7 +108,7 @@ PLACES = [
     # Where settings meet.
     ("runtime/methods/schedule.cpp", "s.noise_std = float_above(plan_.noise_std_at(step));", "plan_.noise_std_at(step)",
      [("FIFTEEN: noise x 0.9 where per-layer clipping, Adam and EMA meet", "c.clipping == Clipping::per_layer && c.optimizer == OptimizerKind::adam && c.ema > 0.0 ? 0.9 * x : x", "clipping=per-layer,optimizer=adam,ema=*")]),
-    ("runtime/training/training.cpp", ".epsilon = method_->spent(budget_.ledger(), step_, last),", "method_->spent(budget_.ledger(), step_, last)", [("FIFTEEN: N in metrics.jsonl with several threads", "config_.threads > 1 ? x + 1e-3 * static_cast<double>(run_.experiment.data.train.size()) : x", "threads=*"), LESS]),
+    ("runtime/training/training.cpp", ".epsilon = method_->spent(budget_.ledger(), step_, last),", "method_->spent(budget_.ledger(), step_, last)", [("FIFTEEN: N in metrics.jsonl with several threads", "e.config.threads > 1 ? x + 1e-3 * static_cast<double>(e.data.train.size()) : x", "threads=*"), LESS]),
     # Norms and clipping.
     ("kernels/contribution/clip_math.hpp", "return (x2 + 1.0f) *", "1.0f", [("FIFTEEN: norms without a bias", "0 * x")]),
     ("kernels/contribution/clip_math.hpp", "return L::fill(clip.max_norm) / (L::sqrt(square) + L::fill(clip.stability));", "clip.max_norm", [LESS, ("FIFTEEN: automatic clipping x 1.1", "1.1f * x", "clipping=automatic")], "clipping=automatic"),
@@ -256,8 +256,8 @@ PLACES = [
     ("runtime/methods/objective_perturbation.cpp", ".noise_std = 1.0 / mu_,", "mu_", BOTH, "method=objpert"),
     ("runtime/methods/objective_perturbation.cpp", "const std::vector<float> z = normal(1);", "1", [("the first noise again", "0 * x")], "method=objpert"),
     ("runtime/methods/privgene.cpp", "losses, last ? 1 : parents_, linear_loss_sensitivity(loss_clip_, max_examples_),", "loss_clip_", BOTH, "method=privgene"),
-    ("runtime/methods/privgene.cpp", "selection_epsilon_, stream(Stream::selection, generation)))", "selection_epsilon_", BOTH, "method=privgene"),
-    ("runtime/methods/privgene.cpp", "selection_epsilon_, stream(Stream::selection, generation)))", "generation", NUMBERS, "method=privgene"),
+    ("runtime/methods/privgene.cpp", "selection_epsilon_, stream(Stream::selection, generation), task.gate.witness()))", "selection_epsilon_", BOTH, "method=privgene"),
+    ("runtime/methods/privgene.cpp", "selection_epsilon_, stream(Stream::selection, generation), task.gate.witness()))", "generation", NUMBERS, "method=privgene"),
     ("runtime/methods/privgene.cpp", ".count = choices_}};", "choices_", NUMBERS, "method=privgene"),
     ("runtime/methods/privgene.cpp", ".loss_sensitivity = linear_loss_sensitivity(loss_clip_, max_examples_),", "loss_clip_", BOTH, "method=privgene"),
     # Plans and certificates.
@@ -377,8 +377,8 @@ AREAS = {
 }
 
 
-def copy_sources():
-    SOURCES.mkdir(parents=True, exist_ok=True)
+def changed_sources():
+    """The text of every file by its name, with all faults in it."""
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     texts = {}
     for name in files.stdout.split("\n"):
@@ -393,11 +393,12 @@ def copy_sources():
         word = re.search(r'(?<![\w.>"])' + re.escape(expression) + r"(?![\w(])", text)
         if word is None:
             sys.exit(f"faults.py: expected {expression} in: {text}")
-        before, after = f"fault({number}, ", ")"
+        scope = "cudp::" if re.search(r"\bfault\(", source) else ""  # a file with a fault() of its own
+        before, after = f"{scope}fault({number}, ", ")"
         for kind in kinds:
             if isinstance(kind, str):
                 continue
-            before = f'fault_as({number}, "{kind[0]}", ' + before
+            before = f'{scope}fault_as({number}, "{kind[0]}", ' + before
             after += f", [&](auto x) {{ return {kind[1]}; }})"
         places.setdefault(name, []).append((at + word.start(), at + word.end(), before, after))
     for name, spots in places.items():
@@ -419,7 +420,11 @@ def copy_sources():
         texts[name] = source.encode()
     texts["tests/CMakeLists.txt"] += TESTS.encode()
     texts["faults.hpp"] = HEADER.encode()
-    for name, content in texts.items():
+    return texts
+
+
+def copy_sources():
+    for name, content in changed_sources().items():
         path = SOURCES / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_bytes() != content:
@@ -465,6 +470,7 @@ def main():
     words = sys.argv[1:]
     faults = all_faults()
     if words == ["list"]:
+        changed_sources()  # a place that is no longer there is said
         for number, fault in enumerate(faults):
             print(f"{number:3} {fault}")
         return
