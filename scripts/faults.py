@@ -139,6 +139,8 @@ PLACES = [
     ("kernels/fused/linear_group.hpp", "const Vec squared = dense_squared_norm(x2, d * d, 1);", "x2", [("x0.9", "x * 0.9f"), ("0", "x * 0.0f")], "data=table,model=logistic,method=dpsgd"),
     ("kernels/fused/linear_group.hpp", "const Vec squared = dense_squared_norm(x2, d * d, 1);", "d * d", [("x0.9", "x * 0.9f")], "data=table,model=logistic,method=dpsgd"),
     ("kernels/fused/linear_group.hpp", "broadcast(a.inverse_grid)), -bound), bound);", "a.inverse_grid", BOTH, "data=table,model=logistic,method=dpsgd"),
+    ("kernels/fused/dense_linear_cpu.cpp", "*square = static_cast<float>(total);", "total", [("x0.9", "x * 0.9"), ("0", "x * 0.0")], "data=matrix,model=logistic,method=dpsgd"),
+    ("kernels/fused/dense_linear_cpu.cpp", "numbers(g.row[e] + j) * g.scaled[e] + kToUnits", "g.scaled[e]", [("x0.9", "x * 0.9f"), ("x1.1", "x * 1.1f")], "data=matrix,model=logistic,method=dpsgd"),
     ("runtime/device/cpu/linear_sum.cpp", "kernels_.flush_units(units, part.totals.data(), bias_ + kColumnBlock);", "bias_ + kColumnBlock", [("without the bias", "x - 16")], "data=table,model=logistic,method=dpsgd"),
     ("runtime/device/cpu/linear_sum.cpp", "all_[to_size(coded.number_feature[k])] += all_[to_size(first_number_ + k)];", "all_[to_size(first_number_ + k)]", [("twice", "2 * x")], "data=table,model=logistic,method=dpsgd"),
     ("kernels/contribution/contribution.hpp", ".grid = sum_grid(norm),", "norm", [("x2", "2 * x")]),
