@@ -80,6 +80,20 @@ std::string table_of(std::uint64_t seed, int rows) {
   return text;
 }
 
+/// The same columns, in visits of patients: five rows each, one behind the other.
+constexpr int kVisits = 5;
+std::string visit(int row, const std::string& cells) {
+  return fmt::format("p{},{}", row / kVisits, cells);
+}
+std::string visits_of(std::uint64_t seed, int rows) {
+  std::istringstream all(table_of(seed, rows));
+  std::string text;
+  int row = -1;
+  for (std::string line; std::getline(all, line); ++row)
+    text += (row < 0 ? "who," + line : visit(row, line)) + "\n";
+  return text;
+}
+
 /// The same columns with a number to predict.
 std::string stays_of(std::uint64_t seed, int rows) {
   std::mt19937_64 random(seed);
@@ -165,6 +179,19 @@ void write_data(const fs::path& work) {
   write_text(work / "test.csv", table_of(2, 30));
   write_text(work / "people.csv.schema.toml", R"(name = "people"
 columns = [
+  {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
+  {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
+  {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
+  {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
+]
+)");
+  // As many rows are used.
+  write_text(work / "visits.csv", visits_of(1, kRows / 3 * kVisits));
+  write_text(work / "visits.csv.schema.toml", R"(name = "visits"
+unit = "who"
+max_rows = 3
+columns = [
+  {name = "who", kind = "ignore"},
   {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
   {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
   {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
@@ -293,6 +320,9 @@ std::string left_by_end(const fs::path& run) {
   if (!certificate.is_object() || certificate.value("status", "") != "finished")
     return "a finished run has no certificate that says so";
   if (!fs::exists(run / "release/model.safetensors")) return "a finished run has no model";
+  if (certificate.value("max_rows", 1) > 1 && certificate.contains("training_examples") &&
+      certificate["training_examples"] != kRows)
+    return "a unit has other rows than its first ones";
   for (const auto& entry : fs::directory_iterator(run / "private")) {
     const std::string name = entry.path().filename();
     if (name == "key" || name.starts_with("checkpoint-")) return "a finished run kept " + name;
@@ -575,7 +605,8 @@ void change_row(const fs::path& file, int at, const std::string& row, bool remov
   write_text(file, changed);
 }
 
-/// D' of D: one private row is another, or, where the size is private, none.
+/// D' of D: one private row is another, or, where the size is private, none. Of units, all rows of
+/// one.
 void change_data(const fs::path& work, const RandomSettings& settings, int at) {
   const auto given = [&](const char* key) {
     const auto is_it = [&](const auto& f) { return f.first == key; };
@@ -583,7 +614,12 @@ void change_data(const fs::path& work, const RandomSettings& settings, int at) {
            std::ranges::any_of(settings.in_file, is_it);
   };
   const bool remove = !given("size-is-public") && at % 2 == 0;
-  if (settings.data == "table") {
+  if (settings.data == "units") {
+    const int first = at % (kRows / 3) * kVisits;
+    for (int row = first + kVisits; row-- > first;)
+      change_row(work / "visits.csv", row,
+                 visit(first, row % 2 == 0 ? "1e300,-1e300,c,yes" : "17,0,a,yes"), remove);
+  } else if (settings.data == "table") {
     const char* row = at % 3 == 0 ? "1e300,-1e300,c,yes" : "17,0,a,yes";
     if (settings.has("malformed", "missing") && at % 4 != 0)
       row = at % 3 == 0 ? "old,\"40\"h,d,maybe" : "17,0";
@@ -740,9 +776,10 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
   // A preset is for published data, which a test has not; --compare-with asks for another run.
   if (how_many() >= 400) {
     EXPECT_EQ(never, " preset compare-with");
-    for (const char* way : {"finished", "interrupted", "killed", "fresh noise",
-                            "killed in the fresh noise", "table", "matrix", "texts", "images",
-                            "rng chacha20", "rng philox", "device cpu", "device cuda", "threads"})
+    for (const char* way :
+         {"finished", "interrupted", "killed", "fresh noise", "killed in the fresh noise", "table",
+          "units", "matrix", "texts", "images", "rng chacha20", "rng philox", "device cpu",
+          "device cuda", "threads"})
       EXPECT_GT(ways[way], 3) << way;
   }
   EXPECT_GT(accepted.size(), static_cast<std::size_t>(how_many()) / 3);
