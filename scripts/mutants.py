@@ -137,6 +137,8 @@ SOURCE_MUTANTS = [
     ("half of each asynchronous copy", "kernels/common/copy_async.cuh",
      'asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),\n               "r"(inside ? 16 : 0)',
      'asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),\n               "r"(inside ? 8 : 0)', TENSOR),
+    ("copies are not waited for", "kernels/common/copy_async.cuh",
+     'asm volatile("cp.async.wait_all;" ::: "memory");', 'asm volatile("" ::: "memory");', TENSOR),
     ("operands cut off in place of rounded", "kernels/common/tensor_core.cuh",
      'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));', 'bits = __float_as_uint(x) & 0xffffe000u;', TENSOR),
     ("sums of tensor cores begin anew", "kernels/common/tensor_core.cuh",
