@@ -695,6 +695,13 @@ class Recomputer {
     if (d != parameters())
       return fault(fmt::format("a minimum of {} numbers, found {}", parameters(), d));
     const double regulariser = json_.at("regulariser").get<double>();
+    // An example's gradient is no longer than 1, and both minima are as exact as the solver's
+    // bound.
+    const double moves = (1.0 + 2.0 * options.solver_tolerance) / regulariser +
+                         std::sqrt(static_cast<double>(d)) * r.grid;
+    if (is("outpert") && !(std::fabs(r.sensitivity - moves) <= 1e-9 * moves))
+      return fault(fmt::format("minimum: expected a sensitivity of {:.12g}, found {:.12g}", moves,
+                               r.sensitivity));
     Values gradient(d, 0.0);
     for (std::uint32_t i = 0; i < train().size(); ++i) {
       Values v = reference::features(train(), i).values;
