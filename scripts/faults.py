@@ -254,8 +254,8 @@ PLACES = [
     ("runtime/results/certificate.cpp", "{{\"order\", s.bound.order},", "s.bound.order", BOTH),
     # The CUDA engine, emulated.
     ("runtime/device/cuda/device_engine.hpp", ".threshold = poisson != nullptr ? poisson->threshold : 0,", "poisson->threshold", BOTH, "device=cuda"),
-    ("runtime/device/cuda/device_engine.hpp", "return bound_of(recipe.contribution, static_cast<double>(clip_norm)).grid;", "static_cast<double>(clip_norm)", [("x2", "2 * x")], "device=cuda"),
-    ("kernels/step/release.cuh", "const double s = static_cast<double>(a.scalars->noise_std) / a.grid;", "a.scalars->noise_std", BOTH, "device=cuda"),
+    ("runtime/device/cuda/device_engine.hpp", "const double grid = bound_of(recipe.contribution, static_cast<double>(clip_norm)).grid;", "static_cast<double>(clip_norm)", [("x2", "2 * x")], "device=cuda"),
+    ("kernels/step/finish.cuh", "const double s = static_cast<double>(scalars.noise_std) / grid;", "scalars.noise_std", BOTH, "device=cuda"),
 ]
 
 # Survivors that harm nothing, and why.

@@ -19,9 +19,8 @@ __global__ inline void loss_kernel(device::LossValues a) {
   });
 }
 
-// grid: 1 block. block: whole warps, at most 1024. static smem: 32 doubles.
-__global__ inline void tally_kernel(TallyBatch a) {
-  CUDP_SHARED(double, partial, [32]);
+/// By one block of whole warps. partial: shared, a double a warp.
+__device__ __forceinline__ void tally_batch(const TallyBatch& a, double* partial) {
   const int live = live_examples(a.batch);
   double loss = 0.0;
   double norm = 0.0;
@@ -55,6 +54,12 @@ __global__ inline void tally_kernel(TallyBatch a) {
   a.total->examples += static_cast<unsigned long long>(live);
   a.total->clipped += static_cast<unsigned long long>(clipped);
   a.total->non_finite += static_cast<unsigned long long>(non_finite);
+}
+
+// grid: 1 block. block: whole warps, at most 1024. static smem: 32 doubles.
+__global__ inline void tally_kernel(TallyBatch a) {
+  CUDP_SHARED(double, partial, [32]);
+  tally_batch(a, &partial[0]);
 }
 
 }  // namespace cudp::inline CUDP_SIMT
