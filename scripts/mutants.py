@@ -25,6 +25,7 @@ FOLDER = BUILD / "mutants"
 
 KERNELS = "CudaKernel.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*"
 TENSOR = "CudaKernel.ATensorCore*:CudaKernel.OperandsAre*:CudaPatch*:*CudaProduct*tf32:CudaScatter*"
+FINISH = "CudaKernel.Finish*:CudaKernel.TheCursor*:*Release*"
 RANDOM = "*Random*:*RoundedNormal*:*Sample*:*Update*"
 SMALL_ENGINES = "All/CudaEngine.*/mlp*:All/CudaEngine.*/logistic*:All/CudaEngine.*/mixed*"
 ENGINE = "All/CudaEngine.*mlp*:All/CudaEngine.*cnn*"
@@ -138,6 +139,11 @@ SOURCE_MUTANTS = [
      '"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"\n      : "=f"(top[0]), "=f"(top[1]), "=f"(bottom[0]), "=f"(bottom[1])', TENSOR),
     ("units are cut off", "kernels/fused/reduce.cuh", "return __float2int_rn(v);", "return __float2int_rz(v);", KERNELS + ":" + ENGINE),
     ("a fused multiply-add rounds twice", "kernels/common/lanes.hpp", "return __fmaf_rn(a, b, c);", "return __fadd_rn(__fmul_rn(a, b), c);", KERNELS + ":" + RANDOM),
+    ("a pair used undecided", "kernels/step/finish.cuh", "if (!tried.decided) {", "if (false) {", FINISH),
+    ("a stalled step updated twice", "kernels/step/finish.cuh",
+     "atomicAdd(&a.cursor->pending, 1u);\n          continue;", "atomicAdd(&a.cursor->pending, 1u);", FINISH),
+    ("a pair completed twice", "kernels/step/finish.cuh", "    atomicAdd(bits, 0u - bit);\n", "", FINISH),
+    ("steps go on behind one that waits", "kernels/step/step_cursor.hpp", "return c.pending != 0 || c.failed != 0", "return c.failed != 0", FINISH),
     ("the number of a thread along y", "kernels/fused/rows.cuh", "mov.u32 %0, %%tid.x;", "mov.u32 %0, %%tid.y;", KERNELS + ":" + ENGINE),
 ]
 

@@ -20,9 +20,9 @@ __device__ __forceinline__ void release_number(const FinishStep& a, const StepSc
 }
 
 // grid: any, and a block more for the tally. block: 64 threads. static smem: 32 doubles. A
-// multiprocessor holds 896 threads. kind is a.update.optimizer.kind.
+// multiprocessor holds 640 threads. kind is a.update.optimizer.kind.
 template <OptimizerKind kind>
-__global__ void finish_kernel(FinishStep a) {
+__global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   if (a.cursor->active == 0) return;
   unsigned blocks = gridDim.x;
@@ -107,11 +107,10 @@ using FinishPairsKernel = void (*)(FinishPairs);
 
 /// The kernels of an optimizer, for a launch.
 inline FinishKernel finish_kernel_of(OptimizerKind kind) {
-  return with_kind(kind, []<OptimizerKind k>() -> FinishKernel { return finish_kernel<k>; });
+  return with_kind(kind, [](auto k) -> FinishKernel { return finish_kernel<k.value>; });
 }
 inline FinishPairsKernel finish_pairs_kernel_of(OptimizerKind kind) {
-  return with_kind(kind,
-                   []<OptimizerKind k>() -> FinishPairsKernel { return finish_pairs_kernel<k>; });
+  return with_kind(kind, [](auto k) -> FinishPairsKernel { return finish_pairs_kernel<k.value>; });
 }
 
 }  // namespace cudp::inline CUDP_SIMT

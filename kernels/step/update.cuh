@@ -2,6 +2,7 @@
 // One optimizer step (update.hpp): of a number, in whatever kernel has released it, and of all of
 // them in a launch of its own.
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/step/restore_math.hpp"
@@ -70,27 +71,30 @@ __global__ void update_kernel(UpdateArgs a, const StepScalars* scalars, AdaptSte
 
 using UpdateKernel = void (*)(UpdateArgs, const StepScalars*, AdaptStepSize);
 
-/// Calls take.operator()<kind>() with the optimizer's kind.
+template <OptimizerKind k>
+using KindOf = std::integral_constant<OptimizerKind, k>;
+
+/// Calls take(KindOf<kind>{}).
 template <class Take>
 auto with_kind(OptimizerKind kind, const Take& take) {
   switch (kind) {
     case OptimizerKind::sgd:
-      return take.template operator()<OptimizerKind::sgd>();
+      return take(KindOf<OptimizerKind::sgd>{});
     case OptimizerKind::momentum:
-      return take.template operator()<OptimizerKind::momentum>();
+      return take(KindOf<OptimizerKind::momentum>{});
     case OptimizerKind::nesterov:
-      return take.template operator()<OptimizerKind::nesterov>();
+      return take(KindOf<OptimizerKind::nesterov>{});
     case OptimizerKind::adam:
-      return take.template operator()<OptimizerKind::adam>();
+      return take(KindOf<OptimizerKind::adam>{});
     case OptimizerKind::adamw:
       break;
   }
-  return take.template operator()<OptimizerKind::adamw>();
+  return take(KindOf<OptimizerKind::adamw>{});
 }
 
 /// The kernel of an optimizer, for a launch.
 inline UpdateKernel update_kernel_of(OptimizerKind kind) {
-  return with_kind(kind, []<OptimizerKind k>() -> UpdateKernel { return update_kernel<k>; });
+  return with_kind(kind, [](auto k) -> UpdateKernel { return update_kernel<k.value>; });
 }
 
 }  // namespace cudp::inline CUDP_SIMT

@@ -119,7 +119,7 @@ constexpr Stated kStated[] = {
     {"linear_sum_kernel", 256, 5},
     {"linear_losses_kernel", 256, 6},
     {"linear_gather_kernel", 256, 6},
-    {"finish_kernel", 64, 14},
+    {"finish_kernel", 64, 10},
     {"finish_pairs_kernel", 64, 14},
     {"", 1024, 1},
 };

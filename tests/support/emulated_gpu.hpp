@@ -78,9 +78,9 @@ class EmulatedGpu {
   }
 
   /// See runtime/device/scratch_fill.hpp.
-  static void fill_scratch(void* p, std::size_t bytes) {
+  void fill_scratch(void* p, std::size_t bytes) {
     const std::optional<float> value = scratch_fill();
-    if (!value) return;
+    if (!value || !state_->runs) return;
     auto* const to = static_cast<unsigned char*>(p);
     const auto pattern = std::bit_cast<std::array<unsigned char, sizeof(float)>>(*value);
     for (std::size_t i = 0; i < bytes; ++i) to[i] = pattern[i % sizeof(float)];

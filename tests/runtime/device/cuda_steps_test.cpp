@@ -13,7 +13,9 @@
 
 #include "runtime/gate/witness.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_device.hpp"
+#include "tests/support/test_files.hpp"
 
 namespace cudp {
 namespace {
@@ -22,7 +24,8 @@ using cases::Case;
 
 // --- Launches ---
 
-/// As a device with the limits of an H100 would be asked for them. Examples: zeros.
+/// The engine of a device with the limits of an H100 that only notes what it is asked for. It is
+/// given so many examples, of zeros.
 std::unique_ptr<Engine> noting_engine(const Network& net, const EngineSettings& s,
                                       std::size_t examples, DeviceLog& log) {
   auto engine = device_engine(net, s,
@@ -46,7 +49,7 @@ struct Counted {
   std::vector<std::string> of_a_step;
 };
 
-/// Of two runs of ten steps each, which have clipping norms of their own.
+/// Counts over two runs of ten steps each, which have clipping norms of their own.
 Counted count(const Case& model, const StepRecipe& recipe, Precision precision = Precision::fp32,
               std::size_t examples = 60'000) {
   const Network net = cases::network_of(model);
@@ -85,15 +88,18 @@ const Case kCifar{"cifar_cnn", "cifar-cnn", {3, 32, 32}, 10};
 StepRecipe clipped(Clipping kind = Clipping::flat, int batch = 512) {
   return {.draw = batch_of(batch), .contribution = ClippedGradient{kind}};
 }
-StepRecipe with_step_sizes() {
-  StepRecipe r = clipped();
+StepRecipe with_step_sizes(int batch) {
+  StepRecipe r = clipped(Clipping::flat, batch);
   r.step_size = StepSizeSettings{};
   return r;
 }
-StepRecipe transformed() { return {.draw = batch_of(512), .contribution = TransformedGradient{}}; }
-StepRecipe candidates() {
-  return {.draw = Candidates{{.clip = 1.0, .multiple = 5.0, .min_norm = 0.05, .rate = 512 / 60e3}},
-          .contribution = AcceptedDirection{}};
+StepRecipe transformed(int batch) {
+  return {.draw = batch_of(batch), .contribution = TransformedGradient{}};
+}
+StepRecipe candidates(int batch) {
+  return {
+      .draw = Candidates{{.clip = 1.0, .multiple = 5.0, .min_norm = 0.05, .rate = batch / 60e3}},
+      .contribution = AcceptedDirection{}};
 }
 
 TEST(CudaSteps, FusedModelsTakeFourLaunches) {
@@ -114,33 +120,36 @@ TEST(CudaSteps, FusedModelsTakeFourLaunches) {
       }
 }
 
-/// The rows of the table in runtime/device/cuda/README.md.
-TEST(CudaSteps, LaunchesOfAStepByMethod) {
+/// Every row of the table in runtime/device/cuda/README.md is counted anew.
+TEST(CudaSteps, LaunchesOfAStepAreThoseOfTheTable) {
   struct Row {
+    const char* network;
     Case model;
-    StepRecipe recipe;
-    double launches;
+    int batch = 512;
     Precision precision = Precision::fp32;
   };
   const Row rows[] = {
-      {kCnn, with_step_sizes(), 6},
-      {kMlp, with_step_sizes(), 6},
-      {kCnn, transformed(), 44},
-      {kMlp, transformed(), 25},
-      {kLogistic, transformed(), 15},
-      {kCnn, candidates(), 34},
-      {kMlp, candidates(), 15},
-      {kLogistic, candidates(), 9},
-      {kWideMlp, clipped(), 15},
-      {kWideMlp, with_step_sizes(), 17},
-      {kCifar, clipped(), 67, Precision::tf32},
-      {kCifar, clipped(Clipping::flat, 2048), 255, Precision::tf32},
+      {"`cnn`", kCnn},
+      {"`scatter-cnn`", kScatterCnn},
+      {"`mlp` on 60 features", kMlp},
+      {"`logistic` on 124 features", kLogistic},
+      {"`mlp` on 784 features", kWideMlp},
+      {"`cifar-cnn`, TF32", kCifar, 512, Precision::tf32},
+      {"`cifar-cnn`, TF32, 2,048 examples", kCifar, 2048, Precision::tf32},
   };
+  const std::string page = content_of(golden_file("published_deltas.json").parent_path() /
+                                      "../../runtime/device/cuda/README.md");
   for (const Row& r : rows) {
-    const Counted c = count(r.model, r.recipe, r.precision);
-    EXPECT_EQ(c.launches, r.launches) << r.model.name;
-    EXPECT_EQ(c.waits, 1) << r.model.name;
-    EXPECT_EQ(c.recordings, 1) << r.model.name;
+    std::string line = std::string("| ") + r.network + " |";
+    for (const StepRecipe& recipe : {clipped(Clipping::flat, r.batch), with_step_sizes(r.batch),
+                                     transformed(r.batch), candidates(r.batch)}) {
+      const Counted c = count(r.model, recipe, r.precision);
+      EXPECT_EQ(c.launches, std::floor(c.launches)) << r.network;
+      line += " " + std::to_string(static_cast<int>(c.launches)) + " |";
+      EXPECT_EQ(c.waits, 1) << r.network;
+      EXPECT_EQ(c.recordings, 1) << r.network;
+    }
+    EXPECT_NE(page.find(line + "\n"), std::string::npos) << "expected in the table: " << line;
   }
 }
 
@@ -207,8 +216,8 @@ TrainState start_of(const Network& net, const StepRecipe& r) {
   return s;
 }
 
-/// The steps of the last run, from 0 on, that the host completed: those launched anew after each
-/// are known from the launches behind it.
+/// The numbers, from 0 on, of the last run's steps that the host completed. The launches behind
+/// each completion tell how many steps were launched anew.
 std::vector<std::size_t> stalled(const DeviceLog& log, std::size_t steps) {
   std::vector<std::size_t> at;
   std::size_t behind = 0;
@@ -226,7 +235,7 @@ std::vector<std::size_t> stalled(const DeviceLog& log, std::size_t steps) {
 
 class UndecidedPairs : public testing::Test {
  protected:
-  /// A run on the CPU and one under the emulator, from step `first` on.
+  /// Makes a run on the CPU and one under the emulator, from step `first` on.
   void run(const StepRecipe& recipe, std::uint64_t first, std::size_t steps,
            const StepScalars& scalars) {
     const EngineSettings s = settings_of(recipe);
