@@ -56,7 +56,7 @@ void validate(const RandomStream& stream, std::int64_t begin, std::int64_t end);
 ///   z = sqrt(-2 ln u) cos 2 pi w in even rows, sqrt(-2 ln u) sin 2 pi w in odd ones.
 /// So |z| <= sqrt(82 ln 2) = 7.54.
 ///
-/// Example i is in the Poisson sample of a step when word i of that step's sampling stream is below
-/// `threshold`, in 0..2^32: the sampling rate is exactly threshold / 2^32.
+/// Example i is in a step's Poisson sample when the 32 bits that kernels/step/sample.hpp names, of
+/// its sampling stream, are below `threshold`, in 0..2^32: at the rate threshold / 2^32 exactly.
 
 }  // namespace cudp

@@ -33,7 +33,41 @@ __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
   return (a.end - a.begin + 255) / 256;
 }
 
-// grid, block: any, one-dimensional, whole warps; half a warp a tile, so 16 tiles threads are
+/// Whether its lower bits draw an example whose upper ones are the threshold's.
+__device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::int64_t example) {
+  std::uint32_t word[16];
+  const auto block =
+      static_cast<std::uint32_t>((kLowerBits + example / kSampleTile * 256) / 16 + example % 16);
+  random_block<ScalarLanes>(a.stream, block, word);
+  // All rows with a mask: an array that is asked for a row known at run time leaves the registers.
+  std::uint32_t found = 0;
+  CUDP_UNROLL for (int row = 0; row < 16; ++row) {
+    found |= word[row] & (row == example % 256 / 16 ? 0xffffffffu : 0u);
+  }
+  const std::uint32_t half = example % kSampleTile < 256 ? found & 0xffff : found >> 16;
+  return half < (a.threshold & 0xffff);
+}
+
+/// Bit r: example first + 16 r + lane is drawn, of those with a common threshold. halves: the
+/// examples' rows of words, the low or the high half already taken.
+template <class Half>
+__device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::int64_t first,
+                                                    Half&& half) {
+  const auto limit = static_cast<std::uint32_t>(a.threshold >> 16);
+  unsigned below = 0;
+  unsigned equal = 0;
+  CUDP_UNROLL for (int row = 0; row < 16; ++row) {
+    below |= half(row) < limit ? 1u << row : 0u;
+    equal |= half(row) == limit ? 1u << row : 0u;
+  }
+  for (; equal != 0; equal &= equal - 1) {
+    const int row = __ffs(static_cast<int>(equal)) - 1;
+    if (drawn_by_lower_bits(a, first + 16 * row)) below |= 1u << row;
+  }
+  return below;
+}
+
+// grid, block: any, one-dimensional, whole warps; half a warp two tiles, so 8 tiles threads are
 // enough. Writes flags and counts.
 __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
   if (space.cursor != nullptr) {
@@ -43,30 +77,43 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const int upper = static_cast<int>(threadIdx.x % kWarp / 16);
   const std::int64_t tiles = sample_tiles(a);
-  // Whole warps go round together, for the ballots: the second half's tile may not exist.
+  // Whole warps go round together, for the ballots: the second half's tiles may not exist.
   const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
   const std::int64_t warps = std::int64_t{gridDim.x} * blockDim.x / kWarp;
-  for (std::int64_t pair = warp; 2 * pair < tiles; pair += warps) {
-    const std::int64_t tile = 2 * pair + upper;
-    const std::int64_t first = a.begin + 256 * tile;
+  for (std::int64_t four = warp; 4 * four < tiles; four += warps) {
+    const std::int64_t pair = 2 * four + upper;
+    const std::int64_t pair_first = a.begin + kSampleTile * pair;
     std::uint32_t word[16];
-    random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
-    unsigned row_flags = 0;  // of row `lane`
-    CUDP_UNROLL for (std::int64_t row = 0; row < 16; ++row) {
-      const std::int64_t example = first + 16 * row + lane;
-      const bool exists = example < a.end;
-      const bool drawn =
-          exists && word[row] < (a.norms != nullptr ? candidate_threshold(a.rule, a.norms[example])
-                                                    : a.threshold);
-      const unsigned flags = __ballot_sync(kFullWarp, drawn) >> 16 * upper & 0xffffu;
-      if (row == lane) row_flags = flags;
-    }
-    int count = __popc(row_flags);
-    for (int offset = 8; offset > 0; offset /= 2)
-      count += __shfl_xor_sync(kFullWarp, count, offset);
-    if (tile < tiles) {
-      space.flags[16 * tile + lane] = static_cast<std::uint16_t>(row_flags);
-      if (lane == 0) space.counts[tile] = static_cast<std::uint32_t>(count);
+    if (a.norms == nullptr)
+      random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(pair_first / 32 + lane), word);
+    for (int part = 0; part < 2; ++part) {
+      const std::int64_t tile = 2 * pair + part;
+      const std::int64_t first = pair_first + 256 * part + lane;
+      unsigned column = 0;  // bit r: example first + 16 r is drawn
+      if (a.norms == nullptr) {
+        column =
+            drawn_of_column(a, first, [&](int row) { return word[row] >> 16 * part & 0xffff; });
+      } else {
+        random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
+        CUDP_UNROLL for (int row = 0; row < 16; ++row) {
+          const std::int64_t example = first + 16 * row;
+          if (example < a.end && word[row] < candidate_threshold(a.rule, a.norms[example]))
+            column |= 1u << row;
+        }
+      }
+      unsigned row_flags = 0;  // of row `lane`
+      CUDP_UNROLL for (int row = 0; row < 16; ++row) {
+        const bool drawn = first + 16 * row < a.end && (column >> row & 1) != 0;
+        const unsigned flags = __ballot_sync(kFullWarp, drawn) >> 16 * upper & 0xffffu;
+        if (row == lane) row_flags = flags;
+      }
+      int count = __popc(row_flags);
+      for (int offset = 8; offset > 0; offset /= 2)
+        count += __shfl_xor_sync(kFullWarp, count, offset);
+      if (tile < tiles) {
+        space.flags[16 * tile + lane] = static_cast<std::uint16_t>(row_flags);
+        if (lane == 0) space.counts[tile] = static_cast<std::uint32_t>(count);
+      }
     }
   }
 }

@@ -6,12 +6,22 @@
 
 namespace cudp {
 
-/// Poisson sampling: example i is drawn when word i of the stream is below `threshold`, or with
-/// norms below candidate_threshold(rule, norms[i]).
+/// Examples a tile of 256 words, and the word from which on lower bits are taken.
+inline constexpr std::int64_t kSampleTile = 512;
+inline constexpr std::int64_t kLowerBits = std::int64_t{1} << 31;
+
+/// Poisson sampling: every example is drawn with probability threshold / 2^32 exactly and
+/// independently of the others, when a number of 32 random bits is below `threshold`. The number's
+/// upper 16 bits are a half of word 256 (i / 512) + i % 256 of the stream, the low half where
+/// i % 512 < 256 and the high one elsewhere; its lower 16 bits are the same half of the word 2^31
+/// further, and are made only for the one example in 65,536 whose upper bits are the threshold's.
+/// No two examples share a bit: i is below 2^32, so that upper bits lie below word 2^31.
+///
+/// With norms (importance.hpp): when word i is below candidate_threshold(rule, norms[i]).
 struct SampleArgs {
   RandomStream stream;           ///< Stream::sampling at this step
   std::uint64_t threshold;       ///< 0..2^32; the sampling rate is threshold / 2^32
-  std::int64_t begin;            ///< first example, a multiple of 256
+  std::int64_t begin;            ///< first example, a multiple of 512
   std::int64_t end;              ///< one past the last example
   std::uint32_t* drawn;          ///< out, ascending; room for end - begin
   const float* norms = nullptr;  ///< [end], or null

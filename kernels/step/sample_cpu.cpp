@@ -6,27 +6,46 @@ namespace cudp::CUDP_SIMD {
 
 namespace {
 
-// Appends base + lane for every lane of `words` that is at most `largest`, ascending; returns how
-// many. Writes kLanes numbers at `out` where the level can compress in a register, so there must be
-// room for them.
-CUDP_INLINE int append(VecU words, VecU largest, std::uint32_t base, std::uint32_t* out) {
+// The two answers for the lanes of a register, a bit each.
+struct Compared {
+  unsigned below;
+  unsigned equal;
+};
+
+#if !defined(__AVX512F__)
+CUDP_INLINE unsigned bits_of(VecI lanes) {
+#if defined(__AVX2__)
+  return static_cast<unsigned>(_mm256_movemask_ps((__m256)lanes));
+#elif defined(__x86_64__)
+  return static_cast<unsigned>(_mm_movemask_ps((__m128)lanes));
+#else
+  unsigned bits = 0;
+  for (int lane = 0; lane < kLanes; ++lane) bits |= lanes[lane] ? 1u << lane : 0u;
+  return bits;
+#endif
+}
+#endif
+
+// Numbers and limit are at most 2^16, so that signed comparisons do.
+CUDP_INLINE Compared compare(VecU numbers, VecU limit) {
 #if defined(__AVX512F__)
-  const __mmask16 mask = _mm512_cmple_epu32_mask((__m512i)words, (__m512i)largest);
+  return {_mm512_cmplt_epi32_mask((__m512i)numbers, (__m512i)limit),
+          _mm512_cmpeq_epi32_mask((__m512i)numbers, (__m512i)limit)};
+#else
+  return {bits_of((VecI)numbers < (VecI)limit), bits_of((VecI)numbers == (VecI)limit)};
+#endif
+}
+
+// Appends base + lane for every lane of `mask`, ascending; returns how many. Writes kLanes numbers
+// at `out` where the level can compress in a register, so there must be room for them.
+CUDP_INLINE int append(unsigned mask, std::uint32_t base, std::uint32_t* out) {
+#if defined(__AVX512F__)
   const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i index = _mm512_add_epi32(lanes, (__m512i)broadcast_u(base));
   // Compressed in a register: the form that stores to memory is microcode on some processors.
-  store_u(out, (VecU)_mm512_maskz_compress_epi32(mask, index));
+  store_u(out, (VecU)_mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), index));
   return __builtin_popcount(mask);
 #else
-  const auto drawn = words <= largest;
-#if defined(__AVX2__)
-  unsigned mask = static_cast<unsigned>(_mm256_movemask_ps((__m256)drawn));
-#elif defined(__x86_64__)
-  unsigned mask = static_cast<unsigned>(_mm_movemask_ps((__m128)drawn));
-#else
-  unsigned mask = 0;
-  for (int lane = 0; lane < kLanes; ++lane) mask |= drawn[lane] ? 1u << lane : 0u;
-#endif
   int count = 0;
   for (; mask != 0; mask &= mask - 1)
     out[count++] = base + static_cast<std::uint32_t>(__builtin_ctz(mask));
@@ -34,14 +53,42 @@ CUDP_INLINE int append(VecU words, VecU largest, std::uint32_t base, std::uint32
 #endif
 }
 
-// One chunk's drawn examples; `out` has room for all 512.
-CUDP_INLINE int sample_chunk(const RandomStream& stream, std::int64_t first, VecU largest,
-                             std::uint32_t* out) {
+// Of the examples base + lane, those of `equal` that their lower bits draw.
+[[gnu::noinline]] unsigned drawn_by_lower_bits(const SampleArgs& a, std::int64_t base,
+                                               unsigned equal) {
   std::uint32_t words[kRandomChunk];
-  words_chunk(stream, first, words);
+  words_chunk(a.stream, kLowerBits + base / kSampleTile * 256, words);
+  const int shift = base % kSampleTile < 256 ? 0 : 16;
+  unsigned drawn = 0;
+  for (; equal != 0; equal &= equal - 1) {
+    const int lane = __builtin_ctz(equal);
+    const std::uint32_t half = words[base % 256 + lane] >> shift & 0xffff;
+    if (half < (a.threshold & 0xffff)) drawn |= 1u << lane;
+  }
+  return drawn;
+}
+
+constexpr std::int64_t kChunk = 2 * kRandomChunk;  // examples, two by each word
+
+// One chunk's drawn examples; `out` has room for all of them.
+CUDP_INLINE int sample_chunk(const SampleArgs& a, std::int64_t first, std::uint32_t* out) {
+  std::uint32_t words[kRandomChunk];
+  words_chunk(a.stream, first / 2, words);
+  const VecU limit = broadcast_u(static_cast<std::uint32_t>(a.threshold >> 16));
+  const VecU low_half = broadcast_u(0xffff);
   int count = 0;
-  for (int i = 0; i < kRandomChunk; i += kLanes)
-    count += append(load_u(words + i), largest, static_cast<std::uint32_t>(first) + i, out + count);
+  const auto draw = [&](VecU halves, std::int64_t base) {
+    Compared c = compare(halves, limit);
+    if (c.equal != 0) [[unlikely]]
+      c.below |= drawn_by_lower_bits(a, base, c.equal);
+    count += append(c.below, static_cast<std::uint32_t>(base), out + count);
+  };
+  for (int tile = 0; tile < kRandomChunk; tile += 256) {
+    for (int i = 0; i < 256; i += kLanes)
+      draw(load_u(words + tile + i) & low_half, first + 2 * tile + i);
+    for (int i = 0; i < 256; i += kLanes)
+      draw(load_u(words + tile + i) >> 16, first + 2 * tile + 256 + i);
+  }
   return count;
 }
 
@@ -64,15 +111,12 @@ std::int64_t sample_candidates(const SampleArgs& a) {
 std::int64_t sample(const SampleArgs& a) {
   if (a.norms != nullptr) return sample_candidates(a);
   if (a.threshold == 0) return 0;
-  // word < threshold as word <= threshold - 1: then 2^32 needs no case of its own
-  const VecU largest = broadcast_u(static_cast<std::uint32_t>(a.threshold - 1));
   std::int64_t count = 0;
   std::int64_t i = a.begin;
-  for (; i + kRandomChunk <= a.end; i += kRandomChunk)
-    count += sample_chunk(a.stream, i, largest, a.drawn + count);
+  for (; i + kChunk <= a.end; i += kChunk) count += sample_chunk(a, i, a.drawn + count);
   if (i < a.end) {
-    std::uint32_t tail[kRandomChunk];
-    const int drawn = sample_chunk(a.stream, i, largest, tail);
+    std::uint32_t tail[kChunk];
+    const int drawn = sample_chunk(a, i, tail);
     // distances from i, because the chunk may reach past the last 32-bit index
     const auto left = static_cast<std::uint32_t>(a.end - i);
     const auto first = static_cast<std::uint32_t>(i);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "privacy/verify/generator.hpp"
+#include "privacy/verify/poisson_sample.hpp"
 #include "privacy/verify/statements.hpp"
 
 namespace cudp::verify {
@@ -130,11 +131,9 @@ void RunChecker::see(const Batch& b) {
   if (b.threshold != certificate_.threshold)
     add("batch", at(b.step) + ": expected threshold " + std::to_string(certificate_.threshold) +
                      ", found " + std::to_string(b.threshold));
-  const std::vector<std::uint32_t> words =
-      Words(begin_->generator, begin_->key, kSampling, b.step).first(begin_->examples);
-  std::vector<std::uint32_t> drawn;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    if (words[i] < certificate_.threshold) drawn.push_back(static_cast<std::uint32_t>(i));
+  const std::vector<std::uint32_t> drawn =
+      poisson_sample(Words(begin_->generator, begin_->key, kSampling, b.step),
+                     certificate_.threshold, begin_->examples);
   if (drawn == b.examples) return;
   const auto [expected, found] = std::ranges::mismatch(drawn, b.examples);
   add("batch", at(b.step) + ": expected " + std::to_string(drawn.size()) + " examples, found " +

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "privacy/verify/poisson_sample.hpp"
 #include "runtime/base/random_key.hpp"
 #include "tests/support/distributions.hpp"
 #include "tests/support/random_backends.hpp"
@@ -39,29 +40,59 @@ class Sampling : public testing::TestWithParam<RandomBackend> {
   }
 };
 
-TEST_P(Sampling, DrawsExactlyTheWordsBelowTheThreshold) {
+/// A threshold that the number of example i is just below, and one that it is just not below.
+std::uint64_t number_of(const RandomStream& s, std::uint64_t i) {
+  std::uint64_t threshold = kAlways;
+  for (std::uint64_t bit = kAlways / 2; bit > 0; bit /= 2)
+    if (reference::is_drawn(s, i, threshold - bit)) threshold -= bit;
+  return threshold - 1;
+}
+
+TEST_P(Sampling, DrawsExactlyTheNumbersBelowTheThreshold) {
   for (const Generator g : {Generator::chacha20, Generator::philox}) {
     const RandomStream s = stream(g);
-    std::vector<std::uint32_t> words(1600);
-    for (std::size_t i = 0; i < words.size(); ++i) words[i] = reference::word(s, i);
-    // thresholds at a word and one past it: below means below
-    const std::uint64_t thresholds[] = {0,         1,           kAlways / 100,    kAlways / 3,
-                                        words[17], kAlways - 1, words[17] + 1ull, kAlways};
-    for (const std::uint64_t threshold : thresholds)
-      for (const std::int64_t begin : {0, 256, 512})
-        for (const std::int64_t length : {0, 1, 16, 255, 256, 257, 511, 512, 513, 1025}) {
+    // Thresholds at a number and one past it: below means below. Examples of the low and the high
+    // halves, of the first tile and the last.
+    std::vector<std::uint64_t> thresholds = {0,           1,           kAlways / 100,
+                                             kAlways / 3, kAlways - 1, kAlways};
+    for (const std::uint64_t i : {17, 255, 256, 300, 511, 1030, 1500}) {
+      thresholds.push_back(number_of(s, i));
+      thresholds.push_back(number_of(s, i) + 1);
+    }
+    for (const std::uint64_t threshold : thresholds) {
+      std::vector<std::uint32_t> all;
+      for (std::uint32_t i = 0; i < 2600; ++i)
+        if (reference::is_drawn(s, i, threshold)) all.push_back(i);
+      for (const std::int64_t begin : {0, 512, 1024})
+        for (const std::int64_t length :
+             {0, 1, 16, 255, 256, 257, 511, 512, 513, 1023, 1024, 1537}) {
           std::vector<std::uint32_t> want;
-          for (std::int64_t i = begin; i < begin + length; ++i)
-            if (words[i] < threshold) want.push_back(static_cast<std::uint32_t>(i));
+          for (const std::uint32_t i : all)
+            if (i >= begin && i < begin + length) want.push_back(i);
           ASSERT_EQ(draw(s, threshold, begin, begin + length), want)
               << threshold << " from " << begin << " for " << length;
         }
+    }
+  }
+}
+
+/// For every place in a tile.
+TEST_P(Sampling, LowerBitsDecideWhereUpperOnesAreEqual) {
+  const RandomStream s = stream(Generator::chacha20);
+  const int step = GetParam().emulated ? 61 : 1;
+  for (std::uint32_t i = 512; i < 1024; i += static_cast<std::uint32_t>(step)) {
+    const std::uint64_t number = number_of(s, i);
+    const auto with = draw(s, number + 1, 512, 1024);
+    const auto without = draw(s, number, 512, 1024);
+    EXPECT_TRUE(std::ranges::binary_search(with, i)) << i;
+    EXPECT_FALSE(std::ranges::binary_search(without, i)) << i;
+    EXPECT_EQ(with.size(), without.size() + 1) << i;
   }
 }
 
 TEST_P(Sampling, ReachesTheLastIndex) {
   const std::int64_t end = std::int64_t{1} << 32;
-  for (const std::int64_t length : {256, 512, 768}) {
+  for (const std::int64_t length : {512, 1024, 1536}) {
     const auto drawn = draw(stream(Generator::chacha20), kAlways, end - length, end);
     ASSERT_EQ(drawn.size(), static_cast<std::size_t>(length));
     for (std::int64_t i = 0; i < length; ++i)
@@ -69,16 +100,19 @@ TEST_P(Sampling, ReachesTheLastIndex) {
   }
 }
 
+std::array<std::uint32_t, 8> key_of(const RandomStream& s) {
+  std::array<std::uint32_t, 8> key{};
+  std::ranges::copy(s.key.words, key.begin());
+  return key;
+}
+
 // Enough tiles that the emulated kernels' loops go round several times.
 TEST_P(Sampling, OfAWholeDataSet) {
   constexpr std::int64_t kEnd = 100003;
   const RandomStream s = stream(Generator::chacha20);
-  std::vector<std::uint32_t> words(kEnd);
-  GetParam().fill_words(s, 0, kEnd, words.data());
   for (const std::uint64_t threshold : {kAlways / 1000, kAlways / 2, kAlways}) {
-    std::vector<std::uint32_t> want;
-    for (std::uint32_t i = 0; i < kEnd; ++i)
-      if (words[i] < threshold) want.push_back(i);
+    const std::vector<std::uint32_t> want =
+        verify::poisson_sample(verify::Words("chacha20", key_of(s), 1, s.step), threshold, kEnd);
     ASSERT_EQ(draw(s, threshold, 0, kEnd), want) << threshold;
   }
 }
@@ -157,7 +191,8 @@ TEST_P(SamplingLaw, BatchSizesAreBinomial) {
   expect_chi_square(chi_square, cells - 1);
 }
 
-// Examples whose words share a lane, a row, a block, a pair or a tile, and some that do not.
+// Examples whose halves share a word, a lane, a row, a block, a pair or a tile, and some that do
+// not.
 TEST_P(SamplingLaw, PairsAreIndependent) {
   constexpr std::array kWatched = {0,   1,   2,   15,  16,  17,  31,  32,  48,  64, 128,
                                    240, 255, 256, 257, 272, 511, 512, 513, 768, 999};
@@ -193,11 +228,11 @@ INSTANTIATE_TEST_SUITE_P(All, SamplingLaw, testing::Values(Generator::chacha20, 
                          });
 
 TEST(SampleArgs, AreValidated) {
-  std::uint32_t room[256];
+  std::uint32_t room[512];
   const SampleArgs good{.stream = stream(Generator::chacha20),
                         .threshold = kAlways,
                         .begin = 0,
-                        .end = 256,
+                        .end = 512,
                         .drawn = room};
   EXPECT_NO_THROW(validate(good));
   const auto refused = [&](auto spoil) {
@@ -207,6 +242,7 @@ TEST(SampleArgs, AreValidated) {
   };
   refused([](SampleArgs& a) { a.threshold = kAlways + 1; });
   refused([](SampleArgs& a) { a.begin = 1; });
+  refused([](SampleArgs& a) { a.begin = 256; });
   refused([](SampleArgs& a) { a.end = -1; });
   refused([](SampleArgs& a) { a.end = (std::int64_t{1} << 32) + 1; });
   refused([](SampleArgs& a) { a.drawn = nullptr; });

@@ -14,8 +14,8 @@
 
 #include "privacy/accountant.hpp"
 #include "privacy/ledger.hpp"
-#include "runtime/base/random_numbers.hpp"
 #include "tests/support/fake_run.hpp"
+#include "tests/support/reference/random.hpp"
 
 namespace cudp {
 namespace {
@@ -196,10 +196,10 @@ TEST(Checker, FindsWhatWasTamperedWith) {
        [](Fake& r) {
          Batch& b = r.get<Batch>(1);
          b.threshold = b.threshold * 11 / 10;
-         const auto words = random_words(r.stream(Stream::sampling, 1), 150);
+         const RandomStream stream = r.stream(Stream::sampling, 1);
          b.examples.clear();
          for (std::uint32_t i = 0; i < 150; ++i)
-           if (words[i] < b.threshold) b.examples.push_back(i);
+           if (reference::is_drawn(stream, i, b.threshold)) b.examples.push_back(i);
        }},
       {"no batch", "batch", [](Fake& r) { r.drop<Batch>(2); }},
       {"another number of examples", "batch", [](Fake& r) { r.get<Begin>(0).examples = 151; }},

@@ -37,8 +37,8 @@ void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space) {
   validate(args);
   const std::int64_t tiles = (args.end - args.begin + 255) / 256;
   space.scanned = tiles > kScannedTiles;
-  const LaunchShape shape = strided_shape(tiles * 16);  // half a warp a tile
-  gpu.launch("flags", sample_flags_kernel, shape, args, space);
+  // Half a warp two tiles, and one.
+  gpu.launch("flags", sample_flags_kernel, strided_shape((tiles + 1) / 2 * 16), args, space);
   if (space.scanned) {
     constexpr unsigned kScanThreads = 1024;
     gpu.launch("scan", sample_scan_kernel,
@@ -47,7 +47,7 @@ void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space) {
                            .shared_bytes = kScanThreads / 32 * sizeof(std::uint32_t)},
                args, space);
   }
-  gpu.launch("place", sample_place_kernel, shape, args, space);
+  gpu.launch("place", sample_place_kernel, strided_shape(tiles * 16), args, space);
 }
 
 }  // namespace cudp::cuda

@@ -168,7 +168,7 @@ class ReferenceEngine : public Engine {
     const RandomStream s = stream(Stream::sampling, step);
     std::vector<std::uint32_t> drawn;
     for (std::uint32_t i = 0; i < train_.size(); ++i)
-      if (word(s, i) < poisson.threshold) drawn.push_back(i);
+      if (is_drawn(s, i, poisson.threshold)) drawn.push_back(i);
     return drawn;
   }
 

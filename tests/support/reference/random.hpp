@@ -61,6 +61,17 @@ inline std::uint32_t word(const RandomStream& s, std::uint64_t i) {
                 {s.key.words[0], s.key.words[1]})[row % 4];
 }
 
+/// Whether example i is drawn at the sampling rate threshold / 2^32.
+inline bool is_drawn(const RandomStream& s, std::uint64_t i, std::uint64_t threshold) {
+  const std::uint64_t at = i / 512 * 256 + i % 256;
+  const auto half = [&](std::uint64_t from) {
+    return std::uint64_t{i / 256 % 2 == 0 ? word(s, from) % 65536 : word(s, from) / 65536};
+  };
+  const std::uint64_t first = half(at) * 65536;
+  if (first + 65535 < threshold) return true;
+  return first < threshold && first + half(at + 2147483648) < threshold;
+}
+
 /// The two normal numbers of words a (even row) and b (odd row).
 struct NormalPair {
   long double even;
