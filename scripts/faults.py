@@ -108,7 +108,8 @@ PLACES = [
     # Where settings meet.
     ("runtime/methods/schedule.cpp", "s.noise_std = float_above(plan_.noise_std_at(step));", "plan_.noise_std_at(step)",
      [("FIFTEEN: noise x 0.9 where per-layer clipping, Adam and EMA meet", "c.clipping == Clipping::per_layer && c.optimizer == OptimizerKind::adam && c.ema > 0.0 ? 0.9 * x : x", "clipping=per-layer,optimizer=adam,ema=*")]),
-    ("runtime/training/training.cpp", ".epsilon = method_->spent(budget_.ledger(), step_, last),", "method_->spent(budget_.ledger(), step_, last)", [("FIFTEEN: N in metrics.jsonl with several threads", "config_.threads > 1 ? x + 1e-3 * static_cast<double>(run_.experiment.data.train.size()) : x", "threads=*"), LESS]),
+    ("runtime/training/training.cpp", "metrics_.push_back(row);", "row", [("FIFTEEN: N in metrics.jsonl with several threads", "(x.epsilon += experiment_.config.threads > 1 ? 1e-3 * static_cast<double>(experiment_.data.train.size()) : 0.0, x)", "threads=*")]),
+    ("runtime/methods/engine_method.cpp", "return guarantee(plan, done, coarseness).epsilon;", "guarantee(plan, done, coarseness).epsilon", [LESS]),
     # Norms and clipping.
     ("kernels/contribution/clip_math.hpp", "return (x2 + 1.0f) *", "1.0f", [("FIFTEEN: norms without a bias", "0 * x")]),
     ("kernels/contribution/clip_math.hpp", "return L::fill(clip.max_norm) / (L::sqrt(square) + L::fill(clip.stability));", "clip.max_norm", [LESS, ("FIFTEEN: automatic clipping x 1.1", "1.1f * x", "clipping=automatic")], "clipping=automatic"),
@@ -244,8 +245,8 @@ PLACES = [
     ("runtime/methods/objective_perturbation.cpp", ".noise_std = 1.0 / mu_,", "mu_", BOTH, "method=objpert"),
     ("runtime/methods/objective_perturbation.cpp", "const std::vector<float> z = normal(1);", "1", [("the first noise again", "0 * x")], "method=objpert"),
     ("runtime/methods/privgene.cpp", "losses, last ? 1 : parents_, linear_loss_sensitivity(loss_clip_, max_examples_),", "loss_clip_", BOTH, "method=privgene"),
-    ("runtime/methods/privgene.cpp", "selection_epsilon_, stream(Stream::selection, generation)))", "selection_epsilon_", BOTH, "method=privgene"),
-    ("runtime/methods/privgene.cpp", "selection_epsilon_, stream(Stream::selection, generation)))", "generation", NUMBERS, "method=privgene"),
+    ("runtime/methods/privgene.cpp", "selection_epsilon_, stream(Stream::selection, generation), task.gate.witness()))", "selection_epsilon_", BOTH, "method=privgene"),
+    ("runtime/methods/privgene.cpp", "selection_epsilon_, stream(Stream::selection, generation), task.gate.witness()))", "generation", NUMBERS, "method=privgene"),
     ("runtime/methods/privgene.cpp", ".count = choices_}};", "choices_", NUMBERS, "method=privgene"),
     ("runtime/methods/privgene.cpp", ".loss_sensitivity = linear_loss_sensitivity(loss_clip_, max_examples_),", "loss_clip_", BOTH, "method=privgene"),
     # Plans and certificates.
