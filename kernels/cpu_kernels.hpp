@@ -4,7 +4,7 @@
 #include "kernels/common/simd_level.hpp"
 #include "kernels/features/scatter.hpp"
 #include "kernels/features/second_moments.hpp"
-#include "kernels/fused/coded_linear.hpp"
+#include "kernels/fused/linear_sum.hpp"
 #include "kernels/layers/activation.hpp"
 #include "kernels/layers/conv2d.hpp"
 #include "kernels/layers/group_norm.hpp"

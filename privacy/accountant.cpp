@@ -90,9 +90,7 @@ Accountant::Accountant(Composition composition, AccountantOptions options)
   s.options = std::move(options);
   Composition& c = s.composition;
   const AccountantOptions& o = s.options;
-  if (c.group < 1 || c.group > 1000)
-    throw std::invalid_argument("group: expected 1 to 1000 examples, found " +
-                                std::to_string(c.group));
+  check_group(c.group);
   if (!(o.interval >= 0.0 && o.interval <= 1.0))
     throw std::invalid_argument("interval: expected a number in [0, 1], found " +
                                 number(o.interval));

@@ -15,7 +15,7 @@ namespace cudp::privacy {
 struct Composition {
   std::vector<Release> releases = {};
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
-  std::uint64_t group = 1;  ///< how many examples the neighbours differ by; at most 1000
+  std::uint64_t group = 1;  ///< how many examples the neighbours differ by; at most kMaxGroup
 };
 
 /// Which bound, and how closely.

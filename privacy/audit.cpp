@@ -80,8 +80,8 @@ Release with_noise(Release release, double factor) {
   return release;
 }
 
-Composition with_noise(std::span<const Release> releases, double factor) {
-  Composition c;
+Composition with_noise(std::span<const Release> releases, double factor, std::uint64_t group) {
+  Composition c{.group = group};
   for (const Release& r : releases) c.releases.push_back(with_noise(r, factor));
   return c;
 }
@@ -187,9 +187,9 @@ double gaussian_epsilon_lower(const Guesses& g, double delta, double error) {
 }
 
 double epsilon_lower(const Guesses& g, std::span<const Release> releases, double delta,
-                     double error) {
+                     double error, std::uint64_t group) {
   const auto refuted = [&](double log_noise) {
-    return refutes(g, trade_off_of(with_noise(releases, std::exp(log_noise))), error);
+    return refutes(g, trade_off_of(with_noise(releases, std::exp(log_noise), group)), error);
   };
   constexpr double kStep = 0.7;    // of logarithms of noise
   constexpr double kMaxLog = 7.0;  // a thousand times as much: then there is nothing to show
@@ -202,7 +202,7 @@ double epsilon_lower(const Guesses& g, std::span<const Release> releases, double
     const double middle = 0.5 * (allowed + refused);
     (refuted(middle) ? refused : allowed) = middle;
   }
-  Accountant accountant(with_noise(releases, std::exp(refused)));
+  Accountant accountant(with_noise(releases, std::exp(refused), group));
   return accountant.epsilon(delta).epsilon_lower;
 }
 

@@ -62,9 +62,9 @@ bool refutes(const Guesses& guesses, const LeastOther& least_other, double error
 double gaussian_epsilon_lower(const Guesses& guesses, double delta, double error);
 
 /// The bound where the curve is that of `releases` with all their noise multiplied by one number,
-/// which is found to 1 %. Throws std::domain_error where one of them is not Gaussian noise on a
-/// sum.
+/// which is found to 1 %; canaries are units of `group` examples. Throws std::domain_error where
+/// one of them is not Gaussian noise on a sum.
 double epsilon_lower(const Guesses& guesses, std::span<const Release> releases, double delta,
-                     double error);
+                     double error, std::uint64_t group = 1);
 
 }  // namespace cudp::privacy

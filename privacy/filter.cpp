@@ -64,15 +64,17 @@ Filter::Filter(Ledger ledger) : ledger_(std::move(ledger)) {
   }
 }
 
-double Filter::best_order(std::span<const Release> plan, double delta) {
-  const double order = epsilon_by_rdp(plan, delta).order;
+double Filter::best_order(std::span<const Release> plan, double delta, std::uint64_t group) {
+  const double order = epsilon_by_rdp(plan, delta, {.group = group}).order;
   if (order == 0.0)
     throw std::domain_error("plan: expected releases to choose an order for, found none");
   return order;
 }
 
 double Filter::cost(const Mechanism& mechanism) const {
-  return budget().order == 0.0 ? zcdp_of(mechanism) : rdp(mechanism, budget().order);
+  const Neighbours neighbours{.group = budget().group};
+  return budget().order == 0.0 ? zcdp_of(mechanism, neighbours)
+                               : rdp(mechanism, budget().order, neighbours);
 }
 
 Filter::Price Filter::price(const Mechanism& mechanism) const {
@@ -81,7 +83,7 @@ Filter::Price Filter::price(const Mechanism& mechanism) const {
     return {};
   }
   return {.divergence = units(cost(mechanism), limit_),
-          .failure = units(failure_of(mechanism), budget().failure)};
+          .failure = units(failure_of(mechanism, {.group = budget().group}), budget().failure)};
 }
 
 bool Filter::fits(const Price& price, std::uint64_t count) const {

@@ -17,14 +17,15 @@ namespace cudp::privacy {
 ///   release();
 ///
 /// Whatever the method does, all that it releases together is (epsilon, delta)-DP for adding or
-/// removing one example. The Renyi filter adds up divergences of one order, which is in the ledger
-/// from the start, and refuses what would exceed the one divergence that order turns into epsilon
-/// at delta (Feldman, Zrnic 2021, arXiv:2008.11193, Theorem 3.1; Lecuyer 2021, arXiv:2103.01379;
-/// the conversion: Canonne, Kamath, Steinke 2020, Proposition 12). The order may not be chosen anew
-/// by what was spent: with the order that happens to be best the sums bound nothing. The zCDP
-/// filter adds up rho: then the sum bounds every order (Whitehouse, Ramdas, Rogers, Wu 2023,
-/// arXiv:2203.05481, Theorem 1). That theorem also lets the deltas of ApproximateDp mechanisms add
-/// up, to Budget::failure; its proof goes order by order, and so holds for one.
+/// removing one example, or as many as Budget::group says. The Renyi filter adds up divergences of
+/// one order, which is in the ledger from the start, and refuses what would exceed the one
+/// divergence that order turns into epsilon at delta (Feldman, Zrnic 2021, arXiv:2008.11193,
+/// Theorem 3.1; Lecuyer 2021, arXiv:2103.01379; the conversion: Canonne, Kamath, Steinke 2020,
+/// Proposition 12). The order may not be chosen anew by what was spent: with the order that happens
+/// to be best the sums bound nothing. The zCDP filter adds up rho: then the sum bounds every order
+/// (Whitehouse, Ramdas, Rogers, Wu 2023, arXiv:2203.05481, Theorem 1). That theorem also lets the
+/// deltas of ApproximateDp mechanisms add up, to Budget::failure; its proof goes order by order,
+/// and so holds for one.
 ///
 /// Costs are counted in whole units, 2^-62 of the budget, each release rounded up. Their sum is
 /// exact and does not depend on how equal releases were merged, so that a filter made from a ledger
@@ -41,7 +42,7 @@ class Filter {
 
   /// The Renyi order at which the plan's epsilon is least: of the worst case that training may come
   /// to, before training. Throws std::domain_error for a plan that releases nothing.
-  static double best_order(std::span<const Release> plan, double delta);
+  static double best_order(std::span<const Release> plan, double delta, std::uint64_t group = 1);
 
   /// Whether `count` more of these releases are within the budget. Throws std::invalid_argument for
   /// a mechanism out of range and std::domain_error for one without a bound, as charge does.
@@ -89,11 +90,13 @@ class Filter {
 
 /// The budgets of the two filters. `failure` is the part of delta that ApproximateDp mechanisms may
 /// use up; nothing else needs any.
-inline Budget renyi_budget(double order, double epsilon, double delta, double failure = 0.0) {
-  return {.order = order, .epsilon = epsilon, .delta = delta, .failure = failure};
+inline Budget renyi_budget(double order, double epsilon, double delta, double failure = 0.0,
+                           std::uint64_t group = 1) {
+  return {.order = order, .epsilon = epsilon, .delta = delta, .failure = failure, .group = group};
 }
-inline Budget zcdp_budget(double epsilon, double delta, double failure = 0.0) {
-  return {.order = 0.0, .epsilon = epsilon, .delta = delta, .failure = failure};
+inline Budget zcdp_budget(double epsilon, double delta, double failure = 0.0,
+                          std::uint64_t group = 1) {
+  return renyi_budget(0.0, epsilon, delta, failure, group);
 }
 
 }  // namespace cudp::privacy

@@ -43,6 +43,7 @@ void check(const Budget& budget) {
   if (!(budget.failure >= 0.0 && budget.failure < budget.delta))
     throw std::invalid_argument("failure: expected a number in [0, delta), found " +
                                 number(budget.failure));
+  check_group(budget.group);
 }
 
 void Ledger::limit(const Budget& budget) {

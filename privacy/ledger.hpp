@@ -16,6 +16,8 @@ struct Budget {
   double epsilon = 0.0;  ///< finite, > 0
   double delta = 0.0;    ///< in (0, 1)
   double failure = 0.0;  ///< the part of delta set aside for what ApproximateDp mechanisms bring
+  /// How many examples neighbours differ by, all of one unit of privacy; 1 to kMaxGroup.
+  std::uint64_t group = 1;
   bool operator==(const Budget&) const = default;
 };
 

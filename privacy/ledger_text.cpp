@@ -7,14 +7,14 @@
 #include "privacy/text/words.hpp"
 
 // cudp-ledger 2 #<checksum>
-// budget ORDER EPSILON DELTA FAILURE #<checksum>
+// budget ORDER EPSILON DELTA FAILURE [GROUP] #<checksum>
 // release COUNT MECHANISM #<checksum>
 // steps FIRST COUNT MECHANISM #<checksum>
 // key FIRST #<checksum>
 // end #<checksum>
 //
-// The budget, where there is one, comes first. Version 1, which is still read, had no budget and
-// knew one mechanism: Q SIGMA instead of its name and fields.
+// The budget, where there is one, comes first; GROUP is there where it is above 1. Version 1, which
+// is still read, had no budget and knew one mechanism: Q SIGMA instead of its name and fields.
 
 namespace cudp::privacy {
 namespace {
@@ -69,6 +69,10 @@ Budget budget_of(std::string_view line) {
   budget.epsilon = take_number(line);
   budget.delta = take_number(line);
   budget.failure = take_number(line);
+  if (!line.empty()) {
+    budget.group = take_count(line);
+    if (budget.group < 2) expected("a group above 1, or none", std::to_string(budget.group));
+  }
   if (!line.empty()) expected("the end of the line", line);
   return budget;
 }
@@ -124,9 +128,12 @@ std::string Ledger::to_text() const {
     text.append(line).append(" #").append(checksum.text()).append("\n");
   };
   write(title);
-  if (budget_)
-    write(join({"budget", hex(budget_->order), hex(budget_->epsilon), hex(budget_->delta),
-                hex(budget_->failure)}));
+  if (budget_) {
+    std::string line = join({"budget", hex(budget_->order), hex(budget_->epsilon),
+                             hex(budget_->delta), hex(budget_->failure)});
+    if (budget_->group > 1) line = join({line, std::to_string(budget_->group)});
+    write(line);
+  }
   for (const Record& record : records_) write(line_of(record));
   write("end");
   return text;

@@ -23,11 +23,13 @@ constexpr double kAbove = 1.0 + 8.0 * std::numeric_limits<double>::epsilon();
 /// The Renyi curve of a run, and the probability beside it.
 class Curve {
  public:
-  explicit Curve(const RunSpending& spending) : run_(spending.run), failure_(spending.failure) {
+  Curve(const RunSpending& spending, std::uint64_t group)
+      : run_(spending.run), failure_(spending.failure) {
     if (!(failure_ >= 0.0 && failure_ < 1.0))
       throw std::invalid_argument("failure: expected a number in [0, 1), found " +
                                   number(failure_));
-    if (const auto* planned = std::get_if<PlannedRun>(&run_)) curve_.emplace(planned->releases);
+    if (const auto* planned = std::get_if<PlannedRun>(&run_))
+      curve_.emplace(planned->releases, privacy::Neighbours{.group = group});
     if (const auto* stated = std::get_if<StatedRun>(&run_))
       curve_.emplace(std::vector<Release>{{ApproximateDp{stated->epsilon, stated->delta}, 1}});
     if (curve_) failure_ += curve_->failure();
@@ -62,11 +64,12 @@ class Curve {
   std::optional<RdpCurve> curve_;
 };
 
-std::vector<Curve> curves_of(std::span<const RunSpending> runs, double delta) {
+std::vector<Curve> curves_of(std::span<const RunSpending> runs, double delta, std::uint64_t group) {
   check_delta(delta);
+  check_group(group);
   std::vector<Curve> curves;
   curves.reserve(runs.size());
-  for (const RunSpending& run : runs) curves.emplace_back(run);
+  for (const RunSpending& run : runs) curves.emplace_back(run, group);
   return curves;
 }
 
@@ -91,11 +94,13 @@ double by_divergences(const std::vector<Curve>& curves, double delta) {
 }
 
 /// Epsilon by privacy loss distributions; infinite where they have no bound.
-double by_losses(std::span<const RunSpending> runs, double delta) {
-  Composition all;
+double by_losses(std::span<const RunSpending> runs, double delta, std::uint64_t group) {
+  Composition all{.group = group};
   for (const RunSpending& spending : runs) {
     if (const auto* planned = std::get_if<PlannedRun>(&spending.run))
       all.releases.insert(all.releases.end(), planned->releases.begin(), planned->releases.end());
+    // What is stated is of units: no release of examples that a group could be made of.
+    if (group > 1 && std::holds_alternative<StatedRun>(spending.run)) return kInfinity;
     if (const auto* stated = std::get_if<StatedRun>(&spending.run))
       all.releases.push_back({ApproximateDp{stated->epsilon, stated->delta}, 1});
   }
@@ -108,8 +113,8 @@ double by_losses(std::span<const RunSpending> runs, double delta) {
 
 }  // namespace
 
-double epsilon_as_chosen(std::span<const RunSpending> runs, double delta) {
-  const std::vector<Curve> curves = curves_of(runs, delta);
+double epsilon_as_chosen(std::span<const RunSpending> runs, double delta, std::uint64_t group) {
+  const std::vector<Curve> curves = curves_of(runs, delta, group);
   const double half = 0.5 * delta;
   double failure = 0.0;
   for (const Curve& curve : curves) failure += curve.failure();
@@ -125,8 +130,8 @@ double epsilon_as_chosen(std::span<const RunSpending> runs, double delta) {
   return epsilon;
 }
 
-double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta) {
-  const std::vector<Curve> curves = curves_of(runs, delta);
+double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta, std::uint64_t group) {
+  const std::vector<Curve> curves = curves_of(runs, delta, group);
   double failure = 0.0;
   double beside = 0.0;  // what privacy loss distributions do not count themselves
   for (const Curve& curve : curves) failure += curve.failure();
@@ -134,8 +139,9 @@ double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta) {
   if (!(failure * kAbove < delta)) refuse_delta(failure, delta);
   double epsilon = by_divergences(curves, (delta - failure * kAbove) / kAbove);
   if (std::ranges::none_of(curves, &Curve::is_filtered))
-    epsilon = std::fmin(epsilon, by_losses(runs, (delta - beside * kAbove) / kAbove));
-  if (failure * kAbove <= 0.5 * delta) epsilon = std::fmin(epsilon, epsilon_as_chosen(runs, delta));
+    epsilon = std::fmin(epsilon, by_losses(runs, (delta - beside * kAbove) / kAbove, group));
+  if (failure * kAbove <= 0.5 * delta)
+    epsilon = std::fmin(epsilon, epsilon_as_chosen(runs, delta, group));
   if (!std::isfinite(epsilon))
     throw std::domain_error("expected runs with a finite divergence at a common order, found none");
   return epsilon;

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <span>
 #include <variant>
 #include <vector>
@@ -6,6 +7,8 @@
 #include "privacy/mechanism/mechanism.hpp"
 
 namespace cudp::privacy {
+
+// Neighbours differ by one unit of privacy, of up to `group` examples.
 
 /// A training whose releases were all fixed before the first of them.
 struct PlannedRun {
@@ -28,7 +31,8 @@ struct StatedRun {
 };
 
 /// A training on private data as an accountant sees it: what it spends, for adding or removing one
-/// example.
+/// unit. A planned run's releases are those of single examples; what a filter allowed, and what a
+/// run states, is for units already.
 struct RunSpending {
   std::variant<PlannedRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun> run;
   /// A probability beside it, with which nothing is promised: the part of a certificate's delta
@@ -45,12 +49,13 @@ struct RunSpending {
 ///
 /// Throws std::invalid_argument where a number is out of range, std::domain_error where a run has
 /// no bound, where the deltas of the runs exceed their half, or no order is finite.
-double epsilon_as_chosen(std::span<const RunSpending> runs, double delta);
+double epsilon_as_chosen(std::span<const RunSpending> runs, double delta, std::uint64_t group = 1);
 
 /// Epsilon where every run was fixed before the first one began: the least that privacy loss
 /// distributions of all their releases, or their Renyi divergences, give. Runs with filters count
 /// by their divergences alone. Never above epsilon_as_chosen. Throws what that throws, but for
 /// deltas, which may add up to nearly all of delta.
-double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta);
+double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta,
+                           std::uint64_t group = 1);
 
 }  // namespace cudp::privacy

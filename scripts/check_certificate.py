@@ -5,13 +5,15 @@ Usage: scripts/check_certificate.py FILE
 
 It shares no code with cudp. What the certificate lists under "releases" is composed by privacy loss
 distributions and by Renyi divergences, at the certificate's delta less what that sets aside for
-rounding. Prints both, beside the epsilon that the certificate states. Exit code 0: it is not below
+rounding; where it is for units of up to max_rows rows, for groups of so many, for which
+dp_accounting has no Renyi divergence of a sample. Prints both, beside the epsilon that the certificate states. Exit code 0: it is not below
 the smaller of the two (but for what discretisation adds); 1: it is; 2: it cannot be read, or
 dp_accounting is not installed.
 """
 
 import json
 import logging
+import math
 import sys
 
 INSTALL = "dp_accounting is missing: python3 -m pip install dp-accounting"
@@ -40,13 +42,19 @@ def releases_of(certificate):
     return found
 
 
-def event_of(dp, kind):
-    """A selection of bounded range epsilon is epsilon^2 / 8-zCDP (Cesar, Rogers 2021)."""
+def event_of(dp, kind, rows):
+    """For a unit of so many rows. A selection of bounded range epsilon is epsilon^2 / 8-zCDP (Cesar,
+    Rogers 2021); each row widens the range. Of a sample as many of the rows are drawn as a binomial
+    number says, and each moves the sum by 1 at most."""
     if kind[0] == "range":
-        return dp.ZCDpEvent(rho=kind[1] ** 2 / 8.0)
+        return dp.ZCDpEvent(rho=(rows * kind[1]) ** 2 / 8.0)
     _, q, sigma = kind
-    event = dp.GaussianDpEvent(sigma)
-    return event if q == 1.0 else dp.PoissonSampledDpEvent(q, event)
+    if q == 1.0:
+        return dp.GaussianDpEvent(sigma / rows)
+    if rows == 1:
+        return dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(sigma))
+    drawn = [math.comb(rows, j) * q**j * (1.0 - q) ** (rows - j) for j in range(rows + 1)]
+    return dp.dp_event.MixtureOfGaussiansDpEvent(sigma, list(range(rows + 1)), drawn)
 
 
 def main():
@@ -58,6 +66,7 @@ def main():
             certificate = json.load(file)
         releases = releases_of(certificate)
         stated = float(certificate["epsilon"])
+        rows = int(certificate.get("max_rows", 1))
         delta = float(certificate["delta"]) - float(certificate.get("delta_for_rounding", 0.0))
     except (OSError, ValueError, KeyError, TypeError) as problem:
         refuse(f"{sys.argv[1]}: expected a certificate of cudp, found {problem!r}")
@@ -70,13 +79,18 @@ def main():
 
     logging.getLogger("absl").setLevel(logging.ERROR)  # orders that it leaves out
     relation = dp.NeighboringRelation.ADD_OR_REMOVE_ONE
-    accountants = {"rdp": RdpAccountant(neighboring_relation=relation)}
-    if all(kind[0] == "gaussian" for kind, _ in releases):
+    gaussian = all(kind[0] == "gaussian" for kind, _ in releases)
+    accountants = {}
+    if rows == 1 or all(kind[0] == "range" or kind[1] == 1.0 for kind, _ in releases):
+        accountants["rdp"] = RdpAccountant(neighboring_relation=relation)
+    elif not gaussian:
+        refuse("selections beside samples, for units of several rows, are not known to dp_accounting")
+    if gaussian:
         accountants["pld"] = PLDAccountant(relation, value_discretization_interval=INTERVAL)
     found = {}
     for name, accountant in accountants.items():
         for kind, times in releases:
-            accountant.compose(event_of(dp, kind), times)
+            accountant.compose(event_of(dp, kind, rows), times)
         found[name] = accountant.get_epsilon(delta)
     print(f"certificate  epsilon {stated:.6g} at delta {certificate['delta']:.6g}")
     for name, epsilon in found.items():

@@ -137,11 +137,13 @@ PLACES = [
     ("runtime/config/class_weights.cpp", "relative.push_back(static_cast<float>(w / largest));", "w / largest", [LESS], "class-weights=*"),
     # Rows of a table by their codes.
     ("runtime/device/cpu/layers/dense.cpp", "reads_codes(w) ? coded_square(w, e)", "coded_square(w, e)", [LESS, NONE], "data=table,model=mlp"),
-    ("kernels/fused/coded_linear_cpu.cpp", "const Vec squared = dense_squared_norm(x2, d * d, 1);", "x2", [("x0.9", "x * 0.9f"), ("0", "x * 0.0f")], "data=table,model=logistic,method=dpsgd"),
-    ("kernels/fused/coded_linear_cpu.cpp", "const Vec squared = dense_squared_norm(x2, d * d, 1);", "d * d", [("x0.9", "x * 0.9f")], "data=table,model=logistic,method=dpsgd"),
-    ("kernels/fused/coded_linear_cpu.cpp", "broadcast(a.inverse_grid)), -bound), bound);", "a.inverse_grid", BOTH, "data=table,model=logistic,method=dpsgd"),
-    ("runtime/device/cpu/coded_linear.cpp", "kernels_.flush_units(units, part.totals.data(), bias_ + kColumnBlock);", "bias_ + kColumnBlock", [("without the bias", "x - 16")], "data=table,model=logistic,method=dpsgd"),
-    ("runtime/device/cpu/coded_linear.cpp", "all_[to_size(rows.number_feature[k])] += all_[to_size(first_number_ + k)];", "all_[to_size(first_number_ + k)]", [("twice", "2 * x")], "data=table,model=logistic,method=dpsgd"),
+    ("kernels/fused/linear_group.hpp", "const Vec squared = dense_squared_norm(x2, d * d, 1);", "x2", [("x0.9", "x * 0.9f"), ("0", "x * 0.0f")], "data=table,model=logistic,method=dpsgd"),
+    ("kernels/fused/linear_group.hpp", "const Vec squared = dense_squared_norm(x2, d * d, 1);", "d * d", [("x0.9", "x * 0.9f")], "data=table,model=logistic,method=dpsgd"),
+    ("kernels/fused/linear_group.hpp", "broadcast(a.inverse_grid)), -bound), bound);", "a.inverse_grid", BOTH, "data=table,model=logistic,method=dpsgd"),
+    ("kernels/fused/dense_linear_cpu.cpp", "*square = static_cast<float>(total);", "total", [("x0.9", "x * 0.9"), ("0", "x * 0.0")], "data=matrix,model=logistic,method=dpsgd"),
+    ("kernels/fused/dense_linear_cpu.cpp", "numbers(g.row[e] + j) * g.scaled[e] + kToUnits", "g.scaled[e]", [("x0.9", "x * 0.9f"), ("x1.1", "x * 1.1f")], "data=matrix,model=logistic,method=dpsgd"),
+    ("runtime/device/cpu/linear_sum.cpp", "kernels_.flush_units(units, part.totals.data(), bias_ + kColumnBlock);", "bias_ + kColumnBlock", [("without the bias", "x - 16")], "data=table,model=logistic,method=dpsgd"),
+    ("runtime/device/cpu/linear_sum.cpp", "all_[to_size(coded.number_feature[k])] += all_[to_size(first_number_ + k)];", "all_[to_size(first_number_ + k)]", [("twice", "2 * x")], "data=table,model=logistic,method=dpsgd"),
     ("kernels/contribution/contribution.hpp", ".grid = sum_grid(norm),", "norm", [("x2", "2 * x")]),
     ("kernels/contribution/contribution.hpp", ".grid = sum_grid(norm),", "norm", [("x4", "4 * x")], "method=dpsgd-quantile"),
     ("runtime/device/sensitivity.cpp", "return (1.0 + norm_error) * (1.0 + roundings * kUnit) + grid - 1.0;", "(1.0 + norm_error) * (1.0 + roundings * kUnit) + grid - 1.0", [("none", "-1e-3 + 0 * x")]),
@@ -219,6 +221,18 @@ PLACES = [
     ("runtime/results/certificate.cpp", "{\"noise_std\", c.size.noise}};", "c.size.noise", BOTH),
     ("runtime/results/certificate.cpp", "{\"noisy_size\", static_cast<std::uint64_t>(c.size.value)},", "c.size.value", NUMBERS),
     ("runtime/results/certificate.cpp", "j[\"training_examples\"] = static_cast<std::uint64_t>(c.size.value);", "c.size.value", NUMBERS, "size-is-public="),
+    # Units of privacy of several rows.
+    ("runtime/data/first_rows.cpp", "if (found->second == schema_.unit->max_rows) return false;", "schema_.unit->max_rows", NUMBERS, "data=units,size-is-public="),
+    ("runtime/data/load_table.cpp", "split.unit_rows = schema.unit->max_rows;", "schema.unit->max_rows", NUMBERS, "data=units"),
+    ("runtime/methods/training_size.cpp", "return {n, 0.0, data.unit_rows};", "data.unit_rows", [BEFORE], "data=units,size-is-public="),
+    ("runtime/methods/training_size.cpp", "return {std::fmax(1.0, std::round(noisy)), noise, data.unit_rows};", "data.unit_rows", [BEFORE], "data=units"),
+    ("runtime/methods/make_plan.cpp", "plan.group = size.unit_rows;", "size.unit_rows", NUMBERS, "data=units"),
+    ("runtime/methods/engine_method.cpp", "return privacy::renyi_budget(plan_.order, *config().epsilon, plan_.delta - plan_.failure, 0.0,\n                               plan_.group);", "plan_.group", NUMBERS, "data=units"),
+    ("runtime/methods/dpis.cpp", "                               plan().group);", "plan().group", NUMBERS, "data=units,method=dpis"),
+    ("runtime/methods/dp_agd_method.cpp", "budget_(dp_agd_budget(context.config, context.size.unit_rows)),", "context.size.unit_rows", NUMBERS, "data=units,method=dp-agd"),
+    ("runtime/methods/output_perturbation.cpp", "facts.unit_rows * (1.0 - 1e-9);", "facts.unit_rows", [LESS], "data=units,method=outpert"),
+    ("runtime/methods/privgene.cpp", "(facts.unit_rows * facts.unit_rows) -", "(facts.unit_rows * facts.unit_rows)", [LESS], "data=units,method=privgene"),
+    ("runtime/training/certify.cpp", "c.unit = {e.data.schema->unit->column, e.data.schema->unit->max_rows};", "e.data.schema->unit->max_rows", NUMBERS, "data=units"),
     # dp-agd.
     ("runtime/methods/dp_agd.cpp", "  r.noise_std = sigma * r.sensitivity * kProduct;\n  if (r.noise_std", "r.sensitivity", [("FIFTEEN: noise x 0.9 in DP-AGD", "0.9 * x")], "method=dp-agd"),
     ("runtime/methods/dp_agd.cpp", "engine_.clipped_gradient_sum(s.w, settings_.gradient_clip);", "settings_.gradient_clip", BOTH, "method=dp-agd"),
@@ -366,8 +380,8 @@ AREAS = {
 }
 
 
-def copy_sources():
-    SOURCES.mkdir(parents=True, exist_ok=True)
+def changed_sources():
+    """The text of every file by its name, with all faults in it."""
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     texts = {}
     for name in files.stdout.split("\n"):
@@ -382,11 +396,12 @@ def copy_sources():
         word = re.search(r'(?<![\w.>"])' + re.escape(expression) + r"(?![\w(])", text)
         if word is None:
             sys.exit(f"faults.py: expected {expression} in: {text}")
-        before, after = f"fault({number}, ", ")"
+        scope = "cudp::" if re.search(r"\bfault\(", source) else ""  # a file with a fault() of its own
+        before, after = f"{scope}fault({number}, ", ")"
         for kind in kinds:
             if isinstance(kind, str):
                 continue
-            before = f'fault_as({number}, "{kind[0]}", ' + before
+            before = f'{scope}fault_as({number}, "{kind[0]}", ' + before
             after += f", [&](auto x) {{ return {kind[1]}; }})"
         places.setdefault(name, []).append((at + word.start(), at + word.end(), before, after))
     for name, spots in places.items():
@@ -408,7 +423,11 @@ def copy_sources():
         texts[name] = source.encode()
     texts["tests/CMakeLists.txt"] += TESTS.encode()
     texts["faults.hpp"] = HEADER.encode()
-    for name, content in texts.items():
+    return texts
+
+
+def copy_sources():
+    for name, content in changed_sources().items():
         path = SOURCES / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_bytes() != content:
@@ -454,6 +473,7 @@ def main():
     words = sys.argv[1:]
     faults = all_faults()
     if words == ["list"]:
+        changed_sources()  # a place that is no longer there is said
         for number, fault in enumerate(faults):
             print(f"{number:3} {fault}")
         return

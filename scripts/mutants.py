@@ -4,7 +4,8 @@
 PTX mutants: what nvcc made is changed as a wrong line of CUDA would change it, and is run in its
 place. Source mutants: a copy of the sources gets a bug that the SIMT emulator cannot have, because
 it stands between #ifdef __CUDACC__; nvcc compiles the test's kernels once for each.
-Usage: scripts/mutants.py BUILD_DIR [NAME...]    BUILD_DIR has cudp_ptx_tests; all mutants if none is named
+Usage: scripts/mutants.py BUILD_DIR [NAME...]    BUILD_DIR has cudp_ptx_tests; those whose line has a NAME, of
+                                                 barriers too; all but barriers if none is named, and 7 of those
 Exit code: 0 if all are found that are expected to be, and no others.
 """
 import json
@@ -23,7 +24,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else sys.exit(_
 TESTS = BUILD / "tests/cudp_ptx_tests"
 FOLDER = BUILD / "mutants"
 
-KERNELS = "CudaKernel.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*"
+KERNELS = "CudaKernel.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*:All/FusedStep*"
 TENSOR = "CudaKernel.ATensorCore*:CudaKernel.OperandsAre*:CudaPatch*:*CudaProduct*tf32:CudaScatter*"
 FINISH = "CudaKernel.Finish*:CudaKernel.TheCursor*:*Release*"
 RANDOM = "*Random*:*RoundedNormal*:*Sample*:*Update*"
@@ -66,6 +67,11 @@ def barriers(text):
             if "fused" not in kernel_at(text, m.start())]
 
 
+def tests_of(kernel):
+    """Those that launch a kernel which is not fused."""
+    return "*AdaClip*" if re.search("coordinate|layer_shift", kernel) else KERNELS + ":" + SMALL_ENGINES
+
+
 def without_barrier(at):
     def change(text):
         return text[:at] + text[text.index(";", at) + 1:]
@@ -96,7 +102,7 @@ def undefined_register(text):
     return re.sub(r"\.entry.*?\n\}", one, text, flags=re.S)
 
 
-def ptx_mutants(texts):
+def ptx_mutants(texts, wanted):
     """(name, number of the module, change, tests, expected to be found, what is to be said)"""
     kernels = next(n for n, t in texts.items() if "patch_gradient" in t and "tally_kernel" in t and ".target sm_80" in t)
     fused = [n for n, t in texts.items() if "bar.warp.sync" in t or "barrier.warp" in t or "fused_mlp" in t]
@@ -118,10 +124,10 @@ def ptx_mutants(texts):
         if re.search(r"bar\.warp\.sync", texts[n]):
             all_of.append((f"no bar.warp.sync in module {n}", n, replace(r"bar\.warp\.sync\s+[^;]*;", ""), ENGINE + ":" + KERNELS, True, ""))
     places = barriers(texts[kernels])
-    for at in random.Random(1).sample(places, 7):
+    for at in places if wanted else random.Random(1).sample(places, 7):
         name = subprocess.run(["c++filt", kernel_at(texts[kernels], at)], capture_output=True, text=True).stdout.strip()
         line = texts[kernels].count("\n", 0, at) + 1
-        all_of.append((f"no barrier in line {line}, {name.split('(')[0][-60:]}", kernels, without_barrier(at), KERNELS + ":" + SMALL_ENGINES, True, ""))
+        all_of.append((f"no barrier in line {line}, {name.split('(')[0][-60:]}", kernels, without_barrier(at), tests_of(name), True, ""))
     return all_of
 
 
@@ -135,8 +141,7 @@ SOURCE_MUTANTS = [
     ("operands cut off in place of rounded", "kernels/common/tensor_core.cuh",
      'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));', 'bits = __float_as_uint(x) & 0xffffe000u;', TENSOR),
     ("sums of tensor cores begin anew", "kernels/common/tensor_core.cuh",
-     '"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"\n      : "+f"(top[0]), "+f"(top[1]), "+f"(bottom[0]), "+f"(bottom[1])',
-     '"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"\n      : "=f"(top[0]), "=f"(top[1]), "=f"(bottom[0]), "=f"(bottom[1])', TENSOR),
+     'const float (&b)[2]) {\n#ifdef __CUDACC__\n ', 'const float (&b)[2]) {\n#ifdef __CUDACC__\n  top[0] = top[1] = bottom[0] = bottom[1] = 0.0f;', TENSOR),
     ("units are cut off", "kernels/fused/reduce.cuh", "return __float2int_rn(v);", "return __float2int_rz(v);", KERNELS + ":" + ENGINE),
     ("a fused multiply-add rounds twice", "kernels/common/lanes.hpp", "return __fmaf_rn(a, b, c);", "return __fadd_rn(__fmul_rn(a, b), c);", KERNELS + ":" + RANDOM),
     ("a pair used undecided", "kernels/step/finish.cuh", "if (!tried.decided) {", "if (false) {", FINISH),
@@ -176,6 +181,25 @@ def compile_ptx(source, change, to):
     subprocess.run([*kept, "-ptx", "-arch=compute_80", "-o", str(to)], check=True, cwd=command["directory"])
 
 
+def emulator_reads(sources):
+    """Whether the emulated kernels' text is another one in the copy of the sources that compile_ptx left."""
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    for test in ("tests/support/test_device.cpp", "tests/kernels/cuda_kernels_test.cpp"):
+        command = next(c for c in commands if c["file"].endswith(test) and "cudp_tests.dir" in c["command"])
+        words = shlex.split(command["command"])
+        words = words[next(i for i, w in enumerate(words) if re.search(r"(\+\+|cxx)[-0-9]*$", w)):words.index("-o")]
+        if "-include" in words:  # a precompiled header
+            del words[words.index("-include"):words.index("-include") + 2]
+        texts = []
+        for root in (ROOT, sources):
+            moved = [w.replace(str(ROOT), str(root)) for w in words if not w.startswith("-fmacro-prefix-map")]
+            done = subprocess.run([*moved, "-E", "-P", str(root / test)], check=True, cwd=command["directory"], capture_output=True, text=True)
+            texts.append(done.stdout.replace(str(root), ""))
+        if texts[0] != texts[1]:
+            return True
+    return False
+
+
 # --- Running them ---
 
 def run(replaced, tests):
@@ -207,13 +231,14 @@ def main():
     subprocess.run([TESTS, "--gtest_list_tests"], env=dict(os.environ, CUDP_PTX_SAVE=str(original)), check=True, stdout=subprocess.DEVNULL)
     texts = {p.stem: p.read_text() for p in original.glob("*.ptx")}
     wanted = sys.argv[2:]
-    jobs = [("nothing", None, None, KERNELS, False, "")] + ptx_mutants(texts)
+    jobs = [("no change: all tests pass", None, None, KERNELS, False, "")] + ptx_mutants(texts, wanted)
     wrong = found = 0
     for name, module, change, tests, expected, why in jobs + [(m[0], None, m, m[4], m[0] not in WITHIN_TOLERANCES, "") for m in SOURCE_MUTANTS]:
         if wanted and not any(w in name for w in wanted):
             continue
         shutil.rmtree(replaced, ignore_errors=True)
         replaced.mkdir()
+        said = ""
         if isinstance(change, tuple):
             for source in ("gpu/cuda_kernels_gpu_test.cu", "gpu/random_gpu.cu"):
                 made = FOLDER / "made.ptx"
@@ -221,6 +246,7 @@ def main():
                 entries = set(re.findall(r"\.entry ([\w$]+)", made.read_text()))
                 module = max(texts, key=lambda n: len(entries & set(re.findall(r"\.entry ([\w$]+)", texts[n]))) if ".target sm_80" in texts[n] else -1)
                 shutil.move(made, replaced / f"{module}.ptx")
+            said = "; the emulator runs it too" if emulator_reads(FOLDER / "src") else "; not in what the emulator runs"
         elif change is not None:
             mutant = change(texts[module])
             if mutant == texts[module]:
@@ -230,7 +256,8 @@ def main():
         caught = code != 0
         found += caught
         wrong += caught != expected
-        print(f"{'found    ' if caught else 'NOT FOUND'} {name}: {failed} ({seconds:.0f} s) {words}{why}", flush=True)
+        verdict = ("found      " if expected else "FOUND      ") if caught else "NOT FOUND  " if expected else "as expected"
+        print(f"{verdict} {name}: {failed} ({seconds:.0f} s) {words}{said}{why}", flush=True)
     print(f"{found} found; {wrong} otherwise than expected")
     sys.exit(1 if wrong else 0)
 

@@ -15,6 +15,7 @@ struct CodedLinear;
 struct CodedProduct;
 struct ColumnSum;
 struct Convolution;
+struct DenseLinear;
 struct GatherGemm;
 struct GroupNormBackward;
 struct GroupNormForward;

@@ -45,16 +45,23 @@ __device__ __forceinline__ T warp_sum(T v) {
 }
 
 /// Sum over a one-dimensional block of whole warps, returned to every thread; every thread must
-/// call it. The order is fixed. `partial`: shared, blockDim.x / 32 entries.
+/// call it. The order is fixed. `partial`: shared, blockDim.x / 32 entries that no thread has used
+/// since the last barrier.
 template <class T>
 __device__ __forceinline__ T block_sum(T v, T* partial) {
   v = warp_sum(v);
-  __syncthreads();  // a previous call may still be reading partial
   if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = v;
   __syncthreads();
   T total = 0;
   for (unsigned w = 0; w < blockDim.x / kWarp; ++w) total += partial[w];
   return total;
+}
+
+/// A later sum in the same `partial`: threads may still read the one before.
+template <class T>
+__device__ __forceinline__ T next_block_sum(T v, T* partial) {
+  __syncthreads();
+  return block_sum(v, partial);
 }
 
 }  // namespace cudp::inline CUDP_SIMT

@@ -19,7 +19,7 @@ __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
     ratios += m * m / s;
   });
   deviations = block_sum(deviations, &partial[0]);
-  ratios = block_sum(ratios, &partial[0]);
+  ratios = next_block_sum(ratios, &partial[0]);
   if (threadIdx.x != 0) return;
   double* const parts = a.parts + std::int64_t{2} * blockIdx.x;
   parts[0] = deviations;

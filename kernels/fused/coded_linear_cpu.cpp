@@ -5,11 +5,7 @@
 // Rows lie anywhere in a large table, so those of the groups that come next are prefetched.
 #include "kernels/common/coded_row.hpp"
 #include "kernels/common/cpu_kernel_list.hpp"
-#include "kernels/common/fixed_point.hpp"
-#include "kernels/common/vec_lanes.hpp"
-#include "kernels/contribution/clip_math.hpp"
-#include "kernels/fused/coded_linear.hpp"
-#include "kernels/layers/loss_math.hpp"
+#include "kernels/fused/linear_group.hpp"
 
 namespace cudp::CUDP_SIMD {
 namespace {
@@ -63,42 +59,21 @@ CUDP_INLINE void sum_lanes(const Part* parts, float* sums) {
 #endif
 }
 
-CUDP_INLINE VecU bits(Vec v) { return (VecU)v; }
-CUDP_INLINE VecI lane_numbers() {
-  VecI v{};
-  for (int i = 0; i < kLanes; ++i) v[i] = i;
-  return v;
-}
-CUDP_INLINE std::int64_t count_of(VecI mask) {
-  std::int64_t n = 0;
-  for (int i = 0; i < kLanes; ++i) n -= mask[i];
-  return n;
-}
-
-/// What a group of rows gives before any of it is added.
-struct Group {
+struct Group : LinearGroup {
   const std::uint8_t* row[kLanes];
   Part products[kLanes];
   alignas(64) float numbers[kLanes];  ///< the numbers' part of the score
   alignas(64) float codes[kLanes];    ///< the codes'
-  alignas(64) float square[kLanes];   ///< |x|^2
-  alignas(64) float label[kLanes];    ///< 0 or 1, or the target
-  alignas(64) float scaled[kLanes];   ///< d f / grid
-  alignas(64) float factor[kLanes];
-  alignas(64) std::int32_t unit[kLanes];
 };
 
 template <class Code>
 CUDP_INLINE void prefetch(const CodedLinear& a, const CodedRow<Code>& of, int from, int to) {
-  to = to < a.count ? to : a.count;
+  to = to < a.of.count ? to : a.of.count;
   for (int e = from; e < to; ++e) {
-    const std::uint8_t* const row = of.row(a.examples[e]);
+    const std::uint8_t* const row = of.row(a.of.examples[e]);
     __builtin_prefetch(row);
     __builtin_prefetch(row + of.row_bytes - 1);
-    if (a.targets != nullptr)
-      __builtin_prefetch(a.targets + a.examples[e]);
-    else
-      __builtin_prefetch(a.labels + a.examples[e]);
+    prefetch_label(a.of, a.of.examples[e]);
   }
 }
 
@@ -108,7 +83,7 @@ CUDP_INLINE void score(const CodedLinear& a, const CodedRow<Code>& of, int first
   const int whole = of.numbers / kPart * kPart;
   const int left = of.numbers - whole;
   for (int e = 0; e < n; ++e) {
-    const std::uint32_t example = a.examples[first + e];
+    const std::uint32_t example = a.of.examples[first + e];
     const std::uint8_t* const row = of.row(example);
     g.row[e] = row;
     Part products{};
@@ -130,53 +105,9 @@ CUDP_INLINE void score(const CodedLinear& a, const CodedRow<Code>& of, int first
     for (; k < of.codes; ++k) one += weights[of.code(row, k)];
     g.codes[e] = one + other;
     g.square[e] = of.square(row);
-    g.label[e] = a.targets != nullptr ? a.targets[example] : static_cast<float>(a.labels[example]);
+    g.label[e] = label_of(a.of, example);
   }
   sum_lanes(g.products, g.numbers);
-}
-
-/// The derivatives by the scores z of rows with these labels or targets; y = -1 or 1.
-CUDP_INLINE Vec derivatives(const CodedLinear& a, Vec z, Vec y, Vec label) {
-  if (a.targets != nullptr) return target_derivative(a.loss, z, label, a.huber);
-  return a.loss == Loss::logistic ? logistic_derivative(z, y) : hinge_derivative(z, y);
-}
-CUDP_INLINE Vec values(const CodedLinear& a, Vec z, Vec y, Vec label) {
-  if (a.targets != nullptr) return target_value(a.loss, z, label, a.huber);
-  return a.loss == Loss::logistic ? logistic_value(z, y) : hinge_value(z, y);
-}
-
-/// Derivatives, norms, factors and units of a group, and its facts.
-CUDP_INLINE void weigh(const CodedLinear& a, int n, Group& g, Vec* losses, Vec* norms,
-                       VecI* clipped, VecI* finite_ones) {
-  const Vec z = (load(g.numbers) + load(g.codes)) + broadcast(a.bias);
-  const Vec label = load(g.label);
-  const Vec y = label * 2.0f - broadcast(1.0f);
-  const Vec x2 = load(g.square);
-  const Vec d = derivatives(a, z, y, label);
-  const Vec squared = dense_squared_norm(x2, d * d, 1);
-  const Vec zero{};
-  const auto finite = squared < broadcast(INFINITY);  // false for NaN too
-  const Vec clip = finite ? clip_factor<VecLanes>(a.clip, a.clip.max_norm, squared) : zero;
-  // A weight is at most 1, so that the weighted factor, rounded, is at most the factor.
-  const Vec factor = a.class_weights == nullptr ? clip
-                                                : clip * (y > zero ? broadcast(a.class_weights[1])
-                                                                   : broadcast(a.class_weights[0]));
-  // Norms as they should be keep every product x d f / grid within 2^22 units; the bound does
-  // whatever they are.
-  const Vec bound = broadcast(static_cast<float>(0.75 * kMaxUnits)) / sqrt(x2 + broadcast(1.0f));
-  const Vec scaled = min(max(d * (factor * broadcast(a.inverse_grid)), -bound), bound);
-  const Vec kept = finite ? scaled : zero;
-  const VecU unit = bits(kept + broadcast(kToUnits)) - static_cast<std::uint32_t>(kToUnitsBits);
-  store(g.factor, factor);
-  store(g.scaled, kept);
-  __builtin_memcpy(g.unit, &unit, sizeof unit);
-  if (a.facts == nullptr) return;
-  const VecI live = finite & (lane_numbers() < (VecI{} + n));
-  const Vec loss = values(a, z, y, label);
-  *losses += live ? loss : zero;
-  *norms += live ? sqrt(squared) : zero;
-  *clipped += live & (clip < broadcast(1.0f));
-  *finite_ones += live;
 }
 
 template <class Code>
@@ -210,27 +141,20 @@ CUDP_INLINE void add(const CodedLinear& a, const CodedRow<Code>& of, int n, cons
 template <class Code>
 void run(const CodedLinear& a) {
   const CodedRow<Code> of(a.rows);
-  Vec losses{};
-  Vec norms{};
-  VecI clipped{};
-  VecI finite{};
+  GroupFacts facts;
   Group g = {};
   std::uint32_t bias_unit = 0;
   prefetch(a, of, 0, kAhead);
-  for (int first = 0; first < a.count; first += kLanes) {
-    const int n = a.count - first < kLanes ? a.count - first : kLanes;
+  for (int first = 0; first < a.of.count; first += kLanes) {
+    const int n = a.of.count - first < kLanes ? a.of.count - first : kLanes;
     prefetch(a, of, first + kAhead, first + kAhead + kLanes);
     score(a, of, first, n, g);
-    weigh(a, n, g, &losses, &norms, &clipped, &finite);
+    const Vec z = (load(g.numbers) + load(g.codes)) + broadcast(a.of.bias);
+    weigh(a.of, n, z, g, facts);
     for (int e = 0; e < n; ++e) bias_unit += static_cast<std::uint32_t>(g.unit[e]);
     add(a, of, n, g);
   }
-  *a.bias_unit += static_cast<std::int32_t>(bias_unit);
-  if (a.facts == nullptr) return;
-  a.facts->loss += static_cast<double>(reduce_add(losses));
-  a.facts->norm += static_cast<double>(reduce_add(norms));
-  a.facts->clipped += count_of(clipped);
-  a.facts->non_finite += a.count - count_of(finite);
+  finish(a.of, bias_unit, facts);
 }
 
 }  // namespace

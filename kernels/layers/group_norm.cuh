@@ -35,7 +35,7 @@ __global__ inline void group_norm_kernel(device::GroupNorm a) {
     const float d = x[a.x_planes.pixel_offset(i)] - mean;
     square += d * d;
   });
-  const float inverse = 1.0f / sqrtf(block_sum(square, partial) / count + a.epsilon);
+  const float inverse = 1.0f / sqrtf(next_block_sum(square, partial) / count + a.epsilon);
   for_each_in_channels(a.x_planes, first, channels, [&](int c, int i) {
     y[a.y_planes.pixel_offset(i)] =
         (x[a.x_planes.pixel_offset(i)] - mean) * inverse * a.weight[c] + a.bias[c];
@@ -73,8 +73,8 @@ __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
       bias += dy_i;
       weight += dy_i * ((x[a.x_planes.pixel_offset(i)] - mean) * inverse);
     });
-    bias = block_sum(bias, partial);
-    weight = block_sum(weight, partial);
+    bias = next_block_sum(bias, partial);
+    weight = next_block_sum(weight, partial);
     square += transformed_square(a.transform, c, weight) +
               transformed_square(a.transform, a.x_planes.channels + c, bias);
     mean_u += a.weight[c] * bias / count;

@@ -45,9 +45,9 @@ __device__ __forceinline__ void tally_batch(const TallyBatch& a, double* partial
     loss += static_cast<double>(a.loss[e]);
   }
   loss = block_sum(loss, partial);
-  norm = block_sum(norm, partial);
-  clipped = block_sum(clipped, partial);
-  non_finite = block_sum(non_finite, partial);
+  norm = next_block_sum(norm, partial);
+  clipped = next_block_sum(clipped, partial);
+  non_finite = next_block_sum(non_finite, partial);
   if (threadIdx.x != 0) return;
   a.total->loss += loss;
   a.total->norm += norm;

@@ -153,8 +153,7 @@ __device__ __forceinline__ std::uint32_t drawn_in(const SampleSpace& space, std:
                                                   std::int64_t end, std::uint32_t* partial) {
   std::uint32_t sum = 0;
   for (std::int64_t t = first + threadIdx.x; t < end; t += blockDim.x) sum += space.counts[t];
-  __syncthreads();  // threads may still read the sum before
-  return block_sum(sum, partial);
+  return next_block_sum(sum, partial);
 }
 
 /// Begins the next step of a run, with `drawn` examples. By one thread of one block. Returns how

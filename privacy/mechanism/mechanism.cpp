@@ -136,6 +136,12 @@ std::span<const Change> changes_of(NeighbouringRelation relation) {
   return {};
 }
 
+void check_group(std::uint64_t group) {
+  if (group < 1 || group > kMaxGroup)
+    throw std::invalid_argument("group: expected 1 to " + std::to_string(kMaxGroup) +
+                                " examples, found " + std::to_string(group));
+}
+
 std::string_view name(NeighbouringRelation relation) {
   switch (relation) {
     case NeighbouringRelation::add:

@@ -108,6 +108,12 @@ std::string_view name(NeighbouringRelation relation);
 /// The changes that a relation allows: what holds for each of them holds for the relation.
 std::span<const Change> changes_of(NeighbouringRelation relation);
 
+/// The largest group of examples that an accountant, a filter or a schema takes.
+inline constexpr std::uint64_t kMaxGroup = 1000;
+
+/// Throws std::invalid_argument, with the value, unless group is 1 to kMaxGroup.
+void check_group(std::uint64_t group);
+
 /// Neighbours differ by `group` changes of this kind at once; group >= 1.
 struct Neighbours {
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;

@@ -13,8 +13,6 @@
 namespace cudp::privacy {
 namespace {
 
-constexpr std::uint64_t largest_group = 1000;
-
 GaussianPair pair_of(ScalarMixture mixture, double sigma, Change change, double probability = 1.0) {
   ScalarMixture zero{.centres = {0.0}, .weights = {1.0}};
   GaussianPair pair{.probability = probability, .first = {}, .second = {}, .sigma = sigma};
@@ -97,12 +95,6 @@ struct Dominating {
     unknown(mechanism, "Gaussian noise");
   }
 };
-
-void check_group(std::uint64_t k) {
-  if (k < 1 || k > largest_group)
-    throw std::invalid_argument("group: expected 1 to " + std::to_string(largest_group) +
-                                " examples, found " + std::to_string(k));
-}
 
 std::vector<GaussianPair> replacing(const Mechanism& mechanism, std::uint64_t k) {
   if (const auto* gaussian = std::get_if<Gaussian>(&mechanism)) {

@@ -48,6 +48,11 @@ Certificate read(const Json& j) {
                                           : std::numeric_limits<double>::quiet_NaN();
   c.delta = j.at("delta").get<double>();
   c.failure = number(j, "delta_for_rounding");
+  c.unit = text(j, "unit");
+  if (j.contains("unit") != j.contains("max_rows"))
+    throw std::invalid_argument("expected unit and max_rows, or neither, found one");
+  if (j.contains("max_rows")) c.max_rows = j["max_rows"].get<std::uint64_t>();
+  privacy::check_group(c.max_rows);
   c.q = number(j, "q");
   c.sigma = number(j, "sigma");
   c.clip = number(j, "C");

@@ -30,6 +30,8 @@ struct Certificate {
   std::string method, sampling, accountant, generator;
   double epsilon = 0.0;  ///< NaN where none is claimed
   double delta = 0.0, failure = 0.0;
+  std::string unit;            ///< column of the unit of privacy; empty: each row is one
+  std::uint64_t max_rows = 1;  ///< of a unit
   double q = 0.0, sigma = 0.0, clip = 0.0, sensitivity = 0.0, noise_std = 0.0, grid = 0.0;
   std::uint64_t threshold = 0;
   double expected_batch = 0.0;

@@ -121,6 +121,10 @@ class Statements {
     if (const auto& budget = charges_.ledger.budget()) {
       findings_.expect(c.epsilon == budget->epsilon, "epsilon",
                        "certificate, of the filter's budget", budget->epsilon, c.epsilon);
+      if (budget->group != c.max_rows)
+        findings_.add("epsilon",
+                      "certificate's max_rows: expected " + std::to_string(budget->group) +
+                          " of the filter's budget, found " + std::to_string(c.max_rows));
       findings_.expect(budget->delta <= c.delta, "epsilon", "delta of the filter's budget", c.delta,
                        budget->delta);
       try {
@@ -128,7 +132,7 @@ class Statements {
         findings_.epsilon = budget->epsilon;
         if (budget->order > 0.0) {
           const privacy::PrivacyBound spent =
-              privacy::Accountant({.releases = charges_.ledger.releases()},
+              privacy::Accountant({.releases = charges_.ledger.releases(), .group = c.max_rows},
                                   {.kind = privacy::AccountantKind::rdp, .orders = {budget->order}})
                   .epsilon(budget->delta);
           findings_.epsilon = spent.epsilon;
@@ -156,7 +160,8 @@ class Statements {
     if (c.order_fixed) options.orders = {c.order};
     try {
       const privacy::PrivacyBound bound =
-          privacy::Accountant({.releases = c.releases}, options).epsilon(c.delta - c.failure);
+          privacy::Accountant({.releases = c.releases, .group = c.max_rows}, options)
+              .epsilon(c.delta - c.failure);
       findings_.epsilon = bound.epsilon;
       const double min_epsilon = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
       findings_.expect(c.epsilon >= min_epsilon, "epsilon",

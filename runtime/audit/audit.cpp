@@ -38,7 +38,8 @@ class Teller final : public TrainingObserver {
   void planned(const Training& training) override {
     // Of importance sampling this is the rate of the worst case.
     if (const auto* method = dynamic_cast<const EngineMethod*>(&training.method()))
-      canaries_.scores.emplace(canaries_.parameters, method->plan().sampling_rate());
+      canaries_.scores.emplace(canaries_.parameters, method->plan().sampling_rate(),
+                               method->plan().group);
     reporter_.info(fmt::format("{} canaries, {} of them among the training examples",
                                canaries_.member.size(), canaries_.members()));
     reporter_.info(training.method().describe());
@@ -86,7 +87,8 @@ void bound(AuditResult& r, const Training& t) {
   r.gaussian = privacy::gaussian_epsilon_lower(r.guesses, r.delta, error);
   if (t.filter() != nullptr) return;  // chosen on the way: there is no one curve
   try {
-    r.own = privacy::epsilon_lower(r.guesses, t.ledger().releases(), r.delta, error);
+    r.own = privacy::epsilon_lower(r.guesses, t.ledger().releases(), r.delta, error,
+                                   t.size().unit_rows);
   } catch (const std::domain_error&) {
     r.own.reset();  // releases of another kind
   }

@@ -52,7 +52,8 @@ struct AuditResult {
 };
 
 /// Trains once with canaries, as `cudp train` would (the same sampler, clipping, noise and
-/// accounting), and attacks. The canaries count as training examples, in the set or not: the public
+/// accounting), and attacks. Where a unit of privacy has several rows, a canary is a whole unit, of
+/// as many equal rows. The canaries count as training examples, in the set or not: the public
 /// number of examples, where there is one, has them all. Nothing is written, and nothing of such a
 /// run is for release. Throws InputError, BudgetError.
 AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Reporter& reporter);

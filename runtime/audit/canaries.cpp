@@ -44,14 +44,14 @@ std::vector<std::uint32_t> canary_parameters(std::size_t canaries, const Network
 }
 
 std::vector<std::uint32_t> members_of(const std::vector<std::uint32_t>& parameters,
-                                      const std::vector<bool>& member) {
+                                      const std::vector<bool>& member, std::uint64_t rows) {
   std::vector<std::uint32_t> in;
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    if (member[i]) in.push_back(parameters[i]);
+    if (member[i]) in.insert(in.end(), rows, parameters[i]);
   return in;
 }
 
-ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member,
+ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member, std::uint64_t rows,
                          const RandomKey& key) {
   const std::size_t m = member.size();
   const std::vector<std::size_t> order = shuffled(train.size(), m, key);
@@ -67,7 +67,7 @@ ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member,
     else
       out.all.labels[i] =
           static_cast<std::uint8_t>((out.all.labels[i] + 1 + random[i] % (classes - 1)) % classes);
-    if (member[i]) in.push_back(i);
+    if (member[i]) in.insert(in.end(), rows, i);
   }
   append_examples(select_examples(out.all, in), out.train);
   return out;
@@ -80,13 +80,14 @@ std::size_t Canaries::members() const {
 void add_gradient_canaries(Experiment& e, Canaries& canaries) {
   const std::size_t count = canaries.member.size();
   ensure(count <= e.network.parameter_count, "a canary for each parameter at most");
-  e.public_size = e.data.train.size() + count;
+  const std::uint64_t rows = e.data.unit_rows;
+  e.public_size = e.data.train.size() + count * rows;
   canaries.parameters = canary_parameters(count, e.network);
-  append_blanks(e.data.train, canaries.members());
-  e.backend.make_engine = [&canaries, real = e.backend.make_engine](const Network& network,
-                                                                    EngineSettings settings) {
+  append_blanks(e.data.train, canaries.members() * rows);
+  e.backend.make_engine = [&canaries, rows, real = e.backend.make_engine](const Network& network,
+                                                                          EngineSettings settings) {
     auto tap = std::make_shared<AuditTap>();
-    tap->canaries = members_of(canaries.parameters, canaries.member);
+    tap->canaries = members_of(canaries.parameters, canaries.member, rows);
     tap->released = [&canaries](const ReleasedSum& sum) { canaries.scores->add(sum); };
     settings.audit = std::move(tap);
     return real(network, settings);
@@ -96,8 +97,9 @@ void add_gradient_canaries(Experiment& e, Canaries& canaries) {
 void add_example_canaries(Experiment& e, const Canaries& canaries, const RandomKey& key) {
   const std::size_t n = e.data.train.size();
   ensure(canaries.member.size() <= n / 2, "canaries are half of the examples at most");
-  e.public_size = n;
-  ExampleCanaries c = mislabel(e.data.train, canaries.member, key);
+  const std::uint64_t rows = e.data.unit_rows;
+  e.public_size = n + canaries.member.size() * (rows - 1);
+  ExampleCanaries c = mislabel(e.data.train, canaries.member, rows, key);
   e.data.train = std::move(c.train);
   e.data.test = std::move(c.all);
 }

@@ -19,16 +19,18 @@ std::vector<bool> toss_coins(std::size_t canaries, const RandomKey& key);
 /// most the parameters of the network.
 std::vector<std::uint32_t> canary_parameters(std::size_t canaries, const Network& network);
 
-/// The parameters of those that are members.
+/// The parameters of those that are members, `rows` times each: a canary is a whole unit of
+/// privacy, of so many equal rows.
 std::vector<std::uint32_t> members_of(const std::vector<std::uint32_t>& parameters,
-                                      const std::vector<bool>& member);
+                                      const std::vector<bool>& member, std::uint64_t rows);
 
 /// Example canaries: random examples of the training set with a wrong label each.
 struct ExampleCanaries {
   Dataset all;    ///< [canaries]
   Dataset train;  ///< the training set without them, and behind it those that are members
 };
-ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member,
+/// rows: how often a member is there, as a unit of equal rows.
+ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member, std::uint64_t rows,
                          const RandomKey& key);
 
 /// Canaries of one training, and what an attacker has of it.

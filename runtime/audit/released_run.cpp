@@ -15,6 +15,8 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/safetensors.hpp"
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/schema.hpp"
 #include "runtime/results/released_model.hpp"
 #include "runtime/results/released_text.hpp"
 #include "runtime/run/folder.hpp"
@@ -104,6 +106,23 @@ void hold_feature_tensor(const TensorFile& file, const Network& network,
                       shape_text(t->shape));
 }
 
+/// Holds the unit of privacy of the schema that the model carries against the certificate's.
+void hold_unit(const TensorFile& file, const std::string& source,
+               const verify::Certificate& certificate, verify::Statement& s) {
+  const auto text = [](const std::string& unit, std::uint64_t rows) {
+    return unit.empty() ? std::string("none") : fmt::format("{} rows by {}", rows, shown(unit));
+  };
+  UnitOfPrivacy unit;
+  if (file.metadata.contains("schema"))
+    unit = parse_schema(released_text(file, "schema", source), source + ", schema")
+               .unit.value_or(UnitOfPrivacy{});
+  const std::string expected = text(certificate.unit, certificate.max_rows);
+  const std::string found = text(unit.column, unit.max_rows);
+  if (expected != found)
+    s.wrong.push_back("schema's unit: expected " + expected + " of the certificate, found " +
+                      found);
+}
+
 verify::Statement hold_tensors(const ReleasedRun& run) {
   verify::Statement s{.name = "model", .found = {}, .wrong = {}};
   if (run.status == "refused") {
@@ -133,6 +152,7 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
          file.metadata.contains("normalise") ? text("normalise") : std::string("none"));
   expect("features", set("features"),
          file.metadata.contains("features") ? text("features") : std::string("none"));
+  hold_unit(file, source, certificate, s);
   const std::string_view builtin = builtin_model(set("model"));
   if (!builtin.empty() && builtin != text("model"))
     s.wrong.push_back("model: expected the built-in " + set("model") + ", found another text");

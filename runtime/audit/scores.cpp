@@ -2,20 +2,35 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
+#include "privacy/rdp/binomial.hpp"
 
 namespace cudp {
 
-GradientScores::GradientScores(std::vector<std::uint32_t> parameters, double rate)
-    : parameters_(std::move(parameters)), rate_(rate), scores_(parameters_.size()) {}
+GradientScores::GradientScores(std::vector<std::uint32_t> parameters, double rate,
+                               std::uint64_t rows)
+    : parameters_(std::move(parameters)), scores_(parameters_.size()) {
+  for (const double p : privacy::binomial_weights(rows, rate)) log_drawn_.push_back(std::log(p));
+}
 
 void GradientScores::add(const ReleasedSum& released) {
   const double sigma = released.noise_std / released.max_norm;
+  std::vector<double> terms(log_drawn_.size());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const std::uint32_t j = parameters_[i];
     const double x =
         (static_cast<double>(released.sum[j]) - static_cast<double>(released.ordinary[j])) /
         released.max_norm;
-    scores_[i] += std::log1p(rate_ * std::expm1((x - 0.5) / (sigma * sigma)));
+    double max_term = -std::numeric_limits<double>::infinity();
+    for (std::size_t j = 0; j < log_drawn_.size(); ++j) {
+      const auto drawn = static_cast<double>(j);
+      terms[j] = log_drawn_[j] + (drawn * x - 0.5 * drawn * drawn) / (sigma * sigma);
+      max_term = std::fmax(max_term, terms[j]);
+    }
+    double sum = 0.0;
+    for (const double term : terms) sum += std::exp(term - max_term);
+    scores_[i] += max_term + std::log(sum);
   }
 }
 

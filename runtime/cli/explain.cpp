@@ -22,6 +22,9 @@ struct Paragraph {
   std::vector<std::string> sentences;
 };
 
+/// Of a certificate for units of privacy, not for rows.
+bool has_unit(const RunCertificate& c) { return !c.stated.unit.empty(); }
+
 double number_at(const json& j, const char* key) {
   return j.contains(key) && j[key].is_number() ? j[key].get<double>() : 0.0;
 }
@@ -43,11 +46,16 @@ Paragraph status(const RunCertificate& c) {
 }
 
 Paragraph promise(const RunCertificate& c) {
-  return {
-      .heading = "promise",
-      .sentences = {fmt::format("Epsilon is {} at delta {:.3g}, for one training row of {} more "
-                                "or less.",
-                                rounded_up(c.stated.epsilon), c.stated.delta, c.text("dataset"))}};
+  Paragraph p{.heading = "promise", .sentences = {}};
+  p.sentences.push_back(fmt::format("Epsilon is {} at delta {:.3g}, for one {} of {} more or less.",
+                                    rounded_up(c.stated.epsilon), c.stated.delta,
+                                    has_unit(c) ? "unit" : "training row", c.text("dataset")));
+  if (has_unit(c))
+    p.sentences.push_back(
+        fmt::format("A unit is all rows with one text in the column {}; the first {} of them were "
+                    "used at most.",
+                    c.stated.unit, c.stated.max_rows));
+  return p;
 }
 
 /// The share of right guesses about one row, in or out with equal probability, is at most
@@ -72,31 +80,36 @@ std::string times_text(double epsilon) {
 Paragraph meaning(const RunCertificate& c) {
   const double epsilon = c.stated.epsilon;
   const double delta = c.stated.delta;
+  const char* const one = has_unit(c) ? "unit" : "row";
   Paragraph p{.heading = "meaning", .sentences = {}};
   p.sentences.push_back(fmt::format(
-      "Whatever is seen of the release, with one row or without it, is at most {} times as likely "
-      "in one case as in the other, but for a part of probability {:.3g}.",
-      times_text(epsilon), delta));
+      "Whatever is seen of the release, with one {0} or without it, is at most {1} times as likely "
+      "in one case as in the other, but for a part of probability {2:.3g}.",
+      one, times_text(epsilon), delta));
   p.sentences.push_back(fmt::format(
-      "Whoever would toss a coin on whether a certain row was used is right in at most {} of all "
-      "cases instead of 50 %, even with every other row at hand.",
-      percent_up(max_right_guesses(epsilon, delta))));
+      "Whoever would toss a coin on whether a certain {0} was used is right in at most {1} of all "
+      "cases instead of 50 %, even with every other {0} at hand.",
+      one, percent_up(max_right_guesses(epsilon, delta))));
   if (epsilon > 10.0)
     p.sentences.emplace_back("An epsilon above 10 rules out very little.");
   else if (epsilon > 3.0)
     p.sentences.emplace_back("An epsilon above 3 is a weak promise; attacks do worse in practice.");
   if (const std::string none = c.text("groups"); !none.empty())
-    p.sentences.push_back("Persons with several rows: " + none + ".");
+    p.sentences.push_back(
+        (has_unit(c) ? "Several units together: " : "Persons with several rows: ") + none + ".");
   if (!c.json.contains("groups") || !c.json["groups"].is_array()) return p;
   std::string groups;
   for (const json& row : c.json["groups"]) {
-    const double size = number_at(row, "examples");
+    const double size = number_at(row, has_unit(c) ? "units" : "examples");
     if (size > 1.0 && row.contains("epsilon") && row["epsilon"].is_number())
-      groups += fmt::format("{}{:.0f} rows {}", groups.empty() ? "" : ", ", size,
+      groups += fmt::format("{}{:.0f} {}s {}", groups.empty() ? "" : ", ", size, one,
                             rounded_up(number_at(row, "epsilon")));
   }
   if (!groups.empty())
-    p.sentences.push_back("A person with several rows has a larger epsilon: " + groups + ".");
+    p.sentences.push_back((has_unit(c) ? "Several units together, a family's say, have a larger "
+                                         "epsilon: "
+                                       : "A person with several rows has a larger epsilon: ") +
+                          groups + ".");
   return p;
 }
 

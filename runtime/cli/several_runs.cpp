@@ -44,6 +44,21 @@ privacy::RunSpending spending_of(const RunCertificate& c) {
   return {.run = privacy::PlannedRun{stated.releases}, .failure = stated.failure};
 }
 
+/// Runs whose neighbours differ have no guarantee together: of persons and of rows, say.
+void hold_same_neighbours(const RunCertificate& first, const RunCertificate& c) {
+  const auto expect = [&](const char* key, const std::string& expected, const std::string& found) {
+    if (found != expected)
+      throw InputError(c.file.string() + ", " + key + ": expected that of " + first.file.string() +
+                       ", " + (expected.empty() ? "none" : "'" + expected + "'") + ", found " +
+                       (found.empty() ? "none" : "'" + found + "'"));
+  };
+  // The unit first: it is what whoever made the runs can change.
+  expect("unit", first.stated.unit, c.stated.unit);
+  expect("max_rows", std::to_string(first.stated.max_rows), std::to_string(c.stated.max_rows));
+  expect("neighbouring_relation", first.text("neighbouring_relation"),
+         c.text("neighbouring_relation"));
+}
+
 std::vector<RunCertificate> certificates_of(const std::vector<std::string>& runs) {
   std::vector<RunCertificate> all;
   for (const std::string& run : runs) {
@@ -53,11 +68,7 @@ std::vector<RunCertificate> certificates_of(const std::vector<std::string>& runs
       return fs::equivalent(earlier.file, c.file, none);
     });
     if (same != all.end()) throw InputError(run + ": expected each run once, found it twice");
-    for (const char* const key : {"neighbouring_relation"})
-      if (!all.empty() && c.text(key) != all.front().text(key))
-        throw InputError(c.file.string() + ", " + key + ": expected that of " +
-                         all.front().file.string() + ", '" + all.front().text(key) + "', found '" +
-                         c.text(key) + "'");
+    if (!all.empty()) hold_same_neighbours(all.front(), c);
     all.push_back(std::move(c));
   }
   return all;
@@ -92,8 +103,9 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   const double of_all = delta ? *delta : common_delta(all);
   std::vector<privacy::RunSpending> spendings;
   for (const RunCertificate& c : all) spendings.push_back(spending_of(c));
-  const double chosen = privacy::epsilon_as_chosen(spendings, of_all);
-  const double fixed = privacy::epsilon_fixed_ahead(spendings, of_all);
+  const std::uint64_t group = all.front().stated.max_rows;
+  const double chosen = privacy::epsilon_as_chosen(spendings, of_all, group);
+  const double fixed = privacy::epsilon_fixed_ahead(spendings, of_all, group);
 
   Answer a;
   a.json = {{"epsilon", fixed_ahead ? fixed : chosen},
@@ -109,6 +121,11 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
              fixed_ahead ? rounded_up(chosen) + ", had a run been chosen by looking at another"
                          : rounded_up(fixed) +
                                ", had no run been chosen by looking at another: --fixed-ahead"}};
+  if (const std::string& unit = all.front().stated.unit; !unit.empty()) {
+    a.json["unit"] = unit;
+    a.json["max_rows"] = group;
+    a.rows.emplace_back("unit", fmt::format("up to {} rows with one text in {}", group, unit));
+  }
   std::size_t not_for_release = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const RunCertificate& c = all[i];

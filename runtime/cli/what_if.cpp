@@ -114,9 +114,10 @@ Planned planned_run(const RunCertificate& certificate) {
                        .noise_multiplier = c.sigma,
                        .delta = c.delta,
                        .failure = c.failure,
+                       .group = c.max_rows,
                        .order = c.order_fixed ? c.order : 0.0,
                        .accountant = accountant_of(certificate)},
-              .size = {.value = c.size, .noise = c.size_noise},
+              .size = {.value = c.size, .noise = c.size_noise, .unit_rows = c.max_rows},
               .batch = std::llround(c.expected_batch),
               .epsilon = c.epsilon};
   std::size_t steps = 0;
@@ -144,7 +145,7 @@ void set_noise(Planned& run, const Changes& changes) {
   config.delta = run.plan.delta;
   if (!run.size.is_public()) {
     // As a run with this budget would have it.
-    const double noise = size_noise_for(*config.epsilon, *config.delta);
+    const double noise = size_noise_for(*config.epsilon, *config.delta, run.size.unit_rows);
     for (privacy::Release& r : run.plan.before)
       if (auto* const count = std::get_if<privacy::Gaussian>(&r.mechanism);
           count->sigma == run.size.noise)

@@ -66,6 +66,9 @@ struct DataSplit {
   /// True where the number of training examples is public knowledge: built-in and published data
   /// sets, or a size the user declares public. Otherwise only a noisy, accounted size may be used.
   bool size_is_public = false;
+  /// How many training examples a unit of privacy has at most: by so many neighbours differ. 1
+  /// where each example is a unit, or where a table's schema says so.
+  std::uint64_t unit_rows = 1;
   /// Notes that a report must show beside an accuracy, e.g. which rows the test set is. They are
   /// public.
   std::vector<std::string> notes;

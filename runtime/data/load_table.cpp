@@ -119,7 +119,10 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated,
     split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
     return split;
   }
-  split.train = all_rows(files.train, files.claim_of_train, schema, options);
+  TableOptions of_train = options;
+  of_train.units = true;
+  split.train = all_rows(files.train, files.claim_of_train, schema, of_train);
+  if (schema.unit) split.unit_rows = schema.unit->max_rows;
   split.test = files.where == TestRows::file
                    ? all_rows(files.test, files.claim_of_test, schema, options)
                    : RowEncoder(schema, options.coder).empty();
@@ -158,6 +161,14 @@ std::vector<std::string> assumptions(const DataRequest& request, const TableSche
     all.emplace_back(
         "every row of the table can be read: a training on a table with one that cannot is "
         "refused, and that is not counted");
+  if (schema.unit)
+    all.emplace_back(
+        "a unit is what has one text in the column of units: whoever has two texts "
+        "there is two units");
+  if (schema.unit && request.malformed == Malformed::missing)
+    all.emplace_back("a row whose unit is missing or cannot be read is not used");
+  if (schema.unit && request.size_is_public)
+    all.emplace_back("the number of rows that are used, those that max_rows leaves, is public");
   return all;
 }
 

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
+#include <limits>
 #include <set>
 
 #include <toml++/toml.h>
 
+#include "privacy/mechanism/mechanism.hpp"
+#include "privacy/text/number.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/dates.hpp"
 
@@ -193,8 +196,14 @@ Target parse_target(const Entry& e) {
   e.allow({"name", "kind", "min", "max", "fill"});
   Target t{.min = e.number("min"), .max = e.number("max"), .fill = e.number("fill")};
   if (t.min.has_value() != t.max.has_value()) e.fail("both 'min' and 'max', or neither", "one");
-  if (t.min && !(*t.min < *t.max && std::isfinite(*t.max - *t.min)))
+  if (t.min && !(*t.min < *t.max))
     e.fail("'min' below 'max'", std::to_string(*t.min) + " and " + std::to_string(*t.max));
+  // Targets and predictions are float32 numbers, and so are their distances.
+  constexpr double kMaxFloat = std::numeric_limits<float>::max();
+  if (t.min && !(*t.max - *t.min <= kMaxFloat && std::fabs(*t.min) <= kMaxFloat &&
+                 std::fabs(*t.max) <= kMaxFloat))
+    e.fail("'min' and 'max' up to " + privacy::number(kMaxFloat) + " apart, and from 0",
+           privacy::number(*t.min) + " and " + privacy::number(*t.max));
   return t;
 }
 
@@ -258,6 +267,30 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
   return columns;
 }
 
+/// The unit of privacy, where the schema states one.
+std::optional<UnitOfPrivacy> parse_unit(const Entry& top, const std::vector<Column>& columns) {
+  if (!top.has("unit")) {
+    if (top.has("max_rows")) top.fail("a 'unit' with 'max_rows', a column's name", "none");
+    return std::nullopt;
+  }
+  UnitOfPrivacy unit{.column = top.text("unit")};
+  const auto column = std::ranges::find(columns, unit.column, &Column::name);
+  if (column == columns.end())
+    top.fail("the name of one of the columns for 'unit'", shown(unit.column));
+  if (!std::holds_alternative<Ignored>(column->kind))
+    top.fail("kind ignore for " + shown(unit.column) +
+                 ", the column of 'unit', whose texts no model sees and no prediction repeats",
+             "another kind");
+  const std::string range = "a whole number of 1 to " + std::to_string(privacy::kMaxGroup);
+  if (!top.has("max_rows"))
+    top.fail("'max_rows' with 'unit', how many rows of a unit are used, " + range, "none");
+  const double rows = top.number("max_rows").value();
+  if (!(rows >= 1.0 && rows <= static_cast<double>(privacy::kMaxGroup)) || rows != std::floor(rows))
+    top.fail(range + " for 'max_rows'", privacy::number(rows));
+  unit.max_rows = static_cast<std::uint64_t>(rows);
+  return unit;
+}
+
 }  // namespace
 
 TableSchema parse_schema(std::string_view toml, const std::string& source) {
@@ -269,8 +302,8 @@ TableSchema parse_schema(std::string_view toml, const std::string& source) {
               shown(e.description(), 200));
   }
   const Entry top(root, source);
-  top.allow(
-      {"name", "delimiter", "quotes", "header", "skip_prefix", "missing", "decimal", "columns"});
+  top.allow({"name", "delimiter", "quotes", "header", "skip_prefix", "missing", "decimal", "unit",
+             "max_rows", "columns"});
   TableSchema schema;
   if (top.has("name")) schema.name = top.text("name");
   if (top.has("delimiter")) {
@@ -289,6 +322,7 @@ TableSchema parse_schema(std::string_view toml, const std::string& source) {
       top.fail("another 'delimiter' than the decimal comma, or 'quotes'", "','");
   }
   schema.columns = parse_columns(root["columns"].as_array(), top, source);
+  schema.unit = parse_unit(top, schema.columns);
   const int features = feature_count(schema);
   const bool complete = first_incomplete(schema).empty();
   if (features > kMaxFeatures || (complete && features == 0 && !is_text(schema)))
@@ -322,6 +356,12 @@ bool is_missing(const TableSchema& schema, const Column& column, std::string_vie
   if (std::holds_alternative<Text>(column.kind)) return false;
   return std::find(std::begin(kUsualMissing), std::end(kUsualMissing), cell) !=
          std::end(kUsualMissing);
+}
+
+std::optional<std::size_t> unit_column(const TableSchema& schema) {
+  if (!schema.unit) return std::nullopt;
+  const auto at = std::ranges::find(schema.columns, schema.unit->column, &Column::name);
+  return static_cast<std::size_t>(at - schema.columns.begin());
 }
 
 bool is_predicted(const Column& column) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -80,6 +82,15 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
+/// The unit of privacy of a table: all rows with one text in a column. The first max_rows of a
+/// unit, in the file's order, are training examples; its other rows are read and not used.
+struct UnitOfPrivacy {
+  std::string column;          ///< of kind ignore
+  std::uint64_t max_rows = 1;  ///< 1 to privacy::kMaxGroup
+
+  bool operator==(const UnitOfPrivacy&) const = default;
+};
+
 /// The meaning of a table's cells.
 struct TableSchema {
   std::string name;
@@ -90,6 +101,7 @@ struct TableSchema {
   std::string skip_prefix;  ///< lines that start with this are skipped; empty: none
   /// Texts of a missing value. Not stated: kUsualMissing.
   std::optional<std::vector<std::string>> missing;
+  std::optional<UnitOfPrivacy> unit;  ///< empty: each row is one
   /// Exactly one Label or Target, one Id at most; a Text beside nothing else.
   std::vector<Column> columns;
 
@@ -125,6 +137,9 @@ std::optional<TargetBounds> target_bounds(const TableSchema& schema);
 
 /// Whether the rows are texts: their one column beside the label and ignored ones is a Text.
 bool is_text(const TableSchema& schema);
+
+/// The place of the unit's column among the columns; empty where each row is a unit.
+std::optional<std::size_t> unit_column(const TableSchema& schema);
 
 /// Features that a column, or a whole row, gives under a complete schema.
 int feature_count(const Column& column);

@@ -135,6 +135,10 @@ std::string schema_head_toml(const TableSchema& schema) {
   if (schema.decimal != usual.decimal) line("decimal", toml_text({&schema.decimal, 1}));
   if (!schema.skip_prefix.empty()) line("skip_prefix", toml_text(schema.skip_prefix));
   if (schema.missing) line("missing", toml_texts(*schema.missing));
+  if (schema.unit) {
+    line("unit", toml_text(schema.unit->column));
+    line("max_rows", std::to_string(schema.unit->max_rows));
+  }
   return out;
 }
 

@@ -52,6 +52,12 @@ enum class LabelColumn {
   optional  ///< may be absent: its cells are empty then
 };
 
+/// The column of the schema's unit of privacy in a file with a header.
+enum class UnitColumn {
+  required,
+  optional  ///< may be absent: it is not looked at
+};
+
 /// The rows of a table one by one. The constructor reads the header and throws InputError where it
 /// does not name the schema's columns, or where the file is no table at all: binary, or UTF-16.
 class TableRows {
@@ -59,7 +65,8 @@ class TableRows {
   /// faults: takes those of rows, where malformed is refuse. reader, schema and faults outlive
   /// this.
   TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
-            Malformed malformed = Malformed::refuse, LabelColumn label = LabelColumn::required);
+            Malformed malformed = Malformed::refuse, LabelColumn label = LabelColumn::required,
+            UnitColumn unit = UnitColumn::required);
 
   /// The next row that can be split into its cells, valid until the next call; false at the end.
   bool next(TableRow& row);
@@ -72,10 +79,12 @@ class TableRows {
   TableFaults& faults_;
   Malformed malformed_;
   LabelColumn label_;
+  UnitColumn unit_;
   LineReader lines_;
   CellSplitter splitter_;
   std::size_t label_at_ = 0;        // among the schema's columns
   bool no_label_ = false;           // the file has no label column
+  bool no_unit_ = false;            // the file has no column of units
   bool first_ = true;               // no row has been read yet
   std::vector<std::size_t> order_;  // where the file has each of the schema's columns
   std::vector<std::string_view> cells_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/data/examples.hpp"
+#include "runtime/data/first_rows.hpp"
 #include "runtime/data/row_encoder.hpp"
 
 namespace cudp {
@@ -41,11 +42,18 @@ class TableReader::Source {
         encoder_(schema, options.coder, options.malformed),
         faults_(bytes.name()),
         rows_(bytes, schema, faults_, options.malformed,
-              options.labels ? LabelColumn::required : LabelColumn::optional) {
+              options.labels ? LabelColumn::required : LabelColumn::optional,
+              options.units ? UnitColumn::required : UnitColumn::optional) {
+    if (options.units && schema.unit) units_.emplace(schema, options.malformed);
     if (options.ids)
       id_ = find_column(
           schema, [](const Column& c) { return std::holds_alternative<Id>(c.kind); },
           "a column of kind id", file_);
+    if (schema.unit && options.group_by == schema.unit->column)
+      bad_input(file_, "",
+                "another column to group by than " + shown(options.group_by) +
+                    ", whose texts name the units of privacy",
+                "that one");
     if (!options.group_by.empty())
       group_ = find_column(
           schema, [&](const Column& c) { return c.name == options.group_by; },
@@ -64,6 +72,11 @@ class TableReader::Source {
     block.first_row = row_;
     TableRow row;
     while (block.examples.labels.size() < max_rows_ && !faults_.full() && rows_.next(row)) {
+      if (units_ && !units_->uses(row, faults_)) {
+        look_for_faults(row);
+        if (faults_.any()) skip_to_faults(row);
+        continue;
+      }
       encoder_.append(row, options_.labels, block.examples, faults_);
       if (id_) block.ids.push_back(row.cells[*id_]);
       if (group_) block.groups.push_back(row.cells[*group_]);
@@ -78,12 +91,18 @@ class TableReader::Source {
   }
 
  private:
+  /// A row that is not used must fit all the same: which of a unit's rows are used may change.
+  void look_for_faults(const TableRow& row) {
+    if (!unused_) unused_ = encoder_.empty();
+    clear_examples(*unused_);
+    encoder_.append(row, options_.labels, *unused_, faults_);
+  }
+
   /// Looks for further faults only: the rows are not given any more.
   void skip_to_faults(TableRow& row) {
-    Dataset unused = encoder_.empty();
     while (!faults_.full() && rows_.next(row)) {
-      clear_examples(unused);
-      encoder_.append(row, options_.labels, unused, faults_);
+      if (units_) units_->uses(row, faults_);
+      look_for_faults(row);
     }
     faults_.raise();
   }
@@ -93,6 +112,8 @@ class TableReader::Source {
   RowEncoder encoder_;
   TableFaults faults_;
   TableRows rows_;
+  std::optional<FirstRows> units_;
+  std::optional<Dataset> unused_;
   std::optional<std::size_t> id_;     // among the schema's columns
   std::optional<std::size_t> group_;  // likewise
   std::size_t max_rows_ = 1;

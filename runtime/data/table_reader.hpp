@@ -19,6 +19,7 @@ struct TableOptions {
   Malformed malformed = Malformed::refuse;
   /// False: labels are 0 and never looked at, and the label's column may be absent from the file.
   bool labels = true;
+  bool units = false;           ///< only the first rows of each of the schema's units
   bool ids = false;             ///< keep the texts of the id column; throws where there is none
   std::string group_by{};       ///< keep the texts of this column of the schema; empty: of none
   bool row_texts = false;       ///< keep the rows themselves

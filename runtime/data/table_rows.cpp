@@ -56,11 +56,12 @@ void TableFaults::raise() const {
 }
 
 TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
-                     Malformed malformed, LabelColumn label)
+                     Malformed malformed, LabelColumn label, UnitColumn unit)
     : schema_(schema),
       faults_(faults),
       malformed_(malformed),
       label_(label),
+      unit_(unit),
       lines_(reader, malformed == Malformed::missing ? LongLines::cut : LongLines::refuse),
       splitter_(schema.delimiter, schema.quotes),
       cells_(schema.columns.size()) {
@@ -91,15 +92,18 @@ void TableRows::read_header() {
     const auto found = std::find(header.begin(), header.end(), schema_.columns[i].name);
     order_[i] = static_cast<std::size_t>(found - header.begin());
     if (found != header.end()) continue;
-    no_label_ = i == label_at_ && label_ == LabelColumn::optional;
-    if (!no_label_)
+    if (i == label_at_ && label_ == LabelColumn::optional)
+      no_label_ = true;
+    else if (unit_ == UnitColumn::optional && i == unit_column(schema_))
+      no_unit_ = true;
+    else
       refuse("a column " + shown(schema_.columns[i].name), "none of that name in the header row");
   }
   for (const std::string_view name : header)
     if (std::none_of(schema_.columns.begin(), schema_.columns.end(),
                      [&](const Column& c) { return c.name == name; }))
       refuse("only columns the schema names", shown(name));
-  if (header.size() != schema_.columns.size() - (no_label_ ? 1 : 0))
+  if (header.size() != schema_.columns.size() - (no_label_ ? 1 : 0) - (no_unit_ ? 1 : 0))
     refuse("each column once", std::to_string(header.size()) + " names");
 }
 
@@ -112,7 +116,7 @@ std::size_t TableRows::width(std::size_t found) {
     for (std::size_t i = label_at_ + 1; i < all; ++i) --order_[i];
   }
   first_ = false;
-  return all - (no_label_ ? 1 : 0);
+  return all - (no_label_ ? 1 : 0) - (no_unit_ ? 1 : 0);
 }
 
 bool TableRows::next(TableRow& row) {
@@ -132,8 +136,9 @@ bool TableRows::next(TableRow& row) {
       row.malformed = true;
       return true;
     }
+    // What stands behind a quote may be the text of a unit, which no message quotes.
     if (!fault.expected.empty())
-      faults_.add(row.line, "", fault.expected, fault.found);
+      faults_.add(row.line, "", fault.expected, schema_.unit ? "something else" : fault.found);
     else
       faults_.add(row.line, "", std::to_string(cells) + " cells",
                   std::to_string(found.size()) +

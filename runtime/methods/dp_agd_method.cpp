@@ -47,15 +47,15 @@ std::vector<privacy::Release> by_mechanism(const privacy::Ledger& ledger) {
 
 }  // namespace
 
-privacy::Budget dp_agd_budget(const TrainConfig& config) {
+privacy::Budget dp_agd_budget(const TrainConfig& config, std::uint64_t unit_rows) {
   const double epsilon = *config.epsilon;
   const double delta = *config.delta * (1.0 - kFailureShare);
   if (config.of<DpAgdOptions>().conversion == Conversion::tight)
-    return privacy::zcdp_budget(epsilon, delta);
+    return privacy::zcdp_budget(epsilon, delta, 0.0, unit_rows);
   const double l = -std::log(delta);
   const double root = std::sqrt(l + epsilon) - std::sqrt(l);
   return privacy::zcdp_budget(std::min(epsilon, privacy::epsilon_from_zcdp(root * root, delta)),
-                              delta);
+                              delta, 0.0, unit_rows);
 }
 
 DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples,
@@ -86,32 +86,38 @@ DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double exam
 }
 
 DpAgdMethod::DpAgdMethod(const MethodContext& context)
-    : context_(context), budget_(dp_agd_budget(context.config)) {
+    : context_(context),
+      budget_(dp_agd_budget(context.config, context.size.unit_rows)),
+      square_(static_cast<double>(context.size.unit_rows * context.size.unit_rows)) {
   privacy::Filter filter(budget_);
   limit_ = filter.limit();
   settings_ = dp_agd_settings(context.config, limit_, context.size.value,
                               context.size.max_examples(kFailureShare * *context.config.delta));
+  // k examples move a sum, or a range of scores, k times as far as one: k^2 of its rho.
+  settings_.rho_gradient /= square_;
+  settings_.rho_selection /= square_;
   state_.rho_gradient = settings_.rho_gradient;
   state_.largest = settings_.first_largest;
   for (const privacy::Release& release : context.before) {
     if (!filter.charge(release))
       throw BudgetError("what is released before training takes the whole budget");
-    state_.rho += filter.cost(release.mechanism);
+    state_.rho += filter.cost(release.mechanism) / square_;
   }
   const double first = settings_.rho_gradient + settings_.rho_selection;
-  if (first * (1.0 - 1e-9) > limit_ - state_.rho)
+  const double left = limit_ / square_ - state_.rho;
+  if (first * (1.0 - 1e-9) > left)
     throw BudgetError(
         fmt::format("the budget does not allow a single step: rho {:.4g} for its gradient and its "
                     "step size, of "
                     "{:.4g} that are left; more --splits make it cheaper",
-                    first, limit_ - state_.rho));
+                    square_ * first, square_ * left));
   const double sigma = 1.0 / std::sqrt(2.0 * settings_.rho_gradient);
   if (!(sigma <= kLargestSigma))
     throw BudgetError(
         fmt::format("the first gradient's share of the budget, rho {:.4g}, makes its noise {:.3g} "
                     "times what one example can add, at most {:.3g} times are allowed; fewer "
                     "--splits give it more",
-                    settings_.rho_gradient, sigma, kLargestSigma));
+                    square_ * settings_.rho_gradient, sigma, kLargestSigma));
   // Where no step helps the gradient is measured again, at first with the least of the budget.
   const double sigma_again = sigma / std::sqrt(settings_.gamma);
   if (!(sigma_again <= kLargestSigma))
@@ -126,8 +132,8 @@ std::string DpAgdMethod::describe() const {
   return fmt::format(
       "epsilon {:.4g} at delta {:.3g}: rho {:.4g}, {:.3g} for a first gradient and {:.3g} for a "
       "step size, C {:.4g} and {:.4g}",
-      epsilon(), delta(), limit_, settings_.rho_gradient, settings_.rho_selection,
-      settings_.gradient_clip, settings_.loss_clip);
+      epsilon(), delta(), limit_, square_ * settings_.rho_gradient,
+      square_ * settings_.rho_selection, settings_.gradient_clip, settings_.loss_clip);
 }
 
 /// Gumbel noise is compared exactly (noisy_min.hpp).
@@ -178,10 +184,18 @@ bool DpAgdMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t, dou
          std::min(epsilon, budget_.epsilon) * (1.0 - 1e-9);
 }
 
+/// What costs k examples rho costs one at most rho / k^2 where it is Gaussian noise or a choice by
+/// Gumbel noise, and rho / k where it is epsilon-DP: epsilon tanh(epsilon / 2) grows at least as
+/// fast as epsilon.
+double DpAgdMethod::epsilon_of_one_example() const {
+  const double share = settings_.selection == SelectionNoise::gumbel ? square_ : std::sqrt(square_);
+  return privacy::epsilon_from_zcdp(limit_ / share * (1.0 + 1e-12), budget_.delta);
+}
+
 /// Releases after the state was taken were paid and are lost.
 void DpAgdMethod::fresh_key(PrivacyBudget& budget, std::uint64_t) {
   budget.fresh_key(state_.releases);
-  state_.rho = limit_ - budget.left();
+  state_.rho = (limit_ - budget.left()) / square_;
 }
 
 std::uint64_t DpAgdMethod::train(std::uint64_t step, std::uint64_t until) {
@@ -195,14 +209,14 @@ double DpAgdMethod::learning_rate(std::uint64_t) const {
 }
 
 std::function<double()> DpAgdMethod::spent(const privacy::Ledger&, std::uint64_t, bool) const {
-  return [epsilon = budget_.epsilon, delta = budget_.delta, rho = state_.rho] {
+  return [epsilon = budget_.epsilon, delta = budget_.delta, rho = square_ * state_.rho] {
     return std::min(epsilon, privacy::epsilon_from_zcdp(rho, delta));
   };
 }
 
 double DpAgdMethod::expected_steps(std::uint64_t step) const {
   const auto done = static_cast<double>(step);
-  return std::max(done, done / std::max(state_.rho / limit_, 1e-9));
+  return std::max(done, done / std::max(square_ * state_.rho / limit_, 1e-9));
 }
 
 /// Its epsilon is the filter's budget, whatever was spent of it, since when to stop was decided by

@@ -32,7 +32,8 @@ struct DpAgdOptions {
 /// The promise of a run's filter: the config's epsilon at its delta in zCDP, but for what is set
 /// aside for bounds; with the classical conversion the smaller epsilon that its rho =
 /// (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2 (the paper's equation (5)) really has.
-privacy::Budget dp_agd_budget(const TrainConfig& config);
+/// unit_rows: TrainingSize.
+privacy::Budget dp_agd_budget(const TrainConfig& config, std::uint64_t unit_rows = 1);
 
 /// The settings of DP-AGD for a filter's whole budget rho and `examples` in the training set, of
 /// which there are at most max_examples.
@@ -53,6 +54,7 @@ class DpAgdMethod final : public Method {
   explicit DpAgdMethod(const MethodContext& context);
 
   double epsilon() const override { return budget_.epsilon; }
+  double epsilon_of_one_example() const override;
   double delta() const override { return *context_.config.delta; }
   std::optional<privacy::Budget> filter() const override { return budget_; }
   std::uint64_t steps() const override { return kOpenEnded; }
@@ -88,8 +90,9 @@ class DpAgdMethod final : public Method {
 
   MethodContext context_;
   privacy::Budget budget_;
-  double limit_;  ///< rho of the whole budget
-  DpAgdSettings settings_;
+  double square_;  ///< of the examples of a unit: what costs a unit rho costs one rho / square_
+  double limit_;   ///< rho of the whole budget, for a unit
+  DpAgdSettings settings_;  ///< for one example, as all of the algorithm
   DpAgdState state_;
   Gate* gate_ = nullptr;
   std::unique_ptr<LinearEngine> engine_;

@@ -58,7 +58,8 @@ Dpis::Dpis(const MethodContext& context) : Dpis(context, dpis_plan(context)) {}
 Dpis::Dpis(const MethodContext& context, const PrivacyPlan& plan) : EngineMethod(context, plan) {}
 
 std::optional<privacy::Budget> Dpis::filter() const {
-  return privacy::renyi_budget(plan().order, *config().epsilon, plan().delta - plan().failure);
+  return privacy::renyi_budget(plan().order, *config().epsilon, plan().delta - plan().failure, 0.0,
+                               plan().group);
 }
 
 void Dpis::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
@@ -126,7 +127,8 @@ std::vector<privacy::Release> Dpis::releases_of(std::uint64_t first, std::uint64
 }
 
 double Dpis::cost(double q, double sigma) const {
-  return privacy::rdp(privacy::sampled_gaussian_mechanism(q, sigma), plan().order);
+  return privacy::rdp(privacy::sampled_gaussian_mechanism(q, sigma), plan().order,
+                      {.group = plan().group});
 }
 
 bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {

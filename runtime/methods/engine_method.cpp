@@ -51,9 +51,16 @@ double EngineMethod::epsilon() const {
   return guarantee(plan_, releases(plan_, plan_.steps)).epsilon;
 }
 
+double EngineMethod::epsilon_of_one_example() const {
+  PrivacyPlan plan = plan_;
+  plan.group = 1;
+  return guarantee(plan, releases(plan, plan.steps)).epsilon;
+}
+
 std::optional<privacy::Budget> EngineMethod::filter() const {
   if (!needs_filter(config(), plan_)) return std::nullopt;
-  return privacy::renyi_budget(plan_.order, *config().epsilon, plan_.delta - plan_.failure);
+  return privacy::renyi_budget(plan_.order, *config().epsilon, plan_.delta - plan_.failure, 0.0,
+                               plan_.group);
 }
 
 std::string EngineMethod::describe() const {
@@ -235,13 +242,14 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   return steps - plan_.before.size();
 }
 
-/// A user's examples: any that differ in so many.
+/// Several units' examples: any that differ in so many.
 std::optional<Groups> EngineMethod::groups(const privacy::Ledger& ledger) const {
   if (plan_.order > 0.0)
     return Groups{.bounds = {},
                   .not_stated =
                       "not stated: releases that depend on earlier ones are bounded for "
-                      "single examples only"};
+                      "single " +
+                      std::string(plan_.group > 1 ? "units" : "examples") + " only"};
   const std::vector<privacy::Release> releases = ledger.releases();
   Groups groups{.bounds = {{1, guarantee(plan_, releases).epsilon, {}}}, .not_stated = {}};
   privacy::AccountantOptions options = accountant_options(plan_);
@@ -249,10 +257,12 @@ std::optional<Groups> EngineMethod::groups(const privacy::Ledger& ledger) const 
   for (std::uint64_t k = 2; k <= kLargestGroup; k *= 2) {
     GroupBound bound{k, {}, {}};
     try {
-      privacy::Accountant accountant({.releases = releases, .group = k}, options);
+      privacy::Accountant accountant({.releases = releases, .group = k * plan_.group}, options);
       bound.epsilon = accountant.epsilon(plan_.delta - plan_.failure).epsilon;
     } catch (const std::domain_error& none) {
       bound.reason = none.what();
+    } catch (const std::invalid_argument& beyond) {
+      bound.reason = beyond.what();
     }
     groups.bounds.push_back(std::move(bound));
   }

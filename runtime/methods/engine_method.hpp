@@ -17,6 +17,7 @@ namespace cudp {
 class EngineMethod : public Method {
  public:
   double epsilon() const override;
+  double epsilon_of_one_example() const override;
   double delta() const override { return plan_.delta; }
   std::optional<privacy::Budget> filter() const override;
   std::uint64_t steps() const override { return plan_.steps; }

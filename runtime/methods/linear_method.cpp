@@ -14,6 +14,7 @@ LinearFacts linear_facts(const MethodContext& context) {
           .examples = context.size.value,
           .max_examples = context.size.max_examples(0.5 * kFailureShare * *context.config.delta),
           .mu_before = mu_of(context.before),
+          .unit_rows = static_cast<double>(context.size.unit_rows),
           .size_is_public = context.size.is_public()};
 }
 

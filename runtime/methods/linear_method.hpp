@@ -25,7 +25,8 @@ struct LinearFacts {
   int dimension = 0;          ///< features and a constant
   double examples = 1.0;      ///< N, or the noisy one
   double max_examples = 1.0;  ///< a bound on N, see TrainingSize::max_examples
-  double mu_before = 0.0;     ///< of what was released before: mu_of
+  double mu_before = 0.0;     ///< of what was released before, for one example: mu_of
+  double unit_rows = 1.0;     ///< examples of one unit at most: TrainingSize
   bool size_is_public = true;
 };
 LinearFacts linear_facts(const MethodContext& context);
@@ -50,6 +51,8 @@ class LinearMethod : public Method {
   /// The weights of the features as they are read, and the bias. Asks the gate before it draws.
   virtual std::vector<float> fit(const LinearTask& task) const = 0;
 
+  double epsilon() const override { return epsilon_of(facts_.unit_rows); }
+  double epsilon_of_one_example() const override { return epsilon_of(1.0); }
   double delta() const override { return *config_.delta; }
   std::vector<privacy::Release> releases_at_start() const override { return releases(); }
   std::uint64_t steps() const override { return 1; }
@@ -73,6 +76,9 @@ class LinearMethod : public Method {
   }
   double examples_per_step() const override { return facts_.examples; }
   Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const final;
+
+  /// Epsilon at delta() for up to `rows` examples that are added or removed at once.
+  virtual double epsilon_of(double rows) const = 0;
 
  protected:
   /// config.epsilon and config.delta must be set.

@@ -47,6 +47,7 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   PrivacyPlan plan;
   plan.delta = *config.delta;
   plan.before = context.before;
+  plan.group = size.unit_rows;
   plan.accountant = config.accountant;
   if (!size.is_public()) plan.order = order_for(*config.epsilon, plan.delta);
   // Rounded up, so that the rate is never below the one asked for, and exact afterwards.
@@ -73,7 +74,7 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan) 
   PrivacyPlan unit = plan;
   unit.noise_multiplier = 1.0;
   const std::vector<privacy::Release> sums = step_releases(unit, 0, plan.steps);
-  privacy::Composition before{.releases = plan.before};
+  privacy::Composition before{.releases = plan.before, .group = plan.group};
   if (plan.epoch_releases > 0)
     before.releases.push_back({privacy::Gaussian{plan.epoch_noise}, plan.epoch_releases});
   const privacy::AccountantOptions options = accountant_options(plan);

@@ -75,6 +75,10 @@ class Method {
   /// The releases that are charged when the run begins, besides MethodContext::before: for a method
   /// that pays for everything at once.
   virtual std::vector<privacy::Release> releases_at_start() const { return {}; }
+  /// Epsilon at the same delta that the same noise gives where neighbours differ by one example,
+  /// not by a unit of several: what the unit costs. No promise, where releases follow from earlier
+  /// ones.
+  virtual double epsilon_of_one_example() const = 0;
   virtual std::uint64_t steps() const = 0;
   virtual std::uint64_t steps_per_epoch() const { return 1; }
   /// One line for people: what the run promises and does.
@@ -130,8 +134,8 @@ class Method {
   /// The promise of the method, for the certificate. ledger: what was really spent, which a lost
   /// key makes more than was planned.
   virtual Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const = 0;
-  /// Epsilon at the same delta for the examples of one user, of a run that is finished; empty where
-  /// nothing is said of them.
+  /// Epsilon at the same delta for several units of privacy together, of a run that is finished;
+  /// empty where nothing is said of them.
   virtual std::optional<Groups> groups(const privacy::Ledger&) const { return std::nullopt; }
   /// `ledger` with what is still to be charged until step `last`, where that is known ahead.
   virtual privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t /*last*/) const {

@@ -102,6 +102,10 @@ void ObjectivePerturbation::describe_mechanism(Promise& promise,
 MethodEntry objective_perturbation_method() {
   MethodEntry entry = linear_method_entry();
   entry.name = "objpert";
+  // The noise in the objective moves by a v_i for each of several examples, with an a_i of its own
+  // that depends on the noise: their sum has no direction that is fixed ahead, on which the bound
+  // of one example rests.
+  entry.no_units = "objective perturbation is proved for single rows only";
   entry.uses = risk_option_keys();
   entry.complete = check_risk;
   entry.make = make_linear_method<ObjectivePerturbation>;

@@ -33,7 +33,8 @@ class ObjectivePerturbation final : public LinearMethod {
   ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts);
 
   std::vector<privacy::Release> releases() const override;
-  double epsilon() const override { return epsilon_; }
+  /// Of one example only: no proof of ours reaches several (no_units).
+  double epsilon_of(double) const override { return epsilon_; }
   std::vector<float> fit(const LinearTask& task) const override;
   std::vector<std::string> obstacles() const override;
 

@@ -29,8 +29,9 @@ OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFa
       delta_(*config.delta * (1.0 - kFailureShare)),
       tolerance_(config.of<RiskOptions>().solver_tolerance),
       regulariser_(config.of<LinearOptions>().l2 * facts.examples) {
-  // Gaussian releases are together one of mu^2 = the sum of theirs.
-  const double all = privacy::gaussian_mu(*config.epsilon, delta_) * (1.0 - 1e-9);
+  // Gaussian releases are together one of mu^2 = the sum of theirs; k examples move each k times
+  // as far.
+  const double all = privacy::gaussian_mu(*config.epsilon, delta_) / facts.unit_rows * (1.0 - 1e-9);
   const double before = facts.mu_before;
   if (!(all > before))
     throw std::domain_error("what is released before training takes the whole budget");
@@ -44,8 +45,9 @@ std::vector<privacy::Release> OutputPerturbation::releases() const {
   return {{.mechanism = privacy::Gaussian{1.0 / mu_}, .count = 1}};
 }
 
-double OutputPerturbation::epsilon() const {
-  return privacy::gaussian_epsilon(std::hypot(mu_, facts().mu_before) * (1.0 + 1e-14), delta_);
+double OutputPerturbation::epsilon_of(double rows) const {
+  return privacy::gaussian_epsilon(rows * std::hypot(mu_, facts().mu_before) * (1.0 + 1e-14),
+                                   delta_);
 }
 
 std::vector<float> OutputPerturbation::fit(const LinearTask& task) const {

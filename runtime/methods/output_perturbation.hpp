@@ -31,7 +31,7 @@ class OutputPerturbation final : public LinearMethod {
   OutputPerturbation(const TrainConfig& config, const LinearFacts& facts);
 
   std::vector<privacy::Release> releases() const override;
-  double epsilon() const override;
+  double epsilon_of(double rows) const override;
   std::vector<float> fit(const LinearTask& task) const override;
   std::vector<std::string> obstacles() const override;
 

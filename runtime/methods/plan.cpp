@@ -54,7 +54,8 @@ privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Re
   privacy::AccountantOptions options = accountant_options(plan);
   options.coarseness = coarseness;
   privacy::PrivacyBound bound =
-      privacy::Accountant({.releases = std::move(releases)}, std::move(options))
+      privacy::Accountant({.releases = std::move(releases), .group = plan.group},
+                          std::move(options))
           .epsilon(plan.delta - plan.failure);
   bound.delta = plan.delta;
   return bound;
@@ -105,6 +106,7 @@ void visit_parts(Plan& p, const Visit& visit) {
   visit("epoch_noise", p.epoch_noise);
   visit("delta", p.delta);
   visit("failure", p.failure);
+  visit("group", p.group);
   visit("order", p.order);
   visit("accountant", p.accountant);
 }

@@ -9,8 +9,9 @@
 
 namespace cudp {
 
-/// The largest group of examples (a user's, say) that a certificate has an epsilon for.
-inline constexpr int kLargestGroup = 16;
+/// The largest group of units of privacy (examples, or a person's) that a certificate has an
+/// epsilon for.
+inline constexpr std::uint64_t kLargestGroup = 16;
 
 /// Share of delta that pays for bounds that hold with overwhelming probability: on a private number
 /// of examples, and on the size of a batch.
@@ -35,8 +36,8 @@ struct NoiseSpan {
 };
 
 /// The facts that the privacy of noisy sums of clipped gradients rests on: neighbours differ by one
-/// example added or removed. The sampler that runs and the accountant that certifies are both built
-/// from this object and from nothing else, so they cannot disagree.
+/// unit, of up to `group` examples, added or removed. The sampler that runs and the accountant that
+/// certifies are both built from this object and from nothing else, so they cannot disagree.
 struct PrivacyPlan {
   /// Each example is in each step's batch independently with probability threshold / 2^32.
   std::uint64_t sampling_threshold = 0;
@@ -60,6 +61,7 @@ struct PrivacyPlan {
   /// Probability that a batch, or the number of examples, is larger than `largest_sum` allows for;
   /// part of delta.
   double failure = 0.0;
+  std::uint64_t group = 1;  ///< examples of one unit: TrainingSize::unit_rows
   /// The Renyi order that the accountant must use, 0 where it may choose its bound. Where the rest
   /// of the plan depends on a released noisy size, composition is adaptive, and its order is fixed
   /// beforehand (Feldman & Zrnic 2021).

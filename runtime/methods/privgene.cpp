@@ -79,7 +79,10 @@ PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts)
   generations_ = generations > 0 ? generations
                                  : static_cast<std::size_t>(std::clamp(std::ceil(rule), 8.0, 1e6));
   choices_ = (generations_ - 1) * parents_ + 1;
-  const double rho = privacy::zcdp_for(*config.epsilon, delta_) - rho_before_;
+  // For one example: the range of a choice, and so the root of its rho, grows with their number.
+  const double rho =
+      privacy::zcdp_for(*config.epsilon, delta_) / (facts.unit_rows * facts.unit_rows) -
+      rho_before_;
   if (!(rho > 0.0))
     throw std::domain_error("what is released before training takes the whole budget");
   selection_epsilon_ =
@@ -91,9 +94,9 @@ std::vector<privacy::Release> PrivGene::releases() const {
            .count = choices_}};
 }
 
-double PrivGene::epsilon() const {
+double PrivGene::epsilon_of(double rows) const {
   const double rho = static_cast<double>(choices_) * selection_epsilon_ * selection_epsilon_ / 8.0;
-  return privacy::epsilon_from_zcdp((rho + rho_before_) * (1.0 + 1e-12), delta_);
+  return privacy::epsilon_from_zcdp(rows * rows * (rho + rho_before_) * (1.0 + 1e-12), delta_);
 }
 
 std::vector<float> PrivGene::fit(const LinearTask& task) const {

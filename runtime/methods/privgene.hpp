@@ -38,7 +38,7 @@ class PrivGene final : public LinearMethod {
   PrivGene(const TrainConfig& config, const LinearFacts& facts);
 
   std::vector<privacy::Release> releases() const override;
-  double epsilon() const override;
+  double epsilon_of(double rows) const override;
   std::vector<float> fit(const LinearTask& task) const override;
 
   std::size_t generations() const { return generations_; }

@@ -131,9 +131,10 @@ struct Promise {
       how;
 };
 
-/// Epsilon at the run's delta for all examples of one user, of whom there are so many.
+/// Epsilon at the run's delta for so many units of privacy together: examples, where each is a
+/// unit.
 struct GroupBound {
-  std::uint64_t examples = 0;
+  std::uint64_t units = 0;
   std::optional<double> epsilon;  ///< empty where there is no bound
   std::string reason;             ///< why there is none
 };

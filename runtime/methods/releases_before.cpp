@@ -10,18 +10,18 @@
 namespace cudp {
 
 /// A release of the given multiplier, or of one such that it takes its share of 1 / sigma^2, in
-/// which Gaussian releases add up, of one that spends the whole budget.
-double feature_noise(const TrainConfig& config) {
+/// which Gaussian releases add up, of one that spends the whole budget on a unit.
+double feature_noise(const TrainConfig& config, std::uint64_t unit_rows) {
   if (!rest_on_release(feature_settings(config))) return 0.0;
   if (config.feature_sigma) return *config.feature_sigma;
-  return 1.0 /
+  return static_cast<double>(unit_rows) /
          (privacy::gaussian_mu(*config.epsilon, *config.delta) * std::sqrt(*config.feature_share));
 }
 
 std::vector<privacy::Release> releases_before(const TrainConfig& config, const TrainingSize& size) {
   std::vector<privacy::Release> all;
   if (!size.is_public()) all.push_back({privacy::Gaussian{size.noise}, 1});
-  if (const double noise = feature_noise(config); noise > 0.0)
+  if (const double noise = feature_noise(config, size.unit_rows); noise > 0.0)
     all.push_back({privacy::Gaussian{noise}, 1});
   return all;
 }

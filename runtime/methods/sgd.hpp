@@ -22,6 +22,7 @@ class Sgd final : public EngineMethod {
   explicit Sgd(const MethodContext& context);
 
   double epsilon() const override;
+  double epsilon_of_one_example() const override { return epsilon(); }
   double delta() const override { return 1.0; }
   std::string describe() const override;
   std::vector<std::string> obstacles() const override;

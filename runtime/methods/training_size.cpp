@@ -25,18 +25,20 @@ std::uint64_t TrainingSize::steps_per_epoch(std::int64_t batch) const {
 /// lifted to 1 the bound only grows.
 double TrainingSize::max_examples(double failure) const {
   const double margin = is_public() ? 0.0 : 1.0 + noise * std::sqrt(-2.0 * std::log(failure));
-  return value + margin + kLargestGroup;
+  return value + margin + static_cast<double>(kLargestGroup * unit_rows);
 }
 
 /// Its zCDP cost is 1/200 of what (epsilon, delta) roughly allows, 4 ln(1/delta) / epsilon^2 being
-/// the variance of a Gaussian release that spends all of it.
-double size_noise_for(double epsilon, double delta) {
-  return std::fmax(kMinNoise, 10.0 * std::sqrt(-std::log(delta)) / epsilon);
+/// the variance of a Gaussian release that spends all of it. A unit moves the number by up to all
+/// of its rows.
+double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
+  return std::fmax(kMinNoise,
+                   10.0 * static_cast<double>(unit_rows) * std::sqrt(-std::log(delta)) / epsilon);
 }
 
 double size_noise(const DataSplit& data, const TrainConfig& config) {
   if (data.size_is_public) return 0.0;
-  const double noise = size_noise_for(*config.epsilon, *config.delta);
+  const double noise = size_noise_for(*config.epsilon, *config.delta, data.unit_rows);
   if (noise > 100.0 * static_cast<double>(config.batch))
     throw BudgetError(fmt::format(
         "with this budget the number of training examples is known only to within +-{:.3g}, too "
@@ -48,7 +50,7 @@ double size_noise(const DataSplit& data, const TrainConfig& config) {
 
 TrainingSize training_size(const DataSplit& data, double noise, Gate& gate) {
   const auto n = static_cast<double>(data.train.size());
-  if (noise == 0.0) return {n, 0.0};
+  if (noise == 0.0) return {n, 0.0, data.unit_rows};
   // Whole numbers are multiples of every power of two up to 1.
   const double grid = noise_grid(noise, 1.0);
   const double noisy = gate.release({.name = "size of the training set",
@@ -59,7 +61,7 @@ TrainingSize training_size(const DataSplit& data, double noise, Gate& gate) {
                                      .sensitivity = 1.0,
                                      .charge = {privacy::Gaussian{noise}, {}}},
                                     units_of(n, grid));
-  return {std::fmax(1.0, std::round(noisy)), noise};
+  return {std::fmax(1.0, std::round(noisy)), noise, data.unit_rows};
 }
 
 }  // namespace cudp

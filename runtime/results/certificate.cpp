@@ -17,6 +17,9 @@ using Json = nlohmann::ordered_json;
 using Releases = std::vector<privacy::Release>;
 
 constexpr const char* kNeighbours = "add or remove one training example";
+constexpr const char* kUnitNeighbours =
+    "add or remove one unit: all rows with one text in the column 'unit', of which the first "
+    "max_rows are used";
 constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
 constexpr const char* kRealNumbers = "proved for real numbers only";
 
@@ -83,9 +86,10 @@ struct Mechanism {
   Json& j;
   const Promise& promise;
   const char* version;
+  const char* neighbours;
 
   void operator()(const NoisySums& s) const {
-    j.update({{"neighbouring_relation", kNeighbours},
+    j.update({{"neighbouring_relation", neighbours},
               {"mechanism", promise.mechanism},
               {"method", promise.method},
               {"sampling", s.sampling},
@@ -120,7 +124,7 @@ struct Mechanism {
   }
 
   void operator()(const FilteredReleases& s) const {
-    j.update({{"neighbouring_relation", kNeighbours},
+    j.update({{"neighbouring_relation", neighbours},
               {"mechanism", promise.mechanism},
               {"method", promise.method},
               {"sampling",
@@ -185,7 +189,7 @@ struct Mechanism {
   }
 
   void operator()(const CountedExamples& s) const {
-    j.update({{"neighbouring_relation", kNeighbours},
+    j.update({{"neighbouring_relation", neighbours},
               {"mechanism", promise.mechanism},
               {"method", promise.method},
               {"releases", sampled_json({{privacy::Gaussian{s.sigma}, 1}})},
@@ -202,7 +206,7 @@ struct Mechanism {
 
  private:
   void begin_linear() const {
-    j.update({{"neighbouring_relation", kNeighbours},
+    j.update({{"neighbouring_relation", neighbours},
               {"method", promise.method},
               {"sampling", "all examples"},
               {"mechanism", promise.mechanism}});
@@ -228,11 +232,11 @@ struct Mechanism {
   }
 };
 
-Json groups_json(const Groups& groups) {
+Json groups_json(const Groups& groups, const char* of) {
   if (!groups.not_stated.empty()) return groups.not_stated;
   Json list = Json::array();
   for (const GroupBound& bound : groups.bounds) {
-    Json row{{"examples", bound.examples}, {"epsilon", nullptr}};
+    Json row{{of, bound.units}, {"epsilon", nullptr}};
     if (bound.epsilon)
       row["epsilon"] = *bound.epsilon;
     else
@@ -275,8 +279,10 @@ Json to_json(const Certificate& c) {
   if (!c.for_release()) j["not_for_release"] = c.not_for_release;
   j["epsilon"] = c.promise.epsilon;  // null in a file where it is infinite
   j["delta"] = c.promise.delta;
-  std::visit(Mechanism{j, c.promise, build.version}, c.promise.how);
-  if (c.groups) j["groups"] = groups_json(*c.groups);
+  if (c.unit) j.update({{"unit", c.unit->column}, {"max_rows", c.unit->max_rows}});
+  std::visit(Mechanism{j, c.promise, build.version, c.unit ? kUnitNeighbours : kNeighbours},
+             c.promise.how);
+  if (c.groups) j["groups"] = groups_json(*c.groups, c.unit ? "units" : "examples");
   if (!c.noisy_values.empty()) j["noisy_values"] = noisy_values_json(c.noisy_values);
   j["dataset"] = c.dataset;
   if (c.normalise != Normalise::none)

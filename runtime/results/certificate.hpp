@@ -27,6 +27,13 @@ struct Certificate {
   std::optional<Groups> groups;
   std::vector<Listed> noisy_values;  ///< released by the host, besides the steps' sums
 
+  /// The unit of privacy, where it is not the row.
+  struct Unit {
+    std::string column;          ///< of the table: all rows with one text in it are a unit
+    std::uint64_t max_rows = 1;  ///< of a unit that are used
+  };
+  std::optional<Unit> unit;
+
   // Data.
   std::string dataset;
   Normalise normalise = Normalise::none;

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "cudp checkpoint 8\n";
+constexpr std::string_view kMagic = "cudp checkpoint 9\n";
 constexpr std::string_view kAnyMagic = "cudp checkpoint ";
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
@@ -100,6 +100,8 @@ void visit_parts(C& c, const Visit& visit) {
   visit("parameters", c.parameters);
   visit("training_size", c.training.size.value);
   visit("size_noise", c.training.size.noise);
+  visit("unit_rows", c.training.size.unit_rows);
+  visit("unit", c.unit);
   visit("arithmetic", c.arithmetic);
   visit("program", c.program);
   visit("data", c.data);

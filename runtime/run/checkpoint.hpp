@@ -19,6 +19,7 @@ struct Checkpoint {
   std::string model;             ///< TOML of the layers
   std::string arithmetic;        ///< Backend::arithmetic_name
   std::string program;           ///< program_id
+  std::string unit;              ///< column of the unit of privacy; empty: each row is one
   std::string data;              ///< data_tag of the training set, under the run's key
   std::uint64_t key_check = 0;  ///< which random key the steps since the last loss of one drew with
   /// The ledger was lost once, and taken from a checkpoint. What was charged after that checkpoint

@@ -66,6 +66,7 @@ void Run::save_checkpoint(const Training& t) const {
                          .model = e.model_text,
                          .arithmetic = e.backend.arithmetic_name,
                          .program = program_id(),
+                         .unit = unit_name(e.data),
                          .data = data_tag,
                          .key_check = key_check,
                          .ledger_was_lost = ledger_was_lost},
@@ -98,8 +99,9 @@ void Run::describe() const {
       e.config.precision == Precision::tf32 ? " in TF32" : ""));
   for (const std::string& note : e.data.notes) reporter_.info(note);
   reporter_.info(method.describe());
+  if (const std::string cost = unit_cost_line(e, method); !cost.empty()) reporter_.info(cost);
   if (const std::string cost = size_cost_line(e, size, method); !cost.empty()) reporter_.info(cost);
-  if (const double noise = feature_noise(e.config); noise > 0.0)
+  if (const double noise = feature_noise(e.config, size.unit_rows); noise > 0.0)
     reporter_.info(fmt::format(
         "features rest on {}, released with sigma {:.5g}",
         e.config.features == Features::pca

@@ -8,6 +8,8 @@
 
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/schema.hpp"
 #include "runtime/run/key_file.hpp"
 
 namespace fs = std::filesystem;
@@ -116,6 +118,16 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                                  e.data.name, c.training.size.value, e.data.train.size()));
   if (e.data.size_is_public != c.training.size.is_public())
     throw InputError(e.data.name + ": expected a size that is public or not as in the run");
+  // What was released is private for the units that the run began with.
+  const auto unit_text = [](const std::string& unit, std::uint64_t rows) {
+    return unit.empty() ? std::string("each row") : fmt::format("{} rows by {}", rows, shown(unit));
+  };
+  if (unit_name(e.data) != c.unit || e.data.unit_rows != c.training.size.unit_rows)
+    throw InputError(
+        fmt::format("{}: expected the unit of privacy that the run began with, {}, "
+                    "found {}",
+                    e.data.name, unit_text(c.unit, c.training.size.unit_rows),
+                    unit_text(unit_name(e.data), e.data.unit_rows)));
   if (!run.key) return;
   const std::string place = run.folder.root().string();
   if (c.program != program_id())
@@ -133,6 +145,10 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
 
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal) {
   write_sealed(folder.ledger(), kLedger, ledger.to_text(), seal);
+}
+
+std::string unit_name(const DataSplit& data) {
+  return data.schema != nullptr && data.schema->unit ? data.schema->unit->column : "";
 }
 
 std::string training_data_tag(const Experiment& e, const Seal& seal) {

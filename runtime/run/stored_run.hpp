@@ -31,11 +31,15 @@ struct StoredRun {
 /// ledger is not what the run wrote; BudgetError where it cannot be known what was spent.
 StoredRun open_stored_run(const Settings& flags, Reporter& reporter);
 
-/// Throws InputError where the data or the model do not fit the run at all; and, where repeated
+/// Throws InputError where the data or the model do not fit the run at all, or the unit of
+/// privacy is another one; and, where repeated
 /// steps would draw the noise that they drew before, unless everything is as it was, to the bit:
 /// program, arithmetic, training examples in their order. The same noise on two sums tells their
 /// difference.
 void check_same_run(const StoredRun& run, const Experiment& experiment);
+
+/// The column of the data's unit of privacy; empty where each row is one.
+std::string unit_name(const DataSplit& data);
 
 /// Durable when it returns.
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal);

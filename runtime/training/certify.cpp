@@ -6,6 +6,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "privacy/accountant.hpp"
+#include "runtime/data/schema.hpp"
 #include "runtime/methods/releases_before.hpp"
 
 namespace cudp {
@@ -49,10 +50,12 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size, P
   c.not_for_release = obstacles(config, status);
   c.not_for_release.insert(c.not_for_release.end(), c.unsafe_flags.begin(), c.unsafe_flags.end());
   c.promise = std::move(promise);
+  if (e.data.schema != nullptr && e.data.schema->unit)
+    c.unit = {e.data.schema->unit->column, e.data.schema->unit->max_rows};
   c.dataset = e.data.name;
   c.normalise = config.normalise;
   c.features = config.features;
-  if (const double sigma = feature_noise(config); sigma > 0.0)
+  if (const double sigma = feature_noise(config, size.unit_rows); sigma > 0.0)
     c.feature_release = {config.features, sigma, config.feature_dimensions};
   c.class_weights = config.class_weights;
   c.size = size;
@@ -113,7 +116,8 @@ Certificate make_plan_certificate(const Experiment& e, const TrainingSize& size,
 Certificate make_refusal_certificate(const Experiment& e, const TrainingSize& size,
                                      const privacy::Ledger& ledger) {
   const privacy::PrivacyBound bound =
-      privacy::Accountant({.releases = ledger.releases()}).epsilon(*e.config.delta);
+      privacy::Accountant({.releases = ledger.releases(), .group = size.unit_rows})
+          .epsilon(*e.config.delta);
   return fill(
       Status::refused, e, size,
       {.epsilon = bound.epsilon,

@@ -127,6 +127,17 @@ void check_linear(const MethodEntry& method, const Network& n) {
                      method.name + ", found " + n.spec.name + " and " + std::to_string(n.classes));
 }
 
+/// Throws InputError where the method, or its accountant, is proved for single rows only.
+void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint64_t rows) {
+  if (rows == 1) return;
+  std::string why(method.no_units);
+  if (method.gives_privacy && config.accountant == privacy::AccountantKind::advanced)
+    why = "advanced composition is proved for single rows only";
+  if (why.empty()) return;
+  throw InputError("--method " + method.name + ": expected max_rows = 1 in the schema, since " +
+                   why + ", found " + std::to_string(rows));
+}
+
 /// Words' vectors are stored beside the parameters, under a name of their own.
 void check_stored_vectors(const TrainConfig& config, const Network& n) {
   if (!config.of<TextOptions>().store_embedding) return;
@@ -169,6 +180,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .size_is_public = config.size_is_public || !method.gives_privacy,
                               .classes = static_cast<int>(config.classes.value_or(0)),
                               .text = config.of<TextOptions>()});
+  check_unit(method, config, data.unit_rows);
   if (data.train.is_text() && config.features != Features::none)
     throw InputError("--features: expected none with texts, found " +
                      std::string(name_of(config.features)));
@@ -224,7 +236,8 @@ void release_features(Experiment& e, const TrainingSize& size, Gate& gate) {
   // The same bound on N as the plan's, which may fail as often.
   const double failure = size.is_public() ? 1.0 : 0.5 * kFailureShare * *e.config.delta;
   show_features(e, release_for_features(e.data.train, feature_settings(e.config), size.value,
-                                        size.max_examples(failure), feature_noise(e.config), gate));
+                                        size.max_examples(failure),
+                                        feature_noise(e.config, size.unit_rows), gate));
 }
 
 void show_features(Experiment& e, std::vector<float> released) {

@@ -1,11 +1,14 @@
 #include "runtime/training/size_cost.hpp"
 
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/schema.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
 
@@ -13,8 +16,8 @@ namespace cudp {
 namespace {
 
 /// Makes the method anew, as if the number were public; null where it allows no plan.
-std::unique_ptr<Method> method_if_public(const Experiment& e, double examples) {
-  const TrainingSize size{.value = examples, .noise = 0.0};
+std::unique_ptr<Method> method_if_public(const Experiment& e, TrainingSize size) {
+  size.noise = 0.0;
   try {
     return method_entry(e.config.method)
         .make({.config = e.config,
@@ -34,7 +37,7 @@ std::unique_ptr<Method> method_if_public(const Experiment& e, double examples) {
 std::string size_cost_line(const Experiment& e, const TrainingSize& size, const Method& method) {
   const std::optional<double> sigma = method.outcome(0).sigma;
   if (size.is_public() || !sigma) return "";
-  const std::unique_ptr<Method> other = method_if_public(e, size.value);
+  const std::unique_ptr<Method> other = method_if_public(e, size);
   const std::optional<double> less = other ? other->outcome(0).sigma : std::nullopt;
   if (!less) return "";
   const char* const hint = "--size-is-public, if it is no secret";
@@ -47,6 +50,18 @@ std::string size_cost_line(const Experiment& e, const TrainingSize& size, const 
     return fmt::format("a private row count costs epsilon: {:.4g} instead of {:.4g} ({})",
                        method.epsilon(), other->epsilon(), hint);
   return "";
+}
+
+std::string unit_cost_line(const Experiment& e, const Method& method) {
+  if (e.data.unit_rows == 1 || !std::isfinite(method.epsilon())) return "";
+  const std::string column = e.data.schema && e.data.schema->unit
+                                 ? ", all with one text in " + shown(e.data.schema->unit->column)
+                                 : "";
+  return fmt::format(
+      "the unit of privacy is up to {} rows{}: that costs epsilon {:.4g}; with the same noise "
+      "single "
+      "rows (max_rows = 1) would cost {:.4g}",
+      e.data.unit_rows, column, method.epsilon(), method.epsilon_of_one_example());
 }
 
 }  // namespace cudp

@@ -11,4 +11,9 @@ namespace cudp {
 std::string size_cost_line(const Experiment& experiment, const TrainingSize& size,
                            const Method& method);
 
+/// One line for people: what a unit of privacy of several rows costs, the epsilon that the same
+/// noise gives single rows beside it. A function of public settings and of the released number.
+/// Empty where the unit is a row.
+std::string unit_cost_line(const Experiment& experiment, const Method& method);
+
 }  // namespace cudp

@@ -46,6 +46,21 @@ columns = [
 ]
 )";
 
+/// A patient has five visits, of which three are used.
+constexpr const char* kUnitSchema = R"(name = "visits"
+missing = "?"
+unit = "who"
+max_rows = 3
+columns = [
+  {name = "who", kind = "ignore"},
+  {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
+  {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
+  {name = "kind", kind = "categorical", values = ["a", "b", "c"], unknown = "zeros"},
+  {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
+]
+)";
+constexpr const char* kUnitText = "S3CRET";  // begins the text of every unit
+
 constexpr const char* kTextSchema = R"(name = "notes"
 columns = [
   {name = "note", kind = "text"},
@@ -226,8 +241,19 @@ const Way kWays[] = {
     {"killed_twice_and_resumed", {{SIGKILL, 5}, {SIGKILL, 3}, {}}},
 };
 
-enum class Kind { table, images, texts, matrix };
-constexpr const char* kDataOf[] = {"people.csv", "images", "notes.csv", "people.npz"};
+enum class Kind { table, images, texts, matrix, units };
+constexpr const char* kDataOf[] = {"people.csv", "images", "notes.csv", "people.npz", "visits.csv"};
+
+/// The rows of a table as visits of patients, whose names are others in every table.
+std::string visits_of(const Rows& rows) {
+  std::string all;
+  for (const std::string& row : rows) all += row;
+  const std::string name = kUnitText + std::to_string(std::hash<std::string>{}(all));
+  std::string text = "who,age,hours,kind,ill\n";
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    text += name + "-" + std::to_string(7 * i % (kRows / 5)) + "," + rows[i] + "\n";
+  return text;
+}
 
 /// The number of a table's cell in a matrix, which need not be finite.
 float number_of(const std::string& cell) {
@@ -288,6 +314,9 @@ std::vector<Case> cases() {
     if (kind == Kind::matrix) c.flags.insert(c.flags.end(), {"--classes", "2"});
     c.flags.insert(c.flags.end(), kQuick.begin(), kQuick.end());
     return c;
+  };
+  const auto units = [&](const char* name, const std::vector<std::string>& flags) {
+    return Case{name, Kind::units, with(linear, flags), 0};
   };
   const auto text = [&](const char* name, const std::vector<std::string>& flags) {
     return Case{name, Kind::texts,
@@ -357,6 +386,22 @@ std::vector<Case> cases() {
       missing("matrix_unit", Kind::matrix, {"--normalise", "unit"}),
       missing("matrix_layer_pca", Kind::matrix,
               {"--normalise", "layer", "--features", "pca", "--feature-dimensions", "2"}),
+      units("units", {}),
+      units("units_quantile", {"--method", "dpsgd-quantile"}),
+      units("units_dpis", {"--method", "dpis", "--batch", "20", "--epsilon", "20"}),
+      units("units_pca", {"--features", "pca", "--feature-dimensions", "2"}),
+      Case{"units_dp_agd",
+           Kind::units,
+           {"--model", "logistic", "--method", "dp-agd", "--splits", "6"},
+           0,
+           true},
+      Case{"units_outpert", Kind::units, {"--model", "logistic", "--method", "outpert"}, 0, true},
+      Case{.name = "units_of_public_size",
+           .kind = Kind::units,
+           .flags = with(linear, {"--size-is-public"}),
+           .exit = 0,
+           .size_public = true},
+      missing("units_malformed_rows", Kind::units, {}),
       text("texts", {}),
       text("texts_dpis", {"--method", "dpis", "--batch", "20"}),
       text("texts_per_layer", {"--clipping", "per-layer", "--optimizer", "adam"}),
@@ -418,6 +463,8 @@ class Training {
     const bool texts = case_.kind == Kind::texts;
     write_text(work / "people.csv", text_of(texts ? table() : rows));
     write_text(work / "people.npz", matrix_of(texts ? table() : rows));
+    write_text(work / "visits.csv.schema.toml", kUnitSchema);
+    write_text(work / "visits.csv", visits_of(texts ? table() : rows));
     write_text(work / "notes.csv.schema.toml", kTextSchema);
     write_text(work / "notes.csv", text_of(texts ? rows : notes()));
     std::string words;
@@ -527,7 +574,9 @@ TEST_P(NonInterference, OtherRowsShowInNothingThatLeaves) {
       EXPECT_EQ(seen.exits, expected.exits);
       EXPECT_EQ(seen.out, expected.out);
       EXPECT_EQ(seen.err, expected.err);
+      EXPECT_EQ((seen.out + seen.err).find(kUnitText), std::string::npos);
       for (const auto& [name, content] : expected.files) {
+        EXPECT_EQ(content.find(kUnitText), std::string::npos) << name;
         ASSERT_TRUE(seen.files.contains(name)) << name;
         EXPECT_TRUE(seen.files.at(name) == content) << name << " differs";
       }

@@ -1,5 +1,5 @@
-// The CPU's kernels that read rows of a table by their codes, at every SIMD level, against plain
-// loops in double over the dense rows.
+// The CPU's kernels that read rows of a table by their codes, and the linear model on either kind
+// of row, at every SIMD level, against plain loops in double over the dense rows.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -219,6 +219,9 @@ TEST_P(CpuCodedKernel, OuterProductsAddTheUnitsOfTheDenseRows) {
 
 // --- A whole linear model ---
 
+enum class Rows { coded, dense };
+constexpr Rows kRows[] = {Rows::coded, Rows::dense};
+
 /// One model, its sums, and what an example adds by the definition.
 struct LinearCase {
   LinearCase(const Table& t, int codes, Loss loss, ClipSettings clip, std::vector<float> weights)
@@ -232,30 +235,45 @@ struct LinearCase {
 
   struct Sums {
     std::vector<std::int32_t> units;  ///< by feature, then the bias's
-    CodedLinearFacts facts;
+    LinearFacts facts;
     bool operator==(const Sums& s) const { return units == s.units; }
   };
 
-  Sums sums(const CpuKernels& kernels, const std::vector<std::uint32_t>& examples) const {
-    Guarded<std::int32_t> units(table.features + 1, 0);
+  Sums sums(const CpuKernels& kernels, const std::vector<std::uint32_t>& examples,
+            Rows rows) const {
+    const std::int64_t columns = (std::int64_t{table.features} + 16) / 16 * 16;
+    Guarded<std::int32_t> units(columns, 0);
     Guarded<std::int32_t> numbers(static_cast<std::int64_t>(number_weights.size()), 0);
+    // Behind the weights of features stands what no row of floats has a number for.
+    std::vector<float> dense_weights(static_cast<std::size_t>(columns), 1e30f);
+    std::copy_n(w.data(), table.features, dense_weights.data());
+    Guarded<float> dense(table.dense);
     Sums out;
     std::int32_t bias_unit = 0;
-    const auto run = [&](CodedLinearFacts* facts) {
-      kernels.coded_linear({.rows = table.view(codes),
-                            .labels = table.labels.data(),
-                            .examples = examples.data(),
-                            .count = static_cast<int>(examples.size()),
-                            .weights = w.data(),
-                            .number_weights = number_weights.data(),
-                            .bias = bias,
-                            .loss = loss,
-                            .clip = clip,
-                            .inverse_grid = inverse_grid(),
-                            .units = units.data(),
-                            .number_units = numbers.data(),
-                            .bias_unit = &bias_unit,
-                            .facts = facts});
+    const auto run = [&](LinearFacts* facts) {
+      const LinearExamples of{.examples = examples.data(),
+                              .count = static_cast<int>(examples.size()),
+                              .labels = table.labels.data(),
+                              .bias = bias,
+                              .loss = loss,
+                              .clip = clip,
+                              .inverse_grid = inverse_grid(),
+                              .bias_unit = &bias_unit,
+                              .facts = facts};
+      if (rows == Rows::coded)
+        kernels.coded_linear({.of = of,
+                              .rows = table.view(codes),
+                              .weights = w.data(),
+                              .number_weights = number_weights.data(),
+                              .units = units.data(),
+                              .number_units = numbers.data()});
+      else
+        kernels.dense_linear({.of = of,
+                              .floats = dense.data(),
+                              .bytes = nullptr,
+                              .features = table.features,
+                              .weights = dense_weights.data(),
+                              .units = units.data()});
       std::vector<std::int32_t> all(units.data(), units.data() + table.features);
       for (int k = 0; k < table.numbers(); ++k)
         all[static_cast<std::size_t>(table.number_feature[static_cast<std::size_t>(k)])] +=
@@ -268,6 +286,8 @@ struct LinearCase {
     std::vector<std::int32_t> twice = run(nullptr);
     for (std::size_t j = 0; j < twice.size(); ++j) twice[j] -= out.units[j];
     EXPECT_EQ(twice, out.units);
+    const int first_unused = table.features + (rows == Rows::coded ? 1 : 0);
+    for (std::int64_t j = first_unused; j < columns; ++j) EXPECT_EQ(units[j], 0);
     return out;
   }
 
@@ -322,13 +342,13 @@ TEST_P(CpuCodedKernel, ALinearModelsExampleAddsItsClippedGradient) {
       for (const ClipSettings& clip : kClips) {
         const Table table(t.numbers, t.codes, t.features, 12, 5);
         const LinearCase c(table, t.codes, loss, clip, normals(t.features + 1));
-        for (std::uint32_t i = 0; i < 12; ++i) {
-          const LinearCase::Sums got = c.sums(kernels(), {i});
-          const LinearCase::Want want = c.want(i);
+        for (std::uint32_t i = 0; i < 24; ++i) {
+          const LinearCase::Sums got = c.sums(kernels(), {i / 2}, kRows[i % 2]);
+          const LinearCase::Want want = c.want(i / 2);
           for (std::size_t j = 0; j < want.units.size(); ++j)
             EXPECT_TRUE(std::abs(got.units[j] - want.units[j]) <=
                         (want.units[j] == 0.0 ? 0.0 : 2.0))
-                << "row " << i << ", number " << j << ": " << got.units[j] << ", expected "
+                << "row " << i / 2 << ", number " << j << ": " << got.units[j] << ", expected "
                 << want.units[j];
           expect_near(got.facts.loss, want.loss, 1.0 + want.loss, "loss");
           // A score is off by its rounding, what follows by as much more as the score is large.
@@ -340,46 +360,97 @@ TEST_P(CpuCodedKernel, ALinearModelsExampleAddsItsClippedGradient) {
 }
 
 TEST_P(CpuCodedKernel, ALinearModelsSumIsThatOfItsRowsAlone) {
-  for (const Widths& t : {kTables[0], kTables[5], kTables[6]})
-    for (const int count : {0, 1, 3, 16, 17, 33, kMaxCodedLinear}) {
-      const Table table(t.numbers, t.codes, t.features, 2 * count + 1, 7);
-      const LinearCase c(table, t.codes, Loss::logistic, {Clipping::flat, 1.0f},
-                         normals(t.features + 1));
-      const std::vector<std::uint32_t> examples = every_other(count);
-      std::vector<std::int32_t> want(static_cast<std::size_t>(t.features) + 1, 0);
-      CodedLinearFacts facts;
-      for (const std::uint32_t i : examples) {
-        const LinearCase::Sums alone = c.sums(kernels(), {i});
-        for (std::size_t j = 0; j < want.size(); ++j) want[j] += alone.units[j];
-        facts.loss += alone.facts.loss;
-        facts.norm += alone.facts.norm;
-        facts.clipped += alone.facts.clipped;
+  for (const Rows rows : kRows)
+    for (const Widths& t : {kTables[0], kTables[5], kTables[6]})
+      for (const int count : {0, 1, 3, 16, 17, 33, kMaxLinearExamples}) {
+        const Table table(t.numbers, t.codes, t.features, 2 * count + 1, 7);
+        const LinearCase c(table, t.codes, Loss::logistic, {Clipping::flat, 1.0f},
+                           normals(t.features + 1));
+        const std::vector<std::uint32_t> examples = every_other(count);
+        std::vector<std::int32_t> want(static_cast<std::size_t>(t.features) + 1, 0);
+        LinearFacts facts;
+        for (const std::uint32_t i : examples) {
+          const LinearCase::Sums alone = c.sums(kernels(), {i}, rows);
+          for (std::size_t j = 0; j < want.size(); ++j) want[j] += alone.units[j];
+          facts.loss += alone.facts.loss;
+          facts.norm += alone.facts.norm;
+          facts.clipped += alone.facts.clipped;
+        }
+        const LinearCase::Sums got = c.sums(kernels(), examples, rows);
+        EXPECT_EQ(got.units, want) << count << " examples";
+        expect_near(got.facts.loss, facts.loss, facts.loss, "loss");
+        expect_near(got.facts.norm, facts.norm, facts.norm, "norm");
+        EXPECT_EQ(got.facts.clipped, facts.clipped);
       }
-      const LinearCase::Sums got = c.sums(kernels(), examples);
-      EXPECT_EQ(got.units, want) << count << " examples";
-      expect_near(got.facts.loss, facts.loss, facts.loss, "loss");
-      expect_near(got.facts.norm, facts.norm, facts.norm, "norm");
-      EXPECT_EQ(got.facts.clipped, facts.clipped);
-    }
 }
 
 TEST_P(CpuCodedKernel, ALinearModelLeavesOutWhatIsNotFinite) {
   Table table(6, 8, 124, 40, 9);
   const std::vector<std::int32_t> nothing(125, 0);
   const std::vector<float> weights = normals(125);
-  for (const float bad : {kNan, INFINITY, -INFINITY, 3e38f, 1e25f}) {
-    table.set_number(7, 2, bad);
-    table.set_number(7, 6, bad * bad);
-    const LinearCase c(table, 8, Loss::logistic, {Clipping::flat, 1.0f}, weights);
-    const LinearCase::Sums alone = c.sums(kernels(), {7});
-    EXPECT_EQ(alone.units, nothing);
-    EXPECT_EQ(alone.facts.non_finite, 1);
-    EXPECT_EQ(alone.facts.loss, 0.0);
-    EXPECT_EQ(alone.facts.norm, 0.0);
-    EXPECT_EQ(alone.facts.clipped, 0);
-    const LinearCase::Sums with = c.sums(kernels(), {3, 7, 8});
-    EXPECT_EQ(with.units, c.sums(kernels(), {3, 8}).units);
-    EXPECT_EQ(with.facts.non_finite, 1);
+  for (const Rows rows : kRows)
+    for (const float bad : {kNan, INFINITY, -INFINITY, 3e38f, 1e25f}) {
+      table.set_number(7, 2, bad);
+      table.set_number(7, 6, bad * bad);
+      table.x_of(7, table.number_feature[2]) = bad;
+      const LinearCase c(table, 8, Loss::logistic, {Clipping::flat, 1.0f}, weights);
+      const LinearCase::Sums alone = c.sums(kernels(), {7}, rows);
+      EXPECT_EQ(alone.units, nothing);
+      EXPECT_EQ(alone.facts.non_finite, 1);
+      EXPECT_EQ(alone.facts.loss, 0.0);
+      EXPECT_EQ(alone.facts.norm, 0.0);
+      EXPECT_EQ(alone.facts.clipped, 0);
+      const LinearCase::Sums with = c.sums(kernels(), {3, 7, 8}, rows);
+      EXPECT_EQ(with.units, c.sums(kernels(), {3, 8}, rows).units);
+      EXPECT_EQ(with.facts.non_finite, 1);
+    }
+}
+
+TEST_P(CpuCodedKernel, ALinearModelReadsBytesAsTheFloatsThatTheyStandFor) {
+  std::mt19937 random(11);
+  for (const int features : {1, 15, 16, 17, 100, 784}) {
+    const int rows = 40;
+    constexpr float kScale = 1.0f / 255.0f;
+    constexpr float kShift = -0.5f;
+    Guarded<std::uint8_t> bytes(std::int64_t{rows} * features, 255);
+    std::vector<float> floats;
+    std::vector<std::uint8_t> labels;
+    for (std::int64_t i = 0; i < std::int64_t{rows} * features; ++i) {
+      bytes[i] = static_cast<std::uint8_t>(random());
+      // As an image is loaded: by the level's own product and sum.
+      float x = 0.0f;
+      kernels().load_image({.bytes = &bytes[i],
+                            .floats = nullptr,
+                            .scale = kScale,
+                            .shift = kShift,
+                            .out = &x,
+                            .layout = {.channels = 1, .stride = 1}});
+      floats.push_back(x);
+    }
+    for (int i = 0; i < rows; ++i) labels.push_back(static_cast<std::uint8_t>(random() % 2));
+    const std::vector<std::uint32_t> examples = every_other(rows / 2);
+    const std::int64_t columns = (features + 15) / 16 * 16;
+    const std::vector<float> weights = normals(columns);
+    const auto sums = [&](bool of_bytes) {
+      Guarded<std::int32_t> units(columns + 1, 3);
+      kernels().dense_linear({.of = {.examples = examples.data(),
+                                     .count = static_cast<int>(examples.size()),
+                                     .labels = labels.data(),
+                                     .bias = 0.1f,
+                                     .loss = Loss::logistic,
+                                     .clip = {Clipping::flat, 1.0f},
+                                     .inverse_grid = static_cast<float>(1.0 / sum_grid(1.0)),
+                                     .bias_unit = &units[columns]},
+                              .floats = of_bytes ? nullptr : floats.data(),
+                              .bytes = of_bytes ? bytes.data() : nullptr,
+                              .scale = kScale,
+                              .shift = kShift,
+                              .features = features,
+                              .weights = weights.data(),
+                              .units = units.data()});
+      return units.values();
+    };
+    EXPECT_EQ(sums(true), sums(false)) << features;
   }
 }
 

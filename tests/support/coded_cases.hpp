@@ -80,7 +80,7 @@ struct CodedModel {
   const char* model;
   int classes;
 };
-/// The first two have a kernel of their own (kernels/fused/coded_linear.hpp).
+/// The first two have a kernel of their own (kernels/fused/linear_sum.hpp).
 inline constexpr CodedModel kCodedModels[] = {{"logistic", "logistic", 2},
                                               {"svm", "svm", 2},
                                               {"softmax", "logistic", 5},

@@ -25,7 +25,7 @@ namespace cudp {
 struct RandomSettings {
   using Flag = std::pair<std::string, std::string>;  ///< key, value; toggles have none
 
-  std::string data;  ///< "table", "matrix", "texts", "images"
+  std::string data;  ///< "table", "units", "matrix", "texts", "images"
   std::string ending;
   std::vector<Flag> flags;
   std::vector<Flag> in_file;  ///< of the file that --config names
@@ -172,8 +172,8 @@ class SettingsMaker {
   RandomSettings make() {
     RandomSettings s;
     const MethodEntry& method = one_of(methods());
-    s.data = method.linear_model ? one_of<std::string>({"table", "table", "table", "matrix"})
-                                 : one_of<std::string>({"table", "table", "table", "matrix",
+    s.data = method.linear_model ? one_of<std::string>({"table", "table", "units", "matrix"})
+                                 : one_of<std::string>({"table", "table", "units", "matrix",
                                                         "texts", "texts", "images", "images"});
     s.ending = one_of<std::string>({"finished", "finished", "interrupted", "killed", "fresh noise",
                                     "killed in the fresh noise"});
@@ -184,7 +184,7 @@ class SettingsMaker {
     for (const Option& option : train_options()) {
       if (own().contains(option.key) || !takes(method, option.key) || !chance(0.2)) continue;
       if (option.group == "Text" && s.data != "texts") continue;
-      const bool numbers = s.data == "table" || s.data == "matrix";
+      const bool numbers = s.data == "table" || s.data == "units" || s.data == "matrix";
       if (option.key == "normalise" && !numbers) continue;
       if (option.key == "class-weights" && s.has("dataset", "stays.csv")) continue;
       if (option.key == "malformed" && s.data == "images") continue;
@@ -227,6 +227,9 @@ class SettingsMaker {
       add(s, "dataset", "people.csv");
       if (chance(0.2)) add(s, "schema", "people.csv.schema.toml");
       if (chance(0.7)) add(s, "test-data", "test.csv");
+    } else if (s.data == "units") {
+      add(s, "dataset", "visits.csv");
+      if (chance(0.5)) add(s, "test-data", "test.csv");
     } else if (s.data == "matrix") {
       const bool archive = chance(0.3);
       add(s, "dataset", archive ? "people.npz" : "people.npy");

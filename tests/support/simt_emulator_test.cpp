@@ -380,8 +380,8 @@ TEST(Simt, AnExceptionInAKernelComesOut) {
 
 __global__ void block_sums(float* out) {
   CUDP_SHARED(float, partial, [32]);
-  float total = 0.0f;
-  for (int i = 0; i < 3; ++i) total += block_sum(static_cast<float>(threadIdx.x + i), partial);
+  float total = block_sum(static_cast<float>(threadIdx.x), partial);
+  for (int i = 1; i < 3; ++i) total += next_block_sum(static_cast<float>(threadIdx.x + i), partial);
   out[blockIdx.x * blockDim.x + threadIdx.x] = total;
 }
 

@@ -13,9 +13,9 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/device/cpu/canaries.hpp"
-#include "runtime/device/cpu/coded_linear.hpp"
 #include "runtime/device/cpu/coordinates.hpp"
 #include "runtime/device/cpu/layout.hpp"
+#include "runtime/device/cpu/linear_sum.hpp"
 #include "runtime/device/cpu/worker.hpp"
 #include "runtime/device/engine.hpp"
 #include "runtime/device/observed.hpp"
@@ -53,8 +53,8 @@ class CpuEngine final : public Engine {
         released_(network_.parameter_count) {
     for (int t = 0; t < team_.size(); ++t)
       workers_.push_back(std::make_unique<Worker>(layout_, k_, settings_.class_weights));
-    if (CodedLinearSum::fits(network_))
-      coded_linear_.emplace(network_, layout_, k_, settings_.class_weights, team_.size());
+    if (LinearSum::fits(network_))
+      linear_sum_.emplace(network_, layout_, k_, settings_.class_weights, team_.size());
     check_class_weights();
     const OptimizerSettings& o = settings.recipe.optimizer;
     if (has_first_moment(o.kind)) state_.moment1.resize(network_.parameter_count);
@@ -211,12 +211,12 @@ class CpuEngine final : public Engine {
     const std::span<const std::uint32_t> batch(drawn_.data(), batch_);
     const std::size_t ordinary = canaries_.ordinary(batch);
     const auto* const clipped = std::get_if<AddClipped>(&use);
-    const bool as_one = coded_linear_ && clipped != nullptr && train_->is_coded();
+    const bool as_one = linear_sum_ && clipped != nullptr && !train_->is_text();
     // What has a record: all examples, or the canaries alone.
     records_.resize(!settings_.diagnostics ? 0 : as_one ? batch_ - ordinary : batch_);
     if (as_one) {
-      coded_linear_->add_up(*train_, batch.first(ordinary), state_.parameters, *clipped, team_,
-                            sum_.data(), settings_.diagnostics ? &diagnostics_ : nullptr);
+      linear_sum_->add_up(*train_, batch.first(ordinary), state_.parameters, *clipped, team_,
+                          sum_.data(), settings_.diagnostics ? &diagnostics_ : nullptr);
     } else {
       add_by_workers(batch.first(ordinary), use);
     }
@@ -414,7 +414,7 @@ class CpuEngine final : public Engine {
   const CpuKernels& k_;
   ThreadTeam team_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::optional<CodedLinearSum> coded_linear_;  ///< of networks that it fits
+  std::optional<LinearSum> linear_sum_;  ///< of networks that it fits
   Canaries canaries_;
   std::vector<float> ordinary_sum_;  ///< in an audit
   const Dataset* train_ = nullptr;

@@ -1,0 +1,174 @@
+// Rows as they lie in the data set, a group of kLanes at a time: each is multiplied by the weights,
+// and its squares added, in one pass; what follows from a score is done for all in vectors; then
+// every register of the sum takes what the group's rows add to it, before the next one is loaded.
+// The rows of the group after next are asked for meanwhile.
+#include "kernels/common/cpu_kernel_list.hpp"
+#include "kernels/fused/linear_group.hpp"
+
+namespace cudp::CUDP_SIMD {
+namespace {
+
+/// Lines of a row that are asked for ahead of it; what follows them the machine asks for itself.
+constexpr int kLines = 16;
+constexpr int kLine = 64;
+/// Squares that are added in float32 (kCpuArithmetic.norm_block); a multiple of 2 kLanes.
+constexpr int kNormBlock = 1024;
+
+/// The first n of kLanes numbers, 0 < n < kLanes, and zeros; nothing behind them is read.
+template <class Number>
+CUDP_INLINE Vec first_numbers(int n, Number number) {
+  float x[kLanes] = {};
+  for (int i = 0; i < n; ++i) x[i] = number(i);
+  return load(x);
+}
+
+struct FloatRows {
+  explicit FloatRows(const DenseLinear& a) : rows(a.floats), features(a.features) {}
+  const float* row(std::uint32_t example) const { return rows + std::int64_t{example} * features; }
+  Vec numbers(const float* x) const { return load(x); }
+  Vec first(const float* x, int n) const {
+#if defined(__AVX512F__)
+    return (Vec)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1u), x);
+#else
+    return first_numbers(n, [=](int i) { return x[i]; });
+#endif
+  }
+
+  const float* rows;
+  std::int64_t features;
+};
+
+struct ByteRows {
+  explicit ByteRows(const DenseLinear& a)
+      : rows(a.bytes), features(a.features), scale(a.scale), shift(a.shift) {}
+  const std::uint8_t* row(std::uint32_t example) const {
+    return rows + std::int64_t{example} * features;
+  }
+  Vec numbers(const std::uint8_t* x) const {
+    using Bytes = std::uint8_t __attribute__((vector_size(kLanes)));
+    Bytes b;
+    __builtin_memcpy(&b, x, sizeof b);
+    return to_float(__builtin_convertvector(b, VecI)) * scale + shift;
+  }
+  Vec first(const std::uint8_t* x, int n) const {
+    return first_numbers(n, [&](int i) { return static_cast<float>(x[i]) * scale + shift; });
+  }
+
+  const std::uint8_t* rows;
+  std::int64_t features;
+  float scale;
+  float shift;
+};
+
+template <class Rows>
+struct Group : LinearGroup {
+  decltype(Rows(DenseLinear()).row(0)) row[kLanes];
+  alignas(64) float score[kLanes];
+};
+
+template <class Rows>
+CUDP_INLINE void prefetch(const DenseLinear& a, const Rows& rows, int e) {
+  if (e >= a.of.count) return;
+  const auto* const row = rows.row(a.of.examples[e]);
+  const auto bytes = static_cast<std::int64_t>(sizeof *row) * a.features;
+  const auto* const line = reinterpret_cast<const char*>(row);
+  for (std::int64_t i = 0; i < bytes && i < kLines * kLine; i += kLine)
+    __builtin_prefetch(line + i);
+  prefetch_label(a.of, a.of.examples[e]);
+}
+
+/// w x and |x|^2 of a row.
+template <class Rows, class Number>
+CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, float* product,
+                       float* square) {
+  const float* const w = a.weights;
+  const int whole = a.features / kLanes * kLanes;
+  Vec z0{};
+  Vec z1{};
+  double total = 0.0;
+  for (int from = 0; from < whole; from += kNormBlock) {
+    const int to = whole - from < kNormBlock ? whole : from + kNormBlock;
+    Vec s0{};
+    Vec s1{};
+    int j = from;
+    for (; j + 2 * kLanes <= to; j += 2 * kLanes) {
+      const Vec x0 = rows.numbers(x + j);
+      const Vec x1 = rows.numbers(x + j + kLanes);
+      z0 += x0 * load(w + j);
+      z1 += x1 * load(w + j + kLanes);
+      s0 += x0 * x0;
+      s1 += x1 * x1;
+    }
+    if (j < to) {
+      const Vec x0 = rows.numbers(x + j);
+      z0 += x0 * load(w + j);
+      s0 += x0 * x0;
+    }
+    total += static_cast<double>(reduce_add(s0 + s1));
+  }
+  if (whole < a.features) {
+    const Vec last = rows.first(x + whole, a.features - whole);
+    z1 += last * load(w + whole);
+    total += static_cast<double>(reduce_add(last * last));
+  }
+  *product = reduce_add(z0 + z1);
+  *square = static_cast<float>(total);
+}
+
+/// The units of a group's rows, those that are finite.
+template <class Rows>
+CUDP_INLINE void add(const DenseLinear& a, const Rows& rows, int n, Group<Rows>& g) {
+  int live = 0;
+  for (int e = 0; e < n; ++e) {
+    if (g.factor[e] == 0.0f) continue;  // its numbers may be NaN
+    g.row[live] = g.row[e];
+    g.scaled[live] = g.scaled[e];
+    ++live;
+  }
+  const std::uint32_t zeros =
+      static_cast<std::uint32_t>(kToUnitsBits) * static_cast<unsigned>(live);
+  const auto add_columns = [&](int j, auto numbers) {
+    VecU sum;
+    __builtin_memcpy(&sum, a.units + j, sizeof sum);
+    sum -= zeros;
+    for (int e = 0; e < live; ++e) sum += bits(numbers(g.row[e] + j) * g.scaled[e] + kToUnits);
+    __builtin_memcpy(a.units + j, &sum, sizeof sum);
+  };
+  const int whole = a.features / kLanes * kLanes;
+  for (int j = 0; j < whole; j += kLanes)
+    add_columns(j, [&](const auto* x) { return rows.numbers(x); });
+  if (whole < a.features)
+    add_columns(whole, [&](const auto* x) { return rows.first(x, a.features - whole); });
+}
+
+template <class Rows>
+void run(const DenseLinear& a) {
+  const Rows rows(a);
+  GroupFacts facts;
+  Group<Rows> g = {};
+  std::uint32_t bias_unit = 0;
+  for (int e = 0; e < kLanes; ++e) prefetch(a, rows, e);
+  for (int first = 0; first < a.of.count; first += kLanes) {
+    const int n = a.of.count - first < kLanes ? a.of.count - first : kLanes;
+    for (int e = 0; e < n; ++e) {
+      prefetch(a, rows, first + kLanes + e);
+      const std::uint32_t example = a.of.examples[first + e];
+      g.row[e] = rows.row(example);
+      g.label[e] = label_of(a.of, example);
+      score(a, rows, g.row[e], &g.score[e], &g.square[e]);
+    }
+    weigh(a.of, n, load(g.score) + broadcast(a.of.bias), g, facts);
+    for (int e = 0; e < n; ++e) bias_unit += static_cast<std::uint32_t>(g.unit[e]);
+    add(a, rows, n, g);
+  }
+  finish(a.of, bias_unit, facts);
+}
+
+}  // namespace
+
+void dense_linear(const DenseLinear& a) {
+  if (a.floats != nullptr) return run<FloatRows>(a);
+  run<ByteRows>(a);
+}
+
+}  // namespace cudp::CUDP_SIMD

@@ -1,0 +1,104 @@
+#pragma once
+// What follows from the scores of kLanes rows of a linear model, whatever the rows are: included by
+// *_cpu.cpp files, which have it once per SIMD level.
+#include "kernels/common/fixed_point.hpp"
+#include "kernels/common/vec_lanes.hpp"
+#include "kernels/contribution/clip_math.hpp"
+#include "kernels/fused/linear_sum.hpp"
+#include "kernels/layers/loss_math.hpp"
+
+namespace cudp::CUDP_SIMD {
+
+CUDP_INLINE VecU bits(Vec v) { return (VecU)v; }
+CUDP_INLINE VecI lane_numbers() {
+  VecI v{};
+  for (int i = 0; i < kLanes; ++i) v[i] = i;
+  return v;
+}
+CUDP_INLINE std::int64_t count_of(VecI mask) {
+  std::int64_t n = 0;
+  for (int i = 0; i < kLanes; ++i) n -= mask[i];
+  return n;
+}
+
+/// What a group of rows gives before any of it is added.
+struct LinearGroup {
+  alignas(64) float square[kLanes];  ///< |x|^2
+  alignas(64) float label[kLanes];   ///< 0 or 1, or the target
+  alignas(64) float scaled[kLanes];  ///< d f / grid
+  alignas(64) float factor[kLanes];
+  alignas(64) std::int32_t unit[kLanes];
+};
+
+/// LinearFacts in vectors.
+struct GroupFacts {
+  Vec losses{};
+  Vec norms{};
+  VecI clipped{};
+  VecI finite{};
+};
+
+/// The derivatives by the scores z of rows with these labels or targets; y = -1 or 1.
+CUDP_INLINE Vec derivatives(const LinearExamples& a, Vec z, Vec y, Vec label) {
+  if (a.targets != nullptr) return target_derivative(a.loss, z, label, a.huber);
+  return a.loss == Loss::logistic ? logistic_derivative(z, y) : hinge_derivative(z, y);
+}
+CUDP_INLINE Vec values(const LinearExamples& a, Vec z, Vec y, Vec label) {
+  if (a.targets != nullptr) return target_value(a.loss, z, label, a.huber);
+  return a.loss == Loss::logistic ? logistic_value(z, y) : hinge_value(z, y);
+}
+
+/// Fills in what depends on the scores z of a group's n rows, whose squares and labels it has.
+CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, GroupFacts& facts) {
+  const Vec label = load(g.label);
+  const Vec y = label * 2.0f - broadcast(1.0f);
+  const Vec x2 = load(g.square);
+  const Vec d = derivatives(a, z, y, label);
+  const Vec squared = dense_squared_norm(x2, d * d, 1);
+  const Vec zero{};
+  const auto finite = squared < broadcast(INFINITY);  // false for NaN too
+  const Vec clip = finite ? clip_factor<VecLanes>(a.clip, a.clip.max_norm, squared) : zero;
+  // A weight is at most 1, so that the weighted factor, rounded, is at most the factor.
+  const Vec factor = a.class_weights == nullptr ? clip
+                                                : clip * (y > zero ? broadcast(a.class_weights[1])
+                                                                   : broadcast(a.class_weights[0]));
+  // Norms as they should be keep every product x d f / grid within 2^22 units; the bound does
+  // whatever they are.
+  const Vec bound = broadcast(static_cast<float>(0.75 * kMaxUnits)) / sqrt(x2 + broadcast(1.0f));
+  const Vec scaled = min(max(d * (factor * broadcast(a.inverse_grid)), -bound), bound);
+  const Vec kept = finite ? scaled : zero;
+  const VecU unit = bits(kept + broadcast(kToUnits)) - static_cast<std::uint32_t>(kToUnitsBits);
+  store(g.factor, factor);
+  store(g.scaled, kept);
+  __builtin_memcpy(g.unit, &unit, sizeof unit);
+  if (a.facts == nullptr) return;
+  const VecI live = finite & (lane_numbers() < (VecI{} + n));
+  const Vec loss = values(a, z, y, label);
+  facts.losses += live ? loss : zero;
+  facts.norms += live ? sqrt(squared) : zero;
+  facts.clipped += live & (clip < broadcast(1.0f));
+  facts.finite += live;
+}
+
+/// The label of a row, or its target.
+CUDP_INLINE float label_of(const LinearExamples& a, std::uint32_t example) {
+  return a.targets != nullptr ? a.targets[example] : static_cast<float>(a.labels[example]);
+}
+CUDP_INLINE void prefetch_label(const LinearExamples& a, std::uint32_t example) {
+  if (a.targets != nullptr)
+    __builtin_prefetch(a.targets + example);
+  else
+    __builtin_prefetch(a.labels + example);
+}
+
+/// Adds a call's sums to where they are asked for.
+CUDP_INLINE void finish(const LinearExamples& a, std::uint32_t bias_unit, const GroupFacts& facts) {
+  *a.bias_unit += static_cast<std::int32_t>(bias_unit);
+  if (a.facts == nullptr) return;
+  a.facts->loss += static_cast<double>(reduce_add(facts.losses));
+  a.facts->norm += static_cast<double>(reduce_add(facts.norms));
+  a.facts->clipped += count_of(facts.clipped);
+  a.facts->non_finite += a.count - count_of(facts.finite);
+}
+
+}  // namespace cudp::CUDP_SIMD

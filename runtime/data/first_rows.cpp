@@ -1,0 +1,22 @@
+#include "runtime/data/first_rows.hpp"
+
+namespace cudp {
+
+FirstRows::FirstRows(const TableSchema& schema, Malformed malformed)
+    : schema_(schema), column_(unit_column(schema).value()), malformed_(malformed) {}
+
+bool FirstRows::uses(const TableRow& row, TableFaults& faults) {
+  const std::string_view unit = row.cells[column_];
+  if (row.malformed || is_missing(schema_, schema_.columns[column_], unit)) {
+    if (malformed_ == Malformed::refuse)
+      faults.add(row.line, schema_.columns[column_].name, "the text of a unit", "a missing value");
+    return false;
+  }
+  auto found = rows_.find(unit);
+  if (found == rows_.end()) found = rows_.emplace(std::string(unit), 0).first;
+  if (found->second == schema_.unit->max_rows) return false;
+  ++found->second;
+  return true;
+}
+
+}  // namespace cudp
