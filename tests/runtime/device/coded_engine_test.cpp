@@ -161,6 +161,27 @@ TEST_P(CodedEngine, CountsWhatTheDenseRowsCount) {
   }
 }
 
+/// Rows of which every one moves the same numbers the same way: sums are beyond what 32 bits hold.
+TEST_P(CodedEngine, ManyRowsThatPullOneWayAddUp) {
+  constexpr std::size_t kRows = 30'000;
+  InfluenceCase c = cases::coded_case(model(), Adds::flat, 9, 1, false);
+  const RowLayout& layout = *c.data.layout;
+  const std::vector<float> numbers(layout.number_feature.size(), 0.0f);
+  const std::vector<std::uint32_t> no_features(static_cast<std::size_t>(layout.codes),
+                                               static_cast<std::uint32_t>(layout.features));
+  const Dataset row = coded_dataset(layout, numbers, no_features, {1}, model().classes);
+  const std::vector<double> one = units_of(*engine(c), c, row);
+  const std::vector<double> all =
+      units_of(*engine(c), c, cases::rows_of(row, std::vector<std::size_t>(kRows, 0)));
+  double largest = 0.0;
+  for (std::size_t j = 0; j < one.size(); ++j) {
+    const double want = static_cast<double>(kRows) * one[j];
+    ASSERT_NEAR(all[j], want, 1e-7 * std::fabs(want)) << j;
+    largest = std::max(largest, std::fabs(want));
+  }
+  EXPECT_GT(largest, 0x1p32);
+}
+
 /// One engine takes coded and dense rows by turns.
 TEST_P(CodedEngine, ASumDoesNotDependOnWhatWasSummedBefore) {
   const InfluenceCase c = cases::coded_case(model(), Adds::flat, 4, 300, false);
