@@ -5,7 +5,7 @@
 # Usage: scripts/gpu_bundle.sh BUILD_DIR FILE.tar.xz
 # BUILD_DIR built with -DCUDP_CUDA=ON -DCUDP_TESTS=ON -DCMAKE_CUDA_ARCHITECTURES=90 (or another: one
 # architecture keeps it small). Benchmarks are left out where they are not built. On the other machine:
-#   tar xf FILE.tar.xz && cudp-gpu/gpu_validate.sh
+#   tar xf FILE.tar.xz, then gpu_validate.sh in the folder cudp-gpu
 set -euo pipefail
 if (($# != 2)) || [[ $2 != *.tar.xz ]]; then
   sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2

@@ -9,7 +9,7 @@ namespace cudp::inline CUDP_SIMT {
 // grid: any. block: whole warps up to 1024 threads. static smem: a double a warp.
 __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
-  if (a.cursor->active == 0) return;
+  if (*a.active == 0) return;
   double deviations = 0.0;
   double ratios = 0.0;
   for_each_number(a.n, [&](std::int64_t j) {
@@ -28,7 +28,7 @@ __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
 
 // grid: any. block: whole warps, a thread a number. smem: none.
 __global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
-  if (a.cursor->active == 0) return;
+  if (*a.active == 0) return;
   // Every warp adds up the parts, in the same order.
   double deviations = 0.0;
   double ratios = 0.0;

@@ -5,13 +5,12 @@
 
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/coordinates_math.hpp"
-#include "kernels/step/step_cursor.hpp"
 
 namespace cudp {
 
 /// parts[2 k], parts[2 k + 1] = sums over some j of s_j and m_j^2 / s_j.
 struct CoordinateSums {
-  const StepCursor* cursor;  ///< nothing is done where no step is taken
+  const std::uint32_t* active;  ///< [1]; nothing is done where it is 0: no step is taken
   const float* mean;
   const float* deviation;
   std::int64_t n;
@@ -20,7 +19,7 @@ struct CoordinateSums {
 /// The scale, from all the parts, and the four arrays [n]; square = 1 / scale^2, product = m /
 /// scale^2.
 struct CoordinateArrays {
-  const StepCursor* cursor;  ///< likewise: numbers of a step that waits are read again
+  const std::uint32_t* active;  ///< likewise: numbers of a step that waits are read again
   const float* mean;
   const float* deviation;
   const double* parts;
@@ -58,11 +57,11 @@ struct DenseTransformedNorm {
 };
 
 inline void validate(const CoordinateSums& a) {
-  expect(a.cursor && a.mean && a.deviation && a.parts && a.n > 0,
+  expect(a.active && a.mean && a.deviation && a.parts && a.n > 0,
          "coordinates: expected pointers and n > 0");
 }
 inline void validate(const CoordinateArrays& a) {
-  expect(a.cursor && a.mean && a.deviation && a.parts && a.count > 0 && a.scale && a.n > 0 &&
+  expect(a.active && a.mean && a.deviation && a.parts && a.count > 0 && a.scale && a.n > 0 &&
              a.centre && a.inverse && a.square && a.product,
          "coordinates: expected pointers, parts and n > 0");
 }

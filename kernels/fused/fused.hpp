@@ -10,6 +10,7 @@
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/clip.hpp"
 #include "kernels/layers/kinds.hpp"
+#include "kernels/step/block_sums.hpp"
 
 namespace cudp {
 
@@ -59,26 +60,6 @@ struct DenseRow {
 CUDP_HD std::size_t fused_bytes(const DenseShapes& d) {
   return static_cast<std::size_t>(d.tile) * static_cast<std::size_t>(DenseRow(d).size + 1) *
          sizeof(float);
-}
-
-/// The sums that the blocks of a launch have left behind, part of the batch's.
-struct BlockSums {
-  Batch batch{};                        ///< as FusedSum's, and so the others
-  const std::int32_t* slabs = nullptr;  ///< or null for none
-  int turn = 1;
-  int blocks = 0;
-};
-
-/// Slabs that were written.
-CUDP_HD int written_slabs(const BlockSums& a) {
-  const int turns = (live_examples(a.batch) + a.turn - 1) / a.turn;
-  return turns < a.blocks ? turns : a.blocks;
-}
-
-inline void validate(const BlockSums& a) {
-  if (a.slabs == nullptr) return;
-  validate(a.batch);
-  expect(a.blocks > 0 && a.turn > 0, "fused: expected blocks of the slabs");
 }
 
 /// slabs[block] = sum over the block's examples of their clipped gradients, in units; blocks take

@@ -1,7 +1,7 @@
 #pragma once
-#include "kernels/layers/loss.cuh"
 #include "kernels/random/rounded_normal.cuh"
 #include "kernels/step/finish.hpp"
+#include "kernels/step/tally.cuh"
 #include "kernels/step/update.cuh"
 
 namespace cudp::inline CUDP_SIMT {

@@ -13,10 +13,10 @@
 
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
-#include "kernels/fused/fused.hpp"
-#include "kernels/layers/loss.hpp"
 #include "kernels/random/rounded_normal.hpp"
+#include "kernels/step/block_sums.hpp"
 #include "kernels/step/step_cursor.hpp"
+#include "kernels/step/tally.hpp"
 #include "kernels/step/update.hpp"
 
 namespace cudp {

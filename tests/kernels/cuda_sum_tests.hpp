@@ -15,11 +15,11 @@
 #include "kernels/contribution/clip.cuh"
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/layers/group_norm.cuh"
-#include "kernels/layers/loss.cuh"
 #include "kernels/layers/pool.cuh"
 #include "kernels/products/tiled_product.cuh"
 #include "kernels/step/finish.cuh"
 #include "kernels/step/sample.cuh"
+#include "kernels/step/tally.cuh"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 
 namespace cudp {

@@ -39,7 +39,7 @@ class DeviceCoordinates {
     const CoordinateSums summed = sums(cursor, parts_.get());
     launch(gpu_, "coordinate sums", coordinate_sums_kernel, summed);
     launch(gpu_, "coordinate arrays", coordinate_arrays_kernel,
-           CoordinateArrays{.cursor = cursor,
+           CoordinateArrays{.active = &cursor->active,
                             .mean = mean_.get(),
                             .deviation = deviation_.get(),
                             .parts = parts_.get(),
@@ -62,7 +62,7 @@ class DeviceCoordinates {
 
  private:
   CoordinateSums sums(const StepCursor* cursor, double* parts) const {
-    return {.cursor = cursor,
+    return {.active = &cursor->active,
             .mean = mean_.get(),
             .deviation = deviation_.get(),
             .n = static_cast<std::int64_t>(mean_.size()),

@@ -8,6 +8,7 @@
 
 #include "kernels/contribution/clip.cuh"
 #include "kernels/layers/loss.cuh"
+#include "kernels/step/tally.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/launch.hpp"
