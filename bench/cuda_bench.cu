@@ -200,10 +200,7 @@ void sampling(benchmark::State& state, const Peaks& peaks, bool with_norms) {
   cuda::CudaGpu gpu;
   constexpr std::size_t kExamples = 100'000'000;
   constexpr double kRate = 1e-3;
-  const std::size_t tiles = cuda::sample_space_tiles(kExamples);
-  cuda::Buffer<cuda::CudaGpu, std::uint16_t> flags(gpu, 16 * tiles);
-  cuda::Buffer<cuda::CudaGpu, std::uint32_t> offsets(gpu, tiles);
-  cuda::Buffer<cuda::CudaGpu, std::uint32_t> count(gpu, 1);
+  const cuda::SampleScratch<cuda::CudaGpu> scratch(gpu, kExamples);
   cuda::Buffer<cuda::CudaGpu, std::uint32_t> drawn(gpu, kExamples);
   cuda::Buffer<cuda::CudaGpu, float> norms(gpu, with_norms ? kExamples : 0);
   norms.clear();
@@ -217,8 +214,8 @@ void sampling(benchmark::State& state, const Peaks& peaks, bool with_norms) {
       // Candidates by chance kRate where the norm last seen is 0.
       .rule = {.clip = 1.0, .multiple = 5.0, .min_norm = 0.05, .rate = 4 * kRate}};
   for (auto _ : state) {
-    cuda::draw_poisson(gpu, args, {flags.get(), offsets.get(), count.get(), nullptr});
-    (void)count.download();  // waits
+    cuda::draw_poisson(gpu, args, scratch.space());
+    (void)scratch.count();  // waits
   }
   const double bytes = static_cast<double>(kExamples) *
                        (2.0 / 8 + 4 * 4.0 / 256 + 4.0 * kRate + (with_norms ? 4.0 : 0.0));

@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# On a machine with an NVIDIA GPU: runs every GPU test, again under compute-sanitizer's four tools,
-# and the benchmarks, and writes DIR/DATE.json.
-# Usage: scripts/gpu_validate.sh [--bin DIR] [--out DIR] [--stages LIST]
-#   --bin DIR      folder with cudp_gpu_tests and cuda_bench, and the libraries that the machine
-#                  lacks, as gpu_bundle.sh makes it; without it both are built (BUILD_DIR, default
-#                  build-gpu)
-#   --out DIR      for the results, default bench/results/DEVICE
-#   --stages LIST  of tests,memcheck,racecheck,initcheck,synccheck,benchmarks; default: all
+# On a machine with an NVIDIA GPU: the first look at a build, in stages. Each has a time limit of
+# its own, and its result is on disk before the next begins.
+# Usage: scripts/gpu_validate.sh [--bin DIR] [--out DIR] [--stages LIST] [--dry-run]
+#   --bin DIR      folder with cudp, cudp_gpu_tests and cuda_bench; default: where gpu_bundle.sh has
+#                  put this script, else all are built (BUILD_DIR, default build-gpu)
+#   --out DIR      for the results, default gpu-results/DATE
+#   --stages LIST  of questions,tests,training,benchmarks,memcheck,racecheck,initcheck,synccheck;
+#                  default: all, in this order
+#   --dry-run      prints every command, and runs none
 # Exit code: 0 all passed, 1 something failed, 2 usage, 3 there is no GPU (nothing was validated).
 set -uo pipefail
-usage() { sed -n '2,10s/^# \{0,1\}//p' "$root/scripts/gpu_validate.sh" >&2; exit 2; }
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+usage() { sed -n '2,12s/^# \{0,1\}//p' "$here/gpu_validate.sh" >&2; exit 2; }
 
-all=tests,memcheck,racecheck,initcheck,synccheck,benchmarks
-bin='' folder='' stages=$all
+all=questions,tests,training,benchmarks,memcheck,racecheck,initcheck,synccheck
+bin='' folder='' stages=$all dry=
 while (($# > 0)); do
+  if [[ $1 == --dry-run ]]; then dry=1; shift; continue; fi
   (($# > 1)) || usage
   case $1 in
     --bin) bin=$(realpath -m -- "$2") ;;
@@ -29,66 +32,173 @@ for stage in "${wished[@]:-}"; do
   [[ -n $stage && ,$all, == *,$stage,* ]] ||
     { echo "gpu_validate: --stages: expected some of $all, found '$stage'" >&2; exit 2; }
 done
-cd "$root"
 
-if [[ -z $bin ]]; then
+predictions=$here/predictions.tsv
+[[ -f $predictions ]] || predictions=$root/bench/predictions.tsv
+if [[ -z $bin && -x $here/cudp_gpu_tests ]]; then
+  bin=$here
+elif [[ -z $bin && -n $dry ]]; then
+  bin=${BUILD_DIR:-build-gpu}
+elif [[ -z $bin ]]; then
+  cd "$root" || exit 1
   export BUILD_DIR=${BUILD_DIR:-build-gpu} CUDP_CUDA=ON
   scripts/setup.sh --tests || exit 1
   bin=$(mktemp -d)
   trap 'rm -rf "$bin"' EXIT
-  cp "$BUILD_DIR/tests/cudp_gpu_tests" "$BUILD_DIR/bench/cuda_bench" "$bin" || exit 1
+  cp "$BUILD_DIR/cudp" "$BUILD_DIR/tests/cudp_gpu_tests" "$BUILD_DIR/bench/cuda_bench" "$bin" || exit 1
 fi
-for program in cudp_gpu_tests cuda_bench; do
-  [[ -x $bin/$program ]] || { echo "gpu_validate: $bin/$program: expected a program" >&2; exit 2; }
-done
-export LD_LIBRARY_PATH=$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-tests=$("$bin/cudp_gpu_tests" --gtest_list_tests 2>&1)
-code=$?
-if [[ $tests == *"no CUDA device"* ]]; then
-  echo "gpu_validate: no CUDA device here: nothing was validated ($tests)"
-  exit 3
-elif ((code != 0)); then
-  echo "gpu_validate: cudp_gpu_tests does not start: $tests" >&2
-  exit 1
+# The toolkit's libraries are opened when they are needed (late_libraries.hpp). They are looked for where
+# the loader finds them, in the toolkit's folders, and in Python's packages.
+lacking=()
+find_library() {  # NAME
+  local found
+  found=$(ldconfig -p 2>/dev/null | awk -v name="$1.so" 'index($1, name) == 1 {print $NF; exit}')
+  [[ -n $found ]] || found=$(find /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib \
+    $(python3 -c 'import sys; print(*(p + "/nvidia" for p in sys.path if p))' 2>/dev/null) \
+    -name "$1.so.*" 2>/dev/null | sort | head -1)
+  if [[ -n $found ]]; then
+    echo "$1: $found"
+    export LD_LIBRARY_PATH=$(dirname "$found")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  else
+    echo "$1: not found"
+    lacking+=("$1")
+  fi
+}
+for library in libcublas libcufft libcudnn; do find_library "$library"; done
+skipped=
+for library in "${lacking[@]:-}"; do
+  case $library in
+    libcublas) echo "skipped without it: *Blas*"; skipped+=":*Blas*" ;;
+    libcufft) echo "skipped without it: *Scatter*"; skipped+=":*Scatter*" ;;
+  esac
+done
+
+if [[ -z $dry ]]; then
+  for program in cudp cudp_gpu_tests; do
+    [[ -x $bin/$program ]] || { echo "gpu_validate: $bin/$program: expected a program" >&2; exit 2; }
+  done
+  tests=$("$bin/cudp_gpu_tests" --gtest_list_tests 2>&1)
+  code=$?
+  if [[ $tests == *"no CUDA device"* ]]; then
+    echo "gpu_validate: no CUDA device here: nothing was validated ($tests)"
+    exit 3
+  elif ((code != 0)); then
+    echo "gpu_validate: cudp_gpu_tests does not start: $tests" >&2
+    exit 1
+  fi
+  folder=${folder:-$PWD/gpu-results/$(date -u +%Y-%m-%dT%H%M%SZ)}
+  mkdir -p "$folder" || exit 1
+else
+  folder=${folder:-gpu-results/DATE}
 fi
 
 failed=()
-report() {  # NAME, exit code
-  if (($2 == 0)); then echo "passed: $1"; else echo "FAILED: $1"; failed+=("$1"); fi
+# Runs a command under a time limit; what it says goes to NAME.log, how it ended to results.tsv.
+stage() {  # NAME, seconds, command...
+  local name=$1 limit=$2
+  shift 2
+  if [[ -n $dry ]]; then
+    printf '%s (at most %s s):' "$name" "$limit"
+    printf ' %q' "$@"
+    echo
+    return
+  fi
+  local began=$SECONDS code
+  timeout -k 10 "$limit" "$@" >"$folder/$name.log" 2>&1
+  code=$?
+  local word=passed
+  ((code == 0)) || word=FAILED
+  ((code == 124 || code == 137)) && word="FAILED: its time was over"
+  printf '%s\t%s\t%s s\n' "$name" "$word" "$((SECONDS - began))" >>"$folder/results.tsv"
+  sync "$folder/results.tsv" "$folder/$name.log" 2>/dev/null
+  echo "$word: $name ($folder/$name.log)"
+  ((code == 0)) || failed+=("$name")
 }
 wanted() { [[ ,$stages, == *,$1,* ]]; }
+gtest() {  # NAME, seconds, filter
+  stage "$1" "$2" "$bin/cudp_gpu_tests" --gtest_brief=1 --gtest_filter="$3$skipped"
+}
 
-if wanted tests; then
-  "$bin/cudp_gpu_tests" --gtest_brief=1
-  report tests $?
+# What neither the emulator nor the interpreter can answer.
+if wanted questions; then
+  stage device 10 sh -c "nvidia-smi; '$bin/cudp' info"
+  gtest tensor-cores 10 '*ATensorCore*:*OperandsAre*-'
+  gtest double-functions 15 '*RoundedNormalNumbers*-'
+  gtest recordings 15 'All/CudaEngine*/logistic*:All/CudaEngine*/mlp*-'
+  gtest shared-memory 10 'All/FusedStep*-'
+  gtest blas-rows 10 'Blas/CudaEngine*-'
+  gtest one-kernel-in-two-units 5 'All/Sampling*-'
+fi
+if wanted tests; then gtest tests 180 '*-'; fi
+
+# A training by both devices, from one key, and one that is killed and goes on.
+alike='import json, sys
+runs = [(json.load(open(run + "/release/privacy.json")), json.loads(open(run + "/release/metrics.jsonl").readlines()[-1]))
+        for run in sys.argv[1:]]
+for key in ("steps", "releases", "epsilon", "expected_batch"):
+    print(key, *(certificate[key] for certificate, _ in runs))
+    assert runs[0][0][key] == runs[1][0][key], key
+accuracies = [row["test_accuracy"] for _, row in runs]
+print("test_accuracy", *accuracies)
+assert abs(accuracies[0] - accuracies[1]) <= 0.01'
+if wanted training; then
+  for device in cpu cuda; do
+    stage "training-$device" 60 "$bin/cudp" train --dataset glyphs --model cnn --epochs 3 --batch 256 \
+      --epsilon 3 --delta 1e-5 --seed 1 --device "$device" --out "$folder/$device"
+  done
+  stage training-alike 10 python3 -c "$alike" "$folder/cpu" "$folder/cuda"
+  stage training-certificates 10 "$bin/cudp" verify "$folder/cuda"
+  stage training-killed 4 sh -c "timeout -s KILL 2 '$bin/cudp' train --dataset glyphs --model cnn \
+    --epochs 3 --batch 256 --epsilon 3 --delta 1e-5 --device cuda --out '$folder/killed'; true"
+  stage training-resumed 60 "$bin/cudp" train --resume "$folder/killed"
+fi
+
+# PREDICTED, MEASURED, RATIO on one page.
+compare() {  # benchmarks' results
+  python3 - "$1" "$predictions" <<'PYTHON'
+import json, sys
+measured = {b["name"].replace("/real_time", ""): b["real_time"] for b in json.load(open(sys.argv[1]))["benchmarks"]
+            if b.get("aggregate_name", "median") == "median"}
+measured = {name.removesuffix("_median"): ms for name, ms in measured.items()}
+print(f"{'benchmark':40} {'predicted ms':>14} {'measured ms':>14} {'ratio':>8}")
+for line in open(sys.argv[2]):
+    if not line.startswith("#"):
+        name, predicted = line.rstrip("\n").split("\t")
+        ms = measured.get(name)
+        print(f"{name:40} {float(predicted):14.2f} " + (f"{ms:14.2f} {ms / float(predicted):8.2f}" if ms else "     not measured"))
+PYTHON
+}
+if wanted benchmarks; then
+  if [[ -n $dry || -x $bin/cuda_bench ]]; then
+    commit=$(cat "$here/commit" 2>/dev/null || git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)
+    benchmark=("$bin/cuda_bench" --benchmark_repetitions=3 --benchmark_report_aggregates_only=true
+      --benchmark_out_format=json --benchmark_context=commit="$commit")
+    stage benchmarks 120 "${benchmark[@]}" --benchmark_out="$folder/first.json" \
+      --benchmark_filter='^(cnn/epoch|cifar-cnn/epoch_tf32)/batch:(256|512|2048|4096)|^(normals|sampling)'
+    if [[ -z $dry ]]; then
+      compare "$folder/first.json" | tee "$folder/predictions.txt"
+    else
+      echo "predictions: predicted, measured and ratio of $predictions to $folder/predictions.txt"
+    fi
+    stage benchmarks-all 1200 "${benchmark[@]}" --benchmark_out="$folder/all.json"
+  else
+    echo "skipped: benchmarks (no cuda_bench in $bin)"
+  fi
 fi
 
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 for tool in memcheck racecheck initcheck synccheck; do
   wanted "$tool" || continue
-  if [[ -x $sanitizer ]]; then
+  if [[ -n $dry || -x $sanitizer ]]; then
     # Trainings of the larger models take the tools too long.
-    "$sanitizer" --tool "$tool" --error-exitcode 1 "$bin/cudp_gpu_tests" --gtest_brief=1 \
-      --gtest_filter='-*SamplingLaw*:*cifar*:*CudaEngine*/cnn*:*CudaEngine*/mlp*:*DeviceTraining*'
-    report "$tool" $?
+    stage "$tool" 900 "$sanitizer" --tool "$tool" --error-exitcode 1 "$bin/cudp_gpu_tests" --gtest_brief=1 \
+      --gtest_filter="-*SamplingLaw*:*cifar*:*CudaEngine*/cnn*:*CudaEngine*/mlp*:*DeviceTraining*$skipped"
   else
-    report "$tool (compute-sanitizer not found)" 1
+    echo "skipped: $tool (compute-sanitizer not found)"
+    failed+=("$tool (compute-sanitizer not found)")
   fi
 done
 
-if wanted benchmarks; then
-  device=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1)
-  folder=${folder:-bench/results/$(tr -c 'A-Za-z0-9\n' '-' <<<"${device:-unknown}")}
-  mkdir -p "$folder"
-  result=$folder/$(date -u +%Y-%m-%dT%H%M%SZ).json
-  commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
-  "$bin/cuda_bench" --benchmark_repetitions=5 --benchmark_report_aggregates_only=true \
-    --benchmark_out="$result" --benchmark_out_format=json \
-    --benchmark_context=commit="$commit" --benchmark_context=stages="${stages//,/+}" \
-    --benchmark_context=failed="$(IFS=+; echo "${failed[*]:-none}")"
-  report benchmarks $?
-  echo "results: $result"
-fi
-
 ((${#failed[@]} == 0)) || { echo "gpu_validate: failed: ${failed[*]}"; exit 1; }
+[[ -n $dry ]] || echo "gpu_validate: passed; results in $folder"

@@ -26,6 +26,7 @@ FOLDER = BUILD / "mutants"
 
 KERNELS = "CudaKernel.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*:All/FusedStep*"
 TENSOR = "CudaKernel.ATensorCore*:CudaKernel.OperandsAre*:CudaPatch*:*CudaProduct*tf32:CudaScatter*"
+FINISH = "CudaKernel.Finish*:CudaKernel.TheCursor*:*Release*"
 RANDOM = "*Random*:*RoundedNormal*:*Sample*:*Update*"
 SMALL_ENGINES = "All/CudaEngine.*/mlp*:All/CudaEngine.*/logistic*:All/CudaEngine.*/mixed*"
 ENGINE = "All/CudaEngine.*mlp*:All/CudaEngine.*cnn*"
@@ -145,6 +146,11 @@ SOURCE_MUTANTS = [
      'const float (&b)[2]) {\n#ifdef __CUDACC__\n ', 'const float (&b)[2]) {\n#ifdef __CUDACC__\n  top[0] = top[1] = bottom[0] = bottom[1] = 0.0f;', TENSOR),
     ("units are cut off", "kernels/fused/reduce.cuh", "return __float2int_rn(v);", "return __float2int_rz(v);", KERNELS + ":" + ENGINE),
     ("a fused multiply-add rounds twice", "kernels/common/lanes.hpp", "return __fmaf_rn(a, b, c);", "return __fadd_rn(__fmul_rn(a, b), c);", KERNELS + ":" + RANDOM),
+    ("a pair used undecided", "kernels/step/finish.cuh", "if (!tried.decided) {", "if (false) {", FINISH),
+    ("a stalled step updated twice", "kernels/step/finish.cuh",
+     "atomicAdd(&a.cursor->pending, 1u);\n          continue;", "atomicAdd(&a.cursor->pending, 1u);", FINISH),
+    ("a pair completed twice", "kernels/step/finish.cuh", "    atomicAdd(bits, 0u - bit);\n", "", FINISH),
+    ("steps go on behind one that waits", "kernels/step/step_cursor.hpp", "return c.pending != 0 || c.failed != 0", "return c.failed != 0", FINISH),
     ("the number of a thread along y", "kernels/fused/rows.cuh", "mov.u32 %0, %%tid.x;", "mov.u32 %0, %%tid.y;", KERNELS + ":" + ENGINE),
 ]
 

@@ -64,10 +64,11 @@ __global__ inline void norms_kernel(device::Norms a) {
 
 // grid, block: any, a thread an example. smem: none.
 __global__ inline void clip_kernel(device::Clip a) {
+  const ClipSettings clip = clip_settings(a.clip, *a.scale);
   for_each_pixel(a.batch, 1, [&](int e, int) {
     float* const squares = a.squared_norms + static_cast<std::int64_t>(e) * a.groups;
     group_squares(a.parts, a.group_parts, a.groups, a.batch.capacity, e, squares);
-    clip_factors(a.clip, squares, a.groups, a.factors + static_cast<std::int64_t>(e) * a.groups);
+    clip_factors(clip, squares, a.groups, a.factors + static_cast<std::int64_t>(e) * a.groups);
   });
 }
 

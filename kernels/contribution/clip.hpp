@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/importance.hpp"
+#include "kernels/contribution/sum_scale.hpp"
 
 namespace cudp {
 
@@ -31,7 +32,8 @@ namespace device {
 /// group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity], added in that order.
 struct Clip {
   Batch batch;
-  ClipSettings clip;
+  ClippedGradient clip;
+  const SumScale* scale;  ///< [1], whose clipping norm it is
   const float* parts;
   const std::int32_t* group_parts;  ///< [groups + 1]
   int groups;
@@ -66,8 +68,7 @@ struct Norms {
 
 inline void validate(const Clip& a) {
   validate(a.batch);
-  expect(a.clip.max_norm > 0 && a.clip.max_norm < 1e30f && a.clip.stability > 0,
-         "clip: expected a norm and stability that are finite and > 0");
+  expect(a.scale && a.clip.stability > 0, "clip: expected a scale, and stability > 0");
   expect(a.parts && a.group_parts && a.groups > 0 && a.squared_norms && a.factors,
          "clip: expected pointers");
 }

@@ -9,6 +9,7 @@ namespace cudp::inline CUDP_SIMT {
 // grid: any. block: whole warps up to 1024 threads. static smem: a double a warp.
 __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
+  if (*a.active == 0) return;
   double deviations = 0.0;
   double ratios = 0.0;
   for_each_number(a.n, [&](std::int64_t j) {
@@ -25,22 +26,18 @@ __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
   parts[1] = ratios;
 }
 
-// grid: one block of one warp. smem: none.
-__global__ inline void finish_coordinate_sums_kernel(FinishCoordinateSums a) {
+// grid: any. block: whole warps, a thread a number. smem: none.
+__global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
+  if (*a.active == 0) return;
+  // Every warp adds up the parts, in the same order.
   double deviations = 0.0;
   double ratios = 0.0;
-  for (std::int64_t i = threadIdx.x; i < a.count; i += kWarp) {
+  for (std::int64_t i = threadIdx.x % kWarp; i < a.count; i += kWarp) {
     deviations += a.parts[2 * i];
     ratios += a.parts[2 * i + 1];
   }
-  deviations = warp_sum(deviations);
-  ratios = warp_sum(ratios);
-  if (threadIdx.x == 0) *a.scale = coordinate_scale(deviations, ratios);
-}
-
-// grid, block: any, a thread a number. smem: none.
-__global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
-  const CoordinateScale scale = *a.scale;
+  const CoordinateScale scale = coordinate_scale(warp_sum(deviations), warp_sum(ratios));
+  if (blockIdx.x == 0 && threadIdx.x == 0) *a.scale = scale;
   for_each_number(a.n, [&](std::int64_t j) {
     const float centre = scale.shrink * a.mean[j];
     const float inverse = 1.0f / (sqrtf(a.deviation[j]) * scale.root);

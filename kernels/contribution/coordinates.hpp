@@ -10,21 +10,21 @@ namespace cudp {
 
 /// parts[2 k], parts[2 k + 1] = sums over some j of s_j and m_j^2 / s_j.
 struct CoordinateSums {
+  const std::uint32_t* active;  ///< [1]; nothing is done where it is 0: no step is taken
   const float* mean;
   const float* deviation;
   std::int64_t n;
   double* parts;  ///< [2 blocks]
 };
-struct FinishCoordinateSums {
-  const double* parts;
-  int count;
-  CoordinateScale* scale;
-};
-/// The four arrays [n]; square = 1 / scale^2, product = m / scale^2.
+/// The scale, from all the parts, and the four arrays [n]; square = 1 / scale^2, product = m /
+/// scale^2.
 struct CoordinateArrays {
+  const std::uint32_t* active;  ///< likewise: numbers of a step that waits are read again
   const float* mean;
   const float* deviation;
-  const CoordinateScale* scale;
+  const double* parts;
+  int count;
+  CoordinateScale* scale;  ///< [1], written
   std::int64_t n;
   float* centre;  ///< m, shortened
   float* inverse;
@@ -57,15 +57,13 @@ struct DenseTransformedNorm {
 };
 
 inline void validate(const CoordinateSums& a) {
-  expect(a.mean && a.deviation && a.parts && a.n > 0, "coordinates: expected pointers and n > 0");
-}
-inline void validate(const FinishCoordinateSums& a) {
-  expect(a.parts && a.count > 0 && a.scale, "coordinates: expected pointers and parts");
+  expect(a.active && a.mean && a.deviation && a.parts && a.n > 0,
+         "coordinates: expected pointers and n > 0");
 }
 inline void validate(const CoordinateArrays& a) {
-  expect(
-      a.mean && a.deviation && a.scale && a.n > 0 && a.centre && a.inverse && a.square && a.product,
-      "coordinates: expected pointers and n > 0");
+  expect(a.active && a.mean && a.deviation && a.parts && a.count > 0 && a.scale && a.n > 0 &&
+             a.centre && a.inverse && a.square && a.product,
+         "coordinates: expected pointers, parts and n > 0");
 }
 inline void validate(const LayerShift& a) {
   expect(a.centre && a.square && a.shift && a.n > 0, "coordinates: expected pointers and n > 0");
@@ -78,9 +76,11 @@ inline void validate(const DenseTransformedNorm& a) {
   expect(a.dy && a.u && a.v && a.shift && a.parts && a.inputs > 0 && a.outputs > 0,
          "dense transformed norm: expected pointers and sizes > 0");
 }
-inline LaunchShape launch_shape(const CoordinateSums& a) { return strided_shape(a.n / 16); }
-inline LaunchShape launch_shape(const FinishCoordinateSums&) {
-  return {.grid = {}, .block = {32}, .shared_bytes = 0};
+/// No more blocks than a warp of the next kernel reads the parts of in 16 rounds.
+inline LaunchShape launch_shape(const CoordinateSums& a) {
+  LaunchShape shape = strided_shape(a.n / 16);
+  if (shape.grid.x > 512) shape.grid.x = 512;
+  return shape;
 }
 inline LaunchShape launch_shape(const CoordinateArrays& a) { return strided_shape(a.n); }
 inline LaunchShape launch_shape(const LayerShift&) {

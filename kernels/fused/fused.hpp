@@ -10,6 +10,7 @@
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/clip.hpp"
 #include "kernels/layers/kinds.hpp"
+#include "kernels/step/block_sums.hpp"
 
 namespace cudp {
 
@@ -75,9 +76,9 @@ struct FusedSum {
   Activate functions[3];    ///< behind each layer but the last
   DenseShapes dense;        ///< of fused_mlp.cuh; what it does not use is 0
   Loss loss;                ///< likewise; networks with convolutions have cross-entropy
-  ClipSettings clip;
-  float inverse_grid;
-  int turn;  ///< 1 for networks with convolutions, kTileExamples for those without
+  ClippedGradient clip;
+  const SumScale* sum_scale;  ///< [1], whose clipping norm and grid it is
+  int turn;                   ///< 1 for networks with convolutions, kTileExamples for those without
   int blocks;
   std::int32_t* slabs;   ///< [blocks, d]
   float* losses;         ///< [capacity], or null
@@ -87,10 +88,7 @@ struct FusedSum {
 
 /// fixed[j] += sum of the blocks' slabs.
 struct FusedReduce {
-  Batch batch;  ///< as FusedSum's
-  const std::int32_t* slabs;
-  int turn;  ///< as FusedSum's
-  int blocks;
+  BlockSums left;
   std::int64_t n;  ///< d
   FixedPoint* fixed;
 };
@@ -105,12 +103,7 @@ inline void validate(const FusedSum& a) {
   expect((a.losses == nullptr) == (a.squared_norms == nullptr) &&
              (a.losses == nullptr) == (a.factors == nullptr),
          "fused: expected all of the per-example results or none");
-  expect(a.clip.max_norm > 0 && a.clip.max_norm < 1e30f && a.clip.stability > 0,
-         "fused: expected a norm and stability that are finite and > 0");
-  expect(a.inverse_grid > 0 && a.inverse_grid < INFINITY &&
-             static_cast<double>(a.inverse_grid) * sum_grid(static_cast<double>(a.clip.max_norm)) <=
-                 1.0,
-         "fused: expected a grid that holds the clipping norm");
+  expect(a.sum_scale && a.clip.stability > 0, "fused: expected a scale, and stability > 0");
   expect(a.blocks > 0 && a.turn > 0 && a.batch.capacity <= fused_capacity(a.blocks, a.turn),
          "fused: expected no more examples than the blocks' integers hold");
   const DenseShapes& d = a.dense;
@@ -120,9 +113,8 @@ inline void validate(const FusedSum& a) {
 }
 
 inline void validate(const FusedReduce& a) {
-  validate(a.batch);
-  expect(a.slabs && a.blocks > 0 && a.turn > 0 && a.n > 0 && a.fixed,
-         "fused reduce: expected pointers, blocks and n > 0");
+  validate(a.left);
+  expect(a.left.slabs && a.n > 0 && a.fixed, "fused reduce: expected pointers and n > 0");
 }
 /// A thread a number: 26,010 of them read some 132 slabs each.
 inline LaunchShape launch_shape(const FusedReduce& a) { return strided_shape(a.n, 128); }

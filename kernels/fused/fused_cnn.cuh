@@ -310,7 +310,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
 
     // Clip and add. An example that is not finite has factors 0 and must not be added.
     float factors[R::kLayers];
-    const float square = clip_factors(a.clip, squares, R::kLayers, factors);
+    const float square =
+        clip_factors(clip_settings(a.clip, *a.sum_scale), squares, R::kLayers, factors);
     if (a.losses != nullptr && threadIdx.x == 0) {
       a.losses[e] = s.loss;
       CUDP_UNROLL for (int layer = 0; layer < R::kLayers; ++layer) {
@@ -320,7 +321,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     }
     if (square < INFINITY) {
       CUDP_UNROLL for (int layer = 0; layer < R::kLayers; ++layer) {
-        factors[layer] *= a.inverse_grid;
+        factors[layer] *= a.sum_scale->inverse_grid;
       }
       total.add(factors, s, gradient_a, gradient_b);
     }

@@ -266,7 +266,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
                                         row_square(gradient[e], last.out), last.out);
       __syncwarp();  // every lane has read the row: it is overwritten below
       float factors[kLayers];
-      const float square = clip_factors(a.clip, squares, kLayers, factors);
+      const float square =
+          clip_factors(clip_settings(a.clip, *a.sum_scale), squares, kLayers, factors);
       if (a.losses != nullptr && lane == 0) {
         const int at = index_of(begin + e);
         a.losses[at] = losses[e];
@@ -277,8 +278,9 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
         }
       }
       if (square < INFINITY) {
-        const float scale_first = factors[0] * a.inverse_grid;
-        const float scale_last = factors[kLayers - 1] * a.inverse_grid;
+        const float inverse_grid = a.sum_scale->inverse_grid;
+        const float scale_first = factors[0] * inverse_grid;
+        const float scale_last = factors[kLayers - 1] * inverse_grid;
         for (int i = row.gradient_hidden + lane; i < row.size; i += kWarp)
           x[e][i] *= i < row.gradient ? scale_first : scale_last;
       } else {

@@ -47,12 +47,10 @@ inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes) {
 
 // grid, block: any, a thread a number. smem: none.
 __global__ inline void fused_reduce_kernel(FusedReduce a) {
-  const int live = live_examples(a.batch);
-  const int turns = (live + a.turn - 1) / a.turn;
-  const int blocks = turns < a.blocks ? turns : a.blocks;
+  const int blocks = written_slabs(a.left);
   for_each_number(a.n, [&](std::int64_t j) {
     long long sum = static_cast<long long>(a.fixed[j]);
-    for (int b = 0; b < blocks; ++b) sum += a.slabs[b * a.n + j];
+    for (int b = 0; b < blocks; ++b) sum += a.left.slabs[b * a.n + j];
     a.fixed[j] = static_cast<FixedPoint>(sum);
   });
 }

@@ -101,6 +101,7 @@ __global__ inline void weighted_rows_kernel(WeightedRows a) {
   const int begin = static_cast<int>(blockIdx.y) * kRowsPerBlock;
   const int end = begin + kRowsPerBlock < live ? begin + kRowsPerBlock : live;
   if (begin >= end) return;
+  const float inverse_grid = a.scale->inverse_grid;
   const auto step = static_cast<int>(gridDim.x * blockDim.x);
   for (auto c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); c < a.columns; c += step) {
     std::int32_t sum = 0;
@@ -109,7 +110,7 @@ __global__ inline void weighted_rows_kernel(WeightedRows a) {
       if (factor == 0.0f) continue;
       float w = a.rows[static_cast<std::int64_t>(e) * a.columns + c];
       if (a.transform.mean != nullptr) w = (w - a.transform.mean[c]) * a.transform.inverse[c];
-      sum += saturated_product(factor * a.inverse_grid, w);
+      sum += saturated_product(factor * inverse_grid, w);
     }
     atomicAdd(a.sum + c, static_cast<FixedPoint>(static_cast<long long>(sum)));
   }

@@ -2,6 +2,7 @@
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/coordinates_math.hpp"
+#include "kernels/contribution/sum_scale.hpp"
 #include "kernels/layers/image.hpp"
 
 namespace cudp {
@@ -84,8 +85,8 @@ struct WeightedRows {
   std::int32_t columns;
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
-  FixedPoint* sum;  ///< [columns]
-  float inverse_grid;
+  FixedPoint* sum;           ///< [columns]
+  const SumScale* scale;     ///< [1], whose grid it is
   Transform transform = {};  ///< of the rows before they are weighed, [columns] each, or null
 };
 
@@ -111,7 +112,7 @@ inline void validate(const GroupNormBackward& a) {
 
 inline void validate(const WeightedRows& a) {
   validate(a.batch);
-  expect(a.rows && a.factors && a.sum && a.columns > 0 && a.inverse_grid > 0,
+  expect(a.rows && a.factors && a.sum && a.columns > 0 && a.scale,
          "weighted rows: expected pointers, columns and a grid");
 }
 

@@ -19,42 +19,4 @@ __global__ inline void loss_kernel(device::LossValues a) {
   });
 }
 
-// grid: 1 block. block: whole warps, at most 1024. static smem: 32 doubles.
-__global__ inline void tally_kernel(TallyBatch a) {
-  CUDP_SHARED(double, partial, [32]);
-  const int live = live_examples(a.batch);
-  double loss = 0.0;
-  double norm = 0.0;
-  double clipped = 0.0;  // counts are whole, and exact in double
-  double non_finite = 0.0;
-  for (int e = static_cast<int>(threadIdx.x); e < live; e += static_cast<int>(blockDim.x)) {
-    if (a.squared_norms != nullptr) {
-      const std::int64_t row = static_cast<std::int64_t>(e) * a.groups;
-      float square = 0.0f;
-      bool is_clipped = false;
-      for (int g = 0; g < a.groups; ++g) {
-        square += a.squared_norms[row + g];
-        is_clipped = is_clipped || a.factors[row + g] < 1.0f;
-      }
-      if (!(square < INFINITY)) {
-        non_finite += 1.0;
-        continue;
-      }
-      norm += sqrt(static_cast<double>(square));
-      clipped += is_clipped ? 1.0 : 0.0;
-    }
-    loss += static_cast<double>(a.loss[e]);
-  }
-  loss = block_sum(loss, partial);
-  norm = next_block_sum(norm, partial);
-  clipped = next_block_sum(clipped, partial);
-  non_finite = next_block_sum(non_finite, partial);
-  if (threadIdx.x != 0) return;
-  a.total->loss += loss;
-  a.total->norm += norm;
-  a.total->examples += static_cast<unsigned long long>(live);
-  a.total->clipped += static_cast<unsigned long long>(clipped);
-  a.total->non_finite += static_cast<unsigned long long>(non_finite);
-}
-
 }  // namespace cudp::inline CUDP_SIMT

@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
       a.gradient, patches, group.first, group.end,
       [&](int e) { return group.factor(a, e) == 0.0f; }, one,
       [&](int e) {
-        add_plain_example<T>(group.factor(a, e) * a.inverse_grid, one, units);
+        add_plain_example<T>(group.factor(a, e) * a.scale->inverse_grid, one, units);
         one.clear();
       });
   store_sum<T>(a, units);

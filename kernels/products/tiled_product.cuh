@@ -132,7 +132,7 @@ __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& on
 template <class T>
 __device__ __forceinline__ void add_example(const WeightGradientSum& a, float factor,
                                             const Sums<T>& one, UnitSums<T>& units) {
-  const float scale = factor * a.inverse_grid;
+  const float scale = factor * a.scale->inverse_grid;
   if (a.transform.mean == nullptr) {
     add_plain_example<T>(scale, one, units);
     return;
@@ -229,12 +229,13 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
       T::kPrecision == Precision::fp32 && g.terms_per_example == 1 && a.transform.mean == nullptr;
   if constexpr (T::kPrecision == Precision::fp32) {
     if (shared) {
+      const float inverse_grid = a.scale->inverse_grid;
       const auto find = [&](const Axis& axis, bool weigh) {
         return [&, weigh](int t) {
           if (t >= examples) return Term{-1, 0.0f};
           const float factor = factor_of(t);
           if (factor == 0.0f) return Term{-1, 0.0f};
-          return Term{offset(axis, first + t), weigh ? factor * a.inverse_grid : 1.0f};
+          return Term{offset(axis, first + t), weigh ? factor * inverse_grid : 1.0f};
         };
       };
       UnitSums<T> units;

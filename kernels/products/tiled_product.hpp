@@ -7,6 +7,7 @@
 #include "kernels/common/launch.hpp"
 #include "kernels/common/precision.hpp"
 #include "kernels/contribution/coordinates_math.hpp"
+#include "kernels/contribution/sum_scale.hpp"
 #include "kernels/products/patch_gradient.hpp"
 #include "kernels/products/tile.hpp"
 
@@ -80,7 +81,7 @@ struct WeightGradientSum {
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
   FixedPoint* sum;           ///< [(rows + 1) columns]
-  float inverse_grid;        ///< a power of two
+  const SumScale* scale;     ///< [1], whose grid it is
   Transform transform = {};  ///< of the gradients before they are weighed, or null
 };
 
@@ -185,7 +186,7 @@ inline LaunchShape launch_shape(const WeightGradientNorm& n) {
 
 inline void validate(const WeightGradientSum& s) {
   validate(s.gradient);
-  expect(s.sum != nullptr && s.factors != nullptr && s.inverse_grid > 0,
+  expect(s.sum != nullptr && s.factors != nullptr && s.scale != nullptr,
          "weight gradient sum: expected a sum, factors and a grid");
   expect(s.gradient.patch.lines == 0 || s.transform.mean == nullptr,
          "weight gradient sum: expected no transform with patches");

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/random/rounded_normal.hpp"
+
 namespace cudp {
 
 void check_noise(double grid, float noise_std) {

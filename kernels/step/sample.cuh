@@ -1,22 +1,33 @@
 #pragma once
-// Poisson sampling (sample.hpp) in three kernels on one stream: flags and their count a tile, an
-// exclusive scan of the counts, and the drawn indices to their places. No atomics: the batch comes
-// out ascending, whatever the launch shapes. Nothing returns to the host.
+// Poisson sampling (sample.hpp) in two kernels on one stream: flags and their count a tile, and the
+// drawn indices to their places, behind as many as the tiles before have. No atomics: the batch
+// comes out ascending, whatever the launch shapes. Nothing returns to the host. In a recorded step
+// the second also begins the step.
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"
 #include "kernels/random/random_block.hpp"
 #include "kernels/step/sample.hpp"
+#include "kernels/step/step_cursor.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 
 /// Scratch and result in device memory. A tile is 256 examples: tiles = ceil((end - begin) / 256).
 struct SampleSpace {
-  std::uint16_t* flags;    ///< [tiles, 16], bit l of row r: example 16 r + l of the tile is drawn
-  std::uint32_t* offsets;  ///< [tiles], examples drawn a tile; after the scan, those before it
-  std::uint32_t* count;    ///< [1], how many were drawn
-  const std::uint64_t* step;  ///< [1], read in place of args.stream.step; null: that one
+  std::uint16_t* flags;   ///< [tiles, 16], bit l of row r: example 16 r + l of the tile is drawn
+  std::uint32_t* counts;  ///< [tiles + 1], examples drawn a tile; scanned: those before it, and all
+  std::uint32_t* count;   ///< [1], how many were drawn; 0 where no step may be taken with them
+  bool scanned = false;   ///< sample_scan_kernel runs in between
+  /// The run whose next step it is, or null for the step that SampleArgs::stream has. The rest is
+  /// for that.
+  StepCursor* cursor = nullptr;
+  const ListedStep* list = nullptr;  ///< [steps of the run]
+  std::uint32_t capacity = 0;        ///< a larger batch makes the run fail
+  bool has_tail = false;             ///< the step's update is a launch of its own
 };
+
+/// Above so many tiles (4 M examples) the counts are scanned by a kernel of their own.
+inline constexpr std::int64_t kScannedTiles = std::int64_t{1} << 14;
 
 __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
   return (a.end - a.begin + 255) / 256;
@@ -57,9 +68,12 @@ __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::in
 }
 
 // grid, block: any, one-dimensional, whole warps; half a warp two tiles, so 8 tiles threads are
-// enough. Writes flags, and offsets as counts.
+// enough. Writes flags and counts.
 __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
-  if (space.step) a.stream.step = *space.step;
+  if (space.cursor != nullptr) {
+    if (halts(*space.cursor)) return;
+    a.stream.step = space.cursor->first + space.cursor->index;
+  }
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const int upper = static_cast<int>(threadIdx.x % kWarp / 16);
   const std::int64_t tiles = sample_tiles(a);
@@ -98,7 +112,7 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
         count += __shfl_xor_sync(kFullWarp, count, offset);
       if (tile < tiles) {
         space.flags[16 * tile + lane] = static_cast<std::uint16_t>(row_flags);
-        if (lane == 0) space.offsets[tile] = static_cast<std::uint32_t>(count);
+        if (lane == 0) space.counts[tile] = static_cast<std::uint32_t>(count);
       }
     }
   }
@@ -107,13 +121,14 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
 // grid: one block of whole warps. dynamic smem: block / 32 words. Turns counts into offsets.
 __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
   CUDP_DYNAMIC_SMEM(std::uint32_t, warp_totals);
+  if (space.cursor != nullptr && halts(*space.cursor)) return;  // they are offsets already
   const int lane = static_cast<int>(threadIdx.x % kWarp);
   const int warp = static_cast<int>(threadIdx.x / kWarp);
   const std::int64_t tiles = sample_tiles(a);
   std::uint32_t before = 0;  // drawn in earlier rounds
   for (std::int64_t round = 0; round < tiles; round += blockDim.x) {
     const std::int64_t tile = round + threadIdx.x;
-    const std::uint32_t count = tile < tiles ? space.offsets[tile] : 0;
+    const std::uint32_t count = tile < tiles ? space.counts[tile] : 0;
     std::uint32_t sum = count;  // over this warp's tiles up to and including this one
     for (int offset = 1; offset < kWarp; offset *= 2) {
       const std::uint32_t below = __shfl_up_sync(kFullWarp, sum, offset);
@@ -126,32 +141,86 @@ __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
       if (w < warp) start += warp_totals[w];
       before += warp_totals[w];
     }
-    if (tile < tiles) space.offsets[tile] = start + sum - count;
+    if (tile < tiles) space.counts[tile] = start + sum - count;
     __syncthreads();  // the next round overwrites warp_totals
   }
-  if (threadIdx.x == 0) *space.count = before;
+  if (threadIdx.x == 0) space.counts[tiles] = before;
 }
 
-// grid, block: any, one-dimensional, whole warps; half a warp a tile, so 16 tiles threads are
-// enough. Writes a.drawn.
-__global__ inline void sample_scatter_kernel(SampleArgs a, SampleSpace space) {
-  const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
+/// Examples drawn in tiles first .. end - 1, to every thread of the block; every thread must call
+/// it. partial: shared, a word a warp.
+__device__ __forceinline__ std::uint32_t drawn_in(const SampleSpace& space, std::int64_t first,
+                                                  std::int64_t end, std::uint32_t* partial) {
+  std::uint32_t sum = 0;
+  for (std::int64_t t = first + threadIdx.x; t < end; t += blockDim.x) sum += space.counts[t];
+  return next_block_sum(sum, partial);
+}
+
+/// Begins the next step of a run, with `drawn` examples. By one thread of one block. Returns how
+/// many examples the sums are to take: 0 where the step may not be taken.
+__device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, std::uint32_t drawn) {
+  StepCursor& c = *space.cursor;
+  c.active = 0;
+  c.tail = 0;
+  if (halts(c)) return 0;
+  if (drawn > space.capacity) c.failed = kBatchFailed;
+  if (c.due != 0) c.failed = kTailFailed;
+  if (c.failed != 0) return 0;
+  c.active = 1;
+  c.due = space.has_tail ? 1 : 0;
+  c.step = c.first + c.index;
+  c.scalars = space.list[c.index].scalars;
+  c.scale = space.list[c.index].scale;
+  ++c.index;
+  return drawn;
+}
+
+// grid: any. block: whole warps up to 1024 threads. static smem: a word a warp. Writes a.drawn and
+// *space.count, and moves the cursor.
+__global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
+  CUDP_SHARED(std::uint32_t, partial, [1024 / kWarp]);
   const std::int64_t tiles = sample_tiles(a);
-  const std::int64_t half = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 16;
-  const std::int64_t halves = std::int64_t{gridDim.x} * blockDim.x / 16;
-  // the second half of a warp goes round with the first, for the shuffles
-  for (std::int64_t tile = half; tile / 2 * 2 < tiles; tile += halves) {
+  if (blockIdx.x == 0) {
+    const std::uint32_t all =
+        space.scanned ? space.counts[tiles] : drawn_in(space, 0, tiles, &partial[0]);
+    if (threadIdx.x == 0) *space.count = space.cursor != nullptr ? begin_step(space, all) : all;
+  }
+  // Where the cursor has stopped for another reason, the flags are those of the last step: the same
+  // places are written again.
+  if (space.cursor != nullptr && space.cursor->pending != 0) return;
+  const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
+  const std::int64_t block_tiles = blockDim.x / 16;
+  std::uint32_t before = 0;  // drawn in the first `added` tiles
+  std::int64_t added = 0;
+  // The block goes round whole, for the sums and shuffles.
+  for (std::int64_t first = blockIdx.x * block_tiles; first < tiles;
+       first += gridDim.x * block_tiles) {
+    if (!space.scanned) {
+      before += drawn_in(space, added, first, &partial[0]);
+      added = first;
+    }
+    const std::int64_t tile = first + threadIdx.x / 16;
     unsigned flags = tile < tiles ? space.flags[16 * tile + lane] : 0;
     int sum = __popc(flags);  // over the tile's rows up to and including this one
     for (int offset = 1; offset < 16; offset *= 2) {
       const int below = __shfl_up_sync(kFullWarp, sum, offset, 16);
       if (lane >= offset) sum += below;
     }
+    std::uint32_t start = before;
+    if (!space.scanned) {  // and the block's own tiles before this one
+      std::uint32_t own = 0;
+      for (std::int64_t t = first + lane; t < tile && t < tiles; t += 16) own += space.counts[t];
+      for (int offset = 8; offset > 0; offset /= 2)
+        own += __shfl_xor_sync(kFullWarp, own, offset, 16);
+      start += own;
+    } else if (tile < tiles) {
+      start = space.counts[tile];
+    }
     if (tile >= tiles) continue;
-    std::uint32_t* to = a.drawn + space.offsets[tile] + (sum - __popc(flags));
-    const auto first = static_cast<std::uint32_t>(a.begin + 256 * tile + 16 * lane);
+    std::uint32_t* to = a.drawn + start + (sum - __popc(flags));
+    const auto at = static_cast<std::uint32_t>(a.begin + 256 * tile + 16 * lane);
     for (; flags != 0; flags &= flags - 1)
-      *to++ = first + static_cast<std::uint32_t>(__ffs(static_cast<int>(flags))) - 1;
+      *to++ = at + static_cast<std::uint32_t>(__ffs(static_cast<int>(flags))) - 1;
   }
 }
 

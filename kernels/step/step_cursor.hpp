@@ -1,41 +1,47 @@
 #pragma once
-#include "kernels/common/launch.hpp"
+#include "kernels/common/host_device.hpp"
+#include "kernels/contribution/sum_scale.hpp"
 #include "kernels/step/recipe.hpp"
 
 namespace cudp {
 
+/// What the host says of a step before a run: all that differs between steps of one recipe.
+struct ListedStep {
+  StepScalars scalars;
+  SumScale scale;
+};
+
 /// The position of a run, on the device, so that one recorded step can be replayed for all of them.
+/// The host writes it before a run's first step and reads it after the last; in between the kernels
+/// of the steps do, and no kernel both reads and writes a member that other blocks of it use.
+///
+/// A step that cannot be finished stops the run: `place` begins no step while `pending` or `failed`
+/// is not 0, and every later launch finds `active` 0, or an empty batch, and does nothing.
 struct StepCursor {
-  std::uint64_t first;   ///< number of the run's first step
-  std::uint32_t index;   ///< steps begun
-  std::uint32_t failed;  ///< some batch was larger than its capacity
-  std::uint64_t step;    ///< number of the present step
-  StepScalars scalars;   ///< of the present step
+  std::uint64_t first = 0;    ///< number of the run's first step
+  std::uint32_t end = 0;      ///< steps of the run
+  std::uint32_t index = 0;    ///< steps begun
+  std::uint32_t failed = 0;   ///< why the run cannot go on: kBatchFailed, kTailFailed, or 0
+  std::uint32_t pending = 0;  ///< pairs of the present step's noise that the host has to make
+  std::uint32_t active = 0;   ///< the present launches are of a step, and not of one left out
+  // Of steps whose update is a launch of its own (step_size.hpp):
+  std::uint32_t due = 0;       ///< the present step's update has not been made
+  std::uint32_t tail = 0;      ///< it may be made: everything is released, and its norm known
+  float used_rate = 0.0f;      ///< learning rate of the last update
+  double step_size_sum = 0.0;  ///< b^2 before it
+  std::uint64_t step = 0;      ///< number of the present step
+  StepScalars scalars = {};    ///< of the present step, and the next
+  SumScale scale = {};
 };
 
-/// Moves on to the next step: its number, and its scalars out of list [steps of the run].
-struct BeginStep {
-  StepCursor* cursor;
-  const StepScalars* list;
-};
+/// StepCursor::failed: a batch was larger than its capacity.
+inline constexpr std::uint32_t kBatchFailed = 1;
+/// A step was begun before the last one's update. No run gets there.
+inline constexpr std::uint32_t kTailFailed = 2;
 
-/// Notes that more examples were drawn than the recorded step has room for; the run fails at its
-/// end.
-struct WatchBatch {
-  StepCursor* cursor;
-  const std::uint32_t* count;
-  std::uint32_t capacity;
-};
-
-inline void validate(const BeginStep& a) { expect(a.cursor && a.list, "step: expected pointers"); }
-inline void validate(const WatchBatch& a) {
-  expect(a.cursor && a.count, "watch: expected pointers");
-}
-inline LaunchShape launch_shape(const BeginStep&) {
-  return {.grid = {}, .block = {}, .shared_bytes = 0};
-}
-inline LaunchShape launch_shape(const WatchBatch&) {
-  return {.grid = {}, .block = {}, .shared_bytes = 0};
+/// Whether a recorded step is to do nothing. Read before `place` moves the cursor.
+CUDP_HD bool halts(const StepCursor& c) {
+  return c.pending != 0 || c.failed != 0 || c.index >= c.end;
 }
 
 }  // namespace cudp

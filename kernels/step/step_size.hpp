@@ -19,34 +19,41 @@ CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step
 }
 
 /// parts[k] = sum over some of the numbers of g~^2, g~ = released / expected batch; which ones
-/// depends on the launch shape alone, and so does what they add up to.
+/// depends on the launch shape alone, and so does what they add up to. Nothing where the step's
+/// update is not due, or a number of it is not released; else says so in the cursor.
 struct ReleasedNorm {
   const float* released;  ///< [n]
   std::int64_t n;
-  const StepScalars* scalars;  ///< [1]
-  double* parts;               ///< [blocks of the launch]
+  const double* sum;   ///< b^2, copied to the cursor
+  StepCursor* cursor;  ///< its scalars are the step's
+  double* parts;       ///< [blocks of the launch]
 };
 inline void validate(const ReleasedNorm& a) {
-  expect(a.released && a.n > 0 && a.scalars && a.parts, "norm: expected pointers and n > 0");
+  expect(a.released && a.n > 0 && a.sum && a.cursor && a.parts,
+         "norm: expected pointers and n > 0");
 }
-inline LaunchShape launch_shape(const ReleasedNorm& a) { return strided_shape(a.n, 64); }
+/// No more blocks than a warp of the update reads the parts of in 16 rounds.
+inline LaunchShape released_norm_shape(std::int64_t n) {
+  LaunchShape shape = strided_shape(n, 256);
+  if (shape.grid.x > 512) shape.grid.x = 512;
+  return shape;
+}
+inline LaunchShape launch_shape(const ReleasedNorm& a) { return released_norm_shape(a.n); }
 
-/// The present step's learning rate, from all the parts.
+/// What an update needs to divide its learning rate by b: all the parts of the norm. Without a
+/// cursor it does not.
 struct AdaptStepSize {
   StepSizeSettings settings;
-  const double* parts;
-  int count;
-  double* sum;         ///< b^2
-  StepCursor* cursor;  ///< its step and its scalars' learning_rate
+  const double* parts = nullptr;
+  int count = 0;
+  double* sum = nullptr;         ///< b^2, written
+  StepCursor* cursor = nullptr;  ///< its update is made, at the rate that it is told
 };
 
 inline void validate(const AdaptStepSize& a) {
   expect(a.parts && a.count > 0 && a.sum && a.cursor, "step size: expected pointers and parts");
   expect(a.settings.period > 0 && a.settings.min_growth > 0 && a.settings.weight >= 0,
          "step size: expected period > 0, least > 0 and weight >= 0");
-}
-inline LaunchShape launch_shape(const AdaptStepSize&) {
-  return {.grid = {}, .block = {32}, .shared_bytes = 0};
 }
 
 }  // namespace cudp

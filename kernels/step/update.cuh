@@ -1,63 +1,100 @@
 #pragma once
-// One optimizer step (update.hpp).
+// One optimizer step (update.hpp): of a number, in whatever kernel has released it, and of all of
+// them in a launch of its own.
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/step/restore_math.hpp"
+#include "kernels/step/step_size.hpp"
 #include "kernels/step/update.hpp"
 #include "kernels/step/update_math.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid, block: any, a thread a parameter. kind is a.optimizer.kind. scalars [1] in device memory is
-// read in place of a.scalars, so that a captured graph can be replayed with others; null: those.
+/// Parameter j and what belongs to it, by the released sum of its gradients. kind is
+/// a.optimizer.kind; s in place of a.scalars.
 template <OptimizerKind kind>
-__global__ void update_kernel(UpdateArgs a, const StepScalars* scalars) {
+__device__ __forceinline__ void update_number(const UpdateArgs& a, const StepScalars& s,
+                                              std::int64_t j, float released) {
   constexpr bool has_moment1 = has_first_moment(kind);
   constexpr bool has_moment2 = has_second_moment(kind);
-  const StepScalars s = scalars != nullptr ? *scalars : a.scalars;
-  for_each_number(a.end - a.begin, [&](std::int64_t i) {
-    const std::int64_t j = a.begin + i;
-    float g = a.released[j] * s.inverse_batch;
-    if (a.scale != nullptr) {
-      float mean = a.scale->shrink * a.mean[j];
-      float deviation = a.deviation[j];
-      const float scale = ScalarLanes::sqrt(deviation) * a.scale->root;
-      g = restored_gradient<ScalarLanes>(s, a.released[j], scale, mean);
-      update_moments<ScalarLanes>(a.coordinates, s, g, scale, mean, deviation);
-      a.mean[j] = mean;
-      a.deviation[j] = deviation;
+  float g = released * s.inverse_batch;
+  if (a.scale != nullptr) {
+    float mean = a.scale->shrink * a.mean[j];
+    float deviation = a.deviation[j];
+    const float scale = ScalarLanes::sqrt(deviation) * a.scale->root;
+    g = restored_gradient<ScalarLanes>(s, released, scale, mean);
+    update_moments<ScalarLanes>(a.coordinates, s, g, scale, mean, deviation);
+    a.mean[j] = mean;
+    a.deviation[j] = deviation;
+  }
+  float theta = a.parameters[j];
+  float m = 0.0f;
+  float v = 0.0f;
+  if constexpr (has_moment1) m = a.moment1[j];
+  if constexpr (has_moment2) v = a.moment2[j];
+  optimizer_step<kind, ScalarLanes>(a.optimizer, s, g, theta, m, v);
+  a.parameters[j] = theta;
+  if constexpr (has_moment1) a.moment1[j] = m;
+  if constexpr (has_moment2) a.moment2[j] = v;
+  if (a.average) a.average[j] = moving_average<ScalarLanes>(s, a.average[j], theta);
+}
+
+// grid, block: whole warps, a thread a parameter. kind is a.optimizer.kind. scalars [1] in device
+// memory is read in place of a.scalars, so that a captured graph can be replayed with others; null:
+// those. With size.cursor the learning rate is divided by b, and nothing is done where the step's
+// update is not due.
+template <OptimizerKind kind>
+__global__ void update_kernel(UpdateArgs a, const StepScalars* scalars, AdaptStepSize size) {
+  if (size.cursor != nullptr && size.cursor->tail == 0) return;
+  StepScalars s = scalars != nullptr ? *scalars : a.scalars;
+  if (size.cursor != nullptr) {
+    // Every warp adds up the parts, in the same order.
+    double square = 0.0;
+    for (int i = static_cast<int>(threadIdx.x % kWarp); i < size.count; i += kWarp)
+      square += size.parts[i];
+    square = warp_sum(square);
+    const double sum =
+        grown_step_size_sum(size.settings, size.cursor->step, size.cursor->step_size_sum, square);
+    s.learning_rate = static_cast<float>(static_cast<double>(s.learning_rate) / sqrt(sum));
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+      *size.sum = sum;
+      size.cursor->used_rate = s.learning_rate;
+      size.cursor->due = 0;
     }
-    float theta = a.parameters[j];
-    float m = 0.0f;
-    float v = 0.0f;
-    if constexpr (has_moment1) m = a.moment1[j];
-    if constexpr (has_moment2) v = a.moment2[j];
-    optimizer_step<kind, ScalarLanes>(a.optimizer, s, g, theta, m, v);
-    a.parameters[j] = theta;
-    if constexpr (has_moment1) a.moment1[j] = m;
-    if constexpr (has_moment2) a.moment2[j] = v;
-    if (a.average) a.average[j] = moving_average<ScalarLanes>(s, a.average[j], theta);
+  }
+  for_each_number(a.end - a.begin, [&](std::int64_t i) {
+    update_number<kind>(a, s, a.begin + i, a.released[a.begin + i]);
   });
 }
 
-using UpdateKernel = void (*)(UpdateArgs, const StepScalars*);
+using UpdateKernel = void (*)(UpdateArgs, const StepScalars*, AdaptStepSize);
 
-/// The kernel of an optimizer, for a launch.
-inline UpdateKernel update_kernel_of(OptimizerKind kind) {
+template <OptimizerKind k>
+using KindOf = std::integral_constant<OptimizerKind, k>;
+
+/// Calls take(KindOf<kind>{}).
+template <class Take>
+auto with_kind(OptimizerKind kind, const Take& take) {
   switch (kind) {
     case OptimizerKind::sgd:
-      return update_kernel<OptimizerKind::sgd>;
+      return take(KindOf<OptimizerKind::sgd>{});
     case OptimizerKind::momentum:
-      return update_kernel<OptimizerKind::momentum>;
+      return take(KindOf<OptimizerKind::momentum>{});
     case OptimizerKind::nesterov:
-      return update_kernel<OptimizerKind::nesterov>;
+      return take(KindOf<OptimizerKind::nesterov>{});
     case OptimizerKind::adam:
-      return update_kernel<OptimizerKind::adam>;
+      return take(KindOf<OptimizerKind::adam>{});
     case OptimizerKind::adamw:
       break;
   }
-  return update_kernel<OptimizerKind::adamw>;
+  return take(KindOf<OptimizerKind::adamw>{});
+}
+
+/// The kernel of an optimizer, for a launch.
+inline UpdateKernel update_kernel_of(OptimizerKind kind) {
+  return with_kind(kind, [](auto k) -> UpdateKernel { return update_kernel<k.value>; });
 }
 
 }  // namespace cudp::inline CUDP_SIMT

@@ -208,8 +208,10 @@ double DpAgdMethod::learning_rate(std::uint64_t) const {
   return state_.chosen.empty() ? 0.0 : state_.chosen.back();
 }
 
-double DpAgdMethod::spent(const privacy::Ledger&, std::uint64_t, bool) const {
-  return std::min(budget_.epsilon, privacy::epsilon_from_zcdp(square_ * state_.rho, budget_.delta));
+std::function<double()> DpAgdMethod::spent(const privacy::Ledger&, std::uint64_t, bool) const {
+  return [epsilon = budget_.epsilon, delta = budget_.delta, rho = square_ * state_.rho] {
+    return std::min(epsilon, privacy::epsilon_from_zcdp(rho, delta));
+  };
 }
 
 double DpAgdMethod::expected_steps(std::uint64_t step) const {

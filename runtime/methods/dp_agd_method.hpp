@@ -76,7 +76,8 @@ class DpAgdMethod final : public Method {
   std::vector<float> parameters() const override { return state_.w; }
 
   double learning_rate(std::uint64_t step) const override;
-  double spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const override;
+  std::function<double()> spent(const privacy::Ledger& ledger, std::uint64_t step,
+                                bool last) const override;
   double expected_steps(std::uint64_t step) const override;
   double examples_per_step() const override { return context_.size.value; }
   Outcome outcome(std::uint64_t step) const override {

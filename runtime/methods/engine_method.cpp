@@ -208,7 +208,8 @@ double EngineMethod::learning_rate(std::uint64_t step) const {
 
 /// The ledger authorises steps up to the next checkpoint. What it has ahead of `step` has not been
 /// released, and is taken off the end of the list of charges.
-double EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const {
+std::function<double()> EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step,
+                                            bool last) const {
   std::vector<privacy::Release> done = ledger.releases();
   const std::uint64_t index = ledger_index(step);
   const std::uint64_t until = ledger.authorised_until();
@@ -218,7 +219,9 @@ double EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step, bo
     release->count -= undone;
     ahead -= undone;
   }
-  return guarantee(plan_, std::move(done), last ? 1.0 : 10.0).epsilon;
+  return [plan = plan_, done = std::move(done), coarseness = last ? 1.0 : 10.0] {
+    return guarantee(plan, done, coarseness).epsilon;
+  };
 }
 
 Outcome EngineMethod::outcome(std::uint64_t step) const {

@@ -38,7 +38,8 @@ class EngineMethod : public Method {
   std::vector<float> parameters() const override;
 
   double learning_rate(std::uint64_t step) const override;
-  double spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const override;
+  std::function<double()> spent(const privacy::Ledger& ledger, std::uint64_t step,
+                                bool last) const override;
   double examples_per_step() const override { return plan_.expected_batch; }
   Outcome outcome(std::uint64_t step) const override;
   Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;

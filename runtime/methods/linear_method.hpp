@@ -71,7 +71,9 @@ class LinearMethod : public Method {
   std::vector<float> parameters() const override { return weights_; }
 
   double learning_rate(std::uint64_t) const override { return 0.0; }
-  double spent(const privacy::Ledger&, std::uint64_t, bool) const override { return epsilon(); }
+  std::function<double()> spent(const privacy::Ledger&, std::uint64_t, bool) const override {
+    return [epsilon = epsilon()] { return epsilon; };
+  }
   double examples_per_step() const override { return facts_.examples; }
   Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const final;
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -120,9 +121,11 @@ class Method {
 
   /// The learning rate of the last of `step` steps; 0 before there is one.
   virtual double learning_rate(std::uint64_t step) const = 0;
-  /// Epsilon of what was released up to `step`. last: of the whole run; before that a faster,
-  /// looser bound will do.
-  virtual double spent(const privacy::Ledger& ledger, std::uint64_t step, bool last) const = 0;
+  /// Works out epsilon of what was released up to `step`. last: of the whole run; before that a
+  /// faster, looser bound will do. The function has copies of all that it needs: it may be called
+  /// in another thread, while this one trains on.
+  virtual std::function<double()> spent(const privacy::Ledger& ledger, std::uint64_t step,
+                                        bool last) const = 0;
   /// About how many steps there will be, `step` being done.
   virtual double expected_steps(std::uint64_t) const { return static_cast<double>(steps()); }
   /// Examples that a step looks at, for a speed.

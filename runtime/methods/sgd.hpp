@@ -37,7 +37,9 @@ class Sgd final : public EngineMethod {
   }
   /// Throws Error where a gradient is not finite.
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
-  double spent(const privacy::Ledger&, std::uint64_t, bool) const override { return epsilon(); }
+  std::function<double()> spent(const privacy::Ledger&, std::uint64_t, bool) const override {
+    return [epsilon = epsilon()] { return epsilon; };
+  }
   Outcome outcome(std::uint64_t step) const override {
     return {.steps = step, .compared_with = compared_with_};
   }

@@ -97,6 +97,7 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   t->size_ = state.size;
   t->step_ = state.step;
   t->metrics_ = std::move(state.metrics);
+  if (!t->metrics_.empty()) t->measured_step_ = t->metrics_.back().step;
   t->seconds_ = state.seconds;
   show_features(t->experiment_, std::move(state.feature_release));
   t->method_ = t->make_method();
@@ -145,21 +146,28 @@ ReleasedModel Training::model() const {
 }
 
 void Training::measure_once() {
-  if (metrics_.empty() || metrics_.back().step != step_) measure();
+  if (measured_step_ != step_) measure();
 }
 
 void Training::measure() {
   const Experiment& e = experiment_;
   // On the way a faster, slightly looser bound will do; the last one is the certificate's.
   const bool last = step_ == last_step_;
+  pending_.start(method_->spent(budget_.ledger(), step_, last));
   MetricsRow row{
       .epoch = static_cast<double>(step_) / static_cast<double>(method_->steps_per_epoch()),
       .step = step_,
-      .epsilon = method_->spent(budget_.ledger(), step_, last),
       .learning_rate = method_->learning_rate(step_)};
   if (e.data.test.size() > 0) row.test = metrics_of(*evaluate());
-  metrics_.push_back(row);
-  observer_.measured(metrics_);
+  pending_.add(row);
+  measured_step_ = step_;
+}
+
+void Training::add(const std::vector<MetricsRow>& rows) {
+  for (const MetricsRow& row : rows) {
+    metrics_.push_back(row);
+    observer_.measured(metrics_);
+  }
 }
 
 Predictions Training::answers() {
@@ -190,15 +198,22 @@ class Training::Loop {
       if (until == t_.step_) stop_at_budget();
       // The checkpoint knows of what was charged, before any of that is drawn: a ledger of before
       // is told apart.
-      if (!t_.is_finished()) observer_.checkpoint_due(t_);
+      if (!t_.is_finished()) checkpoint();
       while (t_.step_ < until && !t_.is_finished() && !observer_.interrupts()) take_steps(until);
-      if (!t_.is_finished() && observer_.interrupts()) return observer_.checkpoint_due(t_);
+      if (!t_.is_finished() && observer_.interrupts()) return checkpoint();
     }
     if (t_.step_ == 0) throw BudgetError("the budget does not allow a single step");
     t_.measure_once();
+    t_.add(t_.pending_.all());
   }
 
  private:
+  /// A checkpoint has all rows of the steps that are done.
+  void checkpoint() {
+    t_.add(t_.pending_.all());
+    observer_.checkpoint_due(t_);
+  }
+
   /// Calls `body`, whose time is that of training.
   template <class Body>
   std::uint64_t timed(const Body& body) {
@@ -239,6 +254,7 @@ class Training::Loop {
     if (done < last) return stop_at_budget();
     if (last == epoch_end) end_epoch(last / steps_per_epoch_);
     if (t_.is_finished()) t_.measure_once();
+    t_.add(t_.is_finished() ? t_.pending_.all() : t_.pending_.known());
     show_progress();
   }
 

@@ -13,6 +13,7 @@
 #include "runtime/results/predictor.hpp"
 #include "runtime/results/released_model.hpp"
 #include "runtime/training/observer.hpp"
+#include "runtime/training/pending_rows.hpp"
 #include "runtime/training/prepare.hpp"
 
 namespace cudp {
@@ -94,9 +95,11 @@ class Training {
   std::unique_ptr<Method> make_method() const;
   TrainingInputs inputs();
   void plan();
-  /// Adds a row, unless this step has one.
+  /// Begins a row, unless this step has one.
   void measure_once();
   void measure();
+  /// Adds rows whose epsilon is known.
+  void add(const std::vector<MetricsRow>& rows);
   /// The model's answers to the test set.
   Predictions answers();
 
@@ -111,7 +114,9 @@ class Training {
   std::uint64_t step_ = 0;
   std::optional<std::uint64_t> last_step_;  ///< empty: not known yet
   std::vector<MetricsRow> metrics_;
+  std::uint64_t measured_step_ = 0;  ///< of the last row, known or pending; 0: there is none
   double seconds_ = 0.0;
+  PendingRows pending_;  ///< empty outside of advance()
 };
 
 }  // namespace cudp

@@ -7,7 +7,7 @@
 
 #include "kernels/random/random.cuh"
 #include "kernels/random/rounded_normal.cuh"
-#include "kernels/step/release.cuh"
+#include "kernels/step/finish.cuh"
 #include "kernels/step/sample.cuh"
 #include "kernels/step/update.cuh"
 #include "runtime/device/cuda/buffer.hpp"
@@ -49,20 +49,25 @@ class GpuKernels {
   std::int64_t sample(const SampleArgs& args) {
     const std::int64_t tiles = (args.end - args.begin + 255) / 256;
     std::vector<std::uint16_t> no_flags(static_cast<std::size_t>(16 * tiles), 0x5a5a);
-    std::vector<std::uint32_t> no_offsets(static_cast<std::size_t>(tiles), 0x5a5a5a5a);
+    std::vector<std::uint32_t> no_counts(static_cast<std::size_t>(tiles) + 1, 0x5a5a5a5a);
     std::uint32_t count = 0;
     {
       Array<std::uint16_t> flags(gpu(), no_flags.data(), 16 * tiles);
-      Array<std::uint32_t> offsets(gpu(), no_offsets.data(), tiles);
+      Array<std::uint32_t> counts(gpu(), no_counts.data(), tiles + 1);
       Array<std::uint32_t> counted(gpu(), &count, 1);
       Array<std::uint32_t> drawn(gpu(), args.drawn, args.end - args.begin);
       SampleArgs a = args;
       a.drawn = drawn.get();
-      const SampleSpace space{flags.get(), offsets.get(), counted.get(), nullptr};
-      gpu().launch("sample_flags", sample_flags_kernel, shape(tiles * 16), a, space);
-      gpu().launch("sample_scan", sample_scan_kernel,
-                   LaunchShape{.grid = {1}, .block = {256}, .shared_bytes = 32}, a, space);
-      gpu().launch("sample_scatter", sample_scatter_kernel, shape(tiles * 16), a, space);
+      const SampleSpace space{.flags = flags.get(),
+                              .counts = counts.get(),
+                              .count = counted.get(),
+                              .scanned = is_scanned_};
+      gpu().launch("flags", sample_flags_kernel, shape(tiles * 16), a, space);
+      if (space.scanned)
+        gpu().launch("scan", sample_scan_kernel,
+                     LaunchShape{.grid = {1}, .block = {256}, .shared_bytes = 32}, a, space);
+      gpu().launch("place", sample_place_kernel, shape(tiles * 16), a, space);
+      is_scanned_ = !is_scanned_;
     }
     return count;
   }
@@ -80,38 +85,45 @@ class GpuKernels {
     a.moment2 = moment2.get();
     a.average = average.get();
     gpu().launch("update", update_kernel_of(a.optimizer.kind), shape(d), a,
-                 static_cast<const StepScalars*>(nullptr));
+                 static_cast<const StepScalars*>(nullptr), AdaptStepSize{});
   }
   void release(const ReleaseSum& args) {
     std::vector<FixedPoint> in_order(static_cast<std::size_t>(args.end));
     for (std::size_t j = 0; j < in_order.size(); ++j)
       in_order[j] = static_cast<FixedPoint>(args.sum[args.where != nullptr ? args.where[j] : j]);
-    StepScalars with_noise{};
-    with_noise.noise_std = args.noise_std;
-    std::uint64_t at = args.noise.step;
-    std::uint32_t found = 0;
-    std::vector<HostPair> list(in_order.size() + 1);
-    const auto n = static_cast<std::int64_t>(list.size());
-    Array<StepScalars> scalars(gpu(), &with_noise, 1);
-    {
-      Array<std::uint32_t> count(gpu(), &found, 1);
-      Array<HostPair> pairs(gpu(), list.data(), n);
-      const ListUndecided a{args.noise,  at,          scalars.get(),
-                            1,           args.end,    args.grid,
-                            pairs.get(), count.get(), static_cast<std::uint32_t>(n)};
-      gpu().launch("list_undecided", list_undecided_kernel, launch_shape(a), a);
-    }
-    for (std::uint32_t i = 0; i < found; ++i)
-      list[i].k = exact_rounded_pair(args.noise, list[i].pair, list[i].words,
-                                     static_cast<double>(args.noise_std) / args.grid);
-    Array<std::uint32_t> count(gpu(), &found, 1);
-    Array<HostPair> pairs(gpu(), list.data(), n);
-    Array<std::uint64_t> step(gpu(), &at, 1);
+    StepCursor at{.active = 1, .step = args.noise.step};
+    at.scalars.noise_std = args.noise_std;
+    at.scale.grid = args.grid;
+    std::vector<std::uint32_t> bits(static_cast<std::size_t>(words_of_pairs(args.end)), 0);
     Array<FixedPoint> sum(gpu(), in_order.data(), args.end);
     Array<float> released(gpu(), args.released, args.end);
-    const ReleaseFixed a{sum.get(),   args.grid,   args.noise, step.get(),    scalars.get(),
-                         pairs.get(), count.get(), args.end,   released.get()};
-    gpu().launch("release", release_kernel, launch_shape(a), a);
+    FinishStep a{.cursor = nullptr,
+                 .sum = sum.get(),
+                 .left = {},
+                 .noise = args.noise,
+                 .n = args.end,
+                 .undecided = nullptr,
+                 .released = released.get(),
+                 .update = {},
+                 .by_pairs = is_by_pairs_};
+    is_by_pairs_ = !is_by_pairs_;
+    {
+      Array<StepCursor> cursor(gpu(), &at, 1);
+      Array<std::uint32_t> undecided(gpu(), bits.data(), words_of_pairs(args.end));
+      a.cursor = cursor.get();
+      a.undecided = undecided.get();
+      gpu().launch("finish", finish_kernel_of(OptimizerKind::sgd), launch_shape(a), a);
+    }
+    std::vector<DecidedPair> pairs = decided_pairs(bits, at, args.noise);
+    EXPECT_EQ(pairs.size(), at.pending);
+    if (pairs.empty()) return;
+    Array<StepCursor> cursor(gpu(), &at, 1);
+    Array<std::uint32_t> undecided(gpu(), bits.data(), words_of_pairs(args.end));
+    Array<DecidedPair> made(gpu(), pairs.data(), static_cast<std::int64_t>(pairs.size()));
+    a.cursor = cursor.get();
+    a.undecided = undecided.get();
+    const FinishPairs f{a, made.get(), static_cast<std::uint32_t>(pairs.size())};
+    gpu().launch("finish pairs", finish_pairs_kernel_of(OptimizerKind::sgd), launch_shape(f), f);
   }
 
  private:
@@ -148,6 +160,8 @@ class GpuKernels {
     return *gpu_;
   }
   cuda::CudaGpu* gpu_ = nullptr;
+  bool is_scanned_ = false;   // every other batch
+  bool is_by_pairs_ = false;  // every other release
 };
 
 }  // namespace

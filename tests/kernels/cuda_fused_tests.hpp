@@ -85,8 +85,8 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     set_functions(a);
     a.dense = kernel.dense;
     a.loss = net_.spec.loss;
-    a.clip = clip;
-    a.inverse_grid = 1.0f / unit_of(clip.max_norm);
+    a.clip = {clip.kind, clip.stability};
+    a.sum_scale = device_scale(clip.max_norm, unit_of(clip.max_norm));
     a.turn = turn;
     a.blocks = blocks;
     const std::size_t slab_size = static_cast<std::size_t>(blocks) * d_;
@@ -97,10 +97,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     a.factors = device(std::vector<float>(layers_ * rows, kLoud));
     run_fused(kernel.sum, a, kernel.shared_bytes);
     FusedReduce r{};
-    r.batch = a.batch;
-    r.slabs = a.slabs;
-    r.turn = turn;
-    r.blocks = blocks;
+    r.left = {a.batch, a.slabs, turn, blocks};
     r.n = static_cast<std::int64_t>(d_);
     r.fixed = device(std::vector<FixedPoint>(d_, 0));
     run(fused_reduce_kernel, r);
@@ -259,10 +256,10 @@ TEST_F(CudaKernel, FusedSlabsAreAddedExactly) {
     for (int j = 0; j < kN; ++j)
       slabs[b * kN + j] = j == 0 ? kMost : j == 1 ? -kMost : (b + 1) * (j - 150);
   FusedReduce a{};
-  a.batch = batch(0, 100, 3);  // the last block had none
-  a.slabs = device(slabs);
-  a.turn = 1;
-  a.blocks = kBlocks;
+  a.left = {.batch = batch(0, 100, 3),  // the last block had none
+            .slabs = device(slabs),
+            .turn = 1,
+            .blocks = kBlocks};
   a.n = kN;
   a.fixed = device(std::vector<FixedPoint>(kN, static_cast<FixedPoint>(-7)));
   run(fused_reduce_kernel, a);
@@ -273,7 +270,7 @@ TEST_F(CudaKernel, FusedSlabsAreAddedExactly) {
   };
   const auto once = host(a.fixed, kN);
   for (int j = 0; j < kN; ++j) EXPECT_EQ(static_cast<std::int64_t>(once[j]), want(j)) << j;
-  a.batch = batch(100, 100, 3);  // a second micro-batch, without examples
+  a.left.batch = batch(100, 100, 3);  // a second micro-batch, without examples
   run(fused_reduce_kernel, a);
   EXPECT_EQ(host(a.fixed, kN), once);
 }
@@ -290,7 +287,8 @@ TEST(FusedArguments, AreChecked) {
   a.examples = &number;
   a.bytes = a.labels = &byte;
   a.parameters = &parameter;
-  a.inverse_grid = static_cast<float>(1.0 / sum_grid(static_cast<double>(a.clip.max_norm)));
+  const SumScale scale = sum_scale(1.0f, sum_grid(1.0));
+  a.sum_scale = &scale;
   a.turn = kTileExamples;
   a.blocks = 1;
   a.slabs = &slab;

@@ -13,6 +13,7 @@
 #include "kernels/common/launch.hpp"
 #include "kernels/features/scatter.hpp"
 #include "kernels/fused/fused_cnn.cuh"
+#include "kernels/step/sample.cuh"
 #include "runtime/device/cuda/buffer.hpp"
 
 namespace cudp {
@@ -54,6 +55,11 @@ class CudaKernel : public testing::Test {
     allow_shared(kernel, shared_bytes);
     gpu().launch("kernel", kernel, fused_shape(args, shared_bytes), args);
   }
+  /// In a shape of the test's.
+  void launch(void (*kernel)(SampleArgs, SampleSpace), const SampleArgs& args,
+              const SampleSpace& space, const LaunchShape& shape) {
+    gpu().launch("kernel", kernel, shape, args, space);
+  }
   /// In another shape than the operation's own.
   template <class Args>
   void launch(void (*kernel)(Args), const Args& args, const LaunchShape& shape) {
@@ -61,6 +67,9 @@ class CudaKernel : public testing::Test {
   }
   void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
     gpu().fourier(rows, columns, images, z, inverse);
+  }
+  const SumScale* device_scale(float max_norm, double grid) {
+    return device(std::vector<SumScale>{sum_scale(max_norm, grid)});
   }
   Batch batch(int first, int capacity, unsigned count) {
     return {device(std::vector<std::uint32_t>{count}), first, capacity};

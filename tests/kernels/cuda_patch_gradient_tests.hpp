@@ -114,7 +114,7 @@ class CudaPatch : public CudaKernel {
     a.factor_stride = 1;
     a.examples_per_block = kPatchExamples;
     a.sum = device(std::vector<FixedPoint>(d, 0));
-    a.inverse_grid = inverse_grid;
+    a.scale = device_scale(1.0f, 1.0 / static_cast<double>(inverse_grid));
     sum(a);
     return host(a.sum, d);
   }

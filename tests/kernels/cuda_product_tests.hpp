@@ -222,7 +222,7 @@ TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
     a.factors = device(factors) + 1;
     a.factor_stride = 2;
     a.examples_per_block = c.examples_per_block;
-    a.inverse_grid = 1.0f / kGrid;
+    a.scale = device_scale(1.0f, static_cast<double>(kGrid));
     a.sum = device(std::vector<FixedPoint>(d, FixedPoint{7} << 14));
     run_tiled(kernels().sum, a, c.columns);
     const std::vector<FixedPoint> sum = host(a.sum, d);
@@ -301,7 +301,7 @@ TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
   sum.factor_stride = 1;
   sum.examples_per_block = c.examples_per_block;
   sum.sum = device(std::vector<FixedPoint>(d, 0));
-  sum.inverse_grid = 1.0f / grid;
+  sum.scale = device_scale(1.0f, static_cast<double>(grid));
   run_tiled(kernels().sum, sum, c.columns);
   const std::vector<FixedPoint> added = host(sum.sum, d);
 
@@ -408,7 +408,7 @@ class CudaCancelling : public CudaProduct {
     a.factor_stride = 1;
     a.examples_per_block = 1;
     a.sum = device(std::vector<FixedPoint>(d, 0));
-    a.inverse_grid = 1.0f / grid;
+    a.scale = device_scale(1.0f, static_cast<double>(grid));
     run_tiled(k.sum, a, g.columns);
     double square = 0.0;
     for (const FixedPoint v : host(a.sum, d))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -12,11 +13,13 @@
 #include "kernels/common/fill.cuh"
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/contribution/clip.cuh"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/layers/group_norm.cuh"
-#include "kernels/layers/loss.cuh"
 #include "kernels/layers/pool.cuh"
 #include "kernels/products/tiled_product.cuh"
-#include "kernels/step/step_cursor.cuh"
+#include "kernels/step/finish.cuh"
+#include "kernels/step/sample.cuh"
+#include "kernels/step/tally.cuh"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 
 namespace cudp {
@@ -66,7 +69,8 @@ TEST_F(CudaKernel, ClipFactorsFromParts) {
   for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
     device::Clip a{};
     a.batch = batch(0, kCapacity, 8);
-    a.clip = {kind, 0.8f, 0.05f};
+    a.clip = {kind, 0.05f};
+    a.scale = device_scale(0.8f, 1.0);
     a.parts = device(parts);
     a.group_parts = device(std::vector<std::int32_t>{0, 2, 3});
     a.groups = kGroups;
@@ -109,7 +113,7 @@ TEST_F(CudaKernel, RowsAreSummedOnTheGrid) {
                        device(factors),
                        1,
                        device(std::vector<FixedPoint>(kColumns, 0)),
-                       0x1p20f};
+                       device_scale(1.0f, 0x1p-20)};
   run(weighted_rows_kernel, a);
   const std::vector<FixedPoint> got = host(a.sum, kColumns);
   for (int c = 0; c < kColumns; ++c) {
@@ -129,7 +133,7 @@ TEST_F(CudaKernel, NumbersBeyondTheUnitsSaturate) {
                        device(std::vector<float>{1.0f}),
                        1,
                        device(std::vector<FixedPoint>(8, 0)),
-                       0x1p20f};
+                       device_scale(1.0f, 0x1p-20)};
   run(weighted_rows_kernel, a);
   const std::vector<FixedPoint> got = host(a.sum, 8);
   constexpr std::int64_t kMost = 1 << 22;
@@ -195,19 +199,193 @@ TEST_F(CudaKernel, TalliesInDouble) {
 }
 
 TEST_F(CudaKernel, TheCursorWalksTheSteps) {
-  std::vector<StepScalars> list(3);
-  for (int i = 0; i < 3; ++i) list[i].learning_rate = static_cast<float>(i + 1);
-  const BeginStep begin{device(std::vector<StepCursor>{{1000, 0, 0, 0, {}}}), device(list)};
-  for (unsigned i = 0; i < 3; ++i) {
-    run(begin_step_kernel, begin);
-    const StepCursor c = host(begin.cursor, 1)[0];
+  constexpr std::uint32_t kExamples = 300, kSteps = 3;
+  std::vector<ListedStep> list(kSteps);
+  for (unsigned i = 0; i < kSteps; ++i) {
+    list[i].scalars.learning_rate = static_cast<float>(i + 1);
+    list[i].scale = {static_cast<float>(i + 10), 2.0f, 0.5};
+  }
+  std::vector<std::uint32_t> everyone(kExamples);
+  std::iota(everyone.begin(), everyone.end(), 0u);
+  const SampleArgs args{.stream = {Generator::chacha20, {{1, 2, 3}}, Stream::sampling, 0},
+                        .threshold = std::uint64_t{1} << 32,
+                        .begin = 0,
+                        .end = kExamples,
+                        .drawn = device(std::vector<std::uint32_t>(kExamples, 7))};
+  SampleSpace space{.flags = device(std::vector<std::uint16_t>(32, 0x5a5a)),
+                    .counts = device(std::vector<std::uint32_t>(3, 0x5a5a)),
+                    .count = device(std::vector<std::uint32_t>{0x5a5a}),
+                    .list = device(list),
+                    .capacity = kExamples};
+  const auto begin = [&](const StepCursor& from) {
+    space.cursor = device(std::vector<StepCursor>{from});
+    launch(sample_flags_kernel, args, space, {.grid = {2}, .block = {64}});
+    launch(sample_place_kernel, args, space, {.grid = {2}, .block = {64}});
+    return host(space.cursor, 1)[0];
+  };
+  StepCursor c{.first = 1000, .end = kSteps};
+  for (unsigned i = 0; i < kSteps; ++i) {
+    c = begin(c);
     EXPECT_EQ(c.step, 1000u + i);
     EXPECT_EQ(c.index, i + 1);
+    EXPECT_EQ(c.active, 1u);
     EXPECT_EQ(c.scalars.learning_rate, static_cast<float>(i + 1));
+    EXPECT_EQ(c.scale.max_norm, static_cast<float>(i + 10));
+    EXPECT_EQ(host(space.count, 1)[0], kExamples);
+    EXPECT_EQ(host(args.drawn, kExamples), everyone);
   }
-  for (const auto& [count, failed] : {std::pair{5u, 0u}, {6u, 1u}, {5u, 1u}}) {  // it stays
-    run(watch_batch_kernel, WatchBatch{begin.cursor, device(std::vector<std::uint32_t>{count}), 5});
-    EXPECT_EQ(host(begin.cursor, 1)[0].failed, failed);
+  // What stops a run: its end, an undecided pair, a batch that is too large, an update that is due.
+  const auto stops = [&](const StepCursor& from, std::uint32_t failed) {
+    const StepCursor after = begin(from);
+    EXPECT_EQ(after.active, 0u);
+    EXPECT_EQ(after.tail, 0u);
+    EXPECT_EQ(after.index, from.index);
+    EXPECT_EQ(after.step, from.step);
+    EXPECT_EQ(after.failed, failed);
+    EXPECT_EQ(host(space.count, 1)[0], 0u);
+  };
+  stops(c, 0);
+  c.index = 1;
+  StepCursor waits = c;
+  waits.pending = 1;
+  stops(waits, 0);
+  StepCursor late = c;
+  late.due = 1;
+  stops(late, kTailFailed);
+  space.capacity = kExamples - 1;
+  stops(c, kBatchFailed);
+  space.capacity = kExamples;
+  StepCursor broken = c;
+  broken.failed = kBatchFailed;  // it stays
+  stops(broken, kBatchFailed);
+  space.has_tail = true;
+  EXPECT_EQ(begin(c).due, 1u);
+}
+
+/// The end of a step to the integer, which floats of loud noise would not show: sums are such that
+/// every release is a small number. Numbers of undecided pairs are not touched before the host has
+/// made them, and are completed once.
+TEST_F(CudaKernel, FinishReleasesWhatIsDecidedAndNothingElse) {
+  constexpr int kN = 5003;  // 40 tiles, the last one not whole
+  constexpr double kGrid = 0x1p-20;
+  const RandomStream noise{Generator::chacha20, {{7, 8, 9}}, Stream::noise, 5};
+  std::vector<std::int64_t> k(kN);
+  cpu_kernels(SimdLevel::baseline).rounded_normals({noise, 0x1p40, 0, kN, k.data()});
+  const auto small = [](int j) { return j % 4001 - 2000; };
+  std::vector<FixedPoint> sum(kN);
+  for (int j = 0; j < kN; ++j) sum[j] = static_cast<FixedPoint>(small(j) - k[j]);
+  StepCursor at{.first = 0, .end = 9, .index = 6, .active = 1, .step = 5};
+  at.scalars = {.learning_rate = 1,
+                .noise_std = 0x1p20f,
+                .inverse_batch = 1,
+                .bias1 = 1,
+                .bias2 = 1,
+                .ema_decay = 0,
+                .clip_norm = 1};
+  at.scale = sum_scale(1.0f, kGrid);
+  for (const bool by_pairs : {true, false})
+    for (const bool updates : {true, false}) {
+      SCOPED_TRACE(testing::Message() << by_pairs << updates);
+      FinishStep a{.cursor = device(std::vector<StepCursor>{at}),
+                   .sum = device(sum),
+                   .left = {},
+                   .noise = noise,
+                   .n = kN,
+                   .undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0)),
+                   .released = nullptr,
+                   .update = {},
+                   .by_pairs = by_pairs};
+      a.noise.step = 77;  // is not read
+      float* const to = device(std::vector<float>(kN, kLoud));
+      if (updates) {
+        a.update.parameters = device(std::vector<float>(kN, 0.0f));
+        a.update.end = kN;
+      } else {
+        a.released = to;
+      }
+      run(finish_kernel_of(OptimizerKind::sgd), a);
+      const auto results = [&](int j, const std::vector<float>& r) {
+        return updates ? -r[j] / static_cast<float>(kGrid) : r[j] / static_cast<float>(kGrid);
+      };
+      const float untouched = updates ? -0.0f : kLoud / static_cast<float>(kGrid);
+      const float* const out = updates ? a.update.parameters : to;
+      const std::vector<std::uint32_t> bits = host(a.undecided, words_of_pairs(kN));
+      const StepCursor stalled = host(a.cursor, 1)[0];
+      const std::vector<DecidedPair> pairs = decided_pairs(bits, stalled, noise);
+      EXPECT_EQ(pairs.size(), stalled.pending);
+      EXPECT_GE(pairs.size(), 5u) << "one pair in 120 is expected";
+      std::vector<float> r = host(out, kN);
+      std::vector<FixedPoint> left = host(a.sum, kN);
+      for (int j = 0; j < kN; ++j) {
+        const auto pair = static_cast<std::uint32_t>(rounded_pair_of(j));
+        const bool waits = (bits[pair / 32] >> pair % 32 & 1) != 0;
+        ASSERT_EQ(results(j, r), waits ? untouched : static_cast<float>(small(j))) << j;
+        ASSERT_EQ(left[j], waits ? sum[j] : 0) << j;
+      }
+      // What belongs to another step, and pairs that are decided, change nothing.
+      std::vector<DecidedPair> wrong = pairs;
+      for (DecidedPair& p : wrong) p.step = 4;
+      std::uint32_t decided = 0;
+      while ((bits[decided / 32] >> decided % 32 & 1) != 0) ++decided;
+      wrong.push_back({5, decided, {1, 1}});
+      const auto count = [](const auto& v) { return static_cast<std::uint32_t>(v.size()); };
+      run(finish_pairs_kernel_of(OptimizerKind::sgd), FinishPairs{a, device(wrong), count(wrong)});
+      EXPECT_EQ(host(out, kN), r);
+      EXPECT_EQ(host(a.cursor, 1)[0].pending, stalled.pending);
+      // The host's pairs, twice.
+      for (int i = 0; i < 2; ++i)
+        run(finish_pairs_kernel_of(OptimizerKind::sgd),
+            FinishPairs{a, device(pairs), count(pairs)});
+      r = host(out, kN);
+      for (int j = 0; j < kN; ++j) ASSERT_EQ(results(j, r), static_cast<float>(small(j))) << j;
+      EXPECT_EQ(host(a.sum, kN), std::vector<FixedPoint>(kN, 0));
+      EXPECT_EQ(host(a.cursor, 1)[0].pending, 0u);
+      EXPECT_EQ(host(a.undecided, words_of_pairs(kN)),
+                std::vector<std::uint32_t>(words_of_pairs(kN), 0));
+      // A step that is left out does nothing.
+      StepCursor idle = at;
+      idle.active = 0;
+      a.cursor = device(std::vector<StepCursor>{idle});
+      a.sum = device(sum);
+      run(finish_kernel_of(OptimizerKind::sgd), a);
+      EXPECT_EQ(host(a.sum, kN), sum);
+      EXPECT_EQ(host(out, kN), r);
+    }
+}
+
+/// The blocks' sums and the tally are finished with the step.
+TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
+  constexpr int kN = 300, kBlocks = 4;
+  std::vector<std::int32_t> slabs(kBlocks * kN, 0x7eadbeef);
+  for (int j = 0; j < 3 * kN; ++j) slabs[j] = j % 101 - 50;
+  StepCursor at{.first = 0, .end = 1, .index = 1, .active = 1, .step = 0};
+  at.scale = sum_scale(1.0f, 1.0);
+  const Batch three = batch(0, 8, 3);
+  FinishStep a{.cursor = device(std::vector<StepCursor>{at}),
+               .sum = device(std::vector<FixedPoint>(kN, static_cast<FixedPoint>(-7))),
+               .left = {.sums = {three, device(slabs), 1, kBlocks}},
+               .noise = {},
+               .n = kN,
+               .undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0)),
+               .released = device(std::vector<float>(kN, kLoud)),
+               .update = {},
+               .by_pairs = true};
+  a.left.tally = {.batch = three,
+                  .loss = device(std::vector<float>(8, 0.5f)),
+                  .squared_norms = device(std::vector<float>(8, 4.0f)),
+                  .factors = device(std::vector<float>(8, 0.5f)),
+                  .groups = 1,
+                  .total = device(std::vector<Tally>{{}})};
+  for (int i = 1; i <= 2; ++i) {
+    run(finish_kernel_of(OptimizerKind::adamw), a);
+    const std::vector<float> r = host(a.released, kN);
+    for (int j = 0; j < kN; ++j)
+      ASSERT_EQ(r[j],
+                static_cast<float>(slabs[j] + slabs[kN + j] + slabs[2 * kN + j] - (i == 1 ? 7 : 0)))
+          << j;
+    const Tally t = host(a.left.tally.total, 1)[0];
+    EXPECT_EQ(t.examples, 3u * static_cast<unsigned>(i));
+    EXPECT_EQ(t.loss, 1.5 * i);
   }
 }
 

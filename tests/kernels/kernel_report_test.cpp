@@ -119,8 +119,8 @@ constexpr Stated kStated[] = {
     {"linear_sum_kernel", 256, 5},
     {"linear_losses_kernel", 256, 6},
     {"linear_gather_kernel", 256, 6},
-    {"list_undecided_kernel", 64, 14},
-    {"release_kernel", 64, 18},
+    {"finish_kernel", 64, 10},
+    {"finish_pairs_kernel", 64, 14},
     {"", 1024, 1},
 };
 const Stated& stated_for(const std::string& kernel) {

@@ -21,21 +21,27 @@
 #include "kernels/common/precision.hpp"
 #include "kernels/common/simt.cuh"
 #include "kernels/features/scatter.hpp"
-#include "kernels/step/step_cursor.hpp"
+#include "kernels/step/sample.cuh"
+#include "kernels/step/step_size.hpp"
+#include "kernels/step/update.hpp"
 #include "runtime/device/scratch_fill.hpp"
 #include "tests/support/simt/simt_tensor.hpp"
+#include "tests/support/test_device.hpp"
 
 namespace cudp {
 
 class EmulatedGpu {
  public:
-  /// batch_capacity: what kernels that watch a batch's size are made to believe; 0: the truth.
-  explicit EmulatedGpu(unsigned seed = 1, const DeviceLimits& limits = {.multiprocessors = 3},
-                       std::uint32_t batch_capacity = 0)
-      : state_(std::make_unique<State>()) {
-    state_->seed = seed;
-    state_->limits = limits;
-    state_->batch_capacity = batch_capacity;
+  explicit EmulatedGpu(unsigned seed = 1, const DeviceLimits& limits = {.multiprocessors = 3})
+      : EmulatedGpu(TestDevice{.seed = seed,
+                               .shared_bytes = limits.shared_bytes,
+                               .multiprocessors = limits.multiprocessors}) {}
+  explicit EmulatedGpu(const TestDevice& d) : state_(std::make_unique<State>()) {
+    state_->seed = d.seed;
+    state_->limits = {.multiprocessors = d.multiprocessors, .shared_bytes = d.shared_bytes};
+    state_->batch_capacity = d.batch_capacity;
+    state_->log = d.log;
+    state_->runs = d.runs;
   }
   EmulatedGpu(EmulatedGpu&&) = default;
   EmulatedGpu& operator=(EmulatedGpu&&) = default;
@@ -48,7 +54,7 @@ class EmulatedGpu {
   void* allocate(std::size_t bytes) {
     auto* const p = static_cast<unsigned char*>(std::malloc(bytes + guard()));
     if (p == nullptr) throw std::bad_alloc();
-    std::memset(p, 0xff, bytes);
+    if (state_->runs) std::memset(p, 0xff, bytes);
     std::memset(p + bytes, kGuard, guard());
     state_->memory[p] = bytes;
     return p;
@@ -59,13 +65,22 @@ class EmulatedGpu {
     std::free(p);
   }
   void clear(void* p, std::size_t bytes) { std::memset(p, 0, bytes); }
-  void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
-  void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  void upload(void* to, const void* from, std::size_t bytes) {
+    if (state_->log != nullptr) ++state_->log->waits;
+    std::memcpy(to, from, bytes);
+  }
+  void download(void* to, const void* from, std::size_t bytes) { upload(to, from, bytes); }
+
+  void* allocate_pinned(std::size_t bytes) { return allocate(bytes); }
+  void release_pinned(void* p) { release(p); }
+  void upload_pinned(void* to, const void* from, std::size_t bytes) {
+    std::memcpy(to, from, bytes);
+  }
 
   /// See runtime/device/scratch_fill.hpp.
-  static void fill_scratch(void* p, std::size_t bytes) {
+  void fill_scratch(void* p, std::size_t bytes) {
     const std::optional<float> value = scratch_fill();
-    if (!value) return;
+    if (!value || !state_->runs) return;
     auto* const to = static_cast<unsigned char*>(p);
     const auto pattern = std::bit_cast<std::array<unsigned char, sizeof(float)>>(*value);
     for (std::size_t i = 0; i < bytes; ++i) to[i] = pattern[i % sizeof(float)];
@@ -84,9 +99,21 @@ class EmulatedGpu {
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
     start(name, kernel, s, args...);
   }
-  void launch(const char* name, void (*kernel)(WatchBatch), const LaunchShape& s, WatchBatch args) {
-    if (state_->batch_capacity > 0) args.capacity = state_->batch_capacity;
-    start(name, kernel, s, args);
+  void launch(const char* name, void (*kernel)(SampleArgs, SampleSpace), const LaunchShape& s,
+              const SampleArgs& args, SampleSpace space) {
+    if (state_->batch_capacity > 0) space.capacity = state_->batch_capacity;
+    start(name, kernel, s, args, space);
+    // Of steps that are only recorded the cursor walks on, with batches of nobody.
+    if (!state_->runs && kernel == sample_place_kernel) {
+      *space.count = 0;
+      if (space.cursor != nullptr) begin_step(space, 0);
+    }
+  }
+  void launch(const char* name, void (*kernel)(UpdateArgs, const StepScalars*, AdaptStepSize),
+              const LaunchShape& s, const UpdateArgs& args, StepScalars* scalars,
+              const AdaptStepSize& size) {
+    start(name, kernel, s, args, scalars, size);
+    if (!state_->runs && size.cursor != nullptr) size.cursor->due = 0;
   }
 
   void prepare_blas(Precision precision) {
@@ -139,12 +166,17 @@ class EmulatedGpu {
 
   /// Recording runs nothing, as on the device.
   using Recording = std::function<void()>;
-  Recording record(const std::function<void()>& work) { return work; }
+  Recording record(const std::function<void()>& work) {
+    if (state_->log != nullptr) ++state_->log->recordings;
+    return work;
+  }
   void replay(const Recording& r) { r(); }
 
  private:
   template <class... P, class... A>
   void start(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
+    if (state_->log != nullptr) state_->log->launches.emplace_back(name);
+    if (!state_->runs) return;
     simt::Options options{.name = name, .seed = ++state_->seed};
     const auto allowed = state_->allowed.find(reinterpret_cast<void*>(kernel));
     if (allowed != state_->allowed.end())
@@ -161,6 +193,8 @@ class EmulatedGpu {
     Precision blas_precision = Precision::fp32;
     DeviceLimits limits;
     std::uint32_t batch_capacity = 0;
+    DeviceLog* log = nullptr;
+    bool runs = true;
     std::map<void*, std::size_t> allowed;  // bytes of shared memory, by kernel
     std::map<void*, std::size_t> memory;
   };

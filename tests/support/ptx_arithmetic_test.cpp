@@ -242,6 +242,15 @@ TEST(PtxArithmetic, HandlesBits) {
   expect("popc.b32", "rr", {{0, 0}, {0xffffffff, 32}, {0x80000001, 2}});
   // The shift that brings the highest one to bit 31; 0xffffffff where there is none.
   expect("bfind.shiftamt.u32", "rr", {{0, 0xffffffff}, {1, 31}, {0x80000000, 0}, {0x00010000, 15}});
+  // bfe d, a, b, c: c bits of a from b on; positions and lengths of the lowest 8 bits
+  expect("bfe.u32", "rrrr",
+         {{0x12345678, 4, 8, 0x67},
+          {0xffffffff, 0, 0, 0},
+          {0xabcdef01, 0, 32, 0xabcdef01},
+          {0xabcdef01, 0, 255, 0xabcdef01},
+          {0x80000001, 31, 8, 1},
+          {0xffffffff, 32, 8, 0},
+          {0x12345678, 0x104, 0x104, 7}});
   // bfi f, a, b, c, d: a into b at c, d bits; positions and lengths of the lowest 8 bits
   expect("bfi.b32", "rrrrr",
          {{0xff, 0, 4, 4, 0xf0},

@@ -140,7 +140,8 @@ TEST(PtxInterpreter, WhatTheParserDoesNotKnowIsAFault) {
 // What nvcc 13.0 makes of our kernels, for compute_80 and compute_100.
 constexpr const char* kInstructions =
     "add.f32 add.f64 add.rn.f64 add.rz.f32 add.s16 add.s32 add.s64 and.b16 and.b32 and.b64 "
-    "and.pred atom.global.add.u32 atom.global.add.u64 bar.sync bar.warp.sync bfi.b32 bfi.b64 "
+    "and.pred atom.global.add.u32 atom.global.add.u64 bar.sync bar.warp.sync bfe.u32 bfi.b32 "
+    "bfi.b64 "
     "bfind.shiftamt.u32 bra bra.uni brev.b32 cp.async.cg.shared.global cp.async.wait_all "
     "cvt.f64.f32 cvt.rmi.f64.f64 cvt.rn.f32.f64 cvt.rn.f32.s32 cvt.rn.f32.u16 cvt.rn.f32.u32 "
     "cvt.rn.f64.s32 cvt.rn.f64.s64 cvt.rn.f64.u16 cvt.rn.f64.u32 cvt.rn.f64.u64 cvt.rna.tf32.f32 "

@@ -18,7 +18,7 @@
 #ifndef CUDP_TEST_ON_GPU
 #include "kernels/random/random.cuh"  // host build: the kernels' text itself, run by the emulator
 #include "kernels/random/rounded_normal.cuh"
-#include "kernels/step/release.cuh"
+#include "kernels/step/finish.cuh"
 #include "kernels/step/sample.cuh"
 #include "kernels/step/update.cuh"
 #endif
@@ -66,48 +66,72 @@ class EmulatedKernels {
   std::int64_t sample(const SampleArgs& args) {
     const auto tiles = static_cast<std::size_t>((args.end - args.begin + 255) / 256);
     std::vector<std::uint16_t> flags(16 * tiles, 0x5a5a);
-    std::vector<std::uint32_t> offsets(tiles, 0x5a5a5a5a);
+    std::vector<std::uint32_t> counts(tiles + 1, 0x5a5a5a5a);
     std::uint32_t count = 0x5a5a5a5a;
-    const std::uint64_t step = args.stream.step;
     SampleArgs a = args;
-    a.stream.step = ~step;  // not read where the space has a step
-    const SampleSpace space{flags.data(), offsets.data(), &count, &step};
+    SampleSpace space{flags.data(), counts.data(), &count};
+    // In a run that has come to the step, or by itself; with and without a scan.
+    StepCursor cursor{.first = args.stream.step - 2, .end = 3, .index = 2};
+    ListedStep list[3] = {};
+    list[2].scalars.learning_rate = 7.0f;
+    list[2].scale.max_norm = 3.0f;
+    if (seed_ % 2 == 0) {
+      a.stream.step = ~args.stream.step;  // is not read
+      space.cursor = &cursor;
+      space.list = list;
+      space.capacity = static_cast<std::uint32_t>(args.end - args.begin);
+    }
+    space.scanned = seed_ % 3 == 0;
     launch("sample_flags", sample_flags_kernel, a, space);
-    simt::launch(sample_scan_kernel, 1, threads_, threads_ / 32 * sizeof(std::uint32_t),
-                 options("sample_scan"), a, space);
-    launch("sample_scatter", sample_scatter_kernel, a, space);
+    if (space.scanned)
+      simt::launch(sample_scan_kernel, 1, threads_, threads_ / 32 * sizeof(std::uint32_t),
+                   options("sample_scan"), a, space);
+    launch("sample_place", sample_place_kernel, a, space);
+    if (space.cursor != nullptr &&
+        (cursor.active != 1 || cursor.index != 3 || cursor.step != args.stream.step ||
+         cursor.scalars.learning_rate != 7.0f || cursor.scale.max_norm != 3.0f))
+      throw std::runtime_error("the cursor has not begun the step");
     return count;
   }
   void update(const UpdateArgs& args) {
     const StepScalars scalars = args.scalars;
     if (seed_ % 2 == 0) {  // the step's numbers as arguments
       launch("update", update_kernel_of(args.optimizer.kind), args,
-             static_cast<const StepScalars*>(nullptr));
+             static_cast<const StepScalars*>(nullptr), AdaptStepSize{});
     } else {  // in memory
       UpdateArgs a = args;
       a.scalars = {};
-      launch("update", update_kernel_of(args.optimizer.kind), a, &scalars);
+      launch("update", update_kernel_of(args.optimizer.kind), a, &scalars, AdaptStepSize{});
     }
   }
   void release(const ReleaseSum& args) {
     std::vector<FixedPoint> sum(static_cast<std::size_t>(args.end));
     for (std::size_t j = 0; j < sum.size(); ++j)
       sum[j] = static_cast<FixedPoint>(args.sum[args.where != nullptr ? args.where[j] : j]);
-    std::vector<HostPair> pairs(sum.size() + 1);
-    std::uint32_t count = 0;
-    StepScalars scalars{};
-    scalars.noise_std = args.noise_std;
+    const auto n = static_cast<std::int64_t>(sum.size());
+    std::vector<std::uint32_t> undecided(static_cast<std::size_t>(words_of_pairs(n)), 0);
+    StepCursor cursor{.active = 1, .step = args.noise.step};
+    cursor.scalars.noise_std = args.noise_std;
+    cursor.scale.grid = args.grid;
     RandomStream stream = args.noise;
     stream.step = ~args.noise.step;  // is not read
-    launch("list_undecided", list_undecided_kernel,
-           ListUndecided{stream, args.noise.step, &scalars, 1, args.end, args.grid, pairs.data(),
-                         &count, static_cast<std::uint32_t>(pairs.size())});
-    for (std::uint32_t i = 0; i < count; ++i)
-      pairs[i].k = exact_rounded_pair(args.noise, pairs[i].pair, pairs[i].words,
-                                      static_cast<double>(args.noise_std) / args.grid);
-    launch("release", release_kernel,
-           ReleaseFixed{sum.data(), args.grid, stream, &args.noise.step, &scalars, pairs.data(),
-                        &count, args.end, args.released});
+    const FinishStep finish{.cursor = &cursor,
+                            .sum = sum.data(),
+                            .left = {},
+                            .noise = stream,
+                            .n = n,
+                            .undecided = undecided.data(),
+                            .released = args.released,
+                            .update = {},
+                            .by_pairs = seed_ % 2 == 0};
+    launch("finish", finish_kernel_of(OptimizerKind::sgd), finish);
+    if (const std::vector<DecidedPair> pairs = decided_pairs(undecided, cursor, stream);
+        !pairs.empty()) {
+      if (pairs.size() != cursor.pending) throw std::runtime_error("pairs are counted wrongly");
+      launch("finish_pairs", finish_pairs_kernel_of(OptimizerKind::sgd),
+             FinishPairs{finish, pairs.data(), static_cast<std::uint32_t>(pairs.size())});
+    }
+    if (cursor.pending != 0) throw std::runtime_error("pairs are left undecided");
     for (const FixedPoint s : sum)
       if (s != 0) throw std::runtime_error("a release leaves the sum behind");
   }

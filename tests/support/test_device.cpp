@@ -33,9 +33,7 @@ using EmulatedEngine = cuda::DeviceEngine<EmulatedGpu>;
 std::unique_ptr<EmulatedEngine> make_emulated(const Network& net, const EngineSettings& s,
                                               const TestDevice& d, std::int64_t large_dense,
                                               bool may_be_fused) {
-  return std::make_unique<EmulatedEngine>(
-      EmulatedGpu(d.seed, {.multiprocessors = 3, .shared_bytes = d.shared_bytes}, d.batch_capacity),
-      net, s, large_dense, may_be_fused);
+  return std::make_unique<EmulatedEngine>(EmulatedGpu(d), net, s, large_dense, may_be_fused);
 }
 
 }  // namespace

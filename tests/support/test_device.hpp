@@ -4,11 +4,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "runtime/device/cuda/layout.hpp"
 #include "runtime/device/engine.hpp"
 
 namespace cudp {
+
+/// What an engine asks a device for.
+struct DeviceLog {
+  std::vector<std::string> launches;  ///< by name, those of replayed recordings too
+  int recordings = 0;
+  int waits = 0;  ///< copies that the host waits for
+};
 
 /// Of the emulator; a device is as it is.
 struct TestDevice {
@@ -16,6 +25,10 @@ struct TestDevice {
   std::size_t shared_bytes = std::size_t{48} * 1024;
   /// Examples for which the recorded step says that it has space; 0: as many as it has.
   std::uint32_t batch_capacity = 0;
+  int multiprocessors = 3;
+  DeviceLog* log = nullptr;  ///< outlives the engine; null for none
+  /// Whether kernels are run, or only logged: results are then arbitrary, and a batch empty.
+  bool runs = true;
 };
 
 /// As `cudp train` has it: by a fused kernel where the network has one that fits the device.

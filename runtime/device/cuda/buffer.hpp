@@ -66,4 +66,23 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
+/// Host memory for n numbers that the device reads by itself.
+template <class Gpu, class T>
+class PinnedBuffer {
+ public:
+  PinnedBuffer(Gpu& gpu, std::size_t n)
+      : gpu_(gpu), data_(static_cast<T*>(gpu.allocate_pinned(n * sizeof(T)))), size_(n) {}
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+  ~PinnedBuffer() { gpu_.release_pinned(data_); }
+
+  T* get() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  Gpu& gpu_;
+  T* data_;
+  std::size_t size_;
+};
+
 }  // namespace cudp::cuda

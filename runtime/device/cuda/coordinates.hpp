@@ -23,7 +23,7 @@ class DeviceCoordinates {
         inverse_(gpu, d),
         square_(gpu, d),
         product_(gpu, d),
-        parts_(gpu, d > 0 ? 2 * launch_shape(sums(nullptr)).grid.x : 0),
+        parts_(gpu, d > 0 ? 2 * launch_shape(sums(nullptr, nullptr)).grid.x : 0),
         scale_(gpu, d > 0 ? 1 : 0),
         shifts_(gpu, d > 0 ? static_cast<std::size_t>(groups) : 0) {
     mean_.clear();
@@ -34,16 +34,16 @@ class DeviceCoordinates {
   Buffer<Gpu, float>& deviation() { return deviation_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 
-  /// Launches what makes the view from m and s.
-  CoordinatesView refresh(const CudaLayout& layout) {
-    launch(gpu_, "coordinate sums", coordinate_sums_kernel, sums(parts_.get()));
-    launch(gpu_, "coordinate scale", finish_coordinate_sums_kernel,
-           FinishCoordinateSums{.parts = parts_.get(),
-                                .count = static_cast<int>(parts_.size() / 2),
-                                .scale = scale_.get()});
+  /// Launches what makes the view from m and s, for the cursor's step.
+  CoordinatesView refresh(const CudaLayout& layout, const StepCursor* cursor) {
+    const CoordinateSums summed = sums(cursor, parts_.get());
+    launch(gpu_, "coordinate sums", coordinate_sums_kernel, summed);
     launch(gpu_, "coordinate arrays", coordinate_arrays_kernel,
-           CoordinateArrays{.mean = mean_.get(),
+           CoordinateArrays{.active = &cursor->active,
+                            .mean = mean_.get(),
                             .deviation = deviation_.get(),
+                            .parts = parts_.get(),
+                            .count = static_cast<int>(launch_shape(summed).grid.x),
                             .scale = scale_.get(),
                             .n = static_cast<std::int64_t>(mean_.size()),
                             .centre = centre_.get(),
@@ -61,8 +61,9 @@ class DeviceCoordinates {
   }
 
  private:
-  CoordinateSums sums(double* parts) const {
-    return {.mean = mean_.get(),
+  CoordinateSums sums(const StepCursor* cursor, double* parts) const {
+    return {.active = &cursor->active,
+            .mean = mean_.get(),
             .deviation = deviation_.get(),
             .n = static_cast<std::int64_t>(mean_.size()),
             .parts = parts};

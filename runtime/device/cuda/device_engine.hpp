@@ -1,8 +1,9 @@
 #pragma once
 // The CUDA engine, over any Gpu (see layer_wise.hpp). Whatever training changes stays on the
-// device; a step is recorded once (a CUDA graph) and replayed, and the host waits for nothing
-// before a run's end. Where there is a witness (runtime/gate/witness.hpp) it is launched step by
-// step, and the host takes what leaves in between.
+// device; a step is recorded once (a CUDA graph) and replayed, and the host waits once a run: more
+// often only where double cannot decide a pair of normals, which the host then makes
+// (step_end.hpp). Where there is a witness (runtime/gate/witness.hpp) it is launched step by step,
+// and the host takes what leaves in between.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -11,19 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/common/fixed_point.cuh"
-#include "kernels/step/release.cuh"
-#include "kernels/step/step_cursor.cuh"
-#include "kernels/step/step_size.cuh"
-#include "kernels/step/update.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/data/examples.hpp"
 #include "runtime/device/cuda/buffer.hpp"
-#include "runtime/device/cuda/coordinates.hpp"
 #include "runtime/device/cuda/fused.hpp"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
+#include "runtime/device/cuda/model_state.hpp"
+#include "runtime/device/cuda/run_position.hpp"
 #include "runtime/device/cuda/sample.hpp"
+#include "runtime/device/cuda/step_end.hpp"
+#include "runtime/device/cuda/training_set.hpp"
 #include "runtime/device/engine.hpp"
 #include "runtime/device/observed.hpp"
 
@@ -52,34 +51,17 @@ class DeviceEngine final : public Engine {
                                   : settings.precision,
                  .large_dense = large_dense,
                  .limits = gpu_.limits(),
-                 .transforms = transforms()}),
-        parameters_(gpu_, network.parameter_count),
-        moment1_(gpu_, has_first_moment(optimizer().kind) ? network.parameter_count : 0),
-        moment2_(gpu_, has_second_moment(optimizer().kind) ? network.parameter_count : 0),
-        average_(gpu_, optimizer().keep_average ? network.parameter_count : 0),
-        coordinates_(gpu_, transforms() ? network.parameter_count : 0, network.groups),
-        fixed_sum_(gpu_, network.parameter_count),
-        released_(gpu_, network.parameter_count),
-        host_pairs_(gpu_, kHostPairs),
-        host_pair_count_(gpu_, 1),
-        scalars_(gpu_, kScalars),
-        cursor_(gpu_, 1),
-        norm_parts_(gpu_,
-                    strided_shape(static_cast<std::int64_t>(network.parameter_count), 64).grid.x),
-        step_size_sum_(gpu_, 1),
-        drawn_count_(gpu_, 1),
+                 .transforms = DeviceModelState<Gpu>::transforms(settings.recipe)}),
+        state_(gpu_, network, settings.recipe),
+        position_(gpu_, network.parameter_count),
+        end_(gpu_, state_, position_.cursor()),
+        unit_scale_(gpu_, 1),
         live_count_(gpu_, 1),
         listed_(gpu_, static_cast<std::size_t>(passes_.capacity())),
         train_tally_(gpu_, 1) {
-    parameters_.clear();
-    moment1_.clear();
-    moment2_.clear();
-    average_.clear();
-    fixed_sum_.clear();
-    released_.clear();
-    host_pair_count_.clear();
-    step_size_sum_.clear();
     train_tally_.clear();
+    const SumScale unit = sum_scale(1.0f, 1.0);
+    unit_scale_.upload({&unit, 1});
     const auto kernel = fused_kernel_for(network_, gpu_.limits());
     if (kernel && may_be_fused)
       fused_.emplace(gpu_, network_, *kernel, settings.micro_batch, settings.diagnostics);
@@ -95,100 +77,72 @@ class DeviceEngine final : public Engine {
       throw InputError("the training set's shape or classes do not fit the model");
     if (train.size() == 0 || train.size() >= std::size_t{1} << 31)
       throw InputError("expected 1 to 2^31 - 1 training examples");
-    examples_ = train.size();
-    bytes_ = filled<std::uint8_t>(train.bytes);
-    floats_ = train.is_coded() ? expanded(train) : filled<float>(train.floats);
-    labels_ = filled<std::uint8_t>(train.labels);
-    data_ = {.bytes = bytes_.get(),
-             .floats = floats_.get(),
-             .labels = labels_.get(),
-             .scale = train.scale,
-             .shift = train.shift};
-    const std::size_t tiles = sample_space_tiles(examples_);
-    flags_ = {gpu_, tiles * 16};
-    offsets_ = {gpu_, tiles};
-    drawn_ = {gpu_, examples_};
-    norms_ = {gpu_, keeps_norms() ? examples_ : 0};
+    train_ = {gpu_, train};
+    sample_ = {gpu_, train_.size()};
+    drawn_ = {gpu_, train_.size()};
+    norms_ = {gpu_, keeps_norms() ? train_.size() : 0};
     norms_.clear();
     recorded_.reset();  // it holds addresses of the buffers before
     recorded_sum_.reset();
   }
 
   void set_state(const TrainState& s) override {
-    ensure(s.parameters.size() == parameters_.size() && s.moment1.size() == moment1_.size() &&
-               s.moment2.size() == moment2_.size() && s.average.size() == average_.size() &&
-               s.mean.size() == coordinates_.mean().size() &&
-               s.deviation.size() == coordinates_.deviation().size() &&
-               (s.norms.empty() || s.norms.size() == norms_.size()),
-           "the state does not fit the network and optimizer");
-    parameters_.upload(s.parameters);
-    moment1_.upload(s.moment1);
-    moment2_.upload(s.moment2);
-    average_.upload(s.average);
-    step_size_sum_.upload({&s.step_size_sum, 1});
-    coordinates_.mean().upload(s.mean);
-    coordinates_.deviation().upload(s.deviation);
+    ensure(s.norms.empty() || s.norms.size() == norms_.size(),
+           "the state does not fit the training set");
+    state_.set(s);
     norms_.upload(s.norms);
   }
-
   TrainState state() override {
-    return {.parameters = parameters_.download(),
-            .moment1 = moment1_.download(),
-            .moment2 = moment2_.download(),
-            .average = average_.download(),
-            .step_size_sum = step_size_sum_.download().front(),
-            .mean = coordinates_.mean().download(),
-            .deviation = coordinates_.deviation().download(),
-            .norms = norms_.download()};
+    TrainState s = state_.get();
+    s.norms = norms_.download();
+    return s;
   }
 
   void run(const StepRecipe& recipe, std::uint64_t first,
            std::span<const StepScalars> scalars) override {
-    ensure(examples_ > 0, "no training set is loaded");
+    ensure(train_.size() > 0, "no training set is loaded");
     ensure(keeps_the_same(recipe, settings_.recipe), "the memory was laid out for another recipe");
-    validate(recipe);
-    UpdateArgs checked = update_args(recipe);
-    for (const StepScalars& s : scalars) {
-      checked.scalars = s;
-      validate(checked);
-      validate(recipe, s);
-    }
-    // A recording has one clipping norm, and one grid.
-    while (!scalars.empty()) {
-      const float clip_norm = scalars.front().clip_norm;
-      const auto other = std::ranges::find_if(
-          scalars, [&](const StepScalars& s) { return s.clip_norm != clip_norm; });
-      const auto alike = static_cast<std::size_t>(other - scalars.begin());
-      run_alike({recipe, clip_norm}, first, scalars.first(alike));
-      first += alike;
-      scalars = scalars.subspan(alike);
+    const std::vector<ListedStep> steps = listed(recipe, scalars);
+    for (std::size_t at = 0; at < steps.size(); at += position_.max_steps()) {
+      const auto part =
+          std::span(steps).subspan(at, std::min(position_.max_steps(), steps.size() - at));
+      if (settings_.witness != nullptr)
+        run_watched(recipe, first + at, part);
+      else
+        run_recorded(recipe, first + at, part);
     }
   }
 
   /// For benchmarks: sums what the batch that was last drawn adds, so many times, and nothing else.
   void sum_again(const StepRecipe& recipe, float clip_norm, std::size_t times) {
-    ensure(examples_ > 0, "no training set is loaded");
-    const Step step{recipe, clip_norm};
-    if (!recorded_sum_ || recorded_sum_->step != step) {
+    ensure(train_.size() > 0, "no training set is loaded");
+    if (!recorded_sum_ || recorded_sum_->recipe != recipe) {
       recorded_sum_.reset();
-      recorded_sum_.emplace(Recorded{step, gpu_.record([this, step] { add_up(step); })});
+      recorded_sum_.emplace(
+          Recorded{recipe, gpu_.record([this, recipe] { (void)add_up(recipe); })});
     }
+    StepScalars scalars{};
+    scalars.clip_norm = clip_norm;
+    const ListedStep step{scalars, scale_of(recipe, clip_norm)};
+    StepCursor cursor;
+    cursor.scale = step.scale;
+    gpu_.upload(position_.cursor(), &cursor, sizeof cursor);
     for (std::size_t i = 0; i < times; ++i) gpu_.replay(recorded_sum_->recording);
-    fixed_sum_.clear();             // it is of no step
-    (void)drawn_count_.download();  // waits
+    end_.clear_sum();  // it is of no step
+    (void)position_.wait();
   }
 
   void measure_norms() override {
-    ensure(examples_ > 0 && keeps_norms(), "norms are not kept");
-    const auto count = static_cast<std::uint32_t>(examples_);
+    ensure(train_.size() > 0 && keeps_norms(), "norms are not kept");
+    const auto count = static_cast<std::uint32_t>(train_.size());
     live_count_.upload({&count, 1});
     const auto capacity = static_cast<std::size_t>(passes_.capacity());
-    for (std::size_t first = 0; first < examples_; first += capacity) {
+    for (std::size_t first = 0; first < train_.size(); first += capacity) {
       const Batch batch{
           .count = live_count_.get(),
           .first = static_cast<std::int32_t>(first),
-          .capacity = static_cast<std::int32_t>(std::min(capacity, examples_ - first))};
-      passes_.forward(batch, data_, nullptr, parameters_.get());
+          .capacity = static_cast<std::int32_t>(std::min(capacity, train_.size() - first))};
+      passes_.forward(batch, train_.data(), nullptr, state_.parameters());
       passes_.backward();
       passes_.norms(norms_.get());
     }
@@ -221,7 +175,7 @@ class DeviceEngine final : public Engine {
         floats.upload(part);
       }
       labels.upload(std::span(examples.labels).subspan(at, n));
-      passes_.forward(listed_batch(n), data, nullptr, parameters_.get());
+      passes_.forward(listed_batch(n), data, nullptr, state_.parameters());
       const std::vector<float> logits = passes_.logits(n);
       all.insert(all.end(), logits.begin(), logits.end());
     }
@@ -229,7 +183,7 @@ class DeviceEngine final : public Engine {
   }
 
   PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
-    ensure(examples_ > 0, "no training set is loaded");
+    ensure(train_.size() > 0, "no training set is loaded");
     const std::size_t d = network_.parameter_count;
     const auto groups = static_cast<std::size_t>(network_.groups);
     const auto capacity = static_cast<std::size_t>(passes_.capacity());
@@ -241,12 +195,12 @@ class DeviceEngine final : public Engine {
     for (std::size_t at = 0; at < examples.size(); at += capacity) {
       const std::size_t n = std::min(capacity, examples.size() - at);
       for (const std::uint32_t e : examples.subspan(at, n))
-        ensure(e < examples_, "no such training example");
+        ensure(e < train_.size(), "no such training example");
       listed_.upload(examples.subspan(at, n));
       const Batch batch = listed_batch(n);
-      passes_.forward(batch, data_, listed_.get(), parameters_.get());
+      passes_.forward(batch, train_.data(), listed_.get(), state_.parameters());
       passes_.backward();
-      passes_.clip({});
+      passes_.clip({}, unit_scale_.get());
       append(out.losses, passes_.losses().download(n));
       append(out.squared_norms, passes_.squared_norms().download(n * groups));
       if (!gradients) continue;
@@ -257,12 +211,12 @@ class DeviceEngine final : public Engine {
   }
 
   std::vector<std::uint32_t> sampled(std::uint64_t step) override {
-    ensure(examples_ > 0, "no training set is loaded");
+    ensure(train_.size() > 0, "no training set is loaded");
     ensure(!keeps_norms(), "candidates are drawn by norms, which change");
-    const StepCursor at{step, 0, 0, step, {}};
-    cursor_.upload({&at, 1});
-    draw(settings_.recipe.draw);
-    return drawn_.download(drawn_count_.download().front());
+    SampleArgs args = sample_args(settings_.recipe.draw);
+    args.stream.step = step;
+    draw_poisson(gpu_, args, sample_.space());
+    return drawn_.download(sample_.count());
   }
 
   Diagnostics diagnostics() override {
@@ -276,58 +230,21 @@ class DeviceEngine final : public Engine {
   }
 
  private:
-  /// The step that a recording is of.
-  struct Step {
-    StepRecipe recipe;
-    float clip_norm;
-    bool operator==(const Step&) const = default;
-
-    double grid() const {
-      return bound_of(recipe.contribution, static_cast<double>(clip_norm)).grid;
-    }
-  };
   struct Recorded {
-    Step step;
+    StepRecipe recipe;
     typename Gpu::Recording recording;
   };
-  static constexpr std::size_t kScalars = 4096;  // steps between two waits
-  /// Room for the undecided pairs of so many steps, some 2^-25 of the numbers.
-  static constexpr std::size_t kHostPairs = std::size_t{1} << 16;
 
-  const OptimizerSettings& optimizer() const { return settings_.recipe.optimizer; }
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings_.recipe.draw); }
-  bool transforms() const {
-    return std::holds_alternative<TransformedGradient>(settings_.recipe.contribution);
-  }
   /// Room for examples: of candidates as many as there would be if every norm were as large as it
   /// can be. Blocks without examples leave at once.
   std::int64_t capacity(const Draw& draw) const {
     if (const auto* const poisson = std::get_if<Poisson>(&draw))
-      return batch_capacity(poisson->threshold, examples_);
+      return batch_capacity(poisson->threshold, train_.size());
     const ImportanceRule& rule = std::get<Candidates>(draw).rule;
-    return batch_capacity(candidate_threshold(rule, static_cast<float>(rule.clip)), examples_);
+    return batch_capacity(candidate_threshold(rule, static_cast<float>(rule.clip)), train_.size());
   }
 
-  template <class T>
-  Buffer<Gpu, T> filled(const std::vector<T>& from) {
-    Buffer<Gpu, T> b(gpu_, from.size());
-    b.upload(from);
-    return b;
-  }
-  /// Coded rows as dense floats, a part at a time on the host.
-  Buffer<Gpu, float> expanded(const Dataset& train) {
-    constexpr std::size_t kRows = 4096;
-    const auto features = static_cast<std::size_t>(train.shape.size());
-    Buffer<Gpu, float> b(gpu_, train.size() * features);
-    std::vector<float> rows(std::min(kRows, train.size()) * features);
-    for (std::size_t at = 0; at < train.size(); at += kRows) {
-      const std::size_t n = std::min(kRows, train.size() - at);
-      const auto part = std::span(rows).first(n * features);
-      read_floats(train, at, n, part);
-      b.upload(part, at * features);
-    }
-    return b;
-  }
   /// The first n examples of a list that the host gives.
   Batch listed_batch(std::size_t n) {
     const auto count = static_cast<std::uint32_t>(n);
@@ -335,74 +252,100 @@ class DeviceEngine final : public Engine {
     return {.count = live_count_.get(), .first = 0, .capacity = static_cast<std::int32_t>(n)};
   }
 
-  void run_alike(const Step& step, std::uint64_t first, std::span<const StepScalars> scalars) {
-    const bool is_watched = settings_.witness != nullptr;
-    if (!is_watched) record(step);
-    for (std::size_t done = 0; done < scalars.size(); done += kScalars) {
-      const auto part = scalars.subspan(done, std::min(kScalars, scalars.size() - done));
-      const StepCursor start{first + done, 0, 0, 0, {}};
-      scalars_.upload(part);
-      make_host_pairs(first + done, part, step.grid());
-      cursor_.upload({&start, 1});
-      for (std::size_t i = 0; i < part.size(); ++i) {
-        if (is_watched)
-          take_watched_step(first + done + i, part[i], step);
-        else
-          gpu_.replay(recorded_->recording);
+  static SumScale scale_of(const StepRecipe& recipe, float clip_norm) {
+    const double grid = bound_of(recipe.contribution, static_cast<double>(clip_norm)).grid;
+    return sum_scale(clip_norm, grid);
+  }
+
+  /// What the device reads of each step. Throws where a number is out of range.
+  std::vector<ListedStep> listed(const StepRecipe& recipe, std::span<const StepScalars> scalars) {
+    validate(recipe);
+    UpdateArgs checked = state_.update_args(recipe);
+    checked.released = state_.parameters();  // of no step yet
+    std::vector<ListedStep> steps;
+    steps.reserve(scalars.size());
+    for (const StepScalars& s : scalars) {
+      checked.scalars = s;
+      validate(checked);
+      validate(recipe, s);
+      steps.push_back({s, scale_of(recipe, s.clip_norm)});
+    }
+    return steps;
+  }
+
+  void run_recorded(const StepRecipe& recipe, std::uint64_t first,
+                    std::span<const ListedStep> steps) {
+    record(recipe);
+    position_.start(first, steps);
+    for (std::size_t done = 0;;) {
+      for (; done < steps.size(); ++done) gpu_.replay(recorded_->recording);
+      const StepCursor at = position_.wait();
+      if (at.pending == 0) {
+        ensure(at.index == steps.size(), "the device has left steps out");
+        return;
       }
-      if (cursor_.download().front().failed != 0) throw Error(kBatchTooLarge);
+      end_.complete(at, recipe, stream(Stream::noise), false);
+      done = at.index;  // the steps behind it were left out
     }
   }
 
-  void launch_step(const Step& step) {
-    launch(gpu_, "begin step", begin_step_kernel,
-           BeginStep{.cursor = cursor_.get(), .list = scalars_.get()});
-    draw(step.recipe.draw);
-    watch_drawn(step.recipe.draw);
-    add_up(step);
-    release(step.grid());
-    if (step.recipe.step_size) adapt_learning_rate(*step.recipe.step_size);
-    update(step.recipe);
+  void launch_step(const StepRecipe& recipe) {
+    draw(recipe);
+    const Unfinished left = add_up(recipe);
+    end_.finish(recipe, stream(Stream::noise), left, false);
   }
 
   /// Records a step, unless that has been done.
-  void record(const Step& step) {
-    if (recorded_ && recorded_->step == step) return;
+  void record(const StepRecipe& recipe) {
+    if (recorded_ && recorded_->recipe == recipe) return;
     recorded_.reset();
-    recorded_.emplace(Recorded{step, gpu_.record([this, step] { launch_step(step); })});
+    recorded_.emplace(Recorded{recipe, gpu_.record([this, recipe] { launch_step(recipe); })});
   }
 
-  /// The step that the host follows while it is launched.
-  struct Watched {
-    std::uint64_t step;
-    StepScalars scalars;
-  };
-
-  void take_watched_step(std::uint64_t number, const StepScalars& scalars, const Step& step) {
-    watched_ = {number, scalars};
-    try {
-      launch_step(step);
-    } catch (...) {
-      watched_.reset();
-      throw;
-    }
-    watched_.reset();
+  void run_watched(const StepRecipe& recipe, std::uint64_t first,
+                   std::span<const ListedStep> steps) {
+    position_.start(first, steps);
+    for (std::size_t i = 0; i < steps.size(); ++i) take_watched_step(recipe, first + i, steps[i]);
+    (void)position_.wait();
   }
 
-  /// A batch that is too large fails here, before anything leaves.
-  void watch_drawn(const Draw& draw) {
-    if (!watched_) return;
-    if (cursor_.download().front().failed != 0) throw Error(kBatchTooLarge);
-    if (observer(settings_.witness) != nullptr)
-      show_batch(settings_.witness, watched_->step, draw,
-                 drawn_.download(drawn_count_.download().front()));
+  /// The same launches, but that the sum is complete before there is noise, and what is released is
+  /// in memory before the update. A batch that is too large fails before anything leaves.
+  void take_watched_step(const StepRecipe& recipe, std::uint64_t number, const ListedStep& step) {
+    Witness* const witness = settings_.witness;
+    Observer* const observes = observer(witness);
+    const Leaving leaving = released_sum(number, step.scale.grid, step.scalars.noise_std);
+    const RandomStream noise = stream(Stream::noise);
+
+    draw(recipe);
+    (void)position_.wait();
+    if (observes != nullptr)
+      show_batch(witness, number, recipe.draw, drawn_.download(sample_.count()));
+
+    const Unfinished left = add_up(recipe);
+    if (left.sums.slabs != nullptr) fused_->add(left.sums, end_.sum());
+    if (observes != nullptr) observes->adds_noise(leaving, sums());
+
+    end_.finish(recipe, noise, {.sums = {}, .tally = left.tally}, true);
+    if (const StepCursor at = position_.wait(); at.pending != 0)
+      end_.complete(at, recipe, noise, true);
+    std::vector<float> values = end_.download_released();
+    show_witness(witness, leaving, std::span(values));
+    end_.upload_released(values);
+
+    end_.update(recipe);
+    if (observes == nullptr) return;
+    const StepCursor at = position_.wait();
+    StepScalars used = at.scalars;
+    if (recipe.step_size) used.learning_rate = at.used_rate;
+    observes->sees(update_record(number, recipe, used, state()));
   }
 
   /// The sum, in units of the grid.
   std::vector<std::int64_t> sums() const {
     std::vector<std::int64_t> all;
-    all.reserve(fixed_sum_.size());
-    for (const FixedPoint units : fixed_sum_.download())
+    all.reserve(state_.size());
+    for (const FixedPoint units : end_.download_sum())
       all.push_back(static_cast<std::int64_t>(units));
     return all;
   }
@@ -414,199 +357,95 @@ class DeviceEngine final : public Engine {
 
   // The parts of a step.
 
-  /// The batch of the present step to drawn_, ascending.
-  void draw(const Draw& draw) {
+  SampleArgs sample_args(const Draw& draw) const {
     const auto* const poisson = std::get_if<Poisson>(&draw);
     const auto* const candidates = std::get_if<Candidates>(&draw);
-    const SampleArgs args{.stream = stream(Stream::sampling),
-                          .threshold = poisson != nullptr ? poisson->threshold : 0,
-                          .begin = 0,
-                          .end = static_cast<std::int64_t>(examples_),
-                          .drawn = drawn_.get(),
-                          .norms = candidates != nullptr ? norms_.get() : nullptr,
-                          .rule = candidates != nullptr ? candidates->rule : ImportanceRule{}};
-    const SampleSpace space{.flags = flags_.get(),
-                            .offsets = offsets_.get(),
-                            .count = drawn_count_.get(),
-                            .step = step_number()};
-    draw_poisson(gpu_, args, space);
-    launch(gpu_, "watch batch", watch_batch_kernel,
-           WatchBatch{.cursor = cursor_.get(),
-                      .count = drawn_count_.get(),
-                      .capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-                          static_cast<std::uint64_t>(capacity(draw)), settings_.largest_sum))});
+    return {.stream = stream(Stream::sampling),
+            .threshold = poisson != nullptr ? poisson->threshold : 0,
+            .begin = 0,
+            .end = static_cast<std::int64_t>(train_.size()),
+            .drawn = drawn_.get(),
+            .norms = candidates != nullptr ? norms_.get() : nullptr,
+            .rule = candidates != nullptr ? candidates->rule : ImportanceRule{}};
   }
 
-  /// fixed_sum_ += what the batch's examples add, in units of the grid.
-  void add_up(const Step& step) {
-    const auto inverse_grid = static_cast<float>(1.0 / step.grid());
-    const Contribution& contribution = step.recipe.contribution;
-    const std::int64_t max_drawn = capacity(step.recipe.draw);
+  /// Begins the next step: its batch to drawn_, ascending, its numbers to the cursor.
+  void draw(const StepRecipe& recipe) {
+    SampleSpace space = sample_.space();
+    space.cursor = position_.cursor();
+    space.list = position_.list();
+    space.capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+        static_cast<std::uint64_t>(capacity(recipe.draw)), settings_.largest_sum));
+    space.has_tail = StepEnd<Gpu>::has_tail(recipe);
+    draw_poisson(gpu_, sample_args(recipe.draw), space);
+  }
+
+  /// The sum of what the batch's examples add, in units of the grid, but for what is returned.
+  Unfinished add_up(const StepRecipe& recipe) {
+    const Contribution& contribution = recipe.contribution;
+    const std::int64_t max_drawn = capacity(recipe.draw);
+    const SumScale* const scale = position_.scale();
     if (const auto* const clipped = std::get_if<ClippedGradient>(&contribution)) {
-      const ClipSettings clip = clipped->at(step.clip_norm);
       if (fused_)
-        fused_->sum_clipped(drawn_count_.get(), max_drawn, data_, drawn_.get(), parameters_.get(),
-                            clip, inverse_grid, fixed_sum_.get(), train_tally_.get());
-      else
-        add_by_layers(max_drawn, nullptr, inverse_grid, [&] { passes_.clip(clip); });
-    } else if (const auto* const transformed = std::get_if<TransformedGradient>(&contribution)) {
-      const ClipSettings clip = transformed->at(step.clip_norm);
-      const CoordinatesView view = coordinates_.refresh(passes_.layout());
-      add_by_layers(max_drawn, &view, inverse_grid, [&] { passes_.clip(clip); });
-    } else {
-      const ImportanceRule& rule = std::get<Candidates>(step.recipe.draw).rule;
-      add_by_layers(max_drawn, nullptr, inverse_grid, [&] {
-        passes_.accept(rule, stream(Stream::acceptance), step_number(), norms_.get());
-      });
+        return fused_->sum_clipped(sample_.space().count, max_drawn, train_.data(), drawn_.get(),
+                                   state_.parameters(), *clipped, scale, end_.sum(),
+                                   train_tally_.get());
+      return add_by_layers(max_drawn, nullptr, [&] { passes_.clip(*clipped, scale); });
     }
+    if (std::holds_alternative<TransformedGradient>(contribution)) {
+      const CoordinatesView view =
+          state_.coordinates().refresh(passes_.layout(), position_.cursor());
+      return add_by_layers(max_drawn, &view, [&] { passes_.clip({}, scale); });
+    }
+    const ImportanceRule& rule = std::get<Candidates>(recipe.draw).rule;
+    return add_by_layers(max_drawn, nullptr, [&] {
+      passes_.accept(rule, stream(Stream::acceptance), &position_.cursor()->step, norms_.get());
+    });
   }
 
   /// choose: launches what gives each example of a micro-batch its factor.
   template <class Choose>
-  void add_by_layers(std::int64_t max_drawn, const CoordinatesView* coordinates, float inverse_grid,
-                     const Choose& choose) {
+  Unfinished add_by_layers(std::int64_t max_drawn, const CoordinatesView* coordinates,
+                           const Choose& choose) {
     const auto at_once = static_cast<std::int64_t>(passes_.capacity());
+    Unfinished left{};
     for (std::int64_t first = 0; first < max_drawn; first += at_once) {
       const Batch batch{
-          .count = drawn_count_.get(),
+          .count = sample_.space().count,
           .first = static_cast<std::int32_t>(first),
           .capacity = static_cast<std::int32_t>(std::min(at_once, max_drawn - first))};
-      passes_.forward(batch, data_, drawn_.get(), parameters_.get());
+      passes_.forward(batch, train_.data(), drawn_.get(), state_.parameters());
       passes_.backward(coordinates);
       choose();
-      passes_.add(fixed_sum_.get(), inverse_grid);
-      if (settings_.diagnostics) passes_.tally(train_tally_.get());
+      passes_.add(end_.sum(), position_.scale());
+      if (!settings_.diagnostics) continue;
+      // The last one's is left: the next one's passes write over it.
+      if (first + at_once < max_drawn)
+        launch(gpu_, "tally", tally_kernel, passes_.tally(train_tally_.get()));
+      else
+        left.tally = passes_.tally(train_tally_.get());
     }
+    return left;
   }
-
-  void release(double grid) {
-    if (watched_)
-      if (Observer* const o = observer(settings_.witness)) o->adds_noise(leaving(grid), sums());
-    launch(gpu_, "release", release_kernel,
-           ReleaseFixed{.sum = fixed_sum_.get(),
-                        .grid = grid,
-                        .noise = stream(Stream::noise),
-                        .step = step_number(),
-                        .scalars = &cursor_.get()->scalars,
-                        .pairs = host_pairs_.get(),
-                        .pair_count = host_pair_count_.get(),
-                        .n = static_cast<std::int64_t>(released_.size()),
-                        .released = released_.get()});
-    if (!watched_) return;
-    std::vector<float> values = released_.download();
-    show_witness(settings_.witness, leaving(grid), std::span(values));
-    released_.upload(values);
-  }
-
-  Leaving leaving(double grid) const {
-    return released_sum(watched_->step, grid, watched_->scalars.noise_std);
-  }
-
-  /// Makes those rounded normals of steps first .. first + scalars.size() - 1 that double cannot
-  /// decide on the host. scalars: as they are in scalars_.
-  void make_host_pairs(std::uint64_t first, std::span<const StepScalars> scalars, double grid) {
-    host_pair_count_.clear();
-    const ListUndecided args{.noise = stream(Stream::noise),
-                             .first = first,
-                             .scalars = scalars_.get(),
-                             .steps = static_cast<std::int64_t>(scalars.size()),
-                             .n = static_cast<std::int64_t>(released_.size()),
-                             .grid = grid,
-                             .list = host_pairs_.get(),
-                             .count = host_pair_count_.get(),
-                             .capacity = static_cast<std::uint32_t>(host_pairs_.size())};
-    launch(gpu_, "undecided noise", list_undecided_kernel, args);
-    const std::uint32_t count = host_pair_count_.download().front();
-    if (count == 0) return;
-    if (count > args.capacity) throw Error("the noise of a step cannot be decided on the device");
-    std::vector<HostPair> pairs = host_pairs_.download();
-    pairs.resize(count);
-    for (HostPair& p : pairs) {
-      RandomStream s = args.noise;
-      s.step = p.step;
-      const double std = static_cast<double>(scalars[p.step - first].noise_std);
-      p.k = exact_rounded_pair(s, p.pair, p.words, std / grid);
-    }
-    host_pairs_.upload(pairs);
-  }
-
-  /// Without the step's scalars, which the kernel finds in the cursor.
-  UpdateArgs update_args(const StepRecipe& recipe) {
-    UpdateArgs args{};
-    args.released = released_.get();
-    args.parameters = parameters_.get();
-    args.moment1 = moment1_.get();
-    args.moment2 = moment2_.get();
-    args.average = average_.get();
-    args.end = static_cast<std::int64_t>(parameters_.size());
-    args.optimizer = recipe.optimizer;
-    args.mean = coordinates_.mean().get();
-    args.deviation = coordinates_.deviation().get();
-    args.scale = coordinates_.scale();
-    if (const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution))
-      args.coordinates = transformed->coordinates;
-    return args;
-  }
-
-  void adapt_learning_rate(const StepSizeSettings& settings) {
-    launch(gpu_, "released norm", released_norm_kernel,
-           ReleasedNorm{.released = released_.get(),
-                        .n = static_cast<std::int64_t>(released_.size()),
-                        .scalars = &cursor_.get()->scalars,
-                        .parts = norm_parts_.get()});
-    launch(gpu_, "step size", adapt_step_size_kernel,
-           AdaptStepSize{.settings = settings,
-                         .parts = norm_parts_.get(),
-                         .count = static_cast<int>(norm_parts_.size()),
-                         .sum = step_size_sum_.get(),
-                         .cursor = cursor_.get()});
-  }
-
-  void update(const StepRecipe& recipe) {
-    const UpdateArgs args = update_args(recipe);
-    gpu_.launch("update", update_kernel_of(recipe.optimizer.kind), strided_shape(args.end, 64),
-                args, &cursor_.get()->scalars);
-    if (!watched_) return;
-    if (Observer* const o = observer(settings_.witness))
-      o->sees(update_record(watched_->step, recipe, cursor_.download().front().scalars, state()));
-  }
-
-  const std::uint64_t* step_number() const { return &cursor_.get()->step; }
 
   Gpu gpu_;
   Network network_;
   EngineSettings settings_;
   LayerWiseNetwork<Gpu> passes_;
   std::optional<FusedNetwork<Gpu>> fused_;
-  Buffer<Gpu, float> parameters_;  // [d], and so the others down to released_, or empty
-  Buffer<Gpu, float> moment1_;
-  Buffer<Gpu, float> moment2_;
-  Buffer<Gpu, float> average_;
-  DeviceCoordinates<Gpu> coordinates_;
-  Buffer<Gpu, FixedPoint> fixed_sum_;
-  Buffer<Gpu, float> released_;
-  Buffer<Gpu, HostPair> host_pairs_;
-  Buffer<Gpu, std::uint32_t> host_pair_count_;
-  Buffer<Gpu, StepScalars> scalars_;
-  Buffer<Gpu, StepCursor> cursor_;
-  Buffer<Gpu, double> norm_parts_;
-  Buffer<Gpu, double> step_size_sum_;
-  std::size_t examples_ = 0;
-  DeviceData data_;
-  Buffer<Gpu, std::uint8_t> bytes_;
-  Buffer<Gpu, float> floats_;
-  Buffer<Gpu, std::uint8_t> labels_;
-  Buffer<Gpu, std::uint16_t> flags_;  // sampling: see SampleSpace
-  Buffer<Gpu, std::uint32_t> offsets_;
+  DeviceModelState<Gpu> state_;
+  RunPosition<Gpu> position_;
+  StepEnd<Gpu> end_;
+  Buffer<Gpu, SumScale> unit_scale_;  // of norms alone
+  DeviceTrainingSet<Gpu> train_;
+  SampleScratch<Gpu> sample_;
   Buffer<Gpu, float> norms_;          // [examples] or empty, as last seen
   Buffer<Gpu, std::uint32_t> drawn_;  // [examples], the present batch
-  Buffer<Gpu, std::uint32_t> drawn_count_;
   Buffer<Gpu, std::uint32_t> live_count_;
   Buffer<Gpu, std::uint32_t> listed_;  // [capacity], examples that the host names
   Buffer<Gpu, Tally> train_tally_;
   std::optional<Recorded> recorded_;
   std::optional<Recorded> recorded_sum_;  // of sum_again
-  std::optional<Watched> watched_;
 };
 
 }  // namespace cudp::cuda

@@ -9,7 +9,8 @@
 #include "kernels/fused/fused_cnn.cuh"
 #include "kernels/fused/fused_mlp.cuh"
 #include "kernels/fused/fused_models.hpp"
-#include "kernels/layers/loss.cuh"
+#include "kernels/step/finish.hpp"
+#include "kernels/step/tally.cuh"
 #include "models/model.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
@@ -157,12 +158,19 @@ class FusedNetwork {
     gpu.allow_shared(kernel_.sum, kernel_.shared_bytes);
   }
 
-  /// fixed [d] += the clipped gradients of the first `max_drawn` examples of those drawn, as far as
-  /// there are that many, in units of the grid.
-  void sum_clipped(const std::uint32_t* count, std::int64_t max_drawn, const DeviceData& data,
-                   const std::uint32_t* examples, const float* parameters, const ClipSettings& clip,
-                   float inverse_grid, FixedPoint* fixed, Tally* tally) {
+  /// The clipped gradients of the first `max_drawn` examples of those drawn, as far as there are
+  /// that many, in units of the grid of scale [1]: they are added to fixed [d], but for what is
+  /// returned.
+  Unfinished sum_clipped(const std::uint32_t* count, std::int64_t max_drawn, const DeviceData& data,
+                         const std::uint32_t* examples, const float* parameters,
+                         const ClippedGradient& clip, const SumScale* scale, FixedPoint* fixed,
+                         Tally* tally) {
+    Unfinished left{};
     for (std::int64_t first = 0; first < max_drawn; first += capacity_) {
+      if (first > 0) {
+        add(left.sums, fixed);
+        if (left.tally.total != nullptr) launch(gpu_, "tally", tally_kernel, left.tally);
+      }
       const Batch batch{.count = count,
                         .first = static_cast<std::int32_t>(first),
                         .capacity = static_cast<std::int32_t>(
@@ -180,7 +188,7 @@ class FusedNetwork {
           .dense = kernel_.dense,
           .loss = loss_,
           .clip = clip,
-          .inverse_grid = inverse_grid,
+          .sum_scale = scale,
           .turn = turn_,
           .blocks = blocks_,
           .slabs = slabs_.get(),
@@ -190,22 +198,22 @@ class FusedNetwork {
       slabs_.fill_scratch();
       for (Buffer<Gpu, float>* b : {&losses_, &squared_norms_, &factors_}) b->fill_scratch();
       launch(gpu_, "fused sum", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
-      launch(gpu_, "fused reduce", fused_reduce_kernel,
-             FusedReduce{.batch = batch,
-                         .slabs = slabs_.get(),
-                         .turn = turn_,
-                         .blocks = blocks_,
-                         .n = static_cast<std::int64_t>(parameters_),
-                         .fixed = fixed});
+      left.sums = {.batch = batch, .slabs = slabs_.get(), .turn = turn_, .blocks = blocks_};
       if (losses_.size() > 0)
-        launch(gpu_, "tally", tally_kernel,
-               TallyBatch{.batch = batch,
-                          .loss = losses_.get(),
-                          .squared_norms = squared_norms_.get(),
-                          .factors = factors_.get(),
-                          .groups = groups_,
-                          .total = tally});
+        left.tally = {.batch = batch,
+                      .loss = losses_.get(),
+                      .squared_norms = squared_norms_.get(),
+                      .factors = factors_.get(),
+                      .groups = groups_,
+                      .total = tally};
     }
+    return left;
+  }
+
+  /// fixed [d] += what a launch has left in the blocks' sums.
+  void add(const BlockSums& left, FixedPoint* fixed) {
+    launch(gpu_, "fused reduce", fused_reduce_kernel,
+           FusedReduce{.left = left, .n = static_cast<std::int64_t>(parameters_), .fixed = fixed});
   }
 
  private:

@@ -129,6 +129,20 @@ class CudaGpu {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
     check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
+  /// Host memory that the device reads by itself.
+  void* allocate_pinned(std::size_t bytes) {
+    void* p = nullptr;
+    check(cudaMallocHost(&p, bytes), "allocate pinned memory");
+    return p;
+  }
+  void release_pinned(void* p) {
+    if (cudaFreeHost(p) != cudaSuccess)
+      std::fputs("cudp: pinned memory was not released\n", stderr);
+  }
+  /// From pinned memory, without waiting: nobody may write there before a wait.
+  void upload_pinned(void* to, const void* from, std::size_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
+  }
   /// Waits for everything before it.
   void download(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_.get()), "download");

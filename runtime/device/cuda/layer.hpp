@@ -11,7 +11,7 @@
 //   The gradient by the input, only where a layer before has parameters:
 //   template <class Gpu> void backward(MicroBatch<Gpu>& w) const;
 //   sum [d] += the clipped gradients:
-//   template <class Gpu> void add(MicroBatch<Gpu>& w, FixedPoint* sum, float inverse_grid) const;
+//   template <class Gpu> void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* s) const;
 //   Each example's own gradient to gradients [capacity, d]:
 //   template <class Gpu> void store_gradients(MicroBatch<Gpu>& w, float* gradients) const;
 //   What gradient() needs of new coordinates:
@@ -88,7 +88,7 @@ class LayerWithoutParameters : public CudaLayer {
   template <class Gpu>
   void gradient(MicroBatch<Gpu>&) const {}
   template <class Gpu>
-  void add(MicroBatch<Gpu>&, FixedPoint*, float) const {}
+  void add(MicroBatch<Gpu>&, FixedPoint*, const SumScale*) const {}
   template <class Gpu>
   void store_gradients(MicroBatch<Gpu>&, float*) const {}
   template <class Gpu>

@@ -8,6 +8,7 @@
 
 #include "kernels/contribution/clip.cuh"
 #include "kernels/layers/loss.cuh"
+#include "kernels/step/tally.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/launch.hpp"
@@ -98,10 +99,12 @@ class LayerWiseNetwork {
           layout_.layers[i]);
   }
 
-  void clip(const ClipSettings& clip) {
+  /// scale [1], in device memory: its clipping norm is used.
+  void clip(const ClippedGradient& clip, const SumScale* scale) {
     launch(gpu_, "clip", clip_kernel,
            device::Clip{.batch = work_.batch,
                         .clip = clip,
+                        .scale = scale,
                         .parts = work_.parts(),
                         .group_parts = group_parts_.get(),
                         .groups = net_.groups,
@@ -135,9 +138,10 @@ class LayerWiseNetwork {
                          .norms = norms});
   }
 
-  /// sum [d] += the micro-batch's gradients, as backward() saw them, times their factors.
-  void add(FixedPoint* sum, float inverse_grid) {
-    for_each_layer([&](const auto& l) { l.add(work_, sum, inverse_grid); });
+  /// sum [d] += the micro-batch's gradients, as backward() saw them, times their factors, in units
+  /// of the grid of scale [1].
+  void add(FixedPoint* sum, const SumScale* scale) {
+    for_each_layer([&](const auto& l) { l.add(work_, sum, scale); });
   }
 
   /// Each example's own gradient to gradients [capacity(), d].
@@ -145,15 +149,14 @@ class LayerWiseNetwork {
     for_each_layer([&](const auto& l) { l.store_gradients(work_, gradients); });
   }
 
-  /// *total += the losses and norms of the micro-batch, which was clipped.
-  void tally(Tally* total) {
-    launch(gpu_, "tally", tally_kernel,
-           TallyBatch{.batch = work_.batch,
-                      .loss = losses_.get(),
-                      .squared_norms = squared_norms_.get(),
-                      .factors = work_.factors(),
-                      .groups = net_.groups,
-                      .total = total});
+  /// What adds the losses and norms of the micro-batch, which was clipped, to *total.
+  TallyBatch tally(Tally* total) const {
+    return {.batch = work_.batch,
+            .loss = losses_.get(),
+            .squared_norms = squared_norms_.get(),
+            .factors = work_.factors(),
+            .groups = net_.groups,
+            .total = total};
   }
 
  private:

@@ -32,11 +32,8 @@ class DeviceLinear final : public LinearEngine {
     scores_ = {gpu_, all_.slots()};
     along_ = {gpu_, all_.slots()};
     derivatives_ = {gpu_, all_.slots()};
-    const std::size_t sample_tiles = sample_space_tiles(size_);
-    flags_ = {gpu_, sample_tiles * 16};
-    offsets_ = {gpu_, sample_tiles};
+    scratch_ = {gpu_, size_};
     drawn_ = {gpu_, size_};
-    drawn_count_ = {gpu_, 1};
   }
 
   int dimension() const override { return d_; }
@@ -50,11 +47,8 @@ class DeviceLinear final : public LinearEngine {
                   .begin = 0,
                   .end = static_cast<std::int64_t>(size_),
                   .drawn = drawn_.get()},
-                 {.flags = flags_.get(),
-                  .offsets = offsets_.get(),
-                  .count = drawn_count_.get(),
-                  .step = nullptr});
-    const std::int64_t count = drawn_count_.download().front();
+                 scratch_.space());
+    const std::int64_t count = scratch_.count();
     const std::int64_t tiles = linear_tiles(count);
     if (tiles * kTile > static_cast<std::int64_t>(batch_.slots())) batch_ = space_for(tiles);
     batch_.tiles = tiles;
@@ -76,7 +70,7 @@ class DeviceLinear final : public LinearEngine {
   }
   std::vector<std::uint32_t> batch() override {
     if (size_ == 0) return {};
-    return drawn_.download(static_cast<std::size_t>(drawn_count_.download().front()));
+    return drawn_.download(scratch_.count());
   }
 
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
@@ -208,16 +202,14 @@ class DeviceLinear final : public LinearEngine {
   Tiles all_;
   Tiles batch_;
   const Tiles* now_ = &all_;
-  Buffer<Gpu, float> w_;              // [d], or a direction
-  Buffer<Gpu, float> scores_;         // at the last w
-  Buffer<Gpu, float> along_;          // of the last direction
-  Buffer<Gpu, float> derivatives_;    // clipped
-  Buffer<Gpu, float> steps_;          // room for the most so far
-  Buffer<Gpu, FixedPoint> totals_;    // likewise
-  Buffer<Gpu, std::uint16_t> flags_;  // sampling: see SampleSpace
-  Buffer<Gpu, std::uint32_t> offsets_;
+  Buffer<Gpu, float> w_;            // [d], or a direction
+  Buffer<Gpu, float> scores_;       // at the last w
+  Buffer<Gpu, float> along_;        // of the last direction
+  Buffer<Gpu, float> derivatives_;  // clipped
+  Buffer<Gpu, float> steps_;        // room for the most so far
+  Buffer<Gpu, FixedPoint> totals_;  // likewise
+  SampleScratch<Gpu> scratch_;
   Buffer<Gpu, std::uint32_t> drawn_;  // [size]
-  Buffer<Gpu, std::uint32_t> drawn_count_;
 };
 
 }  // namespace cudp::cuda

@@ -5,27 +5,49 @@
 
 #include "kernels/common/launch.hpp"
 #include "kernels/step/sample.cuh"
+#include "runtime/device/cuda/buffer.hpp"
 
 namespace cudp::cuda {
 
-/// Number of tiles of a SampleSpace for that many examples.
-inline std::size_t sample_space_tiles(std::size_t examples) { return (examples + 255) / 256; }
+/// The scratch of a SampleSpace, for so many examples.
+template <class Gpu>
+class SampleScratch {
+ public:
+  SampleScratch() = default;
+  SampleScratch(Gpu& gpu, std::size_t examples)
+      : flags_(gpu, tiles(examples) * 16), counts_(gpu, tiles(examples) + 1), count_(gpu, 1) {}
+
+  SampleSpace space() const {
+    return {.flags = flags_.get(), .counts = counts_.get(), .count = count_.get()};
+  }
+  /// How many were drawn; waits.
+  std::uint32_t count() const { return count_.download().front(); }
+
+ private:
+  static std::size_t tiles(std::size_t examples) { return (examples + 255) / 256; }
+
+  Buffer<Gpu, std::uint16_t> flags_;
+  Buffer<Gpu, std::uint32_t> counts_;
+  Buffer<Gpu, std::uint32_t> count_;
+};
 
 /// args.drawn and *space.count, in order on the device's stream.
 template <class Gpu>
-void draw_poisson(Gpu& gpu, const SampleArgs& args, const SampleSpace& space) {
+void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space) {
   validate(args);
-  // Half a warp two tiles, and one tile; one block for the scan of the tiles' counts.
-  const auto tiles = static_cast<std::int64_t>(
-      sample_space_tiles(static_cast<std::size_t>(args.end - args.begin)));
-  constexpr unsigned kScanThreads = 1024;
-  gpu.launch("sample flags", sample_flags_kernel, strided_shape((tiles + 1) / 2 * 16), args, space);
-  gpu.launch("sample scan", sample_scan_kernel,
-             LaunchShape{.grid = {1},
-                         .block = {kScanThreads},
-                         .shared_bytes = kScanThreads / 32 * sizeof(std::uint32_t)},
-             args, space);
-  gpu.launch("sample scatter", sample_scatter_kernel, strided_shape(tiles * 16), args, space);
+  const std::int64_t tiles = (args.end - args.begin + 255) / 256;
+  space.scanned = tiles > kScannedTiles;
+  // Half a warp two tiles, and one.
+  gpu.launch("flags", sample_flags_kernel, strided_shape((tiles + 1) / 2 * 16), args, space);
+  if (space.scanned) {
+    constexpr unsigned kScanThreads = 1024;
+    gpu.launch("scan", sample_scan_kernel,
+               LaunchShape{.grid = {1},
+                           .block = {kScanThreads},
+                           .shared_bytes = kScanThreads / 32 * sizeof(std::uint32_t)},
+               args, space);
+  }
+  gpu.launch("place", sample_place_kernel, strided_shape(tiles * 16), args, space);
 }
 
 }  // namespace cudp::cuda

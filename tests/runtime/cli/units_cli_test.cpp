@@ -102,16 +102,17 @@ TEST_F(UnitsCli, StandInTheCertificateWhichIsForThem) {
                 2e-3 * row["epsilon"].get<double>());
   EXPECT_EQ(c["groups"][4]["units"], 16);
   // What the unit costs: epsilon of the same noise for single rows beside it.
-  const std::string cost =
-      fmt::format("the unit of privacy is up to 3 rows, all with one text in 'who': that costs "
-                  "epsilon {:.4g}; with the same noise single rows (max_rows = 1) would cost {:.4g}",
-                  c["epsilon"].get<double>(), epsilon(1));
+  const std::string cost = fmt::format(
+      "the unit of privacy is up to 3 rows, all with one text in 'who': that costs "
+      "epsilon {:.4g}; with the same noise single rows (max_rows = 1) would cost {:.4g}",
+      c["epsilon"].get<double>(), epsilon(1));
   EXPECT_NE(f.err.find(cost), std::string::npos) << f.err << "\n" << cost;
   EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 0);
   expect_no_text_of_a_unit("run", f);
 }
 
-/// Where the accountant does not reach 16 units, the table says why; the training is none the worse.
+/// Where the accountant does not reach 16 units, the table says why; the training is none the
+/// worse.
 TEST_F(UnitsCli, OfManyRowsHaveAsMuchOfTheTableAsTheAccountantReaches) {
   write_table("visits.csv", 3'000);
   write_schema(70);
@@ -132,24 +133,24 @@ TEST_F(UnitsCli, AreKeptByEveryMethodOrRefused) {
   const struct {
     Words flags;
     bool trains;
-  } kAll[] = {{kDpSgd, true},
-              {with(kDpSgd, {"--method", "dpsgd-ts", "--model", "mlp"}), true},
-              {with(kDpSgd, {"--method", "dpsgd-decay", "--size-is-public"}), true},
-              {with(kDpSgd, {"--method", "dpsgd-decay", "--fresh-noise-allowed"}), true},
-              {with(kDpSgd, {"--method", "dpsgd-quantile", "--size-is-public"}), true},
-              {with(kDpSgd, {"--method", "adp-sgd"}), true},
-              {with(kDpSgd, {"--method", "adaclip"}), true},
-              {with(kDpSgd, {"--method", "dpis", "--batch", "20"}), true},
-              {with(kDpSgd, {"--method", "norm-bound"}), true},
-              {with(kDpSgd, {"--method", "sgd-ma", "--size-is-public"}), true},
-              {with(kDpSgd, {"--method", "sgd-adv", "--size-is-public"}), false},
-              {with(kDpSgd, {"--accountant", "advanced", "--size-is-public"}), false},
-              {{"--method", "dp-agd", "--epsilon", "3", "--splits", "6"}, true},
-              {{"--method", "outpert", "--epsilon", "3"}, true},
-              {{"--method", "objpert", "--epsilon", "3"}, false},
-              {{"--method", "privgene", "--epsilon", "3", "--generations", "8", "--candidates",
-                "20"},
-               true}};
+  } kAll[] = {
+      {kDpSgd, true},
+      {with(kDpSgd, {"--method", "dpsgd-ts", "--model", "mlp"}), true},
+      {with(kDpSgd, {"--method", "dpsgd-decay", "--size-is-public"}), true},
+      {with(kDpSgd, {"--method", "dpsgd-decay", "--fresh-noise-allowed"}), true},
+      {with(kDpSgd, {"--method", "dpsgd-quantile", "--size-is-public"}), true},
+      {with(kDpSgd, {"--method", "adp-sgd"}), true},
+      {with(kDpSgd, {"--method", "adaclip"}), true},
+      {with(kDpSgd, {"--method", "dpis", "--batch", "20"}), true},
+      {with(kDpSgd, {"--method", "norm-bound"}), true},
+      {with(kDpSgd, {"--method", "sgd-ma", "--size-is-public"}), true},
+      {with(kDpSgd, {"--method", "sgd-adv", "--size-is-public"}), false},
+      {with(kDpSgd, {"--accountant", "advanced", "--size-is-public"}), false},
+      {{"--method", "dp-agd", "--epsilon", "3", "--splits", "6"}, true},
+      {{"--method", "outpert", "--epsilon", "3"}, true},
+      {{"--method", "objpert", "--epsilon", "3"}, false},
+      {{"--method", "privgene", "--epsilon", "3", "--generations", "8", "--candidates", "20"},
+       true}};
   for (const auto& [flags, trains] : kAll) {
     std::string what;
     for (const std::string& word : flags) what += word + " ";
@@ -233,10 +234,30 @@ TEST_F(UnitsCli, AreToldByAccountAndMustAgreeAmongRuns) {
 }
 
 TEST_F(UnitsCli, OfARunCannotBeChangedOnTheWay) {
-  CudpProcess process(folder_, {"train", "--dataset", folder_ / "visits.csv", "--delta", "1e-5",
-                                "--epsilon", "3", "--model", "logistic", "--batch", "60", "--steps",
-                                "2000000", "--checkpoint-every", "5", "--threads", "1", "--device",
-                                "cpu", "--accountant", "rdp", "--quiet", "--out", folder_ / "run"});
+  CudpProcess process(folder_, {"train",
+                                "--dataset",
+                                folder_ / "visits.csv",
+                                "--delta",
+                                "1e-5",
+                                "--epsilon",
+                                "3",
+                                "--model",
+                                "logistic",
+                                "--batch",
+                                "60",
+                                "--steps",
+                                "2000000",
+                                "--checkpoint-every",
+                                "5",
+                                "--threads",
+                                "1",
+                                "--device",
+                                "cpu",
+                                "--accountant",
+                                "rdp",
+                                "--quiet",
+                                "--out",
+                                folder_ / "run"});
   for (int i = 0; i < 20'000 && newest_checkpoint_file(folder_ / "run").empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   process.signal(SIGKILL);
@@ -257,8 +278,9 @@ TEST_F(UnitsCli, ThatASchemaStatesWronglyAreRefusedWithTheirPlace) {
     const char* unit;
     const char* sentence;
   } kWrong[] = {
-      {"unit = \"who\"\n", "expected 'max_rows' with 'unit', how many rows of a unit are used, a "
-                           "whole number of 1 to 1000, found none"},
+      {"unit = \"who\"\n",
+       "expected 'max_rows' with 'unit', how many rows of a unit are used, a "
+       "whole number of 1 to 1000, found none"},
       {"max_rows = 4\n", "expected a 'unit' with 'max_rows', a column's name, found none"},
       {"unit = \"nobody\"\nmax_rows = 4\n",
        "expected the name of one of the columns for 'unit', found 'nobody'"},
@@ -316,17 +338,37 @@ TEST_F(UnitsCli, AreNotAskedForByAModel) {
     ASSERT_EQ(e.exit, 0) << e.err;
     EXPECT_EQ((e.out + e.err).find(kSecret), std::string::npos);
   }
-  const Finished grouped = run_cudp(folder_, {"eval", folder_ / "run", "--dataset",
-                                              folder_ / "visits.csv", "--group-by", "who"});
+  const Finished grouped = run_cudp(
+      folder_, {"eval", folder_ / "run", "--dataset", folder_ / "visits.csv", "--group-by", "who"});
   EXPECT_EQ(grouped.exit, 2);
   EXPECT_EQ((grouped.out + grouped.err).find(kSecret), std::string::npos);
 }
 
 TEST_F(UnitsCli, AreAudited) {
-  const Finished f = run_cudp(
-      folder_, {"audit", "--dataset", folder_ / "visits.csv", "--model", "mlp", "--epsilon", "8",
-                "--delta", "1e-5", "--batch", "4000", "--steps", "2", "--size-is-public", "--seed",
-                "3", "--canaries", "2000", "--quiet", "--threads", "1", "--device", "cpu", "--json"});
+  const Finished f = run_cudp(folder_, {"audit",
+                                        "--dataset",
+                                        folder_ / "visits.csv",
+                                        "--model",
+                                        "mlp",
+                                        "--epsilon",
+                                        "8",
+                                        "--delta",
+                                        "1e-5",
+                                        "--batch",
+                                        "4000",
+                                        "--steps",
+                                        "2",
+                                        "--size-is-public",
+                                        "--seed",
+                                        "3",
+                                        "--canaries",
+                                        "2000",
+                                        "--quiet",
+                                        "--threads",
+                                        "1",
+                                        "--device",
+                                        "cpu",
+                                        "--json"});
   ASSERT_EQ(f.exit, 0) << f.err;
   const Json j = Json::parse(f.out);
   EXPECT_EQ(j["certificate"]["max_rows"], 3);

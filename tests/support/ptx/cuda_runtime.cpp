@@ -304,6 +304,19 @@ cudaError_t cudaFree(void* p) {
     return runtime().memory.release(reinterpret_cast<u64>(p)) ? cudaSuccess : cudaErrorInvalidValue;
   });
 }
+/// Copies read it when the stream gets to them, as those of all host memory do here.
+cudaError_t cudaMallocHost(void** p, std::size_t bytes) {
+  return answer_outside_capture([&] {
+    *p = bytes > 0 ? std::malloc(bytes) : nullptr;
+    return *p != nullptr || bytes == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
+  });
+}
+cudaError_t cudaFreeHost(void* p) {
+  return answer_outside_capture([&] {
+    std::free(p);
+    return cudaSuccess;
+  });
+}
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   return runtime().answer([&] { return copy(to, from, bytes, kind, stream); });

@@ -201,6 +201,19 @@ void insert_bits(Warp& w, const Instruction& i, u32 lanes) {
   });
 }
 
+/// The bits of a from a position on, as the lowest ones of a number; position and length are b and
+/// c modulo 256.
+template <class T>
+void extract_bits(Warp& w, const Instruction& i, u32 lanes) {
+  const u8 *const a = w.row(i.s[0]), *const b = w.row(i.s[1]), *const c = w.row(i.s[2]);
+  u8* const d = w.result(i.d[0]);
+  for_lanes(lanes, [&](u32 l) {
+    const u32 position = get<u32>(b, l) & 255, length = get<u32>(c, l) & 255;
+    const T beyond = shifted<T, true>(static_cast<T>(~T{0}), length);
+    set<T>(d, l, static_cast<T>(shifted<T, false>(get<T>(a, l), position) & ~beyond));
+  });
+}
+
 template <class T>
 void select(Warp& w, const Instruction& i, u32 lanes) {
   static constexpr auto bit = [] {
@@ -296,6 +309,7 @@ void add_integers(Table& t) {
   t["mov.b64 ={4}"] = {join<u64, u16>, Syntax::plain, "8:2222"};
   t["mov.b32 ={2}"] = {join<u32, u16>, Syntax::plain, "4:22"};
   t["shf.l.wrap.b32"] = {funnel_left, Syntax::plain, "4:444"};
+  t["bfe.u32"] = {extract_bits<u32>, Syntax::plain, "4:444"};
   t["bfi.b32"] = {insert_bits<u32>, Syntax::plain, "4:4444"};
   t["bfi.b64"] = {insert_bits<u64>, Syntax::plain, "8:8844"};
   add_plain<u32>(t, "brev.b32", unary<u32, ReverseBits>, 1);

@@ -47,7 +47,7 @@ class CudaGroupNorm final : public CudaLayer {
   void backward(MicroBatch<Gpu>&) const {}
 
   template <class Gpu>
-  void add(MicroBatch<Gpu>& w, FixedPoint* sum, float inverse_grid) const {
+  void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* scale) const {
     launch(w.gpu, "group norm sum", weighted_rows_kernel,
            WeightedRows{.batch = w.batch,
                         .rows = w.example_gradients(gradients_),
@@ -55,7 +55,7 @@ class CudaGroupNorm final : public CudaLayer {
                         .factors = w.factors(group()),
                         .factor_stride = w.groups,
                         .sum = sum + offset(),
-                        .inverse_grid = inverse_grid,
+                        .scale = scale,
                         .transform = w.transform(offset())});
   }
 

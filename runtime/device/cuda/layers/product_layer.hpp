@@ -12,14 +12,14 @@ class ProductLayer : public CudaLayer {
   const GradientPlan& gradient_plan() const { return gradient_; }
 
   template <class Gpu>
-  void add(MicroBatch<Gpu>& w, FixedPoint* sum, float inverse_grid) const {
+  void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* scale) const {
     w.products.gradient_sum(gradient_,
                             {.gradient = weight_gradient(w),
                              .factors = w.factors(group()),
                              .factor_stride = w.groups,
                              .examples_per_block = w.products.examples_per_block(gradient_),
                              .sum = sum + offset(),
-                             .inverse_grid = inverse_grid,
+                             .scale = scale,
                              .transform = w.transform(offset())});
   }
 

@@ -1,0 +1,95 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/step/update.hpp"
+#include "models/model.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/coordinates.hpp"
+#include "runtime/device/engine.hpp"
+
+namespace cudp::cuda {
+
+/// The weights and what an optimizer keeps beside them, in device memory: TrainState but for the
+/// norms.
+template <class Gpu>
+class DeviceModelState {
+ public:
+  /// recipe: what is kept follows from its optimizer and contribution.
+  DeviceModelState(Gpu& gpu, const Network& network, const StepRecipe& recipe)
+      : parameters_(gpu, network.parameter_count),
+        moment1_(gpu, has_first_moment(recipe.optimizer.kind) ? network.parameter_count : 0),
+        moment2_(gpu, has_second_moment(recipe.optimizer.kind) ? network.parameter_count : 0),
+        average_(gpu, recipe.optimizer.keep_average ? network.parameter_count : 0),
+        coordinates_(gpu, transforms(recipe) ? network.parameter_count : 0, network.groups),
+        step_size_sum_(gpu, 1) {
+    parameters_.clear();
+    moment1_.clear();
+    moment2_.clear();
+    average_.clear();
+    step_size_sum_.clear();
+  }
+
+  static bool transforms(const StepRecipe& recipe) {
+    return std::holds_alternative<TransformedGradient>(recipe.contribution);
+  }
+
+  const float* parameters() const { return parameters_.get(); }
+  std::size_t size() const { return parameters_.size(); }
+  DeviceCoordinates<Gpu>& coordinates() { return coordinates_; }
+  double* step_size_sum() const { return step_size_sum_.get(); }
+
+  /// Throws where the sizes of `s` are others.
+  void set(const TrainState& s) {
+    ensure(s.parameters.size() == parameters_.size() && s.moment1.size() == moment1_.size() &&
+               s.moment2.size() == moment2_.size() && s.average.size() == average_.size() &&
+               s.mean.size() == coordinates_.mean().size() &&
+               s.deviation.size() == coordinates_.deviation().size(),
+           "the state does not fit the network and optimizer");
+    parameters_.upload(s.parameters);
+    moment1_.upload(s.moment1);
+    moment2_.upload(s.moment2);
+    average_.upload(s.average);
+    step_size_sum_.upload({&s.step_size_sum, 1});
+    coordinates_.mean().upload(s.mean);
+    coordinates_.deviation().upload(s.deviation);
+  }
+  TrainState get() {
+    return {.parameters = parameters_.download(),
+            .moment1 = moment1_.download(),
+            .moment2 = moment2_.download(),
+            .average = average_.download(),
+            .step_size_sum = step_size_sum_.download().front(),
+            .mean = coordinates_.mean().download(),
+            .deviation = coordinates_.deviation().download(),
+            .norms = {}};
+  }
+
+  /// Without the step's scalars, which kernels find in the cursor, and without what is released.
+  UpdateArgs update_args(const StepRecipe& recipe) {
+    UpdateArgs args{};
+    args.parameters = parameters_.get();
+    args.moment1 = moment1_.get();
+    args.moment2 = moment2_.get();
+    args.average = average_.get();
+    args.end = static_cast<std::int64_t>(parameters_.size());
+    args.optimizer = recipe.optimizer;
+    args.mean = coordinates_.mean().get();
+    args.deviation = coordinates_.deviation().get();
+    args.scale = coordinates_.scale();
+    if (const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution))
+      args.coordinates = transformed->coordinates;
+    return args;
+  }
+
+ private:
+  Buffer<Gpu, float> parameters_;  // [d], and so the others, or empty
+  Buffer<Gpu, float> moment1_;
+  Buffer<Gpu, float> moment2_;
+  Buffer<Gpu, float> average_;
+  DeviceCoordinates<Gpu> coordinates_;
+  Buffer<Gpu, double> step_size_sum_;
+};
+
+}  // namespace cudp::cuda

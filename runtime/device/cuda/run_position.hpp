@@ -1,0 +1,72 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "kernels/step/step_cursor.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/engine.hpp"
+
+namespace cudp::cuda {
+
+/// The position of a run on the device, and the list of its steps: written by the host in one copy
+/// that it does not wait for, read when the steps are done.
+template <class Gpu>
+class RunPosition {
+ public:
+  /// parameters: of the network. The more there are, the sooner a pair of normals is undecided
+  /// (kernels/step/finish.hpp), and the launches after that step are for nothing: so a submission
+  /// has fewer steps.
+  RunPosition(Gpu& gpu, std::size_t parameters)
+      : gpu_(gpu),
+        max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),
+        host_(gpu, bytes_of(max_steps_)),
+        device_(gpu, bytes_of(max_steps_)) {
+    device_.clear();
+  }
+
+  /// Steps of a submission at most.
+  std::size_t max_steps() const { return max_steps_; }
+
+  StepCursor* cursor() const { return reinterpret_cast<StepCursor*>(device_.get()); }
+  const ListedStep* list() const {
+    return reinterpret_cast<const ListedStep*>(device_.get() + sizeof(StepCursor));
+  }
+  const SumScale* scale() const { return &cursor()->scale; }
+
+  /// The next launches are of steps first, first + 1, ...: no more than max_steps(). wait() comes
+  /// before the next call.
+  void start(std::uint64_t first, std::span<const ListedStep> steps) {
+    ensure(steps.size() <= max_steps_, "too many steps for a submission");
+    const StepCursor cursor{.first = first, .end = static_cast<std::uint32_t>(steps.size())};
+    std::memcpy(host_.get(), &cursor, sizeof cursor);
+    std::memcpy(host_.get() + sizeof cursor, steps.data(), steps.size_bytes());
+    gpu_.upload_pinned(device_.get(), host_.get(), sizeof cursor + steps.size_bytes());
+  }
+
+  /// Waits for the device. Throws Error (kBatchTooLarge) where a batch was larger than its
+  /// capacity.
+  StepCursor wait() const {
+    StepCursor c;
+    gpu_.download(&c, device_.get(), sizeof c);
+    if (c.failed == kBatchFailed) throw Error(kBatchTooLarge);
+    ensure(c.failed == 0, "a step began before the one before it had ended");
+    return c;
+  }
+
+ private:
+  static std::size_t bytes_of(std::size_t steps) {
+    return sizeof(StepCursor) + steps * sizeof(ListedStep);
+  }
+  static_assert(sizeof(StepCursor) % alignof(ListedStep) == 0);
+
+  Gpu& gpu_;
+  std::size_t max_steps_;
+  PinnedBuffer<Gpu, std::byte> host_;
+  Buffer<Gpu, std::byte> device_;
+};
+
+}  // namespace cudp::cuda

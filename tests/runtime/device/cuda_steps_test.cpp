@@ -1,0 +1,376 @@
+// The launches of a step, a run's waits, and pairs of normals that double cannot decide: by the
+// engine under the emulator, and one that only notes what it is asked for.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/gate/witness.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tests/support/test_device.hpp"
+#include "tests/support/test_files.hpp"
+
+namespace cudp {
+namespace {
+
+using cases::Case;
+
+// --- Launches ---
+
+/// The engine of a device with the limits of an H100 that only notes what it is asked for. It is
+/// given so many examples, of zeros.
+std::unique_ptr<Engine> noting_engine(const Network& net, const EngineSettings& s,
+                                      std::size_t examples, DeviceLog& log) {
+  auto engine = device_engine(net, s,
+                              {.shared_bytes = std::size_t{227} * 1024,
+                               .multiprocessors = 132,
+                               .log = &log,
+                               .runs = false});
+  Dataset data;
+  data.shape = net.input;
+  data.classes = net.classes;
+  data.bytes.resize(examples * static_cast<std::size_t>(net.input.size()));
+  data.labels.resize(examples);
+  engine->load(data);
+  return engine;
+}
+
+struct Counted {
+  double launches;  ///< a step
+  int waits;        ///< a run
+  int recordings;
+  std::vector<std::string> of_a_step;
+};
+
+/// Counts over two runs of ten steps each, which have clipping norms of their own.
+Counted count(const Case& model, const StepRecipe& recipe, Precision precision = Precision::fp32,
+              std::size_t examples = 60'000) {
+  const Network net = cases::network_of(model);
+  EngineSettings s;
+  s.recipe = recipe;
+  s.precision = precision;
+  DeviceLog log;
+  const auto engine = noting_engine(net, s, examples, log);
+  log = {};
+  constexpr std::size_t kSteps = 10;
+  std::vector<StepScalars> scalars(kSteps, cases::still(1.0f));
+  const bool is_clipped = std::holds_alternative<ClippedGradient>(recipe.contribution);
+  for (std::size_t i = 0; is_clipped && i < kSteps; ++i)
+    scalars[i].clip_norm = 0.1f * static_cast<float>(i + 1);
+  for (std::uint64_t run = 0; run < 2; ++run) engine->run(recipe, kSteps * run, scalars);
+  Counted c{.launches = static_cast<double>(log.launches.size()) / (2.0 * kSteps),
+            .waits = log.waits / 2,
+            .recordings = log.recordings,
+            .of_a_step = log.launches};
+  c.of_a_step.resize(log.launches.size() / (2 * kSteps));
+  return c;
+}
+
+Poisson batch_of(int expected, std::size_t examples = 60'000) {
+  return {static_cast<std::uint64_t>(
+      std::ceil(static_cast<double>(expected) / static_cast<double>(examples) * 0x1p32))};
+}
+
+const Case kCnn{"cnn", "cnn", {1, 28, 28}, 10};
+const Case kScatterCnn{"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10};
+const Case kMlp{"mlp", "mlp", {60, 1, 1}, 10};
+const Case kLogistic{"logistic", "logistic", {124, 1, 1}, 2};
+const Case kWideMlp{"wide_mlp", "mlp", {784, 1, 1}, 10};
+const Case kCifar{"cifar_cnn", "cifar-cnn", {3, 32, 32}, 10};
+
+StepRecipe clipped(Clipping kind = Clipping::flat, int batch = 512) {
+  return {.draw = batch_of(batch), .contribution = ClippedGradient{kind}};
+}
+StepRecipe with_step_sizes(int batch) {
+  StepRecipe r = clipped(Clipping::flat, batch);
+  r.step_size = StepSizeSettings{};
+  return r;
+}
+StepRecipe transformed(int batch) {
+  return {.draw = batch_of(batch), .contribution = TransformedGradient{}};
+}
+StepRecipe candidates(int batch) {
+  return {
+      .draw = Candidates{{.clip = 1.0, .multiple = 5.0, .min_norm = 0.05, .rate = batch / 60e3}},
+      .contribution = AcceptedDirection{}};
+}
+
+TEST(CudaSteps, FusedModelsTakeFourLaunches) {
+  const std::vector<std::string> four = {"flags", "place", "fused sum", "finish"};
+  for (const Case& model : {kCnn, kScatterCnn, kMlp, kLogistic})
+    for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic})
+      for (const OptimizerKind optimizer : {OptimizerKind::sgd, OptimizerKind::adamw}) {
+        if (model.name == std::string("scatter_cnn") && kind != Clipping::flat) continue;
+        SCOPED_TRACE(model.name);
+        StepRecipe recipe = clipped(kind);
+        recipe.optimizer.kind = optimizer;
+        recipe.optimizer.keep_average = true;
+        const Counted c = count(model, recipe, Precision::fp32, 6'000);
+        EXPECT_EQ(c.of_a_step, four);
+        EXPECT_EQ(c.launches, 4.0);
+        EXPECT_EQ(c.waits, 1);
+        EXPECT_EQ(c.recordings, 1) << "clipping norms are in device memory";
+      }
+}
+
+/// Every row of the table in runtime/device/cuda/README.md is counted anew.
+TEST(CudaSteps, LaunchesOfAStepAreThoseOfTheTable) {
+  struct Row {
+    const char* network;
+    Case model;
+    int batch = 512;
+    Precision precision = Precision::fp32;
+  };
+  const Row rows[] = {
+      {"`cnn`", kCnn},
+      {"`scatter-cnn`", kScatterCnn},
+      {"`mlp` on 60 features", kMlp},
+      {"`logistic` on 124 features", kLogistic},
+      {"`mlp` on 784 features", kWideMlp},
+      {"`cifar-cnn`, TF32", kCifar, 512, Precision::tf32},
+      {"`cifar-cnn`, TF32, 2,048 examples", kCifar, 2048, Precision::tf32},
+  };
+  const std::string page = content_of(golden_file("published_deltas.json").parent_path() /
+                                      "../../runtime/device/cuda/README.md");
+  for (const Row& r : rows) {
+    std::string line = std::string("| ") + r.network + " |";
+    for (const StepRecipe& recipe : {clipped(Clipping::flat, r.batch), with_step_sizes(r.batch),
+                                     transformed(r.batch), candidates(r.batch)}) {
+      const Counted c = count(r.model, recipe, r.precision);
+      EXPECT_EQ(c.launches, std::floor(c.launches)) << r.network;
+      line += " " + std::to_string(static_cast<int>(c.launches)) + " |";
+      EXPECT_EQ(c.waits, 1) << r.network;
+      EXPECT_EQ(c.recordings, 1) << r.network;
+    }
+    EXPECT_NE(page.find(line + "\n"), std::string::npos) << "expected in the table: " << line;
+  }
+}
+
+TEST(CudaSteps, AboveFourMillionExamplesTheCountsAreScannedByThemselves) {
+  const Case tiny{"tiny", "logistic", {1, 1, 1}, 2};
+  for (const std::size_t extra : {0u, 1u}) {
+    const std::size_t examples = (std::size_t{1} << 22) + extra;
+    StepRecipe recipe = clipped();
+    recipe.draw = batch_of(512, examples);
+    EXPECT_EQ(count(tiny, recipe, Precision::fp32, examples).launches, 4.0 + extra);
+  }
+}
+
+TEST(CudaSteps, ALongRunIsSubmittedInParts) {
+  const Network net = cases::network_of(kLogistic);
+  EngineSettings s;
+  s.recipe = clipped();
+  DeviceLog log;
+  const auto engine = noting_engine(net, s, 100, log);
+  log = {};
+  engine->run(s.recipe, 0, std::vector<StepScalars>(4097, cases::still()));
+  EXPECT_EQ(log.launches.size(), 4u * 4097);
+  EXPECT_EQ(log.waits, 2);
+  EXPECT_EQ(log.recordings, 1);
+}
+
+// --- Undecided pairs ---
+
+/// 700 parameters, in 384 pairs: with noise of 2^39 units double leaves one in 240 undecided.
+const Case kModel{"softmax", "logistic", {69, 1, 1}, 10};
+
+StepScalars loud() {
+  StepScalars s = cases::still(0.25f);
+  s.noise_std = 0x1p19f;
+  return s;
+}
+
+EngineSettings settings_of(const StepRecipe& recipe) {
+  EngineSettings s;
+  s.recipe = recipe;
+  s.key = {{11, 22, 33, 44, 55, 66, 77, 88}};
+  s.micro_batch = 32;
+  s.threads = 1;
+  return s;
+}
+
+/// Nobody is drawn: sums are 0, and the same on every device.
+StepRecipe noise_alone(OptimizerKind kind) {
+  StepRecipe r{.draw = Poisson{0}};
+  r.optimizer.kind = kind;
+  r.optimizer.keep_average = true;
+  return r;
+}
+
+TrainState start_of(const Network& net, const StepRecipe& r) {
+  TrainState s = cases::weights_for(net);
+  if (has_first_moment(r.optimizer.kind)) s.moment1.assign(net.parameter_count, 0.0f);
+  if (has_second_moment(r.optimizer.kind)) s.moment2.assign(net.parameter_count, 0.0f);
+  if (r.optimizer.keep_average) s.average = s.parameters;
+  if (std::holds_alternative<TransformedGradient>(r.contribution)) {
+    s.mean.assign(net.parameter_count, 0.25f);
+    s.deviation.assign(net.parameter_count, 0.5f);
+  }
+  return s;
+}
+
+/// The numbers, from 0 on, of the last run's steps that the host completed. The launches behind
+/// each completion tell how many steps were launched anew.
+std::vector<std::size_t> stalled(const DeviceLog& log, std::size_t steps) {
+  std::vector<std::size_t> at;
+  std::size_t behind = 0;
+  for (auto l = log.launches.rbegin(); l != log.launches.rend(); ++l) {
+    if (*l == "finish") ++behind;
+    if (*l != "finish pairs") continue;
+    // All that came behind this one are steps, but for those left out after each later one.
+    std::size_t left_out = 0;
+    for (const std::size_t later : at) left_out += steps - 1 - later;
+    at.push_back(steps - 1 - (behind - left_out));
+  }
+  std::reverse(at.begin(), at.end());
+  return at;
+}
+
+class UndecidedPairs : public testing::Test {
+ protected:
+  /// Makes a run on the CPU and one under the emulator, from step `first` on.
+  void run(const StepRecipe& recipe, std::uint64_t first, std::size_t steps,
+           const StepScalars& scalars) {
+    const EngineSettings s = settings_of(recipe);
+    const Dataset data = cases::examples_for(kModel, 33);
+    const auto cpu = make_cpu_engine(net_, s);
+    log_ = {};
+    const auto device = device_engine(net_, s, {.log = &log_});
+    for (Engine* e : {cpu.get(), device.get()}) {
+      e->load(data);
+      e->set_state(start_of(net_, recipe));
+      log_ = {};
+      e->run(recipe, first, std::vector<StepScalars>(steps, scalars));
+      (e == cpu.get() ? want_ : got_) = e->state();
+    }
+    stalled_ = stalled(log_, steps);
+  }
+
+  const Network net_ = cases::network_of(kModel);
+  DeviceLog log_;
+  TrainState want_, got_;
+  std::vector<std::size_t> stalled_;
+};
+
+void expect_near(const std::vector<float>& got, const std::vector<float>& want, float within,
+                 const char* what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (std::size_t j = 0; j < got.size(); ++j)
+    ASSERT_TRUE(std::abs(got[j] - want[j]) <= within * std::abs(want[j]))
+        << what << " " << j << ": " << got[j] << ", " << want[j];
+}
+
+TEST_F(UndecidedPairs, AreTheCpusInEveryStepOfARun) {
+  constexpr std::size_t kSteps = 3;
+  std::set<std::size_t> seen;
+  for (const OptimizerKind kind :
+       {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::nesterov, OptimizerKind::adam,
+        OptimizerKind::adamw})
+    for (std::uint64_t first = 0; first < 6; first += kSteps) {
+      SCOPED_TRACE(testing::Message() << "optimizer " << static_cast<int>(kind) << ", " << first);
+      run(noise_alone(kind), first, kSteps, loud());
+      seen.insert(stalled_.begin(), stalled_.end());
+      EXPECT_EQ(got_.moment1, want_.moment1);
+      expect_near(got_.parameters, want_.parameters, 2e-6f, "parameter");
+      expect_near(got_.moment2, want_.moment2, 2e-6f, "second moment");
+      expect_near(got_.average, want_.average, 2e-6f, "average");
+    }
+  EXPECT_EQ(seen, (std::set<std::size_t>{0, 1, 2})) << "the first, a middle and the last step";
+}
+
+TEST_F(UndecidedPairs, WaitWithTheirStepSizeAndCoordinates) {
+  StepRecipe adaptive = noise_alone(OptimizerKind::momentum);
+  adaptive.optimizer.momentum = 0.0f;
+  adaptive.step_size = StepSizeSettings{.weight = 4.0, .period = 2, .min_growth = 0.5};
+  run(adaptive, 3, 5, loud());
+  EXPECT_FALSE(stalled_.empty());
+  EXPECT_EQ(got_.moment1, want_.moment1);
+  EXPECT_NEAR(got_.step_size_sum, want_.step_size_sum, 1e-9 * want_.step_size_sum);
+  expect_near(got_.parameters, want_.parameters, 2e-5f, "parameter");
+
+  StepRecipe transformed = noise_alone(OptimizerKind::momentum);
+  transformed.contribution = TransformedGradient{};
+  run(transformed, 3, 5, loud());
+  EXPECT_FALSE(stalled_.empty());
+  expect_near(got_.moment1, want_.moment1, 2e-5f, "moment");
+  expect_near(got_.parameters, want_.parameters, 2e-5f, "parameter");
+  expect_near(got_.mean, want_.mean, 2e-5f, "mean");
+  expect_near(got_.deviation, want_.deviation, 2e-5f, "deviation");
+}
+
+/// A step is seldom left with one undecided pair alone, and the host waits once for each stall.
+TEST_F(UndecidedPairs, TakeAWaitForEachStepThatHasSome) {
+  run(noise_alone(OptimizerKind::momentum), 0, 8, loud());
+  ASSERT_GE(stalled_.size(), 2u);
+  EXPECT_TRUE(std::is_sorted(stalled_.begin(), stalled_.end()));
+  EXPECT_EQ(std::set<std::size_t>(stalled_.begin(), stalled_.end()).size(), stalled_.size())
+      << "no step is completed twice";
+  EXPECT_EQ(log_.recordings, 1);
+}
+
+/// Steps whose examples differ are left out and taken again: batches, norms and counts too.
+TEST_F(UndecidedPairs, LeaveTheStepsBehindThemToBeTakenAnew) {
+  StepRecipe r{.draw = Poisson{std::uint64_t{1} << 31}};
+  EngineSettings s = settings_of(r);
+  s.diagnostics = true;
+  const Dataset data = cases::examples_for(kModel, 200);
+  StepScalars quiet = loud();
+  quiet.learning_rate = 0.0f;
+  std::size_t stalls = 0;
+  for (const bool may_be_fused : {true, false}) {
+    DeviceLog log;
+    const TestDevice device{.log = &log};
+    const auto engine = may_be_fused ? fused_engine(net_, s, device)
+                                     : layer_wise_engine(net_, s, std::int64_t{1} << 20, device);
+    engine->load(data);
+    engine->set_state(cases::weights_for(net_));
+    log = {};
+    engine->run(r, 0, std::vector<StepScalars>(6, quiet));
+    stalls += stalled(log, 6).size();
+    std::uint64_t drawn = 0;
+    for (std::uint64_t step = 0; step < 6; ++step) drawn += engine->sampled(step).size();
+    EXPECT_EQ(engine->diagnostics().examples, drawn) << "each step is counted once";
+  }
+  EXPECT_GT(stalls, 0u);
+}
+
+/// A witness is shown whole releases.
+TEST_F(UndecidedPairs, AreCompleteBeforeAWitnessIsShown) {
+  struct Seen : Witness {
+    void leaves(const Leaving&, std::span<std::byte> values) override {
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    std::vector<std::byte> all;
+  };
+  for (const bool adaptive : {false, true}) {
+    StepRecipe r = noise_alone(OptimizerKind::sgd);
+    if (adaptive) r.step_size = StepSizeSettings{};
+    Seen seen[2];
+    TrainState after[2];
+    for (const int i : {0, 1}) {
+      EngineSettings s = settings_of(r);
+      s.witness = &seen[i];
+      log_ = {};
+      const auto engine =
+          i == 0 ? make_cpu_engine(net_, s) : device_engine(net_, s, {.log = &log_});
+      engine->load(cases::examples_for(kModel, 33));
+      engine->set_state(start_of(net_, r));
+      engine->run(r, 0, std::vector<StepScalars>(4, loud()));
+      after[i] = engine->state();
+    }
+    EXPECT_GT(std::ranges::count(log_.launches, "finish pairs"), 0);
+    EXPECT_FALSE(seen[0].all.empty());
+    EXPECT_TRUE(seen[0].all == seen[1].all);
+    expect_near(after[1].parameters, after[0].parameters, 2e-5f, "parameter");
+  }
+}
+
+}  // namespace
+}  // namespace cudp
