@@ -1,6 +1,6 @@
-// Audits of units of privacy: each canary is a whole unit of k equal rows. A training whose noise is
-// for units shows no more than its certificate says; one whose noise is for single rows, the group
-// factor left out, is refuted.
+// Audits of units of privacy: each canary is a whole unit of k equal rows. A training whose noise
+// is for units shows no more than its certificate says; one whose noise is for single rows, the
+// group factor left out, is refuted.
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -127,8 +127,8 @@ TEST(UnitScores, AreTheLogOddsOfABinomialNumberOfRows) {
     for (const float x : {-2.0f, 0.25f, 3.5f}) {
       GradientScores scores({1}, q, k);
       const std::vector<float> sum = {9.0f, 2.0f * x}, ordinary = {7.0f, 0.0f};
-      scores.add({.step = 0, .sum = sum, .ordinary = ordinary, .max_norm = 2.0,
-                  .noise_std = 2.0 * sigma});
+      scores.add(
+          {.step = 0, .sum = sum, .ordinary = ordinary, .max_norm = 2.0, .noise_std = 2.0 * sigma});
       double odds = 0.0;
       for (std::uint64_t j = 0; j <= k; ++j) {
         const auto drawn = static_cast<double>(j), n = static_cast<double>(k);
