@@ -161,6 +161,21 @@ Paragraph released(const RunCertificate& c) {
 Paragraph test_rows(const RunCertificate& c) {
   const std::string set = c.text("test_set");
   Paragraph p{.heading = "test rows", .sentences = {}};
+  if (const auto& held = c.stated.holdout) {
+    p.sentences.push_back(
+        fmt::format("{:.3g} % of the {} were held out, each by a secret coin, and not trained on.",
+                    100.0 * held->share, has_unit(c) ? "units" : "rows"));
+    p.sentences.emplace_back("Exact figures of them stay in private/.");
+    if (held->releases > 0)
+      p.sentences.push_back(
+          fmt::format("release/holdout.json has noisy ones, once, for epsilon {} at delta {:.3g}.",
+                      rounded_up(held->epsilon), held->delta));
+    p.sentences.push_back(fmt::format(
+        "Nobody is in both parts: epsilon of all that was released is the larger one, {} at delta "
+        "{:.3g}.",
+        rounded_up(held->epsilon_total), held->delta_total));
+    return p;
+  }
   if (set.starts_with("public"))
     p.sentences.emplace_back(
         "They count as public: accuracies are exact and in release/. Epsilon does not cover them.");

@@ -23,6 +23,9 @@ privacy::RunSpending spending_of(const RunCertificate& c) {
   const verify::Certificate& stated = c.stated;
   if (!std::isfinite(stated.epsilon))
     throw InputError(c.file.string() + ": expected a certificate with an epsilon, found none");
+  // Of both parts together nothing is known but what is stated of them.
+  if (stated.holdout)
+    return {.run = privacy::StatedRun{stated.holdout->epsilon_total, stated.holdout->delta_total}};
   // Whoever goes by a filter chose what to release on the way: its whole budget counts.
   if (c.json.contains("filter"))
     return {.run = privacy::ZcdpFilteredRun{c.json["filter"].at("rho").get<double>()},

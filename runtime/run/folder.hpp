@@ -22,6 +22,7 @@ class RunFolder {
   static constexpr const char* kMetrics = "metrics.jsonl";
   static constexpr const char* kCurves = "curves.png";
   static constexpr const char* kEvaluation = "evaluation.json";
+  static constexpr const char* kHoldout = "holdout.json";
   static constexpr const char* kSchema = "schema.toml";
 
   std::filesystem::path model() const { return release(kModel); }
@@ -37,6 +38,8 @@ class RunFolder {
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
+  /// Says under which key figures of held-out rows were released, or were about to be.
+  std::filesystem::path holdout_key() const { return owner("holdout-released"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
   /// Written last: a run that has it is complete.

@@ -35,7 +35,8 @@ std::string note_of(const std::vector<std::string>& reasons) {
 Outputs::Outputs(RunFolder folder, const Experiment& e)
     : folder_(std::move(folder)),
       gives_privacy_(method_entry(e.config.method).gives_privacy),
-      has_private_test_(gives_privacy_ && e.data.test.size() > 0 && !e.data.test_is_public) {}
+      has_private_test_(gives_privacy_ && !e.data.test_is_public &&
+                        (e.config.holdout.has_value() || e.data.test.size() > 0)) {}
 
 Outputs::Place Outputs::place(const char* name) const {
   return gives_privacy_ ? Place{folder_.release(name), 0644} : private_place(name);
@@ -92,6 +93,12 @@ bool Outputs::write_evaluation(const Evaluation& evaluation,
           "\n",
       to.mode);
   return draw_evaluation(evaluation, classes, title, to.path.parent_path(), to.mode);
+}
+
+void Outputs::write_holdout(const HoldoutFigures& figures,
+                            const std::vector<std::string>& classes) const {
+  write_atomically(folder_.release(RunFolder::kHoldout), to_json(figures, classes).dump(2) + "\n",
+                   0644);
 }
 
 bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,

@@ -26,6 +26,8 @@ class Outputs {
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
   /// The model, its words where it is of texts, and its schema where it is of a table.
   void write_model(const ReleasedModel& model) const;
+  /// What was released of held-out rows. classes: their names.
+  void write_holdout(const HoldoutFigures& figures, const std::vector<std::string>& classes) const;
   /// How well the model does on the test set, and pictures of it. Returns false where gnuplot is
   /// missing or fails.
   bool write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,

@@ -40,6 +40,14 @@ RunFolder resumed_folder(const Settings& flags) {
                    ": expected the file that this run wrote, found one that it did not write");
 }
 
+/// Whether the run's settings hold rows out.
+bool read_holdout(const RunFolder& folder) {
+  if (!fs::exists(folder.config())) return false;
+  TrainConfig config;
+  apply_settings(parse_settings(read_file(folder.config()), folder.config().string()), config);
+  return config.holdout.has_value();
+}
+
 /// A checkpoint's copy of the ledger is no substitute: a run charges between checkpoints, too.
 [[noreturn]] void refuse_without_ledger(const RunFolder& folder, const char* why, bool lost) {
   throw BudgetError(folder.ledger().string() + ": expected " +
@@ -73,6 +81,10 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   reporter.keep_log(folder.log());
   auto stored = newest_checkpoint(folder.checkpoints(),
                                   [&](const std::string& line) { reporter.warn(line); });
+  if (!stored && read_holdout(folder))
+    throw BudgetError(folder.root().string() +
+                      ": expected a checkpoint with the key of the coins by which rows were held "
+                      "out, found none; which rows were trained on is not known");
   if (!stored)
     throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
   TrainConfig config;
@@ -95,6 +107,14 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   const Checkpoint& c = stored->checkpoint;
   const bool lost = !fs::exists(folder.ledger());
   if ((lost || c.ledger_was_lost) && !key) refuse_without_ledger(folder, why, lost);
+  if (config.holdout && !c.training.coins)
+    throw BudgetError(stored->path.string() +
+                      ": expected the key of the coins by which rows were held out, found none; "
+                      "which rows were trained on is not known");
+  if (!key && fs::exists(folder.holdout_key()))
+    throw BudgetError(folder.root().string() + ": " + why +
+                      ", and the figures of its held-out rows were released, which their budget "
+                      "pays for once");
   // Repeated steps release nothing new under the same key.
   privacy::Ledger ledger =
       lost ? c.training.ledger : read_ledger(folder, c, seal ? &*seal : nullptr);

@@ -33,7 +33,8 @@ std::vector<std::string> obstacles(const TrainConfig& config, Status status) {
   return all;
 }
 
-Certificate::TestSet test_set(const DataSplit& data) {
+Certificate::TestSet test_set(const TrainConfig& config, const DataSplit& data) {
+  if (config.holdout) return Certificate::TestSet::private_rows;  // however many there are
   if (data.test.size() == 0) return Certificate::TestSet::none;
   return data.test_is_public ? Certificate::TestSet::public_rows
                              : Certificate::TestSet::private_rows;
@@ -59,7 +60,7 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size, P
     c.feature_release = {config.features, sigma, config.feature_dimensions};
   c.class_weights = config.class_weights;
   c.size = size;
-  c.test_set = test_set(e.data);
+  c.test_set = test_set(config, e.data);
   c.precision = config.precision;
   c.rng = config.rng;
   c.seeded = config.seed.has_value();

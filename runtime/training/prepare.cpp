@@ -11,6 +11,7 @@
 #include "runtime/base/nearest.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/config/class_weights.hpp"
+#include "runtime/data/holdout.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/make_network.hpp"
 #include "runtime/features/features.hpp"
@@ -67,6 +68,7 @@ Device device_for(const MethodEntry& method, Device asked) {
 /// What only the CPU does so far, as a message names it; empty where CUDA does all of it.
 std::string cpu_only_part(const TrainConfig& config, const Dataset& train) {
   if (train.has_targets()) return "a target";
+  if (config.holdout) return "--holdout";
   return config.class_weights.empty() ? "" : "--class-weights";
 }
 
@@ -138,6 +140,13 @@ void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint6
                    why + ", found " + std::to_string(rows));
 }
 
+/// The key of a new run's coins: one of its own, which the training's does not tell.
+RandomKey coins_of(const TrainConfig& config) {
+  constexpr std::uint64_t kOther = 0x636f696e2d6b6579;
+  return config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed) ^ kOther)
+                     : make_key();
+}
+
 /// Words' vectors are stored beside the parameters, under a name of their own.
 void check_stored_vectors(const TrainConfig& config, const Network& n) {
   if (!config.of<TextOptions>().store_embedding) return;
@@ -162,7 +171,8 @@ std::string read_model(const std::string& name) {
   return text.str();
 }
 
-Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model) {
+Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model,
+                   std::optional<SharedKey> coins) {
   const MethodEntry& method = method_entry(config.method);
   const Device device = device_for(method, config.device);
   const Backend first_backend = choose_backend(device);
@@ -181,6 +191,12 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .classes = static_cast<int>(config.classes.value_or(0)),
                               .text = config.of<TextOptions>()});
   check_unit(method, config, data.unit_rows);
+  if (config.holdout) {
+    if (!coins) coins.emplace(coins_of(config));
+    HoldOut parts = hold_out(data.train, coins->key(), *config.holdout);
+    data.train = std::move(parts.train);
+    data.test = std::move(parts.held);
+  }
   if (data.train.is_text() && config.features != Features::none)
     throw InputError("--features: expected none with texts, found " +
                      std::string(name_of(config.features)));
@@ -193,6 +209,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
 
   e.config = config;
   e.data = std::move(data);
+  if (config.holdout) e.coins = std::move(coins);
   e.model_text = model;
   const Shape shape = released_shape(e.data.train, feature_settings(config));
   if (config.model.empty()) {

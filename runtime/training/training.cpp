@@ -56,6 +56,7 @@ TrainingInputs Training::inputs() {
 
 void Training::plan() {
   try {
+    plan_holdout();
     method_ = make_method();
     budget_.plan(first_ledger(experiment_.config, size_, *method_));
   } catch (const std::domain_error& e) {
@@ -63,6 +64,44 @@ void Training::plan() {
   } catch (const std::invalid_argument& e) {
     throw BudgetError(e.what());
   }
+}
+
+void Training::plan_holdout() {
+  const TrainConfig& c = experiment_.config;
+  if (!c.holdout) return;
+  holdout_plan_ = {.share = *c.holdout, .unit_rows = size_.unit_rows};
+  if (c.holdout_epsilon)
+    holdout_plan_ =
+        cudp::plan_holdout(*c.holdout, *c.holdout_epsilon, *c.holdout_delta,
+                           experiment_.data.train.has_targets(), size_.noise, size_.unit_rows);
+}
+
+namespace {
+
+/// The held-out rows have a budget of their own, which pays for so many releases and nothing else.
+class HoldoutBudget final : public ReleaseAuthority {
+ public:
+  explicit HoldoutBudget(const HoldoutPlan& plan) : plan_(plan) {}
+  bool admit(const Charge& charge) override {
+    return charge.mechanism == privacy::Mechanism(privacy::Gaussian{plan_.sigma}) &&
+           made_++ < plan_.releases;
+  }
+
+ private:
+  const HoldoutPlan& plan_;
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace
+
+void Training::release_holdout() {
+  if (!is_finished() || !holdout_plan_.says_something() || holdout_figures_) return;
+  observer_.holdout_due(*this);
+  HoldoutBudget budget(holdout_plan_);
+  Gate gate(experiment_.config.rng, key_, budget, {}, gate_.witness());
+  holdout_figures_ =
+      cudp::release_holdout(holdout_plan_, answers(), experiment_.data.train.classes,
+                            experiment_.inputs.target().value_or(TargetBounds{}), gate);
 }
 
 std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
@@ -100,6 +139,7 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   if (!t->metrics_.empty()) t->measured_step_ = t->metrics_.back().step;
   t->seconds_ = state.seconds;
   show_features(t->experiment_, std::move(state.feature_release));
+  t->plan_holdout();
   t->method_ = t->make_method();
   t->method_->restore(t->inputs(), state.method);
   if (same_key) t->last_step_ = t->method_->last_step(t->budget_, t->step_);
@@ -120,16 +160,22 @@ TrainingState Training::state() const {
           .released = gate_.listed(),
           .metrics = metrics_,
           .seconds = seconds_,
-          .feature_release = experiment_.feature_release};
+          .feature_release = experiment_.feature_release,
+          .coins = experiment_.coins};
 }
 
 Certificate Training::certificate() const {
-  return make_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(), step_);
+  Certificate c =
+      make_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(), step_);
+  c.holdout = holdout_plan_;
+  return c;
 }
 
 Certificate Training::plan_certificate() const {
-  return make_plan_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(),
-                               step_, last_step());
+  Certificate c = make_plan_certificate(experiment_, size_, *method_, budget_.ledger(),
+                                        gate_.listed(), step_, last_step());
+  c.holdout = holdout_plan_;
+  return c;
 }
 
 ReleasedModel Training::model() const {
@@ -306,6 +352,7 @@ class Training::Loop {
 void Training::advance() {
   ensure(last_step_.has_value(), "a key of its own, and nothing paid again");
   Loop(*this).run();
+  release_holdout();
 }
 
 }  // namespace cudp

@@ -1,0 +1,229 @@
+// Hold-outs from the command line: what is published of held-out rows and what stays private, that
+// no row moves over crashes and fresh keys, and what is refused.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <iterator>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/run/checkpoint.hpp"
+#include "runtime/run/key_file.hpp"
+#include "tests/support/cudp_process.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+const Words kBudget = {"--epsilon",         "2", "--delta",         "1e-5", "--holdout", "0.25",
+                       "--holdout-epsilon", "1", "--holdout-delta", "1e-6"};
+
+class HoldoutCli : public testing::Test {
+ protected:
+  HoldoutCli() {
+    std::mt19937_64 random(5);
+    std::string rows = "who,age,hours,ill\n", stays = "who,age,hours,days\n";
+    for (int i = 0; i < 4'000; ++i) {
+      const auto age = 17 + random() % 74, hours = random() % 41;
+      const std::string cells = fmt::format("p{},{},{},", random() % 1'500, age, hours);
+      rows += cells + (age + hours + random() % 20 > 80 ? "yes\n" : "no\n");
+      stays += cells + std::to_string((age + hours) / 4 + random() % 9) + "\n";
+    }
+    write_text(folder_ / "visits.csv", rows);
+    write_text(folder_ / "stays.csv", stays);
+    write_text(folder_ / "visits.csv.schema.toml",
+               schema("unit = \"who\"\nmax_rows = 2\n", R"(label", values = ["no", "yes"])"));
+    write_text(folder_ / "stays.csv.schema.toml", schema("", R"(target", min = 0, max = 40)"));
+  }
+  static std::string schema(const std::string& unit, const std::string& predicted) {
+    return "name = \"rows\"\n" + unit + R"(columns = [
+  {name = "who", kind = "ignore"},
+  {name = "age", kind = "numeric", min = 17, max = 90},
+  {name = "hours", kind = "numeric", min = 0, max = 40},
+  {name = ")" +
+           (predicted.starts_with("label") ? "ill" : "days") + "\", kind = \"" + predicted +
+           "},\n]\n";
+  }
+  Words words(const std::string& table, const Words& more) const {
+    return with({"train", "--dataset", folder_ / table, "--batch", "200", "--threads", "1",
+                 "--device", "cpu", "--accountant", "rdp", "--out", folder_ / "run"},
+                more);
+  }
+  Finished train(const std::string& table, const Words& more) const {
+    return run_cudp(folder_, words(table, more));
+  }
+  Finished resume(const Words& more = {}) const {
+    return run_cudp(folder_, with({"train", "--resume", folder_ / "run"}, more));
+  }
+  Json json(const std::string& name) const {
+    return Json::parse(content_of(folder_ / ("run/" + name)));
+  }
+  /// A run that was killed somewhere in the middle.
+  void train_and_kill() const {
+    CudpProcess process(
+        folder_, words("visits.csv", with(kBudget, {"--steps", "2000000", "--checkpoint-every", "5",
+                                                    "--quiet"})));
+    const auto steps = [&] {
+      const std::string name = newest_checkpoint_file(folder_ / "run").filename().string();
+      return name.empty() ? 0 : std::stoi(name.substr(11));
+    };
+    for (int i = 0; i < 20'000 && steps() < 10; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    process.signal(SIGKILL);
+    process.wait();
+    ASSERT_GE(steps(), 10);
+  }
+  std::vector<std::uint32_t> coins() const {
+    const auto stored = newest_checkpoint(folder_ / "run/private", [](const std::string&) {});
+    if (!stored || !stored->checkpoint.training.coins) return {};
+    const RandomKey& key = stored->checkpoint.training.coins->key();
+    return {std::begin(key.words), std::end(key.words)};
+  }
+
+  TemporaryFolder folder_;
+};
+
+/// The exact figure is within bounds of twice the width, so that none is missed by chance.
+void expect_about(const Json& bar, double exact) {
+  const auto low = bar["low"].get<double>(), high = bar["high"].get<double>();
+  EXPECT_LE(low - (high - low) / 2.0, exact) << bar;
+  EXPECT_GE(high + (high - low) / 2.0, exact) << bar;
+}
+
+TEST_F(HoldoutCli, PublishesNoisyFiguresWithBarsAndKeepsExactOnesPrivate) {
+  const Finished f = train("visits.csv", with(kBudget, {"--steps", "20"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const Json c = json("release/privacy.json");
+  EXPECT_EQ(c["epsilon_total"], 2.0);
+  EXPECT_EQ(c["delta_total"], 1e-5);
+  EXPECT_EQ(c["holdout"]["share"], 0.25);
+  EXPECT_EQ(c["holdout"]["epsilon"], 1.0);
+  const Json figures = json("release/holdout.json");
+  EXPECT_EQ(figures["classes"], Json::parse(R"(["no", "yes"])"));
+  double all = 0.0;
+  for (const Json& row : figures["confusion"])
+    for (const Json& n : row) all += n.get<double>();
+  const Json exact = json("private/evaluation.json");
+  const auto rows = exact["test_examples"].get<double>();
+  EXPECT_NEAR(all, rows, 6.0 * 2.0 * c["holdout"]["sigma"].get<double>());
+  EXPECT_NE(all, rows);
+  // A quarter of up to 3,000 rows, in units of two.
+  EXPECT_NEAR(rows / c["size_release"]["noisy_size"].get<double>(), 1.0 / 3.0, 0.1);
+  for (const Json& bar : figures["bars"]) {
+    const auto low = bar["low"].get<double>(), high = bar["high"].get<double>();
+    EXPECT_LE(low, bar["value"].get<double>());
+    EXPECT_LE(bar["value"].get<double>(), high);
+    if (bar["metric"] != "accuracy") continue;
+    expect_about(bar, exact["test_accuracy"].get<double>());
+  }
+  EXPECT_EQ(json("private/result.json")["epsilon_total"], 2.0);
+  EXPECT_NE(f.out.find("epsilon in all"), std::string::npos) << f.out;
+  EXPECT_EQ(f.out.find("--test-data-is-public"), std::string::npos);
+  // Nothing exact is shown or published.
+  EXPECT_FALSE(fs::exists(folder_ / "run/release/evaluation.json"));
+  EXPECT_EQ(f.err.find("PRIVATE"), std::string::npos) << f.err;
+  EXPECT_EQ(f.out.find(fmt::format("{:.2f} %", 100.0 * exact["test_accuracy"].get<double>())),
+            std::string::npos);
+  EXPECT_EQ(content_of(folder_ / "run/release/metrics.jsonl").find("accuracy"), std::string::npos);
+  const Finished v = run_cudp(folder_, {"verify", folder_ / "run"});
+  EXPECT_EQ(v.exit, 0) << v.out;
+}
+
+TEST_F(HoldoutCli, OfATargetAreNoisyErrors) {
+  const Finished f = train("stays.csv", with(kBudget, {"--steps", "60"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const Json figures = json("release/holdout.json");
+  EXPECT_EQ(figures["releases"], 4);
+  const Json exact = json("private/evaluation.json");
+  for (const Json& bar : figures["bars"]) {
+    expect_about(bar, exact[bar["metric"].get<std::string>()].get<double>());
+  }
+  EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 0);
+}
+
+TEST_F(HoldoutCli, WithoutABudgetOfItsOwnSaysNothing) {
+  const Finished f = train(
+      "visits.csv", {"--epsilon", "2", "--delta", "1e-5", "--holdout", "0.25", "--steps", "20"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_FALSE(fs::exists(folder_ / "run/release/holdout.json"));
+  EXPECT_TRUE(fs::exists(folder_ / "run/private/evaluation.json"));
+  EXPECT_EQ(json("release/privacy.json")["epsilon_total"], 2.0);
+}
+
+TEST_F(HoldoutCli, MoveNoRowUnderAFreshKey) {
+  train_and_kill();
+  const std::vector<std::uint32_t> before = coins();
+  ASSERT_EQ(before.size(), 8u);
+  EXPECT_NE(before, std::vector<std::uint32_t>(8, 0));
+  CudpProcess process(folder_, {"train", "--resume", folder_ / "run", "--fresh-noise", "--quiet"});
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  process.signal(SIGKILL);
+  process.wait();
+  EXPECT_EQ(coins(), before);
+  EXPECT_NE(content_of(folder_ / "run/private/log.txt").find("with a new key"), std::string::npos);
+}
+
+TEST_F(HoldoutCli, AreRefusedWhereTheirCoinsAreLost) {
+  train_and_kill();
+  const fs::path private_folder = folder_ / "run/private";
+  auto stored = newest_checkpoint(private_folder, [](const std::string&) {});
+  ASSERT_TRUE(stored.has_value());
+  // A checkpoint without them.
+  const auto key = read_key(private_folder / "key");
+  ASSERT_TRUE(key.has_value());
+  stored->checkpoint.training.coins.reset();
+  stored->checkpoint.training.step += 1;
+  save_checkpoint(private_folder, stored->checkpoint, Seal(key->key()));
+  for (const Words& more : std::vector<Words>{{}, {"--fresh-noise"}}) {
+    const Finished f = resume(more);
+    EXPECT_EQ(f.exit, 3) << f.err;
+    EXPECT_NE(f.err.find("the key of the coins by which rows were held out"), std::string::npos)
+        << f.err;
+  }
+  // No checkpoint at all.
+  remove_checkpoints(private_folder);
+  EXPECT_EQ(resume().exit, 3);
+}
+
+TEST_F(HoldoutCli, FiguresArePaidForOnce) {
+  train_and_kill();
+  write_text(folder_ / "run/private/holdout-released", "0\n");
+  const Finished f = resume({"--fresh-noise"});
+  EXPECT_EQ(f.exit, 3) << f.err;
+  EXPECT_NE(f.err.find("which their budget pays for once"), std::string::npos) << f.err;
+}
+
+TEST_F(HoldoutCli, RefusesInOneLineWhatCannotBe) {
+  write_text(folder_ / "test.csv", "age,hours,ill\n30,20,no\n");
+  const Words some = {"--epsilon", "2", "--delta", "1e-5", "--steps", "5"};
+  const std::vector<Words> all = {{"--holdout", "0"},
+                                  {"--holdout", "1"},
+                                  {"--holdout-epsilon", "1"},
+                                  {"--holdout", "0.2", "--holdout-epsilon", "1"},
+                                  {"--holdout", "0.2", "--holdout-delta", "1e-6"},
+                                  {"--holdout", "0.2", "--size-is-public"},
+                                  {"--holdout", "0.2", "--test-data-is-public"},
+                                  {"--holdout", "0.2", "--test-data", folder_ / "test.csv"}};
+  for (const Words& more : all) {
+    const Finished f = train("visits.csv", with(some, more));
+    EXPECT_EQ(f.exit, 2) << more[0] << f.err;
+    EXPECT_EQ(std::ranges::count(f.err, '\n'), 1) << f.err;
+    EXPECT_FALSE(fs::exists(folder_ / "run"));
+  }
+  const Finished named = run_cudp(
+      folder_,
+      with({"train", "--dataset", "glyphs", "--out", folder_ / "run", "--holdout", "0.2"}, some));
+  EXPECT_EQ(named.exit, 2) << named.err;
+}
+
+}  // namespace
+}  // namespace cudp
