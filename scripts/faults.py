@@ -238,6 +238,7 @@ PLACES = [
     ("runtime/results/holdout_figures.cpp", "          .sensitivity = 1.0,", "1.0", BOTH, "data=table,holdout-epsilon=*"),
     ("runtime/results/holdout_figures.cpp", "          .step = step,", "step", [NONE], "dataset=stays.csv,data=table,holdout-epsilon=*"),
     ("runtime/results/certificate.cpp", "{\"epsilon_total\", std::fmax(promise.epsilon, plan.epsilon)},", "promise.epsilon", [LESS], "data=table,holdout-epsilon=*"),
+    ("runtime/training/training.cpp", "t->plan_holdout(noise);", "noise", [MORE], "data=table,holdout-epsilon=*"),
     ("runtime/results/certificate.cpp", "{\"share\", plan.share},", "plan.share", BOTH, "data=table,holdout=*"),
     # dp-agd.
     ("runtime/methods/dp_agd.cpp", "  r.noise_std = sigma * r.sensitivity * kProduct;\n  if (r.noise_std", "r.sensitivity", [("FIFTEEN: noise x 0.9 in DP-AGD", "0.9 * x")], "method=dp-agd"),

@@ -63,6 +63,7 @@ Certificate read(const Json& j) {
                  .epsilon_total = j.at("epsilon_total").get<double>(),
                  .delta_total = j.at("delta_total").get<double>()};
   }
+  c.bounds_groups = j.contains("groups") && j["groups"].is_array();
   c.q = number(j, "q");
   c.sigma = number(j, "sigma");
   c.clip = number(j, "C");

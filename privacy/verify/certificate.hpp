@@ -41,6 +41,7 @@ struct Certificate {
     double epsilon_total = 0.0, delta_total = 0.0;
   };
   std::optional<Holdout> holdout;
+  bool bounds_groups = false;  ///< has a table of epsilon for several units
   double q = 0.0, sigma = 0.0, clip = 0.0, sensitivity = 0.0, noise_std = 0.0, grid = 0.0;
   std::uint64_t threshold = 0;
   double expected_batch = 0.0;

@@ -117,6 +117,11 @@ class Statements {
   void check_holdout() {
     if (!c_.holdout) return;
     const auto& h = *c_.holdout;
+    // Of several units some may be trained on and others held out: a table of the training alone
+    // would be too small.
+    if (c_.bounds_groups)
+      findings_.add("epsilon",
+                    "certificate's groups: expected no bounds beside held-out rows, found some");
     if (h.releases > 0) {
       std::vector<privacy::Release> all = {{privacy::Gaussian{h.sigma}, h.releases}};
       if (c_.size_noise > 0.0) all.push_back({privacy::Gaussian{c_.size_noise}, 1});

@@ -45,11 +45,22 @@ Paragraph status(const RunCertificate& c) {
   return p;
 }
 
+/// Of all that was released: of both parts, where rows were held out.
+double epsilon_of_all(const RunCertificate& c) {
+  return c.stated.holdout ? c.stated.holdout->epsilon_total : c.stated.epsilon;
+}
+double delta_of_all(const RunCertificate& c) {
+  return c.stated.holdout ? c.stated.holdout->delta_total : c.stated.delta;
+}
+
 Paragraph promise(const RunCertificate& c) {
   Paragraph p{.heading = "promise", .sentences = {}};
   p.sentences.push_back(fmt::format("Epsilon is {} at delta {:.3g}, for one {} of {} more or less.",
-                                    rounded_up(c.stated.epsilon), c.stated.delta,
-                                    has_unit(c) ? "unit" : "training row", c.text("dataset")));
+                                    rounded_up(epsilon_of_all(c)), delta_of_all(c),
+                                    has_unit(c)        ? "unit"
+                                    : c.stated.holdout ? "row"
+                                                       : "training row",
+                                    c.text("dataset")));
   if (has_unit(c))
     p.sentences.push_back(
         fmt::format("A unit is all rows with one text in the column {}; the first {} of them were "
@@ -78,8 +89,8 @@ std::string times_text(double epsilon) {
 }
 
 Paragraph meaning(const RunCertificate& c) {
-  const double epsilon = c.stated.epsilon;
-  const double delta = c.stated.delta;
+  const double epsilon = epsilon_of_all(c);
+  const double delta = delta_of_all(c);
   const char* const one = has_unit(c) ? "unit" : "row";
   Paragraph p{.heading = "meaning", .sentences = {}};
   p.sentences.push_back(fmt::format(
@@ -171,9 +182,9 @@ Paragraph test_rows(const RunCertificate& c) {
           fmt::format("release/holdout.json has noisy ones, once, for epsilon {} at delta {:.3g}.",
                       rounded_up(held->epsilon), held->delta));
     p.sentences.push_back(fmt::format(
-        "Nobody is in both parts: epsilon of all that was released is the larger one, {} at delta "
-        "{:.3g}.",
-        rounded_up(held->epsilon_total), held->delta_total));
+        "Nobody is in both parts: what was trained on is promised epsilon {} at delta {:.3g}, and "
+        "the larger epsilon and delta of both parts are those of all that was released.",
+        rounded_up(c.stated.epsilon), c.stated.delta));
     return p;
   }
   if (set.starts_with("public"))
@@ -219,6 +230,10 @@ Answer explained(const std::string& run) {
   Answer answer;
   answer.json = {
       {"certificate", c.file.string()}, {"epsilon", c.json["epsilon"]}, {"delta", c.json["delta"]}};
+  if (c.stated.holdout) {
+    answer.json["epsilon_total"] = epsilon_of_all(c);
+    answer.json["delta_total"] = delta_of_all(c);
+  }
   std::size_t width = 0;
   for (const Paragraph& p : all) width = std::max(width, p.heading.size());
   for (const Paragraph& p : all) {

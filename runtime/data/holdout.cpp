@@ -10,7 +10,7 @@
 namespace cudp {
 
 HoldOut hold_out(const Dataset& used, const RandomKey& coins, double share) {
-  // The key is of nothing else, and so is its stream of samples.
+  // The key draws nothing else.
   const std::vector<std::uint32_t> words =
       random_words({Generator::chacha20, coins, Stream::sampling, 0}, used.size());
   const auto threshold = static_cast<std::uint64_t>(std::llround(share * 0x1p32));
@@ -28,6 +28,11 @@ HoldOut hold_out(const Dataset& used, const RandomKey& coins, double share) {
   HoldOut parts{.train = select_examples(used, train), .held = select_examples(used, held)};
   parts.train.numbers = std::move(numbers);
   return parts;
+}
+
+RandomKey coins_of_seed(std::uint64_t seed) {
+  constexpr std::uint64_t kOther = 0x636f696e2d6b6579;
+  return key_from_seed(seed ^ kOther);
 }
 
 }  // namespace cudp

@@ -19,4 +19,7 @@ struct HoldOut {
 /// (privacy/README.md), and whoever has the key knows who was held out.
 HoldOut hold_out(const Dataset& used, const RandomKey& coins, double share);
 
+/// The coins' key of a run with a seed, another one than that of its training.
+RandomKey coins_of_seed(std::uint64_t seed);
+
 }  // namespace cudp

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
@@ -13,18 +14,32 @@
 namespace cudp {
 namespace {
 
-/// Errors are rounded down to whole multiples of this, so that no row adds more than 1.
-constexpr double kErrorGrid = 0x1p-30;
+/// The gate takes less noise than 2^40 steps of a grid, which is 1 at most.
+constexpr double kMaxSigma = 0x1p39;
+
+/// Errors are rounded down to whole multiples of this, so that no row adds more than 1. Fine beside
+/// the noise, and never too fine for the gate.
+double error_grid(double sigma) {
+  return std::ldexp(1.0, std::clamp(std::ilogb(sigma) - 39, -30, 0));
+}
 
 GaussianRelease release_of(const HoldoutPlan& plan, const char* name, std::uint64_t step,
                            double coarsest) {
   return {.name = name,
-          .purpose = kHoldoutFigures,
+          .purpose = Stream::holdout_figures,
           .step = step,
           .grid = noise_grid(plan.sigma, coarsest),
           .noise_std = plan.sigma,
           .sensitivity = 1.0,
           .charge = {privacy::Gaussian{plan.sigma}, {}}};
+}
+
+double largest_mu(double epsilon, double delta) {
+  try {
+    return privacy::gaussian_mu(epsilon, delta);
+  } catch (const std::domain_error& none) {
+    throw BudgetError(std::string("--holdout-epsilon: ") + none.what());
+  }
 }
 
 void release_confusion(const Predictions& p, Gate& gate, HoldoutFigures& f) {
@@ -51,20 +66,20 @@ void release_errors(const Predictions& p, const TargetBounds& bounds, Gate& gate
                     HoldoutFigures& f) {
   std::vector<double> sums(kTargetFigures, 0.0);
   const double width = bounds.max - bounds.min;
+  const double grid = error_grid(f.plan.sigma);
   for (std::size_t i = 0; i < p.size(); ++i) {
     const double error = std::fabs(bounds.value(static_cast<double>(p.logits[i])) -
                                    bounds.value(static_cast<double>(p.targets[i]))) /
                          width;
     const double e = error <= 1.0 ? error : 1.0;  // also where there is no prediction
     const double powers[] = {1.0, e, e * e, e * e * e * e};
-    for (std::size_t j = 0; j < kTargetFigures; ++j)
-      sums[j] += std::floor(powers[j] / kErrorGrid) * kErrorGrid;
+    for (std::size_t j = 0; j < kTargetFigures; ++j) sums[j] += std::floor(powers[j] / grid) * grid;
   }
   static constexpr const char* kNames[] = {
       "number of held-out rows", "absolute errors of held-out rows",
       "squared errors of held-out rows", "fourth powers of errors of held-out rows"};
   for (std::size_t j = 0; j < kTargetFigures; ++j) {
-    const GaussianRelease r = release_of(f.plan, kNames[j], j, kErrorGrid);
+    const GaussianRelease r = release_of(f.plan, kNames[j], j, grid);
     f.noisy.push_back(gate.release(r, units_of(sums[j], r.grid)));
   }
   f.bars = error_bars(NoisyErrors{.rows = f.noisy[0],
@@ -87,13 +102,15 @@ HoldoutPlan plan_holdout(double share, double epsilon, double delta, bool target
                    .unit_rows = unit_rows};
   // Gaussian releases are together one of mu^2 = the sum of theirs; k rows move each k times as
   // far.
-  const double all = privacy::gaussian_mu(epsilon, delta) / static_cast<double>(unit_rows);
+  const double all = largest_mu(epsilon, delta) / static_cast<double>(unit_rows);
   const double of_size = size_noise > 0.0 ? 1.0 / size_noise : 0.0;
   if (!(all * (1.0 - 1e-9) > of_size))
     throw BudgetError(
         "--holdout-epsilon: the noisy number of training examples has spent all of it; give more");
   plan.sigma = std::sqrt(static_cast<double>(plan.releases) / ((all - of_size) * (all + of_size))) *
                (1.0 + 1e-9);
+  if (!(plan.sigma < kMaxSigma))
+    throw BudgetError("--holdout-epsilon: nothing would be left of the figures; give more");
   return plan;
 }
 

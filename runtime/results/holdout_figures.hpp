@@ -12,8 +12,8 @@
 
 namespace cudp {
 
-/// What is said of held-out rows, fixed before the first release: a function of public settings and
-/// of the noisy number of training examples. Neighbours differ by a unit of up to unit_rows rows.
+/// What is said of held-out rows, fixed before the first release: a function of public settings.
+/// Neighbours differ by a unit of up to unit_rows rows.
 ///
 /// Together with the release of that number, of noise size_noise, it is (epsilon, delta)-DP for a
 /// unit that is held out, whatever the model is; what a training tells of a unit that is trained on
@@ -33,9 +33,6 @@ struct HoldoutPlan {
 /// The numbers of each release: a confusion matrix; or of a target how many rows, and the sums of
 /// (|error| / width)^j for j = 1, 2, 4, one by one.
 inline constexpr std::uint64_t kTargetFigures = 4;
-/// Where their noise is drawn, under the run's key: a stream of nothing else (random.hpp).
-inline constexpr auto kHoldoutFigures = static_cast<Stream>(12);
-static_assert(kHoldoutFigures > Stream::clipped_count);
 
 /// Throws BudgetError where the number of training examples has spent epsilon already.
 HoldoutPlan plan_holdout(double share, double epsilon, double delta, bool target, double size_noise,

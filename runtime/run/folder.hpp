@@ -28,6 +28,7 @@ class RunFolder {
   std::filesystem::path model() const { return release(kModel); }
   std::filesystem::path config() const { return release(kConfig); }
   std::filesystem::path metrics() const { return release(kMetrics); }
+  std::filesystem::path holdout() const { return release(kHoldout); }
   std::filesystem::path certificate() const { return release("privacy.json"); }
 
   /// The note that a run without privacy has in place of everything else.

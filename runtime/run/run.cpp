@@ -22,7 +22,7 @@ Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Re
     : folder(std::move(where)),
       key_check(cudp::key_check(key)),
       seal(key),
-      data_tag(training_data_tag(experiment, seal)),
+      data_tag(data_tag_of(experiment, seal)),
       reporter_(reporter) {}
 
 void Run::charged(const privacy::Ledger& ledger) { write_ledger(folder, ledger, seal); }
@@ -121,13 +121,15 @@ void Run::describe() const {
                   static_cast<std::int64_t>(e.feature_release.size()) / e.config.feature_dimensions)
             : "the mean and variance of each channel",
         noise));
-  for (const std::string& line : privacy_warnings(size.value, method.epsilon(), method.delta()))
+  for (const std::string& line : privacy_warnings(
+           size.value, std::max(method.epsilon(), e.config.holdout_epsilon.value_or(0.0)),
+           std::max(method.delta(), e.config.holdout_delta.value_or(0.0))))
     reporter_.warn(line);
   if (size.noise > 0.1 * size.value)
     reporter_.warn(fmt::format(
         "the number of training examples is private and known as {:.0f} +-{:.0f}; what follows "
-        "from it may be far from what was meant (--size-is-public if it is)",
-        size.value, size.noise));
+        "from it may be far from what was meant{}",
+        size.value, size.noise, e.config.holdout ? "" : " (--size-is-public if it is)"));
 }
 
 }  // namespace cudp

@@ -28,7 +28,7 @@ class Run final : public TrainingObserver {
   std::optional<FolderLock> lock;
   std::uint64_t key_check = 0;
   Seal seal;                     ///< of the run's key
-  std::string data_tag;          ///< training_data_tag
+  std::string data_tag;          ///< data_tag_of
   bool ledger_was_lost = false;  ///< as Checkpoint has it
   std::unique_ptr<Training> training;
 

@@ -111,7 +111,7 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
     throw BudgetError(stored->path.string() +
                       ": expected the key of the coins by which rows were held out, found none; "
                       "which rows were trained on is not known");
-  if (!key && fs::exists(folder.holdout_key()))
+  if (!key && (fs::exists(folder.holdout_key()) || fs::exists(folder.holdout())))
     throw BudgetError(folder.root().string() + ": " + why +
                       ", and the figures of its held-out rows were released, which their budget "
                       "pays for once");
@@ -148,6 +148,12 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                     "found {}",
                     e.data.name, unit_text(c.unit, c.training.size.unit_rows),
                     unit_text(unit_name(e.data), e.data.unit_rows)));
+  // Whoever was trained on must not be among those whose figures are released: under a fresh key,
+  // too, all rows stay as they are and where they are.
+  if (e.config.holdout && c.data != data_tag_of(e, Seal(e.coins->key())))
+    throw InputError(e.data.name +
+                     ": expected the data that the run began with, held-out rows too, found other "
+                     "data; --fresh-noise does not allow it, since no row may change its part");
   if (!run.key) return;
   const std::string place = run.folder.root().string();
   if (c.program != program_id())
@@ -157,7 +163,7 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
     throw InputError(
         fmt::format("{}: expected the arithmetic that the run began with, {}, found {}{}", place,
                     c.arithmetic, e.backend.arithmetic_name, kFreshNoise));
-  if (c.data != training_data_tag(e, Seal(run.key->key())))
+  if (!e.config.holdout && c.data != data_tag_of(e, Seal(run.key->key())))
     throw InputError(e.data.name +
                      ": expected the training data that the run began with, found other data" +
                      kFreshNoise);
@@ -171,9 +177,13 @@ std::string unit_name(const DataSplit& data) {
   return data.schema != nullptr && data.schema->unit ? data.schema->unit->column : "";
 }
 
-std::string training_data_tag(const Experiment& e, const Seal& seal) {
-  const Dataset& train = e.data.train;
-  return data_tag(seal, train, seal.block_tags(train, static_cast<int>(e.config.threads)));
+std::string data_tag_of(const Experiment& e, const Seal& run_seal) {
+  const auto tag = [&](const Seal& seal, const Dataset& part, const char* name) {
+    return data_tag(seal, part, seal.block_tags(part, static_cast<int>(e.config.threads)), name);
+  };
+  if (!e.coins) return tag(run_seal, e.data.train, "data");
+  const Seal seal(e.coins->key());
+  return tag(seal, e.data.train, "trained on") + tag(seal, e.data.test, "held out");
 }
 
 }  // namespace cudp

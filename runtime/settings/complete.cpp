@@ -97,6 +97,13 @@ void check_holdout(const TrainConfig& c, const MethodEntry& method) {
     throw InputError(std::string("--holdout-") + (c.holdout_epsilon ? "delta" : "epsilon") +
                      ": expected it beside --holdout-" + (c.holdout_epsilon ? "epsilon" : "delta") +
                      ", found none");
+  if (c.allow_weak_privacy || !c.holdout_epsilon) return;
+  if (*c.holdout_delta >= kMaxDelta)
+    throw InputError("--holdout-delta: expected below 0.1 (--allow-weak-privacy), found " +
+                     value_text(*c.holdout_delta));
+  if (*c.holdout_epsilon > kMaxEpsilon)
+    throw InputError("--holdout-epsilon: expected at most 200 (--allow-weak-privacy), found " +
+                     value_text(*c.holdout_epsilon));
 }
 
 }  // namespace

@@ -52,9 +52,18 @@ std::string default_model(Features features, const Dataset& data, const Shape& s
   return shape.height > 1 || shape.width > 1 ? "cnn" : "logistic";
 }
 
-std::vector<Dataset*> parts_of(DataSplit& data) {
-  if (data.test.size() == 0) return {&data.train};
+/// held: rows were held out, of which there may be none.
+std::vector<Dataset*> parts_of(DataSplit& data, bool held) {
+  if (!held && data.test.size() == 0) return {&data.train};
   return {&data.train, &data.test};
+}
+
+/// Throws InputError where the data brings test rows, which held-out ones would take the place of.
+void check_holdout(const DataSplit& data) {
+  if (data.test.size() > 0)
+    throw InputError("--holdout: expected data without test rows, found some in " + data.name);
+  ensure(!data.test_is_public && !data.size_is_public,
+         "held-out rows, and their number, are private");
 }
 
 /// The device that a run asks for.
@@ -142,9 +151,7 @@ void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint6
 
 /// The key of a new run's coins: one of its own, which the training's does not tell.
 RandomKey coins_of(const TrainConfig& config) {
-  constexpr std::uint64_t kOther = 0x636f696e2d6b6579;
-  return config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed) ^ kOther)
-                     : make_key();
+  return config.seed ? coins_of_seed(static_cast<std::uint64_t>(*config.seed)) : make_key();
 }
 
 /// Words' vectors are stored beside the parameters, under a name of their own.
@@ -192,6 +199,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .text = config.of<TextOptions>()});
   check_unit(method, config, data.unit_rows);
   if (config.holdout) {
+    check_holdout(data);
     if (!coins) coins.emplace(coins_of(config));
     HoldOut parts = hold_out(data.train, coins->key(), *config.holdout);
     data.train = std::move(parts.train);
@@ -204,7 +212,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   const Backend backend = backend_for(first_backend, config, data.train, reporter);
   Experiment e;
   e.inputs = inputs_of(data);
-  for (Dataset* const part : parts_of(data))
+  for (Dataset* const part : parts_of(data, config.holdout.has_value()))
     make_features(*part, feature_settings(config), backend, reporter);
 
   e.config = config;
@@ -259,7 +267,7 @@ void release_features(Experiment& e, const TrainingSize& size, Gate& gate) {
 
 void show_features(Experiment& e, std::vector<float> released) {
   e.feature_release = std::move(released);
-  for (Dataset* const part : parts_of(e.data))
+  for (Dataset* const part : parts_of(e.data, e.config.holdout.has_value()))
     apply_release(*part, feature_settings(e.config), e.feature_release, e.data.name);
 }
 

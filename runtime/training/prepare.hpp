@@ -32,6 +32,10 @@ struct Experiment {
   /// The key of the coins by which rows were held out, for data.test; empty where none were. Every
   /// checkpoint has it: a new key would move rows from one part to the other.
   std::optional<SharedKey> coins = {};
+
+  /// Whether the model is tested. That rows are held out is public, how many is not: data.test may
+  /// then be empty, and nothing but numbers in private/ may tell.
+  bool has_test() const { return config.holdout || data.test.size() > 0; }
 };
 
 /// Reads the data and the model, or takes the model of a run that is resumed. Throws InputError,

@@ -56,7 +56,6 @@ TrainingInputs Training::inputs() {
 
 void Training::plan() {
   try {
-    plan_holdout();
     method_ = make_method();
     budget_.plan(first_ledger(experiment_.config, size_, *method_));
   } catch (const std::domain_error& e) {
@@ -66,14 +65,14 @@ void Training::plan() {
   }
 }
 
-void Training::plan_holdout() {
+void Training::plan_holdout(double size_noise) {
   const TrainConfig& c = experiment_.config;
   if (!c.holdout) return;
-  holdout_plan_ = {.share = *c.holdout, .unit_rows = size_.unit_rows};
+  const DataSplit& data = experiment_.data;
+  holdout_plan_ = {.share = *c.holdout, .unit_rows = data.unit_rows};
   if (c.holdout_epsilon)
-    holdout_plan_ =
-        cudp::plan_holdout(*c.holdout, *c.holdout_epsilon, *c.holdout_delta,
-                           experiment_.data.train.has_targets(), size_.noise, size_.unit_rows);
+    holdout_plan_ = cudp::plan_holdout(*c.holdout, *c.holdout_epsilon, *c.holdout_delta,
+                                       data.train.has_targets(), size_noise, data.unit_rows);
 }
 
 namespace {
@@ -110,6 +109,7 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
   std::unique_ptr<Training> t(
       new Training(std::move(experiment), std::move(key), observer, witness, {}, {}, {}));
   Experiment& e = t->experiment_;
+  t->plan_holdout(noise);  // knows public settings alone: what it refuses costs nothing
   if (noise > 0.0) t->budget_.plan(ledger_of_size(noise));
   observer.opens(*t);
   t->size_ = training_size(e.data, noise, t->gate_);
@@ -139,7 +139,7 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   if (!t->metrics_.empty()) t->measured_step_ = t->metrics_.back().step;
   t->seconds_ = state.seconds;
   show_features(t->experiment_, std::move(state.feature_release));
-  t->plan_holdout();
+  t->plan_holdout(t->size_.noise);
   t->method_ = t->make_method();
   t->method_->restore(t->inputs(), state.method);
   if (same_key) t->last_step_ = t->method_->last_step(t->budget_, t->step_);
@@ -204,7 +204,7 @@ void Training::measure() {
       .epoch = static_cast<double>(step_) / static_cast<double>(method_->steps_per_epoch()),
       .step = step_,
       .learning_rate = method_->learning_rate(step_)};
-  if (e.data.test.size() > 0) row.test = metrics_of(*evaluate());
+  if (e.has_test()) row.test = metrics_of(*evaluate());
   pending_.add(row);
   measured_step_ = step_;
 }
@@ -223,7 +223,7 @@ Predictions Training::answers() {
 }
 
 std::optional<Evaluation> Training::evaluate() {
-  if (experiment_.data.test.size() == 0) return std::nullopt;
+  if (!experiment_.has_test()) return std::nullopt;
   return cudp::evaluate(answers(), experiment_.inputs.target().value_or(TargetBounds{}));
 }
 

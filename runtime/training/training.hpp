@@ -88,7 +88,8 @@ class Training {
   /// training is finished.
   const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
   const std::optional<HoldoutFigures>& holdout_figures() const { return holdout_figures_; }
-  /// How well the model does on the test set; empty where there is none.
+  /// How well the model does on the test set; empty where there is none. Held-out rows are one,
+  /// even where there are none of them.
   std::optional<Evaluation> evaluate();
 
  private:
@@ -101,7 +102,8 @@ class Training {
   std::unique_ptr<Method> make_method() const;
   TrainingInputs inputs();
   void plan();
-  void plan_holdout();
+  /// size_noise: of the release of the number of training examples.
+  void plan_holdout(double size_noise);
   /// Says of the held-out rows what the plan allows, once. Their noise is the run's own: under the
   /// same key it is the same figures again.
   void release_holdout();

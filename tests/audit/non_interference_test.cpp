@@ -16,6 +16,7 @@
 #include <map>
 #include <random>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -23,6 +24,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/random_numbers.hpp"
+#include "runtime/data/holdout.hpp"
 #include "tests/support/npy_files.hpp"
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -627,6 +630,57 @@ TEST(PrivateTestRows, ShowInNothingThatOthersSee) {
       }
     }
   }
+}
+
+/// Coins may hold out all rows, or none: an empty part shows in nothing. The coin of the one row
+/// that is left is the same in all runs, and its value between the two shares.
+TEST(HoldOutsOfOneRow, ShowInNothingThatLeaves) {
+  const std::vector<std::string> figures = {
+      "--holdout-epsilon", "1", "--holdout-delta", "1e-6", "--malformed", "missing"};
+  for (const Case& of : cases()) {
+    static const std::set<std::string> kThese = {"dpsgd",        "mlp_per_layer",
+                                                 "automatic",    "ts",
+                                                 "decay",        "quantile",
+                                                 "adp",          "adaclip",
+                                                 "dpis",         "dpis_adaptive",
+                                                 "norm_bound",   "sgd_ma",
+                                                 "weights",      "dp_agd",
+                                                 "outpert",      "objpert",
+                                                 "privgene",     "pca",
+                                                 "pca_dpis",     "normalised",
+                                                 "units",        "units_quantile",
+                                                 "units_dp_agd", "matrix",
+                                                 "texts",        "dp_agd_mini_batch"};
+    if (!kThese.contains(of.name)) continue;
+    for (const char* const share : {"0.02", "0.98"}) {
+      Case c = of;
+      c.flags = with(with(of.flags, figures), {"--holdout", share, "--eval-every", "1"});
+      Training training(c, kWays[0]);
+      const Seen expected = training.on(data_of(c), images(), false);
+      ASSERT_EQ(expected.exits.back(), 0) << c.name << ": " << expected.err;
+      Rows one = data_of(c);
+      one.resize(1);
+      Rows all_of_one_class = data_of(c);
+      std::erase_if(all_of_one_class, [](const std::string& row) { return row.ends_with("yes"); });
+      for (const Rows& rows : {one, all_of_one_class}) {
+        SCOPED_TRACE(std::string(c.name) + ", share " + share + ", " + std::to_string(rows.size()) +
+                     " rows");
+        fs::remove(training.position());
+        const Seen seen = training.on(rows, images(), true);
+        EXPECT_EQ(training.differences(), "");
+        EXPECT_TRUE(training.all_replayed());
+        EXPECT_EQ(seen.exits, expected.exits);
+        EXPECT_EQ(seen.out, expected.out);
+        EXPECT_EQ(seen.err, expected.err);
+        EXPECT_EQ(seen.files, expected.files);
+      }
+    }
+  }
+  // Below one share and not below the other: each part was empty once.
+  const double coin =
+      random_words({Generator::chacha20, coins_of_seed(7), Stream::sampling, 0}, 1)[0] * 0x1p-32;
+  EXPECT_GT(coin, 0.02);
+  EXPECT_LT(coin, 0.98);
 }
 
 /// The same noise on other data would tell the difference of two sums.

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <iterator>
 #include <random>
+#include <span>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,9 +16,11 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/random_numbers.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/key_file.hpp"
 #include "tests/support/cudp_process.hpp"
+#include "tests/support/replayed_run.hpp"
 
 namespace cudp {
 namespace {
@@ -68,10 +72,10 @@ class HoldoutCli : public testing::Test {
     return Json::parse(content_of(folder_ / ("run/" + name)));
   }
   /// A run that was killed somewhere in the middle.
-  void train_and_kill() const {
+  void train_and_kill(const std::string& table = "visits.csv") const {
     CudpProcess process(
-        folder_, words("visits.csv", with(kBudget, {"--steps", "2000000", "--checkpoint-every", "5",
-                                                    "--quiet"})));
+        folder_,
+        words(table, with(kBudget, {"--steps", "2000000", "--checkpoint-every", "5", "--quiet"})));
     const auto steps = [&] {
       const std::string name = newest_checkpoint_file(folder_ / "run").filename().string();
       return name.empty() ? 0 : std::stoi(name.substr(11));
@@ -202,17 +206,167 @@ TEST_F(HoldoutCli, FiguresArePaidForOnce) {
   EXPECT_NE(f.err.find("which their budget pays for once"), std::string::npos) << f.err;
 }
 
+/// Held out, by the coins of the newest checkpoint, of rows that are units.
+std::vector<bool> held_out(const std::vector<std::uint32_t>& coins, std::size_t rows) {
+  RandomKey key{};
+  std::ranges::copy(coins, std::begin(key.words));
+  std::vector<bool> held;
+  for (const std::uint32_t word :
+       random_words({Generator::chacha20, key, Stream::sampling, 0}, rows))
+    held.push_back(word * 0x1p-32 < 0.25);
+  return held;
+}
+
+std::vector<std::string> lines_of(const fs::path& file) {
+  std::istringstream in(content_of(file));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+void write_lines(const fs::path& file, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  write_text(file, text);
+}
+
+/// The same noise on other figures would tell their difference; and whoever was trained on must not
+/// be held out later, under a fresh key either.
+TEST_F(HoldoutCli, GoOnWithTheSameRowsInTheSamePartsOnly) {
+  train_and_kill("stays.csv");
+  const fs::path table = folder_ / "stays.csv";
+  const std::vector<std::string> before = lines_of(table);
+  const std::vector<bool> held = held_out(coins(), before.size() - 1);
+  // Lines, the header being one, of two held-out rows and one that was trained on.
+  const auto first = std::ranges::find(held, true);
+  const auto one = static_cast<std::size_t>(first - held.begin()) + 1;
+  const auto two =
+      static_cast<std::size_t>(std::find(first + 1, held.end(), true) - held.begin()) + 1;
+  const auto trained = static_cast<std::size_t>(std::ranges::find(held, false) - held.begin()) + 1;
+  ASSERT_LT(two, before.size());
+  std::vector<std::vector<std::string>> others(6, before);
+  std::string& target = others[0][one];  // of a held-out row alone
+  target.replace(target.rfind(',') + 1, std::string::npos, target.ends_with(",1") ? "2" : "1");
+  others[1].erase(others[1].begin() + static_cast<std::ptrdiff_t>(before.size()) - 1);
+  for (std::size_t i = before.size() - 1; i > 0 && others[2].size() == before.size(); --i)
+    if (held[i - 1]) others[2].erase(others[2].begin() + static_cast<std::ptrdiff_t>(i));
+  std::swap(others[3][one], others[3][two]);
+  std::swap(others[4][one], others[4][trained]);  // changes its part
+  others[5].insert(others[5].begin() + 1, others[5][one]);
+  ASSERT_NE(before[one], before[two]);
+  ASSERT_NE(before[one], before[trained]);
+  for (std::size_t i = 0; i < others.size(); ++i)
+    for (const Words& more : std::vector<Words>{{}, {"--fresh-noise"}}) {
+      write_lines(table, others[i]);
+      const Finished f = resume(more);
+      EXPECT_EQ(f.exit, 2) << i << f.err;
+      EXPECT_NE(f.err.find("held-out rows too, found other data"), std::string::npos) << f.err;
+    }
+  // Another key for all that is lost does not help.
+  fs::remove(folder_ / "run/private/key");
+  EXPECT_EQ(resume().exit, 2);
+  // Other shares and budgets are other experiments.
+  write_lines(table, before);
+  for (const Words& more : std::vector<Words>{
+           {"--holdout", "0.3"}, {"--holdout-epsilon", "1.5"}, {"--holdout-delta", "1e-5"}}) {
+    const Finished f = resume(with(more, {"--fresh-noise"}));
+    EXPECT_EQ(f.exit, 2) << f.err;
+    EXPECT_NE(f.err.find("as in the run being resumed"), std::string::npos) << f.err;
+  }
+}
+
+/// Ends the process once noise of held-out figures was drawn.
+class KilledAtFigures : public Witness {
+ public:
+  void leaves(const Leaving& what, std::span<std::byte>) override {
+    if (what.purpose == Stream::holdout_figures) ::raise(SIGKILL);
+  }
+};
+
+TEST_F(HoldoutCli, FiguresOfOtherRowsAreNotMadeUnderTheNoiseThatWasDrawn) {
+  const Words run = words("stays.csv", with(kBudget, {"--steps", "5", "--seed", "3"}));
+  // By the same program throughout, which alone goes on under the same key.
+  const auto go_on = [&](const Words& more = {}) {
+    return run_witnessed(folder_.path(), with({"train", "--resume", folder_ / "run"}, more),
+                         [] { return nullptr; });
+  };
+  const Ended killed = run_witnessed(folder_.path(), run, [] { return new KilledAtFigures; });
+  ASSERT_EQ(killed.exit, -SIGKILL) << killed.err;
+  ASSERT_TRUE(fs::exists(folder_ / "run/private/holdout-released"));
+  const fs::path table = folder_ / "stays.csv";
+  const std::vector<std::string> before = lines_of(table);
+  const std::vector<bool> held = held_out(coins(), before.size() - 1);
+  std::vector<std::string> other = before;
+  for (std::size_t i = 1; i < other.size(); ++i)
+    if (held[i - 1]) other[i].replace(other[i].rfind(',') + 1, std::string::npos, "40");
+  write_lines(table, other);
+  const Ended refused = go_on();
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_NE(refused.err.find("held-out rows too, found other data"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(go_on({"--fresh-noise"}).exit, 3);
+  EXPECT_FALSE(fs::exists(folder_ / "run/release/holdout.json"));
+  write_lines(table, before);
+  EXPECT_EQ(go_on({"--fresh-noise"}).exit, 3);
+  EXPECT_EQ(go_on().exit, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "run/release/holdout.json"));
+}
+
+/// A group of units may be in both parts.
+TEST_F(HoldoutCli, StateNoBoundOfGroups) {
+  const Finished f = train("stays.csv", with(kBudget, {"--steps", "5"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_TRUE(json("release/privacy.json")["groups"].is_string());
+  const Finished said = run_cudp(folder_, {"account", folder_ / "run", "--json"});
+  EXPECT_NE(said.out.find("both parts together are bounded for single units only"),
+            std::string::npos)
+      << said.out;
+}
+
+/// What is promised of a release is promised of all of it.
+TEST_F(HoldoutCli, TheLargerPromiseIsExplained) {
+  const Finished f =
+      train("stays.csv",
+            with(kBudget, {"--holdout-epsilon", "7.5", "--holdout-delta", "1e-3", "--steps", "5"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(f.out.find("7.5 at delta 0.001"), std::string::npos) << f.out;
+  const Finished said = run_cudp(folder_, {"account", folder_ / "run", "--json"});
+  EXPECT_NE(said.out.find("Epsilon is 7.5 at delta 0.001"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("at most 1809 times"), std::string::npos) << said.out;
+  // Of 4,000 rows, delta is no smaller than one over their number.
+  EXPECT_NE(f.err.find("delta 0.001 is above 1 /"), std::string::npos) << f.err;
+}
+
+/// A batch above the noisy number of training examples: that number alone was released.
+TEST_F(HoldoutCli, RefusedOnceCountedAreCertifiedAndVerified) {
+  const Finished f = train("stays.csv", with(kBudget, {"--steps", "5", "--batch", "5000"}));
+  EXPECT_EQ(f.exit, 2) << f.err;
+  EXPECT_EQ(json("release/privacy.json")["status"], "refused");
+  const Finished v = run_cudp(folder_, {"verify", folder_ / "run"});
+  EXPECT_EQ(v.exit, 0) << v.out << v.err;
+}
+
+/// What is private is in numbers alone, never in which files there are.
+TEST_F(HoldoutCli, DrawNoPicturesOfHeldOutRows) {
+  ASSERT_EQ(train("visits.csv", with(kBudget, {"--steps", "5"})).exit, 0);
+  for (const auto& entry : fs::directory_iterator(folder_ / "run/private"))
+    EXPECT_NE(entry.path().extension(), ".png") << entry.path();
+  EXPECT_TRUE(fs::exists(folder_ / "run/release/curves.png"));
+}
+
 TEST_F(HoldoutCli, RefusesInOneLineWhatCannotBe) {
   write_text(folder_ / "test.csv", "age,hours,ill\n30,20,no\n");
   const Words some = {"--epsilon", "2", "--delta", "1e-5", "--steps", "5"};
-  const std::vector<Words> all = {{"--holdout", "0"},
-                                  {"--holdout", "1"},
-                                  {"--holdout-epsilon", "1"},
-                                  {"--holdout", "0.2", "--holdout-epsilon", "1"},
-                                  {"--holdout", "0.2", "--holdout-delta", "1e-6"},
-                                  {"--holdout", "0.2", "--size-is-public"},
-                                  {"--holdout", "0.2", "--test-data-is-public"},
-                                  {"--holdout", "0.2", "--test-data", folder_ / "test.csv"}};
+  const std::vector<Words> all = {
+      {"--holdout", "0"},
+      {"--holdout", "1"},
+      {"--holdout-epsilon", "1"},
+      {"--holdout", "0.2", "--holdout-epsilon", "1"},
+      {"--holdout", "0.2", "--holdout-delta", "1e-6"},
+      {"--holdout", "0.2", "--size-is-public"},
+      {"--holdout", "0.2", "--holdout-epsilon", "1", "--holdout-delta", "0.2"},
+      {"--holdout", "0.2", "--holdout-epsilon", "300", "--holdout-delta", "1e-6"},
+      {"--holdout", "0.2", "--test-data-is-public"},
+      {"--holdout", "0.2", "--test-data", folder_ / "test.csv"}};
   for (const Words& more : all) {
     const Finished f = train("visits.csv", with(some, more));
     EXPECT_EQ(f.exit, 2) << more[0] << f.err;
