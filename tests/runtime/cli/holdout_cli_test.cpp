@@ -266,8 +266,9 @@ TEST_F(HoldoutCli, GoOnWithTheSameRowsInTheSamePartsOnly) {
   EXPECT_EQ(resume().exit, 2);
   // Other shares and budgets are other experiments.
   write_lines(table, before);
-  for (const Words& more : std::vector<Words>{
-           {"--holdout", "0.3"}, {"--holdout-epsilon", "1.5"}, {"--holdout-delta", "1e-5"}}) {
+  for (const Words& more : std::vector<Words>{{"--holdout", "0.3"},
+                                              {"--holdout", "0.25", "--holdout-epsilon", "1.5"},
+                                              {"--holdout", "0.25", "--holdout-delta", "1e-5"}}) {
     const Finished f = resume(with(more, {"--fresh-noise"}));
     EXPECT_EQ(f.exit, 2) << f.err;
     EXPECT_NE(f.err.find("as in the run being resumed"), std::string::npos) << f.err;
@@ -343,6 +344,35 @@ TEST_F(HoldoutCli, RefusedOnceCountedAreCertifiedAndVerified) {
   EXPECT_EQ(json("release/privacy.json")["status"], "refused");
   const Finished v = run_cudp(folder_, {"verify", folder_ / "run"});
   EXPECT_EQ(v.exit, 0) << v.out << v.err;
+}
+
+/// One row, which one seed trains on and the other holds out.
+TEST_F(HoldoutCli, OfATargetMayLeaveAPartWithoutRows) {
+  write_text(folder_ / "stays.csv", "who,age,hours,days\np1,30,20,8\n");
+  std::vector<std::vector<std::string>> files, words;
+  std::vector<bool> is_tested;
+  for (const char* const seed : {"1", "5"}) {
+    const Finished f = train(
+        "stays.csv", with(kBudget, {"--holdout", "0.5", "--steps", "3", "--batch", "1", "--seed",
+                                    seed, "--epsilon", "30", "--holdout-epsilon", "40"}));
+    ASSERT_EQ(f.exit, 0) << f.err;
+    files.emplace_back();
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / "run"))
+      files.back().push_back(entry.path().string());
+    std::ranges::sort(files.back());
+    words.emplace_back();
+    std::istringstream lines(f.out);  // but for numbers, which are random
+    for (std::string line; std::getline(lines, line);)
+      words.back().push_back(line.substr(0, line.find("  ")));
+    const Json exact = json("private/evaluation.json");
+    is_tested.push_back(exact["test_examples"] == 1);
+    EXPECT_EQ(exact["rmse"].is_null(), !is_tested.back()) << exact;
+    EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 0);
+    fs::remove_all(folder_ / "run");
+  }
+  EXPECT_NE(is_tested[0], is_tested[1]);
+  EXPECT_EQ(files[0], files[1]);
+  EXPECT_EQ(words[0], words[1]);
 }
 
 /// What is private is in numbers alone, never in which files there are.

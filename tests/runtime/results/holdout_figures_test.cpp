@@ -51,7 +51,7 @@ std::vector<double> moved(const std::vector<double>& from, const std::vector<dou
 
 TEST(HoldoutFigures, OfLabelsMoveOneCountByOneForEachRow) {
   const HoldoutPlan plan = plan_holdout(0.2, 1.0, 1e-6, false, 10.0, 1);
-  Predictions p{.loss = Loss::softmax_cross_entropy, .outputs = 3};
+  Predictions p{.loss = Loss::softmax_cross_entropy, .outputs = 3, .logits = {}, .labels = {}};
   std::vector<double> before = released(plan, p, 3);  // of no row
   struct Row {
     std::vector<float> logits;
@@ -77,7 +77,7 @@ TEST(HoldoutFigures, OfLabelsMoveOneCountByOneForEachRow) {
 TEST(HoldoutFigures, OfTargetsMoveEachSumByAtMostOne) {
   for (const double epsilon : {150.0, 1.0, 1e-3, 1e-7}) {
     const HoldoutPlan plan = plan_holdout(0.2, epsilon, 1e-6, true, 0.0, 1);
-    Predictions p{.loss = Loss::squared, .outputs = 1};
+    Predictions p{.loss = Loss::squared, .outputs = 1, .logits = {}, .labels = {}};
     std::vector<double> before = released(plan, p, 1);
     for (const float logit : {0.0f, 1.0f, -1.0f, 1e38f, kNaN, kInf, -kInf, 0.25f})
       for (const float target : {-1.0f, 1.0f, 0.25f}) {
