@@ -45,18 +45,10 @@ Paragraph status(const RunCertificate& c) {
   return p;
 }
 
-/// Of all that was released: of both parts, where rows were held out.
-double epsilon_of_all(const RunCertificate& c) {
-  return c.stated.holdout ? c.stated.holdout->epsilon_total : c.stated.epsilon;
-}
-double delta_of_all(const RunCertificate& c) {
-  return c.stated.holdout ? c.stated.holdout->delta_total : c.stated.delta;
-}
-
 Paragraph promise(const RunCertificate& c) {
   Paragraph p{.heading = "promise", .sentences = {}};
   p.sentences.push_back(fmt::format("Epsilon is {} at delta {:.3g}, for one {} of {} more or less.",
-                                    rounded_up(epsilon_of_all(c)), delta_of_all(c),
+                                    rounded_up(c.epsilon_of_all()), c.delta_of_all(),
                                     has_unit(c)        ? "unit"
                                     : c.stated.holdout ? "row"
                                                        : "training row",
@@ -89,8 +81,8 @@ std::string times_text(double epsilon) {
 }
 
 Paragraph meaning(const RunCertificate& c) {
-  const double epsilon = epsilon_of_all(c);
-  const double delta = delta_of_all(c);
+  const double epsilon = c.epsilon_of_all();
+  const double delta = c.delta_of_all();
   const char* const one = has_unit(c) ? "unit" : "row";
   Paragraph p{.heading = "meaning", .sentences = {}};
   p.sentences.push_back(fmt::format(
@@ -231,8 +223,8 @@ Answer explained(const std::string& run) {
   answer.json = {
       {"certificate", c.file.string()}, {"epsilon", c.json["epsilon"]}, {"delta", c.json["delta"]}};
   if (c.stated.holdout) {
-    answer.json["epsilon_total"] = epsilon_of_all(c);
-    answer.json["delta_total"] = delta_of_all(c);
+    answer.json["epsilon_total"] = c.epsilon_of_all();
+    answer.json["delta_total"] = c.delta_of_all();
   }
   std::size_t width = 0;
   for (const Paragraph& p : all) width = std::max(width, p.heading.size());

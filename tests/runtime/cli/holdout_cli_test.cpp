@@ -335,6 +335,20 @@ TEST_F(HoldoutCli, TheLargerPromiseIsExplained) {
   EXPECT_NE(said.out.find("at most 1809 times"), std::string::npos) << said.out;
   // Of 4,000 rows, delta is no smaller than one over their number.
   EXPECT_NE(f.err.find("delta 0.001 is above 1 /"), std::string::npos) << f.err;
+  // With another run, and as that run counts.
+  const auto both = Json::parse(run_cudp(folder_, {"account", folder_ / "run", "--json"}).out);
+  EXPECT_EQ(both["epsilon_total"], 7.5);
+  ASSERT_EQ(run_cudp(folder_, with(words("stays.csv", kBudget),
+                                   {"--steps", "5", "--out", folder_ / "other"}))
+                .exit,
+            0);
+  const Finished sum = run_cudp(
+      folder_, {"account", folder_ / "run", folder_ / "other", "--delta", "0.01", "--json"});
+  ASSERT_EQ(sum.exit, 0) << sum.err;
+  const Json together = Json::parse(sum.out);
+  EXPECT_EQ(together["runs"][0]["epsilon"], 7.5);
+  EXPECT_EQ(together["runs"][1]["epsilon"], 2.0);
+  EXPECT_GE(together["epsilon"], 9.0);
 }
 
 /// A batch above the noisy number of training examples: that number alone was released.
