@@ -1,6 +1,7 @@
 // Hold-outs from the command line: what is published of held-out rows and what stays private, that
 // no row moves over crashes and fresh keys, and what is refused.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -66,7 +67,17 @@ class HoldoutCli : public testing::Test {
     return run_cudp(folder_, words(table, more));
   }
   Finished resume(const Words& more = {}) const {
-    return run_cudp(folder_, with({"train", "--resume", folder_ / "run"}, more));
+    CudpProcess process(folder_, with({"train", "--resume", folder_ / "run"}, more));
+    std::atomic<bool> ended = false;
+    std::thread watch([&] {  // what goes on where it should be refused would not end
+      for (int i = 0; i < 200 && !ended; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      if (!ended) process.signal(SIGKILL);
+    });
+    const Finished f = process.wait();
+    ended = true;
+    watch.join();
+    return f;
   }
   Json json(const std::string& name) const {
     return Json::parse(content_of(folder_ / ("run/" + name)));
