@@ -28,7 +28,7 @@ NUMBERS = [NEXT, BEFORE]
 
 # File, a text that occurs once, the expression in it that is changed, how, and where the place is
 # not reached by most settings, of which kind they have to be: KEY=VALUE with commas, as
-# CUDP_SETTINGS_WITH in tests/audit/random_settings_test.cpp. How: x0.9, ..., or a name and C++ of x,
+# CUDP_SETTINGS_WITH in tests/audit/settings_search.hpp. How: x0.9, ..., or a name and C++ of x,
 # what the expression is.
 #
 # FIFTEEN: those that tests were once asked to catch, of which five were not.
@@ -366,7 +366,7 @@ T fault_as(int place, const char* kind, T x, F change) {
 
 # The tests that look for faults, alone: the others would take long to build.
 TESTS = """
-add_executable(cudp_fault_tests audit/random_settings_test.cpp runtime/device/coded_engine_test.cpp support/fill_scratch.cpp
+add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp support/fill_scratch.cpp
   support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)
 target_link_libraries(cudp_fault_tests PRIVATE cudp_runtime CLI11::CLI11 GTest::gtest_main)
 target_include_directories(cudp_fault_tests PRIVATE support/simt)

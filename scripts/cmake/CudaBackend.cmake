@@ -32,14 +32,13 @@ endif()
 
 if(CUDP_WITH_CUDA)
   if(NOT cuda_architectures)
-    # Hopper's code comes from the same PTX as Ampere's, which is compiled once: it comes to the
-    # same registers in every kernel.
+    # All code comes from one PTX, Ampere's, which is compiled once: no kernel has parts of its own
+    # for a later architecture.
     set(CMAKE_CUDA_ARCHITECTURES OFF)
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
       set(cuda_code "--generate-code=arch=compute_80,code=[compute_80,sm_80,sm_90]")
     else()
-      set(cuda_code "--generate-code=arch=compute_80,code=[sm_80,sm_90]"
-                    "--generate-code=arch=compute_100,code=[compute_100,sm_100]")
+      set(cuda_code "--generate-code=arch=compute_80,code=[compute_80,sm_80,sm_90,sm_100]")
     endif()
     # Tests and benchmarks are for the machine that builds them: PTX, which every device compiles.
     set(CUDP_CUDA_TEST_ARCHITECTURES 80-virtual)

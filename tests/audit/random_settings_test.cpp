@@ -22,20 +22,18 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "privacy/verify/checker.hpp"
 #include "runtime/audit/released_run.hpp"
-#include "runtime/base/safetensors.hpp"
-#include "runtime/base/threads.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/gate/transcript.hpp"
+#include "tests/audit/settings_search.hpp"
 #include "tests/support/emulated_cuda.hpp"
-#include "tests/support/npy_files.hpp"
 #include "tests/support/recomputed_sums.hpp"
 #include "tests/support/replayed_run.hpp"
+#include "tests/support/settings_data.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
@@ -43,8 +41,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned kLongest = 120;  // seconds of a process
-constexpr int kRows = 120;
+using namespace settings_data;
+
+constexpr std::uint64_t kSeed = 20'261'124;
 
 SeededKey proof_of_seed() {
   TrainConfig config;
@@ -65,213 +64,6 @@ class EndingTranscript : public Transcript {
   Ending ending_;
   std::size_t steps_ = 0;
 };
-
-constexpr const char* kWords[] = {"a", "cold", "pain", "no", "better", "worse", "day", "night"};
-
-std::string table_of(std::uint64_t seed, int rows) {
-  std::mt19937_64 random(seed);
-  std::string text = "age,hours,kind,ill\n";
-  for (int i = 0; i < rows; ++i) {
-    const auto age = 17 + random() % 74;
-    const auto hours = random() % 41;
-    text += fmt::format("{},{},{},{}\n", age, hours, "abc"[random() % 3],
-                        age + hours > 80 ? "yes" : "no");
-  }
-  return text;
-}
-
-/// The same columns, in visits of patients: five rows each, one behind the other.
-constexpr int kVisits = 5;
-std::string visit(int row, const std::string& cells) {
-  return fmt::format("p{},{}", row / kVisits, cells);
-}
-std::string visits_of(std::uint64_t seed, int rows) {
-  std::istringstream all(table_of(seed, rows));
-  std::string text;
-  int row = -1;
-  for (std::string line; std::getline(all, line); ++row)
-    text += (row < 0 ? "who," + line : visit(row, line)) + "\n";
-  return text;
-}
-
-/// The same columns with a number to predict.
-std::string stays_of(std::uint64_t seed, int rows) {
-  std::mt19937_64 random(seed);
-  std::string text = "age,hours,kind,days\n";
-  for (int i = 0; i < rows; ++i) {
-    const auto age = 17 + random() % 74;
-    const auto hours = random() % 41;
-    text += fmt::format("{},{},{},{}\n", age, hours, "abc"[random() % 3],
-                        (age + hours) / 4 + random() % 9);
-  }
-  return text;
-}
-
-/// Features [rows, 5] of a matrix, a gap of zeros among them, and their labels.
-struct Matrix {
-  std::vector<float> features;
-  std::vector<std::int64_t> labels;
-
-  std::string x() const { return npy_floats(labels.size(), features); }
-  std::string y() const { return npy_labels(labels); }
-};
-
-Matrix matrix_of(std::uint64_t seed, int rows) {
-  std::mt19937_64 random(seed);
-  Matrix m;
-  for (int i = 0; i < rows; ++i) {
-    const auto label = static_cast<std::int64_t>(random() % 2);
-    for (int k = 0; k < 5; ++k)
-      m.features.push_back(i == 5 ? 0.0f
-                                  : static_cast<float>(random() % 200) / 100.0f - 1.0f +
-                                        (k == 0 ? static_cast<float>(label) : 0.0f));
-    m.labels.push_back(label);
-  }
-  return m;
-}
-
-std::string notes_of(std::uint64_t seed, int rows) {
-  std::mt19937_64 random(seed);
-  std::string text = "note,ill\n";
-  for (int i = 0; i < rows; ++i) {
-    for (std::uint64_t n = random() % 12; n > 0; --n)
-      text += std::string(kWords[random() % std::size(kWords)]) + " ";
-    text += random() % 2 == 0 ? ",no\n" : ",yes\n";
-  }
-  return text;
-}
-
-void write_images(const fs::path& folder, const std::string& part, std::uint64_t seed, int count) {
-  const auto big_endian = [](std::uint32_t n) {
-    return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16),
-                       static_cast<char>(n >> 8), static_cast<char>(n)};
-  };
-  std::mt19937_64 random(seed);
-  const auto n = static_cast<std::uint32_t>(count);
-  std::string pixels = big_endian(0x803) + big_endian(n) + big_endian(28) + big_endian(28);
-  std::string labels = big_endian(0x801) + big_endian(n);
-  for (int i = 0; i < count; ++i) {
-    labels += static_cast<char>(random() % 10);
-    for (int p = 0; p < 784; ++p) pixels += static_cast<char>(random() % 256);
-  }
-  fs::create_directories(folder);
-  write_text(folder / (part + "-images-idx3-ubyte"), pixels);
-  write_text(folder / (part + "-labels-idx1-ubyte"), labels);
-}
-
-std::string text_model(const char* layer) {
-  return std::string(R"(name = "notes"
-loss = "cross_entropy"
-activation = "tanh"
-layers = [
-  { type = "embedding", name = "words", trainable = true, columns = 6 },
-  )") + layer +
-         R"(
-  { type = "activation" },
-  { type = "dense", name = "fc", out = "outputs" },
-]
-)";
-}
-
-void write_data(const fs::path& work) {
-  fs::create_directories(work);
-  write_text(work / "people.csv", table_of(1, kRows));
-  write_text(work / "test.csv", table_of(2, 30));
-  write_text(work / "people.csv.schema.toml", R"(name = "people"
-columns = [
-  {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
-  {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
-  {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
-  {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
-]
-)");
-  // As many rows are used.
-  write_text(work / "visits.csv", visits_of(1, kRows / 3 * kVisits));
-  write_text(work / "visits.csv.schema.toml", R"(name = "visits"
-unit = "who"
-max_rows = 3
-columns = [
-  {name = "who", kind = "ignore"},
-  {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
-  {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
-  {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
-  {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
-]
-)");
-  write_text(work / "stays.csv", stays_of(1, kRows));
-  write_text(work / "stays-test.csv", stays_of(2, 30));
-  write_text(work / "stays.csv.schema.toml", R"(name = "stays"
-columns = [
-  {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
-  {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
-  {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
-  {name = "days", kind = "target", min = 0, max = 30, fill = 10},
-]
-)");
-  const Matrix people = matrix_of(7, kRows), test = matrix_of(8, 30);
-  write_text(work / "people.npy", people.x());
-  write_text(work / "labels.npy", people.y());
-  write_text(work / "people.npz", zip({{"x.npy", people.x()}, {"y.npy", people.y()}}));
-  write_text(work / "test.npy", test.x());
-  write_text(work / "test-labels.npy", test.y());
-  write_text(work / "notes.csv", notes_of(3, kRows));
-  write_text(work / "notes-test.csv", notes_of(4, 30));
-  write_text(work / "notes.csv.schema.toml", R"(name = "notes"
-columns = [
-  {name = "note", kind = "text"},
-  {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
-]
-)");
-  std::string words;
-  std::string vectors;
-  std::mt19937_64 random(5);
-  for (const char* word : kWords) {
-    words += std::string(word) + "\n";
-    vectors += word;
-    for (int i = 0; i < 6; ++i)
-      vectors += fmt::format(" {:.3f}", std::uniform_real_distribution<>(-1.0, 1.0)(random));
-    vectors += "\n";
-  }
-  write_text(work / "words.txt", words);
-  TensorFile tensors;
-  for (const char* name : {"a", "b"}) {
-    const std::size_t size = 5 * std::size(kWords);
-    tensors.tensors.push_back({.name = name,
-                               .shape = {static_cast<int>(std::size(kWords)), 5},
-                               .offset = tensors.values.size(),
-                               .size = size});
-    for (std::size_t i = 0; i < size; ++i)
-      tensors.values.push_back(std::uniform_real_distribution<float>(-1.0f, 1.0f)(random));
-  }
-  write_text(work / "vectors.safetensors", encode_safetensors(tensors));
-  write_text(work / "vectors.txt", vectors);
-  write_images(work / "images", "train", 6, kRows);
-  write_images(work / "images", "t10k", 7, 20);
-  write_text(work / "text-gru.toml", text_model(R"({ type = "gru", name = "gru", hidden = 5 },)"));
-  write_text(work / "text-lstm.toml",
-             text_model(R"({ type = "lstm", name = "lstm", hidden = 4, bidirectional = true },)"));
-  write_text(work / "text-mean.toml", text_model(R"({ type = "mean" },)"));
-  write_text(work / "image.toml", R"(name = "image"
-loss = "cross_entropy"
-activation = "relu"
-layers = [
-  { type = "conv2d", name = "conv1", out = 6, kernel = 5, stride = 3, pad = 1 },
-  { type = "groupnorm", name = "norm1", groups = 3 },
-  { type = "activation" },
-  { type = "avgpool", kernel = 2, stride = 2 },
-  { type = "dense", name = "fc", out = "outputs" },
-]
-)");
-  write_text(work / "table.toml", R"(name = "table"
-loss = "cross_entropy"
-activation = "tanh"
-layers = [
-  { type = "dense", name = "fc1", out = 7 },
-  { type = "activation" },
-  { type = "dense", name = "fc2", out = "outputs" },
-]
-)");
-}
 
 /// What became of a setting.
 struct Outcome {
@@ -296,8 +88,6 @@ bool ended_alike(const Ended& a, const Ended& b) {
   };
   return a.exit == b.exit && words(a) == words(b);
 }
-
-bool is_refusal(const Ended& e) { return e.exit == 2 || e.exit == 3; }
 
 /// Nothing, or the certificate of what had to be released to know.
 std::string left_by_refusal(const fs::path& run, const std::string& err) {
@@ -444,39 +234,6 @@ RandomSettings shrink(RandomSettings settings, const std::string& fault, const f
   return settings;
 }
 
-int how_many() {
-  const char* times = std::getenv("CUDP_SETTINGS");
-  return times != nullptr ? std::atoi(times) : 400;
-}
-
-/// Which settings chance makes: CUDP_SETTINGS_SEED, or else the same ones each time.
-std::uint64_t seed_or(std::uint64_t usual) {
-  const char* seed = std::getenv("CUDP_SETTINGS_SEED");
-  return seed != nullptr ? std::strtoull(seed, nullptr, 10) : usual;
-}
-constexpr std::uint64_t kSeed = 20'261'124;
-
-/// scripts/faults.py asks whether a fault is found at all: the first finding ends the search, ...
-bool ends_at_first_fault() { return std::getenv("CUDP_FIRST_FAULT") != nullptr; }
-
-/// ... and looks among settings of one kind: CUDP_SETTINGS_WITH=KEY=VALUE, several with commas.
-constexpr int kMostTries = 200'000;
-bool wants_one_kind() { return std::getenv("CUDP_SETTINGS_WITH") != nullptr; }
-bool is_wanted(const RandomSettings& settings) {
-  const char* text = std::getenv("CUDP_SETTINGS_WITH");
-  std::istringstream wanted(text != nullptr ? text : "");
-  for (std::string part; std::getline(wanted, part, ',');) {
-    const std::size_t at = part.find('=');
-    const std::string key = part.substr(0, at);
-    const std::string value = at == std::string::npos ? "" : part.substr(at + 1);
-    if (!(key == "data"     ? settings.data == value
-          : key == "ending" ? settings.ending == value
-                            : settings.has(key, value)))  // "*": any value
-      return false;
-  }
-  return true;
-}
-
 /// Every n-th setting from `first` on; writes what was covered, and faults, one a line.
 void work_through(int first, int every, const fs::path& folder) {
   const fs::path work = folder / ("work" + std::to_string(first));
@@ -504,207 +261,6 @@ void work_through(int first, int every, const fs::path& folder) {
     }
     out.flush();
   }
-}
-
-/// Lets as many processes as there are cores, two at least, each do its part; returns how many.
-int side_by_side(const std::function<void(int first, int every)>& part) {
-  const int workers = std::max(2, available_cores());
-  std::vector<pid_t> children;
-  for (int w = 0; w < workers; ++w) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      int code = 0;
-      try {
-        part(w, workers);
-      } catch (const std::exception& error) {
-        std::cerr << error.what() << std::endl;
-        code = 1;
-      }
-      std::fflush(nullptr);
-      ::_exit(code);  // never back into the tests
-    }
-    children.push_back(child);
-  }
-  for (const pid_t child : children) {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  }
-  return workers;
-}
-
-/// What others may see of a training.
-struct Seen {
-  std::vector<int> exits;
-  std::string out;
-  std::string err;
-  std::map<std::string, std::string> files;  ///< of release/; names alone of the others
-
-  /// The first thing that differs; empty where nothing does.
-  std::string difference(const Seen& other) const {
-    if (exits != other.exits) return "exit codes";
-    if (out != other.out) return "stdout: " + out + " / " + other.out;
-    if (err != other.err) return "stderr: " + err + " / " + other.err;
-    for (const auto& [name, content] : files)
-      if (!other.files.contains(name) || other.files.at(name) != content) return name;
-    return files.size() == other.files.size() ? "" : "more files";
-  }
-};
-
-/// Without what the clock says.
-std::string without_clock(const std::string& text) {
-  static const std::regex kTime(R"(\d\d:\d\d:\d\d )");
-  static const std::regex kSpeed(R"x("(seconds|examples_per_second)":[^,}]*)x");
-  static const std::regex kProgress(R"(.*epoch .*\[[=> ]*\].*\n)");
-  return std::regex_replace(std::regex_replace(std::regex_replace(text, kProgress, ""), kSpeed, ""),
-                            kTime, "");
-}
-
-Seen look(const RandomSettings& settings, const fs::path& work,
-          const std::function<Witness*(Ending)>& make_witness) {
-  fs::remove_all(work / "run");
-  write_text(work / RandomSettings::kFile, settings.file());
-  Seen seen;
-  const std::vector<Ending> endings = settings.ending == "finished" ? std::vector<Ending>{{}}
-                                      : settings.ending == "interrupted"
-                                          ? std::vector<Ending>{{SIGINT, 2}, {}}
-                                          : std::vector<Ending>{{SIGKILL, 2}, {}};
-  for (std::size_t i = 0; i < endings.size(); ++i) {
-    std::vector<std::string> arguments = settings.arguments();
-    if (i > 0) arguments = {"train", "--resume", "run", "--quiet", "--json"};
-    if (i > 0 && settings.ending.ends_with("fresh noise")) arguments.emplace_back("--fresh-noise");
-    const Ended e = run_witnessed(work, arguments, [&]() -> Witness* {
-      ::alarm(kLongest);
-      replace_cuda(&emulated_cuda());
-      return make_witness(endings[i]);
-    });
-    seen.exits.push_back(e.exit);
-    seen.out += without_clock(e.out);
-    seen.err += without_clock(e.err);
-    if (e.exit == 0 || is_refusal(e)) break;
-  }
-  if (!fs::exists(work / "run")) return seen;
-  for (const auto& entry : fs::recursive_directory_iterator(work / "run")) {
-    const std::string name = fs::relative(entry.path(), work / "run").string();
-    if (entry.is_regular_file())
-      seen.files[name] = name.starts_with("release/") ? content_of(entry.path()) : "";
-  }
-  return seen;
-}
-
-/// Line number `at` of a file's rows, behind the header, becomes `row`, or goes.
-void change_row(const fs::path& file, int at, const std::string& row, bool remove) {
-  std::istringstream all(content_of(file));
-  std::string changed;
-  int number = -1;
-  for (std::string line; std::getline(all, line); ++number)
-    if (number != at)
-      changed += line + "\n";
-    else if (!remove)
-      changed += row + "\n";
-  write_text(file, changed);
-}
-
-/// D' of D: one private row is another, or, where the size is private, none. Of units, all rows of
-/// one.
-void change_data(const fs::path& work, const RandomSettings& settings, int at) {
-  const auto given = [&](const char* key) {
-    const auto is_it = [&](const auto& f) { return f.first == key; };
-    return std::ranges::any_of(settings.flags, is_it) ||
-           std::ranges::any_of(settings.in_file, is_it);
-  };
-  const bool remove = !given("size-is-public") && at % 2 == 0;
-  if (settings.data == "units") {
-    const int first = at % (kRows / 3) * kVisits;
-    for (int row = first + kVisits; row-- > first;)
-      change_row(work / "visits.csv", row,
-                 visit(first, row % 2 == 0 ? "1e300,-1e300,c,yes" : "17,0,a,yes"), remove);
-  } else if (settings.data == "table") {
-    const char* row = at % 3 == 0 ? "1e300,-1e300,c,yes" : "17,0,a,yes";
-    if (settings.has("malformed", "missing") && at % 4 != 0)
-      row = at % 3 == 0 ? "old,\"40\"h,d,maybe" : "17,0";
-    change_row(work / "people.csv", at, row, remove);
-  } else if (settings.data == "matrix") {
-    Matrix m = matrix_of(7, kRows);
-    const auto row = m.features.begin() + 5 * at;
-    std::fill(row, row + 5, at % 3 == 0 ? 3e38f : 0.0f);
-    m.labels[static_cast<std::size_t>(at)] = at % 2;
-    if (remove) {
-      m.features.erase(row, row + 5);
-      m.labels.erase(m.labels.begin() + at);
-    }
-    write_text(work / "people.npy", m.x());
-    write_text(work / "labels.npy", m.y());
-    write_text(work / "people.npz", zip({{"x.npy", m.x()}, {"y.npy", m.y()}}));
-  } else if (settings.data == "texts") {
-    std::string note;
-    for (int i = 0; i < 300; ++i) note += "worse strange ";
-    change_row(work / "notes.csv", at, at % 3 == 0 ? ",yes" : note + ",no", remove);
-  } else {
-    const fs::path file = work / "images/train-images-idx3-ubyte";
-    std::string pixels = content_of(file);
-    pixels.replace(16 + 784 * static_cast<std::size_t>(at), 784, std::string(784, '\xff'));
-    write_text(file, pixels);
-  }
-}
-
-/// Runs that say what they should not are of no interest, and runs without privacy hide nothing.
-bool hides_rows(const RandomSettings& settings) {
-  const auto shows = [](const auto& f) {
-    return f.first == "unsafe-diagnostics" || f.first == "accept-private-bounds" ||
-           (f.first == "method" && f.second == "sgd");
-  };
-  return std::ranges::none_of(settings.flags, shows) &&
-         std::ranges::none_of(settings.in_file, shows);
-}
-
-void compare_neighbours(int first, int every, const fs::path& folder) {
-  const fs::path work = folder / ("work" + std::to_string(first));
-  const std::string values = folder / ("values" + std::to_string(first));
-  const std::string position = folder / ("position" + std::to_string(first));
-  const std::string differences = folder / ("differences" + std::to_string(first));
-  std::ofstream out(folder / ("found" + std::to_string(first)));
-  const fs::path enough = folder / "enough";
-  SettingsMaker maker(seed_or(11'242'026));
-  int number = 0;
-  for (int i = 0; number < how_many() / 4 && i < kMostTries && !fs::exists(enough); ++i) {
-    const RandomSettings settings = wants_one_kind() ? maker.any() : maker.next();
-    if (!is_wanted(settings) || number++ % every != first || !hides_rows(settings)) continue;
-    for (const std::string& file : {values, position, differences}) fs::remove(file);
-    write_data(work);
-    const Seen expected =
-        look(settings, work, [&](Ending ending) { return new RecordingWitness(values, ending); });
-    if (!fs::exists(values)) continue;  // refused before anything left
-    change_data(work, settings, i % kRows);
-    const Seen seen = look(settings, work, [&](Ending ending) {
-      return new ReplayingWitness(values, position, differences, ending);
-    });
-    std::string fault = expected.difference(seen);
-    if (fs::exists(differences) && !content_of(differences).empty())
-      fault = content_of(differences);
-    std::ranges::replace(fault, '\n', ' ');
-    out << (fault.empty() ? "same\t" : "fault\t") << fault << "; " << settings.command() << "\n";
-    out.flush();
-    if (!fault.empty() && ends_at_first_fault()) write_text(enough, "");
-  }
-}
-
-/// As tests/audit/non_interference_test.cpp has it, for settings that nobody chose.
-TEST(RandomSettings, OtherRowsShowInNothingThatLeaves) {
-  const TemporaryFolder folder;
-  const int workers =
-      side_by_side([&](int first, int every) { compare_neighbours(first, every, folder.path()); });
-  int same = 0;
-  for (int w = 0; w < workers; ++w) {
-    std::ifstream in(folder / ("found" + std::to_string(w)));
-    for (std::string line; std::getline(in, line);) {
-      if (line.starts_with("fault\t")) ADD_FAILURE() << line.substr(6);
-      same += line.starts_with("same\t") ? 1 : 0;
-    }
-  }
-  std::cout << same << " pairs of neighbours, and nothing told them apart" << std::endl;
-  if (ends_at_first_fault()) return;
-  EXPECT_GT(same, how_many() / 16);
 }
 
 TEST(RandomSettings, TrainOrAreRefusedInOneLine) {

@@ -21,7 +21,8 @@ class CliCrash : public testing::Test {
   Words training(const std::string& out) const {
     return with(with(train_on(table_, folder_ / out),
                      args("--size-is-public --model mlp --epsilon 3 --batch 256 --optimizer adam "
-                          "--lr 0.01 --ema 0.9 --checkpoint-every 10 --device cpu")),
+                          "--lr 0.01 --ema 0.9 --checkpoint-every 10 --device cpu "
+                          "--accountant rdp")),
                 {"--steps", std::to_string(kSteps)});
   }
   /// A recurrent network on the built-in sentences.

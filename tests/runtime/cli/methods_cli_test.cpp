@@ -28,9 +28,15 @@ class CliMethods : public testing::TestWithParam<MethodRun> {
                 GetParam().flags);
   }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
+  /// By the quicker accountant, where the method has a choice: a crash changes no epsilon.
+  std::vector<std::string> training_that_crashes(const std::string& out) const {
+    const std::string name = GetParam().name;
+    if (name == "sgd_ma" || name == "sgd_adv") return training(out);
+    return with(training(out), {"--accountant", "rdp"});
+  }
   /// Starts a training and kills it after its tenth step, unless it has ended by then.
   void interrupt(const std::string& out) const {
-    CudpProcess process(folder_, training(out));
+    CudpProcess process(folder_, training_that_crashes(out));
     const auto begun = [&] {
       if (fs::exists(folder_ / (out + "/private/result.json"))) return true;
       const std::string name = newest_checkpoint_file(folder_ / out).filename().string();
@@ -74,7 +80,7 @@ TEST_P(CliMethods, LearnsWithinItsBudget) {
 }
 
 TEST_P(CliMethods, EndsTheSameAfterACrash) {
-  ASSERT_EQ(run_cudp(folder_, training("whole")).exit, 0);
+  ASSERT_EQ(run_cudp(folder_, training_that_crashes("whole")).exit, 0);
   interrupt("broken");
   expect_ends_as_whole("broken");
   // The newest checkpoint did not reach the disk: the one before it has all there is to know.

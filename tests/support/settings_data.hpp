@@ -1,0 +1,230 @@
+#pragma once
+// The small data that random settings train on: a table of people, their visits and stays, a
+// matrix, notes and pictures, with models for them.
+#include <cstdint>
+#include <filesystem>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/safetensors.hpp"
+#include "tests/support/npy_files.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace cudp::settings_data {
+
+inline constexpr int kRows = 120;  // of each data set
+
+inline constexpr const char* kWords[] = {"a",      "cold",  "pain", "no",
+                                         "better", "worse", "day",  "night"};
+
+inline std::string table_of(std::uint64_t seed, int rows) {
+  std::mt19937_64 random(seed);
+  std::string text = "age,hours,kind,ill\n";
+  for (int i = 0; i < rows; ++i) {
+    const auto age = 17 + random() % 74;
+    const auto hours = random() % 41;
+    text += fmt::format("{},{},{},{}\n", age, hours, "abc"[random() % 3],
+                        age + hours > 80 ? "yes" : "no");
+  }
+  return text;
+}
+
+/// The same columns, in visits of patients: five rows each, one behind the other.
+inline constexpr int kVisits = 5;
+inline std::string visit(int row, const std::string& cells) {
+  return fmt::format("p{},{}", row / kVisits, cells);
+}
+inline std::string visits_of(std::uint64_t seed, int rows) {
+  std::istringstream all(table_of(seed, rows));
+  std::string text;
+  int row = -1;
+  for (std::string line; std::getline(all, line); ++row)
+    text += (row < 0 ? "who," + line : visit(row, line)) + "\n";
+  return text;
+}
+
+/// The same columns with a number to predict.
+inline std::string stays_of(std::uint64_t seed, int rows) {
+  std::mt19937_64 random(seed);
+  std::string text = "age,hours,kind,days\n";
+  for (int i = 0; i < rows; ++i) {
+    const auto age = 17 + random() % 74;
+    const auto hours = random() % 41;
+    text += fmt::format("{},{},{},{}\n", age, hours, "abc"[random() % 3],
+                        (age + hours) / 4 + random() % 9);
+  }
+  return text;
+}
+
+/// Features [rows, 5] of a matrix, a gap of zeros among them, and their labels.
+struct SmallMatrix {
+  std::vector<float> features;
+  std::vector<std::int64_t> labels;
+
+  std::string x() const { return npy_floats(labels.size(), features); }
+  std::string y() const { return npy_labels(labels); }
+};
+
+inline SmallMatrix matrix_of(std::uint64_t seed, int rows) {
+  std::mt19937_64 random(seed);
+  SmallMatrix m;
+  for (int i = 0; i < rows; ++i) {
+    const auto label = static_cast<std::int64_t>(random() % 2);
+    for (int k = 0; k < 5; ++k)
+      m.features.push_back(i == 5 ? 0.0f
+                                  : static_cast<float>(random() % 200) / 100.0f - 1.0f +
+                                        (k == 0 ? static_cast<float>(label) : 0.0f));
+    m.labels.push_back(label);
+  }
+  return m;
+}
+
+inline std::string notes_of(std::uint64_t seed, int rows) {
+  std::mt19937_64 random(seed);
+  std::string text = "note,ill\n";
+  for (int i = 0; i < rows; ++i) {
+    for (std::uint64_t n = random() % 12; n > 0; --n)
+      text += std::string(kWords[random() % std::size(kWords)]) + " ";
+    text += random() % 2 == 0 ? ",no\n" : ",yes\n";
+  }
+  return text;
+}
+
+inline void write_images(const std::filesystem::path& folder, const std::string& part,
+                         std::uint64_t seed, int count) {
+  const auto big_endian = [](std::uint32_t n) {
+    return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16),
+                       static_cast<char>(n >> 8), static_cast<char>(n)};
+  };
+  std::mt19937_64 random(seed);
+  const auto n = static_cast<std::uint32_t>(count);
+  std::string pixels = big_endian(0x803) + big_endian(n) + big_endian(28) + big_endian(28);
+  std::string labels = big_endian(0x801) + big_endian(n);
+  for (int i = 0; i < count; ++i) {
+    labels += static_cast<char>(random() % 10);
+    for (int p = 0; p < 784; ++p) pixels += static_cast<char>(random() % 256);
+  }
+  std::filesystem::create_directories(folder);
+  write_text(folder / (part + "-images-idx3-ubyte"), pixels);
+  write_text(folder / (part + "-labels-idx1-ubyte"), labels);
+}
+
+inline std::string text_model(const char* layer) {
+  return std::string(R"(name = "notes"
+loss = "cross_entropy"
+activation = "tanh"
+layers = [
+  { type = "embedding", name = "words", trainable = true, columns = 6 },
+  )") + layer +
+         R"(
+  { type = "activation" },
+  { type = "dense", name = "fc", out = "outputs" },
+]
+)";
+}
+
+inline void write_data(const std::filesystem::path& work) {
+  std::filesystem::create_directories(work);
+  write_text(work / "people.csv", table_of(1, kRows));
+  write_text(work / "test.csv", table_of(2, 30));
+  write_text(work / "people.csv.schema.toml", R"(name = "people"
+columns = [
+  {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
+  {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
+  {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
+  {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
+]
+)");
+  // As many rows are used.
+  write_text(work / "visits.csv", visits_of(1, kRows / 3 * kVisits));
+  write_text(work / "visits.csv.schema.toml", R"(name = "visits"
+unit = "who"
+max_rows = 3
+columns = [
+  {name = "who", kind = "ignore"},
+  {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
+  {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
+  {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
+  {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
+]
+)");
+  write_text(work / "stays.csv", stays_of(1, kRows));
+  write_text(work / "stays-test.csv", stays_of(2, 30));
+  write_text(work / "stays.csv.schema.toml", R"(name = "stays"
+columns = [
+  {name = "age", kind = "numeric", min = 17, max = 90, fill = 40},
+  {name = "hours", kind = "numeric", min = 0, max = 40, fill = 20},
+  {name = "kind", kind = "categorical", values = ["a", "b", "c"]},
+  {name = "days", kind = "target", min = 0, max = 30, fill = 10},
+]
+)");
+  const SmallMatrix people = matrix_of(7, kRows), test = matrix_of(8, 30);
+  write_text(work / "people.npy", people.x());
+  write_text(work / "labels.npy", people.y());
+  write_text(work / "people.npz", zip({{"x.npy", people.x()}, {"y.npy", people.y()}}));
+  write_text(work / "test.npy", test.x());
+  write_text(work / "test-labels.npy", test.y());
+  write_text(work / "notes.csv", notes_of(3, kRows));
+  write_text(work / "notes-test.csv", notes_of(4, 30));
+  write_text(work / "notes.csv.schema.toml", R"(name = "notes"
+columns = [
+  {name = "note", kind = "text"},
+  {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
+]
+)");
+  std::string words;
+  std::string vectors;
+  std::mt19937_64 random(5);
+  for (const char* word : kWords) {
+    words += std::string(word) + "\n";
+    vectors += word;
+    for (int i = 0; i < 6; ++i)
+      vectors += fmt::format(" {:.3f}", std::uniform_real_distribution<>(-1.0, 1.0)(random));
+    vectors += "\n";
+  }
+  write_text(work / "words.txt", words);
+  TensorFile tensors;
+  for (const char* name : {"a", "b"}) {
+    const std::size_t size = 5 * std::size(kWords);
+    tensors.tensors.push_back({.name = name,
+                               .shape = {static_cast<int>(std::size(kWords)), 5},
+                               .offset = tensors.values.size(),
+                               .size = size});
+    for (std::size_t i = 0; i < size; ++i)
+      tensors.values.push_back(std::uniform_real_distribution<float>(-1.0f, 1.0f)(random));
+  }
+  write_text(work / "vectors.safetensors", encode_safetensors(tensors));
+  write_text(work / "vectors.txt", vectors);
+  write_images(work / "images", "train", 6, kRows);
+  write_images(work / "images", "t10k", 7, 20);
+  write_text(work / "text-gru.toml", text_model(R"({ type = "gru", name = "gru", hidden = 5 },)"));
+  write_text(work / "text-lstm.toml",
+             text_model(R"({ type = "lstm", name = "lstm", hidden = 4, bidirectional = true },)"));
+  write_text(work / "text-mean.toml", text_model(R"({ type = "mean" },)"));
+  write_text(work / "image.toml", R"(name = "image"
+loss = "cross_entropy"
+activation = "relu"
+layers = [
+  { type = "conv2d", name = "conv1", out = 6, kernel = 5, stride = 3, pad = 1 },
+  { type = "groupnorm", name = "norm1", groups = 3 },
+  { type = "activation" },
+  { type = "avgpool", kernel = 2, stride = 2 },
+  { type = "dense", name = "fc", out = "outputs" },
+]
+)");
+  write_text(work / "table.toml", R"(name = "table"
+loss = "cross_entropy"
+activation = "tanh"
+layers = [
+  { type = "dense", name = "fc1", out = 7 },
+  { type = "activation" },
+  { type = "dense", name = "fc2", out = "outputs" },
+]
+)");
+}
+
+}  // namespace cudp::settings_data
