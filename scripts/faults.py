@@ -233,7 +233,7 @@ PLACES = [
     ("runtime/training/certify.cpp", "c.unit = {e.data.schema->unit->column, e.data.schema->unit->max_rows};", "e.data.schema->unit->max_rows", NUMBERS, "data=units"),
     # Hold-outs.
     ("runtime/results/holdout_figures.cpp", "std::sqrt(static_cast<double>(plan.releases) /", "static_cast<double>(plan.releases)", [LESS], "data=table,holdout-epsilon=*"),
-    ("runtime/results/holdout_figures.cpp", "privacy::gaussian_mu(epsilon, delta) / static_cast<double>(unit_rows);", "static_cast<double>(unit_rows)", [LESS], "data=units,holdout-epsilon=*"),
+    ("runtime/results/holdout_figures.cpp", "largest_mu(epsilon, delta) / static_cast<double>(unit_rows);", "static_cast<double>(unit_rows)", [LESS], "data=units,holdout-epsilon=*"),
     ("runtime/results/holdout_figures.cpp", "          .noise_std = plan.sigma,", "plan.sigma", BOTH, "data=table,holdout-epsilon=*"),
     ("runtime/results/holdout_figures.cpp", "          .sensitivity = 1.0,", "1.0", BOTH, "data=table,holdout-epsilon=*"),
     ("runtime/results/holdout_figures.cpp", "          .step = step,", "step", [NONE], "dataset=stays.csv,data=table,holdout-epsilon=*"),
