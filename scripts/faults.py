@@ -367,7 +367,8 @@ T fault_as(int place, const char* kind, T x, F change) {
 # The tests that look for faults, alone: the others would take long to build.
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp support/fill_scratch.cpp
-  support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)
+  support/recomputed_clipping.cpp support/recomputed_coordinates.cpp support/recomputed_importance.cpp
+  support/recomputed_linear.cpp support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)
 target_link_libraries(cudp_fault_tests PRIVATE cudp_runtime CLI11::CLI11 GTest::gtest_main)
 target_include_directories(cudp_fault_tests PRIVATE support/simt)
 """
