@@ -12,14 +12,14 @@
 
 #include "runtime/base/safetensors.hpp"
 #include "tests/support/npy_files.hpp"
+#include "tests/support/small_data.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp::settings_data {
 
 inline constexpr int kRows = 120;  // of each data set
 
-inline constexpr const char* kWords[] = {"a",      "cold",  "pain", "no",
-                                         "better", "worse", "day",  "night"};
+using small_data::kWords;
 
 inline std::string table_of(std::uint64_t seed, int rows) {
   std::mt19937_64 random(seed);
@@ -86,31 +86,20 @@ inline SmallMatrix matrix_of(std::uint64_t seed, int rows) {
 inline std::string notes_of(std::uint64_t seed, int rows) {
   std::mt19937_64 random(seed);
   std::string text = "note,ill\n";
-  for (int i = 0; i < rows; ++i) {
-    for (std::uint64_t n = random() % 12; n > 0; --n)
-      text += std::string(kWords[random() % std::size(kWords)]) + " ";
-    text += random() % 2 == 0 ? ",no\n" : ",yes\n";
-  }
+  for (int i = 0; i < rows; ++i) text += small_data::note_of(random, 12) + "\n";
   return text;
 }
 
 inline void write_images(const std::filesystem::path& folder, const std::string& part,
                          std::uint64_t seed, int count) {
-  const auto big_endian = [](std::uint32_t n) {
-    return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16),
-                       static_cast<char>(n >> 8), static_cast<char>(n)};
-  };
   std::mt19937_64 random(seed);
-  const auto n = static_cast<std::uint32_t>(count);
-  std::string pixels = big_endian(0x803) + big_endian(n) + big_endian(28) + big_endian(28);
-  std::string labels = big_endian(0x801) + big_endian(n);
+  std::string pixels;
+  std::string labels;
   for (int i = 0; i < count; ++i) {
     labels += static_cast<char>(random() % 10);
     for (int p = 0; p < 784; ++p) pixels += static_cast<char>(random() % 256);
   }
-  std::filesystem::create_directories(folder);
-  write_text(folder / (part + "-images-idx3-ubyte"), pixels);
-  write_text(folder / (part + "-labels-idx1-ubyte"), labels);
+  small_data::write_grey_images(folder, part, pixels, labels);
 }
 
 inline std::string text_model(const char* layer) {
