@@ -1,9 +1,19 @@
 // The first layer: the data set's images to the first edge. Texts are read by their embedding.
+#include <algorithm>
+
 #include "runtime/data/examples.hpp"
 #include "runtime/device/cpu/workspace.hpp"
 
 namespace cudp::cpu {
 namespace {
+
+/// Asks for what is read next: drawn examples lie anywhere, and nobody else can foresee where.
+void prefetch(const void* begin, std::size_t bytes) {
+  constexpr std::size_t kLine = 64, kMax = 64 * kLine;
+  const auto* const first = static_cast<const char*>(begin);
+  for (std::size_t at = 0; at < std::min(bytes, kMax); at += kLine)
+    __builtin_prefetch(first + at, 0, 2);
+}
 
 class CpuInput final : public CpuLayer {
  public:
@@ -30,7 +40,17 @@ class CpuInput final : public CpuLayer {
                             .shift = data.shift,
                             .out = w.value(out(), e),
                             .layout = out().layout});
+      if (to_size(e) + 1 < w.examples.size()) prefetch_row(data, w.examples[to_size(e) + 1]);
     }
+  }
+
+ private:
+  static void prefetch_row(const Dataset& data, std::size_t example) {
+    const auto features = to_size(data.shape.size());
+    if (data.is_bytes())
+      prefetch(data.bytes.data() + example * features, features);
+    else if (!data.is_coded())
+      prefetch(data.floats.data() + example * features, features * sizeof(float));
   }
 };
 
