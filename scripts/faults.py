@@ -446,7 +446,11 @@ def changed_sources():
 
 
 def copy_sources():
-    for name, content in changed_sources().items():
+    sources = changed_sources()
+    for path in SOURCES.rglob("*"):
+        if path.is_file() and str(path.relative_to(SOURCES)) not in sources:
+            path.unlink()  # of an older copy
+    for name, content in sources.items():
         path = SOURCES / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_bytes() != content:
