@@ -184,8 +184,15 @@ class DeviceEngine final : public Engine {
 
   std::vector<float> logits(const Dataset& examples) override {
     ensure(examples.shape == network_.input, "the test set does not fit the model");
-    if (passes_.capacity() == 0) reserve(0);
-    return evaluation_.logits(gpu_, passes_, state_.parameters(), network_.outputs, examples);
+    if (!fused_ && passes_.capacity() == 0) reserve(0);
+    return evaluation_.logits(
+        gpu_, network_.outputs, examples,
+        [&](const std::uint32_t* count, std::size_t n, const DeviceData& data, float* to) {
+          if (fused_)
+            fused_->forward(count, n, data, state_.parameters(), to);
+          else
+            passes_.logits(count, n, data, state_.parameters(), to);
+        });
   }
 
   PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {

@@ -1,5 +1,5 @@
 #pragma once
-// The logits of a data set, layer by layer.
+// The logits of a data set.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,6 @@
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/examples.hpp"
 #include "runtime/device/cuda/buffer.hpp"
-#include "runtime/device/cuda/layer_wise.hpp"
 #include "runtime/device/cuda/training_set.hpp"
 
 namespace cudp::cuda {
@@ -24,10 +23,13 @@ class DeviceEvaluation {
   /// Data sets of up to so many bytes on the device are kept.
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
 
-  /// The logits of examples, [examples, outputs]; passes: with room for some. It waits once where
-  /// the examples are those of the call before.
-  std::vector<float> logits(Gpu& gpu, LayerWiseNetwork<Gpu>& passes, const float* parameters,
-                            int outputs, const Dataset& examples) {
+  /// The logits of examples, [examples, outputs]. It waits once where the examples are those of the
+  /// call before.
+  /// forward(count, n, data, to): makes those of examples 0 .. n - 1 of device data, to [n,
+  /// outputs]; count [1] is n.
+  template <class Forward>
+  std::vector<float> logits(Gpu& gpu, int outputs, const Dataset& examples,
+                            const Forward& forward) {
     if (examples.size() == 0) return {};
     const auto row = static_cast<std::size_t>(outputs);
     const std::size_t features = static_cast<std::size_t>(examples.shape.size());
@@ -43,16 +45,8 @@ class DeviceEvaluation {
         for (std::size_t i = 0; i < n; ++i) append_example(examples, at + i, part);
         hold(gpu, part);
       }
-      const auto capacity = static_cast<std::size_t>(passes.capacity());
       Buffer<Gpu, float> to(gpu, n * row);
-      for (std::size_t first = 0; first < n; first += capacity) {
-        const std::size_t live = std::min(capacity, n - first);
-        passes.forward({.count = count_.get(),
-                        .first = static_cast<std::int32_t>(first),
-                        .capacity = static_cast<std::int32_t>(live)},
-                       on_device_.data(), nullptr, parameters);
-        passes.copy_logits(live, to.get() + first * row);
-      }
+      forward(count_.get(), n, on_device_.data(), to.get());
       const std::vector<float> logits = to.download();
       all.insert(all.end(), logits.begin(), logits.end());
     }

@@ -107,10 +107,20 @@ class LayerWiseNetwork {
     ensure(layout_.edges.back().value.border == 0, "logits are a flat vector");
   }
 
-  /// The logits of the first n examples of the last forward() to `to` [n, outputs].
-  void copy_logits(std::size_t n, float* to) {
-    gpu_.copy(to, work_->value(layout_.edges.back()),
-              n * static_cast<std::size_t>(net_.outputs) * sizeof(float));
+  /// The logits of examples 0 .. n - 1 of the data, [n, outputs], a micro-batch after the other;
+  /// count [1]: n, on the device. After reserve().
+  void logits(const std::uint32_t* count, std::size_t n, const DeviceData& data,
+              const float* parameters, float* to) {
+    const auto at_once = static_cast<std::size_t>(capacity());
+    const auto row = static_cast<std::size_t>(net_.outputs);
+    for (std::size_t first = 0; first < n; first += at_once) {
+      const std::size_t live = std::min(at_once, n - first);
+      forward({.count = count,
+               .first = static_cast<std::int32_t>(first),
+               .capacity = static_cast<std::int32_t>(live)},
+              data, nullptr, parameters);
+      gpu_.copy(to + first * row, work_->value(layout_.edges.back()), live * row * sizeof(float));
+    }
   }
 
   /// After forward() of the same examples: their losses, gradients by every activation, and squared

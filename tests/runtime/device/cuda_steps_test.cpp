@@ -95,6 +95,9 @@ const Case kLogistic{"logistic", "logistic", {124, 1, 1}, 2};
 const Case kWideMlp{"wide_mlp", "mlp", {784, 1, 1}, 10};
 const Case kCifar{"cifar_cnn", "cifar-cnn", {3, 32, 32}, 10};
 
+/// 700 parameters, in 384 pairs: with noise of 2^39 units double leaves one in 240 undecided.
+const Case kModel{"softmax", "logistic", {69, 1, 1}, 10};
+
 StepRecipe clipped(Clipping kind = Clipping::flat, int batch = 512) {
   return {.draw = batch_of(batch), .contribution = ClippedGradient{kind}};
 }
@@ -220,7 +223,8 @@ TEST(CudaSteps, AnEvaluationWaitsOnceAndKeepsItsTestSet) {
     EngineSettings s;
     s.micro_batch = 96;
     DeviceLog log;
-    const auto engine = device_engine(net, s, {.log = &log, .runs = false});
+    const auto engine = device_engine(
+        net, s, {.shared_bytes = std::size_t{227} * 1024, .log = &log, .runs = false});
     Dataset data = zeros_for(net, 1'000);
     EXPECT_EQ(engine->logits(data).size(), 1'000u * static_cast<std::size_t>(net.outputs));
     for (const bool changed : {false, true}) {
@@ -228,17 +232,52 @@ TEST(CudaSteps, AnEvaluationWaitsOnceAndKeepsItsTestSet) {
       log = {};
       (void)engine->logits(data);
       EXPECT_EQ(log.waits, changed ? 4 : 1) << "examples, labels, their number";
+      EXPECT_EQ(log.launches, std::vector<std::string>{"fused forward"});
       log = {};
       (void)engine->logits(Dataset(data));
       EXPECT_EQ(log.waits, 1) << "they are known by what they are, not by where";
     }
   }
+  // Layer by layer, a micro-batch after the other.
+  const Network net = cases::network_of(kLogistic);
+  EngineSettings s;
+  s.micro_batch = 96;
+  DeviceLog log;
+  const auto engine = layer_wise_engine(net, s, cuda::kLargeDense, {.log = &log, .runs = false});
+  const Dataset data = zeros_for(net, 1'000);
+  for (int i = 0; i < 2; ++i) {
+    log = {};
+    (void)engine->logits(data);
+  }
+  EXPECT_EQ(log.waits, 1);
+  EXPECT_EQ(std::ranges::count(log.launches, "load"), 11);
+}
+
+/// A forward pass by a fused kernel gives the logits of the layers, of any number of examples.
+TEST(CudaSteps, FusedKernelsEvaluateAsTheLayers) {
+  const Case hidden{"hidden", "mlp", {7, 1, 1}, 4};
+  for (const Case& model : {kCnn, kScatterCnn, kModel, hidden}) {
+    SCOPED_TRACE(model.name);
+    const Network net = cases::network_of(model);
+    // More than the integers of three blocks would hold.
+    const bool is_large = net.parameter_count > 10'000;
+    const Dataset data = cases::examples_for(model, is_large ? 7 : 130);
+    std::vector<float> logits[2];
+    for (const int fused : {0, 1}) {
+      const TestDevice device{.shared_bytes = std::size_t{227} * 1024};
+      const auto engine = fused == 1 ? fused_engine(net, EngineSettings{}, device)
+                                     : layer_wise_engine(net, {}, cuda::kLargeDense, device);
+      engine->set_state(cases::weights_for(net));
+      logits[fused] = engine->logits(data);
+    }
+    ASSERT_EQ(logits[0].size(), data.size() * static_cast<std::size_t>(net.outputs));
+    ASSERT_EQ(logits[0].size(), logits[1].size());
+    for (std::size_t i = 0; i < logits[0].size(); ++i)
+      EXPECT_NEAR(logits[0][i], logits[1][i], 1e-5 * (1.0 + std::abs(logits[0][i]))) << i;
+  }
 }
 
 // --- Undecided pairs ---
-
-/// 700 parameters, in 384 pairs: with noise of 2^39 units double leaves one in 240 undecided.
-const Case kModel{"softmax", "logistic", {69, 1, 1}, 10};
 
 StepScalars loud() {
   StepScalars s = cases::still(0.25f);
