@@ -222,7 +222,7 @@ PLACES = [
     ("runtime/results/certificate.cpp", "{\"noisy_size\", static_cast<std::uint64_t>(c.size.value)},", "c.size.value", NUMBERS),
     ("runtime/results/certificate.cpp", "j[\"training_examples\"] = static_cast<std::uint64_t>(c.size.value);", "c.size.value", NUMBERS, "size-is-public="),
     # Units of privacy of several rows. (Less noise for them in outpert or privgene is refused: it spends more than the budget.)
-    ("runtime/data/first_rows.cpp", "if (found->second == schema_.unit->max_rows) return false;", "schema_.unit->max_rows", NUMBERS, "data=units,size-is-public="),
+    ("runtime/data/first_rows.cpp", "if (found->second.rows == schema_.unit->max_rows) return false;", "schema_.unit->max_rows", NUMBERS, "data=units,size-is-public="),
     ("runtime/data/load_table.cpp", "split.unit_rows = schema.unit->max_rows;", "schema.unit->max_rows", NUMBERS, "data=units"),
     ("runtime/methods/training_size.cpp", "return {n, 0.0, data.unit_rows};", "data.unit_rows", [BEFORE], "data=units,size-is-public="),
     ("runtime/methods/training_size.cpp", "return {std::fmax(1.0, std::round(noisy)), noise, data.unit_rows};", "data.unit_rows", [BEFORE], "data=units"),
@@ -231,6 +231,15 @@ PLACES = [
     ("runtime/methods/dpis.cpp", "                               plan().group);", "plan().group", NUMBERS, "data=units,method=dpis"),
     ("runtime/methods/dp_agd_method.cpp", "budget_(dp_agd_budget(context.config, context.size.unit_rows)),", "context.size.unit_rows", NUMBERS, "data=units,method=dp-agd"),
     ("runtime/training/certify.cpp", "c.unit = {e.data.schema->unit->column, e.data.schema->unit->max_rows};", "e.data.schema->unit->max_rows", NUMBERS, "data=units"),
+    # Hold-outs.
+    ("runtime/results/holdout_figures.cpp", "std::sqrt(static_cast<double>(plan.releases) /", "static_cast<double>(plan.releases)", [LESS], "data=table,holdout-epsilon=*"),
+    ("runtime/results/holdout_figures.cpp", "largest_mu(epsilon, delta) / static_cast<double>(unit_rows);", "static_cast<double>(unit_rows)", [LESS], "data=units,holdout-epsilon=*"),
+    ("runtime/results/holdout_figures.cpp", "          .noise_std = plan.sigma,", "plan.sigma", BOTH, "data=table,holdout-epsilon=*"),
+    ("runtime/results/holdout_figures.cpp", "          .sensitivity = 1.0,", "1.0", BOTH, "data=table,holdout-epsilon=*"),
+    ("runtime/results/holdout_figures.cpp", "          .step = step,", "step", [NONE], "dataset=stays.csv,data=table,holdout-epsilon=*"),
+    ("runtime/results/certificate.cpp", "{\"epsilon_total\", std::fmax(promise.epsilon, plan.epsilon)},", "promise.epsilon", [LESS], "data=table,holdout-epsilon=*"),
+    ("runtime/training/training.cpp", "t->plan_holdout(noise);", "noise", [MORE], "data=table,holdout-epsilon=*"),
+    ("runtime/results/certificate.cpp", "{\"share\", plan.share},", "plan.share", BOTH, "data=table,holdout=*"),
     # dp-agd.
     ("runtime/methods/dp_agd.cpp", "  r.noise_std = sigma * r.sensitivity * kProduct;\n  if (r.noise_std", "r.sensitivity", [("FIFTEEN: noise x 0.9 in DP-AGD", "0.9 * x")], "method=dp-agd"),
     ("runtime/methods/dp_agd.cpp", "engine_.clipped_gradient_sum(s.w, settings_.gradient_clip);", "settings_.gradient_clip", BOTH, "method=dp-agd"),

@@ -24,7 +24,8 @@ enum class Stream : std::uint32_t {
   selection = 8,         ///< noise of a choice among candidates
   covariance = 9,        ///< noise on a covariance, whose eigenvectors become features
   channel_moments = 10,  ///< noise on the moments that channels of features are standardised by
-  clipped_count = 11     ///< noise on how many gradients of a batch were not clipped
+  clipped_count = 11,    ///< noise on how many gradients of a batch were not clipped
+  holdout_figures = 12   ///< noise on figures of held-out rows
 };
 
 /// One stream of 32-bit words, addressed by position, the same on every backend.

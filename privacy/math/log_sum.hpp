@@ -12,7 +12,8 @@ class LogSum {
     if (term > largest_) {
       sum_ = sum_ * std::exp(largest_ - term) + 1.0;
       largest_ = term;
-    } else if (term != -std::numeric_limits<double>::infinity()) {
+    } else if (term != -std::numeric_limits<double>::infinity() && !(term - largest_ <= -746.0)) {
+      // Not of what lies further below: e^-746 is 0, which the library takes long to say.
       sum_ += std::exp(term - largest_);
     }
   }

@@ -126,7 +126,7 @@ void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uin
   for (std::size_t k = 0; k < factor.size(); ++k) {
     const double m = magnitude[k], power = size(factor[k]);
     double own = rounding * power + 1e-140;
-    result.min_modulus[k] = std::fmax(std::fmin(result.min_modulus[k], m), 0.25);
+    result.min_modulus[k] = std::max(std::min(result.min_modulus[k], m), 0.25);
     if (m < 0.25) {  // (m + e)^(n-1) is at most m^(n-1) + 2 e
       const double through = count == 1 ? 1.0 : (m > 0.0 ? power / m : 0.0) + 2.0 * e;
       own += n * e * std::fmin(through, 1.0);

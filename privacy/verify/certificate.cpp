@@ -53,6 +53,17 @@ Certificate read(const Json& j) {
     throw std::invalid_argument("expected unit and max_rows, or neither, found one");
   if (j.contains("max_rows")) c.max_rows = j["max_rows"].get<std::uint64_t>();
   privacy::check_group(c.max_rows);
+  if (j.contains("holdout")) {
+    const Json& part = j["holdout"];
+    c.holdout = {.share = part.at("share").get<double>(),
+                 .epsilon = number(part, "epsilon"),
+                 .delta = number(part, "delta"),
+                 .sigma = number(part, "sigma"),
+                 .releases = part.value("releases", std::uint64_t{0}),
+                 .epsilon_total = j.at("epsilon_total").get<double>(),
+                 .delta_total = j.at("delta_total").get<double>()};
+  }
+  c.bounds_groups = j.contains("groups") && j["groups"].is_array();
   c.q = number(j, "q");
   c.sigma = number(j, "sigma");
   c.clip = number(j, "C");

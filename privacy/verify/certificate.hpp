@@ -32,6 +32,16 @@ struct Certificate {
   double delta = 0.0, failure = 0.0;
   std::string unit;            ///< column of the unit of privacy; empty: each row is one
   std::uint64_t max_rows = 1;  ///< of a unit
+
+  /// Units that were held out, and what is said of their rows; empty where none were.
+  struct Holdout {
+    double share = 0.0;
+    double epsilon = 0.0, delta = 0.0, sigma = 0.0;  ///< 0 where nothing is said
+    std::uint64_t releases = 0;                      ///< of noise sigma
+    double epsilon_total = 0.0, delta_total = 0.0;
+  };
+  std::optional<Holdout> holdout;
+  bool bounds_groups = false;  ///< has a table of epsilon for several units
   double q = 0.0, sigma = 0.0, clip = 0.0, sensitivity = 0.0, noise_std = 0.0, grid = 0.0;
   std::uint64_t threshold = 0;
   double expected_batch = 0.0;

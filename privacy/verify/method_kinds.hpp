@@ -18,6 +18,7 @@ inline constexpr std::uint32_t kSelection = 8;
 inline constexpr std::uint32_t kCovariance = 9;
 inline constexpr std::uint32_t kMoments = 10;
 inline constexpr std::uint32_t kCount = 11;
+inline constexpr std::uint32_t kHoldout = 12;
 
 /// Facts about methods, known from outside.
 struct Kinds {

@@ -273,6 +273,17 @@ class Holder {
           Pair{"quantile-target", "/quantile/target"}, Pair{"quantile-min", "/quantile/C_least"},
           Pair{"quantile-max", "/quantile/C_most"}})
       if (states(pointer)) hold_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
+    for (const auto& [key, pointer] :
+         {Pair{"holdout", "/holdout/share"}, Pair{"holdout-epsilon", "/holdout/epsilon"},
+          Pair{"holdout-delta", "/holdout/delta"}}) {
+      if (c_.status == "refused") break;  // nothing was said of held-out rows
+      if (states(pointer) != settings_.has(key))
+        wrong(std::string(key) +
+              ": expected it in the certificate and in the settings, found it "
+              "in one");
+      else if (states(pointer))
+        hold_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
+    }
     // AdaCliP's gradients are scaled to 1.
     if (states("/C") && !is("adaclip")) hold_number("clip", c_.clip);
     if (settings_.has("sigma") && is_engine() && !is("dpis")) hold_number("sigma", c_.sigma);

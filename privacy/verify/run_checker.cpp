@@ -134,6 +134,7 @@ void RunChecker::see(const Batch& b) {
   const std::vector<std::uint32_t> drawn =
       poisson_sample(Words(begin_->generator, begin_->key, kSampling, b.step),
                      certificate_.threshold, begin_->examples);
+  if (certificate_.holdout) return check_drawn(b, drawn);
   if (drawn == b.examples) return;
   const auto [expected, found] = std::ranges::mismatch(drawn, b.examples);
   add("batch", at(b.step) + ": expected " + std::to_string(drawn.size()) + " examples, found " +
@@ -141,9 +142,38 @@ void RunChecker::see(const Batch& b) {
                    std::to_string(expected - drawn.begin()));
 }
 
+void RunChecker::check_drawn(const Batch& b, const std::vector<std::uint32_t>& drawn) {
+  if (!std::ranges::includes(drawn, b.examples))
+    add("batch", at(b.step) + ": expected none but examples that were drawn, found others");
+  for (const std::uint32_t i : drawn) {
+    const bool trained = std::ranges::binary_search(b.examples, i);
+    const auto [known, is_new] = held_.try_emplace(i, !trained);
+    if (!is_new && known->second == trained)
+      return add("batch",
+                 at(b.step) + ": example " + std::to_string(i) + " was trained on and held out");
+  }
+}
+
+void RunChecker::see_holdout(const Release& r) {
+  const auto& stated = certificate_.holdout;
+  if (!stated || stated->releases == 0)
+    return add("kinds", at(r) + ": the certificate says nothing of held-out rows");
+  expect(r.noise_std == stated->sigma, "noise", at(r) + ", standard deviation", stated->sigma,
+         r.noise_std);
+  expect(r.sensitivity == 1.0, "sensitivity", at(r) + ", sensitivity", 1.0, r.sensitivity);
+  if (is_first(r)) {
+    check_noise(r);
+    ++holdout_releases_;
+  }
+  if (holdout_releases_ > stated->releases)
+    add("kinds", at(r) + ": the certificate says " + std::to_string(stated->releases) +
+                     " figures of held-out rows");
+}
+
 void RunChecker::see(const Release& r) {
   ++verdict_.releases;
   if (!begin_) return add("noise", at(r) + ": no process has begun, so that there is no key");
+  if (r.stream == kHoldout) return see_holdout(r);
   const bool first = is_first(r);
   check_kind(r);
   const privacy::Mechanism* const charged = check_charge(r, first);
@@ -204,6 +234,10 @@ void RunChecker::finish() {
   if (certificate_.is_finished()) {
     if (sum_) add("update", at(sum_->step) + ": a release that no update followed");
     check_number_of_releases();
+    if (certificate_.holdout && holdout_releases_ != certificate_.holdout->releases)
+      add("kinds", "figures of held-out rows: expected " +
+                       std::to_string(certificate_.holdout->releases) + ", found " +
+                       std::to_string(holdout_releases_));
     if (charges_.lost.empty() && verdict_.updates > 0 && next_step_ != certificate_.steps)
       add("kinds", "certificate's steps: expected " + std::to_string(next_step_) +
                        ", as many as updates, found " + std::to_string(certificate_.steps));

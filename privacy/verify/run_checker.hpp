@@ -81,6 +81,12 @@ class RunChecker {
 
   void see(const Release& r);
 
+  /// Figures of held-out rows, which the training's ledger does not pay for.
+  void see_holdout(const Release& r);
+
+  /// Who is never drawn was held out, from first to last.
+  void check_drawn(const Batch& b, const std::vector<std::uint32_t>& drawn);
+
   /// Whether it is the first at its place under this key; where it is not, it must be the same.
   bool is_first(const Release& r);
   void check_kind(const Release& r);
@@ -168,6 +174,8 @@ class RunChecker {
   std::uint64_t next_step_ = 0;
   std::optional<State> state_;
   std::map<std::uint64_t, std::uint64_t> states_;  ///< hashes, by steps done
+  std::map<std::uint32_t, bool> held_;             ///< examples that were drawn: held out or not
+  std::uint64_t holdout_releases_ = 0;
   std::optional<bool> normalised_;
   std::map<std::pair<std::uint64_t, Place>, Release> places_;
   std::map<std::string, std::uint64_t> taken_;  ///< of charges without a number, in halves

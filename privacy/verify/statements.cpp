@@ -112,6 +112,36 @@ class Statements {
                      "certificate's order, of the budget", order, c_.order);
   }
 
+  /// What is said of held-out rows, with the number of training examples, for one unit; and the
+  /// larger of both promises, which holds for every unit.
+  void check_holdout() {
+    if (!c_.holdout) return;
+    const auto& h = *c_.holdout;
+    // Of several units some may be trained on and others held out: a table of the training alone
+    // would be too small.
+    if (c_.bounds_groups)
+      findings_.add("epsilon",
+                    "certificate's groups: expected no bounds beside held-out rows, found some");
+    if (h.releases > 0) {
+      std::vector<privacy::Release> all = {{privacy::Gaussian{h.sigma}, h.releases}};
+      if (c_.size_noise > 0.0) all.push_back({privacy::Gaussian{c_.size_noise}, 1});
+      try {
+        const double epsilon = privacy::Accountant({.releases = all, .group = c_.max_rows})
+                                   .epsilon(h.delta)
+                                   .epsilon_lower;
+        findings_.expect(h.epsilon >= epsilon * (1.0 - 1e-9), "epsilon",
+                         "certificate, of held-out rows, at least", epsilon, h.epsilon);
+      } catch (const std::exception& e) {
+        findings_.add("epsilon", std::string("held-out rows: ") + e.what());
+      }
+    }
+    findings_.expect(h.epsilon_total == std::fmax(c_.epsilon, h.epsilon), "epsilon",
+                     "certificate's epsilon_total", std::fmax(c_.epsilon, h.epsilon),
+                     h.epsilon_total);
+    findings_.expect(h.delta_total == std::fmax(c_.delta, h.delta), "epsilon",
+                     "certificate's delta_total", std::fmax(c_.delta, h.delta), h.delta_total);
+  }
+
   void check_epsilon() {
     const Certificate& c = c_;
     if (!(c.epsilon >= 0.0) || !std::isfinite(c.epsilon)) {
@@ -205,6 +235,7 @@ void check_statements(const Certificate& certificate, const Charges* charges,
   statements.check_order();
   if (charges != nullptr) statements.check_ledger();
   statements.check_epsilon();
+  statements.check_holdout();
 }
 
 }  // namespace cudp::verify

@@ -8,6 +8,7 @@
 
 #include "runtime/audit/canaries.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/config/option.hpp"
 #include "runtime/methods/engine_method.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/results/predictor.hpp"
@@ -100,6 +101,9 @@ void check(const TrainConfig& config, const AuditSettings& settings) {
   if (settings.kind == CanaryKind::gradient && method_entry(config.method).linear_model)
     throw InputError("--canary: expected example with --method " + config.method +
                      ", which does not release sums of clipped gradients, found gradient");
+  if (config.holdout)
+    throw InputError("--holdout: expected none in an audit, which trains on all rows, found " +
+                     value_text(*config.holdout));
   if (settings.canaries && *settings.canaries < kMinCanaries)
     throw InputError(fmt::format("--canaries: expected at least {}, found {}", kMinCanaries,
                                  *settings.canaries));

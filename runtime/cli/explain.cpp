@@ -48,8 +48,11 @@ Paragraph status(const RunCertificate& c) {
 Paragraph promise(const RunCertificate& c) {
   Paragraph p{.heading = "promise", .sentences = {}};
   p.sentences.push_back(fmt::format("Epsilon is {} at delta {:.3g}, for one {} of {} more or less.",
-                                    rounded_up(c.stated.epsilon), c.stated.delta,
-                                    has_unit(c) ? "unit" : "training row", c.text("dataset")));
+                                    rounded_up(c.epsilon_of_all()), c.delta_of_all(),
+                                    has_unit(c)        ? "unit"
+                                    : c.stated.holdout ? "row"
+                                                       : "training row",
+                                    c.text("dataset")));
   if (has_unit(c))
     p.sentences.push_back(
         fmt::format("A unit is all rows with one text in the column {}; the first {} of them were "
@@ -78,8 +81,8 @@ std::string times_text(double epsilon) {
 }
 
 Paragraph meaning(const RunCertificate& c) {
-  const double epsilon = c.stated.epsilon;
-  const double delta = c.stated.delta;
+  const double epsilon = c.epsilon_of_all();
+  const double delta = c.delta_of_all();
   const char* const one = has_unit(c) ? "unit" : "row";
   Paragraph p{.heading = "meaning", .sentences = {}};
   p.sentences.push_back(fmt::format(
@@ -161,6 +164,21 @@ Paragraph released(const RunCertificate& c) {
 Paragraph test_rows(const RunCertificate& c) {
   const std::string set = c.text("test_set");
   Paragraph p{.heading = "test rows", .sentences = {}};
+  if (const auto& held = c.stated.holdout) {
+    p.sentences.push_back(
+        fmt::format("{:.3g} % of the {} were held out, each by a secret coin, and not trained on.",
+                    100.0 * held->share, has_unit(c) ? "units" : "rows"));
+    p.sentences.emplace_back("Exact figures of them stay in private/.");
+    if (held->releases > 0)
+      p.sentences.push_back(
+          fmt::format("release/holdout.json has noisy ones, once, for epsilon {} at delta {:.3g}.",
+                      rounded_up(held->epsilon), held->delta));
+    p.sentences.push_back(fmt::format(
+        "Nobody is in both parts: what was trained on is promised epsilon {} at delta {:.3g}, and "
+        "the larger epsilon and delta of both parts are those of all that was released.",
+        rounded_up(c.stated.epsilon), c.stated.delta));
+    return p;
+  }
   if (set.starts_with("public"))
     p.sentences.emplace_back(
         "They count as public: accuracies are exact and in release/. Epsilon does not cover them.");
@@ -204,6 +222,10 @@ Answer explained(const std::string& run) {
   Answer answer;
   answer.json = {
       {"certificate", c.file.string()}, {"epsilon", c.json["epsilon"]}, {"delta", c.json["delta"]}};
+  if (c.stated.holdout) {
+    answer.json["epsilon_total"] = c.epsilon_of_all();
+    answer.json["delta_total"] = c.delta_of_all();
+  }
   std::size_t width = 0;
   for (const Paragraph& p : all) width = std::max(width, p.heading.size());
   for (const Paragraph& p : all) {

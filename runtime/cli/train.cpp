@@ -75,9 +75,17 @@ Answer answer_of(RunResult r) {
   for (const std::string& reason : r.not_for_release)
     a.rows.emplace_back("NOT for release", reason);
   const char* const measured = r.test.says == Says::target ? "test RMSE" : "test accuracy";
-  if (r.test_set == "private")
+  if (r.epsilon_total) {
+    a.rows.emplace_back("epsilon in all",
+                        fmt::format("{} at delta {:.3g}, held-out rows with the others",
+                                    rounded_up(*r.epsilon_total), *r.delta_total));
+    a.rows.emplace_back(measured,
+                        "exact in private/metrics.jsonl; noisy in release/holdout.json "
+                        "with --holdout-epsilon");
+  } else if (r.test_set == "private") {
     a.rows.emplace_back(measured,
                         "in private/metrics.jsonl (--test-data-is-public if the test rows are)");
+  }
   if (r.test_set == "none")
     a.rows.emplace_back(measured,
                         "not measured: all rows were trained on; --test-data FILE "

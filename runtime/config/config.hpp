@@ -66,6 +66,9 @@ struct TrainConfig {
   std::string test_labels;
   bool test_data_is_public = false;
   bool size_is_public = false;
+  std::optional<double> holdout;          ///< share of the units that are not trained on
+  std::optional<double> holdout_epsilon;  ///< for what is said of those; empty: nothing is
+  std::optional<double> holdout_delta;
   bool accept_private_bounds = false;
   Malformed malformed = Malformed::refuse;
   std::optional<std::int64_t> classes;

@@ -39,6 +39,13 @@ struct Dataset {
   float scale = 1.0f / 255.0f;  ///< bytes only; public constants, never read from the data
   float shift = 0.0f;
 
+  /// Of training examples of which some were held out: the number that each has among the used rows
+  /// of its file, ascending [n], by which batches are drawn. Empty: each one's place here.
+  std::vector<std::uint32_t> numbers;
+  /// Where a unit of privacy has several rows: the number that the first used row of each example's
+  /// unit has [n]. Empty: each is a unit.
+  std::vector<std::uint32_t> first_rows;
+
   std::size_t size() const { return labels.size(); }
   bool is_bytes() const { return !bytes.empty(); }
   bool is_text() const { return words > 0; }

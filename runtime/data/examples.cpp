@@ -46,6 +46,8 @@ void clear_examples(Dataset& data) {
   data.lengths.clear();
   data.labels.clear();
   data.targets.clear();
+  data.numbers.clear();
+  data.first_rows.clear();
 }
 
 void append_examples(const Dataset& from, Dataset& to) {

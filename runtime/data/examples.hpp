@@ -27,6 +27,8 @@ void for_each_array(To& to, const From& from, const Visit& visit) {
   if (!from.lengths.empty()) visit(to.lengths, from.lengths, std::size_t{1});
   visit(to.labels, from.labels, std::size_t{1});
   if (!from.targets.empty()) visit(to.targets, from.targets, std::size_t{1});
+  if (!from.numbers.empty()) visit(to.numbers, from.numbers, std::size_t{1});
+  if (!from.first_rows.empty()) visit(to.first_rows, from.first_rows, std::size_t{1});
 }
 
 /// A data set of the same kind without examples.

@@ -12,10 +12,13 @@ bool FirstRows::uses(const TableRow& row, TableFaults& faults) {
       faults.add(row.line, schema_.columns[column_].name, "the text of a unit", "a missing value");
     return false;
   }
-  auto found = rows_.find(unit);
-  if (found == rows_.end()) found = rows_.emplace(std::string(unit), 0).first;
-  if (found->second == schema_.unit->max_rows) return false;
-  ++found->second;
+  auto found = units_.find(unit);
+  if (found == units_.end())
+    found = units_.emplace(std::string(unit), Unit{.rows = 0, .first = used_}).first;
+  if (found->second.rows == schema_.unit->max_rows) return false;
+  ++found->second.rows;
+  first_ = found->second.first;
+  ++used_;
   return true;
 }
 

@@ -26,6 +26,10 @@ class FirstRows {
   /// is not known.
   bool uses(const TableRow& row, TableFaults& faults);
 
+  /// Of the row that was used last: the number that its unit's first used row has among all used
+  /// rows, from 0.
+  std::uint32_t first() const { return first_; }
+
  private:
   struct Hash {
     using is_transparent = void;
@@ -37,7 +41,13 @@ class FirstRows {
   const TableSchema& schema_;
   std::size_t column_;
   Malformed malformed_;
-  std::unordered_map<std::string, std::uint64_t, Hash, std::equal_to<>> rows_;  // by unit
+  struct Unit {
+    std::uint64_t rows = 0;   // used so far
+    std::uint32_t first = 0;  // the number of the first of them
+  };
+  std::unordered_map<std::string, Unit, Hash, std::equal_to<>> units_;  // by their texts
+  std::uint32_t used_ = 0;
+  std::uint32_t first_ = 0;
 };
 
 }  // namespace cudp

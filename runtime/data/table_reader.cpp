@@ -78,6 +78,7 @@ class TableReader::Source {
         continue;
       }
       encoder_.append(row, options_.labels, block.examples, faults_);
+      if (units_) block.examples.first_rows.push_back(units_->first());
       if (id_) block.ids.push_back(row.cells[*id_]);
       if (group_) block.groups.push_back(row.cells[*group_]);
       if (options_.row_texts) block.rows.push_back(row.text);

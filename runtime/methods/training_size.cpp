@@ -42,9 +42,9 @@ double size_noise(const DataSplit& data, const TrainConfig& config) {
   if (noise > 100.0 * static_cast<double>(config.batch))
     throw BudgetError(fmt::format(
         "with this budget the number of training examples is known only to within +-{:.3g}, too "
-        "coarse for batches of {}; raise --epsilon, or pass --size-is-public if the number is "
-        "public",
-        noise, config.batch));
+        "coarse for batches of {}; raise --epsilon{}",
+        noise, config.batch,
+        config.holdout ? "" : ", or pass --size-is-public if the number is public"));
   return noise;
 }
 

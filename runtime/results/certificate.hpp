@@ -10,6 +10,7 @@
 #include "runtime/gate/gate.hpp"
 #include "runtime/methods/promise.hpp"
 #include "runtime/methods/training_size.hpp"
+#include "runtime/results/holdout_figures.hpp"
 
 namespace cudp {
 
@@ -33,6 +34,8 @@ struct Certificate {
     std::uint64_t max_rows = 1;  ///< of a unit that are used
   };
   std::optional<Unit> unit;
+
+  HoldoutPlan holdout;  ///< of share 0 where no rows are held out
 
   // Data.
   std::string dataset;

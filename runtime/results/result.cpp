@@ -18,6 +18,8 @@ void for_each_field(Any& r, const Visit& visit) {
   visit("majority_class", r.majority_class);
   visit("epsilon", r.epsilon);
   visit("delta", r.delta);
+  visit("epsilon_total", r.epsilon_total);
+  visit("delta_total", r.delta_total);
   visit("sigma", r.outcome.sigma);
   visit("steps", r.outcome.steps);
   visit("releases", r.outcome.releases);

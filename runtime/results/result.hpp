@@ -19,6 +19,8 @@ struct RunResult {
   std::optional<std::string> majority_class;  ///< of the test set, where there is one
   double epsilon = 0.0;                       ///< infinite without privacy
   double delta = 0.0;
+  /// Of all that was released, where rows were held out.
+  std::optional<double> epsilon_total, delta_total;
   Outcome outcome;
   double seconds = 0.0;  ///< of training
   double examples_per_second = 0.0;

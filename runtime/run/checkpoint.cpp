@@ -84,6 +84,20 @@ void decode(const Json& text, std::vector<MetricsRow>& rows) {
   rows = decode_metrics(text.get<std::string>());
 }
 
+Json encoded(const std::optional<SharedKey>& coins) {
+  Json words = Json::array();
+  if (coins)
+    for (const std::uint32_t w : coins->key().words) words.push_back(w);
+  return words;
+}
+void decode(const Json& words, std::optional<SharedKey>& coins) {
+  if (words.empty()) return;
+  RandomKey key{};
+  for (std::size_t i = 0; i < std::size(key.words); ++i)
+    key.words[i] = words.at(i).get<std::uint32_t>();
+  coins.emplace(std::move(key));
+}
+
 template <class T>
 Json encoded(const T& plain) {
   return plain;
@@ -102,6 +116,7 @@ void visit_parts(C& c, const Visit& visit) {
   visit("size_noise", c.training.size.noise);
   visit("unit_rows", c.training.size.unit_rows);
   visit("unit", c.unit);
+  visit("coins", c.training.coins);
   visit("arithmetic", c.arithmetic);
   visit("program", c.program);
   visit("data", c.data);

@@ -44,11 +44,19 @@ RunResult result_of(const Run& run, const Certificate& certificate,
   const double seconds = t.seconds();
   // These numbers were paid for: with the real ones, seconds would tell them.
   const double examples = static_cast<double>(t.step()) * t.method().examples_per_step();
+  const HoldoutPlan& held = t.holdout_plan();
+  std::optional<double> epsilon_total, delta_total;
+  if (held.share > 0.0) {
+    epsilon_total = std::max(certificate.promise.epsilon, held.epsilon);
+    delta_total = std::max(certificate.promise.delta, held.delta);
+  }
   return {.test_set = test_set_name(certificate.test_set),
           .test = t.metrics().back().test,
           .majority_class = std::move(majority_class),
           .epsilon = certificate.promise.epsilon,
           .delta = certificate.promise.delta,
+          .epsilon_total = epsilon_total,
+          .delta_total = delta_total,
           .outcome = t.method().outcome(t.step()),
           .seconds = seconds,
           .examples_per_second = seconds > 0.0 ? examples / seconds : 0.0,
@@ -91,8 +99,9 @@ std::optional<std::string> evaluate(const Run& run) {
   if (!e) return std::nullopt;
   const Experiment& experiment = run.training->experiment();
   const std::vector<std::string> classes = experiment.inputs.classes();
-  warn_of_guessing(run, *e);
-  if (!experiment.data.test_is_public)
+  if (!experiment.config.holdout) warn_of_guessing(run, *e);
+  // What held-out rows are like is for their owner's files alone.
+  if (!experiment.data.test_is_public && !experiment.config.holdout)
     for (const auto& [name, value] : table_of(*e, classes))
       run.reporter().tell_owner(name.empty() ? value : name + ": " + value);
   const std::string title = experiment.network.spec.name + " on " + experiment.data.name;
@@ -113,6 +122,8 @@ RunResult train(Run& run) {
     run.reporter().warn(
         "the model holds numbers that are not finite: training diverged; try a lower lr");
   const Outputs outputs = run.outputs();
+  if (const auto& figures = t.holdout_figures())
+    outputs.write_holdout(*figures, t.experiment().inputs.classes());
   outputs.write_metrics(t.metrics());
   std::optional<std::string> majority_class = evaluate(run);
   outputs.write_model(model);

@@ -22,11 +22,13 @@ class RunFolder {
   static constexpr const char* kMetrics = "metrics.jsonl";
   static constexpr const char* kCurves = "curves.png";
   static constexpr const char* kEvaluation = "evaluation.json";
+  static constexpr const char* kHoldout = "holdout.json";
   static constexpr const char* kSchema = "schema.toml";
 
   std::filesystem::path model() const { return release(kModel); }
   std::filesystem::path config() const { return release(kConfig); }
   std::filesystem::path metrics() const { return release(kMetrics); }
+  std::filesystem::path holdout() const { return release(kHoldout); }
   std::filesystem::path certificate() const { return release("privacy.json"); }
 
   /// The note that a run without privacy has in place of everything else.
@@ -37,6 +39,8 @@ class RunFolder {
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
+  /// Says under which key figures of held-out rows were released, or were about to be.
+  std::filesystem::path holdout_key() const { return owner("holdout-released"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
   /// Written last: a run that has it is complete.

@@ -7,6 +7,7 @@
 #include "privacy/ledger.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/config/seeded_key.hpp"
+#include "runtime/data/numbering.hpp"
 #include "runtime/gate/witness.hpp"
 #include "runtime/run/seal.hpp"
 
@@ -31,7 +32,7 @@ void observe_beginning(const Run& run, const Training& training) {
   const Experiment& e = training.experiment();
   verify::Begin begin{.generator = std::string(name_of(e.config.rng)),
                       .key = {},
-                      .examples = e.data.train.size(),
+                      .examples = Numbering(e.data.train).count(),
                       .step = training.step()};
   std::ranges::copy(training.key().words, begin.key.begin());
   o->begin(SeededKey(e.config), begin, [&run] { return charged_on_disk(run.folder.ledger()); });

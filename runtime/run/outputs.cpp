@@ -35,7 +35,8 @@ std::string note_of(const std::vector<std::string>& reasons) {
 Outputs::Outputs(RunFolder folder, const Experiment& e)
     : folder_(std::move(folder)),
       gives_privacy_(method_entry(e.config.method).gives_privacy),
-      has_private_test_(gives_privacy_ && e.data.test.size() > 0 && !e.data.test_is_public) {}
+      has_holdout_(e.config.holdout.has_value()),
+      has_private_test_(gives_privacy_ && !e.data.test_is_public && e.has_test()) {}
 
 Outputs::Place Outputs::place(const char* name) const {
   return gives_privacy_ ? Place{folder_.release(name), 0644} : private_place(name);
@@ -91,7 +92,13 @@ bool Outputs::write_evaluation(const Evaluation& evaluation,
       to_json(evaluation, classes).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
           "\n",
       to.mode);
-  return draw_evaluation(evaluation, classes, title, to.path.parent_path(), to.mode);
+  return has_holdout_ ||
+         draw_evaluation(evaluation, classes, title, to.path.parent_path(), to.mode);
+}
+
+void Outputs::write_holdout(const HoldoutFigures& figures,
+                            const std::vector<std::string>& classes) const {
+  write_atomically(folder_.holdout(), to_json(figures, classes).dump(2) + "\n", 0644);
 }
 
 bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
@@ -104,7 +111,7 @@ bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::str
     return cudp::draw_curves(rows, title, to.path, to.mode);
   };
   const bool drawn = draw(place(RunFolder::kCurves), public_part(metrics));
-  if (!has_private_test_) return drawn;
+  if (!has_private_test_ || has_holdout_) return drawn;
   return draw(private_place(RunFolder::kCurves), metrics) && drawn;
 }
 

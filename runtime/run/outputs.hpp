@@ -12,7 +12,8 @@ namespace cudp {
 
 /// Writes what a run makes for others, and decides where each file goes: into release/, or into
 /// private/ where it is not for others. Without privacy all of it is private, and release/ has a
-/// note that says so. Accuracies on test rows that are not public are private.
+/// note that says so. Accuracies on test rows that are not public are private. Of held-out rows no
+/// picture is drawn: whether gnuplot takes their numbers, and which files there are, would tell.
 class Outputs {
  public:
   Outputs(RunFolder folder, const Experiment& experiment);
@@ -26,8 +27,10 @@ class Outputs {
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
   /// The model, its words where it is of texts, and its schema where it is of a table.
   void write_model(const ReleasedModel& model) const;
-  /// How well the model does on the test set, and pictures of it. Returns false where gnuplot is
-  /// missing or fails.
+  /// What was released of held-out rows. classes: their names.
+  void write_holdout(const HoldoutFigures& figures, const std::vector<std::string>& classes) const;
+  /// How well the model does on the test set, and pictures of it but for held-out rows. Returns
+  /// false where gnuplot is missing or fails.
   bool write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,
                         const std::string& title) const;
   /// Returns false where gnuplot is missing or fails.
@@ -45,6 +48,7 @@ class Outputs {
 
   RunFolder folder_;
   bool gives_privacy_;
+  bool has_holdout_;       ///< of which there may be no rows
   bool has_private_test_;  ///< whose accuracies are kept apart
 };
 

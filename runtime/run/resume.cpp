@@ -82,7 +82,8 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witne
   StoredRun stored = open_stored_run(flags, reporter);
   check_witness(witness, stored.config);
   const bool same_key = stored.key.has_value();
-  Experiment prepared = prepare(stored.config, reporter, stored.checkpoint.model);
+  Experiment prepared =
+      prepare(stored.config, reporter, stored.checkpoint.model, stored.checkpoint.training.coins);
   check_same_run(stored, prepared);
   const SharedKey key = same_key ? *std::move(stored.key) : SharedKey(make_key());
   auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter);

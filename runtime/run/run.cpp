@@ -1,5 +1,6 @@
 #include "runtime/run/run.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +22,7 @@ Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Re
     : folder(std::move(where)),
       key_check(cudp::key_check(key)),
       seal(key),
-      data_tag(training_data_tag(experiment, seal)),
+      data_tag(data_tag_of(experiment, seal)),
       reporter_(reporter) {}
 
 void Run::charged(const privacy::Ledger& ledger) { write_ledger(folder, ledger, seal); }
@@ -42,6 +43,10 @@ void Run::refused(const Training& t, const Error& reason) {
 
 void Run::planned(const Training& t) {
   Outputs(folder, t.experiment()).write_config(t.experiment().config);
+}
+
+void Run::holdout_due(const Training&) {
+  write_atomically(folder.holdout_key(), std::to_string(key_check) + "\n", 0600);
 }
 
 void Run::diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& d) {
@@ -99,6 +104,12 @@ void Run::describe() const {
       e.config.precision == Precision::tf32 ? " in TF32" : ""));
   for (const std::string& note : e.data.notes) reporter_.info(note);
   reporter_.info(method.describe());
+  if (const HoldoutPlan& held = training->holdout_plan(); held.says_something())
+    reporter_.info(fmt::format(
+        "of held-out {} noisy figures are released once, for epsilon {:.4g} at delta {:.3g}; the "
+        "larger epsilon of both parts, {:.4g}, holds for each",
+        size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
+        std::max(held.epsilon, method.epsilon())));
   if (const std::string cost = unit_cost_line(e, method); !cost.empty()) reporter_.info(cost);
   if (const std::string cost = size_cost_line(e, size, method); !cost.empty()) reporter_.info(cost);
   if (const double noise = feature_noise(e.config, size.unit_rows); noise > 0.0)
@@ -110,13 +121,15 @@ void Run::describe() const {
                   static_cast<std::int64_t>(e.feature_release.size()) / e.config.feature_dimensions)
             : "the mean and variance of each channel",
         noise));
-  for (const std::string& line : privacy_warnings(size.value, method.epsilon(), method.delta()))
+  for (const std::string& line : privacy_warnings(
+           size.value, std::max(method.epsilon(), e.config.holdout_epsilon.value_or(0.0)),
+           std::max(method.delta(), e.config.holdout_delta.value_or(0.0))))
     reporter_.warn(line);
   if (size.noise > 0.1 * size.value)
     reporter_.warn(fmt::format(
         "the number of training examples is private and known as {:.0f} +-{:.0f}; what follows "
-        "from it may be far from what was meant (--size-is-public if it is)",
-        size.value, size.noise));
+        "from it may be far from what was meant{}",
+        size.value, size.noise, e.config.holdout ? "" : " (--size-is-public if it is)"));
 }
 
 }  // namespace cudp

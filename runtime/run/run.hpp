@@ -28,7 +28,7 @@ class Run final : public TrainingObserver {
   std::optional<FolderLock> lock;
   std::uint64_t key_check = 0;
   Seal seal;                     ///< of the run's key
-  std::string data_tag;          ///< training_data_tag
+  std::string data_tag;          ///< data_tag_of
   bool ledger_was_lost = false;  ///< as Checkpoint has it
   std::unique_ptr<Training> training;
 
@@ -52,6 +52,7 @@ class Run final : public TrainingObserver {
   void refused(const Training& training, const Error& reason) override;
   void planned(const Training& training) override;
   void checkpoint_due(const Training& training) override { save_checkpoint(training); }
+  void holdout_due(const Training& training) override;
   void measured(const std::vector<MetricsRow>& rows) override { outputs().write_metrics(rows); }
   void diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& seen) override;
   void progressed(const Progress& progress) override { reporter_.progress(progress); }

@@ -122,12 +122,15 @@ std::string Seal::block_tags(const Dataset& train, int threads) const {
     add_part(hash, train.lengths, 1, begin, count);
     add_part(hash, train.labels, 1, begin, count);
     add_part(hash, train.targets, 1, begin, count);
+    add_part(hash, train.numbers, 1, begin, count);
+    add_part(hash, train.first_rows, 1, begin, count);
     hash.finish(tags.data() + b * kBlockBytes);
   });
   return tags;
 }
 
-std::string data_tag(const Seal& seal, const Dataset& train, const std::string& block_tags) {
+std::string data_tag(const Seal& seal, const Dataset& train, const std::string& block_tags,
+                     std::string_view part) {
   std::uint32_t scale = 0;
   std::uint32_t shift = 0;
   std::memcpy(&scale, &train.scale, sizeof scale);
@@ -135,9 +138,10 @@ std::string data_tag(const Seal& seal, const Dataset& train, const std::string& 
   std::string about =
       fmt::format("{}x{}x{} {} {} {:x} {:x}\n", train.shape.channels, train.shape.height,
                   train.shape.width, train.classes, train.size(), scale, shift);
+  about += fmt::format("{} {}\n", train.numbers.size(), train.first_rows.size());
   about += layout_text(train);
   if (train.is_text()) about += fmt::format("{} {}\n", train.words, vectors_tag(seal, train));
-  return seal.tag("data", about + block_tags);
+  return seal.tag(part, about + block_tags);
 }
 
 void write_sealed(const std::filesystem::path& path, std::string_view purpose,

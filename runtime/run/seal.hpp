@@ -23,16 +23,17 @@ class Seal {
   bool holds(std::string_view purpose, std::string_view bytes, std::string_view tag) const;
 
   /// Codes of a training set in blocks of 256 examples, so that whoever has a part can check it: 16
-  /// bytes a block, of the examples' numbers or words and labels, in order, and of the block's
-  /// place.
+  /// bytes a block, of the examples' numbers or words and labels, in order, of the numbers that
+  /// they and their units are drawn by, and of the block's place.
   std::string block_tags(const Dataset& train, int threads) const;
 
  private:
   SecretKey key_;
 };
 
-/// The code of a whole training set, from those of its blocks.
-std::string data_tag(const Seal& seal, const Dataset& train, const std::string& block_tags);
+/// The code of a whole training set, or another part of the data, from those of its blocks.
+std::string data_tag(const Seal& seal, const Dataset& train, const std::string& block_tags,
+                     std::string_view part = "data");
 
 /// A file and the code that stands in its last line.
 struct SealedFile {

@@ -40,6 +40,14 @@ RunFolder resumed_folder(const Settings& flags) {
                    ": expected the file that this run wrote, found one that it did not write");
 }
 
+/// Whether the run's settings hold rows out.
+bool read_holdout(const RunFolder& folder) {
+  if (!fs::exists(folder.config())) return false;
+  TrainConfig config;
+  apply_settings(parse_settings(read_file(folder.config()), folder.config().string()), config);
+  return config.holdout.has_value();
+}
+
 /// A checkpoint's copy of the ledger is no substitute: a run charges between checkpoints, too.
 [[noreturn]] void refuse_without_ledger(const RunFolder& folder, const char* why, bool lost) {
   throw BudgetError(folder.ledger().string() + ": expected " +
@@ -73,6 +81,10 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   reporter.keep_log(folder.log());
   auto stored = newest_checkpoint(folder.checkpoints(),
                                   [&](const std::string& line) { reporter.warn(line); });
+  if (!stored && read_holdout(folder))
+    throw BudgetError(folder.root().string() +
+                      ": expected a checkpoint with the key of the coins by which rows were held "
+                      "out, found none; which rows were trained on is not known");
   if (!stored)
     throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
   TrainConfig config;
@@ -95,6 +107,14 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   const Checkpoint& c = stored->checkpoint;
   const bool lost = !fs::exists(folder.ledger());
   if ((lost || c.ledger_was_lost) && !key) refuse_without_ledger(folder, why, lost);
+  if (config.holdout && !c.training.coins)
+    throw BudgetError(stored->path.string() +
+                      ": expected the key of the coins by which rows were held out, found none; "
+                      "which rows were trained on is not known");
+  if (!key && (fs::exists(folder.holdout_key()) || fs::exists(folder.holdout())))
+    throw BudgetError(folder.root().string() + ": " + why +
+                      ", and the figures of its held-out rows were released, which their budget "
+                      "pays for once");
   // Repeated steps release nothing new under the same key.
   privacy::Ledger ledger =
       lost ? c.training.ledger : read_ledger(folder, c, seal ? &*seal : nullptr);
@@ -128,6 +148,12 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                     "found {}",
                     e.data.name, unit_text(c.unit, c.training.size.unit_rows),
                     unit_text(unit_name(e.data), e.data.unit_rows)));
+  // Whoever was trained on must not be among those whose figures are released: under a fresh key,
+  // too, all rows stay as they are and where they are.
+  if (e.config.holdout && c.data != data_tag_of(e, Seal(e.coins->key())))
+    throw InputError(e.data.name +
+                     ": expected the data that the run began with, held-out rows too, found other "
+                     "data; --fresh-noise does not allow it, since no row may change its part");
   if (!run.key) return;
   const std::string place = run.folder.root().string();
   if (c.program != program_id())
@@ -137,7 +163,7 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
     throw InputError(
         fmt::format("{}: expected the arithmetic that the run began with, {}, found {}{}", place,
                     c.arithmetic, e.backend.arithmetic_name, kFreshNoise));
-  if (c.data != training_data_tag(e, Seal(run.key->key())))
+  if (!e.config.holdout && c.data != data_tag_of(e, Seal(run.key->key())))
     throw InputError(e.data.name +
                      ": expected the training data that the run began with, found other data" +
                      kFreshNoise);
@@ -151,9 +177,13 @@ std::string unit_name(const DataSplit& data) {
   return data.schema != nullptr && data.schema->unit ? data.schema->unit->column : "";
 }
 
-std::string training_data_tag(const Experiment& e, const Seal& seal) {
-  const Dataset& train = e.data.train;
-  return data_tag(seal, train, seal.block_tags(train, static_cast<int>(e.config.threads)));
+std::string data_tag_of(const Experiment& e, const Seal& run_seal) {
+  const auto tag = [&](const Seal& seal, const Dataset& part, const char* name) {
+    return data_tag(seal, part, seal.block_tags(part, static_cast<int>(e.config.threads)), name);
+  };
+  if (!e.coins) return tag(run_seal, e.data.train, "data");
+  const Seal seal(e.coins->key());
+  return tag(seal, e.data.train, "trained on") + tag(seal, e.data.test, "held out");
 }
 
 }  // namespace cudp

@@ -35,7 +35,7 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter);
 /// privacy is another one; and, where repeated
 /// steps would draw the noise that they drew before, unless everything is as it was, to the bit:
 /// program, arithmetic, training examples in their order. The same noise on two sums tells their
-/// difference.
+/// difference. Where rows are held out, all examples must be as they were in any case.
 void check_same_run(const StoredRun& run, const Experiment& experiment);
 
 /// The column of the data's unit of privacy; empty where each row is one.
@@ -44,8 +44,9 @@ std::string unit_name(const DataSplit& data);
 /// Durable when it returns.
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal);
 
-/// The code of the training set, for the run's checkpoints. Before features that rest on a release
-/// are shown.
-std::string training_data_tag(const Experiment& experiment, const Seal& seal);
+/// The code of the training set by the run's seal, for its checkpoints. Where rows are held out it
+/// is of both parts, and by the key of their coins, which a fresh key does not take the place of.
+/// Before features that rest on a release are shown.
+std::string data_tag_of(const Experiment& experiment, const Seal& run_seal);
 
 }  // namespace cudp

@@ -74,6 +74,38 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
                      value_text(*c.epsilon));
 }
 
+/// Throws InputError where nothing can be held out, or what is said of it has no budget.
+void check_holdout(const TrainConfig& c, const MethodEntry& method) {
+  if (!method.gives_privacy)
+    throw InputError("--holdout: expected a method with privacy, found --method " + c.method +
+                     "; --test-data FILE gives it a test set");
+  if (is_named_dataset(c.dataset))
+    throw InputError("--holdout: expected rows of your own, found --dataset " + c.dataset +
+                     ", which has test rows");
+  if (!c.test_data.empty())
+    throw InputError("--holdout: expected no --test-data beside it, found " + c.test_data);
+  if (c.test_data_is_public)
+    throw InputError(
+        "--holdout: expected no --test-data-is-public beside it, since held-out rows are as "
+        "private "
+        "as the others");
+  if (c.size_is_public)
+    throw InputError(
+        "--holdout: expected no --size-is-public beside it, since how many rows are trained on "
+        "follows from secret coins");
+  if (c.holdout_epsilon.has_value() != c.holdout_delta.has_value())
+    throw InputError(std::string("--holdout-") + (c.holdout_epsilon ? "delta" : "epsilon") +
+                     ": expected it beside --holdout-" + (c.holdout_epsilon ? "epsilon" : "delta") +
+                     ", found none");
+  if (c.allow_weak_privacy || !c.holdout_epsilon) return;
+  if (*c.holdout_delta >= kMaxDelta)
+    throw InputError("--holdout-delta: expected below 0.1 (--allow-weak-privacy), found " +
+                     value_text(*c.holdout_delta));
+  if (*c.holdout_epsilon > kMaxEpsilon)
+    throw InputError("--holdout-epsilon: expected at most 200 (--allow-weak-privacy), found " +
+                     value_text(*c.holdout_epsilon));
+}
+
 }  // namespace
 
 void check_complete(TrainConfig& c) {
@@ -82,6 +114,7 @@ void check_complete(TrainConfig& c) {
   if (c.dataset.empty())
     throw InputError("--dataset: expected a data set, found none (glyphs needs no files)");
   if (method.gives_privacy) check_budget_given(c, method);
+  if (c.holdout) check_holdout(c, method);
   if (method.complete != nullptr) method.complete(c);
   if (c.schedule == ScheduleKind::adaptive && !method.adapts_step_size)
     throw InputError("--schedule: expected method " + adaptive_methods() +

@@ -50,6 +50,14 @@ std::vector<Option> data_options() {
           "test-data-is-public", &Config::test_data_is_public,
           "the test rows are public, so that accuracies may be published; otherwise they stay in "
           "the run's private folder"),
+      number("holdout", "F", &Config::holdout, kInsideUnit,
+             "share of the table's units (rows, where it has none) that are not trained on but "
+             "tested on, each chosen by a secret coin"),
+      needs("holdout", number("holdout-epsilon", "E", &Config::holdout_epsilon, kPositive,
+                              "publish a noisy confusion matrix (of a target noisy errors) of the "
+                              "held-out rows, once, at the end, for this epsilon")),
+      needs("holdout", number("holdout-delta", "D", &Config::holdout_delta, kInsideUnit,
+                              "probability that the guarantee of --holdout-epsilon fails")),
       toggle("size-is-public", &Config::size_is_public,
              "the number of training examples is public; otherwise a noisy one is used and paid "
              "for"),

@@ -14,6 +14,11 @@ namespace {
 
 using Status = Certificate::Status;
 
+/// Of several units some may be trained on and others held out: they are in both releases.
+constexpr const char* kNoGroups =
+    "not stated: of several units some may be trained on and others held out, and both parts "
+    "together are bounded for single units only";
+
 /// Flags and facts that weaken the guarantee.
 std::vector<std::string> unsafe_flags(const Experiment& e) {
   std::vector<std::string> flags = e.data.unsafe;
@@ -33,7 +38,8 @@ std::vector<std::string> obstacles(const TrainConfig& config, Status status) {
   return all;
 }
 
-Certificate::TestSet test_set(const DataSplit& data) {
+Certificate::TestSet test_set(const TrainConfig& config, const DataSplit& data) {
+  if (config.holdout) return Certificate::TestSet::private_rows;  // however many there are
   if (data.test.size() == 0) return Certificate::TestSet::none;
   return data.test_is_public ? Certificate::TestSet::public_rows
                              : Certificate::TestSet::private_rows;
@@ -59,14 +65,16 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size, P
     c.feature_release = {config.features, sigma, config.feature_dimensions};
   c.class_weights = config.class_weights;
   c.size = size;
-  c.test_set = test_set(e.data);
+  c.test_set = test_set(config, e.data);
   c.precision = config.precision;
   c.rng = config.rng;
   c.seeded = config.seed.has_value();
   c.allow_weak_privacy = config.allow_weak_privacy;
   c.fresh_noise_allowed = config.fresh_noise_allowed;
   c.assumptions = e.data.assumptions;
-  c.warnings = privacy_warnings(size.value, c.promise.epsilon, c.promise.delta);
+  c.warnings = privacy_warnings(size.value,
+                                std::fmax(c.promise.epsilon, config.holdout_epsilon.value_or(0.0)),
+                                std::fmax(c.promise.delta, config.holdout_delta.value_or(0.0)));
   c.backend = e.backend.name;
   return c;
 }
@@ -76,7 +84,9 @@ Certificate certificate_of(Status status, const Experiment& e, const TrainingSiz
                            const Method& method, const privacy::Ledger& ledger,
                            const std::vector<Listed>& released, std::uint64_t step) {
   Certificate c = fill(status, e, size, method.promise(ledger, step), method.obstacles());
-  if (status == Status::finished) c.groups = method.groups(ledger);
+  if (status == Status::finished)
+    c.groups =
+        e.config.holdout ? Groups{.bounds = {}, .not_stated = kNoGroups} : method.groups(ledger);
   c.noisy_values = released;
   c.releases_repeated = ledger.repeated();
   return c;

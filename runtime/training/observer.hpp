@@ -32,6 +32,8 @@ class TrainingObserver {
   /// The training can be taken up again where it is now. Of what is charged, nothing beyond this
   /// step has been drawn.
   virtual void checkpoint_due(const Training&) {}
+  /// The figures of held-out rows are about to be released, which may happen under one key only.
+  virtual void holdout_due(const Training&) {}
   /// A row was added.
   virtual void measured(const std::vector<MetricsRow>& /*rows*/) {}
   /// Private statistics of an epoch, only with --unsafe-diagnostics.

@@ -11,6 +11,7 @@
 #include "runtime/base/nearest.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/config/class_weights.hpp"
+#include "runtime/data/holdout.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/make_network.hpp"
 #include "runtime/features/features.hpp"
@@ -51,9 +52,18 @@ std::string default_model(Features features, const Dataset& data, const Shape& s
   return shape.height > 1 || shape.width > 1 ? "cnn" : "logistic";
 }
 
-std::vector<Dataset*> parts_of(DataSplit& data) {
-  if (data.test.size() == 0) return {&data.train};
+/// held: rows were held out, of which there may be none.
+std::vector<Dataset*> parts_of(DataSplit& data, bool held) {
+  if (!held && data.test.size() == 0) return {&data.train};
   return {&data.train, &data.test};
+}
+
+/// Throws InputError where the data brings test rows, which held-out ones would take the place of.
+void check_holdout(const DataSplit& data) {
+  if (data.test.size() > 0)
+    throw InputError("--holdout: expected data without test rows, found some in " + data.name);
+  ensure(!data.test_is_public && !data.size_is_public,
+         "held-out rows, and their number, are private");
 }
 
 /// The device that a run asks for.
@@ -67,6 +77,7 @@ Device device_for(const MethodEntry& method, Device asked) {
 /// What only the CPU does so far, as a message names it; empty where CUDA does all of it.
 std::string cpu_only_part(const TrainConfig& config, const Dataset& train) {
   if (train.has_targets()) return "a target";
+  if (config.holdout) return "--holdout";
   return config.class_weights.empty() ? "" : "--class-weights";
 }
 
@@ -138,6 +149,11 @@ void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint6
                    why + ", found " + std::to_string(rows));
 }
 
+/// The key of a new run's coins: one of its own, which the training's does not tell.
+RandomKey coins_of(const TrainConfig& config) {
+  return config.seed ? coins_of_seed(static_cast<std::uint64_t>(*config.seed)) : make_key();
+}
+
 /// Words' vectors are stored beside the parameters, under a name of their own.
 void check_stored_vectors(const TrainConfig& config, const Network& n) {
   if (!config.of<TextOptions>().store_embedding) return;
@@ -162,7 +178,8 @@ std::string read_model(const std::string& name) {
   return text.str();
 }
 
-Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model) {
+Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model,
+                   std::optional<SharedKey> coins) {
   const MethodEntry& method = method_entry(config.method);
   const Device device = device_for(method, config.device);
   const Backend first_backend = choose_backend(device);
@@ -181,6 +198,13 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .classes = static_cast<int>(config.classes.value_or(0)),
                               .text = config.of<TextOptions>()});
   check_unit(method, config, data.unit_rows);
+  if (config.holdout) {
+    check_holdout(data);
+    if (!coins) coins.emplace(coins_of(config));
+    HoldOut parts = hold_out(data.train, coins->key(), *config.holdout);
+    data.train = std::move(parts.train);
+    data.test = std::move(parts.held);
+  }
   if (data.train.is_text() && config.features != Features::none)
     throw InputError("--features: expected none with texts, found " +
                      std::string(name_of(config.features)));
@@ -188,11 +212,12 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   const Backend backend = backend_for(first_backend, config, data.train, reporter);
   Experiment e;
   e.inputs = inputs_of(data);
-  for (Dataset* const part : parts_of(data))
+  for (Dataset* const part : parts_of(data, config.holdout.has_value()))
     make_features(*part, feature_settings(config), backend, reporter);
 
   e.config = config;
   e.data = std::move(data);
+  if (config.holdout) e.coins = std::move(coins);
   e.model_text = model;
   const Shape shape = released_shape(e.data.train, feature_settings(config));
   if (config.model.empty()) {
@@ -242,7 +267,7 @@ void release_features(Experiment& e, const TrainingSize& size, Gate& gate) {
 
 void show_features(Experiment& e, std::vector<float> released) {
   e.feature_release = std::move(released);
-  for (Dataset* const part : parts_of(e.data))
+  for (Dataset* const part : parts_of(e.data, e.config.holdout.has_value()))
     apply_release(*part, feature_settings(e.config), e.feature_release, e.data.name);
 }
 

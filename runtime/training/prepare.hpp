@@ -29,12 +29,20 @@ struct Experiment {
   /// The public number of training examples, where it is not that of the data here: an audit's,
   /// whose canaries count whether they are there or not.
   std::optional<std::size_t> public_size = {};
+  /// The key of the coins by which rows were held out, for data.test; empty where none were. Every
+  /// checkpoint has it: a new key would move rows from one part to the other.
+  std::optional<SharedKey> coins = {};
+
+  /// Whether the model is tested. That rows are held out is public, how many is not: data.test may
+  /// then be empty, and nothing but numbers in private/ may tell.
+  bool has_test() const { return config.holdout || data.test.size() > 0; }
 };
 
 /// Reads the data and the model, or takes the model of a run that is resumed. Throws InputError,
-/// also where the method cannot train such a model or on such a device; writes nothing.
+/// also where the method cannot train such a model or on such a device; writes nothing. coins:
+/// those of a run that is resumed; a run that begins tosses its own.
 Experiment prepare(const TrainConfig& config, Reporter& reporter,
-                   const std::string& known_model = "");
+                   const std::string& known_model = "", std::optional<SharedKey> coins = {});
 
 /// The model's TOML: a built-in one by name, or a file. Throws InputError.
 std::string read_model(const std::string& name);

@@ -40,14 +40,15 @@ std::string size_cost_line(const Experiment& e, const TrainingSize& size, const 
   const std::unique_ptr<Method> other = method_if_public(e, size);
   const std::optional<double> less = other ? other->outcome(0).sigma : std::nullopt;
   if (!less) return "";
-  const char* const hint = "--size-is-public, if it is no secret";
+  // How many rows are trained on follows from secret coins where some are held out.
+  const char* const hint = e.config.holdout ? "" : " (--size-is-public, if it is no secret)";
   if (*less < *sigma)
     return fmt::format(
         "a private row count costs {:.2g} % more noise: sigma {:.5g} instead "
-        "of {:.5g} ({})",
+        "of {:.5g}{}",
         100.0 * (*sigma / *less - 1.0), *sigma, *less, hint);
   if (other->epsilon() < method.epsilon())
-    return fmt::format("a private row count costs epsilon: {:.4g} instead of {:.4g} ({})",
+    return fmt::format("a private row count costs epsilon: {:.4g} instead of {:.4g}{}",
                        method.epsilon(), other->epsilon(), hint);
   return "";
 }

@@ -65,12 +65,51 @@ void Training::plan() {
   }
 }
 
+void Training::plan_holdout(double size_noise) {
+  const TrainConfig& c = experiment_.config;
+  if (!c.holdout) return;
+  const DataSplit& data = experiment_.data;
+  holdout_plan_ = {.share = *c.holdout, .unit_rows = data.unit_rows};
+  if (c.holdout_epsilon)
+    holdout_plan_ = cudp::plan_holdout(*c.holdout, *c.holdout_epsilon, *c.holdout_delta,
+                                       data.train.has_targets(), size_noise, data.unit_rows);
+}
+
+namespace {
+
+/// The held-out rows have a budget of their own, which pays for so many releases and nothing else.
+class HoldoutBudget final : public ReleaseAuthority {
+ public:
+  explicit HoldoutBudget(const HoldoutPlan& plan) : plan_(plan) {}
+  bool admit(const Charge& charge) override {
+    return charge.mechanism == privacy::Mechanism(privacy::Gaussian{plan_.sigma}) &&
+           made_++ < plan_.releases;
+  }
+
+ private:
+  const HoldoutPlan& plan_;
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace
+
+void Training::release_holdout() {
+  if (!is_finished() || !holdout_plan_.says_something() || holdout_figures_) return;
+  observer_.holdout_due(*this);
+  HoldoutBudget budget(holdout_plan_);
+  Gate gate(experiment_.config.rng, key_, budget, {}, gate_.witness());
+  holdout_figures_ =
+      cudp::release_holdout(holdout_plan_, answers(), experiment_.data.train.classes,
+                            experiment_.inputs.target().value_or(TargetBounds{}), gate);
+}
+
 std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer, Witness* witness) {
   const double noise = size_noise(experiment.data, experiment.config);
   std::unique_ptr<Training> t(
       new Training(std::move(experiment), std::move(key), observer, witness, {}, {}, {}));
   Experiment& e = t->experiment_;
+  t->plan_holdout(noise);  // knows public settings alone: what it refuses costs nothing
   if (noise > 0.0) t->budget_.plan(ledger_of_size(noise));
   observer.opens(*t);
   t->size_ = training_size(e.data, noise, t->gate_);
@@ -100,6 +139,7 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   if (!t->metrics_.empty()) t->measured_step_ = t->metrics_.back().step;
   t->seconds_ = state.seconds;
   show_features(t->experiment_, std::move(state.feature_release));
+  t->plan_holdout(t->size_.noise);
   t->method_ = t->make_method();
   t->method_->restore(t->inputs(), state.method);
   if (same_key) t->last_step_ = t->method_->last_step(t->budget_, t->step_);
@@ -120,16 +160,22 @@ TrainingState Training::state() const {
           .released = gate_.listed(),
           .metrics = metrics_,
           .seconds = seconds_,
-          .feature_release = experiment_.feature_release};
+          .feature_release = experiment_.feature_release,
+          .coins = experiment_.coins};
 }
 
 Certificate Training::certificate() const {
-  return make_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(), step_);
+  Certificate c =
+      make_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(), step_);
+  c.holdout = holdout_plan_;
+  return c;
 }
 
 Certificate Training::plan_certificate() const {
-  return make_plan_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(),
-                               step_, last_step());
+  Certificate c = make_plan_certificate(experiment_, size_, *method_, budget_.ledger(),
+                                        gate_.listed(), step_, last_step());
+  c.holdout = holdout_plan_;
+  return c;
 }
 
 ReleasedModel Training::model() const {
@@ -158,7 +204,7 @@ void Training::measure() {
       .epoch = static_cast<double>(step_) / static_cast<double>(method_->steps_per_epoch()),
       .step = step_,
       .learning_rate = method_->learning_rate(step_)};
-  if (e.data.test.size() > 0) row.test = metrics_of(*evaluate());
+  if (e.has_test()) row.test = metrics_of(*evaluate());
   pending_.add(row);
   measured_step_ = step_;
 }
@@ -177,7 +223,7 @@ Predictions Training::answers() {
 }
 
 std::optional<Evaluation> Training::evaluate() {
-  if (experiment_.data.test.size() == 0) return std::nullopt;
+  if (!experiment_.has_test()) return std::nullopt;
   return cudp::evaluate(answers(), experiment_.inputs.target().value_or(TargetBounds{}));
 }
 
@@ -306,6 +352,7 @@ class Training::Loop {
 void Training::advance() {
   ensure(last_step_.has_value(), "a key of its own, and nothing paid again");
   Loop(*this).run();
+  release_holdout();
 }
 
 }  // namespace cudp

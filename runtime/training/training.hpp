@@ -9,6 +9,7 @@
 #include "runtime/gate/privacy_budget.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/results/certificate.hpp"
+#include "runtime/results/holdout_figures.hpp"
 #include "runtime/results/metrics.hpp"
 #include "runtime/results/predictor.hpp"
 #include "runtime/results/released_model.hpp"
@@ -30,6 +31,7 @@ struct TrainingState {
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< of training so far
   std::vector<float> feature_release;  ///< as Experiment has it
+  std::optional<SharedKey> coins;      ///< as Experiment has it
 };
 
 /// A training in progress. It needs no folder, no terminal and no file: who keeps or shows
@@ -82,7 +84,12 @@ class Training {
   Certificate plan_certificate() const;
   /// The model as it may be published.
   ReleasedModel model() const;
-  /// How well the model does on the test set; empty where there is none.
+  /// What is said of held-out rows: the plan, from when there is one, and the figures, once the
+  /// training is finished.
+  const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
+  const std::optional<HoldoutFigures>& holdout_figures() const { return holdout_figures_; }
+  /// How well the model does on the test set; empty where there is none. Held-out rows are one,
+  /// even where there are none of them.
   std::optional<Evaluation> evaluate();
 
  private:
@@ -95,6 +102,11 @@ class Training {
   std::unique_ptr<Method> make_method() const;
   TrainingInputs inputs();
   void plan();
+  /// size_noise: of the release of the number of training examples.
+  void plan_holdout(double size_noise);
+  /// Says of the held-out rows what the plan allows, once. Their noise is the run's own: under the
+  /// same key it is the same figures again.
+  void release_holdout();
   /// Begins a row, unless this step has one.
   void measure_once();
   void measure();
@@ -110,6 +122,8 @@ class Training {
   Gate gate_;
   TrainingSize size_;
   std::unique_ptr<Method> method_;
+  HoldoutPlan holdout_plan_;
+  std::optional<HoldoutFigures> holdout_figures_;
   std::optional<Predictor> predictor_;  ///< made when the first row is
   std::uint64_t step_ = 0;
   std::optional<std::uint64_t> last_step_;  ///< empty: not known yet

@@ -386,6 +386,29 @@ TEST(Checker, HoldsSettings) {
   expect_found("adaptive steps", "update", adaptive);
 }
 
+/// A group may be in both parts of a hold-out: bounds of the training alone are too small for it.
+TEST(Checker, FindsBoundsOfGroupsBesideHeldOutRows) {
+  Fake run;
+  run.make();
+  const auto found = [&] {
+    const verify::Verdict v = verify::check({.certificate = run.certificate.dump(),
+                                             .ledger = run.ledger.to_text(),
+                                             .transcript = run.transcript()});
+    return std::ranges::count_if(v.findings, [](const verify::Finding& f) {
+      return f.what.find("certificate's groups") != std::string::npos;
+    });
+  };
+  const auto table = nlohmann::json::parse(R"([{"examples": 2, "epsilon": 3.0}])");
+  run.certificate["groups"] = table;
+  EXPECT_EQ(found(), 0);
+  run.certificate["holdout"] = {{"share", 0.2}};
+  run.certificate["epsilon_total"] = run.certificate["epsilon"];
+  run.certificate["delta_total"] = run.certificate["delta"];
+  EXPECT_EQ(found(), 1);
+  run.certificate["groups"] = "not stated";
+  EXPECT_EQ(found(), 0);
+}
+
 TEST(Checker, RefusesWhatCannotBeRead) {
   Fake run;
   run.make();

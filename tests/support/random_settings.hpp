@@ -150,13 +150,40 @@ class SettingsMaker {
   static constexpr int kCandidates = 12;
   /// What the test itself decides; what needs files beyond the test's; what is of one call.
   static const std::set<std::string>& own() {
-    static const std::set<std::string> keys = {
-        "dataset",     "data-dir",       "schema",        "test-data", "out",         "resume",
-        "fresh-noise", "seed",           "config",        "preset",    "json",        "quiet",
-        "method",      "model",          "epsilon",       "sigma",     "delta",       "batch",
-        "steps",       "epochs",         "feature-cache", "device",    "features",    "classes",
-        "embedding",   "embedding-dims", "compare-with",  "labels",    "test-labels", "loss",
-        "huber-delta"};
+    static const std::set<std::string> keys = {"dataset",
+                                               "data-dir",
+                                               "schema",
+                                               "test-data",
+                                               "out",
+                                               "resume",
+                                               "fresh-noise",
+                                               "seed",
+                                               "config",
+                                               "preset",
+                                               "json",
+                                               "quiet",
+                                               "method",
+                                               "model",
+                                               "epsilon",
+                                               "sigma",
+                                               "delta",
+                                               "batch",
+                                               "steps",
+                                               "epochs",
+                                               "feature-cache",
+                                               "device",
+                                               "features",
+                                               "classes",
+                                               "embedding",
+                                               "embedding-dims",
+                                               "compare-with",
+                                               "labels",
+                                               "test-labels",
+                                               "loss",
+                                               "huber-delta",
+                                               "holdout",
+                                               "holdout-epsilon",
+                                               "holdout-delta"};
     return keys;
   }
 
@@ -179,11 +206,19 @@ class SettingsMaker {
                                     "killed in the fresh noise"});
     add(s, "method", method.name);
     add_data(s, s.data == "table" && !method.linear_model && chance(0.25));
+    if (s.data != "images" && method.gives_privacy && !given(s, "test-data") && chance(0.4)) {
+      add(s, "holdout", one_of<std::string>({"0.2", "0.5"}));
+      if (chance(0.7)) {
+        add(s, "holdout-epsilon", one_of<std::string>({"1", "3"}));
+        add(s, "holdout-delta", one_of<std::string>({"1e-5", "1e-3"}));
+      }
+    }
     add_model(s, method);
     add_budget(s, method);
     for (const Option& option : train_options()) {
       if (own().contains(option.key) || !takes(method, option.key) || !chance(0.2)) continue;
       if (option.group == "Text" && s.data != "texts") continue;
+      if (option.key == "size-is-public" && given(s, "holdout")) continue;
       const bool numbers = s.data == "table" || s.data == "units" || s.data == "matrix";
       if (option.key == "normalise" && !numbers) continue;
       if (option.key == "class-weights" && s.has("dataset", "stays.csv")) continue;
@@ -195,6 +230,10 @@ class SettingsMaker {
     }
     if (chance(0.08)) move_to_file(s);
     return s;
+  }
+
+  static bool given(const RandomSettings& s, const std::string& key) {
+    return std::ranges::any_of(s.flags, [&](const auto& f) { return f.first == key; });
   }
 
   /// Half of what a file may say.

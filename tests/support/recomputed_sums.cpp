@@ -14,6 +14,7 @@
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/transcript.hpp"
 #include "runtime/base/safetensors.hpp"
+#include "runtime/data/numbering.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/adaclip.hpp"
 #include "runtime/methods/dp_agd_method.hpp"
@@ -139,8 +140,8 @@ class Recomputer {
 
   void see(const verify::Begin& b) {
     begin_ = b;
-    if (b.examples != train().size())
-      return fault(fmt::format("expected {} examples, found {}", train().size(), b.examples));
+    if (const std::size_t n = Numbering(train()).count(); b.examples != n)
+      return fault(fmt::format("expected {} examples, found {}", n, b.examples));
     iteration_ = b.step;
     batch_.reset();
     counts_.clear();
@@ -156,7 +157,12 @@ class Recomputer {
 
   void see(const verify::Batch& b) {
     batch_ = b;
-    if (is("dpis")) draw_candidates(b);
+    // Examples are drawn by their numbers in the file.
+    const std::size_t left = Numbering(train()).to_places(batch_->examples);
+    if (left != b.examples.size())
+      return fault(
+          fmt::format("step {}: {} held-out rows were drawn", b.step, b.examples.size() - left));
+    if (is("dpis")) draw_candidates(*batch_);
   }
 
   void see(const verify::Release& r) {
@@ -573,7 +579,8 @@ class Recomputer {
     const RandomStream words = stream(Stream::sampling, b.step);
     for (std::uint32_t i = 0; i < now_.norms.size(); ++i) {
       const double q = estimate(*rule, now_.norms[i]) * rule->rate;
-      const double u = reference::word(words, i) * 0x1p-32;
+      const std::uint32_t number = train().numbers.empty() ? i : train().numbers[i];
+      const double u = reference::word(words, number) * 0x1p-32;
       if (std::fabs(u - q) <= q * share_of_error(*rule, i) + 0x1p-31) continue;
       if ((u < q) == std::ranges::binary_search(b.examples, i)) continue;
       return fault(

@@ -12,6 +12,7 @@
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/threads.hpp"
+#include "runtime/data/numbering.hpp"
 #include "runtime/device/cpu/canaries.hpp"
 #include "runtime/device/cpu/coordinates.hpp"
 #include "runtime/device/cpu/layout.hpp"
@@ -76,7 +77,8 @@ class CpuEngine final : public Engine {
       throw InputError("expected at most 2^31 training examples");
     canaries_.load(train.size());
     train_ = &train;
-    drawn_.resize(train.size());
+    numbering_.emplace(train);
+    drawn_.resize(numbering_->count());
     if (keeps_norms()) state_.norms.assign(train.size(), 0.0f);
   }
 
@@ -186,7 +188,8 @@ class CpuEngine final : public Engine {
 
   void take_step(const StepRecipe& recipe, std::uint64_t step, StepScalars scalars) {
     draw(step, recipe.draw);
-    show_batch(settings_.witness, step, recipe.draw, drawn());
+    if (settings_.witness != nullptr)
+      show_batch(settings_.witness, step, recipe.draw, numbering_->numbers_of(drawn()));
     const double grid = bound_of(recipe.contribution, static_cast<double>(scalars.clip_norm)).grid;
     add_up(use_of(recipe, step, scalars, static_cast<float>(1.0 / grid)), grid);
     release(recipe, step, scalars, grid);
@@ -362,7 +365,11 @@ class CpuEngine final : public Engine {
   void draw(std::uint64_t step, const Draw& draw) {
     const auto* const poisson = std::get_if<Poisson>(&draw);
     const auto* const candidates = std::get_if<Candidates>(&draw);
-    const auto n = static_cast<std::int64_t>(train_->size());
+    const auto n = static_cast<std::int64_t>(numbering_->count());
+    std::vector<float> norms;  // by number, where that is not the place
+    if (candidates != nullptr && !numbering_->are_places())
+      norms = numbering_->by_number(state_.norms);
+    const float* const all_norms = norms.empty() ? state_.norms.data() : norms.data();
     std::vector<std::int64_t> counts(to_size(ranges(n, kSampleRange)));
     team_.run(counts.size(), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kSampleRange;
@@ -371,7 +378,7 @@ class CpuEngine final : public Engine {
                              .begin = begin,
                              .end = std::min(begin + kSampleRange, n),
                              .drawn = drawn_.data() + begin,
-                             .norms = candidates != nullptr ? state_.norms.data() : nullptr,
+                             .norms = candidates != nullptr ? all_norms : nullptr,
                              .rule = candidates != nullptr ? candidates->rule : ImportanceRule{}});
     });
     batch_ = 0;
@@ -380,6 +387,7 @@ class CpuEngine final : public Engine {
                   drawn_.data() + batch_);
       batch_ += to_size(counts[i]);
     }
+    batch_ = numbering_->to_places({drawn_.data(), batch_});
     if (batch_ > settings_.largest_sum) throw Error(kBatchTooLarge);
   }
 
@@ -418,6 +426,7 @@ class CpuEngine final : public Engine {
   Canaries canaries_;
   std::vector<float> ordinary_sum_;  ///< in an audit
   const Dataset* train_ = nullptr;
+  std::optional<Numbering> numbering_;  ///< of train_
   TrainState state_;
   std::optional<PackedCoordinates> coordinates_;
   AlignedVector<float> packed_;

@@ -4,6 +4,7 @@
 #include "kernels/common/simd_level.hpp"
 #include "kernels/cpu_kernels.hpp"
 #include "runtime/base/threads.hpp"
+#include "runtime/data/numbering.hpp"
 #include "runtime/device/linear_data.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
@@ -19,6 +20,7 @@ class CpuLinearEngine final : public LinearEngine {
   CpuLinearEngine(const Dataset& train, Loss loss, double max_examples, int threads,
                   SignWeights weights)
       : source_(train),
+        numbering_(train),
         loss_(loss),
         weights_(weights),
         max_examples_(max_examples),
@@ -32,17 +34,17 @@ class CpuLinearEngine final : public LinearEngine {
   std::size_t size() const override { return source_.size(); }
 
   void draw_batch(const RandomStream& stream, std::uint64_t threshold) override {
-    drawn_.resize(source_.size());
+    drawn_.resize(numbering_.count());
     const std::int64_t count = k_.sample({.stream = stream,
                                           .threshold = threshold,
                                           .begin = 0,
-                                          .end = static_cast<std::int64_t>(source_.size()),
+                                          .end = static_cast<std::int64_t>(numbering_.count()),
                                           .drawn = drawn_.data()});
-    drawn_.resize(static_cast<std::size_t>(count));
+    drawn_.resize(numbering_.to_places({drawn_.data(), static_cast<std::size_t>(count)}));
     batch_ = linear_data(source_, drawn_);
     use(batch_);
   }
-  std::vector<std::uint32_t> batch() override { return drawn_; }
+  std::vector<std::uint32_t> batch() override { return numbering_.numbers_of(drawn_); }
 
   std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
     const double grid = linear_grid(max_norm, max_examples_);
@@ -152,6 +154,7 @@ class CpuLinearEngine final : public LinearEngine {
   }
 
   const Dataset& source_;
+  Numbering numbering_;
   Loss loss_;
   SignWeights weights_;
   double max_examples_;

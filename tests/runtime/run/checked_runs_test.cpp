@@ -185,6 +185,7 @@ const Words kOfOne = {"--model",   "mlp", "--batch",      "1",   "--steps",     
 const Words kWeights = {"--class-weights", "1,5"};
 const Words kTarget = {"--dataset", "stays.csv"};
 const Words kUnits = {"--dataset", "visits.csv"};
+const Words kHoldout = {"--holdout", "0.3", "--holdout-epsilon", "3", "--holdout-delta", "1e-6"};
 const Words kLinear = {"--model", "logistic", "--epsilon", "3"};
 
 const Case kCases[] = {
@@ -275,6 +276,15 @@ const Case kCases[] = {
     {"target_dpis",
      with({"--method", "dpis", "--batch", "20", "--steps", "14", "--epsilon", "3"}, kTarget)},
     {"target_of_one", with(kOfOne, with(kTarget, {"--clip", "0.01"}))},
+    {"holdout", with(with(kSteps, kMlp), kHoldout)},
+    {"holdout_units", with(with(kSteps, kMlp), with(kUnits, kHoldout))},
+    {"holdout_target", with(kSteps, with(kTarget, kHoldout))},
+    {"holdout_dpis", with({"--method", "dpis", "--batch", "20", "--steps", "14", "--epsilon", "3",
+                           "--model", "mlp"},
+                          kHoldout)},
+    {"holdout_dp_agd",
+     with(kLinear, with(kHoldout, {"--method", "dp-agd", "--splits", "6", "--mini-batch", "100"}))},
+    {"holdout_outpert", with(kLinear, with(kHoldout, {"--method", "outpert"}))},
     {"units", with(with(kSteps, kMlp), kUnits)},
     {"units_of_public_size", with(with(kSteps, kMlp), with(kUnits, {"--size-is-public"}))},
     {"units_by_sigma", with({"--batch", "40", "--steps", "6", "--sigma", "3", "--size-is-public",
@@ -337,6 +347,7 @@ const Case kKilled[] = {
     {"decay", with(with(kSteps, kMlp), {"--method", "dpsgd-decay", "--fresh-noise-allowed"})},
     {"adaclip", with(with(kSteps, kMlp), {"--method", "adaclip", "--ema", "0.5"})},
     {"pca", with(with(kSteps, kMlp), {"--features", "pca", "--feature-dimensions", "2"})},
+    {"holdout", with(with(kSteps, kMlp), kHoldout)},
     {"units", with(with(kSteps, kMlp), kUnits)},
     {"units_dpis", with({"--method", "dpis", "--batch", "20", "--steps", "14", "--epsilon", "20",
                          "--model", "mlp"},

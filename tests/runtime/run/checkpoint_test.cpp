@@ -251,7 +251,28 @@ TEST(Checkpoint, CodesOfDataTellEveryChangeAndItsBlock) {
   other = data;
   other.classes = 3;
   EXPECT_NE(data_tag(seal, other, tags), data_tag(seal, data, tags));
+  EXPECT_NE(data_tag(seal, data, tags, "held out"), data_tag(seal, data, tags, "trained on"));
   EXPECT_NE(Seal(key_from_seed(2)).block_tags(data, 1), tags);
+}
+
+/// The same examples, drawn by other numbers, are other batches.
+TEST(Checkpoint, CodesOfDataTellTheNumbersThatTheyAreDrawnBy) {
+  const Seal seal(key_from_seed(1));
+  const auto code = [&](const Dataset& d) { return data_tag(seal, d, seal.block_tags(d, 1)); };
+  Dataset data = three_blocks();
+  const std::string places = code(data);
+  for (std::vector<std::uint32_t> Dataset::*const of : {&Dataset::numbers, &Dataset::first_rows}) {
+    Dataset numbered = data;
+    for (std::uint32_t i = 0; i < 600; ++i) (numbered.*of).push_back(i + i / 300);
+    const std::string before = code(numbered);
+    EXPECT_NE(before, places);
+    ++(numbered.*of)[599];
+    EXPECT_NE(code(numbered), before);
+    --(numbered.*of)[599];
+    EXPECT_EQ(code(numbered), before);
+    --(numbered.*of)[300];
+    EXPECT_NE(code(numbered), before);
+  }
 }
 
 TEST(Checkpoint, CodesOfTextsTellTheirWordsLengthsAndVectors) {

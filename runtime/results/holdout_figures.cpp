@@ -1,0 +1,154 @@
+#include "runtime/results/holdout_figures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+#include "privacy/rdp/gaussian.hpp"
+#include "runtime/base/error.hpp"
+
+namespace cudp {
+namespace {
+
+/// The gate takes less noise than 2^40 steps of a grid, which is 1 at most.
+constexpr double kMaxSigma = 0x1p39;
+
+/// Errors are rounded down to whole multiples of this, so that no row adds more than 1. Fine beside
+/// the noise, and never too fine for the gate.
+double error_grid(double sigma) {
+  return std::ldexp(1.0, std::clamp(std::ilogb(sigma) - 39, -30, 0));
+}
+
+GaussianRelease release_of(const HoldoutPlan& plan, const char* name, std::uint64_t step,
+                           double coarsest) {
+  return {.name = name,
+          .purpose = Stream::holdout_figures,
+          .step = step,
+          .grid = noise_grid(plan.sigma, coarsest),
+          .noise_std = plan.sigma,
+          .sensitivity = 1.0,
+          .charge = {privacy::Gaussian{plan.sigma}, {}}};
+}
+
+double largest_mu(double epsilon, double delta) {
+  try {
+    return privacy::gaussian_mu(epsilon, delta);
+  } catch (const std::domain_error& none) {
+    throw BudgetError(std::string("--holdout-epsilon: ") + none.what());
+  }
+}
+
+void release_confusion(const Predictions& p, Gate& gate, HoldoutFigures& f) {
+  const auto n = static_cast<std::size_t>(f.classes);
+  const auto outputs = static_cast<std::size_t>(p.outputs);
+  std::vector<double> counts(n * n, 0.0);
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const int predicted =
+        predicted_class(p.loss, std::span(p.logits).subspan(i * outputs, outputs));
+    // What is no prediction is no correct one: it counts as the next class.
+    const std::size_t label = p.labels[i];
+    counts[label * n + (predicted >= 0 ? static_cast<std::size_t>(predicted) : (label + 1) % n)] +=
+        1.0;
+  }
+  const GaussianRelease r = release_of(f.plan, "confusion matrix of held-out rows", 0, 1.0);
+  f.noisy = gate.release(r, units_of(counts, r.grid));
+  f.bars = error_bars(NoisyConfusion{.classes = f.classes,
+                                     .noisy = f.noisy,
+                                     .noise_std = f.plan.sigma,
+                                     .unit_rows = f.plan.unit_rows});
+}
+
+void release_errors(const Predictions& p, const TargetBounds& bounds, Gate& gate,
+                    HoldoutFigures& f) {
+  std::vector<double> sums(kTargetFigures, 0.0);
+  const double width = bounds.max - bounds.min;
+  const double grid = error_grid(f.plan.sigma);
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const double error = std::fabs(bounds.value(static_cast<double>(p.logits[i])) -
+                                   bounds.value(static_cast<double>(p.targets[i]))) /
+                         width;
+    const double e = error <= 1.0 ? error : 1.0;  // also where there is no prediction
+    const double powers[] = {1.0, e, e * e, e * e * e * e};
+    for (std::size_t j = 0; j < kTargetFigures; ++j) sums[j] += std::floor(powers[j] / grid) * grid;
+  }
+  static constexpr const char* kNames[] = {
+      "number of held-out rows", "absolute errors of held-out rows",
+      "squared errors of held-out rows", "fourth powers of errors of held-out rows"};
+  for (std::size_t j = 0; j < kTargetFigures; ++j) {
+    const GaussianRelease r = release_of(f.plan, kNames[j], j, grid);
+    f.noisy.push_back(gate.release(r, units_of(sums[j], r.grid)));
+  }
+  f.bars = error_bars(NoisyErrors{.rows = f.noisy[0],
+                                  .distances = f.noisy[1],
+                                  .squares = f.noisy[2],
+                                  .fourth_powers = f.noisy[3],
+                                  .width = width,
+                                  .noise_std = f.plan.sigma,
+                                  .unit_rows = f.plan.unit_rows});
+}
+
+}  // namespace
+
+HoldoutPlan plan_holdout(double share, double epsilon, double delta, bool target, double size_noise,
+                         std::uint64_t unit_rows) {
+  HoldoutPlan plan{.share = share,
+                   .epsilon = epsilon,
+                   .delta = delta,
+                   .releases = target ? kTargetFigures : 1,
+                   .unit_rows = unit_rows};
+  // Gaussian releases are together one of mu^2 = the sum of theirs; k rows move each k times as
+  // far.
+  const double all = largest_mu(epsilon, delta) / static_cast<double>(unit_rows);
+  const double of_size = size_noise > 0.0 ? 1.0 / size_noise : 0.0;
+  if (!(all * (1.0 - 1e-9) > of_size))
+    throw BudgetError(
+        "--holdout-epsilon: the noisy number of training examples has spent all of it; give more");
+  plan.sigma = std::sqrt(static_cast<double>(plan.releases) / ((all - of_size) * (all + of_size))) *
+               (1.0 + 1e-9);
+  if (!(plan.sigma < kMaxSigma))
+    throw BudgetError("--holdout-epsilon: nothing would be left of the figures; give more");
+  return plan;
+}
+
+HoldoutFigures release_holdout(const HoldoutPlan& plan, const Predictions& predictions, int classes,
+                               const TargetBounds& bounds, Gate& gate) {
+  HoldoutFigures f{.plan = plan, .classes = classes, .noisy = {}, .bars = {}};
+  if (classes == 1)
+    release_errors(predictions, bounds, gate, f);
+  else
+    release_confusion(predictions, gate, f);
+  return f;
+}
+
+nlohmann::ordered_json to_json(const HoldoutFigures& f, const std::vector<std::string>& classes) {
+  nlohmann::ordered_json j = {{"share", f.plan.share},
+                              {"epsilon", f.plan.epsilon},
+                              {"delta", f.plan.delta},
+                              {"noise_std", f.plan.sigma},
+                              {"releases", f.plan.releases}};
+  if (f.classes == 1) {
+    static constexpr const char* kNames[] = {"rows", "absolute_errors", "squared_errors",
+                                             "fourth_powers"};
+    for (std::size_t i = 0; i < f.noisy.size(); ++i) j["sums_over_width"][kNames[i]] = f.noisy[i];
+  } else {
+    j["classes"] = classes;
+    const auto n = static_cast<std::size_t>(f.classes);
+    for (std::size_t k = 0; k < n; ++k)
+      j["confusion"].push_back(
+          std::vector<double>(f.noisy.begin() + static_cast<std::ptrdiff_t>(k * n),
+                              f.noisy.begin() + static_cast<std::ptrdiff_t>((k + 1) * n)));
+  }
+  j["bars"] = nlohmann::ordered_json::array();
+  for (const ErrorBar& b : f.bars)
+    j["bars"].push_back({{"metric", b.name}, {"value", b.value}, {"low", b.low}, {"high", b.high}});
+  j["bars_are"] =
+      "bounds that hold in 95 of 100 runs for the population that the rows are drawn from: which "
+      "rows were held out, and noise, are both in";
+  return j;
+}
+
+}  // namespace cudp

@@ -1,0 +1,203 @@
+// Hold-outs from the command line: what is published of held-out rows and what stays private, and
+// what is refused.
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "tests/support/holdout_runs.hpp"
+
+namespace cudp {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+using HoldoutCli = HoldoutRuns;
+
+/// The exact figure is within bounds of twice the width, so that none is missed by chance.
+void expect_about(const Json& bar, double exact) {
+  const auto low = bar["low"].get<double>(), high = bar["high"].get<double>();
+  EXPECT_LE(low - (high - low) / 2.0, exact) << bar;
+  EXPECT_GE(high + (high - low) / 2.0, exact) << bar;
+}
+
+TEST_F(HoldoutCli, PublishesNoisyFiguresWithBarsAndKeepsExactOnesPrivate) {
+  const Finished f = train("visits.csv", with(kHoldoutBudget, {"--steps", "20"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const Json c = json("release/privacy.json");
+  EXPECT_EQ(c["epsilon_total"], 2.0);
+  EXPECT_EQ(c["delta_total"], 1e-5);
+  EXPECT_EQ(c["holdout"]["share"], 0.25);
+  EXPECT_EQ(c["holdout"]["epsilon"], 1.0);
+  const Json figures = json("release/holdout.json");
+  EXPECT_EQ(figures["classes"], Json::parse(R"(["no", "yes"])"));
+  double all = 0.0;
+  for (const Json& row : figures["confusion"])
+    for (const Json& n : row) all += n.get<double>();
+  const Json exact = json("private/evaluation.json");
+  const auto rows = exact["test_examples"].get<double>();
+  EXPECT_NEAR(all, rows, 6.0 * 2.0 * c["holdout"]["sigma"].get<double>());
+  EXPECT_NE(all, rows);
+  // A quarter of up to 3,000 rows, in units of two.
+  EXPECT_NEAR(rows / c["size_release"]["noisy_size"].get<double>(), 1.0 / 3.0, 0.1);
+  for (const Json& bar : figures["bars"]) {
+    const auto low = bar["low"].get<double>(), high = bar["high"].get<double>();
+    EXPECT_LE(low, bar["value"].get<double>());
+    EXPECT_LE(bar["value"].get<double>(), high);
+    if (bar["metric"] != "accuracy") continue;
+    expect_about(bar, exact["test_accuracy"].get<double>());
+  }
+  EXPECT_EQ(json("private/result.json")["epsilon_total"], 2.0);
+  EXPECT_NE(f.out.find("epsilon in all"), std::string::npos) << f.out;
+  EXPECT_EQ(f.out.find("--test-data-is-public"), std::string::npos);
+  // Nothing exact is shown or published.
+  EXPECT_FALSE(fs::exists(folder_ / "run/release/evaluation.json"));
+  EXPECT_EQ(f.err.find("PRIVATE"), std::string::npos) << f.err;
+  EXPECT_EQ(f.out.find(fmt::format("{:.2f} %", 100.0 * exact["test_accuracy"].get<double>())),
+            std::string::npos);
+  EXPECT_EQ(content_of(folder_ / "run/release/metrics.jsonl").find("accuracy"), std::string::npos);
+  const Finished v = run_cudp(folder_, {"verify", folder_ / "run"});
+  EXPECT_EQ(v.exit, 0) << v.out;
+}
+
+TEST_F(HoldoutCli, OfATargetAreNoisyErrors) {
+  const Finished f = train("stays.csv", with(kHoldoutBudget, {"--steps", "60"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const Json figures = json("release/holdout.json");
+  EXPECT_EQ(figures["releases"], 4);
+  const Json exact = json("private/evaluation.json");
+  for (const Json& bar : figures["bars"]) {
+    expect_about(bar, exact[bar["metric"].get<std::string>()].get<double>());
+  }
+  EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 0);
+}
+
+TEST_F(HoldoutCli, WithoutABudgetOfItsOwnSaysNothing) {
+  const Finished f = train(
+      "visits.csv", {"--epsilon", "2", "--delta", "1e-5", "--holdout", "0.25", "--steps", "20"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_FALSE(fs::exists(folder_ / "run/release/holdout.json"));
+  EXPECT_TRUE(fs::exists(folder_ / "run/private/evaluation.json"));
+  EXPECT_EQ(json("release/privacy.json")["epsilon_total"], 2.0);
+}
+
+/// A group of units may be in both parts.
+TEST_F(HoldoutCli, StateNoBoundOfGroups) {
+  const Finished f = train("stays.csv", with(kHoldoutBudget, {"--steps", "5"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_TRUE(json("release/privacy.json")["groups"].is_string());
+  const Finished said = run_cudp(folder_, {"account", folder_ / "run", "--json"});
+  EXPECT_NE(said.out.find("both parts together are bounded for single units only"),
+            std::string::npos)
+      << said.out;
+}
+
+/// What is promised of a release is promised of all of it.
+TEST_F(HoldoutCli, TheLargerPromiseIsExplained) {
+  const Finished f = train(
+      "stays.csv", with(kHoldoutBudget,
+                        {"--holdout-epsilon", "7.5", "--holdout-delta", "1e-3", "--steps", "5"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(f.out.find("7.5 at delta 0.001"), std::string::npos) << f.out;
+  const Finished said = run_cudp(folder_, {"account", folder_ / "run", "--json"});
+  EXPECT_NE(said.out.find("Epsilon is 7.5 at delta 0.001"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("at most 1809 times"), std::string::npos) << said.out;
+  // Of 4,000 rows, delta is no smaller than one over their number.
+  EXPECT_NE(f.err.find("delta 0.001 is above 1 /"), std::string::npos) << f.err;
+  // With another run, and as that run counts.
+  const auto both = Json::parse(run_cudp(folder_, {"account", folder_ / "run", "--json"}).out);
+  EXPECT_EQ(both["epsilon_total"], 7.5);
+  ASSERT_EQ(run_cudp(folder_, with(words("stays.csv", kHoldoutBudget),
+                                   {"--steps", "5", "--out", folder_ / "other"}))
+                .exit,
+            0);
+  const Finished sum = run_cudp(
+      folder_, {"account", folder_ / "run", folder_ / "other", "--delta", "0.01", "--json"});
+  ASSERT_EQ(sum.exit, 0) << sum.err;
+  const Json together = Json::parse(sum.out);
+  EXPECT_EQ(together["runs"][0]["epsilon"], 7.5);
+  EXPECT_EQ(together["runs"][1]["epsilon"], 2.0);
+  EXPECT_GE(together["epsilon"], 9.0);
+}
+
+/// A batch above the noisy number of training examples: that number alone was released.
+TEST_F(HoldoutCli, RefusedOnceCountedAreCertifiedAndVerified) {
+  const Finished f = train("stays.csv", with(kHoldoutBudget, {"--steps", "5", "--batch", "5000"}));
+  EXPECT_EQ(f.exit, 2) << f.err;
+  EXPECT_EQ(json("release/privacy.json")["status"], "refused");
+  const Finished v = run_cudp(folder_, {"verify", folder_ / "run"});
+  EXPECT_EQ(v.exit, 0) << v.out << v.err;
+}
+
+/// One row, which one seed trains on and the other holds out.
+TEST_F(HoldoutCli, OfATargetMayLeaveAPartWithoutRows) {
+  write_text(folder_ / "stays.csv", "who,age,hours,days\np1,30,20,8\n");
+  std::vector<std::vector<std::string>> files, words;
+  std::vector<bool> is_tested;
+  for (const char* const seed : {"1", "5"}) {
+    const Finished f =
+        train("stays.csv",
+              with(kHoldoutBudget, {"--holdout", "0.5", "--steps", "3", "--batch", "1", "--seed",
+                                    seed, "--epsilon", "30", "--holdout-epsilon", "40"}));
+    ASSERT_EQ(f.exit, 0) << f.err;
+    files.emplace_back();
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / "run"))
+      files.back().push_back(entry.path().string());
+    std::ranges::sort(files.back());
+    words.emplace_back();
+    std::istringstream lines(f.out);  // but for numbers, which are random
+    for (std::string line; std::getline(lines, line);)
+      words.back().push_back(line.substr(0, line.find("  ")));
+    const Json exact = json("private/evaluation.json");
+    is_tested.push_back(exact["test_examples"] == 1);
+    EXPECT_EQ(exact["rmse"].is_null(), !is_tested.back()) << exact;
+    EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 0);
+    fs::remove_all(folder_ / "run");
+  }
+  EXPECT_NE(is_tested[0], is_tested[1]);
+  EXPECT_EQ(files[0], files[1]);
+  EXPECT_EQ(words[0], words[1]);
+}
+
+/// What is private is in numbers alone, never in which files there are.
+TEST_F(HoldoutCli, DrawNoPicturesOfHeldOutRows) {
+  ASSERT_EQ(train("visits.csv", with(kHoldoutBudget, {"--steps", "5"})).exit, 0);
+  for (const auto& entry : fs::directory_iterator(folder_ / "run/private"))
+    EXPECT_NE(entry.path().extension(), ".png") << entry.path();
+  EXPECT_TRUE(fs::exists(folder_ / "run/release/curves.png"));
+}
+
+TEST_F(HoldoutCli, RefusesInOneLineWhatCannotBe) {
+  write_text(folder_ / "test.csv", "age,hours,ill\n30,20,no\n");
+  const Words some = {"--epsilon", "2", "--delta", "1e-5", "--steps", "5"};
+  const std::vector<Words> all = {
+      {"--holdout", "0"},
+      {"--holdout", "1"},
+      {"--holdout-epsilon", "1"},
+      {"--holdout", "0.2", "--holdout-epsilon", "1"},
+      {"--holdout", "0.2", "--holdout-delta", "1e-6"},
+      {"--holdout", "0.2", "--size-is-public"},
+      {"--holdout", "0.2", "--holdout-epsilon", "1", "--holdout-delta", "0.2"},
+      {"--holdout", "0.2", "--holdout-epsilon", "300", "--holdout-delta", "1e-6"},
+      {"--holdout", "0.2", "--test-data-is-public"},
+      {"--holdout", "0.2", "--test-data", folder_ / "test.csv"}};
+  for (const Words& more : all) {
+    const Finished f = train("visits.csv", with(some, more));
+    EXPECT_EQ(f.exit, 2) << more[0] << f.err;
+    EXPECT_EQ(std::ranges::count(f.err, '\n'), 1) << f.err;
+    EXPECT_FALSE(fs::exists(folder_ / "run"));
+  }
+  const Finished named = run_cudp(
+      folder_,
+      with({"train", "--dataset", "glyphs", "--out", folder_ / "run", "--holdout", "0.2"}, some));
+  EXPECT_EQ(named.exit, 2) << named.err;
+}
+
+}  // namespace
+}  // namespace cudp
