@@ -41,12 +41,13 @@ __device__ __forceinline__ float group_squares(const float* parts, const std::in
 // grid, block: any, a thread an example. smem: none.
 __global__ inline void accept_kernel(device::Accept a) {
   a.stream.step = *a.step;
+  const ImportanceRule rule = *a.rule;
   for_each_pixel(a.batch, 1, [&](int e, int) {
     const std::int64_t row = static_cast<std::int64_t>(e) * a.groups;
     const float square =
         group_squares(a.parts, a.group_parts, a.groups, a.batch.capacity, e, a.squared_norms + row);
     const std::uint32_t example = a.examples[a.batch.first + e];
-    const float factor = accept_candidate(a.rule, a.stream, example, square, a.norms + example);
+    const float factor = accept_candidate(rule, a.stream, example, square, a.norms + example);
     for (int g = 0; g < a.groups; ++g) a.factors[row + g] = factor;
   });
 }

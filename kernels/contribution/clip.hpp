@@ -45,7 +45,7 @@ struct Clip {
 /// every group. norms [examples of the data set]: as last seen, brought up to date.
 struct Accept {
   Batch batch;
-  ImportanceRule rule;
+  const ImportanceRule* rule;     ///< [1]
   RandomStream stream;            ///< Stream::acceptance
   const std::uint64_t* step;      ///< [1], read in place of stream.step
   const std::uint32_t* examples;  ///< numbers of the batch's examples in the data set
@@ -74,8 +74,7 @@ inline void validate(const Clip& a) {
 }
 inline void validate(const Accept& a) {
   validate(a.batch);
-  validate(a.rule);
-  expect(a.step && a.examples && a.norms && a.parts && a.group_parts && a.groups > 0 &&
+  expect(a.rule && a.step && a.examples && a.norms && a.parts && a.group_parts && a.groups > 0 &&
              a.squared_norms && a.factors,
          "accept: expected pointers");
 }

@@ -64,9 +64,11 @@ CUDP_HD std::size_t fused_bytes(const DenseShapes& d) {
 
 /// slabs[block] = sum over the block's examples of their clipped gradients, in units; blocks take
 /// `turn` examples of the micro-batch by turns. Blocks without examples write nothing.
+/// With logits the first half of that: they are written, of any number of examples, and nothing
+/// else is.
 struct FusedSum {
-  Batch batch;                    ///< capacity <= fused_capacity(blocks, turn)
-  const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on
+  Batch batch;                    ///< capacity <= fused_capacity(blocks, turn), without logits
+  const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on; logits: null
   const std::uint8_t* bytes;      ///< [data set, features], or null
   const float* floats;            ///< likewise; one of the two
   const std::uint8_t* labels;     ///< [data set]
@@ -80,10 +82,11 @@ struct FusedSum {
   const SumScale* sum_scale;  ///< [1], whose clipping norm and grid it is
   int turn;                   ///< 1 for networks with convolutions, kTileExamples for those without
   int blocks;
-  std::int32_t* slabs;   ///< [blocks, d]
-  float* losses;         ///< [capacity], or null
-  float* squared_norms;  ///< [capacity, layers], or null with losses
-  float* factors;        ///< [capacity, layers], likewise
+  std::int32_t* slabs;      ///< [blocks, d]
+  float* losses;            ///< [capacity], or null
+  float* squared_norms;     ///< [capacity, layers], or null with losses
+  float* factors;           ///< [capacity, layers], likewise
+  float* logits = nullptr;  ///< [capacity, outputs], or null
 };
 
 /// fixed[j] += sum of the blocks' slabs.
@@ -99,12 +102,15 @@ inline int fused_capacity(int blocks, int turn) { return blocks * (kFusedExample
 inline void validate(const FusedSum& a) {
   validate(a.batch);
   expect((a.bytes != nullptr) != (a.floats != nullptr), "fused: expected bytes or floats");
-  expect(a.examples && a.labels && a.parameters && a.slabs, "fused: expected pointers");
+  expect(a.labels && a.parameters && (a.logits != nullptr || (a.examples && a.slabs)),
+         "fused: expected pointers");
   expect((a.losses == nullptr) == (a.squared_norms == nullptr) &&
              (a.losses == nullptr) == (a.factors == nullptr),
          "fused: expected all of the per-example results or none");
-  expect(a.sum_scale && a.clip.stability > 0, "fused: expected a scale, and stability > 0");
-  expect(a.blocks > 0 && a.turn > 0 && a.batch.capacity <= fused_capacity(a.blocks, a.turn),
+  expect(a.logits != nullptr || (a.sum_scale && a.clip.stability > 0),
+         "fused: expected a scale, and stability > 0");
+  expect(a.blocks > 0 && a.turn > 0 &&
+             (a.logits != nullptr || a.batch.capacity <= fused_capacity(a.blocks, a.turn)),
          "fused: expected no more examples than the blocks' integers hold");
   const DenseShapes& d = a.dense;
   expect(d.features == 0 || (d.features > 0 && d.hidden >= 0 && d.outputs > 0 && d.tile > 0 &&

@@ -207,7 +207,9 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
   const auto blocks = static_cast<int>(gridDim.x);
   if (block >= live) return;
   const auto number_of = [&](int e) {
-    return static_cast<std::int64_t>(a.examples[a.batch.first + (e < live ? e : live - 1)]);
+    const int at = a.batch.first + (e < live ? e : live - 1);
+    return static_cast<std::int64_t>(a.logits != nullptr ? static_cast<std::uint32_t>(at)
+                                                         : a.examples[at]);
   };
   Incoming<Model> incoming;
   incoming.read(a, number_of(block));
@@ -260,6 +262,11 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     __syncthreads();
     outputs_and_back<R>(s.functions[2], label, s);
     __syncthreads();
+    if (a.logits != nullptr) {
+      if (threadIdx.x < R::kOutputs)
+        a.logits[static_cast<std::int64_t>(e) * R::kOutputs + threadIdx.x] = s.logits[threadIdx.x];
+      continue;
+    }
 
     // Backward.
     float square_h =
@@ -326,7 +333,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
       total.add(factors, s, gradient_a, gradient_b);
     }
   }
-  total.store(s, a.slabs + static_cast<std::int64_t>(block) * R::kParameters);
+  if (a.logits == nullptr)
+    total.store(s, a.slabs + static_cast<std::int64_t>(block) * R::kParameters);
 }
 
 }  // namespace cudp::inline CUDP_SIMT

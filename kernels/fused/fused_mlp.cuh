@@ -216,7 +216,9 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
     const TileRows gradient = x.at(row.gradient);
     const TileRows& last_in = has_hidden ? hidden : x;
     const auto number_of = [&](int e) {
-      return static_cast<std::int64_t>(a.examples[a.batch.first + index_of(begin + e)]);
+      const int at = a.batch.first + index_of(begin + e);
+      return static_cast<std::int64_t>(a.logits != nullptr ? static_cast<std::uint32_t>(at)
+                                                           : a.examples[at]);
     };
     if (begin > 0) __syncthreads();  // the tile before is done with
 
@@ -244,6 +246,12 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
     }
     tile_forward<kEach>(last, p, last_in, gradient, [](float z) { return z; });
     __syncthreads();
+    if (a.logits != nullptr) {
+      gradient.for_each(d.outputs, [&](int e, int o) {
+        a.logits[static_cast<std::int64_t>(index_of(begin + e)) * d.outputs + o] = gradient[e][o];
+      });
+      continue;
+    }
     if (thread_number() < x.n) {
       const int e = thread_number();
       float* const z = gradient[e];

@@ -28,6 +28,11 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   unsigned blocks = gridDim.x;
   if (a.left.tally.total != nullptr && blockIdx.x == --blocks) {
     tally_batch(a.left.tally, &partial[0]);
+    if (threadIdx.x == 0 && a.cursor->follows != 0) {
+      ListedStep& step = a.list[a.cursor->index - 1];
+      step.noisy_count = noisy_count_of(
+          a.cursor->clip, halves_of(*a.left.tally.total) - a.cursor->halves, step.count_noise);
+    }
     return;
   }
   const StepScalars scalars = a.cursor->scalars;

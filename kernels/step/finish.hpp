@@ -36,10 +36,11 @@ struct FinishStep {
   Unfinished left;  ///< the tally is made by a block of its own
   RandomStream noise;
   std::int64_t n;
-  std::uint32_t* undecided;  ///< [words_of_pairs(n)], a bit a pair, 0 before
-  float* released;           ///< [n], written; null: what is released goes into `update` alone
-  UpdateArgs update;         ///< of the numbers, without `released`, where that is null
-  bool by_pairs;             ///< a thread a pair, and not a generator block
+  std::uint32_t* undecided;    ///< [words_of_pairs(n)], a bit a pair, 0 before
+  float* released;             ///< [n], written; null: what is released goes into `update` alone
+  UpdateArgs update;           ///< of the numbers, without `released`, where that is null
+  bool by_pairs;               ///< a thread a pair, and not a generator block
+  ListedStep* list = nullptr;  ///< [steps of the run], where the clipping norm moves
 };
 
 /// A pair that the host has made.

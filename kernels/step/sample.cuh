@@ -9,6 +9,7 @@
 #include "kernels/random/random_block.hpp"
 #include "kernels/step/sample.hpp"
 #include "kernels/step/step_cursor.hpp"
+#include "kernels/step/tally.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 
@@ -21,9 +22,11 @@ struct SampleSpace {
   /// The run whose next step it is, or null for the step that SampleArgs::stream has. The rest is
   /// for that.
   StepCursor* cursor = nullptr;
-  const ListedStep* list = nullptr;  ///< [steps of the run]
+  ListedStep* list = nullptr;        ///< [steps of the run]
   std::uint32_t capacity = 0;        ///< a larger batch makes the run fail
+  std::uint32_t room = 0xffffffffu;  ///< a larger batch is not begun: the launches would cut it
   bool has_tail = false;             ///< the step's update is a launch of its own
+  const Tally* counted = nullptr;    ///< [1], where the clipping norm moves
 };
 
 /// Above so many tiles (4 M examples) the counts are scanned by a kernel of their own.
@@ -73,6 +76,7 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
   if (space.cursor != nullptr) {
     if (halts(*space.cursor)) return;
     a.stream.step = space.cursor->first + space.cursor->index;
+    a.rule = space.cursor->candidates;
   }
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const int upper = static_cast<int>(threadIdx.x % kWarp / 16);
@@ -166,11 +170,26 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   if (drawn > space.capacity) c.failed = kBatchFailed;
   if (c.due != 0) c.failed = kTailFailed;
   if (c.failed != 0) return 0;
+  if (drawn > space.room) {
+    c.crowded = drawn;
+    return 0;
+  }
   c.active = 1;
   c.due = space.has_tail ? 1 : 0;
   c.step = c.first + c.index;
-  c.scalars = space.list[c.index].scalars;
-  c.scale = space.list[c.index].scale;
+  ListedStep& now = space.list[c.index];
+  if (c.follows != 0) {
+    // The step before is complete, or this one would not begin.
+    if (c.index > 0) {
+      const ListedStep& before = space.list[c.index - 1];
+      const float clip = next_clip(c.clip, before.scalars.clip_norm, before.noisy_count);
+      now.scalars = scalars_at(c.clip, clip, now.scalars);
+      now.scale = scale_at(clip);
+    }
+    c.halves = halves_of(*space.counted);
+  }
+  c.scalars = now.scalars;
+  c.scale = now.scale;
   ++c.index;
   return drawn;
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/common/launch.hpp"
+#include "kernels/step/clip_rule.hpp"
 
 namespace cudp {
 
@@ -11,6 +12,10 @@ struct Tally {
   unsigned long long clipped;
   unsigned long long non_finite;
 };
+
+CUDP_HD std::uint64_t halves_of(const Tally& t) {
+  return halves_of(t.examples, t.clipped, t.non_finite);
+}
 
 /// *total += the micro-batch's, in a fixed order. With norms: of training examples; one without a
 /// finite norm counts as non_finite and adds nothing else.

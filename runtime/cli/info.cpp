@@ -29,8 +29,9 @@ Answer describe() {
                        {"compute_capability", d.compute_capability()},
                        {"memory_bytes", d.memory},
                        {"multiprocessors", d.multiprocessors}});
-    names += (names.empty() ? "" : ", ") + d.name + " (" + d.compute_capability() + ", " +
-             std::to_string(d.memory >> 30) + " GiB)";
+    names += (names.empty() ? "" : ", ") + ("cuda:" + std::to_string(devices.size() - 1)) + ": " +
+             d.name + " (" + d.compute_capability() + ", " + std::to_string(d.memory >> 30) +
+             " GiB)";
   }
   return {.json = {{"version", build.version},
                    {"commit", build.commit},

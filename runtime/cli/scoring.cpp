@@ -17,7 +17,7 @@ std::vector<Option> scoring_options() {
           "a schema of this table, where it is written otherwise than the training's was; "
           "the model has its own"),
       shared_option("malformed", "what becomes of a cell that cannot be read"),
-      shared_option("device", "auto, cpu or cuda"),
+      shared_option("device", "auto, cpu or cuda; cuda:1 for another"),
       shared_option("feature-cache",
                     "where computed features are kept: a folder, auto (~/.cache/cudp) or none"),
       shared_option("embedding",

@@ -16,7 +16,20 @@
 
 namespace cudp {
 
-enum class Device { automatic, cpu, cuda };
+/// What a run is to be made on. Two are the same where their kinds are: which of the machine's CUDA
+/// devices it is decides nothing.
+struct Device {
+  enum class Kind { automatic, cpu, cuda };
+  Kind kind = Kind::automatic;
+  int number = 0;  ///< of a CUDA device
+
+  static const Device automatic, cpu, cuda;
+  friend constexpr bool operator==(const Device& a, const Device& b) { return a.kind == b.kind; }
+};
+inline constexpr Device Device::automatic{Kind::automatic};
+inline constexpr Device Device::cpu{Kind::cpu};
+inline constexpr Device Device::cuda{Kind::cuda};
+
 enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adaptive };
 enum class Features { none, scatter, pca };
 

@@ -16,10 +16,9 @@ constexpr int kMinMajor = 8;  // the oldest compute capability that the build ha
 const Backend* cuda_of_tests = nullptr;
 bool is_found_by_tests = false;
 
-std::string what_there_is(const std::vector<DeviceInfo>& devices) {
-  if (!built_with_cuda()) return "a build without the CUDA backend";
-  if (devices.empty()) return "none";
-  return devices[0].name + " with " + devices[0].compute_capability();
+/// What a machine has of CUDA, as a refusal says it.
+std::string none_of(const std::vector<DeviceInfo>& devices) {
+  return built_with_cuda() || !devices.empty() ? "none" : "a build without the CUDA backend";
 }
 
 /// The layers that runtime/device/cuda/layout.hpp has an alternative for.
@@ -28,6 +27,16 @@ bool has_on_cuda(const NetworkLayer& l) {
   return std::holds_alternative<Conv2d>(l.layer) || std::holds_alternative<MaxPool2d>(l.layer) ||
          std::holds_alternative<AvgPool2d>(l.layer) || std::holds_alternative<GroupNorm>(l.layer) ||
          std::holds_alternative<Activate>(l.layer);
+}
+
+Backend cpu_backend() {
+  return {"cpu",
+          [](const Network&) { return kCpuArithmetic; },
+          make_cpu_engine,
+          [](const Network&, Precision) { return Precision::fp32; },
+          scatter_on_cpu,
+          make_cpu_linear_engine,
+          "cpu " + std::string(simd_name(best_simd_level()))};
 }
 
 }  // namespace
@@ -48,39 +57,60 @@ Device cpu_alone(Device requested, const std::string& what, const Say& say) {
 Backend choose_backend(Device requested, const Network& network, const Say& say) {
   return choose_backend(std::ranges::all_of(network.layers, has_on_cuda)
                             ? requested
-                            : cpu_alone(requested, "layers for texts", say));
+                            : cpu_alone(requested, "layers for texts", say),
+                        say);
 }
 
-Backend choose_backend(Device requested) {
+bool can_use(Device requested, const std::vector<DeviceInfo>& devices) {
+  const auto number = static_cast<std::size_t>(requested.number);
+  const bool is_there = number < devices.size();
+  const bool usable = is_there && devices[number].major >= kMinMajor;
+  if (usable || !(requested == Device::cuda)) return usable;
+  if (!is_there && !devices.empty())
+    throw InputError("--device: expected cuda:0" +
+                     (devices.size() > 1 ? " to cuda:" + std::to_string(devices.size() - 1)
+                                         : ", the only CUDA device") +
+                     ", found cuda:" + std::to_string(number));
+  throw InputError("--device: expected a CUDA device of compute capability 8.0 or higher, found " +
+                   (is_there
+                        ? devices[number].name + " with " + devices[number].compute_capability()
+                        : none_of(devices)));
+}
+
+Backend choose_backend(Device requested, const Say& say) {
   if (cuda_of_tests != nullptr &&
-      (requested == Device::cuda || (requested == Device::automatic && is_found_by_tests)))
-    return *cuda_of_tests;
+      (requested == Device::cuda || (requested == Device::automatic && is_found_by_tests))) {
+    (void)can_use(requested, {{.name = "made up", .major = kMinMajor}});
+    Backend made_up = *cuda_of_tests;
+    made_up.make_engine = [make = made_up.make_engine, say](const Network& network,
+                                                            EngineSettings settings) {
+      settings.say = say;
+      return make(network, settings);
+    };
+    return made_up;
+  }
+  if (requested == Device::cpu) return cpu_backend();
   const std::vector<DeviceInfo> devices = cuda_devices();
-  const bool usable = !devices.empty() && devices[0].major >= kMinMajor;
-  if (requested == Device::cuda && !usable)
-    throw InputError(
-        "--device: expected a CUDA device of compute capability 8.0 or higher, found " +
-        what_there_is(devices));
-  if (requested != Device::cpu && usable)
-    return {"cuda",
-            [](const Network&) { return kCudaArithmetic; },
-            make_cuda_engine,
-            cuda_precision,
-            [](const Dataset& images, int, const WorkDone& done) {
-              return scatter_on_cuda(images, done);
-            },
-            [](const Dataset& train, Loss loss, double max_examples, int, SignWeights weights) {
-              ensure(weights == SignWeights{}, "CUDA has no class weights");
-              return make_cuda_linear_engine(train, loss, max_examples);
-            },
-            "cuda " + devices[0].compute_capability()};
-  return {"cpu",
-          [](const Network&) { return kCpuArithmetic; },
-          make_cpu_engine,
-          [](const Network&, Precision) { return Precision::fp32; },
-          scatter_on_cpu,
-          make_cpu_linear_engine,
-          "cpu " + std::string(simd_name(best_simd_level()))};
+  if (!can_use(requested, devices)) return cpu_backend();
+  const int number = requested.number;
+  return {"cuda",
+          [](const Network&) { return kCudaArithmetic; },
+          [number, say](const Network& network, EngineSettings settings) {
+            settings.device = number;
+            settings.say = say;
+            return make_cuda_engine(network, settings);
+          },
+          [number](const Network& network, Precision precision) {
+            return cuda_precision(network, precision, number);
+          },
+          [number](const Dataset& images, int, const WorkDone& done) {
+            return scatter_on_cuda(images, done, number);
+          },
+          [number](const Dataset& train, Loss loss, double max_examples, int, SignWeights weights) {
+            ensure(weights == SignWeights{}, "CUDA has no class weights");
+            return make_cuda_linear_engine(train, loss, max_examples, number);
+          },
+          "cuda " + devices[static_cast<std::size_t>(number)].compute_capability()};
 }
 
 }  // namespace cudp

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/config/config.hpp"
+#include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/engine.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/scatter.hpp"
@@ -34,12 +35,17 @@ struct Backend {
   std::string arithmetic_name;
 };
 
-/// automatic: CUDA where this build and this machine have it, else the CPU.
-/// Throws InputError where CUDA is asked for and is not there.
-Backend choose_backend(Device requested);
-
 /// Tells the user one line.
 using Say = std::function<void(const std::string& line)>;
+
+/// automatic: the first CUDA device where this build and this machine have one that is new enough,
+/// else the CPU. say: who engines tell of the device. Throws InputError where CUDA is asked for and
+/// is not there, or has no device of that number.
+Backend choose_backend(Device requested, const Say& say = {});
+
+/// Whether the CUDA device that is requested can be used, of all that there are. Throws InputError
+/// where it is asked for by name and cannot.
+bool can_use(Device requested, const std::vector<DeviceInfo>& devices);
 
 /// The device for work that CUDA does not do yet, which is the CPU. what: in the plural, "audits".
 /// Says so where automatic would have taken CUDA. Throws InputError where CUDA is asked for.
@@ -49,7 +55,8 @@ Device cpu_alone(Device requested, const std::string& what, const Say& say);
 Backend choose_backend(Device requested, const Network& network, const Say& say);
 
 /// For tests where there is no CUDA device: what this process has where CUDA is asked for by name
-/// and, if it is found, also where the device is chosen; null for what the machine has.
+/// and, if it is found, also where the device is chosen; null for what the machine has. It is one
+/// device.
 void replace_cuda(const Backend* backend, bool is_found = false);
 
 }  // namespace cudp

@@ -1,11 +1,14 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/common/precision.hpp"
 #include "kernels/random/random.hpp"
+#include "kernels/step/clip_rule.hpp"
 #include "kernels/step/recipe.hpp"
 #include "models/model.hpp"
 #include "runtime/base/random_key.hpp"
@@ -42,6 +45,9 @@ struct EngineSettings {
   SharedKey key;
   /// A public bound on the examples of a sum; see PrivacyPlan.
   std::uint64_t largest_sum = std::uint64_t{1} << 16;
+  /// Examples that a batch is expected to have, a public number; 0 where it is not known. How much
+  /// room CUDA has for candidates at first; results do not depend on it.
+  double expected_batch = 0.0;
   /// Examples in flight on the device; 0 chooses. Results do not depend on it.
   int micro_batch = 0;
   /// tf32: layers that gain from it, on CUDA; the CPU has fp32 alone.
@@ -57,6 +63,9 @@ struct EngineSettings {
   std::shared_ptr<const AuditTap> audit = nullptr;
   /// Who is shown what leaves each step (runtime/gate/witness.hpp), or null; outlives the engine.
   Witness* witness = nullptr;
+  int device = 0;  ///< CUDA only: its number
+  /// Who is told a line about the device, or nobody.
+  std::function<void(const std::string& line)> say = {};
 };
 
 /// Private statistics of the steps since they were last read. Never leaves the process unless the
@@ -77,6 +86,19 @@ struct Diagnostics {
     return *this;
   }
 };
+
+/// Steps that were made while the clipping norm moved.
+struct FollowedSteps {
+  std::vector<StepScalars> scalars;        ///< as each step had them
+  std::vector<std::int64_t> noisy_counts;  ///< of each step, in units of ClipRule::grid: released
+  Diagnostics seen;                        ///< private: what Engine::diagnostics() does not have
+};
+
+/// The clipping norm after the steps, by the rule and what they have released, from `clip` on.
+/// given: what the engine was given. Throws Error where a step did not have, to the last bit, the
+/// numbers that follow from the steps before it: nothing that comes of the run may be used then.
+float check_followed(const FollowedSteps& steps, const ClipRule& rule, float clip,
+                     std::span<const StepScalars> given);
 
 /// For tests and for methods that need single examples.
 struct PerExample {
@@ -111,6 +133,15 @@ class Engine {
   /// not laid out for, or (kBatchTooLarge) where a batch is too large.
   virtual void run(const StepRecipe& recipe, std::uint64_t first,
                    std::span<const StepScalars> scalars) = 0;
+
+  /// Makes steps as run() does, whose clipping norm, from `clip` on, moves by `rule` after each. A
+  /// step's numbers are scalars_at(rule, its clipping norm, its element of `scalars`).
+  /// count_noise, [steps]: noise of each step's count, in units of the grid, drawn by the gate for
+  /// this. For flat clipping by an engine that keeps statistics (EngineSettings::diagnostics) and
+  /// has no witness. What it returns is for the caller to check by the rule.
+  virtual FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
+                                      std::span<const StepScalars> scalars, const ClipRule& rule,
+                                      float clip, std::span<const std::int64_t> count_noise);
 
   /// Makes every example's gradient at the present weights and keeps its norm. For candidates.
   virtual void measure_norms() = 0;

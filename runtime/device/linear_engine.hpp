@@ -54,8 +54,8 @@ std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss 
                                                      double max_examples, int threads,
                                                      SignWeights weights = {});
 
-/// Makes the engine on the first CUDA device (cuda/linear.hpp). Throws Error where there is none.
+/// Makes the engine on a CUDA device (cuda/linear.hpp). Throws Error where there is none.
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss,
-                                                      double max_examples);
+                                                      double max_examples, int device = 0);
 
 }  // namespace cudp

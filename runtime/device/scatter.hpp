@@ -14,7 +14,7 @@ using WorkDone = std::function<void(double share)>;
 /// std::invalid_argument on images smaller than 4 x 4.
 std::vector<float> scatter_on_cpu(const Dataset& images, int threads, const WorkDone& done);
 
-/// Makes the transform on the CUDA device. Throws Error if this build or machine has no usable one.
-std::vector<float> scatter_on_cuda(const Dataset& images, const WorkDone& done);
+/// Makes the transform on a CUDA device. Throws Error if this build or machine has no usable one.
+std::vector<float> scatter_on_cuda(const Dataset& images, const WorkDone& done, int device = 0);
 
 }  // namespace cudp

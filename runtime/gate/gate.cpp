@@ -71,14 +71,27 @@ void Gate::list(const GaussianRelease& r, std::size_t dimension) {
   ++listed_.back().times;
 }
 
-std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std::int64_t> sums) {
-  check(r, sums.size());
+/// Every condition of a release, which is listed then.
+void Gate::admit_once(const GaussianRelease& r, std::size_t dimension) {
+  check(r, dimension);
   if (!is_paid_for(r))
     throw std::logic_error(std::string(r.name) + ": less noise than it is charged as");
   if (!authority_.admit(r.charge)) throw std::logic_error(std::string(r.name) + ": not paid for");
   if (!used_.emplace(r.purpose, r.step).second)
     throw std::logic_error(std::string(r.name) + ": released a second time under the same noise");
-  list(r, sums.size());
+  list(r, dimension);
+}
+
+std::int64_t Gate::draw_noise(const GaussianRelease& r) {
+  if (witness_ != nullptr)
+    throw std::logic_error(std::string(r.name) + ": a witness would not see what leaves");
+  admit_once(r, 1);
+  return rounded_normals({generator_, key_.key(), r.purpose, r.step}, r.noise_std / r.grid, 0, 1)
+      .front();
+}
+
+std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std::int64_t> sums) {
+  admit_once(r, sums.size());
 
   const Leaving what{.name = r.name,
                      .purpose = r.purpose,

@@ -104,6 +104,11 @@ class Gate {
   std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
   double release(const GaussianRelease& release, std::int64_t sum);
 
+  /// K of a release of one sum, for an engine that adds it where the sum is made, and lets nothing
+  /// of the sum out but S / g + K modulo 2^64. It counts as released here. The same refusals; not
+  /// for a gate with a witness, which is to be shown what leaves.
+  std::int64_t draw_noise(const GaussianRelease& release);
+
   /// Whether a release may be made. Whoever can go on without it asks first; release asks again.
   [[nodiscard]] bool admit(const Charge& charge) { return authority_.admit(charge); }
 
@@ -121,6 +126,7 @@ class Gate {
   const std::vector<Listed>& listed() const { return listed_; }
 
  private:
+  void admit_once(const GaussianRelease& release, std::size_t dimension);
   void list(const GaussianRelease& release, std::size_t dimension);
 
   Generator generator_;

@@ -51,38 +51,60 @@ double DpSgdQuantile::count_noise() const {
   return plan().noise_multiplier / (2.0 * std::sqrt(options().noise_share));
 }
 
+/// The engine counts, and moves the clipping norm; here it is worked out again, from what was
+/// released.
 std::uint64_t DpSgdQuantile::train(std::uint64_t step, std::uint64_t until) {
   pass_gate(step, until);
-  for (std::uint64_t t = step; t < until; ++t) {
-    run(engine(), t, t + 1);
-    const Diagnostics batch = engine().diagnostics();
-    follow(noisy_count(batch, t));
-    seen_ += batch;
+  if (gate().witness() != nullptr) {
+    for (std::uint64_t t = step; t < until; ++t) train_watched(t);
+    return until;
   }
+  std::vector<StepScalars> given;
+  std::vector<std::int64_t> noise;
+  for (std::uint64_t t = step; t < until; ++t) {
+    given.push_back(schedule().at(t));
+    noise.push_back(gate().draw_noise(count_release(t)));
+  }
+  const FollowedSteps steps =
+      engine().run_following(recipe(), step, given, rule(), clip_norm_, noise);
+  clip_norm_ = check_followed(steps, rule(), clip_norm_, given);
+  seen_ += steps.seen;
   return until;
+}
+
+void DpSgdQuantile::train_watched(std::uint64_t t) {
+  run(engine(), t, t + 1);
+  const Diagnostics batch = engine().diagnostics();
+  seen_ += batch;
+  const std::uint64_t halves = halves_of(batch.examples, batch.clipped, batch.non_finite);
+  const double noisy = gate().release(count_release(t), noisy_count_of(rule(), halves, 0));
+  clip_norm_ = next_clip(rule(), clip_norm_, units_of(noisy, rule().grid));
 }
 
 /// The sums are multiples of 1/2. The grid is that, or where noise of a few examples would be too
 /// few steps of it, a power of two below, of which 1/2 is a multiple too. Never a coarser one: the
 /// count is not on that.
-double DpSgdQuantile::noisy_count(const Diagnostics& batch, std::uint64_t t) {
-  const double below = static_cast<double>(batch.examples - batch.clipped - batch.non_finite);
-  const double grid = noise_grid(count_noise(), 0.5);
-  return gate().release({.name = "count of the gradients that were not clipped",
-                         .purpose = Stream::clipped_count,
-                         .step = t,
-                         .grid = grid,
-                         .noise_std = count_noise(),
-                         .sensitivity = 0.5,
-                         .charge = charge_of(t)},
-                        units_of(below - 0.5 * static_cast<double>(batch.examples), grid));
+GaussianRelease DpSgdQuantile::count_release(std::uint64_t t) const {
+  return {.name = "count of the gradients that were not clipped",
+          .purpose = Stream::clipped_count,
+          .step = t,
+          .grid = noise_grid(count_noise(), 0.5),
+          .noise_std = count_noise(),
+          .sensitivity = 0.5,
+          .charge = charge_of(t)};
 }
 
-void DpSgdQuantile::follow(double noisy_count) {
-  const double share = noisy_count / plan().expected_batch + 0.5;
-  const double next =
-      static_cast<double>(clip_norm_) * std::exp(-options().lr * (share - options().target));
-  clip_norm_ = static_cast<float>(std::clamp(next, options().min_clip, options().max_clip));
+ClipRule DpSgdQuantile::rule() const {
+  return {.target = options().target,
+          .rate = options().lr,
+          .min_clip = options().min_clip,
+          .max_clip = std::fmin(options().max_clip, 0x1p126),
+          .expected_batch = plan().expected_batch,
+          .grid = noise_grid(count_noise(), 0.5),
+          .noise_multiplier = gradient_noise_multiplier(),
+          // What rounding can add to an example's contribution, as a multiple of C.
+          .sensitivity = plan().sensitivity / plan().clip_norm,
+          .normalised = options().normalised};
 }
 
 StepRecipe DpSgdQuantile::recipe() const {
@@ -95,14 +117,7 @@ StepRecipe DpSgdQuantile::recipe() const {
 }
 
 StepScalars DpSgdQuantile::scalars(std::uint64_t t) const {
-  StepScalars s = schedule().at(t);  // eta_t, z_g C_t, 1 / b, C_t
-  // What rounding can add to an example's contribution, as a multiple of C.
-  const double rounding = plan().sensitivity / plan().clip_norm;
-  s.noise_std =
-      float_above(gradient_noise_multiplier() * static_cast<double>(clip_norm_) * rounding);
-  if (options().normalised) s.inverse_batch /= clip_norm_;
-  s.clip_norm = clip_norm_;
-  return s;
+  return scalars_at(rule(), clip_norm_, schedule().at(t));  // eta_t, z_g C_t, 1 / b, C_t
 }
 
 std::string DpSgdQuantile::mechanism() const {

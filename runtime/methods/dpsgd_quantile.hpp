@@ -43,7 +43,10 @@ class DpSgdQuantile final : public EngineMethod {
   void restore(const TrainingInputs& inputs, const MethodState& state) override;
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
   Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
-  Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
+  Diagnostics diagnostics() override {
+    seen_ += engine().diagnostics();
+    return std::exchange(seen_, {});
+  }
 
   StepRecipe recipe() const override;
   /// At the present clipping norm.
@@ -59,10 +62,11 @@ class DpSgdQuantile final : public EngineMethod {
 
  private:
   const QuantileOptions& options() const { return config().of<QuantileOptions>(); }
-  /// The sum of b_i - 1/2 over the batch of step t, and noise.
-  double noisy_count(const Diagnostics& batch, std::uint64_t t);
-  /// C_{t+1} from the noisy count of step t.
-  void follow(double noisy_count);
+  ClipRule rule() const;
+  /// The release of the sum of b_i - 1/2 over the batch of step t.
+  GaussianRelease count_release(std::uint64_t t) const;
+  /// A step at a time, for a witness to see what leaves.
+  void train_watched(std::uint64_t t);
 
   float clip_norm_;
   Diagnostics seen_;

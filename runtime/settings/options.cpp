@@ -1,9 +1,11 @@
 #include "runtime/settings/options.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/base/error.hpp"
 #include "runtime/config/class_weights.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/data/named_datasets.hpp"
@@ -222,9 +224,30 @@ std::vector<Option> training_options() {
   };
 }
 
+/// A CUDA device may have its number: "cuda:1". Which one it was is not kept.
+Option device_option() {
+  Option o = choice("device", &Config::device, kDevices, "auto, cpu or cuda; cuda:1 for another");
+  o.set = [named = o.set](TrainConfig& c, const Value& v, const std::string& place) {
+    const auto* const text = std::get_if<std::string>(&v);
+    const std::string cuda = "cuda:";
+    int number = 0;
+    if (text == nullptr || !text->starts_with(cuda)) return named(c, v, place);
+    const char* const end = text->data() + text->size();
+    const auto read = std::from_chars(text->data() + cuda.size(), end, number);
+    if (read.ec != std::errc{} || read.ptr != end || number < 0)
+      throw InputError(place +
+                       ": expected auto, cpu, cuda, or cuda and a device's number (cuda:1), "
+                       "found \"" +
+                       *text + "\"");
+    c.device = Device::cuda;
+    c.device.number = number;
+  };
+  return o;
+}
+
 std::vector<Option> machine_options() {
   return {
-      choice("device", &Config::device, kDevices, "auto, cpu or cuda"),
+      device_option(),
       choice("precision", &Config::precision, kPrecisions,
              "matrix products on CUDA: tf32 (tensor cores, for layers that gain from it) or fp32; "
              "the CPU and small networks have fp32 alone, and the run's config says what it had"),

@@ -1,4 +1,5 @@
-// The tests that need a device. Without one none is run, and it says how many were skipped.
+// The tests that need a device. Without one none is run, and it says how many were skipped; their
+// names are listed all the same.
 #include <iostream>
 
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@
 int main(int argc, char** argv) {
   if (cudp::is_as_cudp(argc, argv)) return cudp::main_as_cudp(argc, argv);
   testing::InitGoogleTest(&argc, argv);
-  if (cudp::cuda_devices().empty()) {
+  if (!GTEST_FLAG_GET(list_tests) && cudp::cuda_devices().empty()) {
     std::cout << "no CUDA device: " << testing::UnitTest::GetInstance()->total_test_count()
               << " tests skipped\n";
     return 0;

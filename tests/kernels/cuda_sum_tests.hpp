@@ -258,8 +258,81 @@ TEST_F(CudaKernel, TheCursorWalksTheSteps) {
   StepCursor broken = c;
   broken.failed = kBatchFailed;  // it stays
   stops(broken, kBatchFailed);
+  // A batch that is larger than the launches have room for is not begun, and no step before there
+  // is room.
+  space.room = kExamples - 1;
+  stops(c, 0);
+  EXPECT_EQ(begin(c).crowded, kExamples);
+  space.room = kExamples;
+  StepCursor crowded = c;
+  crowded.crowded = kExamples;
+  stops(crowded, 0);
+  EXPECT_EQ(begin(c).active, 1u);
   space.has_tail = true;
   EXPECT_EQ(begin(c).due, 1u);
+}
+
+/// The clipping norm of a step follows what the step before has released, to the last bit as the
+/// host works it out; the first step's is the host's.
+TEST_F(CudaKernel, TheClippingNormFollowsTheStepBefore) {
+  ClipRule rule{.target = 0.6,
+                .rate = 0.3,
+                .min_clip = 0.01,
+                .max_clip = 50.0,
+                .expected_batch = 37.0,
+                .grid = 0x1p-19,
+                .noise_multiplier = 1.37,
+                .sensitivity = 1.0001};
+  SampleArgs args{.stream = {Generator::chacha20, {{1, 2, 3}}, Stream::sampling, 0},
+                  .threshold = std::uint64_t{1} << 32,
+                  .begin = 0,
+                  .end = 300,
+                  .drawn = device(std::vector<std::uint32_t>(300, 7))};
+  const Tally seen{.loss = 1.0, .norm = 2.0, .examples = 1000, .clipped = 300, .non_finite = 7};
+  const std::uint64_t halves = 1000 - 2 * 307;
+  for (const bool normalised : {false, true})
+    for (int i = 0; i < 60; ++i) {
+      rule.normalised = normalised;
+      const float clip = 0.013f * static_cast<float>(1 + i * i);
+      std::vector<ListedStep> list(2);
+      for (ListedStep& step : list)
+        step.scalars = {.learning_rate = 0.5f,
+                        .noise_std = -1.0f,
+                        .inverse_batch = 1.0f / 37.0f,
+                        .bias1 = 1.0f,
+                        .bias2 = 1.0f,
+                        .ema_decay = 0.25f,
+                        .clip_norm = -1.0f};
+      const StepScalars given = list[1].scalars;
+      list[0].scalars.clip_norm = clip;
+      list[0].noisy_count = (i - 30) * std::int64_t{1'234'567'891};
+      const SampleSpace space{
+          .flags = device(std::vector<std::uint16_t>(32, 0x5a5a)),
+          .counts = device(std::vector<std::uint32_t>(3, 0x5a5a)),
+          .count = device(std::vector<std::uint32_t>{0x5a5a}),
+          .cursor =
+              device(std::vector<StepCursor>{{.end = 2, .index = 1, .follows = 1, .clip = rule}}),
+          .list = device(list),
+          .capacity = 300,
+          .counted = device(std::vector<Tally>{seen})};
+      launch(sample_flags_kernel, args, space, {.grid = {2}, .block = {64}});
+      launch(sample_place_kernel, args, space, {.grid = {2}, .block = {64}});
+      const StepCursor at = host(space.cursor, 1)[0];
+      const ListedStep now = host(space.list, 2)[1];
+      const float next = next_clip(rule, clip, list[0].noisy_count);
+      const StepScalars want = scalars_at(rule, next, given);
+      const SumScale scale = scale_at(next);
+      for (const StepScalars& s : {at.scalars, now.scalars}) {
+        EXPECT_EQ(s.clip_norm, want.clip_norm) << i;
+        EXPECT_EQ(s.noise_std, want.noise_std) << i;
+        EXPECT_EQ(s.inverse_batch, want.inverse_batch) << i;
+        EXPECT_EQ(s.learning_rate, want.learning_rate) << i;
+      }
+      EXPECT_EQ(at.scale.max_norm, next);
+      EXPECT_EQ(at.scale.grid, scale.grid);
+      EXPECT_EQ(at.scale.inverse_grid, scale.inverse_grid);
+      EXPECT_EQ(at.halves, halves);
+    }
 }
 
 /// The end of a step to the integer, which floats of loud noise would not show: sums are such that

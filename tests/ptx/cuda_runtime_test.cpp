@@ -82,12 +82,14 @@ struct Registered {
   }
 };
 
-char fill_stub, fill_twice_stub, shared_stub;
+char fill_stub, fill_twice_stub, late_stub, shared_stub;
 
 class PtxRuntime : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     Registered::module(fill_text(0), {{&fill_stub, "fill"}});
+    Registered::module(fill_text(7), {{&late_stub, "fill"}});
+    load(&fill_stub);
     Registered::module(fill_text(100), {{&fill_twice_stub, "fill"}});
     Registered::module(fill_text(200), {{&fill_twice_stub, "fill"}});
     Registered::module(kSharedText, {{&shared_stub, "shared"}});
@@ -100,6 +102,10 @@ class PtxRuntime : public testing::Test {
     cudaStream_t s = nullptr;
     EXPECT_EQ(cudaStreamCreateWithFlags(&s, flags), cudaSuccess);
     return s;
+  }
+  static void load(const void* stub) {
+    cudaFuncAttributes loaded{};
+    EXPECT_EQ(cudaFuncGetAttributes(&loaded, stub), cudaSuccess);
   }
   static int* memory() {
     void* p = nullptr;
@@ -339,6 +345,24 @@ TEST_F(PtxRuntime, RecordsGraphs) {
         cudaGraphLaunch(e, a);
       },
       "race");
+}
+
+/// As drivers before CUDA 12.3 do.
+TEST_F(PtxRuntime, RefusesToLoadAKernelWhileItRecords) {
+  const cudaStream_t s = stream();
+  int* const p = memory();
+  const auto record = [&] {
+    EXPECT_EQ(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    const cudaError_t launched = fill(p, 1, s, &late_stub);
+    cudaGraph_t g = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(s, &g),
+              launched == cudaSuccess ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
+    if (g != nullptr) EXPECT_EQ(cudaGraphDestroy(g), cudaSuccess);
+    return launched;
+  };
+  EXPECT_EQ(record(), cudaErrorStreamCaptureUnsupported);
+  load(&late_stub);
+  EXPECT_EQ(record(), cudaSuccess);
 }
 
 TEST_F(PtxRuntime, RefusesToWaitWhileItRecords) {

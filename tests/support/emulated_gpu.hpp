@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "kernels/common/launch.hpp"
@@ -24,6 +25,8 @@
 #include "kernels/step/sample.cuh"
 #include "kernels/step/step_size.hpp"
 #include "kernels/step/update.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/out_of_memory.hpp"
 #include "runtime/device/scratch_fill.hpp"
 #include "tests/support/simt/simt_tensor.hpp"
 #include "tests/support/test_device.hpp"
@@ -42,6 +45,9 @@ class EmulatedGpu {
     state_->batch_capacity = d.batch_capacity;
     state_->log = d.log;
     state_->runs = d.runs;
+    state_->device_memory = d.memory;
+    state_->failing_launch = d.failing_launch;
+    state_->blas_by_place = d.blas_by_place;
   }
   EmulatedGpu(EmulatedGpu&&) = default;
   EmulatedGpu& operator=(EmulatedGpu&&) = default;
@@ -51,33 +57,57 @@ class EmulatedGpu {
     if (state_ && !state_->memory.empty()) std::abort();  // leaked
   }
 
+  /// Without kernels memory is 0 where nobody has written, and pages that nobody uses cost nothing.
   void* allocate(std::size_t bytes) {
-    auto* const p = static_cast<unsigned char*>(std::malloc(bytes + guard()));
+    if (bytes > state_->device_memory - state_->allocated)
+      throw cuda::OutOfMemory("emulated GPU: there are no " + std::to_string(bytes) +
+                              " bytes of memory left");
+    void* const p = allocate_pinned(bytes);
+    state_->allocated += bytes;
+    return p;
+  }
+  void release(void* p) {
+    state_->allocated -= state_->memory.at(p);
+    release_pinned(p);
+  }
+  void clear(void* p, std::size_t bytes) {
+    if (state_->runs || bytes < kLarge) std::memset(p, 0, bytes);
+  }
+  void upload(void* to, const void* from, std::size_t bytes) {
+    if (state_->log != nullptr) ++state_->log->waits;
+    if (state_->runs || bytes < kLarge) std::memcpy(to, from, bytes);
+  }
+  void download(void* to, const void* from, std::size_t bytes) {
+    if (state_->log != nullptr) ++state_->log->waits;
+    std::memcpy(to, from, bytes);
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes) {
+    if (state_->runs || bytes < kLarge) std::memcpy(to, from, bytes);
+  }
+
+  std::size_t memory() const { return state_->device_memory; }
+
+  void* allocate_pinned(std::size_t bytes) {
+    auto* const p = static_cast<unsigned char*>(state_->runs ? std::malloc(bytes + guard())
+                                                             : std::calloc(bytes + guard(), 1));
     if (p == nullptr) throw std::bad_alloc();
     if (state_->runs) std::memset(p, 0xff, bytes);
     std::memset(p + bytes, kGuard, guard());
     state_->memory[p] = bytes;
     return p;
   }
-  void release(void* p) {
+  void release_pinned(void* p) {
     check_guard(p);
     state_->memory.erase(p);
     std::free(p);
   }
-  void clear(void* p, std::size_t bytes) { std::memset(p, 0, bytes); }
-  void upload(void* to, const void* from, std::size_t bytes) {
-    if (state_->log != nullptr) ++state_->log->waits;
-    std::memcpy(to, from, bytes);
-  }
-  void download(void* to, const void* from, std::size_t bytes) { upload(to, from, bytes); }
-
-  void* allocate_pinned(std::size_t bytes) { return allocate(bytes); }
-  void release_pinned(void* p) { release(p); }
   void upload_pinned(void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
   }
 
   /// See runtime/device/scratch_fill.hpp.
+  bool fills_scratch() const { return state_->runs && scratch_fill().has_value(); }
   void fill_scratch(void* p, std::size_t bytes) {
     const std::optional<float> value = scratch_fill();
     if (!value || !state_->runs) return;
@@ -138,6 +168,7 @@ class EmulatedGpu {
               op_b == 'N' ? l + std::size_t(j) * ldb : j + std::size_t(l) * ldb;
           sum += taken(a[at_a]) * taken(b[at_b]);
         }
+        if (state_->blas_by_place && j % 16 == 15) sum *= 1.0f + 0x1p-23f;
         float& to = c[i + std::size_t(j) * ldc];
         to = sum + (beta != 0.0f ? beta * to : 0.0f);
       }
@@ -176,6 +207,8 @@ class EmulatedGpu {
   template <class... P, class... A>
   void start(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
     if (state_->log != nullptr) state_->log->launches.emplace_back(name);
+    if (++state_->launches == state_->failing_launch)
+      throw Error(std::string("CUDA: ") + name + ": an emulated device fails");
     if (!state_->runs) return;
     simt::Options options{.name = name, .seed = ++state_->seed};
     const auto allowed = state_->allowed.find(reinterpret_cast<void*>(kernel));
@@ -186,6 +219,7 @@ class EmulatedGpu {
   }
 
   static constexpr unsigned char kGuard = 0xa5;
+  static constexpr std::size_t kLarge = std::size_t{1} << 20;  // without kernels nobody reads it
   static std::size_t guard() { return simt::overruns_end_the_program() ? 0 : 64; }
   struct State {
     unsigned seed = 1;
@@ -195,6 +229,11 @@ class EmulatedGpu {
     std::uint32_t batch_capacity = 0;
     DeviceLog* log = nullptr;
     bool runs = true;
+    std::size_t device_memory = 0;
+    std::size_t allocated = 0;  // of it
+    std::size_t failing_launch = 0;
+    bool blas_by_place = false;
+    std::size_t launches = 0;
     std::map<void*, std::size_t> allowed;  // bytes of shared memory, by kernel
     std::map<void*, std::size_t> memory;
   };

@@ -19,6 +19,11 @@ class ForwardingEngine : public Engine {
            std::span<const StepScalars> scalars) override {
     real_->run(recipe, first, scalars);
   }
+  FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
+                              std::span<const StepScalars> scalars, const ClipRule& rule,
+                              float clip, std::span<const std::int64_t> count_noise) override {
+    return real_->run_following(recipe, first, scalars, rule, clip, count_noise);
+  }
   void measure_norms() override { real_->measure_norms(); }
   std::vector<float> norms() override { return real_->norms(); }
   std::vector<float> logits(const Dataset& examples) override { return real_->logits(examples); }

@@ -71,7 +71,7 @@ class EmulatedKernels {
     SampleArgs a = args;
     SampleSpace space{flags.data(), counts.data(), &count};
     // In a run that has come to the step, or by itself; with and without a scan.
-    StepCursor cursor{.first = args.stream.step - 2, .end = 3, .index = 2};
+    StepCursor cursor{.first = args.stream.step - 2, .end = 3, .index = 2, .candidates = args.rule};
     ListedStep list[3] = {};
     list[2].scalars.learning_rate = 7.0f;
     list[2].scale.max_norm = 3.0f;

@@ -26,7 +26,10 @@ struct TestDevice {
   /// Examples for which the recorded step says that it has space; 0: as many as it has.
   std::uint32_t batch_capacity = 0;
   int multiprocessors = 3;
-  DeviceLog* log = nullptr;  ///< outlives the engine; null for none
+  std::size_t memory = std::size_t{4} << 30;  ///< bytes
+  bool blas_by_place = false;      ///< whether a row of its products depends on where the row lies
+  std::size_t failing_launch = 0;  ///< the number of a launch that fails, from 1; 0: none
+  DeviceLog* log = nullptr;        ///< outlives the engine; null for none
   /// Whether kernels are run, or only logged: results are then arbitrary, and a batch empty.
   bool runs = true;
 };

@@ -32,18 +32,19 @@ std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSet
   if (settings.audit)
     throw InputError(
         "--device: expected cpu for an audit, which runs on the CPU only so far, found cuda");
-  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(), network, settings);
+  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(settings.device),
+                                                             network, settings);
 }
 
-Precision cuda_precision(const Network& network, Precision requested) {
-  return cuda::device_precision(network, cuda::CudaGpu().limits(), requested);
+Precision cuda_precision(const Network& network, Precision requested, int device) {
+  return cuda::device_precision(network, cuda::CudaGpu(device).limits(), requested);
 }
 
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense) {
-  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(), network, settings,
-                                                             large_dense, false);
+  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(settings.device),
+                                                             network, settings, large_dense, false);
 }
 
 void sum_again(Engine& engine, const StepRecipe& recipe, float clip_norm, std::size_t times) {

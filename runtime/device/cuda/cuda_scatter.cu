@@ -3,8 +3,8 @@
 
 namespace cudp {
 
-std::vector<float> scatter_on_cuda(const Dataset& images, const WorkDone& done) {
-  cuda::CudaGpu gpu;
+std::vector<float> scatter_on_cuda(const Dataset& images, const WorkDone& done, int device) {
+  cuda::CudaGpu gpu(device);
   cuda::DeviceScatter<cuda::CudaGpu> scatter(gpu, images.shape.height, images.shape.width);
   return scatter(images, done);
 }

@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "runtime/base/error.hpp"
-#include "runtime/data/examples.hpp"
+#include "runtime/device/cuda/batch_room.hpp"
 #include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/evaluation.hpp"
 #include "runtime/device/cuda/fused.hpp"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
@@ -27,15 +28,6 @@
 #include "runtime/device/observed.hpp"
 
 namespace cudp::cuda {
-
-/// Most examples that a recorded step has room for: 12 standard deviations and some more above the
-/// expected batch. A larger batch (probability below 1e-30) makes the run fail, it is never cut.
-inline std::int64_t batch_capacity(std::uint64_t threshold, std::size_t examples) {
-  const double n = static_cast<double>(examples);
-  const double q = static_cast<double>(threshold) * 0x1p-32;
-  const double max_drawn = n * q + 12.0 * std::sqrt(n * q * (1.0 - q)) + 32.0;
-  return static_cast<std::int64_t>(std::min(n, std::ceil(max_drawn)));
-}
 
 template <class Gpu>
 class DeviceEngine final : public Engine {
@@ -51,13 +43,14 @@ class DeviceEngine final : public Engine {
                                   : settings.precision,
                  .large_dense = large_dense,
                  .limits = gpu_.limits(),
-                 .transforms = DeviceModelState<Gpu>::transforms(settings.recipe)}),
+                 .transforms = DeviceModelState<Gpu>::transforms(settings.recipe)},
+                settings.say),
         state_(gpu_, network, settings.recipe),
         position_(gpu_, network.parameter_count),
-        end_(gpu_, state_, position_.cursor()),
+        end_(gpu_, state_, position_.cursor(), position_.list()),
         unit_scale_(gpu_, 1),
         live_count_(gpu_, 1),
-        listed_(gpu_, static_cast<std::size_t>(passes_.capacity())),
+        all_count_(gpu_, 1),
         train_tally_(gpu_, 1) {
     train_tally_.clear();
     const SumScale unit = sum_scale(1.0f, 1.0);
@@ -82,8 +75,12 @@ class DeviceEngine final : public Engine {
     drawn_ = {gpu_, train_.size()};
     norms_ = {gpu_, keeps_norms() ? train_.size() : 0};
     norms_.clear();
+    const auto count = static_cast<std::uint32_t>(train_.size());
+    all_count_.upload({&count, 1});
     recorded_.reset();  // it holds addresses of the buffers before
     recorded_sum_.reset();
+    room_ = 0;
+    reserve(first_room(settings_.recipe.draw, train_.size(), settings_.expected_batch));
   }
 
   void set_state(const TrainState& s) override {
@@ -102,24 +99,62 @@ class DeviceEngine final : public Engine {
            std::span<const StepScalars> scalars) override {
     ensure(train_.size() > 0, "no training set is loaded");
     ensure(keeps_the_same(recipe, settings_.recipe), "the memory was laid out for another recipe");
-    const std::vector<ListedStep> steps = listed(recipe, scalars);
-    for (std::size_t at = 0; at < steps.size(); at += position_.max_steps()) {
-      const auto part =
-          std::span(steps).subspan(at, std::min(position_.max_steps(), steps.size() - at));
+    std::vector<ListedStep> steps = listed(recipe, scalars);
+    StepCursor cursor{.first = first};
+    if (const auto* const candidates = std::get_if<Candidates>(&recipe.draw))
+      cursor.candidates = candidates->rule;
+    for_each_submission(cursor, steps, [&](std::span<ListedStep> part) {
       if (settings_.witness != nullptr)
-        run_watched(recipe, first + at, part);
+        run_watched(recipe, cursor, part);
       else
-        run_recorded(recipe, first + at, part);
+        run_recorded(recipe, cursor, part);
+    });
+  }
+
+  /// The device moves the clipping norm, so that the host waits no more than in run().
+  FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
+                              std::span<const StepScalars> scalars, const ClipRule& rule,
+                              float clip, std::span<const std::int64_t> count_noise) override {
+    validate(rule);
+    ensure(std::holds_alternative<ClippedGradient>(recipe.contribution) && settings_.diagnostics &&
+               settings_.witness == nullptr && scalars.size() == count_noise.size(),
+           "a clipping norm cannot be followed here");
+    if (!has_noise_in_range(rule))
+      return Engine::run_following(recipe, first, scalars, rule, clip, count_noise);
+    std::vector<StepScalars> at_start;
+    for (const StepScalars& s : scalars) at_start.push_back(scalars_at(rule, clip, s));
+    std::vector<ListedStep> steps = listed(recipe, at_start);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      steps[i].scalars = scalars[i];  // the device makes the others of them
+      steps[i].count_noise = count_noise[i];
     }
+    FollowedSteps followed;
+    StepCursor cursor{.first = first, .follows = 1, .clip = rule};
+    for_each_submission(cursor, steps, [&](std::span<ListedStep> part) {
+      part[0].scalars = scalars_at(rule, clip, part[0].scalars);
+      part[0].scale = scale_of(recipe, clip);
+      run_recorded(recipe, cursor, part);
+      for (const ListedStep& step : part) {
+        const SumScale scale = scale_of(recipe, step.scalars.clip_norm);
+        ensure(step.scale.max_norm == scale.max_norm && step.scale.grid == scale.grid &&
+                   step.scale.inverse_grid == scale.inverse_grid,
+               "the device has added on another grid than that of the clipping norm");
+        followed.scalars.push_back(step.scalars);
+        followed.noisy_counts.push_back(step.noisy_count);
+      }
+      clip = next_clip(rule, part.back().scalars.clip_norm, part.back().noisy_count);
+    });
+    return followed;
   }
 
   /// For benchmarks: sums what the batch that was last drawn adds, so many times, and nothing else.
   void sum_again(const StepRecipe& recipe, float clip_norm, std::size_t times) {
     ensure(train_.size() > 0, "no training set is loaded");
+    const std::int64_t room = room_of(recipe);
     if (!recorded_sum_ || recorded_sum_->recipe != recipe) {
       recorded_sum_.reset();
-      recorded_sum_.emplace(
-          Recorded{recipe, gpu_.record([this, recipe] { (void)add_up(recipe); })});
+      recorded_sum_.emplace(Recorded{
+          recipe, room, gpu_.record([this, recipe, room] { (void)add_up(recipe, room); })});
     }
     StepScalars scalars{};
     scalars.clip_norm = clip_norm;
@@ -134,12 +169,10 @@ class DeviceEngine final : public Engine {
 
   void measure_norms() override {
     ensure(train_.size() > 0 && keeps_norms(), "norms are not kept");
-    const auto count = static_cast<std::uint32_t>(train_.size());
-    live_count_.upload({&count, 1});
     const auto capacity = static_cast<std::size_t>(passes_.capacity());
     for (std::size_t first = 0; first < train_.size(); first += capacity) {
       const Batch batch{
-          .count = live_count_.get(),
+          .count = all_count_.get(),
           .first = static_cast<std::int32_t>(first),
           .capacity = static_cast<std::int32_t>(std::min(capacity, train_.size() - first))};
       passes_.forward(batch, train_.data(), nullptr, state_.parameters());
@@ -151,35 +184,15 @@ class DeviceEngine final : public Engine {
 
   std::vector<float> logits(const Dataset& examples) override {
     ensure(examples.shape == network_.input, "the test set does not fit the model");
-    const auto capacity = static_cast<std::size_t>(passes_.capacity());
-    const auto features = static_cast<std::size_t>(examples.shape.size());
-    const std::size_t slab = std::min(capacity, examples.size());
-    Buffer<Gpu, std::uint8_t> bytes(gpu_, examples.is_bytes() ? slab * features : 0);
-    Buffer<Gpu, float> floats(gpu_, examples.is_bytes() ? 0 : slab * features);
-    std::vector<float> rows(floats.size());
-    Buffer<Gpu, std::uint8_t> labels(gpu_, slab);
-    const DeviceData data{.bytes = bytes.get(),
-                          .floats = floats.get(),
-                          .labels = labels.get(),
-                          .scale = examples.scale,
-                          .shift = examples.shift};
-    std::vector<float> all;
-    all.reserve(examples.size() * static_cast<std::size_t>(network_.outputs));
-    for (std::size_t at = 0; at < examples.size(); at += slab) {
-      const std::size_t n = std::min(slab, examples.size() - at);
-      if (examples.is_bytes()) {
-        bytes.upload(std::span(examples.bytes).subspan(at * features, n * features));
-      } else {
-        const auto part = std::span(rows).first(n * features);
-        read_floats(examples, at, n, part);
-        floats.upload(part);
-      }
-      labels.upload(std::span(examples.labels).subspan(at, n));
-      passes_.forward(listed_batch(n), data, nullptr, state_.parameters());
-      const std::vector<float> logits = passes_.logits(n);
-      all.insert(all.end(), logits.begin(), logits.end());
-    }
-    return all;
+    if (!fused_ && passes_.capacity() == 0) reserve(0);
+    return evaluation_.logits(
+        gpu_, network_.outputs, examples,
+        [&](const std::uint32_t* count, std::size_t n, const DeviceData& data, float* to) {
+          if (fused_)
+            fused_->forward(count, n, data, state_.parameters(), to);
+          else
+            passes_.logits(count, n, data, state_.parameters(), to);
+        });
   }
 
   PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
@@ -188,6 +201,7 @@ class DeviceEngine final : public Engine {
     const auto groups = static_cast<std::size_t>(network_.groups);
     const auto capacity = static_cast<std::size_t>(passes_.capacity());
     Buffer<Gpu, float> single(gpu_, gradients ? std::min(capacity, examples.size()) * d : 0);
+    listed_ = {gpu_, std::min(capacity, examples.size())};
     PerExample out;
     const auto append = [](std::vector<float>& to, const std::vector<float>& from) {
       to.insert(to.end(), from.begin(), from.end());
@@ -231,18 +245,29 @@ class DeviceEngine final : public Engine {
 
  private:
   struct Recorded {
-    StepRecipe recipe;
+    StepRecipe recipe;  ///< but for what lies in device memory
+    std::int64_t room;  ///< examples of a batch at most
     typename Gpu::Recording recording;
   };
 
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings_.recipe.draw); }
-  /// Room for examples: of candidates as many as there would be if every norm were as large as it
-  /// can be. Blocks without examples leave at once.
-  std::int64_t capacity(const Draw& draw) const {
-    if (const auto* const poisson = std::get_if<Poisson>(&draw))
-      return batch_capacity(poisson->threshold, train_.size());
-    const ImportanceRule& rule = std::get<Candidates>(draw).rule;
-    return batch_capacity(candidate_threshold(rule, static_cast<float>(rule.clip)), train_.size());
+
+  /// Makes room for micro-batches of so many examples.
+  void reserve(std::int64_t examples) {
+    if (!passes_.reserve(examples)) return;
+    recorded_.reset();  // they hold addresses of the buffers before
+    recorded_sum_.reset();
+  }
+
+  /// Examples that a batch of a recorded step has room for. Blocks without examples leave at once.
+  std::int64_t room_of(const StepRecipe& recipe) const {
+    return std::max(room_, first_room(recipe.draw, train_.size(), settings_.expected_batch));
+  }
+
+  /// A recipe but for the numbers that recorded steps find in device memory.
+  static StepRecipe without_numbers(StepRecipe recipe) {
+    if (auto* const candidates = std::get_if<Candidates>(&recipe.draw)) candidates->rule = {};
+    return recipe;
   }
 
   /// The first n examples of a list that the host gives.
@@ -273,39 +298,71 @@ class DeviceEngine final : public Engine {
     return steps;
   }
 
-  void run_recorded(const StepRecipe& recipe, std::uint64_t first,
-                    std::span<const ListedStep> steps) {
-    record(recipe);
-    position_.start(first, steps);
-    for (std::size_t done = 0;;) {
-      for (; done < steps.size(); ++done) gpu_.replay(recorded_->recording);
-      const StepCursor at = position_.wait();
-      if (at.pending == 0) {
-        ensure(at.index == steps.size(), "the device has left steps out");
-        return;
-      }
-      end_.complete(at, recipe, stream(Stream::noise), false);
-      done = at.index;  // the steps behind it were left out
+  /// Calls body(part) with the steps of one submission after the other, cursor.first being the
+  /// number of the first.
+  template <class Body>
+  void for_each_submission(StepCursor& cursor, std::span<ListedStep> steps, const Body& body) {
+    const std::uint64_t first = cursor.first;
+    for (std::size_t at = 0; at < steps.size(); at += position_.max_steps()) {
+      cursor.first = first + at;
+      body(steps.subspan(at, std::min(position_.max_steps(), steps.size() - at)));
     }
   }
 
-  void launch_step(const StepRecipe& recipe) {
-    draw(recipe);
-    const Unfinished left = add_up(recipe);
+  /// Whether the noise of every clipping norm is in the range of rounded normals: a norm is 2^20 to
+  /// 2^21 units of its grid. The host checks each step's otherwise.
+  static bool has_noise_in_range(const ClipRule& rule) {
+    const double s = rule.noise_multiplier * rule.sensitivity;
+    return s * kMinUnits >= kMinRoundedNormalS &&
+           2.0 * s * kMinUnits * (1.0 + 0x1p-20) <= kLargestRoundedNormalS;
+  }
+
+  /// cursor: what is the same for all steps; the number of the first. Where the clipping norm
+  /// moves, `steps` is what the device has made of them.
+  void run_recorded(const StepRecipe& recipe, const StepCursor& cursor,
+                    std::span<ListedStep> steps) {
+    record(recipe);
+    position_.start(cursor, steps);
+    for (std::size_t done = 0;;) {
+      for (; done < steps.size(); ++done) gpu_.replay(recorded_->recording);
+      const StepCursor at = cursor.follows != 0 ? position_.wait(steps) : position_.wait();
+      done = at.index;  // the steps behind it were left out
+      if (at.pending != 0) {
+        end_.complete(at, recipe, stream(Stream::noise), false);
+      } else if (at.crowded != 0) {
+        room_ = std::min(2 * std::int64_t{at.crowded}, batch_capacity(recipe.draw, train_.size()));
+        record(recipe);
+        position_.make_room(at);
+      } else {
+        ensure(done == steps.size(), "the device has left steps out");
+        return;
+      }
+    }
+  }
+
+  void launch_step(const StepRecipe& recipe, std::int64_t room) {
+    draw(recipe, room);
+    const Unfinished left = add_up(recipe, room);
     end_.finish(recipe, stream(Stream::noise), left, false);
   }
 
   /// Records a step, unless that has been done.
   void record(const StepRecipe& recipe) {
-    if (recorded_ && recorded_->recipe == recipe) return;
+    const StepRecipe kind = without_numbers(recipe);
+    if (recorded_ && recorded_->recipe != kind) recorded_.reset();
+    const std::int64_t room = room_of(recipe);
+    if (recorded_ && recorded_->room >= room) return;
     recorded_.reset();
-    recorded_.emplace(Recorded{recipe, gpu_.record([this, recipe] { launch_step(recipe); })});
+    reserve(room);
+    recorded_.emplace(
+        Recorded{kind, room, gpu_.record([this, recipe, room] { launch_step(recipe, room); })});
   }
 
-  void run_watched(const StepRecipe& recipe, std::uint64_t first,
+  void run_watched(const StepRecipe& recipe, const StepCursor& cursor,
                    std::span<const ListedStep> steps) {
-    position_.start(first, steps);
-    for (std::size_t i = 0; i < steps.size(); ++i) take_watched_step(recipe, first + i, steps[i]);
+    position_.start(cursor, steps);
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      take_watched_step(recipe, cursor.first + i, steps[i]);
     (void)position_.wait();
   }
 
@@ -316,13 +373,14 @@ class DeviceEngine final : public Engine {
     Observer* const observes = observer(witness);
     const Leaving leaving = released_sum(number, step.scale.grid, step.scalars.noise_std);
     const RandomStream noise = stream(Stream::noise);
+    const std::int64_t room = batch_capacity(recipe.draw, train_.size());
 
-    draw(recipe);
+    draw(recipe, room);
     (void)position_.wait();
     if (observes != nullptr)
       show_batch(witness, number, recipe.draw, drawn_.download(sample_.count()));
 
-    const Unfinished left = add_up(recipe);
+    const Unfinished left = add_up(recipe, room);
     if (left.sums.slabs != nullptr) fused_->add(left.sums, end_.sum());
     if (observes != nullptr) observes->adds_noise(leaving, sums());
 
@@ -370,20 +428,23 @@ class DeviceEngine final : public Engine {
   }
 
   /// Begins the next step: its batch to drawn_, ascending, its numbers to the cursor.
-  void draw(const StepRecipe& recipe) {
+  void draw(const StepRecipe& recipe, std::int64_t room) {
     SampleSpace space = sample_.space();
     space.cursor = position_.cursor();
     space.list = position_.list();
     space.capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-        static_cast<std::uint64_t>(capacity(recipe.draw)), settings_.largest_sum));
+        static_cast<std::uint64_t>(batch_capacity(recipe.draw, train_.size())),
+        settings_.largest_sum));
+    space.room = static_cast<std::uint32_t>(room);
+    space.counted = train_tally_.get();
     space.has_tail = StepEnd<Gpu>::has_tail(recipe);
     draw_poisson(gpu_, sample_args(recipe.draw), space);
   }
 
   /// The sum of what the batch's examples add, in units of the grid, but for what is returned.
-  Unfinished add_up(const StepRecipe& recipe) {
+  /// max_drawn: examples that it has room for.
+  Unfinished add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
     const Contribution& contribution = recipe.contribution;
-    const std::int64_t max_drawn = capacity(recipe.draw);
     const SumScale* const scale = position_.scale();
     if (const auto* const clipped = std::get_if<ClippedGradient>(&contribution)) {
       if (fused_)
@@ -397,9 +458,9 @@ class DeviceEngine final : public Engine {
           state_.coordinates().refresh(passes_.layout(), position_.cursor());
       return add_by_layers(max_drawn, &view, [&] { passes_.clip({}, scale); });
     }
-    const ImportanceRule& rule = std::get<Candidates>(recipe.draw).rule;
     return add_by_layers(max_drawn, nullptr, [&] {
-      passes_.accept(rule, stream(Stream::acceptance), &position_.cursor()->step, norms_.get());
+      passes_.accept(position_.candidates(), stream(Stream::acceptance), &position_.cursor()->step,
+                     norms_.get());
     });
   }
 
@@ -442,8 +503,11 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, float> norms_;          // [examples] or empty, as last seen
   Buffer<Gpu, std::uint32_t> drawn_;  // [examples], the present batch
   Buffer<Gpu, std::uint32_t> live_count_;
-  Buffer<Gpu, std::uint32_t> listed_;  // [capacity], examples that the host names
+  Buffer<Gpu, std::uint32_t> all_count_;  // [1], all examples
+  Buffer<Gpu, std::uint32_t> listed_;     // examples that the host names
+  DeviceEvaluation<Gpu> evaluation_;
   Buffer<Gpu, Tally> train_tally_;
+  std::int64_t room_ = 0;  // that a batch was found to need
   std::optional<Recorded> recorded_;
   std::optional<Recorded> recorded_sum_;  // of sum_again
 };

@@ -35,7 +35,7 @@ void sum_again(Engine& engine, const StepRecipe& recipe, float clip_norm, std::s
 
 /// The precision that make_cuda_engine multiplies a network in where `requested` was asked for. It
 /// needs a device.
-Precision cuda_precision(const Network& network, Precision requested);
+Precision cuda_precision(const Network& network, Precision requested, int device = 0);
 
 /// True if this build has the CUDA backend.
 bool built_with_cuda();

@@ -175,26 +175,13 @@ class FusedNetwork {
                         .first = static_cast<std::int32_t>(first),
                         .capacity = static_cast<std::int32_t>(
                             std::min<std::int64_t>(capacity_, max_drawn - first))};
-      const FusedSum args{
-          .batch = batch,
-          .examples = examples,
-          .bytes = data.bytes,
-          .floats = data.floats,
-          .labels = data.labels,
-          .scale = data.scale,
-          .shift = data.shift,
-          .parameters = parameters,
-          .functions = {kernel_.functions[0], kernel_.functions[1], kernel_.functions[2]},
-          .dense = kernel_.dense,
-          .loss = loss_,
-          .clip = clip,
-          .sum_scale = scale,
-          .turn = turn_,
-          .blocks = blocks_,
-          .slabs = slabs_.get(),
-          .losses = losses_.get(),
-          .squared_norms = squared_norms_.get(),
-          .factors = factors_.get()};
+      FusedSum args = args_of(batch, data, parameters);
+      args.examples = examples;
+      args.clip = clip;
+      args.sum_scale = scale;
+      args.losses = losses_.get();
+      args.squared_norms = squared_norms_.get();
+      args.factors = factors_.get();
       slabs_.fill_scratch();
       for (Buffer<Gpu, float>* b : {&losses_, &squared_norms_, &factors_}) b->fill_scratch();
       launch(gpu_, "fused sum", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
@@ -210,6 +197,16 @@ class FusedNetwork {
     return left;
   }
 
+  /// The logits of examples 0 .. n - 1 of the data, [n, outputs], in one launch; count [1]: n, on
+  /// the device.
+  void forward(const std::uint32_t* count, std::size_t n, const DeviceData& data,
+               const float* parameters, float* logits) {
+    FusedSum args = args_of({.count = count, .first = 0, .capacity = static_cast<std::int32_t>(n)},
+                            data, parameters);
+    args.logits = logits;
+    launch(gpu_, "fused forward", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
+  }
+
   /// fixed [d] += what a launch has left in the blocks' sums.
   void add(const BlockSums& left, FixedPoint* fixed) {
     launch(gpu_, "fused reduce", fused_reduce_kernel,
@@ -217,6 +214,28 @@ class FusedNetwork {
   }
 
  private:
+  FusedSum args_of(const Batch& batch, const DeviceData& data, const float* parameters) const {
+    return {.batch = batch,
+            .examples = nullptr,
+            .bytes = data.bytes,
+            .floats = data.floats,
+            .labels = data.labels,
+            .scale = data.scale,
+            .shift = data.shift,
+            .parameters = parameters,
+            .functions = {kernel_.functions[0], kernel_.functions[1], kernel_.functions[2]},
+            .dense = kernel_.dense,
+            .loss = loss_,
+            .clip = {},
+            .sum_scale = nullptr,
+            .turn = turn_,
+            .blocks = blocks_,
+            .slabs = slabs_.get(),
+            .losses = nullptr,
+            .squared_norms = nullptr,
+            .factors = nullptr};
+  }
+
   Gpu& gpu_;
   FusedKernel kernel_;
   Loss loss_;

@@ -17,6 +17,7 @@
 #include "kernels/features/scatter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/late_libraries.hpp"
+#include "runtime/device/cuda/out_of_memory.hpp"
 
 namespace cudp::cuda {
 
@@ -95,9 +96,14 @@ class CudaGpu {
     check(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
           "read the size of shared memory");
     limits_.shared_bytes = static_cast<std::size_t>(shared);
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, device), "read a device's properties");
+    memory_ = properties.totalGlobalMem;
   }
 
   const DeviceLimits& limits() const { return limits_; }
+  /// Bytes of the device's memory, used or not.
+  std::size_t memory() const { return memory_; }
 
   /// To be called before a kernel is launched with more shared memory than 48 KB. Allows it all
   /// that the device has: another network with the same kernel may ask for less meanwhile.
@@ -112,15 +118,23 @@ class CudaGpu {
           "allow a kernel its shared memory");
   }
 
+  /// Throws OutOfMemory where there is not so much left.
   void* allocate(std::size_t bytes) {
     void* p = nullptr;
-    check(cudaMalloc(&p, bytes), ("allocate " + std::to_string(bytes) + " bytes").c_str());
+    const cudaError_t status = cudaMalloc(&p, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      throw OutOfMemory("CUDA: the device has no " + std::to_string(bytes) +
+                        " bytes of memory left");
+    }
+    check(status, ("allocate " + std::to_string(bytes) + " bytes").c_str());
     return p;
   }
   void release(void* p) {
     if (cudaFree(p) != cudaSuccess) std::fputs("cudp: device memory was not released\n", stderr);
   }
   void clear(void* p, std::size_t bytes) {
+    if (loads_only_) return;
     check(cudaMemsetAsync(p, 0, bytes, stream_.get()), "clear memory");
   }
   /// `from` may be changed as soon as this returns. It waits: that pageable memory is staged is
@@ -143,6 +157,10 @@ class CudaGpu {
   void upload_pinned(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
   }
+  /// From device memory to device memory, without waiting.
+  void copy(void* to, const void* from, std::size_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_.get()), "copy");
+  }
   /// Waits for everything before it.
   void download(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_.get()), "download");
@@ -151,6 +169,11 @@ class CudaGpu {
 
   template <class... P, class... A>
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
+    if (loads_only_) {
+      cudaFuncAttributes loaded{};
+      check(cudaFuncGetAttributes(&loaded, kernel), name);
+      return;
+    }
     const auto dim = [](const Extent& e) { return dim3(e.x, e.y, e.z); };
     kernel<<<dim(s.grid), dim(s.block), s.shared_bytes, stream_.get()>>>(args...);
     check(cudaGetLastError(), name);
@@ -169,11 +192,16 @@ class CudaGpu {
     const bool tf32 = precision == Precision::tf32;
     check(cublas().set_math_mode(h, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
           "choose the precision");
+    // Its kernels are loaded by the first product, which must not be recorded.
+    auto* const one = static_cast<float*>(workspace_.get());
+    clear(one, 3 * sizeof(float));
+    sgemm('N', 'N', 1, 1, 1, one, 1, one + 1, 1, 0.0f, one + 2, 1);
   }
 
   /// c = op(a) op(b) + beta c, column by column as BLAS has it; op 'N' or 'T'.
   void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
              int ldb, float beta, float* c, int ldc) {
+    if (loads_only_) return;
     const auto op = [](char o) { return o == 'T' ? CUBLAS_OP_T : CUBLAS_OP_N; };
     const float one = 1.0f;
     check(cublas().sgemm(blas_.get(), op(op_a), op(op_b), m, n, k, &one, a, lda, b, ldb, &beta, c,
@@ -199,9 +227,11 @@ class CudaGpu {
   }
 
   /// A recording of what `work` launches, to be replayed; it runs nothing yet. `work` may launch
-  /// and clear, but not allocate, upload or download.
+  /// and clear, but not allocate, upload or download. It is called twice: kernels are loaded
+  /// first, which drivers before CUDA 12.3 refuse while they record.
   using Recording = Unique<cudaGraphExec_t, cudaGraphExecDestroy>;
   Recording record(const std::function<void()>& work) {
+    load(work);
     check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "record a step");
     cudaGraph_t raw = nullptr;
     try {
@@ -220,7 +250,21 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
+  /// Loads all that `work` launches, and does nothing of it.
+  void load(const std::function<void()>& work) {
+    loads_only_ = true;
+    try {
+      work();
+    } catch (...) {
+      loads_only_ = false;
+      throw;
+    }
+    loads_only_ = false;
+  }
+
+  bool loads_only_ = false;
   DeviceLimits limits_;
+  std::size_t memory_ = 0;
   Unique<cudaStream_t, cudaStreamDestroy> stream_;
   Unique<void*, cudaFree> workspace_;
   Unique<cublasHandle_t, destroy_cublas> blas_;

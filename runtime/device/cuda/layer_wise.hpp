@@ -3,6 +3,10 @@
 // gpu.hpp's, or in tests one that runs the same kernels under the emulator.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -10,48 +14,81 @@
 #include "kernels/layers/loss.cuh"
 #include "kernels/step/tally.cuh"
 #include "runtime/base/error.hpp"
+#include "runtime/device/cuda/blas_rows.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layout.hpp"
 #include "runtime/device/cuda/micro_batch.hpp"
+#include "runtime/device/cuda/out_of_memory.hpp"
 
 namespace cudp::cuda {
 
-/// Examples in flight, in whole groups: what the user chose; else 4096 or what a quarter of a
-/// gibibyte holds if that is more, but no more than a gibibyte holds.
-inline int examples_in_flight(const Network& network, const CudaLayout& layout, int chosen) {
+/// Examples in flight at most: blockIdx.z counts them.
+inline constexpr std::int64_t kMaxInFlight = 32768;
+
+/// Examples in flight, in whole groups: what the user chose; else 4096, or what a quarter of a
+/// gibibyte holds if that is more, but no more than a gibibyte holds; and all `wanted` examples of
+/// a recorded step where a quarter of the device's memory holds them.
+inline std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
+                                       std::size_t memory, std::int64_t wanted) {
   constexpr std::int64_t kFloats = std::int64_t{1} << 28;
-  constexpr std::int64_t kMaxExamples = 32768;
   std::int64_t n = chosen;
   if (chosen <= 0) {
-    const std::int64_t fit = kFloats / layout.floats_per_example(network.groups, network.outputs);
-    n = std::min(fit, std::max<std::int64_t>(4096, fit / 4));
+    const std::int64_t floats = layout.floats_per_example(network.groups, network.outputs);
+    const std::int64_t fit = kFloats / floats;
+    const auto quarter = static_cast<std::int64_t>(memory / 4 / sizeof(float)) / floats;
+    n = std::max(std::min(fit, std::max<std::int64_t>(4096, fit / 4)), std::min(quarter, wanted));
   }
-  n = std::clamp<std::int64_t>(n, 1, kMaxExamples);
   const int group = layout.example_group();
-  return static_cast<int>((n + group - 1) / group * group);
+  return (std::clamp<std::int64_t>(n, 1, kMaxInFlight) + group - 1) / group * group;
 }
 
 template <class Gpu>
 class LayerWiseNetwork {
  public:
-  /// micro_batch: examples in flight at most, 0 to choose. Keeps a reference to `network`.
-  LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices)
+  /// micro_batch: examples in flight at most, 0 to choose. say: told where there are fewer than
+  /// were chosen; may be null. Keeps a reference to `network`.
+  LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices,
+                   std::function<void(const std::string&)> say = {})
       : gpu_(gpu),
         net_(network),
-        layout_(build_layout(network, choices)),
-        work_(gpu, layout_.edges, layout_.storage, net_.groups,
-              examples_in_flight(network, layout_, micro_batch), choices.transforms),
-        group_parts_(gpu, layout_.storage.group_parts.size()),
-        losses_(gpu, work_.per_example(1)),
-        logit_gradients_(gpu, work_.per_example(net_.outputs)),
-        squared_norms_(gpu, work_.per_example(net_.groups)) {
-    if (layout_.storage.uses_blas) gpu_.prepare_blas(choices.precision);
+        micro_batch_(micro_batch),
+        transforms_(choices.transforms),
+        say_(std::move(say)),
+        layout_(build_layout(network, with_checked_blas(gpu, network, choices, say_))),
+        group_parts_(gpu, layout_.storage.group_parts.size()) {
     group_parts_.upload(layout_.storage.group_parts);
   }
 
-  /// Examples in flight at most.
-  int capacity() const { return work_.capacity(); }
+  /// Makes room for as many examples in flight as is best for micro-batches of `wanted` examples.
+  /// Returns whether anything has moved: what was recorded before must be recorded anew then.
+  bool reserve(std::int64_t wanted) {
+    const int group = layout_.example_group();
+    std::int64_t n = examples_in_flight(net_, layout_, micro_batch_, gpu_.memory(), wanted);
+    if (micro_batch_ <= 0) {
+      const std::int64_t reached =
+          MicroBatch<Gpu>::max_capacity(layout_.edges, layout_.storage) / group * group;
+      n = std::min(n, std::max<std::int64_t>(reached, group));
+    }
+    n = std::min(n, max_in_flight_);
+    if (work_ && n <= work_->capacity()) return false;
+    for (;;) {
+      try {
+        allocate(static_cast<int>(n));
+        return true;
+      } catch (const OutOfMemory&) {
+        work_.reset();
+        if (n <= group) throw;
+        n = (n / 2 + group - 1) / group * group;
+        max_in_flight_ = n;
+        if (say_)
+          say_("device: its memory does not hold the examples in flight, now " + std::to_string(n));
+      }
+    }
+  }
+
+  /// Examples in flight at most; 0 before reserve().
+  int capacity() const { return work_ ? work_->capacity() : 0; }
   const CudaLayout& layout() const { return layout_; }
   const Buffer<Gpu, float>& losses() const { return losses_; }
   const Buffer<Gpu, float>& squared_norms() const { return squared_norms_; }
@@ -60,19 +97,30 @@ class LayerWiseNetwork {
   /// 0, 1, ... parameters [d].
   void forward(const Batch& batch, const DeviceData& data, const std::uint32_t* examples,
                const float* parameters) {
-    work_.batch = batch;
-    work_.data = data;
-    work_.examples = examples;
-    work_.parameters = parameters;
-    work_.fill_scratch();
+    work_->batch = batch;
+    work_->data = data;
+    work_->examples = examples;
+    work_->parameters = parameters;
+    work_->fill_scratch();
     for (Buffer<Gpu, float>* b : {&losses_, &logit_gradients_, &squared_norms_}) b->fill_scratch();
-    for_each_layer([&](const auto& l) { l.forward(work_); });
+    for_each_layer([&](const auto& l) { l.forward(*work_); });
     ensure(layout_.edges.back().value.border == 0, "logits are a flat vector");
   }
 
-  /// The logits of the first n examples of the last forward(), [n, outputs].
-  std::vector<float> logits(std::size_t n) const {
-    return work_.download(layout_.edges.back(), n * static_cast<std::size_t>(net_.outputs));
+  /// The logits of examples 0 .. n - 1 of the data, [n, outputs], a micro-batch after the other;
+  /// count [1]: n, on the device. After reserve().
+  void logits(const std::uint32_t* count, std::size_t n, const DeviceData& data,
+              const float* parameters, float* to) {
+    const auto at_once = static_cast<std::size_t>(capacity());
+    const auto row = static_cast<std::size_t>(net_.outputs);
+    for (std::size_t first = 0; first < n; first += at_once) {
+      const std::size_t live = std::min(at_once, n - first);
+      forward({.count = count,
+               .first = static_cast<std::int32_t>(first),
+               .capacity = static_cast<std::int32_t>(live)},
+              data, nullptr, parameters);
+      gpu_.copy(to + first * row, work_->value(layout_.edges.back()), live * row * sizeof(float));
+    }
   }
 
   /// After forward() of the same examples: their losses, gradients by every activation, and squared
@@ -80,21 +128,21 @@ class LayerWiseNetwork {
   void backward(const CoordinatesView* coordinates = nullptr) {
     const CudaEdge& last = layout_.edges.back();
     launch(gpu_, "loss", loss_kernel,
-           device::LossValues{.batch = work_.batch,
+           device::LossValues{.batch = work_->batch,
                               .loss = net_.spec.loss,
                               .outputs = net_.outputs,
-                              .logits = work_.value(last),
-                              .label = work_.labels(),
+                              .logits = work_->value(last),
+                              .label = work_->labels(),
                               .value = losses_.get(),
                               .logit_gradient = logit_gradients_.get(),
-                              .gradient = work_.gradient(last),
+                              .gradient = work_->gradient(last),
                               .gradient_planes = last.gradient});
-    work_.coordinates = coordinates;
+    work_->coordinates = coordinates;
     for (std::size_t i = layout_.layers.size(); i-- > 0;)
       std::visit(
           [&](const auto& l) {
-            l.gradient(work_);
-            if (l.gives_input_gradient()) l.backward(work_);
+            l.gradient(*work_);
+            if (l.gives_input_gradient()) l.backward(*work_);
           },
           layout_.layers[i]);
   }
@@ -102,38 +150,38 @@ class LayerWiseNetwork {
   /// scale [1], in device memory: its clipping norm is used.
   void clip(const ClippedGradient& clip, const SumScale* scale) {
     launch(gpu_, "clip", clip_kernel,
-           device::Clip{.batch = work_.batch,
+           device::Clip{.batch = work_->batch,
                         .clip = clip,
                         .scale = scale,
-                        .parts = work_.parts(),
+                        .parts = work_->parts(),
                         .group_parts = group_parts_.get(),
                         .groups = net_.groups,
                         .squared_norms = squared_norms_.get(),
-                        .factors = work_.factors()});
+                        .factors = work_->factors()});
   }
 
-  /// Accepts candidates instead of clipping; see device::Accept.
-  void accept(const ImportanceRule& rule, const RandomStream& stream, const std::uint64_t* step,
+  /// Accepts candidates instead of clipping; see device::Accept. rule, step: in device memory.
+  void accept(const ImportanceRule* rule, const RandomStream& stream, const std::uint64_t* step,
               float* norms) {
     launch(gpu_, "accept", accept_kernel,
-           device::Accept{.batch = work_.batch,
+           device::Accept{.batch = work_->batch,
                           .rule = rule,
                           .stream = stream,
                           .step = step,
-                          .examples = work_.examples,
+                          .examples = work_->examples,
                           .norms = norms,
-                          .parts = work_.parts(),
+                          .parts = work_->parts(),
                           .group_parts = group_parts_.get(),
                           .groups = net_.groups,
                           .squared_norms = squared_norms_.get(),
-                          .factors = work_.factors()});
+                          .factors = work_->factors()});
   }
 
   /// Norms of the micro-batch's gradients to norms[batch.first ...].
   void norms(float* norms) {
     launch(gpu_, "norms", norms_kernel,
-           device::Norms{.batch = work_.batch,
-                         .parts = work_.parts(),
+           device::Norms{.batch = work_->batch,
+                         .parts = work_->parts(),
                          .part_count = layout_.storage.parts(),
                          .norms = norms});
   }
@@ -141,25 +189,34 @@ class LayerWiseNetwork {
   /// sum [d] += the micro-batch's gradients, as backward() saw them, times their factors, in units
   /// of the grid of scale [1].
   void add(FixedPoint* sum, const SumScale* scale) {
-    for_each_layer([&](const auto& l) { l.add(work_, sum, scale); });
+    for_each_layer([&](const auto& l) { l.add(*work_, sum, scale); });
   }
 
   /// Each example's own gradient to gradients [capacity(), d].
   void store_gradients(float* gradients) {
-    for_each_layer([&](const auto& l) { l.store_gradients(work_, gradients); });
+    for_each_layer([&](const auto& l) { l.store_gradients(*work_, gradients); });
   }
 
   /// What adds the losses and norms of the micro-batch, which was clipped, to *total.
   TallyBatch tally(Tally* total) const {
-    return {.batch = work_.batch,
+    return {.batch = work_->batch,
             .loss = losses_.get(),
             .squared_norms = squared_norms_.get(),
-            .factors = work_.factors(),
+            .factors = work_->factors(),
             .groups = net_.groups,
             .total = total};
   }
 
  private:
+  void allocate(int capacity) {
+    work_.reset();
+    for (Buffer<Gpu, float>* b : {&losses_, &logit_gradients_, &squared_norms_}) *b = {};
+    work_.emplace(gpu_, layout_.edges, layout_.storage, net_.groups, capacity, transforms_);
+    losses_ = {gpu_, work_->per_example(1)};
+    logit_gradients_ = {gpu_, work_->per_example(net_.outputs)};
+    squared_norms_ = {gpu_, work_->per_example(net_.groups)};
+  }
+
   template <class Body>
   void for_each_layer(const Body& body) const {
     for (const AnyCudaLayer& l : layout_.layers) std::visit(body, l);
@@ -167,8 +224,12 @@ class LayerWiseNetwork {
 
   Gpu& gpu_;
   const Network& net_;
+  int micro_batch_;
+  bool transforms_;
+  std::function<void(const std::string&)> say_;
+  std::int64_t max_in_flight_ = kMaxInFlight;  // less where memory has run out
   CudaLayout layout_;
-  MicroBatch<Gpu> work_;
+  std::optional<MicroBatch<Gpu>> work_;
   Buffer<Gpu, std::int32_t> group_parts_;
   Buffer<Gpu, float> losses_;           // [capacity]
   Buffer<Gpu, float> logit_gradients_;  // [capacity, outputs]

@@ -53,10 +53,9 @@ class MicroBatch {
         parts_(gpu, per_example(storage.parts())),
         factors_(gpu, per_example(groups)),
         scratch_(gpu, transforms ? per_example(storage.transform_scratch) : 0) {
+    ensure(capacity_ <= max_capacity(edges, storage),
+           "the micro-batch is too large for 32-bit offsets");
     for (const CudaEdge& e : edges) {
-      ensure(std::int64_t{capacity_} * std::max(e.value.size(), e.gradient.size()) < std::int64_t{1}
-                                                                                         << 31,
-             "the micro-batch is too large for 32-bit offsets");
       values_.emplace_back(gpu, per_example(e.value.size()));
       gradients_.emplace_back(gpu, e.has_gradient ? per_example(e.gradient.size()) : 0);
       values_.back().clear();  // borders are zero and stay so
@@ -64,9 +63,19 @@ class MicroBatch {
     }
   }
 
+  /// Examples that 32-bit offsets reach in each of its arrays.
+  static std::int64_t max_capacity(const std::vector<CudaEdge>& edges, const CudaStorage& storage) {
+    std::int64_t floats = std::max<std::int64_t>(
+        {1, storage.saved, storage.example_gradients, storage.parts(), storage.transform_scratch});
+    for (const CudaEdge& e : edges)
+      floats = std::max<std::int64_t>({floats, e.value.size(), e.gradient.size()});
+    return ((std::int64_t{1} << 31) - 1) / floats;
+  }
+
   /// All of it but the borders, before a micro-batch.
   void fill_scratch() {
     if constexpr (kFillsScratch<Gpu>) {
+      if (!gpu.fills_scratch()) return;  // line by line it would take as long as the kernels
       for (std::size_t i = 0; i < values_.size(); ++i) {
         fill_scratch(edges_[i].value, values_[i]);
         if (edges_[i].has_gradient) fill_scratch(edges_[i].gradient, gradients_[i]);
@@ -95,10 +104,6 @@ class MicroBatch {
   }
 
   float* value(const CudaEdge& e) const { return values_[e.number].get(); }
-  /// The first n numbers of an edge's values. Waits for the device.
-  std::vector<float> download(const CudaEdge& e, std::size_t n) const {
-    return values_[e.number].download(n);
-  }
   float* gradient(const CudaEdge& e) const { return gradients_[e.number].get(); }
   std::uint8_t* labels() const { return labels_.get(); }
   /// [capacity, n] of a layer that reserved n floats.

@@ -21,13 +21,13 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network&, const Engine
 void sum_again(Engine&, const StepRecipe&, float, std::size_t) {
   throw Error("this build has no CUDA backend");
 }
-Precision cuda_precision(const Network&, Precision) {
+Precision cuda_precision(const Network&, Precision, int) {
   throw Error("this build has no CUDA backend");
 }
-std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset&, Loss, double) {
+std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset&, Loss, double, int) {
   throw Error("this build has no CUDA backend");
 }
-std::vector<float> scatter_on_cuda(const Dataset&, const WorkDone&) {
+std::vector<float> scatter_on_cuda(const Dataset&, const WorkDone&, int) {
   throw Error("this build has no CUDA backend");
 }
 

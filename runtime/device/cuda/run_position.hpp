@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "kernels/step/step_cursor.hpp"
 #include "runtime/base/error.hpp"
@@ -32,19 +33,27 @@ class RunPosition {
   std::size_t max_steps() const { return max_steps_; }
 
   StepCursor* cursor() const { return reinterpret_cast<StepCursor*>(device_.get()); }
-  const ListedStep* list() const {
-    return reinterpret_cast<const ListedStep*>(device_.get() + sizeof(StepCursor));
+  ListedStep* list() const {
+    return reinterpret_cast<ListedStep*>(device_.get() + sizeof(StepCursor));
   }
   const SumScale* scale() const { return &cursor()->scale; }
+  const ImportanceRule* candidates() const { return &cursor()->candidates; }
 
-  /// The next launches are of steps first, first + 1, ...: no more than max_steps(). wait() comes
-  /// before the next call.
-  void start(std::uint64_t first, std::span<const ListedStep> steps) {
+  /// The next launches are of steps cursor.first, cursor.first + 1, ...: no more than max_steps().
+  /// cursor: what is the same for all of them. wait() comes before the next call.
+  void start(StepCursor cursor, std::span<const ListedStep> steps) {
     ensure(steps.size() <= max_steps_, "too many steps for a submission");
-    const StepCursor cursor{.first = first, .end = static_cast<std::uint32_t>(steps.size())};
+    cursor.end = static_cast<std::uint32_t>(steps.size());
     std::memcpy(host_.get(), &cursor, sizeof cursor);
     std::memcpy(host_.get() + sizeof cursor, steps.data(), steps.size_bytes());
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof cursor + steps.size_bytes());
+  }
+
+  /// The next launches have room for the batch that was not begun. at: as wait() returned it.
+  void make_room(StepCursor at) {
+    at.crowded = 0;
+    std::memcpy(host_.get(), &at, sizeof at);
+    gpu_.upload_pinned(device_.get(), host_.get(), sizeof at);
   }
 
   /// Waits for the device. Throws Error (kBatchTooLarge) where a batch was larger than its
@@ -52,12 +61,25 @@ class RunPosition {
   StepCursor wait() const {
     StepCursor c;
     gpu_.download(&c, device_.get(), sizeof c);
+    return checked(c);
+  }
+
+  /// The same, and the list's first steps.size() steps as the device has left them.
+  StepCursor wait(std::span<ListedStep> steps) const {
+    std::vector<std::byte> all(sizeof(StepCursor) + steps.size_bytes());
+    gpu_.download(all.data(), device_.get(), all.size());
+    StepCursor c;
+    std::memcpy(&c, all.data(), sizeof c);
+    std::memcpy(steps.data(), all.data() + sizeof c, steps.size_bytes());
+    return checked(c);
+  }
+
+ private:
+  static StepCursor checked(const StepCursor& c) {
     if (c.failed == kBatchFailed) throw Error(kBatchTooLarge);
     ensure(c.failed == 0, "a step began before the one before it had ended");
     return c;
   }
-
- private:
   static std::size_t bytes_of(std::size_t steps) {
     return sizeof(StepCursor) + steps * sizeof(ListedStep);
   }

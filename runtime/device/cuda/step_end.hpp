@@ -18,10 +18,12 @@ namespace cudp::cuda {
 template <class Gpu>
 class StepEnd {
  public:
-  StepEnd(Gpu& gpu, DeviceModelState<Gpu>& state, StepCursor* cursor)
+  /// cursor, list: of RunPosition.
+  StepEnd(Gpu& gpu, DeviceModelState<Gpu>& state, StepCursor* cursor, ListedStep* list)
       : gpu_(gpu),
         state_(state),
         cursor_(cursor),
+        list_(list),
         sum_(gpu, state.size()),
         undecided_(gpu, static_cast<std::size_t>(words_of_pairs(numbers()))),
         released_(gpu, state.size()),
@@ -98,7 +100,8 @@ class StepEnd {
             .undecided = undecided_.get(),
             .released = has_tail(recipe) || is_shown ? released_.get() : nullptr,
             .update = state_.update_args(recipe),
-            .by_pairs = numbers() < kPairwise};
+            .by_pairs = numbers() < kPairwise,
+            .list = list_};
   }
 
   ReleasedNorm released_norm() const {
@@ -112,6 +115,7 @@ class StepEnd {
   Gpu& gpu_;
   DeviceModelState<Gpu>& state_;
   StepCursor* cursor_;
+  ListedStep* list_;
   Buffer<Gpu, FixedPoint> sum_;           // [d]
   Buffer<Gpu, std::uint32_t> undecided_;  // a bit a pair
   Buffer<Gpu, DecidedPair> pairs_;        // what the host has made

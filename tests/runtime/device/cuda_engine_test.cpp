@@ -208,17 +208,23 @@ TEST(CudaEngineCapacity, HoldsTwelveDeviationsAndNeverMoreThanThereIs) {
 }
 
 TEST(CudaEngineMicroBatch, IsOfWholeGroupsAndFitsTheMemory) {
-  const auto in_flight = [](const char* model, Shape shape, int chosen) {
+  const auto in_flight = [](const char* model, Shape shape, int chosen, std::size_t gib = 4,
+                            std::int64_t wanted = 0) {
     const Network net = cases::network_of({model, model, shape, 10});
-    return cuda::examples_in_flight(net, cuda::build_layout(net), chosen);
+    return cuda::examples_in_flight(net, cuda::build_layout(net), chosen, gib << 30, wanted);
   };
   EXPECT_EQ(in_flight("cnn", {1, 28, 28}, 0), 4096);
   EXPECT_EQ(in_flight("cnn", {1, 28, 28}, 1), 32);
   EXPECT_EQ(in_flight("cnn", {1, 28, 28}, 33), 64);
   EXPECT_EQ(in_flight("logistic", {120, 1, 1}, 0), 32768);
   EXPECT_EQ(in_flight("mlp", {2000, 1, 1}, 1), 256) << "2,000,000 weights go to BLAS by slabs";
-  const int cifar = in_flight("cifar-cnn", {3, 32, 32}, 0);
+  const std::int64_t cifar = in_flight("cifar-cnn", {3, 32, 32}, 0);
   EXPECT_TRUE(cifar >= 512 && cifar < 2048 && cifar % 32 == 0) << cifar;
+  EXPECT_EQ(in_flight("cifar-cnn", {3, 32, 32}, 0, 80, 2500), 2528) << "all that a step wants";
+  EXPECT_EQ(in_flight("cifar-cnn", {3, 32, 32}, 0, 80, 32), cifar);
+  EXPECT_EQ(in_flight("cifar-cnn", {3, 32, 32}, 96, 80, 2500), 96);
+  const std::int64_t quarter = in_flight("cifar-cnn", {3, 32, 32}, 0, 8, 1'000'000);
+  EXPECT_TRUE(quarter > 3 * cifar / 2 && quarter < 3 * cifar) << quarter;
 }
 
 TEST(TensorLayers, NetworksWithAFusedKernelHaveNone) {

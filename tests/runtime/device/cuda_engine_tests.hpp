@@ -285,6 +285,41 @@ TEST_P(CudaEngine, TheClippingNormMayChangeFromStepToStep) {
   EXPECT_NE(together->state().parameters, cases::weights_for(net_).parameters);
 }
 
+/// The device counts and moves the norm as the host does, step by step, to the bit.
+TEST_P(CudaEngine, MovesTheClippingNormAsTheHost) {
+  if (net_.parameter_count > 30'000) GTEST_SKIP() << "the small networks show it";
+  const Dataset data = cases::examples_for(model(), 6);
+  EngineSettings s;
+  s.recipe.draw = Poisson{std::uint64_t{3} << 30};
+  s.diagnostics = true;
+  const ClipRule rule{.target = 0.25,
+                      .rate = 0.5,
+                      .min_clip = 0.01,
+                      .max_clip = 100.0,
+                      .expected_batch = 5.0,
+                      .grid = 0x1p-21,
+                      .noise_multiplier = 0.5,
+                      .sensitivity = 1.01,
+                      .normalised = true};
+  const std::vector<StepScalars> given(4, cases::still(0.1f));
+  const std::vector<std::int64_t> noise{1'000'000, -700'001, 33, 3'000'000};
+  const auto device = engine(s);
+  const auto host = engine(s);
+  FollowedSteps got, want;
+  for (Engine* e : {device.get(), host.get()}) {
+    e->load(data);
+    e->set_state(cases::weights_for(net_));
+    if (e == device.get())
+      got = e->run_following(s.recipe, 5, given, rule, 0.5f, noise);
+    else
+      want = e->Engine::run_following(s.recipe, 5, given, rule, 0.5f, noise);
+  }
+  EXPECT_EQ(got.noisy_counts, want.noisy_counts);
+  EXPECT_EQ(check_followed(got, rule, 0.5f, given), check_followed(want, rule, 0.5f, given));
+  EXPECT_NE(got.scalars[3].clip_norm, 0.5f);
+  EXPECT_EQ(device->state().parameters, host->state().parameters);
+}
+
 TEST_P(CudaEngine, RefusesRecipesAndNumbersThatDoNotFit) {
   EngineSettings s;
   s.recipe.draw = Poisson{std::uint64_t{1} << 32};

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/error.hpp"
 #include "runtime/gate/witness.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -24,20 +25,25 @@ using cases::Case;
 
 // --- Launches ---
 
-/// The engine of a device with the limits of an H100 that only notes what it is asked for. It is
-/// given so many examples, of zeros.
-std::unique_ptr<Engine> noting_engine(const Network& net, const EngineSettings& s,
-                                      std::size_t examples, DeviceLog& log) {
-  auto engine = device_engine(net, s,
-                              {.shared_bytes = std::size_t{227} * 1024,
-                               .multiprocessors = 132,
-                               .log = &log,
-                               .runs = false});
+/// Examples of zeros for a network.
+Dataset zeros_for(const Network& net, std::size_t examples) {
   Dataset data;
   data.shape = net.input;
   data.classes = net.classes;
   data.bytes.resize(examples * static_cast<std::size_t>(net.input.size()));
   data.labels.resize(examples);
+  return data;
+}
+
+/// The engine of a device with the limits of an H100 that only notes what it is asked for.
+std::unique_ptr<Engine> noting_engine(const Network& net, const EngineSettings& s,
+                                      const Dataset& data, DeviceLog& log) {
+  auto engine = device_engine(net, s,
+                              {.shared_bytes = std::size_t{227} * 1024,
+                               .multiprocessors = 132,
+                               .memory = std::size_t{80} << 30,
+                               .log = &log,
+                               .runs = false});
   engine->load(data);
   return engine;
 }
@@ -49,22 +55,26 @@ struct Counted {
   std::vector<std::string> of_a_step;
 };
 
-/// Counts over two runs of ten steps each, which have clipping norms of their own.
-Counted count(const Case& model, const StepRecipe& recipe, Precision precision = Precision::fp32,
-              std::size_t examples = 60'000) {
-  const Network net = cases::network_of(model);
+/// Counts over two runs of four steps each, which have clipping norms of their own, and candidates
+/// an importance rule of their own.
+Counted count(const Network& net, StepRecipe recipe, const Dataset& data,
+              Precision precision = Precision::fp32, double expected_batch = 0.0) {
   EngineSettings s;
   s.recipe = recipe;
   s.precision = precision;
+  s.expected_batch = expected_batch;
   DeviceLog log;
-  const auto engine = noting_engine(net, s, examples, log);
+  const auto engine = noting_engine(net, s, data, log);
   log = {};
-  constexpr std::size_t kSteps = 10;
+  constexpr std::size_t kSteps = 4;
   std::vector<StepScalars> scalars(kSteps, cases::still(1.0f));
   const bool is_clipped = std::holds_alternative<ClippedGradient>(recipe.contribution);
   for (std::size_t i = 0; is_clipped && i < kSteps; ++i)
     scalars[i].clip_norm = 0.1f * static_cast<float>(i + 1);
-  for (std::uint64_t run = 0; run < 2; ++run) engine->run(recipe, kSteps * run, scalars);
+  for (std::uint64_t run = 0; run < 2; ++run) {
+    engine->run(recipe, kSteps * run, scalars);
+    if (auto* const candidates = std::get_if<Candidates>(&recipe.draw)) candidates->rule.rate *= 2;
+  }
   Counted c{.launches = static_cast<double>(log.launches.size()) / (2.0 * kSteps),
             .waits = log.waits / 2,
             .recordings = log.recordings,
@@ -85,6 +95,9 @@ const Case kLogistic{"logistic", "logistic", {124, 1, 1}, 2};
 const Case kWideMlp{"wide_mlp", "mlp", {784, 1, 1}, 10};
 const Case kCifar{"cifar_cnn", "cifar-cnn", {3, 32, 32}, 10};
 
+/// 700 parameters, in 384 pairs: with noise of 2^39 units double leaves one in 240 undecided.
+const Case kModel{"softmax", "logistic", {69, 1, 1}, 10};
+
 StepRecipe clipped(Clipping kind = Clipping::flat, int batch = 512) {
   return {.draw = batch_of(batch), .contribution = ClippedGradient{kind}};
 }
@@ -104,7 +117,9 @@ StepRecipe candidates(int batch) {
 
 TEST(CudaSteps, FusedModelsTakeFourLaunches) {
   const std::vector<std::string> four = {"flags", "place", "fused sum", "finish"};
-  for (const Case& model : {kCnn, kScatterCnn, kMlp, kLogistic})
+  for (const Case& model : {kCnn, kScatterCnn, kMlp, kLogistic}) {
+    const Network net = cases::network_of(model);
+    const Dataset data = zeros_for(net, 6'000);
     for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic})
       for (const OptimizerKind optimizer : {OptimizerKind::sgd, OptimizerKind::adamw}) {
         if (model.name == std::string("scatter_cnn") && kind != Clipping::flat) continue;
@@ -112,12 +127,34 @@ TEST(CudaSteps, FusedModelsTakeFourLaunches) {
         StepRecipe recipe = clipped(kind);
         recipe.optimizer.kind = optimizer;
         recipe.optimizer.keep_average = true;
-        const Counted c = count(model, recipe, Precision::fp32, 6'000);
+        const Counted c = count(net, recipe, data);
         EXPECT_EQ(c.of_a_step, four);
         EXPECT_EQ(c.launches, 4.0);
         EXPECT_EQ(c.waits, 1);
         EXPECT_EQ(c.recordings, 1) << "clipping norms are in device memory";
       }
+  }
+}
+
+/// The device moves the norm, so that its steps are as others.
+TEST(CudaSteps, AMovingClippingNormTakesNeitherLaunchesNorWaits) {
+  const Network net = cases::network_of(kLogistic);
+  EngineSettings s;
+  s.recipe = clipped();
+  s.diagnostics = true;
+  DeviceLog log;
+  const auto engine = noting_engine(net, s, zeros_for(net, 6'000), log);
+  log = {};
+  const ClipRule rule{.target = 0.25, .expected_batch = 512};
+  const std::vector<StepScalars> given(5, cases::still());
+  const std::vector<std::int64_t> noise(5, 100);
+  for (const float clip : {1.0f, 2.0f})
+    EXPECT_NE(check_followed(engine->run_following(s.recipe, 0, given, rule, clip, noise), rule,
+                             clip, given),
+              clip);
+  EXPECT_EQ(log.launches.size(), 4u * 10);
+  EXPECT_EQ(log.waits, 2);
+  EXPECT_EQ(log.recordings, 1);
 }
 
 /// Every row of the table in runtime/device/cuda/README.md is counted anew.
@@ -140,10 +177,12 @@ TEST(CudaSteps, LaunchesOfAStepAreThoseOfTheTable) {
   const std::string page = content_of(golden_file("published_deltas.json").parent_path() /
                                       "../../runtime/device/cuda/README.md");
   for (const Row& r : rows) {
+    const Network net = cases::network_of(r.model);
+    const Dataset data = zeros_for(net, 60'000);
     std::string line = std::string("| ") + r.network + " |";
     for (const StepRecipe& recipe : {clipped(Clipping::flat, r.batch), with_step_sizes(r.batch),
                                      transformed(r.batch), candidates(r.batch)}) {
-      const Counted c = count(r.model, recipe, r.precision);
+      const Counted c = count(net, recipe, data, r.precision, r.batch);
       EXPECT_EQ(c.launches, std::floor(c.launches)) << r.network;
       line += " " + std::to_string(static_cast<int>(c.launches)) + " |";
       EXPECT_EQ(c.waits, 1) << r.network;
@@ -159,7 +198,8 @@ TEST(CudaSteps, AboveFourMillionExamplesTheCountsAreScannedByThemselves) {
     const std::size_t examples = (std::size_t{1} << 22) + extra;
     StepRecipe recipe = clipped();
     recipe.draw = batch_of(512, examples);
-    EXPECT_EQ(count(tiny, recipe, Precision::fp32, examples).launches, 4.0 + extra);
+    const Network net = cases::network_of(tiny);
+    EXPECT_EQ(count(net, recipe, zeros_for(net, examples)).launches, 4.0 + extra);
   }
 }
 
@@ -168,7 +208,7 @@ TEST(CudaSteps, ALongRunIsSubmittedInParts) {
   EngineSettings s;
   s.recipe = clipped();
   DeviceLog log;
-  const auto engine = noting_engine(net, s, 100, log);
+  const auto engine = noting_engine(net, s, zeros_for(net, 100), log);
   log = {};
   engine->run(s.recipe, 0, std::vector<StepScalars>(4097, cases::still()));
   EXPECT_EQ(log.launches.size(), 4u * 4097);
@@ -176,10 +216,68 @@ TEST(CudaSteps, ALongRunIsSubmittedInParts) {
   EXPECT_EQ(log.recordings, 1);
 }
 
-// --- Undecided pairs ---
+/// A test set is uploaded once, and again where it is another one.
+TEST(CudaSteps, AnEvaluationWaitsOnceAndKeepsItsTestSet) {
+  for (const Case& model : {kCnn, kLogistic}) {
+    const Network net = cases::network_of(model);
+    EngineSettings s;
+    s.micro_batch = 96;
+    DeviceLog log;
+    const auto engine = device_engine(
+        net, s, {.shared_bytes = std::size_t{227} * 1024, .log = &log, .runs = false});
+    Dataset data = zeros_for(net, 1'000);
+    EXPECT_EQ(engine->logits(data).size(), 1'000u * static_cast<std::size_t>(net.outputs));
+    for (const bool changed : {false, true}) {
+      if (changed) data.bytes.back() = 1;
+      log = {};
+      (void)engine->logits(data);
+      EXPECT_EQ(log.waits, changed ? 4 : 1) << "examples, labels, their number";
+      EXPECT_EQ(log.launches, std::vector<std::string>{"fused forward"});
+      log = {};
+      (void)engine->logits(Dataset(data));
+      EXPECT_EQ(log.waits, 1) << "they are known by what they are, not by where";
+    }
+  }
+  // Layer by layer, a micro-batch after the other.
+  const Network net = cases::network_of(kLogistic);
+  EngineSettings s;
+  s.micro_batch = 96;
+  DeviceLog log;
+  const auto engine = layer_wise_engine(net, s, cuda::kLargeDense, {.log = &log, .runs = false});
+  const Dataset data = zeros_for(net, 1'000);
+  for (int i = 0; i < 2; ++i) {
+    log = {};
+    (void)engine->logits(data);
+  }
+  EXPECT_EQ(log.waits, 1);
+  EXPECT_EQ(std::ranges::count(log.launches, "load"), 11);
+}
 
-/// 700 parameters, in 384 pairs: with noise of 2^39 units double leaves one in 240 undecided.
-const Case kModel{"softmax", "logistic", {69, 1, 1}, 10};
+/// A forward pass by a fused kernel gives the logits of the layers, of any number of examples.
+TEST(CudaSteps, FusedKernelsEvaluateAsTheLayers) {
+  const Case hidden{"hidden", "mlp", {7, 1, 1}, 4};
+  for (const Case& model : {kCnn, kScatterCnn, kModel, hidden}) {
+    SCOPED_TRACE(model.name);
+    const Network net = cases::network_of(model);
+    // More than the integers of three blocks would hold.
+    const bool is_large = net.parameter_count > 10'000;
+    const Dataset data = cases::examples_for(model, is_large ? 7 : 130);
+    std::vector<float> logits[2];
+    for (const int fused : {0, 1}) {
+      const TestDevice device{.shared_bytes = std::size_t{227} * 1024};
+      const auto engine = fused == 1 ? fused_engine(net, EngineSettings{}, device)
+                                     : layer_wise_engine(net, {}, cuda::kLargeDense, device);
+      engine->set_state(cases::weights_for(net));
+      logits[fused] = engine->logits(data);
+    }
+    ASSERT_EQ(logits[0].size(), data.size() * static_cast<std::size_t>(net.outputs));
+    ASSERT_EQ(logits[0].size(), logits[1].size());
+    for (std::size_t i = 0; i < logits[0].size(); ++i)
+      EXPECT_NEAR(logits[0][i], logits[1][i], 1e-5 * (1.0 + std::abs(logits[0][i]))) << i;
+  }
+}
+
+// --- Undecided pairs ---
 
 StepScalars loud() {
   StepScalars s = cases::still(0.25f);
@@ -340,6 +438,204 @@ TEST_F(UndecidedPairs, LeaveTheStepsBehindThemToBeTakenAnew) {
   }
   EXPECT_GT(stalls, 0u);
 }
+
+/// The engine's own steps and the host's, one after the other, of one emulated device.
+struct Followed {
+  FollowedSteps steps;
+  TrainState state;
+  Diagnostics seen;
+  std::size_t stalls = 0;
+};
+Followed follow(const Network& net, const ClipRule& rule, std::size_t steps, bool by_device) {
+  StepRecipe r{.draw = Poisson{std::uint64_t{1} << 31}};
+  EngineSettings s = settings_of(r);
+  s.diagnostics = true;
+  DeviceLog log;
+  const auto engine = device_engine(net, s, {.log = &log});
+  engine->load(cases::examples_for(kModel, 200));
+  engine->set_state(cases::weights_for(net));
+  StepScalars given = loud();
+  given.learning_rate = 1e-9f;
+  const std::vector<StepScalars> scalars(steps, given);
+  std::vector<std::int64_t> noise(steps);
+  for (std::size_t i = 0; i < steps; ++i)
+    noise[i] = static_cast<std::int64_t>(i * 2'654'435'761u % 40'000'000u) - 20'000'000;
+  log = {};
+  Followed f;
+  f.steps = by_device ? engine->run_following(r, 7, scalars, rule, 1.5f, noise)
+                      : engine->Engine::run_following(r, 7, scalars, rule, 1.5f, noise);
+  EXPECT_NO_THROW(check_followed(f.steps, rule, 1.5f, scalars));
+  if (by_device) {
+    f.stalls = stalled(log, steps).size();
+    EXPECT_EQ(log.waits, 1 + 3 * static_cast<int>(f.stalls)) << "the bits, the pairs and the end";
+    EXPECT_EQ(log.recordings, 1);
+  }
+  f.state = engine->state();
+  f.seen = engine->diagnostics();
+  f.seen += f.steps.seen;
+  return f;
+}
+
+/// A clipping norm moves once its step is complete, and as the host moves it: to the bit.
+TEST_F(UndecidedPairs, DelayAMovingClippingNorm) {
+  for (const bool normalised : {false, true}) {
+    const ClipRule rule{.target = 0.3,
+                        .rate = 0.4,
+                        .min_clip = 0.01,
+                        .max_clip = 100.0,
+                        .expected_batch = 100.0,
+                        .grid = 0x1p-20,
+                        .noise_multiplier = 0x1.8p18,
+                        .sensitivity = 1.0625,
+                        .normalised = normalised};
+    const Followed device = follow(net_, rule, 8, true);
+    const Followed host = follow(net_, rule, 8, false);
+    EXPECT_GE(device.stalls, 2u);
+    EXPECT_EQ(device.steps.noisy_counts, host.steps.noisy_counts);
+    std::set<float> norms;
+    for (std::size_t i = 0; i < 8; ++i) {
+      norms.insert(device.steps.scalars[i].clip_norm);
+      EXPECT_EQ(device.steps.scalars[i].clip_norm, host.steps.scalars[i].clip_norm) << i;
+      EXPECT_EQ(device.steps.scalars[i].noise_std, host.steps.scalars[i].noise_std) << i;
+      EXPECT_EQ(device.steps.scalars[i].inverse_batch, host.steps.scalars[i].inverse_batch) << i;
+    }
+    EXPECT_EQ(norms.size(), 8u) << "it moves";
+    EXPECT_EQ(device.state.parameters, host.state.parameters);
+    EXPECT_EQ(device.seen.examples, host.seen.examples);
+    EXPECT_EQ(device.seen.clipped, host.seen.clipped);
+  }
+}
+
+TEST_F(UndecidedPairs, AreTheHostsWhereTheNoiseOfSomeNormsIsOutOfRange) {
+  // One norm in two would have more than 2^40 units of noise: the host checks every step.
+  const ClipRule rule{.rate = 0.01,
+                      .min_clip = 0.25,
+                      .max_clip = 0.25,
+                      .expected_batch = 100.0,
+                      .grid = 0x1p-20,
+                      .noise_multiplier = 0x1.8p19};
+  StepRecipe r{.draw = Poisson{0}};
+  EngineSettings s = settings_of(r);
+  s.diagnostics = true;
+  DeviceLog log;
+  const auto engine = device_engine(net_, s, {.log = &log});
+  engine->load(cases::examples_for(kModel, 20));
+  engine->set_state(cases::weights_for(net_));
+  log = {};
+  const std::vector<StepScalars> given(3, loud());
+  const std::vector<std::int64_t> noise(3, 0);
+  const FollowedSteps steps = engine->run_following(r, 0, given, rule, 0.25f, noise);
+  EXPECT_GE(log.waits, 3) << "a run for each step";
+  EXPECT_EQ(check_followed(steps, rule, 0.25f, given), 0.25f);
+}
+
+// --- Rooms ---
+
+/// A batch that is larger than a recorded step has room for is drawn again once it has.
+TEST(CudaRoom, GrowsWithoutALostStep) {
+  const Network net = cases::network_of(kModel);
+  const Dataset data = cases::examples_for(kModel, 200);
+  StepRecipe r = {.draw = Candidates{{.clip = 1.0, .multiple = 4.0, .min_norm = 0.5, .rate = 0.2}},
+                  .contribution = AcceptedDirection{}};
+  TrainState got[2];
+  for (const double expected_batch : {0.0, 1e-3}) {
+    EngineSettings s = settings_of(r);
+    s.expected_batch = expected_batch;
+    DeviceLog log;
+    const auto engine = device_engine(net, s, {.log = &log});
+    engine->load(data);
+    engine->set_state(cases::weights_for(net));
+    engine->measure_norms();
+    log = {};
+    StepScalars scalars = cases::still(0.05f);
+    scalars.noise_std = 0.3f;
+    scalars.inverse_batch = 0.1f;
+    engine->run(r, 0, std::vector<StepScalars>(5, scalars));
+    EXPECT_EQ(log.recordings, expected_batch > 0.0 ? 2 : 1);
+    got[expected_batch > 0.0 ? 1 : 0] = engine->state();
+  }
+  EXPECT_EQ(got[0].parameters, got[1].parameters);
+  EXPECT_EQ(got[0].norms, got[1].norms);
+}
+
+/// A recorded step takes its batch at once where the device has memory for it.
+TEST(CudaRoom, FollowsTheMemoryOfTheDevice) {
+  const Network net = cases::network_of(kCifar);
+  const Dataset data = zeros_for(net, 60'000);
+  EngineSettings s;
+  s.recipe = clipped(Clipping::flat, 2048);
+  std::vector<std::size_t> launches;
+  for (const std::size_t gib : {4u, 8u, 80u}) {
+    DeviceLog log;
+    const auto engine = device_engine(net, s, {.memory = gib << 30, .log = &log, .runs = false});
+    engine->load(data);
+    log = {};
+    engine->run(s.recipe, 0, std::vector<StepScalars>(1, cases::still()));
+    launches.push_back(log.launches.size());
+  }
+  EXPECT_GT(launches[0], launches[1]);
+  EXPECT_GT(launches[1], launches[2]);
+}
+
+TEST(CudaRoom, ThereAreFewerExamplesInFlightWhereMemoryHasRunOut) {
+  const Network net = cases::network_of(kModel);
+  const Dataset data = cases::examples_for(kModel, 200);
+  StepRecipe r{.draw = Poisson{std::uint64_t{1} << 31}};
+  std::vector<std::vector<float>> trained, logits;
+  std::vector<std::string> said;
+  for (const std::size_t memory : {std::size_t{4} << 30, std::size_t{3} << 20}) {
+    EngineSettings s = settings_of(r);
+    s.micro_batch = 0;
+    s.say = [&](const std::string& line) { said.push_back(line); };
+    const auto engine = layer_wise_engine(net, s, cuda::kLargeDense, {.memory = memory});
+    engine->load(data);
+    engine->set_state(cases::weights_for(net));
+    engine->run(r, 0, std::vector<StepScalars>(3, cases::still(0.1f)));
+    trained.push_back(engine->state().parameters);
+    logits.push_back(engine->logits(data));
+    EXPECT_EQ(said.empty(), memory > 3u << 20);
+  }
+  EXPECT_EQ(trained[0], trained[1]);
+  EXPECT_EQ(logits[0], logits[1]);
+  for (const std::string& line : said)
+    EXPECT_TRUE(line.starts_with("device: its memory does not hold")) << line;
+}
+
+/// Where a row of a product depends on its place the engine's own products are taken.
+TEST(CudaBlas, IsNotUsedWhereRowsDependOnTheirPlace) {
+  const Network net = cases::network_of(kModel);
+  const Dataset data = cases::examples_for(kModel, 40);
+  std::vector<std::string> said;
+  EngineSettings s = settings_of({.draw = Poisson{std::uint64_t{1} << 31}});
+  s.say = [&](const std::string& line) { said.push_back(line); };
+  const auto logits = [&](std::int64_t large_dense, bool by_place) {
+    const auto engine = layer_wise_engine(net, s, large_dense, {.blas_by_place = by_place});
+    engine->load(data);
+    engine->set_state(cases::weights_for(net));
+    return engine->logits(data);
+  };
+  const std::vector<float> own = logits(cuda::kLargeDense, true);
+  (void)logits(1, false);
+  EXPECT_TRUE(said.empty()) << "BLAS is used";
+  EXPECT_EQ(logits(1, true), own);
+  EXPECT_EQ(said, (std::vector<std::string>{
+                      "device: cuBLAS is not used, since a row's bits depend on the rows beside "
+                      "it"}));
+}
+
+TEST(CudaRoom, ADeviceWithoutMemoryFailsWithOneLine) {
+  const Network net = cases::network_of(kModel);
+  EngineSettings s = settings_of({.draw = Poisson{std::uint64_t{1} << 31}});
+  try {
+    device_engine(net, s, {.memory = 1000})->load(cases::examples_for(kModel, 200));
+    ADD_FAILURE() << "expected no memory";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::failure);
+    EXPECT_NE(std::string(e.what()).find("bytes of memory left"), std::string::npos) << e.what();
+  }
+}
+
+// --- A witness ---
 
 /// A witness is shown whole releases.
 TEST_F(UndecidedPairs, AreCompleteBeforeAWitnessIsShown) {

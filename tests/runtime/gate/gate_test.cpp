@@ -129,6 +129,9 @@ TEST(Gate, AsksTheBooksBeforeItDraws) {
   EXPECT_EQ(asked, std::vector<Charge>{r.charge});
   EXPECT_TRUE(gate.released().empty());
   EXPECT_TRUE(gate.listed().empty());
+  EXPECT_THROW(gate.draw_noise(r), std::logic_error);
+  EXPECT_EQ(asked.size(), 2u);
+  EXPECT_TRUE(gate.released().empty());
   paid = true;
   EXPECT_NO_THROW(gate.release(r, 1));
 }
@@ -293,6 +296,31 @@ class Replacing : public Witness {
   }
   std::string name;
 };
+
+/// What an engine adds itself is the noise of a release, drawn and listed as one.
+TEST(Gate, DrawsTheNoiseOfAReleaseForAnEngine) {
+  const GaussianRelease r = release_of(0x1p-3, 0x1p20);
+  Gate gate = gate_of(5), other = gate_of(5);
+  const std::int64_t k = gate.draw_noise(r);
+  EXPECT_EQ(0x1p-3 * static_cast<double>(100 + k), other.release(r, 100));
+  EXPECT_EQ(gate.released(), other.released());
+  EXPECT_EQ(gate.listed(), other.listed());
+  EXPECT_THROW(gate.draw_noise(r), std::logic_error);
+  EXPECT_THROW(gate.release(r, 1), std::logic_error);
+  EXPECT_THROW(other.draw_noise(r), std::logic_error);
+
+  GaussianRelease bad = r;
+  bad.step = 9;
+  bad.grid = 0.3;
+  EXPECT_THROW(gate.draw_noise(bad), std::invalid_argument);
+  bad.grid = 0x1p-3;
+  bad.charge.mechanism = privacy::Gaussian{0x1p30};
+  EXPECT_THROW(gate.draw_noise(bad), std::logic_error);
+
+  Replacing witness;
+  Gate watched(Generator::chacha20, key_from_seed(1), all_paid(), {}, &witness);
+  EXPECT_THROW(watched.draw_noise(r), std::logic_error) << "the witness would see nothing";
+}
 
 TEST(Gate, ShowsAWitnessWhatLeaves) {
   Replacing witness;

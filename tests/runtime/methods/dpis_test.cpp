@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -351,6 +352,34 @@ TEST(Dpis, WhereEveryNormIsCItIsDpSgd) {
     EXPECT_NEAR(run.rates[e], 0.025, 0.025 * 0.15);
   }
   EXPECT_FALSE(run.refused);
+}
+
+/// Epochs have importance rules of their own, and one recorded step.
+TEST(Dpis, ATrainingIsRecordedOnceAndWaitsThreeTimesAnEpoch) {
+  for (const bool adaptive : {false, true}) {
+    TrainConfig c = config(4);
+    c.of<DpisOptions>().adaptive_clip = adaptive;
+    DeviceLog log;
+    Backend backend = choose_backend(Device::cpu);
+    backend.make_engine = [&](const Network& network, const EngineSettings& s) {
+      return device_engine(network, s, {.log = &log, .runs = false});
+    };
+    cases::MethodTraining<Dpis> training(
+        std::make_unique<Dpis>(
+            cases::context_of(c, cases::network_of(kCases[0]), TrainingSize{10'000.0, 0.0})),
+        cases::examples_for(kCases[0], 10'000), backend, settings().key.key());
+    Dpis& method = *training.method;
+    log = {};
+    std::set<double> rates;
+    for (std::uint64_t t = 0; t < method.plan().steps; t += method.steps_per_epoch()) {
+      training.run(t, t + method.steps_per_epoch());
+      rates.insert(method.rate());
+    }
+    EXPECT_EQ(log.recordings, 1);
+    // The run's, and the norms' for one sum or two.
+    EXPECT_EQ(log.waits, adaptive ? 4 * 3 - 1 : 4 * 2);
+    EXPECT_EQ(rates.size() > 1, adaptive) << "norms of 0 give the largest rate, by the norm C";
+  }
 }
 
 /// A recipe is read before an epoch is prepared, for its kind; a step of such an epoch is refused.

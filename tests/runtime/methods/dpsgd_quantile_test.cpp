@@ -10,6 +10,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/device/backend.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/forwarding_engine.hpp"
 #include "tests/support/method_cases.hpp"
 #include "tests/support/method_training.hpp"
 #include "tests/support/test_device.hpp"
@@ -165,6 +166,60 @@ TEST(DpSgdQuantile, CudaFollowsTheSameNorm) {
     EXPECT_FLOAT_EQ(on_device.method->clip_norm(), on_cpu.method->clip_norm()) << step;
   }
   EXPECT_NE(on_cpu.method->clip_norm(), 0.5f);
+}
+
+/// However a training is cut into runs, which the device may make without the host, the norm and
+/// the noise are the same.
+TEST(DpSgdQuantile, RunsOfManyStepsAreThoseOfOne) {
+  DeviceLog log;
+  for (const bool on_device : {false, true}) {
+    Backend backend = choose_backend(Device::cpu);
+    if (on_device)
+      backend.make_engine = [&](const Network& net, const EngineSettings& settings) {
+        return device_engine(net, settings, {.log = &log});
+      };
+    Training whole = training(config(), backend);
+    log = {};
+    whole.run(0, 12);
+    if (on_device) {
+      EXPECT_EQ(log.waits, 1);
+      EXPECT_EQ(log.recordings, 1);
+    }
+    Training parts = training(config(), backend);
+    for (std::uint64_t step = 0; step < 12; ++step) parts.run(step, step + 1);
+    EXPECT_EQ(whole.method->clip_norm(), parts.method->clip_norm());
+    EXPECT_EQ(whole.method->parameters(), parts.method->parameters());
+    EXPECT_EQ(whole.method->diagnostics().examples, parts.method->diagnostics().examples);
+  }
+}
+
+/// Nothing comes of a run whose device has moved the norm by a bit, or taken other noise by it.
+TEST(DpSgdQuantile, ADeviceThatMovesTheNormOtherwiseEndsTheRun) {
+  struct Tampered : ForwardingEngine {
+    Tampered(std::unique_ptr<Engine> real, float StepScalars::*of)
+        : ForwardingEngine(std::move(real)), member(of) {}
+    FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
+                                std::span<const StepScalars> scalars, const ClipRule& rule,
+                                float clip, std::span<const std::int64_t> count_noise) override {
+      FollowedSteps steps =
+          ForwardingEngine::run_following(recipe, first, scalars, rule, clip, count_noise);
+      float& changed = steps.scalars[2].*member;
+      changed = std::nextafterf(changed, 0.0f);
+      return steps;
+    }
+    float StepScalars::*member;
+  };
+  for (float StepScalars::*const member :
+       {&StepScalars::clip_norm, &StepScalars::noise_std, &StepScalars::inverse_batch}) {
+    Backend backend = choose_backend(Device::cpu);
+    backend.make_engine = [member](const Network& net, const EngineSettings& settings) {
+      return std::make_unique<Tampered>(make_cpu_engine(net, settings), member);
+    };
+    Training t = training(config(), backend);
+    ASSERT_EQ(t.method->authorise(t.budget, 0, 6), 6u);
+    EXPECT_THROW(t.method->train(0, 6), Error);
+    EXPECT_EQ(t.method->clip_norm(), 0.5f) << "nothing was taken over";
+  }
 }
 
 TEST(DpSgdQuantile, GoesOnFromItsState) {

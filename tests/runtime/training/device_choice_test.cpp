@@ -191,6 +191,87 @@ TEST_F(DeviceChoice, AutoTrainsWithClassWeightsOnTheCpuAndSaysSo) {
   EXPECT_FALSE(fs::exists(folder_ / "cuda"));
 }
 
+Words short_training(const std::string& out) {
+  return {"train", "--dataset", "glyphs", "--model",   "logistic", "--out",
+          out,     "--delta",   "1e-5",   "--steps",   "6",        "--batch",
+          "20",    "--seed",    "3",      "--epsilon", "8",        "--checkpoint-every",
+          "2",     "--threads", "1"};
+}
+
+/// The process ends with 1 and one line, and the run goes on from its checkpoint.
+TEST_F(DeviceChoice, ADeviceThatFailsLeavesARunThatResumes) {
+  const Ended failed = run_witnessed(folder_.path(), on("cuda", short_training("failed")), [] {
+    static Backend failing = emulated_cuda();
+    failing.make_engine = [](const Network& net, const EngineSettings& s) {
+      return device_engine(net, s, {.failing_launch = 18});  // of the fifth step
+    };
+    replace_cuda(&failing, true);
+    return nullptr;
+  });
+  EXPECT_EQ(failed.exit, 1);
+  EXPECT_NE(failed.err.find("an emulated device fails"), std::string::npos) << failed.err;
+  EXPECT_FALSE(fs::exists(folder_.path() / "failed" / "release" / "model.safetensors"));
+  const Ended whole = run(on("cuda", short_training("whole")));
+  ASSERT_EQ(whole.exit, 0) << whole.err;
+  const Ended resumed = run({"train", "--resume", "failed"});
+  ASSERT_EQ(resumed.exit, 0) << resumed.err;
+  EXPECT_TRUE(fs::exists(folder_.path() / "whole" / "release" / "model.safetensors"));
+  expect_same_release("failed", "whole");
+}
+
+/// The machine's only device is number 0.
+TEST_F(DeviceChoice, ADeviceIsChosenByItsNumber) {
+  const Ended first = run(on("cuda:0", short_training("first")));
+  ASSERT_EQ(first.exit, 0) << first.err;
+  const std::string config = content_of(folder_.path() / "first" / "release" / "config.toml");
+  EXPECT_NE(config.find("device = \"cuda\"\n"), std::string::npos) << "its number is not kept";
+  const Ended second = run(on("cuda:1", with(short_training("second"), {"--quiet"})));
+  EXPECT_EQ(second.exit, 2);
+  EXPECT_NE(second.err.find("--device: expected cuda:0, the only CUDA device, found cuda:1"),
+            std::string::npos)
+      << second.err;
+  EXPECT_EQ(std::ranges::count(second.err, '\n'), 1) << second.err;
+  for (const std::string wrong : {"cuda:", "cuda:x", "cuda:-1", "cuda:1x", "gpu"}) {
+    const Ended refused = run(on(wrong, short_training("third")));
+    EXPECT_EQ(refused.exit, 2) << wrong;
+    EXPECT_NE(refused.err.find("--device: expected "), std::string::npos) << refused.err;
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "second"));
+  EXPECT_FALSE(fs::exists(folder_ / "third"));
+}
+
+TEST_F(DeviceChoice, TheNumberIsOneOfTheDevicesThatThereAre) {
+  const auto device = [](const char* name, int major) {
+    return DeviceInfo{.name = name, .major = major, .minor = 0};
+  };
+  const std::vector<DeviceInfo> three = {device("new", 9), device("old", 7), device("newer", 10)};
+  const auto number = [](Device d, int n) {
+    d.number = n;
+    return d;
+  };
+  EXPECT_TRUE(can_use(Device::automatic, three));
+  EXPECT_TRUE(can_use(Device::cuda, three));
+  EXPECT_TRUE(can_use(number(Device::cuda, 2), three));
+  EXPECT_FALSE(can_use(Device::automatic, {}));
+  EXPECT_FALSE(can_use(Device::automatic, {device("old", 7)}));
+  const auto refusal = [&](int n, const std::vector<DeviceInfo>& devices) -> std::string {
+    try {
+      (void)can_use(number(Device::cuda, n), devices);
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(refusal(3, three), "--device: expected cuda:0 to cuda:2, found cuda:3");
+  EXPECT_EQ(refusal(1, three),
+            "--device: expected a CUDA device of compute capability 8.0 or higher, found old with "
+            "7.0");
+  EXPECT_EQ(refusal(1, {device("new", 9)}),
+            "--device: expected cuda:0, the only CUDA device, found cuda:1");
+  EXPECT_TRUE(refusal(0, {}).starts_with(
+      "--device: expected a CUDA device of compute capability 8.0 or higher, found "));
+}
+
 /// The CUDA engine is the judge of what it has layers for.
 TEST_F(DeviceChoice, IsByTheLayersThatTheEngineHas) {
   struct Found {

@@ -67,6 +67,14 @@ cudaError_t launch_kernel(const void* stub, dim3 grid, dim3 block, void** argume
                           std::size_t shared, cudaStream_t stream) {
   return runtime().answer([&] {
     Stream& s = runtime().stream(stream);
+    // As drivers before CUDA 12.3: a kernel is loaded when it is first asked for.
+    const auto* const copies = runtime().copies(stub);
+    if (s.capture != nullptr && copies != nullptr &&
+        std::ranges::any_of(*copies, [](const Registered& r) { return r.kernel == nullptr; })) {
+      s.capture->is_invalid = true;
+      return Runtime::refuse(cudaErrorStreamCaptureUnsupported,
+                             "a kernel is loaded while a graph is recorded");
+    }
     Kernel* const kernel = runtime().kernel(stub, s);
     if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
     Launch l{.kernel = kernel,

@@ -13,6 +13,11 @@ class CudaDense final : public ProductLayer {
  public:
   CudaDense(const Dense&) {}
 
+  /// Whether it goes forward and back by the device's BLAS.
+  bool uses_blas() const { return uses_blas_; }
+  int inputs() const { return gradient_.rows; }
+  int outputs() const { return gradient_.columns; }
+
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
     if (!uses_blas_) {
@@ -102,9 +107,6 @@ class CudaDense final : public ProductLayer {
         std::max(s.transform_scratch, std::int64_t{inputs} + 2 * std::int64_t{outputs});
     reserve_products(s, 1);
   }
-
-  int inputs() const { return gradient_.rows; }
-  int outputs() const { return gradient_.columns; }
 
   // Row-major matrices are their own transposes to BLAS.
   template <class Gpu>

@@ -1,0 +1,11 @@
+#pragma once
+#include "runtime/base/error.hpp"
+
+namespace cudp::cuda {
+
+/// A device has no memory left for an allocation.
+struct OutOfMemory : Error {
+  using Error::Error;
+};
+
+}  // namespace cudp::cuda

@@ -1,0 +1,50 @@
+#include "runtime/device/engine.hpp"
+
+#include <bit>
+
+#include "runtime/base/error.hpp"
+
+namespace cudp {
+
+float check_followed(const FollowedSteps& steps, const ClipRule& rule, float clip,
+                     std::span<const StepScalars> given) {
+  ensure(steps.scalars.size() == given.size() && steps.noisy_counts.size() == given.size(),
+         "an engine has made other steps than it was asked for");
+  const auto same = [](float a, float b) {
+    return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+  };
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const StepScalars want = scalars_at(rule, clip, given[i]);
+    const StepScalars& had = steps.scalars[i];
+    if (!(same(had.clip_norm, want.clip_norm) && same(had.noise_std, want.noise_std) &&
+          same(had.inverse_batch, want.inverse_batch) &&
+          same(had.learning_rate, want.learning_rate)))
+      throw Error(
+          "the device has moved the clipping norm otherwise than the counts say: the run cannot be "
+          "used");
+    clip = next_clip(rule, clip, steps.noisy_counts[i]);
+  }
+  return clip;
+}
+
+/// A run of its own for each step: the host counts, and moves the clipping norm.
+FollowedSteps Engine::run_following(const StepRecipe& recipe, std::uint64_t first,
+                                    std::span<const StepScalars> scalars, const ClipRule& rule,
+                                    float clip, std::span<const std::int64_t> count_noise) {
+  validate(rule);
+  ensure(scalars.size() == count_noise.size(), "expected noise for every step's count");
+  FollowedSteps followed;
+  for (std::size_t i = 0; i < scalars.size(); ++i) {
+    const StepScalars now = scalars_at(rule, clip, scalars[i]);
+    run(recipe, first + i, {&now, 1});
+    const Diagnostics batch = diagnostics();
+    followed.scalars.push_back(now);
+    followed.noisy_counts.push_back(noisy_count_of(
+        rule, halves_of(batch.examples, batch.clipped, batch.non_finite), count_noise[i]));
+    followed.seen += batch;
+    clip = next_clip(rule, clip, followed.noisy_counts.back());
+  }
+  return followed;
+}
+
+}  // namespace cudp
