@@ -77,6 +77,12 @@ class SeenEngine final : public ForwardingEngine {
       ForwardingEngine::run(mutated(recipe, mutation_), mutation_.repeats ? 0 : first + i, {&s, 1});
     }
   }
+  /// By run(), which has the mutation.
+  FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
+                              std::span<const StepScalars> scalars, const ClipRule& rule,
+                              float clip, std::span<const std::int64_t> count_noise) override {
+    return Engine::run_following(recipe, first, scalars, rule, clip, count_noise);
+  }
 
  private:
   static std::unique_ptr<Engine> make_seen(const Network& network, EngineSettings settings,
