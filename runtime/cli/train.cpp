@@ -47,6 +47,13 @@ std::string comparison_text(const RunResult& r) {
          fmt::format(", {:.2f} points {}", std::fabs(points), points < 0.0 ? "more" : "less");
 }
 
+std::string held_out_text(const ErrorBar& b) {
+  return fmt::format(
+      "{} {:.4g}, with noise; {:.4g} to {:.4g} in 95 of 100 runs (release/holdout.json; exact in "
+      "private/metrics.jsonl)",
+      b.name, b.value, b.low, b.high);
+}
+
 /// The table that a training ends with. Accuracies on a test set that is not public are not for
 /// stdout, which others may read.
 Answer answer_of(RunResult r) {
@@ -79,9 +86,11 @@ Answer answer_of(RunResult r) {
     a.rows.emplace_back("epsilon in all",
                         fmt::format("{} at delta {:.3g}, held-out rows with the others",
                                     rounded_up(*r.epsilon_total), *r.delta_total));
-    a.rows.emplace_back(measured,
-                        "exact in private/metrics.jsonl; noisy in release/holdout.json "
-                        "with --holdout-epsilon");
+    if (r.held_out.empty())
+      a.rows.emplace_back(measured,
+                          "in private/metrics.jsonl; --holdout-epsilon releases noisy figures");
+    else
+      a.rows.emplace_back("held-out rows", held_out_text(r.held_out.front()));
   } else if (r.test_set == "private") {
     a.rows.emplace_back(measured,
                         "in private/metrics.jsonl (--test-data-is-public if the test rows are)");

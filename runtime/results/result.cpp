@@ -20,6 +20,7 @@ void for_each_field(Any& r, const Visit& visit) {
   visit("delta", r.delta);
   visit("epsilon_total", r.epsilon_total);
   visit("delta_total", r.delta_total);
+  visit("held_out", r.held_out);
   visit("sigma", r.outcome.sigma);
   visit("steps", r.outcome.steps);
   visit("releases", r.outcome.releases);
@@ -49,6 +50,11 @@ struct Write {
   void operator()(const char* key, const std::vector<std::string>& texts) const {
     if (!texts.empty()) j[key] = texts;
   }
+  void operator()(const char* key, const std::vector<ErrorBar>& bars) const {
+    for (const ErrorBar& b : bars)
+      j[key].push_back(
+          Json{{"metric", b.name}, {"value", b.value}, {"low", b.low}, {"high", b.high}});
+  }
   void metrics(const Metrics& m) const {
     for (std::size_t i = 0; i < m.values.size(); ++i)
       if (const Metric& metric = cudp::metrics(m.says)[i]; metric.in_result)
@@ -72,6 +78,12 @@ struct Read {
   template <class T>
   void operator()(const char* key, std::optional<T>& value) const {
     if (j.contains(key)) value = j.at(key).get<T>();
+  }
+  void operator()(const char* key, std::vector<ErrorBar>& bars) const {
+    if (!j.contains(key)) return;
+    for (const Json& b : j.at(key))
+      bars.push_back({b.at("metric").get<std::string>(), b.at("value").get<double>(),
+                      b.at("low").get<double>(), b.at("high").get<double>()});
   }
   void metrics(Metrics& m) const {
     for (const Says says : {Says::classes, Says::target})

@@ -8,6 +8,7 @@
 
 #include "runtime/methods/outcome.hpp"
 #include "runtime/results/certificate.hpp"
+#include "runtime/results/holdout_bars.hpp"
 #include "runtime/results/metrics.hpp"
 
 namespace cudp {
@@ -21,6 +22,7 @@ struct RunResult {
   double delta = 0.0;
   /// Of all that was released, where rows were held out.
   std::optional<double> epsilon_total, delta_total;
+  std::vector<ErrorBar> held_out;  ///< what was released of them; empty where nothing was
   Outcome outcome;
   double seconds = 0.0;  ///< of training
   double examples_per_second = 0.0;

@@ -54,7 +54,12 @@ TEST_F(HoldoutCli, PublishesNoisyFiguresWithBarsAndKeepsExactOnesPrivate) {
     expect_about(bar, exact["test_accuracy"].get<double>());
   }
   EXPECT_EQ(json("private/result.json")["epsilon_total"], 2.0);
+  EXPECT_EQ(json("private/result.json")["held_out"], figures["bars"]);
   EXPECT_NE(f.out.find("epsilon in all"), std::string::npos) << f.out;
+  EXPECT_NE(f.out.find(fmt::format("held-out rows   accuracy {:.4g}, with noise",
+                                   figures["bars"][0]["value"].get<double>())),
+            std::string::npos)
+      << f.out;
   EXPECT_EQ(f.out.find("--test-data-is-public"), std::string::npos);
   // Nothing exact is shown or published.
   EXPECT_FALSE(fs::exists(folder_ / "run/release/evaluation.json"));
