@@ -113,7 +113,8 @@ void update(benchmark::State& state, const CpuKernels* k, OptimizerKind kind) {
                               .inverse_batch = 0.01f,
                               .bias1 = 1.0f,
                               .bias2 = 1.0f,
-                              .ema_decay = 0.99f}};
+                              .ema_decay = 0.99f,
+                              .clip_norm = 1.0f}};
   for (auto _ : state) {
     ++release.noise.step;
     k->release_sum(release);

@@ -108,15 +108,17 @@ Planned planned_run(const RunCertificate& certificate) {
   if (!c.is_finished())
     throw InputError(file + ": expected a finished run with --what-if, found one that is " +
                      c.status);
-  Planned run{.plan = {.sampling_threshold = c.threshold,
-                       .expected_batch = c.expected_batch,
-                       .steps = c.steps,
-                       .noise_multiplier = c.sigma,
-                       .delta = c.delta,
-                       .failure = c.failure,
-                       .group = c.max_rows,
-                       .order = c.order_fixed ? c.order : 0.0,
-                       .accountant = accountant_of(certificate)},
+  PrivacyPlan plan;
+  plan.sampling_threshold = c.threshold;
+  plan.expected_batch = c.expected_batch;
+  plan.steps = c.steps;
+  plan.noise_multiplier = c.sigma;
+  plan.delta = c.delta;
+  plan.failure = c.failure;
+  plan.group = c.max_rows;
+  plan.order = c.order_fixed ? c.order : 0.0;
+  plan.accountant = accountant_of(certificate);
+  Planned run{.plan = std::move(plan),
               .size = {.value = c.size, .noise = c.size_noise, .unit_rows = c.max_rows},
               .batch = std::llround(c.expected_batch),
               .epsilon = c.epsilon};

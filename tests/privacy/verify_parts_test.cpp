@@ -44,8 +44,11 @@ TEST(VerifyOptimizer, ExpectsNothingOfAnInfiniteWeightAlone) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float none = std::numeric_limits<float>::quiet_NaN();
   const std::vector<double> released = {2.0};
-  Update after{
-      .optimizer = "momentum", .momentum = 0.5, .learning_rate = 1.0, .inverse_batch = 1.0};
+  Update after;
+  after.optimizer = "momentum";
+  after.momentum = 0.5;
+  after.learning_rate = 1.0;
+  after.inverse_batch = 1.0;
   after.parameters = {none};
   after.moment1 = {none};  // g + 0 theta
   EXPECT_EQ(verify::follows(State{{infinity}, {1.0f}, {}, {}}, released, after), "");

@@ -357,7 +357,9 @@ TEST_F(PtxRuntime, RefusesToLoadAKernelWhileItRecords) {
     cudaGraph_t g = nullptr;
     EXPECT_EQ(cudaStreamEndCapture(s, &g),
               launched == cudaSuccess ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
-    if (g != nullptr) EXPECT_EQ(cudaGraphDestroy(g), cudaSuccess);
+    if (g != nullptr) {
+      EXPECT_EQ(cudaGraphDestroy(g), cudaSuccess);
+    }
     return launched;
   };
   EXPECT_EQ(record(), cudaErrorStreamCaptureUnsupported);

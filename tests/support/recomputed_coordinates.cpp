@@ -91,7 +91,8 @@ void Recomputer::hold_step(const verify::Update& u, const Values& g, const Value
                       .inverse_batch = 1.0f,
                       .bias1 = static_cast<float>(u.bias1),
                       .bias2 = static_cast<float>(u.bias2),
-                      .ema_decay = static_cast<float>(u.ema_decay)};
+                      .ema_decay = static_cast<float>(u.ema_decay),
+                      .clip_norm = 1.0f};
   TrainState expected;
   expected.parameters = state_.parameters;
   expected.moment1 = state_.moment1;

@@ -19,10 +19,6 @@ namespace {
 const std::vector<float> kFeatures = {1, -2, 3.5f, 0, 5e-8f, 1e30f};  // [3, 2]
 const std::vector<std::int64_t> kLabels = {0, 2, 1};
 
-std::span<const std::uint8_t> as_bytes(const std::string& s) {
-  return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
-}
-
 DataRequest request_of(const std::string& path, const std::string& labels = "") {
   return {.dataset = path, .labels_path = labels, .classes = 3};
 }

@@ -133,7 +133,10 @@ class Dice {
     s.decimal = s.delimiter != ',' && coin() ? ',' : '.';
     s.skip_prefix = text();
     if (coin()) s.missing = texts(below(4));
-    s.columns.push_back({"first", Numeric{.min = 0.0, .max = 1.0}});
+    Numeric first;
+    first.min = 0.0;
+    first.max = 1.0;
+    s.columns.push_back({"first", first});
     for (std::size_t i = below(6); i > 0; --i) s.columns.push_back(column(i));
     Label label{coin() ? texts(2 + below(3)) : std::vector<std::string>{}, text(), {}};
     if (!label.values.empty() && coin()) label.fill = label.values[below(label.values.size())];
