@@ -426,6 +426,86 @@ TEST_F(CudaKernel, FinishReleasesWhatIsDecidedAndNothingElse) {
     }
 }
 
+/// A step whose pairs the host had to make ends as the host's update of the same numbers does, with
+/// every optimizer.
+TEST_F(CudaKernel, FinishedPairsAreUpdatedAsAllOthers) {
+  constexpr int kN = 5003;
+  constexpr double kGrid = 0x1p-20;
+  const RandomStream noise{Generator::chacha20, {{7, 8, 9}}, Stream::noise, 5};
+  std::vector<std::int64_t> k(kN);
+  cpu_kernels(SimdLevel::baseline).rounded_normals({noise, 0x1p40, 0, kN, k.data()});
+  std::vector<FixedPoint> sum(kN);
+  std::vector<float> released(kN);
+  for (int j = 0; j < kN; ++j) {
+    sum[j] = static_cast<FixedPoint>(j % 4001 - 2000 - k[j]);
+    released[j] = static_cast<float>((j % 4001 - 2000) * kGrid);
+  }
+  StepCursor at{.first = 0, .end = 9, .index = 6, .active = 1, .step = 5};
+  at.scalars = {.learning_rate = 0.5f,
+                .noise_std = 0x1p20f,
+                .inverse_batch = 1.0f / 3.0f,
+                .bias1 = 2.0f,
+                .bias2 = 3.0f,
+                .ema_decay = 0.75f,
+                .clip_norm = 1.0f};
+  at.scale = sum_scale(1.0f, kGrid);
+  for (const OptimizerKind kind :
+       {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::nesterov, OptimizerKind::adam,
+        OptimizerKind::adamw}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    const auto numbers = [](float first) {
+      std::vector<float> all(kN);
+      for (int j = 0; j < kN; ++j) all[j] = first + static_cast<float>(j % 13) * 0x1p-8f;
+      return all;
+    };
+    // Parameters, moments, average.
+    std::vector<std::vector<float>> want = {numbers(0.5f), numbers(0.0f), numbers(0.25f),
+                                            numbers(1.0f)};
+    FinishStep a{.cursor = device(std::vector<StepCursor>{at}),
+                 .sum = device(sum),
+                 .left = {},
+                 .noise = noise,
+                 .n = kN,
+                 .undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0)),
+                 .released = nullptr,
+                 .update = {},
+                 .by_pairs = true};
+    a.update = {.released = nullptr,
+                .parameters = device(want[0]),
+                .moment1 = has_first_moment(kind) ? device(want[1]) : nullptr,
+                .moment2 = has_second_moment(kind) ? device(want[2]) : nullptr,
+                .average = device(want[3]),
+                .begin = 0,
+                .end = kN,
+                .optimizer = {.kind = kind, .weight_decay = 0.125f, .keep_average = true},
+                .scalars = {}};
+    run(finish_kernel_of(kind), a);
+    const std::vector<DecidedPair> pairs =
+        decided_pairs(host(a.undecided, words_of_pairs(kN)), host(a.cursor, 1)[0], noise);
+    EXPECT_GE(pairs.size(), 5u);
+    run(finish_pairs_kernel_of(kind),
+        FinishPairs{a, device(pairs), static_cast<std::uint32_t>(pairs.size())});
+    UpdateArgs update = a.update;
+    update.released = released.data();
+    update.parameters = want[0].data();
+    update.moment1 = has_first_moment(kind) ? want[1].data() : nullptr;
+    update.moment2 = has_second_moment(kind) ? want[2].data() : nullptr;
+    update.average = want[3].data();
+    update.scalars = at.scalars;
+    cpu_kernels(SimdLevel::baseline).update(update);
+    const auto hold = [&](const float* got, const std::vector<float>& all) {
+      if (got == nullptr) return;
+      const std::vector<float> g = host(got, kN);
+      for (int j = 0; j < kN; ++j)
+        ASSERT_NEAR(g[j], all[j], 1e-6f * (1.0f + std::fabs(all[j]))) << j;
+    };
+    hold(a.update.parameters, want[0]);
+    hold(a.update.moment1, want[1]);
+    hold(a.update.moment2, want[2]);
+    hold(a.update.average, want[3]);
+  }
+}
+
 /// The blocks' sums and the tally are finished with the step.
 TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
   constexpr int kN = 300, kBlocks = 4;
