@@ -137,6 +137,8 @@ class Holder {
     if (is("outpert") && c_.status != "refused") {
       expect(c_.noise_std >= c_.sigma * c_.sensitivity * kProduct, "noise_std, at least",
              c_.sigma * c_.sensitivity, c_.noise_std);
+      expect(c_.noise_std <= c_.sigma * c_.sensitivity * kHostAbove, "noise_std, at most",
+             c_.sigma * c_.sensitivity, c_.noise_std);
       if (!releases(privacy::Gaussian{c_.sigma}))
         wrong("sigma: expected a release by " + number(c_.sigma));
     }
