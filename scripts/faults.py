@@ -292,7 +292,10 @@ OTHER_TESTS = {
     # The first steps of AdaCliP clip nearly every gradient, whatever it was multiplied by.
     ("runtime/device/cpu/worker.cpp", "weight", MORE): "*ClassWeightsOnTables.ASum*transformed*",
     # One number in 65,536 is told apart by these bits.
+    ("kernels/step/sample_cpu.cpp", "(a.threshold & 0xffff)", LESS): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "(a.threshold & 0xffff)", MORE): "*Sampl*",
+    ("kernels/step/sample_cpu.cpp", "a.threshold >> 16", NEXT): "*Sampl*",
+    ("kernels/step/sample_cpu.cpp", "kLowerBits", "the upper bits again"): "*Sampl*",
 }
 
 HARMLESS = {
