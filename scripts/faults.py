@@ -295,6 +295,7 @@ OTHER_TESTS = {
     ("kernels/step/sample_cpu.cpp", "(a.threshold & 0xffff)", LESS): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "(a.threshold & 0xffff)", MORE): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "a.threshold >> 16", NEXT): "*Sampl*",
+    ("kernels/step/sample_cpu.cpp", "a.threshold >> 16", BEFORE): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "kLowerBits", "the upper bits again"): "*Sampl*",
 }
 
@@ -307,6 +308,11 @@ HARMLESS = {
     ("runtime/gate/privacy_budget.cpp", "charge.count", BEFORE),
     # The gate asks for the step before too: a run authorises all its steps before the first is made.
     ("runtime/methods/engine_method.cpp", "ledger_index(step)", BEFORE),
+    # Each generation's noise is of its own number, whichever.
+    ("runtime/methods/privgene.cpp", "generation", NEXT),
+    ("runtime/methods/privgene.cpp", "generation", BEFORE),
+    # Less of the budget is used, more noise drawn, and that is what is certified.
+    ("runtime/methods/output_perturbation.cpp", "all * all", LESS),
     # Whoever is a candidate is accepted with what its probability lacks: it is drawn as often as before.
     ("runtime/methods/dpis.cpp", "options().floor", LESS),
     ("runtime/methods/dpis.cpp", "options().floor", MORE),
