@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "kernels/contribution/importance.hpp"
@@ -47,6 +48,18 @@ inline std::int64_t first_room(const Draw& draw, std::size_t examples, double ex
   const double mean = 4.0 / 3.0 * rule.multiple * expected_batch;
   return static_cast<std::int64_t>(
       std::min(static_cast<double>(examples), std::ceil(far_above(mean, mean))));
+}
+
+/// The examples that memory is asked for, from public numbers alone: whether it runs out is said,
+/// and may not follow how many examples there are, or their norms. A larger batch is a micro-batch
+/// after the other. Empty where the expected batch is not known (0).
+inline std::optional<std::int64_t> public_room(const Draw& draw, double expected_batch) {
+  if (expected_batch <= 0.0) return std::nullopt;
+  const auto* const candidates = std::get_if<Candidates>(&draw);
+  const double mean = candidates == nullptr
+                          ? expected_batch
+                          : 4.0 / 3.0 * candidates->rule.multiple * expected_batch;
+  return static_cast<std::int64_t>(std::ceil(far_above(mean, mean)));
 }
 
 }  // namespace cudp::cuda

@@ -80,7 +80,8 @@ class DeviceEngine final : public Engine {
     recorded_.reset();  // it holds addresses of the buffers before
     recorded_sum_.reset();
     room_ = 0;
-    reserve(first_room(settings_.recipe.draw, train_.size(), settings_.expected_batch));
+    reserve(public_room(settings_.recipe.draw, settings_.expected_batch)
+                .value_or(first_room(settings_.recipe.draw, train_.size(), 0.0)));
   }
 
   void set_state(const TrainState& s) override {
@@ -353,7 +354,7 @@ class DeviceEngine final : public Engine {
     const std::int64_t room = room_of(recipe);
     if (recorded_ && recorded_->room >= room) return;
     recorded_.reset();
-    reserve(room);
+    reserve(public_room(recipe.draw, settings_.expected_batch).value_or(room));
     recorded_.emplace(
         Recorded{kind, room, gpu_.record([this, recipe, room] { launch_step(recipe, room); })});
   }

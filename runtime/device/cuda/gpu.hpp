@@ -124,10 +124,10 @@ class CudaGpu {
     const cudaError_t status = cudaMalloc(&p, bytes);
     if (status == cudaErrorMemoryAllocation) {
       (void)cudaGetLastError();
-      throw OutOfMemory("CUDA: the device has no " + std::to_string(bytes) +
-                        " bytes of memory left");
+      // Not how much: it follows the number of training examples.
+      throw OutOfMemory("CUDA: the device has no memory left");
     }
-    check(status, ("allocate " + std::to_string(bytes) + " bytes").c_str());
+    check(status, "allocate memory");
     return p;
   }
   void release(void* p) {

@@ -81,8 +81,8 @@ class LayerWiseNetwork {
         if (n <= group) throw;
         n = (n / 2 + group - 1) / group * group;
         max_in_flight_ = n;
-        if (say_)
-          say_("device: its memory does not hold the examples in flight, now " + std::to_string(n));
+        // How many there are now follows the number of training examples, which may be private.
+        if (say_) say_("device: its memory does not hold the examples in flight, there are fewer");
       }
     }
   }
