@@ -15,6 +15,7 @@ struct Evidence {
   std::string transcript;
   /// release/config.toml: with it schedules, optimizers, averages and the key's seed are held too.
   std::string settings = {};
+  std::string rows = {};  ///< release/metrics.jsonl, for what is held without a transcript
 };
 
 struct Verdict {

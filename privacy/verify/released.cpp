@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -14,7 +15,9 @@
 #include "privacy/rdp/objective_perturbation.hpp"
 #include "privacy/text/number.hpp"
 #include "privacy/verify/certificate.hpp"
+#include "privacy/verify/rows.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/statements.hpp"
 
 namespace cudp::verify {
 namespace {
@@ -38,6 +41,7 @@ class Holder {
   std::vector<Statement> run() {
     hold_epsilon();
     hold_ledger();
+    hold_metrics();
     hold_rules("noise", {"noise", "kinds"});
     hold_sigma();
     hold_rules("sampling", {"batch", "divisor"});
@@ -103,6 +107,21 @@ class Holder {
         c_.epsilon);
     statements_.back().found += ", delta " + number(delta) + " recomputed";
     expect(delta <= c_.delta, "certificate's delta at its epsilon, at least", delta, c_.delta);
+  }
+
+  void hold_metrics() {
+    Statement& s = begin("rows");
+    s.looked_at = c_.is_finished() && !evidence_.rows.empty();
+    if (!s.looked_at) {
+      s.found = "metrics.jsonl is not there";
+      return;
+    }
+    const std::vector<Row> rows = read_rows(evidence_.rows);
+    s.found = std::to_string(rows.size()) + " of metrics.jsonl, their epsilon recomputed";
+    std::optional<Charges> charges;
+    if (!evidence_.ledger.empty()) charges = read_charges(evidence_.ledger);
+    s.wrong = hold_rows(rows, c_, charges ? &*charges : nullptr, is_engine(),
+                        accountant_options(c_, is_engine()));
   }
 
   void hold_ledger() {

@@ -16,10 +16,11 @@ struct Statement {
 
 /// Holds what a finished run published of itself: the certificate's epsilon, noise and sampling,
 /// the releases that it lists, and the settings. evidence.transcript is not looked at; an empty
-/// ledger is none. Settings must be there.
+/// ledger, and empty rows, are none. Settings must be there.
 ///
 /// - `epsilon`: not below what its releases come to, nor beyond what the settings ask for;
 /// - `ledger`: what was charged is what the certificate says;
+/// - `rows`: epsilon of each row of metrics.jsonl is what had been spent by then;
 /// - `noise`, `sampling`: numbers that follow from others do;
 /// - `releases`: as many values of every kind are listed as its mechanisms pay for;
 /// - `settings`: those that privacy rests on are the certificate's;

@@ -9,7 +9,6 @@
 #include <utility>
 #include <variant>
 
-#include "privacy/accountant.hpp"
 #include "privacy/filter.hpp"
 #include "privacy/mechanism/mechanism_text.hpp"
 #include "privacy/text/number.hpp"
@@ -182,15 +181,11 @@ class Statements {
         findings_.skip("epsilon of " + c.method + ", which is proved of its releases together");
         return;
       }
-    privacy::AccountantOptions options;
     const bool engine = engine_ && c.status != "refused";
-    if (engine && c.accountant == "pld") options.kind = privacy::AccountantKind::pld;
-    if (engine && c.accountant == "rdp") options.kind = privacy::AccountantKind::rdp;
-    if (engine && c.accountant == "advanced") options.kind = privacy::AccountantKind::advanced;
-    if (c.order_fixed) options.orders = {c.order};
     try {
       const privacy::PrivacyBound bound =
-          privacy::Accountant({.releases = c.releases, .group = c.max_rows}, options)
+          privacy::Accountant({.releases = c.releases, .group = c.max_rows},
+                              accountant_options(c, engine))
               .epsilon(c.delta - c.failure);
       findings_.epsilon = bound.epsilon;
       const double min_epsilon = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
@@ -224,6 +219,15 @@ double rate_of(const privacy::Mechanism& m) {
 
 bool is_epoch_total(const Certificate& c, const privacy::Mechanism& m) {
   return c.norm_total_noise > 0.0 && m == privacy::Mechanism(privacy::Gaussian{c.norm_total_noise});
+}
+
+privacy::AccountantOptions accountant_options(const Certificate& c, bool engine) {
+  privacy::AccountantOptions options;
+  if (engine && c.accountant == "pld") options.kind = privacy::AccountantKind::pld;
+  if (engine && c.accountant == "rdp") options.kind = privacy::AccountantKind::rdp;
+  if (engine && c.accountant == "advanced") options.kind = privacy::AccountantKind::advanced;
+  if (c.order_fixed) options.orders = {c.order};
+  return options;
 }
 
 void check_statements(const Certificate& certificate, const Charges* charges,

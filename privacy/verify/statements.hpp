@@ -1,6 +1,7 @@
 #pragma once
 #include <cmath>
 
+#include "privacy/accountant.hpp"
 #include "privacy/mechanism/mechanism.hpp"
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/findings.hpp"
@@ -17,6 +18,10 @@ bool is_epoch_total(const Certificate& certificate, const privacy::Mechanism& me
 
 /// The grid of an engine's sums of numbers up to max_norm.
 inline double engine_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }
+
+/// The options of the accountant that a certificate names. engine: the method sums clipped
+/// gradients of Poisson batches.
+privacy::AccountantOptions accountant_options(const Certificate& certificate, bool engine);
 
 /// Holds a certificate against itself, the ledger and the settings: rules `noise`, `batch`,
 /// `divisor`, `ledger` and `epsilon`. charges: null where there is no ledger. engine: the method

@@ -195,6 +195,8 @@ ReleasedRun open_released_run(const fs::path& folder) {
                      "none");
   run.evidence.certificate = read_input(run.release / "privacy.json");
   run.evidence.settings = read_input(run.release / "config.toml");
+  if (fs::is_regular_file(run.release / RunFolder::kMetrics, ignored))
+    run.evidence.rows = read_input(run.release / RunFolder::kMetrics);
   const fs::path whole = fs::canonical(run.release / "privacy.json").parent_path();
   const fs::path ledger = RunFolder(whole.parent_path()).ledger();
   if (whole.filename() == "release" && fs::is_regular_file(ledger, ignored))

@@ -89,6 +89,10 @@ TEST_F(VerifyCli, FinishedRunsHold) {
       {"quantile", with(kSteps, {"--method", "dpsgd-quantile"})},
       {"adp", with(kSteps, {"--method", "adp-sgd", "--schedule", "polynomial"})},
       {"decay", with(kSteps, {"--method", "dpsgd-decay", "--size-is-public"})},
+      {"epochs", {"--batch", "40", "--epochs", "3"}},
+      {"rdp", {"--batch", "40", "--epochs", "2", "--accountant", "rdp", "--size-is-public"}},
+      {"decay-epochs",
+       {"--batch", "40", "--epochs", "3", "--method", "dpsgd-decay", "--size-is-public"}},
       {"adaclip", {"--batch", "40", "--epochs", "1", "--method", "adaclip"}},
       {"norm-bound", with(kSteps, {"--method", "norm-bound"})},
       {"pca", with(kSteps, {"--features", "pca", "--feature-dimensions", "2"})},
@@ -231,6 +235,62 @@ TEST_F(VerifyCli, ChangedRunsOfOtherMethodsDoNot) {
   expect_differs("changed", "releases", "noisy sums");
   change_certificate([](Json& c) { c["epsilon"] = 2.5; });
   expect_differs("changed", "epsilon", "budget");
+}
+
+TEST_F(VerifyCli, EpsilonOfARowIsWhatWasSpentByThen) {
+  // Number of the row, and what its epsilon is multiplied by.
+  const auto change_row = [&](std::size_t row, double factor) {
+    change("release/metrics.jsonl", [&](std::string& text) {
+      std::vector<Json> rows;
+      for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = text.find('\n', at);
+        rows.push_back(Json::parse(text.substr(at, end - at)));
+        at = end + 1;
+      }
+      ASSERT_LT(row, rows.size()) << text;
+      rows[row]["epsilon"] = rows[row]["epsilon"].get<double>() * factor;
+      text.clear();
+      for (const Json& r : rows) text += r.dump() + "\n";
+    });
+  };
+  struct Case {
+    const char* description;
+    Words words;
+    std::vector<std::size_t> rows;  ///< that say too little if it is less by a hundredth
+  };
+  const std::vector<Case> cases = {
+      {"dpsgd", {"--batch", "40", "--epochs", "3"}, {0, 1, 2}},
+      {"decay",
+       {"--batch", "40", "--epochs", "3", "--method", "dpsgd-decay", "--size-is-public"},
+       {0, 1, 2}},
+      {"dpis", {"--method", "dpis", "--batch", "40", "--epochs", "2"}, {0, 1}},
+      {"outpert", {"--method", "outpert"}, {0}},
+      {"dp-agd", {"--method", "dp-agd", "--splits", "6"}, {}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.description);
+    fs::remove_all(folder_ / "run");
+    train("run", c.words);
+    for (const std::size_t row : c.rows) {
+      change_row(row, 0.99);
+      expect_differs("changed", "rows", "at least");
+      fs::remove_all(folder_ / "changed/private");
+      expect_differs("changed/release", "rows", "at least");
+    }
+    std::size_t last = 0;
+    for (const char byte : content_of(folder_ / "run/release/metrics.jsonl")) last += byte == '\n';
+    change_row(last - 1, 0.9);
+    expect_differs("changed", "rows", "at least");
+    change_row(last - 1, 2.0);
+    expect_differs("changed", "rows", "at most");
+  }
+  fs::remove_all(folder_ / "run");
+  train("run", {"--batch", "40", "--epochs", "2"});
+  change("release/metrics.jsonl",
+         [](std::string& text) { text.erase(text.rfind('\n', text.size() - 2) + 1); });
+  expect_differs("changed", "rows", "last row's step");
+  change("release/metrics.jsonl", [](std::string& text) { text += "{\n"; });
+  EXPECT_EQ(verify("changed").exit, 2);
 }
 
 TEST_F(VerifyCli, SaysWhatIsNoRun) {

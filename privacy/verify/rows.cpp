@@ -1,0 +1,172 @@
+#include "privacy/verify/rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "privacy/filter.hpp"
+#include "privacy/rdp/zcdp.hpp"
+#include "privacy/text/number.hpp"
+#include "privacy/verify/statements.hpp"
+
+namespace cudp::verify {
+namespace {
+
+using privacy::number;
+
+/// The accountant's roundings.
+constexpr double kNearly = 1e-9;
+
+/// What had been released after `step` steps at least: the certificate's releases, without later
+/// steps. An epoch of DPIS begins with noisy sums of norms, which are no steps: those of an epoch
+/// that has none of its own are left out.
+std::vector<privacy::Release> releases_until(const Certificate& c, std::uint64_t step) {
+  std::vector<privacy::Release> done = c.releases;
+  std::uint64_t ahead = c.steps - std::min(step, c.steps);
+  if (ahead == 0) return done;
+  while (!done.empty()) {
+    privacy::Release& last = done.back();
+    const bool is_step = !is_epoch_total(c, last.mechanism);
+    if (is_step && ahead == 0) break;
+    const std::uint64_t undone = is_step ? std::min(ahead, last.count) : last.count;
+    if (is_step) ahead -= undone;
+    last.count -= undone;
+    if (last.count > 0) break;
+    done.pop_back();
+  }
+  return done;
+}
+
+void add(std::vector<double>& costs, double cost, std::uint64_t count) {
+  costs.insert(costs.end(), count, cost);
+}
+/// Of the first n, or all.
+double sum_of(const std::vector<double>& costs, std::uint64_t n) {
+  const auto end = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(n, costs.size()));
+  return std::accumulate(costs.begin(), costs.begin() + end, 0.0);
+}
+
+class Rows {
+ public:
+  Rows(const std::vector<Row>& rows, const Certificate& certificate)
+      : rows_(rows), c_(certificate) {}
+
+  /// Of a run whose steps were all paid for once.
+  void hold_steps(std::uint64_t made) {
+    for (std::size_t i = 1; i < rows_.size(); ++i)
+      if (rows_[i].step <= rows_[i - 1].step)
+        wrong_.push_back("row " + std::to_string(i + 1) + ": expected a step above " +
+                         std::to_string(rows_[i - 1].step) + ", found " +
+                         std::to_string(rows_[i].step));
+    if (rows_.back().step != made)
+      wrong_.push_back("last row's step: expected " + std::to_string(made) + ", found " +
+                       std::to_string(rows_.back().step));
+  }
+
+  void hold_between(const Row& row, double min_epsilon, double max_epsilon) {
+    if (row.epsilon >= min_epsilon * (1.0 - kNearly) &&
+        row.epsilon <= max_epsilon * (1.0 + kNearly))
+      return;
+    const bool low = !(row.epsilon >= min_epsilon * (1.0 - kNearly));
+    wrong_.push_back("epsilon of the row at step " + std::to_string(row.step) + ", at " +
+                     (low ? "least" : "most") + ": expected " +
+                     number(low ? min_epsilon : max_epsilon) + ", found " + number(row.epsilon));
+  }
+
+  /// Rows on the way have a faster, slightly looser bound: a tenth of the accountant's intervals.
+  void hold_engine(privacy::AccountantOptions options) {
+    const bool repeated = c_.repeated > 0;
+    for (const Row& row : rows_) {
+      options.coarseness = &row == &rows_.back() ? 1.0 : 10.0;
+      // Steps that were paid for again are counted from then on, which only makes epsilon larger.
+      const double epsilon =
+          privacy::Accountant({.releases = releases_until(c_, row.step), .group = c_.max_rows},
+                              options)
+              .epsilon(c_.delta - c_.failure)
+              .epsilon;
+      // An epoch of DPIS may have begun at its row.
+      const bool exact = !repeated && c_.norm_total_noise == 0.0;
+      hold_between(row, epsilon, exact ? epsilon : std::numeric_limits<double>::infinity());
+    }
+    if (!(rows_.back().epsilon <= c_.epsilon * (1.0 + kNearly)))
+      hold_between(rows_.back(), 0.0, c_.epsilon);
+  }
+
+  /// DP-AGD's filter counts rho. How many releases an iteration makes depends on what it saw, but
+  /// they are a gradient and a selection at least: of as many as there were iterations, the
+  /// cheapest.
+  void hold_filter(const privacy::Ledger& ledger) {
+    const privacy::Filter filter(ledger);
+    double before = 0.0;
+    std::vector<double> gradients, selections;
+    for (const privacy::Release& r : c_.releases) {
+      const double cost = filter.cost(r.mechanism);
+      const double sigma = sigma_of(r.mechanism);
+      if (sigma > 0.0 && (sigma == c_.size_noise || sigma == c_.feature_noise))
+        before += cost * static_cast<double>(r.count);
+      else
+        add(sigma > 0.0 ? gradients : selections, cost, r.count);
+    }
+    std::ranges::sort(gradients);
+    std::ranges::sort(selections);
+    for (const Row& row : rows_) {
+      const double rho = before + sum_of(gradients, row.step) + sum_of(selections, row.step);
+      const double epsilon = std::fmin(c_.epsilon, privacy::epsilon_from_zcdp(rho, c_.delta));
+      hold_between(row, epsilon, c_.epsilon);
+    }
+  }
+
+  void hold_one_epsilon() {
+    for (const Row& row : rows_) hold_between(row, c_.epsilon, c_.epsilon);
+  }
+
+  std::vector<std::string> take() { return std::move(wrong_); }
+
+ private:
+  const std::vector<Row>& rows_;
+  const Certificate& c_;
+  std::vector<std::string> wrong_;
+};
+
+}  // namespace
+
+std::vector<Row> read_rows(std::string_view text) {
+  std::vector<Row> rows;
+  try {
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      const auto line = nlohmann::json::parse(text.substr(0, end));
+      const auto& epsilon = line.at("epsilon");
+      rows.push_back({.step = line.at("step").get<std::uint64_t>(),
+                      .epsilon = epsilon.is_null() ? std::nan("") : epsilon.get<double>()});
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+  } catch (const nlohmann::json::exception& e) {
+    throw std::invalid_argument(std::string("metrics: ") + e.what());
+  }
+  return rows;
+}
+
+std::vector<std::string> hold_rows(const std::vector<Row>& rows, const Certificate& certificate,
+                                   const Charges* charges, bool engine,
+                                   const privacy::AccountantOptions& options) {
+  if (rows.empty()) return {"expected rows, found none"};
+  Rows holder(rows, certificate);
+  if (engine) {
+    if (certificate.repeated == 0) holder.hold_steps(certificate.steps);
+    holder.hold_engine(options);
+  } else if (certificate.method == "dp-agd") {
+    if (charges != nullptr && charges->ledger.budget()) holder.hold_filter(charges->ledger);
+  } else {
+    holder.hold_one_epsilon();
+  }
+  return holder.take();
+}
+
+}  // namespace cudp::verify

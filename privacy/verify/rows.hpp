@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "privacy/accountant.hpp"
+#include "privacy/verify/certificate.hpp"
+
+namespace cudp::verify {
+
+/// A line of release/metrics.jsonl: what was spent when so many steps were done.
+struct Row {
+  std::uint64_t step = 0;
+  double epsilon = 0.0;  ///< NaN where none is claimed
+};
+
+/// Throws std::invalid_argument where a line cannot be read.
+std::vector<Row> read_rows(std::string_view text);
+
+/// Holds the rows of a finished run against its certificate and, where it is not null, its ledger:
+/// steps rise up to the last one that was made, and epsilon is what the accountant finds for the
+/// releases that had been made by then, of which those of steps stand in the certificate in their
+/// order. The last row's is not above the certificate's. engine: the method has numbered steps of
+/// Poisson batches. options: the accountant's. Returns what differs: place, expected, found.
+std::vector<std::string> hold_rows(const std::vector<Row>& rows, const Certificate& certificate,
+                                   const Charges* charges, bool engine,
+                                   const privacy::AccountantOptions& options);
+
+}  // namespace cudp::verify
