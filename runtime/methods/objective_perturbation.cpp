@@ -37,6 +37,7 @@ ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const Li
            (1.0 + 1e-12);
   mu_ = privacy::objective_perturbation_mu(kappa_, facts.mu_before, kOutputShare, epsilon_, delta_);
   output_noise_std_ = 2.0 * tolerance_ / regulariser_ / (kOutputShare * mu_) * (1.0 + 1e-12);
+  check_solver(risk_, dimension_, problem());
 }
 
 /// b has norm above (sqrt(d) + sqrt(2 t)) / mu with probability at most exp(-t) (Laurent, Massart
@@ -50,9 +51,7 @@ RiskProblem ObjectivePerturbation::problem() const {
 }
 
 std::vector<std::string> ObjectivePerturbation::obstacles() const {
-  std::vector<std::string> all = solver_obstacles(risk_, dimension_, problem());
-  all.push_back(real_numbers_obstacle("objective perturbation"));
-  return all;
+  return {real_numbers_obstacle("objective perturbation")};
 }
 
 /// The ledger knows no mechanism that this is, but what it keeps: the noisy size is in that, too,

@@ -39,6 +39,7 @@ OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFa
   const double exact = (1.0 + 2.0 * tolerance_) / regulariser_;
   grid_ = grid_of(exact, exact / mu_, dimension_);
   sensitivity_ = (exact + std::sqrt(static_cast<double>(dimension_)) * grid_) * (1.0 + 1e-12);
+  check_solver(risk_, dimension_, problem());
 }
 
 std::vector<privacy::Release> OutputPerturbation::releases() const {
@@ -69,10 +70,6 @@ std::vector<float> OutputPerturbation::fit(const LinearTask& task) const {
   released.reserve(noisy.size());
   for (const double r : noisy) released.push_back(static_cast<float>(unscaled * r));
   return released;
-}
-
-std::vector<std::string> OutputPerturbation::obstacles() const {
-  return solver_obstacles(risk_, dimension_, problem());
 }
 
 void OutputPerturbation::describe_mechanism(Promise& promise,

@@ -33,7 +33,6 @@ class OutputPerturbation final : public LinearMethod {
   std::vector<privacy::Release> releases() const override;
   double epsilon_of(double rows) const override;
   std::vector<float> fit(const LinearTask& task) const override;
-  std::vector<std::string> obstacles() const override;
 
   double sensitivity() const { return sensitivity_; }
   double grid() const { return grid_; }

@@ -1,5 +1,7 @@
 #include "runtime/methods/risk_options.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include "runtime/base/error.hpp"
 #include "runtime/config/class_weights.hpp"
 #include "runtime/config/option_rows.hpp"
@@ -46,12 +48,14 @@ MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser, d
   return risk;
 }
 
-std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::size_t dimension,
-                                          const RiskProblem& problem) {
-  if (iterations_for_all_data(settings, dimension, problem)) return {};
-  return {
-      "solver-tolerance: not proved to be met for all data, so that whether there is a result "
-      "could tell something of them; a larger --solver-tolerance or --l2 would be"};
+void check_solver(const RiskSettings& settings, std::size_t dimension, const RiskProblem& problem) {
+  if (iterations_for_all_data(settings, dimension, problem)) return;
+  throw BudgetError(fmt::format(
+      "--solver-tolerance: {} is not proved to be reached on every data set with these settings, "
+      "so "
+      "that whether there is a result could tell something of the rows. Give a larger "
+      "--solver-tolerance{}",
+      problem.tolerance, settings.loss == Loss::hinge ? ", --l2 or --huber" : " or --l2"));
 }
 
 }  // namespace cudp

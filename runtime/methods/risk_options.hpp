@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,9 @@ RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_exam
 /// For a promise.
 MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser, double tolerance);
 
-/// The reason not to release, if the solver is not proved to converge on every data set; otherwise
-/// empty. It is the same for all data sets.
-std::vector<std::string> solver_obstacles(const RiskSettings& settings, std::size_t dimension,
-                                          const RiskProblem& problem);
+/// Throws BudgetError unless the solver is proved to reach the problem's tolerance on every data
+/// set within the settings: else whether there is a result could tell something of the rows. It
+/// throws for all data sets or for none.
+void check_solver(const RiskSettings& settings, std::size_t dimension, const RiskProblem& problem);
 
 }  // namespace cudp

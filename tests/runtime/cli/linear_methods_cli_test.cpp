@@ -125,6 +125,12 @@ TEST_P(CliLinear, RefusesWhatItDoesNotHave) {
             std::string::npos);
   EXPECT_NE(refusal({"--device", "cuda"}).find("--device: expected cpu"), std::string::npos);
   refusal({"--epsilon", "0.0001"}, 3);  // the size alone costs more than that is worth
+  // Whether so sharp a corner is found would depend on the rows.
+  if (std::string(GetParam()) == "outpert") {
+    EXPECT_NE(refusal({"--model", "svm", "--huber", "1e-6", "--size-is-public"}, 3)
+                  .find("--solver-tolerance: 1e-05 is not proved to be reached on every data set"),
+              std::string::npos);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CliLinear, testing::Values("outpert", "objpert", "privgene"),
