@@ -155,25 +155,26 @@ struct FusedTotal {
     }
   }
 
-  /// Adds an example's gradient times `scale`, a number a layer.
+  /// Adds an example's gradient times `scale`, a number a layer. It is finite, and its norm was
+  /// made of these numbers: no product is above the clipping norm, which is at most 2^21 units.
   template <class Space>
   __device__ __forceinline__ void add(const float (&scale)[R::kLayers], const Space& s,
                                       const float (&gradient_a)[A::kGradients],
                                       const float (&gradient_b)[B::kGradients]) {
     CUDP_UNROLL for (int i = 0; i < A::kKept; ++i) {
-      first[i] += to_units(scale[0] * gradient_a[i]);
+      first[i] += rounded_product(scale[0], gradient_a[i]);
     }
     CUDP_UNROLL for (int i = 0; i < B::kKept; ++i) {
-      second[i] += to_units(scale[1] * gradient_b[i]);
+      second[i] += rounded_product(scale[1], gradient_b[i]);
     }
     CUDP_UNROLL for (int k = 0; k < kRows; ++k) {
       const float x = scale[2] * s.pooled_b[thread_number() + k * kFusedThreads];
       CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o) {
-        hidden[k][o] += to_units(x * s.gradient_hidden[o]);
+        hidden[k][o] += rounded_product(x, s.gradient_hidden[o]);
       }
     }
     for_each_small(s, [&](int i, int layer, int, float gradient) {
-      small[i] += to_units(scale[layer] * gradient);
+      small[i] += rounded_product(scale[layer], gradient);
     });
   }
 

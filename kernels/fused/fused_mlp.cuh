@@ -140,6 +140,8 @@ __device__ __forceinline__ void tile_backward(const TileLayer& l, const float* p
 
 /// slab = the layer's sum over the tile of x gradient, which has been clipped and is in units, or
 /// is added to what is there. A thread has two inputs, the bias's 1 among them, of kEach outputs.
+/// No product is above the clipping norm, which is at most 2^21 units: rows that are not finite are
+/// zeros.
 template <int kEach>
 __device__ __forceinline__ void tile_sum(const TileLayer& l, const TileRows& x,
                                          const TileRows& gradient, bool is_first,
@@ -158,7 +160,9 @@ __device__ __forceinline__ void tile_sum(const TileLayer& l, const TileRows& x,
       read_row<kEach>(gradient[e] + output, d);
       const float from[2] = {x[e][inputs[0]], x[e][inputs[1]]};
       CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-        CUDP_UNROLL for (int k = 0; k < kEach; ++k) { sums[i][k] += to_units(from[i] * d[k]); }
+        CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
+          sums[i][k] += rounded_product(from[i], d[k]);
+        }
       }
     }
     CUDP_UNROLL for (int i = 0; i < 2; ++i) {

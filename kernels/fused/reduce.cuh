@@ -28,17 +28,6 @@ struct AnyFunction {
   }
 };
 
-/// Rounded to the nearest. What an int does not hold becomes the largest or smallest, NaN 0.
-__device__ __forceinline__ int to_units(float v) {
-#ifdef __CUDA_ARCH__
-  return __float2int_rn(v);
-#else
-  if (v != v) return 0;
-  if (v >= 0x1p31f) return INT32_MAX;
-  return v < -0x1p31f ? INT32_MIN : static_cast<int>(lrintf(v));
-#endif
-}
-
 inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes) {
   return {.grid = {static_cast<unsigned>(a.blocks)},
           .block = {kFusedThreads},
