@@ -46,6 +46,8 @@ inline void validate(const Factor& f) {
 /// The tile of a block: kTileRows x kTileColumns<which> numbers.
 inline constexpr int kTileRows = 64;
 inline int tile_columns(int columns) { return columns <= 16 ? 16 : columns <= 32 ? 32 : 64; }
+/// Threads of a block: 64 for tiles of 16 and 32 columns, 128 for 64.
+constexpr unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; }
 
 inline constexpr int kThinColumns = 16;
 inline constexpr int kThinTerms = 32;

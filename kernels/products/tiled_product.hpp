@@ -108,9 +108,6 @@ inline int gradient_tiles(std::int32_t rows, std::int32_t columns, bool by_patch
   return static_cast<int>(grid.x * grid.y);
 }
 
-/// Threads of a block: 64 for tiles of 16 and 32 columns, 128 for 64.
-constexpr unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; }
-
 namespace device {
 
 /// A long product that larger tiles would leave to a few blocks: those would wait for memory most

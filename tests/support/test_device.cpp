@@ -7,6 +7,7 @@
 #else
 #include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/linear.hpp"
+#include "runtime/device/cuda/product_kernels.hpp"
 #include "tests/support/emulated_cuda.hpp"
 #include "tests/support/emulated_gpu.hpp"
 #endif

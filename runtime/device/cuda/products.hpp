@@ -1,17 +1,46 @@
 #pragma once
 // The matrix products of a network's layers: which kernel makes each, and the tables they need.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
-#include "kernels/products/patch_gradient.cuh"
-#include "kernels/products/patch_product.cuh"
-#include "kernels/products/tiled_product.cuh"
+#include "kernels/products/patch_gradient.hpp"
+#include "kernels/products/patch_product.hpp"
+#include "kernels/products/tiled_product.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/plans.hpp"
 
 namespace cudp::cuda {
+
+/// The kernels of products, for launches. By Precision, then by tile_columns; those of patches by
+/// patch_columns. A layer's norm and its sum must be of one precision, and of one row here; see
+/// WeightGradientSum.
+struct ProductKernels {
+  template <class Args>
+  using Kernel = void (*)(Args);
+  template <class Args>
+  using Tiled = std::array<std::array<Kernel<Args>, 3>, 2>;
+  template <class Args>
+  using Patched = std::array<Kernel<Args>, 2>;
+
+  Tiled<device::Product> product;
+  Patched<device::Product> thin;  ///< by Precision
+  Tiled<WeightGradientNorm> norm;
+  Tiled<WeightGradientSum> sum;
+  Tiled<WeightGradientRows> rows;
+  Kernel<PackWeights> pack;
+  Patched<PatchProduct> patch_product;
+  Patched<WeightGradientNorm> patch_norm;
+  Patched<WeightGradientSum> patch_sum;
+  Patched<WeightGradientRows> patch_rows;
+};
+
+/// Those of a Gpu. product_kernels.hpp defines it: in a source of its own, since they are a large
+/// part of what there is to compile.
+template <class Gpu>
+const ProductKernels& product_kernels();
 
 template <class Gpu>
 class CudaProducts {
@@ -53,12 +82,12 @@ class CudaProducts {
                          .terms = p.terms,
                          .columns = p.columns};
     if (is_thin(args)) {
-      launch(gpu_, name, kThinKernels[static_cast<int>(precision)], args);
+      launch(gpu_, name, kernels_.thin[static_cast<std::size_t>(precision)], args);
       return;
     }
     if (p.patch.lines > 0) {
       launch(
-          gpu_, "pack weights", pack_weights_kernel,
+          gpu_, "pack weights", kernels_.pack,
           PackWeights{
               .weight = args.b, .terms = p.terms, .columns = p.columns, .packed = packed_.get()});
       launch(gpu_, name, patch_product(p.columns),
@@ -72,7 +101,7 @@ class CudaProducts {
       return;
     }
     if (precision == Precision::tf32 && p.columns > 16) args.tile_rows = kTallRows;
-    launch(gpu_, name, tiled(kProductKernels, precision, p.columns), args);
+    launch(gpu_, name, tiled(kernels_.product, precision, p.columns), args);
   }
 
   /// x, dy: the activations and the gradient that `g` finds its numbers in.
@@ -88,15 +117,15 @@ class CudaProducts {
   }
   void gradient_norm(const GradientPlan& g, const WeightGradientNorm& args) {
     launch(gpu_, "weight gradient norm",
-           g.patch.lines > 0 ? patch_norm(g) : tiled(kNormKernels, g.precision, g.columns), args);
+           g.patch.lines > 0 ? patch_norm(g) : tiled(kernels_.norm, g.precision, g.columns), args);
   }
   void gradient_sum(const GradientPlan& g, const WeightGradientSum& args) {
     launch(gpu_, "weight gradient sum",
-           g.patch.lines > 0 ? patch_sum(g) : tiled(kSumKernels, g.precision, g.columns), args);
+           g.patch.lines > 0 ? patch_sum(g) : tiled(kernels_.sum, g.precision, g.columns), args);
   }
   void gradient_rows(const GradientPlan& g, const WeightGradientRows& args) {
     launch(gpu_, "weight gradients",
-           g.patch.lines > 0 ? patch_rows(g) : tiled(kRowsKernels, g.precision, g.columns), args);
+           g.patch.lines > 0 ? patch_rows(g) : tiled(kernels_.rows, g.precision, g.columns), args);
   }
   /// Examples that a block of gradient_sum takes.
   static int examples_per_block(const GradientPlan& g) {
@@ -105,56 +134,29 @@ class CudaProducts {
 
  private:
   template <class Args>
-  using Kernel = void (*)(Args);
-  /// The kernels by Precision, then by tile_columns. A layer's norm and its sum must be of one
-  /// precision, and of one row here; see WeightGradientSum.
-  static constexpr Kernel<device::Product> kProductKernels[2][3] = {
-      {product_kernel<FloatTile<16>>, product_kernel<FloatTile<32>>, product_kernel<FloatTile<64>>},
-      {product_kernel<TensorTile<16>>, product_kernel<TensorTile<32, kTallTerms>>,
-       product_kernel<TensorTile<64, kTallTerms>>}};
-  static constexpr Kernel<device::Product> kThinKernels[2] = {
-      product_kernel<FloatTile<kThinColumns, kThinTerms>>,
-      product_kernel<TensorTile<kThinColumns, kThinTerms>>};
-  static constexpr Kernel<WeightGradientNorm> kNormKernels[2][3] = {
-      {weight_gradient_norm_kernel<FloatTile<16>>, weight_gradient_norm_kernel<FloatTile<32>>,
-       weight_gradient_norm_kernel<FloatTile<64>>},
-      {weight_gradient_norm_kernel<TensorTile<16>>, weight_gradient_norm_kernel<TensorTile<32>>,
-       weight_gradient_norm_kernel<TensorTile<64>>}};
-  static constexpr Kernel<WeightGradientSum> kSumKernels[2][3] = {
-      {weight_gradient_sum_kernel<FloatTile<16>>, weight_gradient_sum_kernel<FloatTile<32>>,
-       weight_gradient_sum_kernel<FloatTile<64>>},
-      {weight_gradient_sum_kernel<TensorTile<16>>, weight_gradient_sum_kernel<TensorTile<32>>,
-       weight_gradient_sum_kernel<TensorTile<64>>}};
-  static constexpr Kernel<WeightGradientRows> kRowsKernels[2][3] = {
-      {weight_gradient_rows_kernel<FloatTile<16>>, weight_gradient_rows_kernel<FloatTile<32>>,
-       weight_gradient_rows_kernel<FloatTile<64>>},
-      {weight_gradient_rows_kernel<TensorTile<16>>, weight_gradient_rows_kernel<TensorTile<32>>,
-       weight_gradient_rows_kernel<TensorTile<64>>}};
-  /// The kernels by patch_columns.
-  static constexpr Kernel<WeightGradientNorm> kPatchNormKernels[2] = {
-      patch_gradient_norm_kernel<PatchTile<32, 32>>, patch_gradient_norm_kernel<PatchTile<64, 64>>};
-  static constexpr Kernel<WeightGradientSum> kPatchSumKernels[2] = {
-      patch_gradient_sum_kernel<PatchTile<32, 32>>, patch_gradient_sum_kernel<PatchTile<64, 32>>};
-  static constexpr Kernel<WeightGradientRows> kPatchRowsKernels[2] = {
-      patch_gradient_rows_kernel<PatchTile<32, 32>>, patch_gradient_rows_kernel<PatchTile<64, 32>>};
-  static constexpr Kernel<PatchProduct> kPatchProductKernels[2] = {
-      patch_product_kernel<PixelTile<32>>, patch_product_kernel<PixelTile<64>>};
+  using Kernel = ProductKernels::Kernel<Args>;
 
-  static Kernel<WeightGradientNorm> patch_norm(const GradientPlan& g) {
-    return kPatchNormKernels[patch_columns(g.columns) / 64];
+  template <class Args>
+  static Kernel<Args> patched(const ProductKernels::Patched<Args>& kernels, int columns) {
+    return kernels[static_cast<std::size_t>(patch_columns(columns) / 64)];
   }
-  static Kernel<WeightGradientSum> patch_sum(const GradientPlan& g) {
-    return kPatchSumKernels[patch_columns(g.columns) / 64];
+  Kernel<WeightGradientNorm> patch_norm(const GradientPlan& g) const {
+    return patched(kernels_.patch_norm, g.columns);
   }
-  static Kernel<WeightGradientRows> patch_rows(const GradientPlan& g) {
-    return kPatchRowsKernels[patch_columns(g.columns) / 64];
+  Kernel<WeightGradientSum> patch_sum(const GradientPlan& g) const {
+    return patched(kernels_.patch_sum, g.columns);
   }
-  static Kernel<PatchProduct> patch_product(int columns) {
-    return kPatchProductKernels[patch_columns(columns) / 64];
+  Kernel<WeightGradientRows> patch_rows(const GradientPlan& g) const {
+    return patched(kernels_.patch_rows, g.columns);
+  }
+  Kernel<PatchProduct> patch_product(int columns) const {
+    return patched(kernels_.patch_product, columns);
   }
   template <class Args>
-  static Kernel<Args> tiled(const Kernel<Args> (&kernels)[2][3], Precision precision, int columns) {
-    return kernels[static_cast<int>(precision)][tile_columns(columns) / 32];
+  static Kernel<Args> tiled(const ProductKernels::Tiled<Args>& kernels, Precision precision,
+                            int columns) {
+    return kernels[static_cast<std::size_t>(precision)]
+                  [static_cast<std::size_t>(tile_columns(columns) / 32)];
   }
 
   /// Weights are packed for one product after the other.
@@ -166,6 +168,7 @@ class CudaProducts {
   }
 
   Gpu& gpu_;
+  const ProductKernels& kernels_ = product_kernels<Gpu>();
   Buffer<Gpu, std::int32_t> tables_;
   Buffer<Gpu, float> packed_;  // see PackWeights
 };
