@@ -281,6 +281,7 @@ PLACES = [
     # The CUDA engine, emulated.
     ("runtime/device/cuda/device_engine.hpp", ".threshold = poisson != nullptr ? poisson->threshold : 0,", "poisson->threshold", BOTH, "device=cuda"),
     ("runtime/device/cuda/device_engine.hpp", "const double grid = bound_of(recipe.contribution, static_cast<double>(clip_norm)).grid;", "static_cast<double>(clip_norm)", [("x2", "2 * x")], "device=cuda"),
+    ("kernels/fused/candidates.cuh", "stream.step = *a.step;", "*a.step", NUMBERS, "device=cuda,method=dpis"),
     ("kernels/step/finish.cuh", "const double s = static_cast<double>(scalars.noise_std) / grid;", "scalars.noise_std", BOTH, "device=cuda"),
 ]
 

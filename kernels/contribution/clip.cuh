@@ -58,8 +58,7 @@ __global__ inline void norms_kernel(device::Norms a) {
     float square = 0.0f;
     for (int part = 0; part < a.part_count; ++part)
       square += a.parts[static_cast<std::int64_t>(part) * a.batch.capacity + e];
-    const float norm = sqrtf(square);
-    a.norms[a.batch.first + e] = norm < INFINITY ? norm : 0.0f;
+    a.norms[a.batch.first + e] = kept_norm(square);
   });
 }
 

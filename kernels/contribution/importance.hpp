@@ -36,17 +36,31 @@ CUDP_HD std::uint64_t candidate_threshold(const ImportanceRule& r, float norm) {
   return q < kTwo32 ? static_cast<std::uint64_t>(q) : std::uint64_t{1} << 32;
 }
 
-/// A candidate is accepted where its second word is below this. `seen` is the norm that made it a
-/// candidate, `norm` that of its gradient; the gradient counts as clipped to min(C, ghat). Rounded
-/// down from what makes the product of the two probabilities b n / K; that is never exceeded.
-CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, float seen, float norm) {
+/// What made an example a candidate.
+struct SeenNorm {
+  double estimate;   ///< importance_estimate of the norm last seen
+  double threshold;  ///< candidate_threshold of it
+};
+CUDP_HD SeenNorm seen_norm(const ImportanceRule& r, float norm) {
+  return {importance_estimate(r, norm), static_cast<double>(candidate_threshold(r, norm))};
+}
+
+/// A candidate is accepted where its second word is below this. `norm` is that of its gradient,
+/// which counts as clipped to min(C, ghat). Rounded down from what makes the product of the two
+/// probabilities b n / K; that is never exceeded.
+CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, const SeenNorm& seen,
+                                           float norm) {
   if (!(norm >= kMinDirection && norm < INFINITY)) return 0;  // NaN too
-  double n = importance_estimate(r, seen);
+  double n = seen.estimate;
   if (static_cast<double>(norm) < n) n = static_cast<double>(norm);
   if (r.clip < n) n = r.clip;
-  const double q = static_cast<double>(candidate_threshold(r, seen));
+  const double q = seen.threshold;
   const double accepted = floor(n * r.rate * (1.0 - 0x1p-50) * kTwo32 / q * kTwo32);
   return accepted < kTwo32 ? static_cast<std::uint64_t>(accepted) : std::uint64_t{1} << 32;
+}
+
+CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, float seen, float norm) {
+  return acceptance_threshold(r, seen_norm(r, seen), norm);
 }
 
 /// Word i of a stream.
@@ -59,16 +73,28 @@ CUDP_HD std::uint32_t random_word(const RandomStream& s, std::int64_t i) {
   return word;
 }
 
-/// A candidate's factor: 1 / norm where it is accepted (every accepted gradient has norm 1 then),
-/// else 0. acceptance: Stream::acceptance at this step, of which example i owns word i.
-/// *seen becomes the norm now, 0 for a gradient that is not finite: that is never accepted.
+/// The norm that is kept of a gradient: 0 where it is not finite.
+CUDP_HD float kept_norm(float squared_norm) {
+  const float norm = sqrtf(squared_norm);
+  return norm < INFINITY ? norm : 0.0f;
+}
+
+/// The factor of a candidate with this second word: 1 / norm where it is accepted (every accepted
+/// gradient has norm 1 then), else 0. One whose gradient is not finite is never accepted.
+CUDP_HD float acceptance_factor(const ImportanceRule& r, const SeenNorm& seen, std::uint32_t word,
+                                float squared_norm) {
+  const float norm = sqrtf(squared_norm);
+  const std::uint64_t threshold = acceptance_threshold(r, seen, norm);
+  return word < threshold ? 1.0f / norm : 0.0f;
+}
+
+/// A candidate's factor. acceptance: Stream::acceptance at this step, of which example i owns word
+/// i. *seen becomes the norm now.
 CUDP_HD float accept_candidate(const ImportanceRule& r, const RandomStream& acceptance,
                                std::int64_t example, float squared_norm, float* seen) {
-  const float norm = sqrtf(squared_norm);
-  const std::uint64_t threshold = acceptance_threshold(r, *seen, norm);
-  const bool finite = norm < INFINITY;
-  *seen = finite ? norm : 0.0f;
-  return finite && random_word(acceptance, example) < threshold ? 1.0f / norm : 0.0f;
+  const SeenNorm before = seen_norm(r, *seen);
+  *seen = kept_norm(squared_norm);
+  return acceptance_factor(r, before, random_word(acceptance, example), squared_norm);
 }
 
 }  // namespace cudp

@@ -9,15 +9,16 @@
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/clip.hpp"
+#include "kernels/contribution/importance.hpp"
 #include "kernels/layers/kinds.hpp"
 #include "kernels/step/block_sums.hpp"
 
 namespace cudp {
 
-/// A block adds at most this many clipped gradients in 32-bit integers, units of
-/// sum_grid(max_norm). Every number of an example is rounded by itself, so that it adds the same
-/// whatever is in the batch with it, in whatever order and by whatever block.
-inline constexpr int kFusedExamples = 31;
+/// A block adds at most this many gradients in 32-bit integers, units of the sum's grid. Every
+/// number of an example is rounded by itself, so that it adds the same whatever is in the batch
+/// with it, in whatever order and by whatever block.
+inline constexpr int kFusedExamples = 252;
 static_assert(2.0 * kFusedExamples * kMaxUnits <= 0x1p31);
 
 /// Most parameters of a network of dense layers: the blocks' sums then stay in the second-level
@@ -28,12 +29,16 @@ inline constexpr int kFusedParameters = 80'000;
 /// turns, so that a small batch reads the weights and writes slabs for few blocks.
 inline constexpr int kTileExamples = 4;
 
+/// Examples of a network of dense layers that a block takes at once at most: a lane each.
+inline constexpr int kMaxTile = 28;
+static_assert(kMaxTile % kTileExamples == 0 && kFusedExamples % kTileExamples == 0);
+
 /// A linear model, or a network of one hidden layer, for fused_mlp.cuh.
 struct DenseShapes {
   int features;
   int hidden;  ///< 0 for none
   int outputs;
-  int tile;  ///< examples that a block takes at once, 1 to kFusedExamples
+  int tile;  ///< examples that a block takes at once, 1 to kMaxTile
 };
 
 inline std::int64_t parameters(const DenseShapes& d) {
@@ -56,19 +61,39 @@ struct DenseRow {
   static CUDP_HD int fours(int n) { return (n + 3) / 4 * 4; }
 };
 
-/// Shared memory of a block: a row an example, and its loss.
+/// Shared memory of a block: a row an example, its loss, its acceptance word and whether it adds.
 CUDP_HD std::size_t fused_bytes(const DenseShapes& d) {
-  return static_cast<std::size_t>(d.tile) * static_cast<std::size_t>(DenseRow(d).size + 1) *
+  return static_cast<std::size_t>(d.tile) * static_cast<std::size_t>(DenseRow(d).size + 3) *
          sizeof(float);
 }
 
-/// slabs[block] = sum over the block's examples of their clipped gradients, in units; blocks take
-/// `turn` examples of the micro-batch by turns. Blocks without examples write nothing.
-/// With logits the first half of that: they are written, of any number of examples, and nothing
-/// else is.
+/// What a launch does with every example of its micro-batch.
+///   clip    its clipped gradient is added
+///   accept  it is a candidate (contribution/importance.hpp): where it is accepted, its direction
+///           is added, and its norm is kept
+///   norms   its gradient's norm is written
+///   forward its logits are written
+/// The examples of the first two are listed; the others' are numbers batch.first, ... of the data
+/// set, as many as there are.
+enum class FusedTask { clip, accept, norms, forward };
+CUDP_HD bool is_summed(FusedTask task) {
+  return task == FusedTask::clip || task == FusedTask::accept;
+}
+
+/// Who is accepted, by numbers in device memory.
+struct FusedAcceptance {
+  const ImportanceRule* rule;  ///< [1]
+  RandomStream stream;         ///< Stream::acceptance
+  const std::uint64_t* step;   ///< [1], read in place of stream.step
+};
+
+/// slabs[block] = sum over the block's examples of what they add, in units; blocks take `turn`
+/// examples of the micro-batch by turns. Blocks without examples write nothing. Tasks without a sum
+/// write no slabs.
 struct FusedSum {
-  Batch batch;                    ///< capacity <= fused_capacity(blocks, turn), without logits
-  const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on; logits: null
+  FusedTask task;
+  Batch batch;                    ///< capacity <= fused_capacity(blocks, turn) where it is summed
+  const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on, or null
   const std::uint8_t* bytes;      ///< [data set, features], or null
   const float* floats;            ///< likewise; one of the two
   const std::uint8_t* labels;     ///< [data set]
@@ -79,14 +104,16 @@ struct FusedSum {
   DenseShapes dense;        ///< of fused_mlp.cuh; what it does not use is 0
   Loss loss;                ///< likewise; networks with convolutions have cross-entropy
   ClippedGradient clip;
-  const SumScale* sum_scale;  ///< [1], whose clipping norm and grid it is
+  FusedAcceptance accept;
+  const SumScale* sum_scale;  ///< [1], of a sum: its grid, and the clipping norm
   int turn;                   ///< 1 for networks with convolutions, kTileExamples for those without
   int blocks;
-  std::int32_t* slabs;      ///< [blocks, d]
-  float* losses;            ///< [capacity], or null
-  float* squared_norms;     ///< [capacity, layers], or null with losses
-  float* factors;           ///< [capacity, layers], likewise
-  float* logits = nullptr;  ///< [capacity, outputs], or null
+  std::int32_t* slabs;   ///< [blocks, d]
+  float* losses;         ///< [capacity] of a sum, or null
+  float* squared_norms;  ///< [capacity, layers], or null with losses
+  float* factors;        ///< [capacity, layers], likewise
+  float* norms;          ///< [data set]: candidates' as last seen, brought up to date; or written
+  float* logits;         ///< [capacity, outputs], written
 };
 
 /// fixed[j] += sum of the blocks' slabs.
@@ -102,19 +129,35 @@ inline int fused_capacity(int blocks, int turn) { return blocks * (kFusedExample
 inline void validate(const FusedSum& a) {
   validate(a.batch);
   expect((a.bytes != nullptr) != (a.floats != nullptr), "fused: expected bytes or floats");
-  expect(a.labels && a.parameters && (a.logits != nullptr || (a.examples && a.slabs)),
-         "fused: expected pointers");
+  expect(a.labels && a.parameters, "fused: expected pointers");
   expect((a.losses == nullptr) == (a.squared_norms == nullptr) &&
              (a.losses == nullptr) == (a.factors == nullptr),
          "fused: expected all of the per-example results or none");
-  expect(a.logits != nullptr || (a.sum_scale && a.clip.stability > 0),
-         "fused: expected a scale, and stability > 0");
-  expect(a.blocks > 0 && a.turn > 0 &&
-             (a.logits != nullptr || a.batch.capacity <= fused_capacity(a.blocks, a.turn)),
-         "fused: expected no more examples than the blocks' integers hold");
+  expect(a.blocks > 0 && a.turn > 0, "fused: expected blocks and turn > 0");
+  if (is_summed(a.task)) {
+    expect(a.examples && a.slabs && a.sum_scale, "fused: expected pointers of a sum");
+    expect(a.batch.capacity <= fused_capacity(a.blocks, a.turn),
+           "fused: expected no more examples than the blocks' integers hold");
+  } else {
+    expect(a.losses == nullptr, "fused: expected no per-example results without a sum");
+  }
+  switch (a.task) {
+    case FusedTask::clip:
+      expect(a.clip.stability > 0, "fused: expected stability > 0");
+      break;
+    case FusedTask::accept:
+      expect(a.accept.rule && a.accept.step && a.norms, "fused: expected a rule, a step and norms");
+      break;
+    case FusedTask::norms:
+      expect(a.norms != nullptr, "fused: expected norms");
+      break;
+    case FusedTask::forward:
+      expect(a.logits != nullptr, "fused: expected logits");
+      break;
+  }
   const DenseShapes& d = a.dense;
   expect(d.features == 0 || (d.features > 0 && d.hidden >= 0 && d.outputs > 0 && d.tile > 0 &&
-                             d.tile <= kFusedExamples && parameters(d) <= kFusedParameters),
+                             d.tile <= kMaxTile && parameters(d) <= kFusedParameters),
          "fused: expected shapes > 0, a tile and no more parameters than slabs may have");
 }
 

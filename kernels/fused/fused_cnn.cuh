@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/contribution/clip_math.hpp"
+#include "kernels/fused/candidates.cuh"
 #include "kernels/fused/fused_conv.cuh"
 #include "kernels/fused/fused_dense.cuh"
 #include "kernels/fused/reduce.cuh"
@@ -68,7 +69,8 @@ struct FusedSpace {
   float bias_gradient_a[R::A::kOut], bias_gradient_b[R::B::kOut];
   float square_hidden, square_gradient_hidden, square_gradient_logits, loss;
   float squares[3][kFusedThreads / kWarp];  // by warp: first, second layer, dense inputs
-  AnyFunction functions[3];                 // here and not in registers, which the sums take
+  alignas(16) WaitingCandidates candidates;
+  AnyFunction functions[3];  // here and not in registers, which the sums take
   std::uint8_t which_a[R::A::kPooled], which_b[R::B::kPooled];
 };
 
@@ -193,7 +195,7 @@ struct FusedTotal {
 };
 
 // grid: a.blocks, one a multiprocessor is best. block: 256. dynamic smem: fused_bytes(), by
-// FusedWeights in KB: cnn 162.0, 98.0; scatter-cnn 180.9, 116.9, 71.4. A block of an H200 may
+// FusedWeights in KB: cnn 162.6, 98.6; scatter-cnn 181.5, 117.5, 72.0. A block of an H200 may
 // have 227 KB, of an A100 163, of Ada 99.
 template <class Model, FusedWeights weights>
 __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a) {
@@ -207,11 +209,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
   const auto block = static_cast<int>(blockIdx.x);
   const auto blocks = static_cast<int>(gridDim.x);
   if (block >= live) return;
-  const auto number_of = [&](int e) {
-    const int at = a.batch.first + (e < live ? e : live - 1);
-    return static_cast<std::int64_t>(a.logits != nullptr ? static_cast<std::uint32_t>(at)
-                                                         : a.examples[at]);
-  };
+  const auto number_of = [&](int e) { return example_number(a, e < live ? e : live - 1); };
   Incoming<Model> incoming;
   incoming.read(a, number_of(block));
   std::int64_t next = number_of(block + blocks);
@@ -234,6 +232,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
   static_assert(Space::kHasA || A::kWeightsAreFlat);
   const float* const weight_a = Space::kHasA ? s.weight_a : p;
   const float* const weight_h = Space::kHasHidden ? s.weight_h : p + R::kWeightH;
+  if (threadIdx.x == 0) s.candidates.taken = 0;
   if (threadIdx.x < 3) s.functions[threadIdx.x] = AnyFunction(a.functions[threadIdx.x]);
   const auto flat_b = [](int c, int y, int x) {
     return (c * B::kPooledHeight + y) * B::kPooledWidth + x;
@@ -242,6 +241,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
   FusedTotal<Model> total;
   __syncthreads();  // the zeros come before the first example
   for (int e = block; e < live; e += blocks) {
+    if (a.task == FusedTask::accept && s.candidates.taken % kWarp == 0)
+      s.candidates.make(a, e, blocks, live);
     incoming.store(a, s.x);
     const int label = incoming.label;
     incoming.read(a, next);
@@ -263,7 +264,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     __syncthreads();
     outputs_and_back<R>(s.functions[2], label, s);
     __syncthreads();
-    if (a.logits != nullptr) {
+    if (a.task == FusedTask::forward) {
       if (threadIdx.x < R::kOutputs)
         a.logits[static_cast<std::int64_t>(e) * R::kOutputs + threadIdx.x] = s.logits[threadIdx.x];
       continue;
@@ -316,10 +317,26 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     squares[2] = dense_squared_norm(squares[2], s.square_gradient_hidden, R::kHidden);
     squares[3] = dense_squared_norm(s.square_hidden, s.square_gradient_logits, R::kOutputs);
 
-    // Clip and add. An example that is not finite has factors 0 and must not be added.
+    // Choose the factors and add. An example that is not finite has factors 0 and must not be
+    // added.
     float factors[R::kLayers];
-    const float square =
-        clip_factors(clip_settings(a.clip, *a.sum_scale), squares, R::kLayers, factors);
+    bool adds;
+    if (a.task == FusedTask::clip) {
+      adds = clip_factors(clip_settings(a.clip, *a.sum_scale), squares, R::kLayers, factors) <
+             INFINITY;
+    } else {
+      const float square = added_up(squares);
+      if (a.task == FusedTask::norms) {
+        if (threadIdx.x == 0) a.norms[example_number(a, e)] = kept_norm(square);
+        continue;
+      }
+      if (threadIdx.x == 0) s.candidates.decide(a, e, square);
+      __syncthreads();
+      CUDP_UNROLL for (int layer = 0; layer < R::kLayers; ++layer) {
+        factors[layer] = s.candidates.factor;
+      }
+      adds = factors[0] > 0.0f;
+    }
     if (a.losses != nullptr && threadIdx.x == 0) {
       a.losses[e] = s.loss;
       CUDP_UNROLL for (int layer = 0; layer < R::kLayers; ++layer) {
@@ -327,14 +344,14 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
         a.factors[R::kLayers * e + layer] = factors[layer];
       }
     }
-    if (square < INFINITY) {
+    if (adds) {
       CUDP_UNROLL for (int layer = 0; layer < R::kLayers; ++layer) {
         factors[layer] *= a.sum_scale->inverse_grid;
       }
       total.add(factors, s, gradient_a, gradient_b);
     }
   }
-  if (a.logits == nullptr)
+  if (is_summed(a.task))
     total.store(s, a.slabs + static_cast<std::int64_t>(block) * R::kParameters);
 }
 

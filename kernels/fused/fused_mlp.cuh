@@ -24,6 +24,7 @@
 #include <cstdint>
 
 #include "kernels/contribution/clip_math.hpp"
+#include "kernels/fused/candidates.cuh"
 #include "kernels/fused/reduce.cuh"
 #include "kernels/layers/loss_math.hpp"
 
@@ -138,13 +139,13 @@ __device__ __forceinline__ void tile_backward(const TileLayer& l, const float* p
   });
 }
 
-/// slab = the layer's sum over the tile of x gradient, which has been clipped and is in units, or
-/// is added to what is there. A thread has two inputs, the bias's 1 among them, of kEach outputs.
-/// No product is above the clipping norm, which is at most 2^21 units: rows that are not finite are
-/// zeros.
+/// slab = the layer's sum of x gradient, which has been clipped and is in units, over those rows e
+/// of the tile whose bit e of `adding` is set, or is added to what is there: rows that are finite,
+/// so that no product is above the clipping norm, which is at most 2^21 units. A thread has two
+/// inputs, the bias's 1 among them, of kEach outputs.
 template <int kEach>
 __device__ __forceinline__ void tile_sum(const TileLayer& l, const TileRows& x,
-                                         const TileRows& gradient, bool is_first,
+                                         const TileRows& gradient, unsigned adding, bool is_first,
                                          std::int32_t* slab) {
   const int half = l.in / 2 + 1;
   const int groups = (l.out + kEach - 1) / kEach;
@@ -155,7 +156,8 @@ __device__ __forceinline__ void tile_sum(const TileLayer& l, const TileRows& x,
     clear(sums[0]);
     clear(sums[1]);
     CUDP_UNROLL_BY(2)
-    for (int e = 0; e < x.n; ++e) {
+    for (unsigned left = adding; left != 0; left &= left - 1) {
+      const int e = __ffs(static_cast<int>(left)) - 1;
       float d[kEach];
       read_row<kEach>(gradient[e] + output, d);
       const float from[2] = {x[e][inputs[0]], x[e][inputs[1]]};
@@ -176,6 +178,13 @@ __device__ __forceinline__ void tile_sum(const TileLayer& l, const TileRows& x,
   });
 }
 
+/// A feature of the data set.
+__device__ __forceinline__ float feature(const FusedSum& a, std::int64_t at) {
+  return a.bytes != nullptr ? a.scale * static_cast<float>(a.bytes[at]) + a.shift : a.floats[at];
+}
+/// What stands behind a layer's inputs: the bias's 1, then zeros.
+__device__ __forceinline__ float bias_input(int i) { return i == 0 ? 1.0f : 0.0f; }
+
 /// Sum of the squares of a row's first `width` numbers, by a warp.
 __device__ __forceinline__ float row_square(const float* row, int width) {
   float square = 0.0f;
@@ -193,6 +202,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
   CUDP_DYNAMIC_SMEM(float, space);
   const int rows = d.tile * row.size;
   float* const losses = space + rows;
+  auto* const words = reinterpret_cast<std::uint32_t*>(losses + d.tile);
+  auto* const adds = words + d.tile;  // 1 or 0
   const int live = live_examples(a.batch);
   const auto block = static_cast<int>(blockIdx.x);
   const auto blocks = static_cast<int>(gridDim.x);
@@ -200,7 +211,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
   const float* const p = a.parameters;
   const TileLayer first{d.features, has_hidden ? d.hidden : d.outputs, 0};
   const TileLayer last{has_hidden ? d.hidden : d.features, d.outputs, has_hidden ? first.end() : 0};
-  std::int32_t* const slab = a.slabs + static_cast<std::int64_t>(block) * last.end();
+  std::int32_t* const slab =
+      is_summed(a.task) ? a.slabs + static_cast<std::int64_t>(block) * last.end() : nullptr;
   const AnyFunction f(a.functions[0]);
 
   // The block's n-th example in the micro-batch, and how many it has.
@@ -209,9 +221,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
   };
   const int rounds = live / (blocks * kTileExamples);
   const int rest = live - index_of(rounds * kTileExamples);
-  const int mine = rounds * kTileExamples + (rest < 0               ? 0
-                                             : rest < kTileExamples ? rest
-                                                                    : kTileExamples);
+  const int last_turn = rest < kTileExamples ? rest : kTileExamples;
+  const int mine = rounds * kTileExamples + (last_turn > 0 ? last_turn : 0);
 
   for (int begin = 0; begin < mine; begin += d.tile) {
     const TileRows x{space, row.size, mine - begin < d.tile ? mine - begin : d.tile};
@@ -219,23 +230,16 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
     const TileRows gradient_hidden = x.at(row.gradient_hidden);
     const TileRows gradient = x.at(row.gradient);
     const TileRows& last_in = has_hidden ? hidden : x;
-    const auto number_of = [&](int e) {
-      const int at = a.batch.first + index_of(begin + e);
-      return static_cast<std::int64_t>(a.logits != nullptr ? static_cast<std::uint32_t>(at)
-                                                           : a.examples[at]);
-    };
+    const auto number_of = [&](int e) { return example_number(a, index_of(begin + e)); };
     if (begin > 0) __syncthreads();  // the tile before is done with
 
     x.for_each(row.hidden, [&](int e, int i) {
-      const std::int64_t at = number_of(e) * d.features + i;
-      x[e][i] = i > d.features       ? 0.0f
-                : i == d.features    ? 1.0f
-                : a.bytes != nullptr ? a.scale * static_cast<float>(a.bytes[at]) + a.shift
-                                     : a.floats[at];
+      x[e][i] =
+          i < d.features ? feature(a, number_of(e) * d.features + i) : bias_input(i - d.features);
     });
     if constexpr (has_hidden) {
       hidden.for_each(row.gradient_hidden - row.hidden - d.hidden,
-                      [&](int e, int i) { hidden[e][d.hidden + i] = i == 0 ? 1.0f : 0.0f; });
+                      [&](int e, int i) { hidden[e][d.hidden + i] = bias_input(i); });
       gradient_hidden.for_each(row.gradient - row.gradient_hidden - d.hidden,
                                [&](int e, int i) { gradient_hidden[e][d.hidden + i] = 0.0f; });
     }
@@ -250,7 +254,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
     }
     tile_forward<kEach>(last, p, last_in, gradient, [](float z) { return z; });
     __syncthreads();
-    if (a.logits != nullptr) {
+    if (a.task == FusedTask::forward) {
       gradient.for_each(d.outputs, [&](int e, int o) {
         a.logits[static_cast<std::int64_t>(index_of(begin + e)) * d.outputs + o] = gradient[e][o];
       });
@@ -260,6 +264,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
       const int e = thread_number();
       float* const z = gradient[e];
       losses[e] = evaluate_loss(a.loss, z, d.outputs, a.labels[number_of(e)], z);
+    } else if (a.task == FusedTask::accept && thread_number() / kWarp == 1 && lane < x.n) {
+      words[lane] = acceptance_word(a.accept, number_of(lane));
     }
     __syncthreads();
     if constexpr (has_hidden) {
@@ -267,7 +273,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
       __syncthreads();
     }
 
-    // Norm and clip, a warp an example. One that is not finite becomes zeros.
+    // Norms and factors, a warp an example. One that is not finite, or not accepted, is not added.
     for (int e = thread_number() / kWarp; e < x.n; e += kFusedThreads / kWarp) {
       float squares[kLayers];
       const float* const dy = has_hidden ? gradient_hidden[e] : gradient[e];
@@ -278,8 +284,25 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
                                         row_square(gradient[e], last.out), last.out);
       __syncwarp();  // every lane has read the row: it is overwritten below
       float factors[kLayers];
-      const float square =
-          clip_factors(clip_settings(a.clip, *a.sum_scale), squares, kLayers, factors);
+      if (a.task == FusedTask::clip) {
+        const float square =
+            clip_factors(clip_settings(a.clip, *a.sum_scale), squares, kLayers, factors);
+        if (lane == 0) adds[e] = square < INFINITY ? 1 : 0;
+      } else {
+        float factor = 0.0f;
+        if (lane == 0) {
+          float& norm = a.norms[number_of(e)];
+          const float square = added_up(squares);
+          if (a.task == FusedTask::accept) {
+            const SeenNorm seen = seen_norm(*a.accept.rule, norm);
+            factor = acceptance_factor(*a.accept.rule, seen, words[e], square);
+            adds[e] = factor > 0.0f ? 1 : 0;
+          }
+          norm = kept_norm(square);
+        }
+        factor = __shfl_sync(kFullWarp, factor, 0);
+        CUDP_UNROLL for (int layer = 0; layer < kLayers; ++layer) { factors[layer] = factor; }
+      }
       if (a.losses != nullptr && lane == 0) {
         const int at = index_of(begin + e);
         a.losses[at] = losses[e];
@@ -289,21 +312,21 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
           a.factors[entry] = factors[layer];
         }
       }
-      if (square < INFINITY) {
+      if (is_summed(a.task)) {
         const float inverse_grid = a.sum_scale->inverse_grid;
         const float scale_first = factors[0] * inverse_grid;
         const float scale_last = factors[kLayers - 1] * inverse_grid;
         for (int i = row.gradient_hidden + lane; i < row.size; i += kWarp)
           x[e][i] *= i < row.gradient ? scale_first : scale_last;
-      } else {
-        for (int i = lane; i < row.size; i += kWarp) x[e][i] = 0.0f;
       }
     }
+    if (!is_summed(a.task)) continue;
     __syncthreads();
 
+    const unsigned adding = __ballot_sync(kFullWarp, lane < x.n && adds[lane] != 0);
     const bool is_first = begin == 0;
-    if constexpr (has_hidden) tile_sum<kEach>(first, x, gradient_hidden, is_first, slab);
-    tile_sum<kEach>(last, last_in, gradient, is_first, slab);
+    if constexpr (has_hidden) tile_sum<kEach>(first, x, gradient_hidden, adding, is_first, slab);
+    tile_sum<kEach>(last, last_in, gradient, adding, is_first, slab);
   }
 }
 

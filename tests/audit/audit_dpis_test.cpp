@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "tests/audit/audit.hpp"
 #include "tests/audit/audit_cases.hpp"
 #include "tests/support/reference/engine.hpp"
+#include "tests/support/test_device.hpp"
 
 namespace cudp::audit {
 namespace {
@@ -116,6 +118,29 @@ TEST(DpisAudit, ShowsNoMoreThanTheCertificateSays) {
   EXPECT_LE(bound, *a.config.epsilon);
   if (!kFewRuns) {
     EXPECT_GT(bound, *a.config.epsilon / 5.0);
+  }
+}
+
+/// The kernels of a device, under the emulator, by a tenth of the runs: each takes many times as
+/// long.
+TEST(DpisAudit, ShowsNoMoreOnADevice) {
+  const Audited a(config(8), pair());
+  Backend backend = a.backend;
+  backend.make_engine = [](const Network& network, const EngineSettings& settings) {
+    return fused_engine(network, settings, {});
+  };
+  std::mutex one_at_a_time;  // the emulator is for one thread
+  const Trial trial = [&](bool with, std::uint64_t number) {
+    const std::lock_guard lock(one_at_a_time);
+    DpisRun run(a, backend, with, number);
+    run.train(true);
+    return run.odds();
+  };
+  const double bound = epsilon_lower(trial, kDelta, kRuns / 10);
+  testing::Test::RecordProperty("epsilon_shown", std::to_string(bound));
+  EXPECT_LE(bound, *a.config.epsilon);
+  if (!kFewRuns) {
+    EXPECT_GT(bound, *a.config.epsilon / 20.0);
   }
 }
 

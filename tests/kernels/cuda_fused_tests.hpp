@@ -1,6 +1,7 @@
 #pragma once
 // The fused kernels (kernels/fused/) against the oracle: every example alone, and sums
 // that depend on nothing but the examples.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -41,7 +42,7 @@ const FusedCase kFusedCases[] = {
     {{"cnn", "cnn", {1, 28, 28}, 10}, {kH200, kAda}},
     {{"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10}, {kH200, kA100, kAda}},
     {{"adult", "logistic", {124, 1, 1}, 2}, {kH200, 2300}},
-    {{"svm", "svm", {9, 1, 1}, 2}, {kAda, 300}},
+    {{"svm", "svm", {9, 1, 1}, 2}, {kAda, 310}},
     {{"softmax", "logistic", {1, 28, 28}, 10}, {kH200, kAda, 13 * kKB}},
     {{"odd_softmax", "logistic", {37, 1, 1}, 11}, {kH200, 1024}},
     {{"mlp", "mlp", {60, 1, 1}, 10}, {kH200, kAda, 40 * kKB}},
@@ -62,18 +63,69 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     std::vector<std::int32_t> slabs;
     std::vector<float> losses, squared_norms, factors;
     std::vector<FixedPoint> fixed;  ///< from the reduction
+    std::vector<float> norms;       ///< of candidates: of the whole data set
   };
 
-  /// The examples of `data` that `examples` lists, from `first` on and `capacity` of them at most.
+  /// Which examples a launch takes: those of a list from `first` on, by so many blocks.
+  struct Listed {
+    std::vector<std::uint32_t> examples;
+    int blocks = 1;
+    int first = 0;
+  };
+
+  /// Who is accepted.
+  struct Candidacy {
+    ImportanceRule rule;
+    RandomStream stream;
+    std::uint64_t step;
+    std::vector<float> seen;  ///< norms of the whole data set
+  };
+
   Left sum_of(const Dataset& data, const std::vector<std::uint32_t>& examples, int blocks,
-              const ClipSettings& clip, const cuda::FusedKernel& kernel, int first = 0,
-              int capacity = 0) {
-    const int turn = kernel.dense.tile > 0 ? kTileExamples : 1;
-    if (capacity == 0) capacity = fused_capacity(blocks, turn);
-    const auto count = static_cast<unsigned>(examples.size());
+              const ClipSettings& clip, const cuda::FusedKernel& kernel, int first = 0) {
+    FusedSum a = arguments(FusedTask::clip, data, blocks, kernel);
+    a.clip = {clip.kind, clip.stability};
+    a.sum_scale = device_scale(clip.max_norm, unit_of(clip.max_norm));
+    return left_by(a, {examples, blocks, first}, kernel);
+  }
+
+  Left accepted_of(const Dataset& data, const Listed& listed, const Candidacy& c,
+                   const cuda::FusedKernel& kernel) {
+    FusedSum a = arguments(FusedTask::accept, data, listed.blocks, kernel);
+    a.accept = {.rule = device(std::vector{c.rule}),
+                .stream = c.stream,
+                .step = device(std::vector{c.step})};
+    a.norms = device(c.seen);
+    a.sum_scale = device_scale(static_cast<float>(c.rule.clip), unit_of(1.0f));
+    Left left = left_by(a, listed, kernel);
+    left.norms = host(a.norms, c.seen.size());
+    return left;
+  }
+
+  /// The norms, or the logits, of n examples from number `first` on, behind `first` places that
+  /// nobody writes.
+  std::vector<float> norms_of(const Dataset& data, int first, int n,
+                              const cuda::FusedKernel& kernel) {
+    FusedSum a = arguments(FusedTask::norms, data, 3, kernel);
+    a.batch = batch(first, n, static_cast<unsigned>(first + n));
+    a.norms = device(std::vector<float>(static_cast<std::size_t>(first + n) + 1, kLoud));
+    run_fused(kernel.sum, a, kernel.shared_bytes);
+    return host(a.norms, static_cast<std::size_t>(first + n) + 1);
+  }
+  std::vector<float> logits_of(const Dataset& data, int first, int n,
+                               const cuda::FusedKernel& kernel) {
+    FusedSum a = arguments(FusedTask::forward, data, 3, kernel);
+    a.batch = batch(first, n + 1, static_cast<unsigned>(first + n));
+    const auto size = static_cast<std::size_t>((n + 1) * net_.outputs);
+    a.logits = device(std::vector<float>(size, kLoud));
+    run_fused(kernel.sum, a, kernel.shared_bytes);
+    return host(a.logits, size);
+  }
+
+  FusedSum arguments(FusedTask task, const Dataset& data, int blocks,
+                     const cuda::FusedKernel& kernel) {
     FusedSum a{};
-    a.batch = batch(first, capacity, count);
-    a.examples = device(examples.empty() ? std::vector<std::uint32_t>{0} : examples);
+    a.task = task;
     if (data.is_bytes())
       a.bytes = device(data.bytes);
     else
@@ -85,11 +137,18 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     set_functions(a);
     a.dense = kernel.dense;
     a.loss = net_.spec.loss;
-    a.clip = {clip.kind, clip.stability};
-    a.sum_scale = device_scale(clip.max_norm, unit_of(clip.max_norm));
-    a.turn = turn;
+    a.turn = kernel.dense.tile > 0 ? kTileExamples : 1;
     a.blocks = blocks;
-    const std::size_t slab_size = static_cast<std::size_t>(blocks) * d_;
+    return a;
+  }
+
+  /// Of a sum, whose arguments have all but the examples and what is written.
+  Left left_by(FusedSum a, const Listed& listed, const cuda::FusedKernel& kernel) {
+    const int capacity = fused_capacity(a.blocks, a.turn);
+    const std::vector<std::uint32_t>& examples = listed.examples;
+    a.batch = batch(listed.first, capacity, static_cast<unsigned>(examples.size()));
+    a.examples = device(examples.empty() ? std::vector<std::uint32_t>{0} : examples);
+    const std::size_t slab_size = static_cast<std::size_t>(a.blocks) * d_;
     const auto rows = static_cast<std::size_t>(capacity);
     a.slabs = device(std::vector<std::int32_t>(slab_size, kLoudUnits));
     a.losses = device(std::vector<float>(rows, kLoud));
@@ -97,12 +156,16 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     a.factors = device(std::vector<float>(layers_ * rows, kLoud));
     run_fused(kernel.sum, a, kernel.shared_bytes);
     FusedReduce r{};
-    r.left = {a.batch, a.slabs, turn, blocks};
+    r.left = {a.batch, a.slabs, a.turn, a.blocks};
     r.n = static_cast<std::int64_t>(d_);
     r.fixed = device(std::vector<FixedPoint>(d_, 0));
     run(fused_reduce_kernel, r);
-    return {host(a.slabs, slab_size), host(a.losses, rows), host(a.squared_norms, layers_ * rows),
-            host(a.factors, layers_ * rows), host(r.fixed, d_)};
+    return {.slabs = host(a.slabs, slab_size),
+            .losses = host(a.losses, rows),
+            .squared_norms = host(a.squared_norms, layers_ * rows),
+            .factors = host(a.factors, layers_ * rows),
+            .fixed = host(r.fixed, d_),
+            .norms = {}};
   }
 
   static float unit_of(float max_norm) {
@@ -112,6 +175,11 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
   reference::ExampleGradient truth(const Dataset& data, std::uint32_t example) const {
     return reference::gradient(net_, reference::Values(theta_.begin(), theta_.end()),
                                reference::features(data, example), data.labels[example]);
+  }
+  double norm_of(const reference::ExampleGradient& e) const {
+    double square = 0;
+    for (const double s : reference::squared_norms(net_, e.gradient)) square += s;
+    return std::isfinite(square) ? std::sqrt(square) : 0.0;
   }
   Dataset examples(std::size_t n) const { return cases::examples_for(GetParam().network, n); }
 
@@ -242,6 +310,132 @@ TEST_P(FusedStep, SumsDependOnTheExamplesAlone) {
   }
 }
 
+/// A candidate that is accepted adds its direction; another one adds nothing. Both leave their
+/// norm. Who is accepted is what the CPU says, bit for bit, given the norm.
+TEST_P(FusedStep, AcceptsCandidatesAndAddsTheirDirections) {
+  Dataset data = cases::as_floats(examples(6));
+  const auto features = static_cast<std::size_t>(data.shape.size());
+  data.floats[4 * features + features / 2] = kNan;
+  std::vector<double> now;
+  for (std::uint32_t e = 0; e < 6; ++e) now.push_back(e == 4 ? 0.0 : norm_of(truth(data, e)));
+  const double largest = *std::max_element(now.begin(), now.end());
+  Candidacy c{.rule = {.clip = 0.8 * largest, .multiple = 3.0, .min_norm = 0.1 * largest},
+              .stream = {Generator::chacha20, {{3, 1, 4, 1, 5}}, Stream::acceptance, 0},
+              .step = 0,
+              .seen = {}};
+  c.rule.rate = 0.2 / c.rule.clip;
+  for (std::size_t e = 0; e < 6; ++e)
+    c.seen.push_back(static_cast<float>(now[e] * (e % 3 == 0 ? 0.3 : e % 3 == 1 ? 1.0 : 2.0)));
+  const double unit = unit_of(1.0f);
+  int accepted = 0, rejected = 0;
+  std::vector<std::int64_t> sum(d_, 0);  // of step 1
+  std::vector<float> after = c.seen;
+  for (c.step = 0; c.step < 2; ++c.step)
+    for (const std::uint32_t e : {0u, 1u, 2u, 4u, 5u}) {
+      const Left alone = accepted_of(data, {{e}}, c, kernels_[0]);
+      float squared_norm = 0.0f;
+      for (std::size_t g = 0; g < layers_; ++g) squared_norm += alone.squared_norms[g];
+      float kept = c.seen[e];
+      RandomStream stream = c.stream;
+      stream.step = c.step;
+      const float factor = accept_candidate(c.rule, stream, e, squared_norm, &kept);
+      for (std::size_t g = 0; g < layers_; ++g) ASSERT_EQ(alone.factors[g], factor) << e;
+      ASSERT_TRUE(std::abs(alone.norms[e] - now[e]) <= 1e-5 * now[e] + 1e-15) << e;
+      std::vector<float> touched = c.seen;
+      touched[e] = kept;
+      ASSERT_EQ(alone.norms, touched) << e;
+      for (std::size_t j = 0; c.step == 1 && j < d_; ++j) sum[j] += alone.slabs[j];
+      if (c.step == 1) after[e] = kept;
+      // By the oracle: unless the word is within rounding of its threshold.
+      const double estimate =
+          std::fmin(c.rule.multiple * std::fmax(std::fmin(c.seen[e], c.rule.clip), c.rule.min_norm),
+                    1.0 / c.rule.rate);
+      const double chance =
+          e == 4 ? 0.0 : std::fmin(now[e], std::fmin(estimate, c.rule.clip)) / estimate;
+      const double word = reference::word(stream, e) * 0x1p-32;
+      if (std::abs(word - chance) > 1e-4 * chance) {
+        EXPECT_EQ(factor > 0.0f, word < chance) << "example " << e << ", step " << c.step;
+      }
+      if (factor == 0.0f) {
+        ++rejected;
+        ASSERT_EQ(std::vector<std::int32_t>(alone.slabs.begin(),
+                                            alone.slabs.begin() + static_cast<std::ptrdiff_t>(d_)),
+                  std::vector<std::int32_t>(d_, 0));
+        continue;
+      }
+      ++accepted;
+      const auto want = truth(data, e);
+      std::vector<double> got(d_), direction(d_);
+      for (std::size_t j = 0; j < d_; ++j) {
+        got[j] = alone.slabs[j] * unit;
+        direction[j] = want.gradient[j] / now[e];
+      }
+      const auto [error, size] = cases::distance(got.data(), direction.data(), d_);
+      EXPECT_TRUE(error <= 1e-5 + 0.5 * unit * std::sqrt(static_cast<double>(d_)))
+          << "example " << e << ": " << error << " of " << size;
+    }
+  EXPECT_GE(accepted, 2);
+  EXPECT_GE(rejected, 3);
+  c.step = 1;
+  for (const int blocks : {1, 3, 7}) {
+    // A list that starts before the micro-batch.
+    const Left all = accepted_of(data, {{3, 5, 4, 2, 1, 0}, blocks, 1}, c, kernels_.back());
+    for (std::size_t j = 0; j < d_; ++j)
+      ASSERT_EQ(static_cast<std::int64_t>(all.fixed[j]), sum[j]) << blocks << " blocks";
+    EXPECT_EQ(all.norms, after) << blocks << " blocks";
+  }
+}
+
+/// More candidates a block than a warp makes words for at once: each is decided as if alone.
+TEST_P(FusedStep, ManyCandidatesOfABlockAreDecidedOneByOne) {
+  constexpr std::uint32_t kMany = 70;
+  const Dataset data = examples(kMany);
+  Candidacy c{.rule = {.clip = 1.0, .multiple = 4.0, .min_norm = 0.2, .rate = 0.2},
+              .stream = {Generator::chacha20, {{2, 7, 1, 8}}, Stream::acceptance, 0},
+              .step = 5,
+              .seen = std::vector<float>(kMany, 0.7f)};
+  Listed listed;
+  for (std::uint32_t e = 0; e < kMany; ++e) listed.examples.push_back(e);
+  const Left together = accepted_of(data, listed, c, kernels_[0]);
+  listed.blocks = 7;
+  const Left apart = accepted_of(data, listed, c, kernels_[0]);
+  EXPECT_EQ(together.fixed, apart.fixed);
+  EXPECT_EQ(together.norms, apart.norms);
+  int accepted = 0;
+  for (std::uint32_t e = 0; e < kMany; ++e) {
+    EXPECT_EQ(together.factors[layers_ * e], apart.factors[layers_ * e]) << e;
+    accepted += together.factors[layers_ * e] > 0.0f;
+  }
+  EXPECT_TRUE(accepted > 0 && accepted < 70) << accepted;
+}
+
+/// Of any number of examples, also where they are not listed.
+TEST_P(FusedStep, NormsAndLogitsOfAllExamples) {
+  const int n = d_ < 10'000 ? 33 : 4;
+  Dataset data = cases::as_floats(examples(static_cast<std::size_t>(n) + 2));
+  const auto features = static_cast<std::size_t>(data.shape.size());
+  data.floats[3 * features + features / 2] = kNan;
+  for (const cuda::FusedKernel& kernel : kernels_) {
+    const std::vector<float> norms = norms_of(data, 2, n, kernel);
+    for (const int other : {0, 1, n + 2}) EXPECT_EQ(norms[static_cast<std::size_t>(other)], kLoud);
+    const std::vector<float> logits = logits_of(data, 2, n, kernel);
+    const auto outputs = static_cast<std::size_t>(net_.outputs);
+    EXPECT_EQ(logits[outputs * static_cast<std::size_t>(n)], kLoud) << "there is no such example";
+    for (int i = 0; i < n; ++i) {
+      const auto e = static_cast<std::uint32_t>(i) + 2;
+      const auto want = truth(data, e);
+      const double norm = norm_of(want);
+      EXPECT_TRUE(std::abs(norms[e] - norm) <= 1e-5 * norm + 1e-15) << e << ": " << norms[e];
+      if (e == 3) continue;
+      const reference::Values z = reference::logits(
+          net_, reference::Values(theta_.begin(), theta_.end()), reference::features(data, e));
+      for (std::size_t o = 0; o < outputs; ++o)
+        expect_near(logits[outputs * static_cast<std::size_t>(i) + o], z[o], 1.0 + std::abs(z[o]),
+                    i);
+    }
+  }
+}
+
 TEST_P(FusedStep, AnEmptyBatchAddsNothing) {
   const auto sum = sum_of(examples(1), {}, 3, {}, kernels_[0]);
   for (const std::int32_t v : sum.slabs) ASSERT_EQ(v, kLoudUnits);
@@ -283,6 +477,7 @@ TEST(FusedArguments, AreChecked) {
   const float parameter = 0;
   std::int32_t slab = 0;
   FusedSum a{};
+  a.task = FusedTask::clip;
   a.batch = {&number, 0, 28};
   a.examples = &number;
   a.bytes = a.labels = &byte;
@@ -293,19 +488,47 @@ TEST(FusedArguments, AreChecked) {
   a.blocks = 1;
   a.slabs = &slab;
   EXPECT_NO_THROW(validate(a));
-  for (const DenseShapes& good : {DenseShapes{3, 0, 2, 28}, DenseShapes{60, 1000, 10, 4}}) {
+  for (const DenseShapes& good : {DenseShapes{3, 0, 2, kMaxTile}, DenseShapes{60, 1000, 10, 4}}) {
     a.dense = good;
     EXPECT_NO_THROW(validate(a));
   }
   for (const DenseShapes& bad :
-       {DenseShapes{3, 0, 2, 0}, DenseShapes{3, 0, 2, 32}, DenseShapes{3, 0, 0, 4},
+       {DenseShapes{3, 0, 2, 0}, DenseShapes{3, 0, 2, kMaxTile + 1}, DenseShapes{3, 0, 0, 4},
         DenseShapes{40'000, 0, 2, 4}, DenseShapes{784, 1000, 10, 4}}) {
     a.dense = bad;
     EXPECT_THROW(validate(a), std::invalid_argument) << bad.features << ", " << bad.tile;
   }
   a.dense = {3, 0, 2, 28};
-  a.batch.capacity = 29;  // the block would have 32
+  a.batch.capacity = kFusedExamples;
+  EXPECT_NO_THROW(validate(a));
+  a.batch.capacity = kFusedExamples + 1;
   EXPECT_THROW(validate(a), std::invalid_argument);
+  a.batch.capacity = 28;
+
+  // What a task needs, and nothing of a sum without one.
+  float numbers = 0;
+  for (const FusedTask task : {FusedTask::norms, FusedTask::forward}) {
+    FusedSum b = a;
+    b.task = task;
+    EXPECT_THROW(validate(b), std::invalid_argument);
+    b.norms = task == FusedTask::norms ? &numbers : nullptr;
+    b.logits = task == FusedTask::forward ? &numbers : nullptr;
+    b.batch.capacity = 1'000'000;
+    EXPECT_NO_THROW(validate(b));
+    b.losses = b.squared_norms = b.factors = &numbers;
+    EXPECT_THROW(validate(b), std::invalid_argument);
+  }
+  FusedSum b = a;
+  b.task = FusedTask::accept;
+  b.norms = &numbers;
+  EXPECT_THROW(validate(b), std::invalid_argument) << "no rule";
+  const ImportanceRule rule;
+  const std::uint64_t step = 0;
+  b.accept.rule = &rule;
+  b.accept.step = &step;
+  EXPECT_NO_THROW(validate(b));
+  b.norms = nullptr;
+  EXPECT_THROW(validate(b), std::invalid_argument) << "no norms";
 }
 
 }  // namespace

@@ -170,6 +170,11 @@ class DeviceEngine final : public Engine {
 
   void measure_norms() override {
     ensure(train_.size() > 0 && keeps_norms(), "norms are not kept");
+    if (fused_) {
+      fused_->norms(all_count_.get(), train_.size(), train_.data(), state_.parameters(),
+                    norms_.get());
+      return;
+    }
     const auto capacity = static_cast<std::size_t>(passes_.capacity());
     for (std::size_t first = 0; first < train_.size(); first += capacity) {
       const Batch batch{
@@ -447,11 +452,14 @@ class DeviceEngine final : public Engine {
   Unfinished add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
     const Contribution& contribution = recipe.contribution;
     const SumScale* const scale = position_.scale();
+    const typename FusedNetwork<Gpu>::Drawn drawn{.count = sample_.space().count,
+                                                  .examples = drawn_.get(),
+                                                  .room = max_drawn,
+                                                  .data = train_.data(),
+                                                  .parameters = state_.parameters(),
+                                                  .scale = scale};
     if (const auto* const clipped = std::get_if<ClippedGradient>(&contribution)) {
-      if (fused_)
-        return fused_->sum_clipped(sample_.space().count, max_drawn, train_.data(), drawn_.get(),
-                                   state_.parameters(), *clipped, scale, end_.sum(),
-                                   train_tally_.get());
+      if (fused_) return fused_->sum_clipped(drawn, *clipped, end_.sum(), train_tally_.get());
       return add_by_layers(max_drawn, nullptr, [&] { passes_.clip(*clipped, scale); });
     }
     if (std::holds_alternative<TransformedGradient>(contribution)) {
@@ -459,9 +467,13 @@ class DeviceEngine final : public Engine {
           state_.coordinates().refresh(passes_.layout(), position_.cursor());
       return add_by_layers(max_drawn, &view, [&] { passes_.clip({}, scale); });
     }
+    const FusedAcceptance accept{.rule = position_.candidates(),
+                                 .stream = stream(Stream::acceptance),
+                                 .step = &position_.cursor()->step};
+    if (fused_)
+      return fused_->sum_accepted(drawn, accept, norms_.get(), end_.sum(), train_tally_.get());
     return add_by_layers(max_drawn, nullptr, [&] {
-      passes_.accept(position_.candidates(), stream(Stream::acceptance), &position_.cursor()->step,
-                     norms_.get());
+      passes_.accept(accept.rule, accept.stream, accept.step, norms_.get());
     });
   }
 

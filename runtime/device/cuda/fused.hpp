@@ -110,8 +110,7 @@ inline std::optional<FusedKernel> dense_kernel_of(const Network& net, const Devi
   ensure(net.parameter_count == static_cast<std::size_t>(parameters(d)),
          "the fused kernel has another network's parameters");
   d.tile = 1;
-  d.tile = static_cast<int>(std::min(static_cast<std::size_t>(fused_capacity(1, kTileExamples)),
-                                     limits.shared_bytes / fused_bytes(d)));
+  d.tile = static_cast<int>(std::min(std::size_t{kMaxTile}, limits.shared_bytes / fused_bytes(d)));
   if (d.tile < kTileExamples) return std::nullopt;
   k.shared_bytes = fused_bytes(d);
   k.sum = d.hidden > 0     ? fused_mlp_kernel<4, true>
@@ -158,30 +157,81 @@ class FusedNetwork {
     gpu.allow_shared(kernel_.sum, kernel_.shared_bytes);
   }
 
-  /// The clipped gradients of the first `max_drawn` examples of those drawn, as far as there are
-  /// that many, in units of the grid of scale [1]: they are added to fixed [d], but for what is
-  /// returned.
-  Unfinished sum_clipped(const std::uint32_t* count, std::int64_t max_drawn, const DeviceData& data,
-                         const std::uint32_t* examples, const float* parameters,
-                         const ClippedGradient& clip, const SumScale* scale, FixedPoint* fixed,
+  /// Examples drawn, and the model.
+  struct Drawn {
+    const std::uint32_t* count;     ///< [1]
+    const std::uint32_t* examples;  ///< [*count], numbers in the data set
+    std::int64_t room;              ///< the first so many are taken, as far as there are
+    const DeviceData& data;
+    const float* parameters;  ///< [d]
+    const SumScale* scale;    ///< [1], of the sum
+  };
+
+  /// The clipped gradients of the examples drawn, in units of the grid: they are added to fixed
+  /// [d], but for what is returned.
+  Unfinished sum_clipped(const Drawn& drawn, const ClippedGradient& clip, FixedPoint* fixed,
                          Tally* tally) {
+    FusedSum args = args_of(FusedTask::clip, drawn.data, drawn.parameters);
+    args.clip = clip;
+    return sum(args, drawn, fixed, tally);
+  }
+
+  /// The same of the directions of accepted candidates. norms [data set]: as last seen, brought up
+  /// to date.
+  Unfinished sum_accepted(const Drawn& drawn, const FusedAcceptance& accept, float* norms,
+                          FixedPoint* fixed, Tally* tally) {
+    FusedSum args = args_of(FusedTask::accept, drawn.data, drawn.parameters);
+    args.accept = accept;
+    args.norms = norms;
+    return sum(args, drawn, fixed, tally);
+  }
+
+  /// The logits of examples 0 .. n - 1 of the data, [n, outputs], in one launch; count [1]: n, on
+  /// the device.
+  void forward(const std::uint32_t* count, std::size_t n, const DeviceData& data,
+               const float* parameters, float* logits) {
+    FusedSum args = args_of(FusedTask::forward, data, parameters);
+    args.batch = {.count = count, .first = 0, .capacity = static_cast<std::int32_t>(n)};
+    args.logits = logits;
+    launch(gpu_, "fused forward", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
+  }
+
+  /// The norms of the gradients of examples 0 .. n - 1 of the data, [n], likewise.
+  void norms(const std::uint32_t* count, std::size_t n, const DeviceData& data,
+             const float* parameters, float* norms) {
+    FusedSum args = args_of(FusedTask::norms, data, parameters);
+    args.batch = {.count = count, .first = 0, .capacity = static_cast<std::int32_t>(n)};
+    args.norms = norms;
+    launch(gpu_, "fused norms", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
+  }
+
+  /// fixed [d] += what a launch has left in the blocks' sums.
+  void add(const BlockSums& left, FixedPoint* fixed) {
+    launch(gpu_, "fused reduce", fused_reduce_kernel,
+           FusedReduce{.left = left, .n = static_cast<std::int64_t>(parameters_), .fixed = fixed});
+  }
+
+ private:
+  /// args: all but the batch and what is written of it.
+  Unfinished sum(FusedSum args, const Drawn& drawn, FixedPoint* fixed, Tally* tally) {
+    args.examples = drawn.examples;
+    args.sum_scale = drawn.scale;
+    args.slabs = slabs_.get();
+    args.losses = losses_.get();
+    args.squared_norms = squared_norms_.get();
+    args.factors = factors_.get();
+    const std::int64_t max_drawn = drawn.room;
     Unfinished left{};
     for (std::int64_t first = 0; first < max_drawn; first += capacity_) {
       if (first > 0) {
         add(left.sums, fixed);
         if (left.tally.total != nullptr) launch(gpu_, "tally", tally_kernel, left.tally);
       }
-      const Batch batch{.count = count,
+      const Batch batch{.count = drawn.count,
                         .first = static_cast<std::int32_t>(first),
                         .capacity = static_cast<std::int32_t>(
                             std::min<std::int64_t>(capacity_, max_drawn - first))};
-      FusedSum args = args_of(batch, data, parameters);
-      args.examples = examples;
-      args.clip = clip;
-      args.sum_scale = scale;
-      args.losses = losses_.get();
-      args.squared_norms = squared_norms_.get();
-      args.factors = factors_.get();
+      args.batch = batch;
       slabs_.fill_scratch();
       for (Buffer<Gpu, float>* b : {&losses_, &squared_norms_, &factors_}) b->fill_scratch();
       launch(gpu_, "fused sum", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
@@ -197,25 +247,10 @@ class FusedNetwork {
     return left;
   }
 
-  /// The logits of examples 0 .. n - 1 of the data, [n, outputs], in one launch; count [1]: n, on
-  /// the device.
-  void forward(const std::uint32_t* count, std::size_t n, const DeviceData& data,
-               const float* parameters, float* logits) {
-    FusedSum args = args_of({.count = count, .first = 0, .capacity = static_cast<std::int32_t>(n)},
-                            data, parameters);
-    args.logits = logits;
-    launch(gpu_, "fused forward", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
-  }
-
-  /// fixed [d] += what a launch has left in the blocks' sums.
-  void add(const BlockSums& left, FixedPoint* fixed) {
-    launch(gpu_, "fused reduce", fused_reduce_kernel,
-           FusedReduce{.left = left, .n = static_cast<std::int64_t>(parameters_), .fixed = fixed});
-  }
-
- private:
-  FusedSum args_of(const Batch& batch, const DeviceData& data, const float* parameters) const {
-    return {.batch = batch,
+  /// What is the same for every launch; the rest is empty.
+  FusedSum args_of(FusedTask task, const DeviceData& data, const float* parameters) const {
+    return {.task = task,
+            .batch = {},
             .examples = nullptr,
             .bytes = data.bytes,
             .floats = data.floats,
@@ -227,13 +262,16 @@ class FusedNetwork {
             .dense = kernel_.dense,
             .loss = loss_,
             .clip = {},
+            .accept = {},
             .sum_scale = nullptr,
             .turn = turn_,
             .blocks = blocks_,
-            .slabs = slabs_.get(),
+            .slabs = nullptr,
             .losses = nullptr,
             .squared_norms = nullptr,
-            .factors = nullptr};
+            .factors = nullptr,
+            .norms = nullptr,
+            .logits = nullptr};
   }
 
   Gpu& gpu_;

@@ -181,22 +181,50 @@ TEST(FusedChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
     }
 }
 
-/// Methods that need more than a clipped sum go layer by layer, also where a fused kernel is there.
-TEST(FusedChoice, NormsForImportanceSamplingGoLayerByLayer) {
-  const Network net = cases::network_of({"cnn", "cnn", {1, 28, 28}, 10});
-  EngineSettings s;
-  s.recipe = {.draw = Candidates{}, .contribution = AcceptedDirection{}};
-  const auto engine = fused_whole(net, s);
-  const Dataset data = cases::examples_for({"cnn", "cnn", {1, 28, 28}, 10}, 3);
-  engine->load(data);
-  engine->set_state(cases::weights_for(net));
-  engine->measure_norms();
-  reference::ReferenceEngine oracle(net, s);
-  oracle.load(data);
-  oracle.set_state(cases::weights_for(net));
-  oracle.measure_norms();
-  for (std::size_t i = 0; i < 3; ++i)
-    EXPECT_NEAR(engine->norms()[i], oracle.norms()[i], 1e-5 * oracle.norms()[i]);
+/// Importance sampling by a fused kernel: the same bits on every device, and layer by layer the
+/// same but for rounding.
+TEST(FusedImportance, DependsOnTheExamplesAlone) {
+  for (const Case& c :
+       {Case{"cnn", "cnn", {1, 28, 28}, 10}, Case{"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10},
+        Case{"mlp", "mlp", {60, 1, 1}, 10}, Case{"svm", "svm", {16, 1, 1}, 2}}) {
+    SCOPED_TRACE(c.name);
+    const Network net = cases::network_of(c);
+    const Dataset data = cases::examples_for(c, net.parameter_count > 10'000 ? 12 : 150);
+    EngineSettings s;
+    s.key = {{1, 6, 1, 8, 0, 3}};
+    s.recipe = {.draw = Candidates{{.clip = 1.0, .multiple = 3.0, .min_norm = 0.2, .rate = 0.3}},
+                .contribution = AcceptedDirection{}};
+    const auto trained = [&](Engine& e) {
+      e.load(data);
+      e.set_state(cases::weights_for(net));
+      e.measure_norms();
+      e.run(s.recipe, 0, std::vector<StepScalars>(2, cases::still(0.05f)));
+      return e.state();
+    };
+    const auto layers = layer_wise_engine(net, s, cuda::kLargeDense, {.multiprocessors = 3});
+    const TrainState by_layers = trained(*layers);
+    std::vector<float> parameters, norms;
+    struct Made {
+      int multiprocessors;
+      std::size_t kilobytes;
+    };
+    for (const Made& d : {Made{1, 227}, Made{3, 99}, Made{132, 163}}) {
+      const auto engine = fused_engine(
+          net, s, {.shared_bytes = d.kilobytes * 1024, .multiprocessors = d.multiprocessors});
+      const TrainState got = trained(*engine);
+      if (parameters.empty()) {
+        parameters = got.parameters;
+        norms = got.norms;
+      }
+      EXPECT_EQ(got.parameters, parameters) << d.multiprocessors << ", " << d.kilobytes;
+      EXPECT_EQ(got.norms, norms) << d.multiprocessors << ", " << d.kilobytes;
+    }
+    const auto [error, size] =
+        cases::distance(parameters.data(), by_layers.parameters.data(), parameters.size());
+    EXPECT_TRUE(error <= 1e-5 * size) << error << " of " << size;
+    for (std::size_t i = 0; i < norms.size(); ++i)
+      EXPECT_NEAR(norms[i], by_layers.norms[i], 2e-5f * by_layers.norms[i] + 1e-15f) << i;
+  }
 }
 
 TEST(CudaEngineCapacity, HoldsTwelveDeviationsAndNeverMoreThanThereIs) {

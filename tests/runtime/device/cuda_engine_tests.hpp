@@ -127,6 +127,47 @@ TEST_P(CudaEngine, DoesNotDependOnTheMicroBatch) {
   }
 }
 
+/// Norms of all examples, candidates, who of them is accepted, the norms that they leave, and the
+/// sum of directions: like the oracle, and the same bits whatever the micro-batch is.
+TEST_P(CudaEngine, SamplesByImportance) {
+  const Dataset data = cases::examples_for(model(), net_.parameter_count < 100'000 ? 30 : 10);
+  EngineSettings s;
+  s.recipe = {.draw = Candidates{{.clip = 1.0, .multiple = 3.0, .min_norm = 0.2, .rate = 0.3}},
+              .contribution = AcceptedDirection{}};
+  s.key = {{3, 1, 4, 1, 5, 9, 2, 6}};
+  s.diagnostics = true;
+  const auto results = [&](Engine& e) {
+    e.load(data);
+    e.set_state(cases::weights_for(net_));
+    e.measure_norms();
+    std::vector<float> norms = e.norms();
+    e.run(s.recipe, 3, std::vector<StepScalars>(2, cases::still(0.01f)));
+    return std::pair(std::move(norms), e.state());
+  };
+  reference::ReferenceEngine oracle(net_, s);
+  const auto want = results(oracle);
+  std::vector<float> first;
+  for (const int micro_batch : {0, 1, 64}) {
+    s.micro_batch = micro_batch;
+    const auto device = engine(s);
+    const auto got = results(*device);
+    EXPECT_GT(device->diagnostics().examples, 2u) << "candidates";
+    ASSERT_EQ(got.first.size(), want.first.size());
+    for (std::size_t i = 0; i < want.first.size(); ++i) {
+      EXPECT_NEAR(got.first[i], want.first[i], 2e-5f * want.first[i] + 1e-15f) << i;
+      EXPECT_NEAR(got.second.norms[i], want.second.norms[i], 1e-4f * want.second.norms[i] + 1e-15f)
+          << i;
+    }
+    const std::vector<float>& moved = got.second.parameters;
+    const auto [error, size] =
+        cases::distance(moved.data(), want.second.parameters.data(), moved.size());
+    EXPECT_TRUE(error <= 1e-5 * size) << error << " of " << size;
+    if (first.empty()) first = moved;
+    EXPECT_EQ(moved, first) << "micro-batch " << micro_batch;
+    EXPECT_NE(moved, cases::weights_for(net_).parameters);
+  }
+}
+
 TEST_P(CudaEngine, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
   Dataset data = cases::as_floats(cases::examples_for(model(), 12));
   const auto features = static_cast<std::size_t>(model().input.size());

@@ -253,6 +253,22 @@ TEST(CudaSteps, AnEvaluationWaitsOnceAndKeepsItsTestSet) {
   EXPECT_EQ(std::ranges::count(log.launches, "load"), 11);
 }
 
+/// The norms of all examples, which importance sampling begins an epoch with.
+TEST(CudaSteps, NormsOfAllExamplesTakeOneLaunchOfAFusedKernel) {
+  for (const Case& model : {kCnn, kScatterCnn, kMlp, kLogistic}) {
+    const Network net = cases::network_of(model);
+    EngineSettings s;
+    s.recipe = candidates(512);
+    s.expected_batch = 512;
+    DeviceLog log;
+    const auto engine = noting_engine(net, s, zeros_for(net, 60'000), log);
+    log = {};
+    engine->measure_norms();
+    EXPECT_EQ(log.launches, std::vector<std::string>{"fused norms"}) << model.name;
+    EXPECT_EQ(log.waits, 0) << model.name;
+  }
+}
+
 /// A forward pass by a fused kernel gives the logits of the layers, of any number of examples.
 TEST(CudaSteps, FusedKernelsEvaluateAsTheLayers) {
   const Case hidden{"hidden", "mlp", {7, 1, 1}, 4};
@@ -381,6 +397,18 @@ TEST_F(UndecidedPairs, AreTheCpusInEveryStepOfARun) {
       expect_near(got_.average, want_.average, 2e-6f, "average");
     }
   EXPECT_EQ(seen, (std::set<std::size_t>{0, 1, 2})) << "the first, a middle and the last step";
+}
+
+/// Of importance sampling, of which nobody is a candidate.
+TEST_F(UndecidedPairs, OfDirectionsAreTheCpusToo) {
+  StepRecipe r = noise_alone(OptimizerKind::momentum);
+  r.draw = Candidates{{.clip = 1.0, .multiple = 1.0, .min_norm = 1e-9, .rate = 1e-9}};
+  r.contribution = AcceptedDirection{};
+  run(r, 3, 6, loud());
+  EXPECT_FALSE(stalled_.empty());
+  EXPECT_EQ(got_.moment1, want_.moment1);
+  EXPECT_EQ(got_.norms, want_.norms);
+  expect_near(got_.parameters, want_.parameters, 2e-6f, "parameter");
 }
 
 TEST_F(UndecidedPairs, WaitWithTheirStepSizeAndCoordinates) {
