@@ -1,32 +1,13 @@
 #pragma once
-// Parts that every fused kernel has: functions, sums in units, and the reduction of the blocks'
-// sums.
+// Parts that every fused kernel has: sums in units, and the reduction of the blocks' sums.
 #include <cstdint>
 
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/fused/fused.hpp"
 #include "kernels/fused/rows.cuh"
-#include "kernels/layers/activation_math.hpp"
+#include "kernels/layers/any_function.cuh"
 
 namespace cudp::inline CUDP_SIMT {
-
-/// Any activation as relu or as a tempered sigmoid: tanh is 2 / (1 + exp(-2 x)) - 1.
-struct AnyFunction {
-  bool is_relu;
-  TemperedSigmoid sigmoid;
-
-  AnyFunction() = default;
-  __device__ __forceinline__ explicit AnyFunction(const Activate& f)
-      : is_relu(f.kind == Activation::relu),
-        sigmoid(f.kind == Activation::tanh ? TemperedSigmoid(2.0f, 2.0f, 1.0f)
-                                           : TemperedSigmoid(f.scale, f.temperature, f.offset)) {}
-  __device__ __forceinline__ float value(float x) const {
-    return is_relu ? Relu{}.value(x) : sigmoid.value(x);
-  }
-  __device__ __forceinline__ float derivative(float y) const {
-    return is_relu ? Relu{}.derivative(y) : sigmoid.derivative(y);
-  }
-};
 
 inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes) {
   return {.grid = {static_cast<unsigned>(a.blocks)},

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/common/simt.cuh"
+#include "kernels/layers/any_function.cuh"
 #include "kernels/layers/image.cuh"
 #include "kernels/layers/pool.hpp"
 
@@ -42,6 +43,7 @@ __global__ inline void pool_kernel(device::Pool a) {
 __global__ inline void pool_backward_kernel(device::Pool a) {
   const Planes& in = a.dx_planes;
   const Planes& out = a.dy_planes;
+  const AnyFunction f(a.epilogue.function);
   for_each_pixel(a.batch, in.pixels(), [&](int e, int i) {
     const int line = i / in.width;
     const int c = line / in.height;
@@ -64,7 +66,9 @@ __global__ inline void pool_backward_kernel(device::Pool a) {
         const int here = (y - oy * a.stride) * row + x - ox * a.stride;
         if (largest(window, row, a.kernel) == here) v += gradient;
       }
-    a.dx[example * in.size() + in.pixel_offset(i)] = v;
+    if (a.epilogue.kind == Epilogue::Kind::derivative)
+      v *= f.derivative(a.x[example * a.x_planes.size() + a.x_planes.at(c, y, x)]);
+    a.dx[example * in.size() + in.at(c, y, x)] = v;
   });
 }
 

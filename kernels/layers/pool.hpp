@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/common/launch.hpp"
+#include "kernels/layers/epilogue.hpp"
 #include "kernels/layers/image.hpp"
 
 namespace cudp {
@@ -33,13 +34,13 @@ namespace device {
 
 /// Windows of kernel x kernel pixels, `stride` apart, no padding. Forward: y from x. Backward: dx
 /// from dy; a maximum's gradient goes to the first pixel of its window, in row order, that holds
-/// it.
+/// it. Average pooling reads x backward for an epilogue alone.
 struct Pool {
   Batch batch;
   bool is_max;
   int kernel;
   int stride;
-  const float* x;  ///< not read by average pooling backward
+  const float* x;
   Planes x_planes;
   float* y = nullptr;  ///< forward only
   Planes y_planes = {};
@@ -47,11 +48,16 @@ struct Pool {
   Planes dy_planes = {};
   float* dx = nullptr;
   Planes dx_planes = {};
+  Epilogue epilogue = {};  ///< backward: none, or the derivative of the function that gave x, y = x
 };
 
 inline void validate(const Pool& a) {
   validate(a.batch);
+  validate(a.epilogue);
   const bool forward = a.dy == nullptr;
+  expect(a.epilogue.y == (a.epilogue.kind == Epilogue::Kind::none ? nullptr : a.x) &&
+             (a.epilogue.y == nullptr || !forward),
+         "pool: expected no epilogue, or backward the derivative at x");
   expect(a.kernel > 0 && a.stride > 0, "pool: expected kernel and stride > 0");
   expect(forward ? a.x != nullptr && a.y != nullptr : a.dx != nullptr, "pool: expected pointers");
   const Planes& in = forward ? a.x_planes : a.dx_planes;

@@ -1,13 +1,17 @@
 #pragma once
 #include "kernels/common/copy_async.cuh"
 #include "kernels/common/simt.cuh"
+#include "kernels/layers/epilogue.cuh"
 #include "kernels/products/patch_product.hpp"
 #include "kernels/products/tile.cuh"
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid: strides over the packed numbers. No shared memory.
-__global__ inline void pack_weights_kernel(PackWeights p) {
+// grid: strides over the packed numbers, weights. No shared memory.
+__global__ inline void pack_weights_kernel(PackWeights a) {
+  const PackedWeight& p = a.weights[blockIdx.y];
+  const float* const weight = a.parameters + p.weight_at;
+  float* const packed = a.packed + p.packed_at;
   const int steps = patch_steps(p.terms);
   const int tile = patch_columns(p.columns);
   const int end = packed_floats(p.terms, p.columns);
@@ -19,9 +23,8 @@ __global__ inline void pack_weights_kernel(PackWeights p) {
     const int column = step / steps * tile + line % tile;
     const int t = step % steps * kStepTerms + in_step;
     const bool inside = in_step < kStepTerms && t < p.terms && column < p.columns;
-    p.packed[i] =
-        inside ? to_tf32(p.weight.data[offset(p.weight.line, column) + offset(p.weight.term, t)])
-               : 0.0f;
+    packed[i] =
+        inside ? to_tf32(weight[offset(p.weight.line, column) + offset(p.weight.term, t)]) : 0.0f;
   }
 }
 
@@ -133,26 +136,31 @@ class PixelSteps {
     }
   }
 
-  /// To where the output lies, with the bias.
+  /// To where the output lies, with the bias, and as p.epilogue says.
   __device__ __forceinline__ void store(const Sums<T>& sums) const {
     const Planes& out = p_.out_planes;
-    float* row[T::kRowsThread];
-    bool exists[T::kRowsThread];
-    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
-      const Pixel at = pixel(m);
-      exists[m] = at.inside && at.example < examples_ && line_ + at.y < out.height;
-      row[m] = p_.out;
-      if (exists[m]) row[m] += (first_ + at.example) * out.size() + out.at(0, line_ + at.y, at.x);
-    }
+    const Planes& of_y = p_.y_planes;
+    float bias[T::kColumnsThread];
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
       const int column = first_column<T>() + T::column(n);
-      if (column >= out.channels) continue;
-      const int plane = column * out.plane();
-      const float bias = p_.bias != nullptr ? p_.bias[column] : 0.0f;
-      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
-        if (exists[m]) row[m][plane] = sums.cell[m][n] + bias;
-      }
+      bias[n] = p_.bias != nullptr && column < out.channels ? p_.bias[column] : 0.0f;
     }
+    store_finished(p_.epilogue, [&](const auto& finish) {
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+        const Pixel at = pixel(m);
+        if (!at.inside || at.example >= examples_ || line_ + at.y >= out.height) continue;
+        const int example = first_ + at.example;
+        float* const to = p_.out + example * out.size() + out.at(0, line_ + at.y, at.x);
+        const int y_at = example * of_y.size() + of_y.at(0, line_ + at.y, at.x);
+        CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+          const int column = first_column<T>() + T::column(n);
+          if (column >= out.channels) continue;
+          to[column * out.plane()] = finish(sums.cell[m][n] + bias[n], [&] {
+            return p_.epilogue.y[y_at + column * of_y.plane()];
+          });
+        }
+      }
+    });
   }
 
  private:

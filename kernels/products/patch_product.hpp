@@ -97,12 +97,21 @@ inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shar
 /// Steps that so many terms take.
 CUDP_HD int patch_steps(int terms) { return (terms + kStepTerms - 1) / kStepTerms; }
 
-/// The weights as TF32, step by step as a block copies them: [tiles of columns, patch_steps(terms),
-/// columns of a tile, kStepPitch], zeros where there is no term or column.
-struct PackWeights {
-  Factor weight;
+/// A weight that is packed as TF32, step by step as a block copies it: [tiles of columns,
+/// patch_steps(terms), columns of a tile, kStepPitch], zeros where there is no term or column.
+struct PackedWeight {
+  Factor weight;  ///< without data: it begins at parameters + weight_at
+  std::int64_t weight_at;
   std::int32_t terms;
   std::int32_t columns;
+  std::int64_t packed_at;  ///< in PackWeights::packed
+};
+/// Packs all weights of a network at once.
+struct PackWeights {
+  const PackedWeight* weights;  ///< [count], device
+  std::int32_t count;
+  std::int32_t max_floats;  ///< packed_floats of the largest
+  const float* parameters;
   float* packed;
 };
 CUDP_HD int packed_floats(int terms, int columns) {
@@ -110,8 +119,8 @@ CUDP_HD int packed_floats(int terms, int columns) {
   return (columns + tile - 1) / tile * tile * patch_steps(terms) * kStepPitch;
 }
 
-/// out(i, j) = bias[j] + sum_t x(i, t) weight(t, j), i an output pixel, t = 9 channel + tap: bit
-/// for bit what a device::Product comes to by tensor cores.
+/// out(i, j) = bias[j] + sum_t x(i, t) weight(t, j), i an output pixel, t = 9 channel + tap, then
+/// what `epilogue` says: bit for bit what a device::Product comes to by tensor cores.
 struct PatchProduct {
   Batch batch;
   PixelPatch patch;
@@ -120,19 +129,25 @@ struct PatchProduct {
   const float* bias;    ///< [columns], or null
   float* out;           ///< [capacity, out_planes]
   Planes out_planes;
+  Epilogue epilogue = {};
+  Planes y_planes = {};  ///< of epilogue.y, [capacity, y_planes]
 };
 
 inline void validate(const PackWeights& p) {
-  validate(p.weight);
-  expect(p.packed != nullptr && p.terms > 0 && p.columns > 0,
-         "packed weights: expected an output, terms and columns > 0");
+  expect(p.weights && p.parameters && p.packed && p.count > 0 && p.max_floats > 0,
+         "packed weights: expected weights, parameters and an output");
 }
 inline LaunchShape launch_shape(const PackWeights& p) {
-  return strided_shape(packed_floats(p.terms, p.columns));
+  LaunchShape shape = strided_shape(p.max_floats);
+  shape.grid.y = static_cast<unsigned>(p.count);
+  return shape;
 }
 
 inline void validate(const PatchProduct& p) {
   validate(p.batch);
+  validate(p.epilogue);
+  expect(p.epilogue.y == nullptr || p.y_planes.pixels() == p.out_planes.pixels(),
+         "patch product: expected a function of its own output");
   const PixelPatch& q = p.patch;
   expect(p.x != nullptr && p.packed != nullptr && p.out != nullptr && copies_by_fours(q.x),
          "patch product: expected weights, and planes with rows of several fours");

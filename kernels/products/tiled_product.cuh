@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
+#include "kernels/layers/epilogue.cuh"
 #include "kernels/products/tile.cuh"
 #include "kernels/products/tiled_product.hpp"
 
@@ -51,16 +52,21 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(device
   multiply_tile<false>(p.a, rows, find(p.a.term), p.b, p.columns, find(p.b.term), p.terms, tile,
                        sums, [](int) {});
 
-  CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
-    const int column = first_column<T>() + T::column(n);
-    if (column >= p.columns) continue;
-    float* const out = p.out + offset(p.out_column, column);
-    const float bias = p.bias != nullptr ? p.bias[column] : 0.0f;
-    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
-      const int row = first_row<T>() + T::row(m);
-      if (row < rows) out[offset(p.out_row, row)] = sums.cell[m][n] + bias;
+  store_finished(p.epilogue, [&](const auto& finish) {
+    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+      const int column = first_column<T>() + T::column(n);
+      if (column >= p.columns) continue;
+      float* const out = p.out + offset(p.out_column, column);
+      const float bias = p.bias != nullptr ? p.bias[column] : 0.0f;
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+        const int row = first_row<T>() + T::row(m);
+        if (row >= rows) continue;
+        out[offset(p.out_row, row)] = finish(sums.cell[m][n] + bias, [&] {
+          return p.epilogue.y[offset(p.y_column, column) + offset(p.y_row, row)];
+        });
+      }
     }
-  }
+  });
 }
 
 /// True for the threads that hold the bias's gradient: one for each column of the first row tile.

@@ -9,13 +9,15 @@
 #include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/contribution/sum_scale.hpp"
 #include "kernels/products/patch_gradient.hpp"
+#include "kernels/layers/epilogue.hpp"
 #include "kernels/products/tile.hpp"
 
 namespace cudp {
 
 namespace device {
 
-/// out(i, j) = bias[j] + sum_t a(i, t) b(t, j), for i < rows_per_example times the examples.
+/// out(i, j) = bias[j] + sum_t a(i, t) b(t, j), for i < rows_per_example times the examples; then
+/// what `epilogue` says.
 /// Every sum runs over t in order, whatever the micro-batch; by tensor cores 8 of them at a time.
 ///
 ///   use                    rows            terms            a    b        out
@@ -35,6 +37,9 @@ struct Product {
   std::int32_t terms;
   std::int32_t columns;
   std::int32_t tile_rows = 64;  ///< kTileRows or kTallRows, as its kernel has them
+  Epilogue epilogue = {};
+  Axis y_row = {};  ///< where epilogue.y lies, as out_row and out_column
+  Axis y_column = {};
 };
 
 }  // namespace device
@@ -127,6 +132,7 @@ inline void validate(const Product& p) {
   validate(p.batch);
   validate(p.a);
   validate(p.b);
+  validate(p.epilogue);
   expect(p.a.term.period == 0 && p.b.line.period == 0 && p.b.term.period == 0 &&
              p.out_column.period == 0,
          "product: expected examples along the rows alone");

@@ -78,35 +78,67 @@ class CudaPatchProduct : public CudaKernel {
     p.b = forward ? Factor{weight, {nullptr, 0, 0, terms}, {}, true}
                   : Factor{weight, {nullptr, 0, 0, 9}, {device(turned), 0, 0, 0}, true};
     p.bias = bias;
-    p.out = device(untouched);
     p.out_row = {device(pixels), n, out.size(), 0};
     p.out_column = {nullptr, 0, 0, out.plane()};
     p.rows_per_example = n;
     p.terms = terms;
     p.columns = c.columns;
-    launch(kTensorKernels.product[0], p,
-           {.grid = {divide_up(kCapacity * n, kTileRows), divide_up(c.columns, 16)},
-            .block = {tile_threads(16)},
-            .shared_bytes = 0});
-
     const auto packed = static_cast<std::size_t>(packed_floats(terms, c.columns));
-    const PackWeights pack{p.b, terms, c.columns, device(std::vector<float>(packed, kLoud))};
+    // Behind another weight, which is not packed.
+    const PackedWeight one{.weight = {nullptr, p.b.line, p.b.term, p.b.along_terms},
+                           .weight_at = 0,
+                           .terms = terms,
+                           .columns = c.columns,
+                           .packed_at = 4};
+    const PackWeights pack{.weights = device(std::vector<PackedWeight>{one}),
+                           .count = 1,
+                           .max_floats = static_cast<std::int32_t>(packed),
+                           .parameters = p.b.data,
+                           .packed = device(std::vector<float>(packed + 4, kLoud))};
     run(pack_weights_kernel, pack);
-    const PatchProduct patched{p.batch, q, p.a.data, pack.packed, bias, device(untouched), out};
+    EXPECT_EQ(host(pack.packed, 4), std::vector<float>(4, kLoud));
     const auto kernel =
         c.columns <= 32 ? patch_product_kernel<PixelTile<32>> : patch_product_kernel<PixelTile<64>>;
     allow_shared(kernel, kPixelCapacity + 1024);  // it has static shared memory too
-    run(kernel, patched);
-
     const auto bits = [&](const float* at) {
       std::vector<std::uint32_t> v;
       for (const float f : host(at, cells))
         v.push_back(std::isnan(f) ? ~0u : std::bit_cast<std::uint32_t>(f));
       return v;
     };
-    const std::vector<std::uint32_t> got = bits(patched.out);
-    EXPECT_EQ(got, bits(p.out));
-    EXPECT_EQ(got[cells - 1], std::bit_cast<std::uint32_t>(kLoud)) << "an example that is not";
+    // As they are, and as an activation's layer beside it would have them.
+    const Planes of_y{c.columns, q.height, q.width, 1 - c.out_border % 2};
+    const float* const y = device(images(of_y, kCapacity, 0.0f, 5));
+    std::vector<std::int32_t> y_pixels;
+    for (int i = 0; i < q.height * q.width; ++i)
+      y_pixels.push_back(of_y.at(0, i / q.width, i % q.width));
+    p.y_row = {device(y_pixels), n, of_y.size(), 0};
+    p.y_column = {nullptr, 0, 0, of_y.plane()};
+    const Epilogue epilogues[] = {
+        {},
+        {.kind = Epilogue::Kind::value, .function = {.kind = Activation::tanh}},
+        {.kind = Epilogue::Kind::derivative, .function = {.kind = Activation::relu}, .y = y}};
+    for (const Epilogue& epilogue : epilogues) {
+      p.epilogue = epilogue;
+      p.out = device(untouched);
+      launch(kTensorKernels.product[0], p,
+             {.grid = {divide_up(kCapacity * n, kTileRows), divide_up(c.columns, 16)},
+              .block = {tile_threads(16)},
+              .shared_bytes = 0});
+      const PatchProduct patched{.batch = p.batch,
+                                 .patch = q,
+                                 .x = p.a.data,
+                                 .packed = pack.packed + 4,
+                                 .bias = bias,
+                                 .out = device(untouched),
+                                 .out_planes = out,
+                                 .epilogue = epilogue,
+                                 .y_planes = of_y};
+      run(kernel, patched);
+      const std::vector<std::uint32_t> got = bits(patched.out);
+      EXPECT_EQ(got, bits(p.out));
+      EXPECT_EQ(got[cells - 1], std::bit_cast<std::uint32_t>(kLoud)) << "an example that is not";
+    }
   }
 };
 

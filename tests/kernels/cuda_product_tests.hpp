@@ -51,12 +51,65 @@ constexpr ProductKernels product_kernels() {
 const ProductKernels kFloatKernels = product_kernels<FloatTile, 8, 8>();
 const ProductKernels kTensorKernels = product_kernels<TensorTile, 16, kTallTerms>();
 
+/// A function and its derivative by its value, in double.
+struct NamedFunction {
+  Activate function;
+  double (*value)(double);
+  double (*derivative)(double);
+};
+const NamedFunction kFunctions[] = {
+    {{.kind = Activation::relu},
+     [](double z) { return std::fmax(z, 0.0); },
+     [](double y) { return y > 0.0 ? 1.0 : 0.0; }},
+    {{.kind = Activation::tanh},
+     [](double z) { return std::tanh(z); },
+     [](double y) { return 1.0 - y * y; }},
+    {{.kind = Activation::tempered_sigmoid, .scale = 1.5f, .temperature = 3.0f, .offset = 0.25f},
+     [](double z) { return 1.5 / (1.0 + std::exp(-3.0 * z)) - 0.25; },
+     [](double y) { return 3.0 * (y + 0.25) * (1.0 - (y + 0.25) / 1.5); }},
+};
+
 class CudaProduct : public CudaKernel, public testing::WithParamInterface<const ProductKernels*> {
  protected:
   const ProductKernels& kernels() const { return *GetParam(); }
   template <class Args>
   void run_tiled(void (*const (&kernels)[3])(Args), const Args& args, int columns) {
     run(kernels[tile_columns(columns) / 32], args);
+  }
+
+  /// p, which has been run and gave `plain`, with each function behind it and each derivative, of
+  /// values that lie otherwise than its output.
+  template <class Run>
+  void expect_epilogues(const device::Product& p, const std::vector<float>& plain, int live,
+                        const Run& run_it) {
+    const int rows = p.rows_per_example;
+    const int y_size = rows * (p.columns + 3) + 1;
+    const std::vector<float> y = normals(static_cast<std::size_t>(p.batch.capacity * y_size), 7);
+    for (const NamedFunction& f : kFunctions)
+      for (const bool back : {false, true}) {
+        device::Product with = p;
+        with.out = device(std::vector<float>(plain.size(), kLoud));
+        with.epilogue = {.kind = back ? Epilogue::Kind::derivative : Epilogue::Kind::value,
+                         .function = f.function,
+                         .y = back ? device(y) : nullptr};
+        with.y_row = {nullptr, rows, y_size, 1};
+        with.y_column = {nullptr, 0, 0, rows};
+        run_it(with);
+        const std::vector<float> got = host(with.out, plain.size());
+        const int out_size = p.out_row.outer;
+        for (int at = 0; at < static_cast<int>(plain.size()); ++at) {
+          const int e = at / out_size;
+          const int i = at % out_size / p.out_row.inner;
+          const int j = at % out_size % p.out_row.inner;
+          if (e >= live || j >= p.columns) {
+            ASSERT_EQ(got[at], kLoud) << "written outside, at " << at;
+            continue;
+          }
+          const double z = plain[at];
+          const double want = back ? z * f.derivative(y[e * y_size + j * rows + i]) : f.value(z);
+          expect_near(got[at], want, std::abs(want) + std::abs(z) + 1.0, at);
+        }
+      }
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, CudaProduct, testing::Values(&kFloatKernels, &kTensorKernels),
@@ -135,6 +188,12 @@ TEST_P(CudaProduct, ProductThroughTablesAndStrides) {
           }
           expect_near(got[at], want, scale, at);
         }
+    expect_epilogues(p, got, live, [&](const device::Product& with) {
+      if (is_thin(with))
+        run(kernels().thin, with);
+      else
+        run_tiled(kernels().product, with, c.columns);
+    });
   }
 }
 

@@ -49,6 +49,20 @@ class CudaLayer {
   /// The border of its output's gradient, where it gives an input gradient.
   virtual int gradient_border(const NetworkLayer&) const { return 0; }
 
+  // An activation beside a layer whose passes can have an epilogue needs none of its own.
+
+  /// forward() can write a function of what it made.
+  virtual bool takes_output_function(const NetworkLayer&, const LayoutChoices&) const {
+    return false;
+  }
+  virtual void take_output_function(const Activate&) {}
+  /// Its input is a function of what the layer before wrote: backward() can write the gradient by
+  /// that.
+  virtual bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const {
+    return false;
+  }
+  virtual void take_input_function(const Activate&) {}
+
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
     site_ = site;
     reserve(choices, storage);

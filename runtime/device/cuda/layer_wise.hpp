@@ -103,6 +103,7 @@ class LayerWiseNetwork {
     work_->parameters = parameters;
     work_->fill_scratch();
     for (Buffer<Gpu, float>* b : {&losses_, &logit_gradients_, &squared_norms_}) b->fill_scratch();
+    work_->products.pack(parameters);
     for_each_layer([&](const auto& l) { l.forward(*work_); });
     ensure(layout_.edges.back().value.border == 0, "logits are a flat vector");
   }

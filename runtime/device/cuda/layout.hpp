@@ -60,6 +60,26 @@ inline CudaLayer& base(AnyCudaLayer& layer) {
   return std::visit([](auto& l) -> CudaLayer& { return l; }, layer);
 }
 
+/// Activations that work in place become epilogues of the layers beside them, where those can have
+/// one. network_layers[i] is layers[i + 1].
+inline void fold_activations(std::vector<AnyCudaLayer>& layers,
+                             const std::vector<NetworkLayer>& network_layers,
+                             const std::vector<bool>& in_place, const LayoutChoices& choices) {
+  for (std::size_t i = 1; i < layers.size(); ++i) {
+    auto* const activation = std::get_if<CudaActivation>(&layers[i]);
+    if (activation == nullptr || !in_place[i]) continue;
+    if (i > 1 && base(layers[i - 1]).takes_output_function(network_layers[i - 2], choices)) {
+      base(layers[i - 1]).take_output_function(activation->function());
+      activation->leave_forward();
+    }
+    if (i + 1 < layers.size() &&
+        base(layers[i + 1]).takes_input_function(network_layers[i], choices)) {
+      base(layers[i + 1]).take_input_function(activation->function());
+      activation->leave_backward();
+    }
+  }
+}
+
 /// Keeps pointers into `network`. Throws Error where 32-bit offsets do not reach.
 inline CudaLayout build_layout(const Network& network, const LayoutChoices& choices = {}) {
   struct Position {
@@ -95,6 +115,9 @@ inline CudaLayout build_layout(const Network& network, const LayoutChoices& choi
     positions.push_back(at);
     layout.layers.push_back(std::move(any));
   }
+  std::vector<bool> in_place;
+  for (const Position& at : positions) in_place.push_back(at.in == at.out);
+  fold_activations(layout.layers, network.layers, in_place, choices);
   for (std::size_t i = 0; i < positions.size(); ++i)
     base(layout.layers[i])
         .lay_out({.network = &network,

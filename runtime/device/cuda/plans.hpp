@@ -48,10 +48,14 @@ struct ProductPlan {
   FactorPlan b;
   AxisPlan out_row;
   AxisPlan out_column;
+  AxisPlan y_row = {};  ///< of the values of a function whose derivative is its epilogue
+  AxisPlan y_column = {};
   std::int32_t rows_per_example = 0;
   std::int32_t terms = 0;
   std::int32_t columns = 0;
-  PixelPatch patch = {};  ///< without lines: tables say where numbers lie
+  PixelPatch patch = {};       ///< without lines: tables say where numbers lie
+  std::int64_t weight_at = 0;  ///< with a patch: where the weight begins among the parameters, and
+  std::int64_t packed_at = 0;  ///< where it is packed
 };
 
 /// A WeightGradient, and what its norm and its sum are multiplied in.
@@ -110,6 +114,7 @@ struct CudaStorage {
   std::int64_t example_gradients = 0;  ///< floats an example: gradients that exist as a whole
   std::int64_t transform_scratch = 0;  ///< floats an example, for norms of transformed gradients
   std::vector<ProductPlan> patched_products;
+  std::int64_t packed = 0;  ///< floats of their weights
   std::vector<GradientPlan> patched_gradients;
   bool uses_blas = false;
   bool uses_tensor_cores = false;

@@ -46,8 +46,21 @@ template <class Gpu>
 class CudaProducts {
  public:
   CudaProducts(Gpu& gpu, const CudaStorage& storage)
-      : gpu_(gpu), tables_(gpu, storage.tables.size()), packed_(gpu, most_packed(storage)) {
+      : gpu_(gpu),
+        tables_(gpu, storage.tables.size()),
+        weights_(gpu, storage.patched_products.size()),
+        packed_(gpu, static_cast<std::size_t>(storage.packed)) {
     tables_.upload(storage.tables);
+    std::vector<PackedWeight> weights;
+    for (const ProductPlan& p : storage.patched_products) {
+      weights.push_back({.weight = factor(nullptr, p.b),
+                         .weight_at = p.weight_at,
+                         .terms = p.terms,
+                         .columns = p.columns,
+                         .packed_at = p.packed_at});
+      max_packed_ = std::max(max_packed_, packed_floats(p.terms, p.columns));
+    }
+    weights_.upload(weights);
     const std::size_t shared = patch_shared_bytes(gpu.limits());
     for (const ProductPlan& p : storage.patched_products)
       gpu.allow_shared(patch_product(p.columns), shared);
@@ -67,10 +80,23 @@ class CudaProducts {
 
   void fill_scratch() { packed_.fill_scratch(); }
 
-  /// out = bias + a weight. out_planes: where p's rows and columns lie, for a patched plan.
+  /// Packs the weights of plans with patches, of a network's parameters [d]: before their products.
+  void pack(const float* parameters) {
+    if (weights_.size() == 0) return;
+    launch(gpu_, "pack weights", kernels_.pack,
+           PackWeights{.weights = weights_.get(),
+                       .count = static_cast<std::int32_t>(weights_.size()),
+                       .max_floats = max_packed_,
+                       .parameters = parameters,
+                       .packed = packed_.get()});
+  }
+
+  /// out = bias + a weight, then the epilogue. out_planes, y_planes: where p's rows and columns
+  /// lie, and those of epilogue.y, for a patched plan.
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
-                const Planes& out_planes = {}) {
+                const Epilogue& epilogue = {}, const Planes& out_planes = {},
+                const Planes& y_planes = {}) {
     device::Product args{.batch = batch,
                          .a = factor(a, p.a),
                          .b = factor(weight, p.b),
@@ -80,24 +106,25 @@ class CudaProducts {
                          .out_column = axis(p.out_column),
                          .rows_per_example = p.rows_per_example,
                          .terms = p.terms,
-                         .columns = p.columns};
+                         .columns = p.columns,
+                         .epilogue = epilogue,
+                         .y_row = axis(p.y_row),
+                         .y_column = axis(p.y_column)};
     if (is_thin(args)) {
       launch(gpu_, name, kernels_.thin[static_cast<std::size_t>(precision)], args);
       return;
     }
     if (p.patch.lines > 0) {
-      launch(
-          gpu_, "pack weights", kernels_.pack,
-          PackWeights{
-              .weight = args.b, .terms = p.terms, .columns = p.columns, .packed = packed_.get()});
       launch(gpu_, name, patch_product(p.columns),
              PatchProduct{.batch = batch,
                           .patch = p.patch,
                           .x = a,
-                          .packed = packed_.get(),
+                          .packed = packed_.get() + p.packed_at,
                           .bias = bias,
                           .out = out,
-                          .out_planes = out_planes});
+                          .out_planes = out_planes,
+                          .epilogue = epilogue,
+                          .y_planes = y_planes});
       return;
     }
     if (precision == Precision::tf32 && p.columns > 16) args.tile_rows = kTallRows;
@@ -159,18 +186,12 @@ class CudaProducts {
                   [static_cast<std::size_t>(tile_columns(columns) / 32)];
   }
 
-  /// Weights are packed for one product after the other.
-  static std::size_t most_packed(const CudaStorage& storage) {
-    int max_floats = 0;
-    for (const ProductPlan& p : storage.patched_products)
-      max_floats = std::max(max_floats, packed_floats(p.terms, p.columns));
-    return static_cast<std::size_t>(max_floats);
-  }
-
   Gpu& gpu_;
   const ProductKernels& kernels_ = product_kernels<Gpu>();
   Buffer<Gpu, std::int32_t> tables_;
-  Buffer<Gpu, float> packed_;  // see PackWeights
+  Buffer<Gpu, PackedWeight> weights_;
+  Buffer<Gpu, float> packed_;  // see PackedWeight
+  int max_packed_ = 0;         // floats of one
 };
 
 }  // namespace cudp::cuda

@@ -10,9 +10,14 @@ class CudaActivation final : public LayerWithoutParameters {
 
   bool works_in_place() const override { return true; }
   bool reads_own_output() const override { return true; }
+  const Activate& function() const { return function_; }
+  /// The layer before applies the function, the one behind its derivative: the pass does nothing.
+  void leave_forward() { has_forward_ = false; }
+  void leave_backward() { has_backward_ = false; }
 
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
+    if (!has_forward_) return;
     launch(w.gpu, "activation", activation_kernel,
            device::ActivationPass{.batch = w.batch,
                                   .function = function_,
@@ -26,6 +31,7 @@ class CudaActivation final : public LayerWithoutParameters {
 
   template <class Gpu>
   void backward(MicroBatch<Gpu>& w) const {
+    if (!has_backward_) return;
     launch(w.gpu, "activation gradient", activation_kernel,
            device::ActivationPass{.batch = w.batch,
                                   .function = function_,
@@ -39,6 +45,8 @@ class CudaActivation final : public LayerWithoutParameters {
 
  private:
   Activate function_;
+  bool has_forward_ = true;
+  bool has_backward_ = true;
 };
 
 }  // namespace cudp::cuda

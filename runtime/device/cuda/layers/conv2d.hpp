@@ -151,14 +151,21 @@ class CudaConv2d final : public ProductLayer {
       return (std::int64_t{channel} * dx.channels) * taps_of_channel +
              (std::int64_t{phase_y} + a * stride) * conv_.kernel + phase_x + b * stride;
     });
-    const AxisPlan input = s.table(pixels, [&](int i) {
-      const auto [iy, ix] = pixel(i);
-      return dx.at(0, iy, ix);
-    });
+    const Planes x = in().value;
+    const auto at_input = [&](const Planes& planes) {
+      return each(s.table(pixels,
+                          [&](int i) {
+                            const auto [iy, ix] = pixel(i);
+                            return planes.at(0, iy, ix);
+                          }),
+                  pixels, planes.size());
+    };
     input_gradient_.push_back({.a = {each(last, pixels, dy.size()), output, false},
                                .b = {strided(taps_of_channel), weight, true},
-                               .out_row = each(input, pixels, dx.size()),
+                               .out_row = at_input(dx),
                                .out_column = strided(dx.plane()),
+                               .y_row = input_function_ ? at_input(x) : AxisPlan{},
+                               .y_column = strided(input_function_ ? x.plane() : 1),
                                .rows_per_example = pixels,
                                .terms = terms,
                                .columns = dx.channels});

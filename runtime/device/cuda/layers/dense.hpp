@@ -13,6 +13,10 @@ class CudaDense final : public ProductLayer {
  public:
   CudaDense(const Dense&) {}
 
+  bool takes_output_function(const NetworkLayer& l, const LayoutChoices& choices) const override {
+    return std::int64_t{l.in.size()} * l.out.size() < choices.large_dense;
+  }
+
   /// Whether it goes forward and back by the device's BLAS.
   bool uses_blas() const { return uses_blas_; }
   int inputs() const { return gradient_.rows; }
@@ -98,6 +102,8 @@ class CudaDense final : public ProductLayer {
                                  .b = {strided(1), strided(inputs), false},
                                  .out_row = strided(dx.size()),
                                  .out_column = s.flat(dx),
+                                 .y_row = strided(x.size()),
+                                 .y_column = s.flat(x),
                                  .rows_per_example = 1,
                                  .terms = outputs,
                                  .columns = inputs});

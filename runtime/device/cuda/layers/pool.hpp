@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "kernels/layers/pool.cuh"
 #include "runtime/device/cuda/layer.hpp"
 
@@ -8,6 +10,11 @@ class CudaPool final : public LayerWithoutParameters {
  public:
   CudaPool(const MaxPool2d& p) : is_max_(true), kernel_(p.kernel), stride_(p.stride) {}
   CudaPool(const AvgPool2d& p) : is_max_(false), kernel_(p.kernel), stride_(p.stride) {}
+
+  bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const override {
+    return true;
+  }
+  void take_input_function(const Activate& f) override { input_function_ = f; }
 
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
@@ -24,6 +31,10 @@ class CudaPool final : public LayerWithoutParameters {
 
   template <class Gpu>
   void backward(MicroBatch<Gpu>& w) const {
+    Epilogue epilogue;
+    if (input_function_)
+      epilogue = {
+          .kind = Epilogue::Kind::derivative, .function = *input_function_, .y = w.value(in())};
     launch(w.gpu, "pool gradient", pool_backward_kernel,
            device::Pool{.batch = w.batch,
                         .is_max = is_max_,
@@ -34,13 +45,15 @@ class CudaPool final : public LayerWithoutParameters {
                         .dy = w.gradient(out()),
                         .dy_planes = out().gradient,
                         .dx = w.gradient(in()),
-                        .dx_planes = in().gradient});
+                        .dx_planes = in().gradient,
+                        .epilogue = epilogue});
   }
 
  private:
   bool is_max_;
   int kernel_;
   int stride_;
+  std::optional<Activate> input_function_;
 };
 
 }  // namespace cudp::cuda

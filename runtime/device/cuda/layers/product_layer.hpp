@@ -1,5 +1,7 @@
 #pragma once
 // A base of layers whose weight is the right factor of a product.
+#include <optional>
+
 #include "runtime/device/cuda/layer.hpp"
 
 namespace cudp::cuda {
@@ -7,6 +9,15 @@ namespace cudp::cuda {
 /// Tensors: the weight, and a bias that follows it.
 class ProductLayer : public CudaLayer {
  public:
+  bool takes_output_function(const NetworkLayer&, const LayoutChoices&) const override {
+    return true;
+  }
+  bool takes_input_function(const NetworkLayer& l, const LayoutChoices& choices) const override {
+    return takes_output_function(l, choices);
+  }
+  void take_output_function(const Activate& f) override { output_function_ = f; }
+  void take_input_function(const Activate& f) override { input_function_ = f; }
+
   /// The precision of the products forward and back.
   Precision precision() const { return precision_; }
   const GradientPlan& gradient_plan() const { return gradient_; }
@@ -33,14 +44,20 @@ class ProductLayer : public CudaLayer {
  protected:
   template <class Gpu>
   void multiply_forward(MicroBatch<Gpu>& w) const {
+    Epilogue epilogue;
+    if (output_function_) epilogue = {.kind = Epilogue::Kind::value, .function = *output_function_};
     w.products.multiply("forward", w.batch, forward_, precision_, w.value(in()), weight(w), bias(w),
-                        w.value(out()), out().value);
+                        w.value(out()), epilogue, out().value);
   }
   template <class Gpu>
   void multiply_back(MicroBatch<Gpu>& w) const {
+    Epilogue epilogue;
+    if (input_function_)
+      epilogue = {
+          .kind = Epilogue::Kind::derivative, .function = *input_function_, .y = w.value(in())};
     for (const ProductPlan& p : input_gradient_)
       w.products.multiply("input gradient", w.batch, p, precision_, w.gradient(out()), weight(w),
-                          nullptr, w.gradient(in()), in().gradient);
+                          nullptr, w.gradient(in()), epilogue, in().gradient, in().value);
   }
 
   template <class Gpu>
@@ -66,15 +83,22 @@ class ProductLayer : public CudaLayer {
     first_part_ = s.reserve_parts(parts);
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
     if (gradient_.patch.lines > 0) s.patched_gradients.push_back(gradient_);
-    if (forward_.patch.lines > 0) s.patched_products.push_back(forward_);
-    for (const ProductPlan& p : input_gradient_)
-      if (p.patch.lines > 0) s.patched_products.push_back(p);
+    reserve_packed(s, forward_);
+    for (ProductPlan& p : input_gradient_) reserve_packed(s, p);
+  }
+  /// Of a plan with patches, which reads packed weights.
+  void reserve_packed(CudaStorage& s, ProductPlan& p) const {
+    if (p.patch.lines == 0) return;
+    p.weight_at = offset();
+    p.packed_at = CudaStorage::reserve(s.packed, packed_floats(p.terms, p.columns));
+    s.patched_products.push_back(p);
   }
   /// Whether tensor cores gain: with too few rows or columns everything stays in fp32.
   bool gains_from_tensor_cores() const {
     return std::min(gradient_.rows, gradient_.columns) >= kMinTensorSide;
   }
 
+  std::optional<Activate> output_function_, input_function_;
   ProductPlan forward_;
   std::vector<ProductPlan> input_gradient_;
   GradientPlan gradient_;
