@@ -23,6 +23,7 @@
 // way.
 #include <cstdint>
 
+#include "kernels/common/coded_rows.cuh"
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/candidates.cuh"
 #include "kernels/fused/reduce.cuh"
@@ -179,6 +180,20 @@ __device__ __forceinline__ void tile_sum(const TileLayer& l, const TileRows& x,
 __device__ __forceinline__ float feature(const FusedSum& a, std::int64_t at) {
   return a.bytes != nullptr ? a.scale * static_cast<float>(a.bytes[at]) + a.shift : a.floats[at];
 }
+/// Puts into a tile's rows of zeros what records have. number_of(e): the example of row e.
+template <class NumberOf>
+__device__ __forceinline__ void put_coded(const CodedRows& rows, const TileRows& x,
+                                          const NumberOf& number_of) {
+  x.for_each(rows.numbers + rows.codes, [&](int e, int k) {
+    const CodedRecord record(rows, number_of(e));
+    if (k < rows.numbers) {
+      x[e][rows.number_feature[k]] = record.number(k);
+    } else {
+      const int feature = record.code(k - rows.numbers);
+      if (feature < rows.features) x[e][feature] = 1.0f;
+    }
+  });
+}
 /// What stands behind a layer's inputs: the bias's 1, then zeros.
 __device__ __forceinline__ float bias_input(int i) { return i == 0 ? 1.0f : 0.0f; }
 
@@ -230,10 +245,15 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
     const auto number_of = [&](int e) { return example_number(a, index_of(begin + e)); };
     if (begin > 0) __syncthreads();  // the tile before is done with
 
+    const bool is_coded = a.coded.rows != nullptr;
     x.for_each(row.hidden, [&](int e, int i) {
-      x[e][i] =
-          i < d.features ? feature(a, number_of(e) * d.features + i) : bias_input(i - d.features);
+      const bool is_read = i < d.features && !is_coded;
+      x[e][i] = is_read ? feature(a, number_of(e) * d.features + i) : bias_input(i - d.features);
     });
+    if (is_coded) {
+      __syncthreads();
+      put_coded(a.coded, x, number_of);
+    }
     if constexpr (has_hidden) {
       hidden.for_each(row.gradient_hidden - row.hidden - d.hidden,
                       [&](int e, int i) { hidden[e][d.hidden + i] = bias_input(i); });
