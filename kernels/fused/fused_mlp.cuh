@@ -93,10 +93,11 @@ __device__ __forceinline__ void tile_forward(const TileLayer& l, const float* pa
         const int at = (o < l.out ? o : 0) * l.in + i;
         const float* const row = weight + at;
         float w[4];
-        if (is_aligned)
+        if (is_aligned) {
           read_row<4>(row, w);
-        else
+        } else {
           CUDP_UNROLL for (int j = 0; j < 4; ++j) { w[j] = i + j < l.in ? row[j] : 0.0f; }
+        }
         CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) {
           CUDP_UNROLL for (int j = 0; j < 4; ++j) {
             sums[k * kTileExamples + e] += w[j] * from[e][j];
@@ -221,8 +222,10 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
   const auto blocks = static_cast<int>(gridDim.x);
   const int lane = thread_number() % kWarp;
   const float* const p = a.parameters;
-  const TileLayer first{d.features, has_hidden ? d.hidden : d.outputs, 0};
-  const TileLayer last{has_hidden ? d.hidden : d.features, d.outputs, has_hidden ? first.end() : 0};
+  const TileLayer first{.in = d.features, .out = has_hidden ? d.hidden : d.outputs, .weight_at = 0};
+  const TileLayer last{.in = has_hidden ? d.hidden : d.features,
+                       .out = d.outputs,
+                       .weight_at = has_hidden ? first.end() : 0};
   std::int32_t* const slab =
       is_summed(a.task) ? a.slabs + static_cast<std::int64_t>(block) * last.end() : nullptr;
   const AnyFunction f(a.functions[0]);
@@ -237,7 +240,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
   const int mine = rounds * kTileExamples + (last_turn > 0 ? last_turn : 0);
 
   for (int begin = 0; begin < mine; begin += d.tile) {
-    const TileRows x{space, row.size, mine - begin < d.tile ? mine - begin : d.tile};
+    const TileRows x{
+        .first = space, .stride = row.size, .n = mine - begin < d.tile ? mine - begin : d.tile};
     const TileRows hidden = x.at(row.hidden);
     const TileRows gradient_hidden = x.at(row.gradient_hidden);
     const TileRows gradient = x.at(row.gradient);
