@@ -158,7 +158,7 @@ PLACES = [
     ("runtime/methods/dpis.cpp", ".multiple = options().multiple,", "options().multiple", BOTH, "method=dpis"),
     ("runtime/methods/dpis.cpp", ".min_norm = options().floor * epoch_.clip,", "options().floor", BOTH, "method=dpis"),
     ("runtime/methods/dpis.cpp", "const double min_total = plan().expected_batch * clip * (1.0 + 1e-6);", "clip", BOTH, "method=dpis"),
-    ("runtime/methods/dpis.cpp", "sum += static_cast<std::uint64_t>(std::fmin(norm, max_norm) / grid);", "max_norm", BOTH, "method=dpis"),
+    ("runtime/methods/dpis.cpp", "engine().norm_total(max_norm, grid);", "max_norm", BOTH, "method=dpis"),
     ("runtime/methods/dpis.cpp", "return std::fmin(1.0, plan().expected_batch * epoch_.clip / epoch_.total * (1.0 + kRounding));", "epoch_.clip", [LESS], "method=dpis"),
     # Steps of optimizers, and what goes on beside them.
     ("kernels/step/update_math.hpp", "const F minus_rate = L::fill(-s.learning_rate);", "s.learning_rate", BOTH),
@@ -282,6 +282,7 @@ PLACES = [
     ("runtime/device/cuda/device_engine.hpp", ".threshold = poisson != nullptr ? poisson->threshold : 0,", "poisson->threshold", BOTH, "device=cuda"),
     ("runtime/device/cuda/device_engine.hpp", "const double grid = bound_of(recipe.contribution, static_cast<double>(clip_norm)).grid;", "static_cast<double>(clip_norm)", [("x2", "2 * x")], "device=cuda"),
     ("kernels/fused/candidates.cuh", "stream.step = *a.step;", "*a.step", NUMBERS, "device=cuda,method=dpis"),
+    ("runtime/device/cuda/device_engine.hpp", ".max_norm = max_norm,", "max_norm", BOTH, "device=cuda,method=dpis"),
     ("kernels/step/finish.cuh", "const double s = static_cast<double>(scalars.noise_std) / grid;", "scalars.noise_std", BOTH, "device=cuda"),
 ]
 

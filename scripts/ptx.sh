@@ -14,8 +14,8 @@ folder=$build/ptx
 rm -rf "$folder"
 mkdir -p "$folder"
 
-# Kernels that the interpreter cannot run, a regular expression each, and why. There are none.
-cannot_run='^$'
+# Kernels that are not run here, a regular expression: CUB's, for which their twins stand in.
+cannot_run='cub::|_ZN3cub'
 
 failed=0
 for wanted in "$@"; do
@@ -29,7 +29,7 @@ for wanted in "$@"; do
   done
   for ((i = 0; i < processes; ++i)); do
     wait "${pids[i]}" || { failed=1; echo "FAILED: $wanted, part $i: $log.$i.log" >&2; }
-    grep -hE 'tests ran|PASSED|^\[  FAILED|^ptx: (FAULT|note|nvcc)' "$log.$i.log" | sed "s/^/$wanted: /" || failed=1
+    grep -hE 'tests ran|PASSED|^\[  FAILED|^ptx: (FAULT|note|nvcc|CUB)' "$log.$i.log" | sed "s/^/$wanted: /" || failed=1
   done
 done
 

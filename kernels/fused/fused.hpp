@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/common/coded_rows.hpp"
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/clip.hpp"
@@ -95,7 +96,8 @@ struct FusedSum {
   Batch batch;                    ///< capacity <= fused_capacity(blocks, turn) where it is summed
   const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on, or null
   const std::uint8_t* bytes;      ///< [data set, features], or null
-  const float* floats;            ///< likewise; one of the two
+  const float* floats;            ///< likewise
+  CodedRows coded;                ///< without convolutions; one of the three is there
   const std::uint8_t* labels;     ///< [data set]
   float scale;                    ///< a feature is scale * byte + shift
   float shift;
@@ -128,7 +130,12 @@ inline int fused_capacity(int blocks, int turn) { return blocks * (kFusedExample
 
 inline void validate(const FusedSum& a) {
   validate(a.batch);
-  expect((a.bytes != nullptr) != (a.floats != nullptr), "fused: expected bytes or floats");
+  const DenseShapes& d = a.dense;
+  const bool is_coded = a.coded.rows != nullptr;
+  expect((a.bytes != nullptr) + (a.floats != nullptr) + is_coded == 1,
+         "fused: expected bytes, floats or codes");
+  expect(!is_coded || (d.features > 0 && a.coded.features == d.features),
+         "fused: expected codes of a network without convolutions, and of its features");
   expect(a.labels && a.parameters, "fused: expected pointers");
   expect((a.losses == nullptr) == (a.squared_norms == nullptr) &&
              (a.losses == nullptr) == (a.factors == nullptr),
@@ -155,7 +162,6 @@ inline void validate(const FusedSum& a) {
       expect(a.logits != nullptr, "fused: expected logits");
       break;
   }
-  const DenseShapes& d = a.dense;
   expect(d.features == 0 || (d.features > 0 && d.hidden >= 0 && d.outputs > 0 && d.tile > 0 &&
                              d.tile <= kMaxTile && parameters(d) <= kFusedParameters),
          "fused: expected shapes > 0, a tile and no more parameters than slabs may have");

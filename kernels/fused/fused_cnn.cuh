@@ -97,10 +97,12 @@ struct Incoming {
   __device__ __forceinline__ void read(const FusedSum& a, std::int64_t number) {
     example = number;
     label = a.labels[number];
-    if constexpr (kAhead) CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
+    if constexpr (kAhead) {
+      CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
         const int i = thread_number() + k * kFusedThreads;
         raw[k] = i < kFeatures ? raw_of(a, example * kFeatures + i) : 0;
       }
+    }
   }
   __device__ __forceinline__ void store(const FusedSum& a, float* x) const {
     CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
@@ -271,7 +273,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     }
 
     // Backward.
-    float square_h =
+    const float square_h =
         hidden_backward<R>(s.pooled_b, weight_h, s.gradient_hidden, s.gradient_pooled_b);
     __syncthreads();
     pool_backward<B>(
@@ -280,7 +282,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     __syncthreads();
     float gradient_b[B::kGradients];
     weight_gradient<B>(s.pooled_a, s.y_b, gradient_b);
-    float square_b = bias_gradient<B>(s.y_b, s.bias_gradient_b);
+    const float square_b = bias_gradient<B>(s.y_b, s.bias_gradient_b);
     input_gradient<B>(s.y_b, s.weight_b, s.pooled_a);
     __syncthreads();
     pool_backward<A>(
@@ -292,20 +294,15 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     __syncthreads();
     float gradient_a[A::kGradients];
     weight_gradient<A>(s.x, s.y_a, gradient_a);
-    float square_a = bias_gradient<A>(s.y_a, s.bias_gradient_a);
+    const float square_a = bias_gradient<A>(s.y_a, s.bias_gradient_a);
 
     // Norm. A number in a lane that has no example is 0.
-    GradientShare<A>().for_each_kept(
-        [&](int i, int) { square_a += gradient_a[i] * gradient_a[i]; });
-    GradientShare<B>().for_each_kept(
-        [&](int i, int) { square_b += gradient_b[i] * gradient_b[i]; });
-    square_a = warp_sum(square_a);
-    square_b = warp_sum(square_b);
-    square_h = warp_sum(square_h);
-    if (threadIdx.x % kWarp == 0) {
-      s.squares[0][threadIdx.x / kWarp] = square_a;
-      s.squares[1][threadIdx.x / kWarp] = square_b;
-      s.squares[2][threadIdx.x / kWarp] = square_h;
+    float own[3] = {square_a, square_b, square_h};
+    GradientShare<A>().for_each_kept([&](int i, int) { own[0] += gradient_a[i] * gradient_a[i]; });
+    GradientShare<B>().for_each_kept([&](int i, int) { own[1] += gradient_b[i] * gradient_b[i]; });
+    CUDP_UNROLL for (int layer = 0; layer < 3; ++layer) {
+      own[layer] = warp_sum(own[layer]);
+      if (threadIdx.x % kWarp == 0) s.squares[layer][threadIdx.x / kWarp] = own[layer];
     }
     __syncthreads();
     float squares[R::kLayers] = {};

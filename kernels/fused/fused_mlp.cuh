@@ -23,6 +23,7 @@
 // way.
 #include <cstdint>
 
+#include "kernels/common/coded_rows.cuh"
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/candidates.cuh"
 #include "kernels/fused/reduce.cuh"
@@ -92,10 +93,11 @@ __device__ __forceinline__ void tile_forward(const TileLayer& l, const float* pa
         const int at = (o < l.out ? o : 0) * l.in + i;
         const float* const row = weight + at;
         float w[4];
-        if (is_aligned)
+        if (is_aligned) {
           read_row<4>(row, w);
-        else
+        } else {
           CUDP_UNROLL for (int j = 0; j < 4; ++j) { w[j] = i + j < l.in ? row[j] : 0.0f; }
+        }
         CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) {
           CUDP_UNROLL for (int j = 0; j < 4; ++j) {
             sums[k * kTileExamples + e] += w[j] * from[e][j];
@@ -182,6 +184,20 @@ __device__ __forceinline__ void tile_sum(const TileLayer& l, const TileRows& x,
 __device__ __forceinline__ float feature(const FusedSum& a, std::int64_t at) {
   return a.bytes != nullptr ? a.scale * static_cast<float>(a.bytes[at]) + a.shift : a.floats[at];
 }
+/// Puts into a tile's rows of zeros what records have. number_of(e): the example of row e.
+template <class NumberOf>
+__device__ __forceinline__ void put_coded(const CodedRows& rows, const TileRows& x,
+                                          const NumberOf& number_of) {
+  x.for_each(rows.numbers + rows.codes, [&](int e, int k) {
+    const CodedRecord record(rows, number_of(e));
+    if (k < rows.numbers) {
+      x[e][rows.number_feature[k]] = record.number(k);
+    } else {
+      const int feature = record.code(k - rows.numbers);
+      if (feature < rows.features) x[e][feature] = 1.0f;
+    }
+  });
+}
 /// What stands behind a layer's inputs: the bias's 1, then zeros.
 __device__ __forceinline__ float bias_input(int i) { return i == 0 ? 1.0f : 0.0f; }
 
@@ -209,8 +225,10 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
   const auto blocks = static_cast<int>(gridDim.x);
   const int lane = thread_number() % kWarp;
   const float* const p = a.parameters;
-  const TileLayer first{d.features, has_hidden ? d.hidden : d.outputs, 0};
-  const TileLayer last{has_hidden ? d.hidden : d.features, d.outputs, has_hidden ? first.end() : 0};
+  const TileLayer first{.in = d.features, .out = has_hidden ? d.hidden : d.outputs, .weight_at = 0};
+  const TileLayer last{.in = has_hidden ? d.hidden : d.features,
+                       .out = d.outputs,
+                       .weight_at = has_hidden ? first.end() : 0};
   std::int32_t* const slab =
       is_summed(a.task) ? a.slabs + static_cast<std::int64_t>(block) * last.end() : nullptr;
   const AnyFunction f(a.functions[0]);
@@ -225,7 +243,8 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
   const int mine = rounds * kTileExamples + (last_turn > 0 ? last_turn : 0);
 
   for (int begin = 0; begin < mine; begin += d.tile) {
-    const TileRows x{space, row.size, mine - begin < d.tile ? mine - begin : d.tile};
+    const TileRows x{
+        .first = space, .stride = row.size, .n = mine - begin < d.tile ? mine - begin : d.tile};
     const TileRows hidden = x.at(row.hidden);
     const TileRows gradient_hidden = x.at(row.gradient_hidden);
     const TileRows gradient = x.at(row.gradient);
@@ -233,10 +252,15 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
     const auto number_of = [&](int e) { return example_number(a, index_of(begin + e)); };
     if (begin > 0) __syncthreads();  // the tile before is done with
 
+    const bool is_coded = a.coded.rows != nullptr;
     x.for_each(row.hidden, [&](int e, int i) {
-      x[e][i] =
-          i < d.features ? feature(a, number_of(e) * d.features + i) : bias_input(i - d.features);
+      const bool is_read = i < d.features && !is_coded;
+      x[e][i] = is_read ? feature(a, number_of(e) * d.features + i) : bias_input(i - d.features);
     });
+    if (is_coded) {
+      __syncthreads();
+      put_coded(a.coded, x, number_of);
+    }
     if constexpr (has_hidden) {
       hidden.for_each(row.gradient_hidden - row.hidden - d.hidden,
                       [&](int e, int i) { hidden[e][d.hidden + i] = bias_input(i); });

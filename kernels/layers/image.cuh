@@ -1,9 +1,18 @@
 #pragma once
+#include "kernels/common/coded_rows.cuh"
 #include "kernels/common/for_each_pixel.cuh"
 #include "kernels/common/simt.cuh"
 #include "kernels/layers/image.hpp"
 
 namespace cudp::inline CUDP_SIMT {
+
+/// A pixel of example `number` of the data set.
+__device__ __forceinline__ float loaded_pixel(const device::Load& a, std::int64_t number,
+                                              int pixels, int i) {
+  if (a.coded.rows != nullptr) return CodedRecord(a.coded, number).feature(i);
+  const std::int64_t at = number * pixels + i;
+  return a.bytes != nullptr ? a.scale * static_cast<float>(a.bytes[at]) + a.shift : a.floats[at];
+}
 
 // grid, block: any. smem: none.
 __global__ inline void load_kernel(device::Load a) {
@@ -12,10 +21,8 @@ __global__ inline void load_kernel(device::Load a) {
     const int number = a.batch.first + e;
     const std::int64_t from =
         a.examples != nullptr ? static_cast<std::int64_t>(a.examples[number]) : number;
-    const float v = a.bytes != nullptr
-                        ? a.scale * static_cast<float>(a.bytes[from * pixels + i]) + a.shift
-                        : a.floats[from * pixels + i];
-    a.x[static_cast<std::int64_t>(e) * a.planes.size() + a.planes.pixel_offset(i)] = v;
+    a.x[static_cast<std::int64_t>(e) * a.planes.size() + a.planes.pixel_offset(i)] =
+        loaded_pixel(a, from, pixels, i);
     if (i == 0) a.x_label[e] = a.labels[from];
   });
 }

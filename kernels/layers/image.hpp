@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/common/coded_rows.hpp"
 #include "kernels/common/launch.hpp"
 
 namespace cudp {
@@ -40,12 +41,13 @@ struct LoadImage {
 namespace device {
 
 /// The examples of a micro-batch, from the resident data set to planes of floats:
-/// x = scale * byte + shift, or the float as it is; and their labels.
+/// x = scale * byte + shift, the float as it is, or the dense row of a record; and their labels.
 struct Load {
   Batch batch;
   const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on; null: 0, 1, ...
   const std::uint8_t* bytes;      ///< [data set, pixels], or null
-  const float* floats;            ///< likewise; one of the two
+  const float* floats;            ///< likewise
+  CodedRows coded;                ///< of as many features; one of the three is there
   const std::uint8_t* labels;     ///< [data set]
   float scale;
   float shift;
@@ -56,7 +58,10 @@ struct Load {
 
 inline void validate(const Load& a) {
   validate(a.batch);
-  expect((a.bytes != nullptr) != (a.floats != nullptr), "load: expected bytes or floats");
+  const bool is_coded = a.coded.rows != nullptr;
+  expect((a.bytes != nullptr) + (a.floats != nullptr) + is_coded == 1,
+         "load: expected bytes, floats or codes");
+  expect(!is_coded || a.coded.features == a.planes.pixels(), "load: expected codes of the planes");
   expect(a.labels != nullptr && a.x != nullptr && a.x_label != nullptr, "load: expected pointers");
 }
 

@@ -34,6 +34,15 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const F
   }
 }
 
+/// The terms of a product along one axis, as they lie.
+struct ProductTerms {
+  const Axis& axis;
+  int terms;
+  __device__ __forceinline__ Term operator()(int t) const {
+    return {t < terms ? offset_within(axis, t) : -1, 1.0f};
+  }
+};
+
 // grid: row tiles, column tiles. block: T::kThreads. static smem: 2 tiles of 8 terms in float32
 // (5.5 to 8.5 KB) and if tall (11 and 13 KB), of 16 by tensor cores (12 KB), of 32 if thin (22 and
 // 24 KB). A multiprocessor holds 512 threads in float32, 384 to 448 by tensor cores, 256 of thin
@@ -46,11 +55,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(device
 
   Sums<T> sums;
   sums.clear();
-  const auto find = [&](const Axis& axis) {
-    return [&](int t) { return Term{t < p.terms ? offset_within(axis, t) : -1, 1.0f}; };
-  };
-  multiply_tile<false>(p.a, rows, find(p.a.term), p.b, p.columns, find(p.b.term), p.terms, tile,
-                       sums, [](int) {});
+  multiply_tile<false>(p.a, rows, ProductTerms{.axis = p.a.term, .terms = p.terms}, p.b, p.columns,
+                       ProductTerms{.axis = p.b.term, .terms = p.terms}, p.terms, tile, sums,
+                       [](int) {});
 
   store_finished(p.epilogue, [&](const auto& finish) {
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -177,17 +184,25 @@ __device__ __forceinline__ void store_gradient(const WeightGradientRows& a, cons
   });
 }
 
+/// The terms of example e along one axis.
+struct ExampleTerms {
+  const Axis& axis;
+  int e;
+  int terms;
+  __device__ __forceinline__ Term operator()(int t) const {
+    return {t < terms ? offset(axis, e * terms + t) : -1, 1.0f};
+  }
+};
+
 /// Example blockIdx.z's gradient, for this block's tile. All threads must call.
 template <class T>
 __device__ __forceinline__ void multiply_example(const WeightGradient& g, T& tile, Sums<T>& sums) {
   const int e = static_cast<int>(blockIdx.z);
   const int terms = g.terms_per_example;
-  const auto find = [&](const Axis& axis) {
-    return [&, e](int t) { return Term{t < terms ? offset(axis, e * terms + t) : -1, 1.0f}; };
-  };
   sums.clear();
-  multiply_tile<true>(g.x, g.rows, find(g.x.term), g.dy, g.columns, find(g.dy.term), terms, tile,
-                      sums, [](int) {});
+  multiply_tile<true>(g.x, g.rows, ExampleTerms{.axis = g.x.term, .e = e, .terms = terms}, g.dy,
+                      g.columns, ExampleTerms{.axis = g.dy.term, .e = e, .terms = terms}, terms,
+                      tile, sums, [](int) {});
 }
 
 // grid: row tiles, column tiles, examples. block: T::kThreads. static smem: 2 tiles of 8 terms in
@@ -215,6 +230,38 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   store_gradient<T>(a, sums);
 }
 
+/// A group's examples of one term each, one after the other: on the axis that `weighs` a term has
+/// its example's factor over the grid. Examples with factor 0 are left out.
+struct WeighedTerms {
+  const WeightGradientSum& a;
+  const ExampleGroup& group;
+  const Axis& axis;
+  bool weighs;
+  float inverse_grid;
+  __device__ __forceinline__ Term operator()(int t) const {
+    if (t >= group.end - group.first) return {-1, 0.0f};
+    const float factor = group.factor(a, group.first + t);
+    if (factor == 0.0f) return {-1, 0.0f};
+    return {offset(axis, group.first + t), weighs ? factor * inverse_grid : 1.0f};
+  }
+};
+
+/// A group's examples of several terms, each in `round` terms of its own, of which the last ones
+/// may be none. Examples with factor 0 are left out.
+struct TermsByRounds {
+  const WeightGradientSum& a;
+  const ExampleGroup& group;
+  const Axis& axis;
+  int round;
+  __device__ __forceinline__ Term operator()(int t) const {
+    const int terms = a.gradient.terms_per_example;
+    const int e = t / round;
+    const int term = t - e * round;
+    if (term >= terms || group.factor(a, group.first + e) == 0.0f) return {-1, 0.0f};
+    return {offset(axis, (group.first + e) * terms + term), 1.0f};
+  }
+};
+
 // grid: row tiles, column tiles, groups of examples_per_block examples. block: T::kThreads. static
 // smem: as above. A multiprocessor holds 384 threads, 256 to 384 by tensor cores.
 template <class T>
@@ -236,13 +283,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
   if constexpr (T::kPrecision == Precision::fp32) {
     if (shared) {
       const float inverse_grid = a.scale->inverse_grid;
-      const auto find = [&](const Axis& axis, bool weigh) {
-        return [&, weigh](int t) {
-          if (t >= examples) return Term{-1, 0.0f};
-          const float factor = factor_of(t);
-          if (factor == 0.0f) return Term{-1, 0.0f};
-          return Term{offset(axis, first + t), weigh ? factor * inverse_grid : 1.0f};
-        };
+      const auto find = [&](const Axis& axis, bool weighs) {
+        return WeighedTerms{
+            .a = a, .group = group, .axis = axis, .weighs = weighs, .inverse_grid = inverse_grid};
       };
       UnitSums<T> units;
       units.clear();
@@ -256,12 +299,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
   const int terms = g.terms_per_example;
   const int round = (terms + T::kTerms - 1) / T::kTerms * T::kTerms;
   const auto find = [&](const Axis& axis) {
-    return [&](int t) {
-      const int e = t / round;
-      const int term = t - e * round;
-      if (term >= terms || factor_of(e) == 0.0f) return Term{-1, 0.0f};
-      return Term{offset(axis, (first + e) * terms + term), 1.0f};
-    };
+    return TermsByRounds{.a = a, .group = group, .axis = axis, .round = round};
   };
   Sums<T> one;
   UnitSums<T> units;

@@ -64,8 +64,11 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
       RoundedPair k{0, 0};
       if (s != 0.0) {
         std::uint32_t own[4];
-        CUDP_UNROLL for (int w = 0; w < 4; ++w) own[w] =
-            p < 2 ? (p == 0 ? word[w] : word[4 + w]) : (p == 2 ? word[8 + w] : word[12 + w]);
+        CUDP_UNROLL for (int w = 0; w < 4; ++w) {
+          const std::uint32_t low = p == 0 ? word[w] : word[4 + w];
+          const std::uint32_t high = p == 2 ? word[8 + w] : word[12 + w];
+          own[w] = p < 2 ? low : high;
+        }
         const TriedPair tried = try_rounded_pair(own, s);
         if (!tried.decided) {
           a.sum[i] = static_cast<FixedPoint>(even);

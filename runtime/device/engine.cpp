@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "kernels/contribution/norm_total.hpp"
 #include "runtime/base/error.hpp"
 
 namespace cudp {
@@ -25,6 +26,12 @@ float check_followed(const FollowedSteps& steps, const ClipRule& rule, float cli
     clip = next_clip(rule, clip, steps.noisy_counts[i]);
   }
   return clip;
+}
+
+std::uint64_t Engine::norm_total(double max_norm, double grid) {
+  std::uint64_t sum = 0;
+  for (const float norm : norms()) sum += norm_units(norm, max_norm, grid);
+  return sum;
 }
 
 /// A run of its own for each step: the host counts, and moves the clipping norm.

@@ -147,6 +147,9 @@ class Engine {
   virtual void measure_norms() = 0;
   /// The norms as last seen. Private.
   virtual std::vector<float> norms() = 0;
+  /// The sum of the norms as last seen in units of a grid, each cut to max_norm and then towards
+  /// zero: norm_units (kernels/contribution/norm_total.hpp). Private.
+  virtual std::uint64_t norm_total(double max_norm, double grid);
 
   /// The model's logits at the present parameters, [examples, outputs]; outside `run`.
   virtual std::vector<float> logits(const Dataset& examples) = 0;

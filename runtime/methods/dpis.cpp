@@ -170,9 +170,7 @@ double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
   const double noise = plan().epoch_noise * max_norm * (1.0 + kSumRounding);
   const double grid =
       std::ldexp(1.0, std::max(std::ilogb(max_norm) - kNormBits, std::ilogb(noise) - kNoiseBits));
-  std::uint64_t sum = 0;
-  for (const float norm : engine().norms())
-    sum += static_cast<std::uint64_t>(std::fmin(norm, max_norm) / grid);  // towards zero
+  const std::uint64_t sum = engine().norm_total(max_norm, grid);
   return gate().release({.name = name,
                          .purpose = purpose,
                          .step = epoch,

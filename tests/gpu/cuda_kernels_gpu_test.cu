@@ -13,3 +13,29 @@ using TestGpu = cuda::CudaGpu;
 #include "tests/kernels/cuda_sum_tests.hpp"
 #include "tests/kernels/cuda_tensor_tests.hpp"
 #include "tests/runtime/device/cuda_linear_tests.hpp"
+
+namespace cudp {
+namespace {
+
+/// CUB adds up norms as the kernel that stands in for it.
+TEST_F(CudaKernel, CubTotalsNormsAsItsTwin) {
+  if (!cuda::has_cub()) GTEST_SKIP() << "this program has no CUB";
+  cuda::CudaGpu gpu;
+  for (const std::size_t n : {1u, 17u, 4097u, 1'000'003u}) {
+    const std::vector<float> norms = norms_to_add(n);
+    NormTotal a{.norms = device(norms),
+                .n = static_cast<std::int64_t>(n),
+                .max_norm = 0.7,
+                .grid = 0x1p-30,
+                .total = device(std::vector<unsigned long long>{0})};
+    run(norm_total_kernel, a);
+    const unsigned long long want = host(a.total, 1)[0];
+    gpu.total_norms(a);
+    unsigned long long got = 0;
+    gpu.download(&got, a.total, sizeof got);
+    EXPECT_EQ(got, want) << n;
+  }
+}
+
+}  // namespace
+}  // namespace cudp

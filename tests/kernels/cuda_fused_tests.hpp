@@ -12,6 +12,7 @@
 
 #include "runtime/device/cuda/fused.hpp"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
+#include "tests/support/coded_cases.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/reference/engine.hpp"
 
@@ -440,6 +441,72 @@ TEST_P(FusedStep, AnEmptyBatchAddsNothing) {
   const auto sum = sum_of(examples(1), {}, 3, {}, kernels_[0]);
   for (const std::int32_t v : sum.slabs) ASSERT_EQ(v, kLoudUnits);
   for (const FixedPoint v : sum.fixed) ASSERT_EQ(v, 0u);
+}
+
+/// Rows of a table by their codes are their dense rows, bit for bit.
+TEST_F(CudaKernel, FusedKernelsReadRowsOfATableByTheirCodes) {
+  int wide = 0;
+  for (const cases::CodedModel& model : cases::kCodedModels)
+    for (unsigned seed = 1; seed <= 4; ++seed) {
+      SCOPED_TRACE(testing::Message() << model.name << ", " << seed);
+      std::mt19937 random(seed);
+      const Dataset data = cases::random_table(random, model.classes, 30, false);
+      const Network net = cases::network_of({model.name, model.model, data.shape, model.classes});
+      const auto kernel =
+          cuda::fused_kernel_for(net, {.multiprocessors = 1, .shared_bytes = shared_bytes()});
+      if (!kernel) continue;
+      wide += data.layout->code_bytes() > 1 ? 1 : 0;
+      FusedSum a{};
+      a.task = FusedTask::clip;
+      a.batch = batch(0, 29, 29);
+      a.examples = device([] {
+        std::vector<std::uint32_t> last_first;
+        for (std::uint32_t e = 29; e > 0; --e) last_first.push_back(e);
+        return last_first;
+      }());
+      a.labels = device(data.labels);
+      a.parameters = device(cases::weights_for(net).parameters);
+      a.functions[0] = kernel->functions[0];
+      a.dense = kernel->dense;
+      a.loss = net.spec.loss;
+      a.clip = {Clipping::flat, 0.01f};
+      a.sum_scale = device_scale(0.7f, sum_grid(0.7));
+      a.turn = kTileExamples;
+      a.blocks = 2;
+      const std::size_t slabs = 2 * net.parameter_count;
+      const auto layers = 29 * static_cast<std::size_t>(net.groups);
+      std::vector<std::int32_t> sums[2];
+      std::vector<float> norms[2], logits[2];
+      for (const bool coded : {false, true}) {
+        a.floats = coded ? nullptr : device(dense(data).floats);
+        if (coded) {
+          a.coded = data.layout->view(device(data.coded));
+          a.coded.number_feature =
+              data.layout->numbers() > 0 ? device(data.layout->number_feature) : nullptr;
+        }
+        a.slabs = device(std::vector<std::int32_t>(slabs, 0));
+        a.losses = device(std::vector<float>(29, kLoud));
+        a.squared_norms = device(std::vector<float>(layers, kLoud));
+        a.factors = device(std::vector<float>(layers, kLoud));
+        run_fused(kernel->sum, a, kernel->shared_bytes);
+        sums[coded] = host(a.slabs, slabs);
+        norms[coded] = host(a.squared_norms, layers);
+        FusedSum b = a;
+        b.task = FusedTask::forward;
+        b.losses = b.squared_norms = b.factors = nullptr;
+        const auto outputs = 29 * static_cast<std::size_t>(net.outputs);
+        b.logits = device(std::vector<float>(outputs, kLoud));
+        run_fused(kernel->sum, b, kernel->shared_bytes);
+        logits[coded] = host(b.logits, outputs);
+      }
+      EXPECT_EQ(sums[0], sums[1]);
+      EXPECT_EQ(norms[0], norms[1]);
+      EXPECT_EQ(logits[0], logits[1]);
+      EXPECT_NE(sums[0], std::vector<std::int32_t>(slabs, 0));
+      a.coded.features += 1;
+      EXPECT_THROW(validate(a), std::invalid_argument);
+    }
+  EXPECT_GT(wide, 0) << "codes of two bytes";
 }
 
 TEST_F(CudaKernel, FusedSlabsAreAddedExactly) {

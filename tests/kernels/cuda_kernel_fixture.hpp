@@ -92,6 +92,16 @@ std::vector<float> normals(std::size_t n, unsigned seed = 1) {
   return v;
 }
 
+/// Norms of every kind: 0, tiny, above any cut, not a number, and others between 0 and 2.
+std::vector<float> norms_to_add(std::size_t n) {
+  std::mt19937 random(8);
+  std::vector<float> v(n);
+  for (float& x : v) x = static_cast<float>(random()) * 0x1p-31f;
+  const float odd[] = {kNan, 0.0f, 1e-42f, 1e30f, std::numeric_limits<float>::infinity(), 0.7f};
+  for (std::size_t i = 0; i < n; i += 7) v[i] = odd[i / 7 % std::size(odd)];
+  return v;
+}
+
 /// capacity examples in these planes, random inside and `border` around.
 std::vector<float> images(const Planes& p, int capacity, float border, unsigned seed = 1) {
   const std::vector<float> inside = normals(static_cast<std::size_t>(capacity * p.pixels()), seed);

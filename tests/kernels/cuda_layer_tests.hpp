@@ -12,10 +12,43 @@
 #include "kernels/layers/image.cuh"
 #include "kernels/layers/loss.cuh"
 #include "kernels/layers/pool.cuh"
+#include "runtime/data/examples.hpp"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 
 namespace cudp {
 namespace {
+
+/// Rows of a table by their codes, of one, two and four bytes; a code may stand for no feature.
+TEST_F(CudaKernel, LoadsRowsOfATableByTheirCodes) {
+  for (const int features : {9, 300, 70'000}) {
+    RowLayout layout{.number_feature = {1, features - 1}, .codes = 3, .features = features};
+    const auto none = static_cast<std::uint32_t>(features);
+    const std::vector<float> numbers{0.5f, -2.0f, 0.0f, 1e19f, -0.25f, 3.0f};
+    const std::vector<std::uint32_t> codes{0, none - 3, 3, none, 4, 2, none - 2, none, none};
+    const Dataset data = coded_dataset(layout, numbers, codes, {1, 0, 1}, 2);
+    const std::vector<float> want = dense(data).floats;
+    device::Load a{};
+    a.batch = batch(0, 2, 2);
+    a.examples = device(std::vector<std::uint32_t>{2, 0});
+    a.coded = layout.view(device(data.coded));
+    a.coded.number_feature = device(layout.number_feature);
+    a.labels = device(data.labels);
+    a.planes = {.channels = features};
+    const auto row = static_cast<std::size_t>(features);
+    a.x = device(std::vector<float>(2 * row, kLoud));
+    a.x_label = device(std::vector<std::uint8_t>(2, 9));
+    run(load_kernel, a);
+    const std::vector<float> got = host(a.x, 2 * row);
+    EXPECT_TRUE(std::equal(got.begin(), got.begin() + features, want.begin() + 2 * features));
+    EXPECT_TRUE(std::equal(got.begin() + features, got.end(), want.begin()));
+    EXPECT_EQ(host(a.x_label, 2), (std::vector<std::uint8_t>{1, 1}));
+    a.floats = a.x;
+    EXPECT_THROW(validate(a), std::invalid_argument) << "rows of two kinds";
+    a.floats = nullptr;
+    a.planes.channels += 1;
+    EXPECT_THROW(validate(a), std::invalid_argument) << "rows of other features";
+  }
+}
 
 TEST_F(CudaKernel, LoadsBytesAndFloatsByNumber) {
   const Planes planes{2, 3, 5, 2};

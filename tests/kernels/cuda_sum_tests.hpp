@@ -13,6 +13,7 @@
 #include "kernels/common/fill.cuh"
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/contribution/clip.cuh"
+#include "kernels/contribution/norm_total.cuh"
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/layers/group_norm.cuh"
 #include "kernels/layers/pool.cuh"
@@ -24,6 +25,30 @@
 
 namespace cudp {
 namespace {
+
+/// Integers, so that neither blocks nor their order matter; as the CPU cuts them.
+TEST_F(CudaKernel, TotalsNormsInUnits) {
+  for (const std::size_t n : {1u, 16u, 257u, 20'000u})
+    for (const double max_norm : {0.7, 1e-3, 1e20}) {
+      const double grid = std::ldexp(1.0, std::ilogb(max_norm) - 30);
+      const std::vector<float> norms = norms_to_add(n);
+      std::uint64_t want = 0;
+      for (const float norm : norms)
+        want += static_cast<std::uint64_t>(std::fmin(static_cast<double>(norm), max_norm) / grid);
+      NormTotal a{.norms = device(norms),
+                  .n = static_cast<std::int64_t>(n),
+                  .max_norm = max_norm,
+                  .grid = grid,
+                  .total = device(std::vector<unsigned long long>{0})};
+      run(norm_total_kernel, a);
+      EXPECT_EQ(host(a.total, 1)[0], want) << n << ", " << max_norm;
+      a.total = device(std::vector<unsigned long long>{0});
+      launch(norm_total_kernel, a, {.grid = {3}, .block = {64}, .shared_bytes = 0});
+      EXPECT_EQ(host(a.total, 1)[0], want) << n << ", " << max_norm;
+      a.grid = max_norm * 0x1p-64;
+      EXPECT_THROW(validate(a), std::invalid_argument);
+    }
+}
 
 TEST_F(CudaKernel, ArgumentsAreChecked) {
   device::Product p{};

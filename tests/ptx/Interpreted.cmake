@@ -24,7 +24,7 @@ target_link_libraries(cudp_ptx_runtime PUBLIC cudp_ptx_interpreter ${ZSTD_LIBRAR
 function(cudp_interpreted name)
   target_link_libraries(${name} PRIVATE cudp_ptx_runtime cudp_runtime CLI11::CLI11)
   set_target_properties(${name} PROPERTIES CUDP_INTERPRETS_PTX ON CUDA_RUNTIME_LIBRARY None LINKER_LANGUAGE CXX)
-  # cuBLAS and cuFFT, which are opened by name, are twins.
+  # cuBLAS and cuFFT, which are opened by name, are twins; CUB's kernels are our own.
   target_link_options(${name} PRIVATE -Wl,--wrap=dlopen,--wrap=dlsym)
 endfunction()
 

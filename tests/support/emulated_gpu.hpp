@@ -21,6 +21,7 @@
 #include "kernels/common/launch.hpp"
 #include "kernels/common/precision.hpp"
 #include "kernels/common/simt.cuh"
+#include "kernels/contribution/norm_total.cuh"
 #include "kernels/features/scatter.hpp"
 #include "kernels/step/sample.cuh"
 #include "kernels/step/step_size.hpp"
@@ -172,6 +173,13 @@ class EmulatedGpu {
         float& to = c[i + std::size_t(j) * ldc];
         to = sum + (beta != 0.0f ? beta * to : 0.0f);
       }
+  }
+
+  /// By the twin of CUB's.
+  void total_norms(const NormTotal& a) {
+    validate(a);
+    clear(a.total, sizeof *a.total);
+    launch("norm total", norm_total_kernel, launch_shape(a), a);
   }
 
   /// The definition of a discrete Fourier transform, one axis after the other; the inverse does not

@@ -26,6 +26,9 @@ class ForwardingEngine : public Engine {
   }
   void measure_norms() override { real_->measure_norms(); }
   std::vector<float> norms() override { return real_->norms(); }
+  std::uint64_t norm_total(double max_norm, double grid) override {
+    return real_->norm_total(max_norm, grid);
+  }
   std::vector<float> logits(const Dataset& examples) override { return real_->logits(examples); }
   PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) override {
     return real_->per_example(examples, gradients);

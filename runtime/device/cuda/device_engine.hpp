@@ -51,6 +51,7 @@ class DeviceEngine final : public Engine {
         unit_scale_(gpu_, 1),
         live_count_(gpu_, 1),
         all_count_(gpu_, 1),
+        norm_total_(gpu_, 1),
         train_tally_(gpu_, 1) {
     train_tally_.clear();
     const SumScale unit = sum_scale(1.0f, 1.0);
@@ -187,6 +188,16 @@ class DeviceEngine final : public Engine {
     }
   }
   std::vector<float> norms() override { return norms_.download(); }
+  /// No norm leaves the device, but their sum.
+  std::uint64_t norm_total(double max_norm, double grid) override {
+    ensure(train_.size() > 0 && keeps_norms(), "norms are not kept");
+    gpu_.total_norms({.norms = norms_.get(),
+                      .n = static_cast<std::int64_t>(norms_.size()),
+                      .max_norm = max_norm,
+                      .grid = grid,
+                      .total = norm_total_.get()});
+    return norm_total_.download().front();
+  }
 
   std::vector<float> logits(const Dataset& examples) override {
     ensure(examples.shape == network_.input, "the test set does not fit the model");
@@ -517,7 +528,8 @@ class DeviceEngine final : public Engine {
   Buffer<Gpu, std::uint32_t> drawn_;  // [examples], the present batch
   Buffer<Gpu, std::uint32_t> live_count_;
   Buffer<Gpu, std::uint32_t> all_count_;  // [1], all examples
-  Buffer<Gpu, std::uint32_t> listed_;     // examples that the host names
+  Buffer<Gpu, unsigned long long> norm_total_;
+  Buffer<Gpu, std::uint32_t> listed_;  // examples that the host names
   DeviceEvaluation<Gpu> evaluation_;
   Buffer<Gpu, Tally> train_tally_;
   std::int64_t room_ = 0;  // that a batch was found to need

@@ -32,8 +32,7 @@ class DeviceEvaluation {
                             const Forward& forward) {
     if (examples.size() == 0) return {};
     const auto row = static_cast<std::size_t>(outputs);
-    const std::size_t features = static_cast<std::size_t>(examples.shape.size());
-    const std::size_t fit = std::max<std::size_t>(1, kMaxBytes / sizeof(float) / features);
+    const std::size_t fit = std::max<std::size_t>(1, kMaxBytes / example_bytes(examples));
     std::vector<float> all;
     all.reserve(examples.size() * row);
     for (std::size_t at = 0; at < examples.size(); at += fit) {
@@ -54,6 +53,12 @@ class DeviceEvaluation {
   }
 
  private:
+  /// Bytes of an example on the device, but for its label.
+  static std::size_t example_bytes(const Dataset& d) {
+    if (d.is_coded()) return static_cast<std::size_t>(d.layout->row_bytes());
+    return static_cast<std::size_t>(d.shape.size()) * (d.is_bytes() ? 1 : sizeof(float));
+  }
+
   /// Uploads the examples unless they are there.
   void hold(Gpu& gpu, const Dataset& examples) {
     if (is_held(examples)) return;

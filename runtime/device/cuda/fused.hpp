@@ -254,6 +254,7 @@ class FusedNetwork {
             .examples = nullptr,
             .bytes = data.bytes,
             .floats = data.floats,
+            .coded = data.coded,
             .labels = data.labels,
             .scale = data.scale,
             .shift = data.shift,

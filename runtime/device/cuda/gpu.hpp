@@ -14,10 +14,12 @@
 
 #include "kernels/common/launch.hpp"
 #include "kernels/common/precision.hpp"
+#include "kernels/contribution/norm_total.cuh"
 #include "kernels/features/scatter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/late_libraries.hpp"
 #include "runtime/device/cuda/out_of_memory.hpp"
+#include "runtime/device/cuda/toolkit.hpp"
 
 namespace cudp::cuda {
 
@@ -226,6 +228,22 @@ class CudaGpu {
           "transform");
   }
 
+  /// *a.total = the total of norms, by CUB where there is one; not inside record().
+  void total_norms(const NormTotal& a) {
+    validate(a);
+    if (!has_cub()) {
+      clear(a.total, sizeof *a.total);
+      launch("norm total", norm_total_kernel, launch_shape(a), a);
+      return;
+    }
+    const std::size_t bytes = cub_norm_total_bytes(a.n);
+    if (bytes > cub_bytes_) {
+      cub_scratch_ = Unique<void*, cudaFree>(allocate(bytes));
+      cub_bytes_ = bytes;
+    }
+    check(cub_norm_total(a, cub_scratch_.get(), bytes, stream_.get()), "norm total");
+  }
+
   /// A recording of what `work` launches, to be replayed; it runs nothing yet. `work` may launch
   /// and clear, but not allocate, upload or download. It is called twice: kernels are loaded
   /// first, which drivers before CUDA 12.3 refuse while they record.
@@ -267,6 +285,8 @@ class CudaGpu {
   std::size_t memory_ = 0;
   Unique<cudaStream_t, cudaStreamDestroy> stream_;
   Unique<void*, cudaFree> workspace_;
+  Unique<void*, cudaFree> cub_scratch_;
+  std::size_t cub_bytes_ = 0;
   Unique<cublasHandle_t, destroy_cublas> blas_;
   std::map<std::tuple<int, int, int>, FourierHandle> fourier_plans_;
 };

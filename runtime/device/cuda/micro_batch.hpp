@@ -17,6 +17,7 @@ namespace cudp::cuda {
 struct DeviceData {
   const std::uint8_t* bytes = nullptr;
   const float* floats = nullptr;
+  CodedRows coded = {};
   const std::uint8_t* labels = nullptr;
   float scale = 1.0f;
   float shift = 0.0f;

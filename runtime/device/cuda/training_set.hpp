@@ -1,10 +1,8 @@
 #pragma once
-#include <algorithm>
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "runtime/data/examples.hpp"
+#include "runtime/data/dataset.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/micro_batch.hpp"
 
@@ -15,17 +13,23 @@ template <class Gpu>
 class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;
-  /// Rows of a table become dense floats.
+  /// Rows of a table stay coded.
   DeviceTrainingSet(Gpu& gpu, const Dataset& train)
       : size_(train.size()),
         bytes_(filled<std::uint8_t>(gpu, train.bytes)),
-        floats_(train.is_coded() ? expanded(gpu, train) : filled<float>(gpu, train.floats)),
+        floats_(filled<float>(gpu, train.floats)),
+        coded_(filled<std::uint8_t>(gpu, train.coded)),
+        number_feature_(filled<std::int32_t>(
+            gpu, train.is_coded() ? train.layout->number_feature : std::vector<std::int32_t>())),
         labels_(filled<std::uint8_t>(gpu, train.labels)),
         data_{.bytes = bytes_.get(),
               .floats = floats_.get(),
+              .coded = train.is_coded() ? train.layout->view(coded_.get()) : CodedRows{},
               .labels = labels_.get(),
               .scale = train.scale,
-              .shift = train.shift} {}
+              .shift = train.shift} {
+    data_.coded.number_feature = number_feature_.get();
+  }
 
   /// Examples.
   std::size_t size() const { return size_; }
@@ -38,24 +42,12 @@ class DeviceTrainingSet {
     b.upload(from);
     return b;
   }
-  /// Coded rows as dense floats, a part at a time on the host.
-  static Buffer<Gpu, float> expanded(Gpu& gpu, const Dataset& train) {
-    constexpr std::size_t kRows = 4096;
-    const auto features = static_cast<std::size_t>(train.shape.size());
-    Buffer<Gpu, float> b(gpu, train.size() * features);
-    std::vector<float> rows(std::min(kRows, train.size()) * features);
-    for (std::size_t at = 0; at < train.size(); at += kRows) {
-      const std::size_t n = std::min(kRows, train.size() - at);
-      const auto part = std::span(rows).first(n * features);
-      read_floats(train, at, n, part);
-      b.upload(part, at * features);
-    }
-    return b;
-  }
 
   std::size_t size_ = 0;
   Buffer<Gpu, std::uint8_t> bytes_;
   Buffer<Gpu, float> floats_;
+  Buffer<Gpu, std::uint8_t> coded_;
+  Buffer<Gpu, std::int32_t> number_feature_;
   Buffer<Gpu, std::uint8_t> labels_;
   DeviceData data_;
 };

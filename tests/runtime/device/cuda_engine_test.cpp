@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/fused.hpp"
@@ -87,26 +89,57 @@ TEST(CudaEngineCapacity, ATooLargeBatchMakesTheRunFail) {
   EXPECT_THROW(cases::clipped_sum(*engine, s.recipe, net, cases::examples_for(c, 4)), Error);
 }
 
-/// Rows of tables, more of them than are uploaded at once, are on the device what their dense
-/// floats are.
+/// Rows of tables are on the device by their codes, and give what their dense floats give, bit for
+/// bit: by the fused kernels and layer by layer, whatever an example adds.
 TEST(CudaEngineTables, AreTheirDenseRows) {
-  std::mt19937 random(3);
-  const Dataset table = cases::random_table(random, 2, 4100, false);
+  using cases::Adds;
+  int fused = 0;
+  for (const cases::CodedModel& model : cases::kCodedModels)
+    for (const Adds adds :
+         {Adds::flat, Adds::per_layer, Adds::automatic, Adds::directions, Adds::transformed})
+      for (const bool may_be_fused : {true, false}) {
+        const bool hostile = adds == Adds::automatic || adds == Adds::directions;
+        cases::InfluenceCase c = cases::coded_case(model, adds, fused % 5 + 1, 70, hostile);
+        c.settings.micro_batch = 32;
+        c.settings.diagnostics = true;
+        const TestDevice device{.shared_bytes = std::size_t{99} * 1024};
+        const auto results = [&](const Dataset& data) {
+          const auto engine = may_be_fused
+                                  ? device_engine(c.net, c.settings, device)
+                                  : layer_wise_engine(c.net, c.settings, cuda::kLargeDense, device);
+          std::vector<float> all = cases::released_sum(*engine, c, data);
+          all.push_back(static_cast<float>(engine->diagnostics().norm));
+          const std::size_t tested[] = {69, 46, 5, 5, 20};
+          const std::vector<float> logits = engine->logits(select_examples(data, tested));
+          all.insert(all.end(), logits.begin(), logits.end());
+          if (adds == Adds::flat) {
+            const std::uint32_t some[] = {0, 1, 63, 64, 69};
+            const PerExample found = engine->per_example(some, true);
+            all.insert(all.end(), found.gradients.begin(), found.gradients.end());
+          }
+          return all;
+        };
+        SCOPED_TRACE(testing::Message() << model.name << ", " << static_cast<int>(adds));
+        const std::vector<float> got = results(c.data), want = results(dense(c.data));
+        ASSERT_EQ(got.size(), want.size());
+        EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0);
+        ++fused;
+      }
+}
+
+/// A table takes the memory of its records, not that of its dense rows.
+TEST(CudaEngineTables, TakeTheMemoryOfTheirRecords) {
+  RowLayout layout{.number_feature = {}, .codes = 1, .features = 200};
+  constexpr std::size_t kRows = 20'000;
+  std::vector<std::uint32_t> codes;
+  for (std::size_t i = 0; i < kRows; ++i) codes.push_back(i % 200);
+  const Dataset table = coded_dataset(layout, {}, codes, std::vector<std::uint8_t>(kRows, 1), 2);
   const Network net = cases::network_of({"table", "logistic", table.shape, 2});
-  const auto results = [&](const Dataset& data) {
-    const auto engine = emulated(net, {});
-    engine->load(data);
-    engine->set_state(cases::weights_for(net));
-    const std::uint32_t some[] = {0, 1, 4095, 4096, 4099};
-    const std::size_t tested[] = {4099, 4096, 5, 5, 2000};
-    PerExample found = engine->per_example(some, true);
-    return std::pair(std::move(found.gradients), engine->logits(select_examples(data, tested)));
-  };
-  const auto got = results(table), want = results(dense(table));
-  EXPECT_EQ(got.first, want.first);
-  EXPECT_EQ(got.second, want.second);
-  EXPECT_EQ(got.second[2], got.second[3]);
-  EXPECT_NE(got.second[0], got.second[1]);
+  EngineSettings s;
+  s.micro_batch = 32;
+  const TestDevice device{.memory = std::size_t{4} << 20};
+  EXPECT_NO_THROW(device_engine(net, s, device)->load(table));
+  EXPECT_THROW(device_engine(net, s, device)->load(dense(table)), Error) << "16 MB";
 }
 
 /// By what the device reports, and by the network's layers.

@@ -141,6 +141,13 @@ TEST_P(CudaEngine, SamplesByImportance) {
     e.set_state(cases::weights_for(net_));
     e.measure_norms();
     std::vector<float> norms = e.norms();
+    // The sums that an epoch releases are of integers, and those that the norms make on the host.
+    for (const double max_norm : {0.4, 3.0}) {
+      std::uint64_t sum = 0;
+      for (const float norm : norms)
+        sum += static_cast<std::uint64_t>(std::fmin(static_cast<double>(norm), max_norm) / 0x1p-28);
+      EXPECT_EQ(e.norm_total(max_norm, 0x1p-28), sum);
+    }
     e.run(s.recipe, 3, std::vector<StepScalars>(2, cases::still(0.01f)));
     return std::pair(std::move(norms), e.state());
   };

@@ -266,6 +266,9 @@ TEST(CudaSteps, NormsOfAllExamplesTakeOneLaunchOfAFusedKernel) {
     engine->measure_norms();
     EXPECT_EQ(log.launches, std::vector<std::string>{"fused norms"}) << model.name;
     EXPECT_EQ(log.waits, 0) << model.name;
+    (void)engine->norm_total(1.0, 0x1p-20);
+    EXPECT_EQ(log.launches.back(), "norm total");
+    EXPECT_EQ(log.waits, 1) << "for the sum";
   }
 }
 

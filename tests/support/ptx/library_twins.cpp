@@ -1,12 +1,14 @@
-// cuBLAS and cuFFT for programs whose kernels the interpreter runs: what
+// cuBLAS, cuFFT and CUB for programs whose kernels the interpreter runs: what
 // tests/support/emulated_gpu.hpp computes, as work of a stream. Opened as late_libraries.hpp opens
 // them: these programs are linked with --wrap=dlopen,--wrap=dlsym.
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -14,7 +16,24 @@
 
 #include <cufft.h>
 
+#include "runtime/device/cuda/toolkit.hpp"
 #include "tests/support/ptx/cuda_runtime.hpp"
+
+// In place of runtime/device/cuda/toolkit.cu, which is not linked then: the engine launches the
+// kernels that are CUB's twins.
+namespace cudp::cuda {
+bool has_cub() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    std::fputs("ptx: CUB's kernels are not interpreted, their twins are\n", stderr);
+  });
+  return false;
+}
+std::size_t cub_norm_total_bytes(std::int64_t) { return 0; }
+cudaError_t cub_norm_total(const NormTotal&, void*, std::size_t, cudaStream_t) {
+  return cudaErrorNotSupported;
+}
+}  // namespace cudp::cuda
 
 namespace {
 

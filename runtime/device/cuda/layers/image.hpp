@@ -14,6 +14,7 @@ class CudaInput final : public LayerWithoutParameters {
                         .examples = w.examples,
                         .bytes = w.data.bytes,
                         .floats = w.data.floats,
+                        .coded = w.data.coded,
                         .labels = w.data.labels,
                         .scale = w.data.scale,
                         .shift = w.data.shift,

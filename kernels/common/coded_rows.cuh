@@ -1,0 +1,40 @@
+#pragma once
+// Records of CodedRows in device memory. They are read by words, whatever a code's size is.
+#include <cstdint>
+
+#include "kernels/common/coded_rows.hpp"
+#include "kernels/common/lanes.hpp"
+#include "kernels/common/simt.cuh"
+
+namespace cudp::inline CUDP_SIMT {
+
+/// One record.
+struct CodedRecord {
+  const CodedRows& rows;
+  const std::uint32_t* words;
+
+  __device__ __forceinline__ CodedRecord(const CodedRows& r, std::int64_t example)
+      : rows(r),
+        words(reinterpret_cast<const std::uint32_t*>(r.rows) + example * (r.row_bytes / 4)) {}
+
+  __device__ __forceinline__ float number(int k) const { return same_bits<float>(words[k]); }
+  /// The feature that is 1 by code k; rows.features for none.
+  __device__ __forceinline__ int code(int k) const {
+    const int byte = k * rows.code_bytes;
+    const std::uint32_t word = words[rows.numbers + 1 + byte / 4] >> 8 * (byte % 4);
+    return static_cast<int>(rows.code_bytes == 4 ? word : word & ((1u << 8 * rows.code_bytes) - 1));
+  }
+  /// Feature i of the dense row.
+  __device__ __forceinline__ float feature(int i) const {
+    float x = 0.0f;
+    for (int k = 0; k < rows.numbers; ++k) {
+      if (rows.number_feature[k] == i) x = number(k);
+    }
+    for (int k = 0; k < rows.codes; ++k) {
+      if (code(k) == i) x = 1.0f;
+    }
+    return x;
+  }
+};
+
+}  // namespace cudp::inline CUDP_SIMT

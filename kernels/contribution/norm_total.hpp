@@ -1,0 +1,35 @@
+#pragma once
+// The sum of norms that importance sampling begins an epoch with, and chooses the next clipping
+// norm by (runtime/methods/dpis.cpp): of integers, so that no order of the examples matters.
+#include <cstdint>
+
+#include "kernels/common/host_device.hpp"
+#include "kernels/common/launch.hpp"
+
+namespace cudp {
+
+/// A norm cut to max_norm, in whole units of the grid, cut towards zero; NaN counts as max_norm.
+/// max_norm >= 0; max_norm / grid < 2^63.
+CUDP_HD unsigned long long norm_units(float norm, double max_norm, double grid) {
+  const double n = static_cast<double>(norm) < max_norm ? static_cast<double>(norm) : max_norm;
+  return static_cast<unsigned long long>(n / grid);
+}
+
+/// *total = the sum of norm_units over n norms.
+struct NormTotal {
+  const float* norms;
+  std::int64_t n;
+  double max_norm;
+  double grid;
+  unsigned long long* total;  ///< [1]
+};
+
+inline void validate(const NormTotal& a) {
+  expect(a.norms && a.total && a.n > 0, "norm total: expected pointers and n > 0");
+  expect(a.max_norm > 0.0 && a.grid > 0.0 && a.max_norm / a.grid < 0x1p63,
+         "norm total: expected a largest norm, and a grid that it is below 2^63 units of");
+}
+/// 16 norms a thread, which a block adds up before it meets the others.
+inline LaunchShape launch_shape(const NormTotal& a) { return strided_shape((a.n + 15) / 16); }
+
+}  // namespace cudp
