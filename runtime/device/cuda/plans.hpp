@@ -111,6 +111,8 @@ struct CudaStorage {
   std::int64_t transform_scratch = 0;  ///< floats an example, for norms of transformed gradients
   std::vector<ProductPlan> patched_products;
   std::vector<GradientPlan> patched_gradients;
+  bool has_texts = false;
+  bool sorts_words = false;  ///< a table of words is trained
   bool uses_blas = false;
   bool uses_tensor_cores = false;
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -15,15 +16,25 @@ template <class Gpu>
 class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;
-  /// Rows of a table become dense floats.
-  DeviceTrainingSet(Gpu& gpu, const Dataset& train)
+  /// Rows of a table become dense floats. sorts_words: whether a table of words is trained.
+  DeviceTrainingSet(Gpu& gpu, const Dataset& train, bool sorts_words = false)
       : size_(train.size()),
         bytes_(filled<std::uint8_t>(gpu, train.bytes)),
         floats_(train.is_coded() ? expanded(gpu, train) : filled<float>(gpu, train.floats)),
         labels_(filled<std::uint8_t>(gpu, train.labels)),
+        tokens_(filled<std::uint16_t>(gpu, train.tokens)),
+        lengths_(filled<std::uint16_t>(gpu, train.lengths)),
+        order_(filled<std::uint16_t>(
+            gpu, sorts_words ? word_order(train) : std::vector<std::uint16_t>())),
+        vectors_(train.vectors != nullptr ? filled<float>(gpu, train.vectors->values)
+                                          : Buffer<Gpu, float>()),
         data_{.bytes = bytes_.get(),
               .floats = floats_.get(),
               .labels = labels_.get(),
+              .texts = {.tokens = tokens_.get(),
+                        .lengths = lengths_.get(),
+                        .order = order_.get(),
+                        .vectors = vectors_.get()},
               .scale = train.scale,
               .shift = train.shift} {}
 
@@ -53,10 +64,27 @@ class DeviceTrainingSet {
     return b;
   }
 
+  /// See device::Texts::order.
+  static std::vector<std::uint16_t> word_order(const Dataset& train) {
+    const auto places = static_cast<std::size_t>(train.shape.size());
+    std::vector<std::uint16_t> order(train.tokens.size());
+    for (std::size_t e = 0; e < train.size(); ++e) {
+      const std::uint16_t* const words = train.tokens.data() + e * places;
+      const auto own = std::span(order).subspan(e * places, train.lengths[e]);
+      std::iota(own.begin(), own.end(), std::uint16_t{0});
+      std::ranges::stable_sort(own, {}, [&](std::uint16_t t) { return words[t]; });
+    }
+    return order;
+  }
+
   std::size_t size_ = 0;
   Buffer<Gpu, std::uint8_t> bytes_;
   Buffer<Gpu, float> floats_;
   Buffer<Gpu, std::uint8_t> labels_;
+  Buffer<Gpu, std::uint16_t> tokens_;
+  Buffer<Gpu, std::uint16_t> lengths_;
+  Buffer<Gpu, std::uint16_t> order_;
+  Buffer<Gpu, float> vectors_;
   DeviceData data_;
 };
 
