@@ -328,6 +328,27 @@ TEST_P(TextEngine, AWordThatStandsEightyTimesHasEightyTimesTheGradient) {
   EXPECT_NEAR(different, std::sqrt(80.0 * one), 1e-5 * different);
 }
 
+/// An activation must not work in the memory of the mean, which the way back needs.
+TEST_P(TextEngine, AMeanOfNormOneBeforeAnActivationIsNearTheOracle) {
+  static constexpr const char* kModel = R"(
+name = "unit"
+layers = [
+  { type = "embedding", name = "e", trainable = true, columns = 16 },
+  { type = "mean", unit = true },
+  { type = "tanh" },
+  { type = "dense", name = "b", out = "outputs" },
+]
+)";
+  const Case c{"unit", kModel, {1, 1, 13}, 3, {31, 0}};
+  const Network net = cases::network_of(c);
+  const Dataset data = texts_of_every_length(c, 6);
+  reference::ReferenceEngine oracle(net, {});
+  oracle.load(data);
+  oracle.set_state(weights_for(net));
+  expect_near_the_oracle(net, per_example(net, data, weights_for(net)),
+                         oracle.per_example(all_of(data), true));
+}
+
 TEST_P(TextEngine, AnEmptyTextTrainsTheLastBiasAlone) {
   for (const Case& c : cases::kTextCases) {
     SCOPED_TRACE(c.name);
