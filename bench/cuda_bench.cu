@@ -288,6 +288,12 @@ int main(int argc, char** argv) {
     add(*large, {256, 2048}, peaks, "/clipped_sum_tf32", clipped_sum, cudp::make_cuda_engine,
         kTf32);
   }
+  for (const Setup* texts : {&kImdbRnn, &kImdbLstm}) {
+    add(*texts, {64, 512, 4096}, peaks);
+    add(*texts, {512, 4096}, peaks, "/epoch_tf32", step, cudp::make_cuda_engine,
+        cudp::Precision::tf32);
+    add(*texts, {512, 4096}, peaks, "/clipped_sum", clipped_sum);
+  }
   for (const Setup* linear : {&kWideLinear, &kNarrowLinear})
     for (const std::size_t batch : {std::size_t{0}, linear->examples / 10})
       alone(

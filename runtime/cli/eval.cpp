@@ -126,7 +126,7 @@ int evaluate(const TrainConfig& config) {
   const ReleasedModel model = model_for(config, flags.run_dir);
   Reporter reporter(config.json);
   const Backend backend =
-      choose_backend(config.device, model.network, [&](const std::string& s) { reporter.info(s); });
+      choose_backend(config.device, [&](const std::string& s) { reporter.info(s); });
   ScoringRequest request = scoring_request(config);
   if (request.data.dataset.empty())
     request.data.dataset = request.data.test_path.empty() ? model.dataset : request.data.test_path;

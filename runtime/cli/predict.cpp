@@ -113,7 +113,7 @@ int predict(const TrainConfig& config) {
   const ReleasedModel model = model_for(config, flags.model);
   Reporter reporter(false);
   const Backend backend =
-      choose_backend(config.device, model.network, [&](const std::string& s) { reporter.info(s); });
+      choose_backend(config.device, [&](const std::string& s) { reporter.info(s); });
   ScoringRequest request = scoring_request(config);
   request.labels = false;
   request.ids = true;

@@ -1,8 +1,6 @@
 #include "runtime/device/backend.hpp"
 
-#include <algorithm>
 #include <string>
-#include <variant>
 
 #include "kernels/common/simd_level.hpp"
 #include "runtime/base/error.hpp"
@@ -19,14 +17,6 @@ bool is_found_by_tests = false;
 /// What a machine has of CUDA, as a refusal says it.
 std::string none_of(const std::vector<DeviceInfo>& devices) {
   return built_with_cuda() || !devices.empty() ? "none" : "a build without the CUDA backend";
-}
-
-/// The layers that runtime/device/cuda/layout.hpp has an alternative for.
-bool has_on_cuda(const NetworkLayer& l) {
-  if (const auto* const dense = std::get_if<Dense>(&l.layer)) return !dense->per_token;
-  return std::holds_alternative<Conv2d>(l.layer) || std::holds_alternative<MaxPool2d>(l.layer) ||
-         std::holds_alternative<AvgPool2d>(l.layer) || std::holds_alternative<GroupNorm>(l.layer) ||
-         std::holds_alternative<Activate>(l.layer);
 }
 
 Backend cpu_backend() {
@@ -52,13 +42,6 @@ Device cpu_alone(Device requested, const std::string& what, const Say& say) {
     throw InputError("--device: expected cpu, since " + reason + ", found cuda");
   if (choose_backend(requested).name == "cuda") say("device: cpu, since " + reason);
   return Device::cpu;
-}
-
-Backend choose_backend(Device requested, const Network& network, const Say& say) {
-  return choose_backend(std::ranges::all_of(network.layers, has_on_cuda)
-                            ? requested
-                            : cpu_alone(requested, "layers for texts", say),
-                        say);
 }
 
 bool can_use(Device requested, const std::vector<DeviceInfo>& devices) {

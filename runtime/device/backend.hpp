@@ -51,9 +51,6 @@ bool can_use(Device requested, const std::vector<DeviceInfo>& devices);
 /// Says so where automatic would have taken CUDA. Throws InputError where CUDA is asked for.
 Device cpu_alone(Device requested, const std::string& what, const Say& say);
 
-/// The backend for a network: of one with layers that CUDA does not have, see cpu_alone.
-Backend choose_backend(Device requested, const Network& network, const Say& say);
-
 /// For tests where there is no CUDA device: what this process has where CUDA is asked for by name
 /// and, if it is found, also where the device is chosen; null for what the machine has. It is one
 /// device.

@@ -228,11 +228,9 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                            e.data.train.classes, text_shape(e.data.train));
   if (const auto bounds = e.inputs.target()) choose_loss(config, *bounds, e.network.spec);
   check_class_weights(config.class_weights, e.network.classes);
-  // Where CUDA lacks a layer the features were not made by it either: texts have none.
-  e.backend =
-      backend.name == first_backend.name
-          ? choose_backend(device, e.network, [&](const std::string& s) { reporter.info(s); })
-          : backend;
+  e.backend = backend.name == first_backend.name
+                  ? choose_backend(device, [&](const std::string& s) { reporter.info(s); })
+                  : backend;
   e.config.device = e.backend.name == "cuda" ? Device::cuda : Device::cpu;
   e.config.precision = e.backend.precision(e.network, config.precision);
   if (e.config.precision == Precision::tf32) e.backend.arithmetic_name += ", tf32";

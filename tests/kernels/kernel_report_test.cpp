@@ -119,6 +119,15 @@ constexpr Stated kStated[] = {
     {"linear_sum_kernel", 256, 5},
     {"linear_losses_kernel", 256, 6},
     {"linear_gather_kernel", 256, 6},
+    {"sequence_gradient_norm_kernel<FloatTile<64, 8>", 128, 4},
+    {"sequence_gradient_rows_kernel<FloatTile<64, 8>", 128, 4},
+    {"sequence_gradient_sum_kernel<FloatTile<64, 8>", 128, 3},
+    {"recurrent_kernel<", 256, 2},
+    {"recurrent_backward_kernel<", 256, 2},
+    {"embed_kernel", 256, 6},
+    {"embedding_gradient_kernel", 256, 6},
+    {"mean_over_time_kernel", 128, 12},
+    {"mean_over_time_backward_kernel", 128, 12},
     {"finish_kernel", 64, 10},
     {"finish_pairs_kernel", 64, 14},
     {"", 1024, 1},
@@ -145,6 +154,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   int linear = 0;
   int tensor = 0;
   int patch = 0;
+  int texts = 0;
   for (const auto& [name, u] : kernels) {
     for (const char* fused : {"fused_sum_kernel", "fused_mlp_kernel"})
       fused_kernels += name.find(fused) != std::string::npos;
@@ -152,6 +162,8 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
     tensor += name.find("TensorTile<") != std::string::npos;
     for (const char* patched : {"PatchTile<", "PixelTile<"})
       patch += name.find(patched) != std::string::npos;
+    for (const char* part : {"sequence_gradient_", "recurrent_", "embed", "mean_over_time"})
+      texts += name.find(part) != std::string::npos;
     EXPECT_EQ(u.spilled, 0) << name;
     EXPECT_EQ(u.stack, 0) << name;
     ASSERT_GT(u.registers, 0) << name;
@@ -166,6 +178,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   EXPECT_EQ(linear, 5);
   EXPECT_EQ(tensor, 13);
   EXPECT_EQ(patch, 8);
+  EXPECT_EQ(texts, 11);
 }
 INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "sm_90", "sm_100"),
                          [](const auto& info) { return std::string(info.param); });

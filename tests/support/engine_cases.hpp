@@ -123,7 +123,7 @@ layers = [
 ]
 )";
 
-/// Texts. They run on the CPU only so far.
+/// Texts.
 inline const Case kTextCases[] = {
     {"imdb_rnn", "imdb-rnn", {1, 1, 24}, 2, {50, 100}},
     {"imdb_mean", "imdb-mean", {1, 1, 24}, 2, {50, 12}},

@@ -67,11 +67,11 @@ class DeviceEngine final : public Engine {
   void load(const Dataset& train) override {
     ensure(settings_.class_weights.empty() && !has_target(network_.spec.loss),
            "CUDA trains with no class weights and no targets");
-    if (!(train.shape == network_.input) || train.classes != network_.classes)
+    if (!fits(train) || train.classes != network_.classes)
       throw InputError("the training set's shape or classes do not fit the model");
     if (train.size() == 0 || train.size() >= std::size_t{1} << 31)
       throw InputError("expected 1 to 2^31 - 1 training examples");
-    train_ = {gpu_, train};
+    train_ = {gpu_, train, passes_.layout().storage.sorts_words};
     sample_ = {gpu_, train_.size()};
     drawn_ = {gpu_, train_.size()};
     norms_ = {gpu_, keeps_norms() ? train_.size() : 0};
@@ -200,7 +200,7 @@ class DeviceEngine final : public Engine {
   }
 
   std::vector<float> logits(const Dataset& examples) override {
-    ensure(examples.shape == network_.input, "the test set does not fit the model");
+    ensure(fits(examples), "the test set does not fit the model");
     if (!fused_ && passes_.capacity() == 0) reserve(0);
     return evaluation_.logits(
         gpu_, network_.outputs, examples,
@@ -267,6 +267,12 @@ class DeviceEngine final : public Engine {
     typename Gpu::Recording recording;
   };
 
+  bool fits(const Dataset& data) const {
+    const WordVectors* const v = data.vectors.get();
+    return data.shape == network_.input && data.words == network_.text.words &&
+           (v != nullptr ? v->columns == network_.text.columns && v->rows == data.words
+                         : network_.text.columns == 0);
+  }
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings_.recipe.draw); }
 
   /// Makes room for micro-batches of so many examples.

@@ -16,8 +16,11 @@
 //   template <class Gpu> void store_gradients(MicroBatch<Gpu>& w, float* gradients) const;
 //   What gradient() needs of new coordinates:
 //   template <class Gpu> void refresh(Gpu& gpu, const CoordinatesView& c) const;
+//   What its kernels need before anything is recorded:
+//   template <class Gpu> void prepare(Gpu& gpu) const;
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
@@ -69,6 +72,9 @@ class CudaLayer {
   }
   bool gives_input_gradient() const { return site_.gives_input_gradient; }
 
+  template <class Gpu>
+  void prepare(Gpu&) const {}
+
  protected:
   /// Makes the layer's tables, and reserves what it needs.
   virtual void reserve(const LayoutChoices&, CudaStorage&) {}
@@ -84,15 +90,24 @@ class CudaLayer {
   std::int64_t offset() const {
     return static_cast<std::int64_t>(site_.network->parameters[layer().first_parameter].offset);
   }
+  /// The place of its i-th tensor in the network's parameters.
+  std::int64_t offset_of(std::size_t i) const {
+    return static_cast<std::int64_t>(parameter_tensor(i).offset);
+  }
+  const std::vector<int>& tensor_shape(std::size_t i) const { return parameter_tensor(i).shape; }
   /// Numbers in all its tensors.
   std::int64_t parameter_count() const {
     std::int64_t n = 0;
     for (std::size_t i = 0; i < layer().parameter_count; ++i)
-      n += static_cast<std::int64_t>(site_.network->parameters[layer().first_parameter + i].size);
+      n += static_cast<std::int64_t>(parameter_tensor(i).size);
     return n;
   }
 
  private:
+  const ParameterTensor& parameter_tensor(std::size_t i) const {
+    return site_.network->parameters[layer().first_parameter + i];
+  }
+
   CudaSite site_;
 };
 

@@ -58,6 +58,7 @@ class LayerWiseNetwork {
         layout_(build_layout(network, with_checked_blas(gpu, network, choices, say_))),
         group_parts_(gpu, layout_.storage.group_parts.size()) {
     group_parts_.upload(layout_.storage.group_parts);
+    for_each_layer([&](const auto& l) { l.prepare(gpu_); });
   }
 
   /// Makes room for as many examples in flight as is best for micro-batches of `wanted` examples.

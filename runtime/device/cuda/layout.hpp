@@ -13,26 +13,30 @@
 #include "runtime/device/cuda/layers/activation.hpp"
 #include "runtime/device/cuda/layers/conv2d.hpp"
 #include "runtime/device/cuda/layers/dense.hpp"
+#include "runtime/device/cuda/layers/embedding.hpp"
 #include "runtime/device/cuda/layers/group_norm.hpp"
 #include "runtime/device/cuda/layers/image.hpp"
+#include "runtime/device/cuda/layers/mean_over_time.hpp"
 #include "runtime/device/cuda/layers/pool.hpp"
+#include "runtime/device/cuda/layers/recurrent.hpp"
+#include "runtime/device/cuda/layers/token_dense.hpp"
 
 namespace cudp::cuda {
 
 /// The layers: one name here and a file in layers/ for each. It takes the alternative that is made
 /// of a network's layer.
 using AnyCudaLayer =
-    std::variant<CudaInput, CudaConv2d, CudaDense, CudaPool, CudaGroupNorm, CudaActivation>;
+    std::variant<CudaInput, CudaConv2d, CudaDense, CudaPool, CudaGroupNorm, CudaActivation,
+                 CudaEmbedding, CudaTokenDense, CudaRecurrent, CudaMeanOverTime>;
 
-/// Throws InputError for layers that CUDA does not have yet.
 template <class L>
 AnyCudaLayer make_layer(const L& layer) {
-  bool here = std::is_constructible_v<AnyCudaLayer, const L&>;
-  if constexpr (std::is_same_v<L, Dense>) here = !layer.per_token;
-  if (!here)
-    throw InputError("--device: expected cpu, since layers for texts run on the CPU only so far");
-  if constexpr (std::is_constructible_v<AnyCudaLayer, const L&>) return layer;
-  return CudaInput();
+  if constexpr (std::is_same_v<L, Dense>)
+    if (layer.per_token) return CudaTokenDense(layer);
+  if constexpr (std::is_same_v<L, Dense>)
+    return CudaDense(layer);
+  else
+    return layer;
 }
 
 struct CudaLayout {
@@ -88,12 +92,14 @@ inline CudaLayout build_layout(const Network& network, const LayoutChoices& choi
   };
   CudaLayout layout;
   std::vector<Position> positions;
-  const auto add_edge = [&](const Shape& s) {
-    const Planes p{s.channels, s.height, s.width, 0};
+  // A sequence lies place by place; texts themselves are read where they are.
+  const auto add_edge = [&](const Shape& s, bool is_sequence) {
+    const Planes p =
+        is_sequence ? Planes{1, s.width, s.channels, 0} : Planes{s.channels, s.height, s.width, 0};
     layout.edges.push_back(
         {.number = layout.edges.size(), .value = p, .gradient = p, .has_gradient = false});
   };
-  add_edge(network.input);
+  add_edge(network.text.words > 0 ? Shape{} : network.input, false);
   layout.layers.emplace_back(CudaInput());
   positions.push_back({.in = 0, .out = 0, .gives_input_gradient = false});
   bool has_parameters_before = false;
@@ -104,7 +110,8 @@ inline CudaLayout build_layout(const Network& network, const LayoutChoices& choi
         .in = layout.edges.size() - 1, .out = 0, .gives_input_gradient = has_parameters_before};
     has_parameters_before = has_parameters_before || l.has_parameters();
     // In place, unless the value before is still needed by the layer before.
-    if (!layer.works_in_place() || base(layout.layers.back()).reads_own_output()) add_edge(l.out);
+    if (!layer.works_in_place() || base(layout.layers.back()).reads_own_output())
+      add_edge(l.out, l.out_sequence);
     at.out = layout.edges.size() - 1;
     CudaEdge& in = layout.edges[at.in];
     CudaEdge& out = layout.edges[at.out];

@@ -6,6 +6,7 @@
 
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/coordinates_math.hpp"
+#include "kernels/layers/embedding.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/plans.hpp"
@@ -19,6 +20,7 @@ struct DeviceData {
   const float* floats = nullptr;
   CodedRows coded = {};
   const std::uint8_t* labels = nullptr;
+  device::Texts texts = {};
   float scale = 1.0f;
   float shift = 0.0f;
 };
@@ -49,6 +51,7 @@ class MicroBatch {
         edges_(edges),
         capacity_(capacity),
         labels_(gpu, per_example(1)),
+        lengths_(gpu, storage.has_texts ? per_example(1) : 0),
         saved_(gpu, per_example(storage.saved)),
         example_gradients_(gpu, per_example(storage.example_gradients)),
         parts_(gpu, per_example(storage.parts())),
@@ -84,6 +87,7 @@ class MicroBatch {
       for (Buffer<Gpu, float>* b : {&saved_, &example_gradients_, &parts_, &factors_, &scratch_})
         b->fill_scratch();
       labels_.fill_scratch();
+      lengths_.fill_scratch();
       products.fill_scratch();
     }
   }
@@ -107,6 +111,8 @@ class MicroBatch {
   float* value(const CudaEdge& e) const { return values_[e.number].get(); }
   float* gradient(const CudaEdge& e) const { return gradients_[e.number].get(); }
   std::uint8_t* labels() const { return labels_.get(); }
+  /// [capacity] of texts: words of each.
+  std::int32_t* lengths() const { return lengths_.get(); }
   /// [capacity, n] of a layer that reserved n floats.
   float* saved(std::int64_t offset) const { return saved_.get() + offset * capacity_; }
   float* example_gradients(std::int64_t offset) const {
@@ -138,6 +144,7 @@ class MicroBatch {
   std::vector<Buffer<Gpu, float>> values_;     // by edge, [capacity, value planes]
   std::vector<Buffer<Gpu, float>> gradients_;  // by edge, [capacity, gradient planes]
   Buffer<Gpu, std::uint8_t> labels_;
+  Buffer<Gpu, std::int32_t> lengths_;
   Buffer<Gpu, float> saved_;
   Buffer<Gpu, float> example_gradients_;
   Buffer<Gpu, float> parts_;

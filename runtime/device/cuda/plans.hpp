@@ -116,6 +116,8 @@ struct CudaStorage {
   std::vector<ProductPlan> patched_products;
   std::int64_t packed = 0;  ///< floats of their weights
   std::vector<GradientPlan> patched_gradients;
+  bool has_texts = false;
+  bool sorts_words = false;  ///< a table of words is trained
   bool uses_blas = false;
   bool uses_tensor_cores = false;
 

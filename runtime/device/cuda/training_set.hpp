@@ -1,5 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include "runtime/data/dataset.hpp"
@@ -13,8 +16,8 @@ template <class Gpu>
 class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;
-  /// Rows of a table stay coded.
-  DeviceTrainingSet(Gpu& gpu, const Dataset& train)
+  /// Rows of a table stay coded. sorts_words: whether a table of words is trained.
+  DeviceTrainingSet(Gpu& gpu, const Dataset& train, bool sorts_words = false)
       : size_(train.size()),
         bytes_(filled<std::uint8_t>(gpu, train.bytes)),
         floats_(filled<float>(gpu, train.floats)),
@@ -22,10 +25,20 @@ class DeviceTrainingSet {
         number_feature_(filled<std::int32_t>(
             gpu, train.is_coded() ? train.layout->number_feature : std::vector<std::int32_t>())),
         labels_(filled<std::uint8_t>(gpu, train.labels)),
+        tokens_(filled<std::uint16_t>(gpu, train.tokens)),
+        lengths_(filled<std::uint16_t>(gpu, train.lengths)),
+        order_(filled<std::uint16_t>(
+            gpu, sorts_words ? word_order(train) : std::vector<std::uint16_t>())),
+        vectors_(train.vectors != nullptr ? filled<float>(gpu, train.vectors->values)
+                                          : Buffer<Gpu, float>()),
         data_{.bytes = bytes_.get(),
               .floats = floats_.get(),
               .coded = train.is_coded() ? train.layout->view(coded_.get()) : CodedRows{},
               .labels = labels_.get(),
+              .texts = {.tokens = tokens_.get(),
+                        .lengths = lengths_.get(),
+                        .order = order_.get(),
+                        .vectors = vectors_.get()},
               .scale = train.scale,
               .shift = train.shift} {
     data_.coded.number_feature = number_feature_.get();
@@ -43,12 +56,29 @@ class DeviceTrainingSet {
     return b;
   }
 
+  /// See device::Texts::order.
+  static std::vector<std::uint16_t> word_order(const Dataset& train) {
+    const auto places = static_cast<std::size_t>(train.shape.size());
+    std::vector<std::uint16_t> order(train.tokens.size());
+    for (std::size_t e = 0; e < train.size(); ++e) {
+      const std::uint16_t* const words = train.tokens.data() + e * places;
+      const auto own = std::span(order).subspan(e * places, train.lengths[e]);
+      std::iota(own.begin(), own.end(), std::uint16_t{0});
+      std::ranges::stable_sort(own, {}, [&](std::uint16_t t) { return words[t]; });
+    }
+    return order;
+  }
+
   std::size_t size_ = 0;
   Buffer<Gpu, std::uint8_t> bytes_;
   Buffer<Gpu, float> floats_;
   Buffer<Gpu, std::uint8_t> coded_;
   Buffer<Gpu, std::int32_t> number_feature_;
   Buffer<Gpu, std::uint8_t> labels_;
+  Buffer<Gpu, std::uint16_t> tokens_;
+  Buffer<Gpu, std::uint16_t> lengths_;
+  Buffer<Gpu, std::uint16_t> order_;
+  Buffer<Gpu, float> vectors_;
   DeviceData data_;
 };
 

@@ -1,4 +1,5 @@
-// torch.nn.LSTM and torch.nn.GRU (tests/golden/make_recurrent.py) against the oracle and the CPU.
+// torch.nn.LSTM and torch.nn.GRU (tests/golden/make_recurrent.py) against the oracle, the CPU and
+// CUDA's kernels.
 #include <cmath>
 #include <fstream>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/reference/network.hpp"
+#include "tests/support/test_device.hpp"
 #include "tests/support/test_files.hpp"
 
 namespace cudp {
@@ -65,9 +67,12 @@ TEST(RecurrentGolden, GradientsAndLossesArePyTorchs) {
       theta[j] = number(j);
       state.parameters.push_back(static_cast<float>(theta[j]));
     }
-    const auto engine = make_cpu_engine(net, {});
-    engine->load(data);
-    engine->set_state(state);
+    const auto cpu = make_cpu_engine(net, {});
+    const auto device = device_engine(net, {});
+    for (Engine* engine : {cpu.get(), device.get()}) {
+      engine->load(data);
+      engine->set_state(state);
+    }
     for (std::uint32_t i = 0; i < data.size(); ++i) {
       const auto& text = c["texts"][i];
       const auto want = text["gradient"].get<std::vector<double>>();
@@ -78,10 +83,13 @@ TEST(RecurrentGolden, GradientsAndLossesArePyTorchs) {
       const auto exact = cases::distance(oracle.gradient.data(), want.data(), want.size());
       EXPECT_TRUE(exact.error <= 5e-7 * exact.size)  // the file has 7 digits
           << exact.error << " of " << exact.size;
-      const PerExample got = engine->per_example({&i, 1}, true);
-      EXPECT_TRUE(std::abs(got.losses[0] - loss) <= 1e-5 * (1 + loss));
-      const auto near = cases::distance(got.gradients.data(), want.data(), want.size());
-      EXPECT_TRUE(near.error <= 1e-5 * near.size) << near.error << " of " << near.size;
+      for (Engine* engine : {cpu.get(), device.get()}) {
+        SCOPED_TRACE(engine == cpu.get() ? "CPU" : "CUDA");
+        const PerExample got = engine->per_example({&i, 1}, true);
+        EXPECT_TRUE(std::abs(got.losses[0] - loss) <= 1e-5 * (1 + loss));
+        const auto near = cases::distance(got.gradients.data(), want.data(), want.size());
+        EXPECT_TRUE(near.error <= 1e-5 * near.size) << near.error << " of " << near.size;
+      }
     }
   }
 }

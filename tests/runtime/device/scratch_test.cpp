@@ -106,6 +106,18 @@ INSTANTIATE_TEST_SUITE_P(All, Scratch, testing::Combine(testing::ValuesIn(cases:
 INSTANTIATE_TEST_SUITE_P(Texts, Scratch,
                          testing::Combine(testing::ValuesIn(cases::kTextCases), kLevels), kName);
 
+class ScratchOfCudaTexts : public testing::TestWithParam<Case> {};
+
+TEST_P(ScratchOfCudaTexts, LeavesNoTrace) {
+  const Network net = cases::network_of(GetParam());
+  const Dataset data = cases::examples_for(GetParam(), 7);
+  expect_same_bits([&] {
+    return all_of(net, data, [&](const EngineSettings& s) { return device_engine(net, s); });
+  });
+}
+INSTANTIATE_TEST_SUITE_P(All, ScratchOfCudaTexts, testing::ValuesIn(cases::kTextCases),
+                         [](const auto& i) { return std::string(i.param.name); });
+
 class ScratchOfRandomModels : public testing::TestWithParam<unsigned> {};
 
 TEST_P(ScratchOfRandomModels, LeavesNoTrace) {

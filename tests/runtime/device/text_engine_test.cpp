@@ -1,378 +1,12 @@
-// Layers for texts on the CPU: against the double-precision oracle at every width, and what an
-// example's gradient must not depend on.
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <string>
-#include <variant>
-#include <vector>
-
-#include <gtest/gtest.h>
-
+// Layers for texts on the CPU and under the emulator.
 #include "runtime/base/error.hpp"
-#include "runtime/device/sensitivity.hpp"
+#include "runtime/device/cuda/layer_wise.hpp"
 #include "runtime/methods/registry.hpp"
-#include "tests/support/engine_cases.hpp"
-#include "tests/support/reference/engine.hpp"
+#include "tests/runtime/device/text_engine_tests.hpp"
+#include "tests/support/test_device.hpp"
 
 namespace cudp {
 namespace {
-
-using cases::Case;
-using cases::clipped_sum;
-using cases::cpu_engine_at;
-using cases::texts_for;
-using cases::weights_for;
-
-class TextEngine : public testing::TestWithParam<SimdLevel> {
- protected:
-  void SetUp() override {
-    if (!cases::has_simd_level(GetParam()))
-      GTEST_SKIP() << "this processor has no " << simd_name(GetParam());
-  }
-
-  std::unique_ptr<Engine> engine(const Network& net, const EngineSettings& settings = {}) const {
-    return cpu_engine_at(GetParam(), net, settings);
-  }
-
-  /// Gradients, norms and losses of all examples.
-  PerExample per_example(const Network& net, const Dataset& data, const TrainState& state) const {
-    const auto e = engine(net);
-    e->load(data);
-    e->set_state(state);
-    return e->per_example(all_of(data), true);
-  }
-
-  static std::vector<std::uint32_t> all_of(const Dataset& data) {
-    std::vector<std::uint32_t> all(data.size());
-    std::iota(all.begin(), all.end(), 0u);
-    return all;
-  }
-};
-
-void expect_near_the_oracle(const Network& net, const PerExample& got, const PerExample& want) {
-  const std::size_t d = net.parameter_count;
-  for (std::size_t e = 0; e < want.losses.size(); ++e) {
-    EXPECT_TRUE(std::abs(got.losses[e] - want.losses[e]) <= 1e-5 * (1 + want.losses[e]));
-    const auto [error, size] =
-        cases::distance(got.gradients.data() + e * d, want.gradients.data() + e * d, d);
-    EXPECT_TRUE(error <= 1e-5 * size + 1e-12) << "example " << e << ": " << error << " of " << size;
-    for (int g = 0; g < net.groups; ++g) {
-      const std::size_t at = e * static_cast<std::size_t>(net.groups) + static_cast<std::size_t>(g);
-      EXPECT_TRUE(std::abs(got.squared_norms[at] - want.squared_norms[at]) <=
-                  2e-5 * want.squared_norms[at] + 1e-9)
-          << "example " << e << ", layer " << g;
-    }
-  }
-}
-
-/// One recurrent layer between words and logits.
-std::string one_layer(const char* cell, int hidden, int number) {
-  static constexpr const char* kOutputs[] = {"last", "mean", "sequence"};
-  const std::string output = kOutputs[number % 3];
-  const std::string embedding = number % 2 == 0
-                                    ? "{ type = \"embedding\", name = \"e\", trainable = true },\n"
-                                    : "{ type = \"embedding\", name = \"e\" },\n";
-  return "name = \"one\"\nlayers = [\n" + embedding + "{ type = \"" + cell +
-         "\", name = \"a\", hidden = " + std::to_string(hidden) +
-         ", bidirectional = " + (number % 4 < 2 ? "true" : "false") + ", output = \"" + output +
-         "\" },\n" + (output == "sequence" ? "{ type = \"mean\" },\n" : "") +
-         "{ type = \"dense\", name = \"b\", out = \"outputs\" },\n]\n";
-}
-
-TEST_P(TextEngine, EveryWidthIsNearTheOracle) {
-  int number = 0;
-  for (const char* cell : {"lstm", "gru"})
-    for (const int hidden : {1, 5, 17, 32})
-      for (const int columns : {3, 32})
-        for (const int words : {1, 7, 80}) {
-          ++number;
-          const std::string model = one_layer(cell, hidden, number);
-          SCOPED_TRACE(model + std::to_string(columns) + " columns, texts of " +
-                       std::to_string(words));
-          const Case c{"one", model.c_str(), {1, 1, words}, 3, {11, columns}};
-          const Network net = cases::network_of(c);
-          const Dataset data = texts_for(c, 5);
-          reference::ReferenceEngine oracle(net, {});
-          oracle.load(data);
-          oracle.set_state(weights_for(net));
-          expect_near_the_oracle(net, per_example(net, data, weights_for(net)),
-                                 oracle.per_example(all_of(data), true));
-        }
-}
-
-/// Products of more terms than are taken at a time.
-TEST_P(TextEngine, AWideLayerOnALongTextIsNearTheOracle) {
-  for (const char* cell : {"lstm", "gru"}) {
-    const std::string model = one_layer(cell, 100, 2);
-    SCOPED_TRACE(model);
-    const Case c{"wide", model.c_str(), {1, 1, 130}, 3, {40, 100}};
-    const Network net = cases::network_of(c);
-    const Dataset data = texts_for(c, 2);
-    reference::ReferenceEngine oracle(net, {});
-    oracle.load(data);
-    oracle.set_state(weights_for(net));
-    expect_near_the_oracle(net, per_example(net, data, weights_for(net)),
-                           oracle.per_example(all_of(data), true));
-  }
-}
-
-/// With examples beside it that are not finite and add nothing, the sum is the example's own.
-TEST_P(TextEngine, AnExampleAddsTheSameBitsAloneAndInCompany) {
-  for (const Case& c : cases::kTextCases) {
-    if (c.text.columns == 0) continue;
-    SCOPED_TRACE(c.name);
-    const Network net = cases::network_of(c);
-    Dataset data = texts_for(c, 17);
-    WordVectors vectors = *data.vectors;
-    const int bad = c.text.words - 1;  // no row of a trainable table
-    std::fill_n(vectors.values.end() - vectors.columns, vectors.columns, NAN);
-    for (std::uint16_t& token : data.tokens) token = std::min<std::uint16_t>(token, bad - 1);
-    data.vectors = std::make_shared<const WordVectors>(std::move(vectors));
-    const auto width = static_cast<std::size_t>(c.input.width);
-    EngineSettings s;
-    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
-    for (const std::size_t at : {0u, 1u, 2u, 9u, 16u}) {
-      Dataset company = data;
-      for (std::size_t i = 0; i < company.size(); ++i)
-        if (i != at) {
-          company.tokens[i * width] = static_cast<std::uint16_t>(bad);
-          company.lengths[i] = std::max<std::uint16_t>(company.lengths[i], 1);
-        }
-      Dataset alone = data;
-      alone.tokens.assign(data.tokens.begin() + static_cast<std::ptrdiff_t>(at * width),
-                          data.tokens.begin() + static_cast<std::ptrdiff_t>((at + 1) * width));
-      alone.lengths = {data.lengths[at]};
-      alone.labels = {data.labels[at]};
-      EXPECT_EQ(clipped_sum(*engine(net, s), s.recipe, net, company, 0.01f),
-                clipped_sum(*engine(net, s), s.recipe, net, alone, 0.01f))
-          << "example " << at;
-    }
-  }
-}
-
-/// Every example's norm is taken among others here, and alone by per_example.
-TEST_P(TextEngine, NormsAreTheSameBitsAloneAndInCompany) {
-  for (const Case& c : cases::kTextCases) {
-    SCOPED_TRACE(c.name);
-    const Network net = cases::network_of(c);
-    const Dataset data = texts_for(c, 53);
-    EngineSettings s;
-    s.recipe = {.draw = Candidates{}, .contribution = AcceptedDirection{}};
-    s.threads = 3;
-    const auto e = engine(net, s);
-    e->load(data);
-    e->set_state(weights_for(net));
-    e->measure_norms();
-    const std::vector<float> norms = e->norms();
-    const PerExample alone = e->per_example(all_of(data), false);
-    for (std::size_t i = 0; i < data.size(); ++i) {
-      float square = 0.0f;
-      for (int g = 0; g < net.groups; ++g)
-        square += alone.squared_norms[i * static_cast<std::size_t>(net.groups) +
-                                      static_cast<std::size_t>(g)];
-      EXPECT_EQ(norms[i], std::sqrt(square)) << "example " << i;
-    }
-  }
-}
-
-TEST_P(TextEngine, MorePaddingChangesNoBit) {
-  for (const Case& c : cases::kTextCases) {
-    SCOPED_TRACE(c.name);
-    Case longer = c;
-    longer.input.width += 13;
-    const Network net = cases::network_of(c);
-    const Network wide = cases::network_of(longer);
-    const Dataset data = texts_for(c, 12);
-    Dataset padded = data;
-    padded.shape = longer.input;
-    padded.tokens.clear();
-    const auto width = static_cast<std::size_t>(c.input.width);
-    for (std::size_t i = 0; i < data.size(); ++i) {
-      padded.tokens.insert(padded.tokens.end(),
-                           data.tokens.begin() + static_cast<std::ptrdiff_t>(i * width),
-                           data.tokens.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
-      padded.tokens.insert(padded.tokens.end(), 13, static_cast<std::uint16_t>(i % 3));
-    }
-    const PerExample a = per_example(net, data, weights_for(net));
-    const PerExample b = per_example(wide, padded, weights_for(wide));
-    EXPECT_EQ(a.gradients, b.gradients);
-    EXPECT_EQ(a.squared_norms, b.squared_norms);
-    EXPECT_EQ(a.losses, b.losses);
-  }
-}
-
-/// Words x, -x, x, ...: the terms of a weight's gradient cancel, and its norm is far below that of
-/// a term. It is still the norm of what is added.
-TEST_P(TextEngine, TermsThatCancelKeepTheClippingNorm) {
-  static constexpr const char* kDense = R"(
-name = "dense"
-layers = [
-  { type = "embedding", name = "e" },
-  { type = "dense", name = "a", out = 20, per_token = true },
-  { type = "mean" },
-  { type = "dense", name = "b", out = "outputs" },
-]
-)";
-  const std::string lstm = one_layer("lstm", 9, 1);
-  const std::string gru = one_layer("gru", 9, 1);
-  for (const char* model : {kDense, lstm.c_str(), gru.c_str()}) {
-    SCOPED_TRACE(model);
-    const Case c{"cancel", model, {1, 1, 80}, 2, {2, 24}};
-    const Network net = cases::network_of(c);
-    Dataset data = texts_for(c, 1);
-    data.lengths = {80};
-    for (std::size_t t = 0; t < 80; ++t) data.tokens[t] = static_cast<std::uint16_t>(t % 2);
-    WordVectors v = *data.vectors;
-    for (std::size_t j = 0; j < 24; ++j)
-      v.values[24 + j] = -v.values[j] * (1.0f + 1e-6f * static_cast<float>(j % 3));
-    data.vectors = std::make_shared<const WordVectors>(std::move(v));
-
-    const PerExample one = per_example(net, data, weights_for(net));
-    double square = 0.0;
-    for (const float g : one.gradients) square += double{g} * g;
-    const float total = std::accumulate(one.squared_norms.begin(), one.squared_norms.end(), 0.0f);
-    EXPECT_TRUE(std::abs(total - square) <= 1e-6 * square);
-
-    EngineSettings s;
-    const float clip_norm = 1e-4f * static_cast<float>(std::sqrt(square));
-    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
-    s.recipe.optimizer.kind = OptimizerKind::momentum;
-    s.recipe.optimizer.momentum = 0.0f;
-    const auto e = engine(net, s);
-    e->load(data);
-    TrainState start = weights_for(net);
-    start.moment1.assign(net.parameter_count, 0.0f);
-    e->set_state(start);
-    const StepScalars scalars = cases::still(1.0f, clip_norm);
-    e->run(s.recipe, 0, {&scalars, 1});
-    double added = 0.0;
-    for (const float g : e->state().moment1) added += double{g} * g;
-    const double bound =
-        double{clip_norm} * (1.0 + sensitivity_rounding_error(net, kCpuArithmetic));
-    EXPECT_GT(std::sqrt(added), 0.999 * double{clip_norm});
-    EXPECT_TRUE(std::sqrt(added) <= bound) << std::sqrt(added) << ", bound " << bound;
-  }
-}
-
-/// A word's row is one parameter for all its places: what they pull adds up before the norm is
-/// taken.
-TEST_P(TextEngine, AWordThatStandsEightyTimesHasEightyTimesTheGradient) {
-  const Case c{"bag", cases::kBagOfWords, {1, 1, 80}, 2, {81, 0}};
-  const Network net = cases::network_of(c);
-  Dataset data = texts_for(c, 2);
-  data.lengths = {80, 80};
-  data.labels = {1, 1};
-  for (std::size_t t = 0; t < 80; ++t) {
-    data.tokens[t] = 5;                                       // w w w ... w
-    data.tokens[80 + t] = static_cast<std::uint16_t>(1 + t);  // 80 words
-  }
-  TrainState state = weights_for(net);  // of equal vectors
-  for (std::size_t word = 1; word < 81; ++word)
-    std::copy_n(state.parameters.begin(), 16,
-                state.parameters.begin() + static_cast<std::ptrdiff_t>(16 * word));
-  const PerExample got = per_example(net, data, state);
-  const auto groups = static_cast<std::size_t>(net.groups);
-  const double same = std::sqrt(double{got.squared_norms[0]});
-  const double different = std::sqrt(double{got.squared_norms[groups]});
-  const float* const row = got.gradients.data() + net.parameter_count + std::ptrdiff_t{16} * 7;
-  double one = 0.0;
-  for (int j = 0; j < 16; ++j) one += double{row[j]} * row[j];
-  EXPECT_GT(one, 0.0);
-  EXPECT_NEAR(same, 80.0 * std::sqrt(one), 1e-5 * same);
-  EXPECT_NEAR(different, std::sqrt(80.0 * one), 1e-5 * different);
-}
-
-TEST_P(TextEngine, AnEmptyTextTrainsTheLastBiasAlone) {
-  for (const Case& c : cases::kTextCases) {
-    SCOPED_TRACE(c.name);
-    const Network net = cases::network_of(c);
-    const Dataset data = texts_for(c, 1);  // the first is empty
-    const PerExample got = per_example(net, data, weights_for(net));
-    const bool reached_through_zeros = net.spec.layers.size() > 4;  // later layers have biases
-    for (const ParameterTensor& t : net.parameters) {
-      const float* const g = got.gradients.data() + t.offset;
-      const bool any = std::any_of(g, g + t.size, [](float x) { return x != 0.0f; });
-      const bool is_last = &t == &net.parameters.back();
-      if (is_last) {
-        EXPECT_TRUE(any) << t.name;
-      } else if (!reached_through_zeros || t.group == 0) {
-        EXPECT_FALSE(any) << t.name;
-      }
-    }
-  }
-}
-
-/// What a step of AdaCliP and of DPIS does, noise included, in a state of the given settings.
-struct StepsOfAMethod {
-  EngineSettings settings;
-  TrainState start;
-};
-TrainState after_steps(Engine& engine, const Dataset& data, const StepsOfAMethod& m) {
-  engine.load(data);
-  engine.set_state(m.start);
-  if (std::holds_alternative<Candidates>(m.settings.recipe.draw)) engine.measure_norms();
-  const StepScalars scalars{.learning_rate = 0.1f,
-                            .noise_std = 0.1f,
-                            .inverse_batch = 0.1f,
-                            .bias1 = 1,
-                            .bias2 = 1,
-                            .ema_decay = 0,
-                            .clip_norm = 1};
-  engine.run(m.settings.recipe, 3, {&scalars, 1});
-  return engine.state();
-}
-void expect_near(const std::vector<float>& got, const std::vector<float>& want, double tolerance) {
-  ASSERT_EQ(got.size(), want.size());
-  const auto [error, size] = cases::distance(got.data(), want.data(), want.size());
-  EXPECT_TRUE(error <= tolerance * size) << error << " of " << size;
-}
-
-TEST_P(TextEngine, CoordinatesAreClippedAsByTheOracle) {
-  for (const Case& c : cases::kTextCases) {
-    const Network net = cases::network_of(c);
-    const auto* table = std::get_if<Embedding>(&net.layers[0].layer);
-    if (table->trainable) continue;
-    SCOPED_TRACE(c.name);
-    StepsOfAMethod m;
-    m.start = weights_for(net);
-    m.settings.recipe.draw = Poisson{std::uint64_t{1} << 31};
-    m.settings.recipe.contribution = TransformedGradient{{.beta1 = 0.9f,
-                                                          .beta2 = 0.8f,
-                                                          .min_variance = 1e-8f,
-                                                          .max_variance = 0.5f,
-                                                          .literal = false}};
-    for (std::size_t j = 0; j < net.parameter_count; ++j) {
-      m.start.deviation.push_back(0.01f * static_cast<float>(1 + j % 5));
-      m.start.mean.push_back(0.002f * static_cast<float>(j % 3));
-    }
-    const Dataset data = texts_for(c, 30);
-    reference::ReferenceEngine oracle(net, m.settings);
-    const TrainState want = after_steps(oracle, data, m);
-    const TrainState got = after_steps(*engine(net, m.settings), data, m);
-    expect_near(got.parameters, want.parameters, 2e-5);
-    expect_near(got.mean, want.mean, 1e-3);
-    expect_near(got.deviation, want.deviation, 1e-3);
-  }
-}
-
-TEST_P(TextEngine, ExamplesAreAcceptedAsByTheOracle) {
-  for (const Case& c : cases::kTextCases) {
-    SCOPED_TRACE(c.name);
-    const Network net = cases::network_of(c);
-    StepsOfAMethod m;
-    m.start = weights_for(net);
-    m.settings.recipe.draw =
-        Candidates{{.clip = 0.8f, .multiple = 2.0f, .min_norm = 0.01f, .rate = 0.3f}};
-    m.settings.recipe.contribution = AcceptedDirection{};
-    const Dataset data = texts_for(c, 40);
-    reference::ReferenceEngine oracle(net, m.settings);
-    const TrainState want = after_steps(oracle, data, m);
-    const TrainState got = after_steps(*engine(net, m.settings), data, m);
-    expect_near(got.norms, want.norms, 1e-5);
-    expect_near(got.parameters, want.parameters, 2e-5);
-  }
-}
 
 TEST(Texts, AdaClipRefusesATableThatIsTrained) {
   const MethodEntry& adaclip = method_entry("adaclip");
@@ -396,13 +30,16 @@ TEST(Texts, AdaClipRefusesATableThatIsTrained) {
 
 TEST(Texts, OthersTextsAreRefused) {
   const Case& c = cases::kTextCases[0];
-  const auto engine = make_cpu_engine(cases::network_of(c), {});
-  Dataset other = texts_for(c, 3);
-  other.words += 1;
-  EXPECT_THROW(engine->load(other), InputError);
-  other = texts_for(c, 3);
-  other.vectors = nullptr;
-  EXPECT_THROW(engine->load(other), InputError);
+  const Network net = cases::network_of(c);
+  for (const bool on_cpu : {true, false}) {
+    const auto engine = on_cpu ? make_cpu_engine(net, {}) : device_engine(net, {});
+    Dataset other = texts_for(c, 3);
+    other.words += 1;
+    EXPECT_THROW(engine->load(other), InputError);
+    other = texts_for(c, 3);
+    other.vectors = nullptr;
+    EXPECT_THROW(engine->load(other), InputError);
+  }
 }
 
 /// Of a table only the rows that a text may touch are rounded to the grid.
@@ -415,17 +52,194 @@ TEST(Texts, RoundingOfATableStaysSmall) {
   EXPECT_NEAR(error, 0x1p-13 + 0.5 * std::sqrt(256.0 * 100.0 + 80'602.0) * 0x1p-20, 1e-6);
 }
 
-TEST_P(TextEngine, ALongTextRuns) {
-  const Case c{"long", "imdb-rnn", {1, 1, 2473}, 2, {50, 100}};
-  const Network net = cases::network_of(c);
-  const Dataset data = texts_for(c, 3);
-  const PerExample got = per_example(net, data, weights_for(net));
-  for (const float g : got.gradients) EXPECT_TRUE(std::isfinite(g));
+const TextBackend kCpus[] = {
+    {"baseline", SimdLevel::baseline}, {"avx2", SimdLevel::avx2}, {"avx512", SimdLevel::avx512}};
+INSTANTIATE_TEST_SUITE_P(Levels, TextEngine, testing::ValuesIn(kCpus), name_of_backend);
+
+std::unique_ptr<Engine> emulated(const Network& net, const EngineSettings& settings) {
+  EngineSettings s = settings;
+  if (s.micro_batch == 0) s.micro_batch = 32;
+  return device_engine(net, s, {.shared_bytes = std::size_t{227} * 1024});
+}
+INSTANTIATE_TEST_SUITE_P(Cuda, TextEngine,
+                         testing::Values(TextBackend{"emulated", std::nullopt, emulated}),
+                         name_of_backend);
+
+/// One layer whose U is in shared memory on large devices and comes in slabs on small ones: by
+/// asynchronous copies where its rows are whole fours, and by others.
+constexpr const char* kWide = R"(
+name = "wide"
+loss = "softmax"
+layers = [
+  { type = "embedding", name = "e", trainable = true, columns = 5 },
+  { type = "lstm", name = "a", hidden = 72, bidirectional = true, output = "sequence" },
+  { type = "gru", name = "b", hidden = 70 },
+  { type = "dense", name = "c", out = "outputs" },
+]
+)";
+
+/// All that an engine makes of texts: each one's, and the sum of a batch's.
+std::vector<float> all_of(Engine& engine, const Network& net, const EngineSettings& s,
+                          const Dataset& data) {
+  engine.load(data);
+  engine.set_state(weights_for(net));
+  std::vector<std::uint32_t> all(data.size());
+  std::iota(all.begin(), all.end(), 0u);
+  const PerExample single = engine.per_example(all, true);
+  std::vector<float> numbers = single.gradients;
+  for (const auto& more : {single.squared_norms, single.losses, engine.logits(data),
+                           clipped_sum(engine, s.recipe, net, data, 0.3f)})
+    numbers.insert(numbers.end(), more.begin(), more.end());
+  return numbers;
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, TextEngine,
-                         testing::Values(SimdLevel::baseline, SimdLevel::avx2, SimdLevel::avx512),
-                         [](const auto& i) { return std::string(simd_name(i.param)); });
+/// Neither shared memory nor multiprocessors, by which a block's share is chosen, nor the
+/// micro-batch changes a bit.
+TEST(CudaTexts, BitsDoNotDependOnTheDevice) {
+  std::vector<Case> all(std::begin(cases::kTextCases), std::end(cases::kTextCases));
+  all.push_back({"wide", kWide, {1, 1, 6}, 3, {31, 0}});
+  constexpr std::size_t kKB = 1024;
+  const TestDevice devices[] = {{.seed = 1, .shared_bytes = 227 * kKB, .multiprocessors = 1},
+                                {.seed = 2, .shared_bytes = 48 * kKB, .multiprocessors = 3},
+                                {.seed = 3, .shared_bytes = 99 * kKB, .multiprocessors = 132},
+                                {.seed = 4, .shared_bytes = 163 * kKB, .multiprocessors = 9}};
+  for (const Case& c : all) {
+    SCOPED_TRACE(c.name);
+    const Network net = cases::network_of(c);
+    const Dataset data = texts_for(c, 33);
+    std::vector<float> first;
+    for (const TestDevice& device : devices) {
+      if (device.seed == 4 && c.model != kWide) continue;  // small layers are in all of them
+      EngineSettings s;
+      s.recipe.draw = Poisson{std::uint64_t{3} << 30};
+      s.micro_batch = device.seed % 2 == 0 ? 32 : 0;
+      const std::vector<float> got = all_of(*device_engine(net, s, device), net, s, data);
+      if (first.empty()) first = got;
+      EXPECT_TRUE(got == first) << "device " << device.seed;
+    }
+  }
+}
+
+/// How a block shares the steps follows from the device and the batch; as
+/// runtime/device/cuda/README.md has it.
+TEST(CudaTexts, BlocksFitTheSharedMemory) {
+  constexpr std::size_t kH100 = 232'448, kA100 = 166'912, kAda = 101'376;
+  const auto plan = [](int hidden, bool back, std::size_t shared, int capacity = 1 << 20) {
+    const device::RecurrentPlan p = device::recurrent_plan(
+        4, hidden, back, 2, capacity, {.multiprocessors = 132, .shared_bytes = shared});
+    EXPECT_LE(p.shared_bytes, shared);
+    return p;
+  };
+  for (const std::size_t shared : {kH100, kA100, kAda, cudp::kAlwaysShared})
+    for (const int hidden : {1, 5, 17, 32, 64, 100, 128, 140})
+      for (const bool back : {false, true})
+        EXPECT_GE(plan(hidden, back, shared).examples, 4) << hidden << " of " << shared;
+  EXPECT_TRUE(plan(32, false, kAda).is_resident);
+  EXPECT_EQ(plan(32, true, kAda).examples, 32);
+  EXPECT_TRUE(plan(100, false, kH100).is_resident);
+  EXPECT_TRUE(plan(100, true, kH100).is_resident);
+  EXPECT_FALSE(plan(100, false, kA100).is_resident);
+  EXPECT_FALSE(plan(128, false, kH100).is_resident);
+  EXPECT_EQ(plan(32, false, kH100, 512).examples, 8) << "few texts are spread over the device";
+  EXPECT_EQ(plan(2000, false, kAda).examples, 0) << "no block holds it";
+}
+
+TEST(CudaTexts, ALayerThatNoBlockHoldsIsRefusedInOneLine) {
+  const std::string model =
+      "name = 'huge'\nlayers = [{type = 'embedding', name = 'e'}, {type = 'gru', name = 'a', "
+      "hidden = 3000}, {type = 'dense', name = 'b', out = 'outputs'}]";
+  const Network net = cases::network_of({"huge", model.c_str(), {1, 1, 3}, 2, {9, 2}});
+  try {
+    device_engine(net, {});
+    ADD_FAILURE();
+  } catch (const InputError& e) {
+    EXPECT_EQ(std::string(e.what()),
+              "--device: expected cpu, since a recurrent layer of 3000 units needs more shared "
+              "memory than this device has, found cuda");
+  }
+}
+
+/// Three steps of four texts, noise and all.
+TEST(CudaTexts, ThePresetTrainsAsOnTheCpu) {
+  for (const char* const preset : {"imdb-rnn", "imdb-lstm", "imdb-mean", "sentences-lstm"}) {
+    SCOPED_TRACE(preset);
+    const bool has_vectors = std::string(preset).find("rnn") != std::string::npos ||
+                             std::string(preset).find("mean") != std::string::npos;
+    const Case c{preset, preset, {1, 1, 20}, 2, {60, has_vectors ? 100 : 0}};
+    const Network net = cases::network_of(c);
+    const Dataset data = texts_for(c, 4);
+    EngineSettings s;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
+    s.recipe.optimizer.kind = OptimizerKind::adam;
+    s.key = {{1, 2, 3, 4, 5, 6, 7, 8}};
+    s.threads = 1;
+    const StepScalars step{.learning_rate = 0.01f,
+                           .noise_std = 0.05f,
+                           .inverse_batch = 0.25f,
+                           .bias1 = 1,
+                           .bias2 = 1,
+                           .ema_decay = 0,
+                           .clip_norm = 0.5f};
+    TrainState after[2];
+    for (const int on_device : {0, 1}) {
+      const auto engine = on_device == 1 ? emulated(net, s) : make_cpu_engine(net, s);
+      engine->load(data);
+      TrainState start = weights_for(net);
+      start.moment1.assign(net.parameter_count, 0.0f);
+      start.moment2.assign(net.parameter_count, 0.0f);
+      engine->set_state(start);
+      engine->run(s.recipe, 0, std::vector(3, step));
+      after[on_device] = engine->state();
+    }
+    expect_near(after[1].parameters, after[0].parameters, 1e-5);
+    expect_near(after[1].moment1, after[0].moment1, 1e-5);
+  }
+}
+
+/// Nobody is drawn: what a run releases is its noise, and that is the CPU's, integer for integer.
+TEST(CudaTexts, NoiseOfWholeRunsIsTheCpus) {
+  for (const Case& c : cases::kTextCases) {
+    SCOPED_TRACE(c.name);
+    const Network net = cases::network_of(c);
+    EngineSettings s;
+    s.recipe.draw = Poisson{0};
+    s.recipe.optimizer.kind = OptimizerKind::momentum;
+    s.key = {{3, 1, 4, 1, 5, 9, 2, 6}};
+    s.threads = 1;
+    StepScalars step = cases::still(0.1f);
+    step.noise_std = 0.7f;
+    std::vector<float> released[2];
+    for (const int on_device : {0, 1}) {
+      const auto engine = on_device == 1 ? emulated(net, s) : make_cpu_engine(net, s);
+      engine->load(texts_for(c, 5));
+      TrainState start = weights_for(net);
+      start.moment1.assign(net.parameter_count, 0.0f);
+      engine->set_state(start);
+      engine->run(s.recipe, 2, std::vector(4, step));
+      released[on_device] = engine->state().moment1;
+    }
+    EXPECT_EQ(released[1], released[0]);
+  }
+}
+
+/// A text's numbers that are kept between forward and backward: six a unit, step and direction.
+TEST(CudaTexts, MemoryOfATextIsAsStated) {
+  struct Stated {
+    const char* preset;
+    int words;
+    TextShape text;
+    std::int64_t bytes;
+  };
+  for (const Stated& s : {Stated{"imdb-rnn", 80, {50, 100}, 122'880},
+                          Stated{"imdb-lstm", 256, {10'004, 0}, 614'400}}) {
+    const Network net = cases::network_of({s.preset, s.preset, {1, 1, s.words}, 2, s.text});
+    const cuda::CudaLayout layout = cuda::build_layout(net);
+    EXPECT_EQ(layout.storage.saved * 4, s.bytes) << s.preset;
+    EXPECT_GE(cuda::examples_in_flight(net, layout, 0, std::size_t{80} << 30, 20'000), 20'000);
+    EXPECT_LT(cuda::examples_in_flight(net, layout, 0, std::size_t{8} << 30, 20'000), 20'000)
+        << "bounded by the device";
+  }
+}
 
 }  // namespace
 }  // namespace cudp

@@ -10,6 +10,8 @@ class CpuMeanOverTime final : public CpuLayer {
  public:
   explicit CpuMeanOverTime(const MeanOverTime& layer) : unit_(layer.unit) {}
 
+  bool reads_own_output() const override { return unit_; }
+
   void forward(Workspace& w, int first, int count) const override {
     for (int e = first; e < first + count; ++e) {
       float* const y = w.value(out(), e);

@@ -1,5 +1,6 @@
 #pragma once
-// The first layer: the data set's images, and their labels, to the first edge.
+// The first layer: the data set's images, and their labels, to the first edge. Texts are read by
+// their embedding.
 #include "kernels/layers/image.cuh"
 #include "runtime/device/cuda/layer.hpp"
 
@@ -9,6 +10,7 @@ class CudaInput final : public LayerWithoutParameters {
  public:
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
+    if (w.data.texts.tokens != nullptr) return;
     launch(w.gpu, "load", load_kernel,
            device::Load{.batch = w.batch,
                         .examples = w.examples,

@@ -1,0 +1,89 @@
+#pragma once
+// Words to rows of a table, and the gradient by the rows. CUDA.
+#include <cstdint>
+
+#include "kernels/common/fixed_point.hpp"
+#include "kernels/common/launch.hpp"
+#include "kernels/contribution/sum_scale.hpp"
+
+namespace cudp::device {
+
+/// The texts of a data set; T places each.
+struct Texts {
+  const std::uint16_t* tokens = nullptr;   ///< [data set, T]; null where the examples are no texts
+  const std::uint16_t* lengths = nullptr;  ///< [data set]
+  /// [data set, T]: each text's own places by word, and a word's ascending; null where no table is
+  /// trained.
+  const std::uint16_t* order = nullptr;
+  const float* vectors = nullptr;  ///< [words, columns], or null
+};
+
+/// y(t, .) = the row of a text's t-th word, for t < its length; and the texts' lengths and labels.
+struct Embed {
+  Batch batch;
+  const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on; null: 0, 1, ...
+  Texts texts;
+  const std::uint8_t* labels;  ///< [data set]
+  std::int32_t places;         ///< T
+  std::int32_t columns;
+  std::int32_t rows;         ///< words below it have a row of `weight`, others one of the vectors
+  const float* weight;       ///< [rows, columns], or null
+  float* y;                  ///< [capacity, T, columns]
+  std::int32_t* own_length;  ///< [capacity]
+  std::uint8_t* own_label;   ///< [capacity]
+};
+
+/// The gradient of `weight`, as Embed has it: a word's row is the sum of dy(t, .) over the places
+/// where it stands, in the order of the text. One of three things is done with it: its squared norm
+/// goes to parts; factors[e] times it is added to sum, each number rounded by itself (an example
+/// with factor 0 is left out: it may hold NaN); it is stored as it is. The row that is squared is
+/// the one that is added, bit for bit: it is made by one function.
+struct EmbeddingGradient {
+  Batch batch;
+  const std::uint32_t* examples;
+  Texts texts;
+  std::int32_t places;
+  std::int32_t columns;
+  std::int32_t rows;
+  const std::int32_t* length;  ///< [capacity]
+  const float* dy;             ///< [capacity, T, columns]
+  float* parts = nullptr;      ///< [capacity]
+
+  FixedPoint* sum = nullptr;  ///< [rows, columns]
+  const float* factors = nullptr;
+  std::int32_t factor_stride = 0;
+  const SumScale* scale = nullptr;  ///< [1], whose grid it is
+
+  float* gradients = nullptr;  ///< [capacity, stride]
+  std::int64_t stride = 0;     ///< >= rows columns
+};
+
+inline void validate(const Embed& a) {
+  validate(a.batch);
+  expect(a.texts.tokens && a.texts.lengths && a.labels && a.y && a.own_length && a.own_label &&
+             a.places > 0 && a.columns > 0,
+         "embedding: expected pointers and sizes > 0");
+  expect(a.rows >= 0 && (a.rows == 0) == (a.weight == nullptr),
+         "embedding: expected rows of a weight, or neither");
+}
+inline LaunchShape launch_shape(const Embed& a) {
+  return strided_shape(std::int64_t{a.batch.capacity} * a.places * a.columns);
+}
+
+inline void validate(const EmbeddingGradient& a) {
+  validate(a.batch);
+  expect(a.texts.tokens && a.texts.order && a.length && a.dy && a.places > 0 && a.columns > 0 &&
+             a.rows > 0,
+         "embedding gradient: expected texts in order, pointers and sizes > 0");
+  expect((a.parts != nullptr) + (a.sum != nullptr) + (a.gradients != nullptr) == 1,
+         "embedding gradient: expected one use of it");
+  expect(a.sum == nullptr || (a.factors && a.scale), "embedding gradient: expected factors");
+  expect(a.gradients == nullptr || a.stride >= std::int64_t{a.rows} * a.columns,
+         "embedding gradient: expected room for every example's");
+}
+/// A block an example.
+inline LaunchShape launch_shape(const EmbeddingGradient& a) {
+  return {.grid = {static_cast<unsigned>(a.batch.capacity)}, .block = {256}, .shared_bytes = 0};
+}
+
+}  // namespace cudp::device

@@ -1,0 +1,52 @@
+#pragma once
+// The mean of a sequence over a text's own places. CUDA.
+#include <cstdint>
+
+#include "kernels/common/launch.hpp"
+
+namespace cudp::device {
+
+/// y = the mean of x(t, .) over t < length, 0 of an empty text; over its Euclidean norm where
+/// `norm` is given and that is not 0.
+struct MeanOverTime {
+  Batch batch;
+  const std::int32_t* length;  ///< [capacity]
+  std::int32_t places;         ///< T
+  const float* x;              ///< [capacity, T, channels]
+  float* y;                    ///< [capacity, y_planes.size()]
+  Planes y_planes;             ///< channels of one pixel
+  float* norm;                 ///< [capacity], the mean's, written; null for the mean as it is
+};
+
+/// dx(t, .) for t < length.
+struct MeanOverTimeBackward {
+  Batch batch;
+  const std::int32_t* length;
+  std::int32_t places;
+  const float* y;
+  Planes y_planes;
+  const float* dy;
+  Planes dy_planes;
+  const float* norm;
+  float* dx;  ///< [capacity, T, channels]
+};
+
+inline void validate(const MeanOverTime& a) {
+  validate(a.batch);
+  expect(a.length && a.x && a.y && a.places > 0 && a.y_planes.channels == a.y_planes.pixels(),
+         "mean: expected pointers, places and one pixel");
+}
+inline void validate(const MeanOverTimeBackward& a) {
+  validate(a.batch);
+  expect(a.length && a.y && a.dy && a.dx && a.places > 0 &&
+             a.y_planes.pixels() == a.dy_planes.pixels(),
+         "mean: expected pointers, places and equal sizes");
+}
+/// A block an example.
+inline LaunchShape mean_shape(const Batch& batch) {
+  return {.grid = {static_cast<unsigned>(batch.capacity)}, .block = {128}, .shared_bytes = 0};
+}
+inline LaunchShape launch_shape(const MeanOverTime& a) { return mean_shape(a.batch); }
+inline LaunchShape launch_shape(const MeanOverTimeBackward& a) { return mean_shape(a.batch); }
+
+}  // namespace cudp::device

@@ -1,0 +1,125 @@
+#pragma once
+// Gradients of weights that every place of a text shares: sums over the text's own places. CUDA.
+#include <cstdint>
+
+#include "kernels/common/fixed_point.hpp"
+#include "kernels/common/launch.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
+#include "kernels/contribution/sum_scale.hpp"
+#include "kernels/products/tiled_product.hpp"
+
+namespace cudp {
+
+/// One weight's gradient: G(i, j) = sum_t x(i, t + shift) dy(j, t), and the bias's, sum_t dy(j, t),
+/// over the places t < length. x is 0 outside the text. Example e has x(i, t) at
+/// e x_example + t x_place + i, and dy likewise.
+struct SequencePart {
+  const float* x = nullptr;
+  const float* dy = nullptr;
+  std::int32_t x_example = 0;
+  std::int32_t x_place = 0;
+  std::int32_t x_shift = 0;
+  std::int32_t dy_example = 0;
+  std::int32_t dy_place = 0;
+  std::int32_t rows = 0;
+  std::int32_t columns = 0;
+  std::int32_t weight = 0;  ///< G(i, j) is number weight + j rows + i of the layer's
+  std::int32_t bias = -1;   ///< the bias's j-th is number bias + j; -1: there is none
+  std::int32_t first_tile = 0;
+};
+
+/// Parts of a layer at most: both directions' three of a GRU.
+inline constexpr int kMaxSequenceParts = 6;
+
+/// The tile of a block of these kernels.
+inline constexpr int kSequenceColumns = 64;
+
+/// All weights of one layer, tile by tile. A tile is a block's; past a part's last row or column it
+/// holds zeros.
+struct SequenceGradient {
+  Batch batch;
+  const std::int32_t* length;  ///< [capacity]
+  std::int32_t longest;        ///< places of a text at most
+  SequencePart part[kMaxSequenceParts];
+  std::int32_t parts = 0;
+  std::int32_t tiles = 0;
+
+  /// Adds a part behind those before.
+  void add(SequencePart p) {
+    expect(parts < kMaxSequenceParts, "sequence gradient: expected fewer parts");
+    p.first_tile = tiles;
+    tiles += static_cast<std::int32_t>(divide_up(p.rows, kTileRows) *
+                                       divide_up(p.columns, kSequenceColumns));
+    part[parts++] = p;
+  }
+};
+
+/// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, capacity].
+struct SequenceGradientNorm {
+  SequenceGradient gradient;
+  float* parts;
+  Transform transform = {};  ///< of the gradient, by its numbers, or null
+};
+
+/// sum += sum_e factors[e] G_e. An example with factor 0 is left out. What is added is what the
+/// norm's kernel squared, bit for bit, as WeightGradientSum has it: one function makes both.
+struct SequenceGradientSum {
+  SequenceGradient gradient;
+  const float* factors;  ///< factor of example e at e * factor_stride
+  std::int32_t factor_stride;
+  std::int32_t examples_per_block;
+  FixedPoint* sum;
+  const SumScale* scale;     ///< [1], whose grid it is
+  Transform transform = {};  ///< of the gradients before they are weighed, or null
+};
+
+/// gradients[e] = G_e, each example's own gradient as it is.
+struct SequenceGradientRows {
+  SequenceGradient gradient;
+  float* gradients;  ///< [capacity, stride]
+  std::int64_t stride;
+};
+
+inline void validate(const SequenceGradient& g) {
+  validate(g.batch);
+  expect(g.length != nullptr && g.longest > 0 && g.parts > 0 && g.tiles > 0,
+         "sequence gradient: expected lengths and parts");
+  expect(g.batch.capacity <= 65535, "sequence gradient: expected a micro-batch of at most 65535");
+  for (int i = 0; i < g.parts; ++i) {
+    const SequencePart& p = g.part[i];
+    expect(p.x != nullptr && p.dy != nullptr && p.rows > 0 && p.columns > 0 &&
+               p.x_place >= p.rows && p.dy_place >= p.columns,
+           "sequence gradient: expected pointers, rows and columns > 0");
+  }
+}
+inline void validate(const SequenceGradientNorm& n) {
+  validate(n.gradient);
+  expect(n.parts != nullptr, "sequence gradient norm: expected room for the parts");
+}
+inline void validate(const SequenceGradientSum& s) {
+  validate(s.gradient);
+  expect(s.sum != nullptr && s.factors != nullptr && s.scale != nullptr &&
+             s.examples_per_block > 0 && s.examples_per_block <= kExampleGroup,
+         "sequence gradient sum: expected a sum, factors and a grid");
+}
+inline void validate(const SequenceGradientRows& r) {
+  validate(r.gradient);
+  expect(r.gradients != nullptr && r.stride > 0, "sequence gradients: expected room for them");
+}
+
+inline LaunchShape sequence_shape(const SequenceGradient& g, unsigned groups) {
+  return {.grid = {static_cast<unsigned>(g.tiles), 1, groups},
+          .block = {tile_threads(kSequenceColumns)},
+          .shared_bytes = 0};
+}
+inline LaunchShape launch_shape(const SequenceGradientNorm& n) {
+  return sequence_shape(n.gradient, static_cast<unsigned>(n.gradient.batch.capacity));
+}
+inline LaunchShape launch_shape(const SequenceGradientSum& s) {
+  return sequence_shape(s.gradient, divide_up(s.gradient.batch.capacity, s.examples_per_block));
+}
+inline LaunchShape launch_shape(const SequenceGradientRows& r) {
+  return sequence_shape(r.gradient, static_cast<unsigned>(r.gradient.batch.capacity));
+}
+
+}  // namespace cudp

@@ -1,0 +1,90 @@
+#pragma once
+// The first layer of networks for texts: it reads them where they lie, so there is no other input.
+#include "kernels/layers/embedding.cuh"
+#include "runtime/device/cuda/layer.hpp"
+
+namespace cudp::cuda {
+
+class CudaEmbedding final : public CudaLayer {
+ public:
+  CudaEmbedding(const Embedding& layer) : is_trainable_(layer.trainable) {}
+
+  template <class Gpu>
+  void forward(MicroBatch<Gpu>& w) const {
+    launch(w.gpu, "embedding", embed_kernel,
+           device::Embed{.batch = w.batch,
+                         .examples = w.examples,
+                         .texts = w.data.texts,
+                         .labels = w.data.labels,
+                         .places = places(),
+                         .columns = columns(),
+                         .rows = rows_,
+                         .weight = rows_ > 0 ? w.parameters + offset() : nullptr,
+                         .y = w.value(out()),
+                         .own_length = w.lengths(),
+                         .own_label = w.labels()});
+  }
+
+  template <class Gpu>
+  void gradient(MicroBatch<Gpu>& w) const {
+    if (!is_trainable_) return;
+    ensure(w.coordinates == nullptr, "a trainable embedding's gradients are not transformed");
+    device::EmbeddingGradient g = gradient_of(w);
+    g.parts = w.parts(first_part_);
+    launch(w.gpu, "embedding norm", embedding_gradient_kernel, g);
+  }
+  template <class Gpu>
+  void backward(MicroBatch<Gpu>&) const {}
+
+  template <class Gpu>
+  void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* scale) const {
+    if (!is_trainable_) return;
+    device::EmbeddingGradient g = gradient_of(w);
+    g.sum = sum + offset();
+    g.factors = w.factors(group());
+    g.factor_stride = w.groups;
+    g.scale = scale;
+    launch(w.gpu, "embedding sum", embedding_gradient_kernel, g);
+  }
+
+  template <class Gpu>
+  void store_gradients(MicroBatch<Gpu>& w, float* gradients) const {
+    if (!is_trainable_) return;
+    device::EmbeddingGradient g = gradient_of(w);
+    g.gradients = gradients + offset();
+    g.stride = network_parameters();
+    launch(w.gpu, "embedding gradients", embedding_gradient_kernel, g);
+  }
+
+  template <class Gpu>
+  void refresh(Gpu&, const CoordinatesView&) const {}
+
+ private:
+  void reserve(const LayoutChoices&, CudaStorage& s) override {
+    s.has_texts = true;
+    if (!is_trainable_) return;
+    s.sorts_words = true;
+    rows_ = tensor_shape(0)[0];
+    first_part_ = s.reserve_parts(1);
+  }
+
+  template <class Gpu>
+  device::EmbeddingGradient gradient_of(const MicroBatch<Gpu>& w) const {
+    return {.batch = w.batch,
+            .examples = w.examples,
+            .texts = w.data.texts,
+            .places = places(),
+            .columns = columns(),
+            .rows = rows_,
+            .length = w.lengths(),
+            .dy = w.gradient(out())};
+  }
+  int places() const { return out().value.height; }
+  int columns() const { return out().value.width; }
+
+  bool is_trainable_;
+  std::int32_t rows_ = 0;  ///< of the weight
+  std::int32_t first_part_ = 0;
+};
+
+}  // namespace cudp::cuda

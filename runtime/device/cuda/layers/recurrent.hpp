@@ -1,0 +1,198 @@
+#pragma once
+#include <algorithm>
+#include <string>
+
+#include "kernels/layers/recurrent.cuh"
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/layers/sequence_layer.hpp"
+
+namespace cudp::cuda {
+
+/// LSTM or GRU. W x of whole texts, by both directions, is one product before the steps, and the
+/// inputs' gradient one behind them. All steps are one launch, forward and back.
+class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
+ public:
+  CudaRecurrent(const Recurrent& layer) : layer_(layer) {}
+
+  /// To be called before anything is recorded. Throws InputError where no block holds the layer.
+  template <class Gpu>
+  void prepare(Gpu& gpu) const {
+    for (const bool back : {false, true}) {
+      const device::RecurrentPlan widest = plan(gpu.limits(), back, 1 << 30);
+      if (widest.examples == 0)
+        throw InputError("--device: expected cpu, since a recurrent layer of " +
+                         std::to_string(layer_.hidden) +
+                         " units needs more shared memory than this device has, found cuda");
+      gpu.allow_shared(kernel(back), gpu.limits().shared_bytes);
+    }
+  }
+
+  template <class Gpu>
+  void forward(MicroBatch<Gpu>& w) const {
+    w.products.multiply("forward", w.batch, input_product_, precision_, w.value(in()), weights(w),
+                        nullptr, w.saved(gates_));
+    device::RecurrentPass pass = pass_of(w, false);
+    pass.out = w.value(out());
+    pass.planes = out().value;
+    launch(w.gpu, "recurrent", kernel(false), pass);
+  }
+
+  /// All steps back come first: they make the gradients by the gates.
+  template <class Gpu>
+  void gradient(MicroBatch<Gpu>& w) const {
+    device::RecurrentPass pass = pass_of(w, true);
+    pass.out = w.gradient(out());
+    pass.planes = out().gradient;
+    launch(w.gpu, "recurrent gradient", kernel(true), pass);
+    take_norms(w);
+  }
+
+  template <class Gpu>
+  void backward(MicroBatch<Gpu>& w) const {
+    w.products.multiply("input gradient", w.batch, back_, precision_, w.saved(gates_), weights(w),
+                        nullptr, w.gradient(in()), input_epilogue(w));
+  }
+
+  /// Each direction's weights, of inputs and of states. A GRU's last gate has one gradient for
+  /// inputs and one for states.
+  template <class Gpu>
+  SequenceGradient sequence_gradient(const MicroBatch<Gpu>& w) const {
+    SequenceGradient g{.batch = w.batch, .length = w.lengths(), .longest = places(), .part = {}};
+    const int units = layer_.hidden;
+    for (int d = 0; d < layer_.directions(); ++d) {
+      const float* const deltas = w.saved(gates_) + 4 * d * units;
+      const SequencePart of_gates{
+          .dy = deltas, .dy_example = places() * gates_place(), .dy_place = gates_place()};
+      SequencePart of_inputs = of_gates;
+      of_inputs.x = w.value(in());
+      of_inputs.x_example = places() * inputs();
+      of_inputs.x_place = inputs();
+      of_inputs.rows = inputs();
+      of_inputs.columns = layer_.gates() * units;
+      of_inputs.weight = tensor(first_tensor(d));
+      of_inputs.bias = tensor(first_tensor(d) + 2);
+      g.add(of_inputs);
+      SequencePart of_states = of_gates;
+      of_states.x = w.saved(h_) + d * units;
+      of_states.x_place = layer_.directions() * units;
+      of_states.x_example = places() * of_states.x_place;
+      of_states.x_shift = d == 0 ? -1 : 1;  // the step before is the next place
+      of_states.rows = units;
+      of_states.columns = is_lstm() ? 4 * units : 2 * units;
+      of_states.weight = tensor(first_tensor(d) + 1);
+      of_states.bias = is_lstm() ? -1 : tensor(first_tensor(d) + 3);
+      g.add(of_states);
+      if (is_lstm()) continue;
+      of_states.dy = deltas + 3 * units;
+      of_states.columns = units;
+      of_states.weight += 2 * units * units;
+      of_states.bias += 2 * units;
+      g.add(of_states);
+    }
+    return g;
+  }
+
+ private:
+  void reserve(const LayoutChoices& choices, CudaStorage& s) override {
+    const int units = layer_.hidden;
+    const int lines = layer_.directions() * places();
+    gates_ = CudaStorage::reserve(s.saved, 4 * std::int64_t{lines} * units);
+    h_ = CudaStorage::reserve(s.saved, std::int64_t{lines} * units);
+    if (is_lstm()) c_ = CudaStorage::reserve(s.saved, std::int64_t{lines} * units);
+    plan_products(s);
+    if (std::min(inputs(), layer_.hidden) >= kMinTensorUnits) precision_ = choices.precision;
+    s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
+    const int states = is_lstm() ? tiles_of(units, 4 * units)
+                                 : tiles_of(units, 2 * units) + tiles_of(units, units);
+    reserve_tiles(s, layer_.directions() * (tiles_of(inputs(), layer_.gates() * units) + states));
+  }
+
+  void plan_products(CudaStorage& s) {
+    const int gates = layer_.gates() * layer_.hidden;
+    const int columns = layer_.directions() * gates;
+    // Column k is gate unit k % gates of direction k / gates.
+    const auto row_of_weight = [&](int k) {
+      return std::int64_t{tensor(first_tensor(k / gates))} + std::int64_t{k % gates} * inputs();
+    };
+    const auto place_of_gate = [&](int k) { return k / gates * 4 * layer_.hidden + k % gates; };
+    const AxisPlan weight =
+        layer_.bidirectional ? s.table(columns, row_of_weight) : strided(inputs());
+    const AxisPlan gate = is_lstm() ? strided(1) : s.table(columns, place_of_gate);
+    input_product_ = {.a = {strided(inputs()), strided(1), true},
+                      .b = {weight, strided(1), true},
+                      .out_row = strided(gates_place()),
+                      .out_column = gate,
+                      .rows_per_example = places(),
+                      .terms = inputs(),
+                      .columns = columns};
+    back_ = {.a = {strided(gates_place()), gate, true},
+             .b = {strided(1), weight, false},
+             .out_row = strided(inputs()),
+             .out_column = strided(1),
+             .y_row = strided(inputs()),
+             .y_column = strided(1),
+             .rows_per_example = places(),
+             .terms = columns,
+             .columns = inputs()};
+  }
+
+  template <class Gpu>
+  device::RecurrentPass pass_of(const MicroBatch<Gpu>& w, bool back) const {
+    return {.batch = w.batch,
+            .length = w.lengths(),
+            .places = places(),
+            .hidden = layer_.hidden,
+            .directions = layer_.directions(),
+            .output = layer_.output == RecurrentOutput::last   ? device::StatesOut::last
+                      : layer_.output == RecurrentOutput::mean ? device::StatesOut::mean
+                                                               : device::StatesOut::sequence,
+            .forth = direction(w, 0),
+            .reverse = layer_.bidirectional ? direction(w, 1) : device::RecurrentWeights{},
+            .plan = plan(w.gpu.limits(), back, w.batch.capacity),
+            .gates = w.saved(gates_),
+            .c = is_lstm() ? w.saved(c_) : nullptr,
+            .h = w.saved(h_),
+            .out = nullptr,
+            .planes = {}};
+  }
+  template <class Gpu>
+  device::RecurrentWeights direction(const MicroBatch<Gpu>& w, int d) const {
+    const std::size_t first = first_tensor(d);
+    return {.states = weights(w) + tensor(first + 1),
+            .bias = weights(w) + tensor(first + 2),
+            .state_bias = is_lstm() ? nullptr : weights(w) + tensor(first + 3)};
+  }
+  device::RecurrentPlan plan(const DeviceLimits& limits, bool back, int capacity) const {
+    return device::recurrent_plan(layer_.gates(), layer_.hidden, back, layer_.directions(),
+                                  capacity, limits);
+  }
+  void (*kernel(bool back) const)(device::RecurrentPass) {
+    if (back)
+      return is_lstm() ? recurrent_backward_kernel<LstmCell> : recurrent_backward_kernel<GruCell>;
+    return is_lstm() ? recurrent_kernel<LstmCell> : recurrent_kernel<GruCell>;
+  }
+
+  /// A direction's tensors: weight_ih, weight_hh, bias_ih and for a GRU bias_hh.
+  std::size_t first_tensor(int d) const {
+    return static_cast<std::size_t>(d) * (is_lstm() ? 3 : 4);
+  }
+  template <class Gpu>
+  const float* weights(const MicroBatch<Gpu>& w) const {
+    return w.parameters + offset();
+  }
+  bool is_lstm() const { return layer_.cell == Cell::lstm; }
+  /// From one place of a text to the next, in the gates.
+  int gates_place() const { return layer_.directions() * 4 * layer_.hidden; }
+  /// Smaller layers stay in float32 throughout.
+  static constexpr int kMinTensorUnits = 64;
+
+  Recurrent layer_;
+  ProductPlan input_product_;
+  ProductPlan back_;
+  Precision precision_ = Precision::fp32;
+  std::int64_t gates_ = 0;  ///< saved: [T, directions, 4, hidden]
+  std::int64_t h_ = 0;      ///< [T, directions, hidden]
+  std::int64_t c_ = 0;      ///< likewise, of an LSTM
+};
+
+}  // namespace cudp::cuda

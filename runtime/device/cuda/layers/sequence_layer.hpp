@@ -1,0 +1,82 @@
+#pragma once
+// A base of layers whose weights every place of a text shares.
+#include <algorithm>
+#include <optional>
+
+#include "kernels/products/sequence_gradient.cuh"
+#include "runtime/device/cuda/layer.hpp"
+
+namespace cudp::cuda {
+
+/// The layer's gradients, in float32 whatever its products are made in. Layer has
+///   template <class Gpu> SequenceGradient sequence_gradient(const MicroBatch<Gpu>& w) const;
+template <class Layer>
+class SequenceLayer : public CudaLayer {
+ public:
+  template <class Gpu>
+  void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* scale) const {
+    const SequenceGradient g = gradient_of(w);
+    launch(w.gpu, "sequence gradient sum", sequence_gradient_sum_kernel<Tile>,
+           SequenceGradientSum{.gradient = g,
+                               .factors = w.factors(group()),
+                               .factor_stride = w.groups,
+                               .examples_per_block = examples_per_block(g.longest),
+                               .sum = sum + offset(),
+                               .scale = scale,
+                               .transform = w.transform(offset())});
+  }
+
+  template <class Gpu>
+  void store_gradients(MicroBatch<Gpu>& w, float* gradients) const {
+    launch(w.gpu, "sequence gradients", sequence_gradient_rows_kernel<Tile>,
+           SequenceGradientRows{.gradient = gradient_of(w),
+                                .gradients = gradients + offset(),
+                                .stride = network_parameters()});
+  }
+
+  template <class Gpu>
+  void refresh(Gpu&, const CoordinatesView&) const {}
+
+  // Its gradient by the input is a product; the values of a function before it lie as that does.
+
+  bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const override {
+    return true;
+  }
+  void take_input_function(const Activate& f) override { input_function_ = f; }
+
+ protected:
+  template <class Gpu>
+  Epilogue input_epilogue(const MicroBatch<Gpu>& w) const {
+    if (!input_function_) return {};
+    return {.kind = Epilogue::Kind::derivative, .function = *input_function_, .y = w.value(in())};
+  }
+  template <class Gpu>
+  void take_norms(MicroBatch<Gpu>& w) const {
+    launch(w.gpu, "sequence gradient norm", sequence_gradient_norm_kernel<Tile>,
+           SequenceGradientNorm{.gradient = gradient_of(w),
+                                .parts = w.parts(first_part_),
+                                .transform = w.transform(offset())});
+  }
+  /// To be called once by reserve(); tiles: of all parts.
+  void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = s.reserve_parts(tiles); }
+  static int tiles_of(int rows, int columns) {
+    return static_cast<int>(divide_up(rows, kTileRows) * divide_up(columns, kSequenceColumns));
+  }
+  int places() const { return in().value.height; }
+  int inputs() const { return in().value.width; }
+  /// The place of the layer's i-th tensor among its numbers.
+  std::int32_t tensor(std::size_t i) const { return narrow(offset_of(i) - offset()); }
+
+ private:
+  using Tile = FloatTile<kSequenceColumns>;
+
+  template <class Gpu>
+  SequenceGradient gradient_of(const MicroBatch<Gpu>& w) const {
+    return static_cast<const Layer&>(*this).sequence_gradient(w);
+  }
+
+  std::int32_t first_part_ = 0;
+  std::optional<Activate> input_function_;
+};
+
+}  // namespace cudp::cuda

@@ -1,0 +1,85 @@
+#pragma once
+#include "runtime/device/cuda/layers/sequence_layer.hpp"
+
+namespace cudp::cuda {
+
+/// A dense layer on every word of a text.
+class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
+ public:
+  CudaTokenDense(const Dense& layer) : outputs_(layer.out) {}
+
+  bool takes_output_function(const NetworkLayer&, const LayoutChoices&) const override {
+    return true;
+  }
+  void take_output_function(const Activate& f) override { output_function_ = f; }
+
+  template <class Gpu>
+  void forward(MicroBatch<Gpu>& w) const {
+    Epilogue epilogue;
+    if (output_function_) epilogue = {.kind = Epilogue::Kind::value, .function = *output_function_};
+    w.products.multiply("forward", w.batch, forward_, precision_, w.value(in()), weight(w),
+                        weight(w) + tensor(1), w.value(out()), epilogue);
+  }
+  template <class Gpu>
+  void gradient(MicroBatch<Gpu>& w) const {
+    take_norms(w);
+  }
+  template <class Gpu>
+  void backward(MicroBatch<Gpu>& w) const {
+    w.products.multiply("input gradient", w.batch, back_, precision_, w.gradient(out()), weight(w),
+                        nullptr, w.gradient(in()), input_epilogue(w));
+  }
+
+  template <class Gpu>
+  SequenceGradient sequence_gradient(const MicroBatch<Gpu>& w) const {
+    SequenceGradient g{.batch = w.batch, .length = w.lengths(), .longest = places(), .part = {}};
+    g.add({.x = w.value(in()),
+           .dy = w.gradient(out()),
+           .x_example = places() * inputs(),
+           .x_place = inputs(),
+           .dy_example = places() * outputs_,
+           .dy_place = outputs_,
+           .rows = inputs(),
+           .columns = outputs_,
+           .weight = 0,
+           .bias = tensor(1)});
+    return g;
+  }
+
+ private:
+  void reserve(const LayoutChoices& choices, CudaStorage& s) override {
+    // What lies behind a text's end is multiplied too, and read by nobody.
+    forward_ = {.a = {strided(inputs()), strided(1), true},
+                .b = {strided(inputs()), strided(1), true},
+                .out_row = strided(outputs_),
+                .out_column = strided(1),
+                .rows_per_example = places(),
+                .terms = inputs(),
+                .columns = outputs_};
+    back_ = {.a = {strided(outputs_), strided(1), true},
+             .b = {strided(1), strided(inputs()), false},
+             .out_row = strided(inputs()),
+             .out_column = strided(1),
+             .y_row = strided(inputs()),
+             .y_column = strided(1),
+             .rows_per_example = places(),
+             .terms = outputs_,
+             .columns = inputs()};
+    if (std::min(inputs(), outputs_) >= kMinTensorSide) precision_ = choices.precision;
+    s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
+    reserve_tiles(s, tiles_of(inputs(), outputs_));
+  }
+
+  template <class Gpu>
+  const float* weight(const MicroBatch<Gpu>& w) const {
+    return w.parameters + offset();
+  }
+
+  int outputs_;
+  std::optional<Activate> output_function_;
+  ProductPlan forward_;
+  ProductPlan back_;
+  Precision precision_ = Precision::fp32;
+};
+
+}  // namespace cudp::cuda
