@@ -59,7 +59,7 @@ PLACES = [
     ("runtime/methods/plan.hpp", "return noise_multiplier_at(step) * sensitivity;", "sensitivity", BOTH),
     ("runtime/methods/plan.hpp", "return static_cast<double>(sampling_threshold) * 0x1p-32;", "static_cast<double>(sampling_threshold)", BOTH),
     ("runtime/methods/plan.cpp", "return span == noise.end() ? noise_multiplier : noise_multiplier * span->scale;", "noise_multiplier * span->scale", BOTH, "method=dpsgd-decay"),
-    ("runtime/methods/plan.cpp", "plan.noise_multiplier_at(first)", "plan.noise_multiplier_at(first)", BOTH, "sigma=*"),
+    ("runtime/methods/plan.cpp", "plan.noise_multiplier_at(first)", "plan.noise_multiplier_at(first)", BOTH, "sigma=*,size-is-public="),
     ("runtime/methods/plan.cpp", "plan.noise_multiplier_at(first)", "first", [NEXT], "method=dpsgd-decay"),
     ("runtime/methods/plan.cpp", "end - first});", "end - first", NUMBERS),
     ("runtime/methods/make_plan.cpp", "std::ceil(batch / size.value * 0x1p32)", "size.value", BOTH),
@@ -272,7 +272,7 @@ PLACES = [
     ("runtime/methods/privgene.cpp", ".loss_sensitivity = linear_loss_sensitivity(loss_clip_, max_examples_),", "loss_clip_", BOTH, "method=privgene"),
     # Plans and certificates.
     ("runtime/methods/make_plan.cpp", "? static_cast<std::uint64_t>(*config.steps)", "*config.steps", NUMBERS),
-    ("runtime/methods/make_plan.cpp", "if (config.sigma) return *config.sigma;", "*config.sigma", BOTH, "sigma=*"),
+    ("runtime/methods/make_plan.cpp", "if (config.sigma) return *config.sigma;", "*config.sigma", BOTH, "sigma=*,size-is-public="),
     ("runtime/methods/make_plan.cpp", "if (!size.is_public()) plan.order = order_for(*config.epsilon, plan.delta);", "order_for(*config.epsilon, plan.delta)", BOTH),
     ("runtime/methods/engine_method.cpp", "sums.grid = bound_of(recipe().contribution, plan_.clip_norm).grid;", "bound_of(recipe().contribution, plan_.clip_norm).grid", [("x2", "2 * x")]),
     ("runtime/methods/engine_method.cpp", "sums.steps_planned = plan_.steps;", "plan_.steps", NUMBERS),
@@ -292,7 +292,12 @@ OTHER_TESTS = {
     # A part of a sum that stays in 32 bits until the end: of thousands of rows.
     ("runtime/device/cpu/linear_sum.cpp", "bias_ + kColumnBlock", "without the bias"): "*CodedEngine.ManyRows*",
     # The first steps of AdaCliP clip nearly every gradient, whatever it was multiplied by.
-    ("runtime/device/cpu/worker.cpp", "weight", MORE): "*ClassWeightsOnTables.ASum*transformed*",
+    ("runtime/device/cpu/worker.cpp", "weight", MORE): "*ClassWeightsOnTables.ASum*",
+    # The first rows of a table alone.
+    ("kernels/step/sample_cpu.cpp", "first / 2", "the first examples' words for all"): "*Sampl*",
+    ("runtime/data/row_encoder.cpp", "malformed_ == Malformed::missing", "a cell that cannot be read is refused"): "*MalformedRows*",
+    # It spends more than the budget, and no run is begun.
+    ("runtime/methods/output_perturbation.cpp", "all * all", MORE): "*CliLinear.LearnsAndCertifies*",
     # One number in 65,536 is told apart by these bits.
     ("kernels/step/sample_cpu.cpp", "(a.threshold & 0xffff)", LESS): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "(a.threshold & 0xffff)", MORE): "*Sampl*",
@@ -335,6 +340,7 @@ HARMLESS = {
     ("runtime/methods/dpis.cpp", "epoch_.sigma", MORE),
     # A larger public total is another rate and another noise, charged as they are; a smaller one is refused.
     ("runtime/methods/dpis.cpp", "clip", MORE),
+    ("runtime/methods/dpis.cpp", "clip", LESS),
 }
 
 HEADER = """#pragma once
