@@ -20,7 +20,7 @@ configure() {  # folder, CMake arguments
 
 # Every folder of the product, each before those that may include it.
 readonly folders="
-  kernels/common kernels/random kernels/contribution kernels/step kernels/products kernels/layers
+  kernels/common kernels/random kernels/contribution kernels/step kernels/layers kernels/products
   kernels/features kernels/linear kernels/fused kernels models
   privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy privacy/verify
   runtime/base runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods

@@ -8,8 +8,8 @@
 #include "kernels/common/precision.hpp"
 #include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/contribution/sum_scale.hpp"
-#include "kernels/products/patch_gradient.hpp"
 #include "kernels/layers/epilogue.hpp"
+#include "kernels/products/patch_gradient.hpp"
 #include "kernels/products/tile.hpp"
 
 namespace cudp {

@@ -1,6 +1,6 @@
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
-#include "kernels/layers/conv2d.hpp"
+#include "kernels/products/conv2d.hpp"
 
 // One input channel and at most 16 output channels leave one vector of b to share a broadcast input
 // between, so the gathered product is bound by loads: one for each FMA. Neighbouring output pixels
