@@ -17,7 +17,7 @@ struct CodedRecord {
       : rows(r),
         words(reinterpret_cast<const std::uint32_t*>(r.rows) + example * (r.row_bytes / 4)) {}
 
-  __device__ __forceinline__ float number(int k) const { return same_bits<float>(words[k]); }
+  __device__ __forceinline__ float number(int k) const { return ScalarLanes::from_bits(words[k]); }
   /// The feature that is 1 by code k; rows.features for none.
   __device__ __forceinline__ int code(int k) const {
     const int byte = k * rows.code_bytes;

@@ -1,6 +1,7 @@
 // Layers for texts on the CPU and under the emulator.
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
+#include "runtime/device/cuda/product_kernels.hpp"
 #include "runtime/methods/registry.hpp"
 #include "tests/runtime/device/text_engine_tests.hpp"
 #include "tests/support/test_device.hpp"
