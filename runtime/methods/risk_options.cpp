@@ -51,9 +51,8 @@ MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser, d
 void check_solver(const RiskSettings& settings, std::size_t dimension, const RiskProblem& problem) {
   if (iterations_for_all_data(settings, dimension, problem)) return;
   throw BudgetError(fmt::format(
-      "--solver-tolerance: {} is not proved to be reached on every data set with these settings, "
-      "so "
-      "that whether there is a result could tell something of the rows. Give a larger "
+      "--solver-tolerance: {} is not proved to be reached on every data set with these settings: "
+      "whether there is a result could tell something of the rows. Give a larger "
       "--solver-tolerance{}",
       problem.tolerance, settings.loss == Loss::hinge ? ", --l2 or --huber" : " or --l2"));
 }
