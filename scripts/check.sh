@@ -23,7 +23,7 @@ readonly folders="
   kernels/common kernels/random kernels/contribution kernels/step kernels/layers kernels/products
   kernels/features kernels/linear kernels/fused kernels models
   privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy privacy/verify
-  runtime/base runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods
+  runtime/base runtime/ranks runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods
   runtime/settings runtime/results runtime/training runtime/run runtime/audit runtime/reproduce runtime/cli runtime"
 
 includes() {

@@ -6,6 +6,7 @@
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/linear_sum.hpp"
 #include "kernels/layers/loss_math.hpp"
+#include "kernels/step/tally.hpp"
 
 namespace cudp::CUDP_SIMD {
 
@@ -30,10 +31,10 @@ struct LinearGroup {
   alignas(64) std::int32_t unit[kLanes];
 };
 
-/// LinearFacts in vectors.
+/// LinearFacts, counts in vectors.
 struct GroupFacts {
-  Vec losses{};
-  Vec norms{};
+  std::int64_t losses = 0;
+  std::int64_t norms = 0;
   VecI clipped{};
   VecI finite{};
 };
@@ -74,8 +75,14 @@ CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, Gr
   if (a.facts == nullptr) return;
   const VecI live = finite & (lane_numbers() < (VecI{} + n));
   const Vec loss = values(a, z, y, label);
-  facts.losses += live ? loss : zero;
-  facts.norms += live ? sqrt(squared) : zero;
+  float losses[kLanes];
+  float norms[kLanes];
+  store(losses, live ? loss : zero);
+  store(norms, live ? sqrt(squared) : zero);
+  for (int lane = 0; lane < n; ++lane) {
+    facts.losses += tally_units(static_cast<double>(losses[lane]));
+    facts.norms += tally_units(static_cast<double>(norms[lane]));
+  }
   facts.clipped += live & (clip < broadcast(1.0f));
   facts.finite += live;
 }
@@ -95,8 +102,8 @@ CUDP_INLINE void prefetch_label(const LinearExamples& a, std::uint32_t example) 
 CUDP_INLINE void finish(const LinearExamples& a, std::uint32_t bias_unit, const GroupFacts& facts) {
   *a.bias_unit += static_cast<std::int32_t>(bias_unit);
   if (a.facts == nullptr) return;
-  a.facts->loss += static_cast<double>(reduce_add(facts.losses));
-  a.facts->norm += static_cast<double>(reduce_add(facts.norms));
+  a.facts->loss += facts.losses;
+  a.facts->norm += facts.norms;
   a.facts->clipped += count_of(facts.clipped);
   a.facts->non_finite += a.count - count_of(facts.finite);
 }

@@ -13,8 +13,8 @@ inline constexpr int kMaxLinearExamples = 256;
 /// Private sums over examples whose gradient is finite, as Diagnostics counts them, and the number
 /// of the others.
 struct LinearFacts {
-  double loss = 0.0;
-  double norm = 0.0;
+  std::int64_t loss = 0;  ///< in units of kTallyUnit, as the norm
+  std::int64_t norm = 0;
   std::int64_t clipped = 0;
   std::int64_t non_finite = 0;
 };

@@ -24,8 +24,9 @@ struct SampleArgs {
   std::int64_t begin;            ///< first example, a multiple of 512
   std::int64_t end;              ///< one past the last example
   std::uint32_t* drawn;          ///< out, ascending; room for end - begin
-  const float* norms = nullptr;  ///< [end], or null
+  const float* norms = nullptr;  ///< of examples first to end - 1, or null
   ImportanceRule rule = {};      ///< with norms
+  std::int64_t first = 0;        ///< with norms: the example of norms[0], at most begin
 };
 
 /// Throws std::invalid_argument naming the member that is out of range. end is at most 2^32.

@@ -100,7 +100,7 @@ std::int64_t sample_candidates(const SampleArgs& a) {
     words_chunk(a.stream, i, words);
     const std::int64_t end = i + kRandomChunk < a.end ? i + kRandomChunk : a.end;
     for (std::int64_t j = i; j < end; ++j)
-      if (words[j - i] < candidate_threshold(a.rule, a.norms[j]))
+      if (words[j - i] < candidate_threshold(a.rule, a.norms[j - a.first]))
         a.drawn[count++] = static_cast<std::uint32_t>(j);
   }
   return count;

@@ -7,9 +7,9 @@ namespace cudp::inline CUDP_SIMT {
 /// By one block of whole warps. partial: shared, a double a warp.
 __device__ __forceinline__ void tally_batch(const TallyBatch& a, double* partial) {
   const int live = live_examples(a.batch);
-  double loss = 0.0;
+  double loss = 0.0;  // all are whole numbers, and exact in double
   double norm = 0.0;
-  double clipped = 0.0;  // counts are whole, and exact in double
+  double clipped = 0.0;
   double non_finite = 0.0;
   for (int e = static_cast<int>(threadIdx.x); e < live; e += static_cast<int>(blockDim.x)) {
     if (a.squared_norms != nullptr) {
@@ -24,18 +24,18 @@ __device__ __forceinline__ void tally_batch(const TallyBatch& a, double* partial
         non_finite += 1.0;
         continue;
       }
-      norm += sqrt(static_cast<double>(square));
+      norm += static_cast<double>(tally_units(sqrt(static_cast<double>(square))));
       clipped += is_clipped ? 1.0 : 0.0;
     }
-    loss += static_cast<double>(a.loss[e]);
+    loss += static_cast<double>(tally_units(static_cast<double>(a.loss[e])));
   }
   loss = block_sum(loss, partial);
   norm = next_block_sum(norm, partial);
   clipped = next_block_sum(clipped, partial);
   non_finite = next_block_sum(non_finite, partial);
   if (threadIdx.x != 0) return;
-  a.total->loss += loss;
-  a.total->norm += norm;
+  a.total->loss += static_cast<long long>(loss);
+  a.total->norm += static_cast<long long>(norm);
   a.total->examples += static_cast<unsigned long long>(live);
   a.total->clipped += static_cast<unsigned long long>(clipped);
   a.total->non_finite += static_cast<unsigned long long>(non_finite);

@@ -1,13 +1,28 @@
 #pragma once
+#include <cmath>
+#include <cstdint>
+
 #include "kernels/common/launch.hpp"
 #include "kernels/step/clip_rule.hpp"
 
 namespace cudp {
 
-/// Totals of what was seen. The device keeps one for training and one for evaluation.
+/// Losses and norms are tallied in units of this, each one's by itself: integers, whose sum depends
+/// on no order, micro-batch or rank.
+inline constexpr double kTallyUnit = 0x1p-20;
+/// What counts of one loss or norm at most.
+inline constexpr double kMaxTallied = 0x1p10;
+
+/// A loss or norm in units, rounded to nearest; more than kMaxTallied, or NaN, counts as that.
+CUDP_HD std::int64_t tally_units(double x) {
+  const double cut = x < kMaxTallied ? x : kMaxTallied;
+  return static_cast<long long>(rint(cut * (1.0 / kTallyUnit)));
+}
+
+/// Totals of what was seen in training. The device keeps one.
 struct Tally {
-  double loss;
-  double norm;
+  long long loss;  ///< in units of kTallyUnit, as the norm
+  long long norm;
   unsigned long long examples;
   unsigned long long clipped;
   unsigned long long non_finite;

@@ -5,7 +5,13 @@
 namespace cudp {
 
 /// Exit codes of the cudp binary.
-enum class Exit : int { ok = 0, failure = 1, bad_input = 2, over_budget = 3 };
+enum class Exit : int {
+  ok = 0,
+  failure = 1,
+  bad_input = 2,
+  over_budget = 3,
+  again = 75  ///< interrupted: the same command goes on (EX_TEMPFAIL of sysexits.h)
+};
 
 /// Call site. std::source_location does not exist under nvcc 13.0 with GCC 12; these builtins do.
 struct Where {

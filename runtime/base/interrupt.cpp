@@ -2,6 +2,10 @@
 
 #include <csignal>
 
+#include <unistd.h>
+
+#include "runtime/base/error.hpp"
+
 namespace cudp {
 namespace {
 
@@ -10,7 +14,16 @@ volatile std::sig_atomic_t stop_requested = 0;
 
 void request_stop(int) { stop_requested = 1; }
 
+volatile std::sig_atomic_t ends_on_announcement = 0;
+
+void end_now(int) { ::_exit(static_cast<int>(Exit::again)); }
+
 }  // namespace
+
+void end_on_announcement() {
+  ends_on_announcement = 1;
+  (void)std::signal(SIGUSR1, end_now);
+}
 
 InterruptWatch::InterruptWatch() {
   stop_requested = 0;
@@ -19,11 +32,13 @@ InterruptWatch::InterruptWatch() {
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGUSR1, &action, nullptr);
 }
 
 InterruptWatch::~InterruptWatch() {
   (void)std::signal(SIGINT, SIG_DFL);
   (void)std::signal(SIGTERM, SIG_DFL);
+  (void)std::signal(SIGUSR1, ends_on_announcement != 0 ? end_now : SIG_DFL);
 }
 
 bool InterruptWatch::requested() const { return stop_requested != 0; }

@@ -2,8 +2,12 @@
 
 namespace cudp {
 
-/// While one lives, SIGINT and SIGTERM ask the training loop to stop after the steps in progress; a
-/// second signal ends the process at once.
+/// From now on SIGUSR1, by which schedulers announce the end of a job, ends the process with
+/// Exit::again where nothing would be lost: outside of an InterruptWatch.
+void end_on_announcement();
+
+/// While one lives, SIGINT, SIGTERM and SIGUSR1 ask the training loop to stop after the steps in
+/// progress; a second signal ends the process at once.
 class InterruptWatch {
  public:
   InterruptWatch();

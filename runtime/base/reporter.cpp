@@ -70,6 +70,8 @@ Reporter::Reporter(bool quiet)
   log_->sinks()[0]->set_level(quiet ? spdlog::level::warn : spdlog::level::info);
 }
 
+Reporter::Reporter(Silent) : Reporter(true) { log_->sinks()[0]->set_level(spdlog::level::off); }
+
 Reporter::~Reporter() { clear_bar(); }
 
 void Reporter::keep_log(const std::filesystem::path& file) {

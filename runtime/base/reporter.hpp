@@ -35,6 +35,9 @@ std::string progress_line(const Progress& progress, int width);
 class Reporter {
  public:
   explicit Reporter(bool quiet);
+  /// Says nothing to anybody: another process does.
+  struct Silent {};
+  explicit Reporter(Silent);
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;

@@ -1,16 +1,27 @@
 #include "runtime/base/threads.hpp"
 
+#include <algorithm>
+
 #include <sched.h>
 
 namespace cudp {
+namespace {
 
-int available_cores() {
+int cores_of_process() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
   const unsigned n = std::thread::hardware_concurrency();
   return n > 0 ? static_cast<int>(n) : 1;
 }
+
+int shares = 1;
+
+}  // namespace
+
+int available_cores() { return std::max(cores_of_process() / shares, 1); }
+
+void share_cores(int processes) { shares = processes; }
 
 ThreadTeam::ThreadTeam(int threads) {
   const int n = threads > 0 ? threads : available_cores();

@@ -44,5 +44,7 @@ class ThreadTeam {
 
 /// Cores this process may use, at least 1.
 int available_cores();
+/// From now on available_cores() is one of so many equal shares.
+void share_cores(int processes);
 
 }  // namespace cudp

@@ -1,4 +1,10 @@
+#include <chrono>
+#include <set>
 #include <string>
+#include <vector>
+
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include "kernels/common/simd_level.hpp"
 #include "runtime/base/build_info.hpp"
@@ -7,6 +13,7 @@
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/device/cuda/devices.hpp"
+#include "runtime/ranks/mpi.hpp"
 
 namespace cudp {
 namespace {
@@ -16,8 +23,27 @@ constexpr const char* kInfoExamples = R"(Examples:
   cudp info --json
 )";
 
-Answer describe() {
+/// The processes that were started together, where they run, and how they reach each other.
+struct Together {
+  int ranks = 1;
+  std::size_t nodes = 1;
+  std::string transport;
+};
+
+Together describe_together(Ranks& ranks) {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  const std::vector<std::string> hosts = gather_text(ranks, "hosts", host);
+  const std::string mpi = mpi_library();
+  return {.ranks = ranks.size(),
+          .nodes = std::set<std::string>(hosts.begin(), hosts.end()).size(),
+          .transport = ranks.alone() ? "--ranks N on one node, " + (mpi.empty() ? "no MPI" : mpi)
+                                     : ranks.transport()};
+}
+
+Answer describe(Ranks& ranks) {
   const BuildInfo build = build_info();
+  const Together together = describe_together(ranks);
   const std::string simd(simd_name(best_simd_level()));
   const int threads = available_cores();
   auto backends = nlohmann::ordered_json::array({"cpu"});
@@ -39,14 +65,19 @@ Answer describe() {
                    {"backends", backends},
                    {"devices", devices},
                    {"simd", simd},
-                   {"threads", threads}},
+                   {"threads", threads},
+                   {"ranks", together.ranks},
+                   {"nodes", together.nodes},
+                   {"transport", together.transport}},
           .rows = {{"version", build.version},
                    {"commit", build.commit},
                    {"compiler", build.compiler},
                    {"backends", built_with_cuda() ? "cpu, cuda" : "cpu"},
                    {"CUDA devices", names.empty() ? "none" : names},
                    {"SIMD level", simd},
-                   {"threads", std::to_string(threads)}}};
+                   {"threads", std::to_string(threads)},
+                   {"ranks", fmt::format("{} on {} node{}; {}", together.ranks, together.nodes,
+                                         together.nodes == 1 ? "" : "s", together.transport)}}};
 }
 
 }  // namespace
@@ -58,7 +89,10 @@ void add_info_command(CLI::App& app, CommandBody& body) {
                .examples = kInfoExamples,
                .options = {json_option()},
                .run = [](const TrainConfig& c) {
-                 print(describe(), c.json);
+                 const auto several = mpi_ranks(std::chrono::minutes(1));
+                 Ranks& ranks = several != nullptr ? *several : alone();
+                 const Answer answer = describe(ranks);
+                 if (ranks.leads()) print(answer, c.json);
                  return 0;
                }});
 }

@@ -1,4 +1,7 @@
+#include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -7,11 +10,15 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/interrupt.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/cli/short_help.hpp"
+#include "runtime/ranks/launch.hpp"
+#include "runtime/ranks/mpi.hpp"
 #include "runtime/results/evaluation_report.hpp"
+#include "runtime/run/follow.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
@@ -102,29 +109,81 @@ Answer answer_of(RunResult r) {
   return a;
 }
 
-int resume_training(const Settings& flags, Witness* witness) {
-  TrainConfig asked;
-  apply_settings(flags, asked);
+int resume_training(const Settings& flags, const TrainConfig& asked, Witness* witness,
+                    Ranks& ranks) {
   Reporter reporter(asked.quiet);
   if (const auto result = finished_result(RunFolder(asked.resume))) {
     reporter.info(asked.resume + " is complete; nothing to do");
     print(answer_of(*result), asked.json);
     return 0;
   }
-  const std::unique_ptr<Run> run = resume_run(flags, reporter, witness);
+  const std::unique_ptr<Run> run = resume_run(flags, reporter, witness, ranks);
   print(answer_of(train(*run)), asked.json);
   return 0;
 }
 
-int run_training(const Settings& flags, Witness* witness) {
-  if (flags.contains("resume")) return resume_training(flags, witness);
+int start_training(const Settings& flags, Witness* witness, Ranks& ranks) {
   std::vector<std::string> notes;
   const TrainConfig config = resolve_config(flags, notes);
   Reporter reporter(config.quiet);
   for (const std::string& note : notes) reporter.info(note);
-  const std::unique_ptr<Run> run = start_run(config, reporter, witness);
+  const std::unique_ptr<Run> run = start_run(config, reporter, witness, ranks);
   print(answer_of(train(*run)), config.json);
   return 0;
+}
+
+/// The ranks that --ranks or a launcher makes; null where this process trains alone.
+std::unique_ptr<Ranks> ranks_of(const TrainConfig& asked) {
+  const auto timeout = std::chrono::milliseconds(std::llround(1e3 * asked.rank_timeout));
+  std::unique_ptr<Ranks> launched = mpi_ranks(timeout);
+  if (asked.ranks == 1) return launched;
+  if (launched != nullptr)
+    throw InputError("--ranks: expected none where a launcher has started several processes");
+  return fork_ranks(static_cast<int>(asked.ranks), timeout, follow_run);
+}
+
+/// --resume-or-start as what it means now: --resume, or --out. Throws InputError.
+Settings as_attempt(Settings flags) {
+  const auto asked = flags.find("resume-or-start");
+  if (asked == flags.end()) return flags;
+  for (const char* other : {"resume", "out"})
+    if (flags.contains(other))
+      throw InputError(std::string("--resume-or-start: expected no --") + other +
+                       " beside it, found one");
+  const Setting folder = asked->second;
+  flags.erase(asked);
+  std::error_code none;
+  const bool there = std::filesystem::exists(std::get<std::string>(folder.value), none);
+  flags.emplace(there ? "resume" : "out", folder);
+  return flags;
+}
+
+int run_training(const Settings& given, Witness* witness) {
+  end_on_announcement();
+  const Settings flags = as_attempt(given);
+  TrainConfig asked;
+  apply_settings(flags, asked);
+  const std::unique_ptr<Ranks> several = ranks_of(asked);
+  Ranks& ranks = several != nullptr ? *several : alone();
+  try {
+    if (!ranks.leads()) return static_cast<int>(follow_run(ranks));
+    if (!ranks.alone() && witness != nullptr)
+      throw InputError("--ranks: expected 1 where the run is observed");
+    const int code = flags.contains("resume") ? resume_training(flags, asked, witness, ranks)
+                                              : start_training(flags, witness, ranks);
+    announce(ranks, {.kind = Order::Kind::stop});
+    return code;
+  } catch (const Error& e) {
+    // An interrupted run leaves the others where they wait for an order.
+    if (e.code() == Exit::again)
+      announce(ranks, {.kind = Order::Kind::stop});
+    else
+      ranks.abort(e.what(), e.code());
+    throw;
+  } catch (const std::exception& e) {
+    ranks.abort(e.what(), Exit::failure);
+    throw;
+  }
 }
 
 }  // namespace

@@ -132,11 +132,14 @@ struct TrainConfig {
       Precision::tf32;  ///< once prepared (training/prepare.hpp), what really runs
   std::int64_t threads = 0;
   std::int64_t micro_batch = 0;
+  std::int64_t ranks = 1;
+  double rank_timeout = 600.0;  ///< seconds
 
   // Output
   std::string config;
   std::string out;
   std::string resume;
+  std::string resume_or_start;
   bool fresh_noise = false;
   std::int64_t eval_every = 1;
   std::int64_t checkpoint_every = 0;

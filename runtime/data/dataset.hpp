@@ -46,7 +46,13 @@ struct Dataset {
   /// unit has [n]. Empty: each is a unit.
   std::vector<std::uint32_t> first_rows;
 
+  /// Where this is a range of a larger set (range.hpp): the place of its first example there, and
+  /// how many examples that has; 0 where this is the whole.
+  std::size_t first = 0;
+  std::size_t whole = 0;
+
   std::size_t size() const { return labels.size(); }
+  std::size_t whole_size() const { return whole > 0 ? whole : size(); }
   bool is_bytes() const { return !bytes.empty(); }
   bool is_text() const { return words > 0; }
   bool is_coded() const { return layout != nullptr; }

@@ -4,46 +4,57 @@
 #include <span>
 #include <vector>
 
+#include "kernels/step/sample.hpp"
 #include "runtime/data/dataset.hpp"
 
 namespace cudp {
 
 /// The numbers that examples are drawn by: their places, or where some rows were held out those in
 /// the file (Dataset::numbers), so that who is drawn beside an example does not depend on who was
-/// held out. data must outlive this.
+/// held out. Of a range of a larger set (Dataset::first) they are those that the whole has. data
+/// must outlive this.
 class Numbering {
  public:
-  explicit Numbering(const Dataset& data) : data_(data) {
+  explicit Numbering(const Dataset& data)
+      : data_(data), begin_(data.first), end_(data.first + data.size()) {
     if (data.numbers.empty()) return;
-    place_.assign(static_cast<std::size_t>(data.numbers.back()) + 1, kNone);
+    begin_ = data.numbers.front() / kSampleTile * kSampleTile;
+    end_ = static_cast<std::size_t>(data.numbers.back()) + 1;
+    place_.assign(end_ - begin_, kNone);
     for (std::size_t i = 0; i < data.numbers.size(); ++i)
-      place_[data.numbers[i]] = static_cast<std::uint32_t>(i);
+      place_[data.numbers[i] - begin_] = static_cast<std::uint32_t>(i);
   }
 
-  /// One more than the largest number.
-  std::size_t count() const { return place_.empty() ? data_.size() : place_.size(); }
+  /// A multiple of kSampleTile that no number is below, and one more than the largest number.
+  std::size_t begin() const { return begin_; }
+  std::size_t end() const { return end_; }
+  std::size_t count() const { return end_ - begin_; }
   bool are_places() const { return place_.empty(); }
 
   /// Puts the places of examples where their numbers are, both ascending, without those of held-out
   /// rows; returns how many are left.
   std::size_t to_places(std::span<std::uint32_t> drawn) const {
-    if (place_.empty()) return drawn.size();
+    const auto begin = static_cast<std::uint32_t>(begin_);
+    if (place_.empty()) {
+      for (std::uint32_t& number : drawn) number -= begin;
+      return drawn.size();
+    }
     std::size_t left = 0;
     for (const std::uint32_t number : drawn)
-      if (place_[number] != kNone) drawn[left++] = place_[number];
+      if (place_[number - begin] != kNone) drawn[left++] = place_[number - begin];
     return left;
   }
   std::vector<std::uint32_t> numbers_of(std::span<const std::uint32_t> places) const {
     std::vector<std::uint32_t> numbers(places.begin(), places.end());
-    if (!place_.empty())
-      for (std::uint32_t& i : numbers) i = data_.numbers[i];
+    for (std::uint32_t& i : numbers)
+      i = place_.empty() ? i + static_cast<std::uint32_t>(begin_) : data_.numbers[i];
     return numbers;
   }
-  /// Values of examples by their numbers; 0 of held-out rows.
+  /// Values of examples by their numbers, from begin() on; 0 of held-out rows.
   std::vector<float> by_number(std::span<const float> values) const {
     std::vector<float> all(count(), 0.0f);
     for (std::size_t i = 0; i < values.size(); ++i)
-      all[place_.empty() ? i : data_.numbers[i]] = values[i];
+      all[place_.empty() ? i : data_.numbers[i] - begin_] = values[i];
     return all;
   }
 
@@ -51,7 +62,9 @@ class Numbering {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
   const Dataset& data_;
-  std::vector<std::uint32_t> place_;  // by number
+  std::size_t begin_;
+  std::size_t end_;
+  std::vector<std::uint32_t> place_;  // by number, from begin_ on
 };
 
 }  // namespace cudp

@@ -10,10 +10,12 @@
 #include "kernels/random/random.hpp"
 #include "kernels/step/clip_rule.hpp"
 #include "kernels/step/recipe.hpp"
+#include "kernels/step/tally.hpp"
 #include "models/model.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/audit_tap.hpp"
+#include "runtime/ranks/ranks.hpp"
 
 namespace cudp {
 
@@ -64,6 +66,9 @@ struct EngineSettings {
   /// Who is shown what leaves each step (runtime/gate/witness.hpp), or null; outlives the engine.
   Witness* witness = nullptr;
   int device = 0;  ///< CUDA only: its number
+  /// With whom the training set is shared: each has a range of it (runtime/data/range.hpp), and all
+  /// the same state. Outlives the engine.
+  Ranks* ranks = &alone();
   /// Who is told a line about the device, or nobody.
   std::function<void(const std::string& line)> say = {};
 };
@@ -71,19 +76,39 @@ struct EngineSettings {
 /// Private statistics of the steps since they were last read. Never leaves the process unless the
 /// user asked with --unsafe-diagnostics; a method that counts by them adds noise first.
 struct Diagnostics {
-  double loss = 0.0;             ///< sum over sampled examples
-  double norm = 0.0;             ///< sum of raw gradient norms
+  std::int64_t loss_units = 0;   ///< sum over sampled examples, in units of kTallyUnit
+  std::int64_t norm_units = 0;   ///< sum of raw gradient norms
   std::uint64_t clipped = 0;     ///< of those that are finite
   std::uint64_t examples = 0;    ///< sampled
   std::uint64_t non_finite = 0;  ///< whose gradient is not finite
 
+  double loss() const { return kTallyUnit * static_cast<double>(loss_units); }
+  double norm() const { return kTallyUnit * static_cast<double>(norm_units); }
+
   Diagnostics& operator+=(const Diagnostics& d) {
-    loss += d.loss;
-    norm += d.norm;
+    loss_units += d.loss_units;
+    norm_units += d.norm_units;
     clipped += d.clipped;
     examples += d.examples;
     non_finite += d.non_finite;
     return *this;
+  }
+
+  /// As ranks add them up.
+  static constexpr int kWords = 5;
+  void to_words(std::int64_t* words) const {
+    words[0] = loss_units;
+    words[1] = norm_units;
+    words[2] = static_cast<std::int64_t>(clipped);
+    words[3] = static_cast<std::int64_t>(examples);
+    words[4] = static_cast<std::int64_t>(non_finite);
+  }
+  static Diagnostics of_words(const std::int64_t* words) {
+    return {.loss_units = words[0],
+            .norm_units = words[1],
+            .clipped = static_cast<std::uint64_t>(words[2]),
+            .examples = static_cast<std::uint64_t>(words[3]),
+            .non_finite = static_cast<std::uint64_t>(words[4])};
   }
 };
 
@@ -145,10 +170,10 @@ class Engine {
 
   /// Makes every example's gradient at the present weights and keeps its norm. For candidates.
   virtual void measure_norms() = 0;
-  /// The norms as last seen. Private.
+  /// The norms as last seen, of this rank's examples. Private.
   virtual std::vector<float> norms() = 0;
   /// The sum of the norms as last seen in units of a grid, each cut to max_norm and then towards
-  /// zero: norm_units (kernels/contribution/norm_total.hpp). Private.
+  /// zero: norm_units (kernels/contribution/norm_total.hpp); of this rank's examples. Private.
   virtual std::uint64_t norm_total(double max_norm, double grid);
 
   /// The model's logits at the present parameters, [examples, outputs]; outside `run`.

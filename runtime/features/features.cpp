@@ -113,10 +113,10 @@ std::vector<float> release_for_features(const Dataset& train, const FeatureSetti
                                         Gate& gate) {
   if (settings.kind == Features::pca)
     return dp_pca(train, max_examples, static_cast<int>(settings.dimensions), settings.whiten,
-                  sigma, gate, settings.threads);
+                  sigma, gate, settings.threads, *settings.ranks);
   if (settings.standardise)
     return dp_channel_scaling(train, size, max_examples, sigma, settings.second_order, gate,
-                              settings.threads);
+                              settings.threads, *settings.ranks);
   return {};
 }
 

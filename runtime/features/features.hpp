@@ -9,6 +9,7 @@
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/gate/gate.hpp"
+#include "runtime/ranks/ranks.hpp"
 
 namespace cudp {
 
@@ -23,6 +24,7 @@ struct FeatureSettings {
   bool whiten = false;          ///< of Features::pca
   std::string cache = "auto";   ///< a folder, "auto" for the user's cache folder, or "none"
   int threads = 0;
+  Ranks* ranks = &alone();  ///< whose ranges of the training set a release adds up
 };
 
 FeatureSettings feature_settings(const TrainConfig& config);

@@ -139,10 +139,11 @@ void whiten(Eigenpairs& pairs) {
 }
 
 std::vector<float> dp_pca(const Dataset& data, double max_examples, int dimensions, bool whitened,
-                          double sigma, Gate& gate, int threads) {
+                          double sigma, Gate& gate, int threads, Ranks& ranks) {
   const int d = data.shape.size();
   const int bits = row_bits(max_examples, sigma);
   std::vector<double> moments = clipped_second_moments(data, bits, threads);
+  sum_multiples(ranks, "second moments", moments, std::ldexp(1.0, -2 * bits));
   add_symmetric_noise(moments, d, bits, sigma, gate);
   Eigenpairs pairs = leading_eigenvectors(std::move(moments), d, dimensions);
   if (whitened) whiten(pairs);

@@ -5,6 +5,7 @@
 #include "runtime/base/eigenvectors.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/gate/gate.hpp"
+#include "runtime/ranks/ranks.hpp"
 
 namespace cudp {
 
@@ -51,9 +52,9 @@ void whiten(Eigenpairs& pairs);
 
 /// The sum, its noise and its directions: a release of the Gaussian mechanism with noise multiplier
 /// sigma. Whitening is a function of what was released. Returns [dimensions, d].
-/// max_examples: as above.
+/// max_examples: as above. Of ranks `data` is this one's range.
 std::vector<float> dp_pca(const Dataset& data, double max_examples, int dimensions, bool whitened,
-                          double sigma, Gate& gate, int threads);
+                          double sigma, Gate& gate, int threads, Ranks& ranks = alone());
 
 /// Examples become their products with the rows of projection [k, data.shape.size()]: shape {k}.
 /// A function of each example alone, once the projection is there.

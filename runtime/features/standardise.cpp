@@ -92,9 +92,11 @@ std::vector<double> clipped_moments(const Dataset& data, int bits, int threads) 
 }
 
 std::vector<float> dp_channel_scaling(const Dataset& data, double size, double max_examples,
-                                      double sigma, double second_order, Gate& gate, int threads) {
+                                      double sigma, double second_order, Gate& gate, int threads,
+                                      Ranks& ranks) {
   const int bits = moment_bits(max_examples, sigma);
   std::vector<double> moments = clipped_moments(data, bits, threads);
+  sum_multiples(ranks, "moments of the channels", moments, 1.0);
   for (double& m : moments) m = std::ldexp(m, -bits);
   const double grid = noise_grid(sigma, std::ldexp(1.0, -bits));
   moments = gate.release({.name = "moments of the channels",

@@ -3,6 +3,7 @@
 
 #include "runtime/data/dataset.hpp"
 #include "runtime/gate/gate.hpp"
+#include "runtime/ranks/ranks.hpp"
 
 namespace cudp {
 
@@ -32,9 +33,10 @@ std::vector<double> clipped_moments(const Dataset& data, int bits, int threads);
 /// Scale and shift of every channel, [2, channels]: a release of the Gaussian mechanism with noise
 /// multiplier sigma. size: number of examples as it is known to the public, max_examples: a bound
 /// on the real one. second_order: standard deviation that channels of order 2 get; all others
-/// get 1.
+/// get 1. Of ranks `data` is this one's range.
 std::vector<float> dp_channel_scaling(const Dataset& data, double size, double max_examples,
-                                      double sigma, double second_order, Gate& gate, int threads);
+                                      double sigma, double second_order, Gate& gate, int threads,
+                                      Ranks& ranks = alone());
 
 /// x <- scale x + shift in every channel of every example.
 void scale_channels(Dataset& data, const std::vector<float>& scaling, int threads);

@@ -11,6 +11,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/config/class_weights.hpp"
 #include "runtime/config/option_rows.hpp"
+#include "runtime/device/joined_linear.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 #include "runtime/methods/initial_weights.hpp"
 #include "runtime/methods/linear_options.hpp"
@@ -147,6 +148,9 @@ void DpAgdMethod::make_engine(const TrainingInputs& inputs) {
   engine_ = inputs.backend.make_linear_engine(
       inputs.train, context_.network.spec.loss, settings_.max_examples,
       static_cast<int>(context_.config.threads), sign_weights(context_.config.class_weights));
+  if (!inputs.ranks->alone())
+    engine_ = std::make_unique<JoinedLinearEngine>(std::move(engine_), settings_.max_examples,
+                                                   *inputs.ranks);
 }
 
 void DpAgdMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {

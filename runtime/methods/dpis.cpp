@@ -170,7 +170,8 @@ double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
   const double noise = plan().epoch_noise * max_norm * (1.0 + kSumRounding);
   const double grid =
       std::ldexp(1.0, std::max(std::ilogb(max_norm) - kNormBits, std::ilogb(noise) - kNoiseBits));
-  const std::uint64_t sum = engine().norm_total(max_norm, grid);
+  auto sum = static_cast<std::int64_t>(engine().norm_total(max_norm, grid));
+  ranks().sum(name, {&sum, 1});
   return gate().release({.name = name,
                          .purpose = purpose,
                          .step = epoch,
@@ -178,7 +179,7 @@ double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                          .noise_std = noise,
                          .sensitivity = max_norm,
                          .charge = {privacy::Gaussian{plan().epoch_noise}, number}},
-                        static_cast<std::int64_t>(sum));
+                        sum);
 }
 
 /// sigma_G, the smallest that what is left pays for if all later epochs were: in the first part of

@@ -72,6 +72,7 @@ std::string EngineMethod::describe() const {
 
 void EngineMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
+  ranks_ = inputs.ranks;
   const TrainConfig& c = config();
   EngineSettings s;
   s.recipe = recipe();
@@ -85,6 +86,7 @@ void EngineMethod::make_engine(const TrainingInputs& inputs) {
   s.diagnostics = c.unsafe_diagnostics;
   s.class_weights = relative_class_weights(c.class_weights);
   s.witness = inputs.gate.witness();
+  s.ranks = ranks_;
   configure(s);
   engine_ = inputs.backend.make_engine(context_.network, s);
   engine_->load(inputs.train);

@@ -95,6 +95,7 @@ class EngineMethod : public Method {
   const Schedule& schedule() const { return schedule_; }
   Engine& engine() const { return *engine_; }
   Gate& gate() const { return *gate_; }
+  Ranks& ranks() const { return *ranks_; }
 
  private:
   void make_engine(const TrainingInputs& inputs);
@@ -105,6 +106,7 @@ class EngineMethod : public Method {
   Schedule schedule_;
   std::unique_ptr<Engine> engine_;
   Gate* gate_ = nullptr;
+  Ranks* ranks_ = nullptr;
 };
 
 /// Keys of the options that all of these methods have, but for "clip".

@@ -64,6 +64,7 @@ MethodEntry linear_method_entry() {
   entry.stochastic = false;
   entry.linear_model = true;
   entry.cpu_only = true;
+  entry.on_ranks = false;
   return entry;
 }
 

@@ -40,7 +40,8 @@ struct TrainingInputs {
   const Dataset& train;
   const Backend& backend;
   SharedKey key;
-  Gate& gate;  ///< of the same generator and key
+  Gate& gate;               ///< of the same generator and key
+  Ranks* ranks = &alone();  ///< `train` is this rank's range
 };
 
 /// All that a method must remember across a crash.
@@ -51,6 +52,10 @@ struct MethodState {
   /// The array of that name; empty where there is none.
   const std::vector<float>& array(const std::string& name) const;
 };
+
+/// Whether the array of a state has a number for each example of this rank's range. Others are the
+/// same on all ranks.
+inline bool is_by_example(const std::string& array) { return array == "norms"; }
 
 /// A training algorithm. One file a method: its options, state, plan and part of the certificate;
 /// a row of methods/registry.cpp makes it known. It is made before the data are looked at, and

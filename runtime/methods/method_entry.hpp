@@ -21,6 +21,7 @@ struct MethodEntry {
   bool linear_model = false;  ///< trains a linear model with one score only
   bool gives_privacy = true;  ///< otherwise a run needs no budget, and releases nothing
   bool cpu_only = false;
+  bool on_ranks = true;           ///< trains on several ranks, each with a range of the examples
   std::string_view no_units;      ///< why it takes no units of several examples; empty: it does
   bool adapts_step_size = false;  ///< --schedule adaptive: by what it released
   /// Before any source of settings is applied.

@@ -49,7 +49,7 @@ double size_noise(const DataSplit& data, const TrainConfig& config) {
 }
 
 TrainingSize training_size(const DataSplit& data, double noise, Gate& gate) {
-  const auto n = static_cast<double>(data.train.size());
+  const auto n = static_cast<double>(data.train.whole_size());
   if (noise == 0.0) return {n, 0.0, data.unit_rows};
   // Whole numbers are multiples of every power of two up to 1.
   const double grid = noise_grid(noise, 1.0);

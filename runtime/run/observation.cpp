@@ -32,7 +32,7 @@ void observe_beginning(const Run& run, const Training& training) {
   const Experiment& e = training.experiment();
   verify::Begin begin{.generator = std::string(name_of(e.config.rng)),
                       .key = {},
-                      .examples = Numbering(e.data.train).count(),
+                      .examples = Numbering(e.data.train).end(),
                       .step = training.step()};
   std::ranges::copy(training.key().words, begin.key.begin());
   o->begin(SeededKey(e.config), begin, [&run] { return charged_on_disk(run.folder.ledger()); });

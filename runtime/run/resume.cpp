@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/config/seeded_key.hpp"
+#include "runtime/run/follow.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/observation.hpp"
 #include "runtime/run/run.hpp"
@@ -78,14 +79,18 @@ void forget_diagnostics_after(const Run& run) {
 
 }  // namespace
 
-std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witness* witness) {
+std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witness* witness,
+                                Ranks& ranks) {
   StoredRun stored = open_stored_run(flags, reporter);
   check_witness(witness, stored.config);
   const bool same_key = stored.key.has_value();
-  Experiment prepared =
-      prepare(stored.config, reporter, stored.checkpoint.model, stored.checkpoint.training.coins);
+  const SharedKey key = same_key ? *stored.key : SharedKey(make_key());
+  const std::string& model = stored.checkpoint.model;
+  const std::optional<SharedKey>& coins = stored.checkpoint.training.coins;
+  introduce(ranks, {.config = stored.config, .model = model, .key = key, .coins = coins});
+  Experiment prepared = prepare(stored.config, reporter, model, coins, ranks);
+  check_alike(prepared, key.key());
   check_same_run(stored, prepared);
-  const SharedKey key = same_key ? *std::move(stored.key) : SharedKey(make_key());
   auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter);
   Run& run = *restored;
   run.lock = std::move(stored.lock);
@@ -94,6 +99,8 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witne
   TrainingState state = std::move(stored.checkpoint.training);
   state.ledger = std::move(stored.ledger);
   check_ledger(run.folder, state);
+  stored.checkpoint.training = state;
+  announce_resume(ranks, stored.checkpoint, same_key);
   run.training =
       Training::resume(std::move(prepared), key, run, std::move(state), same_key, witness);
   const Training& t = *run.training;

@@ -22,7 +22,7 @@ Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Re
     : folder(std::move(where)),
       key_check(cudp::key_check(key)),
       seal(key),
-      data_tag(data_tag_of(experiment, seal)),
+      data_tag(data_tag_of(experiment, key)),
       reporter_(reporter) {}
 
 void Run::charged(const privacy::Ledger& ledger) { write_ledger(folder, ledger, seal); }
@@ -53,8 +53,8 @@ void Run::diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& 
   const double n = d.examples > 0 ? static_cast<double>(d.examples) : 1.0;
   const nlohmann::ordered_json j{{"epoch", epoch},
                                  {"step", step},
-                                 {"training_loss", d.loss / n},
-                                 {"gradient_norm", d.norm / n},
+                                 {"training_loss", d.loss() / n},
+                                 {"gradient_norm", d.norm() / n},
                                  {"clipped_share", static_cast<double>(d.clipped) / n},
                                  {"examples", d.examples},
                                  {"non_finite", d.non_finite}};
@@ -88,9 +88,11 @@ void Run::advance() {
   watch_.reset();
   const std::uint64_t last = training->last_step();
   if (!training->is_finished())
-    throw Error(fmt::format(
-        "interrupted at step {}{}; continue with: cudp train --resume {}", training->step(),
-        last == Method::kOpenEnded ? "" : fmt::format(" of {}", last), folder.root().string()));
+    throw Error(
+        fmt::format("interrupted at step {}{}; continue with: cudp train --resume {}",
+                    training->step(), last == Method::kOpenEnded ? "" : fmt::format(" of {}", last),
+                    folder.root().string()),
+        Exit::again);
 }
 
 void Run::describe() const {
@@ -99,7 +101,7 @@ void Run::describe() const {
   const Method& method = training->method();
   reporter_.info(fmt::format(
       "{}{}, {} ({} parameters) on {}{}", e.data.name,
-      size.is_public() ? fmt::format(" ({} training examples)", e.data.train.size()) : "",
+      size.is_public() ? fmt::format(" ({} training examples)", e.data.train.whole_size()) : "",
       e.network.spec.name, e.network.parameter_count, e.backend.name,
       e.config.precision == Precision::tf32 ? " in TF32" : ""));
   for (const std::string& note : e.data.notes) reporter_.info(note);

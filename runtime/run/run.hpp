@@ -70,14 +70,14 @@ class Run final : public TrainingObserver {
 
 /// Everything that can be refused is refused before anything is written; then makes the run folder,
 /// with a checkpoint before the first step. witness: who is shown what leaves, or null; outlives
-/// the run. Throws InputError, BudgetError.
+/// the run, as do the ranks, of which this is the first. Throws InputError, BudgetError.
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
-                               Witness* witness = nullptr);
+                               Witness* witness = nullptr, Ranks& ranks = alone());
 
 /// Opens an interrupted run at its newest intact checkpoint. `flags` may change what does not
 /// matter to the result. Throws InputError, BudgetError.
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
-                                Witness* witness = nullptr);
+                                Witness* witness = nullptr, Ranks& ranks = alone());
 
 /// The result of a run folder whose run is complete; empty if it is not.
 std::optional<RunResult> finished_result(const RunFolder& folder);

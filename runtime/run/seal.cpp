@@ -112,7 +112,7 @@ std::string Seal::block_tags(const Dataset& train, int threads) const {
     const std::size_t begin = b * kBlock;
     const std::size_t count = std::min(kBlock, train.size() - begin);
     Hash hash(key_, kBlockBytes);
-    hash.add_number(b);
+    hash.add_number(train.first / kBlock + b);
     hash.add_number(count);
     hash.add_number(train.is_bytes() ? 1 : 0);
     add_part(hash, train.bytes, width, begin, count);
@@ -137,8 +137,9 @@ std::string data_tag(const Seal& seal, const Dataset& train, const std::string& 
   std::memcpy(&shift, &train.shift, sizeof shift);
   std::string about =
       fmt::format("{}x{}x{} {} {} {:x} {:x}\n", train.shape.channels, train.shape.height,
-                  train.shape.width, train.classes, train.size(), scale, shift);
-  about += fmt::format("{} {}\n", train.numbers.size(), train.first_rows.size());
+                  train.shape.width, train.classes, train.whole_size(), scale, shift);
+  const auto count = [&](const auto& array) { return array.empty() ? 0 : train.whole_size(); };
+  about += fmt::format("{} {}\n", count(train.numbers), count(train.first_rows));
   about += layout_text(train);
   if (train.is_text()) about += fmt::format("{} {}\n", train.words, vectors_tag(seal, train));
   return seal.tag(part, about + block_tags);

@@ -24,14 +24,15 @@ class Seal {
 
   /// Codes of a training set in blocks of 256 examples, so that whoever has a part can check it: 16
   /// bytes a block, of the examples' numbers or words and labels, in order, of the numbers that
-  /// they and their units are drawn by, and of the block's place.
+  /// they and their units are drawn by, and of the block's place in the whole set.
   std::string block_tags(const Dataset& train, int threads) const;
 
  private:
   SecretKey key_;
 };
 
-/// The code of a whole training set, or another part of the data, from those of its blocks.
+/// The code of a whole training set, or another part of the data, from those of all its blocks.
+/// train: it, or a range of it with its first example.
 std::string data_tag(const Seal& seal, const Dataset& train, const std::string& block_tags,
                      std::string_view part = "data");
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "runtime/config/seeded_key.hpp"
+#include "runtime/run/follow.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/observation.hpp"
 #include "runtime/run/run.hpp"
@@ -21,16 +22,22 @@ void make_place(std::optional<NewRunFolder>& place, const Experiment& e) {
 
 }  // namespace
 
-std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Witness* witness) {
+std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Witness* witness,
+                               Ranks& ranks) {
   check_witness(witness, config);
   if (!config.out.empty()) check_free(config.out);
   const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                   : make_key());
-  Experiment experiment = prepare(config, reporter);
+  std::optional<SharedKey> coins;
+  if (config.holdout) coins.emplace(coins_of(config));
+  introduce(ranks, {.config = config, .model = "", .key = key, .coins = coins});
+  Experiment experiment = prepare(config, reporter, "", std::move(coins), ranks);
+  check_alike(experiment, key.key());
   auto started = std::make_unique<Run>(RunFolder(""), experiment, key.key(), reporter);
   Run& run = *started;
   make_place(run.place, experiment);
   run.folder = run.place->folder();
+  announce(ranks, {.kind = Order::Kind::begin});
   run.training = Training::begin(std::move(experiment), key, run, witness);
   observe_state(run);
 

@@ -10,6 +10,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/schema.hpp"
+#include "runtime/run/follow.hpp"
 #include "runtime/run/key_file.hpp"
 
 namespace fs = std::filesystem;
@@ -133,9 +134,10 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
   if (c.parameters != e.network.parameter_count)
     throw InputError(fmt::format("{}: expected a model of {} parameters as in the run, found {}",
                                  e.config.model, c.parameters, e.network.parameter_count));
-  if (e.data.size_is_public && static_cast<double>(e.data.train.size()) != c.training.size.value)
+  if (e.data.size_is_public &&
+      static_cast<double>(e.data.train.whole_size()) != c.training.size.value)
     throw InputError(fmt::format("{}: expected {} training examples as in the run, found {}",
-                                 e.data.name, c.training.size.value, e.data.train.size()));
+                                 e.data.name, c.training.size.value, e.data.train.whole_size()));
   if (e.data.size_is_public != c.training.size.is_public())
     throw InputError(e.data.name + ": expected a size that is public or not as in the run");
   // What was released is private for the units that the run began with.
@@ -150,7 +152,7 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                     unit_text(unit_name(e.data), e.data.unit_rows)));
   // Whoever was trained on must not be among those whose figures are released: under a fresh key,
   // too, all rows stay as they are and where they are.
-  if (e.config.holdout && c.data != data_tag_of(e, Seal(e.coins->key())))
+  if (e.config.holdout && c.data != data_tag_of(e, e.coins->key()))
     throw InputError(e.data.name +
                      ": expected the data that the run began with, held-out rows too, found other "
                      "data; --fresh-noise does not allow it, since no row may change its part");
@@ -163,7 +165,7 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
     throw InputError(
         fmt::format("{}: expected the arithmetic that the run began with, {}, found {}{}", place,
                     c.arithmetic, e.backend.arithmetic_name, kFreshNoise));
-  if (!e.config.holdout && c.data != data_tag_of(e, Seal(run.key->key())))
+  if (!e.config.holdout && c.data != data_tag_of(e, run.key->key()))
     throw InputError(e.data.name +
                      ": expected the training data that the run began with, found other data" +
                      kFreshNoise);
@@ -177,13 +179,16 @@ std::string unit_name(const DataSplit& data) {
   return data.schema != nullptr && data.schema->unit ? data.schema->unit->column : "";
 }
 
-std::string data_tag_of(const Experiment& e, const Seal& run_seal) {
-  const auto tag = [&](const Seal& seal, const Dataset& part, const char* name) {
-    return data_tag(seal, part, seal.block_tags(part, static_cast<int>(e.config.threads)), name);
+std::string data_tag_of(const Experiment& e, const RandomKey& run_key) {
+  const RandomKey& key = e.coins ? e.coins->key() : run_key;
+  const Seal seal(key);
+  announce_seal(*e.ranks, key);
+  const auto tag = [&](const Dataset& part, const char* name) {
+    return data_tag(seal, part, joined_block_tags(e, seal, part), name);
   };
-  if (!e.coins) return tag(run_seal, e.data.train, "data");
-  const Seal seal(e.coins->key());
-  return tag(seal, e.data.train, "trained on") + tag(seal, e.data.test, "held out");
+  if (!e.coins) return tag(e.data.train, "data");
+  const std::string trained = tag(e.data.train, "trained on");
+  return trained + tag(e.data.test, "held out");
 }
 
 }  // namespace cudp

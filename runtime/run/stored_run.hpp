@@ -44,9 +44,10 @@ std::string unit_name(const DataSplit& data);
 /// Durable when it returns.
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal);
 
-/// The code of the training set by the run's seal, for its checkpoints. Where rows are held out it
-/// is of both parts, and by the key of their coins, which a fresh key does not take the place of.
-/// Before features that rest on a release are shown.
-std::string data_tag_of(const Experiment& experiment, const Seal& run_seal);
+/// The code of the training set by the seal of the run's key, for its checkpoints. Where rows are
+/// held out it is of both parts, and by the key of their coins, which a fresh key does not take the
+/// place of. Before features that rest on a release are shown. Of ranks, rank 0's; the others give
+/// their parts.
+std::string data_tag_of(const Experiment& experiment, const RandomKey& key);
 
 }  // namespace cudp

@@ -245,6 +245,8 @@ Option device_option() {
   return o;
 }
 
+constexpr Range kRanks{.low = 1.0, .high = 256.0, .text = "a whole number of 1 to 256"};
+
 std::vector<Option> machine_options() {
   return {
       device_option(),
@@ -255,6 +257,11 @@ std::vector<Option> machine_options() {
                       "CPU threads, 0 for every core; the result does not depend on it")),
       machine(integer("micro-batch", "N", &Config::micro_batch, kCountOrZero,
                       "examples in flight, 0 to choose; the result does not depend on it")),
+      command(integer("ranks", "N", &Config::ranks, kRanks,
+                      "processes that share the examples, on this node; the result does not depend "
+                      "on it")),
+      command(number("rank-timeout", "S", &Config::rank_timeout, kPositive,
+                     "seconds after which a rank that others wait for counts as lost")),
   };
 }
 
@@ -263,6 +270,9 @@ std::vector<Option> output_options() {
       command(text("config", "FILE", &Config::config, "TOML file with these keys")),
       command(text("out", "DIR", &Config::out, "run folder; runs/DATASET-MODEL-TIME if not given")),
       command(text("resume", "DIR", &Config::resume, "continue the interrupted run in DIR")),
+      command(text("resume-or-start", "DIR", &Config::resume_or_start,
+                   "continue the run in DIR where there is one, else start it there: the same "
+                   "command for every attempt of a job that may be interrupted")),
       command(
           toggle("fresh-noise", &Config::fresh_noise,
                  "resume with a new random key, and pay again for the steps since the last "

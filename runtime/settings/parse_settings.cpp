@@ -41,7 +41,7 @@ void add_setting(Settings& settings, std::string_view key, const toml::node& nod
   std::string place = at_line(source, node.source());
   place.append(", ").append(key);
   if (find_option(key) == nullptr) refuse_unknown(std::string(key), place);
-  if (key == "config" || key == "resume")
+  if (key == "config" || key == "resume" || key == "resume-or-start")
     throw InputError(place + ": expected on the command line only, found in a file");
   Value value = value_of(node, place);
   settings.insert_or_assign(std::string(key), Setting{std::move(value), std::move(place)});

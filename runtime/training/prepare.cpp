@@ -14,6 +14,7 @@
 #include "runtime/data/holdout.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/make_network.hpp"
+#include "runtime/data/range.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
@@ -54,7 +55,7 @@ std::string default_model(Features features, const Dataset& data, const Shape& s
 
 /// held: rows were held out, of which there may be none.
 std::vector<Dataset*> parts_of(DataSplit& data, bool held) {
-  if (!held && data.test.size() == 0) return {&data.train};
+  if (!held && data.test.whole_size() == 0) return {&data.train};
   return {&data.train, &data.test};
 }
 
@@ -149,9 +150,15 @@ void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint6
                    why + ", found " + std::to_string(rows));
 }
 
-/// The key of a new run's coins: one of its own, which the training's does not tell.
-RandomKey coins_of(const TrainConfig& config) {
-  return config.seed ? coins_of_seed(static_cast<std::uint64_t>(*config.seed)) : make_key();
+/// Leaves of both parts what is this rank's; of the test set answers to all stay.
+void keep_range(DataSplit& data, Experiment& e) {
+  const auto range = [&](const Dataset& all) {
+    return range_of(e.ranks->rank(), e.ranks->size(), all.size());
+  };
+  data.train = only(data.train, range(data.train));
+  e.test_labels = data.test.labels;
+  e.test_targets = data.test.targets;
+  data.test = only(data.test, range(data.test));
 }
 
 /// Words' vectors are stored beside the parameters, under a name of their own.
@@ -166,6 +173,16 @@ void check_stored_vectors(const TrainConfig& config, const Network& n) {
 
 }  // namespace
 
+RandomKey coins_of(const TrainConfig& config) {
+  return config.seed ? coins_of_seed(static_cast<std::uint64_t>(*config.seed)) : make_key();
+}
+
+FeatureSettings feature_settings(const Experiment& e) {
+  FeatureSettings s = feature_settings(e.config);
+  s.ranks = e.ranks;
+  return s;
+}
+
 std::string read_model(const std::string& name) {
   if (const std::string_view text = builtin_model(name); !text.empty()) return std::string(text);
   if (!name.ends_with(".toml"))
@@ -179,7 +196,7 @@ std::string read_model(const std::string& name) {
 }
 
 Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model,
-                   std::optional<SharedKey> coins) {
+                   std::optional<SharedKey> coins, Ranks& ranks) {
   const MethodEntry& method = method_entry(config.method);
   const Device device = device_for(method, config.device);
   const Backend first_backend = choose_backend(device);
@@ -205,12 +222,14 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
     data.train = std::move(parts.train);
     data.test = std::move(parts.held);
   }
+  Experiment e;
+  e.ranks = &ranks;
+  if (!ranks.alone()) keep_range(data, e);
   if (data.train.is_text() && config.features != Features::none)
     throw InputError("--features: expected none with texts, found " +
                      std::string(name_of(config.features)));
   check_target(config, method, data.train);
   const Backend backend = backend_for(first_backend, config, data.train, reporter);
-  Experiment e;
   e.inputs = inputs_of(data);
   for (Dataset* const part : parts_of(data, config.holdout.has_value()))
     make_features(*part, feature_settings(config), backend, reporter);
@@ -258,7 +277,7 @@ privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size
 void release_features(Experiment& e, const TrainingSize& size, Gate& gate) {
   // The same bound on N as the plan's, which may fail as often.
   const double failure = size.is_public() ? 1.0 : 0.5 * kFailureShare * *e.config.delta;
-  show_features(e, release_for_features(e.data.train, feature_settings(e.config), size.value,
+  show_features(e, release_for_features(e.data.train, feature_settings(e), size.value,
                                         size.max_examples(failure),
                                         feature_noise(e.config, size.unit_rows), gate));
 }

@@ -9,6 +9,7 @@
 #include "runtime/config/config.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/backend.hpp"
+#include "runtime/features/features.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/results/model_inputs.hpp"
@@ -33,16 +34,30 @@ struct Experiment {
   /// checkpoint has it: a new key would move rows from one part to the other.
   std::optional<SharedKey> coins = {};
 
+  /// With whom this process trains. data has its range of each part then; of the test set, labels
+  /// and targets of the whole are here.
+  Ranks* ranks = &alone();
+  std::vector<std::uint8_t> test_labels = {};
+  std::vector<float> test_targets = {};
+
   /// Whether the model is tested. That rows are held out is public, how many is not: data.test may
   /// then be empty, and nothing but numbers in private/ may tell.
-  bool has_test() const { return config.holdout || data.test.size() > 0; }
+  bool has_test() const { return config.holdout || data.test.whole_size() > 0; }
 };
 
 /// Reads the data and the model, or takes the model of a run that is resumed. Throws InputError,
 /// also where the method cannot train such a model or on such a device; writes nothing. coins:
-/// those of a run that is resumed; a run that begins tosses its own.
+/// those of a run that is resumed; a run that begins tosses its own. ranks: all of them prepare the
+/// same, and have the same coins.
 Experiment prepare(const TrainConfig& config, Reporter& reporter,
-                   const std::string& known_model = "", std::optional<SharedKey> coins = {});
+                   const std::string& known_model = "", std::optional<SharedKey> coins = {},
+                   Ranks& ranks = alone());
+
+/// The key of a new run's coins: one of its own, which the training's does not tell.
+RandomKey coins_of(const TrainConfig& config);
+
+/// The features' settings, with the ranks that release what they rest on.
+FeatureSettings feature_settings(const Experiment& experiment);
 
 /// The model's TOML: a built-in one by name, or a file. Throws InputError.
 std::string read_model(const std::string& name);

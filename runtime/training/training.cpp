@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -50,8 +52,37 @@ std::unique_ptr<Method> Training::make_method() const {
 }
 
 TrainingInputs Training::inputs() {
-  return {
-      .train = experiment_.data.train, .backend = experiment_.backend, .key = key_, .gate = gate_};
+  return {.train = experiment_.data.train,
+          .backend = experiment_.backend,
+          .key = key_,
+          .gate = gate_,
+          .ranks = experiment_.ranks};
+}
+
+MethodState Training::joined_state() const {
+  announce(ranks(), {.kind = Order::Kind::state});
+  return joined(method_->state(), ranks());
+}
+
+void Training::follow(Order order) {
+  switch (order.kind) {
+    case Order::Kind::pay_again:
+      return pay_again();
+    case Order::Kind::authorise:
+      (void)method_->authorise(budget_, order.step, order.until);
+      return;
+    case Order::Kind::train:
+      step_ = method_->train(order.step, order.until);
+      return;
+    case Order::Kind::evaluate:
+      (void)joined_logits();
+      return;
+    case Order::Kind::state:
+      (void)joined(method_->state(), ranks());
+      return;
+    default:
+      throw std::logic_error("an order that no training follows");
+  }
 }
 
 void Training::plan() {
@@ -141,19 +172,20 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   show_features(t->experiment_, std::move(state.feature_release));
   t->plan_holdout(t->size_.noise);
   t->method_ = t->make_method();
-  t->method_->restore(t->inputs(), state.method);
+  t->method_->restore(t->inputs(), part_of(std::move(state.method), t->experiment_.data.train));
   if (same_key) t->last_step_ = t->method_->last_step(t->budget_, t->step_);
   return t;
 }
 
 void Training::pay_again() {
+  if (ranks().leads()) announce(ranks(), {.kind = Order::Kind::pay_again});
   method_->fresh_key(budget_, step_);
   last_step_ = method_->last_step(budget_, step_);
 }
 
 TrainingState Training::state() const {
   return {.step = step_,
-          .method = method_->state(),
+          .method = joined_state(),
           .size = size_,
           .ledger = budget_.ledger(),
           .taken = budget_.taken(),
@@ -216,10 +248,31 @@ void Training::add(const std::vector<MetricsRow>& rows) {
   }
 }
 
-Predictions Training::answers() {
+std::vector<float> Training::joined_logits() {
   const Experiment& e = experiment_;
   if (!predictor_) predictor_.emplace(e.backend, e.network, forward_settings(e.config));
-  return predictor_->predict(method_->parameters(), e.data.test);
+  predictor_->set_parameters(method_->parameters());
+  std::vector<float> mine = predictor_->logits(e.data.test);
+  if (ranks().alone()) return mine;
+  std::vector<float> all;
+  for (const std::string& part :
+       ranks().gather("answers to the test set", std::as_bytes(std::span(mine)))) {
+    const std::size_t at = all.size();
+    all.resize(at + part.size() / sizeof(float));
+    std::memcpy(all.data() + at, part.data(), part.size());
+  }
+  return all;
+}
+
+Predictions Training::answers() {
+  const Experiment& e = experiment_;
+  announce(ranks(), {.kind = Order::Kind::evaluate});
+  return {.loss = e.network.spec.loss,
+          .outputs = e.network.outputs,
+          .logits = joined_logits(),
+          .labels = ranks().alone() ? e.data.test.labels : e.test_labels,
+          .targets = ranks().alone() ? e.data.test.targets : e.test_targets,
+          .huber = e.network.spec.huber};
 }
 
 std::optional<Evaluation> Training::evaluate() {
@@ -239,8 +292,7 @@ class Training::Loop {
 
   void run() {
     while (!t_.is_finished()) {
-      const std::uint64_t until =
-          timed([&] { return method_.authorise(t_.budget_, t_.step_, next_checkpoint()); });
+      const std::uint64_t until = timed([&] { return authorise(t_.step_, next_checkpoint()); });
       if (until == t_.step_) stop_at_budget();
       // The checkpoint knows of what was charged, before any of that is drawn: a ledger of before
       // is told apart.
@@ -271,6 +323,15 @@ class Training::Loop {
     return result;
   }
 
+  std::uint64_t authorise(std::uint64_t step, std::uint64_t until) {
+    announce(t_.ranks(), {Order::Kind::authorise, step, until});
+    return method_.authorise(t_.budget_, step, until);
+  }
+  std::uint64_t train(std::uint64_t step, std::uint64_t until) {
+    announce(t_.ranks(), {Order::Kind::train, step, until});
+    return method_.train(step, until);
+  }
+
   bool is_open_ended() const { return method_.steps() == Method::kOpenEnded; }
 
   double steps_per_second() const {
@@ -294,7 +355,7 @@ class Training::Loop {
   void take_steps(std::uint64_t until) {
     const std::uint64_t epoch_end = (t_.step_ / steps_per_epoch_ + 1) * steps_per_epoch_;
     const std::uint64_t last = std::min({until, epoch_end, t_.step_ + steps_in(kChunkSeconds, 1)});
-    const std::uint64_t done = timed([&] { return method_.train(t_.step_, last); });
+    const std::uint64_t done = timed([&] { return train(t_.step_, last); });
     steps_taken_ += done - t_.step_;
     t_.step_ = done;
     if (done < last) return stop_at_budget();
@@ -352,6 +413,7 @@ class Training::Loop {
 void Training::advance() {
   ensure(last_step_.has_value(), "a key of its own, and nothing paid again");
   Loop(*this).run();
+  if (is_finished() && !ranks().alone()) agree();
   release_holdout();
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/results/predictor.hpp"
 #include "runtime/results/released_model.hpp"
 #include "runtime/training/observer.hpp"
+#include "runtime/training/order.hpp"
 #include "runtime/training/pending_rows.hpp"
 #include "runtime/training/prepare.hpp"
 
@@ -77,6 +78,11 @@ class Training {
 
   /// For a checkpoint.
   TrainingState state() const;
+  /// Throws RanksError where ranks have come to different models.
+  void agree() const { (void)joined_state(); }
+  /// By a rank that does not lead: does what rank 0 does, until that stops.
+  void follow(Order order);
+
   /// The certificate of a training that ends here.
   Certificate certificate() const;
   /// The certificate of the plan: of what it will have spent when it ends as planned. It says that
@@ -100,6 +106,11 @@ class Training {
            std::vector<Listed> released);
 
   std::unique_ptr<Method> make_method() const;
+  Ranks& ranks() const { return *experiment_.ranks; }
+  /// The method's state, of all ranks.
+  MethodState joined_state() const;
+  /// The logits of this rank's test examples, and on rank 0 those of all.
+  std::vector<float> joined_logits();
   TrainingInputs inputs();
   void plan();
   /// size_noise: of the release of the number of training examples.

@@ -197,7 +197,7 @@ TEST_F(CudaKernel, FillsRowsAndNoMore) {
   EXPECT_EQ(filled[12], kLoud);
 }
 
-TEST_F(CudaKernel, TalliesInDouble) {
+TEST_F(CudaKernel, TalliesInUnits) {
   constexpr int kCapacity = 300;
   std::vector<float> loss = normals(kCapacity, 1);
   std::vector<float> squares(2 * kCapacity, 4.5f);
@@ -205,19 +205,21 @@ TEST_F(CudaKernel, TalliesInDouble) {
   factors[2 * 7] = 0.9f;
   squares[2 * 9] = INFINITY;
   loss[9] = kNan;
+  loss[11] = 3e38f;  // counts as kMaxTallied
   TallyBatch a{};
   a.batch = batch(0, kCapacity, 299);
   a.loss = device(loss);
   a.squared_norms = device(squares);
   a.factors = device(factors);
   a.groups = 2;
-  a.total = device(std::vector<Tally>{{1.0, 2.0, 3, 4, 5}});
+  a.total = device(std::vector<Tally>{{1, 2, 3, 4, 5}});
   run(tally_kernel, a);
   const Tally got = host(a.total, 1)[0];
-  double want = 1.0;
-  for (int e = 0; e < 299; ++e) want += e == 9 ? 0.0 : loss[e];
-  expect_near(got.loss, want, 1e-3, 0);
-  expect_near(got.norm, 2.0 + 298 * 3.0, 1e-3, 0);
+  long long want = 1;
+  for (int e = 0; e < 299; ++e)
+    if (e != 9) want += e == 11 ? 1LL << 30 : std::llround(0x1p20 * static_cast<double>(loss[e]));
+  EXPECT_EQ(got.loss, want);
+  EXPECT_EQ(got.norm, 2 + 298 * (3LL << 20));
   EXPECT_EQ(got.examples, 3u + 299);
   EXPECT_EQ(got.clipped, 4u + 1);
   EXPECT_EQ(got.non_finite, 5u + 1);
@@ -313,7 +315,7 @@ TEST_F(CudaKernel, TheClippingNormFollowsTheStepBefore) {
                   .begin = 0,
                   .end = 300,
                   .drawn = device(std::vector<std::uint32_t>(300, 7))};
-  const Tally seen{.loss = 1.0, .norm = 2.0, .examples = 1000, .clipped = 300, .non_finite = 7};
+  const Tally seen{.loss = 1, .norm = 2, .examples = 1000, .clipped = 300, .non_finite = 7};
   const std::uint64_t halves = 1000 - 2 * 307;
   for (const bool normalised : {false, true})
     for (int i = 0; i < 60; ++i) {
@@ -563,7 +565,7 @@ TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
           << j;
     const Tally t = host(a.left.tally.total, 1)[0];
     EXPECT_EQ(t.examples, 3u * static_cast<unsigned>(i));
-    EXPECT_EQ(t.loss, 1.5 * i);
+    EXPECT_EQ(t.loss, i * (3LL << 19));
   }
 }
 

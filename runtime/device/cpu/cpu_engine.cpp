@@ -50,7 +50,7 @@ class CpuEngine final : public Engine {
                .norms = {}},
         packed_(to_size(layout_.storage.packed)),
         transposed_(to_size(layout_.storage.transposed)),
-        sum_(to_size(layout_.storage.packed)),
+        sum_(to_size(layout_.storage.packed) + 1 + Diagnostics::kWords),
         released_(network_.parameter_count) {
     for (int t = 0; t < team_.size(); ++t)
       workers_.push_back(std::make_unique<Worker>(layout_, k_, settings_.class_weights));
@@ -212,6 +212,7 @@ class CpuEngine final : public Engine {
   /// sum_ <- what the batch's examples add.
   void add_up(const GradientUse& use, double grid) {
     const std::span<const std::uint32_t> batch(drawn_.data(), batch_);
+    seen_ = {};
     const std::size_t ordinary = canaries_.ordinary(batch);
     const auto* const clipped = std::get_if<AddClipped>(&use);
     const bool as_one = linear_sum_ && clipped != nullptr && !train_->is_text();
@@ -219,7 +220,7 @@ class CpuEngine final : public Engine {
     records_.resize(!settings_.diagnostics ? 0 : as_one ? batch_ - ordinary : batch_);
     if (as_one) {
       linear_sum_->add_up(*train_, batch.first(ordinary), state_.parameters, *clipped, team_,
-                          sum_.data(), settings_.diagnostics ? &diagnostics_ : nullptr);
+                          sum_.data(), settings_.diagnostics ? &seen_ : nullptr);
     } else {
       add_by_workers(batch.first(ordinary), use);
     }
@@ -227,7 +228,9 @@ class CpuEngine final : public Engine {
     canaries_.add(
         batch.subspan(ordinary), use, sum_.data(),
         settings_.diagnostics ? records_.data() + records_.size() - (batch_ - ordinary) : nullptr);
-    if (settings_.diagnostics) add_diagnostics();
+    if (settings_.diagnostics) add_records();
+    join();
+    diagnostics_ += seen_;
   }
 
   /// sum_ <- what the examples, which are not canaries, add to the workers' sums.
@@ -365,6 +368,7 @@ class CpuEngine final : public Engine {
   void draw(std::uint64_t step, const Draw& draw) {
     const auto* const poisson = std::get_if<Poisson>(&draw);
     const auto* const candidates = std::get_if<Candidates>(&draw);
+    const auto first = static_cast<std::int64_t>(numbering_->begin());
     const auto n = static_cast<std::int64_t>(numbering_->count());
     std::vector<float> norms;  // by number, where that is not the place
     if (candidates != nullptr && !numbering_->are_places())
@@ -375,11 +379,12 @@ class CpuEngine final : public Engine {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kSampleRange;
       counts[i] = k_.sample({.stream = stream(Stream::sampling, step),
                              .threshold = poisson != nullptr ? poisson->threshold : 0,
-                             .begin = begin,
-                             .end = std::min(begin + kSampleRange, n),
+                             .begin = first + begin,
+                             .end = first + std::min(begin + kSampleRange, n),
                              .drawn = drawn_.data() + begin,
                              .norms = candidates != nullptr ? all_norms : nullptr,
-                             .rule = candidates != nullptr ? candidates->rule : ImportanceRule{}});
+                             .rule = candidates != nullptr ? candidates->rule : ImportanceRule{},
+                             .first = first});
     });
     batch_ = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -388,7 +393,21 @@ class CpuEngine final : public Engine {
       batch_ += to_size(counts[i]);
     }
     batch_ = numbering_->to_places({drawn_.data(), batch_});
-    if (batch_ > settings_.largest_sum) throw Error(kBatchTooLarge);
+  }
+
+  /// The sums of all ranks: of what their examples add, and of what was seen of them, which stands
+  /// behind it. A batch that is too large fails on all ranks alike.
+  void join() {
+    std::int64_t batch = static_cast<std::int64_t>(batch_);
+    if (!settings_.ranks->alone()) {
+      std::int64_t* const words = sum_.data() + layout_.storage.packed;
+      words[0] = batch;
+      seen_.to_words(words + 1);
+      settings_.ranks->sum("the sum of a step", {sum_.data(), sum_.size()});
+      batch = words[0];
+      seen_ = Diagnostics::of_words(words + 1);
+    }
+    if (static_cast<std::uint64_t>(batch) > settings_.largest_sum) throw Error(kBatchTooLarge);
   }
 
   void pack(const std::vector<float>& parameters) {
@@ -403,16 +422,16 @@ class CpuEngine final : public Engine {
     }
   }
 
-  void add_diagnostics() {
+  void add_records() {
     for (const ExampleRecord& r : records_) {
-      diagnostics_.examples += 1;
+      seen_.examples += 1;
       if (!r.finite) {
-        diagnostics_.non_finite += 1;
+        seen_.non_finite += 1;
         continue;
       }
-      diagnostics_.loss += static_cast<double>(r.loss);
-      diagnostics_.norm += std::sqrt(static_cast<double>(r.squared_norm));
-      diagnostics_.clipped += r.clipped ? 1 : 0;
+      seen_.loss_units += tally_units(static_cast<double>(r.loss));
+      seen_.norm_units += tally_units(std::sqrt(static_cast<double>(r.squared_norm)));
+      seen_.clipped += r.clipped ? 1 : 0;
     }
   }
 
@@ -431,12 +450,13 @@ class CpuEngine final : public Engine {
   std::optional<PackedCoordinates> coordinates_;
   AlignedVector<float> packed_;
   AlignedVector<float> transposed_;
-  AlignedVector<std::int64_t> sum_;  ///< in units of the grid, packed
+  AlignedVector<std::int64_t> sum_;  ///< in units of the grid, packed; then what was seen
   std::vector<float> released_;
   std::vector<std::uint32_t> drawn_;
   std::size_t batch_ = 0;
   std::vector<ExampleRecord> records_;
-  Diagnostics diagnostics_;
+  Diagnostics seen_;         ///< in the step in progress
+  Diagnostics diagnostics_;  ///< in all steps since they were read
 };
 
 }  // namespace

@@ -37,8 +37,8 @@ class CpuLinearEngine final : public LinearEngine {
     drawn_.resize(numbering_.count());
     const std::int64_t count = k_.sample({.stream = stream,
                                           .threshold = threshold,
-                                          .begin = 0,
-                                          .end = static_cast<std::int64_t>(numbering_.count()),
+                                          .begin = static_cast<std::int64_t>(numbering_.begin()),
+                                          .end = static_cast<std::int64_t>(numbering_.end()),
                                           .drawn = drawn_.data()});
     drawn_.resize(numbering_.to_places({drawn_.data(), static_cast<std::size_t>(count)}));
     batch_ = linear_data(source_, drawn_);

@@ -89,8 +89,8 @@ void LinearSum::add_up(const Dataset& data, std::span<const std::uint32_t> examp
   });
   collect(coded, sum);
   for (const LinearFacts& f : facts_)
-    *diagnostics += {.loss = f.loss,
-                     .norm = f.norm,
+    *diagnostics += {.loss_units = f.loss,
+                     .norm_units = f.norm,
                      .clipped = static_cast<std::uint64_t>(f.clipped),
                      .examples = 0,
                      .non_finite = static_cast<std::uint64_t>(f.non_finite)};

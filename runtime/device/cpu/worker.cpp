@@ -148,7 +148,8 @@ void Worker::choose_factors(int example, const GradientUse& use, ExampleRecord& 
     float factor = 1.0f;
     if (const auto* accepted = std::get_if<AddAccepted>(&use)) {
       const std::uint32_t number = w_.examples[to_size(example)];
-      factor = accept_candidate(accepted->rule, accepted->stream, number, record.squared_norm,
+      const auto in_whole = static_cast<std::int64_t>(w_.data->first + number);
+      factor = accept_candidate(accepted->rule, accepted->stream, in_whole, record.squared_norm,
                                 accepted->norms + number);
     }
     std::fill_n(f, groups(), factor);

@@ -253,8 +253,8 @@ class DeviceEngine final : public Engine {
   Diagnostics diagnostics() override {
     const Tally t = train_tally_.download().front();
     train_tally_.clear();
-    return {.loss = t.loss,
-            .norm = t.norm,
+    return {.loss_units = t.loss,
+            .norm_units = t.norm,
             .clipped = t.clipped,
             .examples = t.examples,
             .non_finite = t.non_finite};

@@ -127,10 +127,10 @@ TEST_P(ClassWeightsOnTables, DiagnosticsAreOfTheGradientThatIsClipped) {
   const Diagnostics with = facts(true);
   const Diagnostics without = facts(false);
   EXPECT_EQ(with.examples, without.examples);
-  EXPECT_EQ(with.loss, without.loss);
+  EXPECT_EQ(with.loss(), without.loss());
   if (clips()) {
     EXPECT_EQ(with.clipped, without.clipped);
-    EXPECT_EQ(with.norm, without.norm);
+    EXPECT_EQ(with.norm(), without.norm());
   }
 }
 

@@ -135,8 +135,8 @@ TEST_P(CodedEngine, DoesNotDependOnTheNumberOfThreads) {
         facts = d;
       }
       EXPECT_EQ(first, sum) << threads << " threads";
-      EXPECT_EQ(facts.loss, d.loss);
-      EXPECT_EQ(facts.norm, d.norm);
+      EXPECT_EQ(facts.loss(), d.loss());
+      EXPECT_EQ(facts.norm(), d.norm());
       EXPECT_EQ(facts.clipped, d.clipped);
     }
   }
@@ -156,8 +156,8 @@ TEST_P(CodedEngine, CountsWhatTheDenseRowsCount) {
     EXPECT_EQ(want.examples, 700u);
     EXPECT_EQ(got.non_finite, want.non_finite);
     EXPECT_NEAR(static_cast<double>(got.clipped), static_cast<double>(want.clipped), 1.0);
-    EXPECT_NEAR(got.loss, want.loss, 1e-5 * want.loss);
-    EXPECT_NEAR(got.norm, want.norm, 1e-5 * want.norm);
+    EXPECT_NEAR(got.loss(), want.loss(), 1e-5 * want.loss());
+    EXPECT_NEAR(got.norm(), want.norm(), 1e-5 * want.norm());
   }
 }
 

@@ -108,8 +108,8 @@ TEST_P(CudaEngine, ClippedSumOfAPoissonBatch) {
     const Diagnostics truth = oracle.diagnostics();
     EXPECT_EQ(seen.examples, truth.examples);
     EXPECT_EQ(seen.clipped, truth.clipped);
-    EXPECT_NEAR(seen.loss, truth.loss, 1e-5 * truth.loss);
-    EXPECT_NEAR(seen.norm, truth.norm, 1e-5 * truth.norm);
+    EXPECT_NEAR(seen.loss(), truth.loss(), 1e-5 * truth.loss());
+    EXPECT_NEAR(seen.norm(), truth.norm(), 1e-5 * truth.norm());
     EXPECT_EQ(device->diagnostics().examples, 0u) << "reading clears";
   }
 }

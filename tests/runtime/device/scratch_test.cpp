@@ -40,7 +40,7 @@ Bits all_of(const Network& net, const Dataset& data, const MakeEngine& make) {
     const auto engine = make(s);
     bits.add(cases::clipped_sum(*engine, s.recipe, net, data, 0.6f));
     bits.add(cases::clipped_sum(*engine, s.recipe, net, data, 0.6f));
-    bits.add(engine->diagnostics().norm);
+    bits.add(engine->diagnostics().norm());
     if (kind != Clipping::flat) continue;
     bits.add(engine->logits(data));
     const PerExample single = engine->per_example(all, true);
@@ -151,7 +151,7 @@ TEST(ScratchOfFusedKernels, LeavesNoTrace) {
       const auto engine = fused_engine(net, s, {});
       bits.add(cases::clipped_sum(*engine, s.recipe, net, data));
       bits.add(cases::clipped_sum(*engine, s.recipe, net, data));
-      bits.add(engine->diagnostics().norm);
+      bits.add(engine->diagnostics().norm());
       return bits;
     });
   }

@@ -305,8 +305,8 @@ class ReferenceEngine : public Engine {
       ++diagnostics_.non_finite;
       return;
     }
-    diagnostics_.loss += e.loss;
-    diagnostics_.norm += std::sqrt(total);
+    diagnostics_.loss_units += std::llround(std::fmin(e.loss, kMaxTallied) / kTallyUnit);
+    diagnostics_.norm_units += std::llround(std::fmin(std::sqrt(total), kMaxTallied) / kTallyUnit);
     bool clipped = false;
     for (const double f : factors) clipped = clipped || f < 1.0;
     diagnostics_.clipped += clipped ? 1 : 0;

@@ -1,0 +1,233 @@
+#include "runtime/ranks/mpi.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iostream>
+#include <limits>
+#include <thread>
+
+#include <mpi.h>
+#include <sched.h>
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include "runtime/base/threads.hpp"
+#include "runtime/ranks/launched.hpp"
+
+namespace cudp {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 28;  // numbers or bytes of a call
+constexpr int kWaiting = 7;                                // tag of who waits, told to rank 0
+constexpr auto kReportTime = std::chrono::seconds(2);
+
+std::string host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+/// FNV-1a.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t h = 0xcbf29ce484222325;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return h;
+}
+
+class MpiRanks final : public Ranks {
+ public:
+  explicit MpiRanks(std::chrono::milliseconds timeout) : timeout_(timeout) {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    MPI_Comm node;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &local_rank_);
+    MPI_Comm_size(node, &local_size_);
+    share_cores(sharers(node));
+    MPI_Comm_free(&node);
+  }
+  ~MpiRanks() override { MPI_Finalize(); }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  int local_rank() const override { return local_rank_; }
+  int local_size() const override { return local_size_; }
+  std::string transport() const override { return mpi_library(); }
+
+  void sum(const char* what, std::span<std::int64_t> numbers) override {
+    check_call("sum", what, numbers.size(), Patience::limited);
+    for (std::size_t at = 0; at < numbers.size(); at += kMostAtOnce) {
+      const std::size_t n = std::min(kMostAtOnce, numbers.size() - at);
+      MPI_Request request;
+      // Unsigned, so that it wraps.
+      MPI_Iallreduce(MPI_IN_PLACE, numbers.data() + at, static_cast<int>(n), MPI_UINT64_T, MPI_SUM,
+                     MPI_COMM_WORLD, &request);
+      wait(request, what, Patience::limited);
+    }
+  }
+
+  void broadcast(const char* what, std::span<std::byte> bytes, Patience patience) override {
+    check_call("broadcast", what, bytes.size(), patience);
+    for (std::size_t at = 0; at < bytes.size(); at += kMostAtOnce) {
+      const std::size_t n = std::min(kMostAtOnce, bytes.size() - at);
+      MPI_Request request;
+      MPI_Ibcast(bytes.data() + at, static_cast<int>(n), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+      wait(request, what, Patience::limited);
+    }
+  }
+
+  std::vector<std::string> gather(const char* what, std::span<const std::byte> mine) override {
+    check_call("gather", what, 0, Patience::limited);
+    const auto ranks = static_cast<std::size_t>(size_);
+    std::uint64_t bytes = mine.size();
+    std::vector<std::uint64_t> sizes(ranks);
+    MPI_Request request;
+    MPI_Iallgather(&bytes, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD,
+                   &request);
+    wait(request, what, Patience::limited);
+    std::vector<std::string> all(leads() ? ranks : 0);
+    const std::size_t room = kMostAtOnce / ranks;
+    const auto part = [&](std::uint64_t whole, std::uint64_t at) {
+      return at < whole ? std::min<std::uint64_t>(room, whole - at) : 0;
+    };
+    for (std::uint64_t at = 0; at < std::ranges::max(sizes); at += room) {
+      std::vector<int> counts, places;
+      int end = 0;
+      for (const std::uint64_t whole : sizes) {
+        counts.push_back(static_cast<int>(part(whole, at)));
+        places.push_back(end);
+        end += counts.back();
+      }
+      std::string together(leads() ? static_cast<std::size_t>(end) : 0, '\0');
+      MPI_Igatherv(mine.data() + std::min<std::uint64_t>(at, mine.size()),
+                   counts[static_cast<std::size_t>(rank_)], MPI_BYTE, together.data(),
+                   counts.data(), places.data(), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+      wait(request, what, Patience::limited);
+      for (std::size_t r = 0; r < all.size(); ++r)
+        all[r].append(together, static_cast<std::size_t>(places[r]),
+                      static_cast<std::size_t>(counts[r]));
+    }
+    return all;
+  }
+
+  /// The job ends here, with this line.
+  void abort(const std::string& why, Exit code) noexcept override {
+    // What befalls all is said by rank 0, which ends the others meanwhile.
+    if (!leads()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    try {
+      std::cerr << "cudp: "
+                << (leads() ? why : fmt::format("rank {} on {}: {}", rank_, host_name(), why))
+                << std::endl;
+    } catch (...) {  // there is nobody left to tell
+    }
+    MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+    ::_exit(static_cast<int>(code));
+  }
+
+ private:
+  /// How many ranks of this node run on the cores that this one runs on.
+  static int sharers(MPI_Comm node) {
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    (void)sched_getaffinity(0, sizeof mine, &mine);
+    int ranks = 1;
+    MPI_Comm_size(node, &ranks);
+    std::vector<cpu_set_t> all(static_cast<std::size_t>(ranks));
+    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
+    return static_cast<int>(
+        std::ranges::count_if(all, [&](const cpu_set_t& s) { return CPU_EQUAL(&s, &mine); }));
+  }
+
+  /// All must have called the same: their least and largest notes are equal.
+  void check_call(const char* function, const char* what, std::uint64_t count, Patience patience) {
+    const std::uint64_t called = hash_of(std::string(function) + ": " + what);
+    std::array<std::uint64_t, 4> notes = {called, ~called, count, ~count};
+    MPI_Request request;
+    MPI_Iallreduce(MPI_IN_PLACE, notes.data(), static_cast<int>(notes.size()), MPI_UINT64_T,
+                   MPI_MIN, MPI_COMM_WORLD, &request);
+    wait(request, what, patience);
+    if (notes[0] != ~notes[1] || notes[2] != ~notes[3])
+      throw Error(fmt::format("ranks have come to different places, one of them to \"{}\"", what));
+  }
+
+  void wait(MPI_Request& request, const char* what, Patience patience) {
+    const Clock::time_point start = Clock::now();
+    for (int turn = 0;; ++turn) {
+      int done = 0;
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      if (done != 0) return;
+      if (turn < 4096)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      if (turn % 256 == 0 && patience == Patience::limited && Clock::now() - start > timeout_)
+        name_who_is_missing(what);
+    }
+  }
+
+  /// Whoever waits tells rank 0, which names the others.
+  [[noreturn]] void name_who_is_missing(const char* what) {
+    if (!leads()) {
+      MPI_Request request;
+      MPI_Isend(&rank_, 1, MPI_INT, 0, kWaiting, MPI_COMM_WORLD, &request);
+      std::this_thread::sleep_for(2 * kReportTime);
+      throw RanksError(fmt::format("rank 0 did not come to \"{}\" within {} s (--rank-timeout)",
+                                   what, std::chrono::duration<double>(timeout_).count()));
+    }
+    std::vector<bool> waits(static_cast<std::size_t>(size_));
+    waits[0] = true;
+    for (const Clock::time_point start = Clock::now(); Clock::now() - start < kReportTime;) {
+      int is_there = 0;
+      MPI_Status status;
+      MPI_Iprobe(MPI_ANY_SOURCE, kWaiting, MPI_COMM_WORLD, &is_there, &status);
+      if (is_there == 0) continue;
+      int from = 0;
+      MPI_Recv(&from, 1, MPI_INT, status.MPI_SOURCE, kWaiting, MPI_COMM_WORLD, &status);
+      waits[static_cast<std::size_t>(from)] = true;
+    }
+    std::string missing;
+    for (std::size_t r = 0; r < waits.size(); ++r)
+      if (!waits[r]) missing += (missing.empty() ? "rank " : ", ") + std::to_string(r);
+    throw RanksError(fmt::format("{} did not come to \"{}\" within {} s (--rank-timeout)",
+                                 missing.empty() ? "a rank" : missing, what,
+                                 std::chrono::duration<double>(timeout_).count()));
+  }
+
+  std::chrono::milliseconds timeout_;
+  int rank_ = 0;
+  int size_ = 1;
+  int local_rank_ = 0;
+  int local_size_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Ranks> mpi_ranks(std::chrono::milliseconds timeout) {
+  const Launched all = launched();
+  if (all.processes == 1) return nullptr;
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  int size = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1) {
+    MPI_Finalize();
+    throw InputError(fmt::format(
+        "{}: expected processes that know of each other, found {} that do not, each of which would "
+        "release for itself; start them with mpirun, or srun --mpi=pmix",
+        all.variable, all.processes));
+  }
+  return std::make_unique<MpiRanks>(timeout);
+}
+
+std::string mpi_library() {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  const std::string text(version);
+  return "MPI: " + text.substr(0, text.find(','));
+}
+
+}  // namespace cudp

@@ -1,0 +1,96 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/ranks/ranks.hpp"
+
+namespace cudp {
+
+/// Memory that all ranks of one node see: a mapping that a fork shares, or that threads do.
+class SharedBoard {
+ public:
+  /// Throws Error where the system gives no such memory.
+  explicit SharedBoard(int ranks);
+  ~SharedBoard();
+  SharedBoard(const SharedBoard&) = delete;
+  SharedBoard& operator=(const SharedBoard&) = delete;
+
+  static constexpr int kMaxRanks = 256;
+  static constexpr std::size_t kChunk = std::size_t{1} << 16;  ///< numbers of 8 bytes
+
+  /// What a rank says of the function that it has called.
+  struct Call {
+    std::uint64_t function;  ///< a hash of its name and `what`
+    std::uint64_t bytes;
+    char what[64];
+  };
+  struct alignas(64) Place {
+    std::atomic<std::uint64_t> arrivals;
+    Call call;
+  };
+
+  int ranks() const { return ranks_; }
+  Place& place(int rank) { return page_->places[rank]; }
+  /// Room of kChunk numbers of each rank, and of what is common to all.
+  std::int64_t* numbers(int rank) { return numbers_ + static_cast<std::size_t>(rank) * kChunk; }
+  std::int64_t* common() { return numbers(ranks_); }
+
+  /// The first of them counts.
+  void end(const std::string& why, Exit code) noexcept;
+  /// Throws RanksError where the training was ended.
+  void check() const;
+  bool ended() const { return page_->ended.load(std::memory_order_acquire) == kEnded; }
+  std::string reason() const;
+  Exit code() const;
+
+ private:
+  static constexpr std::uint32_t kEnding = 1;
+  static constexpr std::uint32_t kEnded = 2;
+  struct Page {
+    std::atomic<std::uint32_t> ended;  ///< 0, kEnding, kEnded
+    std::int32_t code;
+    char why[512];
+    Place places[kMaxRanks];
+  };
+
+  int ranks_;
+  std::size_t bytes_;
+  Page* page_;
+  std::int64_t* numbers_;
+};
+
+/// One rank at a board. `watch` is called now and then while it waits: it may end the training.
+class SharedRanks final : public Ranks {
+ public:
+  SharedRanks(SharedBoard& board, int rank, std::chrono::milliseconds timeout,
+              std::function<void()> watch = {});
+
+  int rank() const override { return rank_; }
+  int size() const override { return board_.ranks(); }
+  int local_rank() const override { return rank_; }
+  int local_size() const override { return size(); }
+  std::string transport() const override { return "memory of one node"; }
+  void sum(const char* what, std::span<std::int64_t> numbers) override;
+  void broadcast(const char* what, std::span<std::byte> bytes, Patience patience) override;
+  std::vector<std::string> gather(const char* what, std::span<const std::byte> mine) override;
+  void abort(const std::string& why, Exit code) noexcept override { board_.end(why, code); }
+
+ private:
+  void begin(const char* function, const char* what, std::size_t bytes, bool same_size,
+             Patience patience = Patience::limited);
+  void wait_for_all(const char* what, Patience patience = Patience::limited);
+
+  SharedBoard& board_;
+  int rank_;
+  std::chrono::milliseconds timeout_;
+  std::function<void()> watch_;
+  std::uint64_t arrivals_ = 0;
+};
+
+}  // namespace cudp

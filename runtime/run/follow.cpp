@@ -1,0 +1,165 @@
+#include "runtime/run/follow.hpp"
+
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/build_info.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/reporter.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/run/seal.hpp"
+#include "runtime/settings/settings.hpp"
+#include "runtime/training/training.hpp"
+
+namespace cudp {
+namespace {
+
+/// A key's words on their way.
+void broadcast_key(Ranks& ranks, RandomKey& key) {
+  ranks.broadcast("a key", std::as_writable_bytes(std::span(key.words)));
+}
+
+void broadcast_key(Ranks& ranks, std::optional<SharedKey>& key) {
+  std::uint64_t there = key.has_value() ? 1 : 0;
+  ranks.broadcast("whether there is a key", std::as_writable_bytes(std::span(&there, 1)));
+  if (there == 0) return;
+  RandomKey words = key ? key->key() : RandomKey{};
+  broadcast_key(ranks, words);
+  if (!key) key.emplace(std::move(words));
+  wipe(words);
+}
+
+/// What must be the same on all ranks, a line each; the texts that rank 0 shows of a difference.
+std::string facts_of(const Experiment& e, const RandomKey& key) {
+  const Dataset& train = e.data.train;
+  const Shape& s = train.shape;
+  std::string vectors;
+  if (train.vectors != nullptr) {
+    const auto bytes = std::as_bytes(std::span(train.vectors->values));
+    vectors = Seal(key).tag("vectors", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  // Numbers of rows may be private, and a refusal shows what differs.
+  const std::string rows =
+      Seal(key).tag("rows", fmt::format("{} {}", train.whole_size(), e.data.test.whole_size()));
+  return fmt::format(
+      "program {}\narithmetic {}\nexamples {}x{}x{} of {} classes\nrows {}\nvectors {}\n{}",
+      program_id(), e.backend.arithmetic_name, s.channels, s.height, s.width, train.classes, rows,
+      vectors, write_config(e.config, Audience::owner));
+}
+
+std::string first_difference(const std::string& a, const std::string& b) {
+  std::size_t at = 0;
+  std::size_t line = 0;
+  for (; at < a.size() && at < b.size() && a[at] == b[at]; ++at)
+    if (a[at] == '\n') line = at + 1;
+  const auto rest = [&](const std::string& text) {
+    return line < text.size() ? text.substr(line, text.find('\n', line) - line) : "nothing more";
+  };
+  return fmt::format("expected \"{}\", found \"{}\"", rest(a), rest(b));
+}
+
+/// What announce_seal asks for.
+void answer_seal(const Experiment& e, Ranks& ranks) {
+  RandomKey words{};
+  broadcast_key(ranks, words);
+  const Seal seal{std::as_const(words)};
+  wipe(words);
+  (void)joined_block_tags(e, seal, e.data.train);
+  if (e.coins) (void)joined_block_tags(e, seal, e.data.test);
+}
+
+}  // namespace
+
+void introduce(Ranks& ranks, const Introduction& introduction) {
+  if (ranks.alone()) return;
+  const MethodEntry& method = method_entry(introduction.config.method);
+  if (!method.on_ranks)
+    throw InputError("--ranks: expected 1 with --method " + method.name +
+                     ", which trains in one go");
+  announce(ranks, {.kind = Order::Kind::introduce});
+  std::string config = write_config(introduction.config, Audience::owner);
+  broadcast_text(ranks, "the settings", config);
+  std::string model = introduction.model;
+  broadcast_text(ranks, "the model", model);
+  std::optional<SharedKey> key = introduction.key;
+  broadcast_key(ranks, key);
+  std::optional<SharedKey> coins = introduction.coins;
+  broadcast_key(ranks, coins);
+}
+
+void check_alike(const Experiment& e, const RandomKey& key) {
+  if (e.ranks->alone()) return;
+  const std::vector<std::string> all = gather_text(*e.ranks, "what is trained", facts_of(e, key));
+  for (std::size_t r = 1; r < all.size(); ++r)
+    if (all[r] != all[0])
+      throw InputError(
+          fmt::format("rank {}: {}, as rank 0 has it", r, first_difference(all[0], all[r])));
+}
+
+void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key) {
+  if (ranks.alone()) return;
+  announce(ranks, {.kind = Order::Kind::resume, .step = same_key ? 1U : 0U});
+  std::string bytes = encode_checkpoint(checkpoint);
+  broadcast_text(ranks, "the checkpoint", bytes);
+}
+
+void announce_seal(Ranks& ranks, const RandomKey& key) {
+  if (ranks.alone()) return;
+  announce(ranks, {.kind = Order::Kind::seal});
+  RandomKey words = key;
+  broadcast_key(ranks, words);
+  wipe(words);
+}
+
+std::string joined_block_tags(const Experiment& e, const Seal& seal, const Dataset& part) {
+  const std::string mine = seal.block_tags(part, static_cast<int>(e.config.threads));
+  std::string all;
+  for (const std::string& tags : gather_text(*e.ranks, "codes of the data", mine)) all += tags;
+  return all;
+}
+
+Exit follow_run(Ranks& ranks) {
+  if (next_order(ranks).kind == Order::Kind::stop) return Exit::ok;
+  Introduction heard;
+  std::string text;
+  broadcast_text(ranks, "the settings", text);
+  apply_settings(parse_settings(text, "rank 0"), heard.config);
+  broadcast_text(ranks, "the model", heard.model);
+  std::optional<SharedKey> key;
+  broadcast_key(ranks, key);
+  broadcast_key(ranks, heard.coins);
+  Reporter silent(Reporter::Silent{});
+  std::optional<Experiment> e(prepare(heard.config, silent, heard.model, heard.coins, ranks));
+  (void)gather_text(ranks, "what is trained", facts_of(*e, key->key()));
+
+  TrainingObserver nobody;
+  std::unique_ptr<Training> training;
+  for (;;) {
+    const Order order = next_order(ranks);
+    switch (order.kind) {
+      case Order::Kind::seal:
+        answer_seal(e ? *e : training->experiment(), ranks);
+        break;
+      case Order::Kind::begin:
+        training = Training::begin(*std::exchange(e, {}), *key, nobody);
+        break;
+      case Order::Kind::resume: {
+        broadcast_text(ranks, "the checkpoint", text);
+        training = Training::resume(*std::exchange(e, {}), *key, nobody,
+                                    decode_checkpoint(text, "rank 0").training, order.step != 0);
+        break;
+      }
+      case Order::Kind::stop:
+        return Exit::ok;
+      default:
+        training->follow(order);
+    }
+  }
+}
+
+}  // namespace cudp

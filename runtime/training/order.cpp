@@ -1,0 +1,82 @@
+#include "runtime/training/order.hpp"
+
+#include <array>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <sodium.h>
+#include <spdlog/fmt/fmt.h>
+
+namespace cudp {
+namespace {
+
+/// Of everything that must be the same on all ranks.
+std::string hash_of(const MethodState& s) {
+  crypto_generichash_state hash;
+  ::crypto_generichash_init(&hash, nullptr, 0, crypto_generichash_BYTES);
+  const auto add = [&](const void* bytes, std::size_t size) {
+    ::crypto_generichash_update(&hash, static_cast<const unsigned char*>(bytes), size);
+  };
+  const std::string numbers = s.numbers.dump();
+  add(numbers.data(), numbers.size());
+  for (const auto& [name, array] : s.arrays)
+    if (!is_by_example(name)) add(array.data(), array.size() * sizeof(float));
+  std::string code(crypto_generichash_BYTES, '\0');
+  ::crypto_generichash_final(&hash, reinterpret_cast<unsigned char*>(code.data()), code.size());
+  return code;
+}
+
+}  // namespace
+
+void announce(Ranks& ranks, Order order) {
+  if (ranks.alone()) return;
+  ranks.broadcast("the next order", std::as_writable_bytes(std::span(&order, 1)));
+}
+
+Order next_order(Ranks& ranks) {
+  Order order{};
+  ranks.broadcast("the next order", std::as_writable_bytes(std::span(&order, 1)),
+                  Patience::unlimited);
+  return order;
+}
+
+MethodState joined(MethodState mine, Ranks& ranks) {
+  if (ranks.alone()) return mine;
+  const std::vector<std::string> codes = gather_text(ranks, "the state's hash", hash_of(mine));
+  for (std::size_t r = 1; r < codes.size(); ++r)
+    if (codes[r] != codes[0]) {
+      const std::string why = fmt::format(
+          "rank {} has another model than rank 0: its processor, or a library, computes otherwise, "
+          "or its memory is at fault; nothing of this step was written",
+          r);
+      ranks.abort(why, Exit::failure);
+      throw RanksError(why);
+    }
+  for (auto& [name, array] : mine.arrays) {
+    if (!is_by_example(name)) continue;
+    const std::vector<std::string> parts =
+        ranks.gather("numbers by example", std::as_bytes(std::span(array)));
+    if (!ranks.leads()) continue;
+    array.clear();
+    for (const std::string& part : parts) {
+      const std::size_t at = array.size();
+      array.resize(at + part.size() / sizeof(float));
+      std::memcpy(array.data() + at, part.data(), part.size());
+    }
+  }
+  return mine;
+}
+
+MethodState part_of(MethodState joined, const Dataset& train) {
+  if (train.whole == 0) return joined;
+  for (auto& [name, array] : joined.arrays) {
+    // A set of another size, under a fresh key: its numbers are none of these examples'.
+    if (!is_by_example(name) || array.size() != train.whole) continue;
+    const auto first = array.begin() + static_cast<std::ptrdiff_t>(train.first);
+    array = std::vector<float>(first, first + static_cast<std::ptrdiff_t>(train.size()));
+  }
+  return joined;
+}
+
+}  // namespace cudp
