@@ -47,7 +47,8 @@ __global__ inline void accept_kernel(device::Accept a) {
     const float square =
         group_squares(a.parts, a.group_parts, a.groups, a.batch.capacity, e, a.squared_norms + row);
     const std::uint32_t example = a.examples[a.batch.first + e];
-    const float factor = accept_candidate(rule, a.stream, example, square, a.norms + example);
+    const float factor =
+        accept_candidate(rule, a.stream, a.first + example, square, a.norms + example);
     for (int g = 0; g < a.groups; ++g) a.factors[row + g] = factor;
   });
 }

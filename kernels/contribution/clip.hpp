@@ -47,6 +47,7 @@ struct Accept {
   Batch batch;
   const ImportanceRule* rule;     ///< [1]
   RandomStream stream;            ///< Stream::acceptance
+  std::int64_t first;             ///< the word of example 0
   const std::uint64_t* step;      ///< [1], read in place of stream.step
   const std::uint32_t* examples;  ///< numbers of the batch's examples in the data set
   float* norms;

@@ -27,7 +27,7 @@ __device__ __forceinline__ std::uint32_t acceptance_word(const FusedAcceptance& 
                                                          std::int64_t number) {
   RandomStream stream = a.stream;
   stream.step = *a.step;
-  return random_word(stream, number);
+  return random_word(stream, a.first + number);
 }
 
 /// The next candidates of a block, in shared memory: what is known of them before their gradients.

@@ -86,6 +86,7 @@ struct FusedAcceptance {
   const ImportanceRule* rule;  ///< [1]
   RandomStream stream;         ///< Stream::acceptance
   const std::uint64_t* step;   ///< [1], read in place of stream.step
+  std::int64_t first = 0;      ///< the word of example 0
 };
 
 /// slabs[block] = sum over the block's examples of what they add, in units; blocks take `turn`

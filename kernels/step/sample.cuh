@@ -101,7 +101,8 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
         random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
         CUDP_UNROLL for (int row = 0; row < 16; ++row) {
           const std::int64_t example = first + 16 * row;
-          if (example < a.end && word[row] < candidate_threshold(a.rule, a.norms[example]))
+          if (example < a.end &&
+              word[row] < candidate_threshold(a.rule, a.norms[example - a.first]))
             column |= 1u << row;
         }
       }
@@ -237,7 +238,7 @@ __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
     }
     if (tile >= tiles) continue;
     std::uint32_t* to = a.drawn + start + (sum - __popc(flags));
-    const auto at = static_cast<std::uint32_t>(a.begin + 256 * tile + 16 * lane);
+    const auto at = static_cast<std::uint32_t>(a.begin - a.first + 256 * tile + 16 * lane);
     for (; flags != 0; flags &= flags - 1)
       *to++ = at + static_cast<std::uint32_t>(__ffs(static_cast<int>(flags))) - 1;
   }

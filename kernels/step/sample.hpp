@@ -23,10 +23,10 @@ struct SampleArgs {
   std::uint64_t threshold;       ///< 0..2^32; the sampling rate is threshold / 2^32
   std::int64_t begin;            ///< first example, a multiple of 512
   std::int64_t end;              ///< one past the last example
-  std::uint32_t* drawn;          ///< out, ascending; room for end - begin
+  std::uint32_t* drawn;          ///< out, less `first`, ascending; room for end - begin
   const float* norms = nullptr;  ///< of examples first to end - 1, or null
   ImportanceRule rule = {};      ///< with norms
-  std::int64_t first = 0;        ///< with norms: the example of norms[0], at most begin
+  std::int64_t first = 0;        ///< the example that is number 0 here, at most begin
 };
 
 /// Throws std::invalid_argument naming the member that is out of range. end is at most 2^32.

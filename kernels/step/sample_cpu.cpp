@@ -81,7 +81,7 @@ CUDP_INLINE int sample_chunk(const SampleArgs& a, std::int64_t first, std::uint3
     Compared c = compare(halves, limit);
     if (c.equal != 0) [[unlikely]]
       c.below |= drawn_by_lower_bits(a, base, c.equal);
-    count += append(c.below, static_cast<std::uint32_t>(base), out + count);
+    count += append(c.below, static_cast<std::uint32_t>(base - a.first), out + count);
   };
   for (int tile = 0; tile < kRandomChunk; tile += 256) {
     for (int i = 0; i < 256; i += kLanes)
@@ -101,7 +101,7 @@ std::int64_t sample_candidates(const SampleArgs& a) {
     const std::int64_t end = i + kRandomChunk < a.end ? i + kRandomChunk : a.end;
     for (std::int64_t j = i; j < end; ++j)
       if (words[j - i] < candidate_threshold(a.rule, a.norms[j - a.first]))
-        a.drawn[count++] = static_cast<std::uint32_t>(j);
+        a.drawn[count++] = static_cast<std::uint32_t>(j - a.first);
   }
   return count;
 }
@@ -119,7 +119,7 @@ std::int64_t sample(const SampleArgs& a) {
     const int drawn = sample_chunk(a, i, tail);
     // distances from i, because the chunk may reach past the last 32-bit index
     const auto left = static_cast<std::uint32_t>(a.end - i);
-    const auto first = static_cast<std::uint32_t>(i);
+    const auto first = static_cast<std::uint32_t>(i - a.first);
     for (int k = 0; k < drawn && tail[k] - first < left; ++k) a.drawn[count++] = tail[k];
   }
   return count;

@@ -60,6 +60,14 @@ class FileReader final : public ByteReader {
     return done;
   }
 
+  std::uint64_t leave_out(std::uint64_t count) override {
+    const std::uint64_t left = size_ > position() ? size_ - position() : 0;
+    const auto n = static_cast<off_t>(std::min(count, left));
+    if (::lseek(file_, n, SEEK_CUR) < 0)
+      bad_input(name(), "byte " + std::to_string(position()), "a readable byte", reason(errno));
+    return static_cast<std::uint64_t>(n);
+  }
+
   int file_ = -1;
   std::uint64_t size_ = 0;
 };
@@ -88,6 +96,26 @@ std::size_t ByteReader::read(std::span<std::uint8_t> out) {
   const std::size_t n = fill(out);
   position_ += n;
   return n;
+}
+
+std::uint64_t ByteReader::skip(std::uint64_t count) {
+  const std::uint64_t n = leave_out(count);
+  position_ += n;
+  return n;
+}
+
+/// A stream is read to be passed over: what is packed cannot be reached otherwise.
+std::uint64_t ByteReader::leave_out(std::uint64_t count) {
+  std::vector<std::uint8_t> passed(std::min<std::uint64_t>(count, std::uint64_t{256} << 10));
+  std::uint64_t done = 0;
+  while (done < count) {
+    const std::span part = std::span(passed).first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(count - done, passed.size())));
+    const std::size_t n = fill(part);
+    done += n;
+    if (n < part.size()) break;
+  }
+  return done;
 }
 
 std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path) {

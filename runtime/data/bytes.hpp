@@ -28,12 +28,16 @@ class ByteReader {
   /// the stream is damaged or cut short.
   std::size_t read(std::span<std::uint8_t> out);
 
+  /// Leaves bytes out, fewer than asked for only at the end of the stream; returns how many.
+  std::uint64_t skip(std::uint64_t count);
+
   /// How many bytes may be reserved before they arrive, whatever a header inside claims. A stream
   /// may give more.
   virtual std::uint64_t reservable() const = 0;
 
  private:
   virtual std::size_t fill(std::span<std::uint8_t> out) = 0;
+  virtual std::uint64_t leave_out(std::uint64_t count);
 
   std::string name_;
   std::uint64_t position_ = 0;

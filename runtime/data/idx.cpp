@@ -36,13 +36,18 @@ void check_range(const ByteReader& reader, int byte, const char* what, std::uint
               "1 to " + std::to_string(max) + " " + what, std::to_string(value));
 }
 
-std::vector<std::uint8_t> read_body(ByteReader& reader, std::uint64_t count, const char* what) {
-  std::vector<std::uint8_t> body;
+/// The share's items of `whole`, each of so many bytes.
+std::vector<std::uint8_t> read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes,
+                                    Share share, const char* what) {
+  const ExampleRange range = share.of(whole);
   const std::uint64_t start = reader.position();
-  const std::uint64_t n = append_bytes(reader, count, body);
-  if (n < count)
+  std::vector<std::uint8_t> body;
+  std::uint64_t n = reader.skip(range.begin * bytes);
+  if (n == range.begin * bytes) n += append_bytes(reader, range.size() * bytes, body);
+  if (n == range.end * bytes) n += reader.skip((whole - range.end) * bytes);
+  if (n < whole * bytes)
     bad_input(reader.name(), "byte " + std::to_string(start + n),
-              std::to_string(count) + " bytes of " + what,
+              std::to_string(whole * bytes) + " bytes of " + what,
               "the end of the file after " + std::to_string(n));
   expect_end(reader, what);
   return body;
@@ -50,7 +55,7 @@ std::vector<std::uint8_t> read_body(ByteReader& reader, std::uint64_t count, con
 
 }  // namespace
 
-IdxImages read_idx_images(ByteReader& reader) {
+IdxImages read_idx_images(ByteReader& reader, Share share) {
   const auto header = read_header<4>(reader, kImagesMagic, "images");
   check_range(reader, 4, "images", header[1], kMaxExamples);
   check_range(reader, 8, "rows", header[2], kLongestSide);
@@ -58,15 +63,16 @@ IdxImages read_idx_images(ByteReader& reader) {
   IdxImages images;
   images.rows = static_cast<int>(header[2]);
   images.columns = static_cast<int>(header[3]);
-  const std::uint64_t bytes = std::uint64_t{header[1]} * header[2] * header[3];  // < 2^55
-  images.pixels = read_body(reader, bytes, "pixels");
+  images.whole = header[1];
+  const std::uint64_t bytes = std::uint64_t{header[2]} * header[3];  // of all images < 2^55
+  images.pixels = read_body(reader, images.whole, bytes, share, "pixels");
   return images;
 }
 
-std::vector<std::uint8_t> read_idx_labels(ByteReader& reader) {
+IdxLabels read_idx_labels(ByteReader& reader, Share share) {
   const auto header = read_header<2>(reader, kLabelsMagic, "labels");
   check_range(reader, 4, "labels", header[1], kMaxExamples);
-  return read_body(reader, header[1], "labels");
+  return {header[1], read_body(reader, header[1], 1, share, "labels")};
 }
 
 }  // namespace cudp

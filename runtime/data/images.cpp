@@ -51,7 +51,7 @@ struct IdxPart {
   fs::path images_path;
   fs::path labels_path;
   IdxImages images;
-  std::vector<std::uint8_t> labels;
+  IdxLabels labels;
 };
 
 IdxPart find_idx_part(const fs::path& folder, const std::string& prefix) {
@@ -62,28 +62,34 @@ IdxPart find_idx_part(const fs::path& folder, const std::string& prefix) {
           {}};
 }
 
+/// first: the number of the first of them in the file.
 void check_labels(const fs::path& file, const char* place, const std::vector<std::uint8_t>& labels,
-                  int classes) {
+                  int classes, std::size_t first = 0) {
   for (std::size_t i = 0; i < labels.size(); ++i)
     if (labels[i] >= classes)
-      bad_input(file.string(), place + std::to_string(i),
+      bad_input(file.string(), place + std::to_string(first + i),
                 "a class of 0 to " + std::to_string(classes - 1) +
                     " (cudp train --classes N if there are others)",
                 std::to_string(labels[i]));
 }
 
-Dataset to_dataset(IdxPart part, int classes) {
-  if (part.labels.size() != part.images.count())
+Dataset to_dataset(IdxPart part, int classes, Share share) {
+  if (part.labels.whole != part.images.whole)
     bad_input(part.labels_path.string(), "byte 4",
-              std::to_string(part.images.count()) + " labels, one for each image of " +
+              std::to_string(part.images.whole) + " labels, one for each image of " +
                   part.images_path.filename().string(),
-              std::to_string(part.labels.size()));
-  check_labels(part.labels_path, "label ", part.labels, classes);
+              std::to_string(part.labels.whole));
+  const std::size_t first = share.of(part.images.whole).begin;
+  check_labels(part.labels_path, "label ", part.labels.labels, classes, first);
   Dataset set;
   set.shape = {1, part.images.rows, part.images.columns};
   set.classes = classes;
   set.bytes = std::move(part.images.pixels);
-  set.labels = std::move(part.labels);
+  set.labels = std::move(part.labels.labels);
+  if (share.size > 1) {
+    set.first = first;
+    set.whole = part.images.whole;
+  }
   return set;
 }
 
@@ -107,11 +113,11 @@ DataSplit load_idx_folder(const fs::path& folder, const FolderFacts& facts) {
     if (i < 2)
       read_claimed(part.images_path,
                    claim_of(facts.set, part.prefix + "-images-idx3-ubyte", folder),
-                   [&](ByteReader& reader) { part.images = read_idx_images(reader); });
+                   [&](ByteReader& reader) { part.images = read_idx_images(reader, facts.share); });
     else
       read_claimed(part.labels_path,
                    claim_of(facts.set, part.prefix + "-labels-idx1-ubyte", folder),
-                   [&](ByteReader& reader) { part.labels = read_idx_labels(reader); });
+                   [&](ByteReader& reader) { part.labels = read_idx_labels(reader, facts.share); });
   });
   auto& [train, test] = parts;
   if (train.images.rows != test.images.rows || train.images.columns != test.images.columns)
@@ -120,8 +126,8 @@ DataSplit load_idx_folder(const fs::path& folder, const FolderFacts& facts) {
                   " pixels as in " + train.images_path.filename().string(),
               std::to_string(test.images.rows) + " x " + std::to_string(test.images.columns));
   DataSplit split;
-  split.train = to_dataset(std::move(train), facts.classes);
-  split.test = to_dataset(std::move(test), facts.classes);
+  split.train = to_dataset(std::move(train), facts.classes, facts.share);
+  split.test = to_dataset(std::move(test), facts.classes, facts.share);
   return split;
 }
 

@@ -27,6 +27,7 @@ DataSplit load_folder(const DataRequest& request) {
                      folder.string());
   FolderFacts facts;
   if (request.classes != 0) facts.classes = request.classes;
+  facts.share = request.share;
   for (const std::string& stem : kIdxTrainImages)
     if (!find_file(folder, stem).empty()) return load_idx_folder(folder, facts);
   if (!find_file(folder, kCifarTrainImages).empty()) return load_cifar_folder(folder, facts);

@@ -13,8 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-DataSplit idx_images(const DataRequest&, const NamedDataset& named, const fs::path& folder) {
-  return load_idx_folder(folder, {.set = named.name});
+DataSplit idx_images(const DataRequest& request, const NamedDataset& named,
+                     const fs::path& folder) {
+  return load_idx_folder(folder, {.set = named.name, .share = request.share});
 }
 
 DataSplit cifar_images(const DataRequest&, const NamedDataset& named, const fs::path& folder) {

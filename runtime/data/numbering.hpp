@@ -31,17 +31,13 @@ class Numbering {
   std::size_t count() const { return end_ - begin_; }
   bool are_places() const { return place_.empty(); }
 
-  /// Puts the places of examples where their numbers are, both ascending, without those of held-out
-  /// rows; returns how many are left.
+  /// Puts the places of examples where their numbers less begin() are, both ascending, without
+  /// those of held-out rows; returns how many are left.
   std::size_t to_places(std::span<std::uint32_t> drawn) const {
-    const auto begin = static_cast<std::uint32_t>(begin_);
-    if (place_.empty()) {
-      for (std::uint32_t& number : drawn) number -= begin;
-      return drawn.size();
-    }
+    if (place_.empty()) return drawn.size();
     std::size_t left = 0;
     for (const std::uint32_t number : drawn)
-      if (place_[number - begin] != kNone) drawn[left++] = place_[number - begin];
+      if (place_[number] != kNone) drawn[left++] = place_[number];
     return left;
   }
   std::vector<std::uint32_t> numbers_of(std::span<const std::uint32_t> places) const {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "runtime/config/malformed.hpp"
+#include "runtime/data/share.hpp"
 #include "runtime/data/text_options.hpp"
 
 namespace cudp {
@@ -31,6 +32,9 @@ struct DataRequest {
   bool size_is_public = false;  ///< the user declares the number of training rows public
   int classes = 0;              ///< of labels that are numbers, 2 to 256; 0: a folder's ten
   TextOptions text{};           ///< how texts are read
+  /// Whose range of either part may be read, and then says so (Dataset::first); others are read
+  /// whole.
+  Share share{};
   /// The coder of a trained model, in place of what `text` asks for.
   std::shared_ptr<const TextCoder> coder{};
 };

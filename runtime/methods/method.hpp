@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -53,9 +55,12 @@ struct MethodState {
   const std::vector<float>& array(const std::string& name) const;
 };
 
-/// Whether the array of a state has a number for each example of this rank's range. Others are the
+/// The arrays of a state that have a number for each example of this rank's range. Others are the
 /// same on all ranks.
-inline bool is_by_example(const std::string& array) { return array == "norms"; }
+inline constexpr std::array kByExample = {"norms"};
+inline bool is_by_example(const std::string& array) {
+  return std::ranges::find(kByExample, array) != kByExample.end();
+}
 
 /// A training algorithm. One file a method: its options, state, plan and part of the certificate;
 /// a row of methods/registry.cpp makes it known. It is made before the data are looked at, and

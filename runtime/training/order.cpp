@@ -1,6 +1,7 @@
 #include "runtime/training/order.hpp"
 
-#include <array>
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -53,16 +54,20 @@ MethodState joined(MethodState mine, Ranks& ranks) {
       ranks.abort(why, Exit::failure);
       throw RanksError(why);
     }
-  for (auto& [name, array] : mine.arrays) {
-    if (!is_by_example(name)) continue;
-    const std::vector<std::string> parts =
-        ranks.gather("numbers by example", std::as_bytes(std::span(array)));
-    if (!ranks.leads()) continue;
-    array.clear();
+  // A rank without examples has no such array.
+  for (const char* const name : kByExample) {
+    const auto array =
+        std::ranges::find(mine.arrays, name, &std::pair<std::string, std::vector<float>>::first);
+    const auto own = array != mine.arrays.end() ? std::as_bytes(std::span(array->second))
+                                                : std::span<const std::byte>();
+    const std::vector<std::string> parts = ranks.gather("numbers by example", own);
+    if (!ranks.leads() || array == mine.arrays.end()) continue;
+    std::vector<float>& all = array->second;
+    all.clear();
     for (const std::string& part : parts) {
-      const std::size_t at = array.size();
-      array.resize(at + part.size() / sizeof(float));
-      std::memcpy(array.data() + at, part.data(), part.size());
+      const std::size_t at = all.size();
+      all.resize(at + part.size() / sizeof(float));
+      std::memcpy(all.data() + at, part.data(), part.size());
     }
   }
   return mine;

@@ -1,6 +1,8 @@
 #include "runtime/training/prepare.hpp"
 
+#include <cstring>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -150,15 +152,26 @@ void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint6
                    why + ", found " + std::to_string(rows));
 }
 
-/// Leaves of both parts what is this rank's; of the test set answers to all stay.
+/// The arrays of all ranks one behind the other, on rank 0.
+template <class T>
+std::vector<T> joined(Ranks& ranks, const char* what, const std::vector<T>& mine) {
+  std::vector<T> all;
+  for (const std::string& part : ranks.gather(what, std::as_bytes(std::span(mine)))) {
+    const std::size_t at = all.size();
+    all.resize(at + part.size() / sizeof(T));
+    std::memcpy(all.data() + at, part.data(), part.size());
+  }
+  return all;
+}
+
+/// Leaves of both parts what is this rank's, where they were read whole; rank 0 has the answers to
+/// all of the test set.
 void keep_range(DataSplit& data, Experiment& e) {
-  const auto range = [&](const Dataset& all) {
-    return range_of(e.ranks->rank(), e.ranks->size(), all.size());
-  };
-  data.train = only(data.train, range(data.train));
-  e.test_labels = data.test.labels;
-  e.test_targets = data.test.targets;
-  data.test = only(data.test, range(data.test));
+  const Share share{e.ranks->rank(), e.ranks->size()};
+  for (Dataset* const part : {&data.train, &data.test})
+    if (part->whole == 0) *part = only(*part, share.of(part->size()));
+  e.test_labels = joined(*e.ranks, "labels of the test set", data.test.labels);
+  e.test_targets = joined(*e.ranks, "targets of the test set", data.test.targets);
 }
 
 /// Words' vectors are stored beside the parameters, under a name of their own.
@@ -213,7 +226,8 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .malformed = config.malformed,
                               .size_is_public = config.size_is_public || !method.gives_privacy,
                               .classes = static_cast<int>(config.classes.value_or(0)),
-                              .text = config.of<TextOptions>()});
+                              .text = config.of<TextOptions>(),
+                              .share = {ranks.rank(), ranks.size()}});
   check_unit(method, config, data.unit_rows);
   if (config.holdout) {
     check_holdout(data);

@@ -12,6 +12,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
               images.count() * static_cast<std::uint64_t>(images.rows) * images.columns);
   });
   return refuse_or_pass([&] {
-    must_hold(!read_idx_labels(*memory_bytes("fuzz", {data, size})).empty());
+    must_hold(!read_idx_labels(*memory_bytes("fuzz", {data, size})).labels.empty());
   });
 }

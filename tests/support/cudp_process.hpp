@@ -48,6 +48,7 @@ class CudpProcess {
     ::_exit(127);
   }
 
+  pid_t id() const { return child_; }
   void signal(int number) const { ::kill(child_, number); }
 
   Finished wait() {

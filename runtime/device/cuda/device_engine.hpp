@@ -69,8 +69,10 @@ class DeviceEngine final : public Engine {
            "CUDA trains with no class weights and no targets");
     if (!fits(train) || train.classes != network_.classes)
       throw InputError("the training set's shape or classes do not fit the model");
-    if (train.size() == 0 || train.size() >= std::size_t{1} << 31)
+    if ((train.size() == 0 && settings_.ranks->alone()) || train.whole_size() >= std::size_t{1}
+                                                                                     << 31)
       throw InputError("expected 1 to 2^31 - 1 training examples");
+    is_loaded_ = true;
     train_ = {gpu_, train, passes_.layout().storage.sorts_words};
     sample_ = {gpu_, train_.size()};
     drawn_ = {gpu_, train_.size()};
@@ -80,6 +82,7 @@ class DeviceEngine final : public Engine {
     all_count_.upload({&count, 1});
     recorded_.reset();  // it holds addresses of the buffers before
     recorded_sum_.reset();
+    joined_.reset();
     room_ = 0;
     reserve(public_room(settings_.recipe.draw, settings_.expected_batch)
                 .value_or(first_room(settings_.recipe.draw, train_.size(), 0.0)));
@@ -99,7 +102,7 @@ class DeviceEngine final : public Engine {
 
   void run(const StepRecipe& recipe, std::uint64_t first,
            std::span<const StepScalars> scalars) override {
-    ensure(train_.size() > 0, "no training set is loaded");
+    ensure(is_loaded_, "no training set is loaded");
     ensure(keeps_the_same(recipe, settings_.recipe), "the memory was laid out for another recipe");
     std::vector<ListedStep> steps = listed(recipe, scalars);
     StepCursor cursor{.first = first};
@@ -108,6 +111,8 @@ class DeviceEngine final : public Engine {
     for_each_submission(cursor, steps, [&](std::span<ListedStep> part) {
       if (settings_.witness != nullptr)
         run_watched(recipe, cursor, part);
+      else if (!settings_.ranks->alone())
+        run_joined(recipe, cursor, part);
       else
         run_recorded(recipe, cursor, part);
     });
@@ -121,7 +126,7 @@ class DeviceEngine final : public Engine {
     ensure(std::holds_alternative<ClippedGradient>(recipe.contribution) && settings_.diagnostics &&
                settings_.witness == nullptr && scalars.size() == count_noise.size(),
            "a clipping norm cannot be followed here");
-    if (!has_noise_in_range(rule))
+    if (!has_noise_in_range(rule) || !settings_.ranks->alone())
       return Engine::run_following(recipe, first, scalars, rule, clip, count_noise);
     std::vector<StepScalars> at_start;
     for (const StepScalars& s : scalars) at_start.push_back(scalars_at(rule, clip, s));
@@ -170,7 +175,8 @@ class DeviceEngine final : public Engine {
   }
 
   void measure_norms() override {
-    ensure(train_.size() > 0 && keeps_norms(), "norms are not kept");
+    ensure(is_loaded_ && keeps_norms(), "norms are not kept");
+    if (train_.size() == 0) return;
     if (fused_) {
       fused_->norms(all_count_.get(), train_.size(), train_.data(), state_.parameters(),
                     norms_.get());
@@ -190,7 +196,8 @@ class DeviceEngine final : public Engine {
   std::vector<float> norms() override { return norms_.download(); }
   /// No norm leaves the device, but their sum.
   std::uint64_t norm_total(double max_norm, double grid) override {
-    ensure(train_.size() > 0 && keeps_norms(), "norms are not kept");
+    ensure(is_loaded_ && keeps_norms(), "norms are not kept");
+    if (train_.size() == 0) return 0;
     gpu_.total_norms({.norms = norms_.get(),
                       .n = static_cast<std::int64_t>(norms_.size()),
                       .max_norm = max_norm,
@@ -251,6 +258,13 @@ class DeviceEngine final : public Engine {
   }
 
   Diagnostics diagnostics() override {
+    if (!settings_.ranks->alone()) return std::exchange(seen_, {});
+    return own_tally();
+  }
+
+ private:
+  /// Reads and clears.
+  Diagnostics own_tally() {
     const Tally t = train_tally_.download().front();
     train_tally_.clear();
     return {.loss_units = t.loss,
@@ -260,7 +274,12 @@ class DeviceEngine final : public Engine {
             .non_finite = t.non_finite};
   }
 
- private:
+  /// A step in two recordings.
+  struct Joined {
+    StepRecipe recipe;
+    typename Gpu::Recording before;
+    typename Gpu::Recording after;
+  };
   struct Recorded {
     StepRecipe recipe;  ///< but for what lies in device memory
     std::int64_t room;  ///< examples of a batch at most
@@ -363,6 +382,59 @@ class DeviceEngine final : public Engine {
     }
   }
 
+  /// Steps whose sums the ranks add up, each in two recordings: what comes before, and what
+  /// follows. The host is in between.
+  void run_joined(const StepRecipe& recipe, const StepCursor& cursor,
+                  std::span<const ListedStep> steps) {
+    record_joined(recipe);
+    position_.start(cursor, steps);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      gpu_.replay(joined_->before);
+      (void)position_.wait();
+      join();
+      gpu_.replay(joined_->after);
+      if (const StepCursor at = position_.wait(); at.pending != 0)
+        end_.complete(at, recipe, stream(Stream::noise), false);
+    }
+    (void)position_.wait();
+  }
+
+  /// Launches all of a step up to its sum and its tally, which are complete then. There is room for
+  /// any batch that the plan allows.
+  void launch_sum(const StepRecipe& recipe) {
+    const std::int64_t room = batch_capacity(recipe.draw, train_.size());
+    draw(recipe, room);
+    if (train_.size() == 0) return;
+    const Unfinished left = add_up(recipe, room);
+    if (left.sums.slabs != nullptr) fused_->add(left.sums, end_.sum());
+    if (left.tally.total != nullptr) launch(gpu_, "tally", tally_kernel, left.tally);
+  }
+
+  void record_joined(const StepRecipe& recipe) {
+    const StepRecipe kind = without_numbers(recipe);
+    if (joined_ && joined_->recipe == kind) return;
+    joined_.reset();
+    reserve(public_room(recipe.draw, settings_.expected_batch).value_or(room_of(recipe)));
+    joined_.emplace(Joined{
+        kind, gpu_.record([this, recipe] { launch_sum(recipe); }),
+        gpu_.record([this, recipe] { end_.finish(recipe, stream(Stream::noise), {}, false); })});
+  }
+
+  /// The sums of all ranks, and what was seen of their examples: in place of this rank's. A batch
+  /// that is too large fails on all ranks alike.
+  void join() {
+    const std::vector<std::int64_t> mine = sums();
+    std::vector<std::int64_t> words(mine.size() + 1 + Diagnostics::kWords);
+    std::ranges::copy(mine, words.begin());
+    std::int64_t* const seen = words.data() + mine.size();
+    seen[0] = sample_.count();
+    own_tally().to_words(seen + 1);
+    settings_.ranks->sum("the sum of a step", words);
+    if (static_cast<std::uint64_t>(seen[0]) > settings_.largest_sum) throw Error(kBatchTooLarge);
+    seen_ += Diagnostics::of_words(seen + 1);
+    end_.upload_sum({reinterpret_cast<const FixedPoint*>(words.data()), mine.size()});
+  }
+
   void launch_step(const StepRecipe& recipe, std::int64_t room) {
     draw(recipe, room);
     const Unfinished left = add_up(recipe, room);
@@ -443,11 +515,12 @@ class DeviceEngine final : public Engine {
     const auto* const candidates = std::get_if<Candidates>(&draw);
     return {.stream = stream(Stream::sampling),
             .threshold = poisson != nullptr ? poisson->threshold : 0,
-            .begin = 0,
-            .end = static_cast<std::int64_t>(train_.size()),
+            .begin = train_.first(),
+            .end = train_.first() + static_cast<std::int64_t>(train_.size()),
             .drawn = drawn_.get(),
             .norms = candidates != nullptr ? norms_.get() : nullptr,
-            .rule = candidates != nullptr ? candidates->rule : ImportanceRule{}};
+            .rule = candidates != nullptr ? candidates->rule : ImportanceRule{},
+            .first = train_.first()};
   }
 
   /// Begins the next step: its batch to drawn_, ascending, its numbers to the cursor.
@@ -486,11 +559,12 @@ class DeviceEngine final : public Engine {
     }
     const FusedAcceptance accept{.rule = position_.candidates(),
                                  .stream = stream(Stream::acceptance),
-                                 .step = &position_.cursor()->step};
+                                 .step = &position_.cursor()->step,
+                                 .first = train_.first()};
     if (fused_)
       return fused_->sum_accepted(drawn, accept, norms_.get(), end_.sum(), train_tally_.get());
     return add_by_layers(max_drawn, nullptr, [&] {
-      passes_.accept(accept.rule, accept.stream, accept.step, norms_.get());
+      passes_.accept(accept.rule, accept.stream, accept.first, accept.step, norms_.get());
     });
   }
 
@@ -541,6 +615,9 @@ class DeviceEngine final : public Engine {
   std::int64_t room_ = 0;  // that a batch was found to need
   std::optional<Recorded> recorded_;
   std::optional<Recorded> recorded_sum_;  // of sum_again
+  std::optional<Joined> joined_;
+  Diagnostics seen_;  // of all ranks
+  bool is_loaded_ = false;
 };
 
 }  // namespace cudp::cuda

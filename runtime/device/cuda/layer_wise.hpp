@@ -163,12 +163,13 @@ class LayerWiseNetwork {
   }
 
   /// Accepts candidates instead of clipping; see device::Accept. rule, step: in device memory.
-  void accept(const ImportanceRule* rule, const RandomStream& stream, const std::uint64_t* step,
-              float* norms) {
+  void accept(const ImportanceRule* rule, const RandomStream& stream, std::int64_t first,
+              const std::uint64_t* step, float* norms) {
     launch(gpu_, "accept", accept_kernel,
            device::Accept{.batch = work_->batch,
                           .rule = rule,
                           .stream = stream,
+                          .first = first,
                           .step = step,
                           .examples = work_->examples,
                           .norms = norms,

@@ -3,6 +3,7 @@
 // host the pairs of normals that double cannot decide.
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/step/finish.cuh"
@@ -36,6 +37,7 @@ class StepEnd {
   /// [d], in units of the grid: to add to. 0 at the beginning of a step.
   FixedPoint* sum() const { return sum_.get(); }
   std::vector<FixedPoint> download_sum() const { return sum_.download(); }
+  void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
   /// What was released, [d]; of a step whose update is a launch of its own.

@@ -19,6 +19,7 @@ class DeviceTrainingSet {
   /// Rows of a table stay coded. sorts_words: whether a table of words is trained.
   DeviceTrainingSet(Gpu& gpu, const Dataset& train, bool sorts_words = false)
       : size_(train.size()),
+        first_(static_cast<std::int64_t>(train.first)),
         bytes_(filled<std::uint8_t>(gpu, train.bytes)),
         floats_(filled<float>(gpu, train.floats)),
         coded_(filled<std::uint8_t>(gpu, train.coded)),
@@ -46,6 +47,8 @@ class DeviceTrainingSet {
 
   /// Examples.
   std::size_t size() const { return size_; }
+  /// The place of the first in the whole set.
+  std::int64_t first() const { return first_; }
   const DeviceData& data() const { return data_; }
 
  private:
@@ -70,6 +73,7 @@ class DeviceTrainingSet {
   }
 
   std::size_t size_ = 0;
+  std::int64_t first_ = 0;
   Buffer<Gpu, std::uint8_t> bytes_;
   Buffer<Gpu, float> floats_;
   Buffer<Gpu, std::uint8_t> coded_;

@@ -1,0 +1,302 @@
+// Runs of several ranks: the files of a run of one, whatever their number, and whoever is killed.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/crash_fixture.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+/// What a finished run leaves that no clock decides: all of release/, the ledger, private metrics.
+std::map<std::string, std::string> files_of(const fs::path& run) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(run)) {
+    const std::string name = fs::relative(entry.path(), run).string();
+    if (!entry.is_regular_file() || name == "private/log.txt" || name == "private/result.json")
+      continue;
+    files[name] = content_of(entry.path());
+  }
+  return files;
+}
+
+/// The processes that a process has made.
+std::vector<pid_t> children_of(pid_t process) {
+  std::istringstream in(content_of("/proc/" + std::to_string(process) + "/task/" +
+                                   std::to_string(process) + "/children"));
+  std::vector<pid_t> all;
+  for (pid_t child = 0; in >> child;) all.push_back(child);
+  return all;
+}
+
+class CliRanks : public CliCrash {
+ protected:
+  CliRanks() {
+    table_ = write_small_table(folder_, 1700);  // four tiles: some ranks may have no row
+  }
+  static Words on(int ranks) { return {"--ranks", std::to_string(ranks)}; }
+
+  /// Runs the training by itself and on each number of ranks.
+  void expect_same(const std::string& name, const Words& training,
+                   std::initializer_list<int> sizes) {
+    SCOPED_TRACE(name);
+    const auto out = [&](const std::string& run) { return Words{"--out", folder_ / run}; };
+    const Finished whole = run_cudp(folder_, with(training, out(name)));
+    ASSERT_EQ(whole.exit, 0) << whole.err;
+    const auto want = files_of(folder_ / name);
+    for (const int ranks : sizes) {
+      const std::string run = name + std::to_string(ranks);
+      const Finished f = run_cudp(folder_, with(with(training, out(run)), on(ranks)));
+      ASSERT_EQ(f.exit, 0) << f.err;
+      expect_files(want, run, ranks);
+    }
+  }
+  void expect_files(const std::map<std::string, std::string>& want, const std::string& run,
+                    int ranks) const {
+    const auto got = files_of(folder_ / run);
+    for (const auto& [file, content] : want)
+      EXPECT_TRUE(got.contains(file) && got.at(file) == content) << file << " of " << ranks;
+    EXPECT_EQ(got.size(), want.size());
+  }
+  Words table() const {
+    return with(
+        {"train", "--dataset", table_.table, "--schema", table_.schema, "--test-data", table_.test},
+        args("--test-data-is-public --seed 11 --delta 1e-5 --threads 1 --quiet --json "
+             "--device cpu"));
+  }
+  Words glyphs() const {
+    return args(
+        "train --dataset glyphs --seed 5 --delta 1e-5 --epsilon 3 --threads 1 --quiet "
+        "--json --device cpu --accountant rdp --batch 256");
+  }
+};
+
+TEST_F(CliRanks, EveryMethodHasTheFilesOfOne) {
+  const Words few = args("--epsilon 3 --batch 128 --epochs 2 --accountant rdp");
+  const auto trained = [&](const char* flags) { return with(with(table(), few), args(flags)); };
+  expect_same("dpsgd", trained("--model mlp --ema 0.9 --eval-every 1"), {2, 7});
+  expect_same("decay",
+              trained("--model mlp --method dpsgd-decay --optimizer adam "
+                      "--size-is-public --unsafe-diagnostics"),
+              {3});
+  expect_same("quantile", trained("--model logistic --method dpsgd-quantile --size-is-public"),
+              {2, 4});
+  expect_same("adaclip", trained("--model mlp --method adaclip"), {3});
+  expect_same("adp-sgd", trained("--model logistic --method adp-sgd --size-is-public"), {2});
+  expect_same("dpis", trained("--model mlp --method dpis --dpis-adaptive-clip"), {2, 3, 7});
+  expect_same("weights", trained("--model logistic --class-weights 1,3"), {4});
+  expect_same("dp-agd", with(table(), args("--epsilon 1 --method dp-agd --model logistic")), {3});
+  expect_same("sgd",
+              with({"train", "--dataset", table_.table, "--schema", table_.schema},
+                   args("--method sgd --model mlp --epochs 1 --batch 128 --seed 4 --threads 1 "
+                        "--quiet --json --device cpu")),
+              {2});
+}
+
+TEST_F(CliRanks, HeldOutRowsAndUnitsOfSeveral) {
+  expect_same("held",
+              with({"train", "--dataset", table_.table, "--schema", table_.schema},
+                   args("--seed 3 --epsilon 3 --delta 1e-5 --batch 128 --epochs 2 --threads 1 "
+                        "--quiet --json --device cpu --model mlp --holdout 0.3 --holdout-epsilon 1 "
+                        "--holdout-delta 1e-5 --accountant rdp")),
+              {2, 3});
+  // Rows of a person lie anywhere.
+  std::string csv = "who,x,class\n";
+  for (int i = 0; i < 1700; ++i)
+    csv += "P" + std::to_string(i * 7919 % 600) + "," + std::to_string(i * 31 % 100) + "," +
+           (i % 3 == 0 ? "yes" : "no") + "\n";
+  write_text(folder_ / "units.csv", csv);
+  write_text(folder_ / "units.toml", R"(name = "units"
+unit = "who"
+max_rows = 3
+columns = [
+  {name = "who", kind = "ignore"},
+  {name = "x", kind = "numeric", min = 0, max = 100},
+  {name = "class", kind = "label", values = ["no", "yes"]},
+]
+)");
+  const Words units = {"train", "--dataset", folder_ / "units.csv", "--schema",
+                       folder_ / "units.toml"};
+  expect_same(
+      "units",
+      with(units, args("--seed 3 --epsilon 3 --delta 1e-5 --batch 256 --epochs 2 --threads 1 "
+                       "--quiet --json --device cpu --model logistic --accountant rdp")),
+      {2, 4});
+}
+
+TEST_F(CliRanks, ReleasedFeaturesAndTexts) {
+  expect_same("pca",
+              with(glyphs(), args("--model logistic --features pca --feature-dimensions 12 "
+                                  "--steps 4 --feature-whiten")),
+              {3});
+  expect_same("scatter",
+              with(glyphs(), args("--features scatter --feature-standardise --steps 2 "
+                                  "--feature-cache none")),
+              {2});
+  expect_same("lstm",
+              args("train --preset sentences-lstm --size-is-public --seed 11 --batch 256 --steps 6 "
+                   "--ema 0.9 --threads 1 --device cpu --quiet --json --accountant rdp"),
+              {3});
+}
+
+TEST_F(CliRanks, WhoeverIsKilledAnotherNumberEndsTheSame) {
+  const auto training = [&](const std::string& out, int ranks) {
+    return with(with(CliCrash::training(out), on(ranks)),
+                args("--method dpis --dpis-adaptive-clip"));
+  };
+  const Finished whole = run_cudp(folder_, training("whole", 1));
+  ASSERT_EQ(whole.exit, 0) << whole.err;
+  const auto want = files_of(folder_ / "whole");
+  std::mt19937 random(8);
+  int killed = 0;
+  constexpr int kTimes = 20;
+  for (int i = 0; i < kTimes; ++i) {
+    const int ranks = 2 + static_cast<int>(random() % 3);
+    const std::string out = "killed" + std::to_string(i);
+    SCOPED_TRACE(out + " of " + std::to_string(ranks));
+    {
+      CudpProcess process(folder_, training(out, ranks));
+      wait_for_step(out, static_cast<int>(random() % (kSteps - 10)));
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 5'000));
+      const std::vector<pid_t> others = children_of(process.id());
+      const std::size_t which = random() % (others.size() + 1);
+      ::kill(which == 0 ? process.id() : others[which - 1], SIGKILL);
+      const Finished f = process.wait();
+      if (which != 0 && f.exit == 1) {
+        ++killed;
+        EXPECT_NE(f.err.find("was ended by signal 9"), std::string::npos) << f.err;
+      }
+      killed += f.exit == -1 ? 1 : 0;
+    }
+    const int next = 1 + static_cast<int>(random() % 4);
+    const Finished f = run_cudp(
+        folder_, with({"train", "--resume", folder_ / out, "--quiet", "--json"}, on(next)));
+    ASSERT_EQ(f.exit, 0) << f.err;
+    expect_files(want, out, next);
+    fs::remove_all(folder_ / out);
+  }
+  EXPECT_GE(killed, kTimes / 2);
+}
+
+TEST_F(CliRanks, OneThatDoesNotMoveIsNamed) {
+  CudpProcess process(folder_, with(with(CliCrash::training("run"), on(3)),
+                                    {"--rank-timeout", "0.5", "--steps", "100000"}));
+  wait_for_step("run", 20);
+  const std::vector<pid_t> others = children_of(process.id());
+  ASSERT_EQ(others.size(), 2u);
+  ::kill(others[1], SIGSTOP);
+  const Finished f = process.wait();
+  EXPECT_EQ(f.exit, 1);
+  EXPECT_NE(f.err.find("rank 2 did not come to \""), std::string::npos) << f.err;
+  EXPECT_NE(f.err.find("within 0.5 s (--rank-timeout)"), std::string::npos) << f.err;
+  EXPECT_NE(::kill(others[0], 0), 0) << "a process is left";
+}
+
+TEST_F(CliRanks, ASignalEndsItWithTryAgain) {
+  const Words job = with(table(), args("--epsilon 3 --batch 128 --steps 400 --model mlp "
+                                       "--size-is-public --checkpoint-every 10"));
+  ASSERT_EQ(run_cudp(folder_, with(job, {"--out", folder_ / "whole"})).exit, 0);
+  const Words attempt = with(job, {"--resume-or-start", folder_ / "run"});
+  int interrupted = 0;
+  for (const auto& [signal, ranks] : {std::pair{SIGUSR1, 2}, {SIGTERM, 3}, {SIGINT, 1}}) {
+    CudpProcess process(folder_, with(attempt, on(ranks)));
+    wait_for_step("run", 20 + 100 * interrupted);
+    process.signal(signal);
+    const Finished f = process.wait();
+    EXPECT_EQ(f.exit, 75) << f.err;
+    EXPECT_NE(f.err.find("interrupted at step"), std::string::npos) << f.err;
+    interrupted += f.exit == 75 ? 1 : 0;
+  }
+  EXPECT_EQ(interrupted, 3);
+  const Finished last = run_cudp(folder_, with(attempt, on(2)));
+  ASSERT_EQ(last.exit, 0) << last.err;
+  expect_files(files_of(folder_ / "whole"), "run", 2);
+  const Finished done = run_cudp(folder_, with(attempt, on(2)));
+  EXPECT_EQ(done.exit, 0) << done.err;
+  EXPECT_EQ(done.out, last.out);
+}
+
+TEST_F(CliRanks, WhatCannotBeSharedIsRefused) {
+  const auto refused = [&](const Words& more, const char* text) {
+    const Finished f = run_cudp(folder_, with(with(table(), {"--out", folder_ / "run"}), more));
+    EXPECT_EQ(f.exit, 2) << f.err;
+    EXPECT_NE(f.err.find(text), std::string::npos) << f.err;
+    EXPECT_EQ(std::ranges::count(f.err, '\n'), 1) << f.err;
+    EXPECT_FALSE(fs::exists(folder_ / "run"));
+  };
+  for (const char* method : {"outpert", "objpert", "privgene"})
+    refused(with(args("--model logistic --epsilon 1 --ranks 2 --method"), {method}),
+            "--ranks: expected 1 with --method");
+  refused(args("--epsilon 1 --ranks 0"), "--ranks: expected a whole number of 1 to 256, found 0");
+  refused(with(args("--epsilon 1 --ranks 2 --resume-or-start"), {folder_ / "x"}),
+          "--resume-or-start: expected no --out beside it");
+  // A mistake in the data is told once, whoever finds it.
+  write_text(table_.table, "x,y,colour,class\n1,2,red\n");
+  refused(args("--epsilon 1 --ranks 3"), "small.csv");
+}
+
+/// mpirun, where it is installed and the program has MPI.
+class CliMpi : public CliRanks {
+ protected:
+  void SetUp() override {
+    if (run_cudp(folder_, {"info"}).out.find("MPI: ") == std::string::npos)
+      GTEST_SKIP() << "a build without MPI";
+    if (std::system("command -v mpirun > /dev/null") != 0) GTEST_SKIP() << "no mpirun";
+    for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+                             "OMPI_MCA_mpi_yield_when_idle"})
+      ::setenv(name, "1", 1);
+  }
+  Finished mpirun(int ranks, const Words& arguments) const {
+    std::string line =
+        "mpirun --oversubscribe --bind-to none -n " + std::to_string(ranks) + " " + cudp_binary();
+    for (const std::string& word : arguments) line += " '" + word + "'";
+    const std::string err = folder_ / "mpirun.err";
+    const int status =
+        std::system((line + " > '" + (folder_ / "mpirun.out") + "' 2> '" + err + "'").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(folder_ / "mpirun.out"),
+            content_of(err)};
+  }
+};
+
+TEST_F(CliMpi, HasTheFilesOfOne) {
+  const Words training =
+      with(table(),
+           args("--epsilon 3 --batch 128 --epochs 2 --model mlp --method dpis --accountant rdp"));
+  ASSERT_EQ(run_cudp(folder_, with(training, {"--out", folder_ / "whole"})).exit, 0);
+  for (const int ranks : {2, 4}) {
+    const std::string run = "mpi" + std::to_string(ranks);
+    const Finished f = mpirun(ranks, with(training, {"--out", folder_ / run}));
+    ASSERT_EQ(f.exit, 0) << f.err;
+    expect_files(files_of(folder_ / "whole"), run, ranks);
+    // Complete: every rank hears of it.
+    EXPECT_EQ(mpirun(ranks, {"train", "--resume", folder_ / run, "--quiet"}).exit, 0);
+  }
+}
+
+TEST_F(CliMpi, OneRefusalEndsAll) {
+  const Finished f =
+      mpirun(3, with(table(), args("--epsilon 1 --model logistic --method outpert")));
+  EXPECT_EQ(f.exit, 2) << f.err;
+  EXPECT_NE(f.err.find("cudp: --ranks: expected 1 with --method outpert"), std::string::npos)
+      << f.err;
+}
+
+TEST_F(CliMpi, ProcessesThatDoNotKnowEachOtherAreRefused) {
+  ::setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+  const Finished f = run_cudp(folder_, with(table(), args("--epsilon 1")));
+  ::unsetenv("SLURM_STEP_NUM_TASKS");
+  EXPECT_EQ(f.exit, 2);
+  EXPECT_NE(f.err.find("SLURM_STEP_NUM_TASKS: expected"), std::string::npos) << f.err;
+  EXPECT_NE(f.err.find("would release for itself"), std::string::npos) << f.err;
+}
+
+}  // namespace
+}  // namespace cudp
