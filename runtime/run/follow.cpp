@@ -101,6 +101,10 @@ void check_alike(const Experiment& e, const RandomKey& key) {
           fmt::format("rank {}: {}, as rank 0 has it", r, first_difference(all[0], all[r])));
 }
 
+void tell_facts(const Experiment& e, const RandomKey& key) {
+  (void)gather_text(*e.ranks, "what is trained", facts_of(e, key));
+}
+
 void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key) {
   if (ranks.alone()) return;
   announce(ranks, {.kind = Order::Kind::resume, .step = same_key ? 1U : 0U});
@@ -135,7 +139,7 @@ Exit follow_run(Ranks& ranks) {
   broadcast_key(ranks, heard.coins);
   Reporter silent(Reporter::Silent{});
   std::optional<Experiment> e(prepare(heard.config, silent, heard.model, heard.coins, ranks));
-  (void)gather_text(ranks, "what is trained", facts_of(*e, key->key()));
+  tell_facts(*e, key->key());
 
   TrainingObserver nobody;
   std::unique_ptr<Training> training;

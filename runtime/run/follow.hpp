@@ -24,6 +24,8 @@ void introduce(Ranks& ranks, const Introduction& introduction);
 /// By rank 0, once it has prepared: throws InputError that names a rank whose program, arithmetic,
 /// data or settings are not its own.
 void check_alike(const Experiment& experiment, const RandomKey& key);
+/// By the others, at that moment: what check_alike compares.
+void tell_facts(const Experiment& experiment, const RandomKey& key);
 /// By rank 0: the others resume with it.
 void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key);
 

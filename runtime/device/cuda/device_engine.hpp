@@ -404,7 +404,12 @@ class DeviceEngine final : public Engine {
   void launch_sum(const StepRecipe& recipe) {
     const std::int64_t room = batch_capacity(recipe.draw, train_.size());
     draw(recipe, room);
-    if (train_.size() == 0) return;
+    if (train_.size() == 0) {
+      // The update of this step goes by the coordinates of its beginning.
+      if (std::holds_alternative<TransformedGradient>(recipe.contribution))
+        (void)state_.coordinates().refresh(passes_.layout(), position_.cursor());
+      return;
+    }
     const Unfinished left = add_up(recipe, room);
     if (left.sums.slabs != nullptr) fused_->add(left.sums, end_.sum());
     if (left.tally.total != nullptr) launch(gpu_, "tally", tally_kernel, left.tally);

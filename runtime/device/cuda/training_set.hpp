@@ -19,7 +19,7 @@ class DeviceTrainingSet {
   /// Rows of a table stay coded. sorts_words: whether a table of words is trained.
   DeviceTrainingSet(Gpu& gpu, const Dataset& train, bool sorts_words = false)
       : size_(train.size()),
-        first_(static_cast<std::int64_t>(train.first)),
+        first_(train.size() > 0 ? static_cast<std::int64_t>(train.first) : 0),
         bytes_(filled<std::uint8_t>(gpu, train.bytes)),
         floats_(filled<float>(gpu, train.floats)),
         coded_(filled<std::uint8_t>(gpu, train.coded)),

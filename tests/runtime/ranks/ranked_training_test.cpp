@@ -1,0 +1,111 @@
+// Trainings that ranks share: what is compared before anything is written, and what a failing disk
+// stops.
+#include <bit>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/run/follow.hpp"
+#include "runtime/training/training.hpp"
+#include "tests/support/thread_ranks.hpp"
+
+namespace cudp {
+namespace {
+
+TEST(RankedTraining, AnotherBitOfTheModelIsFoundAndNamed) {
+  for (const int odd : {0, 1, 3}) {  // 0: none
+    std::vector<float> norms;
+    const auto reasons = try_on_ranks(4, [&](Ranks& ranks) {
+      MethodState mine{.numbers = {{"step_size_sum", 0.5}},
+                       .arrays = {{"parameters", std::vector<float>(1000, 0.25f)},
+                                  {"norms", {static_cast<float>(ranks.rank())}}}};
+      if (ranks.rank() == 2) mine.arrays.pop_back();  // it has no examples
+      if (odd != 0 && ranks.rank() == odd) {
+        float& one = mine.arrays[0].second[613];
+        one = std::bit_cast<float>(std::bit_cast<std::uint32_t>(one) ^ 1u);
+      }
+      const MethodState all = joined(mine, ranks);
+      if (ranks.leads()) norms = all.array("norms");
+    });
+    for (const std::string& reason : reasons)
+      if (odd == 0)
+        EXPECT_EQ(reason, "");
+      else
+        EXPECT_NE(reason.find("rank " + std::to_string(odd) + " has another model than rank 0"),
+                  std::string::npos)
+            << reason;
+    if (odd == 0) EXPECT_EQ(norms, (std::vector<float>{0.0f, 1.0f, 3.0f}));
+  }
+}
+
+/// A short training on built-in images.
+TrainConfig small_training() {
+  TrainConfig c;
+  c.dataset = "glyphs";
+  c.model = "logistic";
+  c.epsilon = 3.0;
+  c.delta = 1e-5;
+  c.epochs = 1;
+  c.batch = 256;
+  c.seed = 3;
+  c.threads = 1;
+  c.device = Device::cpu;
+  return c;
+}
+
+TEST(RankedTraining, OtherSettingsAreFoundAndNamed) {
+  const auto reasons = try_on_ranks(3, [](Ranks& ranks) {
+    TrainConfig c = small_training();
+    if (ranks.rank() == 2) c.lr = 0.125;
+    Reporter silent(Reporter::Silent{});
+    const Experiment e = prepare(c, silent, "", {}, ranks);
+    if (ranks.leads()) return check_alike(e, key_from_seed(3));
+    tell_facts(e, key_from_seed(3));
+    std::int64_t one = 1;
+    ranks.sum("what does not come", {&one, 1});
+  });
+  EXPECT_EQ(reasons[0], "rank 2: expected \"lr = 0.5\", found \"lr = 0.125\", as rank 0 has it");
+}
+
+/// A disk that is full from the second time on that something is charged.
+class FullDisk final : public TrainingObserver {
+ public:
+  void charged(const privacy::Ledger&) override {
+    if (++times_ > 1) throw Error("ledger: no space left on device");
+  }
+
+ private:
+  int times_ = 0;
+};
+
+TEST(RankedTraining, WithoutADurableLedgerNobodyMakesAStep) {
+  std::vector<std::uint64_t> steps(3, 99);
+  const auto reasons = try_on_ranks(3, [&](Ranks& ranks) {
+    Reporter silent(Reporter::Silent{});
+    Experiment e = prepare(small_training(), silent, "", {}, ranks);
+    FullDisk full;
+    TrainingObserver nobody;
+    TrainingObserver& observer = ranks.leads() ? full : nobody;
+    const auto training = Training::begin(std::move(e), SharedKey(key_from_seed(3)), observer);
+    const std::vector<float> before = training->method().parameters();
+    const auto note = [&] {
+      steps[static_cast<std::size_t>(ranks.rank())] =
+          training->step() + (training->method().parameters() == before ? 0 : 1000);
+    };
+    try {
+      if (ranks.leads()) training->advance();
+      for (;;) training->follow(next_order(ranks));
+    } catch (const Error& reason) {
+      note();
+      ranks.abort(reason.what(), reason.code());
+      throw;
+    }
+  });
+  for (const std::string& reason : reasons) EXPECT_EQ(reason, "ledger: no space left on device");
+  for (const std::uint64_t done : steps) EXPECT_EQ(done, 0u);
+}
+
+}  // namespace
+}  // namespace cudp
