@@ -4,7 +4,7 @@ model and batch, on this machine, in one run.
 
     python3 -m venv peers && peers/bin/pip install opacus jax
     peers/bin/python bench/compare_peers.py --build build [--models cnn,adult] [--batches 16,512]
-        [--cores 0] [--device cpu|cuda]
+        [--cores 0] [--device cpu|cuda] [--tf32]
 
 Every trainer runs in a process of its own on the cores named (taskset), one after the other, and
 the round is repeated; a table for each model and batch gives each one's median and the ratios of
@@ -24,7 +24,13 @@ fixed batches of the expected size and their fastest documented way:
 adult-coded and adult-mlp-coded are adult and adult-mlp for peers but for torch-codes; cudp reads rows
 by their codes. On a machine that others use, --cpu-time counts the processor's time of one thread.
 Texts are full, and frozen vectors are given to the peers as they are (imdb-rnn).
-cudp is timed by bench/step_bench, or bench/cuda_bench with --device cuda (whole epochs there).
+cudp is timed by bench/step_bench, or bench/cuda_bench with --device cuda (whole epochs there, with
+evaluation and accountant left out). On a GPU every trainer waits for it after each step, but cudp,
+which does after each epoch, as in a training; torch's and Opacus' convolutions and recurrent layers
+are cuDNN's (torch.nn.LSTM; DPLSTM has cells of its own), and JAX has the CUDA wheel (pip install
+"jax[cuda12]"). --tf32 lets all of them multiply in TF32; else none does. An example for texts:
+    peers/bin/python bench/compare_peers.py --build build --device cuda --models imdb-rnn,imdb-lstm
+        --batches 64,512,4096 --trainers cudp,torch,opacus,jax
 """
 import argparse
 import json
@@ -59,6 +65,7 @@ NUMBERS, CATEGORIES = 5, (9, 16, 7, 15, 6, 5, 2, 42, 5, 4, 4, 4)
 DATA_ROWS = 32561
 SECONDS = 8.0
 CPU_TIME = False
+TF32 = False
 CLIP, SIGMA, RATE, MOMENTUM = 0.1, 1.1, 0.5, 0.9
 
 
@@ -142,6 +149,8 @@ def torch_task(model, batch, device, lstm=None):
     import torch
     from torch import nn
 
+    torch.backends.cuda.matmul.allow_tf32 = TF32
+    torch.backends.cudnn.allow_tf32 = TF32
     torch.manual_seed(1)
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     shape = (batch, *MODELS[model][0])
@@ -155,15 +164,19 @@ def torch_task(model, batch, device, lstm=None):
     return torch_model(model, lstm).to(device), x, y, loss
 
 
-def measure_torch(net, x, y, criterion, optimizer):
+def wait_for(device):
     import torch
 
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize()
+
+
+def measure_torch(net, x, y, criterion, optimizer):
     def step():
         optimizer.zero_grad()
         criterion(net(x), y).backward()
         optimizer.step()
-        if x.is_cuda:
-            torch.cuda.synchronize()
+        wait_for(x.device)
 
     return measure(step, len(x))
 
@@ -213,6 +226,7 @@ def run_torch_codes(model, batch, device):
         optimizer.zero_grad()
         loss(net((numbers, codes)), y).backward()
         optimizer.step()
+        wait_for(device)
 
     return measure(step, batch)
 
@@ -232,6 +246,7 @@ def run_torch_shuffle(model, batch, device):
         optimizer.zero_grad()
         loss(net(x[rows]), y[rows]).backward()
         optimizer.step()
+        wait_for(device)
 
     return measure(step, batch)
 
@@ -266,6 +281,7 @@ def run_jax(model, batch, scan, device):
         jax.config.update("jax_platforms", "cpu")
     elif jax.default_backend() != "gpu":
         sys.exit("this JAX sees no GPU")
+    jax.config.update("jax_default_matmul_precision", "tensorfloat32" if TF32 else "highest")
     keys = iter(jax.random.split(jax.random.PRNGKey(1), 64))
     weights = []
 
@@ -364,7 +380,7 @@ def run_jax(model, batch, scan, device):
 
 def run_cudp(build, model, batch, threads, device):
     program, place = (("step_bench", f"{model}/threads:{threads}") if device == "cpu" else
-                      ("cuda_bench", f"{model}/epoch"))
+                      ("cuda_bench", f"{model}/epoch{'_tf32' if TF32 else ''}"))
     out = subprocess.run(
         [os.path.join(build, "bench", program), "--benchmark_format=json",
          f"--benchmark_filter=^{place}/batch:{batch}/", f"--benchmark_min_time={SECONDS / 2}"],
@@ -390,7 +406,15 @@ def one(args, trainer, model, batch):
     return run_jax(model, batch, trainer == "jax-scan", args.device)
 
 
-def processor():
+def processor(device="cpu"):
+    """Of the machine, or the GPU's name and driver."""
+    if device == "cuda":
+        try:
+            return subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version",
+                                   "--format=csv,noheader"], check=True, capture_output=True,
+                                  text=True).stdout.strip().splitlines()[0]
+        except (OSError, subprocess.CalledProcessError, IndexError):
+            return "a GPU that nvidia-smi does not name"
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as f:
             return next(line.split(":", 1)[1].strip() for line in f if line.startswith("model name"))
@@ -405,8 +429,10 @@ def compare(args, model, batch):
         for trainer in results:
             command = ["taskset", "-c", args.cores, sys.executable, __file__, "--one", trainer,
                        "--build", args.build, "--models", model, "--batches", str(batch),
-                       "--device", args.device] + ["--cpu-time"] * args.cpu_time
-            run = subprocess.run(command, capture_output=True, text=True)
+                       "--device", args.device] + ["--cpu-time"] * args.cpu_time + ["--tf32"] * args.tf32
+            # JAX would take three quarters of a GPU's memory at once.
+            run = subprocess.run(command, capture_output=True, text=True,
+                                 env=os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
             if run.returncode != 0:
                 print(f"{trainer}: {run.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
                 continue
@@ -434,11 +460,17 @@ def main():
     parser.add_argument("--trainers", default="cudp,torch,opacus,opacus-ghost,jax,jax-scan")
     parser.add_argument("--cpu-time", action="store_true",
                         help="count processor time, of one core, in place of elapsed time")
+    parser.add_argument("--tf32", action="store_true",
+                        help="multiply in TF32, with --device cuda")
     parser.add_argument("--out", help="write the numbers as JSON")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    global CPU_TIME
-    CPU_TIME = args.cpu_time
+    global CPU_TIME, TF32
+    CPU_TIME, TF32 = args.cpu_time, args.tf32
+    if args.device == "cuda" and args.cpu_time:
+        parser.error("--cpu-time: expected --device cpu, since a GPU's time is none of a processor's")
+    if args.device == "cpu" and args.tf32:
+        parser.error("--tf32: expected --device cuda")
     models = args.models.split(",")
     batches = [int(b) for b in args.batches.split(",")]
     for model in models:
@@ -447,7 +479,7 @@ def main():
     if args.one:
         print(json.dumps(one(args, args.one, models[0], batches[0])))
         return
-    print(f"{args.device}, cores {args.cores}, {processor()}, median of {args.rounds}"
+    print(f"{args.device}, cores {args.cores}, {processor(args.device)}, median of {args.rounds}"
           + (", processor time" if CPU_TIME else ""))
     rows = []
     for model in models:
@@ -457,8 +489,8 @@ def main():
             rows.append({"model": model, "batch": batch, "examples_per_second": results})
     if args.out:
         with open(args.out, "w", encoding="utf-8") as f:
-            json.dump({"device": args.device, "cores": args.cores, "processor": processor(),
-                       "processor_time": CPU_TIME, "runs": rows}, f, indent=1)
+            json.dump({"device": args.device, "cores": args.cores, "processor": processor(args.device),
+                       "processor_time": CPU_TIME, "tf32": TF32, "runs": rows}, f, indent=1)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ FINISH = [
 class Code:
     """A kernel's instructions, and where each may go on to."""
 
-    def __init__(self, lines):
+    def __init__(self, lines, marks=MARKS):
+        self.marked = marks
         self.text, labels = [], {}
         for line in lines:
             if m := re.match(r"(\.L\w+):", line):
@@ -81,7 +82,7 @@ class Code:
         return [(to, i) for i, next_ in enumerate(self.next) for to in next_ if to <= i]
 
     def mark(self, i):
-        return next((m for m in MARKS if self.name[i].startswith(m)), None)
+        return next((m for m in self.marked if self.name[i].startswith(m)), None)
 
     def marks(self, loop):
         return collections.Counter(filter(None, map(self.mark, range(loop[0], loop[1] + 1))))
@@ -113,7 +114,7 @@ class Code:
         return found and -found[1]
 
 
-def kernels(disassembly):
+def kernels(disassembly, marks=MARKS):
     found, name = {}, None
     for line in disassembly.splitlines():
         if m := re.match(r"\.text\.(\S+):", line):
@@ -121,7 +122,7 @@ def kernels(disassembly):
             found[name] = []
         elif name:
             found[name].append(line)
-    return {name: Code(lines) for name, lines in found.items()}
+    return {name: Code(lines, marks) for name, lines in found.items()}
 
 
 def finish(code, update):
@@ -155,24 +156,31 @@ def tool(name, variable):
     return None
 
 
+def compiled(source, architecture, marks=MARKS):
+    """The kernels of a source by their names, or None, which it says, where a tool is missing."""
+    nvcc, nvdisasm = tool("nvcc", "NVCC"), tool("nvdisasm", "NVDISASM")
+    if not nvcc or not nvdisasm:
+        missing = "nvcc" if not nvcc else "nvdisasm"
+        print(f"no {missing} here: nothing was counted", file=sys.stderr)
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        file, cubin = pathlib.Path(folder) / "count.cu", pathlib.Path(folder) / "count.cubin"
+        file.write_text(source)
+        subprocess.run([nvcc, f"-I{ROOT}", "-O3", "-std=c++20", "-cubin", f"-arch={architecture}",
+                        str(file), "-o", str(cubin)], check=True)
+        text = subprocess.run([nvdisasm, "-c", str(cubin)], check=True, capture_output=True,
+                              text=True).stdout
+    return kernels(text, marks)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--architecture", default="sm_90")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    nvcc, nvdisasm = tool("nvcc", "NVCC"), tool("nvdisasm", "NVDISASM")
-    if not nvcc or not nvdisasm:
-        missing = "nvcc" if not nvcc else "nvdisasm"
-        print(f"no {missing} here: nothing was counted", file=sys.stderr)
+    code, rows, failed = compiled(SOURCE, args.architecture), [], False
+    if code is None:
         return 0
-    with tempfile.TemporaryDirectory() as folder:
-        source, cubin = pathlib.Path(folder) / "count.cu", pathlib.Path(folder) / "count.cubin"
-        source.write_text(SOURCE)
-        subprocess.run([nvcc, f"-I{ROOT}", "-O3", "-std=c++20", "-cubin",
-                        f"-arch={args.architecture}", str(source), "-o", str(cubin)], check=True)
-        text = subprocess.run([nvdisasm, "-c", str(cubin)], check=True, capture_output=True,
-                              text=True).stdout
-    code, rows, failed = kernels(text), [], False
     for name, kernel, update, limit in FINISH:
         found = [finish(c, update) for k, c in code.items() if kernel in k]
         if len(found) != 1 or found[0] is None:

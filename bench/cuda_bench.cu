@@ -1,6 +1,7 @@
 // Whole DP-SGD steps on the device, as training runs them: recorded once and replayed, Poisson
 // sampling of the whole data set included. Copy bandwidth, fp32 multiply-adds and TF32 products of
-// tensor cores are measured in the same run, for comparison.
+// tensor cores are measured in the same run, for comparison, and so are the toolkit's libraries
+// (cuda_baselines.cu).
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "bench/cuda_baselines.hpp"
 #include "bench/linear_setup.hpp"
 #include "bench/step_setup.hpp"
 #include "kernels/common/lanes.hpp"
@@ -303,6 +305,7 @@ int main(int argc, char** argv) {
                 cudp::make_cuda_linear_engine(examples_for(*linear), cudp::Loss::logistic, 1e6);
             linear_iteration(s, *linear, *engine, peaks.copy_bytes, batch);
           });
+  register_baselines();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

@@ -20,4 +20,27 @@ CUDP_HD int quotient(int at, const Divisor& d) {
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(at)) * d.inverse) >> 32);
 }
 
+/// Any n > 0, by which any number is divided, in two instructions more than a Divisor.
+struct AnyDivisor {
+  int n = 1;
+  int shift = 0;                                   ///< the least with 2^shift >= n
+  std::uint32_t inverse = std::uint32_t{1} << 31;  ///< 2^(31 + shift) / n, rounded up
+
+  AnyDivisor() = default;
+  explicit AnyDivisor(int by) : n(by) {
+    while ((std::int64_t{1} << shift) < by) ++shift;
+    const auto divisor = static_cast<std::uint64_t>(by);
+    inverse =
+        static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + shift)) + divisor - 1) / divisor);
+  }
+};
+
+/// at / d.n, for at >= 0. The inverse is too large by less than 2^shift / n, so the product with
+/// at < 2^31 by less than 2^(31 + shift) / n, and what is left after the shift by less than 1 / n.
+CUDP_HD int quotient(int at, const AnyDivisor& d) {
+  const std::uint64_t product =
+      static_cast<std::uint64_t>(2 * static_cast<std::uint32_t>(at)) * d.inverse;
+  return static_cast<int>(static_cast<std::uint32_t>(product >> 32) >> d.shift);
+}
+
 }  // namespace cudp

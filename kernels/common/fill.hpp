@@ -24,9 +24,7 @@ struct CopyRows {
 inline void validate(const FillRows& a) {
   expect(a.row && a.to && a.columns > 0 && a.rows > 0, "fill: expected pointers and sizes > 0");
 }
-inline LaunchShape launch_shape(const FillRows& a) {
-  return strided_shape(std::int64_t{a.rows} * a.columns);
-}
+inline LaunchShape launch_shape(const FillRows& a) { return rows_shape(a.rows, a.columns); }
 
 inline void validate(const CopyRows& a) {
   validate(a.batch);
@@ -34,7 +32,7 @@ inline void validate(const CopyRows& a) {
          "copy: expected pointers, columns > 0 and rows that do not overlap");
 }
 inline LaunchShape launch_shape(const CopyRows& a) {
-  return strided_shape(std::int64_t{a.batch.capacity} * a.columns);
+  return rows_shape(a.batch.capacity, a.columns);
 }
 
 }  // namespace cudp

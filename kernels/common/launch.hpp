@@ -90,4 +90,20 @@ inline LaunchShape strided_shape(std::int64_t items, unsigned block = 256) {
 
 inline unsigned divide_up(int n, int by) { return static_cast<unsigned>((n + by - 1) / by); }
 
+/// A row of blocks, of whole warps, for each of so many rows of numbers; a thread has four of them
+/// where there are as many as 1,024.
+inline LaunchShape rows_shape(int rows, int columns) {
+  constexpr int kThreads = 256;
+  constexpr int kMaxGrid = 65'535;
+  const unsigned threads = columns < kThreads ? 32 * divide_up(columns, 32) : kThreads;
+  return {.grid = {divide_up(columns, 4 * kThreads),
+                   static_cast<unsigned>(rows < kMaxGrid ? rows : kMaxGrid)},
+          .block = {threads},
+          .shared_bytes = 0};
+}
+/// For for_each_pixel().
+inline LaunchShape pixel_shape(const Batch& batch, int pixels) {
+  return rows_shape(batch.capacity, pixels);
+}
+
 }  // namespace cudp

@@ -42,7 +42,7 @@ __device__ __forceinline__ float group_squares(const float* parts, const std::in
 __global__ inline void accept_kernel(device::Accept a) {
   a.stream.step = *a.step;
   const ImportanceRule rule = *a.rule;
-  for_each_pixel(a.batch, 1, [&](int e, int) {
+  for_each_example(a.batch, [&](int e) {
     const std::int64_t row = static_cast<std::int64_t>(e) * a.groups;
     const float square =
         group_squares(a.parts, a.group_parts, a.groups, a.batch.capacity, e, a.squared_norms + row);
@@ -55,7 +55,7 @@ __global__ inline void accept_kernel(device::Accept a) {
 
 // grid, block: any, a thread an example. smem: none.
 __global__ inline void norms_kernel(device::Norms a) {
-  for_each_pixel(a.batch, 1, [&](int e, int) {
+  for_each_example(a.batch, [&](int e) {
     float square = 0.0f;
     for (int part = 0; part < a.part_count; ++part)
       square += a.parts[static_cast<std::int64_t>(part) * a.batch.capacity + e];
@@ -66,7 +66,7 @@ __global__ inline void norms_kernel(device::Norms a) {
 // grid, block: any, a thread an example. smem: none.
 __global__ inline void clip_kernel(device::Clip a) {
   const ClipSettings clip = clip_settings(a.clip, *a.scale);
-  for_each_pixel(a.batch, 1, [&](int e, int) {
+  for_each_example(a.batch, [&](int e) {
     float* const squares = a.squared_norms + static_cast<std::int64_t>(e) * a.groups;
     group_squares(a.parts, a.group_parts, a.groups, a.batch.capacity, e, squares);
     clip_factors(clip, squares, a.groups, a.factors + static_cast<std::int64_t>(e) * a.groups);

@@ -48,16 +48,19 @@ __global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
   });
 }
 
-// grid: one block of whole warps up to 1024 threads. static smem: a double a warp.
-__global__ inline void layer_shift_kernel(LayerShift a) {
+// grid: layers. block: whole warps up to 1024 threads. static smem: a double a warp.
+__global__ inline void layer_shifts_kernel(LayerShifts a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
+  const LayerShift& layer = a.layer[blockIdx.x];
+  const float* const centre = a.centre + layer.first;
+  const float* const square = a.square + layer.first;
   double sum = 0.0;
-  for_each_number(a.n, [&](std::int64_t j) {
-    const double m = a.centre[j];
-    sum += m * m * static_cast<double>(a.square[j]);
-  });
+  for (std::int64_t j = threadIdx.x; j < layer.n; j += blockDim.x) {
+    const double m = centre[j];
+    sum += m * m * static_cast<double>(square[j]);
+  }
   sum = block_sum(sum, &partial[0]);
-  if (threadIdx.x == 0) *a.shift = sum;
+  if (threadIdx.x == 0) a.shifts[layer.group] = sum;
 }
 
 // grid, block: any, a thread a number. smem: none.

@@ -31,12 +31,25 @@ struct CoordinateArrays {
   float* square;
   float* product;
 };
-/// *shift = sum of centre^2 square over n numbers: a dense layer's c.
+/// n numbers of dense layer `group`, from the network's `first` on.
 struct LayerShift {
-  const float* centre;
-  const float* square;
+  std::int64_t first;
   std::int64_t n;
-  double* shift;
+  int group;
+};
+/// shifts[group] = sum of centre^2 square over a layer's numbers, its c, of so many layers at once.
+struct LayerShifts {
+  static constexpr int kMax = 32;
+  const float* centre = nullptr;
+  const float* square = nullptr;
+  double* shifts = nullptr;
+  int count = 0;
+  LayerShift layer[kMax] = {};
+
+  void add(const LayerShift& of) {
+    expect(count < kMax, "coordinates: expected at most 32 dense layers");
+    layer[count++] = of;
+  }
 };
 /// y = x^2, [n].
 struct SquareRows {
@@ -65,8 +78,9 @@ inline void validate(const CoordinateArrays& a) {
              a.centre && a.inverse && a.square && a.product,
          "coordinates: expected pointers, parts and n > 0");
 }
-inline void validate(const LayerShift& a) {
-  expect(a.centre && a.square && a.shift && a.n > 0, "coordinates: expected pointers and n > 0");
+inline void validate(const LayerShifts& a) {
+  expect(a.centre && a.square && a.shifts && a.count > 0,
+         "coordinates: expected pointers and layers");
 }
 inline void validate(const SquareRows& a) {
   expect(a.x && a.y && a.n > 0, "square: expected pointers and n > 0");
@@ -83,8 +97,9 @@ inline LaunchShape launch_shape(const CoordinateSums& a) {
   return shape;
 }
 inline LaunchShape launch_shape(const CoordinateArrays& a) { return strided_shape(a.n); }
-inline LaunchShape launch_shape(const LayerShift&) {
-  return {.grid = {}, .block = {1024}, .shared_bytes = 0};
+/// A block a layer.
+inline LaunchShape launch_shape(const LayerShifts& a) {
+  return {.grid = {static_cast<unsigned>(a.count)}, .block = {1024}, .shared_bytes = 0};
 }
 inline LaunchShape launch_shape(const SquareRows& a) { return strided_shape(a.n); }
 /// A warp an example.

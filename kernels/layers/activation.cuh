@@ -1,8 +1,9 @@
 #pragma once
+#include "kernels/common/for_each_pixel.cuh"
 #include "kernels/common/simt.cuh"
+#include "kernels/common/tensor_core.cuh"
 #include "kernels/layers/activation.hpp"
 #include "kernels/layers/activation_math.hpp"
-#include "kernels/layers/image.cuh"
 
 namespace cudp::inline CUDP_SIMT {
 
@@ -10,15 +11,16 @@ template <class Function>
 __device__ __forceinline__ void activate_batch(const device::ActivationPass& a, const Function& f) {
   for_each_pixel(a.batch, a.to_planes.pixels(), [&](int e, int i) {
     const std::int64_t example = e;
-    const float v = a.from[example * a.from_planes.size() + a.from_planes.pixel_offset(i)];
-    a.to[example * a.to_planes.size() + a.to_planes.pixel_offset(i)] =
-        a.y == nullptr
-            ? f.value(v)
-            : v * f.derivative(a.y[example * a.y_planes.size() + a.y_planes.pixel_offset(i)]);
+    const Pixel at = a.to_planes.pixel(i);
+    const float v = a.from[example * a.from_planes.size() + a.from_planes.at(at)];
+    const float made = a.y == nullptr
+                           ? f.value(v)
+                           : v * f.derivative(a.y[example * a.y_planes.size() + a.y_planes.at(at)]);
+    a.to[example * a.to_planes.size() + a.to_planes.at(at)] = stored(made, a.to_as);
   });
 }
 
-// grid, block: any. smem: none.
+// grid: pixels, examples. block: any. smem: none.
 __global__ inline void activation_kernel(device::ActivationPass a) {
   const Activate& f = a.function;
   if (f.kind == Activation::relu)

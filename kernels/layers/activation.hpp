@@ -1,5 +1,7 @@
 #pragma once
+#include "kernels/common/counted_planes.hpp"
 #include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
 #include "kernels/layers/image.hpp"
 #include "kernels/layers/kinds.hpp"
 
@@ -34,23 +36,24 @@ struct ActivationPass {
   Batch batch;
   Activate function;
   const float* from;
-  Planes from_planes;
+  CountedPlanes from_planes;
   const float* y;  ///< null: forward
-  Planes y_planes;
+  CountedPlanes y_planes;
   float* to;
-  Planes to_planes;
+  CountedPlanes to_planes;
+  Precision to_as = Precision::fp32;  ///< as what `to` is stored
 };
 
 inline void validate(const ActivationPass& a) {
   validate(a.batch);
   expect(a.from != nullptr && a.to != nullptr, "activation: expected pointers");
-  expect(a.from_planes.pixels() == a.to_planes.pixels() &&
-             (a.y == nullptr || a.y_planes.pixels() == a.to_planes.pixels()),
+  expect(same_pixels(a.from_planes, a.to_planes) &&
+             (a.y == nullptr || same_pixels(a.y_planes, a.to_planes)),
          "activation: expected equal sizes");
 }
 
 inline LaunchShape launch_shape(const ActivationPass& a) {
-  return strided_shape(std::int64_t{a.batch.capacity} * a.to_planes.pixels());
+  return pixel_shape(a.batch, a.to_planes.pixels());
 }
 
 }  // namespace device

@@ -13,9 +13,10 @@ __device__ __forceinline__ std::int64_t number_in_set(const Batch& batch,
   return examples != nullptr ? static_cast<std::int64_t>(examples[number]) : number;
 }
 
-// grid, block: any. smem: none.
+// grid: numbers, examples. block: any. smem: none.
 __global__ inline void embed_kernel(device::Embed a) {
-  const int numbers = a.places * a.columns;
+  const int columns = a.columns.n;
+  const int numbers = a.places * columns;
   for_each_pixel(a.batch, numbers, [&](int e, int i) {
     const std::int64_t from = number_in_set(a.batch, a.examples, e);
     const int length = a.texts.lengths[from];
@@ -23,12 +24,12 @@ __global__ inline void embed_kernel(device::Embed a) {
       a.own_length[e] = length;
       a.own_label[e] = a.labels[from];
     }
-    const int t = i / a.columns;
+    const int t = quotient(i, a.columns);
     if (t >= length) return;
     const std::int64_t word = a.texts.tokens[from * a.places + t];
     const float* const table = word < a.rows ? a.weight : a.texts.vectors;
     a.y[static_cast<std::int64_t>(e) * numbers + i] =
-        table != nullptr ? table[word * a.columns + (i - t * a.columns)] : 0.0f;
+        table != nullptr ? table[word * columns + (i - t * columns)] : 0.0f;
   });
 }
 

@@ -2,6 +2,7 @@
 // Words to rows of a table, and the gradient by the rows. CUDA.
 #include <cstdint>
 
+#include "kernels/common/divisor.hpp"
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/sum_scale.hpp"
@@ -25,7 +26,7 @@ struct Embed {
   Texts texts;
   const std::uint8_t* labels;  ///< [data set]
   std::int32_t places;         ///< T
-  std::int32_t columns;
+  AnyDivisor columns;
   std::int32_t rows;         ///< words below it have a row of `weight`, others one of the vectors
   const float* weight;       ///< [rows, columns], or null
   float* y;                  ///< [capacity, T, columns]
@@ -61,13 +62,13 @@ struct EmbeddingGradient {
 inline void validate(const Embed& a) {
   validate(a.batch);
   expect(a.texts.tokens && a.texts.lengths && a.labels && a.y && a.own_length && a.own_label &&
-             a.places > 0 && a.columns > 0,
+             a.places > 0 && a.columns.n > 0,
          "embedding: expected pointers and sizes > 0");
   expect(a.rows >= 0 && (a.rows == 0) == (a.weight == nullptr),
          "embedding: expected rows of a weight, or neither");
 }
 inline LaunchShape launch_shape(const Embed& a) {
-  return strided_shape(std::int64_t{a.batch.capacity} * a.places * a.columns);
+  return pixel_shape(a.batch, a.places * a.columns.n);
 }
 
 inline void validate(const EmbeddingGradient& a) {

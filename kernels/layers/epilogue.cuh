@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/common/simt.cuh"
+#include "kernels/common/tensor_core.cuh"
 #include "kernels/layers/any_function.cuh"
 #include "kernels/layers/epilogue.hpp"
 
@@ -9,15 +10,16 @@ namespace cudp::inline CUDP_SIMT {
 /// y() gives the function's value there.
 template <class Store>
 __device__ __forceinline__ void store_finished(const Epilogue& epilogue, const Store& store) {
+  const Precision as = epilogue.stored_as;
   if (epilogue.kind == Epilogue::Kind::none) {
-    store([](float v, const auto&) { return v; });
+    store([&](float v, const auto&) { return stored(v, as); });
     return;
   }
   const AnyFunction f(epilogue.function);
   if (epilogue.kind == Epilogue::Kind::value)
-    store([&](float v, const auto&) { return f.value(v); });
+    store([&](float v, const auto&) { return stored(f.value(v), as); });
   else
-    store([&](float v, const auto& y) { return v * f.derivative(y()); });
+    store([&](float v, const auto& y) { return stored(v * f.derivative(y()), as); });
 }
 
 }  // namespace cudp::inline CUDP_SIMT

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
 #include "kernels/layers/kinds.hpp"
 
 namespace cudp {
@@ -12,7 +13,8 @@ struct Epilogue {
   enum class Kind { none, value, derivative };
   Kind kind = Kind::none;
   Activate function = {};
-  const float* y = nullptr;  ///< of derivative; where they lie is the layer's to say
+  const float* y = nullptr;               ///< of derivative; where they lie is the layer's to say
+  Precision stored_as = Precision::fp32;  ///< tf32: what is written is rounded for tensor cores
 };
 
 inline void validate(const Epilogue& e) {

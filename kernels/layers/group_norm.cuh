@@ -1,18 +1,19 @@
 #pragma once
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/simt.cuh"
+#include "kernels/common/tensor_core.cuh"
 #include "kernels/layers/group_norm.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls body(channel, pixel) for the given channels of one example, spread over the block.
+/// Calls body(pixel) for the given channels of one example, spread over the block.
 template <class Body>
-__device__ __forceinline__ void for_each_in_channels(const Planes& x, int first, int channels,
-                                                     const Body& body) {
+__device__ __forceinline__ void for_each_in_channels(const CountedPlanes& x, int first,
+                                                     int channels, const Body& body) {
   const int plane = x.height * x.width;
   for (int i = static_cast<int>(threadIdx.x); i < channels * plane;
        i += static_cast<int>(blockDim.x))
-    body(first + i / plane, first * plane + i);
+    body(x.pixel(first * plane + i));
 }
 
 // grid: groups, examples. block: whole warps, at most 1024. static smem: 32 floats.
@@ -28,17 +29,17 @@ __global__ inline void group_norm_kernel(device::GroupNorm a) {
 
   float sum = 0.0f;
   for_each_in_channels(a.x_planes, first, channels,
-                       [&](int, int i) { sum += x[a.x_planes.pixel_offset(i)]; });
+                       [&](const Pixel& at) { sum += x[a.x_planes.at(at)]; });
   const float mean = block_sum(sum, partial) / count;
   float square = 0.0f;
-  for_each_in_channels(a.x_planes, first, channels, [&](int, int i) {
-    const float d = x[a.x_planes.pixel_offset(i)] - mean;
+  for_each_in_channels(a.x_planes, first, channels, [&](const Pixel& at) {
+    const float d = x[a.x_planes.at(at)] - mean;
     square += d * d;
   });
   const float inverse = 1.0f / sqrtf(next_block_sum(square, partial) / count + a.epsilon);
-  for_each_in_channels(a.x_planes, first, channels, [&](int c, int i) {
-    y[a.y_planes.pixel_offset(i)] =
-        (x[a.x_planes.pixel_offset(i)] - mean) * inverse * a.weight[c] + a.bias[c];
+  for_each_in_channels(a.x_planes, first, channels, [&](const Pixel& at) {
+    const float z = (x[a.x_planes.at(at)] - mean) * inverse;
+    y[a.y_planes.at(at)] = stored(z * a.weight[at.channel] + a.bias[at.channel], a.y_as);
   });
   if (threadIdx.x == 0) {
     float* const s = a.statistics + (e * a.groups + blockIdx.x) * 2;
@@ -68,10 +69,10 @@ __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   for (int c = first; c < first + channels; ++c) {
     float bias = 0.0f;
     float weight = 0.0f;
-    for_each_in_channels(a.x_planes, c, 1, [&](int, int i) {
-      const float dy_i = dy[a.dy_planes.pixel_offset(i)];
-      bias += dy_i;
-      weight += dy_i * ((x[a.x_planes.pixel_offset(i)] - mean) * inverse);
+    for_each_in_channels(a.x_planes, c, 1, [&](const Pixel& at) {
+      const float dy_at = dy[a.dy_planes.at(at)];
+      bias += dy_at;
+      weight += dy_at * ((x[a.x_planes.at(at)] - mean) * inverse);
     });
     bias = next_block_sum(bias, partial);
     weight = next_block_sum(weight, partial);
@@ -88,10 +89,10 @@ __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
     a.parts[static_cast<std::int64_t>(blockIdx.x) * a.batch.capacity + e] = square;
   if (a.dx == nullptr) return;
   float* const dx = a.dx + e * a.dx_planes.size();
-  for_each_in_channels(a.x_planes, first, channels, [&](int c, int i) {
-    const float z = (x[a.x_planes.pixel_offset(i)] - mean) * inverse;
-    const float u = dy[a.dy_planes.pixel_offset(i)] * a.weight[c];
-    dx[a.dx_planes.pixel_offset(i)] = (u - mean_u - z * mean_uz) * inverse;
+  for_each_in_channels(a.x_planes, first, channels, [&](const Pixel& at) {
+    const float z = (x[a.x_planes.at(at)] - mean) * inverse;
+    const float u = dy[a.dy_planes.at(at)] * a.weight[at.channel];
+    dx[a.dx_planes.at(at)] = stored((u - mean_u - z * mean_uz) * inverse, a.dx_as);
   });
 }
 

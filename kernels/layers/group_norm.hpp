@@ -1,6 +1,8 @@
 #pragma once
+#include "kernels/common/counted_planes.hpp"
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
 #include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/contribution/sum_scale.hpp"
 #include "kernels/layers/image.hpp"
@@ -52,10 +54,11 @@ struct GroupNorm {
   const float* weight;  ///< [channels]
   const float* bias;
   const float* x;
-  Planes x_planes;
+  CountedPlanes x_planes;
   float* y;
-  Planes y_planes;
+  CountedPlanes y_planes;
   float* statistics;  ///< [capacity, groups, 2]: mean and 1 / sqrt(variance + epsilon), written
+  Precision y_as = Precision::fp32;  ///< as what y is stored
 };
 
 /// Per example: dweight = sum over pixels of dy (x - mean) inverse, dbias = sum of dy, their
@@ -65,15 +68,16 @@ struct GroupNormBackward {
   int groups;
   const float* weight;
   const float* x;
-  Planes x_planes;
+  CountedPlanes x_planes;
   const float* dy;
-  Planes dy_planes;
+  CountedPlanes dy_planes;
   const float* statistics;
   float* dx;
-  Planes dx_planes;
-  float* gradient;           ///< [capacity, 2 channels]: dweight, then dbias
-  float* parts;              ///< [groups, capacity]
-  Transform transform = {};  ///< of the gradient, [2 channels] each, for parts; or null
+  CountedPlanes dx_planes;
+  float* gradient;                    ///< [capacity, 2 channels]: dweight, then dbias
+  float* parts;                       ///< [groups, capacity]
+  Transform transform = {};           ///< of the gradient, [2 channels] each, for parts; or null
+  Precision dx_as = Precision::fp32;  ///< as what dx is stored
 };
 
 }  // namespace device
@@ -95,7 +99,7 @@ namespace device {
 inline void validate(const GroupNorm& a) {
   validate(a.batch);
   expect(a.groups > 0 && a.x_planes.channels % a.groups == 0, "group norm: expected whole groups");
-  expect(a.x_planes.pixels() == a.y_planes.pixels(), "group norm: expected equal sizes");
+  expect(same_pixels(a.x_planes, a.y_planes), "group norm: expected equal sizes");
   expect(a.x && a.y && a.weight && a.bias && a.statistics, "group norm: expected pointers");
   expect(a.batch.capacity <= 65535, "group norm: expected a micro-batch of at most 65535");
 }

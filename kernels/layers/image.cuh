@@ -2,6 +2,7 @@
 #include "kernels/common/coded_rows.cuh"
 #include "kernels/common/for_each_pixel.cuh"
 #include "kernels/common/simt.cuh"
+#include "kernels/common/tensor_core.cuh"
 #include "kernels/layers/image.hpp"
 
 namespace cudp::inline CUDP_SIMT {
@@ -14,7 +15,7 @@ __device__ __forceinline__ float loaded_pixel(const device::Load& a, std::int64_
   return a.bytes != nullptr ? a.scale * static_cast<float>(a.bytes[at]) + a.shift : a.floats[at];
 }
 
-// grid, block: any. smem: none.
+// grid: pixels, examples. block: any. smem: none.
 __global__ inline void load_kernel(device::Load a) {
   const int pixels = a.planes.pixels();
   for_each_pixel(a.batch, pixels, [&](int e, int i) {
@@ -22,7 +23,7 @@ __global__ inline void load_kernel(device::Load a) {
     const std::int64_t from =
         a.examples != nullptr ? static_cast<std::int64_t>(a.examples[number]) : number;
     a.x[static_cast<std::int64_t>(e) * a.planes.size() + a.planes.pixel_offset(i)] =
-        loaded_pixel(a, from, pixels, i);
+        stored(loaded_pixel(a, from, pixels, i), a.x_as);
     if (i == 0) a.x_label[e] = a.labels[from];
   });
 }

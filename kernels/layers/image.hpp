@@ -2,7 +2,9 @@
 #include <cstdint>
 
 #include "kernels/common/coded_rows.hpp"
+#include "kernels/common/counted_planes.hpp"
 #include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
 
 namespace cudp {
 
@@ -51,9 +53,10 @@ struct Load {
   const std::uint8_t* labels;     ///< [data set]
   float scale;
   float shift;
-  Planes planes;
-  float* x;               ///< [capacity, planes.size()]
-  std::uint8_t* x_label;  ///< [capacity]
+  CountedPlanes planes;
+  float* x;                          ///< [capacity, planes.size()]
+  std::uint8_t* x_label;             ///< [capacity]
+  Precision x_as = Precision::fp32;  ///< as what x is stored
 };
 
 inline void validate(const Load& a) {
@@ -65,9 +68,7 @@ inline void validate(const Load& a) {
   expect(a.labels != nullptr && a.x != nullptr && a.x_label != nullptr, "load: expected pointers");
 }
 
-inline LaunchShape launch_shape(const Load& a) {
-  return strided_shape(std::int64_t{a.batch.capacity} * a.planes.pixels());
-}
+inline LaunchShape launch_shape(const Load& a) { return pixel_shape(a.batch, a.planes.pixels()); }
 
 }  // namespace device
 

@@ -1,5 +1,7 @@
 #pragma once
+#include "kernels/common/for_each_pixel.cuh"
 #include "kernels/common/simt.cuh"
+#include "kernels/common/tensor_core.cuh"
 #include "kernels/layers/image.cuh"
 #include "kernels/layers/loss.hpp"
 #include "kernels/layers/loss_math.hpp"
@@ -8,14 +10,14 @@ namespace cudp::inline CUDP_SIMT {
 
 // grid, block: any, a thread an example. smem: none.
 __global__ inline void loss_kernel(device::LossValues a) {
-  for_each_pixel(a.batch, 1, [&](int e, int) {
+  for_each_example(a.batch, [&](int e) {
     const std::int64_t row = static_cast<std::int64_t>(e) * a.outputs;
     float* const logit_gradient = a.logit_gradient != nullptr ? a.logit_gradient + row : nullptr;
     a.value[e] = evaluate_loss(a.loss, a.logits + row, a.outputs, a.label[e], logit_gradient);
     if (logit_gradient == nullptr) return;
     float* const gradient = a.gradient + static_cast<std::int64_t>(e) * a.gradient_planes.size();
     for (int i = 0; i < a.outputs; ++i)
-      gradient[a.gradient_planes.pixel_offset(i)] = logit_gradient[i];
+      gradient[a.gradient_planes.pixel_offset(i)] = stored(logit_gradient[i], a.gradient_as);
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-#include "kernels/common/launch.hpp"
+#include "kernels/common/counted_planes.hpp"
+#include "kernels/common/precision.hpp"
 #include "kernels/layers/kinds.hpp"
 
 namespace cudp {
@@ -16,7 +17,8 @@ struct LossValues {
   float* value;               ///< [capacity]
   float* logit_gradient;      ///< [capacity, outputs], scratch; null if no gradient is wanted
   float* gradient;            ///< [capacity, gradient_planes.size()]
-  Planes gradient_planes;
+  CountedPlanes gradient_planes;
+  Precision gradient_as = Precision::fp32;  ///< as what the gradient is stored
 };
 
 inline void validate(const LossValues& a) {

@@ -25,7 +25,7 @@ __global__ inline void mean_over_time_kernel(device::MeanOverTime a) {
     for (int t = 0; t < length; ++t) sum += x[t * channels + c];
     sum *= weight;
     square += sum * sum;
-    y[a.y_planes.pixel_offset(c)] = sum;
+    y[a.y_planes.at(c, 0, 0)] = sum;
   }
   if (a.norm == nullptr) return;
   const float norm = sqrtf(block_sum(square, partial));
@@ -33,7 +33,7 @@ __global__ inline void mean_over_time_kernel(device::MeanOverTime a) {
   if (!(norm > 0.0f)) return;
   const float inverse = 1.0f / norm;
   for (auto c = static_cast<int>(threadIdx.x); c < channels; c += static_cast<int>(blockDim.x))
-    y[a.y_planes.pixel_offset(c)] *= inverse;
+    y[a.y_planes.at(c, 0, 0)] *= inverse;
 }
 
 // The same launch. dy of y = m / |m| becomes that of the mean m: (dy - y (y dy)) / |m|.
@@ -51,12 +51,12 @@ __global__ inline void mean_over_time_backward_kernel(device::MeanOverTimeBackwa
   float along = 0.0f;
   if (has_unit) {
     for (auto c = static_cast<int>(threadIdx.x); c < channels; c += static_cast<int>(blockDim.x))
-      along += y[a.y_planes.pixel_offset(c)] * dy[a.dy_planes.pixel_offset(c)];
+      along += y[a.y_planes.at(c, 0, 0)] * dy[a.dy_planes.at(c, 0, 0)];
     along = block_sum(along, partial);
   }
   for (auto c = static_cast<int>(threadIdx.x); c < channels; c += static_cast<int>(blockDim.x)) {
-    float d = dy[a.dy_planes.pixel_offset(c)];
-    if (has_unit) d = (d - along * y[a.y_planes.pixel_offset(c)]) * (1.0f / a.norm[e]);
+    float d = dy[a.dy_planes.at(c, 0, 0)];
+    if (has_unit) d = (d - along * y[a.y_planes.at(c, 0, 0)]) * (1.0f / a.norm[e]);
     d *= weight;
     for (int t = 0; t < length; ++t) dx[t * channels + c] = d;
   }

@@ -1,74 +1,144 @@
 #pragma once
+#include "kernels/common/for_each_pixel.cuh"
 #include "kernels/common/simt.cuh"
+#include "kernels/common/tensor_core.cuh"
 #include "kernels/layers/any_function.cuh"
-#include "kernels/layers/image.cuh"
 #include "kernels/layers/pool.hpp"
 
 namespace cudp::inline CUDP_SIMT {
 
-/// The first pixel of the window's largest, or a NaN if there is one, as an offset from the
-/// window's corner `x`.
-__device__ __forceinline__ int largest(const float* x, int row, int kernel) {
-  int best = 0;
-  for (int ky = 0; ky < kernel; ++ky)
-    for (int kx = 0; kx < kernel; ++kx) {
-      const float v = x[ky * row + kx];
-      if (v > x[best] || v != v) best = ky * row + kx;
-    }
-  return best;
-}
+/// The largest of a window, or a NaN if there is one: its value, and the first pixel that holds it.
+struct Largest {
+  float value;
+  int pixel;
 
-// grid, block: any, a thread an output pixel. smem: none.
+  /// The window's corner is `x`.
+  __device__ __forceinline__ Largest(const float* x, int row, int kernel) : value(x[0]), pixel(0) {
+    int at = 0;
+    CUDP_UNROLL_BY(1)
+    for (int ky = 0; ky < kernel; ++ky) {
+      CUDP_UNROLL_BY(1)
+      for (int kx = 0; kx < kernel; ++kx, ++at) {
+        const float v = x[ky * row + kx];
+        if (!(v > value || v != v)) continue;
+        value = v;
+        pixel = at;
+      }
+    }
+  }
+};
+
+// grid: output pixels, examples. block: any. smem: none.
 __global__ inline void pool_kernel(device::Pool a) {
-  const Planes& out = a.y_planes;
-  for_each_pixel(a.batch, out.pixels(), [&](int e, int i) {
-    const int line = i / out.width;
-    const int c = line / out.height;
+  const CountedPlanes& out = a.y_planes;
+  const int pixels = out.pixels();
+  const int kernel = a.kernel.n;
+  const float inverse = 1.0f / static_cast<float>(kernel * kernel);
+  for_each_pixel(a.batch, pixels, [&](int e, int i) {
+    const Pixel to = out.pixel(i);
     const std::int64_t example = e;
     const float* const x = a.x + example * a.x_planes.size() +
-                           a.x_planes.at(c, line % out.height * a.stride, i % out.width * a.stride);
+                           a.x_planes.at(to.channel, to.y * a.stride.n, to.x * a.stride.n);
     float v = 0.0f;
     if (a.is_max) {
-      v = x[largest(x, a.x_planes.row(), a.kernel)];
+      const Largest largest(x, a.x_planes.row(), kernel);
+      v = largest.value;
+      if (a.winner != nullptr)
+        a.winner[example * pixels + i] = static_cast<std::uint8_t>(largest.pixel);
     } else {
-      for (int ky = 0; ky < a.kernel; ++ky)
-        for (int kx = 0; kx < a.kernel; ++kx) v += x[ky * a.x_planes.row() + kx];
-      v /= static_cast<float>(a.kernel * a.kernel);
+      CUDP_UNROLL_BY(1)
+      for (int ky = 0; ky < kernel; ++ky)
+        for (int kx = 0; kx < kernel; ++kx) v += x[ky * a.x_planes.row() + kx];
+      v *= inverse;
     }
-    a.y[example * out.size() + out.pixel_offset(i)] = v;
+    a.y[example * out.size() + out.at(to)] = stored(v, a.epilogue.stored_as);
   });
 }
 
-// grid, block: any, a thread an input pixel, which asks every window over it. smem: none.
+/// The pixel of window (oy, ox) that holds its maximum.
+__device__ __forceinline__ int winner_of(const device::Pool& a, std::int64_t example, int channel,
+                                         int oy, int ox) {
+  const CountedPlanes& out = a.dy_planes;
+  if (a.winner != nullptr) {
+    const int window = (channel * out.height + oy) * out.width + ox;
+    return a.winner[example * out.pixels() + window];
+  }
+  const float* const x =
+      a.x + example * a.x_planes.size() + a.x_planes.at(channel, oy * a.stride.n, ox * a.stride.n);
+  return Largest(x, a.x_planes.row(), a.kernel.n).pixel;
+}
+
+/// The gradient by a pixel from those of all windows over it.
+__device__ __forceinline__ float gradient_of_pixel(const device::Pool& a, std::int64_t example,
+                                                   const Pixel& at, float inverse) {
+  const CountedPlanes& out = a.dy_planes;
+  const int kernel = a.kernel.n;
+  const int stride = a.stride.n;
+  // Windows along one side over a pixel: from `first` to `last`.
+  const auto first = [&](int i) { return i < kernel ? 0 : quotient(i - kernel, a.stride) + 1; };
+  const auto last = [&](int i, int count) {
+    const int window = quotient(i, a.stride);
+    return window < count ? window : count - 1;
+  };
+  const float* const dy = a.dy + example * out.size();
+  float v = 0.0f;
+  for (int oy = first(at.y); oy <= last(at.y, out.height); ++oy)
+    for (int ox = first(at.x); ox <= last(at.x, out.width); ++ox) {
+      const float gradient = dy[out.at(at.channel, oy, ox)];
+      if (!a.is_max)
+        v += gradient * inverse;
+      else if (winner_of(a, example, at.channel, oy, ox) ==
+               (at.y - oy * stride) * kernel + at.x - ox * stride)
+        v += gradient;
+    }
+  return v;
+}
+
+// grid: cells (see pool_cells), examples. block: any. smem: none.
 __global__ inline void pool_backward_kernel(device::Pool a) {
-  const Planes& in = a.dx_planes;
-  const Planes& out = a.dy_planes;
+  const CountedPlanes& in = a.dx_planes;
+  const CountedPlanes& out = a.dy_planes;
+  const int kernel = a.kernel.n;
+  const int stride = a.stride.n;
+  const float inverse = 1.0f / static_cast<float>(kernel * kernel);
   const AnyFunction f(a.epilogue.function);
-  for_each_pixel(a.batch, in.pixels(), [&](int e, int i) {
-    const int line = i / in.width;
-    const int c = line / in.height;
-    const int y = line % in.height;
-    const int x = i % in.width;
+  const bool has_function = a.epilogue.kind == Epilogue::Kind::derivative;
+  for_each_pixel(a.batch, a.cells.pixels(), [&](int e, int i) {
+    const Pixel cell = a.cells.pixel(i);
     const std::int64_t example = e;
-    const float* const dy = a.dy + example * out.size();
-    const auto first = [&](int at) { return at < a.kernel ? 0 : (at - a.kernel) / a.stride + 1; };
-    float v = 0.0f;
-    for (int oy = first(y); oy < out.height && oy * a.stride <= y; ++oy)
-      for (int ox = first(x); ox < out.width && ox * a.stride <= x; ++ox) {
-        const float gradient = dy[out.at(c, oy, ox)];
-        if (!a.is_max) {
-          v += gradient / static_cast<float>(a.kernel * a.kernel);
-          continue;
-        }
-        const int row = a.x_planes.row();
-        const float* const window =
-            a.x + example * a.x_planes.size() + a.x_planes.at(c, oy * a.stride, ox * a.stride);
-        const int here = (y - oy * a.stride) * row + x - ox * a.stride;
-        if (largest(window, row, a.kernel) == here) v += gradient;
+    float* const dx = a.dx + example * in.size();
+    const float* const x = a.x + example * a.x_planes.size();
+    if (kernel > stride) {
+      float v = gradient_of_pixel(a, example, cell, inverse);
+      if (has_function) v *= f.derivative(x[a.x_planes.at(cell)]);
+      dx[in.at(cell)] = stored(v, a.epilogue.stored_as);
+      return;
+    }
+    float gradient = 0.0f;
+    int wins = -1;
+    const bool has_window = cell.y < out.height && cell.x < out.width;
+    if (has_window) gradient = a.dy[example * out.size() + out.at(cell)];
+    if (has_window && a.is_max) wins = winner_of(a, example, cell.channel, cell.y, cell.x);
+    if (!a.is_max) gradient *= inverse;
+    const int y0 = cell.y * stride;
+    const int x0 = cell.x * stride;
+    float* to = dx + in.at(cell.channel, y0, x0);
+    const float* y_of = x + a.x_planes.at(cell.channel, y0, x0);
+    const int rows = in.height - y0 < stride ? in.height - y0 : stride;
+    const int columns = in.width - x0 < stride ? in.width - x0 : stride;
+    CUDP_UNROLL_BY(1)
+    for (int ky = 0; ky < rows; ++ky) {
+      CUDP_UNROLL_BY(1)
+      for (int kx = 0; kx < columns; ++kx) {
+        const bool inside = ky < kernel && kx < kernel;
+        const bool takes = a.is_max ? wins == ky * kernel + kx : true;
+        float v = inside && takes ? gradient : 0.0f;
+        if (has_function) v *= f.derivative(y_of[kx]);
+        to[kx] = stored(v, a.epilogue.stored_as);
       }
-    if (a.epilogue.kind == Epilogue::Kind::derivative)
-      v *= f.derivative(a.x[example * a.x_planes.size() + a.x_planes.at(c, y, x)]);
-    a.dx[example * in.size() + in.at(c, y, x)] = v;
+      to += in.row();
+      y_of += a.x_planes.row();
+    }
   });
 }
 

@@ -1,4 +1,8 @@
 #pragma once
+#include <cstdint>
+
+#include "kernels/common/counted_planes.hpp"
+#include "kernels/common/divisor.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/layers/epilogue.hpp"
 #include "kernels/layers/image.hpp"
@@ -32,44 +36,65 @@ struct PoolBackward {
 
 namespace device {
 
-/// Windows of kernel x kernel pixels, `stride` apart, no padding. Forward: y from x. Backward: dx
-/// from dy; a maximum's gradient goes to the first pixel of its window, in row order, that holds
-/// it. Average pooling reads x backward for an epilogue alone.
+/// Maxima of windows of so many pixels a side keep which pixel they are, ky kernel + kx, in a byte;
+/// in larger ones backward searches again.
+inline constexpr int kMaxKeptKernel = 16;
+inline bool keeps_winner(bool is_max, int kernel) { return is_max && kernel <= kMaxKeptKernel; }
+
+/// Windows of kernel x kernel pixels, `stride` apart, no padding. Forward: y from x, and of
+/// each maximum which pixel of its window it is, the first in row order that holds it. Backward: dx
+/// from dy; a maximum's gradient goes to that pixel.
 struct Pool {
   Batch batch;
   bool is_max;
-  int kernel;
-  int stride;
-  const float* x;
-  Planes x_planes;
+  AnyDivisor kernel;
+  AnyDivisor stride;
+  const float* x = nullptr;  ///< backward for an epilogue, and to search
+  CountedPlanes x_planes;
   float* y = nullptr;  ///< forward only
-  Planes y_planes = {};
+  CountedPlanes y_planes = {};
   const float* dy = nullptr;  ///< backward only, as dx
-  Planes dy_planes = {};
+  CountedPlanes dy_planes = {};
   float* dx = nullptr;
-  Planes dx_planes = {};
-  Epilogue epilogue = {};  ///< backward: none, or the derivative of the function that gave x, y = x
+  CountedPlanes dx_planes = {};
+  CountedPlanes cells = {};        ///< backward: pool_cells(), whose pixels are a thread's
+  std::uint8_t* winner = nullptr;  ///< [capacity, pixels of y] where keeps_winner(), read backward
+  /// Forward: none. Backward: none, or the derivative of the function that gave x, y = x.
+  Epilogue epilogue = {};
 };
+
+/// A thread's part of dx: where windows do not overlap a cell of stride x stride pixels, which the
+/// window in its corner alone can reach, and else a pixel.
+inline Planes pool_cells(const Planes& dx, int kernel, int stride) {
+  const int side = kernel <= stride ? stride : 1;
+  return {.channels = dx.channels,
+          .height = (dx.height + side - 1) / side,
+          .width = (dx.width + side - 1) / side};
+}
 
 inline void validate(const Pool& a) {
   validate(a.batch);
   validate(a.epilogue);
   const bool forward = a.dy == nullptr;
   expect(a.epilogue.y == (a.epilogue.kind == Epilogue::Kind::none ? nullptr : a.x) &&
-             (a.epilogue.y == nullptr || !forward),
+             (a.epilogue.kind == Epilogue::Kind::none || !forward),
          "pool: expected no epilogue, or backward the derivative at x");
-  expect(a.kernel > 0 && a.stride > 0, "pool: expected kernel and stride > 0");
+  expect(a.kernel.n > 0 && a.stride.n > 0, "pool: expected kernel and stride > 0");
   expect(forward ? a.x != nullptr && a.y != nullptr : a.dx != nullptr, "pool: expected pointers");
+  const bool keeps = keeps_winner(a.is_max, a.kernel.n);
+  expect(keeps == (a.winner != nullptr) && (forward || keeps || !a.is_max || a.x != nullptr),
+         "pool: expected room for which pixels are the maxima, or x to search");
   const Planes& in = forward ? a.x_planes : a.dx_planes;
   const Planes& out = forward ? a.y_planes : a.dy_planes;
-  expect(out.channels == in.channels && out.height == (in.height - a.kernel) / a.stride + 1 &&
-             out.width == (in.width - a.kernel) / a.stride + 1,
+  expect(out.channels == in.channels && out.height == (in.height - a.kernel.n) / a.stride.n + 1 &&
+             out.width == (in.width - a.kernel.n) / a.stride.n + 1,
          "pool: expected shapes that fit");
+  expect(forward || same_pixels(a.cells, pool_cells(a.dx_planes, a.kernel.n, a.stride.n)),
+         "pool: expected cells of dx");
 }
 
 inline LaunchShape launch_shape(const Pool& a) {
-  const Planes& to = a.dy == nullptr ? a.y_planes : a.dx_planes;
-  return strided_shape(std::int64_t{a.batch.capacity} * to.pixels());
+  return pixel_shape(a.batch, a.dy == nullptr ? a.y_planes.pixels() : a.cells.pixels());
 }
 
 }  // namespace device

@@ -85,13 +85,11 @@ class Patches {
       const float* const dy_at[2] = {dy + at[0].dy, dy + at[1].dy};
       float a[T::kRowsThread / 2][4];
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2) {
-        CUDP_UNROLL for (int i = 0; i < 4; ++i) {
-          a[m / 2][i] = to_tf32(x_at[i / 2][row_[m + i % 2]]);
-        }
+        CUDP_UNROLL for (int i = 0; i < 4; ++i) { a[m / 2][i] = x_at[i / 2][row_[m + i % 2]]; }
       }
       const auto load_b = [&](int n, float(&b)[2]) {
         const int column = 4 * n * p.dy_plane;
-        CUDP_UNROLL for (int i = 0; i < 2; ++i) { b[i] = to_tf32(dy_at[i][column]); }
+        CUDP_UNROLL for (int i = 0; i < 2; ++i) { b[i] = dy_at[i][column]; }
       };
       CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2) {
         float b[2];

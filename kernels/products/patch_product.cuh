@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/common/copy_async.cuh"
+#include "kernels/common/fixed_point.cuh"
 #include "kernels/common/simt.cuh"
 #include "kernels/layers/epilogue.cuh"
 #include "kernels/products/patch_product.hpp"
@@ -12,16 +13,22 @@ __global__ inline void pack_weights_kernel(PackWeights a) {
   const PackedWeight& p = a.weights[blockIdx.y];
   const float* const weight = a.parameters + p.weight_at;
   float* const packed = a.packed + p.packed_at;
-  const int steps = patch_steps(p.terms);
+  if (p.keeps_order) {
+    for_each_number(packed_floats(p), [&](std::int64_t i) { packed[i] = to_tf32(weight[i]); });
+    return;
+  }
+  const int steps = p.steps.n;
   const int tile = patch_columns(p.columns);
-  const int end = packed_floats(p.terms, p.columns);
+  const int shift = tile == 64 ? 6 : 5;
+  const int end = packed_floats(p);
   const auto threads = static_cast<int>(gridDim.x * blockDim.x);
   for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < end; i += threads) {
     const int line = i / kStepPitch;
     const int in_step = i - line * kStepPitch;
-    const int step = line / tile;
-    const int column = step / steps * tile + line % tile;
-    const int t = step % steps * kStepTerms + in_step;
+    const int step = line >> shift;
+    const int tile_of_columns = quotient(step, p.steps);
+    const int column = (tile_of_columns << shift) + (line & (tile - 1));
+    const int t = (step - tile_of_columns * steps) * kStepTerms + in_step;
     const bool inside = in_step < kStepTerms && t < p.terms && column < p.columns;
     packed[i] =
         inside ? to_tf32(weight[offset(p.weight.line, column) + offset(p.weight.term, t)]) : 0.0f;
@@ -115,7 +122,8 @@ class PixelSteps {
     const int weight_first =
         kStepChannels * p_.patch.x_plane + (T::warp_column() + T::lane() / 4) * kStepPitch + t;
     const float* const weight = x + weight_first;
-    CUDP_UNROLL for (int k = 0; k < kStepTerms; k += 8) {
+    CUDP_UNROLL_BY(1)
+    for (int k = 0; k < kStepTerms; k += 8) {
       const char* const x_at[2] = {reinterpret_cast<const char*>(x + terms_[k + t]),
                                    reinterpret_cast<const char*>(x + terms_[k + t + 4])};
       float b[T::kColumnsThread / 2][2];
@@ -127,7 +135,7 @@ class PixelSteps {
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2) {
         float a[4];
         CUDP_UNROLL for (int i = 0; i < 4; ++i) {
-          a[i] = to_tf32(*reinterpret_cast<const float*>(x_at[i / 2] + row_[m + i % 2]));
+          a[i] = *reinterpret_cast<const float*>(x_at[i / 2] + row_[m + i % 2]);
         }
         CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2) {
           mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], a, b[n / 2]);

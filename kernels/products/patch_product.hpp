@@ -98,13 +98,16 @@ inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shar
 CUDP_HD int patch_steps(int terms) { return (terms + kStepTerms - 1) / kStepTerms; }
 
 /// A weight that is packed as TF32, step by step as a block copies it: [tiles of columns,
-/// patch_steps(terms), columns of a tile, kStepPitch], zeros where there is no term or column.
+/// patch_steps(terms), columns of a tile, kStepPitch], zeros where there is no term or column; or,
+/// for products through tables, rounded alone.
 struct PackedWeight {
   Factor weight;  ///< without data: it begins at parameters + weight_at
   std::int64_t weight_at;
   std::int32_t terms;
   std::int32_t columns;
-  std::int64_t packed_at;  ///< in PackWeights::packed
+  std::int64_t packed_at;    ///< in PackWeights::packed
+  bool keeps_order = false;  ///< terms x columns numbers as they lie
+  AnyDivisor steps = {};     ///< patch_steps(terms), of one that does not keep its order
 };
 /// Packs all weights of a network at once.
 struct PackWeights {
@@ -119,12 +122,16 @@ CUDP_HD int packed_floats(int terms, int columns) {
   return (columns + tile - 1) / tile * tile * patch_steps(terms) * kStepPitch;
 }
 
+CUDP_HD int packed_floats(const PackedWeight& p) {
+  return p.keeps_order ? p.terms * p.columns : packed_floats(p.terms, p.columns);
+}
+
 /// out(i, j) = bias[j] + sum_t x(i, t) weight(t, j), i an output pixel, t = 9 channel + tap, then
 /// what `epilogue` says: bit for bit what a device::Product comes to by tensor cores.
 struct PatchProduct {
   Batch batch;
   PixelPatch patch;
-  const float* x;       ///< [capacity, patch.x]
+  const float* x;       ///< [capacity, patch.x], rounded to TF32
   const float* packed;  ///< see PackWeights
   const float* bias;    ///< [columns], or null
   float* out;           ///< [capacity, out_planes]

@@ -79,8 +79,6 @@ struct FloatTile {
     return static_cast<int>(threadIdx.x) / kRowGroups * kColumnsThread + n;
   }
 
-  /// A factor's number as the product takes it.
-  static __device__ __forceinline__ float rounded(float v) { return v; }
   /// The place of a line in row k of a or b.
   static __device__ __forceinline__ int index(int, int line) { return line; }
 
@@ -186,7 +184,6 @@ struct TensorTile : TensorWarps<columns, terms> {
   float a[2][kTerms][kRows + kPad];
   float b[2][kTerms][kColumns + kPad];
 
-  static __device__ __forceinline__ float rounded(float v) { return to_tf32(v); }
   static __device__ __forceinline__ int index(int k, int line) { return line + k / 4 * kPush; }
 
   template <bool with_columns>
@@ -242,6 +239,7 @@ struct Carrier {
   static constexpr int kWide = lines > kTileRows ? kWarp : lines;
   static constexpr int kLinesOfTerm = lines / kWide;
   bool along;
+  Precision as;
   std::int32_t line[kCount];  // offsets; -1 past the end
   float held[kCount];
 
@@ -256,7 +254,8 @@ struct Carrier {
     return along ? t % terms : t / kWide + e / kLinesOfTerm * (threads / kWide);
   }
 
-  __device__ __forceinline__ Carrier(const Factor& f, int first, int end) : along(f.along_terms) {
+  __device__ __forceinline__ Carrier(const Factor& f, int first, int end)
+      : along(f.along_terms), as(f.as) {
     CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
       const int n = first + (along ? line_of<true>(e) : line_of<false>(e));
       line[e] = n < end ? offset(f.line, n) : -1;
@@ -280,9 +279,14 @@ struct Carrier {
     }
   }
 
-  /// Puts the terms where T, a tile, takes them.
+  /// Puts the terms where T, a tile, takes them, and as it does.
   template <class T, int width>
-  __device__ __forceinline__ void put(float (&tile)[terms][width]) const {
+  __device__ __forceinline__ void put(float (&tile)[terms][width]) {
+    if constexpr (T::kPrecision == Precision::tf32) {
+      if (as != Precision::tf32) CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
+          held[e] = to_tf32(held[e]);
+        }
+    }
     if (along)
       put<true, T>(tile);
     else
@@ -292,7 +296,7 @@ struct Carrier {
   __device__ __forceinline__ void put(float (&tile)[terms][width]) const {
     CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
       const int k = term_of<along>(e);
-      tile[k][T::index(k, line_of<along>(e))] = T::rounded(held[e]);
+      tile[k][T::index(k, line_of<along>(e))] = held[e];
     }
   }
 };

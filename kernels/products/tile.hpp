@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
 
 namespace cudp {
 
@@ -36,6 +37,7 @@ struct Factor {
   Axis line;  ///< rows of the left factor, columns of the right one
   Axis term;
   bool along_terms;
+  Precision as = Precision::fp32;  ///< tf32: the numbers have been rounded where they were stored
 };
 
 inline void validate(const Factor& f) {

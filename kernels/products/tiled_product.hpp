@@ -54,7 +54,8 @@ struct WeightGradient {
   std::int32_t rows;
   std::int32_t columns;
   std::int32_t terms_per_example;
-  ConvPatch patch = {};  ///< of the same x and dy, for the kernels of patch_gradient.cuh
+  ConvPatch patch = {};  ///< of the same x and dy, for the kernels of patch_gradient.cuh, which
+                         ///< take them rounded to TF32
 };
 
 /// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, capacity]. The
@@ -162,6 +163,8 @@ inline void validate(const WeightGradient& g) {
          "weight gradient: expected rows, columns and terms > 0");
   expect(g.batch.capacity <= 65535, "weight gradient: expected a micro-batch of at most 65535");
   const ConvPatch& p = g.patch;
+  expect(p.lines == 0 || (g.x.as == Precision::tf32 && g.dy.as == Precision::tf32),
+         "weight gradient: expected patches of rounded planes");
   expect(p.lines == 0 || (g.rows == kPatchTaps * p.x.channels && g.columns == p.dy.channels &&
                           g.terms_per_example == p.dy.height * p.dy.width &&
                           p.dy.height % p.lines == 0 && p.lines * p.dy.width % 8 == 0 &&

@@ -14,6 +14,7 @@
 #include "kernels/layers/pool.cuh"
 #include "runtime/data/examples.hpp"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
+#include "tests/kernels/cuda_tensor_tests.hpp"
 
 namespace cudp {
 namespace {
@@ -33,7 +34,7 @@ TEST_F(CudaKernel, LoadsRowsOfATableByTheirCodes) {
     a.coded = layout.view(device(data.coded));
     a.coded.number_feature = device(layout.number_feature);
     a.labels = device(data.labels);
-    a.planes = {.channels = features};
+    a.planes = Planes{.channels = features};
     const auto row = static_cast<std::size_t>(features);
     a.x = device(std::vector<float>(2 * row, kLoud));
     a.x_label = device(std::vector<std::uint8_t>(2, 9));
@@ -137,17 +138,155 @@ TEST_F(CudaKernel, ActivationsLeaveBordersAlone) {
   }
 }
 
+/// By numbers that are no powers of two, by those that are, and by 1; up to where ints end.
+TEST(AnyDivisor, DividesWhatADivisionDoes) {
+  std::mt19937 random(1);
+  for (int n = 1; n < 70'000; n = n < 300 ? n + 1 : n * 5 / 4 + 1)
+    for (const int by : {n, n - 1 + (1 << 15), (1 << 30) + n, (1 << 30) - 1 + n}) {
+      const AnyDivisor d(by);
+      for (int i = 0; i < 50; ++i) {
+        const auto any = static_cast<int>(random() >> (1 + i % 31));
+        const int line = any / by * by;
+        for (const int at : {any, line, line > 0 ? line - 1 : 0, 0x7fffffff})
+          ASSERT_EQ(quotient(at, d), at / by) << at << " / " << by;
+      }
+    }
+}
+
+TEST(CountedPlanes, FindPixelsWhereTheyLie) {
+  for (const Planes& p : {Planes{3, 4, 5, 1}, Planes{2, 7, 1, 0}, Planes{1, 1, 9, 2}, Planes{11},
+                          Planes{4, 1, 1, 1}}) {
+    const CountedPlanes counted = p;
+    for (int i = 0; i < p.pixels(); ++i) {
+      EXPECT_EQ(counted.pixel_offset(i), p.pixel_offset(i));
+      EXPECT_EQ(counted.at(counted.pixel(i)), p.pixel_offset(i));
+    }
+  }
+}
+
+/// Where tensor cores read it next, what a layer writes is rounded, and else the same.
+TEST_F(CudaKernel, LayersRoundWhatTensorCoresRead) {
+  const Planes planes{2, 4, 6, 1};
+  constexpr int kCapacity = 2;
+  const auto cells = static_cast<std::size_t>(kCapacity * planes.size());
+  const float* const x = device(images(planes, kCapacity, 0.0f, 1));
+  const float* const y = device(images(planes, kCapacity, 0.0f, 2));
+  const std::vector<float> zeros(cells, 0.0f);
+  const auto expect_rounded = [&](const auto& write) {
+    const std::vector<float> plain = host(write(Precision::fp32), cells);
+    const std::vector<float> rounded = nearest_tf32(plain);
+    EXPECT_NE(plain, rounded);
+    EXPECT_EQ(host(write(Precision::tf32), cells), rounded);
+  };
+  for (const bool back : {false, true})
+    expect_rounded([&](Precision as) {
+      device::ActivationPass a{};
+      a.batch = batch(0, kCapacity, kCapacity);
+      a.function = {.kind = Activation::tanh};
+      a.from = x;
+      a.y = back ? y : nullptr;
+      a.from_planes = a.y_planes = a.to_planes = planes;
+      a.to = device(zeros);
+      a.to_as = as;
+      run(activation_kernel, a);
+      return a.to;
+    });
+  expect_rounded([&](Precision as) {
+    device::Load a{};
+    a.batch = batch(0, kCapacity, kCapacity);
+    a.floats = x;
+    a.labels = device(std::vector<std::uint8_t>(kCapacity, 0));
+    a.planes = planes;
+    a.x = device(zeros);
+    a.x_label = device(std::vector<std::uint8_t>(kCapacity, 0));
+    a.x_as = as;
+    run(load_kernel, a);
+    return a.x;
+  });
+  for (const bool back : {false, true})
+    expect_rounded([&](Precision as) {
+      device::Pool a{};
+      a.batch = batch(0, kCapacity, kCapacity);
+      a.kernel = a.stride = AnyDivisor(1);
+      a.x = x;
+      a.x_planes = planes;
+      (back ? a.dy_planes : a.y_planes) = planes;
+      float* const to = device(zeros);
+      if (back) {
+        a.dy = y;
+        a.dx = to;
+        a.dx_planes = a.cells = planes;
+      } else {
+        a.y = to;
+      }
+      a.epilogue.stored_as = as;
+      run(back ? pool_backward_kernel : pool_kernel, a);
+      return to;
+    });
+  expect_rounded([&](Precision as) {
+    device::LossValues a{};
+    a.batch = batch(0, kCapacity, kCapacity);
+    a.loss = Loss::softmax_cross_entropy;
+    a.outputs = planes.channels;
+    a.logits = device(normals(static_cast<std::size_t>(kCapacity * planes.channels), 6));
+    a.label = device(std::vector<std::uint8_t>(kCapacity, 0));
+    a.value = device(std::vector<float>(kCapacity));
+    a.logit_gradient = device(zeros);
+    a.gradient = device(zeros);
+    a.gradient_planes = Planes{planes.channels, 1, 1, 1};
+    a.gradient_as = as;
+    run(loss_kernel, a);
+    return a.gradient;
+  });
+  for (const bool back : {false, true})
+    expect_rounded([&](Precision as) {
+      const float* const statistics = device(std::vector<float>{0.1f, 1.2f, -0.1f, 0.9f});
+      float* const to = device(zeros);
+      const float* const weight = device(std::vector<float>{0.7f, 1.1f});
+      if (back) {
+        device::GroupNormBackward a{};
+        a.batch = batch(0, kCapacity, kCapacity);
+        a.groups = 1;
+        a.weight = weight;
+        a.x = x;
+        a.dy = y;
+        a.x_planes = a.dy_planes = a.dx_planes = planes;
+        a.statistics = statistics;
+        a.dx = to;
+        a.gradient = device(zeros);
+        a.parts = device(zeros);
+        a.dx_as = as;
+        run(group_norm_backward_kernel, a);
+      } else {
+        device::GroupNorm a{};
+        a.batch = batch(0, kCapacity, kCapacity);
+        a.groups = 1;
+        a.epsilon = 1e-3f;
+        a.weight = a.bias = weight;
+        a.x = x;
+        a.x_planes = a.y_planes = planes;
+        a.y = to;
+        a.statistics = device(zeros);
+        a.y_as = as;
+        run(group_norm_kernel, a);
+      }
+      return to;
+    });
+}
+
 struct PoolCase {
   bool is_max;
   int kernel, stride;
 };
 
 TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
-  const Planes x_planes{2, 7, 5, 1};
   constexpr int kCapacity = 3;
   for (const PoolCase c : {PoolCase{true, 2, 1}, PoolCase{true, 3, 2}, PoolCase{false, 2, 2},
-                           PoolCase{false, 3, 1}, PoolCase{true, 1, 3}, PoolCase{false, 2, 3}}) {
-    const Planes y_planes{2, (7 - c.kernel) / c.stride + 1, (5 - c.kernel) / c.stride + 1, 2};
+                           PoolCase{false, 3, 1}, PoolCase{true, 1, 3}, PoolCase{false, 2, 3},
+                           PoolCase{true, 16, 2}, PoolCase{true, 17, 2}}) {
+    const Planes x_planes = c.kernel < 4 ? Planes{2, 7, 5, 1} : Planes{2, 21, 19, 1};
+    const Planes y_planes{2, (x_planes.height - c.kernel) / c.stride + 1,
+                          (x_planes.width - c.kernel) / c.stride + 1, 2};
     std::vector<float> x = images(x_planes, kCapacity, kLoud, 1);
     for (float& v : x)
       if (v < 1e9f) v = std::round(2.0f * v);  // ties
@@ -155,13 +294,16 @@ TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
     device::Pool a{};
     a.batch = batch(0, kCapacity, 2);
     a.is_max = c.is_max;
-    a.kernel = c.kernel;
-    a.stride = c.stride;
+    a.kernel = AnyDivisor(c.kernel);
+    a.stride = AnyDivisor(c.stride);
     a.x = device(x);
     a.x_planes = x_planes;
     const auto y_cells = static_cast<std::size_t>(kCapacity * y_planes.size());
     a.y = device(std::vector<float>(y_cells, kLoud));
     a.y_planes = y_planes;
+    if (device::keeps_winner(c.is_max, c.kernel))
+      a.winner = device(
+          std::vector<std::uint8_t>(static_cast<std::size_t>(kCapacity * y_planes.pixels()), 99));
     run(pool_kernel, a);
     const std::vector<float> y = host(a.y, y_cells);
     device::Pool back = a;
@@ -170,6 +312,7 @@ TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
     back.dy_planes = y_planes;
     back.dx = device(std::vector<float>(x.size(), kLoud));
     back.dx_planes = x_planes;
+    back.cells = device::pool_cells(x_planes, c.kernel, c.stride);
     run(pool_backward_kernel, back);
     const std::vector<float> dx = host(back.dx, x.size());
 
@@ -178,7 +321,7 @@ TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
     for (int e = 0; e < 2; ++e) {
       for (int i = 0; i < x_planes.pixels(); ++i)
         want_dx[e * x_planes.size() + x_planes.pixel_offset(i)] = 0;
-      for (int ch = 0; ch < 2; ++ch)
+      for (int ch = 0; ch < x_planes.channels; ++ch)
         for (int oy = 0; oy < y_planes.height; ++oy)
           for (int ox = 0; ox < y_planes.width; ++ox) {
             const int to = e * y_planes.size() + y_planes.at(ch, oy, ox);
@@ -210,12 +353,13 @@ TEST_F(CudaKernel, MaximumOfANanIsNan) {
     device::Pool a{};
     a.batch = batch(0, 1, 1);
     a.is_max = true;
-    a.kernel = 2;
-    a.stride = 1;
+    a.kernel = AnyDivisor(2);
+    a.stride = AnyDivisor(1);
     a.x = device(x);
     a.x_planes = in;
     a.y = device(std::vector<float>{0.0f});
-    a.y_planes = {1, 1, 1, 0};
+    a.y_planes = Planes{1, 1, 1, 0};
+    a.winner = device(std::vector<std::uint8_t>{9});
     run(pool_kernel, a);
     EXPECT_TRUE(std::isnan(host(a.y, 1)[0]));
   }

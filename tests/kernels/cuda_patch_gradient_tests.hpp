@@ -44,7 +44,8 @@ class CudaPatch : public CudaKernel {
   static constexpr int kCapacity = 5;
   static constexpr unsigned kLive = 4;
 
-  /// Example 1 holds a NaN; borders of dy are NaN, and so is what fills up the rows of x.
+  /// Planes rounded as they are stored. Example 1 holds a NaN; borders of dy are NaN, and so is
+  /// what fills up the rows of x.
   WeightGradient gradient(const ConvPatch& p) {
     std::vector<float> x = images(p.x, kCapacity, kNan, 1);
     std::vector<float> dy = images(p.dy, kCapacity, kNan, 2);
@@ -73,8 +74,16 @@ class CudaPatch : public CudaKernel {
     const auto n = static_cast<std::int32_t>(corners.size());
     WeightGradient g{};
     g.batch = batch(0, kCapacity, kLive);
-    g.x = {device(x), {device(taps), 0, 0, 0}, {device(corners), n, p.x.size(), 0}, true};
-    g.dy = {device(dy), {nullptr, 0, 0, p.dy.plane()}, {device(pixels), n, p.dy.size(), 0}, true};
+    g.x = {.data = device(nearest_tf32(x)),
+           .line = {device(taps), 0, 0, 0},
+           .term = {device(corners), n, p.x.size(), 0},
+           .along_terms = true,
+           .as = Precision::tf32};
+    g.dy = {.data = device(nearest_tf32(dy)),
+            .line = {nullptr, 0, 0, p.dy.plane()},
+            .term = {device(pixels), n, p.dy.size(), 0},
+            .along_terms = true,
+            .as = Precision::tf32};
     g.rows = kPatchTaps * p.x.channels;
     g.columns = p.dy.channels;
     g.terms_per_example = n;
@@ -211,7 +220,11 @@ TEST_F(CudaPatch, NoExampleAddsMoreThanTheClippingNorm) {
   };
 
   const auto by_tables = static_cast<std::size_t>(gradient_tiles(g.rows, g.columns));
-  const WeightGradientNorm in_float{g, device(std::vector<float>(by_tables * kCapacity, kLoud))};
+  WeightGradient unrounded = g;
+  unrounded.x.data = device(x);
+  unrounded.dy.data = device(dy);
+  const WeightGradientNorm in_float{unrounded,
+                                    device(std::vector<float>(by_tables * kCapacity, kLoud))};
   run(kFloatKernels.norm[2], in_float);
   g.patch = p;
   ASSERT_GT(p.lines, 0);

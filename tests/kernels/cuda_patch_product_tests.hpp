@@ -74,7 +74,11 @@ class CudaPatchProduct : public CudaKernel {
 
     device::Product p{};
     p.batch = batch(0, kCapacity, kLive);
-    p.a = {device(x), {device(corners), n, q.x.size(), 0}, {device(taps), 0, 0, 0}, false};
+    p.a = {.data = device(nearest_tf32(x)),
+           .line = {device(corners), n, q.x.size(), 0},
+           .term = {device(taps), 0, 0, 0},
+           .along_terms = false,
+           .as = Precision::tf32};
     p.b = forward ? Factor{weight, {nullptr, 0, 0, terms}, {}, true}
                   : Factor{weight, {nullptr, 0, 0, 9}, {device(turned), 0, 0, 0}, true};
     p.bias = bias;
@@ -89,7 +93,8 @@ class CudaPatchProduct : public CudaKernel {
                            .weight_at = 0,
                            .terms = terms,
                            .columns = c.columns,
-                           .packed_at = 4};
+                           .packed_at = 4,
+                           .steps = AnyDivisor(patch_steps(terms))};
     const PackWeights pack{.weights = device(std::vector<PackedWeight>{one}),
                            .count = 1,
                            .max_floats = static_cast<std::int32_t>(packed),
@@ -117,7 +122,8 @@ class CudaPatchProduct : public CudaKernel {
     const Epilogue epilogues[] = {
         {},
         {.kind = Epilogue::Kind::value, .function = {.kind = Activation::tanh}},
-        {.kind = Epilogue::Kind::derivative, .function = {.kind = Activation::relu}, .y = y}};
+        {.kind = Epilogue::Kind::derivative, .function = {.kind = Activation::relu}, .y = y},
+        {.stored_as = Precision::tf32}};
     for (const Epilogue& epilogue : epilogues) {
       p.epilogue = epilogue;
       p.out = device(untouched);

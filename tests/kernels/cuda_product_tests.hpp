@@ -188,12 +188,26 @@ TEST_P(CudaProduct, ProductThroughTablesAndStrides) {
           }
           expect_near(got[at], want, scale, at);
         }
-    expect_epilogues(p, got, live, [&](const device::Product& with) {
+    const auto multiply = [&](const device::Product& with) {
       if (is_thin(with))
         run(kernels().thin, with);
       else
         run_tiled(kernels().product, with, c.columns);
-    });
+    };
+    expect_epilogues(p, got, live, multiply);
+    if (kernels().precision != Precision::tf32) continue;
+    // What was rounded where it was stored is multiplied as it lies.
+    device::Product of_rounded = p;
+    of_rounded.a.data = device(nearest_tf32(a));
+    of_rounded.b.data = device(nearest_tf32(b));
+    of_rounded.a.as = of_rounded.b.as = Precision::tf32;
+    of_rounded.out = device(std::vector<float>(cells, kLoud));
+    of_rounded.epilogue.stored_as = Precision::tf32;
+    multiply(of_rounded);
+    std::vector<float> want = got;
+    for (float& v : want)
+      if (v != kLoud) v = nearest_tf32(v);
+    EXPECT_EQ(host(of_rounded.out, cells), want);
   }
 }
 

@@ -67,6 +67,11 @@ float nearest_tf32(float v) {
   return static_cast<float>(std::ldexp(std::round(std::ldexp(double{v}, -last)), last));
 }
 
+std::vector<float> nearest_tf32(std::vector<float> v) {
+  for (float& x : v) x = nearest_tf32(x);
+  return v;
+}
+
 TEST_F(CudaKernel, OperandsAreRoundedToNearestTiesAway) {
   struct Row {
     std::uint32_t from, to;
@@ -101,10 +106,8 @@ TEST_F(CudaKernel, OperandsAreRoundedToNearestTiesAway) {
 }
 
 TEST_F(CudaKernel, ATensorCoreMultipliesWhatItsFragmentsHold) {
-  std::vector<float> a = normals(128, 1);
-  std::vector<float> b = normals(64, 2);
-  for (float& v : a) v = nearest_tf32(v);
-  for (float& v : b) v = nearest_tf32(v);
+  const std::vector<float> a = nearest_tf32(normals(128, 1));
+  const std::vector<float> b = nearest_tf32(normals(64, 2));
   const std::vector<float> d = normals(128, 3);
   const OneProduct p{device(a), device(b), device(d)};
   run(one_product_kernel, p);

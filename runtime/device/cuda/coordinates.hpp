@@ -55,8 +55,17 @@ class DeviceCoordinates {
                                .square = square_.get(),
                                .product = product_.get(),
                                .shifts = shifts_.get()};
-    for (const AnyCudaLayer& layer : layout.layers)
-      std::visit([&](const auto& l) { l.refresh(gpu_, view); }, layer);
+    LayerShifts shifts{
+        .centre = view.centre, .square = view.square, .shifts = view.shifts, .layer = {}};
+    const auto sum_up = [&] {
+      if (shifts.count > 0) launch(gpu_, "layer shifts", layer_shifts_kernel, shifts);
+      shifts.count = 0;
+    };
+    for (const AnyCudaLayer& layer : layout.layers) {
+      if (shifts.count == LayerShifts::kMax) sum_up();
+      base(layer).note_shift(shifts);
+    }
+    sum_up();
     return view;
   }
 

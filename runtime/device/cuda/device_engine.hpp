@@ -208,7 +208,9 @@ class DeviceEngine final : public Engine {
 
   std::vector<float> logits(const Dataset& examples) override {
     ensure(fits(examples), "the test set does not fit the model");
-    if (!fused_ && passes_.capacity() == 0) reserve(0);
+    // Who does not train has all examples in flight that fit, in as few launches as can be.
+    if (!fused_ && (train_.size() == 0 || passes_.capacity() == 0))
+      reserve(train_.size() == 0 ? static_cast<std::int64_t>(examples.size()) : 0);
     return evaluation_.logits(
         gpu_, network_.outputs, examples,
         [&](const std::uint32_t* count, std::size_t n, const DeviceData& data, float* to) {

@@ -14,8 +14,6 @@
 //   template <class Gpu> void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* s) const;
 //   Each example's own gradient to gradients [capacity, d]:
 //   template <class Gpu> void store_gradients(MicroBatch<Gpu>& w, float* gradients) const;
-//   What gradient() needs of new coordinates:
-//   template <class Gpu> void refresh(Gpu& gpu, const CoordinatesView& c) const;
 //   What its kernels need before anything is recorded:
 //   template <class Gpu> void prepare(Gpu& gpu) const;
 #include <cstddef>
@@ -24,6 +22,8 @@
 
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
+#include "kernels/contribution/coordinates.hpp"
 #include "models/model.hpp"
 #include "runtime/device/cuda/micro_batch.hpp"
 #include "runtime/device/cuda/plans.hpp"
@@ -36,7 +36,9 @@ struct CudaSite {
   const NetworkLayer* layer = nullptr;  ///< null for the input
   CudaEdge in;
   CudaEdge out;
-  bool gives_input_gradient = false;  ///< a layer before it has parameters
+  bool gives_input_gradient = false;      ///< a layer before it has parameters
+  Precision output_as = Precision::fp32;  ///< as what it is to store it
+  Precision input_gradient_as = Precision::fp32;
 };
 
 class CudaLayer {
@@ -66,6 +68,22 @@ class CudaLayer {
   }
   virtual void take_input_function(const Activate&) {}
 
+  // Numbers that tensor cores multiply are rounded once, where they are stored; see round_edges.
+
+  /// Its passes take its input and its output's gradient as TF32.
+  virtual bool reads_rounded(const NetworkLayer&, const LayoutChoices&) const { return false; }
+  /// forward() writes its output, and can round it.
+  virtual bool rounds_output(const NetworkLayer&, const LayoutChoices&) const { return false; }
+  /// The same of its input's gradient, by gradient() or backward().
+  virtual bool rounds_input_gradient(const NetworkLayer&, const LayoutChoices&) const {
+    return false;
+  }
+  virtual bool writes_output() const { return true; }
+  virtual bool writes_input_gradient() const { return true; }
+
+  /// Adds what gradient() needs the sum of, of new coordinates.
+  virtual void note_shift(LayerShifts&) const {}
+
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
     site_ = site;
     reserve(choices, storage);
@@ -81,6 +99,8 @@ class CudaLayer {
 
   const CudaEdge& in() const { return site_.in; }
   const CudaEdge& out() const { return site_.out; }
+  Precision output_as() const { return site_.output_as; }
+  Precision input_gradient_as() const { return site_.input_gradient_as; }
   const NetworkLayer& layer() const { return *site_.layer; }
   int group() const { return site_.layer->group; }
   std::int64_t network_parameters() const {
@@ -120,8 +140,6 @@ class LayerWithoutParameters : public CudaLayer {
   void add(MicroBatch<Gpu>&, FixedPoint*, const SumScale*) const {}
   template <class Gpu>
   void store_gradients(MicroBatch<Gpu>&, float*) const {}
-  template <class Gpu>
-  void refresh(Gpu&, const CoordinatesView&) const {}
 };
 
 }  // namespace cudp::cuda

@@ -138,7 +138,8 @@ class LayerWiseNetwork {
                               .value = losses_.get(),
                               .logit_gradient = logit_gradients_.get(),
                               .gradient = work_->gradient(last),
-                              .gradient_planes = last.gradient});
+                              .gradient_planes = last.gradient,
+                              .gradient_as = layout_.loss_gradient_as});
     work_->coordinates = coordinates;
     for (std::size_t i = layout_.layers.size(); i-- > 0;)
       std::visit(

@@ -43,6 +43,7 @@ struct CudaLayout {
   std::vector<CudaEdge> edges;       ///< the last has the logits
   std::vector<AnyCudaLayer> layers;  ///< the input, then the network's
   CudaStorage storage;
+  Precision loss_gradient_as = Precision::fp32;  ///< as what the loss is to store its gradient
 
   /// A micro-batch is a multiple of this many examples.
   int example_group() const {
@@ -62,6 +63,9 @@ struct CudaLayout {
 /// The base of whatever layer it is.
 inline CudaLayer& base(AnyCudaLayer& layer) {
   return std::visit([](auto& l) -> CudaLayer& { return l; }, layer);
+}
+inline const CudaLayer& base(const AnyCudaLayer& layer) {
+  return std::visit([](const auto& l) -> const CudaLayer& { return l; }, layer);
 }
 
 /// Activations that work in place become epilogues of the layers beside them, where those can have
@@ -84,14 +88,55 @@ inline void fold_activations(std::vector<AnyCudaLayer>& layers,
   }
 }
 
+/// The place of a layer among the edges.
+struct LayerPosition {
+  std::size_t in, out;
+  bool gives_input_gradient;
+  Precision output_as = Precision::fp32;
+  Precision input_gradient_as = Precision::fp32;
+};
+
+/// Values and gradients that tensor cores are to multiply are rounded by the layer that writes them
+/// last, where it can: an edge's `as` and that layer's say so. Otherwise whoever reads them rounds
+/// them, as often as he does. positions[i], layers[i]: network_layers[i - 1]'s.
+inline void round_edges(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
+                        std::vector<LayerPosition>& positions, const LayoutChoices& choices) {
+  const auto asked = [&](std::size_t i, auto&& question) {
+    return (base(layout.layers[i]).*question)(network_layers[i - 1], choices);
+  };
+  for (std::size_t edge = 0; edge < layout.edges.size(); ++edge) {
+    bool reads_value = false;
+    bool reads_gradient = false;
+    Precision* value_writer = nullptr;
+    Precision* gradient_writer =
+        edge + 1 == layout.edges.size() ? &layout.loss_gradient_as : nullptr;
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      LayerPosition& at = positions[i];
+      if (i > 0 && asked(i, &CudaLayer::reads_rounded)) {
+        reads_value = reads_value || at.in == edge;
+        reads_gradient = reads_gradient || at.out == edge;
+      }
+      if (at.out == edge && base(layout.layers[i]).writes_output())
+        value_writer = i == 0 || asked(i, &CudaLayer::rounds_output) ? &at.output_as : nullptr;
+    }
+    for (std::size_t i = positions.size(); i-- > 1;) {
+      LayerPosition& at = positions[i];
+      if (at.in == edge && at.gives_input_gradient &&
+          base(layout.layers[i]).writes_input_gradient())
+        gradient_writer =
+            asked(i, &CudaLayer::rounds_input_gradient) ? &at.input_gradient_as : nullptr;
+    }
+    if (reads_value && value_writer != nullptr)
+      *value_writer = layout.edges[edge].value_as = Precision::tf32;
+    if (reads_gradient && gradient_writer != nullptr)
+      *gradient_writer = layout.edges[edge].gradient_as = Precision::tf32;
+  }
+}
+
 /// Keeps pointers into `network`. Throws Error where 32-bit offsets do not reach.
 inline CudaLayout build_layout(const Network& network, const LayoutChoices& choices = {}) {
-  struct Position {
-    std::size_t in, out;  ///< edges
-    bool gives_input_gradient;
-  };
   CudaLayout layout;
-  std::vector<Position> positions;
+  std::vector<LayerPosition> positions;
   // A sequence lies place by place; texts themselves are read where they are.
   const auto add_edge = [&](const Shape& s, bool is_sequence) {
     const Planes p =
@@ -106,7 +151,7 @@ inline CudaLayout build_layout(const Network& network, const LayoutChoices& choi
   for (const NetworkLayer& l : network.layers) {
     AnyCudaLayer any = std::visit([](const auto& of) { return make_layer(of); }, l.layer);
     CudaLayer& layer = base(any);
-    Position at{
+    LayerPosition at{
         .in = layout.edges.size() - 1, .out = 0, .gives_input_gradient = has_parameters_before};
     has_parameters_before = has_parameters_before || l.has_parameters();
     // In place, unless the value before is still needed by the layer before.
@@ -123,15 +168,18 @@ inline CudaLayout build_layout(const Network& network, const LayoutChoices& choi
     layout.layers.push_back(std::move(any));
   }
   std::vector<bool> in_place;
-  for (const Position& at : positions) in_place.push_back(at.in == at.out);
+  for (const LayerPosition& at : positions) in_place.push_back(at.in == at.out);
   fold_activations(layout.layers, network.layers, in_place, choices);
+  round_edges(layout, network.layers, positions, choices);
   for (std::size_t i = 0; i < positions.size(); ++i)
     base(layout.layers[i])
         .lay_out({.network = &network,
                   .layer = i > 0 ? &network.layers[i - 1] : nullptr,
                   .in = layout.edges[positions[i].in],
                   .out = layout.edges[positions[i].out],
-                  .gives_input_gradient = positions[i].gives_input_gradient},
+                  .gives_input_gradient = positions[i].gives_input_gradient,
+                  .output_as = positions[i].output_as,
+                  .input_gradient_as = positions[i].input_gradient_as},
                  choices, layout.storage);
   return layout;
 }

@@ -31,6 +31,7 @@ struct FactorPlan {
   AxisPlan line;
   AxisPlan term;
   bool along_terms = false;
+  Precision as = Precision::fp32;  ///< as what the numbers are stored
 };
 
 /// Neighbours `step` apart.
@@ -53,9 +54,20 @@ struct ProductPlan {
   std::int32_t rows_per_example = 0;
   std::int32_t terms = 0;
   std::int32_t columns = 0;
-  PixelPatch patch = {};       ///< without lines: tables say where numbers lie
-  std::int64_t weight_at = 0;  ///< with a patch: where the weight begins among the parameters, and
-  std::int64_t packed_at = 0;  ///< where it is packed
+  PixelPatch patch = {};         ///< without lines: tables say where numbers lie
+  std::int64_t packed_at = 0;    ///< with a patch: where the weight is packed
+  std::int64_t rounded_at = -1;  ///< in TF32 without one: where it is rounded; -1 for nowhere
+};
+
+/// A PackedWeight. Weights that keep their order are packed only where others are packed too, which
+/// are then one launch; else products round them.
+struct PackPlan {
+  FactorPlan weight;
+  std::int64_t weight_at = 0;  ///< where it begins among the parameters
+  std::int32_t terms = 0;
+  std::int32_t columns = 0;
+  std::int64_t packed_at = 0;
+  bool keeps_order = false;
 };
 
 /// A WeightGradient, and what its norm and its sum are multiplied in.
@@ -92,6 +104,8 @@ struct CudaEdge {
   Planes value;     ///< its border is the padding of the convolution that reads it
   Planes gradient;  ///< its border serves the input gradient of the convolution that made it
   bool has_gradient = false;
+  Precision value_as = Precision::fp32;  ///< as what they are stored: see round_edges
+  Precision gradient_as = Precision::fp32;
 };
 
 /// The facts that a layout is chosen by.
@@ -114,7 +128,8 @@ struct CudaStorage {
   std::int64_t example_gradients = 0;  ///< floats an example: gradients that exist as a whole
   std::int64_t transform_scratch = 0;  ///< floats an example, for norms of transformed gradients
   std::vector<ProductPlan> patched_products;
-  std::int64_t packed = 0;  ///< floats of their weights
+  std::vector<PackPlan> packs;
+  std::int64_t packed = 0;  ///< floats of packed weights
   std::vector<GradientPlan> patched_gradients;
   bool has_texts = false;
   bool sorts_words = false;  ///< a table of words is trained
@@ -134,6 +149,15 @@ struct CudaStorage {
     const std::int64_t first = size;
     size += n;
     return first;
+  }
+
+  /// Packs a weight before each pass; returns where, at a multiple of 16 bytes.
+  std::int64_t pack(PackPlan p) {
+    const std::int64_t floats =
+        p.keeps_order ? std::int64_t{p.terms} * p.columns : packed_floats(p.terms, p.columns);
+    p.packed_at = reserve(packed, (floats + 3) / 4 * 4);
+    packs.push_back(p);
+    return p.packed_at;
   }
 
   /// A table of n entries, entry i given by at(i).

@@ -48,19 +48,23 @@ class CudaProducts {
   CudaProducts(Gpu& gpu, const CudaStorage& storage)
       : gpu_(gpu),
         tables_(gpu, storage.tables.size()),
-        weights_(gpu, storage.patched_products.size()),
-        packed_(gpu, static_cast<std::size_t>(storage.packed)) {
+        weights_(gpu, storage.patched_products.empty() ? 0 : storage.packs.size()),
+        packed_(gpu, weights_.size() == 0 ? 0 : static_cast<std::size_t>(storage.packed)) {
     tables_.upload(storage.tables);
-    std::vector<PackedWeight> weights;
-    for (const ProductPlan& p : storage.patched_products) {
-      weights.push_back({.weight = factor(nullptr, p.b),
-                         .weight_at = p.weight_at,
-                         .terms = p.terms,
-                         .columns = p.columns,
-                         .packed_at = p.packed_at});
-      max_packed_ = std::max(max_packed_, packed_floats(p.terms, p.columns));
+    if (weights_.size() > 0) {
+      std::vector<PackedWeight> weights;
+      for (const PackPlan& p : storage.packs) {
+        weights.push_back({.weight = factor(nullptr, p.weight),
+                           .weight_at = p.weight_at,
+                           .terms = p.terms,
+                           .columns = p.columns,
+                           .packed_at = p.packed_at,
+                           .keeps_order = p.keeps_order,
+                           .steps = AnyDivisor(patch_steps(p.terms))});
+        max_packed_ = std::max(max_packed_, packed_floats(weights.back()));
+      }
+      weights_.upload(weights);
     }
-    weights_.upload(weights);
     const std::size_t shared = patch_shared_bytes(gpu.limits());
     for (const ProductPlan& p : storage.patched_products)
       gpu.allow_shared(patch_product(p.columns), shared);
@@ -75,12 +79,12 @@ class CudaProducts {
     return {p.table >= 0 ? tables_.get() + p.table : nullptr, p.period, p.outer, p.inner};
   }
   Factor factor(const float* data, const FactorPlan& p) const {
-    return {data, axis(p.line), axis(p.term), p.along_terms};
+    return {data, axis(p.line), axis(p.term), p.along_terms, p.as};
   }
 
   void fill_scratch() { packed_.fill_scratch(); }
 
-  /// Packs the weights of plans with patches, of a network's parameters [d]: before their products.
+  /// Packs the weights of products by tensor cores, of a network's parameters [d]: before those.
   void pack(const float* parameters) {
     if (weights_.size() == 0) return;
     launch(gpu_, "pack weights", kernels_.pack,
@@ -110,6 +114,10 @@ class CudaProducts {
                          .epilogue = epilogue,
                          .y_row = axis(p.y_row),
                          .y_column = axis(p.y_column)};
+    if (precision == Precision::tf32 && p.rounded_at >= 0 && weights_.size() > 0) {
+      args.b.data = packed_.get() + p.rounded_at;
+      args.b.as = Precision::tf32;
+    }
     if (is_thin(args)) {
       launch(gpu_, name, kernels_.thin[static_cast<std::size_t>(precision)], args);
       return;

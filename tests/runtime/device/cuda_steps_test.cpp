@@ -293,6 +293,26 @@ TEST(CudaSteps, AnEvaluationWaitsOnceAndKeepsItsTestSet) {
   EXPECT_EQ(std::ranges::count(log.launches, "load"), 11);
 }
 
+/// Where memory holds them all examples are in flight at once; else as many as it holds.
+TEST(CudaSteps, AnEvaluationLayerByLayerTakesFewLaunches) {
+  const Network net = cases::network_of(kCifar);
+  const Dataset data = zeros_for(net, 10'000);
+  for (const auto& [gib, launches] : {std::pair{80, 13u}, {24, 39u}}) {
+    EngineSettings s;
+    s.precision = Precision::tf32;
+    DeviceLog log;
+    const auto engine = device_engine(net, s,
+                                      {.shared_bytes = std::size_t{227} * 1024,
+                                       .multiprocessors = 132,
+                                       .memory = static_cast<std::size_t>(gib) << 30,
+                                       .log = &log,
+                                       .runs = false});
+    EXPECT_EQ(engine->logits(data).size(), 100'000u);
+    EXPECT_EQ(log.launches.size(), launches) << gib << " GiB";
+    EXPECT_LE(log.launches.size(), 40u);
+  }
+}
+
 /// The norms of all examples, which importance sampling begins an epoch with.
 TEST(CudaSteps, NormsOfAllExamplesTakeOneLaunchOfAFusedKernel) {
   for (const Case& model : {kCnn, kScatterCnn, kMlp, kLogistic}) {

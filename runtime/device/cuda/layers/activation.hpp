@@ -10,6 +10,12 @@ class CudaActivation final : public LayerWithoutParameters {
 
   bool works_in_place() const override { return true; }
   bool reads_own_output() const override { return true; }
+  bool rounds_output(const NetworkLayer&, const LayoutChoices&) const override { return true; }
+  bool rounds_input_gradient(const NetworkLayer&, const LayoutChoices&) const override {
+    return true;
+  }
+  bool writes_output() const override { return has_forward_; }
+  bool writes_input_gradient() const override { return has_backward_; }
   const Activate& function() const { return function_; }
   /// The layer before applies the function, the one behind its derivative: the pass does nothing.
   void leave_forward() { has_forward_ = false; }
@@ -26,7 +32,8 @@ class CudaActivation final : public LayerWithoutParameters {
                                   .y = nullptr,
                                   .y_planes = {},
                                   .to = w.value(out()),
-                                  .to_planes = out().value});
+                                  .to_planes = out().value,
+                                  .to_as = output_as()});
   }
 
   template <class Gpu>
@@ -40,7 +47,8 @@ class CudaActivation final : public LayerWithoutParameters {
                                   .y = w.value(out()),
                                   .y_planes = out().value,
                                   .to = w.gradient(in()),
-                                  .to_planes = in().gradient});
+                                  .to_planes = in().gradient,
+                                  .to_as = input_gradient_as()});
   }
 
  private:

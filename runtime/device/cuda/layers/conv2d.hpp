@@ -14,6 +14,10 @@ class CudaConv2d final : public ProductLayer {
  public:
   CudaConv2d(const Conv2d& layer) : conv_(layer) {}
 
+  bool reads_rounded(const NetworkLayer& l, const LayoutChoices& choices) const override {
+    return choices.precision == Precision::tf32 &&
+           gains_from_tensor_cores(l.in.channels * conv_.kernel * conv_.kernel, conv_.out_channels);
+  }
   int input_border() const override { return conv_.pad; }
   int gradient_border(const NetworkLayer& l) const override {
     return std::max(gradient_border(l.in.height, l.out.height),
@@ -34,8 +38,6 @@ class CudaConv2d final : public ProductLayer {
   void backward(MicroBatch<Gpu>& w) const {
     multiply_back(w);
   }
-  template <class Gpu>
-  void refresh(Gpu&, const CoordinatesView&) const {}
 
  private:
   void reserve(const LayoutChoices& choices, CudaStorage& s) override {
@@ -175,6 +177,7 @@ class CudaConv2d final : public ProductLayer {
     const Planes& x = in().value;
     const Planes& dy = out().gradient;
     if (conv_.kernel != 3 || x.channels < kMinPatchChannels) return;
+    if (in().value_as != Precision::tf32 || out().gradient_as != Precision::tf32) return;
     constexpr std::size_t kStatic = 1024;  // what the kernels have of static shared memory
     const std::size_t shared = patch_shared_bytes(limits) - kStatic;
     const int corner = x.border - conv_.pad;

@@ -16,6 +16,11 @@ class CudaDense final : public ProductLayer {
   bool takes_output_function(const NetworkLayer& l, const LayoutChoices& choices) const override {
     return std::int64_t{l.in.size()} * l.out.size() < choices.large_dense;
   }
+  /// BLAS rounds by itself.
+  bool reads_rounded(const NetworkLayer& l, const LayoutChoices& choices) const override {
+    return choices.precision == Precision::tf32 && takes_output_function(l, choices) &&
+           gains_from_tensor_cores(l.in.size(), l.out.size());
+  }
 
   /// Whether it goes forward and back by the device's BLAS.
   bool uses_blas() const { return uses_blas_; }
@@ -64,13 +69,8 @@ class CudaDense final : public ProductLayer {
     });
   }
 
-  template <class Gpu>
-  void refresh(Gpu& gpu, const CoordinatesView& c) const {
-    launch(gpu, "layer shift", layer_shift_kernel,
-           LayerShift{.centre = c.centre + offset(),
-                      .square = c.square + offset(),
-                      .n = parameter_count(),
-                      .shift = c.shifts + group()});
+  void note_shift(LayerShifts& of_all) const override {
+    of_all.add({.first = offset(), .n = parameter_count(), .group = group()});
   }
 
  private:

@@ -17,7 +17,7 @@ class CudaEmbedding final : public CudaLayer {
                          .texts = w.data.texts,
                          .labels = w.data.labels,
                          .places = places(),
-                         .columns = columns(),
+                         .columns = AnyDivisor(columns()),
                          .rows = rows_,
                          .weight = rows_ > 0 ? w.parameters + offset() : nullptr,
                          .y = w.value(out()),
@@ -55,9 +55,6 @@ class CudaEmbedding final : public CudaLayer {
     g.stride = network_parameters();
     launch(w.gpu, "embedding gradients", embedding_gradient_kernel, g);
   }
-
-  template <class Gpu>
-  void refresh(Gpu&, const CoordinatesView&) const {}
 
  private:
   void reserve(const LayoutChoices&, CudaStorage& s) override {

@@ -10,6 +10,11 @@ class CudaGroupNorm final : public CudaLayer {
  public:
   CudaGroupNorm(const GroupNorm& layer) : layer_(layer) {}
 
+  bool rounds_output(const NetworkLayer&, const LayoutChoices&) const override { return true; }
+  bool rounds_input_gradient(const NetworkLayer&, const LayoutChoices&) const override {
+    return true;
+  }
+
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
     launch(w.gpu, "group norm", group_norm_kernel,
@@ -22,7 +27,8 @@ class CudaGroupNorm final : public CudaLayer {
                              .x_planes = in().value,
                              .y = w.value(out()),
                              .y_planes = out().value,
-                             .statistics = w.saved(statistics_)});
+                             .statistics = w.saved(statistics_),
+                             .y_as = output_as()});
   }
 
   /// The input's gradient too.
@@ -41,7 +47,8 @@ class CudaGroupNorm final : public CudaLayer {
                                      .dx_planes = gives_input_gradient() ? in().gradient : Planes{},
                                      .gradient = w.example_gradients(gradients_),
                                      .parts = w.parts(first_part_),
-                                     .transform = w.transform(offset())});
+                                     .transform = w.transform(offset()),
+                                     .dx_as = input_gradient_as()});
   }
   template <class Gpu>
   void backward(MicroBatch<Gpu>&) const {}
@@ -68,9 +75,6 @@ class CudaGroupNorm final : public CudaLayer {
                     .to = gradients + offset(),
                     .to_stride = network_parameters()});
   }
-
-  template <class Gpu>
-  void refresh(Gpu&, const CoordinatesView&) const {}
 
  private:
   void reserve(const LayoutChoices&, CudaStorage& s) override {

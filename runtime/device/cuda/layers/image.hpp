@@ -22,7 +22,8 @@ class CudaInput final : public LayerWithoutParameters {
                         .shift = w.data.shift,
                         .planes = out().value,
                         .x = w.value(out()),
-                        .x_label = w.labels()});
+                        .x_label = w.labels(),
+                        .x_as = output_as()});
   }
   template <class Gpu>
   void backward(MicroBatch<Gpu>&) const {}

@@ -14,6 +14,10 @@ class CudaPool final : public LayerWithoutParameters {
   bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const override {
     return true;
   }
+  bool rounds_output(const NetworkLayer&, const LayoutChoices&) const override { return true; }
+  bool rounds_input_gradient(const NetworkLayer&, const LayoutChoices&) const override {
+    return true;
+  }
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
   template <class Gpu>
@@ -21,12 +25,14 @@ class CudaPool final : public LayerWithoutParameters {
     launch(w.gpu, "pool", pool_kernel,
            device::Pool{.batch = w.batch,
                         .is_max = is_max_,
-                        .kernel = kernel_,
-                        .stride = stride_,
+                        .kernel = AnyDivisor(kernel_),
+                        .stride = AnyDivisor(stride_),
                         .x = w.value(in()),
                         .x_planes = in().value,
                         .y = w.value(out()),
-                        .y_planes = out().value});
+                        .y_planes = out().value,
+                        .winner = winner(w),
+                        .epilogue = {.stored_as = output_as()}});
   }
 
   template <class Gpu>
@@ -35,24 +41,39 @@ class CudaPool final : public LayerWithoutParameters {
     if (input_function_)
       epilogue = {
           .kind = Epilogue::Kind::derivative, .function = *input_function_, .y = w.value(in())};
+    epilogue.stored_as = input_gradient_as();
     launch(w.gpu, "pool gradient", pool_backward_kernel,
            device::Pool{.batch = w.batch,
                         .is_max = is_max_,
-                        .kernel = kernel_,
-                        .stride = stride_,
+                        .kernel = AnyDivisor(kernel_),
+                        .stride = AnyDivisor(stride_),
                         .x = w.value(in()),
                         .x_planes = in().value,
                         .dy = w.gradient(out()),
                         .dy_planes = out().gradient,
                         .dx = w.gradient(in()),
                         .dx_planes = in().gradient,
+                        .cells = device::pool_cells(in().gradient, kernel_, stride_),
+                        .winner = winner(w),
                         .epilogue = epilogue});
   }
 
  private:
+  void reserve(const LayoutChoices&, CudaStorage& s) override {
+    if (!device::keeps_winner(is_max_, kernel_)) return;
+    constexpr std::int64_t kBytes = sizeof(float);
+    winner_ = CudaStorage::reserve(s.saved, (out().value.pixels() + kBytes - 1) / kBytes);
+  }
+  template <class Gpu>
+  std::uint8_t* winner(const MicroBatch<Gpu>& w) const {
+    if (!device::keeps_winner(is_max_, kernel_)) return nullptr;
+    return reinterpret_cast<std::uint8_t*>(w.saved(winner_));
+  }
+
   bool is_max_;
   int kernel_;
   int stride_;
+  std::int64_t winner_ = 0;  ///< saved: a byte an output
   std::optional<Activate> input_function_;
 };
 

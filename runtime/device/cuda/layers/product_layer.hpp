@@ -15,6 +15,12 @@ class ProductLayer : public CudaLayer {
   bool takes_input_function(const NetworkLayer& l, const LayoutChoices& choices) const override {
     return takes_output_function(l, choices);
   }
+  bool rounds_output(const NetworkLayer& l, const LayoutChoices& choices) const override {
+    return takes_output_function(l, choices);
+  }
+  bool rounds_input_gradient(const NetworkLayer& l, const LayoutChoices& choices) const override {
+    return takes_input_function(l, choices);
+  }
   void take_output_function(const Activate& f) override { output_function_ = f; }
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
@@ -46,6 +52,7 @@ class ProductLayer : public CudaLayer {
   void multiply_forward(MicroBatch<Gpu>& w) const {
     Epilogue epilogue;
     if (output_function_) epilogue = {.kind = Epilogue::Kind::value, .function = *output_function_};
+    epilogue.stored_as = output_as();
     w.products.multiply("forward", w.batch, forward_, precision_, w.value(in()), weight(w), bias(w),
                         w.value(out()), epilogue, out().value);
   }
@@ -55,6 +62,7 @@ class ProductLayer : public CudaLayer {
     if (input_function_)
       epilogue = {
           .kind = Epilogue::Kind::derivative, .function = *input_function_, .y = w.value(in())};
+    epilogue.stored_as = input_gradient_as();
     for (const ProductPlan& p : input_gradient_)
       w.products.multiply("input gradient", w.batch, p, precision_, w.gradient(out()), weight(w),
                           nullptr, w.gradient(in()), epilogue, in().gradient, in().value);
@@ -82,20 +90,36 @@ class ProductLayer : public CudaLayer {
   void reserve_products(CudaStorage& s, int parts) {
     first_part_ = s.reserve_parts(parts);
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
+    gradient_.x.as = forward_.a.as = in().value_as;
+    gradient_.dy.as = out().gradient_as;
+    for (ProductPlan& p : input_gradient_) p.a.as = out().gradient_as;
     if (gradient_.patch.lines > 0) s.patched_gradients.push_back(gradient_);
-    reserve_packed(s, forward_);
-    for (ProductPlan& p : input_gradient_) reserve_packed(s, p);
-  }
-  /// Of a plan with patches, which reads packed weights.
-  void reserve_packed(CudaStorage& s, ProductPlan& p) const {
-    if (p.patch.lines == 0) return;
-    p.weight_at = offset();
-    p.packed_at = CudaStorage::reserve(s.packed, packed_floats(p.terms, p.columns));
-    s.patched_products.push_back(p);
+    std::int64_t rounded = -1;
+    const auto pack = [&](ProductPlan& p) {
+      if (p.patch.lines > 0) {
+        p.packed_at =
+            s.pack({.weight = p.b, .weight_at = offset(), .terms = p.terms, .columns = p.columns});
+        s.patched_products.push_back(p);
+        return;
+      }
+      if (rounded < 0)
+        rounded = s.pack({.weight = {},
+                          .weight_at = offset(),
+                          .terms = gradient_.rows,
+                          .columns = gradient_.columns,
+                          .keeps_order = true});
+      p.rounded_at = rounded;
+    };
+    if (precision_ != Precision::tf32) return;
+    pack(forward_);
+    for (ProductPlan& p : input_gradient_) pack(p);
   }
   /// Whether tensor cores gain: with too few rows or columns everything stays in fp32.
+  static bool gains_from_tensor_cores(int rows, int columns) {
+    return std::min(rows, columns) >= kMinTensorSide;
+  }
   bool gains_from_tensor_cores() const {
-    return std::min(gradient_.rows, gradient_.columns) >= kMinTensorSide;
+    return gains_from_tensor_cores(gradient_.rows, gradient_.columns);
   }
 
   std::optional<Activate> output_function_, input_function_;

@@ -34,12 +34,12 @@ class SequenceLayer : public CudaLayer {
                                 .stride = network_parameters()});
   }
 
-  template <class Gpu>
-  void refresh(Gpu&, const CoordinatesView&) const {}
-
   // Its gradient by the input is a product; the values of a function before it lie as that does.
 
   bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const override {
+    return true;
+  }
+  bool rounds_input_gradient(const NetworkLayer&, const LayoutChoices&) const override {
     return true;
   }
   void take_input_function(const Activate& f) override { input_function_ = f; }
@@ -47,8 +47,11 @@ class SequenceLayer : public CudaLayer {
  protected:
   template <class Gpu>
   Epilogue input_epilogue(const MicroBatch<Gpu>& w) const {
-    if (!input_function_) return {};
-    return {.kind = Epilogue::Kind::derivative, .function = *input_function_, .y = w.value(in())};
+    if (!input_function_) return {.stored_as = input_gradient_as()};
+    return {.kind = Epilogue::Kind::derivative,
+            .function = *input_function_,
+            .y = w.value(in()),
+            .stored_as = input_gradient_as()};
   }
   template <class Gpu>
   void take_norms(MicroBatch<Gpu>& w) const {

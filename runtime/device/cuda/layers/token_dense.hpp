@@ -11,12 +11,14 @@ class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
   bool takes_output_function(const NetworkLayer&, const LayoutChoices&) const override {
     return true;
   }
+  bool rounds_output(const NetworkLayer&, const LayoutChoices&) const override { return true; }
   void take_output_function(const Activate& f) override { output_function_ = f; }
 
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
     Epilogue epilogue;
     if (output_function_) epilogue = {.kind = Epilogue::Kind::value, .function = *output_function_};
+    epilogue.stored_as = output_as();
     w.products.multiply("forward", w.batch, forward_, precision_, w.value(in()), weight(w),
                         weight(w) + tensor(1), w.value(out()), epilogue);
   }

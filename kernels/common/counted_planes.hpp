@@ -1,0 +1,36 @@
+#pragma once
+#include "kernels/common/divisor.hpp"
+#include "kernels/common/launch.hpp"
+
+namespace cudp {
+
+/// A pixel of an example's planes.
+struct Pixel {
+  int channel, y, x;
+};
+
+/// Planes whose pixels are counted through without a division.
+struct CountedPlanes : Planes {
+  AnyDivisor by_width;
+  AnyDivisor by_height;
+
+  CountedPlanes() = default;
+  CountedPlanes(const Planes& p) : Planes(p), by_width(p.width), by_height(p.height) {}
+
+  /// The n-th pixel, borders not counted.
+  CUDP_HD Pixel pixel(int n) const {
+    const int line = quotient(n, by_width);
+    const int channel = quotient(line, by_height);
+    return {channel, line - channel * height, n - line * width};
+  }
+  using Planes::at;
+  CUDP_HD int at(const Pixel& p) const { return at(p.channel, p.y, p.x); }
+  CUDP_HD int pixel_offset(int n) const { return border == 0 ? n : at(pixel(n)); }
+};
+
+/// Whether a pixel of one is a pixel of the other.
+inline bool same_pixels(const Planes& a, const Planes& b) {
+  return a.channels == b.channels && a.height == b.height && a.width == b.width;
+}
+
+}  // namespace cudp

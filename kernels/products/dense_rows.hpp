@@ -1,0 +1,26 @@
+#pragma once
+#include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
+
+namespace cudp {
+
+/// y = x weight' + bias, or of that what is above 0: a dense layer on whole slabs of examples, for
+/// a library.
+struct DenseRows {
+  const float* x;       ///< [rows, inputs]
+  const float* weight;  ///< [outputs, inputs]
+  const float* bias;    ///< [outputs]
+  float* y;             ///< [rows, outputs]
+  int rows;
+  int inputs;
+  int outputs;
+  bool relu = false;
+  Precision precision = Precision::fp32;
+};
+
+inline void validate(const DenseRows& a) {
+  expect(a.x && a.weight && a.bias && a.y && a.rows > 0 && a.inputs > 0 && a.outputs > 0,
+         "dense rows: expected pointers and sizes > 0");
+}
+
+}  // namespace cudp
