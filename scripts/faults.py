@@ -284,6 +284,27 @@ PLACES = [
     ("kernels/fused/candidates.cuh", "stream.step = *a.step;", "*a.step", NUMBERS, "device=cuda,method=dpis"),
     ("runtime/device/cuda/device_engine.hpp", ".max_norm = max_norm,", "max_norm", BOTH, "device=cuda,method=dpis"),
     ("kernels/step/finish.cuh", "const double s = static_cast<double>(scalars.noise_std) / grid;", "scalars.noise_std", BOTH, "device=cuda"),
+    # Coordinate-wise clipping in the fused kernels: w, its squares, its sum.
+    ("kernels/contribution/coordinates_math.hpp", "return ScalarLanes::fma(x, dy, -mean) * inverse;", "-mean", [LESS, NONE]),
+    ("kernels/contribution/coordinates_math.hpp", "return ScalarLanes::fma(x, dy, -mean) * inverse;", "inverse", BOTH),
+    ("kernels/fused/fused_total.cuh", "return (gradient - t.mean[at]) * t.inverse[at];", "t.mean[at]", [LESS, NONE]),
+    ("kernels/fused/fused_total.cuh", "return (gradient - t.mean[at]) * t.inverse[at];", "t.inverse[at]", BOTH),
+    ("kernels/fused/fused_total.cuh", "gradient[i] = transformed(t, first + index, gradient[i]);", "first + index", [("the first number's", "0 * x")]),
+    ("kernels/fused/fused_total.cuh", "square += gradient[i] * gradient[i];", "gradient[i] * gradient[i]", BOTH),
+    ("kernels/fused/fused_total.cuh", "        square += w * w;\n", "w * w", BOTH + [("by the identity", "t.inverse[R::kWeightH + at] * t.inverse[R::kWeightH + at] * (s.pooled_b[i] * s.gradient_hidden[o] * (s.pooled_b[i] * s.gradient_hidden[o]) - 2.0f * (s.pooled_b[i] * s.gradient_hidden[o]) * t.mean[R::kWeightH + at] + t.mean[R::kWeightH + at] * t.mean[R::kWeightH + at])")]),
+    ("kernels/fused/fused_total.cuh", "squares[layer] += w * w;", "w * w", BOTH + [NONE]),
+    ("kernels/fused/fused_total.cuh", "const float w = transformed(t, index, gradient);", "index", [("the first number's", "0 * x")]),
+    ("kernels/fused/fused_total.cuh", "rounded_product(scale[2], w.hidden_at(s, k, o));", "w.hidden_at(s, k, o)", [LESS, MORE, ("as the gradient", "s.pooled_b[thread_number() + k * kFusedThreads] * s.gradient_hidden[o]")]),
+    ("kernels/fused/fused_total.cuh", "rounded_product(scale[layer], w.small_at(s, i));", "w.small_at(s, i)", BOTH),
+    ("kernels/fused/fused_cnn.cuh", "own[1] = transform_convolution<B>(a.transform, R::kWeightB, gradient_b);", "R::kWeightB", NUMBERS),
+    ("kernels/fused/fused_cnn.cuh", "own[2] = w.make_hidden(a.transform, s);", "w.make_hidden(a.transform, s)", BOTH + [NONE]),
+    ("kernels/fused/fused_tile.cuh", "mean[i][k] = exists ? t.mean[part.at(i, k)] : 0.0f;", "t.mean[part.at(i, k)]", [LESS, NONE]),
+    ("kernels/fused/fused_tile.cuh", "inverse[i][k] = exists ? t.inverse[part.at(i, k)] : 0.0f;", "t.inverse[part.at(i, k)]", BOTH),
+    ("kernels/fused/fused_tile.cuh", "own[e] += w * w;", "w * w", BOTH + [("by the identity", "by.inverse[i][k] * by.inverse[i][k] * (from * d[k] * (from * d[k]) - 2.0f * (from * d[k]) * by.mean[i][k] + by.mean[i][k] * by.mean[i][k])")]),
+    ("kernels/fused/fused_tile.cuh", "squares[warp * x.n + e] = sum;", "sum", BOTH + [("of the last warp alone", "warp == 7 ? x : 0.0f")]),
+    ("kernels/fused/fused_tile.cuh", "sums[i][k] += rounded_product(scales[e], w);", "scales[e]", BOTH + [("the first row's", "scales[0] + 0.0f * x")]),
+    ("kernels/fused/fused_mlp.cuh", "if (lane == 0) scales[e] = factors[0] * inverse_grid;", "factors[0]", BOTH),
+    ("kernels/fused/fused_mlp.cuh", "squares[layer] += layer_squares[(layer * (kFusedThreads / kWarp) + warp) * x.n + e];", "layer_squares[(layer * (kFusedThreads / kWarp) + warp) * x.n + e]", BOTH + [("of the last layer alone", "layer == kLayers - 1 ? x : 0.0f")]),
 ]
 
 # Survivors that harm nothing, and why.
@@ -301,6 +322,15 @@ OTHER_TESTS = {
     ("kernels/step/sample_cpu.cpp", "a.threshold >> 16", NEXT): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "a.threshold >> 16", BEFORE): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "kLowerBits", "the upper bits again"): "*Sampl*",
+}
+
+# Files of kernels that tests of their own look at, example by example.
+TESTS_OF_FILES = {
+    "kernels/contribution/coordinates_math.hpp": "All/FusedTransformed*",
+    "kernels/fused/fused_total.cuh": "All/FusedTransformed*",
+    "kernels/fused/fused_tile.cuh": "All/FusedTransformed*",
+    "kernels/fused/fused_cnn.cuh": "All/FusedTransformed*",
+    "kernels/fused/fused_mlp.cuh": "All/FusedTransformed*",
 }
 
 HARMLESS = {
@@ -389,7 +419,7 @@ T fault_as(int place, const char* kind, T x, F change) {
 # The tests that look for faults, alone: the others would take long to build.
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp
-  runtime/device/class_weights_test.cpp kernels/sample_test.cpp support/distributions.cpp support/fill_scratch.cpp
+  runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp support/distributions.cpp support/fill_scratch.cpp
   support/recomputed_clipping.cpp support/recomputed_coordinates.cpp support/recomputed_importance.cpp
   support/recomputed_linear.cpp support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)
 target_link_libraries(cudp_fault_tests PRIVATE cudp_runtime CLI11::CLI11 GTest::gtest_main)
@@ -444,7 +474,7 @@ def changed_sources():
             if isinstance(kind, str):
                 continue
             before = f'{scope}fault_as({number}, "{kind[0]}", ' + before
-            after += f", [&](auto x) {{ return {kind[1]}; }})"
+            after += f", [&]([[maybe_unused]] auto x) {{ return {kind[1]}; }})"
         places.setdefault(name, []).append((at + word.start(), at + word.end(), before, after))
     for name, spots in places.items():
         source = texts[name].decode()
@@ -500,8 +530,9 @@ def is_caught(fault, build):
     attempts = [("RandomSettings.Train*", 4), ("RandomSettings.Train*", most), ("RandomSettings.Other*", 4 * most)]
     if "N in metrics" in fault.kind:
         attempts.reverse()  # what other rows show
-    if fault.key in OTHER_TESTS:
-        attempts = [(OTHER_TESTS[fault.key], 1)]
+    other = OTHER_TESTS.get(fault.key, TESTS_OF_FILES.get(fault.file))
+    if other is not None:
+        attempts = [(other, 1)]
     looked_at = 0
     for tests, count in attempts:
         environment = dict(os.environ, CUDP_FAULT=f"{fault.place}:{fault.kind}", CUDP_FIRST_FAULT="1",
@@ -512,7 +543,7 @@ def is_caught(fault, build):
             found = re.search(r"Failure\n(?:Failed\n)?(.*)", run.stdout)
             return (found.group(1) if found else run.stdout[-200:].replace("\n", " "))
         looked_at += sum(map(int, re.findall(r"looked at (\d+)", run.stdout)))
-    if looked_at == 0 and fault.key not in OTHER_TESTS and fault.key not in HARMLESS:
+    if looked_at == 0 and other is None and fault.key not in HARMLESS:
         sys.exit(f"faults.py: no setting with {fault.reached_with} trains, of {most}: {fault}")
     return None
 

@@ -24,7 +24,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else sys.exit(_
 TESTS = BUILD / "tests/cudp_ptx_tests"
 FOLDER = BUILD / "mutants"
 
-KERNELS = "CudaKernel.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*:All/FusedStep*"
+KERNELS = "CudaKernel.*:FusedKernels.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*:All/FusedStep*:All/FusedTransformed*"
 TENSOR = "CudaKernel.ATensorCore*:CudaKernel.OperandsAre*:CudaPatch*:*CudaProduct*tf32:CudaScatter*"
 FINISH = "CudaKernel.Finish*:CudaKernel.TheCursor*:*Release*"
 RANDOM = "*Random*:*RoundedNormal*:*Sample*:*Update*"
@@ -144,7 +144,7 @@ SOURCE_MUTANTS = [
      'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));', 'bits = __float_as_uint(x) & 0xffffe000u;', TENSOR),
     ("sums of tensor cores begin anew", "kernels/common/tensor_core.cuh",
      'const float (&b)[2]) {\n#ifdef __CUDACC__\n ', 'const float (&b)[2]) {\n#ifdef __CUDACC__\n  top[0] = top[1] = bottom[0] = bottom[1] = 0.0f;', TENSOR),
-    ("units are cut off", "kernels/fused/reduce.cuh", "return __float2int_rn(v);", "return __float2int_rz(v);", KERNELS + ":" + ENGINE),
+    ("units are cut off", "kernels/common/fixed_point.cuh", "ScalarLanes::bits(ScalarLanes::fma(x, y, kToUnits))", "ScalarLanes::bits(__fmaf_rz(x, y, kToUnits))", KERNELS + ":" + ENGINE),
     ("a fused multiply-add rounds twice", "kernels/common/lanes.hpp", "return __fmaf_rn(a, b, c);", "return __fadd_rn(__fmul_rn(a, b), c);", KERNELS + ":" + RANDOM),
     ("a pair used undecided", "kernels/step/finish.cuh", "if (!tried.decided) {", "if (false) {", FINISH),
     ("a stalled step updated twice", "kernels/step/finish.cuh",
@@ -186,7 +186,7 @@ def compile_ptx(source, change, to):
 def emulator_reads(sources):
     """Whether the emulated kernels' text is another one in the copy of the sources that compile_ptx left."""
     commands = json.loads((BUILD / "compile_commands.json").read_text())
-    for test in ("tests/support/test_device.cpp", "tests/kernels/cuda_kernels_test.cpp"):
+    for test in ("tests/support/test_device.cpp", "tests/kernels/cuda_kernels_test.cpp", "tests/kernels/cuda_fused_test.cpp"):
         command = next(c for c in commands if c["file"].endswith(test) and "cudp_tests.dir" in c["command"])
         words = shlex.split(command["command"])
         words = words[next(i for i, w in enumerate(words) if re.search(r"(\+\+|cxx)[-0-9]*$", w)):words.index("-o")]

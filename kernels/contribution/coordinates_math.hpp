@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "kernels/common/host_device.hpp"
+#include "kernels/common/lanes.hpp"
 #include "kernels/contribution/contribution.hpp"
 
 namespace cudp {
@@ -39,6 +40,12 @@ struct Transform {
 CUDP_HD float transformed_square(const Transform& t, std::int64_t j, float g) {
   const float w = t.mean != nullptr ? (g - t.mean[j]) * t.inverse[j] : g;
   return w * w;
+}
+
+/// w of the number x dy of a dense layer's gradient, by its m and 1 / scale. Its roundings are
+/// written out: wherever a kernel makes it anew, it is the same, bit for bit.
+CUDP_HD float transformed_product(float x, float dy, float mean, float inverse) {
+  return ScalarLanes::fma(x, dy, -mean) * inverse;
 }
 
 /// The squared norm of a dense layer's w is sum_ij (x_i dy_j - m_ij)^2 / scale_ij^2 = A - 2 B + c,

@@ -10,6 +10,7 @@
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/clip.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/contribution/importance.hpp"
 #include "kernels/layers/kinds.hpp"
 #include "kernels/step/block_sums.hpp"
@@ -33,6 +34,9 @@ inline constexpr int kTileExamples = 4;
 /// Examples of a network of dense layers that a block takes at once at most: a lane each.
 inline constexpr int kMaxTile = 28;
 static_assert(kMaxTile % kTileExamples == 0 && kFusedExamples % kTileExamples == 0);
+
+/// Squares of an example by two layers and the 8 warps of a block.
+inline constexpr int kDenseSquares = 16;
 
 /// A linear model, or a network of one hidden layer, for fused_mlp.cuh.
 struct DenseShapes {
@@ -62,9 +66,11 @@ struct DenseRow {
   static CUDP_HD int fours(int n) { return (n + 3) / 4 * 4; }
 };
 
-/// Shared memory of a block: a row an example, its loss, its acceptance word and whether it adds.
-CUDP_HD std::size_t fused_bytes(const DenseShapes& d) {
-  return static_cast<std::size_t>(d.tile) * static_cast<std::size_t>(DenseRow(d).size + 3) *
+/// Shared memory of a block: a row an example, its loss, its acceptance word and whether it adds;
+/// where gradients are transformed, also its squares by layer and warp, and what it is scaled by.
+CUDP_HD std::size_t fused_bytes(const DenseShapes& d, bool transforms) {
+  const int more = transforms ? kDenseSquares + 1 : 0;
+  return static_cast<std::size_t>(d.tile) * static_cast<std::size_t>(DenseRow(d).size + 3 + more) *
          sizeof(float);
 }
 
@@ -107,6 +113,7 @@ struct FusedSum {
   DenseShapes dense;        ///< of fused_mlp.cuh; what it does not use is 0
   Loss loss;                ///< likewise; networks with convolutions have cross-entropy
   ClippedGradient clip;
+  Transform transform;  ///< [d] each, of gradients before they are clipped; of a kernel for that
   FusedAcceptance accept;
   const SumScale* sum_scale;  ///< [1], of a sum: its grid, and the clipping norm
   int turn;                   ///< 1 for networks with convolutions, kTileExamples for those without
@@ -149,6 +156,11 @@ inline void validate(const FusedSum& a) {
   } else {
     expect(a.losses == nullptr, "fused: expected no per-example results without a sum");
   }
+  expect((a.transform.mean == nullptr) == (a.transform.inverse == nullptr),
+         "fused: expected both numbers of a transform or none");
+  expect(
+      a.transform.mean == nullptr || (a.task == FusedTask::clip && a.clip.kind == Clipping::flat),
+      "fused: expected a transform of clipped gradients alone, by one norm");
   switch (a.task) {
     case FusedTask::clip:
       expect(a.clip.stability > 0, "fused: expected stability > 0");

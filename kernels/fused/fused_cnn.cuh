@@ -6,50 +6,30 @@
 // is formed only as it is added. A convolution's gradient is formed once, in the registers of the
 // threads that then own the same numbers of the sum. Sums are integers (fixed_point.hpp): results
 // depend on nothing but the examples.
+//
+// Where gradients are transformed before they are clipped (contribution/coordinates_math.hpp),
+// every number of an example is formed once, in place of the gradient's, by the thread that then
+// squares and adds it.
 #include <cstdint>
 
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/candidates.cuh"
 #include "kernels/fused/fused_conv.cuh"
 #include "kernels/fused/fused_dense.cuh"
+#include "kernels/fused/fused_total.cuh"
 #include "kernels/fused/reduce.cuh"
 
 namespace cudp::inline CUDP_SIMT {
-
-/// Sizes that follow from a description (fused_models.hpp).
-template <class Model>
-struct Fused {
-  using A = Conv<typename Model::First>;
-  using B = Conv<typename Model::Second>;
-  static constexpr int kFeatures = A::kChannels * A::kHeight * A::kWidth;
-  static constexpr int kIn = B::kPooled;  ///< of the hidden dense layer
-  static constexpr int kHidden = Model::kHidden;
-  static constexpr int kOutputs = Model::kOutputs;
-  static constexpr int kLayers = 4;
-
-  // Places in the flat parameters.
-  static constexpr int kBiasA = A::kWeights;
-  static constexpr int kWeightB = kBiasA + A::kOut;
-  static constexpr int kBiasB = kWeightB + B::kWeights;
-  static constexpr int kWeightH = kBiasB + B::kOut;
-  static constexpr int kBiasH = kWeightH + kHidden * kIn;
-  static constexpr int kWeightO = kBiasH + kHidden;
-  static constexpr int kBiasO = kWeightO + kOutputs * kHidden;
-  static constexpr int kParameters = kBiasO + kOutputs;
-
-  static_assert(A::kPooledHeight == B::kHeight && A::kPooledWidth == B::kWidth &&
-                A::kOut == B::kChannels);
-  static_assert(kIn % kFusedThreads == 0 && kHidden == kWarp && kOutputs <= kWarp);
-};
 
 /// Whose weights are in shared memory besides the last layer's; the others are read from device
 /// memory, through the caches, where a block has too little.
 enum class FusedWeights { all, convolutions, second_convolution };
 
-/// A block's shared memory.
-template <class Model, FusedWeights weights>
+/// A block's shared memory. transforms: gradients are, before they are clipped.
+template <class Model, FusedWeights weights, bool transforms>
 struct FusedSpace {
   using R = Fused<Model>;
+  static constexpr bool kHasTransformed = transforms && !Model::kTransformedInRegisters;
   static constexpr bool kHasA = weights != FusedWeights::second_convolution;
   static constexpr bool kHasHidden = weights == FusedWeights::all;
   alignas(16) float x[R::A::kInput];
@@ -61,6 +41,8 @@ struct FusedSpace {
   alignas(16) float weight_a[kHasA ? R::A::kWeightSpace : 4];
   alignas(16) float weight_b[R::B::kWeightSpace];
   alignas(16) float weight_h[kHasHidden ? R::kHidden * R::kIn : 4];
+  float transformed_h[kHasTransformed ? R::kHidden * R::kIn : 1];
+  float transformed_small[kHasTransformed ? R::kSmallEach * kFusedThreads : 1];
   float weight_o[R::kOutputs * R::kHidden];
   float bias_a[R::A::kOut], bias_b[R::B::kOut], bias_h[R::kHidden], bias_o[R::kOutputs];
   alignas(16) float hidden[R::kHidden];
@@ -68,15 +50,15 @@ struct FusedSpace {
   float logits[R::kOutputs], gradient_logits[R::kOutputs];
   float bias_gradient_a[R::A::kOut], bias_gradient_b[R::B::kOut];
   float square_hidden, square_gradient_hidden, square_gradient_logits, loss;
-  float squares[3][kFusedThreads / kWarp];  // by warp: first, second layer, dense inputs
+  float squares[transforms ? 4 : 3][kFusedThreads / kWarp];  // by warp, see the norm
   alignas(16) WaitingCandidates candidates;
   AnyFunction functions[3];  // here and not in registers, which the sums take
   std::uint8_t which_a[R::A::kPooled], which_b[R::B::kPooled];
 };
 
-template <class Model, FusedWeights weights>
+template <class Model, FusedWeights weights, bool transforms>
 constexpr std::size_t fused_bytes() {
-  return sizeof(FusedSpace<Model, weights>);
+  return sizeof(FusedSpace<Model, weights, transforms>);
 }
 
 /// The features of one example on their way from the data set: read while another is worked on, if
@@ -115,96 +97,15 @@ struct Incoming {
   }
 };
 
-/// A thread's part of the block's sum, in units.
-template <class Model>
-struct FusedTotal {
-  using R = Fused<Model>;
-  using A = typename R::A;
-  using B = typename R::B;
-  static constexpr int kRows = R::kIn / kFusedThreads;
-  /// The parameters that are left: biases and the last layer.
-  static constexpr int kSmall = A::kOut + B::kOut + R::kHidden + R::kOutputs * (R::kHidden + 1);
-  static constexpr int kSmallEach = (kSmall + kFusedThreads - 1) / kFusedThreads;
-
-  int first[A::kKept];
-  int second[B::kKept];
-  int hidden[kRows][R::kHidden];
-  int small[kSmallEach];
-
-  __device__ __forceinline__ FusedTotal() {
-    clear(first);
-    clear(second);
-    CUDP_UNROLL for (int k = 0; k < kRows; ++k) { clear(hidden[k]); }
-    clear(small);
-  }
-
-  /// Calls body(i, layer, index, gradient) for the thread's small parameters.
-  template <class Space, class Body>
-  static __device__ __forceinline__ void for_each_small(const Space& s, const Body& body) {
-    CUDP_UNROLL for (int i = 0; i < kSmallEach; ++i) {
-      int n = thread_number() + i * kFusedThreads;
-      if (n >= kSmall) continue;
-      if (n < A::kOut) {
-        body(i, 0, R::kBiasA + n, s.bias_gradient_a[n]);
-      } else if ((n -= A::kOut) < B::kOut) {
-        body(i, 1, R::kBiasB + n, s.bias_gradient_b[n]);
-      } else if ((n -= B::kOut) < R::kHidden) {
-        body(i, 2, R::kBiasH + n, s.gradient_hidden[n]);
-      } else if ((n -= R::kHidden) < R::kOutputs * R::kHidden) {
-        body(i, 3, R::kWeightO + n, s.gradient_logits[n / R::kHidden] * s.hidden[n % R::kHidden]);
-      } else {
-        n -= R::kOutputs * R::kHidden;
-        body(i, 3, R::kBiasO + n, s.gradient_logits[n]);
-      }
-    }
-  }
-
-  /// Adds an example's gradient times `scale`, a number a layer. It is finite, and its norm was
-  /// made of these numbers: no product is above the clipping norm, which is at most 2^21 units.
-  template <class Space>
-  __device__ __forceinline__ void add(const float (&scale)[R::kLayers], const Space& s,
-                                      const float (&gradient_a)[A::kGradients],
-                                      const float (&gradient_b)[B::kGradients]) {
-    CUDP_UNROLL for (int i = 0; i < A::kKept; ++i) {
-      first[i] += rounded_product(scale[0], gradient_a[i]);
-    }
-    CUDP_UNROLL for (int i = 0; i < B::kKept; ++i) {
-      second[i] += rounded_product(scale[1], gradient_b[i]);
-    }
-    CUDP_UNROLL for (int k = 0; k < kRows; ++k) {
-      const float x = scale[2] * s.pooled_b[thread_number() + k * kFusedThreads];
-      CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o) {
-        hidden[k][o] += rounded_product(x, s.gradient_hidden[o]);
-      }
-    }
-    for_each_small(s, [&](int i, int layer, int, float gradient) {
-      small[i] += rounded_product(scale[layer], gradient);
-    });
-  }
-
-  template <class Space>
-  __device__ __forceinline__ void store(const Space& s, std::int32_t* slab) const {
-    GradientShare<A>().for_each_kept([&](int i, int index) { slab[index] = first[i]; });
-    GradientShare<B>().for_each_kept(
-        [&](int i, int index) { slab[R::kWeightB + index] = second[i]; });
-    CUDP_UNROLL for (int k = 0; k < kRows; ++k) {
-      CUDP_UNROLL for (int o = 0; o < R::kHidden; ++o) {
-        slab[R::kWeightH + o * R::kIn + thread_number() + k * kFusedThreads] = hidden[k][o];
-      }
-    }
-    for_each_small(s, [&](int i, int, int index, float) { slab[index] = small[i]; });
-  }
-};
-
 // grid: a.blocks, one a multiprocessor is best. block: 256. dynamic smem: fused_bytes(), by
-// FusedWeights in KB: cnn 162.6, 98.6; scatter-cnn 181.5, 117.5, 72.0. A block of an H200 may
-// have 227 KB, of an A100 163, of Ada 99.
-template <class Model, FusedWeights weights>
+// FusedWeights in KB: cnn 162.6, 98.6; scatter-cnn 181.5, 117.5, 72.0, with transforms (247.6),
+// 183.6, 138.0. A block of an H200 may have 227 KB, of an A100 163, of Ada 99.
+template <class Model, FusedWeights weights, bool transforms>
 __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a) {
   using R = Fused<Model>;
   using A = typename R::A;
   using B = typename R::B;
-  using Space = FusedSpace<Model, weights>;
+  using Space = FusedSpace<Model, weights, transforms>;
   CUDP_DYNAMIC_SMEM(Space, space);
   Space& s = *space;
   const int live = live_examples(a.batch);
@@ -240,10 +141,12 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     return (c * B::kPooledHeight + y) * B::kPooledWidth + x;
   };
 
+  // Gradients are transformed for a clipped sum alone.
+  const FusedTask task = transforms ? FusedTask::clip : a.task;
   FusedTotal<Model> total;
   __syncthreads();  // the zeros come before the first example
   for (int e = block; e < live; e += blocks) {
-    if (a.task == FusedTask::accept && s.candidates.taken % kWarp == 0)
+    if (task == FusedTask::accept && s.candidates.taken % kWarp == 0)
       s.candidates.make(a, e, blocks, live);
     incoming.store(a, s.x);
     const int label = incoming.label;
@@ -266,7 +169,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     __syncthreads();
     outputs_and_back<R>(s.functions[2], label, s);
     __syncthreads();
-    if (a.task == FusedTask::forward) {
+    if (task == FusedTask::forward) {
       if (threadIdx.x < R::kOutputs)
         a.logits[static_cast<std::int64_t>(e) * R::kOutputs + threadIdx.x] = s.logits[threadIdx.x];
       continue;
@@ -296,34 +199,49 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
     weight_gradient<A>(s.x, s.y_a, gradient_a);
     const float square_a = bias_gradient<A>(s.y_a, s.bias_gradient_a);
 
-    // Norm. A number in a lane that has no example is 0.
-    float own[3] = {square_a, square_b, square_h};
-    GradientShare<A>().for_each_kept([&](int i, int) { own[0] += gradient_a[i] * gradient_a[i]; });
-    GradientShare<B>().for_each_kept([&](int i, int) { own[1] += gradient_b[i] * gradient_b[i]; });
-    CUDP_UNROLL for (int layer = 0; layer < 3; ++layer) {
+    // Norm. A number in a lane that has no example is 0. The squares are the layers' own where
+    // gradients are transformed; else those of both convolutions and of the hidden layer's inputs.
+    TransformedNumbers<Model> w;
+    float own[R::kLayers] = {square_a, square_b, square_h, 0.0f};
+    if constexpr (transforms) {
+      own[0] = transform_convolution<A>(a.transform, 0, gradient_a);
+      own[1] = transform_convolution<B>(a.transform, R::kWeightB, gradient_b);
+      own[2] = w.make_hidden(a.transform, s);
+      __syncthreads();  // the first layer's bias gradients are there
+      w.make_small(a.transform, s, own);
+    } else {
+      GradientShare<A>().for_each_kept(
+          [&](int i, int) { own[0] += gradient_a[i] * gradient_a[i]; });
+      GradientShare<B>().for_each_kept(
+          [&](int i, int) { own[1] += gradient_b[i] * gradient_b[i]; });
+    }
+    constexpr int kSums = transforms ? R::kLayers : 3;
+    CUDP_UNROLL for (int layer = 0; layer < kSums; ++layer) {
       own[layer] = warp_sum(own[layer]);
       if (threadIdx.x % kWarp == 0) s.squares[layer][threadIdx.x / kWarp] = own[layer];
     }
     __syncthreads();
     float squares[R::kLayers] = {};
-    CUDP_UNROLL for (int layer = 0; layer < 3; ++layer) {
-      CUDP_UNROLL for (int w = 0; w < kFusedThreads / kWarp; ++w) {
-        squares[layer] += s.squares[layer][w];
+    CUDP_UNROLL for (int layer = 0; layer < kSums; ++layer) {
+      CUDP_UNROLL for (int i = 0; i < kFusedThreads / kWarp; ++i) {
+        squares[layer] += s.squares[layer][i];
       }
     }
-    squares[2] = dense_squared_norm(squares[2], s.square_gradient_hidden, R::kHidden);
-    squares[3] = dense_squared_norm(s.square_hidden, s.square_gradient_logits, R::kOutputs);
+    if constexpr (!transforms) {
+      squares[2] = dense_squared_norm(squares[2], s.square_gradient_hidden, R::kHidden);
+      squares[3] = dense_squared_norm(s.square_hidden, s.square_gradient_logits, R::kOutputs);
+    }
 
     // Choose the factors and add. An example that is not finite has factors 0 and must not be
     // added.
     float factors[R::kLayers];
     bool adds;
-    if (a.task == FusedTask::clip) {
+    if (task == FusedTask::clip) {
       adds = clip_factors(clip_settings(a.clip, *a.sum_scale), squares, R::kLayers, factors) <
              INFINITY;
     } else {
       const float square = added_up(squares);
-      if (a.task == FusedTask::norms) {
+      if (task == FusedTask::norms) {
         if (threadIdx.x == 0) a.norms[example_number(a, e)] = kept_norm(square);
         continue;
       }
@@ -345,11 +263,14 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
       CUDP_UNROLL for (int layer = 0; layer < R::kLayers; ++layer) {
         factors[layer] *= a.sum_scale->inverse_grid;
       }
-      total.add(factors, s, gradient_a, gradient_b);
+      total.add_convolutions(factors, gradient_a, gradient_b);
+      if constexpr (transforms)
+        total.add_dense(factors, s, w);
+      else
+        total.add_dense(factors, s);
     }
   }
-  if (is_summed(a.task))
-    total.store(s, a.slabs + static_cast<std::int64_t>(block) * R::kParameters);
+  if (is_summed(task)) total.store(s, a.slabs + static_cast<std::int64_t>(block) * R::kParameters);
 }
 
 }  // namespace cudp::inline CUDP_SIMT

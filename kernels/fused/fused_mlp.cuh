@@ -21,164 +21,20 @@
 // and to read again for every micro-batch. That alone is 180 us of device memory, in which the
 // layer-wise path (runtime/device/cuda/layer_wise.hpp) should do 1,500 examples: so it goes that
 // way.
+//
+// Where gradients are transformed before they are clipped (contribution/coordinates_math.hpp), a
+// tile's w are made twice, for their squares and as they are added, by one function
+// (transformed_product): m and 1 / scale are read twice a tile.
 #include <cstdint>
 
 #include "kernels/common/coded_rows.cuh"
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/candidates.cuh"
+#include "kernels/fused/fused_tile.cuh"
 #include "kernels/fused/reduce.cuh"
 #include "kernels/layers/loss_math.hpp"
 
 namespace cudp::inline CUDP_SIMT {
-
-/// n rows of a tile from `first` on, `stride` floats apart.
-struct TileRows {
-  float* first;
-  int stride;
-  int n;
-
-  __device__ __forceinline__ TileRows at(int offset) const { return {first + offset, stride, n}; }
-  __device__ __forceinline__ float* operator[](int e) const {
-    const int at = e * stride;
-    return first + at;
-  }
-  /// The last for those that do not exist: threads work on some of them for nobody.
-  __device__ __forceinline__ const float* or_last(int e) const {
-    return (*this)[e < n ? e : n - 1];
-  }
-  /// Calls body(e, i) for columns 0 .. width - 1 of every row.
-  template <class Body>
-  __device__ __forceinline__ void for_each(int width, const Body& body) const {
-    for_each_of_block(n * width, [&](int i) { body(i / width, i % width); });
-  }
-};
-
-/// A dense layer: weight [out, in] and bias [out] at weight_at and bias_at of the parameters.
-struct TileLayer {
-  int in, out;
-  int weight_at;
-  __device__ __forceinline__ int bias_at() const { return weight_at + out * in; }
-  __device__ __forceinline__ int end() const { return bias_at() + out; }
-};
-
-/// y = f(weight x + bias). A warp takes kTileExamples examples and kWarp / kLanes * kEach outputs:
-/// kLanes lanes share the inputs, four at a time.
-template <int kEach, class Function>
-__device__ __forceinline__ void tile_forward(const TileLayer& l, const float* parameters,
-                                             const TileRows& x, const TileRows& y,
-                                             const Function& f) {
-  constexpr int kLanes = kEach == 1 ? kWarp : 8;
-  constexpr int kApart = kWarp / kLanes;  // between the outputs of a lane
-  constexpr int kSums = kEach * kTileExamples;
-  const float* const weight = parameters + l.weight_at;
-  const bool is_aligned = l.in % 4 == 0 && reinterpret_cast<std::uintptr_t>(weight) % 16 == 0;
-  const int lane = thread_number() % kWarp;
-  const int slice = lane % kLanes;
-  const int groups = (x.n + kTileExamples - 1) / kTileExamples;
-  const int tasks = groups * ((l.out + kApart * kEach - 1) / (kApart * kEach));
-  CUDP_UNROLL_BY(1)
-  for (int task = thread_number() / kWarp; task < tasks; task += kFusedThreads / kWarp) {
-    const int example = task % groups * kTileExamples;
-    const int output = task / groups * (kApart * kEach) + lane / kLanes;
-    float sums[kSums];
-    clear(sums);
-    CUDP_UNROLL_BY(2)
-    for (int i = 4 * slice; i < l.in; i += 4 * kLanes) {
-      float from[kTileExamples][4];
-      CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) {
-        read_row<4>(x.or_last(example + e) + i, from[e]);
-      }
-      CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
-        const int o = output + k * kApart;
-        const int at = (o < l.out ? o : 0) * l.in + i;
-        const float* const row = weight + at;
-        float w[4];
-        if (is_aligned) {
-          read_row<4>(row, w);
-        } else {
-          CUDP_UNROLL for (int j = 0; j < 4; ++j) { w[j] = i + j < l.in ? row[j] : 0.0f; }
-        }
-        CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) {
-          CUDP_UNROLL for (int j = 0; j < 4; ++j) {
-            sums[k * kTileExamples + e] += w[j] * from[e][j];
-          }
-        }
-      }
-    }
-    reduce_scatter<kLanes, kSums>(sums);
-    const Kept kept = kept_by<kSums, kLanes>(slice);
-    constexpr int kKept = kept_of(kSums, kLanes);
-    CUDP_UNROLL for (int i = 0; i < kKept; ++i) {
-      const int o = output + (kept.first + i) / kTileExamples * kApart;
-      const int e = example + (kept.first + i) % kTileExamples;
-      if (i < kept.count && o < l.out && e < y.n)
-        y[e][o] = f(sums[i] + parameters[l.bias_at() + o]);
-    }
-  }
-}
-
-/// gradient_x = (weight' gradient) times the function's derivative at x: a thread an input of
-/// kTileExamples examples.
-template <class Function>
-__device__ __forceinline__ void tile_backward(const TileLayer& l, const float* parameters,
-                                              const TileRows& x, const TileRows& gradient,
-                                              const TileRows& gradient_x, const Function& f) {
-  const int groups = (x.n + kTileExamples - 1) / kTileExamples;
-  for_each_of_block(groups * l.in, [&](int item) {
-    const int i = item % l.in;
-    const int example = item / l.in * kTileExamples;
-    float sums[kTileExamples];
-    clear(sums);
-    for (int o = 0; o < l.out; ++o) {
-      const float w = parameters[l.weight_at + o * l.in + i];
-      CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) {
-        sums[e] += w * gradient.or_last(example + e)[o];
-      }
-    }
-    CUDP_UNROLL for (int e = 0; e < kTileExamples; ++e) {
-      if (example + e < x.n) gradient_x[example + e][i] = sums[e] * f.derivative(x[example + e][i]);
-    }
-  });
-}
-
-/// slab = the layer's sum of x gradient, which has been clipped and is in units, over those rows e
-/// of the tile whose bit e of `adding` is set, or is added to what is there: rows that are finite,
-/// so that no product is above the clipping norm, which is at most 2^21 units. A thread has two
-/// inputs, the bias's 1 among them, of kEach outputs.
-template <int kEach>
-__device__ __forceinline__ void tile_sum(const TileLayer& l, const TileRows& x,
-                                         const TileRows& gradient, unsigned adding, bool is_first,
-                                         std::int32_t* slab) {
-  const int half = l.in / 2 + 1;
-  const int groups = (l.out + kEach - 1) / kEach;
-  for_each_of_block(groups * half, [&](int item) {
-    const int inputs[2] = {item % half, item % half + half};
-    const int output = item / half * kEach;
-    int sums[2][kEach];
-    clear(sums[0]);
-    clear(sums[1]);
-    CUDP_UNROLL_BY(2)
-    for (unsigned left = adding; left != 0; left &= left - 1) {
-      const int e = __ffs(static_cast<int>(left)) - 1;
-      float d[kEach];
-      read_row<kEach>(gradient[e] + output, d);
-      const float from[2] = {x[e][inputs[0]], x[e][inputs[1]]};
-      CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-        CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
-          sums[i][k] += rounded_product(from[i], d[k]);
-        }
-      }
-    }
-    CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-      CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
-        if (inputs[i] > l.in || output + k >= l.out) continue;
-        std::int32_t& to = slab[inputs[i] < l.in ? l.weight_at + (output + k) * l.in + inputs[i]
-                                                 : l.bias_at() + output + k];
-        to = is_first ? sums[i][k] : to + sums[i][k];
-      }
-    }
-  });
-}
 
 /// A feature of the data set.
 __device__ __forceinline__ float feature(const FusedSum& a, std::int64_t at) {
@@ -208,9 +64,10 @@ __device__ __forceinline__ float row_square(const float* row, int width) {
   return warp_sum(square);
 }
 
-// grid: a.blocks, one a multiprocessor is best. block: 256. dynamic smem: fused_bytes(a.dense).
-// kEach: outputs that a thread works on at once, 1 or 4.
-template <int kEach, bool has_hidden>
+// grid: a.blocks, one a multiprocessor is best. block: 256. dynamic smem: fused_bytes(a.dense,
+// transforms). kEach: outputs that a thread works on at once, 1 or 4. transforms: gradients are,
+// before they are clipped, and the task is a clipped sum.
+template <int kEach, bool has_hidden, bool transforms>
 __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a) {
   constexpr int kLayers = has_hidden ? 2 : 1;
   const DenseShapes& d = a.dense;
@@ -219,7 +76,10 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
   const int rows = d.tile * row.size;
   float* const losses = space + rows;
   auto* const words = reinterpret_cast<std::uint32_t*>(losses + d.tile);
-  auto* const adds = words + d.tile;  // 1 or 0
+  auto* const adds = words + d.tile;             // 1 or 0
+  float* const scales = losses + 3 * d.tile;     // with transforms, and so the squares
+  float* const layer_squares = scales + d.tile;  // [kLayers][warps][rows]
+  const FusedTask task = transforms ? FusedTask::clip : a.task;
   const int live = live_examples(a.batch);
   const auto block = static_cast<int>(blockIdx.x);
   const auto blocks = static_cast<int>(gridDim.x);
@@ -230,7 +90,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
                        .out = d.outputs,
                        .weight_at = has_hidden ? first.end() : 0};
   std::int32_t* const slab =
-      is_summed(a.task) ? a.slabs + static_cast<std::int64_t>(block) * last.end() : nullptr;
+      is_summed(task) ? a.slabs + static_cast<std::int64_t>(block) * last.end() : nullptr;
   const AnyFunction f(a.functions[0]);
 
   // The block's n-th example in the micro-batch, and how many it has.
@@ -278,7 +138,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
     }
     tile_forward<kEach>(last, p, last_in, gradient, [](float z) { return z; });
     __syncthreads();
-    if (a.task == FusedTask::forward) {
+    if (task == FusedTask::forward) {
       gradient.for_each(d.outputs, [&](int e, int o) {
         a.logits[static_cast<std::int64_t>(index_of(begin + e)) * d.outputs + o] = gradient[e][o];
       });
@@ -288,7 +148,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
       const int e = thread_number();
       float* const z = gradient[e];
       losses[e] = evaluate_loss(a.loss, z, d.outputs, a.labels[number_of(e)], z);
-    } else if (a.task == FusedTask::accept && thread_number() / kWarp == 1 && lane < x.n) {
+    } else if (task == FusedTask::accept && thread_number() / kWarp == 1 && lane < x.n) {
       words[lane] = acceptance_word(a.accept, number_of(lane));
     }
     __syncthreads();
@@ -297,18 +157,34 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
       __syncthreads();
     }
 
+    if constexpr (transforms) {
+      if constexpr (has_hidden)
+        tile_squares<kEach>(first, a.transform, x, gradient_hidden, layer_squares);
+      tile_squares<kEach>(last, a.transform, last_in, gradient,
+                          layer_squares + (kLayers - 1) * (kFusedThreads / kWarp) * x.n);
+      __syncthreads();
+    }
+
     // Norms and factors, a warp an example. One that is not finite, or not accepted, is not added.
     for (int e = thread_number() / kWarp; e < x.n; e += kFusedThreads / kWarp) {
       float squares[kLayers];
-      const float* const dy = has_hidden ? gradient_hidden[e] : gradient[e];
-      squares[0] =
-          dense_squared_norm(row_square(x[e], first.in), row_square(dy, first.out), first.out);
-      if constexpr (has_hidden)
-        squares[1] = dense_squared_norm(row_square(hidden[e], last.in),
-                                        row_square(gradient[e], last.out), last.out);
+      if constexpr (transforms) {
+        CUDP_UNROLL for (int layer = 0; layer < kLayers; ++layer) {
+          squares[layer] = 0.0f;
+          for (int warp = 0; warp < kFusedThreads / kWarp; ++warp)
+            squares[layer] += layer_squares[(layer * (kFusedThreads / kWarp) + warp) * x.n + e];
+        }
+      } else {
+        const float* const dy = has_hidden ? gradient_hidden[e] : gradient[e];
+        squares[0] =
+            dense_squared_norm(row_square(x[e], first.in), row_square(dy, first.out), first.out);
+        if constexpr (has_hidden)
+          squares[1] = dense_squared_norm(row_square(hidden[e], last.in),
+                                          row_square(gradient[e], last.out), last.out);
+      }
       __syncwarp();  // every lane has read the row: it is overwritten below
       float factors[kLayers];
-      if (a.task == FusedTask::clip) {
+      if (task == FusedTask::clip) {
         const float square =
             clip_factors(clip_settings(a.clip, *a.sum_scale), squares, kLayers, factors);
         if (lane == 0) adds[e] = square < INFINITY ? 1 : 0;
@@ -317,7 +193,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
         if (lane == 0) {
           float& norm = a.norms[number_of(e)];
           const float square = added_up(squares);
-          if (a.task == FusedTask::accept) {
+          if (task == FusedTask::accept) {
             const SeenNorm seen = seen_norm(*a.accept.rule, norm);
             factor = acceptance_factor(*a.accept.rule, seen, words[e], square);
             adds[e] = factor > 0.0f ? 1 : 0;
@@ -336,21 +212,28 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
           a.factors[entry] = factors[layer];
         }
       }
-      if (is_summed(a.task)) {
+      if (is_summed(task)) {
         const float inverse_grid = a.sum_scale->inverse_grid;
-        const float scale_first = factors[0] * inverse_grid;
-        const float scale_last = factors[kLayers - 1] * inverse_grid;
-        for (int i = row.gradient_hidden + lane; i < row.size; i += kWarp)
-          x[e][i] *= i < row.gradient ? scale_first : scale_last;
+        if constexpr (transforms) {
+          if (lane == 0) scales[e] = factors[0] * inverse_grid;
+        } else {
+          const float scale_first = factors[0] * inverse_grid;
+          const float scale_last = factors[kLayers - 1] * inverse_grid;
+          for (int i = row.gradient_hidden + lane; i < row.size; i += kWarp)
+            x[e][i] *= i < row.gradient ? scale_first : scale_last;
+        }
       }
     }
-    if (!is_summed(a.task)) continue;
+    if (!is_summed(task)) continue;
     __syncthreads();
 
     const unsigned adding = __ballot_sync(kFullWarp, lane < x.n && adds[lane] != 0);
     const bool is_first = begin == 0;
-    if constexpr (has_hidden) tile_sum<kEach>(first, x, gradient_hidden, adding, is_first, slab);
-    tile_sum<kEach>(last, last_in, gradient, adding, is_first, slab);
+    if constexpr (has_hidden)
+      tile_sum<kEach, transforms>(first, x, gradient_hidden, adding, is_first, a.transform, scales,
+                                  slab);
+    tile_sum<kEach, transforms>(last, last_in, gradient, adding, is_first, a.transform, scales,
+                                slab);
   }
 }
 

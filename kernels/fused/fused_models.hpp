@@ -4,6 +4,9 @@
 // Every layer also says how the 256 threads of a block share its work; each split was chosen to
 // keep all of them busy with as few numbers read from shared memory per multiply-add as registers
 // allow (bench/roofline.md has the counts).
+//
+// kTransformedInRegisters: where gradients are transformed before they are clipped, a thread's
+// numbers of the hidden layer are in registers between the norm and the sum; else in shared memory.
 namespace cudp {
 
 /// cnn (models/cnn.toml) on 28x28 grey: 26,010 parameters.
@@ -33,6 +36,7 @@ struct FusedCnn {
     };
   };
   static constexpr int kHidden = 32;
+  static constexpr bool kTransformedInRegisters = true;
   static constexpr int kOutputs = 10;
 };
 
@@ -63,6 +67,7 @@ struct FusedScatterCnn {
     };
   };
   static constexpr int kHidden = 32;
+  static constexpr bool kTransformedInRegisters = false;  // 210 are taken by sums and gradients
   static constexpr int kOutputs = 10;
 };
 

@@ -5,6 +5,7 @@
 #include "tests/audit/audit.hpp"
 
 #include <cmath>
+#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,7 @@
 #include "runtime/methods/dpsgd_decay.hpp"
 #include "runtime/methods/dpsgd_quantile.hpp"
 #include "tests/audit/audit_cases.hpp"
+#include "tests/support/test_device.hpp"
 
 namespace cudp::audit {
 namespace {
@@ -160,6 +162,30 @@ INSTANTIATE_TEST_SUITE_P(
                     Planned{"adaclip", "adaclip", run_odds<AdaClip>},
                     Planned{"dpsgd_quantile", "dpsgd-quantile", run_odds<DpSgdQuantile>}),
     [](const auto& i) { return std::string(i.param.name); });
+
+/// The kernels of a device, under the emulator, by a tenth of the runs: each takes many times as
+/// long.
+TEST(Audit, AdaClipShowsNoMoreOnADevice) {
+  const Planned adaclip{"adaclip", "adaclip", run_odds<AdaClip>};
+  Audited a(config_of(adaclip), WorstPair(8, 1.0f));
+  a.backend.make_engine = [](const Network& network, const EngineSettings& settings) {
+    return fused_engine(network, settings, {});
+  };
+  const double claimed = certificate(a);
+  std::mutex one_at_a_time;  // the emulator is for one thread
+  const double bound = epsilon_lower(
+      [&](bool with, std::uint64_t run) {
+        const std::lock_guard lock(one_at_a_time);
+        return adaclip.odds(a, with, run);
+      },
+      kDelta, kRuns / 10);
+  RecordProperty("epsilon_claimed", std::to_string(claimed));
+  RecordProperty("epsilon_shown", std::to_string(bound));
+  EXPECT_LE(bound, claimed);
+  if (!kFewRuns) {
+    EXPECT_GT(bound, claimed / 20.0);
+  }
+}
 
 /// One text against none.
 TEST(Audit, TextsShowNoMoreThanTheCertificateSays) {

@@ -443,8 +443,10 @@ TEST_P(FusedStep, AnEmptyBatchAddsNothing) {
   for (const FixedPoint v : sum.fixed) ASSERT_EQ(v, 0u);
 }
 
+class FusedKernels : public CudaKernel {};
+
 /// Rows of a table by their codes are their dense rows, bit for bit.
-TEST_F(CudaKernel, FusedKernelsReadRowsOfATableByTheirCodes) {
+TEST_F(FusedKernels, ReadRowsOfATableByTheirCodes) {
   int wide = 0;
   for (const cases::CodedModel& model : cases::kCodedModels)
     for (unsigned seed = 1; seed <= 4; ++seed) {
@@ -509,7 +511,7 @@ TEST_F(CudaKernel, FusedKernelsReadRowsOfATableByTheirCodes) {
   EXPECT_GT(wide, 0) << "codes of two bytes";
 }
 
-TEST_F(CudaKernel, FusedSlabsAreAddedExactly) {
+TEST_F(FusedKernels, SlabsAreAddedExactly) {
   constexpr int kBlocks = 4, kN = 300;
   constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
   std::vector<std::int32_t> slabs(kBlocks * kN);
@@ -571,6 +573,15 @@ TEST(FusedArguments, AreChecked) {
   a.batch.capacity = kFusedExamples + 1;
   EXPECT_THROW(validate(a), std::invalid_argument);
   a.batch.capacity = 28;
+
+  // Both numbers of a transform, of gradients that are clipped by one norm.
+  FusedSum t = a;
+  t.transform.mean = &parameter;
+  EXPECT_THROW(validate(t), std::invalid_argument);
+  t.transform.inverse = &parameter;
+  EXPECT_NO_THROW(validate(t));
+  t.clip.kind = Clipping::per_layer;
+  EXPECT_THROW(validate(t), std::invalid_argument);
 
   // What a task needs, and nothing of a sum without one.
   float numbers = 0;

@@ -1,6 +1,7 @@
 #pragma once
 // What the tests of single CUDA kernels share. Whoever includes them first chooses what runs the
-// kernels: TestGpu is EmulatedGpu (tests/kernels/cuda_kernels_test.cpp) or CudaGpu (tests/gpu/).
+// kernels: TestGpu is EmulatedGpu (tests/kernels/cuda_kernels_test.cpp,
+// tests/kernels/cuda_fused_test.cpp) or CudaGpu (tests/gpu/).
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -84,7 +85,7 @@ class CudaKernel : public testing::Test {
   std::vector<std::shared_ptr<void>> kept_;
 };
 
-std::vector<float> normals(std::size_t n, unsigned seed = 1) {
+inline std::vector<float> normals(std::size_t n, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
   std::vector<float> v(n);
@@ -93,7 +94,7 @@ std::vector<float> normals(std::size_t n, unsigned seed = 1) {
 }
 
 /// Norms of every kind: 0, tiny, above any cut, not a number, and others between 0 and 2.
-std::vector<float> norms_to_add(std::size_t n) {
+inline std::vector<float> norms_to_add(std::size_t n) {
   std::mt19937 random(8);
   std::vector<float> v(n);
   for (float& x : v) x = static_cast<float>(random()) * 0x1p-31f;
@@ -103,7 +104,7 @@ std::vector<float> norms_to_add(std::size_t n) {
 }
 
 /// capacity examples in these planes, random inside and `border` around.
-std::vector<float> images(const Planes& p, int capacity, float border, unsigned seed = 1) {
+inline std::vector<float> images(const Planes& p, int capacity, float border, unsigned seed = 1) {
   const std::vector<float> inside = normals(static_cast<std::size_t>(capacity * p.pixels()), seed);
   std::vector<float> v(static_cast<std::size_t>(capacity * p.size()), border);
   for (int e = 0; e < capacity; ++e)
@@ -112,7 +113,7 @@ std::vector<float> images(const Planes& p, int capacity, float border, unsigned 
   return v;
 }
 
-void expect_near(double got, double want, double scale, int at) {
+inline void expect_near(double got, double want, double scale, int at) {
   EXPECT_TRUE(std::abs(got - want) <= 1e-5 * scale) << "at " << at << ": " << got << ", " << want;
 }
 

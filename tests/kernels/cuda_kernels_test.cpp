@@ -7,7 +7,6 @@ class TestGpu : public EmulatedGpu {  // with as much shared memory as an H200's
 };
 }
 
-#include "tests/kernels/cuda_fused_tests.hpp"
 #include "tests/kernels/cuda_layer_tests.hpp"
 #include "tests/kernels/cuda_patch_gradient_tests.hpp"
 #include "tests/kernels/cuda_patch_product_tests.hpp"

@@ -174,7 +174,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
     EXPECT_LE((u.shared + 1024) * s.blocks, 100 * 1024) << name << ": " << u.shared << " bytes";
   }
   EXPECT_GE(kernels.size(), 40u);
-  EXPECT_EQ(fused_kernels, 8);
+  EXPECT_EQ(fused_kernels, 15);
   EXPECT_EQ(linear, 5);
   EXPECT_EQ(tensor, 13);
   EXPECT_EQ(patch, 8);
@@ -187,11 +187,15 @@ INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "s
 TEST(KernelReport, FusedKernelsFitSharedMemory) {
   using enum FusedWeights;
   constexpr std::size_t kKB = 1024, kH200 = 227 * kKB, kA100 = 163 * kKB, kAda = 99 * kKB;
-  EXPECT_LE((fused_bytes<FusedCnn, all>()), kA100);
-  EXPECT_LE((fused_bytes<FusedCnn, convolutions>()), kAda);
-  EXPECT_LE((fused_bytes<FusedScatterCnn, all>()), kH200);
-  EXPECT_LE((fused_bytes<FusedScatterCnn, convolutions>()), kA100);
-  EXPECT_LE((fused_bytes<FusedScatterCnn, second_convolution>()), kAda);
+  EXPECT_LE((fused_bytes<FusedCnn, all, false>()), kA100);
+  EXPECT_LE((fused_bytes<FusedCnn, convolutions, false>()), kAda);
+  EXPECT_LE((fused_bytes<FusedScatterCnn, all, false>()), kH200);
+  EXPECT_LE((fused_bytes<FusedScatterCnn, convolutions, false>()), kA100);
+  EXPECT_LE((fused_bytes<FusedScatterCnn, second_convolution, false>()), kAda);
+  EXPECT_LE((fused_bytes<FusedCnn, all, true>()), kA100);
+  EXPECT_LE((fused_bytes<FusedCnn, convolutions, true>()), kAda);
+  EXPECT_LE((fused_bytes<FusedScatterCnn, convolutions, true>()), kH200);
+  EXPECT_LE((fused_bytes<FusedScatterCnn, second_convolution, true>()), kA100);
 }
 
 TEST(KernelReport, IsReadAsPtxasWritesIt) {

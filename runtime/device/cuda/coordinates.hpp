@@ -34,8 +34,8 @@ class DeviceCoordinates {
   Buffer<Gpu, float>& deviation() { return deviation_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 
-  /// Launches what makes the view from m and s, for the cursor's step.
-  CoordinatesView refresh(const CudaLayout& layout, const StepCursor* cursor) {
+  /// Launches what makes the view from m and s, for the cursor's step; of its shifts nothing.
+  CoordinatesView refresh(const StepCursor* cursor) {
     const CoordinateSums summed = sums(cursor, parts_.get());
     launch(gpu_, "coordinate sums", coordinate_sums_kernel, summed);
     launch(gpu_, "coordinate arrays", coordinate_arrays_kernel,
@@ -50,11 +50,16 @@ class DeviceCoordinates {
                             .inverse = inverse_.get(),
                             .square = square_.get(),
                             .product = product_.get()});
-    const CoordinatesView view{.centre = centre_.get(),
-                               .inverse = inverse_.get(),
-                               .square = square_.get(),
-                               .product = product_.get(),
-                               .shifts = shifts_.get()};
+    return {.centre = centre_.get(),
+            .inverse = inverse_.get(),
+            .square = square_.get(),
+            .product = product_.get(),
+            .shifts = shifts_.get()};
+  }
+
+  /// The same with the shifts, which norms take layer by layer.
+  CoordinatesView refresh(const CudaLayout& layout, const StepCursor* cursor) {
+    const CoordinatesView view = refresh(cursor);
     LayerShifts shifts{
         .centre = view.centre, .square = view.square, .shifts = view.shifts, .layer = {}};
     const auto sum_up = [&] {

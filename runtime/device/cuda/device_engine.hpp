@@ -56,9 +56,14 @@ class DeviceEngine final : public Engine {
     train_tally_.clear();
     const SumScale unit = sum_scale(1.0f, 1.0);
     unit_scale_.upload({&unit, 1});
-    const auto kernel = fused_kernel_for(network_, gpu_.limits());
+    const DeviceLimits limits = gpu_.limits();
+    const auto kernel = fused_kernel_for(network_, limits);
+    const auto transformed = DeviceModelState<Gpu>::transforms(settings.recipe)
+                                 ? fused_kernel_for<true>(network_, limits)
+                                 : std::nullopt;
     if (kernel && may_be_fused)
-      fused_.emplace(gpu_, network_, *kernel, settings.micro_batch, settings.diagnostics);
+      fused_.emplace(gpu_, network_, *kernel, transformed, settings.micro_batch,
+                     settings.diagnostics);
   }
 
   /// Whether clipped sums are made by a fused kernel; else layer by layer.
@@ -409,7 +414,7 @@ class DeviceEngine final : public Engine {
     if (train_.size() == 0) {
       // The update of this step goes by the coordinates of its beginning.
       if (std::holds_alternative<TransformedGradient>(recipe.contribution))
-        (void)state_.coordinates().refresh(passes_.layout(), position_.cursor());
+        (void)state_.coordinates().refresh(position_.cursor());
       return;
     }
     const Unfinished left = add_up(recipe, room);
@@ -560,6 +565,11 @@ class DeviceEngine final : public Engine {
       return add_by_layers(max_drawn, nullptr, [&] { passes_.clip(*clipped, scale); });
     }
     if (std::holds_alternative<TransformedGradient>(contribution)) {
+      if (fused_ && fused_->sums_transformed()) {
+        const CoordinatesView view = state_.coordinates().refresh(position_.cursor());
+        return fused_->sum_transformed(drawn, {.mean = view.centre, .inverse = view.inverse},
+                                       end_.sum(), train_tally_.get());
+      }
       const CoordinatesView view =
           state_.coordinates().refresh(passes_.layout(), position_.cursor());
       return add_by_layers(max_drawn, &view, [&] { passes_.clip({}, scale); });

@@ -64,9 +64,13 @@ class LayerWalk {
   std::size_t at_ = 0;
 };
 
+/// Shared memory of a block on the devices that have most of it. A kernel that takes more is not
+/// compiled.
+inline constexpr std::size_t kMostShared = std::size_t{227} * 1024;
+
 /// The description's kernel if it is this network's and the device's shared memory holds it, with
 /// as many of the weights as it can.
-template <class Model>
+template <class Model, bool transforms>
 std::optional<FusedKernel> fused_kernel_of(const Network& net, const DeviceLimits& limits) {
   using First = typename Model::First;
   using Second = typename Model::Second;
@@ -82,9 +86,14 @@ std::optional<FusedKernel> fused_kernel_of(const Network& net, const DeviceLimit
   ensure(net.parameter_count == Fused<Model>::kParameters,
          "the fused kernel has another network's parameters");
   const auto take = [&]<FusedWeights weights>() {
-    k.sum = fused_sum_kernel<Model, weights>;
-    k.shared_bytes = fused_bytes<Model, weights>();
-    return k.shared_bytes <= limits.shared_bytes;
+    constexpr std::size_t kBytes = fused_bytes<Model, weights, transforms>();
+    if constexpr (kBytes > kMostShared) {
+      return false;
+    } else {
+      k.sum = fused_sum_kernel<Model, weights, transforms>;
+      k.shared_bytes = kBytes;
+      return kBytes <= limits.shared_bytes;
+    }
   };
   if (take.template operator()<FusedWeights::all>() ||
       take.template operator()<FusedWeights::convolutions>())
@@ -96,7 +105,8 @@ std::optional<FusedKernel> fused_kernel_of(const Network& net, const DeviceLimit
 
 /// The kernel for linear models and networks of one hidden layer, if that is what this is, and of
 /// a size that pays (kFusedParameters, and a tile of kTileExamples at least).
-inline std::optional<FusedKernel> dense_kernel_of(const Network& net, const DeviceLimits& limits) {
+template <bool transforms>
+std::optional<FusedKernel> dense_kernel_of(const Network& net, const DeviceLimits& limits) {
   LayerWalk walk(net);
   FusedKernel k;
   DenseShapes& d = k.dense;
@@ -110,20 +120,23 @@ inline std::optional<FusedKernel> dense_kernel_of(const Network& net, const Devi
   ensure(net.parameter_count == static_cast<std::size_t>(parameters(d)),
          "the fused kernel has another network's parameters");
   d.tile = 1;
-  d.tile = static_cast<int>(std::min(std::size_t{kMaxTile}, limits.shared_bytes / fused_bytes(d)));
+  d.tile = static_cast<int>(
+      std::min(std::size_t{kMaxTile}, limits.shared_bytes / fused_bytes(d, transforms)));
   if (d.tile < kTileExamples) return std::nullopt;
-  k.shared_bytes = fused_bytes(d);
-  k.sum = d.hidden > 0     ? fused_mlp_kernel<4, true>
-          : d.outputs == 1 ? fused_mlp_kernel<1, false>
-                           : fused_mlp_kernel<4, false>;
+  k.shared_bytes = fused_bytes(d, transforms);
+  k.sum = d.hidden > 0     ? fused_mlp_kernel<4, true, transforms>
+          : d.outputs == 1 ? fused_mlp_kernel<1, false, transforms>
+                           : fused_mlp_kernel<4, false, transforms>;
   return k;
 }
 
-/// None where the layer-wise path (layer_wise.hpp) is to be taken.
-inline std::optional<FusedKernel> fused_kernel_for(const Network& net, const DeviceLimits& limits) {
-  if (auto k = fused_kernel_of<FusedCnn>(net, limits)) return k;
-  if (auto k = fused_kernel_of<FusedScatterCnn>(net, limits)) return k;
-  return dense_kernel_of(net, limits);
+/// None where the layer-wise path (layer_wise.hpp) is to be taken. transforms: for sums of
+/// gradients that are transformed before they are clipped, and for nothing else.
+template <bool transforms = false>
+std::optional<FusedKernel> fused_kernel_for(const Network& net, const DeviceLimits& limits) {
+  if (auto k = fused_kernel_of<FusedCnn, transforms>(net, limits)) return k;
+  if (auto k = fused_kernel_of<FusedScatterCnn, transforms>(net, limits)) return k;
+  return dense_kernel_of<transforms>(net, limits);
 }
 
 /// The precision that a network is multiplied in where `requested` was asked for: small ones, which
@@ -138,11 +151,13 @@ inline Precision device_precision(const Network& net, const DeviceLimits& limits
 template <class Gpu>
 class FusedNetwork {
  public:
+  /// transformed: the kernel of sums of transformed gradients, where there are to be any.
   /// micro_batch: examples a launch at most, 0 for as many as a launch can add.
-  FusedNetwork(Gpu& gpu, const Network& net, const FusedKernel& kernel, int micro_batch,
-               bool diagnostics)
+  FusedNetwork(Gpu& gpu, const Network& net, const FusedKernel& kernel,
+               const std::optional<FusedKernel>& transformed, int micro_batch, bool diagnostics)
       : gpu_(gpu),
         kernel_(kernel),
+        transformed_(transformed),
         loss_(net.spec.loss),
         groups_(net.groups),
         parameters_(net.parameter_count),
@@ -155,7 +170,9 @@ class FusedNetwork {
         factors_(gpu, squared_norms_.size()) {
     if (micro_batch > 0) capacity_ = std::min(capacity_, micro_batch);
     gpu.allow_shared(kernel_.sum, kernel_.shared_bytes);
+    if (transformed_) gpu.allow_shared(transformed_->sum, transformed_->shared_bytes);
   }
+  bool sums_transformed() const { return transformed_.has_value(); }
 
   /// Examples drawn, and the model.
   struct Drawn {
@@ -173,7 +190,16 @@ class FusedNetwork {
                          Tally* tally) {
     FusedSum args = args_of(FusedTask::clip, drawn.data, drawn.parameters);
     args.clip = clip;
-    return sum(args, drawn, fixed, tally);
+    return sum(kernel_, args, drawn, fixed, tally);
+  }
+
+  /// The same of transformed gradients.
+  Unfinished sum_transformed(const Drawn& drawn, const Transform& transform, FixedPoint* fixed,
+                             Tally* tally) {
+    FusedSum args = args_of(FusedTask::clip, drawn.data, drawn.parameters);
+    args.dense = transformed_->dense;
+    args.transform = transform;
+    return sum(*transformed_, args, drawn, fixed, tally);
   }
 
   /// The same of the directions of accepted candidates. norms [data set]: as last seen, brought up
@@ -183,7 +209,7 @@ class FusedNetwork {
     FusedSum args = args_of(FusedTask::accept, drawn.data, drawn.parameters);
     args.accept = accept;
     args.norms = norms;
-    return sum(args, drawn, fixed, tally);
+    return sum(kernel_, args, drawn, fixed, tally);
   }
 
   /// The logits of examples 0 .. n - 1 of the data, [n, outputs], in one launch; count [1]: n, on
@@ -213,7 +239,8 @@ class FusedNetwork {
 
  private:
   /// args: all but the batch and what is written of it.
-  Unfinished sum(FusedSum args, const Drawn& drawn, FixedPoint* fixed, Tally* tally) {
+  Unfinished sum(const FusedKernel& kernel, FusedSum args, const Drawn& drawn, FixedPoint* fixed,
+                 Tally* tally) {
     args.examples = drawn.examples;
     args.sum_scale = drawn.scale;
     args.slabs = slabs_.get();
@@ -234,7 +261,7 @@ class FusedNetwork {
       args.batch = batch;
       slabs_.fill_scratch();
       for (Buffer<Gpu, float>* b : {&losses_, &squared_norms_, &factors_}) b->fill_scratch();
-      launch(gpu_, "fused sum", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
+      launch(gpu_, "fused sum", kernel.sum, fused_shape(args, kernel.shared_bytes), args);
       left.sums = {.batch = batch, .slabs = slabs_.get(), .turn = turn_, .blocks = blocks_};
       if (losses_.size() > 0)
         left.tally = {.batch = batch,
@@ -263,6 +290,7 @@ class FusedNetwork {
             .dense = kernel_.dense,
             .loss = loss_,
             .clip = {},
+            .transform = {},
             .accept = {},
             .sum_scale = nullptr,
             .turn = turn_,
@@ -277,6 +305,7 @@ class FusedNetwork {
 
   Gpu& gpu_;
   FusedKernel kernel_;
+  std::optional<FusedKernel> transformed_;
   Loss loss_;
   int groups_;
   std::size_t parameters_;

@@ -18,10 +18,16 @@ namespace {
 using cases::Case;
 using cases::kCases;
 
+/// By a fused kernel where the network has one.
 std::unique_ptr<Engine> cuda_engine(const Network& net, const EngineSettings& settings) {
   EngineSettings s = settings;
   s.micro_batch = 32;
-  return device_engine(net, s);
+  return device_engine(net, s, {.shared_bytes = std::size_t{227} * 1024});
+}
+std::unique_ptr<Engine> cuda_by_layers(const Network& net, const EngineSettings& settings) {
+  EngineSettings s = settings;
+  s.micro_batch = 32;
+  return layer_wise_engine(net, s);
 }
 /// Dense layers by BLAS.
 std::unique_ptr<Engine> cuda_by_blas(const Network& net, const EngineSettings& settings) {
@@ -106,6 +112,7 @@ TEST_P(AdaClipCase, TrainsLikeTheOracle) {
   const TrainState want = trained(reference::make_engine, c, start, method);
   for (const auto& [make, name] : {std::pair<Make, const char*>{make_cpu_engine, "cpu"},
                                    {cuda_engine, "cuda"},
+                                   {cuda_by_layers, "layers"},
                                    {cuda_by_blas, "blas"}}) {
     if (make == cuda_by_blas && net.parameter_count > 5000) continue;
     SCOPED_TRACE(name);
@@ -136,6 +143,7 @@ TEST_P(AdaClipCase, SumsTransformedAndClippedGradients) {
   const auto want = moved(reference::make_engine);
   expect_near(moved(make_cpu_engine), want, 1e-4, "cpu");
   expect_near(moved(cuda_engine), want, 1e-4, "cuda");
+  expect_near(moved(cuda_by_layers), want, 1e-4, "layers");
 }
 
 /// m = 0 and constant s: the scale is s sqrt(d) everywhere, which is DP-SGD's C.
@@ -156,7 +164,7 @@ TEST_P(AdaClipCase, WithoutMeanAndWithConstantDeviationsItIsDpSgd) {
   const TrainConfig with = still_config(0.05);
   const DpSgd dp_sgd(cases::context_of(with, net, 10), p);
   const AdaClip adaclip(cases::context_of(with, net, 10), plan());
-  for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
+  for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}, Make{cuda_by_layers}}) {
     const TrainState want = trained(make, c, start, dp_sgd);
     const TrainState got = trained(make, c, transformed, adaclip);
     std::vector<float> moved_want(want.parameters.size());
@@ -212,7 +220,7 @@ TEST(AdaClip, NonFiniteExamplesAndEmptyBatchesContributeNothing) {
   p.noise_multiplier = 0.0;
   const AdaClip method(cases::context_of(config(TrainConfig{}.lr), net, 10), p);
   const TrainState start = start_for(net);
-  for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}})
+  for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}, Make{cuda_by_layers}})
     for (const float bad : {NAN, INFINITY, 3e38f}) {
       data.floats[7 * 37 + 20] = bad;
       const auto end = [&](const Dataset& d) {
@@ -234,7 +242,7 @@ TEST(AdaClip, ShortensMeansThatAreTooLarge) {
   for (float& m : start.mean) m *= 100.0f;
   const AdaClip method(cases::context_of(config(1e-3), net, 10), plan());
   const TrainState want = trained(reference::make_engine, c, start, method);
-  for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
+  for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}, Make{cuda_by_layers}}) {
     const TrainState got = trained(make, c, start, method);
     expect_near(got.parameters, want.parameters, 2e-5, "parameters");
     expect_near(got.mean, want.mean, 1e-3, "mean");
@@ -306,7 +314,7 @@ TEST(AdaClip, OneExampleMovesTheSumByAtMostOne) {
   const AdaClip method(cases::context_of(still_config(1.0), net, 10), p);
   start.parameters.assign(start.parameters.size(), 0.0f);
   for (const float size : {0.0f, 1.0f, 1000.0f})
-    for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}}) {
+    for (const Make make : {Make{make_cpu_engine}, Make{cuda_engine}, Make{cuda_by_layers}}) {
       TrainState from = start;
       for (float& m : from.mean) m *= size;
       const auto moved = [&](const Dataset& d) {

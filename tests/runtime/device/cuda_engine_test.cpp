@@ -1,4 +1,6 @@
 #include <cstring>
+#include <optional>
+#include <random>
 
 #include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/devices.hpp"
@@ -225,6 +227,26 @@ TEST(FusedChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
     }
 }
 
+/// Sums of transformed gradients: where numbers of w do not fit the registers they take 64 KB more.
+TEST(FusedChoice, OfTransformedGradientsIsBySharedMemory) {
+  const auto bytes = [](const char* model, Shape shape, std::size_t kilobytes) {
+    const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = kilobytes * 1024};
+    const Network net = cases::network_of({"case", model, shape, 10});
+    const auto kernel = cuda::fused_kernel_for<true>(net, limits);
+    if (!kernel) return std::size_t{0};
+    EXPECT_LE(kernel->shared_bytes, limits.shared_bytes);
+    EXPECT_NE(kernel->sum, cuda::fused_kernel_for(net, limits)->sum);
+    return kernel->shared_bytes;
+  };
+  EXPECT_GT(bytes("cnn", {1, 28, 28}, 163), bytes("cnn", {1, 28, 28}, 99) + 65'000);
+  EXPECT_GT(bytes("cnn", {1, 28, 28}, 99), 0u);
+  EXPECT_GT(bytes("scatter-cnn", {81, 7, 7}, 227), bytes("scatter-cnn", {81, 7, 7}, 163) + 46'000);
+  EXPECT_GT(bytes("scatter-cnn", {81, 7, 7}, 163), 0u);
+  EXPECT_EQ(bytes("scatter-cnn", {81, 7, 7}, 99), 0u) << "layer by layer";
+  EXPECT_GT(bytes("mlp", {60, 1, 1}, 99), 0u);
+  EXPECT_EQ(bytes("mlp", {784, 1, 1}, 227), 0u);
+}
+
 /// Importance sampling by a fused kernel: the same bits on every device, and layer by layer the
 /// same but for rounding.
 TEST(FusedImportance, DependsOnTheExamplesAlone) {
@@ -268,6 +290,74 @@ TEST(FusedImportance, DependsOnTheExamplesAlone) {
     EXPECT_TRUE(error <= 1e-5 * size) << error << " of " << size;
     for (std::size_t i = 0; i < norms.size(); ++i)
       EXPECT_NEAR(norms[i], by_layers.norms[i], 2e-5f * by_layers.norms[i] + 1e-15f) << i;
+  }
+}
+
+/// Coordinate-wise clipping by a fused kernel: the same bits on every device and with every
+/// micro-batch, and what the layers and the oracle give but for rounding.
+TEST(FusedCoordinates, DependOnTheExamplesAlone) {
+  for (const Case& c :
+       {Case{"cnn", "cnn", {1, 28, 28}, 10}, Case{"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10},
+        Case{"mlp", "mlp", {60, 1, 1}, 10}, Case{"svm", "svm", {16, 1, 1}, 2}}) {
+    SCOPED_TRACE(c.name);
+    const Network net = cases::network_of(c);
+    const Dataset data = cases::examples_for(c, net.parameter_count > 10'000 ? 12 : 150);
+    TrainState start = cases::weights_for(net);
+    std::mt19937 random(17);
+    std::normal_distribution<float> normal;
+    for (std::size_t j = 0; j < net.parameter_count; ++j) {
+      start.deviation.push_back(0.02f * std::exp(normal(random)));
+      start.mean.push_back(start.deviation.back() * normal(random));
+    }
+    EngineSettings s;
+    s.key = {{1, 6, 1, 8, 0, 3}};
+    s.recipe = {.draw = Poisson{std::uint64_t{1} << 31}, .contribution = TransformedGradient{}};
+    s.diagnostics = true;
+    StepScalars scalars = cases::still(0.05f);
+    scalars.noise_std = 0.4f;
+    scalars.inverse_batch = 2.0f / static_cast<float>(data.size());
+    const auto trained = [&](Engine& e) {
+      e.load(data);
+      e.set_state(start);
+      e.run(s.recipe, 0, std::vector<StepScalars>(2, scalars));
+      return e.state();
+    };
+    const auto near = [](const std::vector<float>& a, const std::vector<float>& b, double within) {
+      const auto [error, size] = cases::distance(a.data(), b.data(), b.size());
+      EXPECT_TRUE(error <= within * size) << error << " of " << size;
+    };
+    reference::ReferenceEngine oracle(net, s);
+    const TrainState want = trained(oracle);
+    const auto layers = layer_wise_engine(net, s, cuda::kLargeDense, {.multiprocessors = 3});
+    const TrainState by_layers = trained(*layers);
+    const Diagnostics seen = oracle.diagnostics();
+    std::optional<TrainState> first;
+    struct Made {
+      int multiprocessors;
+      std::size_t kilobytes;
+      int micro_batch;
+    };
+    for (const Made& d : {Made{1, 227, 0}, Made{132, 163, 0}, Made{3, 99, 0}, Made{3, 227, 5}}) {
+      SCOPED_TRACE(testing::Message() << d.multiprocessors << ", " << d.kilobytes);
+      const std::size_t bytes = d.kilobytes * 1024;
+      s.micro_batch = d.micro_batch;
+      const auto engine =
+          fused_engine(net, s, {.shared_bytes = bytes, .multiprocessors = d.multiprocessors});
+      const TrainState got = trained(*engine);
+      const Diagnostics all = engine->diagnostics();
+      EXPECT_EQ(all.examples, seen.examples);
+      EXPECT_EQ(all.clipped, seen.clipped);
+      EXPECT_NEAR(all.norm, seen.norm, 2e-5 * seen.norm);
+      near(got.parameters, want.parameters, 1e-5);
+      near(got.mean, want.mean, 1e-4);
+      near(got.deviation, want.deviation, 1e-4);
+      near(got.parameters, by_layers.parameters, 1e-5);
+      if (!cuda::fused_kernel_for<true>(net, {.shared_bytes = bytes})) continue;
+      if (!first) first = got;
+      EXPECT_EQ(got.parameters, first->parameters);
+      EXPECT_EQ(got.mean, first->mean);
+      EXPECT_EQ(got.deviation, first->deviation);
+    }
   }
 }
 

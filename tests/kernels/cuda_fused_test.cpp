@@ -1,0 +1,12 @@
+// The fused kernels under the emulator.
+#include "tests/support/emulated_gpu.hpp"
+
+namespace cudp {
+class TestGpu : public EmulatedGpu {  // with as much shared memory as an H200's
+ public:
+  TestGpu() : EmulatedGpu(1, {.multiprocessors = 3, .shared_bytes = std::size_t{227} * 1024}) {}
+};
+}
+
+#include "tests/kernels/cuda_fused_tests.hpp"
+#include "tests/kernels/cuda_fused_transformed_tests.hpp"
