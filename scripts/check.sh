@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # The checks beside the tests: which folder includes which, whether files that comments name are
 # there, formatting, clang-tidy, one definition of
-# every type, sanitizers, a build without CUDA, who draws noise, whether anything else leaves, on
+# every type, sanitizers, builds without CUDA and without MPI, who draws noise, whether anything else leaves, on
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
 # sum, whether runs of settings made by machine are what they say, which faults that catches, how often audits
 # catch what, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
 # scripts/test.sh runs the first three; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [scratch] [influence] [transcripts] [faults] [audit] [ptx] [mutants]   (default: all but the last two)
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [scratch] [influence] [transcripts] [faults] [audit] [ptx] [mutants]   (default: all but the last two)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -170,6 +170,12 @@ no-cuda() {
   ctest --test-dir build-cpu --output-on-failure --parallel "$(nproc)"
 }
 
+no-mpi() {
+  configure build-no-mpi -DCUDP_CUDA=OFF -DCUDP_MPI=OFF -DCUDP_UNITY=ON
+  cmake --build build-no-mpi
+  ctest --test-dir build-no-mpi --output-on-failure --parallel "$(nproc)" -R 'Rank|Mpi|Train|Info'
+}
+
 # Every test that has an engine, whose memory is filled with 1e38 and with zeros before each example
 # (in the ordinary tests with NaN, tests/support/fill_scratch.cpp).
 readonly engine_tests='*Engine*:*Influence*:*DenseEdge*:*Scratch*:*RandomModels*:*Tensor*:*Fused*:*CudaCancelling*
@@ -233,13 +239,13 @@ mutants() {
   scripts/mutants.py build-ptx
 }
 
-if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda scratch influence transcripts faults audit; fi
+if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi scratch influence transcripts faults audit; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | scratch | influence | transcripts | faults | audit | ptx | mutants) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | scratch | influence | transcripts | faults | audit | ptx | mutants) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, scratch, influence, transcripts, faults, audit, ptx or mutants, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, scratch, influence, transcripts, faults, audit, ptx or mutants, found '$check'" >&2
       exit 2
       ;;
   esac

@@ -158,7 +158,7 @@ PLACES = [
     ("runtime/methods/dpis.cpp", ".multiple = options().multiple,", "options().multiple", BOTH, "method=dpis"),
     ("runtime/methods/dpis.cpp", ".min_norm = options().floor * epoch_.clip,", "options().floor", BOTH, "method=dpis"),
     ("runtime/methods/dpis.cpp", "const double min_total = plan().expected_batch * clip * (1.0 + 1e-6);", "clip", BOTH, "method=dpis"),
-    ("runtime/methods/dpis.cpp", "engine().norm_total(max_norm, grid);", "max_norm", BOTH, "method=dpis"),
+    ("runtime/methods/dpis.cpp", "engine().norm_total(max_norm, grid));", "max_norm", BOTH, "method=dpis"),
     ("runtime/methods/dpis.cpp", "return std::fmin(1.0, plan().expected_batch * epoch_.clip / epoch_.total * (1.0 + kRounding));", "epoch_.clip", [LESS], "method=dpis"),
     # Steps of optimizers, and what goes on beside them.
     ("kernels/step/update_math.hpp", "const F minus_rate = L::fill(-s.learning_rate);", "s.learning_rate", BOTH),
@@ -305,6 +305,17 @@ PLACES = [
     ("kernels/fused/fused_tile.cuh", "sums[i][k] += rounded_product(scales[e], w);", "scales[e]", BOTH + [("the first row's", "scales[0] + 0.0f * x")]),
     ("kernels/fused/fused_mlp.cuh", "if (lane == 0) scales[e] = factors[0] * inverse_grid;", "factors[0]", BOTH),
     ("kernels/fused/fused_mlp.cuh", "squares[layer] += layer_squares[(layer * (kFusedThreads / kWarp) + warp) * x.n + e];", "layer_squares[(layer * (kFusedThreads / kWarp) + warp) * x.n + e]", BOTH + [("of the last layer alone", "layer == kLayers - 1 ? x : 0.0f")]),
+    # Ranks: the neighbour's range, an example in two of them, sums that are left out, another step.
+    ("runtime/data/share.hpp", "return {at(rank), at(rank + 1)};", "at(rank)", [("the neighbour's range too", "x > 0 ? x - kRangeTile : x")]),
+    ("runtime/data/share.hpp", "return {at(rank), at(rank + 1)};", "at(rank + 1)", [("an example in two ranges", "x < examples ? x + 1 : x"), ("an example in none", "x > 0 ? x - 1 : x")]),
+    ("runtime/device/cpu/cpu_engine.cpp", "settings_.ranks->sum(\"the sum of a step\", {sum_.data(), sum_.size()});", "sum_.size()", [("RANKS: half of the sum is left out", "x / 2")]),
+    ("runtime/device/cpu/cpu_engine.cpp", "                             .first = first});", "first", [("RANKS: places of the whole set", "0 * x")]),
+    ("runtime/device/cpu/worker.cpp", "const auto in_whole = static_cast<std::int64_t>(w_.data->first + number);", "w_.data->first", [("RANKS: the first range's words for all", "0 * x")]),
+    ("runtime/device/joined_linear.hpp", "sum_multiples(ranks_, what, sums, linear_grid(bound, max_examples_));", "max_examples_", [("RANKS: another grid", "1e-3 * x")]),
+    ("runtime/methods/dpis.cpp", "ranks().sum(name, {&sum, 1});", "1", [("RANKS: the total of the norms is left out", "0 * x")]),
+    ("runtime/training/training.cpp", "step_ = method_->train(order.step, order.until);", "order.step", [("RANKS: noise of another step", "x + 1")]),
+    ("runtime/training/training.cpp", "step_ = method_->train(order.step, order.until);", "order.until", [("RANKS: one step more", "x + 1")]),
+    ("runtime/training/order.cpp", "if (!is_by_example(name)) add(array.data(), array.size() * sizeof(float));", "array.size() * sizeof(float)", [("the model is not compared", "0 * x")]),
 ]
 
 # Survivors that harm nothing, and why.
@@ -322,10 +333,15 @@ OTHER_TESTS = {
     ("kernels/step/sample_cpu.cpp", "a.threshold >> 16", NEXT): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "a.threshold >> 16", BEFORE): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "kLowerBits", "the upper bits again"): "*Sampl*",
+    # Random tables have no such cells.
+    ("runtime/data/row_encoder.cpp", "malformed_ == Malformed::missing", "a cell that cannot be read is refused"): "*MalformedRows*",
 }
 
 # Files of kernels that tests of their own look at, example by example.
 TESTS_OF_FILES = {
+    "runtime/data/share.hpp": "*RankedEngine*:RankedTraining*",
+    "runtime/run/follow.cpp": "RankedTraining*",
+    "runtime/training/order.cpp": "RankedTraining*",
     "kernels/contribution/coordinates_math.hpp": "All/FusedTransformed*",
     "kernels/fused/fused_total.cuh": "All/FusedTransformed*",
     "kernels/fused/fused_tile.cuh": "All/FusedTransformed*",
@@ -419,7 +435,8 @@ T fault_as(int place, const char* kind, T x, F change) {
 # The tests that look for faults, alone: the others would take long to build.
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp
-  runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp support/distributions.cpp support/fill_scratch.cpp
+  runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp
+  runtime/data/table_reader_test.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp support/distributions.cpp support/fill_scratch.cpp
   support/recomputed_clipping.cpp support/recomputed_coordinates.cpp support/recomputed_importance.cpp
   support/recomputed_linear.cpp support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)
 target_link_libraries(cudp_fault_tests PRIVATE cudp_runtime CLI11::CLI11 GTest::gtest_main)
@@ -531,6 +548,8 @@ def is_caught(fault, build):
     if "N in metrics" in fault.kind:
         attempts.reverse()  # what other rows show
     other = OTHER_TESTS.get(fault.key, TESTS_OF_FILES.get(fault.file))
+    if fault.kind.startswith("RANKS"):
+        other = "*RankedEngine*:RankedTraining*"
     if other is not None:
         attempts = [(other, 1)]
     looked_at = 0

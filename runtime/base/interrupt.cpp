@@ -25,6 +25,10 @@ void end_on_announcement() {
   (void)std::signal(SIGUSR1, end_now);
 }
 
+void hear_no_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) (void)std::signal(signal, SIG_IGN);
+}
+
 InterruptWatch::InterruptWatch() {
   stop_requested = 0;
   struct sigaction action {};

@@ -1,10 +1,8 @@
 #include <chrono>
-#include <set>
+#include <cstdint>
 #include <string>
-#include <vector>
 
 #include <spdlog/fmt/fmt.h>
-#include <unistd.h>
 
 #include "kernels/common/simd_level.hpp"
 #include "runtime/base/build_info.hpp"
@@ -26,17 +24,16 @@ constexpr const char* kInfoExamples = R"(Examples:
 /// The processes that were started together, where they run, and how they reach each other.
 struct Together {
   int ranks = 1;
-  std::size_t nodes = 1;
+  std::int64_t nodes = 1;
   std::string transport;
 };
 
 Together describe_together(Ranks& ranks) {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  const std::vector<std::string> hosts = gather_text(ranks, "hosts", host);
+  std::int64_t nodes = ranks.local_rank() == 0 ? 1 : 0;
+  ranks.sum("nodes", {&nodes, 1});
   const std::string mpi = mpi_library();
   return {.ranks = ranks.size(),
-          .nodes = std::set<std::string>(hosts.begin(), hosts.end()).size(),
+          .nodes = nodes,
           .transport = ranks.alone() ? "--ranks N on one node, " + (mpi.empty() ? "no MPI" : mpi)
                                      : ranks.transport()};
 }

@@ -166,7 +166,10 @@ int run_training(const Settings& given, Witness* witness) {
   const std::unique_ptr<Ranks> several = ranks_of(asked);
   Ranks& ranks = several != nullptr ? *several : alone();
   try {
-    if (!ranks.leads()) return static_cast<int>(follow_run(ranks));
+    if (!ranks.leads()) {
+      hear_no_signals();
+      return static_cast<int>(follow_run(ranks));
+    }
     if (!ranks.alone() && witness != nullptr)
       throw InputError("--ranks: expected 1 where the run is observed");
     const int code = flags.contains("resume") ? resume_training(flags, asked, witness, ranks)

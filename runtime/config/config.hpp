@@ -133,6 +133,7 @@ struct TrainConfig {
   std::int64_t threads = 0;
   std::int64_t micro_batch = 0;
   std::int64_t ranks = 1;
+  bool share_device = false;
   double rank_timeout = 600.0;  ///< seconds
 
   // Output

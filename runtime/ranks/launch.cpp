@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/interrupt.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/ranks/shared.hpp"
 
@@ -82,7 +83,7 @@ class ForkedRanks final : public Ranks {
                             std::chrono::milliseconds timeout) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(static_cast<int>(Exit::failure));
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) (void)std::signal(signal, SIG_IGN);
+    hear_no_signals();
     share_cores(board_.ranks());
     Exit code = Exit::failure;
     SharedRanks ranks(board_, rank, timeout);

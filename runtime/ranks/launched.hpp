@@ -11,6 +11,13 @@ struct Launched {
   long processes = 1;
 };
 
+/// Whether a launcher that can tell MPI has given this process its rank.
+inline bool has_rank_of_launcher() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (std::getenv(name) != nullptr) return true;
+  return false;
+}
+
 inline Launched launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
     const char* const value = std::getenv(name);

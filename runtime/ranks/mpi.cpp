@@ -208,17 +208,18 @@ class MpiRanks final : public Ranks {
 std::unique_ptr<Ranks> mpi_ranks(std::chrono::milliseconds timeout) {
   const Launched all = launched();
   if (all.processes == 1) return nullptr;
-  int provided = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
   int size = 1;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (size == 1) {
-    MPI_Finalize();
+  if (has_rank_of_launcher()) {
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size == 1) MPI_Finalize();
+  }
+  if (size == 1)
     throw InputError(fmt::format(
         "{}: expected processes that know of each other, found {} that do not, each of which would "
         "release for itself; start them with mpirun, or srun --mpi=pmix",
         all.variable, all.processes));
-  }
   return std::make_unique<MpiRanks>(timeout);
 }
 

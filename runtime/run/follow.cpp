@@ -81,7 +81,8 @@ void introduce(Ranks& ranks, const Introduction& introduction) {
   if (!method.on_ranks)
     throw InputError("--ranks: expected 1 with --method " + method.name +
                      ", which trains in one go");
-  announce(ranks, {.kind = Order::Kind::introduce});
+  announce(ranks,
+           {.kind = Order::Kind::introduce, .step = introduction.config.share_device ? 1U : 0U});
   std::string config = write_config(introduction.config, Audience::owner);
   broadcast_text(ranks, "the settings", config);
   std::string model = introduction.model;
@@ -128,11 +129,13 @@ std::string joined_block_tags(const Experiment& e, const Seal& seal, const Datas
 }
 
 Exit follow_run(Ranks& ranks) {
-  if (next_order(ranks).kind == Order::Kind::stop) return Exit::ok;
+  const Order first = next_order(ranks);
+  if (first.kind == Order::Kind::stop) return Exit::ok;
   Introduction heard;
   std::string text;
   broadcast_text(ranks, "the settings", text);
   apply_settings(parse_settings(text, "rank 0"), heard.config);
+  heard.config.share_device = first.step != 0;
   broadcast_text(ranks, "the model", heard.model);
   std::optional<SharedKey> key;
   broadcast_key(ranks, key);

@@ -260,6 +260,8 @@ std::vector<Option> machine_options() {
       command(integer("ranks", "N", &Config::ranks, kRanks,
                       "processes that share the examples, on this node; the result does not depend "
                       "on it")),
+      command(toggle("share-device", &Config::share_device,
+                     "let several ranks of a node train on one CUDA device")),
       command(number("rank-timeout", "S", &Config::rank_timeout, kPositive,
                      "seconds after which a rank that others wait for counts as lost")),
   };

@@ -17,6 +17,7 @@
 #include "runtime/data/load.hpp"
 #include "runtime/data/make_network.hpp"
 #include "runtime/data/range.hpp"
+#include "runtime/device/cuda/devices.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
@@ -75,6 +76,21 @@ Device device_for(const MethodEntry& method, Device asked) {
   if (asked == Device::cuda)
     throw InputError("--device: expected cpu with --method " + method.name + ", found cuda");
   return Device::cpu;
+}
+
+/// The device of this rank, of those that its node has. Throws InputError where several would share
+/// one unasked.
+Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
+  if (ranks.alone() || device == Device::cpu) return device;
+  const auto devices = static_cast<int>(cuda_devices().size());
+  if (devices == 0) return device;  // choose_backend says so, or takes the CPU
+  if (ranks.local_size() > devices && !may_share)
+    throw InputError(
+        fmt::format("--ranks: expected at most {} on this node, one a CUDA device (--share-device "
+                    "lets several share one, --device cpu takes none), found {}",
+                    devices, ranks.local_size()));
+  device.number = ranks.local_rank() % devices;
+  return device;
 }
 
 /// What only the CPU does so far, as a message names it; empty where CUDA does all of it.
@@ -211,7 +227,8 @@ std::string read_model(const std::string& name) {
 Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model,
                    std::optional<SharedKey> coins, Ranks& ranks) {
   const MethodEntry& method = method_entry(config.method);
-  const Device device = device_for(method, config.device);
+  const Device device =
+      device_of_rank(device_for(method, config.device), config.share_device, ranks);
   const Backend first_backend = choose_backend(device);
   const std::string model =
       known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;

@@ -1,6 +1,8 @@
 // Runs of several ranks: the files of a run of one, whatever their number, and whoever is killed.
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <random>
 #include <set>
@@ -241,6 +243,61 @@ TEST_F(CliRanks, WhatCannotBeSharedIsRefused) {
   // A mistake in the data is told once, whoever finds it.
   write_text(table_.table, "x,y,colour,class\n1,2,red\n");
   refused(args("--epsilon 1 --ranks 3"), "small.csv");
+}
+
+/// The most memory that a process had, in bytes; 0 where it is gone.
+std::uint64_t largest_memory(pid_t process) {
+  std::istringstream in(content_of("/proc/" + std::to_string(process) + "/status"));
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) << 10;
+  return 0;
+}
+
+/// Writes an IDX header, and `count` times `item`.
+void write_idx(const std::string& path, std::vector<std::uint32_t> header, std::size_t count,
+               std::size_t item) {
+  std::ofstream out(path, std::ios::binary);
+  for (const std::uint32_t word : header)
+    for (int shift = 24; shift >= 0; shift -= 8) out.put(static_cast<char>(word >> shift));
+  std::string block(item * 1000, '\0');
+  for (std::size_t i = 0; i < block.size(); ++i) block[i] = static_cast<char>(i * 7919 % 10);
+  for (std::size_t done = 0; done < count; done += 1000)
+    out.write(block.data(),
+              static_cast<std::streamsize>(item * std::min<std::size_t>(1000, count - done)));
+}
+
+TEST_F(CliRanks, EachNeedsTheMemoryOfItsRange) {
+  constexpr std::uint32_t kImages = 510'000;  // 400 MB
+  const std::string data = folder_ / "images";
+  fs::create_directory(data);
+  write_idx(data + "/train-images-idx3-ubyte", {2051, kImages, 28, 28}, kImages, 784);
+  write_idx(data + "/train-labels-idx1-ubyte", {2049, kImages}, kImages, 1);
+  write_idx(data + "/t10k-images-idx3-ubyte", {2051, 1000, 28, 28}, 1000, 784);
+  write_idx(data + "/t10k-labels-idx1-ubyte", {2049, 1000}, 1000, 1);
+  const Words training = with({"train", "--dataset", data},
+                              args("--epsilon 3 --delta 1e-7 --model logistic --batch 512 "
+                                   "--steps 200 --threads 1 --seed 2 --quiet --json "
+                                   "--device cpu --accountant rdp"));
+  CudpProcess process(folder_, with(with(training, {"--out", folder_ / "run"}), on(4)));
+  std::map<pid_t, std::uint64_t> most;
+  const auto look = [&](pid_t p) {
+    const std::uint64_t bytes = largest_memory(p);
+    if (bytes > 0) most[p] = std::max(most[p], bytes);
+    return bytes > 0;
+  };
+  while (look(process.id())) {
+    for (const pid_t child : children_of(process.id())) look(child);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  const Finished f = process.wait();
+  ASSERT_EQ(f.exit, 0) << f.err;
+  std::size_t ranks = 0;
+  for (const auto& [p, bytes] : most) {
+    if (bytes < std::uint64_t{20} << 20) continue;  // what draws pictures
+    ++ranks;
+    EXPECT_LT(bytes, std::uint64_t{200} << 20) << "of 400 MB, a quarter each";
+  }
+  EXPECT_EQ(ranks, 4u);
 }
 
 /// mpirun, where it is installed and the program has MPI.
