@@ -153,7 +153,12 @@ Exit follow_run(Ranks& ranks) {
         answer_seal(e ? *e : training->experiment(), ranks);
         break;
       case Order::Kind::begin:
-        training = Training::begin(*std::exchange(e, {}), *key, nobody);
+        try {
+          training = Training::begin(*std::exchange(e, {}), *key, nobody);
+        } catch (const Error& reason) {
+          // Rank 0 comes to the same, and tells it when what it rests on is certified.
+          return reason.code();
+        }
         break;
       case Order::Kind::resume: {
         broadcast_text(ranks, "the checkpoint", text);

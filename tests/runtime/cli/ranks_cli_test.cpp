@@ -226,6 +226,30 @@ TEST_F(CliRanks, ASignalEndsItWithTryAgain) {
   EXPECT_EQ(done.out, last.out);
 }
 
+/// The reason tells the noisy number of rows, which is certified first.
+TEST_F(CliRanks, ARefusalByTheNoisyCountIsCertified) {
+  write_small_table(folder_, 9);
+  for (int turn = 0; turn < 5; ++turn) {
+    const std::string out = "refused" + std::to_string(turn);
+    const Finished f = run_cudp(
+        folder_, with(with(table(), args("--epsilon 3 --batch 512 --model logistic --ranks 3")),
+                      {"--out", folder_ / out}));
+    EXPECT_EQ(f.exit, 2);
+    EXPECT_TRUE(f.err.starts_with("cudp: --batch: expected at most the ")) << f.err;
+    EXPECT_TRUE(fs::exists(folder_ / (out + "/release/privacy.json"))) << f.err;
+  }
+}
+
+TEST_F(CliRanks, ALostKeyIsPaidForOnAnyNumber) {
+  interrupt_at("run", 50);
+  fs::remove(folder_ / "run/private/key");
+  const Finished f =
+      run_cudp(folder_, with({"train", "--resume", folder_ / "run", "--json", "--quiet"}, on(3)));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(f.err.find("with a new key, and repeated steps are paid again"), std::string::npos)
+      << f.err;
+}
+
 TEST_F(CliRanks, WhatCannotBeSharedIsRefused) {
   const auto refused = [&](const Words& more, const char* text) {
     const Finished f = run_cudp(folder_, with(with(table(), {"--out", folder_ / "run"}), more));
