@@ -305,6 +305,54 @@ PLACES = [
     ("kernels/fused/fused_tile.cuh", "sums[i][k] += rounded_product(scales[e], w);", "scales[e]", BOTH + [("the first row's", "scales[0] + 0.0f * x")]),
     ("kernels/fused/fused_mlp.cuh", "if (lane == 0) scales[e] = factors[0] * inverse_grid;", "factors[0]", BOTH),
     ("kernels/fused/fused_mlp.cuh", "squares[layer] += layer_squares[(layer * (kFusedThreads / kWarp) + warp) * x.n + e];", "layer_squares[(layer * (kFusedThreads / kWarp) + warp) * x.n + e]", BOTH + [("of the last layer alone", "layer == kLayers - 1 ? x : 0.0f")]),
+    # Layers for texts on CUDA: recurrent, their gradients, embeddings, means.
+    ("kernels/layers/recurrent.cuh", "length[i] = first + i < live ? a.length[first + i] : 0;", "a.length[first + i]", [BEFORE]),
+    ("kernels/layers/recurrent.cuh", "weights[i] = k < a.hidden ? from[row * a.hidden + k] : 0.0f;", "from[row * a.hidden + k]", BOTH),
+    ("kernels/layers/recurrent.cuh", "slab[4 * i + k] = is_row && column + k < a.hidden ? at[k] : 0.0f;", "at[k]", [LESS]),
+    ("kernels/layers/recurrent.cuh", "copy_four_async(slab + 4 * i, is_row && column < a.hidden ? at : from,", "4 * i", [("to the slab's beginning", "0 * x")]),
+    ("kernels/layers/recurrent.cuh", "turn ^= 1;", "1", [("always the same slab", "0 * x")]),
+    ("kernels/layers/recurrent.cuh", "return is_reverse ? length[own(n)] - 1 - s : s;", "length[own(n)] - 1 - s", [("both directions forwards", "s + 0 * x")]),
+    ("kernels/layers/recurrent.cuh", "sum[g][n] += u.v[i] * h[i].v[n];", "h[i].v[n]", BOTH),
+    ("kernels/layers/recurrent.cuh", "const int length = b.length[b.own(n)];\n        if (s >= length) continue;\n", "b.length[b.own(n)]", [BEFORE]),
+    ("kernels/layers/recurrent.cuh", "const float c = u.state(b.carry[at]);", "b.carry[at]", [LESS, NONE]),
+    ("kernels/layers/recurrent.cuh", "sum[2][n] + state_bias[2]};", "state_bias[2]", [LESS, NONE]),
+    ("kernels/layers/recurrent.cuh", "h += b.total[at];", "b.total[at]", [LESS, NONE]),
+    ("kernels/layers/recurrent.cuh", "h /= static_cast<float>(length);", "static_cast<float>(length)", BOTH),
+    ("kernels/layers/recurrent.cuh", "s == length - 1) *b.output(n, s, j) = h;", "length - 1", NUMBERS),
+    ("kernels/layers/recurrent.cuh", "b.length[b.own(n)] == 0) *b.output(n, 0, j) = 0.0f;", "0.0f", [("a text without words gives 1", "x + 1.0f")]),
+    ("kernels/layers/recurrent.cuh", "states[b.line(n, s - 1) * hidden + j]", "s - 1", [NEXT]),
+    ("kernels/layers/recurrent.cuh", "a.output != device::StatesOut::last || s == length - 1;", "length - 1", NUMBERS),
+    ("kernels/layers/recurrent.cuh", "dy[n] /= static_cast<float>(length);", "static_cast<float>(length)", BOTH),
+    ("kernels/layers/recurrent.cuh", "dh[n] += u * d.v[n];", "d.v[n]", BOTH),
+    ("kernels/layers/recurrent.cuh", "dh[n] += dy[n];", "dy[n]", BOTH),
+    ("kernels/layers/recurrent.cuh", "float through = dh[n] + b.carry[at];", "b.carry[at]", [LESS, NONE]),
+    ("kernels/layers/recurrent.cuh", "b.carry[at] = through;", "through", BOTH),
+    ("kernels/layers/recurrent.cuh", "delta[Cell::delta(g)];", "Cell::delta(g)", [("a GRU's last gate by its inputs", "0 * x + g")]),
+    ("runtime/device/cuda/layers/recurrent.hpp", "of_states.x_shift = d == 0 ? -1 : 1;", "d == 0 ? -1 : 1", [("states of the same step", "0 * x")]),
+    ("runtime/device/cuda/layers/recurrent.hpp", "of_states.bias += 2 * units;", "2 * units", [BEFORE]),
+    ("runtime/device/cuda/layers/token_dense.hpp", ".bias = tensor(1)});", "tensor(1)", [BEFORE]),
+    ("kernels/products/sequence_gradient.cuh", "row = within % down * T::kRows;", "within % down", [NONE]),
+    ("kernels/products/sequence_gradient.cuh", "column = within / down * T::kColumns;", "within / down", [NONE]),
+    ("kernels/products/sequence_gradient.cuh", "return part.bias >= 0 && row == 0 && T::row(0) == 0;", "row == 0", [("a bias by every tile of rows", "true || x")]),
+    ("kernels/products/sequence_gradient.cuh", "const int place = t + part.x_shift;", "part.x_shift", NUMBERS),
+    ("kernels/products/sequence_gradient.cuh", "return t < length && place >= 0 && place < length", "place < length", [("states behind the end", "place <= length || x")]),
+    ("kernels/products/sequence_gradient.cuh", "carry_a.take(x.data, at + T::kTerms, find_a);", "at + T::kTerms", [("the first terms again", "0 * x")]),
+    ("kernels/products/sequence_gradient.cuh", "square = sums.square(at.holds_bias());", "at.holds_bias()", [("norms without biases", "false && x")]),
+    ("kernels/products/sequence_gradient.cuh", "units.cell[m][n] += saturated_product(scale, one.cell[m][n]);", "one.cell[m][n]", BOTH),
+    ("kernels/products/sequence_gradient.cuh", "units.column[n] += saturated_product(scale, one.column[n]);", "one.column[n]", BOTH),
+    ("kernels/products/sequence_gradient.cuh", "(v - a.transform.mean[i]) * a.transform.inverse[i]);", "a.transform.mean[i]", [LESS, NONE]),
+    ("kernels/products/sequence_gradient.cuh", "add_sequence(a, at, factor * inverse_grid, one, units);", "factor", BOTH),
+    ("kernels/layers/embedding.cuh", "a.own_length[e] = length;", "length", [BEFORE]),
+    ("kernels/layers/embedding.cuh", "table[word * a.columns + (i - t * a.columns)]", "word * a.columns", NUMBERS),
+    ("kernels/layers/embedding.cuh", "if (i > 0 && text.word(i - 1) == word) continue;", "text.word(i - 1) == word", [("a word as often as it stands", "false && x")]),
+    ("kernels/layers/embedding.cuh", "while (end < length && text.word(end) == word) ++end;", "text.word(end) == word", [("a word's first place alone", "false && x")]),
+    ("kernels/layers/embedding.cuh", "square += row * row;", "row * row", BOTH),
+    ("kernels/layers/embedding.cuh", "saturated_product(scale, row)", "row", BOTH),
+    ("kernels/layers/embedding.cuh", "factor * a.scale->inverse_grid : 0.0f;", "factor", BOTH),
+    ("kernels/layers/mean_over_time.cuh", "return 1.0f / static_cast<float>(length > 1 ? length : 1);", "static_cast<float>(length > 1 ? length : 1)", BOTH),
+    ("kernels/layers/mean_over_time.cuh", "sum += x[t * channels + c];", "x[t * channels + c]", BOTH),
+    ("kernels/layers/mean_over_time.cuh", "const float norm = sqrtf(block_sum(square, partial));", "block_sum(square, partial)", BOTH),
+    ("kernels/layers/mean_over_time.cuh", "d = (d - along * y[a.y_planes.pixel_offset(c)])", "along", [LESS, NONE]),
     # Ranks: the neighbour's range, an example in two of them, sums that are left out, another step.
     ("runtime/data/share.hpp", "return {at(rank), at(rank + 1)};", "at(rank)", [("the neighbour's range too", "x > 0 ? x - kRangeTile : x")]),
     ("runtime/data/share.hpp", "return {at(rank), at(rank + 1)};", "at(rank + 1)", [("an example in two ranges", "x < examples ? x + 1 : x"), ("an example in none", "x > 0 ? x - 1 : x")]),
@@ -321,6 +369,8 @@ PLACES = [
 # Survivors that harm nothing, and why.
 # What settings of a hundred rows cannot show, and the tests that look for it instead: file, expression, kind.
 OTHER_TESTS = {
+    # Slabs whose rows are no whole fours: of a small device's shared memory.
+    ("kernels/layers/recurrent.cuh", "at[k]", LESS): "CudaTexts.BitsDoNotDependOnTheDevice",
     # A part of a sum that stays in 32 bits until the end: of thousands of rows.
     ("runtime/device/cpu/linear_sum.cpp", "bias_ + kColumnBlock", "without the bias"): "*CodedEngine.ManyRows*",
     # The first steps of AdaCliP clip nearly every gradient, whatever it was multiplied by.
@@ -347,6 +397,12 @@ TESTS_OF_FILES = {
     "kernels/fused/fused_tile.cuh": "All/FusedTransformed*",
     "kernels/fused/fused_cnn.cuh": "All/FusedTransformed*",
     "kernels/fused/fused_mlp.cuh": "All/FusedTransformed*",
+    "kernels/layers/recurrent.cuh": "Cuda/TextEngine*:CudaTexts.ThePreset*",
+    "kernels/layers/embedding.cuh": "Cuda/TextEngine*:CudaTexts.ThePreset*",
+    "kernels/layers/mean_over_time.cuh": "Cuda/TextEngine*:CudaTexts.ThePreset*",
+    "kernels/products/sequence_gradient.cuh": "Cuda/TextEngine*:CudaTexts.ThePreset*",
+    "runtime/device/cuda/layers/recurrent.hpp": "Cuda/TextEngine*:CudaTexts.ThePreset*",
+    "runtime/device/cuda/layers/token_dense.hpp": "Cuda/TextEngine*:CudaTexts.ThePreset*",
 }
 
 HARMLESS = {
@@ -436,7 +492,8 @@ T fault_as(int place, const char* kind, T x, F change) {
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp
   runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp
-  runtime/data/table_reader_test.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp support/distributions.cpp support/fill_scratch.cpp
+  runtime/data/table_reader_test.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp
+  runtime/device/text_engine_test.cpp support/distributions.cpp support/fill_scratch.cpp
   support/recomputed_clipping.cpp support/recomputed_coordinates.cpp support/recomputed_importance.cpp
   support/recomputed_linear.cpp support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)
 target_link_libraries(cudp_fault_tests PRIVATE cudp_runtime CLI11::CLI11 GTest::gtest_main)

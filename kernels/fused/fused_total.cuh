@@ -118,6 +118,7 @@ struct TransformedNumbers {
     CUDP_UNROLL for (int k = 0; k < R::kRows; ++k) {
       const int i = thread_number() + k * kFusedThreads;
       const float x = s.pooled_b[i];
+      // What is read at once takes registers, of which few are left where w is not in them.
       CUDP_UNROLL_BY(kInRegisters ? R::kHidden : 4)
       for (int o = 0; o < R::kHidden; ++o) {
         const int at = o * R::kIn + i;

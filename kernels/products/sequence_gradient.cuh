@@ -6,6 +6,11 @@
 
 namespace cudp::inline CUDP_SIMT {
 
+/// What SequenceTileShape can be.
+using WideSequenceTile = FloatTile<64>;
+using ThinSequenceTile = FloatTile<32>;
+using LowSequenceTile = FloatTile<64, 8, 32>;
+
 /// The tile of a layer's gradient that a block has.
 template <class T>
 struct SequenceTile {
@@ -83,7 +88,7 @@ struct SequenceTile {
   }
 };
 
-// grid: tiles, 1, examples. block: T::kThreads. static smem: 2 tiles of 8 terms (8.5 KB). A
+// grid: tiles, 1, examples. block: T::kThreads. static smem: 2 tiles of 8 terms (8.5 KB at most). A
 // multiprocessor holds 512 threads.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)

@@ -31,8 +31,20 @@ struct SequencePart {
 /// Parts of a layer at most: both directions' three of a GRU.
 inline constexpr int kMaxSequenceParts = 6;
 
-/// The tile of a block of these kernels.
-inline constexpr int kSequenceColumns = 64;
+/// The tile of a block of these kernels, 64 x 64 or half of it; a thread has 32 numbers of it.
+struct SequenceTileShape {
+  std::int32_t rows = kTileRows;
+  std::int32_t columns = 64;
+};
+/// The one that has the fewest zeros: rows and columns are those of a layer's largest part.
+inline SequenceTileShape sequence_tile(int rows, int columns) {
+  if (rows <= 32) return {.rows = 32};
+  if (columns <= 32) return {.columns = 32};
+  return {};
+}
+inline std::int32_t tiles_of(const SequenceTileShape& tile, int rows, int columns) {
+  return static_cast<std::int32_t>(divide_up(rows, tile.rows) * divide_up(columns, tile.columns));
+}
 
 /// All weights of one layer, tile by tile. A tile is a block's; past a part's last row or column it
 /// holds zeros.
@@ -40,6 +52,7 @@ struct SequenceGradient {
   Batch batch;
   const std::int32_t* length;  ///< [capacity]
   std::int32_t longest;        ///< places of a text at most
+  SequenceTileShape tile;      ///< that of the kernel
   SequencePart part[kMaxSequenceParts];
   std::int32_t parts = 0;
   std::int32_t tiles = 0;
@@ -48,8 +61,7 @@ struct SequenceGradient {
   void add(SequencePart p) {
     expect(parts < kMaxSequenceParts, "sequence gradient: expected fewer parts");
     p.first_tile = tiles;
-    tiles += static_cast<std::int32_t>(divide_up(p.rows, kTileRows) *
-                                       divide_up(p.columns, kSequenceColumns));
+    tiles += tiles_of(tile, p.rows, p.columns);
     part[parts++] = p;
   }
 };
@@ -109,7 +121,7 @@ inline void validate(const SequenceGradientRows& r) {
 
 inline LaunchShape sequence_shape(const SequenceGradient& g, unsigned groups) {
   return {.grid = {static_cast<unsigned>(g.tiles), 1, groups},
-          .block = {tile_threads(kSequenceColumns)},
+          .block = {static_cast<unsigned>(g.tile.rows * g.tile.columns / 32)},
           .shared_bytes = 0};
 }
 inline LaunchShape launch_shape(const SequenceGradientNorm& n) {

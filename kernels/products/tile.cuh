@@ -50,21 +50,21 @@ struct UnitSums {
 
 /// kRows x kColumns numbers a block, kRowsThread x 4 of them a thread, kTerms terms at a time, by
 /// fused multiply-adds in float32.
-template <int columns, int terms = 8>
+template <int columns, int terms = 8, int rows = kTileRows>
 struct FloatTile {
   static constexpr Precision kPrecision = Precision::fp32;
-  static constexpr int kRows = kTileRows;
+  static constexpr int kRows = rows;
   static constexpr int kColumns = columns;
   static constexpr int kTerms = terms;
   static constexpr int kRowsThread = columns == 16 ? 4 : 8;
   static constexpr int kColumnsThread = 4;
   static constexpr int kRowGroups = kRows / kRowsThread;
   static constexpr int kThreads = kRowGroups * (kColumns / kColumnsThread);
-  static_assert(kThreads == tile_threads(columns) && kThreads % kWarp == 0);
+  static_assert((rows != kTileRows || kThreads == tile_threads(columns)) && kThreads % kWarp == 0);
   // Blocks of a kernel that a multiprocessor is to hold, at least: what registers are kept for.
   static constexpr int kBlocks = terms == kThinTerms ? 4 : 512 / kThreads;
   static constexpr int kNormBlocks = kBlocks;
-  static constexpr int kSumBlocks = columns == 64 ? 3 : 6;
+  static constexpr int kSumBlocks = kThreads == 128 ? 3 : 6;
   static constexpr int kPad = 4;  // keeps rows 16-byte aligned and spreads them over the banks
 
   alignas(16) float a[2][kTerms][kRows + kPad];

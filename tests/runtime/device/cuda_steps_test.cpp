@@ -217,6 +217,49 @@ TEST(CudaSteps, LaunchesOfAStepAreThoseOfTheTable) {
   }
 }
 
+/// Coordinate-wise clipping: two launches before a step of four, and two more for every batch that
+/// the blocks' integers hold (33,264 examples on 132 multiprocessors).
+TEST(CudaSteps, CoordinatesTakeTwoLaunchesMore) {
+  const std::vector<std::string> six = {
+      "flags", "place", "coordinate sums", "coordinate arrays", "fused sum", "finish"};
+  for (const Case& model : {kCnn, kScatterCnn, kMlp, kLogistic}) {
+    SCOPED_TRACE(model.name);
+    const Network net = cases::network_of(model);
+    EXPECT_EQ(count(net, transformed(512), zeros_for(net, 60'000), Precision::fp32, 512).of_a_step,
+              six);
+  }
+  const Network net = cases::network_of(kLogistic);
+  const auto large =
+      count(net, transformed(40'000), zeros_for(net, 60'000), Precision::fp32, 40'000);
+  EXPECT_EQ(large.launches, 8.0);
+  EXPECT_EQ(std::ranges::count(large.of_a_step, "fused reduce"), 1);
+}
+
+/// scatter-cnn on a device whose blocks have 99 KB, as the table of kernels says.
+TEST(CudaSteps, CoordinatesGoLayerByLayerWhereNoBlockHoldsThem) {
+  const Network net = cases::network_of(kScatterCnn);
+  EngineSettings s;
+  s.recipe = transformed(512);
+  s.expected_batch = 512;
+  DeviceLog log;
+  const auto engine = device_engine(net, s,
+                                    {.shared_bytes = std::size_t{99} * 1024,
+                                     .multiprocessors = 58,
+                                     .memory = std::size_t{24} << 30,
+                                     .log = &log,
+                                     .runs = false});
+  engine->load(zeros_for(net, 60'000));
+  log = {};
+  const StepScalars step = cases::still(1.0f);
+  engine->run(s.recipe, 0, {&step, 1});
+  EXPECT_EQ(std::ranges::count(log.launches, "fused sum"), 0);
+  const std::string page = content_of(golden_file("published_deltas.json").parent_path() /
+                                      "../../runtime/device/cuda/README.md");
+  const std::string said =
+      "layer by layer in " + std::to_string(log.launches.size()) + " launches |";
+  EXPECT_NE(page.find(said), std::string::npos) << said;
+}
+
 TEST(CudaSteps, AboveFourMillionExamplesTheCountsAreScannedByThemselves) {
   const Case tiny{"tiny", "logistic", {1, 1, 1}, 2};
   for (const std::size_t extra : {0u, 1u}) {

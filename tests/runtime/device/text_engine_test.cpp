@@ -1,4 +1,5 @@
 // Layers for texts on the CPU and under the emulator.
+#include "kernels/products/sequence_gradient.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
 #include "runtime/device/cuda/product_kernels.hpp"
@@ -123,6 +124,22 @@ TEST(CudaTexts, BitsDoNotDependOnTheDevice) {
 
 /// How a block shares the steps follows from the device and the batch; as
 /// runtime/device/cuda/README.md has it.
+/// Half a tile where a layer would leave the other half empty.
+TEST(CudaTexts, TilesOfGradientsFollowTheLayer) {
+  const auto tiles = [](int rows, int columns) {
+    return tiles_of(sequence_tile(rows, columns), rows, columns);
+  };
+  EXPECT_EQ(tiles(32, 128), 2) << "imdb-rnn's states, 32 x 64 each";
+  EXPECT_EQ(tiles(33, 128), 2) << "64 x 64";
+  EXPECT_EQ(tiles(100, 32), 2) << "imdb-rnn's words, 64 x 32";
+  EXPECT_EQ(tiles(100, 33), 2);
+  EXPECT_EQ(tiles(100, 400), 14) << "imdb-lstm's";
+  for (const auto& [rows, columns] : {std::pair{32, 128}, {100, 32}, {100, 400}}) {
+    const SequenceTileShape tile = sequence_tile(rows, columns);
+    EXPECT_EQ(tile.rows == 64 && tile.columns == 64, columns == 400);
+  }
+}
+
 TEST(CudaTexts, BlocksFitTheSharedMemory) {
   constexpr std::size_t kH100 = 232'448, kA100 = 166'912, kAda = 101'376;
   const auto plan = [](int hidden, bool back, std::size_t shared, int capacity = 1 << 20) {

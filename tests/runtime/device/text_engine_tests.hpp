@@ -150,6 +150,35 @@ TEST_P(TextEngine, WideLayersAreNearTheOracle) {
       expect_near(GetParam(), cell, s.hidden, s.columns, s.words, ++number);
 }
 
+/// Of layers of which a tile is 64 x 64, 64 x 32 and 32 x 64 on a device.
+TEST_P(TextEngine, SumsOfAllTilesAreNearTheOracle) {
+  constexpr const char* kTiles = R"(
+name = "tiles"
+layers = [
+  { type = "embedding", name = "e" },
+  { type = "lstm", name = "a", hidden = 40, output = "sequence" },
+  { type = "dense", name = "b", out = 20, per_token = true },
+  { type = "tanh" },
+  { type = "gru", name = "c", hidden = 30 },
+  { type = "dense", name = "d", out = "outputs" },
+]
+)";
+  const Case c{"tiles", kTiles, {1, 1, 9}, 3, {11, 37}};
+  const Network net = cases::network_of(c);
+  const Dataset data = texts_of_every_length(c, 6);
+  EngineSettings s;
+  s.recipe.draw = Poisson{std::uint64_t{1} << 32};
+  reference::ReferenceEngine oracle(net, s);
+  const auto got = clipped_sum(*engine(net, s), s.recipe, net, data, 0.7f);
+  const auto want = clipped_sum(oracle, s.recipe, net, data, 0.7f);
+  for (const ParameterTensor& p : net.parameters) {
+    const auto [error, size] =
+        cases::distance(got.data() + p.offset, want.data() + p.offset, p.size);
+    EXPECT_TRUE(error <= 1e-5 * size + 1e-5 + cases::grid_error(0.7, p.size, data.size()))
+        << p.name << ": " << error << " of " << size;
+  }
+}
+
 /// With examples beside it that are not finite and add nothing, the sum is the example's own.
 TEST_P(TextEngine, AnExampleAddsTheSameBitsAloneAndInCompany) {
   for (const Case& c : cases::kTextCases) {

@@ -57,7 +57,8 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
   /// inputs and one for states.
   template <class Gpu>
   SequenceGradient sequence_gradient(const MicroBatch<Gpu>& w) const {
-    SequenceGradient g{.batch = w.batch, .length = w.lengths(), .longest = places(), .part = {}};
+    SequenceGradient g{
+        .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
     const int units = layer_.hidden;
     for (int d = 0; d < layer_.directions(); ++d) {
       const float* const deltas = w.saved(gates_) + 4 * d * units;
@@ -102,9 +103,12 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
     plan_products(s);
     if (std::min(inputs(), layer_.hidden) >= kMinTensorUnits) precision_ = choices.precision;
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
-    const int states = is_lstm() ? tiles_of(units, 4 * units)
-                                 : tiles_of(units, 2 * units) + tiles_of(units, units);
-    reserve_tiles(s, layer_.directions() * (tiles_of(inputs(), layer_.gates() * units) + states));
+    const int gates = layer_.gates() * units;
+    choose_tile(std::max(inputs(), units), gates);
+    const int states = is_lstm()
+                           ? tiles_of(tile(), units, gates)
+                           : tiles_of(tile(), units, 2 * units) + tiles_of(tile(), units, units);
+    reserve_tiles(s, layer_.directions() * (tiles_of(tile(), inputs(), gates) + states));
   }
 
   void plan_products(CudaStorage& s) {

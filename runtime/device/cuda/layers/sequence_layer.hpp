@@ -16,7 +16,10 @@ class SequenceLayer : public CudaLayer {
   template <class Gpu>
   void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* scale) const {
     const SequenceGradient g = gradient_of(w);
-    launch(w.gpu, "sequence gradient sum", sequence_gradient_sum_kernel<Tile>,
+    launch(w.gpu, "sequence gradient sum",
+           by_tile(sequence_gradient_sum_kernel<LowSequenceTile>,
+                   sequence_gradient_sum_kernel<ThinSequenceTile>,
+                   sequence_gradient_sum_kernel<WideSequenceTile>),
            SequenceGradientSum{.gradient = g,
                                .factors = w.factors(group()),
                                .factor_stride = w.groups,
@@ -28,7 +31,10 @@ class SequenceLayer : public CudaLayer {
 
   template <class Gpu>
   void store_gradients(MicroBatch<Gpu>& w, float* gradients) const {
-    launch(w.gpu, "sequence gradients", sequence_gradient_rows_kernel<Tile>,
+    launch(w.gpu, "sequence gradients",
+           by_tile(sequence_gradient_rows_kernel<LowSequenceTile>,
+                   sequence_gradient_rows_kernel<ThinSequenceTile>,
+                   sequence_gradient_rows_kernel<WideSequenceTile>),
            SequenceGradientRows{.gradient = gradient_of(w),
                                 .gradients = gradients + offset(),
                                 .stride = network_parameters()});
@@ -55,29 +61,34 @@ class SequenceLayer : public CudaLayer {
   }
   template <class Gpu>
   void take_norms(MicroBatch<Gpu>& w) const {
-    launch(w.gpu, "sequence gradient norm", sequence_gradient_norm_kernel<Tile>,
+    launch(w.gpu, "sequence gradient norm",
+           by_tile(sequence_gradient_norm_kernel<LowSequenceTile>,
+                   sequence_gradient_norm_kernel<ThinSequenceTile>,
+                   sequence_gradient_norm_kernel<WideSequenceTile>),
            SequenceGradientNorm{.gradient = gradient_of(w),
                                 .parts = w.parts(first_part_),
                                 .transform = w.transform(offset())});
   }
-  /// To be called once by reserve(); tiles: of all parts.
+  /// To be called once by reserve(), before tile() is asked for. tiles: of all parts.
+  void choose_tile(int rows, int columns) { tile_ = sequence_tile(rows, columns); }
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = s.reserve_parts(tiles); }
-  static int tiles_of(int rows, int columns) {
-    return static_cast<int>(divide_up(rows, kTileRows) * divide_up(columns, kSequenceColumns));
-  }
+  const SequenceTileShape& tile() const { return tile_; }
   int places() const { return in().value.height; }
   int inputs() const { return in().value.width; }
   /// The place of the layer's i-th tensor among its numbers.
   std::int32_t tensor(std::size_t i) const { return narrow(offset_of(i) - offset()); }
 
  private:
-  using Tile = FloatTile<kSequenceColumns>;
-
+  template <class Kernel>
+  Kernel by_tile(Kernel low, Kernel thin, Kernel wide) const {
+    return tile_.rows == 32 ? low : tile_.columns == 32 ? thin : wide;
+  }
   template <class Gpu>
   SequenceGradient gradient_of(const MicroBatch<Gpu>& w) const {
     return static_cast<const Layer&>(*this).sequence_gradient(w);
   }
 
+  SequenceTileShape tile_;
   std::int32_t first_part_ = 0;
   std::optional<Activate> input_function_;
 };

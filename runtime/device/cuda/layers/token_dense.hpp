@@ -34,7 +34,8 @@ class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
 
   template <class Gpu>
   SequenceGradient sequence_gradient(const MicroBatch<Gpu>& w) const {
-    SequenceGradient g{.batch = w.batch, .length = w.lengths(), .longest = places(), .part = {}};
+    SequenceGradient g{
+        .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
     g.add({.x = w.value(in()),
            .dy = w.gradient(out()),
            .x_example = places() * inputs(),
@@ -69,7 +70,8 @@ class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
              .columns = inputs()};
     if (std::min(inputs(), outputs_) >= kMinTensorSide) precision_ = choices.precision;
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
-    reserve_tiles(s, tiles_of(inputs(), outputs_));
+    choose_tile(inputs(), outputs_);
+    reserve_tiles(s, tiles_of(tile(), inputs(), outputs_));
   }
 
   template <class Gpu>
