@@ -21,8 +21,9 @@ struct MethodEntry {
   bool linear_model = false;  ///< trains a linear model with one score only
   bool gives_privacy = true;  ///< otherwise a run needs no budget, and releases nothing
   bool cpu_only = false;
-  std::string_view no_units;      ///< why it takes no units of several examples; empty: it does
-  bool adapts_step_size = false;  ///< --schedule adaptive: by what it released
+  bool transforms_gradients = false;  ///< clips them coordinate by coordinate
+  std::string_view no_units;          ///< why it takes no units of several examples; empty: it does
+  bool adapts_step_size = false;      ///< --schedule adaptive: by what it released
   /// Before any source of settings is applied.
   void (*defaults)(TrainConfig&) = nullptr;
   /// Once all are: fills in what follows from others. Throws InputError where they do not fit.
