@@ -343,7 +343,7 @@ PLACES = [
     ("kernels/products/sequence_gradient.cuh", "(v - a.transform.mean[i]) * a.transform.inverse[i]);", "a.transform.mean[i]", [LESS, NONE]),
     ("kernels/products/sequence_gradient.cuh", "add_sequence(a, at, factor * inverse_grid, one, units);", "factor", BOTH),
     ("kernels/layers/embedding.cuh", "a.own_length[e] = length;", "length", [BEFORE]),
-    ("kernels/layers/embedding.cuh", "table[word * a.columns + (i - t * a.columns)]", "word * a.columns", NUMBERS),
+    ("kernels/layers/embedding.cuh", "table[word * columns + (i - t * columns)]", "word * columns", NUMBERS),
     ("kernels/layers/embedding.cuh", "if (i > 0 && text.word(i - 1) == word) continue;", "text.word(i - 1) == word", [("a word as often as it stands", "false && x")]),
     ("kernels/layers/embedding.cuh", "while (end < length && text.word(end) == word) ++end;", "text.word(end) == word", [("a word's first place alone", "false && x")]),
     ("kernels/layers/embedding.cuh", "square += row * row;", "row * row", BOTH),

@@ -21,6 +21,8 @@ inline constexpr Choice<Generator> kGenerators[] = {{"chacha20", Generator::chac
                                                     {"philox", Generator::philox}};
 inline constexpr Choice<Precision> kPrecisions[] = {{"tf32", Precision::tf32},
                                                     {"fp32", Precision::fp32}};
+inline constexpr Choice<EvaluateWith> kEvaluateWith[] = {{"ours", EvaluateWith::ours},
+                                                         {"cudnn", EvaluateWith::cudnn}};
 inline constexpr Choice<Features> kFeatures[] = {
     {"none", Features::none}, {"scatter", Features::scatter}, {"pca", Features::pca}};
 inline constexpr Choice<Malformed> kMalformed[] = {{"refuse", Malformed::refuse},

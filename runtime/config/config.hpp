@@ -11,6 +11,7 @@
 #include "kernels/random/random.hpp"
 #include "kernels/step/recipe.hpp"
 #include "privacy/accountant.hpp"
+#include "runtime/config/evaluate_with.hpp"
 #include "runtime/config/malformed.hpp"
 #include "runtime/config/normalise.hpp"
 
@@ -130,6 +131,7 @@ struct TrainConfig {
   Device device = Device::automatic;
   Precision precision =
       Precision::tf32;  ///< once prepared (training/prepare.hpp), what really runs
+  EvaluateWith evaluate_with = EvaluateWith::ours;
   std::int64_t threads = 0;
   std::int64_t micro_batch = 0;
   std::int64_t ranks = 1;

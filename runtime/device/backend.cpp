@@ -23,7 +23,7 @@ Backend cpu_backend() {
   return {"cpu",
           [](const Network&) { return kCpuArithmetic; },
           make_cpu_engine,
-          [](const Network&, Precision) { return Precision::fp32; },
+          [](const Network&, Precision, bool) { return Precision::fp32; },
           scatter_on_cpu,
           make_cpu_linear_engine,
           "cpu " + std::string(simd_name(best_simd_level()))};
@@ -83,8 +83,8 @@ Backend choose_backend(Device requested, const Say& say) {
             settings.say = say;
             return make_cuda_engine(network, settings);
           },
-          [number](const Network& network, Precision precision) {
-            return cuda_precision(network, precision, number);
+          [number](const Network& network, Precision precision, bool transforms) {
+            return cuda_precision(network, precision, transforms, number);
           },
           [number](const Dataset& images, int, const WorkDone& done) {
             return scatter_on_cuda(images, done, number);

@@ -21,8 +21,9 @@ struct Backend {
   std::string name;  ///< "cpu" or "cuda"
   std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
-  /// The precision that a network is multiplied in where `requested` was asked for.
-  std::function<Precision(const Network& network, Precision requested)> precision;
+  /// The precision that a network is multiplied in where `requested` was asked for. transforms:
+  /// gradients are transformed before they are clipped.
+  std::function<Precision(const Network& network, Precision requested, bool transforms)> precision;
   /// Scattering features of images; threads is for the CPU.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;

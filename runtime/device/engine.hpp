@@ -13,6 +13,7 @@
 #include "kernels/step/tally.hpp"
 #include "models/model.hpp"
 #include "runtime/base/random_key.hpp"
+#include "runtime/config/evaluate_with.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/audit_tap.hpp"
 #include "runtime/ranks/ranks.hpp"
@@ -54,6 +55,8 @@ struct EngineSettings {
   int micro_batch = 0;
   /// tf32: layers that gain from it, on CUDA; the CPU has fp32 alone.
   Precision precision = Precision::fp32;
+  /// CUDA only. cudnn: an engine that evaluates and does not train.
+  EvaluateWith evaluate_with = EvaluateWith::ours;
   int threads = 0;           ///< CPU only; 0 takes every core. Results do not depend on it.
   bool diagnostics = false;  ///< keep private statistics (--unsafe-diagnostics)
   /// [classes], each in 0..1, or empty: all 1; CPU only. An example of class c adds its clipped

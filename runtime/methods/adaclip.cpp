@@ -82,6 +82,7 @@ MethodEntry adaclip_method() {
              "adaclip: most variance of a coordinate; tune this one"),
       toggle("adaclip-literal", &Options::literal,
              "adaclip: the paper's variance estimate, for batches of one")};
+  entry.transforms_gradients = true;
   entry.uses = engine_method_options();
   entry.ignores = {"clip"};
   entry.complete = [](TrainConfig& c) {

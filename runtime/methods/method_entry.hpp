@@ -21,9 +21,10 @@ struct MethodEntry {
   bool linear_model = false;  ///< trains a linear model with one score only
   bool gives_privacy = true;  ///< otherwise a run needs no budget, and releases nothing
   bool cpu_only = false;
-  bool on_ranks = true;           ///< trains on several ranks, each with a range of the examples
-  std::string_view no_units;      ///< why it takes no units of several examples; empty: it does
-  bool adapts_step_size = false;  ///< --schedule adaptive: by what it released
+  bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples
+  bool transforms_gradients = false;  ///< clips them coordinate by coordinate
+  std::string_view no_units;          ///< why it takes no units of several examples; empty: it does
+  bool adapts_step_size = false;      ///< --schedule adaptive: by what it released
   /// Before any source of settings is applied.
   void (*defaults)(TrainConfig&) = nullptr;
   /// Once all are: fills in what follows from others. Throws InputError where they do not fit.

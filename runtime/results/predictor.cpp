@@ -6,6 +6,7 @@ EngineSettings forward_settings(const TrainConfig& config) {
   EngineSettings s;
   s.micro_batch = static_cast<int>(config.micro_batch);
   s.precision = config.precision;
+  s.evaluate_with = config.evaluate_with;
   s.threads = static_cast<int>(config.threads);
   return s;
 }

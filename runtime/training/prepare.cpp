@@ -282,7 +282,15 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                   ? choose_backend(device, [&](const std::string& s) { reporter.info(s); })
                   : backend;
   e.config.device = e.backend.name == "cuda" ? Device::cuda : Device::cpu;
-  e.config.precision = e.backend.precision(e.network, config.precision);
+  e.config.precision =
+      e.backend.precision(e.network, config.precision, method.transforms_gradients);
+  if (config.evaluate_with == EvaluateWith::cudnn) {
+    if (e.backend.name != "cuda")
+      throw InputError(
+          "--evaluate-with: expected ours, since cuDNN needs a CUDA device and this run is made on "
+          "the CPU, found cudnn");
+    require_cudnn();
+  }
   if (e.config.precision == Precision::tf32) e.backend.arithmetic_name += ", tf32";
   if (method.linear_model) check_linear(method, e.network);
   check_stored_vectors(e.config, e.network);

@@ -10,7 +10,6 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/common/fill.cuh"
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/contribution/clip.cuh"
 #include "kernels/contribution/norm_total.cuh"
@@ -186,15 +185,6 @@ TEST_F(CudaKernel, DenseNormsAreNeverTooSmall) {
     EXPECT_GE(got[e], x2 * dy2 * (1.0 - 1e-6)) << e;
     EXPECT_LE(got[e], x2 * (dy2 + 34 * 0x1p-126) * (1.0 + 1e-6)) << e;
   }
-}
-
-TEST_F(CudaKernel, FillsRowsAndNoMore) {
-  const std::vector<float> row = normals(3, 1);
-  const FillRows fill{device(row), 3, 4, device(std::vector<float>(13, kLoud))};
-  run(fill_rows_kernel, fill);
-  const std::vector<float> filled = host(fill.to, 13);
-  for (int i = 0; i < 12; ++i) EXPECT_EQ(filled[i], row[i % 3]);
-  EXPECT_EQ(filled[12], kLoud);
 }
 
 TEST_F(CudaKernel, TalliesInUnits) {

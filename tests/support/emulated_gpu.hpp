@@ -23,12 +23,14 @@
 #include "kernels/common/simt.cuh"
 #include "kernels/contribution/norm_total.cuh"
 #include "kernels/features/scatter.hpp"
+#include "kernels/products/dense_rows.hpp"
 #include "kernels/step/sample.cuh"
 #include "kernels/step/step_size.hpp"
 #include "kernels/step/update.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/out_of_memory.hpp"
 #include "runtime/device/scratch_fill.hpp"
+#include "tests/support/plain_convolution.hpp"
 #include "tests/support/simt/simt_tensor.hpp"
 #include "tests/support/test_device.hpp"
 
@@ -175,6 +177,27 @@ class EmulatedGpu {
       }
   }
 
+  /// cuBLASLt's twin.
+  void dense(const DenseRows& a) {
+    validate(a);
+    sgemm('T', 'N', a.outputs, a.rows, a.inputs, a.weight, a.inputs, a.x, a.inputs, 0.0f, a.y,
+          a.outputs);
+    for (int i = 0; i < a.rows * a.outputs; ++i) {
+      const float v = a.y[i] + a.bias[i % a.outputs];
+      a.y[i] = a.relu && v < 0.0f ? 0.0f : v;
+    }
+  }
+
+  /// cuDNN's twin.
+  void prepare_convolutions() { state_->has_convolutions = true; }
+  void convolve(const ConvolutionBatch& a) {
+    validate(a);
+    if (!state_->has_convolutions)
+      throw std::runtime_error("emulated GPU: convolve before prepare_convolutions");
+    if (state_->log != nullptr) state_->log->launches.emplace_back("library's convolution");
+    if (state_->runs) convolve_plainly(a, a.precision == Precision::tf32);
+  }
+
   /// By the twin of CUB's.
   void total_norms(const NormTotal& a) {
     validate(a);
@@ -232,6 +255,7 @@ class EmulatedGpu {
   struct State {
     unsigned seed = 1;
     bool has_blas = false;
+    bool has_convolutions = false;
     Precision blas_precision = Precision::fp32;
     DeviceLimits limits;
     std::uint32_t batch_capacity = 0;

@@ -60,7 +60,7 @@ const Backend& emulated_cuda() {
       .arithmetic = [](const Network&) { return kCudaArithmetic; },
       .make_engine = [](const Network& net,
                         const EngineSettings& s) { return device_engine(net, s, {}); },
-      .precision = [](const Network&, Precision) { return Precision::fp32; },
+      .precision = [](const Network&, Precision, bool) { return Precision::fp32; },
       .scatter = scatter_on_cpu,
       .make_linear_engine =
           [](const Dataset& train, Loss loss, double most, int, SignWeights) {

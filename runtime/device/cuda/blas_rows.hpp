@@ -21,7 +21,7 @@ namespace cudp::cuda {
 
 /// Of the products of a dense layer, forward and back (layers/dense.hpp). BLAS has been prepared.
 template <class Gpu>
-bool blas_rows_agree(Gpu& gpu, int inputs, int outputs) {
+bool blas_rows_agree(Gpu& gpu, int inputs, int outputs, Precision precision) {
   std::mt19937 random(1);
   const auto numbers = [&](std::size_t n) {
     std::vector<float> v(n);
@@ -32,6 +32,8 @@ bool blas_rows_agree(Gpu& gpu, int inputs, int outputs) {
   Buffer<Gpu, float> weight(gpu,
                             static_cast<std::size_t>(inputs) * static_cast<std::size_t>(outputs));
   weight.upload(numbers(weight.size()));
+  Buffer<Gpu, float> bias(gpu, static_cast<std::size_t>(outputs));
+  bias.upload(numbers(bias.size()));
   const auto agree = [&](int terms, int columns, auto&& multiply) {
     const auto row = static_cast<std::size_t>(columns);
     const std::vector<float> x =
@@ -61,8 +63,14 @@ bool blas_rows_agree(Gpu& gpu, int inputs, int outputs) {
   };
   return agree(inputs, outputs,
                [&](const float* x, float* y) {
-                 gpu.sgemm('T', 'N', outputs, kSlab, inputs, weight.get(), inputs, x, inputs, 1.0f,
-                           y, outputs);
+                 gpu.dense({.x = x,
+                            .weight = weight.get(),
+                            .bias = bias.get(),
+                            .y = y,
+                            .rows = kSlab,
+                            .inputs = inputs,
+                            .outputs = outputs,
+                            .precision = precision});
                }) &&
          agree(outputs, inputs, [&](const float* dy, float* dx) {
            gpu.sgemm('N', 'N', inputs, kSlab, outputs, weight.get(), inputs, dy, outputs, 0.0f, dx,
@@ -81,7 +89,7 @@ LayoutChoices with_checked_blas(Gpu& gpu, const Network& network, LayoutChoices 
   for (const AnyCudaLayer& layer : layout.layers) {
     const auto* const dense = std::get_if<CudaDense>(&layer);
     if (dense == nullptr || !dense->uses_blas() ||
-        blas_rows_agree(gpu, dense->inputs(), dense->outputs()))
+        blas_rows_agree(gpu, dense->inputs(), dense->outputs(), choices.precision))
       continue;
     if (say) say("device: cuBLAS is not used, since a row's bits depend on the rows beside it");
     choices.large_dense = std::numeric_limits<std::int64_t>::max();

@@ -36,8 +36,17 @@ std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSet
                                                              network, settings);
 }
 
-Precision cuda_precision(const Network& network, Precision requested, int device) {
-  return cuda::device_precision(network, cuda::CudaGpu(device).limits(), requested);
+Precision cuda_precision(const Network& network, Precision requested, bool transforms, int device) {
+  return cuda::device_precision(network, cuda::CudaGpu(device).limits(), requested, transforms);
+}
+
+void require_cudnn() {
+  try {
+    (void)cuda::cudnn_close(cuda::cudnn_open());
+  } catch (const Error& e) {
+    throw InputError(std::string("--evaluate-with: expected ours, since cuDNN cannot be used (") +
+                     e.what() + "), found cudnn");
+  }
 }
 
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,

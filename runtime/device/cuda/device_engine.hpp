@@ -37,14 +37,16 @@ class DeviceEngine final : public Engine {
       : gpu_(std::move(gpu)),
         network_(network),
         settings_(settings),
-        passes_(gpu_, network_, settings.micro_batch,
-                {.precision = may_be_fused
-                                  ? device_precision(network_, gpu_.limits(), settings.precision)
-                                  : settings.precision,
-                 .large_dense = large_dense,
-                 .limits = gpu_.limits(),
-                 .transforms = DeviceModelState<Gpu>::transforms(settings.recipe)},
-                settings.say),
+        passes_(
+            gpu_, network_, settings.micro_batch,
+            {.precision = may_be_fused ? device_precision(network_, gpu_.limits(),
+                                                          settings.precision, transforms(settings))
+                                       : settings.precision,
+             .large_dense = large_dense,
+             .limits = gpu_.limits(),
+             .transforms = transforms(settings),
+             .convolves_by_library = settings.evaluate_with == EvaluateWith::cudnn},
+            settings.say),
         state_(gpu_, network, settings.recipe),
         position_(gpu_, network.parameter_count),
         end_(gpu_, state_, position_.cursor(), position_.list()),
@@ -61,7 +63,7 @@ class DeviceEngine final : public Engine {
     const auto transformed = DeviceModelState<Gpu>::transforms(settings.recipe)
                                  ? fused_kernel_for<true>(network_, limits)
                                  : std::nullopt;
-    if (kernel && may_be_fused)
+    if (kernel && may_be_fused && settings.evaluate_with == EvaluateWith::ours)
       fused_.emplace(gpu_, network_, *kernel, transformed, settings.micro_batch,
                      settings.diagnostics);
   }
@@ -298,6 +300,9 @@ class DeviceEngine final : public Engine {
     return data.shape == network_.input && data.words == network_.text.words &&
            (v != nullptr ? v->columns == network_.text.columns && v->rows == data.words
                          : network_.text.columns == 0);
+  }
+  static bool transforms(const EngineSettings& settings) {
+    return DeviceModelState<Gpu>::transforms(settings.recipe);
   }
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings_.recipe.draw); }
 

@@ -33,9 +33,13 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
 /// For benchmarks, of an engine of the two makers above: DeviceEngine::sum_again.
 void sum_again(Engine& engine, const StepRecipe& recipe, float clip_norm, std::size_t times);
 
-/// The precision that make_cuda_engine multiplies a network in where `requested` was asked for. It
-/// needs a device.
-Precision cuda_precision(const Network& network, Precision requested, int device = 0);
+/// The precision that make_cuda_engine multiplies a network in where `requested` was asked for;
+/// transforms: as Backend::precision has it. It needs a device.
+Precision cuda_precision(const Network& network, Precision requested, bool transforms,
+                         int device = 0);
+
+/// Throws InputError where cuDNN, which --evaluate-with asks for, cannot be used.
+void require_cudnn();
 
 /// True if this build has the CUDA backend.
 bool built_with_cuda();

@@ -139,12 +139,15 @@ std::optional<FusedKernel> fused_kernel_for(const Network& net, const DeviceLimi
   return dense_kernel_of<transforms>(net, limits);
 }
 
-/// The precision that a network is multiplied in where `requested` was asked for: small ones, which
-/// have a fused kernel, in fp32 throughout.
+/// The precision that a network is multiplied in where `requested` was asked for: what a fused
+/// kernel sums in fp32 throughout. transforms: gradients are, before they are clipped.
 inline Precision device_precision(const Network& net, const DeviceLimits& limits,
-                                  Precision requested) {
-  const bool gains = !fused_kernel_for(net, limits) &&
-                     build_layout(net, {.precision = requested}).storage.uses_tensor_cores;
+                                  Precision requested, bool transforms = false) {
+  const bool is_fused =
+      (transforms ? fused_kernel_for<true>(net, limits) : fused_kernel_for(net, limits))
+          .has_value();
+  const bool gains =
+      !is_fused && build_layout(net, {.precision = requested}).storage.uses_tensor_cores;
   return gains ? requested : Precision::fp32;
 }
 

@@ -186,9 +186,9 @@ class CudaGpu {
     cublasHandle_t h = nullptr;
     check(cublas().create(&h), "start");
     blas_ = Unique<cublasHandle_t, destroy_cublas>(h);
+    blas_lt_ = Unique<void*, cublaslt_close>(cublaslt_open());
     check(cublas().set_stream(h, stream_.get()), "choose the stream");
     // A workspace of its own: what cuBLAS would allocate itself cannot be recorded.
-    constexpr std::size_t kWorkspace = std::size_t{32} << 20;
     workspace_ = Unique<void*, cudaFree>(allocate(kWorkspace));
     check(cublas().set_workspace(h, workspace_.get(), kWorkspace), "take the workspace");
     const bool tf32 = precision == Precision::tf32;
@@ -209,6 +209,25 @@ class CudaGpu {
     check(cublas().sgemm(blas_.get(), op(op_a), op(op_b), m, n, k, &one, a, lda, b, ldb, &beta, c,
                          ldc),
           "multiply");
+  }
+
+  /// A dense layer on whole rows, by cuBLASLt; after prepare_blas().
+  void dense(const DenseRows& a) {
+    validate(a);
+    cublaslt_dense(blas_lt_.get(), a, workspace_.get(), kWorkspace, stream_.get(), !loads_only_);
+  }
+
+  /// To be called before convolve(). Throws Error where there is no cuDNN.
+  void prepare_convolutions() {
+    if (dnn_.get() == nullptr) dnn_ = Unique<void*, cudnn_close>(cudnn_open());
+  }
+  /// By cuDNN; not inside record().
+  void convolve(const ConvolutionBatch& a) {
+    validate(a);
+    const auto scratch = [](void* self, std::size_t bytes) {
+      return static_cast<CudaGpu*>(self)->dnn_scratch(bytes);
+    };
+    cudnn_convolve(dnn_.get(), a, scratch, this, stream_.get());
   }
 
   /// Transforms `images` complex images of rows x columns in place; the inverse does not divide. A
@@ -280,6 +299,16 @@ class CudaGpu {
     loads_only_ = false;
   }
 
+  void* dnn_scratch(std::size_t bytes) {
+    if (bytes > dnn_bytes_) {
+      dnn_scratch_ = Unique<void*, cudaFree>(allocate(bytes));
+      dnn_bytes_ = bytes;
+    }
+    return dnn_scratch_.get();
+  }
+
+  static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // of cuBLAS, bytes
+
   bool loads_only_ = false;
   DeviceLimits limits_;
   std::size_t memory_ = 0;
@@ -287,7 +316,11 @@ class CudaGpu {
   Unique<void*, cudaFree> workspace_;
   Unique<void*, cudaFree> cub_scratch_;
   std::size_t cub_bytes_ = 0;
+  Unique<void*, cudaFree> dnn_scratch_;
+  std::size_t dnn_bytes_ = 0;
   Unique<cublasHandle_t, destroy_cublas> blas_;
+  Unique<void*, cublaslt_close> blas_lt_;
+  Unique<void*, cudnn_close> dnn_;
   std::map<std::tuple<int, int, int>, FourierHandle> fourier_plans_;
 };
 

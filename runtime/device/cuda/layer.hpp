@@ -57,7 +57,8 @@ class CudaLayer {
   // An activation beside a layer whose passes can have an epilogue needs none of its own.
 
   /// forward() can write a function of what it made.
-  virtual bool takes_output_function(const NetworkLayer&, const LayoutChoices&) const {
+  virtual bool takes_output_function(const NetworkLayer&, const LayoutChoices&,
+                                     const Activate&) const {
     return false;
   }
   virtual void take_output_function(const Activate&) {}

@@ -53,7 +53,7 @@ struct CudaLayout {
   /// Floats that one example in flight takes.
   std::int64_t floats_per_example(int groups, int outputs) const {
     std::int64_t floats = storage.saved + storage.example_gradients + storage.parts() + outputs + 2;
-    floats += 2 * std::int64_t{groups};
+    floats += 2 * std::int64_t{groups} + storage.library_scratch;
     for (const CudaEdge& e : edges)
       floats += e.value.size() + (e.has_gradient ? e.gradient.size() : 0);
     return floats;
@@ -76,7 +76,9 @@ inline void fold_activations(std::vector<AnyCudaLayer>& layers,
   for (std::size_t i = 1; i < layers.size(); ++i) {
     auto* const activation = std::get_if<CudaActivation>(&layers[i]);
     if (activation == nullptr || !in_place[i]) continue;
-    if (i > 1 && base(layers[i - 1]).takes_output_function(network_layers[i - 2], choices)) {
+    if (i > 1 &&
+        base(layers[i - 1])
+            .takes_output_function(network_layers[i - 2], choices, activation->function())) {
       base(layers[i - 1]).take_output_function(activation->function());
       activation->leave_forward();
     }

@@ -56,7 +56,8 @@ class MicroBatch {
         example_gradients_(gpu, per_example(storage.example_gradients)),
         parts_(gpu, per_example(storage.parts())),
         factors_(gpu, per_example(groups)),
-        scratch_(gpu, transforms ? per_example(storage.transform_scratch) : 0) {
+        scratch_(gpu, transforms ? per_example(storage.transform_scratch) : 0),
+        library_scratch_(gpu, per_example(storage.library_scratch)) {
     ensure(capacity_ <= max_capacity(edges, storage),
            "the micro-batch is too large for 32-bit offsets");
     for (const CudaEdge& e : edges) {
@@ -69,8 +70,9 @@ class MicroBatch {
 
   /// Examples that 32-bit offsets reach in each of its arrays.
   static std::int64_t max_capacity(const std::vector<CudaEdge>& edges, const CudaStorage& storage) {
-    std::int64_t floats = std::max<std::int64_t>(
-        {1, storage.saved, storage.example_gradients, storage.parts(), storage.transform_scratch});
+    std::int64_t floats =
+        std::max<std::int64_t>({1, storage.saved, storage.example_gradients, storage.parts(),
+                                storage.transform_scratch, storage.library_scratch});
     for (const CudaEdge& e : edges)
       floats = std::max<std::int64_t>({floats, e.value.size(), e.gradient.size()});
     return ((std::int64_t{1} << 31) - 1) / floats;
@@ -84,7 +86,8 @@ class MicroBatch {
         fill_scratch(edges_[i].value, values_[i]);
         if (edges_[i].has_gradient) fill_scratch(edges_[i].gradient, gradients_[i]);
       }
-      for (Buffer<Gpu, float>* b : {&saved_, &example_gradients_, &parts_, &factors_, &scratch_})
+      for (Buffer<Gpu, float>* b :
+           {&saved_, &example_gradients_, &parts_, &factors_, &scratch_, &library_scratch_})
         b->fill_scratch();
       labels_.fill_scratch();
       lengths_.fill_scratch();
@@ -126,6 +129,8 @@ class MicroBatch {
   float* factors(int group = 0) const { return factors_.get() + group; }
   /// CudaStorage::transform_scratch floats an example.
   float* scratch() const { return scratch_.get(); }
+  /// CudaStorage::library_scratch floats an example.
+  float* library_scratch() const { return library_scratch_.get(); }
   Transform transform(std::int64_t offset) const {
     return coordinates != nullptr ? coordinates->of(offset) : Transform{};
   }
@@ -150,6 +155,7 @@ class MicroBatch {
   Buffer<Gpu, float> parts_;
   Buffer<Gpu, float> factors_;
   Buffer<Gpu, float> scratch_;
+  Buffer<Gpu, float> library_scratch_;
 };
 
 }  // namespace cudp::cuda

@@ -21,9 +21,10 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network&, const Engine
 void sum_again(Engine&, const StepRecipe&, float, std::size_t) {
   throw Error("this build has no CUDA backend");
 }
-Precision cuda_precision(const Network&, Precision, int) {
+Precision cuda_precision(const Network&, Precision, bool, int) {
   throw Error("this build has no CUDA backend");
 }
+void require_cudnn() { throw Error("this build has no CUDA backend"); }
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset&, Loss, double, int) {
   throw Error("this build has no CUDA backend");
 }

@@ -128,6 +128,9 @@ const Case kCases[] = {
     {preset({"-e", "3"}),
      "train: expected a known flag, found '-e'; cudp train --help-all lists them"},
     {preset({"--epsilon"}), "--epsilon: expected a value, found none"},
+    {table({"--device", "cpu", "--evaluate-with", "cudnn"}),
+     "--evaluate-with: expected ours, since cuDNN needs a CUDA device and this run is made on the "
+     "CPU, found cudnn"},
     {{"train", "--preset", "adult"},
      "--preset: expected a known preset, found 'adult'; the nearest is 'adult-logistic'"},
     {{"train", "--preset", "resnet"},

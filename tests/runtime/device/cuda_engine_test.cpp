@@ -391,15 +391,50 @@ TEST(CudaEngineMicroBatch, IsOfWholeGroupsAndFitsTheMemory) {
 }
 
 TEST(TensorLayers, NetworksWithAFusedKernelHaveNone) {
-  const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = std::size_t{227} * 1024};
-  const auto precision = [&](const char* model, Shape shape, Precision requested) {
-    return cuda::device_precision(cases::network_of({"case", model, shape, 10}), limits, requested);
+  DeviceLimits limits{.multiprocessors = 1, .shared_bytes = std::size_t{227} * 1024};
+  const auto precision = [&](const char* model, Shape shape, Precision requested,
+                             bool transforms = false) {
+    return cuda::device_precision(cases::network_of({"case", model, shape, 10}), limits, requested,
+                                  transforms);
   };
   using enum Precision;
   EXPECT_EQ(precision("cnn", {1, 28, 28}, tf32), fp32);
   EXPECT_EQ(precision("mlp", {60, 1, 1}, tf32), fp32);
   EXPECT_EQ(precision("cifar-cnn", {3, 32, 32}, tf32), tf32);
   EXPECT_EQ(precision("cifar-cnn", {3, 32, 32}, fp32), fp32);
+  limits.shared_bytes = std::size_t{99} * 1024;  // of which transformed gradients have too little
+  EXPECT_EQ(precision("scatter-cnn", {81, 7, 7}, tf32), fp32);
+  EXPECT_EQ(precision("scatter-cnn", {81, 7, 7}, tf32, true), tf32)
+      << "layer by layer all the same";
+  EXPECT_EQ(precision("logistic", {124, 1, 1}, tf32, true), fp32) << "ten outputs gain nothing";
+}
+
+/// What a library gives is as near to what our kernels give as sums in another order are.
+TEST(CudaEvaluation, ALibraryConvolvesAsOurKernelsDo) {
+  for (const Case& c : emulated_cases()) {
+    SCOPED_TRACE(c.name);
+    const Network net = cases::network_of(c);
+    const Dataset data = cases::examples_for(c, 37);
+    const TrainState state = cases::weights_for(net);
+    EngineSettings s;
+    s.micro_batch = 32;
+    std::vector<float> logits[2];
+    for (const bool by_library : {false, true}) {
+      s.evaluate_with = by_library ? EvaluateWith::cudnn : EvaluateWith::ours;
+      DeviceLog log;
+      const auto engine = device_engine(net, s, {.log = &log});
+      engine->set_state(state);
+      logits[by_library ? 1 : 0] = engine->logits(data);
+      const auto convolutions = std::ranges::count_if(net.layers, [](const NetworkLayer& l) {
+        return std::holds_alternative<Conv2d>(l.layer);
+      });
+      EXPECT_EQ(std::ranges::count(log.launches, "library's convolution"),
+                by_library ? 2 * convolutions : 0);
+    }
+    const auto [error, size] =
+        cases::distance(logits[1].data(), logits[0].data(), logits[0].size());
+    EXPECT_TRUE(error <= 1e-5 * size) << error << " of " << size;
+  }
 }
 
 TEST(CudaEngineWithoutADevice, SaysWhatIsMissing) {

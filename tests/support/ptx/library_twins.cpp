@@ -16,8 +16,22 @@
 
 #include <cufft.h>
 
+#include "runtime/base/error.hpp"
 #include "runtime/device/cuda/toolkit.hpp"
+#include "tests/support/plain_convolution.hpp"
 #include "tests/support/ptx/cuda_runtime.hpp"
+
+namespace {
+/// To nearest, ties away from zero, as cvt.rna.tf32.f32 rounds.
+float to_tf32(float x) {
+  if (!std::isfinite(x)) return x;
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0x1000u) & ~0x1fffu;
+  std::memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+}  // namespace
 
 // In place of runtime/device/cuda/toolkit.cu, which is not linked then: the engine launches the
 // kernels that are CUB's twins.
@@ -33,6 +47,60 @@ std::size_t cub_norm_total_bytes(std::int64_t) { return 0; }
 cudaError_t cub_norm_total(const NormTotal&, void*, std::size_t, cudaStream_t) {
   return cudaErrorNotSupported;
 }
+
+void* cublaslt_open() { return new char; }
+int cublaslt_close(void* handle) {
+  delete static_cast<char*>(handle);
+  return 0;
+}
+void cublaslt_dense(void*, const DenseRows& a, void*, std::size_t, cudaStream_t stream, bool run) {
+  if (!run) return;
+  const auto work = [=](const ptx::StreamWork& w) {
+    const auto inputs = static_cast<std::size_t>(a.inputs);
+    const auto outputs = static_cast<std::size_t>(a.outputs);
+    const auto rows = static_cast<std::size_t>(a.rows);
+    const bool tf32 = a.precision == Precision::tf32;
+    const float* const x = w.reads(a.x, rows * inputs, "a dense layer's input");
+    const float* const weight = w.reads(a.weight, outputs * inputs, "a dense layer's weight");
+    const float* const bias = w.reads(a.bias, outputs, "a dense layer's bias");
+    float* const y = w.writes(a.y, rows * outputs, "a dense layer's output");
+    for (std::size_t e = 0; e < rows; ++e)
+      for (std::size_t j = 0; j < outputs; ++j) {
+        float sum = 0.0f;
+        for (std::size_t i = 0; i < inputs; ++i) {
+          const float a_i = x[e * inputs + i];
+          const float b_i = weight[j * inputs + i];
+          sum += tf32 ? to_tf32(a_i) * to_tf32(b_i) : a_i * b_i;
+        }
+        sum += bias[j];
+        y[e * outputs + j] = a.relu && sum < 0.0f ? 0.0f : sum;
+      }
+  };
+  if (ptx::enqueue(stream, work) != cudaSuccess) throw Error("cuBLASLt: multiply: the twin failed");
+}
+
+void* cudnn_open() { return new char; }
+int cudnn_close(void* handle) {
+  delete static_cast<char*>(handle);
+  return 0;
+}
+void cudnn_convolve(void*, const ConvolutionBatch& a, void* (*)(void*, std::size_t), void*,
+                    cudaStream_t stream) {
+  const auto work = [=](const ptx::StreamWork& w) {
+    const auto examples = static_cast<std::size_t>(a.examples);
+    ConvolutionBatch of = a;
+    of.x = w.reads(a.x, examples * static_cast<std::size_t>(a.channels * a.height * a.width),
+                   "a convolution's input");
+    of.weight =
+        w.reads(a.weight, static_cast<std::size_t>(a.columns * a.channels * a.kernel * a.kernel),
+                "a convolution's weight");
+    of.y = w.writes(a.y,
+                    examples * static_cast<std::size_t>(a.columns * a.out_height() * a.out_width()),
+                    "a convolution's output");
+    convolve_plainly(of, a.precision == Precision::tf32);
+  };
+  if (ptx::enqueue(stream, work) != cudaSuccess) throw Error("cuDNN: convolve: the twin failed");
+}
 }  // namespace cudp::cuda
 
 namespace {
@@ -44,16 +112,6 @@ struct Blas {
   bool is_tf32 = false;
 };
 Blas* blas(cublasHandle_t h) { return reinterpret_cast<Blas*>(h); }
-
-/// To nearest, ties away from zero, as cvt.rna.tf32.f32 rounds.
-float to_tf32(float x) {
-  if (!std::isfinite(x)) return x;
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &x, sizeof bits);
-  bits = (bits + 0x1000u) & ~0x1fffu;
-  std::memcpy(&x, &bits, sizeof bits);
-  return x;
-}
 
 /// A column-major matrix, or its transpose, whose columns were looked up one by one.
 class Matrix {

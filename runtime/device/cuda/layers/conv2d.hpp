@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/layers/planes.cuh"
+#include "kernels/products/convolution_batch.hpp"
 #include "runtime/device/cuda/layers/product_layer.hpp"
 
 namespace cudp::cuda {
@@ -25,8 +27,16 @@ class CudaConv2d final : public ProductLayer {
   }
 
   template <class Gpu>
+  void prepare(Gpu& gpu) const {
+    if (by_library_) gpu.prepare_convolutions();
+  }
+
+  template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
-    multiply_forward(w);
+    if (by_library_)
+      convolve_by_library(w);
+    else
+      multiply_forward(w);
   }
   template <class Gpu>
   void gradient(MicroBatch<Gpu>& w) const {
@@ -40,7 +50,56 @@ class CudaConv2d final : public ProductLayer {
   }
 
  private:
+  /// Planes without a border, which a library takes and gives.
+  static Planes without_border(Planes p) {
+    p.border = 0;
+    return p;
+  }
+
+  template <class Gpu>
+  void convolve_by_library(MicroBatch<Gpu>& w) const {
+    const Planes x = without_border(in().value);
+    const Planes y = without_border(out().value);
+    const float* from = w.value(in());
+    float* const packed = w.library_scratch();
+    float* const made = packed + w.per_example(x.size());
+    if (in().value.border != 0) {
+      launch(w.gpu, "library's input", copy_planes_kernel,
+             device::CopyPlanes{.batch = w.batch,
+                                .from = from,
+                                .from_planes = in().value,
+                                .to = packed,
+                                .to_planes = x});
+      from = packed;
+    }
+    w.gpu.convolve({.x = from,
+                    .weight = weight(w),
+                    .y = made,
+                    .examples = w.batch.capacity,
+                    .channels = x.channels,
+                    .height = x.height,
+                    .width = x.width,
+                    .columns = y.channels,
+                    .kernel = conv_.kernel,
+                    .stride = conv_.stride,
+                    .pad = conv_.pad,
+                    .precision = precision_});
+    launch(w.gpu, "library's output", copy_planes_kernel,
+           device::CopyPlanes{.batch = w.batch,
+                              .from = made,
+                              .from_planes = y,
+                              .to = w.value(out()),
+                              .to_planes = out().value,
+                              .bias = bias(w),
+                              .epilogue = output_epilogue()});
+  }
+
   void reserve(const LayoutChoices& choices, CudaStorage& s) override {
+    by_library_ = choices.convolves_by_library;
+    if (by_library_)
+      s.library_scratch = std::max<std::int64_t>(
+          s.library_scratch,
+          without_border(in().value).size() + std::int64_t{without_border(out().value).size()});
     plan_forward_and_gradient(s);
     if (gives_input_gradient())
       for (int phase = 0; phase < conv_.stride * conv_.stride; ++phase)
@@ -193,6 +252,7 @@ class CudaConv2d final : public ProductLayer {
   }
 
   Conv2d conv_;
+  bool by_library_ = false;
 };
 
 }  // namespace cudp::cuda

@@ -1,9 +1,9 @@
 #pragma once
 #include <algorithm>
 
-#include "kernels/common/fill.cuh"
 #include "kernels/contribution/clip.cuh"
 #include "kernels/contribution/coordinates.cuh"
+#include "kernels/products/dense_rows.hpp"
 #include "runtime/device/cuda/layers/product_layer.hpp"
 
 namespace cudp::cuda {
@@ -13,12 +13,14 @@ class CudaDense final : public ProductLayer {
  public:
   CudaDense(const Dense&) {}
 
-  bool takes_output_function(const NetworkLayer& l, const LayoutChoices& choices) const override {
-    return std::int64_t{l.in.size()} * l.out.size() < choices.large_dense;
+  /// cuBLASLt has but one function in its epilogue.
+  bool takes_output_function(const NetworkLayer& l, const LayoutChoices& choices,
+                             const Activate& f) const override {
+    return writes_itself(l, choices) || f.kind == Activation::relu;
   }
   /// BLAS rounds by itself.
   bool reads_rounded(const NetworkLayer& l, const LayoutChoices& choices) const override {
-    return choices.precision == Precision::tf32 && takes_output_function(l, choices) &&
+    return choices.precision == Precision::tf32 && writes_itself(l, choices) &&
            gains_from_tensor_cores(l.in.size(), l.out.size());
   }
 
@@ -33,12 +35,16 @@ class CudaDense final : public ProductLayer {
       multiply_forward(w);
       return;
     }
-    float* const y = w.value(out());
-    launch(w.gpu, "fill", fill_rows_kernel,
-           FillRows{.row = bias(w), .columns = outputs(), .rows = slabs(w) * kSlab, .to = y});
-    for_each_slab(w, [&](std::int64_t e) {  // y += x weight'
-      w.gpu.sgemm('T', 'N', outputs(), kSlab, inputs(), weight(w), inputs(),
-                  w.value(in()) + e * inputs(), inputs(), 1.0f, y + e * outputs(), outputs());
+    for_each_slab(w, [&](std::int64_t e) {
+      w.gpu.dense({.x = w.value(in()) + e * inputs(),
+                   .weight = weight(w),
+                   .bias = bias(w),
+                   .y = w.value(out()) + e * outputs(),
+                   .rows = kSlab,
+                   .inputs = inputs(),
+                   .outputs = outputs(),
+                   .relu = output_function_.has_value(),
+                   .precision = precision_});
     });
   }
 
@@ -71,6 +77,11 @@ class CudaDense final : public ProductLayer {
 
   void note_shift(LayerShifts& of_all) const override {
     of_all.add({.first = offset(), .n = parameter_count(), .group = group()});
+  }
+
+ protected:
+  bool writes_itself(const NetworkLayer& l, const LayoutChoices& choices) const override {
+    return std::int64_t{l.in.size()} * l.out.size() < choices.large_dense;
   }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/common/fill.cuh"
+#include "kernels/common/copy_rows.cuh"
 #include "kernels/layers/group_norm.cuh"
 #include "runtime/device/cuda/layer.hpp"
 

@@ -9,17 +9,18 @@ namespace cudp::cuda {
 /// Tensors: the weight, and a bias that follows it.
 class ProductLayer : public CudaLayer {
  public:
-  bool takes_output_function(const NetworkLayer&, const LayoutChoices&) const override {
+  bool takes_output_function(const NetworkLayer&, const LayoutChoices&,
+                             const Activate&) const override {
     return true;
   }
   bool takes_input_function(const NetworkLayer& l, const LayoutChoices& choices) const override {
-    return takes_output_function(l, choices);
+    return writes_itself(l, choices);
   }
   bool rounds_output(const NetworkLayer& l, const LayoutChoices& choices) const override {
-    return takes_output_function(l, choices);
+    return writes_itself(l, choices);
   }
   bool rounds_input_gradient(const NetworkLayer& l, const LayoutChoices& choices) const override {
-    return takes_input_function(l, choices);
+    return writes_itself(l, choices);
   }
   void take_output_function(const Activate& f) override { output_function_ = f; }
   void take_input_function(const Activate& f) override { input_function_ = f; }
@@ -48,13 +49,20 @@ class ProductLayer : public CudaLayer {
   }
 
  protected:
+  /// Its products are our kernels', forward and back.
+  virtual bool writes_itself(const NetworkLayer&, const LayoutChoices&) const { return true; }
+  /// What becomes of what forward() made.
+  Epilogue output_epilogue() const {
+    Epilogue e;
+    if (output_function_) e = {.kind = Epilogue::Kind::value, .function = *output_function_};
+    e.stored_as = output_as();
+    return e;
+  }
+
   template <class Gpu>
   void multiply_forward(MicroBatch<Gpu>& w) const {
-    Epilogue epilogue;
-    if (output_function_) epilogue = {.kind = Epilogue::Kind::value, .function = *output_function_};
-    epilogue.stored_as = output_as();
     w.products.multiply("forward", w.batch, forward_, precision_, w.value(in()), weight(w), bias(w),
-                        w.value(out()), epilogue, out().value);
+                        w.value(out()), output_epilogue(), out().value);
   }
   template <class Gpu>
   void multiply_back(MicroBatch<Gpu>& w) const {

@@ -8,7 +8,8 @@ class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
  public:
   CudaTokenDense(const Dense& layer) : outputs_(layer.out) {}
 
-  bool takes_output_function(const NetworkLayer&, const LayoutChoices&) const override {
+  bool takes_output_function(const NetworkLayer&, const LayoutChoices&,
+                             const Activate&) const override {
     return true;
   }
   bool rounds_output(const NetworkLayer&, const LayoutChoices&) const override { return true; }

@@ -3,14 +3,6 @@
 
 namespace cudp {
 
-/// to[e, i] = row[i], for e < rows: the bias that a BLAS product is added to.
-struct FillRows {
-  const float* row;
-  int columns;
-  int rows;
-  float* to;
-};
-
 /// to[e, i] = rows[e, i] for the examples that exist; rows [capacity,
 /// columns], to [capacity, to_stride].
 struct CopyRows {
@@ -20,11 +12,6 @@ struct CopyRows {
   float* to;
   std::int64_t to_stride;
 };
-
-inline void validate(const FillRows& a) {
-  expect(a.row && a.to && a.columns > 0 && a.rows > 0, "fill: expected pointers and sizes > 0");
-}
-inline LaunchShape launch_shape(const FillRows& a) { return rows_shape(a.rows, a.columns); }
 
 inline void validate(const CopyRows& a) {
   validate(a.batch);

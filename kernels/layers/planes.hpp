@@ -1,0 +1,30 @@
+#pragma once
+#include "kernels/common/counted_planes.hpp"
+#include "kernels/layers/epilogue.hpp"
+
+namespace cudp::device {
+
+/// Images from one kind of planes to another, borders left alone: to = from + the channel's bias,
+/// then what `epilogue` says. Before and behind a library, which knows no borders.
+struct CopyPlanes {
+  Batch batch;
+  const float* from;
+  CountedPlanes from_planes;
+  float* to;
+  CountedPlanes to_planes;
+  const float* bias = nullptr;  ///< [channels], or null
+  Epilogue epilogue = {};       ///< none, or a function's value
+};
+
+inline void validate(const CopyPlanes& a) {
+  validate(a.batch);
+  validate(a.epilogue);
+  expect(a.from != nullptr && a.to != nullptr && same_pixels(a.from_planes, a.to_planes) &&
+             a.epilogue.kind != Epilogue::Kind::derivative,
+         "copy of planes: expected pointers, equal sizes and no derivative");
+}
+inline LaunchShape launch_shape(const CopyPlanes& a) {
+  return pixel_shape(a.batch, a.to_planes.pixels());
+}
+
+}  // namespace cudp::device

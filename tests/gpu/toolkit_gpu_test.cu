@@ -1,0 +1,119 @@
+// The toolkit's libraries against their twins: loops, and the kernels that stand in for CUB.
+#include <cmath>
+#include <cstddef>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/gpu.hpp"
+#include "tests/support/plain_convolution.hpp"
+
+namespace cudp {
+namespace {
+
+std::vector<float> numbers(std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> v(n);
+  for (float& x : v) x = normal(random);
+  return v;
+}
+
+class CudaToolkit : public testing::Test {
+ protected:
+  using Floats = cuda::Buffer<cuda::CudaGpu, float>;
+  Floats device(const std::vector<float>& v) {
+    Floats f(gpu_, v.size());
+    f.upload(v);
+    return f;
+  }
+  /// To within the rounding of `terms` products in this precision.
+  static void expect_near(const std::vector<float>& got, const std::vector<float>& want, int terms,
+                          Precision precision) {
+    const double bound =
+        std::sqrt(static_cast<double>(terms)) * (precision == Precision::tf32 ? 4e-3 : 1e-5);
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < got.size(); ++i)
+      ASSERT_TRUE(std::abs(got[i] - want[i]) <= bound) << i << ": " << got[i] << ", " << want[i];
+  }
+
+  cuda::CudaGpu gpu_;
+};
+
+TEST_F(CudaToolkit, CublasLtHasTheBiasAndTheMaximumOfItsTwin) {
+  for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+    gpu_.prepare_blas(precision);
+    for (const bool relu : {false, true}) {
+      constexpr std::size_t kRows = 256;
+      constexpr std::size_t kInputs = 100;
+      constexpr std::size_t kOutputs = 36;
+      const std::vector<float> x = numbers(kRows * kInputs, 1);
+      const std::vector<float> weight = numbers(kOutputs * kInputs, 2);
+      const std::vector<float> bias = numbers(kOutputs, 3);
+      const Floats x_there = device(x);
+      const Floats weight_there = device(weight);
+      const Floats bias_there = device(bias);
+      const Floats y = device(std::vector<float>(kRows * kOutputs, 1e30f));
+      gpu_.dense({.x = x_there.get(),
+                  .weight = weight_there.get(),
+                  .bias = bias_there.get(),
+                  .y = y.get(),
+                  .rows = kRows,
+                  .inputs = kInputs,
+                  .outputs = kOutputs,
+                  .relu = relu,
+                  .precision = precision});
+      std::vector<float> want;
+      for (std::size_t e = 0; e < kRows; ++e)
+        for (std::size_t j = 0; j < kOutputs; ++j) {
+          double sum = bias[j];
+          for (std::size_t i = 0; i < kInputs; ++i)
+            sum += double{x[e * kInputs + i]} * weight[j * kInputs + i];
+          want.push_back(static_cast<float>(relu ? std::fmax(sum, 0.0) : sum));
+        }
+      expect_near(y.download(), want, kInputs, precision);
+    }
+  }
+}
+
+TEST_F(CudaToolkit, CudnnConvolvesAsItsTwin) {
+  try {
+    gpu_.prepare_convolutions();
+  } catch (const Error& e) {
+    GTEST_SKIP() << e.what();
+  }
+  const ConvolutionBatch forms[] = {{nullptr, nullptr, nullptr, 5, 3, 12, 12, 8, 3, 1, 1},
+                                    {nullptr, nullptr, nullptr, 4, 1, 28, 28, 16, 8, 2, 3},
+                                    {nullptr, nullptr, nullptr, 3, 16, 7, 9, 20, 4, 2, 0}};
+  for (const ConvolutionBatch& form : forms)
+    for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+      ConvolutionBatch a = form;
+      a.precision = precision;
+      const int terms = a.channels * a.kernel * a.kernel;
+      const std::vector<float> x =
+          numbers(static_cast<std::size_t>(a.examples * a.channels * a.height * a.width), 1);
+      const std::vector<float> weight = numbers(static_cast<std::size_t>(a.columns * terms), 2);
+      std::vector<float> want(
+          static_cast<std::size_t>(a.examples * a.columns * a.out_height() * a.out_width()));
+      ConvolutionBatch here = a;
+      here.x = x.data();
+      here.weight = weight.data();
+      here.y = want.data();
+      convolve_plainly(here, false);
+      const Floats x_there = device(x);
+      const Floats weight_there = device(weight);
+      const Floats y = device(std::vector<float>(want.size(), 1e30f));
+      a.x = x_there.get();
+      a.weight = weight_there.get();
+      a.y = y.get();
+      gpu_.convolve(a);
+      expect_near(y.download(), want, terms, precision);
+    }
+}
+
+}  // namespace
+}  // namespace cudp
