@@ -352,7 +352,7 @@ PLACES = [
     ("kernels/layers/mean_over_time.cuh", "return 1.0f / static_cast<float>(length > 1 ? length : 1);", "static_cast<float>(length > 1 ? length : 1)", BOTH),
     ("kernels/layers/mean_over_time.cuh", "sum += x[t * channels + c];", "x[t * channels + c]", BOTH),
     ("kernels/layers/mean_over_time.cuh", "const float norm = sqrtf(block_sum(square, partial));", "block_sum(square, partial)", BOTH),
-    ("kernels/layers/mean_over_time.cuh", "d = (d - along * y[a.y_planes.pixel_offset(c)])", "along", [LESS, NONE]),
+    ("kernels/layers/mean_over_time.cuh", "d = (d - along * y[a.y_planes.at(c, 0, 0)])", "along", [LESS, NONE]),
     # Ranks: the neighbour's range, an example in two of them, sums that are left out, another step.
     ("runtime/data/share.hpp", "return {at(rank), at(rank + 1)};", "at(rank)", [("the neighbour's range too", "x > 0 ? x - kRangeTile : x")]),
     ("runtime/data/share.hpp", "return {at(rank), at(rank + 1)};", "at(rank + 1)", [("an example in two ranges", "x < examples ? x + 1 : x"), ("an example in none", "x > 0 ? x - 1 : x")]),

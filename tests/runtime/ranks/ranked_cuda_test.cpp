@@ -66,7 +66,8 @@ TEST_P(RankedCuda, AnyNumberOfRanksHasTheStateOfOne) {
         const auto states = gather_text(ranks, "states", bytes_of(left));
         const auto norms = ranks.gather("norms", std::as_bytes(std::span(left.norms)));
         if (!ranks.leads()) return;
-        for (const std::string& state : states) EXPECT_TRUE(state == bytes_of(whole)) << "another state";
+        for (const std::string& state : states)
+          EXPECT_TRUE(state == bytes_of(whole)) << "another state";
         std::string all;
         for (const std::string& own : norms) all += own;
         ASSERT_EQ(all.size(), whole.norms.size() * sizeof(float));
