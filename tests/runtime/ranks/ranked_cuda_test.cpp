@@ -2,6 +2,7 @@
 // thread, so that ranks are processes here.
 #include <cstring>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -91,6 +92,31 @@ INSTANTIATE_TEST_SUITE_P(
                     Engines{"fused_cnn", 4, true, Precision::fp32, false},
                     Engines{"tf32", 8, false, Precision::tf32, false}),
     [](const auto& info) { return std::string(info.param.name); });
+
+/// The sum of the slabs is a launch of its own, behind which the ranks' sums are added up.
+TEST(RankedCudaLaunches, AStepIsFiveLaunchesInTwoRecordings) {
+  const Network net = cases::network_of(cases::kCases[0]);
+  const Dataset data = cases::examples_for(cases::kCases[0], kExamples);
+  const auto step = [&](Ranks& ranks) {
+    EngineSettings s;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 30};
+    s.ranks = &ranks;
+    DeviceLog log;
+    const auto engine = fused_engine(net, s, {.log = &log});
+    const Dataset mine = only(data, range_of(ranks.rank(), 2, data.size()));
+    engine->load(mine);
+    engine->set_state(cases::weights_for(net));
+    const std::vector<StepScalars> steps(3, cases::still());
+    engine->run(s.recipe, 0, steps);
+    return std::pair(log.launches.size(), log.recordings);
+  };
+  const auto ranks = fork_ranks(2, std::chrono::seconds(60), [&](Ranks& mine) {
+    (void)step(mine);
+    return Exit::ok;
+  });
+  EXPECT_EQ(step(*ranks), std::pair(std::size_t{15}, 2));
+  share_cores(1);
+}
 
 }  // namespace
 }  // namespace cudp
