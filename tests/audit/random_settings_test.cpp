@@ -329,9 +329,10 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
             << " gradients, and left out " << oracle.left_out << "; the longest contribution is "
             << oracle.longest << " of the sensitivity, the largest distance " << oracle.error
             << " of what rounding may explain" << std::endl;
-  // A preset is for published data, which a test has not; --compare-with asks for another run.
+  // A preset is for published data, which a test has not; --compare-with asks for another run,
+  // --evaluate-with for a library.
   if (how_many() >= 400) {
-    EXPECT_EQ(never, " preset compare-with");
+    EXPECT_EQ(never, " preset compare-with evaluate-with");
     for (const char* way :
          {"finished", "interrupted", "killed", "fresh noise", "killed in the fresh noise", "table",
           "units", "matrix", "texts", "images", "rng chacha20", "rng philox", "device cpu",
