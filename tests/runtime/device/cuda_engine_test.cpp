@@ -121,7 +121,7 @@ TEST(CudaEngineTables, AreTheirDenseRows) {
                                   ? device_engine(c.net, c.settings, device)
                                   : layer_wise_engine(c.net, c.settings, cuda::kLargeDense, device);
           std::vector<float> all = cases::released_sum(*engine, c, data);
-          all.push_back(static_cast<float>(engine->diagnostics().norm));
+          all.push_back(static_cast<float>(engine->diagnostics().norm()));
           const std::size_t tested[] = {69, 46, 5, 5, 20};
           const std::vector<float> logits = engine->logits(select_examples(data, tested));
           all.insert(all.end(), logits.begin(), logits.end());
@@ -347,7 +347,7 @@ TEST(FusedCoordinates, DependOnTheExamplesAlone) {
       const Diagnostics all = engine->diagnostics();
       EXPECT_EQ(all.examples, seen.examples);
       EXPECT_EQ(all.clipped, seen.clipped);
-      EXPECT_NEAR(all.norm, seen.norm, 2e-5 * seen.norm);
+      EXPECT_NEAR(all.norm(), seen.norm(), 2e-5 * seen.norm());
       near(got.parameters, want.parameters, 1e-5);
       near(got.mean, want.mean, 1e-4);
       near(got.deviation, want.deviation, 1e-4);
