@@ -19,6 +19,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/error.hpp"
 #include "runtime/base/random_numbers.hpp"
 #include "runtime/data/holdout.hpp"
 #include "tests/audit/neighbours.hpp"
@@ -290,7 +291,7 @@ TEST(Resume, RefusesEveryOtherTrainingSet) {
         c.name != std::string("cnn"))
       continue;
     Training training(c, interrupted);
-    ASSERT_EQ(training.on(data_of(c), images(), false).exits.back(), 1);
+    ASSERT_EQ(training.on(data_of(c), images(), false).exits.back(), static_cast<int>(Exit::again));
     const auto resume = [&] {
       return run_witnessed(training.work(), kResume, [] { return nullptr; });
     };

@@ -26,6 +26,7 @@
 
 #include "privacy/verify/checker.hpp"
 #include "runtime/audit/released_run.hpp"
+#include "runtime/base/error.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/gate/transcript.hpp"
@@ -198,7 +199,8 @@ Outcome train(const RandomSettings& settings, const fs::path& work) {
       }
       return fault("a run cannot go on", e);
     }
-    const bool interrupted = endings[i].signal == SIGINT && e.exit == 1 &&
+    const bool interrupted = endings[i].signal == SIGINT &&
+                             e.exit == static_cast<int>(Exit::again) &&
                              e.err.find("interrupted at step") != std::string::npos;
     const bool killed = endings[i].signal == SIGKILL && e.exit == -SIGKILL;
     if (interrupted || killed) continue;

@@ -207,7 +207,7 @@ TEST_F(CudaKernel, TalliesInUnits) {
   const Tally got = host(a.total, 1)[0];
   long long want = 1;
   for (int e = 0; e < 299; ++e)
-    if (e != 9) want += e == 11 ? 1LL << 30 : std::llround(0x1p20 * static_cast<double>(loss[e]));
+    if (e != 9) want += e == 11 ? 1LL << 30 : std::llrint(0x1p20 * static_cast<double>(loss[e]));
   EXPECT_EQ(got.loss, want);
   EXPECT_EQ(got.norm, 2 + 298 * (3LL << 20));
   EXPECT_EQ(got.examples, 3u + 299);

@@ -171,7 +171,7 @@ TEST_F(CliCrash, AnInterruptLeavesACheckpointAndSaysHowToGoOn) {
   wait_for_step("run", 30);
   process.signal(SIGTERM);
   const Finished f = process.wait();
-  EXPECT_EQ(f.exit, 1);
+  EXPECT_EQ(f.exit, 75);
   EXPECT_EQ(f.out, "");
   EXPECT_NE(f.err.find("continue with: cudp train --resume " + (folder_ / "run")),
             std::string::npos)
