@@ -363,7 +363,7 @@ TEST_P(KilledRuns, AreWhatTheirCertificatesSay) {
   ASSERT_EQ(run.train(c.flags, {SIGKILL, 4}).exit, -SIGKILL);
   expect_honest(run);
   const Ended interrupted = run.resume({}, {SIGTERM, 2});
-  ASSERT_EQ(interrupted.exit, 1) << interrupted.err;
+  ASSERT_EQ(interrupted.exit, 75) << interrupted.err;
   expect_honest(run);
   const Ended ended = run.resume({"--fresh-noise"});
   ASSERT_EQ(ended.exit, 0) << ended.err;
