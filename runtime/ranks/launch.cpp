@@ -36,6 +36,10 @@ class ForkedRanks final : public Ranks {
   ForkedRanks(int n, std::chrono::milliseconds timeout)
       : board_(n), mine_(board_, 0, timeout, [this] { look_for_lost(); }) {}
 
+  ForkedRanks(const ForkedRanks&) = delete;
+  ForkedRanks& operator=(const ForkedRanks&) = delete;
+  ForkedRanks(ForkedRanks&&) = delete;
+  ForkedRanks& operator=(ForkedRanks&&) = delete;
   ~ForkedRanks() override {
     // They end by themselves once they have heard of it.
     constexpr auto kPatience = std::chrono::seconds(10);

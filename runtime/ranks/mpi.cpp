@@ -42,7 +42,7 @@ class MpiRanks final : public Ranks {
   explicit MpiRanks(std::chrono::milliseconds timeout) : timeout_(timeout) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    MPI_Comm node;
+    MPI_Comm node = MPI_COMM_NULL;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &local_rank_);
     MPI_Comm_size(node, &local_size_);
@@ -50,6 +50,10 @@ class MpiRanks final : public Ranks {
     MPI_Comm_free(&node);
   }
   ~MpiRanks() override { MPI_Finalize(); }
+  MpiRanks(const MpiRanks&) = delete;
+  MpiRanks& operator=(const MpiRanks&) = delete;
+  MpiRanks(MpiRanks&&) = delete;
+  MpiRanks& operator=(MpiRanks&&) = delete;
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -61,7 +65,7 @@ class MpiRanks final : public Ranks {
     check_call("sum", what, numbers.size(), Patience::limited);
     for (std::size_t at = 0; at < numbers.size(); at += kMostAtOnce) {
       const std::size_t n = std::min(kMostAtOnce, numbers.size() - at);
-      MPI_Request request;
+      MPI_Request request = MPI_REQUEST_NULL;
       // Unsigned, so that it wraps.
       MPI_Iallreduce(MPI_IN_PLACE, numbers.data() + at, static_cast<int>(n), MPI_UINT64_T, MPI_SUM,
                      MPI_COMM_WORLD, &request);
@@ -73,7 +77,7 @@ class MpiRanks final : public Ranks {
     check_call("broadcast", what, bytes.size(), patience);
     for (std::size_t at = 0; at < bytes.size(); at += kMostAtOnce) {
       const std::size_t n = std::min(kMostAtOnce, bytes.size() - at);
-      MPI_Request request;
+      MPI_Request request = MPI_REQUEST_NULL;
       MPI_Ibcast(bytes.data() + at, static_cast<int>(n), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
       wait(request, what, Patience::limited);
     }
@@ -84,7 +88,7 @@ class MpiRanks final : public Ranks {
     const auto ranks = static_cast<std::size_t>(size_);
     std::uint64_t bytes = mine.size();
     std::vector<std::uint64_t> sizes(ranks);
-    MPI_Request request;
+    MPI_Request request = MPI_REQUEST_NULL;
     MPI_Iallgather(&bytes, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD,
                    &request);
     wait(request, what, Patience::limited);
@@ -145,7 +149,7 @@ class MpiRanks final : public Ranks {
   void check_call(const char* function, const char* what, std::uint64_t count, Patience patience) {
     const std::uint64_t called = hash_of(std::string(function) + ": " + what);
     std::array<std::uint64_t, 4> notes = {called, ~called, count, ~count};
-    MPI_Request request;
+    MPI_Request request = MPI_REQUEST_NULL;
     MPI_Iallreduce(MPI_IN_PLACE, notes.data(), static_cast<int>(notes.size()), MPI_UINT64_T,
                    MPI_MIN, MPI_COMM_WORLD, &request);
     wait(request, what, patience);
@@ -171,7 +175,7 @@ class MpiRanks final : public Ranks {
   /// Whoever waits tells rank 0, which names the others.
   [[noreturn]] void name_who_is_missing(const char* what) {
     if (!leads()) {
-      MPI_Request request;
+      MPI_Request request = MPI_REQUEST_NULL;
       MPI_Isend(&rank_, 1, MPI_INT, 0, kWaiting, MPI_COMM_WORLD, &request);
       std::this_thread::sleep_for(2 * kReportTime);
       throw RanksError(fmt::format("rank 0 did not come to \"{}\" within {} s (--rank-timeout)",

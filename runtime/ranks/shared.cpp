@@ -154,6 +154,7 @@ std::vector<std::string> SharedRanks::gather(const char* what, std::span<const s
   begin("gather", what, mine.size(), false);
   constexpr std::size_t kRoom = SharedBoard::kChunk * sizeof(std::int64_t);
   std::vector<std::uint64_t> sizes;
+  sizes.reserve(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) sizes.push_back(board_.place(r).call.bytes);
   std::vector<std::string> all(rank_ == 0 ? sizes.size() : 0);
   const std::uint64_t longest = std::ranges::max(sizes);

@@ -30,7 +30,7 @@ void broadcast_key(Ranks& ranks, std::optional<SharedKey>& key) {
   if (there == 0) return;
   RandomKey words = key ? key->key() : RandomKey{};
   broadcast_key(ranks, words);
-  if (!key) key.emplace(std::move(words));
+  if (!key) key.emplace(words);
   wipe(words);
 }
 
