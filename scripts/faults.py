@@ -359,7 +359,7 @@ PLACES = [
     ("runtime/device/cpu/cpu_engine.cpp", "settings_.ranks->sum(\"the sum of a step\", {sum_.data(), sum_.size()});", "sum_.size()", [("RANKS: half of the sum is left out", "x / 2")]),
     ("runtime/device/cpu/cpu_engine.cpp", "                             .first = first});", "first", [("RANKS: places of the whole set", "0 * x")]),
     ("runtime/device/cpu/worker.cpp", "const auto in_whole = static_cast<std::int64_t>(w_.data->first + number);", "w_.data->first", [("RANKS: the first range's words for all", "0 * x")]),
-    ("runtime/device/joined_linear.hpp", "sum_multiples(ranks_, what, sums, linear_grid(bound, max_examples_));", "max_examples_", [("RANKS: another grid", "1e-3 * x")]),
+    ("runtime/device/joined_linear.hpp", "sum_multiples(ranks_, what, sums, linear_grid(bound, max_examples_));", "max_examples_", [("RANKS: another grid", "1e9 * x")]),
     ("runtime/methods/dpis.cpp", "ranks().sum(name, {&sum, 1});", "1", [("RANKS: the total of the norms is left out", "0 * x")]),
     ("runtime/training/training.cpp", "step_ = method_->train(order.step, order.until);", "order.step", [("RANKS: noise of another step", "x + 1")]),
     ("runtime/training/training.cpp", "step_ = method_->train(order.step, order.until);", "order.until", [("RANKS: one step more", "x + 1")]),
@@ -617,7 +617,7 @@ def is_caught(fault, build):
                              env=environment, capture_output=True, text=True, cwd=build)
         if run.returncode != 0:
             found = re.search(r"Failure\n(?:Failed\n)?(.*)", run.stdout)
-            return (found.group(1) if found else run.stdout[-200:].replace("\n", " "))
+            return found.group(1) if found else run.stdout[-200:].replace("\n", " ") or f"ended with {run.returncode}"
         looked_at += sum(map(int, re.findall(r"looked at (\d+)", run.stdout)))
     if looked_at == 0 and other is None and fault.key not in HARMLESS:
         sys.exit(f"faults.py: no setting with {fault.reached_with} trains, of {most}: {fault}")
