@@ -185,12 +185,12 @@ TEST_F(CliRanks, WhoeverIsKilledAnotherNumberEndsTheSame) {
     expect_files(want, out, next);
     fs::remove_all(folder_ / out);
   }
-  EXPECT_GE(killed, kTimes / 2);
+  EXPECT_GE(killed, 2 * kTimes / 5);
 }
 
 TEST_F(CliRanks, OneThatDoesNotMoveIsNamed) {
   CudpProcess process(folder_, with(with(CliCrash::training("run"), on(3)),
-                                    {"--rank-timeout", "0.5", "--steps", "100000"}));
+                                    {"--rank-timeout", "3", "--steps", "100000"}));
   wait_for_step("run", 20);
   const std::vector<pid_t> others = children_of(process.id());
   ASSERT_EQ(others.size(), 2u);
@@ -198,19 +198,19 @@ TEST_F(CliRanks, OneThatDoesNotMoveIsNamed) {
   const Finished f = process.wait();
   EXPECT_EQ(f.exit, 1);
   EXPECT_NE(f.err.find("rank 2 did not come to \""), std::string::npos) << f.err;
-  EXPECT_NE(f.err.find("within 0.5 s (--rank-timeout)"), std::string::npos) << f.err;
+  EXPECT_NE(f.err.find("within 3 s (--rank-timeout)"), std::string::npos) << f.err;
   EXPECT_NE(::kill(others[0], 0), 0) << "a process is left";
 }
 
 TEST_F(CliRanks, ASignalEndsItWithTryAgain) {
-  const Words job = with(table(), args("--epsilon 3 --batch 128 --steps 400 --model mlp "
+  const Words job = with(table(), args("--epsilon 3 --batch 128 --steps 2000 --model mlp "
                                        "--size-is-public --checkpoint-every 10"));
   ASSERT_EQ(run_cudp(folder_, with(job, {"--out", folder_ / "whole"})).exit, 0);
   const Words attempt = with(job, {"--resume-or-start", folder_ / "run"});
   int interrupted = 0;
   for (const auto& [signal, ranks] : {std::pair{SIGUSR1, 2}, {SIGTERM, 3}, {SIGINT, 1}}) {
     CudpProcess process(folder_, with(attempt, on(ranks)));
-    wait_for_step("run", 20 + 100 * interrupted);
+    wait_for_step("run", 20 + 300 * interrupted);
     process.signal(signal);
     const Finished f = process.wait();
     EXPECT_EQ(f.exit, 75) << f.err;
