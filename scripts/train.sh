@@ -10,7 +10,7 @@ cudp=$(cd "$root" && cd "${BUILD_DIR:-build}" && pwd)/cudp
 # What privacy rests on has no silent default in cudp; this script's defaults stand here.
 given=" $* "
 defaults=()
-if [[ $given != *" --preset"* && $given != *" --config"* && $given != *" --resume"* ]]; then
+if [[ $given != *" --preset"* && $given != *" --config"* && $given != *" --resume "* && $given != *" --resume="* ]]; then
   [[ $given == *" --dataset"* ]] || defaults+=(--dataset glyphs)
   [[ $given == *" --epsilon"* || $given == *" --sigma"* ]] || defaults+=(--epsilon 3)
   [[ $given == *" --delta"* ]] || defaults+=(--delta 1e-5)

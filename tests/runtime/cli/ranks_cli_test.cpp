@@ -264,6 +264,9 @@ TEST_F(CliRanks, WhatCannotBeSharedIsRefused) {
   refused(args("--epsilon 1 --ranks 0"), "--ranks: expected a whole number of 1 to 256, found 0");
   refused(with(args("--epsilon 1 --ranks 2 --resume-or-start"), {folder_ / "x"}),
           "--resume-or-start: expected no --out beside it");
+  const Finished audit = run_cudp(folder_, args("audit --preset glyphs-cnn --ranks 2"));
+  EXPECT_EQ(audit.exit, 2);
+  EXPECT_NE(audit.err.find("--ranks: expected none for an audit"), std::string::npos) << audit.err;
   // A mistake in the data is told once, whoever finds it.
   write_text(table_.table, "x,y,colour,class\n1,2,red\n");
   refused(args("--epsilon 1 --ranks 3"), "small.csv");
