@@ -4,9 +4,9 @@
 # every type, sanitizers, builds without CUDA and without MPI, who draws noise, whether anything else leaves, on
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
 # sum, whether runs of settings made by machine are what they say, which faults that catches, how often audits
-# catch what, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
+# catch what, ranks at every SIMD level and 200 killed, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
 # scripts/test.sh runs the first three; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [scratch] [influence] [transcripts] [faults] [audit] [ptx] [mutants]   (default: all but the last two)
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [faults] [audit] [ptx] [mutants]   (default: all but the last two)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -176,6 +176,17 @@ no-mpi() {
   ctest --test-dir build-no-mpi --output-on-failure --parallel "$(nproc)" -R 'Rank|Mpi|Train|Info'
 }
 
+# Ranks at every SIMD level, and 200 of them killed (20 in the ordinary tests).
+ranks() {
+  configure build-cpu -DCUDP_CUDA=OFF
+  cmake --build build-cpu --target cudp_tests
+  local level
+  for level in baseline avx2 avx512; do
+    CUDP_SIMD_LEVEL=$level build-cpu/tests/cudp_tests --gtest_brief=1 --gtest_filter='*Rank*-*Killed*'
+  done
+  CUDP_KILLS=200 build-cpu/tests/cudp_tests --gtest_filter='CliRanks.WhoeverIsKilled*'
+}
+
 # Every test that has an engine, whose memory is filled with 1e38 and with zeros before each example
 # (in the ordinary tests with NaN, tests/support/fill_scratch.cpp).
 readonly engine_tests='*Engine*:*Influence*:*DenseEdge*:*Scratch*:*RandomModels*:*Tensor*:*Fused*:*CudaCancelling*
@@ -239,13 +250,13 @@ mutants() {
   scripts/mutants.py build-ptx
 }
 
-if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi scratch influence transcripts faults audit; fi
+if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts faults audit; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | scratch | influence | transcripts | faults | audit | ptx | mutants) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | faults | audit | ptx | mutants) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, scratch, influence, transcripts, faults, audit, ptx or mutants, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, faults, audit, ptx or mutants, found '$check'" >&2
       exit 2
       ;;
   esac

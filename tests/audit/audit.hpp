@@ -18,6 +18,7 @@ inline constexpr int kRuns = kFewRuns ? 100 : 20'000;
 
 /// The probability that a bound is wrong.
 inline constexpr double kError = 1e-6;
+inline constexpr double kDelta = 1e-2;
 
 /// One run, with the example or without it: a number that should be large where the example was
 /// there, by all that is released. May be called from several threads.

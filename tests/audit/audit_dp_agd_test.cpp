@@ -22,7 +22,6 @@ namespace {
 
 using privacy::Mechanism;
 
-constexpr double kDelta = 1e-2;
 constexpr int kFor = 40;      // others of label 1, and
 constexpr int kAgainst = 22;  // of label 0
 constexpr int kOthers = kFor + kAgainst;

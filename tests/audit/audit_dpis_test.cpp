@@ -18,9 +18,8 @@
 namespace cudp::audit {
 namespace {
 
-constexpr double kDelta = 1e-2;
 constexpr double kClip = 10.0;
-constexpr int kOthers = 16;
+constexpr int kOtherRuns = 16;
 constexpr float kSize = 2.0f;  // their norms are 2.24, the bias among the inputs
 
 TrainConfig config(std::int64_t steps) {
@@ -38,7 +37,7 @@ TrainConfig config(std::int64_t steps) {
   return c;
 }
 
-WorstPair pair() { return {kOthers, kSize}; }
+WorstPair pair() { return {kOtherRuns, kSize}; }
 
 double normal_above(double x) { return 0.5 * std::erfc(x * std::sqrt(0.5)); }
 
@@ -63,7 +62,7 @@ class DpisRun {
     if (method().authorise(run_.budget(), t, end) != end)
       throw std::logic_error("the budget ended before the training");
     odds_ += total_log_odds(method().epoch().total, a_.plan.expected_batch * kClip * 1.00001,
-                            a_.size.value * kClip, kOthers * std::hypot(kSize, 1.0),
+                            a_.size.value * kClip, kOtherRuns * std::hypot(kSize, 1.0),
                             a_.plan.epoch_noise * kClip);
   }
 
@@ -127,7 +126,7 @@ TEST(DpisAudit, ShowsNoMoreOnADevice) {
   const Audited a(config(8), pair());
   Backend backend = a.backend;
   backend.make_engine = [](const Network& network, const EngineSettings& settings) {
-    return fused_engine(network, settings, {});
+    return fused_engine(network, settings, {.multiprocessors = 1});
   };
   std::mutex one_at_a_time;  // the emulator is for one thread
   const Trial trial = [&](bool with, std::uint64_t number) {

@@ -16,8 +16,6 @@
 namespace cudp::audit {
 namespace {
 
-constexpr double kDelta = 1e-2;
-
 /// The example's feature, and a constant 1. Of 0 makes it the constant alone: v = 1. Of 1000 makes
 /// its clipped loss 0 or C_obj for nearly every model of PrivGene. The others cancel.
 Dataset table(bool with, float feature) {

@@ -15,12 +15,12 @@
 #include "runtime/base/random_key.hpp"
 #include "runtime/methods/engine_method.hpp"
 #include "runtime/training/training.hpp"
+#include "tests/audit/audit.hpp"
 #include "tests/support/engine_cases.hpp"
 
 namespace cudp {
 namespace {
 
-constexpr double kError = 1e-6;
 constexpr std::size_t kOrdinary = 400;
 constexpr std::size_t kCanaries = 3000;
 constexpr std::uint64_t kGuesses = 300;
@@ -92,8 +92,8 @@ Shown audit(const UnitCase& c, bool factor, std::uint64_t seed) {
   for (std::size_t i = 0; i < all.size(); ++i) scores.emplace_back(all[i], canaries.member[i]);
   const privacy::Guesses guesses = guess(scores, kGuesses);
   return {.certified = training->method().epsilon(),
-          .any = privacy::epsilon_lower(guesses, 1e-5, kError),
-          .gaussian = privacy::gaussian_epsilon_lower(guesses, 1e-5, kError)};
+          .any = privacy::epsilon_lower(guesses, 1e-5, audit::kError),
+          .gaussian = privacy::gaussian_epsilon_lower(guesses, 1e-5, audit::kError)};
 }
 
 class UnitAudit : public testing::TestWithParam<UnitCase> {};

@@ -435,14 +435,14 @@ double slope(const std::function<double(const std::vector<double>&)>& f, std::ve
 }
 
 /// Examples whose numbers lie apart, in no order; of 0 rows nothing is written.
-struct Rows {
+struct RowCounts {
   int units;
   std::vector<std::int32_t> row;
   std::int64_t size;
 };
-Rows rows_of(int count, int units) {
+RowCounts rows_of(int count, int units) {
   const int each = 4 * units + 5;
-  Rows r{.units = units, .row = {}, .size = std::int64_t{each} * (count + 1)};
+  RowCounts r{.units = units, .row = {}, .size = std::int64_t{each} * (count + 1)};
   for (int m = 0; m < count; ++m) r.row.push_back(each * ((m * 2 + 1) % (count + 1)));
   return r;
 }
@@ -451,7 +451,7 @@ TEST_P(CpuLayerKernel, LstmStepsForwardAndBackward) {
   for (const int count : {0, 1, 4})
     for (const int units : {16, 48})
       for (const bool with_nan : {false, true}) {
-        const Rows r = rows_of(count, units);
+        const RowCounts r = rows_of(count, units);
         Guarded<float> gates(normals(r.size)), before(normals(r.size)), c(r.size, kLoud);
         Guarded<float> c_tanh(r.size, kLoud), h(r.size, kLoud), dh(normals(r.size));
         Guarded<float> dc(normals(r.size));
@@ -513,7 +513,7 @@ TEST_P(CpuLayerKernel, GruStepsForwardAndBackward) {
   for (const int count : {0, 1, 4})
     for (const int units : {16, 48})
       for (const bool with_nan : {false, true}) {
-        const Rows r = rows_of(count, units);
+        const RowCounts r = rows_of(count, units);
         Guarded<float> gates(normals(r.size)), before(normals(r.size)), h(r.size, kLoud);
         Guarded<float> dh(normals(r.size)), bias(normals(3 * units));
         if (with_nan && count > 1) gates[r.row[1]] = kNan;

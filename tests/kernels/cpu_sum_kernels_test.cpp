@@ -403,7 +403,7 @@ TEST_P(CpuSumKernel, ProjectRow) {
 
 // --- Linear models ---
 
-struct LinearCase {
+struct LinearSize {
   std::int64_t tiles;
   int d;
 };
@@ -419,8 +419,8 @@ double margin_derivative(Loss loss, double m) {
 }
 
 TEST_P(CpuSumKernel, LinearScoresGradientsAndLosses) {
-  for (const LinearCase c :
-       {LinearCase{0, 3}, LinearCase{1, 1}, LinearCase{3, 6}, LinearCase{70, 5}})
+  for (const LinearSize c :
+       {LinearSize{0, 3}, LinearSize{1, 1}, LinearSize{3, 6}, LinearSize{70, 5}})
     for (const Loss loss : {Loss::logistic, Loss::hinge}) {
       const std::int64_t n = c.tiles * kTile;
       const std::vector<float> features = normals(n * c.d), w = normals(c.d);

@@ -46,9 +46,7 @@ CUDP_TRY_ROUNDED_PAIRS;
 
 namespace {
 
-constexpr Generator kGenerators[] = {Generator::chacha20, Generator::philox};
-
-RandomStream stream(Generator generator, std::uint64_t step = 5) {
+RandomStream normal_stream(Generator generator, std::uint64_t step = 5) {
   return {generator, {{11, 12, 13, 14, 15, 16, 17, 18}}, Stream::noise, step};
 }
 
@@ -106,18 +104,18 @@ class RoundedNormalNumbers : public testing::TestWithParam<RandomBackend> {
 };
 
 TEST_P(RoundedNormalNumbers, AreTheOracles) {
-  for (const Generator g : kGenerators)
+  for (const Generator g : kEveryGenerator)
     for (const double s : {0x1p16, 12345678.9, 0x1p40}) {
-      const RandomStream from = stream(g);
+      const RandomStream from = normal_stream(g);
       EXPECT_EQ(numbers(from, 0, 1024, s), oracle(from, 0, 1024, s)) << s;
     }
 }
 
 TEST_P(RoundedNormalNumbers, AreTheBaselines) {
   const std::int64_t n = GetParam().emulated ? 1 << 12 : 1 << 18;
-  for (const Generator g : kGenerators)
+  for (const Generator g : kEveryGenerator)
     for (const double s : {0x1p16, 0x1.23p31, 0x1p38}) {
-      const RandomStream from = stream(g, 77);
+      const RandomStream from = normal_stream(g, 77);
       std::vector<std::int64_t> want(static_cast<std::size_t>(n));
       cpu_kernels(SimdLevel::baseline).rounded_normals({from, s, 0, n, want.data()});
       EXPECT_TRUE(numbers(from, 0, n, s) == want) << s;
@@ -125,8 +123,8 @@ TEST_P(RoundedNormalNumbers, AreTheBaselines) {
 }
 
 TEST_P(RoundedNormalNumbers, AnyRangeIsAPartOfTheSameStream) {
-  for (const Generator g : kGenerators) {
-    const RandomStream from = stream(g);
+  for (const Generator g : kEveryGenerator) {
+    const RandomStream from = normal_stream(g);
     const auto whole = numbers(from, 0, 2048, 0x1p30);
     for (const int begin : {0, 128, 384, 512})
       for (const int length : {0, 1, 15, 16, 17, 127, 128, 129, 511, 512, 513, 1024}) {
@@ -139,9 +137,9 @@ TEST_P(RoundedNormalNumbers, AnyRangeIsAPartOfTheSameStream) {
 
 // Where a pair's number no longer fits in a signed or in 32 bits; many are undecided there.
 TEST_P(RoundedNormalNumbers, AreTheOraclesFarIntoTheStream) {
-  for (const Generator g : kGenerators)
+  for (const Generator g : kEveryGenerator)
     for (const std::int64_t begin : {std::int64_t{1} << 32, (std::int64_t{1} << 33) - 256}) {
-      const RandomStream from = stream(g);
+      const RandomStream from = normal_stream(g);
       EXPECT_EQ(numbers(from, begin, begin + 256, 0x1p40),
                 oracle(from, begin, begin + 256, 0x1p40));
     }
@@ -386,9 +384,9 @@ TEST(RoundedNormals, AskForFurtherDigits) {
 // Digits that are not seen yet matter where the first 64 bits of U1 are 0, and each has its place.
 TEST(RoundedNormals, FurtherDigitsAreTheStreams) {
   const std::uint32_t zeros[4] = {};
-  for (const Generator g : kGenerators)
+  for (const Generator g : kEveryGenerator)
     for (const std::int64_t pair : {std::int64_t{0}, std::int64_t{17}, std::int64_t{0xffffffff}}) {
-      const RandomStream s = stream(g);
+      const RandomStream s = normal_stream(g);
       const auto block = [&](std::uint32_t round, std::uint32_t* out) {
         RandomStream t = s;
         t.stream = static_cast<Stream>(static_cast<std::uint32_t>(Stream::noise) | round << 8);
@@ -425,7 +423,7 @@ TEST(RoundedNormals, HaveATail) {
 TEST(RoundedNormals, KernelCountsWhatItsListCannotHold) {
   constexpr std::int64_t kNumbers = 1 << 12;
   std::vector<std::int64_t> want(kNumbers);
-  const RandomStream from = stream(Generator::chacha20);
+  const RandomStream from = normal_stream(Generator::chacha20);
   cpu_kernels(SimdLevel::baseline).rounded_normals({from, 0x1p40, 0, kNumbers, want.data()});
   std::uint32_t whole = 0;
   for (const std::uint32_t capacity : {std::uint32_t{kNumbers}, 3u, 0u}) {
@@ -482,10 +480,10 @@ double chi_square(const std::vector<int>& counts) {  // all equally likely
 TEST(RoundedNormals, AreNormal) {
   constexpr std::int64_t kNumbers = 1 << 20;
   constexpr double n = kNumbers;
-  for (const Generator g : kGenerators) {
+  for (const Generator g : kEveryGenerator) {
     const double s = 0x1.3p17;
     std::vector<std::int64_t> k(kNumbers);
-    cpu_kernels(best_simd_level()).rounded_normals({stream(g), s, 0, kNumbers, k.data()});
+    cpu_kernels(best_simd_level()).rounded_normals({normal_stream(g), s, 0, kNumbers, k.data()});
     std::vector<double> z(kNumbers);
     for (std::size_t i = 0; i < z.size(); ++i) z[i] = static_cast<double>(k[i]) / s;
     expect_normal(z, 1.0);
@@ -532,7 +530,7 @@ TEST(RoundedNormals, AreNormal) {
 TEST(RoundedNormals, RefuseWhatIsOutOfRange) {
   std::int64_t out = 0;
   const auto with = [&](auto change) {
-    RoundedNormals a{stream(Generator::chacha20), 0x1p16, 0, 1, &out};
+    RoundedNormals a{normal_stream(Generator::chacha20), 0x1p16, 0, 1, &out};
     change(a);
     return a;
   };

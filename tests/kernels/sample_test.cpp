@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kAlways = std::uint64_t{1} << 32;
 constexpr std::uint32_t kSentinel = 0xdeadbeef;
 
-RandomStream stream(Generator generator, std::uint64_t step = 3) {
+RandomStream sample_stream(Generator generator, std::uint64_t step = 3) {
   return {generator, key_from_seed(1), Stream::sampling, step};
 }
 
@@ -50,7 +50,7 @@ std::uint64_t number_of(const RandomStream& s, std::uint64_t i) {
 
 TEST_P(Sampling, DrawsExactlyTheNumbersBelowTheThreshold) {
   for (const Generator g : {Generator::chacha20, Generator::philox}) {
-    const RandomStream s = stream(g);
+    const RandomStream s = sample_stream(g);
     // Thresholds at a number and one past it: below means below. Examples of the low and the high
     // halves, of the first tile and the last.
     std::vector<std::uint64_t> thresholds = {0,           1,           kAlways / 100,
@@ -78,7 +78,7 @@ TEST_P(Sampling, DrawsExactlyTheNumbersBelowTheThreshold) {
 
 /// For every place in a tile.
 TEST_P(Sampling, LowerBitsDecideWhereUpperOnesAreEqual) {
-  const RandomStream s = stream(Generator::chacha20);
+  const RandomStream s = sample_stream(Generator::chacha20);
   const int step = GetParam().emulated ? 61 : 1;
   for (std::uint32_t i = 512; i < 1024; i += static_cast<std::uint32_t>(step)) {
     const std::uint64_t number = number_of(s, i);
@@ -93,7 +93,7 @@ TEST_P(Sampling, LowerBitsDecideWhereUpperOnesAreEqual) {
 TEST_P(Sampling, ReachesTheLastIndex) {
   const std::int64_t end = std::int64_t{1} << 32;
   for (const std::int64_t length : {512, 1024, 1536}) {
-    const auto drawn = draw(stream(Generator::chacha20), kAlways, end - length, end);
+    const auto drawn = draw(sample_stream(Generator::chacha20), kAlways, end - length, end);
     ASSERT_EQ(drawn.size(), static_cast<std::size_t>(length));
     for (std::int64_t i = 0; i < length; ++i)
       ASSERT_EQ(drawn[i], static_cast<std::uint32_t>(end - length + i));
@@ -109,7 +109,7 @@ std::array<std::uint32_t, 8> key_of(const RandomStream& s) {
 // Enough tiles that the emulated kernels' loops go round several times.
 TEST_P(Sampling, OfAWholeDataSet) {
   constexpr std::int64_t kEnd = 100003;
-  const RandomStream s = stream(Generator::chacha20);
+  const RandomStream s = sample_stream(Generator::chacha20);
   for (const std::uint64_t threshold : {kAlways / 1000, kAlways / 2, kAlways}) {
     const std::vector<std::uint32_t> want =
         verify::poisson_sample(verify::Words("chacha20", key_of(s), 1, s.step), threshold, kEnd);
@@ -135,7 +135,7 @@ class SamplingLaw : public testing::TestWithParam<Generator> {
     std::vector<std::uint32_t> drawn(kExamples);
     for (int step = 0; step < kSteps; ++step) {
       const std::int64_t count =
-          k.sample({.stream = stream(GetParam(), static_cast<std::uint64_t>(step)),
+          k.sample({.stream = sample_stream(GetParam(), static_cast<std::uint64_t>(step)),
                     .threshold = kThreshold,
                     .begin = 0,
                     .end = kExamples,
@@ -229,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(All, SamplingLaw, testing::Values(Generator::chacha20, 
 
 TEST(SampleArgs, AreValidated) {
   std::uint32_t room[512];
-  const SampleArgs good{.stream = stream(Generator::chacha20),
+  const SampleArgs good{.stream = sample_stream(Generator::chacha20),
                         .threshold = kAlways,
                         .begin = 0,
                         .end = 512,

@@ -18,7 +18,7 @@ namespace {
 constexpr OptimizerKind kKinds[] = {OptimizerKind::sgd, OptimizerKind::momentum,
                                     OptimizerKind::nesterov, OptimizerKind::adam,
                                     OptimizerKind::adamw};
-constexpr float kLoud = 1e30f;        // behind the end of every array
+constexpr float kEnd = 1e30f;         // behind the end of every array
 constexpr std::size_t kBehind = 600;  // more than a kernel that ignores the end would write
 
 bool has_moment1(OptimizerKind kind) { return kind != OptimizerKind::sgd; }
@@ -32,7 +32,7 @@ struct Problem {
     std::mt19937 rng(static_cast<unsigned>(d));
     std::normal_distribution<float> normal;
     const auto fill = [&](std::vector<float>& v, bool positive) {
-      v.assign(d + kBehind, kLoud);
+      v.assign(d + kBehind, kEnd);
       for (int j = 0; j < d; ++j) v[j] = positive ? 0.1f + std::fabs(normal(rng)) : normal(rng);
     };
     fill(parameters, false);
@@ -208,7 +208,7 @@ TEST_P(Update, InPartsIsBitIdentical) {
 /// A sum of d numbers in the engine's own order, and its release.
 struct Sum {
   explicit Sum(int d, bool permuted)
-      : where(static_cast<std::size_t>(d)), released(d + kBehind, kLoud) {
+      : where(static_cast<std::size_t>(d)), released(d + kBehind, kEnd) {
     std::mt19937_64 rng(static_cast<unsigned>(d));
     std::iota(where.begin(), where.end(), 0);
     if (permuted) std::shuffle(where.begin(), where.end(), rng);
@@ -257,7 +257,7 @@ TEST_P(Release, IsTheSumAndTheStreamsRoundedNormals) {
                 static_cast<double>(static_cast<std::int64_t>(sum)) * s.args.grid);
             ASSERT_EQ(s.released[j], want) << j << " of " << d;
           }
-          for (std::size_t j = d; j < s.released.size(); ++j) ASSERT_EQ(s.released[j], kLoud) << j;
+          for (std::size_t j = d; j < s.released.size(); ++j) ASSERT_EQ(s.released[j], kEnd) << j;
         }
 }
 

@@ -13,16 +13,12 @@
 #include "privacy/math/boundary.hpp"
 #include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
+#include "tests/privacy/common.hpp"
 #include "tests/privacy/golden.hpp"
 #include "tests/privacy/oracle.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-const std::vector<double> default_list(default_orders().begin(), default_orders().end());
 
 AccountantOptions by_rdp(const std::vector<double>& orders = default_list) {
   return {.kind = AccountantKind::rdp, .orders = orders};

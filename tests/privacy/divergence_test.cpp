@@ -8,22 +8,14 @@
 #include <gtest/gtest.h>
 
 #include "privacy/rdp/sampled_gaussian.hpp"
+#include "tests/privacy/common.hpp"
 #include "tests/privacy/golden.hpp"
 #include "tests/privacy/oracle.hpp"
 
 namespace cudp::privacy {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-/// `value` is above `truth`, and by no more than `margin`, relatively.
-void expect_just_above(double value, double truth, double margin, const std::string& where) {
-  EXPECT_TRUE(value >= truth * (1 - 1e-15)) << where << ": " << value << " below " << truth;
-  EXPECT_TRUE(value <= truth * (1 + margin)) << where << ": " << value << " above " << truth;
-}
-
-std::string setting(double q, double sigma, double alpha) {
+std::string sampled_setting(double q, double sigma, double alpha) {
   return "q = " + std::to_string(q) + ", sigma = " + std::to_string(sigma) +
          ", alpha = " + std::to_string(alpha);
 }
@@ -55,16 +47,16 @@ TEST_F(GoldenDivergence, MatchesAndIsRightItself) {
   for (const auto& c : golden["rdp_sampled_gaussian"]) {
     const double q = c["q"], sigma = c["sigma"], alpha = c["alpha"], expected = c["rdp"];
     const double found = rdp_sampled_gaussian(q, sigma, alpha);
-    EXPECT_TRUE(std::fabs(found / expected - 1) <= 1e-9) << setting(q, sigma, alpha);
+    EXPECT_TRUE(std::fabs(found / expected - 1) <= 1e-9) << sampled_setting(q, sigma, alpha);
     EXPECT_TRUE(std::fabs(oracle::rdp(q, sigma, alpha) / expected - 1) <= 1e-12)
-        << "the reference is off at " << setting(q, sigma, alpha);
+        << "the reference is off at " << sampled_setting(q, sigma, alpha);
   }
 }
 
 TEST(Divergence, JustAboveQuadratureAtRandomPlaces) {
   for (const auto& [q, sigma, alpha] : random_cases(60, 1))
     expect_just_above(rdp_sampled_gaussian(q, sigma, alpha), oracle::rdp(q, sigma, alpha), 2e-11,
-                      setting(q, sigma, alpha));
+                      sampled_setting(q, sigma, alpha));
 }
 
 TEST(Divergence, RoundingIsPaidFor) {
@@ -75,13 +67,14 @@ TEST(Divergence, RoundingIsPaidFor) {
                                 {5.7497430722292661e-06, 1.9611122648721566, 87.0}};
   for (const auto& [q, sigma, alpha] : cases)
     expect_just_above(rdp_sampled_gaussian(q, sigma, alpha), oracle::rdp(q, sigma, alpha), 1e-10,
-                      setting(q, sigma, alpha));
+                      sampled_setting(q, sigma, alpha));
 }
 
 TEST(Divergence, BoundsTheOtherDirectionToo) {
   for (const auto& [q, sigma, alpha] : random_cases(20, 2)) {
     const double reverse = oracle::rdp_reverse(q, sigma, alpha);
-    EXPECT_TRUE(rdp_sampled_gaussian(q, sigma, alpha) >= reverse) << setting(q, sigma, alpha);
+    EXPECT_TRUE(rdp_sampled_gaussian(q, sigma, alpha) >= reverse)
+        << sampled_setting(q, sigma, alpha);
   }
 }
 
@@ -91,7 +84,7 @@ TEST(Divergence, TinyValuesKeepTheirDigits) {
     const double q = 1e-7, sigma = 1e4;
     expect_just_above(rdp_sampled_gaussian(q, sigma, alpha),
                       0.5 * alpha * q * q * std::expm1(1.0 / (sigma * sigma)), 1e-9,
-                      setting(q, sigma, alpha));
+                      sampled_setting(q, sigma, alpha));
   }
 }
 
@@ -99,7 +92,7 @@ TEST(Divergence, PlainGaussianAtFullRateAndNothingAtNone) {
   for (const double sigma : {0.05, 1.3, 1e4})
     for (const double alpha : {1.01, 7.0, 1024.0}) {
       expect_just_above(rdp_sampled_gaussian(1.0, sigma, alpha), alpha / (2 * sigma * sigma), 1e-14,
-                        setting(1.0, sigma, alpha));
+                        sampled_setting(1.0, sigma, alpha));
       EXPECT_EQ(rdp_sampled_gaussian(0.0, sigma, alpha), 0.0);
     }
 }
@@ -113,11 +106,15 @@ TEST(Divergence, GrowsWithRateAndOrderAndFallsWithNoise) {
     const double sigma = std::pow(10.0, -1.3 + 5.3 * uniform(bits));
     const double alpha = 1.0 + std::pow(10.0, -2.0 + 4.0 * uniform(bits));
     const double here = rdp_sampled_gaussian(q, sigma, alpha);
-    ASSERT_TRUE(here > 0.0) << setting(q, sigma, alpha);
-    EXPECT_TRUE(rdp_sampled_gaussian(q * 1.001, sigma, alpha) >= here) << setting(q, sigma, alpha);
-    EXPECT_TRUE(rdp_sampled_gaussian(q, sigma / 1.001, alpha) >= here) << setting(q, sigma, alpha);
-    EXPECT_TRUE(rdp_sampled_gaussian(q, sigma, alpha * 1.001) >= here) << setting(q, sigma, alpha);
-    EXPECT_TRUE(here <= alpha / (2 * sigma * sigma) * (1 + 1e-14)) << setting(q, sigma, alpha);
+    ASSERT_TRUE(here > 0.0) << sampled_setting(q, sigma, alpha);
+    EXPECT_TRUE(rdp_sampled_gaussian(q * 1.001, sigma, alpha) >= here)
+        << sampled_setting(q, sigma, alpha);
+    EXPECT_TRUE(rdp_sampled_gaussian(q, sigma / 1.001, alpha) >= here)
+        << sampled_setting(q, sigma, alpha);
+    EXPECT_TRUE(rdp_sampled_gaussian(q, sigma, alpha * 1.001) >= here)
+        << sampled_setting(q, sigma, alpha);
+    EXPECT_TRUE(here <= alpha / (2 * sigma * sigma) * (1 + 1e-14))
+        << sampled_setting(q, sigma, alpha);
   }
 }
 
@@ -132,8 +129,9 @@ TEST(Divergence, FractionalOrdersLieOnAConvexCurve) {
         };
         const double left = curve(n), right = curve(n + 1), further = curve(n + 2);
         const double middle = curve(n + 0.5);
-        EXPECT_TRUE(middle <= 0.5 * (left + right) * (1 + 1e-10)) << setting(q, sigma, n);
-        EXPECT_TRUE(middle >= (1.5 * right - 0.5 * further) * (1 - 1e-9)) << setting(q, sigma, n);
+        EXPECT_TRUE(middle <= 0.5 * (left + right) * (1 + 1e-10)) << sampled_setting(q, sigma, n);
+        EXPECT_TRUE(middle >= (1.5 * right - 0.5 * further) * (1 - 1e-9))
+            << sampled_setting(q, sigma, n);
       }
 }
 
@@ -142,14 +140,15 @@ TEST(Divergence, WhereTheIntegralIsTooLongTheChordTakesOver) {
   const double q = 1e-7, sigma = 0.01, alpha = 100.5;
   // (And where the chord exceeds the plain Gaussian, that does.)
   expect_just_above(rdp_sampled_gaussian(0.01, sigma, alpha), alpha / (2 * sigma * sigma), 1e-14,
-                    setting(0.01, sigma, alpha));
+                    sampled_setting(0.01, sigma, alpha));
   const double left = 99 * rdp_sampled_gaussian(q, sigma, 100);
   const double right = 100 * rdp_sampled_gaussian(q, sigma, 101);
   const double found = rdp_sampled_gaussian(q, sigma, alpha);
-  expect_just_above(found, 0.5 * (left + right) / (alpha - 1), 1e-10, setting(q, sigma, alpha));
+  expect_just_above(found, 0.5 * (left + right) / (alpha - 1), 1e-10,
+                    sampled_setting(q, sigma, alpha));
   // The leading term, q^alpha e^(alpha (alpha - 1) / (2 sigma^2)), is all there is.
   const double truth = 0.5 * alpha / (sigma * sigma) + alpha / (alpha - 1) * std::log(q);
-  expect_just_above(found, truth, 1e-4, setting(q, sigma, alpha));
+  expect_just_above(found, truth, 1e-4, sampled_setting(q, sigma, alpha));
 }
 
 TEST(Divergence, ExtremesAreFiniteAndPositiveOrInfiniteNeverZeroOrNan) {
@@ -157,8 +156,8 @@ TEST(Divergence, ExtremesAreFiniteAndPositiveOrInfiniteNeverZeroOrNan) {
     for (const double sigma : {1e-300, 1e-160, 1e-9, 0.05, 1.0, 1e4, 1e30, 1e300})
       for (const double alpha : {1.0 + 1e-12, 1.01, 1.5, 2.0, 3.7, 64.0, 1024.0, 1500.25}) {
         const double rdp = rdp_sampled_gaussian(q, sigma, alpha);
-        EXPECT_TRUE(rdp > 0.0) << setting(q, sigma, alpha);
-        EXPECT_TRUE(rdp < infinity || sigma < 1e-150) << setting(q, sigma, alpha);
+        EXPECT_TRUE(rdp > 0.0) << sampled_setting(q, sigma, alpha);
+        EXPECT_TRUE(rdp < infinity || sigma < 1e-150) << sampled_setting(q, sigma, alpha);
       }
 }
 

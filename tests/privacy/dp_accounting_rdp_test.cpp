@@ -16,16 +16,11 @@
 #include "privacy/rdp/pure.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/rdp/zcdp.hpp"
+#include "tests/privacy/common.hpp"
 #include "tests/privacy/oracle.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-constexpr Neighbours replaced{.relation = NeighbouringRelation::replace_one, .group = 1};
-
-bool close(double found, double expected, double relative) {
-  return std::fabs(found / expected - 1) <= relative;
-}
 
 struct Sampled {
   double order, published;

@@ -14,16 +14,12 @@
 #include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/rdp/zcdp.hpp"
+#include "tests/privacy/common.hpp"
 #include "tests/privacy/golden.hpp"
 #include "tests/privacy/oracle.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-const std::vector<double> default_list(default_orders().begin(), default_orders().end());
 
 Accountant by_rdp(std::vector<Release> releases, const std::vector<double>& orders = default_list) {
   return Accountant({.releases = std::move(releases)},
@@ -37,10 +33,6 @@ PrivacyBound epsilon_of(const std::vector<Release>& releases, double delta,
 
 PrivacyBound delta_of(const std::vector<Release>& releases, double epsilon) {
   return by_rdp(releases).delta(epsilon);
-}
-
-bool close(double found, double expected, double relative) {
-  return found == expected || std::fabs(found / expected - 1) <= relative;
 }
 
 double signless(double q, double sigma, double alpha) {

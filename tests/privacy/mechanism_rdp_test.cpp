@@ -20,20 +20,12 @@
 #include "privacy/rdp/pure.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
 #include "privacy/rdp/zcdp.hpp"
+#include "tests/privacy/common.hpp"
 
 namespace cudp::privacy {
 namespace {
 
 using Real = boost::multiprecision::cpp_bin_float_50;
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr Neighbours replaced{.relation = NeighbouringRelation::replace_one, .group = 1};
-
-void expect_just_above(double value, double truth, double margin, const std::string& where) {
-  EXPECT_TRUE(value >= truth * (1 - 1e-15)) << where << ": " << value << " below " << truth;
-  EXPECT_TRUE(value <= truth * (1 + margin)) << where << ": " << value << " above " << truth;
-}
 
 std::string setting(double a, double b, double alpha) {
   return std::to_string(a) + ", " + std::to_string(b) + ", alpha = " + std::to_string(alpha);

@@ -15,13 +15,12 @@
 #include "privacy/pld/fft.hpp"
 #include "privacy/rdp/binomial.hpp"
 #include "privacy/rdp/gaussian.hpp"
+#include "tests/privacy/common.hpp"
 #include "tests/privacy/oracle.hpp"
 #include "tests/privacy/pld_oracle.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-const AccountantOptions by_pld{.kind = AccountantKind::pld};
 
 PrivacyBound delta_by_pld(std::vector<Release> releases, NeighbouringRelation relation,
                           double epsilon, std::uint64_t group = 1) {

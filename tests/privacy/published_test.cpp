@@ -12,6 +12,7 @@
 
 #include "privacy/accountant.hpp"
 #include "privacy/calibrate.hpp"
+#include "tests/privacy/common.hpp"
 #include "tests/support/test_files.hpp"
 
 namespace cudp::privacy {
@@ -124,8 +125,6 @@ const std::vector<Published>& published() {
   };
   return values;
 }
-
-const AccountantOptions by_pld{.kind = AccountantKind::pld};
 
 TEST(PublishedValues, DeltaOfOneStep) {
   for (const Published& value : published()) {

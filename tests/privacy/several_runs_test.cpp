@@ -16,7 +16,7 @@
 namespace cudp::privacy {
 namespace {
 
-constexpr double kDelta = 1e-5;
+constexpr double kDeltaOfAll = 1e-5;
 
 RunSpending planned(Mechanism mechanism, std::uint64_t count) {
   return {.run = PlannedRun{{{std::move(mechanism), count}}}};
@@ -25,18 +25,19 @@ RunSpending planned(Mechanism mechanism, std::uint64_t count) {
 TEST(SeveralRuns, FixedAheadAreOneRunOfAllTheirReleases) {
   const Release release{PoissonGaussian{0.01, 1.1}, 500};
   const std::vector<RunSpending> runs(3, {.run = PlannedRun{{release}}});
-  const double together =
-      Accountant({.releases = {{release.mechanism, 3 * release.count}}}).epsilon(kDelta).epsilon;
-  const double found = epsilon_fixed_ahead(runs, kDelta);
+  const double together = Accountant({.releases = {{release.mechanism, 3 * release.count}}})
+                              .epsilon(kDeltaOfAll)
+                              .epsilon;
+  const double found = epsilon_fixed_ahead(runs, kDeltaOfAll);
   EXPECT_GE(found, together * (1.0 - 1e-4));
   EXPECT_LE(found, together * 1.01);
 }
 
 TEST(SeveralRuns, AsChosenCostsMoreButLessThanTheirSum) {
   const std::vector<RunSpending> runs(20, planned(PoissonGaussian{0.01, 1.1}, 500));
-  const double fixed = epsilon_fixed_ahead(runs, kDelta);
-  const double chosen = epsilon_as_chosen(runs, kDelta);
-  const double one = epsilon_fixed_ahead({runs.data(), 1}, kDelta);
+  const double fixed = epsilon_fixed_ahead(runs, kDeltaOfAll);
+  const double chosen = epsilon_as_chosen(runs, kDeltaOfAll);
+  const double one = epsilon_fixed_ahead({runs.data(), 1}, kDeltaOfAll);
   EXPECT_GT(chosen, fixed);
   EXPECT_LT(chosen, 20.0 * one);
 }
@@ -45,10 +46,10 @@ TEST(SeveralRuns, AsChosenCostsMoreButLessThanTheirSum) {
 TEST(SeveralRuns, AsChosenIsTheOdometerOnHalfOfDelta) {
   const std::vector<RunSpending> runs = {planned(Gaussian{4.0}, 1), planned(Laplace{20.0}, 3),
                                          planned(PoissonGaussian{0.02, 0.9}, 100)};
-  Odometer odometer(0.5 * kDelta);
+  Odometer odometer(0.5 * kDeltaOfAll);
   for (std::size_t n = 1; n <= runs.size(); ++n) {
     odometer.charge(std::get<PlannedRun>(runs[n - 1].run).releases.front());
-    EXPECT_NEAR(epsilon_as_chosen({runs.data(), n}, kDelta), odometer.epsilon(), 1e-9);
+    EXPECT_NEAR(epsilon_as_chosen({runs.data(), n}, kDeltaOfAll), odometer.epsilon(), 1e-9);
   }
 }
 
@@ -79,56 +80,57 @@ TEST(SeveralRuns, AsChosenHoldsForRunsThatFollowWhatWasSeen) {
 }
 
 TEST(SeveralRuns, AFilterCountsAtItsOrderAndBelow) {
-  const Filter filter(renyi_budget(16.0, 1.0, kDelta));
+  const Filter filter(renyi_budget(16.0, 1.0, kDeltaOfAll));
   const RunSpending filtered{.run = RenyiFilteredRun{16.0, filter.limit()}};
-  const double alone = epsilon_fixed_ahead({&filtered, 1}, kDelta);
+  const double alone = epsilon_fixed_ahead({&filtered, 1}, kDeltaOfAll);
   EXPECT_NEAR(alone, 1.0, 1e-6);  // 16 is among the orders that are tried
   // At a higher order nothing is known of it.
   std::vector<RunSpending> runs = {filtered, planned(Gaussian{100.0}, 1)};
-  const double with = epsilon_fixed_ahead(runs, kDelta);
+  const double with = epsilon_fixed_ahead(runs, kDeltaOfAll);
   EXPECT_GT(with, alone);
   EXPECT_LT(with, 1.01);
   runs[0].run = RenyiFilteredRun{1.05, 0.01};
-  EXPECT_THROW(epsilon_as_chosen(runs, kDelta), std::domain_error);
+  EXPECT_THROW(epsilon_as_chosen(runs, kDeltaOfAll), std::domain_error);
 }
 
 TEST(SeveralRuns, AZcdpFilterIsAGaussianAtEveryOrder) {
   const std::vector<RunSpending> filter = {{.run = ZcdpFilteredRun{0.02}}};
   const std::vector<RunSpending> gaussian = {planned(Gaussian{5.0}, 1)};
-  EXPECT_NEAR(epsilon_as_chosen(filter, kDelta), epsilon_as_chosen(gaussian, kDelta), 1e-9);
+  EXPECT_NEAR(epsilon_as_chosen(filter, kDeltaOfAll), epsilon_as_chosen(gaussian, kDeltaOfAll),
+              1e-9);
 }
 
 TEST(SeveralRuns, StatedDeltasComeOutOfTheirHalf) {
   const RunSpending stated{.run = StatedRun{0.5, 0.9e-6}};
   std::vector<RunSpending> runs(5, stated);
-  const double chosen = epsilon_as_chosen(runs, kDelta);
-  EXPECT_LE(chosen, 5 * 0.5 + std::log(2.0 / kDelta));
-  EXPECT_LE(epsilon_fixed_ahead(runs, kDelta), 2.5 * (1.0 + 1e-3));
+  const double chosen = epsilon_as_chosen(runs, kDeltaOfAll);
+  EXPECT_LE(chosen, 5 * 0.5 + std::log(2.0 / kDeltaOfAll));
+  EXPECT_LE(epsilon_fixed_ahead(runs, kDeltaOfAll), 2.5 * (1.0 + 1e-3));
   runs.push_back(stated);
-  EXPECT_THROW(epsilon_as_chosen(runs, kDelta), std::domain_error);
-  EXPECT_NO_THROW(epsilon_fixed_ahead(runs, kDelta));
+  EXPECT_THROW(epsilon_as_chosen(runs, kDeltaOfAll), std::domain_error);
+  EXPECT_NO_THROW(epsilon_fixed_ahead(runs, kDeltaOfAll));
   runs.resize(12, stated);
-  EXPECT_THROW(epsilon_fixed_ahead(runs, kDelta), std::domain_error);
+  EXPECT_THROW(epsilon_fixed_ahead(runs, kDeltaOfAll), std::domain_error);
 }
 
 TEST(SeveralRuns, WhatIsForRoundingAddsUp) {
   RunSpending run = planned(Gaussian{4.0}, 1);
-  const double without = epsilon_fixed_ahead({&run, 1}, kDelta);
-  run.failure = 0.4 * kDelta;
-  EXPECT_NEAR(epsilon_fixed_ahead({&run, 1}, kDelta / 0.6), without, 0.2 * without);
-  EXPECT_GT(epsilon_fixed_ahead({&run, 1}, kDelta), without);
-  EXPECT_NO_THROW(epsilon_as_chosen({&run, 1}, kDelta));
-  run.failure = 0.6 * kDelta;
-  EXPECT_THROW(epsilon_as_chosen({&run, 1}, kDelta), std::domain_error);
+  const double without = epsilon_fixed_ahead({&run, 1}, kDeltaOfAll);
+  run.failure = 0.4 * kDeltaOfAll;
+  EXPECT_NEAR(epsilon_fixed_ahead({&run, 1}, kDeltaOfAll / 0.6), without, 0.2 * without);
+  EXPECT_GT(epsilon_fixed_ahead({&run, 1}, kDeltaOfAll), without);
+  EXPECT_NO_THROW(epsilon_as_chosen({&run, 1}, kDeltaOfAll));
+  run.failure = 0.6 * kDeltaOfAll;
+  EXPECT_THROW(epsilon_as_chosen({&run, 1}, kDeltaOfAll), std::domain_error);
 }
 
 TEST(Odometer, CountsDeltasOfTheirOwnWithinTheirPart) {
-  Odometer odometer(kDelta, {}, 3e-6);
+  Odometer odometer(kDeltaOfAll, {}, 3e-6);
   odometer.charge({ApproximateDp{0.2, 1e-6}, 2});
   const double before = odometer.epsilon();
   EXPECT_THROW(odometer.charge({ApproximateDp{0.2, 2e-6}, 1}), std::domain_error);
   EXPECT_EQ(odometer.epsilon(), before);  // it has counted nothing
-  Odometer pure(kDelta);
+  Odometer pure(kDeltaOfAll);
   pure.charge({ApproximateDp{0.2, 0.0}, 2});
   EXPECT_EQ(pure.epsilon(), before);
 }

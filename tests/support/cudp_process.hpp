@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -62,6 +63,13 @@ class CudpProcess {
   std::string err_;
   pid_t child_ = -1;
 };
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
 
 /// The checkpoint of the most steps in a run's folder; empty if there is none.
 inline std::filesystem::path newest_checkpoint_file(const std::filesystem::path& run) {

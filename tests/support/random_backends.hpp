@@ -25,6 +25,8 @@
 
 namespace cudp {
 
+inline constexpr Generator kEveryGenerator[] = {Generator::chacha20, Generator::philox};
+
 struct RandomBackend {
   std::string name;
   std::function<void(const RandomStream&, std::int64_t, std::int64_t, std::uint32_t*)> fill_words;

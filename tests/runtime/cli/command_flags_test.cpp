@@ -35,13 +35,13 @@ std::vector<Option> rows() {
 }
 
 /// What the flags come to; an input error's text where they are refused.
-struct Outcome {
+struct Parsed {
   Flags flags;
   bool json = false;
   std::string error;
 };
-Outcome parse(const std::string& arguments, Repeated repeated = Repeated::refused) {
-  Outcome outcome;
+Parsed parse(const std::string& arguments, Repeated repeated = Repeated::refused) {
+  Parsed outcome;
   CLI::App app{"cudp"};
   CLI::App* const command = app.add_subcommand("do", "");
   const CommandFlags flags(*command, rows(), repeated);
@@ -59,13 +59,13 @@ Outcome parse(const std::string& arguments, Repeated repeated = Repeated::refuse
 }
 
 TEST(CommandFlags, FillInWhatRowsSay) {
-  const Outcome none = parse("me");
+  const Parsed none = parse("me");
   EXPECT_EQ(none.error, "");
   EXPECT_EQ(none.flags.name, "me");
   EXPECT_FALSE(none.flags.count || none.flags.file || none.json);
   EXPECT_EQ(none.flags.small, 7);
 
-  const Outcome all = parse("me --count 3 --file a.png --numbers 1 2.5,3e-2 --words a,b --json");
+  const Parsed all = parse("me --count 3 --file a.png --numbers 1 2.5,3e-2 --words a,b --json");
   EXPECT_EQ(all.error, "");
   EXPECT_EQ(all.flags.count, 3u);
   EXPECT_EQ(all.flags.file, "a.png");
@@ -87,7 +87,7 @@ TEST(CommandFlags, RefuseWhatIsOutOfRangeOrMissing) {
 
 TEST(CommandFlags, GivenTwiceAreRefusedUnlessTheLastCounts) {
   EXPECT_NE(parse("me --small 1 --small 2").error, "");
-  const Outcome last = parse("me --small 1 --small 2", Repeated::last_counts);
+  const Parsed last = parse("me --small 1 --small 2", Repeated::last_counts);
   EXPECT_EQ(last.error, "");
   EXPECT_EQ(last.flags.small, 2);
 }

@@ -1,5 +1,4 @@
 // --help fits one screen, and --help-all has everything.
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -11,13 +10,6 @@
 
 namespace cudp {
 namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 /// The option's flag is in the text as a word.
 bool names(const std::string& text, const std::string& key) {

@@ -29,19 +29,19 @@ namespace {
 using nlohmann::json;
 using privacy::Release;
 
-struct Outcome {
+struct ProgramEnd {
   int code = 0;
   std::string out;
   std::string error;
 };
 
 /// What the program would do with these arguments.
-Outcome cudp(const std::string& arguments) {
+ProgramEnd cudp(const std::string& arguments) {
   CLI::App app{"cudp"};
   CommandBody body;
   add_account_command(app, body);
   add_calibrate_command(app, body);
-  Outcome outcome;
+  ProgramEnd outcome;
   std::ostringstream captured;
   std::streambuf* const stdout_buffer = std::cout.rdbuf(captured.rdbuf());
   try {
@@ -60,14 +60,14 @@ Outcome cudp(const std::string& arguments) {
 }
 
 json answer(const std::string& arguments) {
-  const Outcome outcome = cudp(arguments + " --json");
+  const ProgramEnd outcome = cudp(arguments + " --json");
   EXPECT_EQ(outcome.code, 0) << arguments << ": " << outcome.error;
   return json::parse(outcome.out, nullptr, false);
 }
 
 /// Refused with this code and one line that contains `reason`.
 void expect_refused(const std::string& arguments, int code, const std::string& reason) {
-  const Outcome outcome = cudp(arguments);
+  const ProgramEnd outcome = cudp(arguments);
   EXPECT_EQ(outcome.code, code) << arguments;
   EXPECT_NE(outcome.error.find(reason), std::string::npos) << arguments << ": " << outcome.error;
   EXPECT_EQ(outcome.error.find('\n'), std::string::npos) << outcome.error;
@@ -183,7 +183,7 @@ TEST(Account, DrawsItsCurves) {
   const auto picture =
       std::filesystem::temp_directory_path() / ("cudp_curve_" + std::to_string(getpid()) + ".png");
   for (const char* which : {"", "--groups 3 "}) {
-    const Outcome drawn = cudp(kUsual + "--delta 1e-6 " + which + "--curve " + picture.string());
+    const ProgramEnd drawn = cudp(kUsual + "--delta 1e-6 " + which + "--curve " + picture.string());
     if (drawn.code != 0) GTEST_SKIP() << "gnuplot is missing: " << drawn.error;
     std::ifstream file(picture, std::ios::binary);
     std::string start(4, ' ');

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 const Words kSteps = {"--batch", "40", "--steps", "5"};
 
@@ -53,10 +53,10 @@ class VerifyCli : public testing::Test {
                       const Words& more = {}) const {
     const Finished f = verify(run, with({"--json"}, more));
     ASSERT_EQ(f.exit, 1) << f.out << f.err;
-    const Json answer = Json::parse(f.out);
+    const OrderedJson answer = OrderedJson::parse(f.out);
     EXPECT_EQ(answer["holds"], false);
     std::string found;
-    for (const Json& c : answer["checks"])
+    for (const OrderedJson& c : answer["checks"])
       if (c["check"] == check && c["result"] == "differs") found += c["differences"].dump();
     EXPECT_NE(found.find(word), std::string::npos) << answer.dump(1);
   }
@@ -70,9 +70,9 @@ class VerifyCli : public testing::Test {
     ASSERT_NE(content, before);
     write_text(folder_ / ("changed/" + file), content);
   }
-  void change_certificate(const std::function<void(Json&)>& how) {
+  void change_certificate(const std::function<void(OrderedJson&)>& how) {
     change("release/privacy.json", [&](std::string& text) {
-      Json j = Json::parse(text);
+      OrderedJson j = OrderedJson::parse(text);
       how(j);
       text = j.dump(2) + "\n";
     });
@@ -115,7 +115,7 @@ TEST_F(VerifyCli, FinishedRunsHold) {
     fs::rename(folder_ / (std::string(name) + "/private"), folder_ / "away");
     const Finished f = verify(name, {"--json"});
     EXPECT_EQ(f.exit, 0) << f.out;
-    EXPECT_EQ(Json::parse(f.out)["checks"][1]["result"], "not checked");
+    EXPECT_EQ(OrderedJson::parse(f.out)["checks"][1]["result"], "not checked");
     fs::remove_all(folder_ / "away");
   }
 }
@@ -135,36 +135,36 @@ TEST_F(VerifyCli, ARunOfTextsHolds) {
 
 TEST_F(VerifyCli, ChangedRunsDoNot) {
   train("run", kSteps);
-  change_certificate([](Json& c) { c["epsilon"] = 2.9; });
+  change_certificate([](OrderedJson& c) { c["epsilon"] = 2.9; });
   expect_differs("changed", "epsilon", "2.9");
-  change_certificate([](Json& c) { c["epsilon"] = 3.1; });
+  change_certificate([](OrderedJson& c) { c["epsilon"] = 3.1; });
   expect_differs("changed", "epsilon", "3.1");
-  change_certificate([](Json& c) { c["sigma"] = c["sigma"].get<double>() * 1.01; });
+  change_certificate([](OrderedJson& c) { c["sigma"] = c["sigma"].get<double>() * 1.01; });
   expect_differs("changed", "noise", "noise_std");
-  change_certificate([](Json& c) {
+  change_certificate([](OrderedJson& c) {
     c["sigma"] = c["sigma"].get<double>() * 1.01;
     c["noise_std"] = c["sigma"].get<double>() * c["sensitivity"].get<double>();
   });
   expect_differs("changed", "noise", "sigma");
   // With all of it consistent, the ledger says otherwise.
-  change_certificate([](Json& c) {
+  change_certificate([](OrderedJson& c) {
     c["sigma"] = c["sigma"].get<double>() * 1.01;
     c["noise_std"] = c["sigma"].get<double>() * c["sensitivity"].get<double>();
     c["releases"][1]["sigma"] = c["sigma"];
   });
   expect_differs("changed", "ledger", "charged were 0");
-  change_certificate([](Json& c) { c["releases"].erase(1); });
+  change_certificate([](OrderedJson& c) { c["releases"].erase(1); });
   expect_differs("changed", "ledger", "charged were 5");
   expect_differs("changed/release", "releases", "5 steps");
-  change_certificate([](Json& c) { c["releases"].erase(0); });
+  change_certificate([](OrderedJson& c) { c["releases"].erase(0); });
   expect_differs("changed", "noise", "size_release");
-  change_certificate([](Json& c) { c["noisy_values"] = Json::array(); });
+  change_certificate([](OrderedJson& c) { c["noisy_values"] = OrderedJson::array(); });
   expect_differs("changed", "releases", "noisy size");
-  change_certificate([](Json& c) { c["noisy_values"].push_back(c["noisy_values"][0]); });
+  change_certificate([](OrderedJson& c) { c["noisy_values"].push_back(c["noisy_values"][0]); });
   expect_differs("changed", "releases", "no release pays for it");
-  change_certificate([](Json& c) { c["q"] = c["q"].get<double>() * 0.9; });
+  change_certificate([](OrderedJson& c) { c["q"] = c["q"].get<double>() * 0.9; });
   expect_differs("changed", "sampling", "threshold");
-  change_certificate([](Json& c) { c["delta"] = 2e-5; });
+  change_certificate([](OrderedJson& c) { c["delta"] = 2e-5; });
   expect_differs("changed", "settings", "delta");
   const auto replace = [](const char* what, const char* by) {
     return [=](std::string& text) {
@@ -216,24 +216,24 @@ TEST_F(VerifyCli, ChangedRunsDoNot) {
 
 TEST_F(VerifyCli, ChangedRunsOfOtherMethodsDoNot) {
   train("run", with(kSteps, {"--method", "dpsgd-quantile"}));
-  change_certificate([](Json& c) { c["noisy_values"][1]["times"] = 4; });
+  change_certificate([](OrderedJson& c) { c["noisy_values"][1]["times"] = 4; });
   expect_differs("changed", "releases", "one a step");
   fs::remove_all(folder_ / "changed/private");
   expect_differs("changed", "releases", "one a step");
-  change_certificate([](Json& c) {
+  change_certificate([](OrderedJson& c) {
     c["quantile"]["count_noise_std"] = c["quantile"]["count_noise_std"].get<double>() * 1.1;
   });
   expect_differs("changed", "noise", "sum and count");
   fs::remove_all(folder_ / "run");
   // What is proved of objective perturbation is worked out again from its noise.
   train("run", {"--method", "objpert"});
-  change_certificate([](Json& c) { c["noise_std"] = c["noise_std"].get<double>() * 0.99; });
+  change_certificate([](OrderedJson& c) { c["noise_std"] = c["noise_std"].get<double>() * 0.99; });
   expect_differs("changed", "epsilon", "delta");
   fs::remove_all(folder_ / "run");
   train("run", {"--method", "dp-agd", "--splits", "6"});
-  change_certificate([](Json& c) { c["noisy_values"].erase(1); });
+  change_certificate([](OrderedJson& c) { c["noisy_values"].erase(1); });
   expect_differs("changed", "releases", "noisy sums");
-  change_certificate([](Json& c) { c["epsilon"] = 2.5; });
+  change_certificate([](OrderedJson& c) { c["epsilon"] = 2.5; });
   expect_differs("changed", "epsilon", "budget");
 }
 
@@ -241,16 +241,16 @@ TEST_F(VerifyCli, EpsilonOfARowIsWhatWasSpentByThen) {
   // Number of the row, and what its epsilon is multiplied by.
   const auto change_row = [&](std::size_t row, double factor) {
     change("release/metrics.jsonl", [&](std::string& text) {
-      std::vector<Json> rows;
+      std::vector<OrderedJson> rows;
       for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = text.find('\n', at);
-        rows.push_back(Json::parse(text.substr(at, end - at)));
+        rows.push_back(OrderedJson::parse(text.substr(at, end - at)));
         at = end + 1;
       }
       ASSERT_LT(row, rows.size()) << text;
       rows[row]["epsilon"] = rows[row]["epsilon"].get<double>() * factor;
       text.clear();
-      for (const Json& r : rows) text += r.dump() + "\n";
+      for (const OrderedJson& r : rows) text += r.dump() + "\n";
     });
   };
   struct Case {
@@ -317,7 +317,7 @@ TEST_F(VerifyCli, SaysWhatIsNoRun) {
   change("release/config.toml", [](std::string& text) { text = "no settings\n"; });
   refused("changed", "settings");
   // A plan is no promise of a finished run.
-  change_certificate([](Json& c) { c["status"] = "not finished"; });
+  change_certificate([](OrderedJson& c) { c["status"] = "not finished"; });
   const Finished f = verify("changed");
   EXPECT_EQ(f.exit, 1);
   EXPECT_NE(f.out.find("not finished"), std::string::npos) << f.out;
@@ -340,9 +340,9 @@ TEST_F(VerifyCli, ATwinIsTrainedAndChecked) {
     const Finished f = verify(name, {"--json", "--twin", twin, "--data-dir", folder_.path(),
                                      "--schema", table_.schema, "--threads", "1", "--seed", "5"});
     ASSERT_EQ(f.exit, 0) << f.out << f.err;
-    const Json found = Json::parse(f.out)["twin"];
-    EXPECT_EQ(found["findings"], Json::array());
-    EXPECT_EQ(found["differences"], Json::array());
+    const OrderedJson found = OrderedJson::parse(f.out)["twin"];
+    EXPECT_EQ(found["findings"], OrderedJson::array());
+    EXPECT_EQ(found["differences"], OrderedJson::array());
     EXPECT_GT(found["releases"], 0);
     EXPECT_EQ(found["seed"], 5);
     if (std::string(name) == "public") {
@@ -358,7 +358,8 @@ TEST_F(VerifyCli, ATwinIsTrainedAndChecked) {
         EXPECT_EQ(content_of(entry.path()).find("{\"kind\":\""), std::string::npos) << entry.path();
       }
     // The twin is a run, and not for release.
-    const Json certificate = Json::parse(content_of(twin + "/run/release/privacy.json"));
+    const OrderedJson certificate =
+        OrderedJson::parse(content_of(twin + "/run/release/privacy.json"));
     EXPECT_EQ(certificate["for_release"], false);
     const Finished again = verify(name, {"--twin", twin});
     EXPECT_EQ(again.exit, 2);
@@ -368,13 +369,13 @@ TEST_F(VerifyCli, ATwinIsTrainedAndChecked) {
 
 TEST_F(VerifyCli, ATwinTellsWhatTheRunStatesOtherwise) {
   train("run", with(kSteps, {"--size-is-public"}));
-  change_certificate([](Json& c) { c["hyperparameter_tuning"] = "counted"; });
+  change_certificate([](OrderedJson& c) { c["hyperparameter_tuning"] = "counted"; });
   const Finished f =
       verify("changed", {"--json", "--twin", folder_ / "twin", "--data-dir", folder_.path(),
                          "--schema", table_.schema, "--threads", "1"});
   EXPECT_EQ(f.exit, 1) << f.out << f.err;
-  const Json twin = Json::parse(f.out)["twin"];
-  EXPECT_EQ(twin["findings"], Json::array());
+  const OrderedJson twin = OrderedJson::parse(f.out)["twin"];
+  EXPECT_EQ(twin["findings"], OrderedJson::array());
   ASSERT_EQ(twin["differences"].size(), 1u) << twin;
   EXPECT_NE(twin["differences"][0].get<std::string>().find("hyperparameter_tuning"),
             std::string::npos);

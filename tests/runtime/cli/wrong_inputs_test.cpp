@@ -69,7 +69,7 @@ columns = [
   TemporaryFolder folder_;
 };
 
-struct Case {
+struct WrongInput {
   Words words;
   std::string sentence;  ///< behind "cudp: "
 };
@@ -85,7 +85,7 @@ Words preset(Words more) {
   return more;
 }
 
-const Case kCases[] = {
+const WrongInput kCases[] = {
     {{"trian", "--preset", "glyphs-cnn"},
      "expected a command as the first word, found 'trian'; the nearest is 'train'"},
     {{"verify2", "train", "--preset", "glyphs-cnn"},
@@ -269,7 +269,7 @@ const Case kCases[] = {
 TEST_F(WrongInputs, AreAnsweredInOneSentenceAndNothingIsWritten) {
   const std::set<std::string> before = files();
   EXPECT_GE(std::size(kCases), 30u);
-  for (const Case& c : kCases) {
+  for (const WrongInput& c : kCases) {
     std::string typed = "cudp";
     for (const std::string& word : c.words) typed += " " + word;
     const Finished f = cudp(c.words);

@@ -14,7 +14,7 @@ namespace cudp {
 namespace {
 
 /// 700 parameters: two tiles of 256 random words and a tail.
-const cases::Case kModel{"softmax", "logistic", {69, 1, 1}, 10};
+const cases::Case kSoftmax{"softmax", "logistic", {69, 1, 1}, 10};
 
 EngineSettings settings_of(Generator generator, std::uint64_t threshold) {
   EngineSettings s;
@@ -32,11 +32,11 @@ EngineSettings settings_of(Generator generator, std::uint64_t threshold) {
 class EngineRandom : public testing::TestWithParam<Generator> {};
 
 TEST_P(EngineRandom, TheSameBatches) {
-  const Network net = cases::network_of(kModel);
+  const Network net = cases::network_of(kSoftmax);
   for (const double rate : {1e-3, 0.03, 0.4, 0.9})
     for (const std::size_t examples : {1u, 31u, 33u, 4097u}) {
       SCOPED_TRACE(std::to_string(examples) + " at rate " + std::to_string(rate));
-      const Dataset data = cases::examples_for(kModel, examples);
+      const Dataset data = cases::examples_for(kSoftmax, examples);
       const EngineSettings s =
           settings_of(GetParam(), static_cast<std::uint64_t>(std::ceil(rate * 0x1p32)));
       const auto cpu = make_cpu_engine(net, s);
@@ -57,8 +57,8 @@ TEST_P(EngineRandom, TheSameBatches) {
 }
 
 TEST_P(EngineRandom, TheSameNoiseInEveryStepOfARun) {
-  const Network net = cases::network_of(kModel);
-  const Dataset data = cases::examples_for(kModel, 33);
+  const Network net = cases::network_of(kSoftmax);
+  const Dataset data = cases::examples_for(kSoftmax, 33);
   const EngineSettings s = settings_of(GetParam(), 0);  // nobody is drawn: a sum is noise alone
   const auto cpu = make_cpu_engine(net, s);
   const auto device = device_engine(net, s);

@@ -85,19 +85,19 @@ ClippedGradient clipping_of(const Drawn& s) {
 }
 
 /// What an engine makes of single examples, and of a batch.
-struct Outcome {
+struct OneStep {
   PerExample single;
   std::vector<float> sum;  ///< of clipped gradients; what a first momentum step leaves as moment
   std::vector<std::uint32_t> batch;
 };
 
-Outcome outcome_of(Engine& engine, const Drawn& s) {
+OneStep outcome_of(Engine& engine, const Drawn& s) {
   constexpr std::uint64_t kStep = 3;
   engine.load(s.data);
   engine.set_state(s.state);
   std::vector<std::uint32_t> all(s.data.size());
   std::iota(all.begin(), all.end(), 0u);
-  Outcome o{.single = engine.per_example(all, true), .sum = {}, .batch = engine.sampled(kStep)};
+  OneStep o{.single = engine.per_example(all, true), .sum = {}, .batch = engine.sampled(kStep)};
   const StepScalars still = cases::still(0.0f, s.clip_norm);
   engine.run(s.settings.recipe, kStep, {&still, 1});
   o.sum = engine.state().moment1;
@@ -110,7 +110,7 @@ Outcome outcome_of(Engine& engine, const Drawn& s) {
 ///   tensor cancellation may leave little but rounding;
 ///   the same two squares, and twice (it is a square), for a layer's squared norm;
 ///   the sum of the norms of the batch's clipped gradients, for the sum.
-void expect_same(const Drawn& s, const Outcome& got, const Outcome& want) {
+void expect_same(const Drawn& s, const OneStep& got, const OneStep& want) {
   const std::size_t d = s.net.parameter_count;
   const auto groups = static_cast<std::size_t>(s.net.groups);
   const std::size_t n = s.data.size();
@@ -166,9 +166,9 @@ TEST_P(RandomModels, AgreeOnEveryExample) {
   // About half the examples are clipped.
   s.clip_norm = static_cast<float>(norms / static_cast<double>(s.data.size()));
   reference::ReferenceEngine clipping(s.net, s.settings);
-  const Outcome want = outcome_of(clipping, s);
+  const OneStep want = outcome_of(clipping, s);
 
-  Outcome cpu;
+  OneStep cpu;
   for (const SimdLevel level : {SimdLevel::baseline, SimdLevel::avx2, SimdLevel::avx512}) {
     if (!cases::has_simd_level(level)) continue;
     SCOPED_TRACE(simd_name(level));
@@ -179,7 +179,7 @@ TEST_P(RandomModels, AgreeOnEveryExample) {
   SCOPED_TRACE(by_blas ? "CUDA, dense layers by BLAS" : "CUDA");
   const auto device =
       layer_wise_engine(s.net, s.settings, by_blas ? 1 : cuda::kLargeDense, {.seed = GetParam()});
-  const Outcome cuda = outcome_of(*device, s);
+  const OneStep cuda = outcome_of(*device, s);
   expect_same(s, cuda, want);
   SCOPED_TRACE("beside the CPU's");
   expect_same(s, cuda, cpu);

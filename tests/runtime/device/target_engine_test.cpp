@@ -20,7 +20,7 @@ using cases::Adds;
 using cases::InfluenceCase;
 
 /// A linear model and one with hidden layers.
-const char* const kModels[] = {"linear", cases::kHidden};
+const char* const kTargetModels[] = {"linear", cases::kHidden};
 
 InfluenceCase target_case(const char* model, Loss loss, Adds adds, unsigned seed,
                           bool hostile = false) {
@@ -34,7 +34,7 @@ InfluenceCase target_case(const char* model, Loss loss, Adds adds, unsigned seed
 }
 
 TEST(TargetEngine, SumsAreTheOracles) {
-  for (const char* const model : kModels)
+  for (const char* const model : kTargetModels)
     for (const Loss loss : {Loss::squared, Loss::huber})
       for (const Adds adds : {Adds::flat, Adds::per_layer, Adds::automatic, Adds::transformed}) {
         const InfluenceCase c = target_case(model, loss, adds, 3);
@@ -57,7 +57,7 @@ TEST(TargetEngine, SumsAreTheOracles) {
 }
 
 TEST(TargetEngine, GradientsAndLossesAreTheOracles) {
-  for (const char* const model : kModels)
+  for (const char* const model : kTargetModels)
     for (const Loss loss : {Loss::squared, Loss::huber}) {
       const InfluenceCase c = target_case(model, loss, Adds::flat, 5);
       const auto cpu = make_cpu_engine(c.net, c.settings);
@@ -78,7 +78,7 @@ TEST(TargetEngine, GradientsAndLossesAreTheOracles) {
 
 /// Rows that overflow, whatever the loss: one adds what it adds alone, within the bound.
 TEST(TargetEngine, ARowAddsNoMoreThanIsStated) {
-  for (const char* const model : kModels)
+  for (const char* const model : kTargetModels)
     for (const Loss loss : {Loss::squared, Loss::huber})
       for (const Adds adds :
            {Adds::flat, Adds::per_layer, Adds::automatic, Adds::directions, Adds::transformed})

@@ -24,8 +24,8 @@ namespace {
 
 using cases::Case;
 
-constexpr double kTolerance = 2e-3;   // of a gradient and of a norm, relative
-constexpr double kLeastError = 1e-5;  // what float32 would stay below
+constexpr double kTf32Tolerance = 2e-3;  // of a gradient and of a norm, relative
+constexpr double kLeastError = 1e-5;     // what float32 would stay below
 
 EngineSettings tf32_settings(int micro_batch = 32) {
   EngineSettings s;
@@ -62,7 +62,7 @@ void expect_own_norms(const Network& net, const PerExample& got, std::size_t exa
 /// Gradients, norms and losses of every example; the largest relative error of a gradient, which
 /// is to be below `tolerance`.
 double expect_near_the_oracle(const Network& net, const Dataset& data, const TrainState& state,
-                              double tolerance = kTolerance,
+                              double tolerance = kTf32Tolerance,
                               std::int64_t large_dense = cuda::kLargeDense) {
   std::vector<std::uint32_t> all(data.size());
   std::iota(all.begin(), all.end(), 0u);
@@ -81,7 +81,7 @@ double expect_near_the_oracle(const Network& net, const Dataset& data, const Tra
   double largest = 0.0;
   for (std::size_t e = 0; e < data.size(); ++e) {
     SCOPED_TRACE("example " + std::to_string(e));
-    EXPECT_NEAR(got.losses[e], want.losses[e], kTolerance * (1.0 + want.losses[e]));
+    EXPECT_NEAR(got.losses[e], want.losses[e], kTf32Tolerance * (1.0 + want.losses[e]));
     const auto [error, size] =
         cases::distance(got.gradients.data() + e * d, want.gradients.data() + e * d, d);
     EXPECT_TRUE(error <= tolerance * size) << "gradient: " << error << " of " << size;
@@ -93,7 +93,7 @@ double expect_near_the_oracle(const Network& net, const Dataset& data, const Tra
       square += want.squared_norms[i];
     }
     EXPECT_TRUE(std::abs(std::sqrt(got_square) - std::sqrt(square)) <=
-                kTolerance * std::sqrt(square))
+                kTf32Tolerance * std::sqrt(square))
         << "norm: " << std::sqrt(got_square) << ", expected " << std::sqrt(square);
   }
   return largest;
@@ -116,7 +116,7 @@ class TensorEngine : public testing::TestWithParam<Case> {
 };
 
 TEST_P(TensorEngine, EveryExampleIsNearTheOracle) {
-  EXPECT_GT(expect_near(true, kTolerance), kLeastError) << "was it TF32?";
+  EXPECT_GT(expect_near(true, kTf32Tolerance), kLeastError) << "was it TF32?";
 }
 
 /// Of pixels that are nearer to each other than TF32 tells apart a maximum may take the other, and
@@ -135,7 +135,7 @@ TEST(TensorEngineBlas, EveryExampleIsNearTheOracle) {
   const Case c{"wide_mlp", "mlp", {40, 1, 1}, 20};
   const Network net = cases::network_of(c);
   const double error = expect_near_the_oracle(net, cases::examples_for(c, 5),
-                                              cases::weights_for(net), kTolerance, 1);
+                                              cases::weights_for(net), kTf32Tolerance, 1);
   EXPECT_GT(error, kLeastError) << "was it TF32?";
 }
 

@@ -58,13 +58,13 @@ const TextBackend kCpus[] = {
     {"baseline", SimdLevel::baseline}, {"avx2", SimdLevel::avx2}, {"avx512", SimdLevel::avx512}};
 INSTANTIATE_TEST_SUITE_P(Levels, TextEngine, testing::ValuesIn(kCpus), name_of_backend);
 
-std::unique_ptr<Engine> emulated(const Network& net, const EngineSettings& settings) {
+std::unique_ptr<Engine> emulated_texts(const Network& net, const EngineSettings& settings) {
   EngineSettings s = settings;
   if (s.micro_batch == 0) s.micro_batch = 32;
   return device_engine(net, s, {.shared_bytes = std::size_t{227} * 1024});
 }
 INSTANTIATE_TEST_SUITE_P(Cuda, TextEngine,
-                         testing::Values(TextBackend{"emulated", std::nullopt, emulated}),
+                         testing::Values(TextBackend{"emulated", std::nullopt, emulated_texts}),
                          name_of_backend);
 
 /// One layer whose U is in shared memory on large devices and comes in slabs on small ones: by
@@ -200,7 +200,7 @@ TEST(CudaTexts, ThePresetTrainsAsOnTheCpu) {
                            .clip_norm = 0.5f};
     TrainState after[2];
     for (const int on_device : {0, 1}) {
-      const auto engine = on_device == 1 ? emulated(net, s) : make_cpu_engine(net, s);
+      const auto engine = on_device == 1 ? emulated_texts(net, s) : make_cpu_engine(net, s);
       engine->load(data);
       TrainState start = weights_for(net);
       start.moment1.assign(net.parameter_count, 0.0f);
@@ -228,7 +228,7 @@ TEST(CudaTexts, NoiseOfWholeRunsIsTheCpus) {
     step.noise_std = 0.7f;
     std::vector<float> released[2];
     for (const int on_device : {0, 1}) {
-      const auto engine = on_device == 1 ? emulated(net, s) : make_cpu_engine(net, s);
+      const auto engine = on_device == 1 ? emulated_texts(net, s) : make_cpu_engine(net, s);
       engine->load(texts_for(c, 5));
       TrainState start = weights_for(net);
       start.moment1.assign(net.parameter_count, 0.0f);

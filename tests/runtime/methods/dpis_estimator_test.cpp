@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kClip = 10.0;
 
-TrainConfig config() {
+TrainConfig estimator_config() {
   TrainConfig c;
   c.method = "dpis";
   c.epsilon = 60.0;  // little noise, so that a bias would show
@@ -57,7 +57,7 @@ double norm(const std::vector<double>& g) {
 /// would pass 1 without the cap.
 TEST(DpisEstimator, IsUnbiasedForTheClippedMeanGradient) {
   const audit::WorstPair pair(60, 2.0f);
-  const audit::Audited run(config(), pair);
+  const audit::Audited run(estimator_config(), pair);
   const double n = run.size.value;
   const std::vector<std::vector<double>> gradients = clipped_gradients(pair.with);
   const std::size_t d = gradients[0].size();

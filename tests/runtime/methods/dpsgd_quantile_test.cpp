@@ -18,7 +18,7 @@
 namespace cudp {
 namespace {
 
-TrainConfig config() {
+TrainConfig quantile_config() {
   TrainConfig c;
   c.method = "dpsgd-quantile";
   c.sigma = 1.0;
@@ -47,7 +47,7 @@ Training training(const TrainConfig& c, const Backend& on = choose_backend(Devic
 /// Both releases of a step together are one Gaussian mechanism of the plan's noise multiplier.
 TEST(DpSgdQuantile, SharesTheNoiseOfAStepOut) {
   for (const double share : {1e-4, 0.01, 0.5, 0.99}) {
-    TrainConfig c = config();
+    TrainConfig c = quantile_config();
     c.of<QuantileOptions>().noise_share = share;
     const Training t = training(c);
     const double gradients = 1.0 / t.method->gradient_noise_multiplier();
@@ -59,7 +59,7 @@ TEST(DpSgdQuantile, SharesTheNoiseOfAStepOut) {
 
 TEST(DpSgdQuantile, TheClippingNormFindsTheQuantile) {
   for (const double target : {0.25, 0.5, 0.8}) {
-    TrainConfig c = config();
+    TrainConfig c = quantile_config();
     c.sigma = 0.0625;
     c.allow_weak_privacy = true;
     c.steps = 150;
@@ -92,7 +92,7 @@ TEST(DpSgdQuantile, TheClippingNormFindsTheQuantile) {
 /// Where nothing is clipped the count is half of the batch: what is left is noise. Chi-square of
 /// 1500 at 1e-6.
 TEST(DpSgdQuantile, TheCountHasTheNoiseThatIsPaidFor) {
-  TrainConfig c = config();
+  TrainConfig c = quantile_config();
   constexpr std::uint64_t kSteps = 1500;
   c.steps = kSteps;
   c.clip = 900.0;
@@ -120,7 +120,7 @@ TEST(DpSgdQuantile, TheCountHasTheNoiseThatIsPaidFor) {
 /// Sums of b_i - 1/2 are multiples of 1/2; the grid is never coarser than that.
 TEST(DpSgdQuantile, CountsAreReleasedOnTheirGrid) {
   for (const double sigma : {0.5, 40.0, 1e5}) {
-    TrainConfig c = config();
+    TrainConfig c = quantile_config();
     c.sigma = sigma;
     c.allow_weak_privacy = true;
     Training t = training(c);
@@ -140,7 +140,7 @@ TEST(DpSgdQuantile, CountsAreReleasedOnTheirGrid) {
 }
 
 TEST(DpSgdQuantile, StaysWithinItsBounds) {
-  TrainConfig c = config();
+  TrainConfig c = quantile_config();
   c.of<QuantileOptions>() = {.lr = 5.0, .min_clip = 0.4, .max_clip = 0.6};
   Training t = training(c);
   for (std::uint64_t step = 0; step < 20; ++step) {
@@ -156,7 +156,7 @@ TEST(DpSgdQuantile, CudaFollowsTheSameNorm) {
   emulated.make_engine = [](const Network& net, const EngineSettings& settings) {
     return device_engine(net, settings);
   };
-  TrainConfig c = config();
+  TrainConfig c = quantile_config();
   c.steps = 8;
   Training on_cpu = training(c);
   Training on_device = training(c, emulated);
@@ -178,14 +178,14 @@ TEST(DpSgdQuantile, RunsOfManyStepsAreThoseOfOne) {
       backend.make_engine = [&](const Network& net, const EngineSettings& settings) {
         return device_engine(net, settings, {.log = &log});
       };
-    Training whole = training(config(), backend);
+    Training whole = training(quantile_config(), backend);
     log = {};
     whole.run(0, 12);
     if (on_device) {
       EXPECT_EQ(log.waits, 1);
       EXPECT_EQ(log.recordings, 1);
     }
-    Training parts = training(config(), backend);
+    Training parts = training(quantile_config(), backend);
     for (std::uint64_t step = 0; step < 12; ++step) parts.run(step, step + 1);
     EXPECT_EQ(whole.method->clip_norm(), parts.method->clip_norm());
     EXPECT_EQ(whole.method->parameters(), parts.method->parameters());
@@ -215,7 +215,7 @@ TEST(DpSgdQuantile, ADeviceThatMovesTheNormOtherwiseEndsTheRun) {
     backend.make_engine = [member](const Network& net, const EngineSettings& settings) {
       return std::make_unique<Tampered>(make_cpu_engine(net, settings), member);
     };
-    Training t = training(config(), backend);
+    Training t = training(quantile_config(), backend);
     ASSERT_EQ(t.method->authorise(t.budget, 0, 6), 6u);
     EXPECT_THROW(t.method->train(0, 6), Error);
     EXPECT_EQ(t.method->clip_norm(), 0.5f) << "nothing was taken over";
@@ -223,11 +223,11 @@ TEST(DpSgdQuantile, ADeviceThatMovesTheNormOtherwiseEndsTheRun) {
 }
 
 TEST(DpSgdQuantile, GoesOnFromItsState) {
-  Training whole = training(config());
+  Training whole = training(quantile_config());
   whole.run(0, 20);
-  Training first = training(config());
+  Training first = training(quantile_config());
   first.run(0, 7);
-  Training second = training(config());
+  Training second = training(quantile_config());
   second.method->restore(second.inputs, first.method->state());
   ASSERT_EQ(second.method->authorise(second.budget, 0, 7), 7u);
   second.run(7, 20);
@@ -237,10 +237,10 @@ TEST(DpSgdQuantile, GoesOnFromItsState) {
 
 TEST(DpSgdQuantile, RefusesWhatItCannotFollow) {
   const auto complete = [](TrainConfig c) { method_entry("dpsgd-quantile").complete(c); };
-  TrainConfig c = config();
+  TrainConfig c = quantile_config();
   c.clipping = Clipping::per_layer;
   EXPECT_THROW(complete(c), InputError);
-  c = config();
+  c = quantile_config();
   c.clip = 1e-4;
   EXPECT_THROW(complete(c), InputError);
 }

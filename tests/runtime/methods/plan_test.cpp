@@ -24,7 +24,7 @@ Network cnn() {
   return build_network(parse_model(builtin_model("cnn"), "cnn", 10), {1, 28, 28}, 10);
 }
 
-TrainConfig config() {
+TrainConfig plan_config() {
   TrainConfig c;
   c.epsilon = 3.0;
   c.delta = 1e-5;
@@ -43,7 +43,7 @@ DataSplit data_of(std::size_t size, bool is_public) {
 
 TEST(Plan, HoldsTheExactRateAndTheSteps) {
   const TrainingSize size{60'000.0, 0.0};
-  const PrivacyPlan p = plan_of(config(), cnn(), size, kCpuArithmetic);
+  const PrivacyPlan p = plan_of(plan_config(), cnn(), size, kCpuArithmetic);
   EXPECT_GE(p.sampling_rate(), 512.0 / 60'000.0);
   EXPECT_LT(p.sampling_rate(), 512.0 / 60'000.0 + 0x1p-32);
   EXPECT_EQ(p.sampling_rate() * 0x1p32, static_cast<double>(p.sampling_threshold));
@@ -55,14 +55,14 @@ TEST(Plan, HoldsTheExactRateAndTheSteps) {
   const double epsilon = guarantee(p, releases(p, p.steps)).epsilon;
   EXPECT_LE(epsilon, 3.0);
   EXPECT_GE(epsilon, 3.0 * (1.0 - 2e-5));
-  TrainConfig by_steps = config();
+  TrainConfig by_steps = plan_config();
   by_steps.epochs.reset();
   by_steps.steps = 77;
   EXPECT_EQ(plan_of(by_steps, cnn(), size, kCpuArithmetic).steps, 77u);
 }
 
 TEST(Plan, SigmaAloneSetsNoBudgetAndBothMustAgree) {
-  TrainConfig c = config();
+  TrainConfig c = plan_config();
   c.epsilon.reset();
   c.sigma = 0.5;
   const TrainingSize size{60'000.0, 0.0};
@@ -78,7 +78,7 @@ TEST(Plan, SigmaAloneSetsNoBudgetAndBothMustAgree) {
 
 /// A noisy size decides as a public one does: it has been released.
 TEST(Plan, ABatchLargerThanTheDataIsRefused) {
-  TrainConfig c = config();
+  TrainConfig c = plan_config();
   c.sigma = 2000.0;
   for (const double noise : {0.0, 50.0}) {
     EXPECT_THROW(plan_of(c, cnn(), {511.0, noise}, kCpuArithmetic), InputError);
@@ -94,7 +94,7 @@ TEST(Plan, ABatchLargerThanTheDataIsRefused) {
 }
 
 TEST(Plan, WhatPromisesNextToNothingIsRefused) {
-  TrainConfig c = config();
+  TrainConfig c = plan_config();
   c.epsilon.reset();
   c.sigma = 0.0625;
   EXPECT_THROW(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), BudgetError);
@@ -107,7 +107,7 @@ TEST(Plan, WhatPromisesNextToNothingIsRefused) {
 
 /// Squares of numbers below 2^-63 vanish from a norm in float32.
 TEST(Plan, AClippingNormWhoseSquaresVanishIsRefused) {
-  TrainConfig c = config();
+  TrainConfig c = plan_config();
   const double least = std::sqrt(static_cast<double>(cnn().parameter_count)) * 0x1p-56;
   c.clip = 0.99 * least;
   EXPECT_THROW(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);
@@ -118,7 +118,7 @@ TEST(Plan, AClippingNormWhoseSquaresVanishIsRefused) {
 }
 
 TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
-  const TrainConfig c = config();
+  const TrainConfig c = plan_config();
   const auto released = [&](const DataSplit& data, double noise, const RandomKey& key) {
     Gate gate(c.rng, key, all_paid());
     return training_size(data, noise, gate);
@@ -159,7 +159,7 @@ TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
 }
 
 TEST(Plan, AffordableStepsAreTheMostThatFit) {
-  TrainConfig c = config();
+  TrainConfig c = plan_config();
   const PrivacyPlan p = plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic);
   EXPECT_EQ(affordable_steps(p, {}, 3.0, 0, p.steps), p.steps);
   const std::vector<privacy::Release> already = releases(p, 1000);

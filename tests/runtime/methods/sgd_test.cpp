@@ -23,13 +23,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kExamples = 40;
+constexpr std::size_t kCount = 40;
 
 const cases::Case& linear() { return cases::kCases[0]; }
 
 /// Two have gradients far longer than sums are first bounded by.
 Dataset examples_of_many_lengths() {
-  Dataset data = cases::examples_for(linear(), kExamples);
+  Dataset data = cases::examples_for(linear(), kCount);
   for (std::size_t j = 0; j < 26; ++j) data.floats[j] *= 5000.0f;
   return data;
 }
@@ -48,13 +48,13 @@ TEST(Sgd, ClipsNothingAndAddsNoNoise) {
   const Network network = cases::network_of(linear());
   const Dataset data = examples_of_many_lengths();
   TrainConfig config = without_privacy();
-  config.batch = kExamples;
+  config.batch = kCount;
   config.steps = 1;
   config.lr = 1.0;
   config.optimizer = OptimizerKind::sgd;
-  cases::MethodTraining<Sgd> training(std::make_unique<Sgd>(cases::context_of(
-                                          config, network, TrainingSize{double{kExamples}, 0.0})),
-                                      data);
+  cases::MethodTraining<Sgd> training(
+      std::make_unique<Sgd>(cases::context_of(config, network, TrainingSize{double{kCount}, 0.0})),
+      data);
   Sgd& method = *training.method;
   TrainState start;
   start.parameters = method.parameters();
@@ -64,17 +64,17 @@ TEST(Sgd, ClipsNothingAndAddsNoNoise) {
   const auto engine = make_cpu_engine(network, {});
   engine->load(data);
   engine->set_state(start);
-  std::vector<std::uint32_t> all(kExamples);
-  for (std::uint32_t i = 0; i < kExamples; ++i) all[i] = i;
+  std::vector<std::uint32_t> all(kCount);
+  for (std::uint32_t i = 0; i < kCount; ++i) all[i] = i;
   const PerExample e = engine->per_example(all, true);
   double longest = 0.0;
   for (const float square : e.squared_norms)
     longest = std::fmax(longest, std::sqrt(static_cast<double>(square)));
   for (std::size_t j = 0; j < after.size(); ++j) {
     double sum = 0.0;
-    for (std::size_t i = 0; i < kExamples; ++i)
+    for (std::size_t i = 0; i < kCount; ++i)
       sum += static_cast<double>(e.gradients[i * after.size() + j]);
-    const double expected = static_cast<double>(start.parameters[j]) - sum / double{kExamples};
+    const double expected = static_cast<double>(start.parameters[j]) - sum / double{kCount};
     // Each example is rounded to the grid of a norm at most twice the longest.
     EXPECT_NEAR(after[j], expected, 1e-5 * (1.0 + std::fabs(expected)) + longest * 0x1p-20) << j;
   }
@@ -178,7 +178,7 @@ TEST(Sgd, StepsAreTheSameOneByOneAndTogether) {
   const auto trained = [&](std::uint64_t at_once) {
     const cases::MethodTraining<Sgd> training(
         std::make_unique<Sgd>(
-            cases::context_of(config, network, TrainingSize{double{kExamples}, 0.0})),
+            cases::context_of(config, network, TrainingSize{double{kCount}, 0.0})),
         data);
     for (std::uint64_t t = 0; t < 12; t += at_once) training.method->train(t, t + at_once);
     return training.method->parameters();

@@ -87,7 +87,8 @@ TEST_P(RankedCuda, AnyNumberOfRanksHasTheStateOfOne) {
 INSTANTIATE_TEST_SUITE_P(
     Engines, RankedCuda,
     testing::Values(Engines{"fused_logistic", 0, true}, Engines{"fused_mlp", 3, true},
-                    Engines{"layers_mlp", 3, false},
+                    Engines{"layers_logistic", 0, false},
+                    Engines{"layers_mlp", 3, false, Precision::fp32, false},
                     Engines{"layers_unusual", 8, false, Precision::fp32, false},
                     Engines{"fused_cnn", 4, true, Precision::fp32, false},
                     Engines{"tf32", 8, false, Precision::tf32, false}),

@@ -1,6 +1,7 @@
 // Engines that share a training set, each with a range of it: the state that one engine with all of
 // it has, to the bit.
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <variant>
@@ -20,7 +21,24 @@ namespace {
 
 constexpr std::size_t kExamples = 1700;  // four tiles, the last one short
 
-class RankedEngine : public testing::TestWithParam<cases::Case> {};
+/// Each model at one of the SIMD levels, in turn; where CUDP_SIMD_LEVEL asks for one (check.sh
+/// ranks), at that.
+class RankedEngine : public testing::TestWithParam<cases::Case> {
+ protected:
+  void SetUp() override {
+    constexpr SimdLevel kLevels[] = {SimdLevel::avx512, SimdLevel::avx2, SimdLevel::baseline};
+    const SimdLevel level = kLevels[cases::network_of(GetParam()).parameter_count % 3];
+    if (std::getenv("CUDP_SIMD_LEVEL") != nullptr || !cases::has_simd_level(level)) return;
+    ::setenv("CUDP_SIMD_LEVEL", std::string(simd_name(level)).c_str(), 1);
+    chosen_ = true;
+  }
+  void TearDown() override {
+    if (chosen_) ::unsetenv("CUDP_SIMD_LEVEL");
+  }
+
+ private:
+  bool chosen_ = false;
+};
 
 TEST_P(RankedEngine, AnyNumberOfRanksHasTheStateOfOne) {
   const Network net = cases::network_of(GetParam());

@@ -34,7 +34,9 @@ TEST(RankedTraining, AnotherBitOfTheModelIsFoundAndNamed) {
                                      " has another model than rank 0") != std::string::npos;
       EXPECT_TRUE(odd == 0 ? reason.empty() : named) << reason;
     }
-    if (odd == 0) EXPECT_EQ(norms, (std::vector<float>{0.0f, 1.0f, 3.0f}));
+    if (odd == 0) {
+      EXPECT_EQ(norms, (std::vector<float>{0.0f, 1.0f, 3.0f}));
+    }
   }
 }
 

@@ -16,7 +16,7 @@
 namespace cudp {
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 class Anything final : public ReleaseAuthority {
@@ -58,9 +58,9 @@ TEST(HoldoutFigures, OfLabelsMoveOneCountByOneForEachRow) {
     std::uint8_t label;
     std::size_t cell;
   };
-  const std::vector<Row> rows = {{{1, 0, 0}, 0, 0},        {{0, 0, 5}, 0, 2},
-                                 {{-1, 9, 0}, 1, 4},       {{kNaN, 0, 0}, 2, 6},
-                                 {{kInf, 0, kNaN}, 1, 5},  {{kInf, kInf, kInf}, 0, 1},
+  const std::vector<Row> rows = {{{1, 0, 0}, 0, 0},           {{0, 0, 5}, 0, 2},
+                                 {{-1, 9, 0}, 1, 4},          {{kMissing, 0, 0}, 2, 6},
+                                 {{kInf, 0, kMissing}, 1, 5}, {{kInf, kInf, kInf}, 0, 1},
                                  {{-kInf, 1e38f, 0}, 2, 7}};
   for (const Row& row : rows) {
     p.logits.insert(p.logits.end(), row.logits.begin(), row.logits.end());
@@ -79,7 +79,7 @@ TEST(HoldoutFigures, OfTargetsMoveEachSumByAtMostOne) {
     const HoldoutPlan plan = plan_holdout(0.2, epsilon, 1e-6, true, 0.0, 1);
     Predictions p{.loss = Loss::squared, .outputs = 1, .logits = {}, .labels = {}};
     std::vector<double> before = released(plan, p, 1);
-    for (const float logit : {0.0f, 1.0f, -1.0f, 1e38f, kNaN, kInf, -kInf, 0.25f})
+    for (const float logit : {0.0f, 1.0f, -1.0f, 1e38f, kMissing, kInf, -kInf, 0.25f})
       for (const float target : {-1.0f, 1.0f, 0.25f}) {
         p.logits.push_back(logit);
         p.targets.push_back(target);
