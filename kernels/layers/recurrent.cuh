@@ -24,34 +24,138 @@ struct GruCell {
 /// Examples of a thread.
 inline constexpr int kExamplesOfThread = 4;
 
-/// A thread's part of a block, and where its numbers lie.
-template <class Cell, bool back>
-struct RecurrentBlock {
+/// The texts of a block and their direction.
+struct RecurrentTexts {
   const device::RecurrentPass& a;
   bool is_reverse;
-  const float* from;        ///< the direction's U
-  const float* bias;        ///< [gates hidden]
-  const float* state_bias;  ///< [gates hidden], of a GRU
-  int first;                ///< the block's first example
-  int group;                ///< the thread's examples begin at 4 group
-  int lane;                 ///< its unit among those that are at work
-  bool works;               ///< some threads of the last warp do not
-  int terms;                ///< of U h, in fours
-  int row_pitch;            ///< of U
-  int pitch;                ///< of numbers that examples have
-  float* weights;           ///< shared: U, or two slabs
-  float* steps[2];  ///< forward: [terms][pitch], states; backward: [gates hidden][pitch], deltas
-  float* carry;     ///< [hidden][pitch]: c, or what is handed to the step before
-  float* total;     ///< [hidden][pitch], forward: the sum of the states
-  std::int32_t* length;  ///< [examples]
+  const float* from;               ///< the direction's U
+  const float* bias;               ///< [gates hidden]
+  const float* state_bias;         ///< [gates hidden], of a GRU
+  int first;                       ///< the block's first example
+  std::int32_t* length = nullptr;  ///< shared: [examples]
 
-  __device__ __forceinline__ RecurrentBlock(const device::RecurrentPass& pass, float* shared)
+  __device__ __forceinline__ explicit RecurrentTexts(const device::RecurrentPass& pass)
       : a(pass), is_reverse(blockIdx.y == 1) {
     from = is_reverse ? a.reverse.states : a.forth.states;
     bias = is_reverse ? a.reverse.bias : a.forth.bias;
     state_bias = is_reverse ? a.reverse.state_bias : a.forth.state_bias;
-    const auto thread = static_cast<int>(threadIdx.x);
     first = static_cast<int>(blockIdx.x) * a.plan.examples;
+  }
+
+  /// Shared memory from `at` up to the lengths to 0, and the lengths, of which there are
+  /// `examples`, 0 where there is no example. Returns the most steps of one.
+  __device__ __forceinline__ int begin(float* at, int examples) {
+    const int live = live_examples(a.batch);
+    const auto threads = static_cast<int>(blockDim.x);
+    const auto floats = static_cast<int>(reinterpret_cast<float*>(length) - at);
+    for (auto i = static_cast<int>(threadIdx.x); i < floats; i += threads) at[i] = 0.0f;
+    for (auto i = static_cast<int>(threadIdx.x); i < examples; i += threads)
+      length[i] = i < a.plan.examples && first + i < live ? a.length[first + i] : 0;
+    __syncthreads();
+    int longest = 0;
+    for (int i = 0; i < examples; ++i) longest = length[i] > longest ? length[i] : longest;
+    return longest;
+  }
+
+  // Of the block's example e.
+
+  /// The place of step s in the text.
+  __device__ __forceinline__ int place_of(int e, int s) const {
+    return is_reverse ? length[e] - 1 - s : s;
+  }
+  /// The line of a step in arrays [capacity, T, directions].
+  __device__ __forceinline__ int line_of(int e, int s) const {
+    return ((first + e) * a.places + place_of(e, s)) * a.directions + (is_reverse ? 1 : 0);
+  }
+  /// Where unit j lies in a state that is given.
+  __device__ __forceinline__ int unit_place(int j) const {
+    const int channel = (is_reverse ? a.hidden : 0) + j;
+    return a.output == device::StatesOut::sequence ? channel : a.planes.pixel_offset(channel);
+  }
+  /// Where the state of step s lies in the example's outputs, of which there may be one alone.
+  __device__ __forceinline__ int place_in_output(int e, int s) const {
+    return a.output == device::StatesOut::sequence ? place_of(e, s) * a.directions * a.hidden : 0;
+  }
+  __device__ __forceinline__ float* output_of(int e, int s, int j) const {
+    return a.out + static_cast<std::int64_t>(first + e) * a.planes.size() + place_in_output(e, s) +
+           unit_place(j);
+  }
+};
+
+/// A unit's step forward, from W x and U h by gate. Replaces `kept`, an LSTM's c or a GRU's h;
+/// writes the gates' values, `hidden` apart; returns h.
+template <class Cell>
+__device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
+                                              const float (&sum)[Cell::kGates],
+                                              const float (&bias)[Cell::kGates],
+                                              const float (&state_bias)[Cell::kGates], float& kept,
+                                              float* gates, int hidden) {
+  if constexpr (Cell::kIsLstm) {
+    LstmUnit<float> u{x[0] + sum[0] + bias[0], x[1] + sum[1] + bias[1], x[2] + sum[2] + bias[2],
+                      x[3] + sum[3] + bias[3]};
+    u.activate();
+    const float c = u.state(kept);
+    kept = c;
+    gates[0] = u.i;
+    gates[hidden] = u.f;
+    gates[2 * hidden] = u.g;
+    gates[3 * hidden] = u.o;
+    return u.output(tanh_of(c));
+  } else {
+    GruUnit<float> u{x[2] + bias[2], x[0] + sum[0] + bias[0] + state_bias[0],
+                     x[1] + sum[1] + bias[1] + state_bias[1], sum[2] + state_bias[2]};
+    u.activate();
+    gates[0] = u.r;
+    gates[hidden] = u.z;
+    gates[2 * hidden] = u.n;
+    gates[3 * hidden] = u.product;
+    kept = u.state(kept);
+    return kept;
+  }
+}
+
+/// A unit's step back. dh: the output's gradient, and what came through the gates; gate: their
+/// values, replaced by the gradients of their pre-activations; before: c or h of the step before;
+/// c: an LSTM's. Replaces `carry`, what a step hands to the one before it.
+template <class Cell>
+__device__ __forceinline__ void step_back(float dh, float (&gate)[4], float before, float c,
+                                          float& carry) {
+  if constexpr (Cell::kIsLstm) {
+    LstmUnit<float> u{gate[0], gate[1], gate[2], gate[3]};
+    u.backward(dh, carry, before, tanh_of(c));
+    gate[0] = u.i;
+    gate[1] = u.f;
+    gate[2] = u.g;
+    gate[3] = u.o;
+  } else {
+    GruUnit<float> u{gate[2], gate[0], gate[1], gate[3]};
+    float through = dh + carry;
+    u.backward(through, before);
+    carry = through;
+    gate[0] = u.r;
+    gate[1] = u.z;
+    gate[2] = u.n;
+    gate[3] = u.product;
+  }
+}
+
+/// A thread's part of a block in float32, and where its numbers lie.
+template <class Cell, bool back>
+struct RecurrentBlock : RecurrentTexts {
+  int group;        ///< the thread's examples begin at 4 group
+  int lane;         ///< its unit among those that are at work
+  bool works;       ///< some threads of the last warp do not
+  int terms;        ///< of U h, in fours
+  int row_pitch;    ///< of U
+  int pitch;        ///< of numbers that examples have
+  float* weights;   ///< shared: U, or two slabs
+  float* steps[2];  ///< forward: [terms][pitch], states; backward: [gates hidden][pitch], deltas
+  float* carry;     ///< [hidden][pitch]: c, or what is handed to the step before
+  float* total;     ///< [hidden][pitch], forward: the sum of the states
+
+  __device__ __forceinline__ RecurrentBlock(const device::RecurrentPass& pass, float* shared)
+      : RecurrentTexts(pass) {
+    const auto thread = static_cast<int>(threadIdx.x);
     group = thread / a.plan.units;
     lane = thread - group * a.plan.units;
     works = group < a.plan.examples / kExamplesOfThread;
@@ -76,16 +180,7 @@ struct RecurrentBlock {
 
   /// All of shared memory but U to 0, and the lengths. Returns the most steps of an example.
   __device__ __forceinline__ int begin() {
-    const int live = live_examples(a.batch);
-    const auto threads = static_cast<int>(blockDim.x);
-    const auto floats = static_cast<int>(reinterpret_cast<float*>(length) - steps[0]);
-    for (auto i = static_cast<int>(threadIdx.x); i < floats; i += threads) steps[0][i] = 0.0f;
-    for (auto i = static_cast<int>(threadIdx.x); i < a.plan.examples; i += threads)
-      length[i] = first + i < live ? a.length[first + i] : 0;
-    __syncthreads();
-    int longest = 0;
-    for (int i = 0; i < a.plan.examples; ++i) longest = length[i] > longest ? length[i] : longest;
-    return longest;
+    return RecurrentTexts::begin(steps[0], a.plan.examples);
   }
 
   /// All of U to shared memory. Behind a row's end are zeros.
@@ -141,21 +236,9 @@ struct RecurrentBlock {
   // The thread's n-th example.
 
   __device__ __forceinline__ int own(int n) const { return kExamplesOfThread * group + n; }
-  /// The place of step s in the text.
-  __device__ __forceinline__ int place(int n, int s) const {
-    return is_reverse ? length[own(n)] - 1 - s : s;
-  }
-  /// The line of a step in arrays [capacity, T, directions].
-  __device__ __forceinline__ int line(int n, int s) const {
-    return ((first + own(n)) * a.places + place(n, s)) * a.directions + (is_reverse ? 1 : 0);
-  }
-  /// Where unit j of the example's outputs lies; s: of a sequence alone.
+  __device__ __forceinline__ int line(int n, int s) const { return line_of(own(n), s); }
   __device__ __forceinline__ float* output(int n, int s, int j) const {
-    const int channel = (is_reverse ? a.hidden : 0) + j;
-    const int at = a.output == device::StatesOut::sequence
-                       ? place(n, s) * a.directions * a.hidden + channel
-                       : a.planes.pixel_offset(channel);
-    return a.out + static_cast<std::int64_t>(first + own(n)) * a.planes.size() + at;
+    return output_of(own(n), s, j);
   }
 };
 
@@ -221,29 +304,17 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
         const int line = b.line(n, s);
         float* const gates = a.gates + line * 4 * hidden + j;
         const int at = j * b.pitch + b.own(n);
-        float h = 0.0f;
+        float x_n[Cell::kGates];
+        float sum_n[Cell::kGates];
+        CUDP_UNROLL for (int g = 0; g < Cell::kGates; ++g) {
+          x_n[g] = x[g][n];
+          sum_n[g] = sum[g][n];
+        }
+        float kept = Cell::kIsLstm ? b.carry[at] : before[at];
+        float h = step_forward<Cell>(x_n, sum_n, bias, state_bias, kept, gates, hidden);
         if constexpr (Cell::kIsLstm) {
-          LstmUnit<float> u{x[0][n] + sum[0][n] + bias[0], x[1][n] + sum[1][n] + bias[1],
-                            x[2][n] + sum[2][n] + bias[2], x[3][n] + sum[3][n] + bias[3]};
-          u.activate();
-          const float c = u.state(b.carry[at]);
-          h = u.output(tanh_of(c));
-          b.carry[at] = c;
-          a.c[line * hidden + j] = c;
-          gates[0] = u.i;
-          gates[hidden] = u.f;
-          gates[2 * hidden] = u.g;
-          gates[3 * hidden] = u.o;
-        } else {
-          GruUnit<float> u{x[2][n] + bias[2], x[0][n] + sum[0][n] + bias[0] + state_bias[0],
-                           x[1][n] + sum[1][n] + bias[1] + state_bias[1],
-                           sum[2][n] + state_bias[2]};
-          u.activate();
-          h = u.state(before[at]);
-          gates[0] = u.r;
-          gates[hidden] = u.z;
-          gates[2 * hidden] = u.n;
-          gates[3 * hidden] = u.product;
+          b.carry[at] = kept;
+          a.c[line * hidden + j] = kept;
         }
         after[at] = h;
         a.h[line * hidden + j] = h;
@@ -327,24 +398,8 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
         float* const gates = a.gates + b.line(n, s) * 4 * hidden + j;
         const int at = j * b.pitch + b.own(n);
         dh[n] += dy[n];
-        float delta[4];
-        if constexpr (Cell::kIsLstm) {
-          LstmUnit<float> u{gate[0][n], gate[1][n], gate[2][n], gate[3][n]};
-          u.backward(dh[n], b.carry[at], before[n], tanh_of(now[n]));
-          delta[0] = u.i;
-          delta[1] = u.f;
-          delta[2] = u.g;
-          delta[3] = u.o;
-        } else {
-          GruUnit<float> u{gate[2][n], gate[0][n], gate[1][n], gate[3][n]};
-          float through = dh[n] + b.carry[at];
-          u.backward(through, before[n]);
-          b.carry[at] = through;
-          delta[0] = u.r;
-          delta[1] = u.z;
-          delta[2] = u.n;
-          delta[3] = u.product;
-        }
+        float delta[4] = {gate[0][n], gate[1][n], gate[2][n], gate[3][n]};
+        step_back<Cell>(dh[n], delta, before[n], now[n], b.carry[at]);
         CUDP_UNROLL for (int g = 0; g < 4; ++g) { gates[g * hidden] = delta[g]; }
         CUDP_UNROLL for (int g = 0; g < Cell::kGates; ++g) {
           here[(g * hidden + j) * b.pitch + b.own(n)] = delta[Cell::delta(g)];

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
 
 namespace cudp {
 
@@ -46,12 +47,14 @@ struct GruStep {
 
 namespace device {
 
-/// How a block shares the work of one direction of some texts (RecurrentPass). Results do not
-/// depend on it.
+/// How a block shares the work of one direction of some texts (RecurrentPass). Results depend on
+/// its precision alone.
 struct RecurrentPlan {
-  std::int32_t examples = 0;  ///< a block; a multiple of 4
-  std::int32_t units = 0;     ///< whose sums are made at once: 4, 8, 16 or 32
-  bool is_resident = false;   ///< U stays in shared memory; else slabs of it come and go
+  std::int32_t examples = 0;  ///< a block; a multiple of 4, and 8, 16 or 32 by tensor cores
+  std::int32_t units = 0;    ///< whose sums are made at once: 4, 8, 16 or 32; of 16 by tensor cores
+  bool is_resident = false;  ///< U stays in shared memory; else slabs of it come and go
+  std::int32_t terms = 0;    ///< of a slab's products, by tensor cores: 8, 16, 32 or 64
+  Precision precision = Precision::fp32;
   std::size_t shared_bytes = 0;
 };
 
@@ -116,12 +119,54 @@ inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, b
   return units * example_pitch(p.examples);
 }
 
+// --- Shared memory of steps by tensor cores, in floats ---
+
+CUDP_HD std::int64_t in_eights(std::int64_t n) { return (n + 7) / 8 * 8; }
+/// Terms of a product: with the states, or back with the deltas.
+CUDP_HD std::int64_t tensor_terms(int gates, std::int64_t hidden, bool back) {
+  return in_eights(back ? gates * hidden : hidden);
+}
+/// Lines of U, or of a slab of it: forward a line is a row, backward it is a term.
+CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_t hidden,
+                                  bool back) {
+  if (!back) return gates * (p.is_resident ? hidden : p.units);
+  return p.is_resident ? tensor_terms(gates, hidden, true) : p.terms;
+}
+/// From one line to the next. A warp reads 8 lines of 4 neighbours forward, 4 lines of 8 neighbours
+/// backward, and they meet all banks.
+CUDP_HD std::int64_t tensor_pitch(const RecurrentPlan& p, std::int64_t hidden, bool back) {
+  if (!back) return (p.is_resident ? in_eights(hidden) : p.terms) + 4;
+  const std::int64_t width = in_eights(p.is_resident ? hidden : p.units);
+  return width / 8 % 2 == 0 ? width + 8 : width;
+}
+/// From one term to the next of numbers that a block's examples have: likewise.
+CUDP_HD std::int64_t tensor_example_pitch(std::int64_t examples) {
+  return examples == 8 ? 8 : examples + 8;
+}
+/// Backward, where all units are at work at once, deltas are replaced when all have read them.
+CUDP_HD int tensor_buffers(const RecurrentPlan& p, std::int64_t hidden, bool back) {
+  return back && hidden <= p.units ? 1 : 2;
+}
+/// Whose lengths are kept: those that threads have a place for.
+CUDP_HD int tensor_lengths(int examples) { return examples < 16 ? 16 : examples; }
+
+inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
+  const std::int64_t slab = tensor_lines(p, gates, hidden, back) * tensor_pitch(p, hidden, back);
+  const std::int64_t lines =
+      tensor_buffers(p, hidden, back) * tensor_terms(gates, hidden, back) + hidden;
+  return (p.is_resident ? 1 : 2) * slab + lines * tensor_example_pitch(p.examples) +
+         tensor_lengths(p.examples);
+}
+
 inline constexpr int kRecurrentThreads = 256;
 
 /// Fills in the bytes; returns whether a block may have them.
 inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t shared_bytes) {
-  const std::int64_t floats = weight_floats(p, gates, hidden, back) +
-                              step_floats(p, gates, hidden, back) + p.examples;  // their lengths
+  const std::int64_t floats = p.precision == Precision::tf32
+                                  ? tensor_floats(p, gates, hidden, back)
+                                  : weight_floats(p, gates, hidden, back) +
+                                        step_floats(p, gates, hidden, back) +
+                                        p.examples;  // their lengths
   p.shared_bytes = static_cast<std::size_t>(floats) * sizeof(float);
   return p.shared_bytes <= shared_bytes;
 }
@@ -149,6 +194,40 @@ inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int direct
   return {};
 }
 
+/// Four examples and a unit a thread, or 16 of each a warp.
+inline int recurrent_threads(const RecurrentPlan& p) {
+  if (p.precision == Precision::fp32) return p.examples / 4 * p.units;
+  return static_cast<int>(divide_up(p.examples, 16)) * (p.units / 16) * 32;
+}
+
+/// The same by tensor cores: a warp has 16 units of 16 examples. U is resident where it can be;
+/// else slabs have as many terms as they can. With 8 examples half of a product is idle.
+inline RecurrentPlan tensor_recurrent_plan(int gates, int hidden, bool back, int directions,
+                                           int capacity, const DeviceLimits& limits) {
+  const int units = static_cast<int>(divide_up(hidden, 16)) * 16;
+  const auto plan = [&](int examples, int widest, int terms) {
+    RecurrentPlan p{.examples = examples,
+                    .units = units < widest ? units : widest,
+                    .is_resident = terms == 0,
+                    .terms = terms,
+                    .precision = Precision::tf32};
+    return fits(p, gates, hidden, back, limits.shared_bytes) ? p : RecurrentPlan{};
+  };
+  const bool fills_device =
+      std::int64_t{divide_up(capacity, 32)} * directions >= limits.multiprocessors;
+  for (const int terms : {0, 64, 32, 16, 8})
+    for (const int examples : {32, 16}) {
+      if (examples == 32 && !fills_device) continue;
+      const RecurrentPlan p = plan(examples, examples == 32 ? 64 : 128, terms);
+      if (p.examples > 0) return p;
+    }
+  for (const int terms : {64, 32, 16, 8}) {
+    const RecurrentPlan p = plan(8, 128, terms);
+    if (p.examples > 0) return p;
+  }
+  return plan(8, 16, 8);
+}
+
 inline void validate(const RecurrentPass& a) {
   validate(a.batch);
   expect(a.length && a.gates && a.h && a.out && a.forth.states && a.forth.bias &&
@@ -159,13 +238,19 @@ inline void validate(const RecurrentPass& a) {
   expect(std::int64_t{a.batch.capacity} * a.places * a.directions * 4 * a.hidden < std::int64_t{1}
                                                                                        << 31,
          "recurrent: the micro-batch is too large for 32-bit offsets");
-  expect(a.plan.examples > 0 && a.plan.examples % 4 == 0 && a.plan.units > 0 &&
-             a.plan.units <= 32 && a.plan.examples / 4 * a.plan.units <= kRecurrentThreads,
-         "recurrent: expected a plan");
+  const RecurrentPlan& p = a.plan;
+  if (p.precision == Precision::tf32)
+    expect((p.examples == 8 || p.examples == 16 || p.examples == 32) && p.units > 0 &&
+               p.units % 16 == 0 && (p.is_resident || p.terms % 8 == 0),
+           "recurrent: expected a plan for tensor cores");
+  else
+    expect(p.examples > 0 && p.examples % 4 == 0 && p.units > 0 && p.units <= 32,
+           "recurrent: expected a plan");
+  expect(recurrent_threads(p) <= kRecurrentThreads, "recurrent: expected fewer threads");
 }
-/// Blocks of some texts, then directions. Four examples and a unit a thread.
+/// Blocks of some texts, then directions.
 inline LaunchShape launch_shape(const RecurrentPass& a) {
-  const int threads = a.plan.examples / 4 * a.plan.units;
+  const int threads = recurrent_threads(a.plan);
   return {
       .grid = {divide_up(a.batch.capacity, a.plan.examples), static_cast<unsigned>(a.directions)},
       .block = {divide_up(threads, 32) * 32},

@@ -10,6 +10,7 @@ namespace cudp::inline CUDP_SIMT {
 using WideSequenceTile = FloatTile<64>;
 using ThinSequenceTile = FloatTile<32>;
 using LowSequenceTile = FloatTile<64, 8, 32>;
+using TensorSequenceTile = TensorTile<64>;
 
 /// The tile of a layer's gradient that a block has.
 template <class T>
@@ -29,10 +30,9 @@ struct SequenceTile {
     column = within / down * T::kColumns;
   }
 
-  /// True for the threads that hold the bias's gradient.
-  __device__ __forceinline__ bool holds_bias() const {
-    return part.bias >= 0 && row == 0 && T::row(0) == 0;
-  }
+  /// The tile has the bias's gradient, which the threads hold that have its first row.
+  __device__ __forceinline__ bool has_bias() const { return part.bias >= 0 && row == 0; }
+  __device__ __forceinline__ bool holds_bias() const { return has_bias() && T::row(0) == 0; }
 
   /// The place of G(i, j) among the layer's numbers.
   __device__ __forceinline__ std::int64_t weight(int i, int j) const {
@@ -83,13 +83,14 @@ struct SequenceTile {
         carry_a.take(x.data, at + T::kTerms, find_a);
         carry_b.take(dy.data, at + T::kTerms, find_b);
       }
-      tile.template multiply<true>(half, sums);
+      tile.template multiply<true>(half, sums, has_bias());
     }
   }
 };
 
-// grid: tiles, 1, examples. block: T::kThreads. static smem: 2 tiles of 8 terms (8.5 KB at most). A
-// multiprocessor holds 512 threads.
+// grid: tiles, 1, examples. block: T::kThreads. static smem: 2 tiles of 8 terms in float32 (8.5 KB
+// at most), of 16 by tensor cores (18 KB). A multiprocessor holds 512 threads in float32, 384 by
+// tensor cores.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     sequence_gradient_norm_kernel(SequenceGradientNorm a) {
@@ -156,7 +157,7 @@ __device__ __forceinline__ void add_sequence(const SequenceGradientSum& a,
 }
 
 // grid: tiles, 1, groups of examples_per_block examples. block: T::kThreads. static smem: as above.
-// A multiprocessor holds 384 threads.
+// A multiprocessor holds 384 threads in float32, 256 by tensor cores.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
     sequence_gradient_sum_kernel(SequenceGradientSum a) {

@@ -36,8 +36,10 @@ struct SequenceTileShape {
   std::int32_t rows = kTileRows;
   std::int32_t columns = 64;
 };
-/// The one that has the fewest zeros: rows and columns are those of a layer's largest part.
-inline SequenceTileShape sequence_tile(int rows, int columns) {
+/// The one that has the fewest zeros: rows and columns are those of a layer's largest part. Tensor
+/// cores have the largest.
+inline SequenceTileShape sequence_tile(int rows, int columns, Precision precision) {
+  if (precision == Precision::tf32) return {};
   if (rows <= 32) return {.rows = 32};
   if (columns <= 32) return {.columns = 32};
   return {};
@@ -74,7 +76,8 @@ struct SequenceGradientNorm {
 };
 
 /// sum += sum_e factors[e] G_e. An example with factor 0 is left out. What is added is what the
-/// norm's kernel squared, bit for bit, as WeightGradientSum has it: one function makes both.
+/// norm's kernel squared, bit for bit, as WeightGradientSum has it: one function makes both, in
+/// float32 or by tensor cores.
 struct SequenceGradientSum {
   SequenceGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride

@@ -85,7 +85,7 @@ struct FloatTile {
   /// sums += a[half] b[half], and the sums over b's columns where asked for (which only the threads
   /// of holds_bias need).
   template <bool with_columns>
-  __device__ __forceinline__ void multiply(int half, Sums<FloatTile>& sums) const {
+  __device__ __forceinline__ void multiply(int half, Sums<FloatTile>& sums, bool = true) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
       const Four y = load_four(&b[half][k][column(0)]);
       CUDP_UNROLL for (int four = 0; four < kRowsThread / 4; ++four) {
@@ -186,8 +186,10 @@ struct TensorTile : TensorWarps<columns, terms> {
 
   static __device__ __forceinline__ int index(int k, int line) { return line + k / 4 * kPush; }
 
+  /// The sums over b's columns are made by the tiles of the first rows alone.
   template <bool with_columns>
-  __device__ __forceinline__ void multiply(int half, Sums<TensorTile>& sums) const {
+  __device__ __forceinline__ void multiply(int half, Sums<TensorTile>& sums,
+                                           bool is_first = blockIdx.x == 0) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; k += kStep) {
       const int t = lane() % 4;
       const int g = lane() / 4;
@@ -206,7 +208,7 @@ struct TensorTile : TensorWarps<columns, terms> {
           mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], x, y[n / 2]);
         }
       }
-      if (with_columns && blockIdx.x == 0 && warp_row() == 0)
+      if (with_columns && is_first && warp_row() == 0)
         CUDP_UNROLL for (int n = 0; n < kColumnsThread; n += 2) {
           add_columns(y[n / 2], &sums.column[n]);
         }

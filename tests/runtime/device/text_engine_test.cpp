@@ -4,7 +4,7 @@
 #include "runtime/device/cuda/layer_wise.hpp"
 #include "runtime/device/cuda/product_kernels.hpp"
 #include "runtime/methods/registry.hpp"
-#include "tests/runtime/device/text_engine_tests.hpp"
+#include "tests/runtime/device/text_tensor_tests.hpp"
 #include "tests/support/test_device.hpp"
 
 namespace cudp {
@@ -66,6 +66,9 @@ std::unique_ptr<Engine> emulated_texts(const Network& net, const EngineSettings&
 INSTANTIATE_TEST_SUITE_P(Cuda, TextEngine,
                          testing::Values(TextBackend{"emulated", std::nullopt, emulated_texts}),
                          name_of_backend);
+INSTANTIATE_TEST_SUITE_P(Cuda, TextEngineTensors,
+                         testing::Values(TextBackend{"emulated", std::nullopt, emulated_texts}),
+                         name_of_backend);
 
 /// One layer whose U is in shared memory on large devices and comes in slabs on small ones: by
 /// asynchronous copies where its rows are whole fours, and by others.
@@ -76,6 +79,15 @@ layers = [
   { type = "embedding", name = "e", trainable = true, columns = 5 },
   { type = "lstm", name = "a", hidden = 72, bidirectional = true, output = "sequence" },
   { type = "gru", name = "b", hidden = 70 },
+  { type = "dense", name = "c", out = "outputs" },
+]
+)";
+
+constexpr const char* kWider = R"(
+name = "wider"
+layers = [
+  { type = "embedding", name = "e", trainable = true, columns = 3 },
+  { type = "lstm", name = "a", hidden = 140, output = "mean" },
   { type = "dense", name = "c", out = "outputs" },
 ]
 )";
@@ -98,21 +110,31 @@ std::vector<float> all_of(Engine& engine, const Network& net, const EngineSettin
 /// Neither shared memory nor multiprocessors, by which a block's share is chosen, nor the
 /// micro-batch changes a bit.
 TEST(CudaTexts, BitsDoNotDependOnTheDevice) {
-  std::vector<Case> all(std::begin(cases::kTextCases), std::end(cases::kTextCases));
-  all.push_back({"wide", kWide, {1, 1, 6}, 3, {31, 0}});
+  struct Tried {
+    Case c;
+    Precision precision = Precision::fp32;
+  };
+  std::vector<Tried> all;
+  for (const Case& c : cases::kTextCases) all.push_back({c});
+  for (const Precision precision : {Precision::fp32, Precision::tf32})
+    all.push_back({{"wide", kWide, {1, 1, 6}, 3, {31, 0}}, precision});
+  // More units than a block has at work at once.
+  all.push_back({{"wider", kWider, {1, 1, 5}, 2, {31, 0}}, Precision::tf32});
   constexpr std::size_t kKB = 1024;
   const TestDevice devices[] = {{.seed = 1, .shared_bytes = 227 * kKB, .multiprocessors = 1},
                                 {.seed = 2, .shared_bytes = 48 * kKB, .multiprocessors = 3},
                                 {.seed = 3, .shared_bytes = 99 * kKB, .multiprocessors = 132},
                                 {.seed = 4, .shared_bytes = 163 * kKB, .multiprocessors = 9}};
-  for (const Case& c : all) {
-    SCOPED_TRACE(c.name);
+  for (const auto& [c, precision] : all) {
+    SCOPED_TRACE(c.name + std::string(precision == Precision::tf32 ? ", TF32" : ""));
+    const bool is_small = c.model != kWide && c.model != kWider;
     const Network net = cases::network_of(c);
     const Dataset data = texts_for(c, 33);
     std::vector<float> first;
     for (const TestDevice& device : devices) {
-      if (device.seed == 4 && c.model != kWide) continue;  // small layers are in all of them
+      if (device.seed == 4 && is_small) continue;  // small layers are in all of them
       EngineSettings s;
+      s.precision = precision;
       s.recipe.draw = Poisson{std::uint64_t{3} << 30};
       s.micro_batch = device.seed % 2 == 0 ? 32 : 0;
       const std::vector<float> got = all_of(*device_engine(net, s, device), net, s, data);
@@ -122,12 +144,10 @@ TEST(CudaTexts, BitsDoNotDependOnTheDevice) {
   }
 }
 
-/// How a block shares the steps follows from the device and the batch; as
-/// runtime/device/cuda/README.md has it.
 /// Half a tile where a layer would leave the other half empty.
 TEST(CudaTexts, TilesOfGradientsFollowTheLayer) {
   const auto tiles = [](int rows, int columns) {
-    return tiles_of(sequence_tile(rows, columns), rows, columns);
+    return tiles_of(sequence_tile(rows, columns, Precision::fp32), rows, columns);
   };
   EXPECT_EQ(tiles(32, 128), 2) << "imdb-rnn's states, 32 x 64 each";
   EXPECT_EQ(tiles(33, 128), 2) << "64 x 64";
@@ -135,11 +155,15 @@ TEST(CudaTexts, TilesOfGradientsFollowTheLayer) {
   EXPECT_EQ(tiles(100, 33), 2);
   EXPECT_EQ(tiles(100, 400), 14) << "imdb-lstm's";
   for (const auto& [rows, columns] : {std::pair{32, 128}, {100, 32}, {100, 400}}) {
-    const SequenceTileShape tile = sequence_tile(rows, columns);
+    const SequenceTileShape tile = sequence_tile(rows, columns, Precision::fp32);
     EXPECT_EQ(tile.rows == 64 && tile.columns == 64, columns == 400);
+    const SequenceTileShape tensor = sequence_tile(rows, columns, Precision::tf32);
+    EXPECT_TRUE(tensor.rows == 64 && tensor.columns == 64);
   }
 }
 
+/// How a block shares the steps follows from the device and the batch; as
+/// runtime/device/cuda/README.md has it.
 TEST(CudaTexts, BlocksFitTheSharedMemory) {
   constexpr std::size_t kH100 = 232'448, kA100 = 166'912, kAda = 101'376;
   const auto plan = [](int hidden, bool back, std::size_t shared, int capacity = 1 << 20) {
@@ -159,6 +183,48 @@ TEST(CudaTexts, BlocksFitTheSharedMemory) {
   EXPECT_FALSE(plan(100, false, kA100).is_resident);
   EXPECT_FALSE(plan(128, false, kH100).is_resident);
   EXPECT_EQ(plan(32, false, kH100, 512).examples, 8) << "few texts are spread over the device";
+  EXPECT_EQ(plan(2000, false, kAda).examples, 0) << "no block holds it";
+}
+
+TEST(CudaTexts, BlocksOfTensorCoresFitTheSharedMemory) {
+  constexpr std::size_t kH100 = 232'448, kA100 = 166'912, kAda = 101'376;
+  const auto plan = [](int hidden, bool back, std::size_t shared, int capacity = 1 << 20,
+                       int gates = 4) {
+    const device::RecurrentPlan p = device::tensor_recurrent_plan(
+        gates, hidden, back, 1, capacity, {.multiprocessors = 132, .shared_bytes = shared});
+    EXPECT_LE(p.shared_bytes, shared);
+    EXPECT_LE(device::recurrent_threads(p), device::kRecurrentThreads);
+    return p;
+  };
+  for (const std::size_t shared : {kH100, kA100, kAda, cudp::kAlwaysShared})
+    for (const int hidden : {64, 67, 100, 128, 140})
+      for (const int gates : {3, 4})
+        for (const bool back : {false, true})
+          EXPECT_GE(plan(hidden, back, shared, 1 << 20, gates).examples, 8)
+              << hidden << " of " << shared;
+  struct Stated {
+    int hidden;
+    bool back;
+    std::size_t shared;
+    int examples, units, terms;  // terms: 0 where U is resident
+    std::size_t bytes;
+  };
+  for (const Stated& s :
+       {Stated{64, false, kH100, 32, 64, 0, 100'480}, Stated{64, true, kH100, 32, 64, 0, 125'056},
+        Stated{100, false, kH100, 32, 64, 0, 222'208},
+        Stated{100, true, kH100, 16, 112, 0, 214'464},
+        Stated{128, false, kH100, 32, 64, 64, 200'832},
+        Stated{128, true, kH100, 32, 64, 64, 221'312},
+        Stated{100, false, kA100, 32, 64, 32, 123'136},
+        Stated{100, true, kA100, 16, 112, 64, 109'504}}) {
+    const device::RecurrentPlan p = plan(s.hidden, s.back, s.shared);
+    EXPECT_EQ(p.examples, s.examples) << s.hidden;
+    EXPECT_EQ(p.units, s.units) << s.hidden;
+    EXPECT_EQ(p.terms, s.terms) << s.hidden;
+    EXPECT_EQ(p.is_resident, s.terms == 0) << s.hidden;
+    EXPECT_EQ(p.shared_bytes, s.bytes) << s.hidden;
+  }
+  EXPECT_EQ(plan(100, false, kH100, 512).examples, 16) << "few texts are spread over the device";
   EXPECT_EQ(plan(2000, false, kAda).examples, 0) << "no block holds it";
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include "kernels/layers/recurrent.cuh"
+#include "kernels/layers/recurrent_tensor.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/layers/sequence_layer.hpp"
 
@@ -101,10 +101,10 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
     h_ = CudaStorage::reserve(s.saved, std::int64_t{lines} * units);
     if (is_lstm()) c_ = CudaStorage::reserve(s.saved, std::int64_t{lines} * units);
     plan_products(s);
-    if (std::min(inputs(), layer_.hidden) >= kMinTensorUnits) precision_ = choices.precision;
-    s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
+    if (units >= kMinTensorUnits) step_precision_ = choices.precision;
+    if (inputs() >= kMinTensorUnits) precision_ = step_precision_;
     const int gates = layer_.gates() * units;
-    choose_tile(std::max(inputs(), units), gates);
+    choose_tile(s, std::max(inputs(), units), gates, step_precision_);
     const int states = is_lstm()
                            ? tiles_of(tile(), units, gates)
                            : tiles_of(tile(), units, 2 * units) + tiles_of(tile(), units, units);
@@ -167,10 +167,16 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
             .state_bias = is_lstm() ? nullptr : weights(w) + tensor(first + 3)};
   }
   device::RecurrentPlan plan(const DeviceLimits& limits, bool back, int capacity) const {
-    return device::recurrent_plan(layer_.gates(), layer_.hidden, back, layer_.directions(),
-                                  capacity, limits);
+    const auto plan_of =
+        has_tensor_steps() ? device::tensor_recurrent_plan : device::recurrent_plan;
+    return plan_of(layer_.gates(), layer_.hidden, back, layer_.directions(), capacity, limits);
   }
   void (*kernel(bool back) const)(device::RecurrentPass) {
+    if (has_tensor_steps() && back)
+      return is_lstm() ? tensor_recurrent_backward_kernel<LstmCell>
+                       : tensor_recurrent_backward_kernel<GruCell>;
+    if (has_tensor_steps())
+      return is_lstm() ? tensor_recurrent_kernel<LstmCell> : tensor_recurrent_kernel<GruCell>;
     if (back)
       return is_lstm() ? recurrent_backward_kernel<LstmCell> : recurrent_backward_kernel<GruCell>;
     return is_lstm() ? recurrent_kernel<LstmCell> : recurrent_kernel<GruCell>;
@@ -184,19 +190,19 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
   const float* weights(const MicroBatch<Gpu>& w) const {
     return w.parameters + offset();
   }
+  bool has_tensor_steps() const { return step_precision_ == Precision::tf32; }
   bool is_lstm() const { return layer_.cell == Cell::lstm; }
   /// From one place of a text to the next, in the gates.
   int gates_place() const { return layer_.directions() * 4 * layer_.hidden; }
-  /// Smaller layers stay in float32 throughout.
-  static constexpr int kMinTensorUnits = 64;
 
   Recurrent layer_;
   ProductPlan input_product_;
   ProductPlan back_;
-  Precision precision_ = Precision::fp32;
-  std::int64_t gates_ = 0;  ///< saved: [T, directions, 4, hidden]
-  std::int64_t h_ = 0;      ///< [T, directions, hidden]
-  std::int64_t c_ = 0;      ///< likewise, of an LSTM
+  Precision step_precision_ = Precision::fp32;  ///< of the steps, and of the weights' gradients
+  Precision precision_ = Precision::fp32;       ///< of the two products
+  std::int64_t gates_ = 0;                      ///< saved: [T, directions, 4, hidden]
+  std::int64_t h_ = 0;                          ///< [T, directions, hidden]
+  std::int64_t c_ = 0;                          ///< likewise, of an LSTM
 };
 
 }  // namespace cudp::cuda

@@ -8,7 +8,7 @@
 
 namespace cudp::cuda {
 
-/// The layer's gradients, in float32 whatever its products are made in. Layer has
+/// The layer's gradients, in float32 or by tensor cores. Layer has
 ///   template <class Gpu> SequenceGradient sequence_gradient(const MicroBatch<Gpu>& w) const;
 template <class Layer>
 class SequenceLayer : public CudaLayer {
@@ -19,7 +19,8 @@ class SequenceLayer : public CudaLayer {
     launch(w.gpu, "sequence gradient sum",
            by_tile(sequence_gradient_sum_kernel<LowSequenceTile>,
                    sequence_gradient_sum_kernel<ThinSequenceTile>,
-                   sequence_gradient_sum_kernel<WideSequenceTile>),
+                   sequence_gradient_sum_kernel<WideSequenceTile>,
+                   sequence_gradient_sum_kernel<TensorSequenceTile>),
            SequenceGradientSum{.gradient = g,
                                .factors = w.factors(group()),
                                .factor_stride = w.groups,
@@ -34,7 +35,8 @@ class SequenceLayer : public CudaLayer {
     launch(w.gpu, "sequence gradients",
            by_tile(sequence_gradient_rows_kernel<LowSequenceTile>,
                    sequence_gradient_rows_kernel<ThinSequenceTile>,
-                   sequence_gradient_rows_kernel<WideSequenceTile>),
+                   sequence_gradient_rows_kernel<WideSequenceTile>,
+                   sequence_gradient_rows_kernel<TensorSequenceTile>),
            SequenceGradientRows{.gradient = gradient_of(w),
                                 .gradients = gradients + offset(),
                                 .stride = network_parameters()});
@@ -51,6 +53,9 @@ class SequenceLayer : public CudaLayer {
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
  protected:
+  /// Units from which on tensor cores make gradients, and a recurrent layer's steps.
+  static constexpr int kMinTensorUnits = 64;
+
   template <class Gpu>
   Epilogue input_epilogue(const MicroBatch<Gpu>& w) const {
     if (!input_function_) return {.stored_as = input_gradient_as()};
@@ -64,13 +69,20 @@ class SequenceLayer : public CudaLayer {
     launch(w.gpu, "sequence gradient norm",
            by_tile(sequence_gradient_norm_kernel<LowSequenceTile>,
                    sequence_gradient_norm_kernel<ThinSequenceTile>,
-                   sequence_gradient_norm_kernel<WideSequenceTile>),
+                   sequence_gradient_norm_kernel<WideSequenceTile>,
+                   sequence_gradient_norm_kernel<TensorSequenceTile>),
            SequenceGradientNorm{.gradient = gradient_of(w),
                                 .parts = w.parts(first_part_),
                                 .transform = w.transform(offset())});
   }
-  /// To be called once by reserve(), before tile() is asked for. tiles: of all parts.
-  void choose_tile(int rows, int columns) { tile_ = sequence_tile(rows, columns); }
+  /// To be called once by reserve(), before tile() is asked for: with the rows and columns of the
+  /// largest part, and the gradients' precision.
+  void choose_tile(CudaStorage& s, int rows, int columns, Precision precision) {
+    gradient_precision_ = precision;
+    tile_ = sequence_tile(rows, columns, precision);
+    s.uses_tensor_cores = s.uses_tensor_cores || precision == Precision::tf32;
+  }
+  /// tiles: of all parts.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = s.reserve_parts(tiles); }
   const SequenceTileShape& tile() const { return tile_; }
   int places() const { return in().value.height; }
@@ -80,7 +92,8 @@ class SequenceLayer : public CudaLayer {
 
  private:
   template <class Kernel>
-  Kernel by_tile(Kernel low, Kernel thin, Kernel wide) const {
+  Kernel by_tile(Kernel low, Kernel thin, Kernel wide, Kernel tensor) const {
+    if (gradient_precision_ == Precision::tf32) return tensor;
     return tile_.rows == 32 ? low : tile_.columns == 32 ? thin : wide;
   }
   template <class Gpu>
@@ -89,6 +102,7 @@ class SequenceLayer : public CudaLayer {
   }
 
   SequenceTileShape tile_;
+  Precision gradient_precision_ = Precision::fp32;
   std::int32_t first_part_ = 0;
   std::optional<Activate> input_function_;
 };

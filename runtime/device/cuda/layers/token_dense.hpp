@@ -71,7 +71,8 @@ class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
              .columns = inputs()};
     if (std::min(inputs(), outputs_) >= kMinTensorSide) precision_ = choices.precision;
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
-    choose_tile(inputs(), outputs_);
+    const bool is_wide = std::min(inputs(), outputs_) >= kMinTensorUnits;
+    choose_tile(s, inputs(), outputs_, is_wide ? choices.precision : Precision::fp32);
     reserve_tiles(s, tiles_of(tile(), inputs(), outputs_));
   }
 

@@ -1,0 +1,375 @@
+#pragma once
+// The steps of recurrent.cuh with their products by tensor cores, in TF32: states, deltas and U are
+// rounded once, sums and cells are in float32. A number is a chain of mma_tf32 in the order of its
+// terms, wherever it lies.
+#include "kernels/common/copy_async.cuh"
+#include "kernels/common/lanes.hpp"
+#include "kernels/common/tensor_core.cuh"
+#include "kernels/layers/recurrent.cuh"
+
+namespace cudp::inline CUDP_SIMT {
+
+/// Numbers of a thread, as mma_tf32 leaves them: two units, eight apart, of four examples.
+inline constexpr int kTensorUnits = 2;
+inline constexpr int kTensorExamples = 4;
+
+/// A thread's part of a block, and where its numbers lie.
+template <class Cell, bool back>
+struct TensorBlock : RecurrentTexts {
+  /// Products of a unit: forward one a gate.
+  static constexpr int kProducts = back ? 1 : Cell::kGates;
+  using TensorSums = float[kProducts][kTensorUnits][kTensorExamples];
+
+  int lane;
+  int unit;          ///< the thread's first, among those that are at work
+  int warp_unit;     ///< its warp's
+  int example;       ///< its first
+  int warp_example;  ///< its warp's
+  int terms;         ///< of a product
+  int slab_terms;    ///< of a slab; all where U is resident
+  int weight_pitch;  ///< of U, or of a slab
+  int pitch;         ///< of numbers that examples have
+  float* weights;    ///< shared: U, or two slabs
+  float* steps[2];   ///< [terms][pitch], states or deltas, rounded to TF32
+  float* carry;      ///< [hidden][pitch]: c, a GRU's h, or what is handed to the step before
+  int own_length[kTensorExamples];
+
+  __device__ __forceinline__ TensorBlock(const device::RecurrentPass& pass, float* shared)
+      : RecurrentTexts(pass) {
+    const auto thread = static_cast<int>(threadIdx.x);
+    const int warp = thread / kWarp;
+    const int across = (a.plan.examples + 15) / 16;
+    lane = thread % kWarp;
+    warp_unit = warp / across * 16;
+    unit = warp_unit + lane / 4;
+    warp_example = warp % across * 16;
+    example = warp_example + lane % 4 * 2;
+    terms = static_cast<int>(device::tensor_terms(Cell::kGates, a.hidden, back));
+    slab_terms = a.plan.is_resident ? terms : a.plan.terms;
+    weight_pitch = static_cast<int>(device::tensor_pitch(a.plan, a.hidden, back));
+    pitch = static_cast<int>(device::tensor_example_pitch(a.plan.examples));
+    weights = shared;
+    float* const at = shared + (a.plan.is_resident ? 1 : 2) * slab_floats();
+    const int buffers = device::tensor_buffers(a.plan, a.hidden, back);
+    steps[0] = at;
+    steps[1] = at + (buffers - 1) * terms * pitch;
+    carry = at + buffers * terms * pitch;
+    length = reinterpret_cast<std::int32_t*>(carry + a.hidden * pitch);
+  }
+
+  /// There is one buffer of deltas, so that all must have read it before anybody writes.
+  __device__ __forceinline__ bool must_wait() const { return steps[0] == steps[1]; }
+
+  __device__ __forceinline__ int slab_floats() const {
+    return static_cast<int>(device::tensor_lines(a.plan, Cell::kGates, a.hidden, back)) *
+           weight_pitch;
+  }
+  /// All of shared memory but U to 0, and the lengths. Returns the most steps of an example.
+  __device__ __forceinline__ int begin() {
+    const int longest = RecurrentTexts::begin(steps[0], device::tensor_lengths(a.plan.examples));
+    CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) { own_length[n] = length[own(n)]; }
+    return longest;
+  }
+
+  // The thread's numbers: u < kTensorUnits, n < kTensorExamples.
+
+  __device__ __forceinline__ int own(int n) const { return example + n / 2 * 8 + n % 2; }
+  __device__ __forceinline__ bool has_unit(int round, int u) const {
+    return round + unit + 8 * u < a.hidden;
+  }
+  __device__ __forceinline__ bool is_active(int n, int s) const { return s < own_length[n]; }
+  /// Step s of example n in arrays with so many numbers a line: where the thread's first unit is.
+  /// The second is eight behind it.
+  __device__ __forceinline__ std::int32_t at_step(int n, int s, int round, int numbers) const {
+    const int place = is_reverse ? own_length[n] - 1 - s : s;
+    const int line = ((first + own(n)) * a.places + place) * a.directions + (is_reverse ? 1 : 0);
+    return line * numbers + round + unit;
+  }
+  /// Where its output is, without the unit's own place.
+  __device__ __forceinline__ float* output_at(int n, int s) const {
+    return a.out + static_cast<std::int64_t>(first + own(n)) * a.planes.size() +
+           place_in_output(own(n), s);
+  }
+
+  /// All of U to shared memory. Behind its rows and columns are zeros.
+  __device__ __forceinline__ void load_all() {
+    const int rows = Cell::kGates * a.hidden;
+    const int all = slab_floats();
+    for (auto i = static_cast<int>(threadIdx.x); i < all; i += static_cast<int>(blockDim.x)) {
+      const int row = i / weight_pitch;
+      const int k = i - row * weight_pitch;
+      weights[i] = row < rows && k < a.hidden ? to_tf32(from[row * a.hidden + k]) : 0.0f;
+    }
+  }
+
+  /// Calls body(four of the slab, row of U, column) for the fours that this thread carries of the
+  /// slab of the units from `round` on and the terms from `term` on; row < 0: it has none.
+  template <class Body>
+  __device__ __forceinline__ void for_each_four(int round, int term, const Body& body) const {
+    const int fours = (back ? a.plan.units : slab_terms) / 4;  // of a line
+    const int lines = static_cast<int>(device::tensor_lines(a.plan, Cell::kGates, a.hidden, back));
+    const int stride = static_cast<int>(blockDim.x) / fours;
+    const int first_line = static_cast<int>(threadIdx.x) / fours;
+    if (first_line >= stride) return;
+    const int within = 4 * (static_cast<int>(threadIdx.x) - first_line * fours);
+    const int column = (back ? round : term) + within;
+    int gate = 0;  // forward, line l is gate l / units of unit l % units; backward, term l
+    int of = first_line;
+    for (int line = first_line; line < lines; line += stride, of += stride) {
+      while (!back && of >= a.plan.units) {
+        of -= a.plan.units;
+        ++gate;
+      }
+      const int row = back ? term + line : gate * a.hidden + round + of;
+      const bool is_row = back ? row < Cell::kGates * a.hidden : round + of < a.hidden;
+      body(line * weight_pitch + within, is_row ? row : -1, column);
+    }
+  }
+
+  /// Starts the copy of a slab, to slab number `to`. It arrives with finish_slab().
+  __device__ __forceinline__ void start_slab(int round, int term, int to) {
+    float* const slab = weights + to * slab_floats();
+    const bool in_fours =
+        a.hidden % 4 == 0 && reinterpret_cast<std::uintptr_t>(from) % sizeof(Four) == 0;
+    for_each_four(round, term, [&](int at, int row, int column) {
+      const float* const source = from + static_cast<std::int64_t>(row) * a.hidden + column;
+      if (in_fours) {
+        const bool is_there = row >= 0 && column < a.hidden;
+        copy_four_async(slab + at, is_there ? source : from, is_there);
+        return;
+      }
+      CUDP_UNROLL for (int i = 0; i < 4; ++i) {
+        slab[at + i] = row >= 0 && column + i < a.hidden ? source[i] : 0.0f;
+      }
+    });
+  }
+
+  /// The slab that was started before has come, for all threads, and is rounded; starts the next
+  /// one. Returns the one that is there.
+  __device__ __forceinline__ const float* finish_slab(int round, int term, int& turn) {
+    float* const here = weights + turn * slab_floats();
+    wait_for_copies();
+    for_each_four(round, term, [&](int at, int, int) {
+      CUDP_UNROLL for (int i = 0; i < 4; ++i) { here[at + i] = to_tf32(here[at + i]); }
+    });
+    __syncthreads();
+    turn ^= 1;
+    int next_round = round;
+    int next_term = term + slab_terms;
+    if (next_term >= terms) {
+      next_term = 0;
+      next_round = round + a.plan.units < a.hidden ? round + a.plan.units : 0;
+    }
+    start_slab(next_round, next_term, turn);
+    return here;
+  }
+
+  /// sums = U's products of the thread's units with the numbers of a step. All threads must call.
+  __device__ __forceinline__ void multiply(const float* numbers, int round, int& turn,
+                                           TensorSums& sums) {
+    CUDP_UNROLL for (int p = 0; p < kProducts; ++p) {
+      CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {
+        CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) { sums[p][u][n] = 0.0f; }
+      }
+    }
+    // Units past the last one repeat it: nobody takes their sums.
+    const int units = a.plan.is_resident ? a.hidden : a.plan.units;
+    const int here = (a.plan.is_resident ? round : 0) + unit;
+    const int top = here < units ? here : units - 1;
+    const int bottom = here + 8 < units ? here + 8 : units - 1;
+    const int k = lane % 4;
+    const float* const own_numbers = numbers + k * pitch + warp_example + lane / 4;
+    for (int term = 0; term < terms; term += slab_terms) {
+      const float* const w = a.plan.is_resident ? weights : finish_slab(round, term, turn);
+      if (round + warp_unit >= a.hidden) continue;
+      const int count = terms - term < slab_terms ? terms - term : slab_terms;
+      const float* const of_top = back ? w + k * weight_pitch + top : w + top * weight_pitch + k;
+      const float* const of_bottom = of_top + (bottom - top) * (back ? 1 : weight_pitch);
+      for (int step = 0; step < count; step += 8) {
+        float y[2][2];
+        CUDP_UNROLL for (int tile = 0; tile < 2; ++tile) {
+          CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+            y[tile][i] = warp_example + 8 * tile < a.plan.examples
+                             ? own_numbers[(term + step + 4 * i) * pitch + 8 * tile]
+                             : 0.0f;
+          }
+        }
+        CUDP_UNROLL for (int p = 0; p < kProducts; ++p) {
+          const int first = p * units * weight_pitch + step * (back ? weight_pitch : 1);
+          const int second = first + 4 * (back ? weight_pitch : 1);
+          const float x[4] = {of_top[first], of_bottom[first], of_top[second], of_bottom[second]};
+          CUDP_UNROLL for (int tile = 0; tile < 2; ++tile) {
+            mma_tf32(&sums[p][0][2 * tile], &sums[p][1][2 * tile], x, y[tile]);
+          }
+        }
+      }
+    }
+  }
+};
+
+// grid: groups of plan.examples texts, directions. block: a warp 16 units of plan.units and 16
+// examples, 256 threads at most. dynamic smem: as tensor_floats has it.
+template <class Cell>
+__global__ void __launch_bounds__(device::kRecurrentThreads, 1)
+    tensor_recurrent_kernel(device::RecurrentPass a) {
+  CUDP_DYNAMIC_SMEM(float, shared);
+  if (static_cast<int>(blockIdx.x) * a.plan.examples >= live_examples(a.batch)) return;
+  TensorBlock<Cell, false> b(a, shared);
+  const int hidden = a.hidden;
+  const int longest = b.begin();
+  int turn = 0;
+  if (a.plan.is_resident)
+    b.load_all();
+  else if (longest > 0)
+    b.start_slab(0, 0, turn);
+  __syncthreads();
+
+  for (int s = 0; s < longest; ++s) {
+    const float* const before = s % 2 == 0 ? b.steps[0] : b.steps[1];
+    float* const after = s % 2 == 0 ? b.steps[1] : b.steps[0];
+    for (int round = 0; round < hidden; round += a.plan.units) {
+      // What comes from afar is asked for before the sums.
+      float x[kTensorExamples][kTensorUnits][Cell::kGates];
+      float total[kTensorExamples][kTensorUnits];
+      int place[kTensorUnits];
+      CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {
+        place[u] = b.has_unit(round, u) ? b.unit_place(round + b.unit + 8 * u) : 0;
+      }
+      CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) {
+        const bool active = b.is_active(n, s);
+        const float* const gates = a.gates + (active ? b.at_step(n, s, round, 4 * hidden) : 0);
+        CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {
+          const bool is_there = active && b.has_unit(round, u);
+          CUDP_UNROLL for (int g = 0; g < Cell::kGates; ++g) {
+            x[n][u][g] = is_there ? gates[8 * u + g * hidden] : 0.0f;
+          }
+          total[n][u] = is_there && s > 0 && a.output == device::StatesOut::mean
+                            ? b.output_at(n, s)[place[u]]
+                            : 0.0f;
+        }
+      }
+      typename TensorBlock<Cell, false>::TensorSums sums;
+      b.multiply(before, round, turn, sums);
+      CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {
+        if (!b.has_unit(round, u)) continue;
+        const int j = round + b.unit + 8 * u;
+        float bias[Cell::kGates];
+        float state_bias[Cell::kGates];
+        CUDP_UNROLL for (int g = 0; g < Cell::kGates; ++g) {
+          bias[g] = b.bias[g * hidden + j];
+          state_bias[g] = Cell::kIsLstm ? 0.0f : b.state_bias[g * hidden + j];
+        }
+        CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) {
+          if (!b.is_active(n, s)) continue;
+          const int length = b.own_length[n];
+          float sum[Cell::kGates];
+          CUDP_UNROLL for (int g = 0; g < Cell::kGates; ++g) { sum[g] = sums[g][u][n]; }
+          const int at = j * b.pitch + b.own(n);
+          float* const gates = a.gates + b.at_step(n, s, round, 4 * hidden) + 8 * u;
+          float h = step_forward<Cell>(x[n][u], sum, bias, state_bias, b.carry[at], gates, hidden);
+          after[at] = to_tf32(h);
+          const int state = b.at_step(n, s, round, hidden) + 8 * u;
+          if constexpr (Cell::kIsLstm) a.c[state] = b.carry[at];
+          a.h[state] = h;
+          if (a.output == device::StatesOut::mean) {
+            // The output has the states' sum until the last step.
+            h += total[n][u];
+            if (s == length - 1) h /= static_cast<float>(length);
+          }
+          if (a.output != device::StatesOut::last || s == length - 1)
+            b.output_at(n, s)[place[u]] = h;
+        }
+      }
+    }
+    __syncthreads();
+  }
+  wait_for_copies();  // of a slab that nobody needs
+  if (a.output == device::StatesOut::sequence) return;
+  const int live = live_examples(a.batch);
+  for (int round = 0; round < hidden; round += a.plan.units)
+    CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {
+      if (!b.has_unit(round, u)) continue;
+      const int place = b.unit_place(round + b.unit + 8 * u);
+      CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) {
+        const int e = b.own(n);
+        if (e < a.plan.examples && b.first + e < live && b.own_length[n] == 0)
+          b.output_at(n, 0)[place] = 0.0f;
+      }
+    }
+}
+
+// The same launch.
+template <class Cell>
+__global__ void __launch_bounds__(device::kRecurrentThreads, 1)
+    tensor_recurrent_backward_kernel(device::RecurrentPass a) {
+  CUDP_DYNAMIC_SMEM(float, shared);
+  if (static_cast<int>(blockIdx.x) * a.plan.examples >= live_examples(a.batch)) return;
+  TensorBlock<Cell, true> b(a, shared);
+  const int hidden = a.hidden;
+  const int longest = b.begin();
+  int turn = 0;
+  if (a.plan.is_resident)
+    b.load_all();
+  else if (longest > 0)
+    b.start_slab(0, 0, turn);
+  __syncthreads();
+
+  for (int s = longest - 1; s >= 0; --s) {
+    const float* const behind = s % 2 == 0 ? b.steps[0] : b.steps[1];
+    float* const here = s % 2 == 0 ? b.steps[1] : b.steps[0];
+    for (int round = 0; round < hidden; round += a.plan.units) {
+      // What comes from afar is asked for before the sums.
+      float gate[kTensorExamples][kTensorUnits][4];
+      float now[kTensorExamples][kTensorUnits];     // c
+      float before[kTensorExamples][kTensorUnits];  // c or h of the step before
+      float dy[kTensorExamples][kTensorUnits];
+      int place[kTensorUnits];
+      CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {
+        place[u] = b.has_unit(round, u) ? b.unit_place(round + b.unit + 8 * u) : 0;
+      }
+      CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) {
+        const bool active = b.is_active(n, s);
+        const float* const gates = a.gates + (active ? b.at_step(n, s, round, 4 * hidden) : 0);
+        const int state = active ? b.at_step(n, s, round, hidden) : 0;
+        const bool has_before = active && s > 0;
+        const int state_before = has_before ? b.at_step(n, s - 1, round, hidden) : 0;
+        const bool has_output =
+            active && (a.output != device::StatesOut::last || s == b.own_length[n] - 1);
+        const float* const states = Cell::kIsLstm ? a.c : a.h;
+        CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {
+          const bool is_there = active && b.has_unit(round, u);
+          CUDP_UNROLL for (int g = 0; g < 4; ++g) {
+            gate[n][u][g] = is_there ? gates[8 * u + g * hidden] : 0.0f;
+          }
+          now[n][u] = Cell::kIsLstm && is_there ? a.c[state + 8 * u] : 0.0f;
+          before[n][u] = has_before && is_there ? states[state_before + 8 * u] : 0.0f;
+          dy[n][u] = has_output && is_there ? b.output_at(n, s)[place[u]] : 0.0f;
+        }
+      }
+      typename TensorBlock<Cell, true>::TensorSums sums;
+      b.multiply(behind, round, turn, sums);
+      if (b.must_wait()) __syncthreads();
+      CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {
+        if (!b.has_unit(round, u)) continue;
+        CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) {
+          if (!b.is_active(n, s)) continue;
+          float from_output = dy[n][u];
+          if (a.output == device::StatesOut::mean)
+            from_output /= static_cast<float>(b.own_length[n]);
+          const int at = (round + b.unit + 8 * u) * b.pitch + b.own(n);
+          step_back<Cell>(sums[0][u][n] + from_output, gate[n][u], before[n][u], now[n][u],
+                          b.carry[at]);
+          float* const gates = a.gates + b.at_step(n, s, round, 4 * hidden) + 8 * u;
+          CUDP_UNROLL for (int g = 0; g < 4; ++g) { gates[g * hidden] = gate[n][u][g]; }
+          CUDP_UNROLL for (int g = 0; g < Cell::kGates; ++g) {
+            here[g * hidden * b.pitch + at] = to_tf32(gate[n][u][Cell::delta(g)]);
+          }
+        }
+      }
+    }
+    __syncthreads();
+  }
+  wait_for_copies();
+}
+
+}  // namespace cudp::inline CUDP_SIMT

@@ -1,0 +1,219 @@
+#pragma once
+// Layers for texts that are wide enough for tensor cores, in TF32: near the oracle to what rounding
+// of the operands makes, and as independent of other examples as in float32.
+// tests/runtime/device/text_engine_test.cpp tries kernels under the emulator, tests/gpu/ a device.
+#include "tests/runtime/device/text_engine_tests.hpp"
+
+namespace cudp {
+namespace {
+
+class TextEngineTensors : public TextEngine {
+ protected:
+  static EngineSettings settings() {
+    EngineSettings s;
+    s.precision = Precision::tf32;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
+    return s;
+  }
+  PerExample per_example(const Network& net, const Dataset& data) const {
+    const auto e = engine(net, settings());
+    e->load(data);
+    e->set_state(weights_for(net));
+    return e->per_example(all_of(data), true);
+  }
+
+  /// Against the oracle, example by example; and each norm is that of the gradient that is added.
+  void expect_near_the_oracle(const Case& c, std::size_t examples) const {
+    const Network net = cases::network_of(c);
+    const Dataset data = texts_of_every_length(c, examples);
+    reference::ReferenceEngine oracle(net, {});
+    oracle.load(data);
+    oracle.set_state(weights_for(net));
+    const PerExample want = oracle.per_example(all_of(data), true);
+    const PerExample got = per_example(net, data);
+    const std::size_t d = net.parameter_count;
+    double worst = 0.0;
+    for (std::size_t e = 0; e < data.size(); ++e) {
+      EXPECT_TRUE(std::abs(got.losses[e] - want.losses[e]) <= 2e-3 * (1 + want.losses[e]));
+      const auto [error, size] =
+          cases::distance(got.gradients.data() + e * d, want.gradients.data() + e * d, d);
+      EXPECT_TRUE(error <= 2e-3 * size + 1e-12)
+          << "example " << e << ": " << error << " of " << size;
+      worst = std::max(worst, size > 0 ? error / size : 0.0);
+      double square = 0.0;
+      for (std::size_t i = 0; i < d; ++i)
+        square += double{got.gradients[e * d + i]} * got.gradients[e * d + i];
+      double norm = 0.0;
+      for (int g = 0; g < net.groups; ++g)
+        norm += got.squared_norms[e * static_cast<std::size_t>(net.groups) +
+                                  static_cast<std::size_t>(g)];
+      EXPECT_TRUE(std::abs(norm - square) <= 2e-5 * square + 1e-9) << "example " << e;
+    }
+    EXPECT_GT(worst, 2e-5) << "this is float32";
+  }
+};
+
+/// Layers that tensor cores make, over each other, with a number of units that is whole tiles and
+/// one that is not.
+constexpr const char* kTensorLayers = R"(
+name = "tensors"
+loss = "softmax"
+layers = [
+  { type = "embedding", name = "e" },
+  { type = "dense", name = "a", out = 68, per_token = true },
+  { type = "tanh" },
+  { type = "lstm", name = "b", hidden = 64, bidirectional = true, output = "sequence" },
+  { type = "gru", name = "c", hidden = 70, output = "mean" },
+  { type = "dense", name = "d", out = "outputs" },
+]
+)";
+const Case kTensorCase{"tensors", kTensorLayers, {1, 1, 7}, 3, {13, 66}};
+
+TEST_P(TextEngineTensors, RecurrentLayersAreNearTheOracle) {
+  struct Sizes {
+    int hidden, columns, words;
+  };
+  int number = 0;
+  for (const char* cell : {"lstm", "gru"})
+    for (const Sizes s :
+         {Sizes{64, 3, 7}, Sizes{64, 100, 80}, Sizes{100, 32, 1}, Sizes{100, 100, 80},
+          Sizes{128, 100, 7}, Sizes{67, 5, 20}, Sizes{136, 70, 9}}) {
+      const std::string model = one_layer(cell, s.hidden, ++number);
+      SCOPED_TRACE(model + std::to_string(s.columns) + " columns, texts of " +
+                   std::to_string(s.words));
+      expect_near_the_oracle({"one", model.c_str(), {1, 1, s.words}, 3, {11, s.columns}}, 4);
+    }
+}
+
+TEST_P(TextEngineTensors, LayersOverEachOtherAreNearTheOracle) {
+  expect_near_the_oracle(kTensorCase, 19);
+}
+
+TEST_P(TextEngineTensors, SumsAreNearTheOracle) {
+  const Network net = cases::network_of(kTensorCase);
+  const Dataset data = texts_of_every_length(kTensorCase, 9);
+  const EngineSettings s = settings();
+  reference::ReferenceEngine oracle(net, s);
+  const auto got = clipped_sum(*engine(net, s), s.recipe, net, data, 0.7f);
+  const auto want = clipped_sum(oracle, s.recipe, net, data, 0.7f);
+  for (const ParameterTensor& p : net.parameters) {
+    const auto [error, size] =
+        cases::distance(got.data() + p.offset, want.data() + p.offset, p.size);
+    EXPECT_TRUE(error <= 2e-3 * size + 1e-4 + cases::grid_error(0.7, p.size, data.size()))
+        << p.name << ": " << error << " of " << size;
+  }
+}
+
+/// With texts beside it that are not finite and add nothing, the sum is the text's own.
+TEST_P(TextEngineTensors, AnExampleAddsTheSameBitsAloneAndInCompany) {
+  const Case& c = kTensorCase;
+  const Network net = cases::network_of(c);
+  Dataset data = texts_for(c, 17);
+  WordVectors vectors = *data.vectors;
+  const int bad = c.text.words - 1;
+  std::fill_n(vectors.values.end() - vectors.columns, vectors.columns, NAN);
+  for (std::uint16_t& token : data.tokens) token = std::min<std::uint16_t>(token, bad - 1);
+  data.vectors = std::make_shared<const WordVectors>(std::move(vectors));
+  const auto width = static_cast<std::size_t>(c.input.width);
+  const EngineSettings s = settings();
+  for (const std::size_t at : {1u, 2u, 9u, 16u}) {
+    Dataset company = data;
+    for (std::size_t i = 0; i < company.size(); ++i)
+      if (i != at) {
+        company.tokens[i * width] = static_cast<std::uint16_t>(bad);
+        company.lengths[i] = std::max<std::uint16_t>(company.lengths[i], 1);
+      }
+    Dataset alone = data;
+    alone.tokens.assign(data.tokens.begin() + static_cast<std::ptrdiff_t>(at * width),
+                        data.tokens.begin() + static_cast<std::ptrdiff_t>((at + 1) * width));
+    alone.lengths = {data.lengths[at]};
+    alone.labels = {data.labels[at]};
+    EXPECT_EQ(clipped_sum(*engine(net, s), s.recipe, net, company, 0.01f),
+              clipped_sum(*engine(net, s), s.recipe, net, alone, 0.01f))
+        << "example " << at;
+  }
+}
+
+TEST_P(TextEngineTensors, MorePaddingAndOtherTextsChangeNoBit) {
+  const Case& c = kTensorCase;
+  Case longer = c;
+  longer.input.width += 13;
+  const Network net = cases::network_of(c);
+  const Network wide = cases::network_of(longer);
+  const Dataset data = texts_for(c, 12);
+  Dataset padded = data;
+  padded.shape = longer.input;
+  padded.tokens.clear();
+  const auto width = static_cast<std::size_t>(c.input.width);
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    padded.tokens.insert(padded.tokens.end(),
+                         data.tokens.begin() + static_cast<std::ptrdiff_t>(i * width),
+                         data.tokens.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+    padded.tokens.insert(padded.tokens.end(), 13, static_cast<std::uint16_t>(i % 3));
+  }
+  const PerExample a = per_example(net, data);
+  const PerExample b = per_example(wide, padded);
+  EXPECT_EQ(a.gradients, b.gradients);
+  EXPECT_EQ(a.squared_norms, b.squared_norms);
+  EXPECT_EQ(a.losses, b.losses);
+  for (const std::size_t i : {0u, 1u, 5u}) {
+    const std::size_t listed[] = {i};
+    const PerExample one = per_example(net, select_examples(data, listed));
+    const auto from = a.gradients.begin() + static_cast<std::ptrdiff_t>(i * net.parameter_count);
+    EXPECT_TRUE(std::equal(one.gradients.begin(), one.gradients.end(), from)) << "example " << i;
+  }
+}
+
+/// Words x, -x, x, ...: a weight's gradient is what rounding leaves of terms that cancel. It is
+/// still no more than the clipping norm that is added.
+TEST_P(TextEngineTensors, TermsThatCancelKeepTheClippingNorm) {
+  static constexpr const char* kDense = R"(
+name = "dense"
+layers = [
+  { type = "embedding", name = "e" },
+  { type = "dense", name = "a", out = 64, per_token = true },
+  { type = "mean" },
+  { type = "dense", name = "b", out = "outputs" },
+]
+)";
+  const std::string lstm = one_layer("lstm", 64, 1);
+  const std::string gru = one_layer("gru", 64, 1);
+  for (const char* model : {kDense, lstm.c_str(), gru.c_str()}) {
+    SCOPED_TRACE(model);
+    const Case c{"cancel", model, {1, 1, 40}, 2, {2, 64}};
+    const Network net = cases::network_of(c);
+    Dataset data = texts_for(c, 1);
+    data.lengths = {40};
+    for (std::size_t t = 0; t < 40; ++t) data.tokens[t] = static_cast<std::uint16_t>(t % 2);
+    WordVectors v = *data.vectors;
+    for (std::size_t j = 0; j < 64; ++j)
+      v.values[64 + j] = -v.values[j] * (1.0f + 1e-6f * static_cast<float>(j % 3));
+    data.vectors = std::make_shared<const WordVectors>(std::move(v));
+
+    const PerExample one = per_example(net, data);
+    double square = 0.0;
+    for (const float g : one.gradients) square += double{g} * g;
+    const float total = std::accumulate(one.squared_norms.begin(), one.squared_norms.end(), 0.0f);
+    EXPECT_TRUE(std::abs(total - square) <= 1e-6 * square);
+
+    EngineSettings s = settings();
+    const float clip_norm = 1e-4f * static_cast<float>(std::sqrt(square));
+    s.recipe.optimizer.kind = OptimizerKind::momentum;
+    s.recipe.optimizer.momentum = 0.0f;
+    const auto e = engine(net, s);
+    e->load(data);
+    TrainState start = weights_for(net);
+    start.moment1.assign(net.parameter_count, 0.0f);
+    e->set_state(start);
+    const StepScalars scalars = cases::still(1.0f, clip_norm);
+    e->run(s.recipe, 0, {&scalars, 1});
+    double added = 0.0;
+    for (const float g : e->state().moment1) added += double{g} * g;
+    const double bound = double{clip_norm} * (1.0 + sensitivity_rounding_error(net, arithmetic()));
+    EXPECT_GT(std::sqrt(added), 0.999 * double{clip_norm});
+    EXPECT_TRUE(std::sqrt(added) <= bound) << std::sqrt(added) << ", bound " << bound;
+  }
+}
+
+}  // namespace
+}  // namespace cudp
