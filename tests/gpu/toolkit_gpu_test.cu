@@ -11,6 +11,7 @@
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/gpu.hpp"
 #include "tests/support/plain_convolution.hpp"
+#include "tests/support/plain_recurrent.hpp"
 
 namespace cudp {
 namespace {
@@ -82,7 +83,7 @@ TEST_F(CudaToolkit, CublasLtHasTheBiasAndTheMaximumOfItsTwin) {
 
 TEST_F(CudaToolkit, CudnnConvolvesAsItsTwin) {
   try {
-    gpu_.prepare_convolutions();
+    gpu_.prepare_dnn();
   } catch (const Error& e) {
     GTEST_SKIP() << e.what();
   }
@@ -113,6 +114,73 @@ TEST_F(CudaToolkit, CudnnConvolvesAsItsTwin) {
       gpu_.convolve(a);
       expect_near(y.download(), want, terms, precision);
     }
+}
+
+/// Texts of every length, an empty one among them; both kinds, one direction and both.
+TEST_F(CudaToolkit, CudnnGoesOverTextsAsItsTwin) {
+  try {
+    gpu_.prepare_dnn();
+  } catch (const Error& e) {
+    GTEST_SKIP() << e.what();
+  }
+  struct Sizes {
+    int inputs, hidden, places;
+  };
+  for (const Sizes sizes : {Sizes{3, 5, 7}, Sizes{32, 32, 20}, Sizes{100, 64, 9}})
+    for (const bool is_lstm : {true, false})
+      for (const int directions : {1, 2})
+        for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+          SCOPED_TRACE((is_lstm ? "LSTM of " : "GRU of ") + std::to_string(sizes.hidden) + ", " +
+                       std::to_string(directions) + " directions");
+          const std::vector<std::int32_t> lengths = {sizes.places, 0, 1, 2, sizes.places - 1, 3};
+          RecurrentBatch a{.x = nullptr,
+                           .length = nullptr,
+                           .forth = {},
+                           .reverse = {},
+                           .y = nullptr,
+                           .examples = static_cast<int>(lengths.size()),
+                           .places = sizes.places,
+                           .inputs = sizes.inputs,
+                           .hidden = sizes.hidden,
+                           .directions = directions,
+                           .is_lstm = is_lstm,
+                           .precision = precision};
+          const auto rows = static_cast<std::size_t>(a.gates() * a.hidden);
+          const auto lines = lengths.size() * static_cast<std::size_t>(a.places);
+          const std::vector<float> x = numbers(lines * static_cast<std::size_t>(a.inputs), 1);
+          std::vector<float> want(lines * static_cast<std::size_t>(a.directions * a.hidden));
+          std::vector<float> weights[2];
+          std::vector<Floats> weights_there;
+          const auto weights_at = [&](const float* at) {
+            DirectionWeights w{.inputs = at};
+            w.states = w.inputs + rows * static_cast<std::size_t>(a.inputs);
+            w.bias = w.states + rows * static_cast<std::size_t>(a.hidden);
+            w.state_bias = is_lstm ? nullptr : w.bias + rows;
+            return w;
+          };
+          RecurrentBatch here = a;
+          for (int d = 0; d < directions; ++d) {
+            weights[d] = numbers(rows * static_cast<std::size_t>(a.inputs + a.hidden + 2),
+                                 2 + static_cast<unsigned>(d));
+            for (float& w : weights[d]) w /= std::sqrt(static_cast<float>(a.hidden));
+            weights_there.push_back(device(weights[d]));
+            (d == 0 ? here.forth : here.reverse) = weights_at(weights[d].data());
+            (d == 0 ? a.forth : a.reverse) = weights_at(weights_there.back().get());
+          }
+          here.x = x.data();
+          here.length = lengths.data();
+          here.y = want.data();
+          recur_plainly(here, false);
+          const Floats x_there = device(x);
+          cuda::Buffer<cuda::CudaGpu, std::int32_t> lengths_there(gpu_, lengths.size());
+          lengths_there.upload(lengths);
+          const Floats y = device(std::vector<float>(want.size(), 1e30f));
+          a.x = x_there.get();
+          a.length = lengths_there.get();
+          a.y = y.get();
+          gpu_.recur(a);
+          expect_near(y.download(), want, a.inputs + a.hidden, precision);
+        }
 }
 
 }  // namespace

@@ -31,6 +31,7 @@
 #include "runtime/device/cuda/out_of_memory.hpp"
 #include "runtime/device/scratch_fill.hpp"
 #include "tests/support/plain_convolution.hpp"
+#include "tests/support/plain_recurrent.hpp"
 #include "tests/support/simt/simt_tensor.hpp"
 #include "tests/support/test_device.hpp"
 
@@ -189,13 +190,18 @@ class EmulatedGpu {
   }
 
   /// cuDNN's twin.
-  void prepare_convolutions() { state_->has_convolutions = true; }
+  void prepare_dnn() { state_->has_dnn = true; }
   void convolve(const ConvolutionBatch& a) {
     validate(a);
-    if (!state_->has_convolutions)
-      throw std::runtime_error("emulated GPU: convolve before prepare_convolutions");
+    if (!state_->has_dnn) throw std::runtime_error("emulated GPU: convolve before prepare_dnn");
     if (state_->log != nullptr) state_->log->launches.emplace_back("library's convolution");
     if (state_->runs) convolve_plainly(a, a.precision == Precision::tf32);
+  }
+  void recur(const RecurrentBatch& a) {
+    validate(a);
+    if (!state_->has_dnn) throw std::runtime_error("emulated GPU: recur before prepare_dnn");
+    if (state_->log != nullptr) state_->log->launches.emplace_back("library's recurrent layer");
+    if (state_->runs) recur_plainly(a, a.precision == Precision::tf32);
   }
 
   /// By the twin of CUB's.
@@ -255,7 +261,7 @@ class EmulatedGpu {
   struct State {
     unsigned seed = 1;
     bool has_blas = false;
-    bool has_convolutions = false;
+    bool has_dnn = false;
     Precision blas_precision = Precision::fp32;
     DeviceLimits limits;
     std::uint32_t batch_capacity = 0;

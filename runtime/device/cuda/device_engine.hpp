@@ -45,7 +45,7 @@ class DeviceEngine final : public Engine {
              .large_dense = large_dense,
              .limits = gpu_.limits(),
              .transforms = transforms(settings),
-             .convolves_by_library = settings.evaluate_with == EvaluateWith::cudnn},
+             .evaluates_by_library = settings.evaluate_with == EvaluateWith::cudnn},
             settings.say),
         state_(gpu_, network, settings.recipe),
         position_(gpu_, network.parameter_count),

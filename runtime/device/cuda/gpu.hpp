@@ -217,8 +217,8 @@ class CudaGpu {
     cublaslt_dense(blas_lt_.get(), a, workspace_.get(), kWorkspace, stream_.get(), !loads_only_);
   }
 
-  /// To be called before convolve(). Throws Error where there is no cuDNN.
-  void prepare_convolutions() {
+  /// To be called before convolve() and recur(). Throws Error where there is no cuDNN.
+  void prepare_dnn() {
     if (dnn_.get() == nullptr) dnn_ = Unique<void*, cudnn_close>(cudnn_open());
   }
   /// By cuDNN; not inside record().
@@ -228,6 +228,13 @@ class CudaGpu {
       return static_cast<CudaGpu*>(self)->dnn_scratch(bytes);
     };
     cudnn_convolve(dnn_.get(), a, scratch, this, stream_.get());
+  }
+  void recur(const RecurrentBatch& a) {
+    validate(a);
+    const auto scratch = [](void* self, std::size_t bytes) {
+      return static_cast<CudaGpu*>(self)->dnn_scratch(bytes);
+    };
+    cudnn_recur(dnn_.get(), a, scratch, this, stream_.get());
   }
 
   /// Transforms `images` complex images of rows x columns in place; the inverse does not divide. A

@@ -118,8 +118,9 @@ struct LayoutChoices {
   /// Gradients are transformed before they are clipped, for which the kernels of patches have no
   /// registers.
   bool transforms = false;
-  /// Convolutions forward by the device's library: for an engine that evaluates.
-  bool convolves_by_library = false;
+  /// Convolutions and recurrent layers forward by the device's library: for an engine that
+  /// evaluates.
+  bool evaluates_by_library = false;
 };
 
 /// The memory that the layers of a network take of a device. Each reserves its own.
@@ -129,7 +130,7 @@ struct CudaStorage {
   std::int64_t saved = 0;              ///< floats an example: what forward leaves for backward
   std::int64_t example_gradients = 0;  ///< floats an example: gradients that exist as a whole
   std::int64_t transform_scratch = 0;  ///< floats an example, for norms of transformed gradients
-  std::int64_t library_scratch = 0;    ///< floats an example, for convolutions by a library
+  std::int64_t library_scratch = 0;    ///< floats an example, for layers by a library
   std::vector<ProductPlan> patched_products;
   std::vector<PackPlan> packs;
   std::int64_t packed = 0;  ///< floats of packed weights

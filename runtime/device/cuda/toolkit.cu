@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <cublasLt.h>
 
@@ -292,12 +294,181 @@ void cudnn_convolve(void* handle, const ConvolutionBatch& a, void* (*scratch)(vo
   throw Error("cuDNN: it has no algorithm for a convolution");
 }
 
+namespace {
+
+/// What recurrent layers need of the library beyond that.
+struct CudnnRecurrent {
+  const LateLibrary& library = cudnn().library;
+  decltype(&cudnnSetTensorNdDescriptor) set_tensor = library.find("cudnnSetTensorNdDescriptor");
+  decltype(&cudnnGetTensorNdDescriptor) get_tensor = library.find("cudnnGetTensorNdDescriptor");
+  decltype(&cudnnCreateDropoutDescriptor) make_dropout =
+      library.find("cudnnCreateDropoutDescriptor");
+  decltype(&cudnnDestroyDropoutDescriptor) end_dropout =
+      library.find("cudnnDestroyDropoutDescriptor");
+  decltype(&cudnnSetDropoutDescriptor) set_dropout = library.find("cudnnSetDropoutDescriptor");
+  decltype(&cudnnCreateRNNDescriptor) make_layer = library.find("cudnnCreateRNNDescriptor");
+  decltype(&cudnnDestroyRNNDescriptor) end_layer = library.find("cudnnDestroyRNNDescriptor");
+  decltype(&cudnnSetRNNDescriptor_v8) set_layer = library.find("cudnnSetRNNDescriptor_v8");
+  decltype(&cudnnCreateRNNDataDescriptor) make_texts = library.find("cudnnCreateRNNDataDescriptor");
+  decltype(&cudnnDestroyRNNDataDescriptor) end_texts =
+      library.find("cudnnDestroyRNNDataDescriptor");
+  decltype(&cudnnSetRNNDataDescriptor) set_texts = library.find("cudnnSetRNNDataDescriptor");
+  decltype(&cudnnGetRNNWeightSpaceSize) weight_bytes = library.find("cudnnGetRNNWeightSpaceSize");
+  decltype(&cudnnGetRNNWeightParams) find_weight = library.find("cudnnGetRNNWeightParams");
+  decltype(&cudnnGetRNNTempSpaceSizes) work_bytes = library.find("cudnnGetRNNTempSpaceSizes");
+  decltype(&cudnnRNNForward) forward = library.find("cudnnRNNForward");
+};
+const CudnnRecurrent& cudnn_recurrent() {
+  static const CudnnRecurrent functions;
+  return functions;
+}
+
+/// The descriptors of a recurrent layer.
+struct RecurrentForm {
+  cudnnDropoutDescriptor_t dropout = nullptr;  // there is none, and it must be described
+  cudnnRNNDescriptor_t layer = nullptr;
+  cudnnRNNDataDescriptor_t x = nullptr;
+  cudnnRNNDataDescriptor_t y = nullptr;
+  cudnnTensorDescriptor_t states = nullptr;
+  cudnnTensorDescriptor_t matrix = nullptr;
+  cudnnTensorDescriptor_t bias = nullptr;
+
+  RecurrentForm(cudnnHandle_t h, const RecurrentBatch& a, const std::vector<int>& lengths) {
+    const CudnnRecurrent& rnn = cudnn_recurrent();
+    try {
+      need(rnn.make_dropout(&dropout), kDnn, "describe no dropout");
+      need(rnn.set_dropout(dropout, h, 0.0f, nullptr, 0, 0), kDnn, "describe no dropout");
+      need(rnn.make_layer(&layer), kDnn, "describe a recurrent layer");
+      need(rnn.set_layer(layer, CUDNN_RNN_ALGO_STANDARD, a.is_lstm ? CUDNN_LSTM : CUDNN_GRU,
+                         CUDNN_RNN_DOUBLE_BIAS,
+                         a.directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
+                         CUDNN_LINEAR_INPUT, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT,
+                         a.precision == Precision::tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH,
+                         a.inputs, a.hidden, a.hidden, 1, dropout, CUDNN_RNN_PADDED_IO_ENABLED),
+           kDnn, "describe a recurrent layer");
+      float padding = 0.0f;
+      const auto texts = [&](cudnnRNNDataDescriptor_t& d, int numbers) {
+        need(rnn.make_texts(&d), kDnn, "describe texts");
+        need(rnn.set_texts(d, CUDNN_DATA_FLOAT, CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED,
+                           a.places, a.examples, numbers, lengths.data(), &padding),
+             kDnn, "describe texts");
+      };
+      texts(x, a.inputs);
+      texts(y, a.directions * a.hidden);
+      for (cudnnTensorDescriptor_t* t : {&states, &matrix, &bias})
+        need(cudnn().make_tensor(t), kDnn, "describe states and weights");
+      const int sizes[3] = {a.directions, a.examples, a.hidden};
+      const int strides[3] = {a.examples * a.hidden, a.hidden, 1};
+      need(rnn.set_tensor(states, CUDNN_DATA_FLOAT, 3, sizes, strides), kDnn,
+           "describe the states");
+    } catch (...) {
+      end();
+      throw;
+    }
+  }
+  RecurrentForm(const RecurrentForm&) = delete;
+  RecurrentForm& operator=(const RecurrentForm&) = delete;
+  ~RecurrentForm() { end(); }
+
+ private:
+  void end() {
+    const CudnnRecurrent& rnn = cudnn_recurrent();
+    if (dropout != nullptr) (void)rnn.end_dropout(dropout);
+    if (layer != nullptr) (void)rnn.end_layer(layer);
+    for (cudnnRNNDataDescriptor_t d : {x, y})
+      if (d != nullptr) (void)rnn.end_texts(d);
+    for (cudnnTensorDescriptor_t t : {states, matrix, bias})
+      if (t != nullptr) (void)cudnn().end_tensor(t);
+  }
+};
+
+/// Numbers of the tensor that t describes; 0 where it does not exist.
+std::int64_t size_of(cudnnTensorDescriptor_t t) {
+  cudnnDataType_t type{};
+  int dimensions = 0;
+  int sizes[3] = {};
+  int strides[3] = {};
+  need(cudnn_recurrent().get_tensor(t, 3, &type, &dimensions, sizes, strides), kDnn,
+       "ask for a weight's size");
+  return dimensions == 0 ? 0 : std::int64_t{sizes[0]} * sizes[1] * sizes[2];
+}
+
+/// The layer's parameters to `space`, where cuDNN wants them: a matrix after the other, row by
+/// row, for each direction those of inputs and then those of states, gate by gate as we have them.
+void copy_weights(cudnnHandle_t h, const RecurrentForm& form, const RecurrentBatch& a, void* space,
+                  std::size_t bytes, cudaStream_t stream) {
+  const auto copy = [&](void* to, cudnnTensorDescriptor_t described, const float* from,
+                        std::int64_t n) {
+    if (from == nullptr) return;  // a bias that is 0
+    if (size_of(described) != n) throw Error("cuDNN: a weight has another size");
+    need(cudaMemcpyAsync(to, from, static_cast<std::size_t>(n) * sizeof(float),
+                         cudaMemcpyDeviceToDevice, stream),
+         "CUDA", "copy a weight");
+  };
+  need(cudaMemsetAsync(space, 0, bytes, stream), "CUDA", "clear the weights");
+  for (int d = 0; d < a.directions; ++d)
+    for (int i = 0; i < 2 * a.gates(); ++i) {
+      const DirectionWeights& w = a.weights(d);
+      const bool of_states = i >= a.gates();
+      const std::int64_t row = std::int64_t{i % a.gates()} * a.hidden;
+      const int columns = of_states ? a.hidden : a.inputs;
+      const float* const bias = of_states ? w.state_bias : w.bias;
+      void* to = nullptr;
+      void* bias_to = nullptr;
+      need(cudnn_recurrent().find_weight(h, form.layer, d, bytes, space, i, form.matrix, &to,
+                                         form.bias, &bias_to),
+           kDnn, "find a weight's place");
+      copy(to, form.matrix, (of_states ? w.states : w.inputs) + row * columns,
+           std::int64_t{a.hidden} * columns);
+      copy(bias_to, form.bias, bias == nullptr ? nullptr : bias + row, a.hidden);
+    }
+}
+
+}  // namespace
+
+void cudnn_recur(void* handle, const RecurrentBatch& a, void* (*scratch)(void*, std::size_t),
+                 void* owner, cudaStream_t stream) {
+  const auto h = static_cast<cudnnHandle_t>(handle);
+  need(cudnn().set_stream(h, stream), kDnn, "choose the stream");
+  std::vector<int> lengths(static_cast<std::size_t>(a.examples));
+  const std::size_t length_bytes = lengths.size() * sizeof(int);
+  need(cudaMemcpyAsync(lengths.data(), a.length, length_bytes, cudaMemcpyDeviceToHost, stream),
+       "CUDA", "copy lengths");
+  need(cudaStreamSynchronize(stream), "CUDA", "wait for lengths");
+  for (int& n : lengths) n = std::clamp(n, 1, a.places);
+
+  const CudnnRecurrent& rnn = cudnn_recurrent();
+  const RecurrentForm form(h, a, lengths);
+  std::size_t weight_bytes = 0;
+  std::size_t work_bytes = 0;
+  std::size_t reserve_bytes = 0;  // for training alone
+  need(rnn.weight_bytes(h, form.layer, &weight_bytes), kDnn, "ask for the weights' memory");
+  need(rnn.work_bytes(h, form.layer, CUDNN_FWD_MODE_INFERENCE, form.x, &work_bytes, &reserve_bytes),
+       kDnn, "ask for memory");
+  const auto aligned = [](std::size_t bytes) { return (bytes + 255) / 256 * 256; };
+  auto* const lengths_there = static_cast<std::byte*>(
+      scratch(owner, aligned(length_bytes) + aligned(weight_bytes) + work_bytes));
+  std::byte* const weights = lengths_there + aligned(length_bytes);
+  std::byte* const work = weights + aligned(weight_bytes);
+  need(cudaMemcpyAsync(lengths_there, lengths.data(), length_bytes, cudaMemcpyHostToDevice, stream),
+       "CUDA", "copy lengths");
+  copy_weights(h, form, a, weights, weight_bytes, stream);
+  need(rnn.forward(h, form.layer, CUDNN_FWD_MODE_INFERENCE,
+                   reinterpret_cast<const std::int32_t*>(lengths_there), form.x, a.x, form.y, a.y,
+                   form.states, nullptr, nullptr, form.states, nullptr, nullptr, weight_bytes,
+                   weights, work_bytes, work, 0, nullptr),
+       kDnn, "go over texts");
+}
+
 #else
 
 void* cudnn_open() { throw Error("CUDA: this build has no cuDNN, its headers were not found"); }
 int cudnn_close(void*) { return 0; }
 void cudnn_convolve(void*, const ConvolutionBatch&, void* (*)(void*, std::size_t), void*,
                     cudaStream_t) {
+  throw Error("CUDA: this build has no cuDNN");
+}
+void cudnn_recur(void*, const RecurrentBatch&, void* (*)(void*, std::size_t), void*, cudaStream_t) {
   throw Error("CUDA: this build has no cuDNN");
 }
 

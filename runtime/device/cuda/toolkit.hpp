@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/contribution/norm_total.hpp"
+#include "kernels/layers/recurrent_batch.hpp"
 #include "kernels/products/convolution_batch.hpp"
 #include "kernels/products/dense_rows.hpp"
 
@@ -44,5 +45,9 @@ int cudnn_close(void* handle);
 /// memory of n bytes. Throws Error where there is no such algorithm.
 void cudnn_convolve(void* handle, const ConvolutionBatch& a, void* (*scratch)(void*, std::size_t),
                     void* owner, cudaStream_t stream);
+/// RecurrentBatch. Waits for the lengths, which cuDNN wants on the host; not to be recorded.
+/// scratch: as above.
+void cudnn_recur(void* handle, const RecurrentBatch& a, void* (*scratch)(void*, std::size_t),
+                 void* owner, cudaStream_t stream);
 
 }  // namespace cudp::cuda

@@ -19,6 +19,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/toolkit.hpp"
 #include "tests/support/plain_convolution.hpp"
+#include "tests/support/plain_recurrent.hpp"
 #include "tests/support/ptx/cuda_runtime.hpp"
 
 namespace {
@@ -100,6 +101,29 @@ void cudnn_convolve(void*, const ConvolutionBatch& a, void* (*)(void*, std::size
     convolve_plainly(of, a.precision == Precision::tf32);
   };
   if (ptx::enqueue(stream, work) != cudaSuccess) throw Error("cuDNN: convolve: the twin failed");
+}
+void cudnn_recur(void*, const RecurrentBatch& a, void* (*)(void*, std::size_t), void*,
+                 cudaStream_t stream) {
+  const auto work = [=](const ptx::StreamWork& w) {
+    const auto places = static_cast<std::size_t>(a.examples) * static_cast<std::size_t>(a.places);
+    const auto hidden = static_cast<std::size_t>(a.hidden);
+    const std::size_t rows = static_cast<std::size_t>(a.gates()) * hidden;
+    RecurrentBatch of = a;
+    of.x = w.reads(a.x, places * static_cast<std::size_t>(a.inputs), "a recurrent layer's input");
+    of.length = w.reads(a.length, static_cast<std::size_t>(a.examples), "texts' lengths");
+    for (DirectionWeights* d : {&of.forth, &of.reverse}) {
+      if (d->inputs == nullptr) continue;
+      d->inputs =
+          w.reads(d->inputs, rows * static_cast<std::size_t>(a.inputs), "weights of inputs");
+      d->states = w.reads(d->states, rows * hidden, "weights of states");
+      d->bias = w.reads(d->bias, rows, "a recurrent layer's bias");
+      if (d->state_bias != nullptr) d->state_bias = w.reads(d->state_bias, rows, "states' bias");
+    }
+    of.y = w.writes(a.y, places * static_cast<std::size_t>(a.directions) * hidden,
+                    "a recurrent layer's states");
+    recur_plainly(of, a.precision == Precision::tf32);
+  };
+  if (ptx::enqueue(stream, work) != cudaSuccess) throw Error("cuDNN: recur: the twin failed");
 }
 }  // namespace cudp::cuda
 

@@ -28,7 +28,7 @@ class CudaConv2d final : public ProductLayer {
 
   template <class Gpu>
   void prepare(Gpu& gpu) const {
-    if (by_library_) gpu.prepare_convolutions();
+    if (by_library_) gpu.prepare_dnn();
   }
 
   template <class Gpu>
@@ -95,7 +95,7 @@ class CudaConv2d final : public ProductLayer {
   }
 
   void reserve(const LayoutChoices& choices, CudaStorage& s) override {
-    by_library_ = choices.convolves_by_library;
+    by_library_ = choices.evaluates_by_library;
     if (by_library_)
       s.library_scratch = std::max<std::int64_t>(
           s.library_scratch,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/layers/recurrent_batch.cuh"
 #include "kernels/layers/recurrent_tensor.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/layers/sequence_layer.hpp"
@@ -17,6 +18,10 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
   /// To be called before anything is recorded. Throws InputError where no block holds the layer.
   template <class Gpu>
   void prepare(Gpu& gpu) const {
+    if (by_library_) {
+      gpu.prepare_dnn();
+      return;
+    }
     for (const bool back : {false, true}) {
       const device::RecurrentPlan widest = plan(gpu.limits(), back, 1 << 30);
       if (widest.examples == 0)
@@ -29,6 +34,10 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
 
   template <class Gpu>
   void forward(MicroBatch<Gpu>& w) const {
+    if (by_library_) {
+      recur_by_library(w);
+      return;
+    }
     w.products.multiply("forward", w.batch, input_product_, precision_, w.value(in()), weights(w),
                         nullptr, w.saved(gates_));
     device::RecurrentPass pass = pass_of(w, false);
@@ -94,12 +103,52 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
   }
 
  private:
+  /// All states come from the library; the last or the mean of a text's own is made of them.
+  template <class Gpu>
+  void recur_by_library(MicroBatch<Gpu>& w) const {
+    const bool is_sequence = layer_.output == RecurrentOutput::sequence;
+    const auto weights_of = [&](int d) {
+      const device::RecurrentWeights r = direction(w, d);
+      return DirectionWeights{.inputs = weights(w) + tensor(first_tensor(d)),
+                              .states = r.states,
+                              .bias = r.bias,
+                              .state_bias = r.state_bias};
+    };
+    float* const y = is_sequence ? w.value(out()) : w.library_scratch();
+    w.gpu.recur({.x = w.value(in()),
+                 .length = w.lengths(),
+                 .forth = weights_of(0),
+                 .reverse = layer_.bidirectional ? weights_of(1) : DirectionWeights{},
+                 .y = y,
+                 .examples = w.batch.capacity,
+                 .places = places(),
+                 .inputs = inputs(),
+                 .hidden = layer_.hidden,
+                 .directions = layer_.directions(),
+                 .is_lstm = is_lstm(),
+                 .precision = step_precision_});
+    if (is_sequence) return;
+    launch(w.gpu, "states of texts", text_states_kernel,
+           device::TextStates{.batch = w.batch,
+                              .length = w.lengths(),
+                              .places = places(),
+                              .hidden = layer_.hidden,
+                              .directions = layer_.directions(),
+                              .output = states_out(),
+                              .y = y,
+                              .out = w.value(out()),
+                              .planes = out().value});
+  }
+
   void reserve(const LayoutChoices& choices, CudaStorage& s) override {
     const int units = layer_.hidden;
     const int lines = layer_.directions() * places();
     gates_ = CudaStorage::reserve(s.saved, 4 * std::int64_t{lines} * units);
     h_ = CudaStorage::reserve(s.saved, std::int64_t{lines} * units);
     if (is_lstm()) c_ = CudaStorage::reserve(s.saved, std::int64_t{lines} * units);
+    by_library_ = choices.evaluates_by_library;
+    if (by_library_ && layer_.output != RecurrentOutput::sequence)
+      s.library_scratch = std::max(s.library_scratch, std::int64_t{lines} * units);
     plan_products(s);
     if (units >= kMinTensorUnits) step_precision_ = choices.precision;
     if (inputs() >= kMinTensorUnits) precision_ = step_precision_;
@@ -147,9 +196,7 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
             .places = places(),
             .hidden = layer_.hidden,
             .directions = layer_.directions(),
-            .output = layer_.output == RecurrentOutput::last   ? device::StatesOut::last
-                      : layer_.output == RecurrentOutput::mean ? device::StatesOut::mean
-                                                               : device::StatesOut::sequence,
+            .output = states_out(),
             .forth = direction(w, 0),
             .reverse = layer_.bidirectional ? direction(w, 1) : device::RecurrentWeights{},
             .plan = plan(w.gpu.limits(), back, w.batch.capacity),
@@ -190,12 +237,18 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
   const float* weights(const MicroBatch<Gpu>& w) const {
     return w.parameters + offset();
   }
+  device::StatesOut states_out() const {
+    return layer_.output == RecurrentOutput::last   ? device::StatesOut::last
+           : layer_.output == RecurrentOutput::mean ? device::StatesOut::mean
+                                                    : device::StatesOut::sequence;
+  }
   bool has_tensor_steps() const { return step_precision_ == Precision::tf32; }
   bool is_lstm() const { return layer_.cell == Cell::lstm; }
   /// From one place of a text to the next, in the gates.
   int gates_place() const { return layer_.directions() * 4 * layer_.hidden; }
 
   Recurrent layer_;
+  bool by_library_ = false;
   ProductPlan input_product_;
   ProductPlan back_;
   Precision step_precision_ = Precision::fp32;  ///< of the steps, and of the weights' gradients

@@ -1,0 +1,80 @@
+#pragma once
+// An LSTM or GRU over whole texts, as a library takes it. CUDA.
+#include <cstdint>
+
+#include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
+#include "kernels/layers/recurrent.hpp"
+
+namespace cudp {
+
+/// One direction's parameters, gate after gate: i, f, g, o of an LSTM; r, z, n of a GRU.
+struct DirectionWeights {
+  const float* inputs = nullptr;      ///< W [gates hidden, inputs]
+  const float* states = nullptr;      ///< U [gates hidden, hidden]
+  const float* bias = nullptr;        ///< [gates hidden], added to W x
+  const float* state_bias = nullptr;  ///< [gates hidden], added to U h: of a GRU, whose reset gate
+                                      ///< acts after that
+};
+
+/// y(e, t) = the states at place t of text e, those of both directions side by side; 0 behind the
+/// text's end.
+struct RecurrentBatch {
+  const float* x;              ///< [examples, places, inputs]
+  const std::int32_t* length;  ///< [examples]; libraries know no empty text: below 1 is taken as 1,
+                               ///< beyond `places` as all
+  DirectionWeights forth;
+  DirectionWeights reverse;  ///< of two directions: reads a text from its own end
+  float* y;                  ///< [examples, places, directions, hidden], written
+  int examples;
+  int places;
+  int inputs;
+  int hidden;
+  int directions;
+  bool is_lstm;
+  Precision precision = Precision::fp32;
+
+  int gates() const { return is_lstm ? 4 : 3; }
+  const DirectionWeights& weights(int direction) const { return direction == 0 ? forth : reverse; }
+};
+
+inline void validate(const RecurrentBatch& a) {
+  expect(a.x && a.length && a.y && a.examples > 0 && a.places > 0 && a.inputs > 0 && a.hidden > 0 &&
+             (a.directions == 1 || a.directions == 2),
+         "recurrent batch: expected pointers, sizes > 0 and one direction or two");
+  for (int d = 0; d < a.directions; ++d) {
+    const DirectionWeights& w = a.weights(d);
+    expect(w.inputs && w.states && w.bias && (a.is_lstm || w.state_bias),
+           "recurrent batch: expected weights and biases");
+  }
+}
+
+namespace device {
+
+/// What a layer gives of all its states (StatesOut::last or mean); 0 of an empty text.
+struct TextStates {
+  Batch batch;
+  const std::int32_t* length;  ///< [capacity]
+  std::int32_t places;         ///< T
+  std::int32_t hidden;
+  std::int32_t directions;
+  StatesOut output;
+  const float* y;  ///< [capacity, T, directions, hidden]
+  float* out;      ///< [capacity, planes.size()]
+  Planes planes;
+};
+
+inline void validate(const TextStates& a) {
+  validate(a.batch);
+  expect(a.length && a.y && a.out && a.places > 0 && a.hidden > 0 && a.directions > 0 &&
+             a.output != StatesOut::sequence,
+         "states of texts: expected pointers, sizes > 0 and one state a text");
+}
+/// A block an example.
+inline LaunchShape launch_shape(const TextStates& a) {
+  return {.grid = {static_cast<unsigned>(a.batch.capacity)}, .block = {128}, .shared_bytes = 0};
+}
+
+}  // namespace device
+
+}  // namespace cudp
