@@ -2,6 +2,7 @@
 // Layers for texts that are wide enough for tensor cores, in TF32: near the oracle to what rounding
 // of the operands makes, and as independent of other examples as in float32.
 // tests/runtime/device/text_engine_test.cpp tries kernels under the emulator, tests/gpu/ a device.
+#include "runtime/base/error.hpp"
 #include "tests/runtime/device/text_engine_tests.hpp"
 
 namespace cudp {
@@ -101,6 +102,34 @@ TEST_P(TextEngineTensors, SumsAreNearTheOracle) {
         cases::distance(got.data() + p.offset, want.data() + p.offset, p.size);
     EXPECT_TRUE(error <= 2e-3 * size + 1e-4 + cases::grid_error(0.7, p.size, data.size()))
         << p.name << ": " << error << " of " << size;
+  }
+}
+
+/// Evaluations: what a library gives is as near to ours as sums in another order are. Empty texts,
+/// which it does not know, are among them.
+TEST_P(TextEngineTensors, ALibraryGivesTheLogitsOfOurKernels) {
+  for (const Case& c :
+       {cases::kTextCases[0], cases::kTextCases[2], cases::kTextCases[5], kTensorCase}) {
+    SCOPED_TRACE(c.name);
+    const Network net = cases::network_of(c);
+    const Dataset data = texts_for(c, 37);
+    std::vector<float> logits[2];
+    for (const bool by_library : {false, true}) {
+      EngineSettings s;
+      s.evaluate_with = by_library ? EvaluateWith::cudnn : EvaluateWith::ours;
+      std::unique_ptr<Engine> e;
+      try {
+        e = engine(net, s);
+      } catch (const Error& missing) {
+        if (!by_library) throw;
+        GTEST_SKIP() << missing.what();
+      }
+      e->set_state(weights_for(net));
+      logits[by_library ? 1 : 0] = e->logits(data);
+    }
+    const auto [error, size] =
+        cases::distance(logits[1].data(), logits[0].data(), logits[0].size());
+    EXPECT_TRUE(error <= 1e-5 * size) << error << " of " << size;
   }
 }
 
