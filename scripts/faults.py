@@ -388,6 +388,12 @@ PLACES = [
     # Ranks: the neighbour's range, an example in two of them, sums that are left out, another step.
     ("runtime/data/share.hpp", "return {at(rank), at(rank + 1)};", "at(rank)", [("the neighbour's range too", "x > 0 ? x - kRangeTile : x")]),
     ("runtime/data/share.hpp", "return {at(rank), at(rank + 1)};", "at(rank + 1)", [("an example in two ranges", "x < examples ? x + 1 : x"), ("an example in none", "x > 0 ? x - 1 : x")]),
+    ("runtime/data/range.cpp", "std::clamp(range_.begin, taken_, taken_ + block.size());", "range_.begin", [("an example in none, of a table", "x + 1"), ("an example in two ranges, of a table", "x > 0 ? x - 1 : x")]),
+    ("runtime/data/range.cpp", "const bool keeps = at >= range_.begin && at < range_.end;", "range_.end", [("an example in two ranges, held out", "x + 1")]),
+    ("runtime/data/cifar.cpp", "reader.skip(range.begin * kRecord);", "range.begin", [("the first records for all", "0 * x")]),
+    ("runtime/data/images.cpp", "first += records[i], ++i)", "records[i]", [("each file begins the set", "0 * x")]),
+    ("runtime/data/glyphs.cpp", "make_glyphs(kGlyphSeed, first + range.begin, range.size());", "range.begin", [("the first images for all", "0 * x")]),
+    ("runtime/data/sentences.cpp", "for (std::size_t i = first + range.begin; i < first + range.end; ++i) {", "range.end", [("a sentence in two ranges", "x + 1")]),
     ("runtime/device/cpu/cpu_engine.cpp", "settings_.ranks->sum(\"the sum of a step\", {sum_.data(), sum_.size()});", "sum_.size()", [("RANKS: half of the sum is left out", "x / 2")]),
     ("runtime/device/cpu/cpu_engine.cpp", "                             .first = first});", "first", [("RANKS: places of the whole set", "0 * x")]),
     ("runtime/device/cpu/worker.cpp", "const auto in_whole = static_cast<std::int64_t>(w_.data->first + number);", "w_.data->first", [("RANKS: the first range's words for all", "0 * x")]),
@@ -422,6 +428,11 @@ OTHER_TESTS = {
 # Files of kernels that tests of their own look at, example by example; after a space, others where those find nothing.
 TESTS_OF_FILES = {
     "runtime/data/share.hpp": "*RankedEngine*:RankedTraining*",
+    "runtime/data/range.cpp": "Ranges*",
+    "runtime/data/cifar.cpp": "Ranges*",
+    "runtime/data/images.cpp": "Ranges*",
+    "runtime/data/glyphs.cpp": "Ranges*",
+    "runtime/data/sentences.cpp": "Ranges*",
     "runtime/run/follow.cpp": "RankedTraining*",
     "runtime/training/order.cpp": "RankedTraining*",
     "kernels/contribution/coordinates_math.hpp": "All/FusedTransformed*",
@@ -526,7 +537,7 @@ T fault_as(int place, const char* kind, T x, F change) {
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp
   runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp
-  runtime/data/table_reader_test.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp
+  runtime/data/table_reader_test.cpp runtime/data/ranges_test.cpp support/test_files.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp
   runtime/device/text_engine_test.cpp support/distributions.cpp support/fill_scratch.cpp
   support/recomputed_clipping.cpp support/recomputed_coordinates.cpp support/recomputed_importance.cpp
   support/recomputed_linear.cpp support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)

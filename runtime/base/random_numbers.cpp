@@ -7,9 +7,14 @@
 namespace cudp {
 
 std::vector<std::uint32_t> random_words(const RandomStream& stream, std::size_t count) {
+  return random_words(stream, 0, count);
+}
+
+std::vector<std::uint32_t> random_words(const RandomStream& stream, std::int64_t begin,
+                                        std::size_t count) {
   std::vector<std::uint32_t> words(count);
   cpu_kernels(best_simd_level())
-      .fill_words(stream, 0, static_cast<std::int64_t>(count), words.data());
+      .fill_words(stream, begin, begin + static_cast<std::int64_t>(count), words.data());
   return words;
 }
 

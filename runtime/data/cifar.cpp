@@ -1,6 +1,8 @@
 #include "runtime/data/cifar.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <span>
 #include <string>
 
 namespace cudp {
@@ -10,34 +12,46 @@ constexpr std::size_t kRecord = 1 + kCifarPixels;
 constexpr std::size_t kRecordsAtOnce = 64;
 constexpr std::uint64_t kUsualBatch = 10'000;
 
-/// The place of the record that comes next.
-std::string place(const CifarRecords& records) {
-  return "record " + std::to_string(records.labels.size());
+std::string place_of(std::uint64_t record) { return "record " + std::to_string(record); }
+
+/// Throws InputError where bytes of a record that has not ended are left.
+void expect_whole(const ByteReader& reader) {
+  if (const std::uint64_t left = reader.position() % kRecord; left != 0)
+    bad_input(reader.name(), place_of(reader.position() / kRecord),
+              std::to_string(kRecord) + " bytes",
+              "the end of the file after " + std::to_string(left));
 }
 
 }  // namespace
 
-CifarRecords read_cifar(ByteReader& reader) {
+std::uint64_t count_cifar(ByteReader& reader) {
+  return reader.skip(std::numeric_limits<std::uint64_t>::max()) / kRecord;
+}
+
+CifarRecords read_cifar(ByteReader& reader, ExampleRange range) {
   CifarRecords records;
-  const std::uint64_t likely = std::min(reader.reservable() / kRecord, kUsualBatch);
+  reader.skip(range.begin * kRecord);
+  const std::uint64_t likely =
+      std::min({reader.reservable() / kRecord, kUsualBatch, std::uint64_t{range.size()}});
   records.pixels.reserve(likely * kCifarPixels);
   records.labels.reserve(likely);
   std::vector<std::uint8_t> buffer(kRecordsAtOnce * kRecord);
-  for (;;) {
-    const std::size_t n = reader.read(buffer);
-    for (std::size_t at = 0; at < n; at += kRecord) {
-      if (n - at < kRecord)
-        bad_input(reader.name(), place(records), std::to_string(kRecord) + " bytes",
-                  "the end of the file after " + std::to_string(n - at));
+  for (std::size_t record = range.begin; record < range.end;) {
+    const std::span part =
+        std::span(buffer).first(std::min(kRecordsAtOnce, range.end - record) * kRecord);
+    const std::size_t n = reader.read(part);
+    for (std::size_t at = 0; n - at >= kRecord; at += kRecord, ++record) {
       if (buffer[at] >= kCifarClasses)
-        bad_input(reader.name(), place(records), "a label of 0 to 9", std::to_string(buffer[at]));
+        bad_input(reader.name(), place_of(record), "a label of 0 to 9", std::to_string(buffer[at]));
       const auto pixels = buffer.begin() + static_cast<std::ptrdiff_t>(at) + 1;
       records.labels.push_back(buffer[at]);
       records.pixels.insert(records.pixels.end(), pixels, pixels + kCifarPixels);
     }
-    if (n < buffer.size()) break;
+    if (n < part.size()) break;
   }
-  if (records.labels.empty())
+  reader.skip(std::numeric_limits<std::uint64_t>::max());
+  expect_whole(reader);
+  if (reader.position() == 0)
     bad_input(reader.name(), "", "CIFAR records of " + std::to_string(kRecord) + " bytes",
               "an empty file");
   return records;

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/share.hpp"
 
 namespace cudp {
 
@@ -16,8 +18,14 @@ struct CifarRecords {
   std::vector<std::uint8_t> labels;  ///< [count], each < 10
 };
 
-/// Reads to the end of the stream. Throws InputError on no records, a label that is not 0 to 9, or
-/// a last record cut short.
-CifarRecords read_cifar(ByteReader& reader);
+/// Every record of a file.
+inline constexpr ExampleRange kAllRecords{0, std::numeric_limits<std::size_t>::max()};
+
+/// Whole records of the stream, without looking into them.
+std::uint64_t count_cifar(ByteReader& reader);
+
+/// Reads to the end of the stream, and keeps the records of a range. Throws InputError on no
+/// records, a label among those kept that is not 0 to 9, or a last record cut short.
+CifarRecords read_cifar(ByteReader& reader, ExampleRange range = kAllRecords);
 
 }  // namespace cudp

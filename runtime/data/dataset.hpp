@@ -73,6 +73,8 @@ struct DataSplit {
   std::shared_ptr<const TextCoder> text;
   /// The complete schema of a table; null of other data.
   std::shared_ptr<const TableSchema> schema;
+  /// True where the test rows are held-out ones (holdout.hpp).
+  bool held_out = false;
   /// True where the test rows are published: those of a built-in data set, or that the user
   /// declares public. Otherwise nothing that is measured on them may leave the private folder.
   bool test_is_public = false;

@@ -56,10 +56,14 @@ void append_examples(const Dataset& from, Dataset& to) {
   });
 }
 
-void append_example(const Dataset& from, std::size_t example, Dataset& to) {
+void append_examples(const Dataset& from, ExampleRange range, Dataset& to) {
   for_each_array(to, from, [&](auto& all, const auto& more, std::size_t width) {
-    append_part(all, more, example * width, (example + 1) * width);
+    append_part(all, more, range.begin * width, range.end * width);
   });
+}
+
+void append_example(const Dataset& from, std::size_t example, Dataset& to) {
+  append_examples(from, {example, example + 1}, to);
 }
 
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which) {

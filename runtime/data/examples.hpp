@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/data/dataset.hpp"
+#include "runtime/data/share.hpp"
 
 namespace cudp {
 
@@ -35,8 +36,9 @@ void for_each_array(To& to, const From& from, const Visit& visit) {
 Dataset empty_like(const Dataset& data);
 /// Takes all examples away and keeps the memory.
 void clear_examples(Dataset& data);
-/// Adds the examples of `from`, or one of them, to `to`, which is of the same kind.
+/// Adds the examples of `from`, a range or one of them, to `to`, which is of the same kind.
 void append_examples(const Dataset& from, Dataset& to);
+void append_examples(const Dataset& from, ExampleRange range, Dataset& to);
 void append_example(const Dataset& from, std::size_t example, Dataset& to);
 /// The examples listed, in that order.
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);

@@ -7,6 +7,7 @@
 
 #include "runtime/data/dice.hpp"
 #include "runtime/data/glyph_shapes.hpp"
+#include "runtime/data/range.hpp"
 #include "runtime/data/sources.hpp"
 
 // The same images on every machine: only +, -, *, / and sqrt, which IEEE 754 fixes (no libm), and
@@ -193,10 +194,16 @@ Dataset make_glyphs(std::uint64_t seed, std::size_t first, std::size_t count) {
   return set;
 }
 
-DataSplit load_glyphs(const DataRequest&) {
+DataSplit load_glyphs(const DataRequest& request) {
+  const auto part = [&](std::size_t first, std::size_t count) {
+    const ExampleRange range = request.share.of(count);
+    Dataset set = make_glyphs(kGlyphSeed, first + range.begin, range.size());
+    say_range(set, request.share, count);
+    return set;
+  };
   DataSplit split;
-  split.train = make_glyphs(kGlyphSeed, 0, kGlyphTrain);
-  split.test = make_glyphs(kGlyphSeed, kGlyphTrain, kGlyphTest);
+  split.train = part(0, kGlyphTrain);
+  split.test = part(kGlyphTrain, kGlyphTest);
   return split;
 }
 

@@ -2,31 +2,43 @@
 
 #include <cmath>
 #include <cstddef>
-#include <vector>
+#include <utility>
 
 #include "runtime/base/random_numbers.hpp"
-#include "runtime/data/examples.hpp"
 
 namespace cudp {
 
-HoldOut hold_out(const Dataset& used, const RandomKey& coins, double share) {
-  // The key draws nothing else.
-  const std::vector<std::uint32_t> words =
-      random_words({Generator::chacha20, coins, Stream::sampling, 0}, used.size());
-  const auto threshold = static_cast<std::uint64_t>(std::llround(share * 0x1p32));
-  std::vector<std::size_t> train, held;
-  std::vector<std::uint32_t> numbers;
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    const std::size_t first = used.first_rows.empty() ? i : used.first_rows[i];
-    if (words[first] < threshold) {
-      held.push_back(i);
-      continue;
-    }
-    train.push_back(i);
-    numbers.push_back(static_cast<std::uint32_t>(i));
+HoldOutCoins::HoldOutCoins(const SharedKey& coins, double share)
+    : key_(coins), threshold_(static_cast<std::uint64_t>(std::llround(share * 0x1p32))) {}
+
+bool HoldOutCoins::holds_out(std::uint64_t first_row) {
+  constexpr std::size_t kAtOnce = 4096;
+  while (held_.size() <= first_row) {
+    // The key draws nothing else.
+    const std::vector<std::uint32_t> words =
+        random_words({Generator::chacha20, key_.key(), Stream::sampling, 0},
+                     static_cast<std::int64_t>(held_.size()), kAtOnce);
+    for (const std::uint32_t word : words) held_.push_back(word < threshold_);
   }
-  HoldOut parts{.train = select_examples(used, train), .held = select_examples(used, held)};
-  parts.train.numbers = std::move(numbers);
+  return held_[first_row];
+}
+
+HoldOutSplitter::HoldOutSplitter(HoldOutCoins coins, KeptRange train, KeptRange held)
+    : coins_(std::move(coins)), train_(std::move(train)), held_(std::move(held)) {}
+
+void HoldOutSplitter::take(const Dataset& used) {
+  for (std::size_t i = 0; i < used.size(); ++i, ++taken_) {
+    const bool held = coins_.holds_out(used.first_rows.empty() ? taken_ : used.first_rows[i]);
+    if (held)
+      held_.take(used, i);
+    else if (train_.take(used, i))
+      numbers_.push_back(taken_);
+  }
+}
+
+HeldOut HoldOutSplitter::finish(const std::string& file) {
+  HeldOut parts{.train = train_.finish(file), .held = held_.finish(file)};
+  parts.train.numbers = std::move(numbers_);
   return parts;
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/data/folders.hpp"
 #include "runtime/data/idx.hpp"
 #include "runtime/data/published.hpp"
+#include "runtime/data/range.hpp"
 #include "runtime/data/sources.hpp"
 
 namespace cudp {
@@ -86,11 +87,34 @@ Dataset to_dataset(IdxPart part, int classes, Share share) {
   set.classes = classes;
   set.bytes = std::move(part.images.pixels);
   set.labels = std::move(part.labels.labels);
-  if (share.size > 1) {
-    set.first = first;
-    set.whole = part.images.whole;
-  }
+  say_range(set, share, part.images.whole);
   return set;
+}
+
+/// What a share reads of CIFAR's files, of which the last one has the test set.
+struct CifarShare {
+  std::vector<ExampleRange> ranges;  ///< of the records of each file
+  std::uint64_t train = 0;           ///< records of all shares
+  std::uint64_t test = 0;
+};
+
+/// The number of records follows from the size of a plain file; one that is packed is read for it.
+CifarShare share_of(const std::vector<fs::path>& files, Share share) {
+  CifarShare all{.ranges = std::vector<ExampleRange>(files.size(), kAllRecords)};
+  if (share.is_all()) return all;
+  std::vector<std::uint64_t> records(files.size());
+  read_side_by_side(files.size(),
+                    [&](std::size_t i) { records[i] = count_cifar(*open_bytes(files[i])); });
+  all.test = records.back();
+  records.back() = 0;
+  for (const std::uint64_t n : records) all.train += n;
+  const ExampleRange mine = share.of(all.train);
+  std::uint64_t first = 0;
+  for (std::size_t i = 0; i + 1 < files.size(); first += records[i], ++i)
+    all.ranges[i] = {std::clamp(mine.begin, first, first + records[i]) - first,
+                     std::clamp(mine.end, first, first + records[i]) - first};
+  all.ranges.back() = share.of(all.test);
+  return all;
 }
 
 Dataset to_dataset(CifarRecords records, int classes) {
@@ -142,16 +166,18 @@ DataSplit load_cifar_folder(const fs::path& folder, const FolderFacts& facts) {
   const bool first = paths.back().filename().string().starts_with("test_batch_first1000");
   files.emplace_back(first ? kCifarFirstTest : kCifarTest);
   check_apart(paths.back(), {paths.begin(), paths.end() - 1});
+  const CifarShare share = share_of(paths, facts.share);
   std::vector<CifarRecords> batches(paths.size());
   read_side_by_side(paths.size(), [&](std::size_t i) {
     read_claimed(paths[i], claim_of(facts.set, files[i], folder),
-                 [&](ByteReader& reader) { batches[i] = read_cifar(reader); });
+                 [&](ByteReader& reader) { batches[i] = read_cifar(reader, share.ranges[i]); });
   });
   for (std::size_t i = 0; i < batches.size(); ++i)
-    check_labels(paths[i], "record ", batches[i].labels, facts.classes);
+    check_labels(paths[i], "record ", batches[i].labels, facts.classes, share.ranges[i].begin);
 
   DataSplit split;
   split.test = to_dataset(std::move(batches.back()), facts.classes);
+  say_range(split.test, facts.share, share.test);
   if (first)
     split.notes.emplace_back("the test set is the first 1,000 images of test_batch.bin only");
   batches.pop_back();
@@ -166,6 +192,7 @@ DataSplit load_cifar_folder(const fs::path& folder, const FolderFacts& facts) {
     b = {};  // frees it, so that no second copy of everything exists
   }
   split.train = to_dataset(std::move(all), facts.classes);
+  say_range(split.train, facts.share, share.train);
   return split;
 }
 

@@ -1,11 +1,15 @@
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/examples.hpp"
 #include "runtime/data/folders.hpp"
+#include "runtime/data/holdout.hpp"
 #include "runtime/data/matrix_reader.hpp"
+#include "runtime/data/range.hpp"
 #include "runtime/data/sources.hpp"
 
 namespace cudp {
@@ -13,15 +17,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Dataset read_all(const MatrixFiles& files) {
+/// Keeps a share's range of so many rows, with room for as much of it as may be reserved.
+KeptRange kept_rows(const MatrixReader& reader, Share share, std::uint64_t rows) {
+  Dataset empty = reader.empty();
+  const std::uint64_t room = std::min<std::uint64_t>(reader.reservable(), share.of(rows).size());
+  empty.floats.reserve(room * static_cast<std::uint64_t>(empty.shape.size()));
+  empty.labels.reserve(room);
+  return {std::move(empty), share, rows};
+}
+
+/// A share's range of the rows; those of others must be right, too.
+Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   MatrixReader reader(files);
-  Dataset set = reader.empty();
-  const std::uint64_t rows = reader.reservable();
-  set.floats.reserve(rows * static_cast<std::uint64_t>(set.shape.size()));
-  set.labels.reserve(rows);
+  KeptRange kept = kept_rows(reader, share, reader.rows());
   TableBlock block;
-  while (reader.next(block)) append_examples(block.examples, set);
-  return set;
+  while (reader.next(block)) kept.take(block.examples);
+  return kept.finish(files.features.string());
+}
+
+/// The same, in two parts.
+HeldOut read_held_out(const MatrixFiles& files, HoldOutCoins coins, Share share) {
+  MatrixReader reader(files);
+  std::uint64_t held = 0;
+  for (std::uint64_t row = 0; row < reader.rows(); ++row) held += coins.holds_out(row) ? 1 : 0;
+  HoldOutSplitter splitter(std::move(coins), kept_rows(reader, share, reader.rows() - held),
+                           kept_rows(reader, share, held));
+  TableBlock block;
+  while (reader.next(block)) splitter.take(block.examples);
+  return splitter.finish(files.features.string());
 }
 
 MatrixFiles files_of(const DataRequest& request, const std::string& features,
@@ -62,15 +85,22 @@ DataSplit load_matrix(const DataRequest& request) {
     if (!request.test_labels_path.empty())
       throw InputError("--test-labels: expected with --test-data only, found " +
                        shown(request.test_labels_path, 200));
-    split.train = read_all(train);
-    split.test.shape = split.train.shape;
-    split.test.classes = split.train.classes;
+    split.held_out = request.holdout.has_value();
+    if (split.held_out) {
+      HeldOut parts = read_held_out(train, *request.holdout, request.share);
+      split.train = std::move(parts.train);
+      split.test = std::move(parts.held);
+    } else {
+      split.train = read_rows(train, request.share);
+      split.test.shape = split.train.shape;
+      split.test.classes = split.train.classes;
+    }
   } else {
     check_matrices_apart(request);
     const MatrixFiles test = files_of(request, request.test_path, request.test_labels_path);
     MatrixReader first(test);  // so that a mistake is found before all else is read
-    split.train = read_all(train);
-    split.test = read_all(test);
+    split.train = read_rows(train, request.share);
+    split.test = read_rows(test, request.share);
     if (split.test.shape != split.train.shape)
       bad_input(
           request.test_path, "",
@@ -86,7 +116,7 @@ DataSplit load_matrix(const DataRequest& request) {
 }
 
 TestData load_matrix_rows(const DataRequest& request) {
-  return {"", read_all(files_of(request, request.dataset, request.labels_path))};
+  return {"", read_rows(files_of(request, request.dataset, request.labels_path))};
 }
 
 }  // namespace cudp

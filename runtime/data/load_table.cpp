@@ -11,12 +11,14 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/draft_schema.hpp"
-#include "runtime/data/examples.hpp"
 #include "runtime/data/find_schema.hpp"
+#include "runtime/data/first_rows.hpp"
 #include "runtime/data/folders.hpp"
+#include "runtime/data/holdout.hpp"
 #include "runtime/data/infer_schema.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/published.hpp"
+#include "runtime/data/range.hpp"
 #include "runtime/data/row_encoder.hpp"
 #include "runtime/data/sources.hpp"
 #include "runtime/data/table.hpp"
@@ -56,14 +58,87 @@ TableSchema completed(const TableSchema& schema, const fs::path& table, bool acc
   return complete_from_rows(schema, *open_bytes(table));
 }
 
-/// Counting first keeps memory at what the features need: a vector that grows holds twice that.
-Dataset all_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
-                 const TableOptions& options) {
-  const std::uint64_t rows = count_rows(*open_bytes(file), schema);
+/// How many used rows each part of a table has.
+struct PartSizes {
+  std::uint64_t train = 0;
+  std::uint64_t other = 0;
+};
+
+/// Calls is_other(row, the number of its unit's first row) for each used row of a table, whose
+/// cells are looked at no further. Behind a row at fault it may stop: whoever reads the table
+/// refuses it.
+template <class IsOther>
+PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
+                      const IsOther& is_other) {
+  TableFaults faults(bytes.name());
+  TableRows rows(bytes, schema, faults, options.malformed);
+  std::optional<FirstRows> units;
+  if (options.units && schema.unit) units.emplace(schema, options.malformed);
+  PartSizes sizes;
+  for (TableRow row; rows.next(row);) {
+    if (units && !units->uses(row, faults)) continue;
+    const std::uint64_t first = units ? units->first() : sizes.train + sizes.other;
+    ++(is_other(row, first) ? sizes.other : sizes.train);
+  }
+  return sizes;
+}
+
+/// Counting first keeps memory at what the features need, a vector that grows holds twice that, and
+/// says which rows are the share's.
+Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
+                  const TableOptions& options, Share share = {}) {
+  const bool by_units = options.units && schema.unit && !share.is_all();
+  const std::uint64_t rows = by_units
+                                 ? count_parts(*open_bytes(file), schema, options,
+                                               [](const TableRow&, std::uint64_t) { return false; })
+                                       .train
+                                 : count_rows(*open_bytes(file), schema);
   Dataset set;
   read_claimed(file, claim,
-               [&](ByteReader& reader) { set = read_table(reader, schema, options, rows); });
+               [&](ByteReader& reader) { set = read_table(reader, schema, options, rows, share); });
   return set;
+}
+
+/// The same of a table some of whose rows are held out.
+HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const TableOptions& options,
+                      HoldOutCoins coins, Share share) {
+  const PartSizes sizes =
+      count_parts(*open_bytes(file), schema, options,
+                  [&](const TableRow&, std::uint64_t first) { return coins.holds_out(first); });
+  const auto bytes = open_bytes(file);
+  TableReader reader(*bytes, schema, options);
+  HoldOutSplitter splitter(std::move(coins),
+                           kept_rows(reader.empty(), schema, options, share, sizes.train),
+                           kept_rows(reader.empty(), schema, options, share, sizes.other));
+  TableBlock block;
+  while (reader.next(block)) splitter.take(block.examples);
+  return splitter.finish(file.string());
+}
+
+/// Both parts of a table that was published without a test set.
+void read_published(const TableFiles& files, const TableSchema& schema, TableOptions options,
+                    Share share, DataSplit& split) {
+  PartSizes sizes;
+  if (!share.is_all())
+    read_claimed(files.train, files.claim_of_train, [&](ByteReader& bytes) {
+      sizes = count_parts(bytes, schema, options, [](const TableRow& row, std::uint64_t) {
+        return is_published_test_row(row.text);
+      });
+    });
+  options.row_texts = true;
+  options.max_rows = 1;  // a block goes to one part or the other
+  options.ahead = false;
+  read_claimed(files.train, files.claim_of_train, [&](ByteReader& bytes) {
+    TableReader reader(bytes, schema, options);
+    KeptRange train = kept_rows(reader.empty(), schema, options, share, sizes.train);
+    KeptRange test = kept_rows(reader.empty(), schema, options, share, sizes.other);
+    TableBlock block;
+    while (reader.next(block))
+      (is_published_test_row(block.rows[0]) ? test : train).take(block.examples);
+    split.train = train.finish(bytes.name());
+    split.test = test.finish(bytes.name());
+  });
+  split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
 }
 
 /// Words that a vocabulary which is counted has, unless another number is asked for.
@@ -102,29 +177,24 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated,
       completed(stated, files.train, request.accept_private_bounds, split.unsafe);
   split.schema = std::make_shared<TableSchema>(schema);
   split.text = coder_for(schema, files.train, request, split.unsafe);
-  TableOptions options{.malformed = request.malformed, .coder = split.text.get()};
+  const TableOptions options{.malformed = request.malformed, .coder = split.text.get()};
   if (files.where == TestRows::among_train) {
-    options.row_texts = true;
-    options.max_rows = 1;  // a block goes to one part or the other
-    options.ahead = false;
-    read_claimed(files.train, files.claim_of_train, [&](ByteReader& bytes) {
-      TableReader reader(bytes, schema, options);
-      split.train = reader.empty();
-      split.test = reader.empty();
-      TableBlock block;
-      while (reader.next(block))
-        append_examples(block.examples,
-                        is_published_test_row(block.rows[0]) ? split.test : split.train);
-    });
-    split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
+    read_published(files, schema, options, request.share, split);
     return split;
   }
   TableOptions of_train = options;
   of_train.units = true;
-  split.train = all_rows(files.train, files.claim_of_train, schema, of_train);
   if (schema.unit) split.unit_rows = schema.unit->max_rows;
+  if (files.where == TestRows::none && request.holdout) {
+    HeldOut parts = read_held_out(files.train, schema, of_train, *request.holdout, request.share);
+    split.train = std::move(parts.train);
+    split.test = std::move(parts.held);
+    split.held_out = true;
+    return split;
+  }
+  split.train = read_rows(files.train, files.claim_of_train, schema, of_train, request.share);
   split.test = files.where == TestRows::file
-                   ? all_rows(files.test, files.claim_of_test, schema, options)
+                   ? read_rows(files.test, files.claim_of_test, schema, options, request.share)
                    : RowEncoder(schema, options.coder).empty();
   return split;
 }
@@ -240,8 +310,8 @@ TestData load_table_rows(const DataRequest& request) {
   const TableSchema schema =
       completed(stated, request.dataset, request.accept_private_bounds && apart, unsafe);
   const auto coder = coder_for(schema, request.dataset, request, unsafe);
-  return {stated.name, all_rows(apart ? request.test_path : request.dataset, Claim{}, schema,
-                                {.malformed = request.malformed, .coder = coder.get()})};
+  return {stated.name, read_rows(apart ? request.test_path : request.dataset, Claim{}, schema,
+                                 {.malformed = request.malformed, .coder = coder.get()})};
 }
 
 }  // namespace cudp

@@ -50,6 +50,7 @@ class MatrixReader::Source {
     return set;
   }
 
+  std::uint64_t rows() const { return rows_; }
   std::uint64_t reservable() const { return std::min(rows_, x_->reservable() / width_); }
 
   bool next(TableBlock& block) {
@@ -179,6 +180,7 @@ MatrixReader::MatrixReader(const MatrixFiles& files) : source_(std::make_unique<
 MatrixReader::~MatrixReader() = default;
 
 Dataset MatrixReader::empty() const { return source_->empty(); }
+std::uint64_t MatrixReader::rows() const { return source_->rows(); }
 std::uint64_t MatrixReader::reservable() const { return source_->reservable(); }
 bool MatrixReader::next(TableBlock& block) { return source_->next(block); }
 

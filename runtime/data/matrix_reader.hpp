@@ -37,6 +37,7 @@ class MatrixReader {
 
   /// An empty data set of the right shape.
   Dataset empty() const;
+  std::uint64_t rows() const;
   /// Rows that may be reserved, whatever the header claims.
   std::uint64_t reservable() const;
   /// The next block, without ids or groups; false behind the last. Throws InputError: up to

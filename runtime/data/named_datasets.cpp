@@ -18,8 +18,9 @@ DataSplit idx_images(const DataRequest& request, const NamedDataset& named,
   return load_idx_folder(folder, {.set = named.name, .share = request.share});
 }
 
-DataSplit cifar_images(const DataRequest&, const NamedDataset& named, const fs::path& folder) {
-  return load_cifar_folder(folder, {.set = named.name});
+DataSplit cifar_images(const DataRequest& request, const NamedDataset& named,
+                       const fs::path& folder) {
+  return load_cifar_folder(folder, {.set = named.name, .share = request.share});
 }
 
 template <DataSplit (*load)(const DataRequest&)>

@@ -1,8 +1,10 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/config/malformed.hpp"
+#include "runtime/data/holdout.hpp"
 #include "runtime/data/share.hpp"
 #include "runtime/data/text_options.hpp"
 
@@ -32,9 +34,11 @@ struct DataRequest {
   bool size_is_public = false;  ///< the user declares the number of training rows public
   int classes = 0;              ///< of labels that are numbers, 2 to 256; 0: a folder's ten
   TextOptions text{};           ///< how texts are read
-  /// Whose range of either part may be read, and then says so (Dataset::first); others are read
-  /// whole.
+  /// Whose range of either part is read, which says so (Dataset::first) where that is not all.
   Share share{};
+  /// Asked of a table or matrix without test rows: those that are held out are in their place.
+  /// Other data is read as it is.
+  std::optional<HoldOutCoins> holdout{};
   /// The coder of a trained model, in place of what `text` asks for.
   std::shared_ptr<const TextCoder> coder{};
 };

@@ -7,6 +7,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/dice.hpp"
+#include "runtime/data/range.hpp"
 #include "runtime/data/sources.hpp"
 #include "runtime/data/text.hpp"
 #include "runtime/data/tokenizer.hpp"
@@ -63,14 +64,19 @@ std::string phrase(std::string_view animal, Dice& dice) {
   return words;
 }
 
-void append(const TextEncoder& encoder, std::size_t first, std::size_t count, Dataset& to) {
-  encoder.describe(to);
-  to.classes = 2;
-  for (std::size_t i = first; i < first + count; ++i) {
+/// The share's range of sentences first to first + count - 1.
+Dataset make_part(const TextEncoder& encoder, std::size_t first, std::size_t count, Share share) {
+  Dataset set;
+  encoder.describe(set);
+  set.classes = 2;
+  const ExampleRange range = share.of(count);
+  for (std::size_t i = first + range.begin; i < first + range.end; ++i) {
     const Sentence s = make_sentence(kSeed, i);
-    encoder.append(s.text, to);
-    to.labels.push_back(s.label);
+    encoder.append(s.text, set);
+    set.labels.push_back(s.label);
   }
+  say_range(set, share, count);
+  return set;
 }
 
 }  // namespace
@@ -131,8 +137,8 @@ DataSplit load_sentences(const DataRequest& request) {
   const TextEncoder encoder(*coder);
   DataSplit split;
   split.text = coder;
-  append(encoder, 0, kTrain, split.train);
-  append(encoder, kTrain, kTest, split.test);
+  split.train = make_part(encoder, 0, kTrain, request.share);
+  split.test = make_part(encoder, kTrain, kTest, request.share);
   return split;
 }
 

@@ -33,6 +33,7 @@ struct Share {
   int rank = 0;
   int size = 1;
 
+  bool is_all() const { return size == 1; }
   ExampleRange of(std::size_t examples) const { return range_of(rank, size, examples); }
 };
 

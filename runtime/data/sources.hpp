@@ -24,7 +24,7 @@ struct FolderFacts {
   std::string set{};
   /// A larger label is refused: how many there are is never read from labels, which are private.
   int classes = 10;
-  Share share{};  ///< of IDX files
+  Share share{};
 };
 
 /// A folder of four IDX files.

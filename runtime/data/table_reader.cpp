@@ -203,14 +203,19 @@ bool TableReader::next(TableBlock& block) {
   return ahead_ != nullptr ? ahead_->next(block) : source_->next(block);
 }
 
+KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions& options,
+                    Share share, std::uint64_t rows) {
+  RowEncoder(schema, options.coder).reserve(empty, share.of(rows).size());
+  return {std::move(empty), share, rows};
+}
+
 Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
-                   std::uint64_t rows) {
+                   std::uint64_t rows, Share share) {
   TableReader reader(bytes, schema, options);
-  Dataset set = reader.empty();
-  RowEncoder(schema, options.coder).reserve(set, rows);
+  KeptRange kept = kept_rows(reader.empty(), schema, options, share, rows);
   TableBlock block;
-  while (reader.next(block)) append_examples(block.examples, set);
-  return set;
+  while (reader.next(block)) kept.take(block.examples);
+  return kept.finish(bytes.name());
 }
 
 }  // namespace cudp

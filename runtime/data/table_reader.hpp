@@ -8,7 +8,9 @@
 
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/data/range.hpp"
 #include "runtime/data/schema.hpp"
+#include "runtime/data/share.hpp"
 #include "runtime/data/table.hpp"
 #include "runtime/data/text.hpp"
 
@@ -91,8 +93,13 @@ class TableReader {
   std::unique_ptr<Ahead> ahead_;  // null: none
 };
 
-/// Reads all rows into one data set. rows: how many to make room for.
+/// Keeps a share's range of rows, with room for it. empty: of the reader.
+KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions& options,
+                    Share share, std::uint64_t rows);
+
+/// Reads a share's range of the rows into one data set; those of others must be right, too. rows:
+/// how many there are; of all only how many to make room for.
 Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
-                   std::uint64_t rows);
+                   std::uint64_t rows, Share share = {});
 
 }  // namespace cudp

@@ -16,7 +16,6 @@
 #include "runtime/data/holdout.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/make_network.hpp"
-#include "runtime/data/range.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/plan.hpp"
@@ -64,7 +63,7 @@ std::vector<Dataset*> parts_of(DataSplit& data, bool held) {
 
 /// Throws InputError where the data brings test rows, which held-out ones would take the place of.
 void check_holdout(const DataSplit& data) {
-  if (data.test.size() > 0)
+  if (!data.held_out)
     throw InputError("--holdout: expected data without test rows, found some in " + data.name);
   ensure(!data.test_is_public && !data.size_is_public,
          "held-out rows, and their number, are private");
@@ -168,6 +167,13 @@ void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint6
                    why + ", found " + std::to_string(rows));
 }
 
+/// The coins by which rows are held out, if they are.
+std::optional<HoldOutCoins> coins_for(const TrainConfig& config,
+                                      const std::optional<SharedKey>& key) {
+  if (!config.holdout) return {};
+  return HoldOutCoins(*key, *config.holdout);
+}
+
 /// The arrays of all ranks one behind the other, on rank 0.
 template <class T>
 std::vector<T> joined(Ranks& ranks, const char* what, const std::vector<T>& mine) {
@@ -180,12 +186,10 @@ std::vector<T> joined(Ranks& ranks, const char* what, const std::vector<T>& mine
   return all;
 }
 
-/// Leaves of both parts what is this rank's, where they were read whole; rank 0 has the answers to
-/// all of the test set.
-void keep_range(DataSplit& data, Experiment& e) {
-  const Share share{e.ranks->rank(), e.ranks->size()};
-  for (Dataset* const part : {&data.train, &data.test})
-    if (part->whole == 0) *part = only(*part, share.of(part->size()));
+/// Each rank has read its range of both parts; rank 0 has the answers to all of the test set.
+void gather_answers(const DataSplit& data, Experiment& e) {
+  for (const Dataset* const part : {&data.train, &data.test})
+    ensure(part->whole > 0 || part->size() == 0, "a rank must read its range alone");
   e.test_labels = joined(*e.ranks, "labels of the test set", data.test.labels);
   e.test_targets = joined(*e.ranks, "targets of the test set", data.test.targets);
 }
@@ -232,6 +236,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   const Backend first_backend = choose_backend(device);
   const std::string model =
       known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;
+  if (config.holdout && !coins) coins.emplace(coins_of(config));
   DataSplit data = load_data({.dataset = config.dataset,
                               .dir = config.data_dir,
                               .schema = config.schema,
@@ -244,18 +249,13 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .size_is_public = config.size_is_public || !method.gives_privacy,
                               .classes = static_cast<int>(config.classes.value_or(0)),
                               .text = config.of<TextOptions>(),
-                              .share = {ranks.rank(), ranks.size()}});
+                              .share = {ranks.rank(), ranks.size()},
+                              .holdout = coins_for(config, coins)});
   check_unit(method, config, data.unit_rows);
-  if (config.holdout) {
-    check_holdout(data);
-    if (!coins) coins.emplace(coins_of(config));
-    HoldOut parts = hold_out(data.train, coins->key(), *config.holdout);
-    data.train = std::move(parts.train);
-    data.test = std::move(parts.held);
-  }
+  if (config.holdout) check_holdout(data);
   Experiment e;
   e.ranks = &ranks;
-  if (!ranks.alone()) keep_range(data, e);
+  if (!ranks.alone()) gather_answers(data, e);
   if (data.train.is_text() && config.features != Features::none)
     throw InputError("--features: expected none with texts, found " +
                      std::string(name_of(config.features)));

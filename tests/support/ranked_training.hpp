@@ -10,8 +10,21 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/data/range.hpp"
+#include "runtime/data/examples.hpp"
 #include "tests/support/engine_cases.hpp"
+
+namespace cudp {
+
+/// The range of a data set that is whole, which then says where in the whole it was.
+inline Dataset only(const Dataset& whole, ExampleRange range) {
+  Dataset part = empty_like(whole);
+  append_examples(whole, range, part);
+  part.first = range.begin;
+  part.whole = whole.size();
+  return part;
+}
+
+}  // namespace cudp
 
 namespace cudp::cases {
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/crash_fixture.hpp"
+#include "tests/support/data_files.hpp"
 
 namespace fs = std::filesystem;
 
@@ -37,6 +38,18 @@ std::vector<pid_t> children_of(pid_t process) {
   std::vector<pid_t> all;
   for (pid_t child = 0; in >> child;) all.push_back(child);
   return all;
+}
+
+/// Writes a header, and then `count` items of so many bytes, each byte 0 to 9.
+void write_blocks(const std::string& path, const std::string& header, std::size_t count,
+                  std::size_t item) {
+  std::ofstream out(path, std::ios::binary);
+  out << header;
+  std::string block(item * 1000, '\0');
+  for (std::size_t i = 0; i < block.size(); ++i) block[i] = static_cast<char>(i * 7919 % 10);
+  for (std::size_t done = 0; done < count; done += 1000)
+    out.write(block.data(),
+              static_cast<std::streamsize>(item * std::min<std::size_t>(1000, count - done)));
 }
 
 class CliRanks : public CliCrash {
@@ -273,6 +286,46 @@ TEST_F(CliRanks, WhatCannotBeSharedIsRefused) {
   refused(args("--epsilon 1 --ranks 3"), "small.csv");
 }
 
+/// Writes an IDX header, and `count` times `item`.
+void write_idx(const std::string& path, std::vector<std::uint32_t> header, std::size_t count,
+               std::size_t item) {
+  std::string all;
+  for (const std::uint32_t word : header) all += big_endian(word);
+  write_blocks(path, all, count, item);
+}
+
+TEST_F(CliRanks, ImagesTablesAndTextsByTheirRanges) {
+  const Words few = args(
+      "--epsilon 3 --delta 1e-5 --batch 128 --steps 4 --threads 1 --seed 2 --quiet --json "
+      "--device cpu --accountant rdp");
+  const std::string images = folder_ / "images";
+  fs::create_directory(images);
+  for (int b = 1; b <= 5; ++b)
+    write_blocks(images + "/data_batch_" + std::to_string(b) + ".bin", "",
+                 static_cast<std::size_t>(100 + 311 * b % 700), 3073);
+  write_blocks(images + "/test_batch.bin", "", 600, 3073);
+  expect_same("cifar", with({"train", "--dataset", images, "--model", "logistic"}, few), {2, 7});
+
+  std::string reviews = "class\ttext\n";
+  for (int i = 0; i < 1300; ++i)
+    reviews += std::string(i % 2 == 0 ? "good" : "bad") + "\ta plot of " +
+               std::to_string(i * i % 37) + " actors, " + std::to_string(i % 11) + "\n";
+  write_text(folder_ / "reviews.tsv", reviews);
+  write_text(folder_ / "reviews.toml", R"(name = "reviews"
+delimiter = "\t"
+columns = [
+  {name = "class", kind = "label", values = ["bad", "good"]},
+  {name = "text", kind = "text"},
+]
+)");
+  expect_same("texts",
+              with(with({"train", "--dataset", folder_ / "reviews.tsv", "--schema",
+                         folder_ / "reviews.toml"},
+                        few),
+                   args("--accept-private-bounds --tokens 8 --model sentences-lstm")),
+              {3});
+}
+
 /// The most memory that a process had, in bytes; 0 where it is gone.
 std::uint64_t largest_memory(pid_t process) {
   std::istringstream in(content_of("/proc/" + std::to_string(process) + "/status"));
@@ -281,20 +334,34 @@ std::uint64_t largest_memory(pid_t process) {
   return 0;
 }
 
-/// Writes an IDX header, and `count` times `item`.
-void write_idx(const std::string& path, std::vector<std::uint32_t> header, std::size_t count,
-               std::size_t item) {
-  std::ofstream out(path, std::ios::binary);
-  for (const std::uint32_t word : header)
-    for (int shift = 24; shift >= 0; shift -= 8) out.put(static_cast<char>(word >> shift));
-  std::string block(item * 1000, '\0');
-  for (std::size_t i = 0; i < block.size(); ++i) block[i] = static_cast<char>(i * 7919 % 10);
-  for (std::size_t done = 0; done < count; done += 1000)
-    out.write(block.data(),
-              static_cast<std::streamsize>(item * std::min<std::size_t>(1000, count - done)));
-}
+class CliRanksMemory : public CliRanks {
+ protected:
+  /// Trains on four ranks, each of which may have so many bytes.
+  void expect_memory(const Words& data, std::uint64_t max_bytes) const {
+    CudpProcess process(folder_,
+                        with(with(with({"train"}, data),
+                                  args("--epsilon 3 --delta 1e-7 --model logistic --batch 512 "
+                                       "--steps 200 --threads 1 --seed 2 --quiet --json "
+                                       "--device cpu --accountant rdp --ranks 4")),
+                             {"--out", folder_ / "run"}));
+    std::map<pid_t, std::uint64_t> most;
+    const auto look = [&](pid_t p) {
+      const std::uint64_t bytes = largest_memory(p);
+      if (bytes > 0) most[p] = std::max(most[p], bytes);
+      return bytes > 0;
+    };
+    while (look(process.id())) {
+      for (const pid_t child : children_of(process.id())) look(child);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    const Finished f = process.wait();
+    ASSERT_EQ(f.exit, 0) << f.err;
+    EXPECT_GE(most.size(), 4u);
+    for (const auto& [p, bytes] : most) EXPECT_LT(bytes, max_bytes);
+  }
+};
 
-TEST_F(CliRanks, EachNeedsTheMemoryOfItsRange) {
+TEST_F(CliRanksMemory, IsThatOfARangeOfIdxImages) {
   constexpr std::uint32_t kImages = 510'000;  // 400 MB
   const std::string data = folder_ / "images";
   fs::create_directory(data);
@@ -302,29 +369,38 @@ TEST_F(CliRanks, EachNeedsTheMemoryOfItsRange) {
   write_idx(data + "/train-labels-idx1-ubyte", {2049, kImages}, kImages, 1);
   write_idx(data + "/t10k-images-idx3-ubyte", {2051, 1000, 28, 28}, 1000, 784);
   write_idx(data + "/t10k-labels-idx1-ubyte", {2049, 1000}, 1000, 1);
-  const Words training = with({"train", "--dataset", data},
-                              args("--epsilon 3 --delta 1e-7 --model logistic --batch 512 "
-                                   "--steps 200 --threads 1 --seed 2 --quiet --json "
-                                   "--device cpu --accountant rdp"));
-  CudpProcess process(folder_, with(with(training, {"--out", folder_ / "run"}), on(4)));
-  std::map<pid_t, std::uint64_t> most;
-  const auto look = [&](pid_t p) {
-    const std::uint64_t bytes = largest_memory(p);
-    if (bytes > 0) most[p] = std::max(most[p], bytes);
-    return bytes > 0;
-  };
-  while (look(process.id())) {
-    for (const pid_t child : children_of(process.id())) look(child);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  expect_memory({"--dataset", data}, std::uint64_t{200} << 20);
+}
+
+TEST_F(CliRanksMemory, IsThatOfARangeOfCifarImages) {
+  const std::string data = folder_ / "images";
+  fs::create_directory(data);
+  for (int b = 1; b <= 5; ++b)  // 400 MB
+    write_blocks(data + "/data_batch_" + std::to_string(b) + ".bin", "", 26'000, 3073);
+  write_blocks(data + "/test_batch.bin", "", 1000, 3073);
+  expect_memory({"--dataset", data}, std::uint64_t{200} << 20);
+}
+
+TEST_F(CliRanksMemory, IsThatOfARangeOfATable) {
+  constexpr int kColumns = 200;
+  constexpr std::size_t kTableRows = 250'000;  // 200 MB as they are kept
+  std::string header;
+  std::string schema = "name = \"wide\"\ncolumns = [\n";
+  std::string row;
+  for (int c = 0; c < kColumns; ++c) {
+    header += "x" + std::to_string(c) + ",";
+    row += std::to_string(c * 7 % 10) + ",";
+    schema += "  {name = \"x" + std::to_string(c) + "\", kind = \"numeric\", min = 0, max = 9},\n";
   }
-  const Finished f = process.wait();
-  ASSERT_EQ(f.exit, 0) << f.err;
-  std::size_t ranks = 0;
-  for (const auto& [p, bytes] : most) {
-    ++ranks;
-    EXPECT_LT(bytes, std::uint64_t{200} << 20) << "of 400 MB, a quarter each";
+  write_text(folder_ / "wide.toml",
+             schema + "  {name = \"class\", kind = \"label\", values = [\"0\", \"1\"]},\n]\n");
+  {
+    std::ofstream csv(folder_ / "wide.csv");
+    csv << header << "class\n";
+    for (std::size_t i = 0; i < kTableRows; ++i) csv << row << i % 2 << "\n";
   }
-  EXPECT_GE(ranks, 4u);
+  expect_memory({"--dataset", folder_ / "wide.csv", "--schema", folder_ / "wide.toml"},
+                std::uint64_t{110} << 20);
 }
 
 /// mpirun, where it is installed and the program has MPI.

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/data/examples.hpp"
 #include "runtime/data/numbering.hpp"
 
 namespace cudp {
@@ -27,8 +28,20 @@ Dataset rows(std::size_t n, std::size_t units) {
   return d;
 }
 
+/// All rows at once, of which this share is kept.
+HeldOut hold_out(const Dataset& used, const RandomKey& key, double share, Share kept = {}) {
+  HoldOutCoins coins(key, share);
+  std::uint64_t held = 0;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    held += coins.holds_out(used.first_rows.empty() ? i : used.first_rows[i]) ? 1 : 0;
+  HoldOutSplitter splitter(coins, KeptRange(empty_like(used), kept, used.size() - held),
+                           KeptRange(empty_like(used), kept, held));
+  splitter.take(used);
+  return splitter.finish("rows");
+}
+
 TEST(HoldOutOfRows, PutsEachIntoOnePartInTheOrderOfTheFile) {
-  const HoldOut parts = hold_out(rows(1'000, 0), key_from_seed(1), 0.3);
+  const HeldOut parts = hold_out(rows(1'000, 0), key_from_seed(1), 0.3);
   ASSERT_EQ(parts.train.size() + parts.held.size(), 1'000u);
   std::vector<int> seen(1'000, 0);
   EXPECT_TRUE(std::ranges::is_sorted(parts.train.numbers));
@@ -54,7 +67,7 @@ TEST(HoldOutOfRows, MovesNoRowWithTheSameKeyAndOthersWithAnother) {
 }
 
 TEST(HoldOutOfUnits, KeepsAUnitTogether) {
-  const HoldOut parts = hold_out(rows(900, 90), key_from_seed(4), 0.4);
+  const HeldOut parts = hold_out(rows(900, 90), key_from_seed(4), 0.4);
   std::vector<int> where(90, -1);
   const auto see = [&](const Dataset& part, int at) {
     for (const float x : part.floats) {
@@ -76,7 +89,7 @@ TEST(HoldOutOfUnits, TossesACoinOfItsOwnForEach) {
   const double share = 0.3;
   int first = 0, both = 0;
   for (std::uint64_t seed = 0; seed < kKeys; ++seed) {
-    const HoldOut parts = hold_out(rows(2, 0), key_from_seed(seed), share);
+    const HeldOut parts = hold_out(rows(2, 0), key_from_seed(seed), share);
     first += parts.held.size() > 0 && parts.held.floats[0] == 0.0f ? 1 : 0;
     both += parts.held.size() == 2 ? 1 : 0;
   }

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/common/simd_level.hpp"
-#include "runtime/data/range.hpp"
+#include "runtime/data/share.hpp"
 #include "runtime/device/joined_linear.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/ranked_training.hpp"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/base/threads.hpp"
-#include "runtime/data/range.hpp"
+#include "runtime/data/share.hpp"
 #include "runtime/ranks/launch.hpp"
 #include "tests/support/thread_ranks.hpp"
 

@@ -1,0 +1,45 @@
+#include "runtime/data/range.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "runtime/base/error.hpp"
+
+namespace cudp {
+
+void say_range(Dataset& part, Share share, std::size_t whole) {
+  if (share.is_all()) return;
+  part.first = share.of(whole).begin;
+  part.whole = whole;
+}
+
+KeptRange::KeptRange(Dataset empty, Share share, std::uint64_t whole)
+    : kept_(std::move(empty)),
+      share_(share),
+      whole_(whole),
+      range_(share.is_all() ? ExampleRange{0, std::numeric_limits<std::size_t>::max()}
+                            : share.of(whole)) {}
+
+void KeptRange::take(const Dataset& block) {
+  const std::size_t begin = std::clamp(range_.begin, taken_, taken_ + block.size());
+  const std::size_t end = std::clamp(range_.end, begin, taken_ + block.size());
+  append_examples(block, {begin - taken_, end - taken_}, kept_);
+  taken_ += block.size();
+}
+
+bool KeptRange::take(const Dataset& block, std::size_t example) {
+  const std::size_t at = taken_++;
+  const bool keeps = at >= range_.begin && at < range_.end;
+  if (keeps) append_example(block, example, kept_);
+  return keeps;
+}
+
+Dataset KeptRange::finish(const std::string& file) {
+  if (!share_.is_all() && taken_ != whole_)
+    throw Error(file + ": its rows were changed while they were read");
+  say_range(kept_, share_, whole_);
+  return std::move(kept_);
+}
+
+}  // namespace cudp
