@@ -10,13 +10,13 @@ namespace {
 constexpr double kZ = 1.959963984540054;  // 95 % of a normal number are within
 
 /// Noisy counts of rows of which some are in.
-struct Share {
+struct ClassShare {
   double in = 0.0, all = 0.0;
   double in_noise = 0.0,
          out_noise = 0.0;  ///< variances of the counts of those in, and of the others
 };
 
-ErrorBar bar_of(std::string name, const Share& s, double unit_rows) {
+ErrorBar bar_of(std::string name, const ClassShare& s, double unit_rows) {
   ErrorBar bar{.name = std::move(name), .value = 0.5, .low = 0.0, .high = 1.0};
   if (!(s.all > 0.0)) return bar;
   // (a - p m)^2 <= z^2 (k m p (1 - p) + v (1 - p)^2 + w p^2), as A p^2 - 2 B p + C <= 0.
@@ -62,12 +62,12 @@ std::vector<ErrorBar> error_bars(const NoisyConfusion& c) {
   const double variance = c.noise_std * c.noise_std;
   const auto unit_rows = static_cast<double>(c.unit_rows);
   const auto others = static_cast<double>(c.classes - 1) * variance;
-  Share right{.in_noise = static_cast<double>(c.classes) * variance,
-              .out_noise = static_cast<double>(c.classes) * others};
+  ClassShare right{.in_noise = static_cast<double>(c.classes) * variance,
+                   .out_noise = static_cast<double>(c.classes) * others};
   std::vector<ErrorBar> recalls, precisions;
   for (std::size_t k = 0; k < n; ++k) {
-    Share recall{.in = c.noisy[k * n + k], .in_noise = variance, .out_noise = others};
-    Share precision = recall;
+    ClassShare recall{.in = c.noisy[k * n + k], .in_noise = variance, .out_noise = others};
+    ClassShare precision = recall;
     for (std::size_t j = 0; j < n; ++j) {
       recall.all += c.noisy[k * n + j];
       precision.all += c.noisy[j * n + k];
