@@ -398,6 +398,12 @@ PLACES = [
     ("runtime/device/cpu/cpu_engine.cpp", "                             .first = first});", "first", [("RANKS: places of the whole set", "0 * x")]),
     ("runtime/device/cpu/worker.cpp", "const auto in_whole = static_cast<std::int64_t>(w_.data->first + number);", "w_.data->first", [("RANKS: the first range's words for all", "0 * x")]),
     ("runtime/device/joined_linear.hpp", "sum_multiples(ranks_, what, sums, linear_grid(bound, max_examples_));", "max_examples_", [("RANKS: another grid", "1e9 * x")]),
+    ("runtime/device/cuda/device_engine.hpp", "gpu_.sum_over_ranks(reinterpret_cast<std::uint64_t*>(end_.sum()),\n                        state_.size() + StepEnd<Gpu>::kRankWords);", "state_.size() + StepEnd<Gpu>::kRankWords", [("DEVICES: the all-reduce is left out", "0 * x"), ("DEVICES: the last word is left out", "x - 1")]),
+    ("runtime/device/cuda/device_engine.hpp", "gpu_.sum_over_ranks(reinterpret_cast<std::uint64_t*>(end_.sum()),\n                        state_.size() + StepEnd<Gpu>::kRankWords);", "state_.size()", [("DEVICES: half of the sum is left out", "x / 2")]),
+    ("runtime/device/cuda/device_engine.hpp", "gpu_.copy(words, sample_.space().count, sizeof(std::uint32_t));", "words", [("DEVICES: the number of examples is not added up", "x + 1")]),
+    ("runtime/device/cuda/device_engine.hpp", "if (words[0] > settings_.largest_sum) throw", "words[0]", [("DEVICES: a batch of all ranks may be too large", "0 * x")]),
+    ("runtime/device/rank_sums.cpp", "if (libraries[r] != libraries[0])", "libraries[r]", [("DEVICES: another version is not seen", "libraries[0]")]),
+    ("runtime/device/rank_sums.hpp", "if (tried[i] != tried_sum(ranks.size(), i))", "tried[i]", [("DEVICES: the tried sum is not looked at", "tried_sum(ranks.size(), i)")]),
     ("runtime/methods/dpis.cpp", "ranks().sum(name, {&sum, 1});", "1", [("RANKS: the total of the norms is left out", "0 * x")]),
     ("runtime/training/training.cpp", "step_ = method_->train(order.step, order.until);", "order.step", [("RANKS: noise of another step", "x + 1")]),
     ("runtime/training/training.cpp", "step_ = method_->train(order.step, order.until);", "order.until", [("RANKS: one step more", "x + 1")]),
@@ -537,7 +543,7 @@ T fault_as(int place, const char* kind, T x, F change) {
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp
   runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp
-  runtime/data/table_reader_test.cpp runtime/data/ranges_test.cpp support/test_files.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp
+  runtime/data/table_reader_test.cpp runtime/data/ranges_test.cpp support/test_files.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp runtime/ranks/ranked_cuda_test.cpp
   runtime/device/text_engine_test.cpp support/distributions.cpp support/fill_scratch.cpp
   support/recomputed_clipping.cpp support/recomputed_coordinates.cpp support/recomputed_importance.cpp
   support/recomputed_linear.cpp support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)
@@ -650,6 +656,8 @@ def is_caught(fault, build):
     if "N in metrics" in fault.kind:
         attempts.reverse()  # what other rows show
     other = OTHER_TESTS.get(fault.key, TESTS_OF_FILES.get(fault.file))
+    if fault.kind.startswith("DEVICES"):
+        other = "RankedCudaSums*:*RankedCuda*fused_mlp_on_devices"
     if fault.kind.startswith("RANKS"):
         other = "*RankedEngine*:RankedTraining*"
     if other is not None:

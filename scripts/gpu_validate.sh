@@ -65,7 +65,7 @@ find_library() {  # NAME
     lacking+=("$1")
   fi
 }
-for library in libcublas libcufft libcudnn; do find_library "$library"; done
+for library in libcublas libcufft libcudnn libnccl; do find_library "$library"; done
 skipped=
 for library in "${lacking[@]:-}"; do
   case $library in
@@ -130,7 +130,11 @@ if wanted questions; then
   gtest blas-rows 10 'Blas/CudaEngine*-'
   gtest one-kernel-in-two-units 5 'All/Sampling*-'
 fi
-if wanted tests; then gtest tests 180 '*-'; fi
+if wanted tests; then
+  gtest tests 180 '*-*RanksOnOneDevice*'
+  # By the host, and by NCCL where it lets ranks share a device (2.30 and later): how many were skipped says which.
+  gtest ranks 180 '*RanksOnOneDevice*-'
+fi
 
 # A training by both devices, from one key, and one that is killed and goes on.
 alike='import json, sys
@@ -193,7 +197,7 @@ for tool in memcheck racecheck initcheck synccheck; do
   if [[ -n $dry || -x $sanitizer ]]; then
     # Trainings of the larger models take the tools too long.
     stage "$tool" 900 "$sanitizer" --tool "$tool" --error-exitcode 1 "$bin/cudp_gpu_tests" --gtest_brief=1 \
-      --gtest_filter="-*SamplingLaw*:*cifar*:*CudaEngine*/cnn*:*CudaEngine*/mlp*:*DeviceTraining*$skipped"
+      --gtest_filter="-*SamplingLaw*:*cifar*:*CudaEngine*/cnn*:*CudaEngine*/mlp*:*DeviceTraining*:*RanksOnOneDevice*$skipped"
   else
     echo "skipped: $tool (compute-sanitizer not found)"
     failed+=("$tool (compute-sanitizer not found)")

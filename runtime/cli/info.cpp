@@ -11,6 +11,7 @@
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/device/cuda/devices.hpp"
+#include "runtime/device/cuda/nccl.hpp"
 #include "runtime/ranks/mpi.hpp"
 
 namespace cudp {
@@ -38,6 +39,16 @@ Together describe_together(Ranks& ranks) {
                                      : ranks.transport()};
 }
 
+/// What would add up the sums of ranks that train on this machine's devices.
+std::string sums_of_ranks(bool has_devices) {
+  if (!has_devices) return "the host";
+  try {
+    return cuda::nccl_name(cuda::nccl_version()) + ", where all ranks have it";
+  } catch (const Error& e) {
+    return std::string("the host (") + e.what() + ")";
+  }
+}
+
 Answer describe(Ranks& ranks) {
   const BuildInfo build = build_info();
   const Together together = describe_together(ranks);
@@ -56,6 +67,7 @@ Answer describe(Ranks& ranks) {
              d.name + " (" + d.compute_capability() + ", " + std::to_string(d.memory >> 30) +
              " GiB)";
   }
+  const std::string sums = sums_of_ranks(!devices.empty());
   return {.json = {{"version", build.version},
                    {"commit", build.commit},
                    {"compiler", build.compiler},
@@ -65,7 +77,8 @@ Answer describe(Ranks& ranks) {
                    {"threads", threads},
                    {"ranks", together.ranks},
                    {"nodes", together.nodes},
-                   {"transport", together.transport}},
+                   {"transport", together.transport},
+                   {"sums_of_ranks", sums}},
           .rows = {{"version", build.version},
                    {"commit", build.commit},
                    {"compiler", build.compiler},
@@ -74,7 +87,8 @@ Answer describe(Ranks& ranks) {
                    {"SIMD level", simd},
                    {"threads", std::to_string(threads)},
                    {"ranks", fmt::format("{} on {} node{}; {}", together.ranks, together.nodes,
-                                         together.nodes == 1 ? "" : "s", together.transport)}}};
+                                         together.nodes == 1 ? "" : "s", together.transport)},
+                   {"sums of ranks", sums}}};
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ inline constexpr Choice<Precision> kPrecisions[] = {{"tf32", Precision::tf32},
                                                     {"fp32", Precision::fp32}};
 inline constexpr Choice<EvaluateWith> kEvaluateWith[] = {{"ours", EvaluateWith::ours},
                                                          {"cudnn", EvaluateWith::cudnn}};
+inline constexpr Choice<SumBy> kSumBy[] = {
+    {"auto", SumBy::automatic}, {"host", SumBy::host}, {"nccl", SumBy::nccl}};
 inline constexpr Choice<Features> kFeatures[] = {
     {"none", Features::none}, {"scatter", Features::scatter}, {"pca", Features::pca}};
 inline constexpr Choice<Malformed> kMalformed[] = {{"refuse", Malformed::refuse},

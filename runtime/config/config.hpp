@@ -14,6 +14,7 @@
 #include "runtime/config/evaluate_with.hpp"
 #include "runtime/config/malformed.hpp"
 #include "runtime/config/normalise.hpp"
+#include "runtime/config/sum_by.hpp"
 
 namespace cudp {
 
@@ -136,6 +137,7 @@ struct TrainConfig {
   std::int64_t micro_batch = 0;
   std::int64_t ranks = 1;
   bool share_device = false;
+  SumBy sum_by = SumBy::automatic;
   double rank_timeout = 600.0;  ///< seconds
 
   // Output

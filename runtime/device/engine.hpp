@@ -14,6 +14,7 @@
 #include "models/model.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/config/evaluate_with.hpp"
+#include "runtime/config/sum_by.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/device/audit_tap.hpp"
 #include "runtime/ranks/ranks.hpp"
@@ -72,6 +73,7 @@ struct EngineSettings {
   /// With whom the training set is shared: each has a range of it (runtime/data/range.hpp), and all
   /// the same state. Outlives the engine.
   Ranks* ranks = &alone();
+  SumBy sum_by = SumBy::automatic;  ///< CUDA only. Results do not depend on it.
   /// Who is told a line about the device, or nobody.
   std::function<void(const std::string& line)> say = {};
 };

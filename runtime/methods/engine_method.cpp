@@ -87,6 +87,7 @@ void EngineMethod::make_engine(const TrainingInputs& inputs) {
   s.class_weights = relative_class_weights(c.class_weights);
   s.witness = inputs.gate.witness();
   s.ranks = ranks_;
+  s.sum_by = c.sum_by;
   configure(s);
   engine_ = inputs.backend.make_engine(context_.network, s);
   engine_->load(inputs.train);

@@ -80,6 +80,8 @@ class ForkedRanks final : public Ranks {
   std::vector<std::string> gather(const char* what, std::span<const std::byte> mine) override {
     return mine_.gather(what, mine);
   }
+  void check() override { mine_.check(); }
+  std::chrono::milliseconds timeout() const override { return mine_.timeout(); }
   void abort(const std::string& why, Exit code) noexcept override { board_.end(why, code); }
 
  private:

@@ -117,6 +117,8 @@ class MpiRanks final : public Ranks {
     return all;
   }
 
+  std::chrono::milliseconds timeout() const override { return timeout_; }
+
   /// The job ends here, with this line.
   void abort(const std::string& why, Exit code) noexcept override {
     // What befalls all is said by rank 0, which ends the others meanwhile.

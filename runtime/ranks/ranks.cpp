@@ -12,6 +12,7 @@ class Alone final : public Ranks {
   int local_rank() const override { return 0; }
   int local_size() const override { return 1; }
   std::string transport() const override { return "none: one process"; }
+  std::chrono::milliseconds timeout() const override { return std::chrono::minutes(10); }
   void sum(const char*, std::span<std::int64_t>) override {}
   void broadcast(const char*, std::span<std::byte>, Patience) override {}
   std::vector<std::string> gather(const char*, std::span<const std::byte> mine) override {

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,6 +39,11 @@ class Ranks {
                          Patience patience = Patience::limited) = 0;
   /// On rank 0 the bytes of each rank, in order, which may be of any number; on others nothing.
   virtual std::vector<std::string> gather(const char* what, std::span<const std::byte> mine) = 0;
+  /// Throws RanksError where it is known that another rank has ended the training, or was lost;
+  /// waits for nobody. For whoever waits for something else than the functions above.
+  virtual void check() {}
+  /// How long a rank is waited for.
+  virtual std::chrono::milliseconds timeout() const = 0;
   /// Ends the training on all ranks: each throws RanksError with this line, or has ended. Waits for
   /// nobody.
   virtual void abort(const std::string& why, Exit code) noexcept = 0;

@@ -116,6 +116,11 @@ void SharedRanks::wait_for_all(const char* what, Patience patience) {
   board_.check();
 }
 
+void SharedRanks::check() {
+  if (watch_) watch_();
+  board_.check();
+}
+
 void SharedRanks::sum(const char* what, std::span<std::int64_t> numbers) {
   begin("sum", what, numbers.size_bytes(), true);
   const auto ranks = static_cast<std::size_t>(size());

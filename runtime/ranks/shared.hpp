@@ -79,6 +79,8 @@ class SharedRanks final : public Ranks {
   void sum(const char* what, std::span<std::int64_t> numbers) override;
   void broadcast(const char* what, std::span<std::byte> bytes, Patience patience) override;
   std::vector<std::string> gather(const char* what, std::span<const std::byte> mine) override;
+  void check() override;
+  std::chrono::milliseconds timeout() const override { return timeout_; }
   void abort(const std::string& why, Exit code) noexcept override { board_.end(why, code); }
 
  private:

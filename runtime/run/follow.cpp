@@ -81,8 +81,9 @@ void introduce(Ranks& ranks, const Introduction& introduction) {
   if (!method.on_ranks)
     throw InputError("--ranks: expected 1 with --method " + method.name +
                      ", which trains in one go");
-  announce(ranks,
-           {.kind = Order::Kind::introduce, .step = introduction.config.share_device ? 1U : 0U});
+  announce(ranks, {.kind = Order::Kind::introduce,
+                   .step = introduction.config.share_device ? 1U : 0U,
+                   .until = static_cast<std::uint64_t>(introduction.config.sum_by)});
   std::string config = write_config(introduction.config, Audience::owner);
   broadcast_text(ranks, "the settings", config);
   std::string model = introduction.model;
@@ -136,6 +137,7 @@ Exit follow_run(Ranks& ranks) {
   broadcast_text(ranks, "the settings", text);
   apply_settings(parse_settings(text, "rank 0"), heard.config);
   heard.config.share_device = first.step != 0;
+  heard.config.sum_by = static_cast<SumBy>(first.until);
   broadcast_text(ranks, "the model", heard.model);
   std::optional<SharedKey> key;
   broadcast_key(ranks, key);

@@ -268,6 +268,10 @@ std::vector<Option> machine_options() {
                       "on it")),
       command(toggle("share-device", &Config::share_device,
                      "let several ranks of a node train on one CUDA device")),
+      command(choice("sum-by", &Config::sum_by, kSumBy,
+                     "what adds up the ranks' sums on CUDA: nccl inside the recorded step, or the "
+                     "host between two recordings; auto: nccl where all ranks can. The result does "
+                     "not depend on it")),
       command(number("rank-timeout", "S", &Config::rank_timeout, kPositive,
                      "seconds after which a rank that others wait for counts as lost")),
   };

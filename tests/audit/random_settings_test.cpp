@@ -336,7 +336,8 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
   // two others.
   if (how_many() >= 400) {
     EXPECT_EQ(never,
-              " preset compare-with evaluate-with ranks share-device rank-timeout resume-or-start");
+              " preset compare-with evaluate-with ranks share-device sum-by rank-timeout "
+              "resume-or-start");
     for (const char* way :
          {"finished", "interrupted", "killed", "fresh noise", "killed in the fresh noise", "table",
           "units", "matrix", "texts", "images", "rng chacha20", "rng philox", "device cpu",

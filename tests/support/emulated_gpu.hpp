@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include "kernels/common/launch.hpp"
 #include "kernels/common/precision.hpp"
 #include "kernels/common/simt.cuh"
@@ -29,6 +31,7 @@
 #include "kernels/step/update.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/out_of_memory.hpp"
+#include "runtime/device/rank_sums.hpp"
 #include "runtime/device/scratch_fill.hpp"
 #include "tests/support/plain_convolution.hpp"
 #include "tests/support/plain_recurrent.hpp"
@@ -52,6 +55,7 @@ class EmulatedGpu {
     state_->device_memory = d.memory;
     state_->failing_launch = d.failing_launch;
     state_->blas_by_place = d.blas_by_place;
+    state_->sums = d.sums;
   }
   EmulatedGpu(EmulatedGpu&&) = default;
   EmulatedGpu& operator=(EmulatedGpu&&) = default;
@@ -232,6 +236,29 @@ class EmulatedGpu {
     }
   }
 
+  /// NCCL's twin, by the host: a replay adds up where the launches of the recording come to it.
+  DeviceSums device_sums() const {
+    return {
+        .refusal = state_->sums.refusal,
+        .library = state_->sums.library,
+        .device = state_->sums.device.empty() ? std::to_string(::getpid()) : state_->sums.device,
+        .may_share = state_->sums.may_share};
+  }
+  static std::string id_for_sums() { return "the emulator's"; }
+  void join_ranks(Ranks& ranks, const std::string& id) {
+    if (id != id_for_sums()) throw Error("another id");
+    if (!state_->sums.fails.empty()) throw Error(state_->sums.fails);
+    state_->ranks = &ranks;
+  }
+  void leave_ranks() { state_->ranks = nullptr; }
+  void sum_over_ranks(std::uint64_t* words, std::size_t n) {
+    if (state_->ranks == nullptr) throw std::runtime_error("emulated GPU: no ranks to add up with");
+    if (state_->log != nullptr) ++state_->log->rank_sums;
+    if (state_->sums.words_left_out > n) throw std::runtime_error("emulated GPU: too few words");
+    state_->ranks->sum("the sum of a step",
+                       {reinterpret_cast<std::int64_t*>(words), n - state_->sums.words_left_out});
+  }
+
   /// Recording runs nothing, as on the device.
   using Recording = std::function<void()>;
   Recording record(const std::function<void()>& work) {
@@ -271,6 +298,8 @@ class EmulatedGpu {
     std::size_t allocated = 0;  // of it
     std::size_t failing_launch = 0;
     bool blas_by_place = false;
+    RankSumsOfTest sums;
+    Ranks* ranks = nullptr;  // with whom sums are added up on the device
     std::size_t launches = 0;
     std::map<void*, std::size_t> allowed;  // bytes of shared memory, by kernel
     std::map<void*, std::size_t> memory;

@@ -151,14 +151,14 @@ class SettingsMaker {
   /// What the test itself decides; what needs files beyond the test's; what is of one call.
   static const std::set<std::string>& own() {
     static const std::set<std::string> keys = {
-        "dataset",        "data-dir",      "schema",          "test-data",       "out",
-        "ranks",          "rank-timeout",  "share-device",    "resume-or-start", "resume",
-        "fresh-noise",    "seed",          "config",          "preset",          "json",
-        "quiet",          "method",        "model",           "epsilon",         "sigma",
-        "delta",          "batch",         "steps",           "epochs",          "feature-cache",
-        "device",         "evaluate-with", "features",        "classes",         "embedding",
-        "embedding-dims", "compare-with",  "labels",          "test-labels",     "loss",
-        "huber-delta",    "holdout",       "holdout-epsilon", "holdout-delta"};
+        "dataset",       "data-dir",       "schema",        "test-data",       "out",
+        "ranks",         "rank-timeout",   "sum-by",        "share-device",    "resume-or-start",
+        "resume",        "fresh-noise",    "seed",          "config",          "preset",
+        "json",          "quiet",          "method",        "model",           "epsilon",
+        "sigma",         "delta",          "batch",         "steps",           "epochs",
+        "feature-cache", "device",         "evaluate-with", "features",        "classes",
+        "embedding",     "embedding-dims", "compare-with",  "labels",          "test-labels",
+        "loss",          "huber-delta",    "holdout",       "holdout-epsilon", "holdout-delta"};
     return keys;
   }
 

@@ -16,7 +16,18 @@ namespace cudp {
 struct DeviceLog {
   std::vector<std::string> launches;  ///< by name, those of replayed recordings too
   int recordings = 0;
-  int waits = 0;  ///< copies that the host waits for
+  int waits = 0;      ///< copies that the host waits for
+  int rank_sums = 0;  ///< over all ranks, on the device
+};
+
+/// What an emulated device says, and does, of sums over ranks.
+struct RankSumsOfTest {
+  std::string refusal = "an emulated device has no NCCL";
+  std::string library = "NCCL's twin";
+  std::string device{};  ///< empty: one of its own for each process
+  bool may_share = false;
+  std::string fails{};             ///< what is wrong when the ranks come together
+  std::size_t words_left_out = 0;  ///< of each sum
 };
 
 /// Of the emulator; a device is as it is.
@@ -29,7 +40,8 @@ struct TestDevice {
   std::size_t memory = std::size_t{4} << 30;  ///< bytes
   bool blas_by_place = false;      ///< whether a row of its products depends on where the row lies
   std::size_t failing_launch = 0;  ///< the number of a launch that fails, from 1; 0: none
-  DeviceLog* log = nullptr;        ///< outlives the engine; null for none
+  RankSumsOfTest sums{};
+  DeviceLog* log = nullptr;  ///< outlives the engine; null for none
   /// Whether kernels are run, or only logged: results are then arbitrary, and a batch empty.
   bool runs = true;
 };

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,7 @@
 #include "runtime/device/cuda/training_set.hpp"
 #include "runtime/device/engine.hpp"
 #include "runtime/device/observed.hpp"
+#include "runtime/device/rank_sums.hpp"
 
 namespace cudp::cuda {
 
@@ -91,6 +94,7 @@ class DeviceEngine final : public Engine {
     recorded_sum_.reset();
     joined_.reset();
     room_ = 0;
+    if (!settings_.ranks->alone() && !adds_up_on_device_) choose_who_adds_up();
     reserve(public_room(settings_.recipe.draw, settings_.expected_batch)
                 .value_or(first_room(settings_.recipe.draw, train_.size(), 0.0)));
   }
@@ -276,6 +280,9 @@ class DeviceEngine final : public Engine {
   Diagnostics own_tally() {
     const Tally t = train_tally_.download().front();
     train_tally_.clear();
+    return diagnostics_of(t);
+  }
+  static Diagnostics diagnostics_of(const Tally& t) {
     return {.loss_units = t.loss,
             .norm_units = t.norm,
             .clipped = t.clipped,
@@ -283,11 +290,11 @@ class DeviceEngine final : public Engine {
             .non_finite = t.non_finite};
   }
 
-  /// A step in two recordings.
+  /// A step of ranks: in two recordings, or in one where their devices add up.
   struct Joined {
     StepRecipe recipe;
-    typename Gpu::Recording before;
-    typename Gpu::Recording after;
+    typename Gpu::Recording first;
+    std::optional<typename Gpu::Recording> second;
   };
   struct Recorded {
     StepRecipe recipe;  ///< but for what lies in device memory
@@ -394,21 +401,42 @@ class DeviceEngine final : public Engine {
     }
   }
 
-  /// Steps whose sums the ranks add up, each in two recordings: what comes before, and what
-  /// follows. The host is in between.
+  /// Steps whose sums the ranks add up. In one recording the devices do; in two the host does, in
+  /// between. Either way it waits for each step: where a pair of normals is undecided, the next
+  /// sum over ranks must not be made from what is left of this one.
   void run_joined(const StepRecipe& recipe, const StepCursor& cursor,
                   std::span<const ListedStep> steps) {
     record_joined(recipe);
     position_.start(cursor, steps);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      gpu_.replay(joined_->before);
-      (void)position_.wait();
-      join();
-      gpu_.replay(joined_->after);
-      if (const StepCursor at = position_.wait(); at.pending != 0)
-        end_.complete(at, recipe, stream(Stream::noise), false);
+      gpu_.replay(joined_->first);
+      StepCursor at = position_.wait();
+      if (joined_->second) {
+        join();
+        gpu_.replay(*joined_->second);
+        at = position_.wait();
+      } else {
+        see_joined();
+      }
+      if (at.pending != 0) end_.complete(at, recipe, stream(Stream::noise), false);
     }
     (void)position_.wait();
+  }
+
+  /// Whether the devices add up the sums of ranks, which all decide alike, once; says which way.
+  void choose_who_adds_up() {
+    std::string why = "--sum-by host";
+    if (settings_.sum_by != SumBy::host)
+      why = join_on_devices(gpu_, *settings_.ranks, reinterpret_cast<std::uint64_t*>(end_.sum()),
+                            state_.size() + StepEnd<Gpu>::kRankWords);
+    if (!why.empty() && settings_.sum_by == SumBy::nccl)
+      throw InputError("--sum-by: expected auto or host, since NCCL cannot add up (" + why +
+                       "), found nccl");
+    adds_up_on_device_ = why.empty();
+    if (!settings_.say) return;
+    settings_.say(why.empty() ? "sums of ranks: by " + gpu_.device_sums().library +
+                                    ", inside the recorded step"
+                              : "sums of ranks: by the host (" + why + ")");
   }
 
   /// Launches all of a step up to its sum and its tally, which are complete then. There is room for
@@ -432,9 +460,40 @@ class DeviceEngine final : public Engine {
     if (joined_ && joined_->recipe == kind) return;
     joined_.reset();
     reserve(public_room(recipe.draw, settings_.expected_batch).value_or(room_of(recipe)));
-    joined_.emplace(Joined{
-        kind, gpu_.record([this, recipe] { launch_sum(recipe); }),
-        gpu_.record([this, recipe] { end_.finish(recipe, stream(Stream::noise), {}, false); })});
+    const auto finish = [this, recipe] { end_.finish(recipe, stream(Stream::noise), {}, false); };
+    if (*adds_up_on_device_)
+      joined_.emplace(Joined{kind,
+                             gpu_.record([this, recipe, finish] {
+                               launch_sum(recipe);
+                               sum_over_ranks();
+                               finish();
+                             }),
+                             {}});
+    else
+      joined_.emplace(
+          Joined{kind, gpu_.record([this, recipe] { launch_sum(recipe); }), gpu_.record(finish)});
+  }
+
+  /// In a recording: the sum, the number of its examples and what was seen of them <- those of all
+  /// ranks.
+  void sum_over_ranks() {
+    FixedPoint* const words = end_.rank_words();
+    // The count has 32 bits, the lower half of its word.
+    gpu_.clear(words, sizeof *words);
+    gpu_.copy(words, sample_.space().count, sizeof(std::uint32_t));
+    gpu_.copy(words + 1, train_tally_.get(), sizeof(Tally));
+    gpu_.clear(train_tally_.get(), sizeof(Tally));
+    gpu_.sum_over_ranks(reinterpret_cast<std::uint64_t*>(end_.sum()),
+                        state_.size() + StepEnd<Gpu>::kRankWords);
+  }
+
+  /// After it: a batch that was too large fails on all ranks alike, before anything leaves them.
+  void see_joined() {
+    const std::vector<FixedPoint> words = end_.download_rank_words();
+    if (words[0] > settings_.largest_sum) throw Error(kBatchTooLarge);
+    Tally seen;
+    std::memcpy(&seen, &words[1], sizeof seen);
+    seen_ += diagnostics_of(seen);
   }
 
   /// The sums of all ranks, and what was seen of their examples: in place of this rank's. A batch
@@ -638,7 +697,8 @@ class DeviceEngine final : public Engine {
   std::optional<Recorded> recorded_;
   std::optional<Recorded> recorded_sum_;  // of sum_again
   std::optional<Joined> joined_;
-  Diagnostics seen_;  // of all ranks
+  std::optional<bool> adds_up_on_device_;  // where there are several ranks
+  Diagnostics seen_;                       // of all ranks
   bool is_loaded_ = false;
 };
 

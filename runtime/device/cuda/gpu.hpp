@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -18,8 +19,10 @@
 #include "kernels/features/scatter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/late_libraries.hpp"
+#include "runtime/device/cuda/nccl.hpp"
 #include "runtime/device/cuda/out_of_memory.hpp"
 #include "runtime/device/cuda/toolkit.hpp"
+#include "runtime/device/rank_sums.hpp"
 
 namespace cudp::cuda {
 
@@ -101,6 +104,7 @@ class CudaGpu {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, device), "read a device's properties");
     memory_ = properties.totalGlobalMem;
+    uuid_.assign(properties.uuid.bytes, sizeof properties.uuid.bytes);
   }
 
   const DeviceLimits& limits() const { return limits_; }
@@ -142,6 +146,7 @@ class CudaGpu {
   /// `from` may be changed as soon as this returns. It waits: that pageable memory is staged is
   /// promised of synchronous copies alone.
   void upload(void* to, const void* from, std::size_t bytes) {
+    settle();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
     check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
@@ -161,10 +166,12 @@ class CudaGpu {
   }
   /// From device memory to device memory, without waiting.
   void copy(void* to, const void* from, std::size_t bytes) {
+    if (loads_only_) return;
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_.get()), "copy");
   }
   /// Waits for everything before it.
   void download(void* to, const void* from, std::size_t bytes) {
+    settle();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_.get()), "download");
     check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
@@ -270,6 +277,32 @@ class CudaGpu {
     check(cub_norm_total(a, cub_scratch_.get(), bytes, stream_.get()), "norm total");
   }
 
+  /// What this device says of sums over ranks (runtime/device/rank_sums.hpp).
+  DeviceSums device_sums() const {
+    DeviceSums s{.device = uuid_};
+    try {
+      const int version = nccl_version();
+      s.library = nccl_name(version);
+      s.may_share = nccl_may_share(version);
+    } catch (const Error& e) {
+      s.refusal = e.what();
+    }
+    return s;
+  }
+  static std::string id_for_sums() { return NcclRanks::new_id(); }
+  /// By all ranks, with the id of one. Throws Error.
+  void join_ranks(Ranks& ranks, const std::string& id) {
+    nccl_ = std::make_unique<NcclRanks>(ranks, id);
+  }
+  void leave_ranks() { nccl_.reset(); }
+  /// words [n] <- their sums over all ranks, modulo 2^64, by NCCL; may be recorded once it was
+  /// called with the same n. After join_ranks(). From then on whoever waits for the device looks
+  /// whether NCCL, or a rank, has failed.
+  void sum_over_ranks(std::uint64_t* words, std::size_t n) {
+    if (loads_only_) return;
+    nccl_->sum(words, n, stream_.get());
+  }
+
   /// A recording of what `work` launches, to be replayed; it runs nothing yet. `work` may launch
   /// and clear, but not allocate, upload or download. It is called twice: kernels are loaded
   /// first, which drivers before CUDA 12.3 refuse while they record.
@@ -294,6 +327,17 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
+  /// Waits for the stream where another rank may hold it up.
+  void settle() {
+    if (nccl_ == nullptr) return;
+    nccl_->wait([this] {
+      const cudaError_t status = cudaStreamQuery(stream_.get());
+      if (status == cudaErrorNotReady) return false;
+      check(status, "wait for the device");
+      return true;
+    });
+  }
+
   /// Loads all that `work` launches, and does nothing of it.
   void load(const std::function<void()>& work) {
     loads_only_ = true;
@@ -319,6 +363,7 @@ class CudaGpu {
   bool loads_only_ = false;
   DeviceLimits limits_;
   std::size_t memory_ = 0;
+  std::string uuid_;
   Unique<cudaStream_t, cudaStreamDestroy> stream_;
   Unique<void*, cudaFree> workspace_;
   Unique<void*, cudaFree> cub_scratch_;
@@ -329,6 +374,7 @@ class CudaGpu {
   Unique<void*, cublaslt_close> blas_lt_;
   Unique<void*, cudnn_close> dnn_;
   std::map<std::tuple<int, int, int>, FourierHandle> fourier_plans_;
+  std::unique_ptr<NcclRanks> nccl_;
 };
 
 }  // namespace cudp::cuda

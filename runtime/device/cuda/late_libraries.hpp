@@ -7,39 +7,10 @@
 #include <cublas_v2.h>
 
 #include <cufft.h>
-#include <dlfcn.h>
 
-#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/late_library.hpp"
 
 namespace cudp::cuda {
-
-/// A shared library that stays open until the process ends.
-class LateLibrary {
- public:
-  /// A function of it, as whatever type it is taken for.
-  struct Function {
-    void* address;
-    template <class F>
-    operator F*() const {
-      return reinterpret_cast<F*>(address);
-    }
-  };
-
-  /// Throws Error where the dynamic loader does not find `name`.
-  explicit LateLibrary(const std::string& name)
-      : name_(name), handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_ == nullptr) throw Error("CUDA: open " + name + ": " + dlerror());
-  }
-  Function find(const char* symbol) const {
-    const Function f{dlsym(handle_, symbol)};
-    if (f.address == nullptr) throw Error("CUDA: " + name_ + " has no function " + symbol);
-    return f;
-  }
-
- private:
-  std::string name_;
-  void* handle_;
-};
 
 struct Cublas {
   LateLibrary library{"libcublas.so." + std::to_string(CUBLAS_VER_MAJOR)};

@@ -8,6 +8,7 @@
 
 #include "kernels/step/finish.cuh"
 #include "kernels/step/step_size.cuh"
+#include "kernels/step/tally.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/launch.hpp"
@@ -25,7 +26,7 @@ class StepEnd {
         state_(state),
         cursor_(cursor),
         list_(list),
-        sum_(gpu, state.size()),
+        sum_(gpu, state.size() + kRankWords),
         undecided_(gpu, static_cast<std::size_t>(words_of_pairs(numbers()))),
         released_(gpu, state.size()),
         norm_parts_(gpu, released_norm_shape(numbers()).grid.x) {
@@ -36,7 +37,13 @@ class StepEnd {
 
   /// [d], in units of the grid: to add to. 0 at the beginning of a step.
   FixedPoint* sum() const { return sum_.get(); }
-  std::vector<FixedPoint> download_sum() const { return sum_.download(); }
+  std::vector<FixedPoint> download_sum() const { return sum_.download(state_.size()); }
+  /// Words behind the sum that ranks add up with it: how many examples it has, and a tally.
+  static constexpr std::size_t kRankWords = 1 + sizeof(Tally) / sizeof(FixedPoint);
+  FixedPoint* rank_words() const { return sum_.get() + state_.size(); }
+  std::vector<FixedPoint> download_rank_words() const {
+    return sum_.download(kRankWords, state_.size());
+  }
   void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
@@ -118,7 +125,7 @@ class StepEnd {
   DeviceModelState<Gpu>& state_;
   StepCursor* cursor_;
   ListedStep* list_;
-  Buffer<Gpu, FixedPoint> sum_;           // [d]
+  Buffer<Gpu, FixedPoint> sum_;           // [d + kRankWords]
   Buffer<Gpu, std::uint32_t> undecided_;  // a bit a pair
   Buffer<Gpu, DecidedPair> pairs_;        // what the host has made
   Buffer<Gpu, float> released_;           // [d]

@@ -1,6 +1,10 @@
 // The emulated CUDA engine on several ranks: the state of one, to the bit. The emulator knows one
 // thread, so that ranks are processes here.
+#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <ostream>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <variant>
@@ -38,7 +42,11 @@ struct Engines {
   bool fused;
   Precision precision = Precision::fp32;
   bool small = true;
+  bool on_device = false;  ///< whether the emulated devices add up the ranks' sums
 };
+
+/// NCCL's twin is there.
+RankSumsOfTest adding_up() { return {.refusal = ""}; }
 
 class RankedCuda : public testing::TestWithParam<Engines> {};
 
@@ -49,8 +57,10 @@ TEST_P(RankedCuda, AnyNumberOfRanksHasTheStateOfOne) {
   const Dataset data = cases::examples_for(c, kExamples);
   const auto make = [&](const Network& n, EngineSettings s) {
     s.precision = e.precision;
-    return e.fused ? fused_engine(n, s, {.shared_bytes = std::size_t{227} << 10})
-                   : layer_wise_engine(n, s);
+    TestDevice device{.shared_bytes = std::size_t{e.fused ? 227u : 48u} << 10};
+    if (e.on_device) device.sums = adding_up();
+    return e.fused ? fused_engine(n, s, device)
+                   : layer_wise_engine(n, s, cuda::kLargeDense, device);
   };
   const int steps = e.small ? 3 : 2;
   for (const cases::Way& way : cases::ways()) {
@@ -91,32 +101,183 @@ INSTANTIATE_TEST_SUITE_P(
                     Engines{"layers_mlp", 3, false, Precision::fp32, false},
                     Engines{"layers_unusual", 8, false, Precision::fp32, false},
                     Engines{"fused_cnn", 4, true, Precision::fp32, false},
-                    Engines{"tf32", 8, false, Precision::tf32, false}),
+                    Engines{"tf32", 8, false, Precision::tf32, false},
+                    Engines{"fused_mlp_on_devices", 3, true, Precision::fp32, true, true},
+                    Engines{"tf32_on_devices", 8, false, Precision::tf32, false, true}),
     [](const auto& info) { return std::string(info.param.name); });
 
-/// The sum of the slabs is a launch of its own, behind which the ranks' sums are added up.
-TEST(RankedCudaLaunches, AStepIsFiveLaunchesInTwoRecordings) {
+/// What three steps of two ranks came to on one of them.
+struct Came {
+  std::size_t launches = 0;
+  int recordings = 0;
+  int rank_sums = 0;
+  std::string said;
+  std::string error;
+
+  friend bool operator==(const Came&, const Came&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Came& c) {
+    return out << c.launches << " launches, " << c.recordings << " recordings, " << c.rank_sums
+               << " sums on the device; said: " << c.said << "; error: " << c.error;
+  }
+};
+
+/// Two ranks, on devices that say this of sums; each looks at what it came to.
+template <class Look>
+void train_two(const std::function<RankSumsOfTest(int rank)>& sums, SumBy by,
+               std::uint64_t largest_sum, const Look& look) {
   const Network net = cases::network_of(cases::kCases[0]);
-  const Dataset data = cases::examples_for(cases::kCases[0], kExamples);
-  const auto step = [&](Ranks& ranks) {
+  const Dataset data = cases::examples_for(cases::kCases[0], 1'024);
+  const auto part = [&](Ranks& ranks) {
+    Came came;
     EngineSettings s;
     s.recipe.draw = Poisson{std::uint64_t{1} << 30};
     s.ranks = &ranks;
+    s.sum_by = by;
+    s.largest_sum = largest_sum;
+    s.say = [&](const std::string& line) { came.said += line; };
     DeviceLog log;
-    const auto engine = fused_engine(net, s, {.log = &log});
-    const Dataset mine = only(data, range_of(ranks.rank(), 2, data.size()));
-    engine->load(mine);
-    engine->set_state(cases::weights_for(net));
-    const std::vector<StepScalars> steps(3, cases::still());
-    engine->run(s.recipe, 0, steps);
-    return std::pair(log.launches.size(), log.recordings);
+    const auto engine = fused_engine(net, s, {.sums = sums(ranks.rank()), .log = &log});
+    try {
+      engine->load(only(data, range_of(ranks.rank(), 2, data.size())));
+      engine->set_state(cases::weights_for(net));
+      const std::vector<StepScalars> steps(3, cases::still());
+      engine->run(s.recipe, 0, steps);
+    } catch (const RanksError&) {
+      throw;
+    } catch (const Error& e) {
+      came.error = e.what();
+    }
+    came.launches = log.launches.size();
+    came.recordings = log.recordings;
+    came.rank_sums = log.rank_sums;
+    std::ostringstream text;
+    text << came;
+    const auto all = gather_text(ranks, "what it came to", text.str());
+    if (!ranks.leads()) return;
+    EXPECT_EQ(all[1], all[0]);
+    look(came);
   };
   const auto ranks = fork_ranks(2, std::chrono::seconds(60), [&](Ranks& mine) {
-    (void)step(mine);
+    part(mine);
     return Exit::ok;
   });
-  EXPECT_EQ(step(*ranks), std::pair(std::size_t{15}, 2));
+  part(*ranks);
   share_cores(1);
+}
+
+constexpr std::uint64_t kLarge = std::uint64_t{1} << 16;
+
+/// The sum of the slabs is a launch of its own, behind which the ranks' sums are added up.
+TEST(RankedCudaSums, AStepIsFiveLaunchesInTwoRecordingsByTheHostAndInOneByDevices) {
+  train_two(
+      [](int) { return RankSumsOfTest{}; }, SumBy::automatic, kLarge,
+      [](const Came& c) {
+        EXPECT_EQ(
+            c, (Came{15, 2, 0,
+                     "sums of ranks: by the host (rank 0: an emulated device has no NCCL)", ""}));
+      });
+  for (const SumBy by : {SumBy::automatic, SumBy::nccl})
+    train_two([](int) { return adding_up(); }, by, kLarge,
+              [](const Came& c) {
+                // One sum is tried before.
+                EXPECT_EQ(c, (Came{15, 1, 4,
+                                   "sums of ranks: by NCCL's twin, inside the recorded step", ""}));
+              });
+  train_two([](int) { return adding_up(); }, SumBy::host, kLarge,
+            [](const Came& c) {
+              EXPECT_EQ(c, (Came{15, 2, 0, "sums of ranks: by the host (--sum-by host)", ""}));
+            });
+}
+
+TEST(RankedCudaSums, WhereOneRankCannotAllGoByTheHost) {
+  const auto odd = [](RankSumsOfTest one) {
+    return [one](int rank) { return rank == 1 ? one : adding_up(); };
+  };
+  const auto same = [](RankSumsOfTest all) { return [all](int) { return all; }; };
+  struct Row {
+    std::function<RankSumsOfTest(int)> sums;
+    const char* why;
+    int tried;
+  };
+  const Row rows[] = {
+      {odd({}), "rank 1: an emulated device has no NCCL", 0},
+      {odd({.refusal = "", .library = "NCCL 2.9.1"}), "rank 1 has NCCL 2.9.1, rank 0 NCCL's twin",
+       0},
+      {same({.refusal = "", .device = "one"}),
+       "rank 1 shares its device with another, which NCCL 2.30 and later allow with "
+       "NCCL_MULTI_RANK_GPU_ENABLE=1",
+       0},
+      {odd({.refusal = "", .fails = "unhandled cuda error"}), "rank 1: unhandled cuda error", 0},
+      {same({.refusal = "", .words_left_out = 1}), "rank 0: a sum that was tried is wrong", 1}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.why);
+    train_two(row.sums, SumBy::automatic, kLarge, [&](const Came& c) {
+      EXPECT_EQ(c, (Came{15, 2, row.tried,
+                         "sums of ranks: by the host (" + std::string(row.why) + ")", ""}));
+    });
+    train_two(row.sums, SumBy::nccl, kLarge, [&](const Came& c) {
+      EXPECT_EQ(c.error, "--sum-by: expected auto or host, since NCCL cannot add up (" +
+                             std::string(row.why) + "), found nccl");
+      EXPECT_EQ(c.launches, 0u);
+    });
+  }
+  train_two([](int) { return RankSumsOfTest{.refusal = "", .device = "one", .may_share = true}; },
+            SumBy::automatic, kLarge, [](const Came& c) { EXPECT_EQ(c.rank_sums, 4); });
+}
+
+/// Steps with pairs of normals that the device cannot decide: the sum is still needed then, and no
+/// sum over ranks may be made in between.
+TEST(RankedCudaSums, OutlastStepsThatTheHostCompletes) {
+  const Network net = cases::network_of(cases::kCases[3]);
+  const Dataset data = cases::examples_for(cases::kCases[3], kExamples);
+  StepScalars loud = cases::still(0.25f);
+  loud.noise_std = 0x1p19f;
+  const auto state_of = [&](Ranks& ranks, const Dataset& mine, const RankSumsOfTest& sums,
+                            std::size_t& completed) {
+    EngineSettings s;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 26};
+    s.key = {{11, 22, 33, 44, 55, 66, 77, 88}};
+    s.ranks = &ranks;
+    DeviceLog log;
+    const auto engine =
+        fused_engine(net, s, {.shared_bytes = std::size_t{227} << 10, .sums = sums, .log = &log});
+    engine->load(mine);
+    engine->set_state(cases::weights_for(net));
+    engine->run(s.recipe, 0, std::vector<StepScalars>(5, loud));
+    completed = static_cast<std::size_t>(std::ranges::count(log.launches, "finish pairs"));
+    return engine->state().parameters;
+  };
+  std::size_t completed = 0;
+  const std::vector<float> want = state_of(alone(), data, {}, completed);
+  EXPECT_GE(completed, 1u);
+  for (const RankSumsOfTest& sums : {RankSumsOfTest{}, adding_up()}) {
+    const auto part = [&](Ranks& ranks) {
+      std::size_t also_completed = 0;
+      const Dataset mine = only(data, range_of(ranks.rank(), 2, data.size()));
+      const std::vector<float> got = state_of(ranks, mine, sums, also_completed);
+      for (const std::string& state : ranks.gather("states", std::as_bytes(std::span(got))))
+        EXPECT_TRUE(state.size() == want.size() * sizeof(float) &&
+                    std::memcmp(state.data(), want.data(), state.size()) == 0);
+      EXPECT_EQ(also_completed, completed) << ranks.rank();
+    };
+    const auto ranks = fork_ranks(2, std::chrono::seconds(120), [&](Ranks& mine) {
+      part(mine);
+      return Exit::ok;
+    });
+    part(*ranks);
+    share_cores(1);
+  }
+}
+
+/// Some 256 of both ranks, 128 of each.
+TEST(RankedCudaSums, ABatchThatIsTooLargeTogetherFailsOnAllAlike) {
+  for (const bool on_devices : {false, true})
+    train_two([&](int) { return on_devices ? adding_up() : RankSumsOfTest{}; }, SumBy::automatic,
+              200,
+              [&](const Came& c) {
+                EXPECT_EQ(c.error, kBatchTooLarge);
+                EXPECT_EQ(c.rank_sums, on_devices ? 2 : 0);
+              });
 }
 
 }  // namespace

@@ -1,0 +1,91 @@
+#pragma once
+// NCCL, opened when it is first needed. What is used of it is declared here: a build needs no
+// header of NCCL's, and a machine the library (libnccl.so.2, 2.14 or later) only where ranks train
+// on CUDA.
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "runtime/device/cuda/late_library.hpp"
+#include "runtime/ranks/ranks.hpp"
+
+namespace cudp::cuda {
+
+/// ncclResult_t, as far as it is told apart.
+enum class NcclResult : int { success = 0, in_progress = 7 };
+/// ncclUniqueId.
+struct NcclId {
+  std::array<char, 128> bytes;
+};
+/// ncclConfig_t of 2.14, which later versions read too.
+struct NcclConfig {
+  std::size_t size = sizeof(NcclConfig);
+  unsigned int magic = 0xcafebeef;
+  unsigned int version = 21400;
+  int blocking = 0;
+};
+struct NcclCommunicator;
+
+struct Nccl {
+  LateLibrary library{"libnccl.so.2"};
+  NcclResult (*get_version)(int* version) = library.find("ncclGetVersion");
+  NcclResult (*make_id)(NcclId* id) = library.find("ncclGetUniqueId");
+  NcclResult (*begin)(NcclCommunicator** made, int ranks, NcclId id, int rank,
+                      NcclConfig* config) = library.find("ncclCommInitRankConfig");
+  NcclResult (*all_reduce)(const void* from, void* to, std::size_t count, int type, int operation,
+                           NcclCommunicator* of, void* stream) = library.find("ncclAllReduce");
+  NcclResult (*state)(NcclCommunicator* of,
+                      NcclResult* result) = library.find("ncclCommGetAsyncError");
+  NcclResult (*abort)(NcclCommunicator* of) = library.find("ncclCommAbort");
+  const char* (*name)(NcclResult result) = library.find("ncclGetErrorString");
+  const char* (*last_error)(NcclCommunicator* of) = library.find("ncclGetLastError");
+};
+/// Throws Error where the library is not installed, or lacks one of these.
+const Nccl& nccl();
+
+/// As ncclGetVersion has it, 22809 being 2.28.9. Throws what nccl() throws, or Error where it is
+/// too old.
+int nccl_version();
+/// "NCCL 2.28.9".
+std::string nccl_name(int version);
+/// Whether ranks may share a device: from 2.30 on, where NCCL_MULTI_RANK_GPU_ENABLE says so.
+bool nccl_may_share(int version);
+
+/// Waits until done() is true, asking now and then. Throws Error with the line that failure()
+/// gives, if any; what ranks.check() throws; Error that names `what` and --rank-timeout after
+/// `limit`.
+void wait_watched(Ranks& ranks, const char* what, std::chrono::milliseconds limit,
+                  const std::function<bool()>& done, const std::function<std::string()>& failure);
+
+/// This rank's place among those whose sums NCCL adds up. None of its calls waits for another rank
+/// longer than Ranks::timeout(); where one fails, NCCL's work on the device is ended first.
+class NcclRanks {
+ public:
+  /// By one rank, for all. Throws Error.
+  static std::string new_id();
+
+  /// By all, each with its device chosen. Throws Error where they do not come together.
+  NcclRanks(Ranks& ranks, const std::string& id);
+  /// Recordings that hold sums must be gone.
+  ~NcclRanks();
+  NcclRanks(const NcclRanks&) = delete;
+  NcclRanks& operator=(const NcclRanks&) = delete;
+
+  /// words <- their sums over all ranks, modulo 2^64, on a CUDA stream, where it may be recorded.
+  void sum(std::uint64_t* words, std::size_t n, void* stream);
+  /// Waits until done() is true: that the device has done what was given to it.
+  void wait(const std::function<bool()>& done);
+
+ private:
+  std::string failure() const;
+  void settle(NcclResult result, const char* what, std::chrono::milliseconds limit);
+  void give_up() noexcept;
+
+  Ranks& ranks_;
+  NcclCommunicator* communicator_ = nullptr;
+};
+
+}  // namespace cudp::cuda
