@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -261,6 +262,41 @@ TEST(RankedCudaSums, OutlastStepsThatTheHostCompletes) {
       EXPECT_EQ(also_completed, completed) << ranks.rank();
     };
     const auto ranks = fork_ranks(2, std::chrono::seconds(120), [&](Ranks& mine) {
+      part(mine);
+      return Exit::ok;
+    });
+    part(*ranks);
+    share_cores(1);
+  }
+}
+
+/// What was seen has a word for each kind of example, up to the last behind the sum.
+TEST(RankedCudaSums, CountExamplesThatAreNotFinite) {
+  const Network net = cases::network_of(cases::kCases[0]);
+  const Dataset data = cases::examples_for(cases::kCases[0], 1'024);
+  const auto seen_of = [&](Ranks& ranks, const Dataset& mine, const RankSumsOfTest& sums) {
+    EngineSettings s;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 30};
+    s.diagnostics = true;
+    s.ranks = &ranks;
+    const auto engine = fused_engine(net, s, {.sums = sums});
+    engine->load(mine);
+    TrainState nowhere = cases::weights_for(net);
+    nowhere.parameters[0] = std::numeric_limits<float>::quiet_NaN();
+    engine->set_state(nowhere);
+    engine->run(s.recipe, 0, std::vector<StepScalars>(2, cases::still()));
+    std::vector<std::int64_t> words(Diagnostics::kWords);
+    engine->diagnostics().to_words(words.data());
+    return words;
+  };
+  const std::vector<std::int64_t> want = seen_of(alone(), data, {});
+  EXPECT_GT(want.back(), 0) << "non-finite ones";
+  for (const RankSumsOfTest& sums : {RankSumsOfTest{}, adding_up()}) {
+    const auto part = [&](Ranks& ranks) {
+      const Dataset mine = only(data, range_of(ranks.rank(), 2, data.size()));
+      EXPECT_EQ(seen_of(ranks, mine, sums), want);
+    };
+    const auto ranks = fork_ranks(2, std::chrono::seconds(60), [&](Ranks& mine) {
       part(mine);
       return Exit::ok;
     });
