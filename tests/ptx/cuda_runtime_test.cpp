@@ -372,6 +372,7 @@ TEST_F(PtxRuntime, RefusesToWaitWhileItRecords) {
   int* const p = memory();
   const std::function<cudaError_t()> calls[] = {
       [&] { return cudaStreamSynchronize(s); },
+      [&] { return cudaStreamQuery(s); },
       [&] {
         void* q = nullptr;
         return cudaMalloc(&q, 4);

@@ -31,6 +31,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     return cudaSuccess;
   });
 }
+/// All has been done by then: who asks knows as much as who waits.
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 cudaError_t cudaDeviceSynchronize() {
   return answer_outside_capture([&] {
     runtime().history.host_waits_for_all();
