@@ -133,7 +133,7 @@ fi
 if wanted tests; then
   gtest tests 180 '*-*RanksOnOneDevice*'
   # By the host, and by NCCL where it lets ranks share a device (2.30 and later): how many were skipped says which.
-  gtest ranks 180 '*RanksOnOneDevice*-'
+  gtest ranks 300 '*RanksOnOneDevice*-'
 fi
 
 # A training by both devices, from one key, and one that is killed and goes on.

@@ -124,10 +124,31 @@ class RanksOnOneDevice : public testing::TestWithParam<RanksCase> {
     return files;
   }
 
+  /// says: how the line at the start of the run goes on.
+  void expect_files_of_one(const std::string& by, const std::string& says) const {
+    const Ended alone = train("alone", 1, "auto");
+    ASSERT_EQ(alone.exit, 0) << alone.err;
+    const auto want = files_of("alone");
+    ASSERT_GE(want.size(), 4u);
+    for (const int ranks : {2, 4}) {
+      const std::string out = by + std::to_string(ranks);
+      SCOPED_TRACE(out);
+      const Ended ended = train(out, ranks, by);
+      ASSERT_EQ(ended.exit, 0) << ended.err;
+      EXPECT_NE(ended.err.find("sums of ranks: by " + says), std::string::npos) << ended.err;
+      const auto got = files_of(out);
+      EXPECT_EQ(got.size(), want.size());
+      for (const auto& [name, content] : want)
+        EXPECT_TRUE(got.contains(name) && got.at(name) == content) << name;
+    }
+  }
+
   TemporaryFolder folder_;
 };
 
-TEST_P(RanksOnOneDevice, HaveTheFilesOfOne) {
+TEST_P(RanksOnOneDevice, HaveTheFilesOfOneByTheHost) { expect_files_of_one("host", "the host "); }
+
+TEST_P(RanksOnOneDevice, HaveTheFilesOfOneByNccl) {
   std::string lacking;
   try {
     const int version = cuda::nccl_version();
@@ -136,27 +157,8 @@ TEST_P(RanksOnOneDevice, HaveTheFilesOfOne) {
   } catch (const Error& e) {
     lacking = e.what();
   }
-  const Ended alone = train("alone", 1, "auto");
-  ASSERT_EQ(alone.exit, 0) << alone.err;
-  const auto want = files_of("alone");
-  ASSERT_GE(want.size(), 4u);
-  for (const int ranks : {2, 4})
-    for (const char* const by : {"host", "nccl"}) {
-      if (std::string(by) == "nccl" && !lacking.empty()) continue;
-      const std::string out = by + std::to_string(ranks);
-      SCOPED_TRACE(out);
-      const Ended ended = train(out, ranks, by);
-      ASSERT_EQ(ended.exit, 0) << ended.err;
-      EXPECT_NE(ended.err.find(std::string("sums of ranks: by ") +
-                               (std::string(by) == "nccl" ? "NCCL " : "the host ")),
-                std::string::npos)
-          << ended.err;
-      for (const auto& [name, content] : files_of(out)) {
-        ASSERT_TRUE(want.contains(name)) << name;
-        EXPECT_TRUE(content == want.at(name)) << name;
-      }
-    }
-  if (!lacking.empty()) GTEST_SKIP() << "not by NCCL: " << lacking;
+  if (!lacking.empty()) GTEST_SKIP() << lacking;
+  expect_files_of_one("nccl", "NCCL ");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RanksOnOneDevice, testing::ValuesIn(kCases),
