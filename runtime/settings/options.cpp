@@ -255,10 +255,8 @@ std::vector<Option> machine_options() {
              "the CPU and small networks have fp32 alone, and the run's config says what it had"),
       choice("evaluate-with", &Config::evaluate_with, kEvaluateWith,
              "convolutions, LSTMs and GRUs of the training's evaluations on CUDA: ours, or cudnn "
-             "where "
-             "that library is installed; accuracies may differ in the last digit, and the run's "
-             "config says "
-             "which it was"),
+             "where that library is installed; accuracies may differ in the last digit, and the "
+             "run's config says which it was"),
       machine(integer("threads", "N", &Config::threads, kThreads,
                       "CPU threads, 0 for every core; the result does not depend on it")),
       machine(integer("micro-batch", "N", &Config::micro_batch, kCountOrZero,
