@@ -31,8 +31,10 @@ std::uint64_t count_cifar(ByteReader& reader) {
 CifarRecords read_cifar(ByteReader& reader, ExampleRange range) {
   CifarRecords records;
   reader.skip(range.begin * kRecord);
-  const std::uint64_t likely =
-      std::min({reader.reservable() / kRecord, kUsualBatch, std::uint64_t{range.size()}});
+  // A range was counted, so that a vector of it need not grow, which takes twice the memory.
+  const bool is_counted = range.end != kAllRecords.end;
+  const std::uint64_t likely = std::min<std::uint64_t>(
+      reader.reservable() / kRecord, is_counted ? std::uint64_t{range.size()} : kUsualBatch);
   records.pixels.reserve(likely * kCifarPixels);
   records.labels.reserve(likely);
   std::vector<std::uint8_t> buffer(kRecordsAtOnce * kRecord);
