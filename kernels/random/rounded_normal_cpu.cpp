@@ -79,7 +79,7 @@ CUDP_INLINE void sine_cosine_pi(VecD x, VecD& sine, VecD& cosine) {
 // A bit for each lane that is not all ones.
 CUDP_INLINE unsigned zeros(VecL all_ones_or_zero) {
 #if defined(__AVX512F__)
-  return 0xffu & ~static_cast<unsigned>(_mm512_movepi64_mask((__m512i)all_ones_or_zero));
+  return 0xffu & ~bits_of(_mm512_movepi64_mask((__m512i)all_ones_or_zero));
 #elif defined(__AVX2__)
   return 0xfu & ~static_cast<unsigned>(_mm256_movemask_pd((__m256d)all_ones_or_zero));
 #else

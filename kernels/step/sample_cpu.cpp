@@ -29,8 +29,8 @@ CUDP_INLINE unsigned bits_of(VecI lanes) {
 // Numbers and limit are at most 2^16, so that signed comparisons do.
 CUDP_INLINE Compared compare(VecU numbers, VecU limit) {
 #if defined(__AVX512F__)
-  return {_mm512_cmplt_epi32_mask((__m512i)numbers, (__m512i)limit),
-          _mm512_cmpeq_epi32_mask((__m512i)numbers, (__m512i)limit)};
+  return {bits_of(_mm512_cmplt_epi32_mask((__m512i)numbers, (__m512i)limit)),
+          bits_of(_mm512_cmpeq_epi32_mask((__m512i)numbers, (__m512i)limit))};
 #else
   return {bits_of((VecI)numbers < (VecI)limit), bits_of((VecI)numbers == (VecI)limit)};
 #endif
