@@ -155,14 +155,16 @@ tidy() {
 
 sanitized() {  # folder, sanitizers
   # Lines are enough for a report; following variables makes the emulated kernels compile 5 x longer.
-  configure "$1" -DCUDP_CUDA=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCUDP_SANITIZE="$2" \
+  configure "$1" -DCUDP_CUDA=OFF -DCUDP_UNITY=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCUDP_SANITIZE="$2" \
     -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1"
   cmake --build "$1"
   ctest --test-dir "$1" --output-on-failure --parallel "$(nproc)"
 }
 
 address() { sanitized build-asan address,undefined; }
-thread() { sanitized build-tsan thread; }
+thread() {
+  TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan_suppressions.txt" sanitized build-tsan thread
+}
 
 no-cuda() {
   configure build-cpu -DCUDP_CUDA=OFF

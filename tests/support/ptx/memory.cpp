@@ -7,8 +7,8 @@
 namespace cudp::ptx {
 
 namespace {
-constexpr u64 kReserved = u64{1} << 42;
-constexpr u64 kApart = 512;  // bytes between allocations
+constexpr u64 kMostReserved = u64{1} << 42;  // a sanitizer leaves fewer addresses
+constexpr u64 kApart = 512;                  // bytes between allocations
 }  // namespace
 
 const char* race(Access kind, bool with_a_write, Conflict conflict) {
@@ -91,13 +91,17 @@ template const char* Shadow::touch_parts<false>(u64, u32, Access, Toucher, const
 template const char* Shadow::touch_parts<true>(u64, u32, Access, Toucher, const Order&);
 
 DeviceMemory::~DeviceMemory() {
-  if (reserved_ != nullptr) munmap(reserved_, kReserved);
+  if (reserved_ != nullptr) munmap(reserved_, reserved_bytes_);
 }
 
 u64 DeviceMemory::allocate(u64 bytes) {
   if (reserved_ == nullptr) {  // addresses that the process itself can neither use nor get
-    void* const p =
-        mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* p = MAP_FAILED;
+    for (reserved_bytes_ = 2 * kMostReserved; p == MAP_FAILED && reserved_bytes_ > capacity_;) {
+      reserved_bytes_ /= 2;
+      p = mmap(nullptr, reserved_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+               0);
+    }
     if (p == MAP_FAILED) throw Fault("ptx: no addresses are left for device memory");
     reserved_ = p;
     next_ = (reinterpret_cast<u64>(p) + kApart + 255) / 256 * 256;
@@ -105,7 +109,7 @@ u64 DeviceMemory::allocate(u64 bytes) {
   if (bytes > capacity_ - in_use_) return 0;
   const u64 address = next_;
   next_ = (next_ + bytes + kApart + 255) / 256 * 256;
-  if (next_ > reinterpret_cast<u64>(reserved_) + kReserved)
+  if (next_ > reinterpret_cast<u64>(reserved_) + reserved_bytes_)
     throw Fault("ptx: no addresses are left for device memory");
   Allocation& a = allocations_[address];
   a.address = address;

@@ -259,6 +259,7 @@ class DeviceMemory {
   u64 in_use_ = 0;
   u64 next_ = 0;
   void* reserved_ = nullptr;
+  u64 reserved_bytes_ = 0;
   std::map<u64, Allocation> allocations_;
   std::array<Allocation*, 4> recent_{};
   unsigned oldest_ = 0;
