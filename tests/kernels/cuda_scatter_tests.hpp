@@ -124,9 +124,11 @@ TEST(CudaScatter, AgreesWithSumsOverPixels) {
 
 /// Whose low pass takes more than a block has without asking.
 TEST(CudaScatter, LargeImagesAskForSharedMemory) {
-  const Dataset images = scatter_images(1, 216, 228);
+  Dataset images = scatter_images(1, 216, 228);
+  images.labels.resize(1);
+  images.bytes.resize(216 * 228);
   TestGpu gpu;
-  cuda::DeviceScatter<TestGpu> scatter(gpu, 216, 228, 3);
+  cuda::DeviceScatter<TestGpu> scatter(gpu, 216, 228, 1);
   const std::vector<float> got = scatter(images, [](double) {});
   const std::vector<float> want = scatter_on_cpu(images, 1, [](double) {});
   ASSERT_EQ(got.size(), want.size());

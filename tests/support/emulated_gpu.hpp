@@ -3,13 +3,13 @@
 // NaN, -1) and is guarded behind its end by ASan, or by a pattern that is checked when it is
 // released.
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <complex>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <cwchar>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +35,7 @@
 #include "runtime/device/scratch_fill.hpp"
 #include "tests/support/plain_convolution.hpp"
 #include "tests/support/plain_recurrent.hpp"
+#include "tests/support/poisoned_memory.hpp"
 #include "tests/support/simt/simt_tensor.hpp"
 #include "tests/support/test_device.hpp"
 
@@ -79,7 +80,10 @@ class EmulatedGpu {
     release_pinned(p);
   }
   void clear(void* p, std::size_t bytes) {
-    if (state_->runs || bytes < kLarge) std::memset(p, 0, bytes);
+    if (maps(bytes))
+      clear_poisoned(p, bytes);
+    else if (state_->runs || bytes < kLarge)
+      std::memset(p, 0, bytes);
   }
   void upload(void* to, const void* from, std::size_t bytes) {
     if (state_->log != nullptr) ++state_->log->waits;
@@ -97,18 +101,23 @@ class EmulatedGpu {
   std::size_t memory() const { return state_->device_memory; }
 
   void* allocate_pinned(std::size_t bytes) {
-    auto* const p = static_cast<unsigned char*>(state_->runs ? std::malloc(bytes + guard())
-                                                             : std::calloc(bytes + guard(), 1));
+    auto* const p = static_cast<unsigned char*>(maps(bytes)    ? map_poisoned(bytes + guard())
+                                                : state_->runs ? std::malloc(bytes + guard())
+                                                               : std::calloc(bytes + guard(), 1));
     if (p == nullptr) throw std::bad_alloc();
-    if (state_->runs) std::memset(p, 0xff, bytes);
+    if (state_->runs && !maps(bytes)) std::memset(p, 0xff, bytes);
     std::memset(p + bytes, kGuard, guard());
     state_->memory[p] = bytes;
     return p;
   }
   void release_pinned(void* p) {
     check_guard(p);
+    const std::size_t bytes = state_->memory.at(p);
     state_->memory.erase(p);
-    std::free(p);
+    if (maps(bytes))
+      munmap(p, poisoned_size(bytes + guard()));
+    else
+      std::free(p);
   }
   void upload_pinned(void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
@@ -119,9 +128,10 @@ class EmulatedGpu {
   void fill_scratch(void* p, std::size_t bytes) {
     const std::optional<float> value = scratch_fill();
     if (!value || !state_->runs) return;
-    auto* const to = static_cast<unsigned char*>(p);
-    const auto pattern = std::bit_cast<std::array<unsigned char, sizeof(float)>>(*value);
-    for (std::size_t i = 0; i < bytes; ++i) to[i] = pattern[i % sizeof(float)];
+    static_assert(sizeof(wchar_t) == sizeof(float));
+    const std::size_t whole = bytes / sizeof(float);
+    std::wmemset(static_cast<wchar_t*>(p), std::bit_cast<wchar_t>(*value), whole);
+    std::memcpy(static_cast<float*>(p) + whole, &*value, bytes % sizeof(float));
   }
 
   const DeviceLimits& limits() const { return state_->limits; }
@@ -285,6 +295,10 @@ class EmulatedGpu {
   static constexpr unsigned char kGuard = 0xa5;
   static constexpr std::size_t kLarge = std::size_t{1} << 20;  // without kernels nobody reads it
   static std::size_t guard() { return simt::overruns_end_the_program() ? 0 : 64; }
+  /// Whether so much memory is mapped; ASan guards what malloc gives.
+  bool maps(std::size_t bytes) const {
+    return state_->runs && bytes >= kPoisonedPiece && !simt::overruns_end_the_program();
+  }
   struct State {
     unsigned seed = 1;
     bool has_blas = false;

@@ -1,6 +1,7 @@
 #pragma once
 // The random streams of kernels/random/random.hpp, word by word from the generators' own papers;
 // shares no code with the product.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -13,13 +14,17 @@ namespace cudp::reference {
 /// RFC 8439, section 2.3: 16 words of key stream.
 inline std::array<std::uint32_t, 16> chacha20_block(const RandomKey& key, std::uint32_t counter,
                                                     std::array<std::uint32_t, 3> nonce) {
-  std::array<std::uint32_t, 16> start = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
-  for (int i = 0; i < 8; ++i) start[4 + i] = key.words[i];
-  start[12] = counter;
-  for (int i = 0; i < 3; ++i) start[13 + i] = nonce[i];
-  std::array<std::uint32_t, 16> x = start;
-  const auto rotate = [](std::uint32_t v, int n) { return v << n | v >> (32 - n); };
-  const auto quarter = [&](int a, int b, int c, int d) {
+  std::array<std::uint32_t, 16> block = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
+  for (int i = 0; i < 8; ++i) block[4 + i] = key.words[i];
+  block[12] = counter;
+  for (int i = 0; i < 3; ++i) block[13 + i] = nonce[i];
+  // Tests are compiled without inlining, and draw millions of words.
+  std::uint32_t x[16];
+  for (int i = 0; i < 16; ++i) x[i] = block[i];
+  const auto rotate = [](std::uint32_t v, int n) __attribute__((always_inline)) {
+    return v << n | v >> (32 - n);
+  };
+  const auto quarter = [&](int a, int b, int c, int d) __attribute__((always_inline)) {
     x[a] += x[b], x[d] = rotate(x[d] ^ x[a], 16);
     x[c] += x[d], x[b] = rotate(x[b] ^ x[c], 12);
     x[a] += x[b], x[d] = rotate(x[d] ^ x[a], 8);
@@ -29,8 +34,8 @@ inline std::array<std::uint32_t, 16> chacha20_block(const RandomKey& key, std::u
     for (int i = 0; i < 4; ++i) quarter(i, 4 + i, 8 + i, 12 + i);
     for (int i = 0; i < 4; ++i) quarter(i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4);
   }
-  for (int i = 0; i < 16; ++i) x[i] += start[i];
-  return x;
+  for (int i = 0; i < 16; ++i) block[i] += x[i];
+  return block;
 }
 
 /// Philox4x32-10. Salmon et al. 2011.
@@ -50,15 +55,32 @@ inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
 
 /// Word i of a stream.
 inline std::uint32_t word(const RandomStream& s, std::uint64_t i) {
-  const auto row = static_cast<std::uint32_t>(i % 256 / 16);
-  const auto block = static_cast<std::uint32_t>(16 * (i / 256) + i % 16);
   const auto stream = static_cast<std::uint32_t>(s.stream);
   const auto low = static_cast<std::uint32_t>(s.step);
   const auto high = static_cast<std::uint32_t>(s.step >> 32);
-  if (s.generator == Generator::chacha20)
-    return chacha20_block(s.key, block, {stream, low, high})[row];
-  return philox({4 * block + row / 4, block >> 30, low, stream},
-                {s.key.words[0], s.key.words[1]})[row % 4];
+  if (s.generator == Generator::philox) {
+    const auto row = static_cast<std::uint32_t>(i % 256 / 16);
+    const auto block = static_cast<std::uint32_t>(16 * (i / 256) + i % 16);
+    return philox({4 * block + row / 4, block >> 30, low, stream},
+                  {s.key.words[0], s.key.words[1]})[row % 4];
+  }
+  // Most words are asked for one after the other, and neighbours lie in 16 blocks.
+  struct Blocks {
+    std::array<std::uint32_t, 12> of{};  // key, stream, step, place
+    std::array<std::array<std::uint32_t, 16>, 16> words{};
+    bool filled = false;
+  };
+  thread_local Blocks kept;
+  const auto place = static_cast<std::uint32_t>(i / 256);
+  std::array<std::uint32_t, 12> of = {0, 0, 0, 0, 0, 0, 0, 0, stream, low, high, place};
+  std::copy(s.key.words, s.key.words + 8, of.begin());
+  if (!kept.filled || kept.of != of) {
+    for (std::uint32_t block = 0; block < 16; ++block)
+      kept.words[block] = chacha20_block(s.key, 16 * place + block, {stream, low, high});
+    kept.of = of;
+    kept.filled = true;
+  }
+  return kept.words[i % 16][i % 256 / 16];
 }
 
 /// Whether example i is drawn at the sampling rate threshold / 2^32.

@@ -8,6 +8,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -334,7 +335,7 @@ void Machine::turn(Block& b) {
       **std::find_if(lanes, lanes + b.size, [](const auto& l) { return l->at_barrier; });
   for (auto it = lanes; it != lanes + b.size; ++it) {
     const Lane& l = **it;
-    const bool same = l.at_barrier && l.line == at.line && std::string(l.file) == at.file;
+    const bool same = l.at_barrier && l.line == at.line && std::string_view(l.file) == at.file;
     if (!same) {
       fail(b, "__syncthreads at " + std::string(at.file) + ":" + std::to_string(at.line) +
                   " is not reached by every thread: " + where(l));

@@ -1,0 +1,61 @@
+#pragma once
+// Large memory full of 0xff bytes (NaN, -1), whose pages cost nothing until somebody writes there:
+// emulated devices have more of it than their kernels use.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace cudp {
+
+inline constexpr std::size_t kPoisonedPiece = std::size_t{4} << 20;
+
+/// Bytes of the mapping that map_poisoned(bytes) makes.
+inline std::size_t poisoned_size(std::size_t bytes) {
+  return (bytes + kPoisonedPiece - 1) / kPoisonedPiece * kPoisonedPiece;
+}
+
+/// At least that many bytes, to be given back by munmap(p, poisoned_size(bytes)). One file of a
+/// piece's size is mapped as often as needed, and copied where it is written.
+inline void* map_poisoned(std::size_t bytes) {
+  static const int file = [] {
+    const int made = memfd_create("poisoned", MFD_CLOEXEC);
+    const std::vector<unsigned char> piece(kPoisonedPiece, 0xff);
+    if (made < 0 || write(made, piece.data(), piece.size()) != static_cast<ssize_t>(piece.size()))
+      throw std::bad_alloc();
+    return made;
+  }();
+  const std::size_t size = poisoned_size(bytes);
+  void* const all =
+      mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED) throw std::bad_alloc();
+  auto* const p = static_cast<unsigned char*>(all);
+  for (std::size_t at = 0; at < size; at += kPoisonedPiece)
+    if (mmap(p + at, kPoisonedPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0) ==
+        MAP_FAILED) {
+      munmap(all, size);
+      throw std::bad_alloc();
+    }
+  return p;
+}
+
+/// Zeros at p, somewhere in such memory; whole pages of it cost nothing again.
+inline void clear_poisoned(void* p, std::size_t bytes) {
+  constexpr std::uintptr_t kPage = 4096;
+  auto* const first = static_cast<unsigned char*>(p);
+  const auto place = reinterpret_cast<std::uintptr_t>(first);
+  const std::size_t before = std::min<std::size_t>((kPage - place % kPage) % kPage, bytes);
+  const std::size_t pages = (bytes - before) / kPage * kPage;
+  std::memset(first, 0, before);
+  if (pages > 0 && mmap(first + before, pages, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    throw std::bad_alloc();
+  std::memset(first + before + pages, 0, bytes - before - pages);
+}
+
+}  // namespace cudp
