@@ -43,7 +43,12 @@ void transform_lines(Field& f, int n, int step, int lines, int line_step) {
     Complex* const line = f.data() + area(l, line_step);
     for (int k = 0; k < n; ++k) {
       Complex sum = 0.0;
-      for (int j = 0; j < n; ++j) sum += line[area(j, step)] * roots[area(j, k) % area(n, 1)];
+      int at = 0;  // j k modulo n
+      for (int j = 0; j < n; ++j) {
+        sum += line[area(j, step)] * roots[static_cast<std::size_t>(at)];
+        at += k;
+        if (at >= n) at -= n;
+      }
       out[static_cast<std::size_t>(k)] = sum;
     }
     for (int k = 0; k < n; ++k) line[area(k, step)] = out[static_cast<std::size_t>(k)];
