@@ -114,7 +114,7 @@ bool is_under(std::string_view pointer, std::string_view entry) {
   return pointer == entry || (pointer.starts_with(entry) && pointer[entry.size()] == '/');
 }
 
-std::string shown(const Json& certificate, const std::string& pointer) {
+std::string said_at(const Json& certificate, const std::string& pointer) {
   const Json::json_pointer at(pointer);
   if (!certificate.contains(at)) return "none";
   std::string text = certificate.at(at).dump();
@@ -187,13 +187,14 @@ std::vector<std::string> certificate_differences(const std::string& run, const s
     if (std::ranges::any_of(may, [&](const std::string& m) { return is_under(path, m); }) ||
         close())
       continue;
-    all.push_back(path.substr(1) + ": the run " + shown(a, path) + ", its twin " + shown(b, path));
+    all.push_back(path.substr(1) + ": the run " + said_at(a, path) + ", its twin " +
+                  said_at(b, path));
   }
   // What may differ is there in both.
   for (const std::string& m : may) {
     const Json::json_pointer at(m);
     if (m != "/not_for_release" && a.contains(at) != b.contains(at))
-      all.push_back(m.substr(1) + ": the run " + shown(a, m) + ", its twin " + shown(b, m));
+      all.push_back(m.substr(1) + ": the run " + said_at(a, m) + ", its twin " + said_at(b, m));
   }
   return all;
 }

@@ -56,7 +56,7 @@ void solve(CalibrateFlags& o) {
   }
 }
 
-Answer answer_of(CalibrateFlags o) {
+Answer calibrated(CalibrateFlags o) {
   solve(o);
   Answer a{.json = {{"solve", o.solve}, {"epsilon", *o.epsilon}, {"delta", *o.delta}},
            .rows = {{"solved for", o.solve}}};
@@ -116,7 +116,7 @@ void add_calibrate_command(CLI::App& app, CommandBody& body) {
                .description = "Find the noise, steps, rate or delta for a privacy budget",
                .examples = kCalibrateExamples,
                .options = calibrate_options(),
-               .run = printed(answer_of)});
+               .run = printed(calibrated)});
 }
 
 }  // namespace cudp

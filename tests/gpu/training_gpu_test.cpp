@@ -82,7 +82,7 @@ struct TrainingCase {
 };
 void PrintTo(const TrainingCase& c, std::ostream* os) { *os << c.name; }
 
-const TrainingCase kCases[] = {
+const TrainingCase kTrainings[] = {
     {"cnn",
      kImagesOf,
      {"--model", "cnn", "--activation", "tanh", "--batch", "8", "--steps", "3", "--optimizer",
@@ -268,7 +268,7 @@ TEST_P(DeviceTraining, KilledItGoesOnToTheSameEnd) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceTraining, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(All, DeviceTraining, testing::ValuesIn(kTrainings),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -75,7 +75,7 @@ u32 bytes_of_type(std::string_view type) {
                                      {" .b16 .u16 .s16 ", 2u},
                                      {" .b32 .u32 .s32 .f32 ", 4u},
                                      {" .b64 .u64 .s64 .f64 ", 8u}})
-    if (std::string_view(names).find(" " + std::string(type) + " ") != std::string_view::npos)
+    if (std::string_view(names).find(' ' + std::string(type) + ' ') != std::string_view::npos)
       return bytes;
   throw Fault("ptx: unknown type " + std::string(type));
 }

@@ -205,7 +205,7 @@ class KernelParser {
     for (const auto& [names, width] : {std::pair{" .b16 .u16 .s16 ", 2},
                                        {" .b32 .u32 .s32 .f32 ", 4},
                                        {" .b64 .u64 .s64 .f64 ", 8}})
-      if (std::string_view(names).find(" " + std::string(type) + " ") != std::string_view::npos)
+      if (std::string_view(names).find(' ' + std::string(type) + ' ') != std::string_view::npos)
         o.width = static_cast<u8>(width);
     if (o.is_register() && o.width == 0) unknown("type of registers " + std::string(type));
     for (std::string_view name : split_at_commas(text.substr(n))) {
