@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,13 +20,13 @@
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
 #include "runtime/device/cuda/model_state.hpp"
+#include "runtime/device/cuda/ranked_sum.hpp"
 #include "runtime/device/cuda/run_position.hpp"
 #include "runtime/device/cuda/sample.hpp"
 #include "runtime/device/cuda/step_end.hpp"
 #include "runtime/device/cuda/training_set.hpp"
 #include "runtime/device/engine.hpp"
 #include "runtime/device/observed.hpp"
-#include "runtime/device/rank_sums.hpp"
 
 namespace cudp::cuda {
 
@@ -57,7 +55,8 @@ class DeviceEngine final : public Engine {
         live_count_(gpu_, 1),
         all_count_(gpu_, 1),
         norm_total_(gpu_, 1),
-        train_tally_(gpu_, 1) {
+        train_tally_(gpu_, 1),
+        ranked_(gpu_, settings_, end_, sample_, train_tally_, state_.size()) {
     train_tally_.clear();
     const SumScale unit = sum_scale(1.0f, 1.0);
     unit_scale_.upload({&unit, 1});
@@ -94,7 +93,7 @@ class DeviceEngine final : public Engine {
     recorded_sum_.reset();
     joined_.reset();
     room_ = 0;
-    if (!settings_.ranks->alone() && !adds_up_on_device_) choose_who_adds_up();
+    if (!settings_.ranks->alone()) ranked_.choose();
     reserve(public_room(settings_.recipe.draw, settings_.expected_batch)
                 .value_or(first_room(settings_.recipe.draw, train_.size(), 0.0)));
   }
@@ -271,25 +270,10 @@ class DeviceEngine final : public Engine {
   }
 
   Diagnostics diagnostics() override {
-    if (!settings_.ranks->alone()) return std::exchange(seen_, {});
-    return own_tally();
+    return settings_.ranks->alone() ? take_tally(train_tally_) : ranked_.take_seen();
   }
 
  private:
-  /// Reads and clears.
-  Diagnostics own_tally() {
-    const Tally t = train_tally_.download().front();
-    train_tally_.clear();
-    return diagnostics_of(t);
-  }
-  static Diagnostics diagnostics_of(const Tally& t) {
-    return {.loss_units = t.loss,
-            .norm_units = t.norm,
-            .clipped = t.clipped,
-            .examples = t.examples,
-            .non_finite = t.non_finite};
-  }
-
   /// A step of ranks: in two recordings, or in one where their devices add up.
   struct Joined {
     StepRecipe recipe;
@@ -412,31 +396,15 @@ class DeviceEngine final : public Engine {
       gpu_.replay(joined_->first);
       StepCursor at = position_.wait();
       if (joined_->second) {
-        join();
+        ranked_.join();
         gpu_.replay(*joined_->second);
         at = position_.wait();
       } else {
-        see_joined();
+        ranked_.see();
       }
       if (at.pending != 0) end_.complete(at, recipe, stream(Stream::noise), false);
     }
     (void)position_.wait();
-  }
-
-  /// Whether the devices add up the sums of ranks, which all decide alike, once; says which way.
-  void choose_who_adds_up() {
-    std::string why = "--sum-by host";
-    if (settings_.sum_by != SumBy::host)
-      why = join_on_devices(gpu_, *settings_.ranks, reinterpret_cast<std::uint64_t*>(end_.sum()),
-                            state_.size() + StepEnd<Gpu>::kRankWords);
-    if (!why.empty() && settings_.sum_by == SumBy::nccl)
-      throw InputError("--sum-by: expected auto or host, since NCCL cannot add up (" + why +
-                       "), found nccl");
-    adds_up_on_device_ = why.empty();
-    if (!settings_.say) return;
-    settings_.say(why.empty() ? "sums of ranks: by " + gpu_.device_sums().library +
-                                    ", inside the recorded step"
-                              : "sums of ranks: by the host (" + why + ")");
   }
 
   /// Launches all of a step up to its sum and its tally, which are complete then. There is room for
@@ -461,54 +429,17 @@ class DeviceEngine final : public Engine {
     joined_.reset();
     reserve(public_room(recipe.draw, settings_.expected_batch).value_or(room_of(recipe)));
     const auto finish = [this, recipe] { end_.finish(recipe, stream(Stream::noise), {}, false); };
-    if (*adds_up_on_device_)
+    if (ranked_.is_on_device())
       joined_.emplace(Joined{kind,
                              gpu_.record([this, recipe, finish] {
                                launch_sum(recipe);
-                               sum_over_ranks();
+                               ranked_.launch();
                                finish();
                              }),
                              {}});
     else
       joined_.emplace(
           Joined{kind, gpu_.record([this, recipe] { launch_sum(recipe); }), gpu_.record(finish)});
-  }
-
-  /// In a recording: the sum, the number of its examples and what was seen of them <- those of all
-  /// ranks.
-  void sum_over_ranks() {
-    FixedPoint* const words = end_.rank_words();
-    // The count has 32 bits, the lower half of its word.
-    gpu_.clear(words, sizeof *words);
-    gpu_.copy(words, sample_.space().count, sizeof(std::uint32_t));
-    gpu_.copy(words + 1, train_tally_.get(), sizeof(Tally));
-    gpu_.clear(train_tally_.get(), sizeof(Tally));
-    gpu_.sum_over_ranks(reinterpret_cast<std::uint64_t*>(end_.sum()),
-                        state_.size() + StepEnd<Gpu>::kRankWords);
-  }
-
-  /// After it: a batch that was too large fails on all ranks alike, before anything leaves them.
-  void see_joined() {
-    const std::vector<FixedPoint> words = end_.download_rank_words();
-    if (words[0] > settings_.largest_sum) throw Error(kBatchTooLarge);
-    Tally seen;
-    std::memcpy(&seen, &words[1], sizeof seen);
-    seen_ += diagnostics_of(seen);
-  }
-
-  /// The sums of all ranks, and what was seen of their examples: in place of this rank's. A batch
-  /// that is too large fails on all ranks alike.
-  void join() {
-    const std::vector<std::int64_t> mine = sums();
-    std::vector<std::int64_t> words(mine.size() + 1 + Diagnostics::kWords);
-    std::ranges::copy(mine, words.begin());
-    std::int64_t* const seen = words.data() + mine.size();
-    seen[0] = sample_.count();
-    own_tally().to_words(seen + 1);
-    settings_.ranks->sum("the sum of a step", words);
-    if (static_cast<std::uint64_t>(seen[0]) > settings_.largest_sum) throw Error(kBatchTooLarge);
-    seen_ += Diagnostics::of_words(seen + 1);
-    end_.upload_sum({reinterpret_cast<const FixedPoint*>(words.data()), mine.size()});
   }
 
   void launch_step(const StepRecipe& recipe, std::int64_t room) {
@@ -697,8 +628,7 @@ class DeviceEngine final : public Engine {
   std::optional<Recorded> recorded_;
   std::optional<Recorded> recorded_sum_;  // of sum_again
   std::optional<Joined> joined_;
-  std::optional<bool> adds_up_on_device_;  // where there are several ranks
-  Diagnostics seen_;                       // of all ranks
+  RankedSum<Gpu> ranked_;  // where there are several ranks
   bool is_loaded_ = false;
 };
 

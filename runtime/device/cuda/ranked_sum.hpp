@@ -1,0 +1,122 @@
+#pragma once
+// The sum of a step over ranks (runtime/ranks), by their devices inside a recorded step or by the
+// host between two recordings.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/sample.hpp"
+#include "runtime/device/cuda/step_end.hpp"
+#include "runtime/device/engine.hpp"
+#include "runtime/device/rank_sums.hpp"
+
+namespace cudp::cuda {
+
+inline Diagnostics diagnostics_of(const Tally& t) {
+  return {.loss_units = t.loss,
+          .norm_units = t.norm,
+          .clipped = t.clipped,
+          .examples = t.examples,
+          .non_finite = t.non_finite};
+}
+
+/// Reads and clears.
+template <class Gpu>
+Diagnostics take_tally(Buffer<Gpu, Tally>& tally) {
+  const Tally t = tally.download().front();
+  tally.clear();
+  return diagnostics_of(t);
+}
+
+/// What it is made with belongs to the engine, and outlives it.
+template <class Gpu>
+class RankedSum {
+ public:
+  RankedSum(Gpu& gpu, const EngineSettings& settings, StepEnd<Gpu>& end, SampleScratch<Gpu>& sample,
+            Buffer<Gpu, Tally>& tally, std::size_t parameters)
+      : gpu_(gpu),
+        settings_(settings),
+        end_(end),
+        sample_(sample),
+        tally_(tally),
+        words_(parameters + StepEnd<Gpu>::kRankWords) {}
+
+  /// Whether the devices add up the sums of ranks, which all decide alike, once; says which way.
+  void choose() {
+    if (on_device_) return;
+    std::string why = "--sum-by host";
+    if (settings_.sum_by != SumBy::host)
+      why = join_on_devices(gpu_, *settings_.ranks, sum(), words_);
+    if (!why.empty() && settings_.sum_by == SumBy::nccl)
+      throw InputError("--sum-by: expected auto or host, since NCCL cannot add up (" + why +
+                       "), found nccl");
+    on_device_ = why.empty();
+    if (!settings_.say) return;
+    settings_.say(why.empty() ? "sums of ranks: by " + gpu_.device_sums().library +
+                                    ", inside the recorded step"
+                              : "sums of ranks: by the host (" + why + ")");
+  }
+  /// After choose().
+  bool is_on_device() const { return *on_device_; }
+
+  /// In a recording: the sum, the number of its examples and what was seen of them <- those of all
+  /// ranks.
+  void launch() {
+    FixedPoint* const words = end_.rank_words();
+    // The count has 32 bits, the lower half of its word.
+    gpu_.clear(words, sizeof *words);
+    gpu_.copy(words, sample_.space().count, sizeof(std::uint32_t));
+    gpu_.copy(words + 1, tally_.get(), sizeof(Tally));
+    gpu_.clear(tally_.get(), sizeof(Tally));
+    gpu_.sum_over_ranks(sum(), words_);
+  }
+
+  /// After it: a batch that was too large fails on all ranks alike, before anything leaves them.
+  void see() {
+    const std::vector<FixedPoint> words = end_.download_rank_words();
+    if (words[0] > settings_.largest_sum) throw Error(kBatchTooLarge);
+    Tally seen;
+    std::memcpy(&seen, &words[1], sizeof seen);
+    seen_ += diagnostics_of(seen);
+  }
+
+  /// By the host: the sums of all ranks, and what was seen of their examples, in place of this
+  /// rank's. A batch that is too large fails on all ranks alike.
+  void join() {
+    const std::vector<FixedPoint> mine = end_.download_sum();
+    std::vector<std::int64_t> words(mine.size() + 1 + Diagnostics::kWords);
+    std::ranges::transform(mine, words.begin(),
+                           [](FixedPoint units) { return static_cast<std::int64_t>(units); });
+    std::int64_t* const seen = words.data() + mine.size();
+    seen[0] = sample_.count();
+    take_tally(tally_).to_words(seen + 1);
+    settings_.ranks->sum("the sum of a step", words);
+    if (static_cast<std::uint64_t>(seen[0]) > settings_.largest_sum) throw Error(kBatchTooLarge);
+    seen_ += Diagnostics::of_words(seen + 1);
+    end_.upload_sum({reinterpret_cast<const FixedPoint*>(words.data()), mine.size()});
+  }
+
+  /// What was seen of all ranks' examples since the last time.
+  Diagnostics take_seen() { return std::exchange(seen_, {}); }
+
+ private:
+  std::uint64_t* sum() const { return reinterpret_cast<std::uint64_t*>(end_.sum()); }
+
+  Gpu& gpu_;
+  const EngineSettings& settings_;
+  StepEnd<Gpu>& end_;
+  SampleScratch<Gpu>& sample_;
+  Buffer<Gpu, Tally>& tally_;
+  std::size_t words_;
+  std::optional<bool> on_device_;
+  Diagnostics seen_;
+};
+
+}  // namespace cudp::cuda
