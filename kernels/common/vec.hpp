@@ -56,12 +56,12 @@ CUDP_INLINE VecU broadcast_u(std::uint32_t x) { return x - VecU{}; }
 /// the stack at times: it stores 16 bits there and takes 32 (seen with -fsanitize=thread, where
 /// examples were counted that nobody had drawn).
 CUDP_INLINE unsigned bits_of(__mmask8 mask) {
-  unsigned bits;
+  unsigned bits = 0;
   asm("kmovb %1, %0" : "=r"(bits) : "k"(mask));
   return bits;
 }
 CUDP_INLINE unsigned bits_of(__mmask16 mask) {
-  unsigned bits;
+  unsigned bits = 0;
   asm("kmovw %1, %0" : "=r"(bits) : "k"(mask));
   return bits;
 }
