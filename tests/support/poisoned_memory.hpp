@@ -46,11 +46,11 @@ inline void* map_poisoned(std::size_t bytes) {
 
 /// Zeros at p, somewhere in such memory; whole pages of it cost nothing again.
 inline void clear_poisoned(void* p, std::size_t bytes) {
-  constexpr std::uintptr_t kPage = 4096;
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   auto* const first = static_cast<unsigned char*>(p);
   const auto place = reinterpret_cast<std::uintptr_t>(first);
-  const std::size_t before = std::min<std::size_t>((kPage - place % kPage) % kPage, bytes);
-  const std::size_t pages = (bytes - before) / kPage * kPage;
+  const std::size_t before = std::min<std::size_t>((page - place % page) % page, bytes);
+  const std::size_t pages = (bytes - before) / page * page;
   std::memset(first, 0, before);
   if (pages > 0 && mmap(first + before, pages, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
