@@ -56,7 +56,7 @@ Filter::Filter(Ledger ledger) : ledger_(std::move(ledger)) {
   const double delta = (b.delta - b.failure) * (1.0 - rounding);
   limit_ =
       b.order == 0.0 ? zcdp_for(b.epsilon, delta) : largest_divergence(b.order, b.epsilon, delta);
-  for (const Release& release : ledger_.releases()) {
+  for (const Release& release : ledger_.releases_after_count()) {
     const Price each = price(release.mechanism);
     if (!fits(each, release.count))
       throw std::invalid_argument("ledger: expected releases within its budget, found more");

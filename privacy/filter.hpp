@@ -36,8 +36,8 @@ class Filter {
   /// std::domain_error where the order's own price log(1/delta)/(order - 1) exceeds epsilon.
   explicit Filter(const Budget& budget);
 
-  /// Goes on where a ledger ends. Throws std::invalid_argument where it has no budget, or has spent
-  /// more than that: no filter wrote it.
+  /// Goes on where a ledger ends; the count of a split is not its to pay for. Throws
+  /// std::invalid_argument where it has no budget, or has spent more than that: no filter wrote it.
   explicit Filter(Ledger ledger);
 
   /// The Renyi order at which the plan's epsilon is least: of the worst case that training may come

@@ -46,6 +46,13 @@ void check(const Budget& budget) {
   check_group(budget.group);
 }
 
+void Ledger::count_first(const CountSplit& split) {
+  privacy::check(split);
+  if (split_ || budget_ || !records_.empty())
+    throw std::invalid_argument("count: expected nothing before it");
+  split_ = split;
+}
+
 void Ledger::limit(const Budget& budget) {
   check(budget);
   if (budget_ || !records_.empty())
@@ -91,7 +98,7 @@ std::uint64_t Ledger::authorise(std::uint64_t begin, std::uint64_t end,
 }
 
 bool Ledger::holds(const Release& release) const {
-  std::uint64_t charged = 0;
+  std::uint64_t charged = split_ && release.mechanism == Mechanism(Gaussian{split_->sigma}) ? 1 : 0;
   for (const Record& r : records_)
     if (r.kind == Kind::release && r.release.mechanism == release.mechanism)
       charged += r.release.count;
@@ -131,6 +138,14 @@ std::uint64_t Ledger::repeated() const {
 }
 
 std::vector<Release> Ledger::releases() const {
+  std::vector<Release> all = releases_after_count();
+  if (!split_) return all;
+  const Release count{.mechanism = Gaussian{split_->sigma}, .count = 1};
+  if (all.empty() || !merge(all.front(), count)) all.insert(all.begin(), count);
+  return all;
+}
+
+std::vector<Release> Ledger::releases_after_count() const {
   std::vector<Release> merged;
   for (const Record& record : records_) {
     if (record.kind == Kind::key) continue;
@@ -141,6 +156,7 @@ std::vector<Release> Ledger::releases() const {
 
 bool Ledger::continues(const Ledger& earlier) const {
   const std::size_t n = earlier.records_.size();
+  if (split_ != earlier.split_ && (earlier.split_ || earlier.budget_ || n > 0)) return false;
   if (budget_ != earlier.budget_ && (earlier.budget_ || n > 0)) return false;
   if (n == 0) return true;
   if (records_.size() < n) return false;

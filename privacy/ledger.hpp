@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "privacy/count_split.hpp"
 #include "privacy/mechanism/mechanism.hpp"
 
 namespace cudp::privacy {
@@ -36,9 +37,16 @@ void check(const Budget& budget);
 /// it with another key is a second release of the same step, and is: see fresh_key.
 class Ledger {
  public:
+  /// Charges a noisy number of examples ahead of everything else, and writes down the two parts of
+  /// the budget: what is charged later belongs to the second one. Throws std::invalid_argument
+  /// where the split is out of range, or not the first entry.
+  void count_first(const CountSplit& split);
+  const std::optional<CountSplit>& split() const { return split_; }
+
   /// Writes down the budget that the releases to come are to stay within. It is the filter that
   /// keeps it. Throws std::invalid_argument where it is out of range, or not the first entry (a
-  /// budget stated later guarantees nothing).
+  /// budget stated later guarantees nothing). After a split it is a budget of the second part,
+  /// which may be chosen by looking at the count.
   void limit(const Budget& budget);
   const std::optional<Budget>& budget() const { return budget_; }
 
@@ -82,6 +90,9 @@ class Ledger {
   /// accountant the one order that was fixed ahead, or believe the filter.
   std::vector<Release> releases() const;
 
+  /// All of these but the count of a split: what its second part pays for.
+  std::vector<Release> releases_after_count() const;
+
   /// Whether this is `earlier` or what it grew into: a resumed run must not go on from a ledger
   /// that forgot what the checkpoint's ledger knew.
   bool continues(const Ledger& earlier) const;
@@ -108,6 +119,7 @@ class Ledger {
   static std::string line_of(const Record& record);
   static Record record_of(std::string_view line, int version);
 
+  std::optional<CountSplit> split_;
   std::optional<Budget> budget_;
   std::vector<Record> records_;
   std::uint64_t key_begin_ = 0;  ///< the first step of the present key

@@ -7,13 +7,16 @@
 #include "privacy/text/words.hpp"
 
 // cudp-ledger 2 #<checksum>
+// count SIGMA EPSILON DELTA COUNT_EPSILON COUNT_DELTA TRAINING_EPSILON TRAINING_DELTA [GROUP]
+//   #<checksum>
 // budget ORDER EPSILON DELTA FAILURE [GROUP] #<checksum>
 // release COUNT MECHANISM #<checksum>
 // steps FIRST COUNT MECHANISM #<checksum>
 // key FIRST #<checksum>
 // end #<checksum>
 //
-// The budget, where there is one, comes first; GROUP is there where it is above 1. Version 1, which
+// The count of a split, where there is one, comes first, then the budget, where there is one; GROUP
+// is there where it is above 1. Version 1, which
 // is still read, had no budget and knew one mechanism: Q SIGMA instead of its name and fields.
 
 namespace cudp::privacy {
@@ -62,19 +65,37 @@ std::string_view take_line(std::string_view& text, Checksum& checksum) {
   return line;
 }
 
+/// What a line ends with: a group above 1, or none.
+std::uint64_t take_group(std::string_view line) {
+  if (line.empty()) return 1;
+  const std::uint64_t group = take_count(line);
+  if (group < 2) expected("a group above 1, or none", std::to_string(group));
+  if (!line.empty()) expected("the end of the line", line);
+  return group;
+}
+
+/// The line with its group, as take_group reads it.
+std::string with_group(std::string line, std::uint64_t group) {
+  return group > 1 ? join({line, std::to_string(group)}) : line;
+}
+
 Budget budget_of(std::string_view line) {
   take_word(line);
   Budget budget;
-  budget.order = take_number(line);
-  budget.epsilon = take_number(line);
-  budget.delta = take_number(line);
-  budget.failure = take_number(line);
-  if (!line.empty()) {
-    budget.group = take_count(line);
-    if (budget.group < 2) expected("a group above 1, or none", std::to_string(budget.group));
-  }
-  if (!line.empty()) expected("the end of the line", line);
+  for (double* const field : {&budget.order, &budget.epsilon, &budget.delta, &budget.failure})
+    *field = take_number(line);
+  budget.group = take_group(line);
   return budget;
+}
+
+CountSplit split_of(std::string_view line) {
+  take_word(line);
+  CountSplit split;
+  for (double* const field : {&split.sigma, &split.epsilon, &split.delta, &split.count_epsilon,
+                              &split.count_delta, &split.training_epsilon, &split.training_delta})
+    *field = take_number(line);
+  split.group = take_group(line);
+  return split;
 }
 
 }  // namespace
@@ -128,12 +149,15 @@ std::string Ledger::to_text() const {
     text.append(line).append(" #").append(checksum.text()).append("\n");
   };
   write(title);
-  if (budget_) {
-    std::string line = join({"budget", hex(budget_->order), hex(budget_->epsilon),
-                             hex(budget_->delta), hex(budget_->failure)});
-    if (budget_->group > 1) line = join({line, std::to_string(budget_->group)});
-    write(line);
-  }
+  if (split_)
+    write(with_group(join({"count", hex(split_->sigma), hex(split_->epsilon), hex(split_->delta),
+                           hex(split_->count_epsilon), hex(split_->count_delta),
+                           hex(split_->training_epsilon), hex(split_->training_delta)}),
+                     split_->group));
+  if (budget_)
+    write(with_group(join({"budget", hex(budget_->order), hex(budget_->epsilon),
+                           hex(budget_->delta), hex(budget_->failure)}),
+                     budget_->group));
   for (const Record& record : records_) write(line_of(record));
   write("end");
   return text;
@@ -151,7 +175,11 @@ Ledger Ledger::from_text(std::string_view text, std::string_view name) {
       ++line_number;
       const std::string_view line = take_line(text, checksum);
       if (line == "end") break;
-      if (version > 1 && line_number == 2 && line.starts_with("budget ")) {
+      if (version > 1 && line_number == 2 && line.starts_with("count ")) {
+        ledger.count_first(split_of(line));
+        continue;
+      }
+      if (version > 1 && line_number == (ledger.split() ? 3u : 2u) && line.starts_with("budget ")) {
         ledger.limit(budget_of(line));
         continue;
       }
