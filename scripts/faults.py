@@ -237,7 +237,7 @@ PLACES = [
     ("runtime/results/holdout_figures.cpp", "          .noise_std = plan.sigma,", "plan.sigma", BOTH, "data=table,holdout-epsilon=*"),
     ("runtime/results/holdout_figures.cpp", "          .sensitivity = 1.0,", "1.0", BOTH, "data=table,holdout-epsilon=*"),
     ("runtime/results/holdout_figures.cpp", "          .step = step,", "step", [NONE], "dataset=stays.csv,data=table,holdout-epsilon=*"),
-    ("runtime/results/certificate.cpp", "{\"epsilon_total\", std::fmax(promise.epsilon, plan.epsilon)},", "promise.epsilon", [LESS], "data=table,holdout-epsilon=*"),
+    ("runtime/results/certificate.hpp", "double epsilon() const { return std::fmax(promise.epsilon, holdout.epsilon); }", "std::fmax(promise.epsilon, holdout.epsilon)", [LESS], "data=table,holdout-epsilon=*"),
     ("runtime/training/training.cpp", "t->plan_holdout(noise);", "noise", [MORE], "data=table,holdout-epsilon=*"),
     ("runtime/results/certificate.cpp", "{\"share\", plan.share},", "plan.share", BOTH, "data=table,holdout=*"),
     # dp-agd.

@@ -37,16 +37,50 @@ privacy::Release release_of(const Json& j) {
   throw std::invalid_argument("a release by " + name);
 }
 
+int format_of(const Json& j) {
+  const std::string format = text(j, "format");
+  for (const int known : {1, 2})
+    if (format == "cudp privacy certificate " + std::to_string(known)) return known;
+  throw std::invalid_argument("expected format 'cudp privacy certificate 1' or 2, found '" +
+                              format + "'");
+}
+
+/// null, for infinity, is written where nothing is claimed.
+double claimed(const Json& j, const char* name) {
+  const Json& value = j.at(name);
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+/// Format 1 had the promise for what was trained on first, and the one for everything beside it.
+void read_promises(const Json& j, Certificate& c) {
+  const bool first_is_training = c.format == 1;
+  const bool has_parts = j.contains("holdout");
+  for (const char* const name : {"training_epsilon", "training_delta"})
+    if (j.contains(name) != (has_parts && !first_is_training))
+      throw std::invalid_argument(std::string(name) +
+                                  ": expected it with a hold-out of format 2 "
+                                  "only, and there");
+  c.epsilon = c.training_epsilon = claimed(j, "epsilon");
+  c.delta = c.training_delta = j.at("delta").get<double>();
+  if (!has_parts) return;
+  if (first_is_training) {
+    c.epsilon = claimed(j, "epsilon_total");
+    c.delta = j.at("delta_total").get<double>();
+  } else {
+    c.training_epsilon = claimed(j, "training_epsilon");
+    c.training_delta = j.at("training_delta").get<double>();
+  }
+}
+
 Certificate read(const Json& j) {
   Certificate c;
+  c.format = format_of(j);
   c.status = text(j, "status");
   c.method = text(j, "method");
   c.sampling = text(j, "sampling");
   c.accountant = text(j, "accountant");
   c.generator = text(j, "rng");
-  c.epsilon = j.at("epsilon").is_number() ? j["epsilon"].get<double>()
-                                          : std::numeric_limits<double>::quiet_NaN();
-  c.delta = j.at("delta").get<double>();
+  read_promises(j, c);
   c.failure = number(j, "delta_for_rounding");
   c.unit = text(j, "unit");
   if (j.contains("unit") != j.contains("max_rows"))
@@ -59,9 +93,7 @@ Certificate read(const Json& j) {
                  .epsilon = number(part, "epsilon"),
                  .delta = number(part, "delta"),
                  .sigma = number(part, "sigma"),
-                 .releases = part.value("releases", std::uint64_t{0}),
-                 .epsilon_total = j.at("epsilon_total").get<double>(),
-                 .delta_total = j.at("delta_total").get<double>()};
+                 .releases = part.value("releases", std::uint64_t{0})};
   }
   c.bounds_groups = j.contains("groups") && j["groups"].is_array();
   c.q = number(j, "q");

@@ -28,8 +28,12 @@ struct Certificate {
 
   std::string status;  ///< finished, not finished, refused
   std::string method, sampling, accountant, generator;
-  double epsilon = 0.0;  ///< NaN where none is claimed
-  double delta = 0.0, failure = 0.0;
+  int format = 2;        ///< 1 or 2
+  double epsilon = 0.0;  ///< for all that was released; NaN where none is claimed
+  double delta = 0.0;
+  double training_epsilon = 0.0;  ///< for what was trained on: the same but where rows are held out
+  double training_delta = 0.0;
+  double failure = 0.0;        ///< part of training_delta
   std::string unit;            ///< column of the unit of privacy; empty: each row is one
   std::uint64_t max_rows = 1;  ///< of a unit
 
@@ -38,7 +42,6 @@ struct Certificate {
     double share = 0.0;
     double epsilon = 0.0, delta = 0.0, sigma = 0.0;  ///< 0 where nothing is said
     std::uint64_t releases = 0;                      ///< of noise sigma
-    double epsilon_total = 0.0, delta_total = 0.0;
   };
   std::optional<Holdout> holdout;
   bool bounds_groups = false;  ///< has a table of epsilon for several units

@@ -81,6 +81,9 @@ class Holder {
   void hold_epsilon() {
     Statement& s = begin("epsilon");
     s.found = number(c_.epsilon) + " at delta " + number(c_.delta);
+    if (c_.holdout)
+      s.found +=
+          ", of training " + number(c_.training_epsilon) + " at delta " + number(c_.training_delta);
     if (is("objpert") && c_.status != "refused")
       hold_objective();
     else if (verdict_.epsilon)
@@ -88,11 +91,11 @@ class Holder {
     add_findings({"epsilon"});
     if (!settings_.has("epsilon")) return;
     const double asked = settings_.number("epsilon");
-    expect(c_.epsilon <= asked * kHostAbove, "certificate, at most the settings'", asked,
-           c_.epsilon);
+    expect(c_.training_epsilon <= asked * kHostAbove, "certificate, at most the settings'", asked,
+           c_.training_epsilon);
     if (c_.size_noise > 0.0 && is_engine())
-      expect(c_.epsilon == asked, "certificate, of a private size the settings'", asked,
-             c_.epsilon);
+      expect(c_.training_epsilon == asked, "certificate, of a private size the settings'", asked,
+             c_.training_epsilon);
   }
 
   /// Holds epsilon against the theorem for all that was released together.
@@ -104,9 +107,10 @@ class Holder {
         others = std::hypot(others, std::sqrt(static_cast<double>(r.count)) / gaussian->sigma);
     const double delta = privacy::objective_perturbation_delta(
         {.mu = c_.sensitivity / c_.noise_std, .kappa = json_.at("kappa").get<double>()}, others,
-        c_.epsilon);
+        c_.training_epsilon);
     statements_.back().found += ", delta " + number(delta) + " recomputed";
-    expect(delta <= c_.delta, "certificate's delta at its epsilon, at least", delta, c_.delta);
+    expect(delta <= c_.training_delta, "certificate's delta at its epsilon, at least", delta,
+           c_.training_delta);
   }
 
   void hold_metrics() {
@@ -287,12 +291,12 @@ class Holder {
          {Pair{"method", "/method"}, Pair{"clipping", "/clipping"}, Pair{"rng", "/rng"},
           Pair{"precision", "/precision"}, Pair{"noisy-min", "/selection_noise"}})
       if (states(pointer)) expect(key, settings_.text(key), stated(pointer));
+    hold_number("delta", c_.training_delta);
     for (const auto& [key, pointer] :
-         {Pair{"delta", "/delta"}, Pair{"loss-clip", "/loss_clip"}, Pair{"max-norm", "/max_norm"},
-          Pair{"huber", "/huber"}, Pair{"solver-tolerance", "/solver_tolerance"},
-          Pair{"candidates", "/candidates"}, Pair{"parents", "/parents"},
-          Pair{"quantile-target", "/quantile/target"}, Pair{"quantile-min", "/quantile/C_least"},
-          Pair{"quantile-max", "/quantile/C_most"}})
+         {Pair{"loss-clip", "/loss_clip"}, Pair{"max-norm", "/max_norm"}, Pair{"huber", "/huber"},
+          Pair{"solver-tolerance", "/solver_tolerance"}, Pair{"candidates", "/candidates"},
+          Pair{"parents", "/parents"}, Pair{"quantile-target", "/quantile/target"},
+          Pair{"quantile-min", "/quantile/C_least"}, Pair{"quantile-max", "/quantile/C_most"}})
       if (states(pointer)) hold_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
     for (const auto& [key, pointer] :
          {Pair{"holdout", "/holdout/share"}, Pair{"holdout-epsilon", "/holdout/epsilon"},

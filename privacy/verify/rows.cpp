@@ -57,6 +57,22 @@ class Rows {
   Rows(const std::vector<Row>& rows, const Certificate& certificate)
       : rows_(rows), c_(certificate) {}
 
+  /// Where rows are held out, a row's epsilon is the larger one of both parts; in format 1 it was
+  /// the training's.
+  void hold_parts() {
+    const bool has_parts = c_.holdout && c_.format > 1;
+    for (const Row& row : rows_) {
+      const std::string where = "row at step " + std::to_string(row.step);
+      if (row.of_all.has_value() != has_parts)
+        wrong_.push_back(where + ": expected " + (has_parts ? "a" : "no") +
+                         " training_epsilon, found " + (has_parts ? "none" : "one"));
+      else if (has_parts && *row.of_all != std::fmax(row.epsilon, c_.holdout->epsilon))
+        wrong_.push_back("epsilon of the " + where + ": expected the larger one of both parts, " +
+                         number(std::fmax(row.epsilon, c_.holdout->epsilon)) + ", found " +
+                         number(*row.of_all));
+    }
+  }
+
   /// Of a run whose steps were all paid for once.
   void hold_steps(std::uint64_t made) {
     for (std::size_t i = 1; i < rows_.size(); ++i)
@@ -88,14 +104,14 @@ class Rows {
       const double epsilon =
           privacy::Accountant({.releases = releases_until(c_, row.step), .group = c_.max_rows},
                               options)
-              .epsilon(c_.delta - c_.failure)
+              .epsilon(c_.training_delta - c_.failure)
               .epsilon;
       // An epoch of DPIS may have begun at its row.
       const bool exact = !repeated && c_.norm_total_noise == 0.0;
       hold_between(row, epsilon, exact ? epsilon : std::numeric_limits<double>::infinity());
     }
-    if (!(rows_.back().epsilon <= c_.epsilon * (1.0 + kNearly)))
-      hold_between(rows_.back(), 0.0, c_.epsilon);
+    if (!(rows_.back().epsilon <= c_.training_epsilon * (1.0 + kNearly)))
+      hold_between(rows_.back(), 0.0, c_.training_epsilon);
   }
 
   /// DP-AGD's filter counts rho. How many releases an iteration makes depends on what it saw, but
@@ -117,13 +133,14 @@ class Rows {
     std::ranges::sort(selections);
     for (const Row& row : rows_) {
       const double rho = before + sum_of(gradients, row.step) + sum_of(selections, row.step);
-      const double epsilon = std::fmin(c_.epsilon, privacy::epsilon_from_zcdp(rho, c_.delta));
-      hold_between(row, epsilon, c_.epsilon);
+      const double epsilon =
+          std::fmin(c_.training_epsilon, privacy::epsilon_from_zcdp(rho, c_.training_delta));
+      hold_between(row, epsilon, c_.training_epsilon);
     }
   }
 
   void hold_one_epsilon() {
-    for (const Row& row : rows_) hold_between(row, c_.epsilon, c_.epsilon);
+    for (const Row& row : rows_) hold_between(row, c_.training_epsilon, c_.training_epsilon);
   }
 
   std::vector<std::string> take() { return std::move(wrong_); }
@@ -141,10 +158,17 @@ std::vector<Row> read_rows(std::string_view text) {
   try {
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());
-      const auto line = nlohmann::json::parse(text.substr(0, end));
-      const auto& epsilon = line.at("epsilon");
-      rows.push_back({.step = line.at("step").get<std::uint64_t>(),
-                      .epsilon = epsilon.is_null() ? std::nan("") : epsilon.get<double>()});
+      const nlohmann::json line = nlohmann::json::parse(text.substr(0, end));
+      const auto claimed = [&](const char* name) {
+        const auto& value = line.at(name);
+        return value.is_null() ? std::nan("") : value.get<double>();
+      };
+      Row row{.step = line.at("step").get<std::uint64_t>(), .epsilon = claimed("epsilon")};
+      if (line.contains("training_epsilon")) {
+        row.of_all = row.epsilon;
+        row.epsilon = claimed("training_epsilon");
+      }
+      rows.push_back(row);
       text.remove_prefix(std::min(end + 1, text.size()));
     }
   } catch (const nlohmann::json::exception& e) {
@@ -158,6 +182,7 @@ std::vector<std::string> hold_rows(const std::vector<Row>& rows, const Certifica
                                    const privacy::AccountantOptions& options) {
   if (rows.empty()) return {"expected rows, found none"};
   Rows holder(rows, certificate);
+  holder.hold_parts();
   if (engine) {
     if (certificate.repeated == 0) holder.hold_steps(certificate.steps);
     holder.hold_engine(options);

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,9 @@ namespace cudp::verify {
 /// A line of release/metrics.jsonl: what was spent when so many steps were done.
 struct Row {
   std::uint64_t step = 0;
-  double epsilon = 0.0;  ///< NaN where none is claimed
+  /// Of what training had released by then, as `training_epsilon` where rows are held out.
+  double epsilon = 0.0;               ///< NaN where none is claimed
+  std::optional<double> of_all = {};  ///< `epsilon` beside a `training_epsilon`
 };
 
 /// Throws std::invalid_argument where a line cannot be read.

@@ -104,7 +104,7 @@ class Statements {
   void check_order() {
     if (!engine_ || c_.size_noise == 0.0 || c_.status == "refused" || !settings_.has("epsilon"))
       return;
-    const double l = -std::log(c_.delta);
+    const double l = -std::log(c_.training_delta);
     const double root = std::sqrt(l + settings_.number("epsilon")) - std::sqrt(l);
     const double order = std::fmin(1.0 + 0.65 * std::sqrt(l) / root, 1e5);
     findings_.expect(std::fabs(c_.order / order - 1.0) < 1e-12, "epsilon",
@@ -134,28 +134,29 @@ class Statements {
         findings_.add("epsilon", std::string("held-out rows: ") + e.what());
       }
     }
-    findings_.expect(h.epsilon_total == std::fmax(c_.epsilon, h.epsilon), "epsilon",
-                     "certificate's epsilon_total", std::fmax(c_.epsilon, h.epsilon),
-                     h.epsilon_total);
-    findings_.expect(h.delta_total == std::fmax(c_.delta, h.delta), "epsilon",
-                     "certificate's delta_total", std::fmax(c_.delta, h.delta), h.delta_total);
+    const double epsilon = std::fmax(c_.training_epsilon, h.epsilon);
+    const double delta = std::fmax(c_.training_delta, h.delta);
+    findings_.expect(c_.epsilon == epsilon, "epsilon",
+                     "certificate's epsilon, the larger of both parts'", epsilon, c_.epsilon);
+    findings_.expect(c_.delta == delta, "epsilon", "certificate's delta, the larger of both parts'",
+                     delta, c_.delta);
   }
 
   void check_epsilon() {
     const Certificate& c = c_;
-    if (!(c.epsilon >= 0.0) || !std::isfinite(c.epsilon)) {
+    if (!(c.training_epsilon >= 0.0) || !std::isfinite(c.training_epsilon)) {
       findings_.add("epsilon", "the certificate has none");
       return;
     }
     if (const auto& budget = charges_.ledger.budget()) {
-      findings_.expect(c.epsilon == budget->epsilon, "epsilon",
-                       "certificate, of the filter's budget", budget->epsilon, c.epsilon);
+      findings_.expect(c.training_epsilon == budget->epsilon, "epsilon",
+                       "certificate, of the filter's budget", budget->epsilon, c.training_epsilon);
       if (budget->group != c.max_rows)
         findings_.add("epsilon",
                       "certificate's max_rows: expected " + std::to_string(budget->group) +
                           " of the filter's budget, found " + std::to_string(c.max_rows));
-      findings_.expect(budget->delta <= c.delta, "epsilon", "delta of the filter's budget", c.delta,
-                       budget->delta);
+      findings_.expect(budget->delta <= c.training_delta, "epsilon", "delta of the filter's budget",
+                       c.training_delta, budget->delta);
       try {
         static_cast<void>(privacy::Filter(charges_.ledger));
         findings_.epsilon = budget->epsilon;
@@ -176,8 +177,8 @@ class Statements {
     for (const privacy::Release& r : c.releases)
       if (const auto* stated = std::get_if<privacy::ApproximateDp>(&r.mechanism)) {
         // Objective perturbation counts all that there is in what it states of itself.
-        findings_.expect(c.epsilon >= stated->epsilon, "epsilon", "certificate", stated->epsilon,
-                         c.epsilon);
+        findings_.expect(c.training_epsilon >= stated->epsilon, "epsilon", "certificate",
+                         stated->epsilon, c.training_epsilon);
         findings_.skip("epsilon of " + c.method + ", which is proved of its releases together");
         return;
       }
@@ -186,11 +187,11 @@ class Statements {
       const privacy::PrivacyBound bound =
           privacy::Accountant({.releases = c.releases, .group = c.max_rows},
                               accountant_options(c, engine))
-              .epsilon(c.delta - c.failure);
+              .epsilon(c.training_delta - c.failure);
       findings_.epsilon = bound.epsilon;
       const double min_epsilon = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
-      findings_.expect(c.epsilon >= min_epsilon, "epsilon",
-                       "certificate, of its releases, at least", min_epsilon, c.epsilon);
+      findings_.expect(c.training_epsilon >= min_epsilon, "epsilon",
+                       "certificate, of its releases, at least", min_epsilon, c.training_epsilon);
     } catch (const std::exception& e) {
       findings_.add("epsilon", std::string("the accountant: ") + e.what());
     }

@@ -109,6 +109,19 @@ void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) 
   c.model = model.string();
 }
 
+/// A certificate with the names of format 2.
+Json in_format_2(Json certificate) {
+  if (certificate.value("format", "") != "cudp privacy certificate 1") return certificate;
+  certificate["format"] = "cudp privacy certificate 2";
+  for (const std::string name : {"epsilon", "delta"})
+    if (certificate.contains(name + "_total")) {
+      certificate["training_" + name] = certificate[name];
+      certificate[name] = certificate[name + "_total"];
+      certificate.erase(name + "_total");
+    }
+  return certificate;
+}
+
 /// The first words of a JSON pointer that an entry stands under.
 bool is_under(std::string_view pointer, std::string_view entry) {
   return pointer == entry || (pointer.starts_with(entry) && pointer[entry.size()] == '/');
@@ -125,8 +138,8 @@ std::string said_at(const Json& certificate, const std::string& pointer) {
 }  // namespace
 
 std::vector<std::string> certificate_differences(const std::string& run, const std::string& twin) {
-  const Json a = Json::parse(run);
-  const Json b = Json::parse(twin);
+  const Json a = in_format_2(Json::parse(run));
+  const Json b = in_format_2(Json::parse(twin));
   // Of every twin: its seed, another build, a clipping norm that follows from noise.
   std::set<std::string> may = {"/seeded",  "/not_for_release",    "/for_release",
                                "/build",   "/accountant_version", "/quantile/C_last",
@@ -174,15 +187,17 @@ std::vector<std::string> certificate_differences(const std::string& run, const s
     allow({"/steps", "/releases", "/noisy_values", "/filter/rho_spent", "/epsilon_lower"});
   // Steps were paid for again after a key was lost.
   if (a.value("steps", 0.0) > a.value("steps_planned", 0.0) && a.contains("steps_planned"))
-    allow({"/steps", "/releases", "/noisy_values", "/epsilon", "/epsilon_lower", "/groups"});
+    allow({"/steps", "/releases", "/noisy_values", "/epsilon", "/training_epsilon",
+           "/epsilon_lower", "/groups"});
   std::vector<std::string> all;
   for (const Json& change : Json::diff(a, b)) {
     const auto path = change.at("path").get<std::string>();
     // Of epsilon of outputs, up to what the search for noise leaves.
     const auto close = [&] {
-      return private_size && path == "/epsilon" && a["epsilon"].is_number() &&
-             b["epsilon"].is_number() &&
-             std::abs(a["epsilon"].get<double>() / b["epsilon"].get<double>() - 1.0) < 1e-6;
+      if (!private_size || (path != "/epsilon" && path != "/training_epsilon")) return false;
+      const Json::json_pointer at(path);
+      return a.contains(at) && b.contains(at) && a[at].is_number() && b[at].is_number() &&
+             std::abs(a[at].get<double>() / b[at].get<double>() - 1.0) < 1e-6;
     };
     if (std::ranges::any_of(may, [&](const std::string& m) { return is_under(path, m); }) ||
         close())

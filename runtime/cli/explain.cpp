@@ -48,7 +48,7 @@ Paragraph status(const RunCertificate& c) {
 Paragraph promise(const RunCertificate& c) {
   Paragraph p{.heading = "promise", .sentences = {}};
   p.sentences.push_back(fmt::format("Epsilon is {} at delta {:.3g}, for one {} of {} more or less.",
-                                    rounded_up(c.epsilon_of_all()), c.delta_of_all(),
+                                    rounded_up(c.stated.epsilon), c.stated.delta,
                                     has_unit(c)        ? "unit"
                                     : c.stated.holdout ? "row"
                                                        : "training row",
@@ -81,8 +81,8 @@ std::string times_text(double epsilon) {
 }
 
 Paragraph meaning(const RunCertificate& c) {
-  const double epsilon = c.epsilon_of_all();
-  const double delta = c.delta_of_all();
+  const double epsilon = c.stated.epsilon;
+  const double delta = c.stated.delta;
   const char* const one = has_unit(c) ? "unit" : "row";
   Paragraph p{.heading = "meaning", .sentences = {}};
   p.sentences.push_back(fmt::format(
@@ -176,7 +176,7 @@ Paragraph test_rows(const RunCertificate& c) {
     p.sentences.push_back(fmt::format(
         "Nobody is in both parts: what was trained on is promised epsilon {} at delta {:.3g}, and "
         "the larger epsilon and delta of both parts are those of all that was released.",
-        rounded_up(c.stated.epsilon), c.stated.delta));
+        rounded_up(c.stated.training_epsilon), c.stated.training_delta));
     return p;
   }
   if (set.starts_with("public"))
@@ -221,10 +221,10 @@ Answer explained(const std::string& run) {
   }
   Answer answer;
   answer.json = {
-      {"certificate", c.file.string()}, {"epsilon", c.json["epsilon"]}, {"delta", c.json["delta"]}};
+      {"certificate", c.file.string()}, {"epsilon", c.stated.epsilon}, {"delta", c.stated.delta}};
   if (c.stated.holdout) {
-    answer.json["epsilon_total"] = c.epsilon_of_all();
-    answer.json["delta_total"] = c.delta_of_all();
+    answer.json["training_epsilon"] = c.stated.training_epsilon;
+    answer.json["training_delta"] = c.stated.training_delta;
   }
   std::size_t width = 0;
   for (const Paragraph& p : all) width = std::max(width, p.heading.size());

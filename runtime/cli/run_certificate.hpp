@@ -14,13 +14,6 @@ struct RunCertificate {
   nlohmann::json json;
   verify::Certificate stated;
 
-  /// Of all that was released: where rows were held out, the larger promise of both parts.
-  double epsilon_of_all() const {
-    return stated.holdout ? stated.holdout->epsilon_total : stated.epsilon;
-  }
-  double delta_of_all() const {
-    return stated.holdout ? stated.holdout->delta_total : stated.delta;
-  }
   /// A text of the file; empty where there is none of that name.
   std::string text(const char* key) const;
   /// A list of texts of the file; the same.

@@ -24,7 +24,7 @@ privacy::RunSpending spending_of(const RunCertificate& c) {
   if (!std::isfinite(stated.epsilon))
     throw InputError(c.file.string() + ": expected a certificate with an epsilon, found none");
   // Of both parts together nothing is known but what is stated of them.
-  if (stated.holdout) return {.run = privacy::StatedRun{c.epsilon_of_all(), c.delta_of_all()}};
+  if (stated.holdout) return {.run = privacy::StatedRun{c.stated.epsilon, c.stated.delta}};
   // Whoever goes by a filter chose what to release on the way: its whole budget counts.
   if (c.json.contains("filter"))
     return {.run = privacy::ZcdpFilteredRun{c.json["filter"].at("rho").get<double>()},
@@ -135,12 +135,12 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
     a.json["runs"].push_back({{"certificate", c.file.string()},
                               {"dataset", c.text("dataset")},
                               {"method", c.text("method")},
-                              {"epsilon", c.epsilon_of_all()},
-                              {"delta", c.delta_of_all()},
+                              {"epsilon", c.stated.epsilon},
+                              {"delta", c.stated.delta},
                               {"counted_as", how}});
     a.rows.emplace_back("run " + std::to_string(i + 1),
-                        fmt::format("{} at {}, {}: {}", rounded_up(c.epsilon_of_all()),
-                                    privacy::number(c.delta_of_all()), how, runs[i]));
+                        fmt::format("{} at {}, {}: {}", rounded_up(c.stated.epsilon),
+                                    privacy::number(c.stated.delta), how, runs[i]));
     if (!c.texts("not_for_release").empty()) ++not_for_release;
   }
   if (not_for_release > 0) {

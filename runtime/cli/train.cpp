@@ -81,6 +81,10 @@ Answer answer_of(RunResult r) {
   if (r.outcome.compared_with && r.test.accuracy())
     a.rows.emplace_back("with privacy", comparison_text(r));
   a.rows.emplace_back("epsilon", privacy_text(r));
+  if (r.training_epsilon && std::isfinite(r.epsilon))
+    a.rows.emplace_back("training alone",
+                        fmt::format("{} at delta {:.3g}, for rows that were not held out",
+                                    rounded_up(*r.training_epsilon), *r.training_delta));
   if (r.outcome.sigma) a.rows.emplace_back("sigma", rounded_down(*r.outcome.sigma));
   a.rows.emplace_back("steps", std::to_string(r.outcome.steps));
   a.rows.emplace_back("time", fmt::format("{} ({:.0f} examples/s)", duration_text(r.seconds),
@@ -89,10 +93,7 @@ Answer answer_of(RunResult r) {
   for (const std::string& reason : r.not_for_release)
     a.rows.emplace_back("NOT for release", reason);
   const char* const measured = r.test.says == Says::target ? "test RMSE" : "test accuracy";
-  if (r.epsilon_total) {
-    a.rows.emplace_back("epsilon in all",
-                        fmt::format("{} at delta {:.3g}, held-out rows with the others",
-                                    rounded_up(*r.epsilon_total), *r.delta_total));
+  if (r.training_epsilon) {
     if (r.held_out.empty())
       a.rows.emplace_back(measured,
                           "in private/metrics.jsonl; --holdout-epsilon releases noisy figures");

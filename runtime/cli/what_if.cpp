@@ -113,7 +113,7 @@ Planned planned_run(const RunCertificate& certificate) {
   plan.expected_batch = c.expected_batch;
   plan.steps = c.steps;
   plan.noise_multiplier = c.sigma;
-  plan.delta = c.delta;
+  plan.delta = c.training_delta;
   plan.failure = c.failure;
   plan.group = c.max_rows;
   plan.order = c.order_fixed ? c.order : 0.0;
@@ -121,7 +121,7 @@ Planned planned_run(const RunCertificate& certificate) {
   Planned run{.plan = std::move(plan),
               .size = {.value = c.size, .noise = c.size_noise, .unit_rows = c.max_rows},
               .batch = std::llround(c.expected_batch),
-              .epsilon = c.epsilon};
+              .epsilon = c.training_epsilon};
   std::size_t steps = 0;
   for (const privacy::Release& r : c.releases) {
     if (steps == 0 && is_step(r, c))

@@ -38,7 +38,10 @@ Comparison read_comparison(const std::string& run) {
     return {.run = run,
             .dataset = certificate.at("dataset").get<std::string>(),
             .method = certificate.at("method").get<std::string>(),
-            .epsilon = certificate.at("epsilon").get<double>(),
+            // Format 1 had the promise for all that was released beside the training's.
+            .epsilon = certificate.contains("epsilon_total")
+                           ? certificate["epsilon_total"].get<double>()
+                           : certificate.at("epsilon").get<double>(),
             .test_accuracy = last.at("test_accuracy").get<double>()};
   } catch (const nlohmann::json::exception& e) {
     throw InputError(fmt::format("{}, found {}: {}", expected, run, e.what()));

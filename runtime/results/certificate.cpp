@@ -269,8 +269,8 @@ Json feature_release_json(const Certificate::FeatureRelease& release) {
   return j;
 }
 
-/// Neighbours differ by a unit that is trained on or held out: the larger of both promises holds.
-Json holdout_json(const HoldoutPlan& plan, const Promise& promise) {
+/// What is promised of each part by itself.
+Json parts_json(const HoldoutPlan& plan, const Promise& promise) {
   Json part{{"share", plan.share},
             {"of", "units, each by a secret coin of its own; the others are trained on"}};
   if (plan.says_something())
@@ -282,22 +282,21 @@ Json holdout_json(const HoldoutPlan& plan, const Promise& promise) {
                  {"mechanism",
                   "noisy figures of the held-out rows, once, and the noisy number of "
                   "training examples"}});
-  return {{"holdout", part},
-          {"epsilon_total", std::fmax(promise.epsilon, plan.epsilon)},
-          {"delta_total", std::fmax(promise.delta, plan.delta)}};
+  return {
+      {"training_epsilon", promise.epsilon}, {"training_delta", promise.delta}, {"holdout", part}};
 }
 
 }  // namespace
 
 Json to_json(const Certificate& c) {
   const BuildInfo build = build_info();
-  Json j{{"format", "cudp privacy certificate 1"},
+  Json j{{"format", "cudp privacy certificate 2"},
          {"status", text_of(c.status)},
          {"for_release", c.for_release()}};
   if (!c.for_release()) j["not_for_release"] = c.not_for_release;
-  j["epsilon"] = c.promise.epsilon;  // null in a file where it is infinite
-  j["delta"] = c.promise.delta;
-  if (c.holdout.share > 0.0) j.update(holdout_json(c.holdout, c.promise));
+  j["epsilon"] = c.epsilon();  // null in a file where it is infinite
+  j["delta"] = c.delta();
+  if (c.holdout.share > 0.0) j.update(parts_json(c.holdout, c.promise));
   if (c.unit) j.update({{"unit", c.unit->column}, {"max_rows", c.unit->max_rows}});
   std::visit(Mechanism{j, c.promise, build.version, c.unit ? kUnitNeighbours : kNeighbours},
              c.promise.how);

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,7 +25,7 @@ struct Certificate {
   };
   Status status = Status::finished;
   std::vector<std::string> not_for_release;  ///< why, in words; empty: it may be released
-  Promise promise;
+  Promise promise;                           ///< of the training
   std::optional<Groups> groups;
   std::vector<Listed> noisy_values;  ///< released by the host, besides the steps' sums
 
@@ -66,6 +67,11 @@ struct Certificate {
   std::string backend;
 
   bool for_release() const { return not_for_release.empty(); }
+
+  /// The promise for all that is released. A unit is trained on or held out, never both: the larger
+  /// of the two promises holds for it (privacy/README.md).
+  double epsilon() const { return std::fmax(promise.epsilon, holdout.epsilon); }
+  double delta() const { return std::fmax(promise.delta, holdout.delta); }
 };
 
 /// The certificate as it is published, with the build of this program.

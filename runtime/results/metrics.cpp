@@ -106,10 +106,9 @@ std::vector<MetricsRow> without_test(std::vector<MetricsRow> rows) {
 std::string encode_metrics(const std::vector<MetricsRow>& rows) {
   std::string text;
   for (const MetricsRow& r : rows) {
-    nlohmann::ordered_json j{{"epoch", r.epoch},
-                             {"step", r.step},
-                             {"epsilon", r.epsilon},
-                             {"learning_rate", r.learning_rate}};
+    nlohmann::ordered_json j{{"epoch", r.epoch}, {"step", r.step}, {"epsilon", r.epsilon}};
+    if (r.training_epsilon) j["training_epsilon"] = *r.training_epsilon;
+    j["learning_rate"] = r.learning_rate;
     for (std::size_t i = 0; i < r.test.values.size(); ++i)
       j[metrics(r.test.says)[i].key] = r.test.values[i];
     text += j.dump() + "\n";
@@ -124,7 +123,10 @@ std::vector<MetricsRow> decode_metrics(const std::string& text) {
       const std::size_t end = text.find('\n', begin);
       const auto j = nlohmann::json::parse(text.substr(begin, end - begin));
       rows.push_back({number(j.at("epoch")), j.at("step").get<std::uint64_t>(),
-                      number(j.at("epsilon")), number(j.at("learning_rate")), decode_values(j)});
+                      number(j.at("epsilon")), number(j.at("learning_rate")), decode_values(j),
+                      j.contains("training_epsilon")
+                          ? std::optional(number(j.at("training_epsilon")))
+                          : std::nullopt});
       if (end == std::string::npos) break;
       begin = end + 1;
     }

@@ -51,9 +51,14 @@ Metrics metrics_of(const Evaluation& evaluation);
 struct MetricsRow {
   double epoch = 0.0;
   std::uint64_t step = 0;
+  /// The promise for all that was released by then, and for the figures of held-out rows, which are
+  /// released at the end: the larger of what training has spent and of the figures' whole budget.
   double epsilon = 0.0;
   double learning_rate = 0.0;
   Metrics test = {};
+  std::optional<double> training_epsilon = {};  ///< spent by then; only where rows are held out
+
+  double spent_by_training() const { return training_epsilon.value_or(epsilon); }
 };
 
 /// The rows without what was measured on the test set.

@@ -18,8 +18,8 @@ void for_each_field(Any& r, const Visit& visit) {
   visit("majority_class", r.majority_class);
   visit("epsilon", r.epsilon);
   visit("delta", r.delta);
-  visit("epsilon_total", r.epsilon_total);
-  visit("delta_total", r.delta_total);
+  visit("training_epsilon", r.training_epsilon);
+  visit("training_delta", r.training_delta);
   visit("held_out", r.held_out);
   visit("sigma", r.outcome.sigma);
   visit("steps", r.outcome.steps);
@@ -113,6 +113,14 @@ Json to_json(const RunResult& result) {
 RunResult result_from_json(const Json& json) {
   RunResult result;
   for_each_field(result, Read{json});
+  // As certificates of format 1: epsilon was the training's, and this the promise for all.
+  if (json.contains("epsilon_total")) {
+    result.training_epsilon = result.epsilon;
+    result.training_delta = result.delta;
+    const Read read{json};
+    read("epsilon_total", result.epsilon);
+    read("delta_total", result.delta);
+  }
   return result;
 }
 

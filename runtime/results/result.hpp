@@ -18,10 +18,10 @@ struct RunResult {
   std::string test_set = "public";  ///< or none, or private
   Metrics test;  ///< on the test set; only what Metric::in_result has is kept in a file
   std::optional<std::string> majority_class;  ///< of the test set, where there is one
-  double epsilon = 0.0;                       ///< infinite without privacy
+  double epsilon = 0.0;                       ///< of all that is released; infinite without privacy
   double delta = 0.0;
-  /// Of all that was released, where rows were held out.
-  std::optional<double> epsilon_total, delta_total;
+  /// Of the training alone, where rows were held out.
+  std::optional<double> training_epsilon, training_delta;
   std::vector<ErrorBar> held_out;  ///< what was released of them; empty where nothing was
   Outcome outcome;
   double seconds = 0.0;  ///< of training

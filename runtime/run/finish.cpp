@@ -44,19 +44,18 @@ RunResult result_of(const Run& run, const Certificate& certificate,
   const double seconds = t.seconds();
   // These numbers were paid for: with the real ones, seconds would tell them.
   const double examples = static_cast<double>(t.step()) * t.method().examples_per_step();
-  const HoldoutPlan& held = t.holdout_plan();
-  std::optional<double> epsilon_total, delta_total;
-  if (held.share > 0.0) {
-    epsilon_total = std::max(certificate.promise.epsilon, held.epsilon);
-    delta_total = std::max(certificate.promise.delta, held.delta);
+  std::optional<double> training_epsilon, training_delta;
+  if (certificate.holdout.share > 0.0) {
+    training_epsilon = certificate.promise.epsilon;
+    training_delta = certificate.promise.delta;
   }
   return {.test_set = test_set_name(certificate.test_set),
           .test = t.metrics().back().test,
           .majority_class = std::move(majority_class),
-          .epsilon = certificate.promise.epsilon,
-          .delta = certificate.promise.delta,
-          .epsilon_total = epsilon_total,
-          .delta_total = delta_total,
+          .epsilon = certificate.epsilon(),
+          .delta = certificate.delta(),
+          .training_epsilon = training_epsilon,
+          .training_delta = training_delta,
           .held_out = t.holdout_figures() ? t.holdout_figures()->bars : std::vector<ErrorBar>{},
           .outcome = t.method().outcome(t.step()),
           .seconds = seconds,

@@ -105,7 +105,7 @@ bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::str
                           const Certificate& c) const {
   const std::string what = fmt::format("{} on {}", model, c.dataset);
   const std::string title = gives_privacy_ ? fmt::format("{}, epsilon {:.3g} at delta {:.2g}", what,
-                                                         c.promise.epsilon, c.promise.delta)
+                                                         c.epsilon(), c.delta())
                                            : what + ", without privacy";
   const auto draw = [&](const Place& to, const std::vector<MetricsRow>& rows) {
     return cudp::draw_curves(rows, title, to.path, to.mode);

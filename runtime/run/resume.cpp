@@ -46,8 +46,8 @@ std::optional<MetricsRow> newest_metrics(const RunFolder& folder) {
 /// A ledger that was put back from before what the run has shown since.
 void check_not_older(const Run& run) {
   const std::optional<MetricsRow> shown = newest_metrics(run.folder);
-  if (!shown ||
-      run.training->method().accounts_for(run.training->ledger(), shown->step, shown->epsilon))
+  if (!shown || run.training->method().accounts_for(run.training->ledger(), shown->step,
+                                                    shown->spent_by_training()))
     return;
   throw BudgetError(fmt::format(
       "{}: expected what was charged up to step {}, which {} shows, found an older ledger",

@@ -171,6 +171,7 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   t->seconds_ = state.seconds;
   show_features(t->experiment_, std::move(state.feature_release));
   t->plan_holdout(t->size_.noise);
+  for (MetricsRow& row : t->metrics_) row = t->with_holdout(row);  // of before format 2
   t->method_ = t->make_method();
   t->method_->restore(t->inputs(), part_of(std::move(state.method), t->experiment_.data.train));
   if (same_key) t->last_step_ = t->method_->last_step(t->budget_, t->step_);
@@ -241,9 +242,16 @@ void Training::measure() {
   measured_step_ = step_;
 }
 
+MetricsRow Training::with_holdout(MetricsRow row) const {
+  if (holdout_plan_.share == 0.0 || row.training_epsilon) return row;
+  row.training_epsilon = row.epsilon;
+  row.epsilon = std::fmax(row.epsilon, holdout_plan_.epsilon);
+  return row;
+}
+
 void Training::add(const std::vector<MetricsRow>& rows) {
   for (const MetricsRow& row : rows) {
-    metrics_.push_back(row);
+    metrics_.push_back(with_holdout(row));
     observer_.measured(metrics_);
   }
 }

@@ -121,6 +121,8 @@ class Training {
   /// Begins a row, unless this step has one.
   void measure_once();
   void measure();
+  /// The row of a training's epsilon, with what is promised of held-out rows.
+  MetricsRow with_holdout(MetricsRow row) const;
   /// Adds rows whose epsilon is known.
   void add(const std::vector<MetricsRow>& rows);
   /// The model's answers to the test set.

@@ -402,8 +402,8 @@ TEST(Checker, FindsBoundsOfGroupsBesideHeldOutRows) {
   run.certificate["groups"] = table;
   EXPECT_EQ(found(), 0);
   run.certificate["holdout"] = {{"share", 0.2}};
-  run.certificate["epsilon_total"] = run.certificate["epsilon"];
-  run.certificate["delta_total"] = run.certificate["delta"];
+  run.certificate["training_epsilon"] = run.certificate["epsilon"];
+  run.certificate["training_delta"] = run.certificate["delta"];
   EXPECT_EQ(found(), 1);
   run.certificate["groups"] = "not stated";
   EXPECT_EQ(found(), 0);

@@ -271,7 +271,8 @@ struct Fake {
         privacy::Accountant({.releases = releases}, {.kind = privacy::AccountantKind::rdp})
             .epsilon(delta * (1.0 - 1e-9));
     Json& j = certificate;
-    j = {{"status", "finished"},
+    j = {{"format", "cudp privacy certificate 2"},
+         {"status", "finished"},
          {"epsilon", bound.epsilon},
          {"delta", delta},
          {"method", method},

@@ -31,8 +31,11 @@ TEST_F(HoldoutCli, PublishesNoisyFiguresWithBarsAndKeepsExactOnesPrivate) {
   const Finished f = train("visits.csv", with(kHoldoutBudget, {"--steps", "20"}));
   ASSERT_EQ(f.exit, 0) << f.err;
   const Json c = json("release/privacy.json");
-  EXPECT_EQ(c["epsilon_total"], 2.0);
-  EXPECT_EQ(c["delta_total"], 1e-5);
+  EXPECT_EQ(c["format"], "cudp privacy certificate 2");
+  EXPECT_EQ(c["epsilon"], 2.0);
+  EXPECT_EQ(c["delta"], 1e-5);
+  EXPECT_EQ(c["training_epsilon"], 2.0);
+  EXPECT_EQ(c["training_delta"], 1e-5);
   EXPECT_EQ(c["holdout"]["share"], 0.25);
   EXPECT_EQ(c["holdout"]["epsilon"], 1.0);
   const Json figures = json("release/holdout.json");
@@ -53,9 +56,10 @@ TEST_F(HoldoutCli, PublishesNoisyFiguresWithBarsAndKeepsExactOnesPrivate) {
     if (bar["metric"] != "accuracy") continue;
     expect_about(bar, exact["test_accuracy"].get<double>());
   }
-  EXPECT_EQ(json("private/result.json")["epsilon_total"], 2.0);
+  EXPECT_EQ(json("private/result.json")["epsilon"], 2.0);
+  EXPECT_EQ(json("private/result.json")["training_epsilon"], 2.0);
   EXPECT_EQ(json("private/result.json")["held_out"], figures["bars"]);
-  EXPECT_NE(f.out.find("epsilon in all"), std::string::npos) << f.out;
+  EXPECT_NE(f.out.find("training alone  2 at delta"), std::string::npos) << f.out;
   EXPECT_NE(f.out.find(fmt::format("held-out rows   accuracy {:.4g}, with noise",
                                    figures["bars"][0]["value"].get<double>())),
             std::string::npos)
@@ -89,7 +93,8 @@ TEST_F(HoldoutCli, WithoutABudgetOfItsOwnSaysNothing) {
   ASSERT_EQ(f.exit, 0) << f.err;
   EXPECT_FALSE(fs::exists(folder_ / "run/release/holdout.json"));
   EXPECT_TRUE(fs::exists(folder_ / "run/private/evaluation.json"));
-  EXPECT_EQ(json("release/privacy.json")["epsilon_total"], 2.0);
+  EXPECT_EQ(json("release/privacy.json")["epsilon"], 2.0);
+  EXPECT_EQ(json("release/privacy.json")["training_epsilon"], 2.0);
 }
 
 /// A group of units may be in both parts.
@@ -117,7 +122,8 @@ TEST_F(HoldoutCli, TheLargerPromiseIsExplained) {
   EXPECT_NE(f.err.find("delta 0.001 is above 1 /"), std::string::npos) << f.err;
   // With another run, and as that run counts.
   const auto both = Json::parse(run_cudp(folder_, {"account", folder_ / "run", "--json"}).out);
-  EXPECT_EQ(both["epsilon_total"], 7.5);
+  EXPECT_EQ(both["epsilon"], 7.5);
+  EXPECT_EQ(both["training_epsilon"], 2.0);
   ASSERT_EQ(run_cudp(folder_, with(words("stays.csv", kHoldoutBudget),
                                    {"--steps", "5", "--out", folder_ / "other"}))
                 .exit,
@@ -129,6 +135,105 @@ TEST_F(HoldoutCli, TheLargerPromiseIsExplained) {
   EXPECT_EQ(together["runs"][0]["epsilon"], 7.5);
   EXPECT_EQ(together["runs"][1]["epsilon"], 2.0);
   EXPECT_GE(together["epsilon"], 9.0);
+}
+
+std::vector<Json> rows_of(const std::string& file) {
+  std::vector<Json> rows;
+  std::istringstream lines(content_of(file));
+  for (std::string line; std::getline(lines, line);) rows.push_back(Json::parse(line));
+  return rows;
+}
+
+/// What is read first is the promise for everything: in the certificate, in every row of the
+/// metrics, in the curves' title, in the table that the run ends with.
+TEST_F(HoldoutCli, TheLargerPromiseIsStatedFirst) {
+  const Finished f =
+      train("stays.csv",
+            with(kHoldoutBudget, {"--epsilon", "1", "--holdout-epsilon", "8", "--epochs", "2"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const Json c = json("release/privacy.json");
+  EXPECT_EQ(c["epsilon"], 8.0);
+  EXPECT_EQ(c["delta"], 1e-5);
+  EXPECT_EQ(c["training_epsilon"], 1.0);
+  EXPECT_EQ(c["training_delta"], 1e-5);
+  const std::vector<Json> rows = rows_of(folder_ / "run/release/metrics.jsonl");
+  ASSERT_EQ(rows.size(), 2u);
+  for (const Json& row : rows) EXPECT_EQ(row["epsilon"], 8.0) << row;
+  EXPECT_LT(rows[0]["training_epsilon"], rows[1]["training_epsilon"]);
+  EXPECT_LE(rows[1]["training_epsilon"], 1.0);
+  EXPECT_NE(content_of(folder_ / "run/release/curves.png").find("epsilon 8 at delta 1e-05"),
+            std::string::npos);
+  EXPECT_NE(f.out.find("epsilon         8 at delta 1e-05"), std::string::npos) << f.out;
+  EXPECT_NE(f.out.find("training alone  1 at delta 1e-05"), std::string::npos) << f.out;
+  EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 0);
+  // A row that states less, or leaves the training's out, is found.
+  for (const char* const change : {"epsilon", "training_epsilon"}) {
+    std::string text;
+    for (Json row : rows) {
+      if (std::string(change) == "epsilon")
+        row["epsilon"] = 1.0;
+      else
+        row.erase(change);
+      text += row.dump() + "\n";
+    }
+    write_text(folder_ / "run/release/metrics.jsonl", text);
+    EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 1) << change;
+  }
+}
+
+/// Format 1 had the training's promise as `epsilon`, and the larger one as `epsilon_total`.
+TEST_F(HoldoutCli, FormatOneIsReadWithItsOldMeaning) {
+  ASSERT_EQ(train("stays.csv", with(kHoldoutBudget,
+                                    {"--epsilon", "1", "--holdout-epsilon", "8", "--steps", "5"}))
+                .exit,
+            0);
+  const std::vector<Words> commands = {{"account", "run", "--json"},
+                                       {"account", "run", "--what-if", "steps=10", "--json"},
+                                       {"account", "run", "other", "--delta", "1e-4", "--json"}};
+  fs::copy(folder_ / "run", folder_ / "other", fs::copy_options::recursive);
+  const auto answers = [&] {
+    std::vector<std::string> all;
+    for (Words words : commands) {
+      for (std::string& word : words)
+        if (word == "run" || word == "other") word = folder_ / word;
+      const Finished f = run_cudp(folder_, words);
+      EXPECT_EQ(f.exit, 0) << f.err;
+      all.push_back(f.out);
+    }
+    return all;
+  };
+  const std::vector<std::string> before = answers();
+  Json c = json("release/privacy.json");
+  c["format"] = "cudp privacy certificate 1";
+  for (const std::string name : {"epsilon", "delta"}) {
+    c[name + "_total"] = c[name];
+    c[name] = c["training_" + name];
+    c.erase("training_" + name);
+  }
+  std::string text;
+  for (Json row : rows_of(folder_ / "run/release/metrics.jsonl")) {
+    row["epsilon"] = row["training_epsilon"];
+    row.erase("training_epsilon");
+    text += row.dump() + "\n";
+  }
+  write_text(folder_ / "run/release/privacy.json", c.dump(2));
+  const Finished mixed = run_cudp(folder_, {"verify", folder_ / "run"});
+  EXPECT_EQ(mixed.exit, 1) << "rows of format 2: " << mixed.out;
+  write_text(folder_ / "run/release/metrics.jsonl", text);
+  EXPECT_EQ(answers(), before);
+  const Finished v = run_cudp(folder_, {"verify", folder_ / "run"});
+  EXPECT_EQ(v.exit, 0) << v.out << v.err;
+  c["epsilon_total"] = 7.9;
+  write_text(folder_ / "run/release/privacy.json", c.dump(2));
+  EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 1);
+  // Neither format 3, nor the names of one format in the other, are read.
+  c["format"] = "cudp privacy certificate 3";
+  write_text(folder_ / "run/release/privacy.json", c.dump(2));
+  EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 2);
+  EXPECT_EQ(run_cudp(folder_, {"account", folder_ / "run"}).exit, 2);
+  c["format"] = "cudp privacy certificate 2";
+  write_text(folder_ / "run/release/privacy.json", c.dump(2));
+  EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 2);
 }
 
 /// A batch above the noisy number of training examples: that number alone was released.
