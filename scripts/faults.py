@@ -399,8 +399,6 @@ PLACES = [
     ("runtime/device/cpu/worker.cpp", "const auto in_whole = static_cast<std::int64_t>(w_.data->first + number);", "w_.data->first", [("RANKS: the first range's words for all", "0 * x")]),
     ("runtime/device/joined_linear.hpp", "sum_multiples(ranks_, what, sums, linear_grid(bound, max_examples_));", "max_examples_", [("RANKS: another grid", "1e9 * x")]),
     ("runtime/device/cuda/ranked_sum.hpp", "gpu_.sum_over_ranks(sum(), words_);", "words_", [("DEVICES: the all-reduce is left out", "0 * x"), ("DEVICES: the last word is left out", "x - 1"), ("DEVICES: half of the sum is left out", "x / 2")]),
-    ("runtime/device/cuda/ranked_sum.hpp", "gpu_.copy(words, sample_.space().count, sizeof(std::uint32_t));", "words", [("DEVICES: the number of examples is not added up", "x + 1")]),
-    ("runtime/device/cuda/ranked_sum.hpp", "if (words[0] > settings_.largest_sum) throw", "words[0]", [("DEVICES: a batch of all ranks may be too large", "0 * x")]),
     ("runtime/device/rank_sums.cpp", "if (libraries[r] != libraries[0])", "libraries[r]", [("DEVICES: another version is not seen", "libraries[0]")]),
     ("runtime/device/rank_sums.hpp", "if (tried[i] != tried_sum(ranks.size(), i))", "tried[i]", [("DEVICES: the tried sum is not looked at", "tried_sum(ranks.size(), i)")]),
     ("runtime/methods/dpis.cpp", "ranks().sum(name, {&sum, 1});", "1", [("RANKS: the total of the norms is left out", "0 * x")]),

@@ -37,9 +37,10 @@ struct TrainState {
   std::vector<float> norms;
 };
 
-/// The message where a batch is larger than PrivacyPlan::largest_sum, or than the device holds.
+/// The message if a batch is larger than the memory that a device has for it, which has a
+/// probability below 1e-30 whatever the data.
 inline constexpr const char* kBatchTooLarge =
-    "a batch was larger than the plan allows for: the run cannot be used";
+    "a batch was larger than the device has memory for: the run cannot be used";
 
 struct EngineSettings {
   /// Memory is laid out for it: the steps that are run may have other numbers, but not another kind
@@ -47,8 +48,6 @@ struct EngineSettings {
   StepRecipe recipe;
   Generator generator = Generator::chacha20;
   SharedKey key;
-  /// A public bound on the examples of a sum; see PrivacyPlan.
-  std::uint64_t largest_sum = std::uint64_t{1} << 16;
   /// Examples that a batch is expected to have, a public number; 0 where it is not known. How much
   /// room CUDA has for candidates at first; results do not depend on it.
   double expected_batch = 0.0;

@@ -13,6 +13,11 @@ inline double linear_grid(double bound, double max_examples) {
   return std::ldexp(1.0, std::ilogb(bound) + 1 - std::clamp(52 - ceil_log2(max_examples), 1, 24));
 }
 
+/// The number of examples up to which sums on that grid are exact: at least 2^28.
+inline double linear_capacity(double max_examples) {
+  return std::ldexp(1.0, 52 - std::clamp(52 - ceil_log2(max_examples), 1, 24));
+}
+
 /// The distance by which one example can move the sum of gradients clipped to max_norm, in L2,
 /// whatever the others are: roundings to float (of |x|, C / |x| and c x), and one to the grid in
 /// each of d coordinates.

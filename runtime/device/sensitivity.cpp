@@ -8,24 +8,6 @@
 
 namespace cudp {
 
-std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure) {
-  if (!(mean > 0.0 && mean < 1e15) || steps == 0 || !(failure > 0.0 && failure < 1.0))
-    throw std::invalid_argument("largest_batch: expected mean > 0, steps >= 1, failure in (0, 1)");
-  const double log_failure = std::log(failure) - std::log(static_cast<double>(steps));
-  const auto unlikely = [&](double x) {
-    return -(x * std::log(x / mean) - x + mean) <= log_failure;
-  };
-  // The bound falls beyond the mean: double until it holds, then bisect to the integer.
-  auto low = static_cast<std::uint64_t>(std::ceil(mean));
-  std::uint64_t high = low + 1;
-  while (!unlikely(static_cast<double>(high))) high *= 2;
-  while (high - low > 1) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    (unlikely(static_cast<double>(middle)) ? high : low) = middle;
-  }
-  return high;
-}
-
 double least_clip_norm(const Network& network, Clipping clipping) {
   const double layers = clipping == Clipping::per_layer ? network.groups : 1.0;
   return std::sqrt(layers * static_cast<double>(network.parameter_count) * 0x1p-126 / 0x1p-14);

@@ -19,11 +19,6 @@ inline constexpr Arithmetic kCpuArithmetic{.norm_chains = 8, .norm_block = 1024}
 /// (WeightGradientSum in kernels/products/tiled_product.hpp).
 inline constexpr Arithmetic kCudaArithmetic{};
 
-/// Largest batch of `steps` Poisson batches of the given mean, except with probability `failure`.
-/// Chernoff: P(batch >= x) <= exp(-(x ln(x / mean) - x + mean)) for x > mean, summed over the
-/// steps. mean > 0, steps >= 1, failure in (0, 1).
-std::uint64_t largest_batch(double mean, std::uint64_t steps, double failure);
-
 /// The least clipping norm for which sensitivity_rounding_error holds. Squares of numbers below
 /// 2^-63 have few bits in float32, or none, so that d of them may lack d 2^-126 in a squared norm:
 /// that is to be at most 2^-14 of the squared bound, C^2 or a layer's own C^2 / layers. (A dense

@@ -145,6 +145,11 @@ std::vector<std::string> DpAgdMethod::obstacles() const {
 
 void DpAgdMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
+  // Under a fresh key there may be more than the plan's bound. This limit is the program's.
+  const double capacity = linear_capacity(settings_.max_examples);
+  if (static_cast<double>(inputs.train.whole_size()) > capacity)
+    throw InputError(fmt::format(
+        "expected at most {:.0f} training examples with --method dp-agd, found more", capacity));
   engine_ = inputs.backend.make_linear_engine(
       inputs.train, context_.network.spec.loss, settings_.max_examples,
       static_cast<int>(context_.config.threads), sign_weights(context_.config.class_weights));

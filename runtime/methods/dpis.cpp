@@ -38,8 +38,6 @@ PrivacyPlan dpis_plan(const MethodContext& context) {
       plan_without_noise(context, {.clip_norm = config.clip, .largest_rate = kLargestRate});
   // It chooses as it goes: only Renyi divergences of one order add up then.
   plan.accountant = privacy::AccountantKind::rdp;
-  plan.largest_sum =
-      static_cast<std::uint64_t>(std::ceil(context.size.max_examples(0.5 * plan.failure)));
   const std::uint64_t epoch = context.steps_per_epoch();
   plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (options.adaptive_clip ? 2 : 1);
   plan.epoch_noise = options.total_noise * context.size.value;

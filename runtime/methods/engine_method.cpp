@@ -78,7 +78,6 @@ void EngineMethod::make_engine(const TrainingInputs& inputs) {
   s.recipe = recipe();
   s.generator = c.rng;
   s.key = inputs.key;
-  s.largest_sum = plan_.largest_sum;
   s.expected_batch = plan_.expected_batch;
   s.micro_batch = static_cast<int>(c.micro_batch);
   s.precision = c.precision;

@@ -56,12 +56,7 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   plan.steps = config.steps
                    ? static_cast<std::uint64_t>(*config.steps)
                    : static_cast<std::uint64_t>(*config.epochs) * context.steps_per_epoch();
-
-  // Two things may fail: the bound on N, where that is private, and the bound on a batch given it.
   plan.failure = kFailureShare * plan.delta;
-  const double max_examples = size.max_examples(0.5 * plan.failure);
-  plan.largest_sum =
-      largest_batch(plan.sampling_rate() * max_examples, plan.steps, 0.5 * plan.failure);
   plan.clip_norm = shape.clip_norm;
   plan.sensitivity = sensitivity(bound_of(shape.contribution, plan.clip_norm), context.network,
                                  context.arithmetic);

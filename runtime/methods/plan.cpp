@@ -96,7 +96,6 @@ template <class Plan, class Visit>
 void visit_parts(Plan& p, const Visit& visit) {
   visit("sampling_threshold", p.sampling_threshold);
   visit("expected_batch", p.expected_batch);
-  visit("largest_sum", p.largest_sum);
   visit("steps", p.steps);
   visit("clip_norm", p.clip_norm);
   visit("sensitivity", p.sensitivity);

@@ -13,8 +13,8 @@ namespace cudp {
 /// epsilon for.
 inline constexpr std::uint64_t kLargestGroup = 16;
 
-/// Share of delta that pays for bounds that hold with overwhelming probability: on a private number
-/// of examples, and on the size of a batch.
+/// Share of delta that pays for bounds that hold with overwhelming probability
+/// (PrivacyPlan::failure).
 inline constexpr double kFailureShare = 1e-9;
 
 /// A budget that guarantees next to nothing is refused unless the user insists
@@ -42,8 +42,6 @@ struct PrivacyPlan {
   /// Each example is in each step's batch independently with probability threshold / 2^32.
   std::uint64_t sampling_threshold = 0;
   double expected_batch = 0.0;  ///< sums are divided by this, never by the batch that was drawn
-  /// No sum has more examples, but for `failure`.
-  std::uint64_t largest_sum = 0;
   std::uint64_t steps = 0;
   double clip_norm = 0.0;         ///< C, L2 bound of one example's contribution before rounding
   double sensitivity = 0.0;       ///< C plus what rounding can add; the noise is scaled to this
@@ -58,8 +56,9 @@ struct PrivacyPlan {
   /// The releases before the first step: MethodContext::before.
   std::vector<privacy::Release> before;
   double delta = 0.0;
-  /// Probability that a batch, or the number of examples, is larger than `largest_sum` allows for;
-  /// part of delta.
+  /// Part of delta that pays for bounds that hold with overwhelming probability: on a private
+  /// number of examples, and on the memory of a batch on a device. No sum's privacy rests on its
+  /// size.
   double failure = 0.0;
   std::uint64_t group = 1;  ///< examples of one unit: TrainingSize::unit_rows
   /// The Renyi order that the accountant must use, 0 where it may choose its bound. Where the rest

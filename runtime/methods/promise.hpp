@@ -36,7 +36,7 @@ struct NoisySums {
   std::vector<privacy::Release> releases;  ///< all that were charged
   privacy::PrivacyBound bound;             ///< of these releases
   bool order_fixed_before = false;         ///< bound.order was chosen before the first release
-  double delta_for_rounding = 0.0;         ///< part of delta: a batch above what sensitivity covers
+  double delta_for_rounding = 0.0;         ///< part of delta: PrivacyPlan::failure
   std::optional<double> norm_total_noise;  ///< of the sum of norms that an epoch begins with
 
   /// A clipping norm that follows a quantile of the gradients' norms.

@@ -50,7 +50,7 @@ class CpuEngine final : public Engine {
                .norms = {}},
         packed_(to_size(layout_.storage.packed)),
         transposed_(to_size(layout_.storage.transposed)),
-        sum_(to_size(layout_.storage.packed) + 1 + Diagnostics::kWords),
+        sum_(to_size(layout_.storage.packed) + Diagnostics::kWords),
         released_(network_.parameter_count) {
     for (int t = 0; t < team_.size(); ++t)
       workers_.push_back(std::make_unique<Worker>(layout_, k_, settings_.class_weights));
@@ -396,18 +396,13 @@ class CpuEngine final : public Engine {
   }
 
   /// The sums of all ranks: of what their examples add, and of what was seen of them, which stands
-  /// behind it. A batch that is too large fails on all ranks alike.
+  /// behind it.
   void join() {
-    std::int64_t batch = static_cast<std::int64_t>(batch_);
-    if (!settings_.ranks->alone()) {
-      std::int64_t* const words = sum_.data() + layout_.storage.packed;
-      words[0] = batch;
-      seen_.to_words(words + 1);
-      settings_.ranks->sum("the sum of a step", {sum_.data(), sum_.size()});
-      batch = words[0];
-      seen_ = Diagnostics::of_words(words + 1);
-    }
-    if (static_cast<std::uint64_t>(batch) > settings_.largest_sum) throw Error(kBatchTooLarge);
+    if (settings_.ranks->alone()) return;
+    std::int64_t* const words = sum_.data() + layout_.storage.packed;
+    seen_.to_words(words);
+    settings_.ranks->sum("the sum of a step", {sum_.data(), sum_.size()});
+    seen_ = Diagnostics::of_words(words);
   }
 
   void pack(const std::vector<float>& parameters) {

@@ -56,7 +56,7 @@ class DeviceEngine final : public Engine {
         all_count_(gpu_, 1),
         norm_total_(gpu_, 1),
         train_tally_(gpu_, 1),
-        ranked_(gpu_, settings_, end_, sample_, train_tally_, state_.size()) {
+        ranked_(gpu_, settings_, end_, train_tally_, state_.size()) {
     train_tally_.clear();
     const SumScale unit = sum_scale(1.0f, 1.0);
     unit_scale_.upload({&unit, 1});
@@ -407,8 +407,8 @@ class DeviceEngine final : public Engine {
     (void)position_.wait();
   }
 
-  /// Launches all of a step up to its sum and its tally, which are complete then. There is room for
-  /// any batch that the plan allows.
+  /// Launches all of a step up to its sum and its tally, which are complete then. There is memory
+  /// for any batch, but for a probability below 1e-30.
   void launch_sum(const StepRecipe& recipe) {
     const std::int64_t room = batch_capacity(recipe.draw, train_.size());
     draw(recipe, room);
@@ -535,9 +535,7 @@ class DeviceEngine final : public Engine {
     SampleSpace space = sample_.space();
     space.cursor = position_.cursor();
     space.list = position_.list();
-    space.capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-        static_cast<std::uint64_t>(batch_capacity(recipe.draw, train_.size())),
-        settings_.largest_sum));
+    space.capacity = static_cast<std::uint32_t>(batch_capacity(recipe.draw, train_.size()));
     space.room = static_cast<std::uint32_t>(room);
     space.counted = train_tally_.get();
     space.has_tail = StepEnd<Gpu>::has_tail(recipe);

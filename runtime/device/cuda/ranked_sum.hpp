@@ -12,7 +12,6 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
-#include "runtime/device/cuda/sample.hpp"
 #include "runtime/device/cuda/step_end.hpp"
 #include "runtime/device/engine.hpp"
 #include "runtime/device/rank_sums.hpp"
@@ -39,12 +38,11 @@ Diagnostics take_tally(Buffer<Gpu, Tally>& tally) {
 template <class Gpu>
 class RankedSum {
  public:
-  RankedSum(Gpu& gpu, const EngineSettings& settings, StepEnd<Gpu>& end, SampleScratch<Gpu>& sample,
-            Buffer<Gpu, Tally>& tally, std::size_t parameters)
+  RankedSum(Gpu& gpu, const EngineSettings& settings, StepEnd<Gpu>& end, Buffer<Gpu, Tally>& tally,
+            std::size_t parameters)
       : gpu_(gpu),
         settings_(settings),
         end_(end),
-        sample_(sample),
         tally_(tally),
         words_(parameters + StepEnd<Gpu>::kRankWords) {}
 
@@ -66,40 +64,32 @@ class RankedSum {
   /// After choose().
   bool is_on_device() const { return *on_device_; }
 
-  /// In a recording: the sum, the number of its examples and what was seen of them <- those of all
-  /// ranks.
+  /// In a recording: the sum, and what was seen of its examples <- those of all ranks.
   void launch() {
-    FixedPoint* const words = end_.rank_words();
-    // The count has 32 bits, the lower half of its word.
-    gpu_.clear(words, sizeof *words);
-    gpu_.copy(words, sample_.space().count, sizeof(std::uint32_t));
-    gpu_.copy(words + 1, tally_.get(), sizeof(Tally));
+    gpu_.copy(end_.rank_words(), tally_.get(), sizeof(Tally));
     gpu_.clear(tally_.get(), sizeof(Tally));
     gpu_.sum_over_ranks(sum(), words_);
   }
 
-  /// After it: a batch that was too large fails on all ranks alike, before anything leaves them.
+  /// After it.
   void see() {
     const std::vector<FixedPoint> words = end_.download_rank_words();
-    if (words[0] > settings_.largest_sum) throw Error(kBatchTooLarge);
     Tally seen;
-    std::memcpy(&seen, &words[1], sizeof seen);
+    std::memcpy(&seen, words.data(), sizeof seen);
     seen_ += diagnostics_of(seen);
   }
 
   /// By the host: the sums of all ranks, and what was seen of their examples, in place of this
-  /// rank's. A batch that is too large fails on all ranks alike.
+  /// rank's.
   void join() {
     const std::vector<FixedPoint> mine = end_.download_sum();
-    std::vector<std::int64_t> words(mine.size() + 1 + Diagnostics::kWords);
+    std::vector<std::int64_t> words(mine.size() + Diagnostics::kWords);
     std::ranges::transform(mine, words.begin(),
                            [](FixedPoint units) { return static_cast<std::int64_t>(units); });
     std::int64_t* const seen = words.data() + mine.size();
-    seen[0] = sample_.count();
-    take_tally(tally_).to_words(seen + 1);
+    take_tally(tally_).to_words(seen);
     settings_.ranks->sum("the sum of a step", words);
-    if (static_cast<std::uint64_t>(seen[0]) > settings_.largest_sum) throw Error(kBatchTooLarge);
-    seen_ += Diagnostics::of_words(seen + 1);
+    seen_ += Diagnostics::of_words(seen);
     end_.upload_sum({reinterpret_cast<const FixedPoint*>(words.data()), mine.size()});
   }
 
@@ -112,7 +102,6 @@ class RankedSum {
   Gpu& gpu_;
   const EngineSettings& settings_;
   StepEnd<Gpu>& end_;
-  SampleScratch<Gpu>& sample_;
   Buffer<Gpu, Tally>& tally_;
   std::size_t words_;
   std::optional<bool> on_device_;

@@ -38,8 +38,8 @@ class StepEnd {
   /// [d], in units of the grid: to add to. 0 at the beginning of a step.
   FixedPoint* sum() const { return sum_.get(); }
   std::vector<FixedPoint> download_sum() const { return sum_.download(state_.size()); }
-  /// Words behind the sum that ranks add up with it: how many examples it has, and a tally.
-  static constexpr std::size_t kRankWords = 1 + sizeof(Tally) / sizeof(FixedPoint);
+  /// Words after the sum that ranks add up with it: a tally.
+  static constexpr std::size_t kRankWords = sizeof(Tally) / sizeof(FixedPoint);
   FixedPoint* rank_words() const { return sum_.get() + state_.size(); }
   std::vector<FixedPoint> download_rank_words() const {
     return sum_.download(kRankWords, state_.size());

@@ -170,22 +170,6 @@ TEST(Plan, AffordableStepsAreTheMostThatFit) {
   EXPECT_GT(guarantee(p, releases(p, most + 1)).epsilon, 1.5);
 }
 
-TEST(Rounding, NoBatchIsLargerButForTheFailure) {
-  // The exact tail of the batch that the Chernoff bound stands for.
-  for (const auto& [n, q] : {std::pair{60'000.0, 0.0085}, {100.0, 0.5}, {1e6, 1e-6}}) {
-    for (const double failure : {1e-3, 1e-14}) {
-      const std::uint64_t steps = 1000;
-      const std::uint64_t cap = largest_batch(n * q, steps, failure);
-      const double beyond =
-          static_cast<double>(cap) >= n ? 0.0 : law::binomial_above(n, q, static_cast<double>(cap));
-      EXPECT_LE(beyond * static_cast<double>(steps), failure) << n << " " << q;
-      EXPECT_LT(static_cast<double>(cap), 2.0 * n * q + 60.0) << n << " " << q;
-    }
-  }
-  EXPECT_THROW(largest_batch(0.0, 1, 0.1), std::invalid_argument);
-  EXPECT_THROW(largest_batch(10.0, 1, std::nan("")), std::invalid_argument);
-}
-
 TEST(Rounding, RoundingErrorFollowsItsFormula) {
   const double u = 0x1p-24;
   // The largest layer of cnn has 16,384 weights: its norm's error stays below the floor.

@@ -124,8 +124,7 @@ struct Came {
 
 /// Two ranks, on devices that say this of sums; each looks at what it came to.
 template <class Look>
-void train_two(const std::function<RankSumsOfTest(int rank)>& sums, SumBy by,
-               std::uint64_t largest_sum, const Look& look) {
+void train_two(const std::function<RankSumsOfTest(int rank)>& sums, SumBy by, const Look& look) {
   const Network net = cases::network_of(cases::kCases[0]);
   const Dataset data = cases::examples_for(cases::kCases[0], 1'024);
   const auto part = [&](Ranks& ranks) {
@@ -134,7 +133,6 @@ void train_two(const std::function<RankSumsOfTest(int rank)>& sums, SumBy by,
     s.recipe.draw = Poisson{std::uint64_t{1} << 30};
     s.ranks = &ranks;
     s.sum_by = by;
-    s.largest_sum = largest_sum;
     s.say = [&](const std::string& line) { came.said += line; };
     DeviceLog log;
     const auto engine = fused_engine(net, s, {.sums = sums(ranks.rank()), .log = &log});
@@ -166,25 +164,23 @@ void train_two(const std::function<RankSumsOfTest(int rank)>& sums, SumBy by,
   share_cores(1);
 }
 
-constexpr std::uint64_t kLarge = std::uint64_t{1} << 16;
-
 /// The sum of the slabs is a launch of its own, behind which the ranks' sums are added up.
 TEST(RankedCudaSums, AStepIsFiveLaunchesInTwoRecordingsByTheHostAndInOneByDevices) {
   train_two(
-      [](int) { return RankSumsOfTest{}; }, SumBy::automatic, kLarge,
+      [](int) { return RankSumsOfTest{}; }, SumBy::automatic,
       [](const Came& c) {
         EXPECT_EQ(
             c, (Came{15, 2, 0,
                      "sums of ranks: by the host (rank 0: an emulated device has no NCCL)", ""}));
       });
   for (const SumBy by : {SumBy::automatic, SumBy::nccl})
-    train_two([](int) { return adding_up(); }, by, kLarge,
+    train_two([](int) { return adding_up(); }, by,
               [](const Came& c) {
                 // One sum is tried before.
                 EXPECT_EQ(c, (Came{15, 1, 4,
                                    "sums of ranks: by NCCL's twin, inside the recorded step", ""}));
               });
-  train_two([](int) { return adding_up(); }, SumBy::host, kLarge,
+  train_two([](int) { return adding_up(); }, SumBy::host,
             [](const Came& c) {
               EXPECT_EQ(c, (Came{15, 2, 0, "sums of ranks: by the host (--sum-by host)", ""}));
             });
@@ -212,18 +208,18 @@ TEST(RankedCudaSums, WhereOneRankCannotAllGoByTheHost) {
       {same({.refusal = "", .words_left_out = 1}), "rank 0: a sum that was tried is wrong", 1}};
   for (const Row& row : rows) {
     SCOPED_TRACE(row.why);
-    train_two(row.sums, SumBy::automatic, kLarge, [&](const Came& c) {
+    train_two(row.sums, SumBy::automatic, [&](const Came& c) {
       EXPECT_EQ(c, (Came{15, 2, row.tried,
                          "sums of ranks: by the host (" + std::string(row.why) + ")", ""}));
     });
-    train_two(row.sums, SumBy::nccl, kLarge, [&](const Came& c) {
+    train_two(row.sums, SumBy::nccl, [&](const Came& c) {
       EXPECT_EQ(c.error, "--sum-by: expected auto or host, since NCCL cannot add up (" +
                              std::string(row.why) + "), found nccl");
       EXPECT_EQ(c.launches, 0u);
     });
   }
   train_two([](int) { return RankSumsOfTest{.refusal = "", .device = "one", .may_share = true}; },
-            SumBy::automatic, kLarge, [](const Came& c) { EXPECT_EQ(c.rank_sums, 4); });
+            SumBy::automatic, [](const Came& c) { EXPECT_EQ(c.rank_sums, 4); });
 }
 
 /// Steps with pairs of normals that the device cannot decide: the sum is still needed then, and no
@@ -303,17 +299,6 @@ TEST(RankedCudaSums, CountExamplesThatAreNotFinite) {
     part(*ranks);
     share_cores(1);
   }
-}
-
-/// Some 256 of both ranks, 128 of each.
-TEST(RankedCudaSums, ABatchThatIsTooLargeTogetherFailsOnAllAlike) {
-  for (const bool on_devices : {false, true})
-    train_two([&](int) { return on_devices ? adding_up() : RankSumsOfTest{}; }, SumBy::automatic,
-              200,
-              [&](const Came& c) {
-                EXPECT_EQ(c.error, kBatchTooLarge);
-                EXPECT_EQ(c.rank_sums, on_devices ? 2 : 0);
-              });
 }
 
 }  // namespace

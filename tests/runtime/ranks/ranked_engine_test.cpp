@@ -80,27 +80,6 @@ INSTANTIATE_TEST_SUITE_P(Models, RankedEngine, testing::ValuesIn(cases::kCases),
 INSTANTIATE_TEST_SUITE_P(Texts, RankedEngine, testing::ValuesIn(cases::kTextCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-/// Each rank finds that the batch of all is too large, whatever its own is.
-TEST(RankedEngineLimits, ABatchThatIsTooLargeFailsOnAll) {
-  const cases::Case& c = cases::kCases[0];
-  const Network net = cases::network_of(c);
-  const Dataset data = cases::examples_for(c, kExamples);
-  const auto reasons = try_on_ranks(3, [&](Ranks& ranks) {
-    EngineSettings s;
-    s.recipe.draw = Poisson{std::uint64_t{1} << 31};
-    s.largest_sum = 700;  // more than any of them has
-    s.threads = 1;
-    s.ranks = &ranks;
-    const auto engine = make_cpu_engine(net, s);
-    const Dataset mine = only(data, range_of(ranks.rank(), 3, data.size()));
-    engine->load(mine);
-    engine->set_state(cases::weights_for(net));
-    const StepScalars step = cases::still();
-    engine->run(s.recipe, 0, {&step, 1});
-  });
-  for (const std::string& reason : reasons) EXPECT_EQ(reason, kBatchTooLarge);
-}
-
 TEST(RankedEngineLimits, LinearSumsAreThoseOfOne) {
   const cases::Case& c = cases::kCases[0];
   const Network net = cases::network_of(c);
