@@ -178,6 +178,7 @@ class RunChecker {
   std::uint64_t holdout_releases_ = 0;
   std::optional<bool> normalised_;
   std::map<std::pair<std::uint64_t, Place>, Release> places_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> numbers_used_;  ///< key, number in the ledger
   std::map<std::string, std::uint64_t> taken_;  ///< of charges without a number, in halves
   std::set<std::tuple<std::uint64_t, Place, Listing>> made_;
   std::map<Place, Listing> listed_at_least_;

@@ -79,18 +79,17 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
             .total = e.at(2).get<double>(),
             .sigma = e.at(3).get<double>(),
             .left = e.at(4).get<double>()};
-  // Under a fresh key other rows may be there.
+  // Under another key there are none: other rows may be there.
   if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
-/// The divergence that the filter has left when the steps of the epoch in progress will have been
-/// made (again).
+/// The epoch in progress begins anew at this step: the rows, and their norms, may be others than
+/// those of its total. Its releases are charged again, and the rest of it gets its noise from what
+/// the filter has left.
 void Dpis::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
+  epoch_.epoch = DpisEpoch::kNone;  // ledger_index goes by it
   EngineMethod::fresh_key(budget, step);
   epoch_.left = budget.left();
-  if (epoch_.epoch == epoch_of(step))
-    epoch_.left -=
-        static_cast<double>(prepared_until(step) - step) * cost(rate(), noise_multiplier());
 }
 
 std::uint64_t Dpis::epochs() const {
@@ -132,18 +131,17 @@ double Dpis::cost(double q, double sigma) const {
 bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
   const std::uint64_t epoch = epoch_of(step);
   if (epoch_.epoch == epoch) return true;
-  ensure(step % steps_per_epoch() == 0, "an epoch of DPIS begins in its middle");
+  const std::uint64_t number = ledger_index(step);
   const double sigma_k = plan().epoch_noise;
   const privacy::Release totals{privacy::Gaussian{sigma_k}, epoch_releases()};
-  if (!budget.authorise(epoch * width(), {&totals, 1})) return false;
+  if (!budget.authorise(number, {&totals, 1})) return false;
   const double left = epoch_.left - static_cast<double>(totals.count) * cost(1.0, sigma_k);
 
   // C_1 = C; C_{e+1} = lambda K*_e / N~
-  const double clip = next_clip(epoch);
+  const double clip = next_clip(epoch, number + 1);
   // n_i = min(|g_i|, C_e), K' = sum_i n_i + N(0, sigma_K^2 C_e^2)
   engine().measure_norms();
-  const double measured =
-      noisy_total("sum of the norms", Stream::norm_total, epoch, epoch * width(), clip);
+  const double measured = noisy_total("sum of the norms", Stream::norm_total, epoch, number, clip);
   // K~ = min(max(K', b C_e + xi), N~ C_e)
   const double min_total = plan().expected_batch * clip * (1.0 + 1e-6);
   const double total = std::fmin(std::fmax(measured, min_total), size() * clip);
@@ -152,12 +150,12 @@ bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
   return choose_sigma(step, left);
 }
 
-double Dpis::next_clip(std::uint64_t epoch) {
+double Dpis::next_clip(std::uint64_t epoch, std::uint64_t number) {
   if (!options().adaptive_clip || epoch == 0) return plan().clip_norm;
   // K*_e = sum_i min(|g_i| as last seen, C*) + N(0, sigma_K^2 C*^2), C* = 4 C_1
   const double max_clip = 4.0 * plan().clip_norm;
   const double total = noisy_total("sum of the norms for the next clipping norm",
-                                   Stream::largest_norms, epoch, epoch * width() + 1, max_clip);
+                                   Stream::largest_norms, epoch, number, max_clip);
   return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, max_clip);
 }
 

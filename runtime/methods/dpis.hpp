@@ -67,12 +67,14 @@ class Dpis final : public EngineMethod {
   double noise_multiplier() const;  ///< s_e = sigma_G C N~ / K~
 
  protected:
-  /// At the start of an epoch: lines 5 to 17, and the choice of sigma_G.
+  /// At the start of an epoch, and where it begins anew under a fresh key: lines 5 to 17, and the
+  /// choice of sigma_G for the steps that the epoch has left.
   bool prepare(PrivacyBudget& budget, std::uint64_t step) override;
   std::uint64_t prepared_until(std::uint64_t step) const override;
   std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const override;
   /// In the ledger an epoch is: its K release (two releases where the clipping norm adapts), then
-  /// its steps.
+  /// its steps. Where it begins anew in its middle these releases take the numbers just before the
+  /// step's, so that the step has its own number again.
   std::uint64_t ledger_index(std::uint64_t step) const override;
   std::string mechanism() const override;
   std::string sampling() const override { return "importance"; }
@@ -84,7 +86,8 @@ class Dpis final : public EngineMethod {
   std::uint64_t epochs() const;
   std::uint64_t epoch_releases() const { return options().adaptive_clip ? 2 : 1; }
   std::uint64_t width() const { return steps_per_epoch() + epoch_releases(); }
-  double next_clip(std::uint64_t epoch);
+  /// number: of its release in the ledger.
+  double next_clip(std::uint64_t epoch, std::uint64_t number);
   /// sum_i min(norm_i, most) + N(0, (sigma_K most)^2).
   double noisy_total(const char* name, Stream purpose, std::uint64_t epoch, std::uint64_t number,
                      double max_norm);

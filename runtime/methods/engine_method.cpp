@@ -128,7 +128,6 @@ void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& stat
   s.step_size_sum = state.numbers.at("step_size_sum").get<double>();
   for_each_array(s,
                  [&](const char* name, std::vector<float>& array) { array = state.array(name); });
-  if (s.norms.size() != inputs.train.size()) s.norms.clear();
   engine_->set_state(s);
 }
 

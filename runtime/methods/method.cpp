@@ -10,6 +10,11 @@ const std::vector<float>& MethodState::array(const std::string& name) const {
   return found == arrays.end() ? none : found->second;
 }
 
+MethodState released_part(MethodState state) {
+  std::erase_if(state.arrays, [](const auto& array) { return is_by_example(array.first); });
+  return state;
+}
+
 std::string real_numbers_obstacle(const std::string& what) {
   return what +
          ": its privacy is proved for real numbers only; what the last bits of the computer's "

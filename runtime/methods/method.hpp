@@ -55,8 +55,8 @@ struct MethodState {
   const std::vector<float>& array(const std::string& name) const;
 };
 
-/// The arrays of a state that have a number for each example of this rank's range. Others are the
-/// same on all ranks.
+/// The arrays of a state that have a number for each example of this rank's range: functions of
+/// rows that were never released. All others follow from releases, and are the same on all ranks.
 inline constexpr std::array kByExample = {"norms"};
 inline bool is_by_example(const std::string& array) {
   return std::ranges::find(kByExample, array) != kByExample.end();
@@ -64,6 +64,10 @@ inline bool is_by_example(const std::string& array) {
 
 /// A training algorithm. One file a method: its options, state, plan and part of the certificate;
 /// a row of methods/registry.cpp makes it known. It is made before the data are looked at, and
+/// The state without these arrays: what a run goes on with under a key that is not the one that the
+/// state was made with, since other rows may be there.
+MethodState released_part(MethodState state);
+
 /// throws InputError or BudgetError where settings and size do not allow a training; then it is
 /// started, or restored; then it makes steps.
 class Method {
@@ -100,7 +104,7 @@ class Method {
 
   /// Starts from the beginning. budget: with what was charged until now.
   virtual void start(const TrainingInputs& inputs, const PrivacyBudget& budget) = 0;
-  /// Goes on from where `state` was taken.
+  /// Goes on from where `state` was taken, which lacks its arrays by example under another key.
   virtual void restore(const TrainingInputs& inputs, const MethodState& state) = 0;
   virtual MethodState state() const = 0;
   /// Whether the ledger knows of all that a run has released when it has reported `step` steps and

@@ -9,6 +9,8 @@
 #include <sodium.h>
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/error.hpp"
+
 namespace cudp {
 namespace {
 
@@ -76,8 +78,8 @@ MethodState joined(MethodState mine, Ranks& ranks) {
 MethodState part_of(MethodState joined, const Dataset& train) {
   if (train.whole == 0) return joined;
   for (auto& [name, array] : joined.arrays) {
-    // A set of another size, under a fresh key: its numbers are none of these examples'.
-    if (!is_by_example(name) || array.size() != train.whole) continue;
+    if (!is_by_example(name)) continue;
+    ensure(array.size() == train.whole, "a state of other examples");
     const auto first = array.begin() + static_cast<std::ptrdiff_t>(train.first);
     array = std::vector<float>(first, first + static_cast<std::ptrdiff_t>(train.size()));
   }

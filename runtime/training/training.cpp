@@ -173,7 +173,10 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   t->plan_holdout(t->size_.noise);
   for (MetricsRow& row : t->metrics_) row = t->with_holdout(row);  // of before format 2
   t->method_ = t->make_method();
-  t->method_->restore(t->inputs(), part_of(std::move(state.method), t->experiment_.data.train));
+  // Under another key other rows may be there: what the earlier ones left and was not released is
+  // not for these.
+  MethodState kept = same_key ? std::move(state.method) : released_part(std::move(state.method));
+  t->method_->restore(t->inputs(), part_of(std::move(kept), t->experiment_.data.train));
   if (same_key) t->last_step_ = t->method_->last_step(t->budget_, t->step_);
   return t;
 }

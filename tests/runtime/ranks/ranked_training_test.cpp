@@ -1,5 +1,6 @@
 // Trainings that ranks share: what is compared before anything is written, and what a failing disk
 // stops.
+#include <algorithm>
 #include <bit>
 #include <memory>
 #include <string>
@@ -92,6 +93,46 @@ TEST(RankedTraining, FollowersHaveTheModelOfTheLeader) {
     return training->method().parameters();
   };
   const std::vector<float> want = train(alone());
+  std::vector<std::vector<float>> got(3);
+  on_ranks(3, [&](Ranks& ranks) { got[static_cast<std::size_t>(ranks.rank())] = train(ranks); });
+  for (const std::vector<float>& parameters : got) EXPECT_TRUE(parameters == want);
+}
+
+/// Under a fresh key each rank measures the norms of its own range anew: the ranks have the model
+/// of one process, whatever norms the state had.
+TEST(RankedTraining, GoesOnUnderAFreshKeyAsOneProcessDoes) {
+  TrainConfig c = small_training();
+  c.method = "dpis";
+  c.epochs.reset();
+  c.steps = 7;
+  c.checkpoint_every = 3;
+  c.accountant = privacy::AccountantKind::rdp;
+  Reporter silent(Reporter::Silent{});
+  struct States : TrainingObserver {
+    std::vector<TrainingState> all;
+    void checkpoint_due(const Training& t) override { all.push_back(t.state()); }
+  } states;
+  Training::begin(prepare(c, silent), SharedKey(key_from_seed(3)), states)->advance();
+  TrainingState state = states.all.at(1);
+  ASSERT_EQ(state.step, 3u);
+  const auto train = [&](Ranks& ranks) {
+    Reporter quiet(Reporter::Silent{});
+    TrainingObserver nobody;
+    const auto training = Training::resume(prepare(c, quiet, "", {}, ranks),
+                                           SharedKey(key_from_seed(4)), nobody, state, false);
+    if (ranks.leads()) {
+      training->pay_again();
+      training->advance();
+      announce(ranks, {.kind = Order::Kind::stop});
+    } else {
+      for (Order o = next_order(ranks); o.kind != Order::Kind::stop; o = next_order(ranks))
+        training->follow(o);
+    }
+    return training->method().parameters();
+  };
+  const std::vector<float> want = train(alone());
+  for (auto& [name, array] : state.method.arrays)
+    if (is_by_example(name)) std::ranges::fill(array, 0.5f);
   std::vector<std::vector<float>> got(3);
   on_ranks(3, [&](Ranks& ranks) { got[static_cast<std::size_t>(ranks.rank())] = train(ranks); });
   for (const std::vector<float>& parameters : got) EXPECT_TRUE(parameters == want);
