@@ -126,8 +126,8 @@ void Ledger::append(const Record& record) {
   records_.push_back(record);
 }
 
-bool Ledger::has_fresh_key() const {
-  return std::ranges::any_of(records_, [](const Record& r) { return r.kind == Kind::key; });
+std::uint64_t Ledger::keys_lost() const {
+  return static_cast<std::uint64_t>(std::ranges::count(records_, Kind::key, &Record::kind));
 }
 
 std::uint64_t Ledger::repeated() const {

@@ -72,9 +72,10 @@ class Ledger {
   /// Throws std::invalid_argument where step > authorised_until().
   void fresh_key(std::uint64_t step);
 
-  /// Whether the key was ever lost: how many steps there are then depended on what was seen of
-  /// earlier ones.
-  bool has_fresh_key() const;
+  /// Number of times that the key was lost. Once it was, how many steps there are may depend on
+  /// what earlier ones showed.
+  std::uint64_t keys_lost() const;
+  bool has_fresh_key() const { return keys_lost() > 0; }
 
   /// How many numbered steps were charged again because a key was lost: all charged ones less those
   /// up to authorised_until().

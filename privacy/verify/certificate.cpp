@@ -107,6 +107,7 @@ Certificate read(const Json& j) {
   c.steps = count(j, "steps");
   c.steps_planned = count(j, "steps_planned");
   c.repeated = count(j, "releases_repeated");
+  if (j.contains("keys_lost")) c.keys_lost = j["keys_lost"].get<std::uint64_t>();
   c.order = number(j, "order");
   c.order_fixed = j.contains("order_fixed_before") && j["order_fixed_before"].get<bool>();
   if (j.contains("size_release")) {

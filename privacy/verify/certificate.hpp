@@ -50,6 +50,8 @@ struct Certificate {
   double expected_batch = 0.0;
   std::uint64_t steps = 0, steps_planned = 0;
   std::uint64_t repeated = 0;  ///< releases charged again because a key was lost
+  /// How often a key was lost; empty where it is not said, as in all of format 1.
+  std::optional<std::uint64_t> keys_lost;
   double order = 0.0;
   bool order_fixed = false;
   std::optional<std::uint64_t> examples;  ///< where that is public
@@ -63,6 +65,9 @@ struct Certificate {
   std::vector<Listed> noisy_values;
 
   bool is_finished() const { return status == "finished"; }
+  /// Whether it says that a key was lost. Then how many steps there are may have been chosen by
+  /// what they showed, and nothing is known of the run but its budget.
+  bool lost_a_key() const { return repeated > 0 || keys_lost.value_or(0) > 0; }
 };
 
 /// Throws std::invalid_argument where it cannot be read.

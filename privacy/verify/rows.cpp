@@ -97,7 +97,7 @@ class Rows {
 
   /// Rows on the way have a faster, slightly looser bound: a tenth of the accountant's intervals.
   void hold_engine(privacy::AccountantOptions options) {
-    const bool repeated = c_.repeated > 0;
+    const bool repeated = c_.lost_a_key();
     for (const Row& row : rows_) {
       options.coarseness = &row == &rows_.back() ? 1.0 : 10.0;
       // Steps that were paid for again are counted from then on, which only makes epsilon larger.
@@ -110,8 +110,10 @@ class Rows {
       const bool exact = !repeated && c_.norm_total_noise == 0.0;
       hold_between(row, epsilon, exact ? epsilon : std::numeric_limits<double>::infinity());
     }
-    if (!(rows_.back().epsilon <= c_.training_epsilon * (1.0 + kNearly)))
-      hold_between(rows_.back(), 0.0, c_.training_epsilon);
+    // After a key was lost all of the budget counts as spent. Where a filter admits no step more
+    // the last row is one from before.
+    const bool budget = c_.keys_lost.value_or(0) > 0 && !c_.order_fixed;
+    hold_between(rows_.back(), budget ? c_.training_epsilon : 0.0, c_.training_epsilon);
   }
 
   /// DP-AGD's filter counts rho. How many releases an iteration makes depends on what it saw, but

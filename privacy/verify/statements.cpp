@@ -111,6 +111,23 @@ class Statements {
                      "certificate's order, of the budget", order, c_.order);
   }
 
+  /// Once a key was lost, the promise is the budget's, for single units alone.
+  void check_lost_keys(bool has_ledger) {
+    const std::uint64_t lost = charges_.lost.size();
+    const std::uint64_t stated = c_.keys_lost.value_or(c_.format == 1 ? lost : 0);
+    if (has_ledger && stated != lost)
+      findings_.add("ledger", "certificate's keys_lost: expected " + std::to_string(lost) +
+                                  ", found " + std::to_string(stated));
+    if (!engine_ || (lost == 0 && !c_.lost_a_key())) return;
+    if (c_.bounds_groups)
+      findings_.add("epsilon",
+                    "certificate's groups: expected no bounds after a key was lost, found some");
+    if (settings_.has("epsilon"))
+      findings_.expect(c_.training_epsilon == settings_.number("epsilon"), "epsilon",
+                       "certificate, after a key was lost the settings'",
+                       settings_.number("epsilon"), c_.training_epsilon);
+  }
+
   /// What is said of held-out rows, with the number of training examples, for one unit; and the
   /// larger of both promises, which holds for every unit.
   void check_holdout() {
@@ -240,6 +257,7 @@ void check_statements(const Certificate& certificate, const Charges* charges,
   statements.check_order();
   if (charges != nullptr) statements.check_ledger();
   statements.check_epsilon();
+  statements.check_lost_keys(charges != nullptr);
   statements.check_holdout();
 }
 

@@ -132,6 +132,12 @@ Paragraph how(const RunCertificate& c) {
     p.sentences.push_back(s.method + ": " + c.text("mechanism") + ".");
   p.sentences.push_back("What these releases come to together was bounded by the accountant " +
                         s.accountant + "; cudp verify checks that.");
+  if (s.lost_a_key())
+    p.sentences.push_back(fmt::format(
+        "The key of the noise was lost or renewed on the way, and {} releases were made, and paid "
+        "for, again. How many there are may have been chosen by what they showed, so that the "
+        "epsilon of this run is that of its budget, for single {}s alone.",
+        s.repeated, has_unit(c) ? "unit" : "row"));
   return p;
 }
 

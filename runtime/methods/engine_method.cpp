@@ -44,11 +44,17 @@ EngineMethod::EngineMethod(MethodContext context, const PrivacyPlan& plan)
 
 std::uint64_t EngineMethod::steps_per_epoch() const { return context_.steps_per_epoch(); }
 
-/// A guarantee that was stated before the first release holds whatever was chosen later: that of a
-/// filter, and that of a plan which follows from a noisy number of examples.
+bool EngineMethod::is_fixed_ahead() const {
+  return context_.size.is_public() && !filter() && !context_.key_was_lost;
+}
+
+double EngineMethod::stated(const privacy::PrivacyBound& bound) const {
+  return is_fixed_ahead() ? bound.epsilon : config().epsilon.value_or(kNoBound);
+}
+
 double EngineMethod::epsilon() const {
-  if (!context_.size.is_public() || filter()) return *config().epsilon;
-  return guarantee(plan_, releases(plan_, plan_.steps)).epsilon;
+  return stated(is_fixed_ahead() ? guarantee(plan_, releases(plan_, plan_.steps))
+                                 : privacy::PrivacyBound{});
 }
 
 double EngineMethod::epsilon_of_one_example() const {
@@ -147,6 +153,7 @@ void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
         "where noise differs from step to step, no bound holds for steps repeated with other noise "
         "unless --fresh-noise-allowed was given when the run began");
   budget.fresh_key(ledger_index(step));
+  context_.key_was_lost = true;
 }
 
 /// Under a key that is not the one that the run began with, its steps count again.
@@ -209,9 +216,11 @@ double EngineMethod::learning_rate(std::uint64_t step) const {
 }
 
 /// The ledger authorises steps up to the next checkpoint. What it has ahead of `step` has not been
-/// released, and is taken off the end of the list of charges.
+/// released, and is taken off the end of the list of charges. Once a key was lost the whole budget
+/// counts as spent: no bound holds for as many steps as happened to be made.
 std::function<double()> EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step,
                                             bool last) const {
+  if (context_.key_was_lost) return [epsilon = epsilon()] { return epsilon; };
   std::vector<privacy::Release> done = ledger.releases();
   const std::uint64_t index = ledger_index(step);
   const std::uint64_t until = ledger.authorised_until();
@@ -246,7 +255,7 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
 
 /// Several units' examples: any that differ in so many.
 std::optional<Groups> EngineMethod::groups(const privacy::Ledger& ledger) const {
-  if (plan_.order > 0.0)
+  if (!is_fixed_ahead())
     return Groups{.bounds = {},
                   .not_stated =
                       "not stated: releases that depend on earlier ones are bounded for "
@@ -275,10 +284,7 @@ Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint64_t) cons
   NoisySums sums;
   sums.releases = ledger.releases();
   sums.bound = guarantee(plan_, sums.releases);
-  const bool fixed_ahead = context_.size.is_public() && !ledger.has_fresh_key();
-  const double epsilon = ledger.budget() ? ledger.budget()->epsilon
-                         : fixed_ahead   ? sums.bound.epsilon
-                                         : config().epsilon.value_or(kNoBound);
+  const double epsilon = stated(sums.bound);
   const double delta = sums.bound.delta;
   sums.sampling = sampling();
   sums.q = plan_.sampling_rate();

@@ -85,6 +85,16 @@ class EngineMethod : public Method {
 
   // The certificate.
 
+  /// Whether all releases, and their number, were fixed before the first of them, so that the
+  /// accountant's bound of them holds. It does not where they follow from a noisy number of
+  /// examples, or from what a filter admits; nor once a key was lost, since whoever renews it
+  /// decides how many steps there are (privacy/README.md, What a fresh key allows).
+  bool is_fixed_ahead() const;
+  /// The epsilon that the run may state, `bound` being that of its releases: the budget's, which
+  /// was stated before the first of them, unless they were fixed ahead. Every statement goes
+  /// through these two.
+  double stated(const privacy::PrivacyBound& bound) const;
+
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return "poisson"; }
   /// Says what gradients are clipped, or what C is, where that needs saying.

@@ -33,6 +33,8 @@ struct MethodContext {
   Arithmetic arithmetic;
   /// Charged before the method's own releases: the noisy number of examples, what features rest on.
   std::vector<privacy::Release> before;
+  /// The run's key was lost once: how many steps it makes may have been chosen by what it showed.
+  bool key_was_lost = false;
 
   std::uint64_t steps_per_epoch() const { return size.steps_per_epoch(config.batch); }
 };
@@ -62,12 +64,12 @@ inline bool is_by_example(const std::string& array) {
   return std::ranges::find(kByExample, array) != kByExample.end();
 }
 
-/// A training algorithm. One file a method: its options, state, plan and part of the certificate;
-/// a row of methods/registry.cpp makes it known. It is made before the data are looked at, and
 /// The state without these arrays: what a run goes on with under a key that is not the one that the
 /// state was made with, since other rows may be there.
 MethodState released_part(MethodState state);
 
+/// A training algorithm. One file a method: its options, state, plan and part of the certificate;
+/// a row of methods/registry.cpp makes it known. It is made before the data are looked at, and
 /// throws InputError or BudgetError where settings and size do not allow a training; then it is
 /// started, or restored; then it makes steps.
 class Method {

@@ -321,7 +321,8 @@ Json to_json(const Certificate& c) {
   if (!c.assumptions.empty()) j["assumptions"] = c.assumptions;
   if (c.allow_weak_privacy) j["allow_weak_privacy"] = true;
   if (c.fresh_noise_allowed) j["fresh_noise_allowed"] = true;
-  if (c.releases_repeated > 0) j["releases_repeated"] = c.releases_repeated;
+  if (c.keys_lost > 0)
+    j.update({{"keys_lost", c.keys_lost}, {"releases_repeated", c.releases_repeated}});
   j.update({{"warnings", c.warnings},
             {"hyperparameter_tuning", "not counted in epsilon"},
             {"test_set", text_of(c.test_set)},

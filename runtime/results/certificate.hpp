@@ -62,6 +62,7 @@ struct Certificate {
   bool allow_weak_privacy = false;
   bool fresh_noise_allowed = false;
   std::uint64_t releases_repeated = 0;   ///< charged again because a key was lost
+  std::uint64_t keys_lost = 0;           ///< once above 0, epsilon is that of the budget
   std::vector<std::string> assumptions;  ///< that the promise rests on, about the data's files
   std::vector<std::string> warnings;     ///< what the promise is too weak for
   std::string backend;

@@ -112,8 +112,10 @@ void Run::describe() const {
         "larger epsilon of both parts, {:.4g}, holds for each",
         size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
         std::max(held.epsilon, method.epsilon())));
-  if (const std::string cost = unit_cost_line(e, method); !cost.empty()) reporter_.info(cost);
-  if (const std::string cost = size_cost_line(e, size, method); !cost.empty()) reporter_.info(cost);
+  // What the plan costs says nothing of a run whose key was lost.
+  if (!training->ledger().has_fresh_key())
+    for (const std::string& cost : {unit_cost_line(e, method), size_cost_line(e, size, method)})
+      if (!cost.empty()) reporter_.info(cost);
   if (const double noise = feature_noise(e.config, size.unit_rows); noise > 0.0)
     reporter_.info(fmt::format(
         "features rest on {}, released with sigma {:.5g}",

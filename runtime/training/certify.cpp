@@ -89,6 +89,7 @@ Certificate certificate_of(Status status, const Experiment& e, const TrainingSiz
         e.config.holdout ? Groups{.bounds = {}, .not_stated = kNoGroups} : method.groups(ledger);
   c.noisy_values = released;
   c.releases_repeated = ledger.repeated();
+  c.keys_lost = ledger.keys_lost();
   return c;
 }
 

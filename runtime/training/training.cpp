@@ -48,7 +48,8 @@ std::unique_ptr<Method> Training::make_method() const {
              .network = e.network,
              .size = size_,
              .arithmetic = e.backend.arithmetic(e.network),
-             .before = releases_before(e.config, size_)});
+             .before = releases_before(e.config, size_),
+             .key_was_lost = budget_.ledger().has_fresh_key()});
 }
 
 TrainingInputs Training::inputs() {

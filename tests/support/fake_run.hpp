@@ -293,6 +293,7 @@ struct Fake {
          {"order_fixed_before", false},
          {"delta_for_rounding", delta - delta * (1.0 - 1e-9)},
          {"rng", generator == Generator::philox ? "philox" : "chacha20"}};
+    if (ledger.has_fresh_key()) j["keys_lost"] = ledger.keys_lost();
     if (private_size)
       j["size_release"] = {{"noisy_size", static_cast<std::uint64_t>(size)}, {"noise_std", 5.0}};
     else

@@ -305,8 +305,69 @@ TEST_F(CliCrash, KilledWhileItTakesAFreshKeyARunForgetsNothing) {
   }
 }
 
-/// The bound on a batch follows from the first data's noisy size.
-TEST_F(CliCrash, MoreRowsThanTheRunWasPlannedForAreNotSummed) {
+/// With --epsilon 8 and a sigma that spends less: one place decides what is stated after a key
+/// was lost, and all statements go through it.
+TEST_F(CliCrash, WithoutItsKeyARunStatesItsBudgetAlone) {
+  std::vector<std::string> by_sigma = with(training("run"), {"--sigma", "8"});
+  *std::find(by_sigma.begin(), by_sigma.end(), "3") = "8";
+  {
+    CudpProcess process(folder_, by_sigma);
+    wait_for_step("run", 50);
+    process.signal(SIGKILL);
+    process.wait();
+  }
+  const Json planned = Json::parse(file("run/release/privacy.json"));
+  EXPECT_LT(planned["epsilon"], 4.0);
+  fs::remove(newest_checkpoint_file(folder_ / "run"));
+  fs::remove(folder_ / "run/private/key");
+  const Finished f = run_cudp(folder_, {"train", "--resume", folder_ / "run", "--json"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(f.err.find("epsilon 8 at delta"), std::string::npos) << f.err;
+  EXPECT_EQ(Json::parse(f.out)["epsilon"], 8.0);
+  const Json certificate = Json::parse(file("run/release/privacy.json"));
+  EXPECT_EQ(certificate["epsilon"], 8.0);
+  EXPECT_EQ(certificate["keys_lost"], 1);
+  ASSERT_TRUE(certificate["groups"].is_string()) << certificate["groups"];
+  EXPECT_NE(certificate["groups"].get<std::string>().find("not stated"), std::string::npos);
+  const std::vector<std::string> rows = lines_of(file("run/release/metrics.jsonl"));
+  EXPECT_EQ(Json::parse(rows.back())["epsilon"], 8.0);
+  const Finished told = run_cudp(folder_, {"account", folder_ / "run"});
+  EXPECT_NE(told.out.find("Persons with several rows: not stated"), std::string::npos) << told.out;
+  EXPECT_NE(told.out.find("key of the noise was lost"), std::string::npos) << told.out;
+  const auto verify = [&] { return run_cudp(folder_, {"verify", folder_ / "run"}); };
+  EXPECT_EQ(verify().exit, 0) << verify().out;
+
+  // What such runs used to state.
+  const std::string release = folder_ / "run/release/";
+  const std::string metrics = file("run/release/metrics.jsonl");
+  Json groups = certificate;
+  groups["groups"] = {{{"examples", 1}, {"epsilon", 0.5}}, {{"examples", 2}, {"epsilon", 1.1}}};
+  Json low = certificate;
+  low["epsilon"] = 4.0;  // more than the releases come to
+  Json one_more = certificate;
+  one_more["keys_lost"] = 2;
+  Json none = certificate;
+  none.erase("keys_lost");
+  for (const auto& [forged, why] :
+       {std::pair{groups, "groups: expected no bounds after a key was lost"},
+        {low, "after a key was lost the settings'"},
+        {one_more, "keys_lost: expected 1, found 2"},
+        {none, "keys_lost: expected 1, found 0"}}) {
+    write_text(release + "privacy.json", forged.dump(2));
+    const Finished found = verify();
+    EXPECT_EQ(found.exit, 1);
+    EXPECT_NE(found.out.find(why), std::string::npos) << found.out;
+  }
+  write_text(release + "privacy.json", certificate.dump(2));
+  Json row = Json::parse(rows.back());
+  row["epsilon"] = 4.0;
+  write_text(release + "metrics.jsonl", metrics + row.dump() + "\n");
+  EXPECT_EQ(verify().exit, 1);
+}
+
+/// The noisy size that the run was planned for is the first data's. Nothing rests on the number of
+/// rows: how many examples a batch has shows in nothing.
+TEST_F(CliCrash, MoreRowsThanTheRunWasPlannedForAreTrainedOn) {
   std::vector<std::string> a = training("run");
   std::erase(a, "--size-is-public");
   CudpProcess process(folder_, a);
