@@ -7,9 +7,11 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "privacy/accountant.hpp"
 #include "privacy/filter.hpp"
 #include "privacy/several_runs.hpp"
 #include "privacy/text/number.hpp"
+#include "privacy/verify/statements.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/cli/run_certificate.hpp"
 
@@ -17,6 +19,26 @@ namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// The methods whose releases follow from settings and a public number of examples alone. Those of
+/// `dp-agd` and `dpis` are chosen on the way, `objpert` is proved of all its releases together.
+constexpr const char* kPlanning[] = {"dpsgd",      "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile",
+                                     "adp-sgd",    "adaclip",  "sgd-ma",      "sgd-adv",
+                                     "norm-bound", "outpert",  "privgene"};
+
+/// Whether the certificate's releases were all fixed before the first of them. Steps, rates and
+/// choices follow from a noisy number of examples, if there is one; after a key was lost the number
+/// of steps may have been chosen; and an epsilon above that of the releases is a budget.
+bool is_fixed_ahead(const verify::Certificate& c) {
+  if (std::ranges::find(kPlanning, c.method) == std::end(kPlanning)) return false;
+  if (c.size_noise > 0.0 || c.order_fixed || c.lost_a_key()) return false;
+  if (c.steps_planned == 0) return true;  // trained in one go: it takes no other key
+  const double of_releases = privacy::Accountant({.releases = c.releases, .group = c.max_rows},
+                                                 verify::accountant_options(c, true))
+                                 .epsilon(c.delta - c.failure)
+                                 .epsilon;
+  return c.epsilon <= of_releases * (1.0 + 1e-6);
+}
 
 /// Reads from a certificate what the run spends.
 privacy::RunSpending spending_of(const RunCertificate& c) {
@@ -35,14 +57,11 @@ privacy::RunSpending spending_of(const RunCertificate& c) {
     return {.run = privacy::RenyiFilteredRun{stated.order, filter.limit()},
             .failure = stated.failure};
   }
-  // Objective perturbation is proved of all its releases together.
-  const bool is_stated = std::ranges::any_of(stated.releases, [](const privacy::Release& r) {
-    return std::holds_alternative<privacy::ApproximateDp>(r.mechanism);
-  });
-  if (is_stated) return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
   // Without them the run would count for nothing.
   if (stated.releases.empty())
     throw InputError(c.file.string() + ", releases: expected what the run released, found none");
+  if (stated.status != "refused" && !is_fixed_ahead(stated))
+    return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
   return {.run = privacy::PlannedRun{stated.releases}, .failure = stated.failure};
 }
 
@@ -107,7 +126,16 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   for (const RunCertificate& c : all) spendings.push_back(spending_of(c));
   const std::uint64_t group = all.front().stated.max_rows;
   const double chosen = privacy::epsilon_as_chosen(spendings, of_all, group);
-  const double fixed = privacy::epsilon_fixed_ahead(spendings, of_all, group);
+  // A run that was refused says what its count cost, not what it would have spent: nothing is known
+  // of it ahead.
+  const auto refused =
+      std::ranges::find(all, "refused", [](const RunCertificate& c) { return c.stated.status; });
+  if (fixed_ahead && refused != all.end())
+    throw InputError("--fixed-ahead: expected runs that were not refused, found " +
+                     refused->file.string() +
+                     ", which states what its noisy row count spent and not what was planned");
+  const double fixed =
+      refused != all.end() ? chosen : privacy::epsilon_fixed_ahead(spendings, of_all, group);
 
   Answer a;
   a.json = {{"epsilon", fixed_ahead ? fixed : chosen},

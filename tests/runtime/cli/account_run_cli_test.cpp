@@ -284,6 +284,58 @@ TEST_F(AccountRun, OfSeveralSaysWhatTheySpendTogether) {
   refused({"account", "--fixed-ahead", "--sigma", "1"}, "--fixed-ahead: expected several runs");
 }
 
+/// Only what was fixed before a run's first release counts as fixed ahead: a lost key, a noisy row
+/// count or a refusal leave nothing but what the run states of itself.
+TEST_F(AccountRun, OfSeveralTakesForPlannedOnlyWhatWas) {
+  ASSERT_EQ(cudp(training("one", {"--size-is-public", "--sigma", "4", "--epochs", "1"})).exit, 0);
+  ASSERT_EQ(cudp(training("two", {"--size-is-public", "--sigma", "4", "--epochs", "1"})).exit, 0);
+  Words genes = training("genes", {"--epsilon", "1", "--method", "privgene"});
+  genes.erase(std::ranges::find(genes, "--batch"), std::ranges::find(genes, "--batch") + 2);
+  ASSERT_EQ(cudp(genes).exit, 0);
+  const auto counted = [&](const Words& more) {
+    return json(with({"account", folder_ / "one", folder_ / "two", "--delta", "1e-4"}, more));
+  };
+  const Json planned = counted({});
+  const Json own = certificate("two");
+  const auto forge = [&](const Json& changes) {
+    Json changed = own;
+    changed.update(changes);
+    write_text(folder_ / "two/release/privacy.json", changed.dump());
+  };
+  // A budget of 3, of which the releases that were made would spend less.
+  for (const Json& lost :
+       {Json{{"epsilon", 3.0}, {"keys_lost", 1}, {"releases_repeated", 2}},
+        Json{{"epsilon", 3.0}, {"keys_lost", 1}}, Json{{"epsilon", 3.0}, {"releases_repeated", 2}},
+        Json{{"epsilon", 3.0}}}) {
+    forge(lost);
+    for (const Words& flag : {Words{}, Words{"--fixed-ahead"}}) {
+      const Json found = counted(flag);
+      EXPECT_GT(found["fixed_ahead"].get<double>(), 3.0) << lost;
+      EXPECT_GT(found["fixed_ahead"].get<double>(), planned["fixed_ahead"].get<double>()) << lost;
+      EXPECT_EQ(found["runs"][1]["counted_as"], "dpsgd, its epsilon and delta");
+    }
+  }
+  forge(Json::object());
+  EXPECT_EQ(counted({}), planned);
+
+  // Its generations follow from the noisy count, and so does how much each choice spends.
+  const Json chosen = json({"account", folder_ / "one", folder_ / "genes", "--delta", "1e-4"});
+  EXPECT_EQ(chosen["runs"][1]["counted_as"], "privgene, its epsilon and delta");
+  EXPECT_GT(chosen["fixed_ahead"].get<double>(), 1.0);
+
+  // What a run spent that its count refused was not known ahead.
+  Words large = training("refused", {"--epsilon", "1", "--steps", "2"});
+  *std::ranges::find(large, "64") = "2000";
+  const Finished refused = cudp(large);
+  ASSERT_EQ(refused.exit, 2) << refused.err;
+  const Json with_it = json({"account", folder_ / "one", folder_ / "refused"});
+  EXPECT_EQ(with_it["fixed_ahead"], with_it["as_chosen_on_the_way"]);
+  const Finished f = cudp({"account", folder_ / "one", folder_ / "refused", "--fixed-ahead"});
+  EXPECT_EQ(f.exit, 2);
+  EXPECT_NE(f.err.find("--fixed-ahead: expected runs that were not refused"), std::string::npos)
+      << f.err;
+}
+
 /// A run that was cut off may have drawn all of its plan's noise.
 TEST_F(AccountRun, OfAKilledRunCountsItsPlan) {
   ASSERT_EQ(cudp(training("whole", {"--size-is-public", "--sigma", "4", "--epochs", "3"})).exit, 0);
