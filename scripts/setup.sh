@@ -12,7 +12,8 @@ tests=OFF
 if [[ ${1:-} == --tests ]]; then
   shift
   tests=ON
-  packages+=(libgtest-dev libbenchmark-dev clang libclang-rt-dev libzstd-dev xz-utils libopenmpi-dev openmpi-bin)
+  packages+=(libgtest-dev libbenchmark-dev clang libclang-rt-dev libzstd-dev xz-utils libopenmpi-dev openmpi-bin
+             python3-numpy)
 fi
 
 missing=()
