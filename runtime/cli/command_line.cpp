@@ -29,6 +29,7 @@ constexpr Synonym kCommands[] = {
     {"noise", "calibrate"},   {"sigma", "calibrate"}, {"calibration", "calibrate"},
     {"paper", "reproduce"},   {"version", "info"},    {"devices", "info"},
     {"inference", "predict"}, {"infer", "predict"},   {"apply", "predict"},
+    {"onnx", "export"},       {"convert", "export"},  {"python", "export"},
 };
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -106,6 +107,7 @@ int run(int argc, char** argv, Witness* witness) {
   add_schema_command(app, body);
   add_eval_command(app, body);
   add_predict_command(app, body);
+  add_export_command(app, body);
   add_audit_command(app, body);
   add_verify_command(app, body);
   add_account_command(app, body);

@@ -14,6 +14,7 @@
 #include "runtime/base/safetensors.hpp"
 #include "tests/support/cudp_process.hpp"
 #include "tests/support/data_files.hpp"
+#include "tests/support/python.hpp"
 
 namespace cudp {
 namespace {
@@ -526,28 +527,22 @@ std::string python_of_guide(const TemporaryFolder& folder, int n) {
   return file;
 }
 
-bool python_has(const std::string& modules) {
-  return std::system(("python3 -c 'import " + modules + "' 2>/dev/null").c_str()) == 0;
-}
-
-/// What a python program prints.
-std::string printed(const TemporaryFolder& folder, const std::string& arguments) {
-  EXPECT_EQ(std::system(("python3 " + arguments + " >" + (folder / "printed")).c_str()), 0);
-  return content_of(folder / "printed");
-}
-
 TEST_F(Predict, TheGuidesPythonReproducesAccuraciesOfATable) {
-  if (!python_has("tomllib")) GTEST_SKIP() << "python3 (3.11) is missing";
+  const std::string python = python_with("numpy");
+  if (python.empty()) GTEST_SKIP() << "python3 with numpy is missing";
   train();
-  const std::string file = python_of_guide(folder_, 0);
-  EXPECT_EQ(std::stod(printed(
-                folder_, file + " " + (folder_ / "run/release") + " " + (folder_ / "new.csv"))),
-            eval()["test_accuracy"].get<double>());
+  const Finished f =
+      cudp({"export", folder_ / "run", "--to", "python", "--out", folder_ / "scorer.py"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const ShellResult r = run_shell(folder_, python + " -B " + python_of_guide(folder_, 0) + " " +
+                                               (folder_ / "new.csv") + " died");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(std::stod(r.out), eval()["test_accuracy"].get<double>());
 }
 
 TEST_F(Predict, TheGuidesPythonReproducesAccuraciesOfACnn) {
-  if (!python_has("numpy, safetensors, torch"))
-    GTEST_SKIP() << "python3 with numpy, safetensors and torch is missing";
+  const std::string python = python_with("numpy, safetensors, torch");
+  if (python.empty()) GTEST_SKIP() << "python3 with numpy, safetensors and torch is missing";
   std::string pixels(300 * 784, '\0');
   std::string labels;
   for (std::size_t i = 0; i < 300; ++i) {
@@ -568,10 +563,11 @@ TEST_F(Predict, TheGuidesPythonReproducesAccuraciesOfACnn) {
   ASSERT_EQ(f.exit, 0) << f.err;
   const Finished e = cudp({"eval", folder_ / "run", "--dataset", folder_ / "images", "--json"});
   ASSERT_EQ(e.exit, 0) << e.err;
-  const std::string file = python_of_guide(folder_, 1);
-  EXPECT_NEAR(std::stod(printed(
-                  folder_, file + " " + (folder_ / "run/release") + " " + (folder_ / "images"))),
-              Json::parse(e.out)["test_accuracy"].get<double>(), 0.5 / 300);
+  const ShellResult r =
+      run_shell(folder_, python + " " + python_of_guide(folder_, 1) + " " +
+                             (folder_ / "run/release") + " " + (folder_ / "images"));
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_NEAR(std::stod(r.out), Json::parse(e.out)["test_accuracy"].get<double>(), 0.5 / 300);
 }
 
 }  // namespace
