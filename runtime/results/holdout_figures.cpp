@@ -1,8 +1,10 @@
 #include "runtime/results/holdout_figures.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 
@@ -21,6 +23,14 @@ constexpr double kMaxSigma = 0x1p39;
 /// the noise, and never too fine for the gate.
 double error_grid(double sigma) {
   return std::ldexp(1.0, std::clamp(std::ilogb(sigma) - 39, -30, 0));
+}
+
+/// A sum of whole multiples of `grid`, in units of a grid that is the same or finer, modulo 2^64.
+/// Integers throughout: of 2^23 rows a sum in double has no digits left, and then what one row adds
+/// depends on the others.
+std::int64_t on_grid(std::uint64_t sum, double grid, double finer) {
+  const int bits = std::ilogb(grid) - std::ilogb(finer);
+  return bits < 64 ? static_cast<std::int64_t>(sum << bits) : 0;
 }
 
 GaussianRelease release_of(const HoldoutPlan& plan, const char* name, std::uint64_t step,
@@ -45,17 +55,19 @@ double largest_mu(double epsilon, double delta) {
 void release_confusion(const Predictions& p, Gate& gate, HoldoutFigures& f) {
   const auto n = static_cast<std::size_t>(f.classes);
   const auto outputs = static_cast<std::size_t>(p.outputs);
-  std::vector<double> counts(n * n, 0.0);
+  std::vector<std::uint64_t> counts(n * n, 0);
   for (std::size_t i = 0; i < p.size(); ++i) {
     const int predicted =
         predicted_class(p.loss, std::span(p.logits).subspan(i * outputs, outputs));
     // What is no prediction is no correct one: it counts as the next class.
     const std::size_t label = p.labels[i];
-    counts[label * n + (predicted >= 0 ? static_cast<std::size_t>(predicted) : (label + 1) % n)] +=
-        1.0;
+    ++counts[label * n + (predicted >= 0 ? static_cast<std::size_t>(predicted) : (label + 1) % n)];
   }
   const GaussianRelease r = release_of(f.plan, "confusion matrix of held-out rows", 0, 1.0);
-  f.noisy = gate.release(r, units_of(counts, r.grid));
+  std::vector<std::int64_t> sums;
+  sums.reserve(counts.size());
+  for (const std::uint64_t count : counts) sums.push_back(on_grid(count, 1.0, r.grid));
+  f.noisy = gate.release(r, sums);
   f.bars = error_bars(NoisyConfusion{.classes = f.classes,
                                      .noisy = f.noisy,
                                      .noise_std = f.plan.sigma,
@@ -64,7 +76,8 @@ void release_confusion(const Predictions& p, Gate& gate, HoldoutFigures& f) {
 
 void release_errors(const Predictions& p, const TargetBounds& bounds, Gate& gate,
                     HoldoutFigures& f) {
-  std::vector<double> sums(kTargetFigures, 0.0);
+  // What a row adds is 2^30 at most, so that 2^33 rows stay within 63 bits.
+  std::array<std::uint64_t, kTargetFigures> sums{};
   const double width = bounds.max - bounds.min;
   const double grid = error_grid(f.plan.sigma);
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -73,14 +86,15 @@ void release_errors(const Predictions& p, const TargetBounds& bounds, Gate& gate
                          width;
     const double e = error <= 1.0 ? error : 1.0;  // also where there is no prediction
     const double powers[] = {1.0, e, e * e, e * e * e * e};
-    for (std::size_t j = 0; j < kTargetFigures; ++j) sums[j] += std::floor(powers[j] / grid) * grid;
+    for (std::size_t j = 0; j < kTargetFigures; ++j)
+      sums[j] += static_cast<std::uint64_t>(powers[j] / grid);
   }
   static constexpr const char* kNames[] = {
       "number of held-out rows", "absolute errors of held-out rows",
       "squared errors of held-out rows", "fourth powers of errors of held-out rows"};
   for (std::size_t j = 0; j < kTargetFigures; ++j) {
     const GaussianRelease r = release_of(f.plan, kNames[j], j, grid);
-    f.noisy.push_back(gate.release(r, units_of(sums[j], r.grid)));
+    f.noisy.push_back(gate.release(r, on_grid(sums[j], grid, r.grid)));
   }
   f.bars = error_bars(NoisyErrors{.rows = f.noisy[0],
                                   .distances = f.noisy[1],

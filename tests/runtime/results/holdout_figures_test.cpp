@@ -28,10 +28,11 @@ class Anything final : public ReleaseAuthority {
   std::vector<privacy::Mechanism> charged;
 };
 
-std::vector<double> released(const HoldoutPlan& plan, const Predictions& p, int classes) {
+std::vector<double> released(const HoldoutPlan& plan, const Predictions& p, int classes,
+                             const TargetBounds& bounds = {.min = -20.0, .max = 40.0}) {
   Anything authority;
   Gate gate(Generator::chacha20, key_from_seed(3), authority);
-  const HoldoutFigures f = release_holdout(plan, p, classes, {.min = -20.0, .max = 40.0}, gate);
+  const HoldoutFigures f = release_holdout(plan, p, classes, bounds, gate);
   EXPECT_EQ(authority.charged.size(), plan.releases);
   for (const privacy::Mechanism& m : authority.charged)
     EXPECT_EQ(m, privacy::Mechanism(privacy::Gaussian{plan.sigma}));
@@ -97,6 +98,31 @@ TEST(HoldoutFigures, OfTargetsMoveEachSumByAtMostOne) {
         before = now;
       }
   }
+}
+
+/// Beyond 2^23 rows a sum in double has fewer digits than the grid of what is added: a row that
+/// takes the sum across 2^53 steps of the grid would change how every later row is rounded, and so
+/// move it by more than 1.
+TEST(HoldoutFigures, OfTenMillionTargetsMoveByWhatTheRowAddsAlone) {
+  constexpr TargetBounds kBounds{.min = -1.0, .max = 1.0};
+  constexpr std::size_t kWhole = std::size_t{1} << 23;  // rows of error 1, 2^30 steps each
+  constexpr std::size_t kSmall = std::size_t{1} << 21;  // rows of 3 steps
+  constexpr float kThreeSteps = 6.0f * 0x1p-30f;
+  const HoldoutPlan plan = plan_holdout(0.2, 1.0, 1e-6, true, 0.0, 1);
+  Predictions p{.loss = Loss::squared, .outputs = 1, .logits = {}, .labels = {}};
+  p.targets.assign(kWhole, -1.0f);
+  p.logits.assign(kWhole, 1.0f);
+  p.targets.resize(kWhole + kSmall, 0.0f);
+  p.logits.resize(kWhole + kSmall, kThreeSteps);
+  p.labels.assign(kWhole + kSmall, 0);
+  const std::vector<double> with = released(plan, p, 1, kBounds);
+  // One row of error 1 less: the last of the small ones takes its place.
+  p.targets[0] = p.targets.back();
+  p.logits[0] = p.logits.back();
+  p.targets.pop_back();
+  p.logits.pop_back();
+  p.labels.pop_back();
+  for (const double by : moved(released(plan, p, 1, kBounds), with)) EXPECT_NEAR(by, 1.0, 1e-8);
 }
 
 /// With the number of training examples they are within the budget, and use it up.
