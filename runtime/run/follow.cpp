@@ -34,7 +34,8 @@ void broadcast_key(Ranks& ranks, std::optional<SharedKey>& key) {
   wipe(words);
 }
 
-/// What must be the same on all ranks, a line each; the texts that rank 0 shows of a difference.
+/// What must be the same on all ranks, a line each; the texts that rank 0 shows of a difference,
+/// but for those that are codes by the run's key.
 std::string facts_of(const Experiment& e, const RandomKey& key) {
   const Dataset& train = e.data.train;
   const Shape& s = train.shape;
@@ -43,7 +44,7 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
     const auto bytes = std::as_bytes(std::span(train.vectors->values));
     vectors = Seal(key).tag("vectors", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
-  // Numbers of rows may be private, and a refusal shows what differs.
+  // Numbers of rows may be private.
   const std::string rows =
       Seal(key).tag("rows", fmt::format("{} {}", train.whole_size(), e.data.test.whole_size()));
   return fmt::format(
@@ -52,6 +53,8 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
       vectors, write_config(e.config, Audience::owner));
 }
 
+/// The first line of two ranks' facts that differs, as a refusal has it. Of a code it says no more
+/// than that: a refusal is the same whatever the rows are.
 std::string first_difference(const std::string& a, const std::string& b) {
   std::size_t at = 0;
   std::size_t line = 0;
@@ -60,7 +63,11 @@ std::string first_difference(const std::string& a, const std::string& b) {
   const auto rest = [&](const std::string& text) {
     return line < text.size() ? text.substr(line, text.find('\n', line) - line) : "nothing more";
   };
-  return fmt::format("expected \"{}\", found \"{}\"", rest(a), rest(b));
+  const std::string one = rest(a);
+  for (const std::string code : {"rows", "vectors"})
+    if (one.starts_with(code + " "))
+      return fmt::format("expected the {} of rank 0, found others", code);
+  return fmt::format("expected \"{}\", found \"{}\", as rank 0 has it", one, rest(b));
 }
 
 /// What announce_seal asks for.
@@ -99,8 +106,7 @@ void check_alike(const Experiment& e, const RandomKey& key) {
   const std::vector<std::string> all = gather_text(*e.ranks, "what is trained", facts_of(e, key));
   for (std::size_t r = 1; r < all.size(); ++r)
     if (all[r] != all[0])
-      throw InputError(
-          fmt::format("rank {}: {}, as rank 0 has it", r, first_difference(all[0], all[r])));
+      throw InputError(fmt::format("rank {}: {}", r, first_difference(all[0], all[r])));
 }
 
 void tell_facts(const Experiment& e, const RandomKey& key) {

@@ -70,6 +70,25 @@ TEST(RankedTraining, OtherSettingsAreFoundAndNamed) {
   EXPECT_EQ(reasons[0], "rank 2: expected \"lr = 0.5\", found \"lr = 0.125\", as rank 0 has it");
 }
 
+/// Of ranks with other rows no more is said than that: neither how many there are nor a code of it,
+/// so that the refusal is the same on neighbouring data.
+TEST(RankedTraining, OtherRowsAreRefusedInTheSameWordsWhateverTheyAre) {
+  const auto refusal = [](std::size_t first, std::size_t second) {
+    return try_on_ranks(2, [&](Ranks& ranks) {
+      Reporter silent(Reporter::Silent{});
+      Experiment e = prepare(small_training(), silent, "", {}, ranks);
+      e.data.train.whole = ranks.leads() ? first : second;
+      if (ranks.leads()) return check_alike(e, key_from_seed(3));
+      tell_facts(e, key_from_seed(3));
+      std::int64_t one = 1;
+      ranks.sum("what does not come", {&one, 1});
+    })[0];
+  };
+  EXPECT_EQ(refusal(2000, 1999), "rank 1: expected the rows of rank 0, found others");
+  EXPECT_EQ(refusal(2000, 1999), refusal(1999, 1998));
+  EXPECT_EQ(refusal(2000, 2000), "");
+}
+
 /// Rank 0 leads, the others follow: what they have at the end.
 TEST(RankedTraining, FollowersHaveTheModelOfTheLeader) {
   const auto train = [](Ranks& ranks) {
