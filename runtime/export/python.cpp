@@ -98,10 +98,10 @@ struct LayerJson {
             {"temperature", a.temperature},
             {"offset", a.offset}};
   }
-  template <class OfTexts>
-  OrderedJson operator()(const OfTexts&) const {
-    throw Error("a layer of texts without texts");
-  }
+  OrderedJson operator()(const Embedding&) const { return of_texts(); }
+  OrderedJson operator()(const Recurrent&) const { return of_texts(); }
+  OrderedJson operator()(const MeanOverTime&) const { return of_texts(); }
+  static OrderedJson of_texts() { throw Error("a layer of texts without texts"); }
 };
 
 OrderedJson layers_json(const ReleasedModel& m, Weights& weights) {
