@@ -7,9 +7,13 @@
 
 #include "privacy/filter.hpp"
 #include "privacy/rdp/zcdp.hpp"
+#include "runtime/base/error.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 #include "runtime/methods/dp_agd_method.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/method_cases.hpp"
+#include "tests/support/method_training.hpp"
 #include "tests/support/test_books.hpp"
 
 namespace cudp {
@@ -218,6 +222,32 @@ TEST(DpAgd, RepeatsItselfUnderOneKey) {
   };
   EXPECT_EQ(run(1), run(1));
   EXPECT_NE(run(1), run(2));
+}
+
+/// Under a fresh key there may be more rows than the noisy count allowed for: sums stay exact up to
+/// 2^28 at least, and more are refused.
+TEST(DpAgd, SumsAreExactForAsManyRowsAsAreTaken) {
+  for (const double max_examples : {1.0, 1000.0, 0x1p28, 0x1p28 + 1.0, 0x1p40})
+    for (const double bound : {0.3, 1.0, 7.0}) {
+      const double capacity = linear_capacity(max_examples);
+      EXPECT_GE(capacity, max_examples <= 0x1p28 ? 0x1p28 : max_examples);
+      EXPECT_LE(capacity * bound / linear_grid(bound, max_examples), 0x1p53);
+    }
+  TrainConfig config;
+  config.method = "dp-agd";
+  config.epsilon = 1.0;
+  config.delta = 1e-5;
+  const Network network = cases::network_of(cases::kCases[0]);
+  Dataset data = cases::examples_for(cases::kCases[0], 10);
+  data.whole = (std::size_t{1} << 28) + 1;
+  try {
+    const cases::MethodTraining<> training(
+        method_entry("dp-agd").make(cases::context_of(config, network, {1000.0, 5.0})), data);
+    ADD_FAILURE() << "more rows were taken";
+  } catch (const InputError& e) {
+    EXPECT_STREQ(e.what(),
+                 "expected at most 268435456 training examples with --method dp-agd, found more");
+  }
 }
 
 /// Noisy gradients are on the sum's grid or a finer one, or where the noise dwarfs that on a
