@@ -30,6 +30,8 @@ class Curve {
                                   number(failure_));
     if (const auto* planned = std::get_if<PlannedRun>(&run_))
       curve_.emplace(planned->releases, privacy::Neighbours{.group = group});
+    if (const auto* chosen = std::get_if<ChosenRun>(&run_))
+      curve_.emplace(chosen->releases, privacy::Neighbours{.group = group});
     if (const auto* stated = std::get_if<StatedRun>(&run_))
       curve_.emplace(std::vector<Release>{{ApproximateDp{stated->epsilon, stated->delta}, 1}});
     if (curve_) failure_ += curve_->failure();
@@ -59,7 +61,7 @@ class Curve {
 
  private:
   static constexpr std::size_t kEntries = 4096;
-  const std::variant<PlannedRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun>& run_;
+  const std::variant<PlannedRun, ChosenRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun>& run_;
   double failure_;
   std::optional<RdpCurve> curve_;
 };
@@ -131,6 +133,10 @@ double epsilon_as_chosen(std::span<const RunSpending> runs, double delta, std::u
 }
 
 double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta, std::uint64_t group) {
+  if (std::ranges::any_of(runs, [](const RunSpending& spending) {
+        return std::holds_alternative<ChosenRun>(spending.run);
+      }))
+    return epsilon_as_chosen(runs, delta, group);
   const std::vector<Curve> curves = curves_of(runs, delta, group);
   double failure = 0.0;
   double beside = 0.0;  // what privacy loss distributions do not count themselves

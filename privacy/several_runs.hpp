@@ -14,6 +14,12 @@ namespace cudp::privacy {
 struct PlannedRun {
   std::vector<Release> releases;
 };
+/// A training whose releases were chosen on the way, each by looking at those before: that of a
+/// noisy number of examples and of steps that follow from it. An odometer counts them as they were;
+/// no bound of releases that are fixed ahead holds.
+struct ChosenRun {
+  std::vector<Release> releases;
+};
 /// A training whose releases went through a filter (filter.hpp): whatever they were, their
 /// divergence is at most `divergence` at `order` and at all orders below, as divergences never fall
 /// with order.
@@ -31,10 +37,10 @@ struct StatedRun {
 };
 
 /// A training on private data as an accountant sees it: what it spends, for adding or removing one
-/// unit. A planned run's releases are those of single examples; what a filter allowed, and what a
-/// run states, is for units already.
+/// unit. A planned or chosen run's releases are those of single examples; what a filter allowed,
+/// and what a run states, is for units already.
 struct RunSpending {
-  std::variant<PlannedRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun> run;
+  std::variant<PlannedRun, ChosenRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun> run;
   /// A probability beside it, with which nothing is promised: the part of a certificate's delta
   /// that is for rounding.
   double failure = 0.0;
@@ -53,8 +59,9 @@ double epsilon_as_chosen(std::span<const RunSpending> runs, double delta, std::u
 
 /// Epsilon where every run was fixed before the first one began: the least that privacy loss
 /// distributions of all their releases, or their Renyi divergences, give. Runs with filters count
-/// by their divergences alone. Never above epsilon_as_chosen. Throws what that throws, but for
-/// deltas, which may add up to nearly all of delta.
+/// by their divergences alone; beside a chosen run that is epsilon_as_chosen. Never above
+/// epsilon_as_chosen. Throws what that throws, but for deltas, which may add up to nearly all of
+/// delta.
 double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta,
                            std::uint64_t group = 1);
 

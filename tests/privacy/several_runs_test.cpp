@@ -100,6 +100,24 @@ TEST(SeveralRuns, AZcdpFilterIsAGaussianAtEveryOrder) {
               1e-9);
 }
 
+/// A training that follows from a noisy count is no plan: it counts by the odometer, and what was
+/// planned beside it, too.
+TEST(SeveralRuns, AChosenRunCountsByTheOdometerAlone) {
+  const std::vector<Release> releases = {{Gaussian{90.0}, 1}, {PoissonGaussian{0.02, 0.9}, 100}};
+  std::vector<RunSpending> runs = {{.run = ChosenRun{releases}, .failure = 1e-14},
+                                   planned(Gaussian{4.0}, 1)};
+  const std::vector<RunSpending> all_planned = {{.run = PlannedRun{releases}, .failure = 1e-14},
+                                                planned(Gaussian{4.0}, 1)};
+  for (const std::uint64_t group : {1u, 3u}) {
+    EXPECT_EQ(epsilon_fixed_ahead(runs, kDeltaOfAll, group),
+              epsilon_as_chosen(runs, kDeltaOfAll, group));
+    EXPECT_EQ(epsilon_as_chosen(runs, kDeltaOfAll, group),
+              epsilon_as_chosen(all_planned, kDeltaOfAll, group));
+  }
+  EXPECT_GT(epsilon_fixed_ahead(runs, kDeltaOfAll),
+            1.1 * epsilon_fixed_ahead(all_planned, kDeltaOfAll));
+}
+
 TEST(SeveralRuns, StatedDeltasComeOutOfTheirHalf) {
   const RunSpending stated{.run = StatedRun{0.5, 0.9e-6}};
   std::vector<RunSpending> runs(5, stated);
