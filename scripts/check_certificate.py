@@ -7,7 +7,8 @@ It shares no code with cudp. What the certificate lists under "releases" is comp
 distributions and by Renyi divergences, at the training's delta less what that sets aside for
 rounding; where it is for units of up to max_rows rows, for groups of so many, for which
 dp_accounting has no Renyi divergence of a sample. What it lists of held-out rows is composed at their
-own delta. The larger epsilon and delta of both parts must be the ones that the certificate states
+own delta. Where the budget was divided between a noisy number of examples and what follows from it, each
+part is composed at its own, and both must add up to no more than the training's. The larger epsilon and delta of both parts must be the ones that the certificate states
 first (in format 1: epsilon_total and delta_total). Prints all of them beside what is stated.
 
 Exit code 0: no stated epsilon is below the smaller one found (but for what discretisation adds), and
@@ -133,6 +134,19 @@ def epsilons_of(dp, releases, rows, delta):
     return found
 
 
+def parts_of(certificate, releases, failure):
+    """Parts of a divided budget: name, (epsilon, delta), releases, the delta that they have; none where it is whole."""
+    if "after_size_release" not in certificate:
+        return []
+    size, after = certificate["size_release"], certificate["after_size_release"]
+    count = (("gaussian", 1.0, size["noise_std"]), 1)
+    planned = list(releases)
+    planned.remove(count)
+    promise = (float(size["epsilon"]), float(size["delta"]))
+    rest = (float(after["epsilon"]), float(after["delta"]))
+    return [("count", promise, [count], promise[1]), ("after it", rest, planned, rest[1] - failure)]
+
+
 def promises_of(certificate):
     """(epsilon, delta) for all that was released, and of training alone."""
     first = (float(certificate["epsilon"]), float(certificate["delta"]))
@@ -160,6 +174,7 @@ def main():
         whole, training = promises_of(certificate)
         rows = int(certificate.get("max_rows", 1))
         failure = float(certificate["delta_for_rounding"] if "steps_planned" in certificate else 0.0)
+        parts = parts_of(certificate, releases, failure)
         held = certificate.get("holdout")
         if held and ("releases" in held) != ("epsilon" in held):
             refuse(f"{sys.argv[1]}: expected releases of held-out rows with an epsilon of theirs, found one")
@@ -192,7 +207,12 @@ def main():
         # A part of delta pays for what noise does not: a certificate that leaves it out states too little.
         least = training[1] * FAILURE_SHARE * (1.0 - 1e-9)
         expect(failure >= least, f"delta_for_rounding: expected at least {least:.6g}, found {failure:.6g}")
-    if not wrong:
+    for i, what in enumerate(("epsilon", "delta") if parts else ()):
+        both = parts[0][1][i] + parts[1][1][i]
+        expect(both <= training[i], f"{what} of both parts together: expected at most {training[i]:.6g}, found {both:.6g}")
+    for part in parts if not wrong else ():
+        compare(*part)
+    if not parts and not wrong:
         compare("training" if held else "certificate", training, releases, training[1] - failure)
     if says_something:
         compare("held out", held_promise, held_releases, held_promise[1])

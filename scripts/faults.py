@@ -273,7 +273,9 @@ PLACES = [
     # Plans and certificates.
     ("runtime/methods/make_plan.cpp", "? static_cast<std::uint64_t>(*config.steps)", "*config.steps", NUMBERS),
     ("runtime/methods/make_plan.cpp", "if (config.sigma) return *config.sigma;", "*config.sigma", BOTH, "sigma=*,size-is-public="),
-    ("runtime/methods/make_plan.cpp", "if (!size.is_public()) plan.order = order_for(*config.epsilon, plan.delta);", "order_for(*config.epsilon, plan.delta)", BOTH),
+    ("runtime/methods/method_context.cpp", "context.config.epsilon = split->training_epsilon;", "split->training_epsilon", BOTH),
+    ("runtime/methods/method_context.cpp", "context.config.delta = split->training_delta;", "split->training_delta", BOTH),
+    ("runtime/results/certificate.cpp", "{{\"epsilon\", c.split->count_epsilon},", "c.split->count_epsilon", BOTH),
     ("runtime/methods/engine_method.cpp", "sums.grid = bound_of(recipe().contribution, plan_.clip_norm).grid;", "bound_of(recipe().contribution, plan_.clip_norm).grid", [("x2", "2 * x")]),
     ("runtime/methods/engine_method.cpp", "sums.steps_planned = plan_.steps;", "plan_.steps", NUMBERS),
     ("runtime/methods/engine_method.cpp", "sums.norm_total_noise = plan_.epoch_noise;", "plan_.epoch_noise", BOTH, "method=dpis"),

@@ -72,6 +72,25 @@ void read_promises(const Json& j, Certificate& c) {
   }
 }
 
+/// The parts of a budget that a noisy number of examples has its own share of.
+void read_split(const Json& j, Certificate& c) {
+  const bool counts = j.contains("size_release") && j["size_release"].contains("epsilon");
+  if (counts != j.contains("after_size_release"))
+    throw std::invalid_argument(
+        "expected an epsilon of size_release and after_size_release, or neither, found one");
+  if (!counts) return;
+  const Json& count = j["size_release"];
+  const Json& after = j["after_size_release"];
+  c.split = {.sigma = c.size_noise,
+             .epsilon = c.training_epsilon,
+             .delta = c.training_delta,
+             .count_epsilon = count.at("epsilon").get<double>(),
+             .count_delta = count.at("delta").get<double>(),
+             .training_epsilon = after.at("epsilon").get<double>(),
+             .training_delta = after.at("delta").get<double>(),
+             .group = c.max_rows};
+}
+
 Certificate read(const Json& j) {
   Certificate c;
   c.format = format_of(j);
@@ -117,6 +136,7 @@ Certificate read(const Json& j) {
     c.examples = j.at("training_examples").get<std::uint64_t>();
     c.size = static_cast<double>(*c.examples);
   }
+  read_split(j, c);
   if (j.contains("feature_release")) c.feature_noise = number(j["feature_release"], "sigma");
   c.norm_total_noise = number(j, "norm_total_noise");
   c.loss_sensitivity = number(j, "loss_sensitivity");
@@ -160,6 +180,15 @@ Certificate read_certificate(std::string_view text) {
   }
 }
 
+std::vector<privacy::Release> Certificate::plan_releases() const {
+  std::vector<privacy::Release> planned = releases;
+  if (!split) return planned;
+  const auto count = std::ranges::find(planned, privacy::Mechanism(privacy::Gaussian{split->sigma}),
+                                       &privacy::Release::mechanism);
+  if (count != planned.end() && --count->count == 0) planned.erase(count);
+  return planned;
+}
+
 std::uint64_t Charges::keys_until(std::uint64_t charged) const {
   return static_cast<std::uint64_t>(
       std::ranges::count_if(lost, [&](std::uint64_t position) { return position < charged; }));
@@ -181,6 +210,14 @@ Charges read_charges(std::string_view text) {
   if (end != std::string_view::npos) text = text.substr(0, end + 1);
   Charges charges;
   charges.ledger = privacy::Ledger::from_text(text, "ledger");
+  if (const auto& split = charges.ledger.split()) {
+    charges.lines.push_back({.numbered = false,
+                             .first = 0,
+                             .release = {privacy::Gaussian{split->sigma}, 1},
+                             .position = 0,
+                             .key = 0});
+    charges.total = 1;
+  }
   while (!text.empty()) {
     const std::size_t newline = text.find('\n');
     std::string_view line = text.substr(0, newline);

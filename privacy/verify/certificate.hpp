@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "privacy/count_split.hpp"
 #include "privacy/ledger.hpp"
 #include "privacy/mechanism/mechanism.hpp"
 
@@ -63,7 +64,14 @@ struct Certificate {
   std::optional<Quantile> quantile;
   std::vector<privacy::Release> releases;
   std::vector<Listed> noisy_values;
+  /// The parts of training_epsilon and training_delta, where a noisy number of examples has one of
+  /// its own.
+  std::optional<privacy::CountSplit> split;
 
+  /// The budget of what was planned, by looking at such a number if there is one, and its releases.
+  double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
+  double plan_delta() const { return split ? split->training_delta : training_delta; }
+  std::vector<privacy::Release> plan_releases() const;
   bool is_finished() const { return status == "finished"; }
   /// Whether it says that a key was lost. Then how many steps there are may have been chosen by
   /// what they showed, and nothing is known of the run but its budget.

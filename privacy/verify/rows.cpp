@@ -27,7 +27,7 @@ constexpr double kNearly = 1e-9;
 /// steps. An epoch of DPIS begins with noisy sums of norms, which are no steps: those of an epoch
 /// that has none of its own are left out.
 std::vector<privacy::Release> releases_until(const Certificate& c, std::uint64_t step) {
-  std::vector<privacy::Release> done = c.releases;
+  std::vector<privacy::Release> done = c.plan_releases();
   std::uint64_t ahead = c.steps - std::min(step, c.steps);
   if (ahead == 0) return done;
   while (!done.empty()) {
@@ -104,8 +104,9 @@ class Rows {
       const double epsilon =
           privacy::Accountant({.releases = releases_until(c_, row.step), .group = c_.max_rows},
                               options)
-              .epsilon(c_.training_delta - c_.failure)
-              .epsilon;
+              .epsilon(c_.plan_delta() - c_.failure)
+              .epsilon +
+          (c_.split ? c_.split->count_epsilon : 0.0);
       // An epoch of DPIS may have begun at its row.
       const bool exact = !repeated && c_.norm_total_noise == 0.0;
       hold_between(row, epsilon, exact ? epsilon : std::numeric_limits<double>::infinity());

@@ -99,11 +99,44 @@ class Statements {
                                   " that were charged, found " + std::to_string(c_.steps));
   }
 
-  /// A private size is a release, and what follows from it depends on it: the order is a function
-  /// of the budget alone.
+  /// What follows from a private size depends on a release: the budget was divided before it, as
+  /// epsilon, delta and the rows of a unit alone say.
+  void check_split() {
+    if (c_.status == "refused" || c_.size_noise == 0.0) return;
+    const auto& charged = charges_.ledger.split();
+    if (charged.has_value() && !c_.split)
+      return findings_.add("ledger",
+                           "certificate: expected the parts of the budget that the ledger "
+                           "begins with, found none");
+    if (!c_.split) return check_order();
+    if (!engine_)
+      findings_.add("epsilon", "certificate: expected no parts of the budget with method " +
+                                   c_.method + ", found some");
+    if (!charges_.lines.empty() && charged != c_.split)
+      findings_.add("ledger",
+                    "certificate's parts of the budget: expected those that the ledger begins "
+                    "with, found others");
+    const privacy::CountSplit& s = *c_.split;
+    const auto part = [&](const char* what, double expected, double found) {
+      findings_.expect(found == expected, "epsilon", std::string("certificate's ") + what, expected,
+                       found);
+    };
+    constexpr double kDown = 1.0 - 0x1p-52;
+    part("size_release epsilon, 4 % of all", 0.04 * s.epsilon, s.count_epsilon);
+    part("size_release delta, 10 % of all", 0.1 * s.delta, s.count_delta);
+    part("after_size_release epsilon, the rest", (s.epsilon - 0.04 * s.epsilon) * kDown,
+         s.training_epsilon);
+    part("after_size_release delta, the rest", (s.delta - 0.1 * s.delta) * kDown, s.training_delta);
+    try {
+      privacy::check(s);
+    } catch (const std::invalid_argument& e) {
+      findings_.add("epsilon", std::string("certificate's parts of the budget: ") + e.what());
+    }
+  }
+
+  /// Runs before budgets were divided had one Renyi order for all, a function of the budget alone.
   void check_order() {
-    if (!engine_ || c_.size_noise == 0.0 || c_.status == "refused" || !settings_.has("epsilon"))
-      return;
+    if (!engine_ || !settings_.has("epsilon")) return;
     const double l = -std::log(c_.training_delta);
     const double root = std::sqrt(l + settings_.number("epsilon")) - std::sqrt(l);
     const double order = std::fmin(1.0 + 0.65 * std::sqrt(l) / root, 1e5);
@@ -166,23 +199,24 @@ class Statements {
       return;
     }
     if (const auto& budget = charges_.ledger.budget()) {
-      findings_.expect(c.training_epsilon == budget->epsilon, "epsilon",
-                       "certificate, of the filter's budget", budget->epsilon, c.training_epsilon);
+      findings_.expect(c.plan_epsilon() == budget->epsilon, "epsilon",
+                       "certificate, of the filter's budget", budget->epsilon, c.plan_epsilon());
       if (budget->group != c.max_rows)
         findings_.add("epsilon",
                       "certificate's max_rows: expected " + std::to_string(budget->group) +
                           " of the filter's budget, found " + std::to_string(c.max_rows));
-      findings_.expect(budget->delta <= c.training_delta, "epsilon", "delta of the filter's budget",
-                       c.training_delta, budget->delta);
+      findings_.expect(budget->delta <= c.plan_delta(), "epsilon", "delta of the filter's budget",
+                       c.plan_delta(), budget->delta);
       try {
         static_cast<void>(privacy::Filter(charges_.ledger));
-        findings_.epsilon = budget->epsilon;
+        findings_.epsilon = c.training_epsilon;
         if (budget->order > 0.0) {
           const privacy::PrivacyBound spent =
-              privacy::Accountant({.releases = charges_.ledger.releases(), .group = c.max_rows},
-                                  {.kind = privacy::AccountantKind::rdp, .orders = {budget->order}})
+              privacy::Accountant(
+                  {.releases = charges_.ledger.releases_after_count(), .group = c.max_rows},
+                  {.kind = privacy::AccountantKind::rdp, .orders = {budget->order}})
                   .epsilon(budget->delta);
-          findings_.epsilon = spent.epsilon;
+          findings_.epsilon = spent.epsilon + (c.split ? c.split->count_epsilon : 0.0);
           findings_.expect(spent.epsilon <= budget->epsilon * (1.0 + 1e-9), "epsilon",
                            "what was charged, at most the budget", budget->epsilon, spent.epsilon);
         }
@@ -202,13 +236,13 @@ class Statements {
     const bool engine = engine_ && c.status != "refused";
     try {
       const privacy::PrivacyBound bound =
-          privacy::Accountant({.releases = c.releases, .group = c.max_rows},
+          privacy::Accountant({.releases = c.plan_releases(), .group = c.max_rows},
                               accountant_options(c, engine))
-              .epsilon(c.training_delta - c.failure);
-      findings_.epsilon = bound.epsilon;
+              .epsilon(c.plan_delta() - c.failure);
+      findings_.epsilon = bound.epsilon + (c.split ? c.split->count_epsilon : 0.0);
       const double min_epsilon = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
-      findings_.expect(c.training_epsilon >= min_epsilon, "epsilon",
-                       "certificate, of its releases, at least", min_epsilon, c.training_epsilon);
+      findings_.expect(c.plan_epsilon() >= min_epsilon, "epsilon",
+                       "certificate, of its releases, at least", min_epsilon, c.plan_epsilon());
     } catch (const std::exception& e) {
       findings_.add("epsilon", std::string("the accountant: ") + e.what());
     }
@@ -254,7 +288,7 @@ void check_statements(const Certificate& certificate, const Charges* charges,
   Statements statements(certificate, charges != nullptr ? *charges : none, settings, engine,
                         findings);
   statements.check_numbers();
-  statements.check_order();
+  statements.check_split();
   if (charges != nullptr) statements.check_ledger();
   statements.check_epsilon();
   statements.check_lost_keys(charges != nullptr);

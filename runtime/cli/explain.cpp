@@ -132,6 +132,14 @@ Paragraph how(const RunCertificate& c) {
     p.sentences.push_back(s.method + ": " + c.text("mechanism") + ".");
   p.sentences.push_back("What these releases come to together was bounded by the accountant " +
                         s.accountant + "; cudp verify checks that.");
+  if (s.split)
+    p.sentences.push_back(fmt::format(
+        "They were planned by looking at a noisy row count. Before that was made, the budget was "
+        "divided: the count has epsilon {:.4g} at delta {:.3g}, and the releases after it, "
+        "whatever it had been, {:.4g} at {:.3g}. By basic composition both parts add up to the "
+        "whole; of several rows together no such proof is known.",
+        s.split->count_epsilon, s.split->count_delta, s.split->training_epsilon,
+        s.split->training_delta));
   if (s.lost_a_key())
     p.sentences.push_back(fmt::format(
         "The key of the noise was lost or renewed on the way, and {} releases were made, and paid "
@@ -149,8 +157,10 @@ Paragraph released(const RunCertificate& c) {
     p.sentences.push_back(
         fmt::format("The row count, {}: it counts as public.", *c.stated.examples));
   else if (c.stated.size_noise > 0.0)
-    p.sentences.push_back(fmt::format("A noisy row count, {:.0f} +- {:.3g}: it is part of epsilon.",
-                                      c.stated.size, c.stated.size_noise));
+    p.sentences.push_back(fmt::format(
+        "A noisy row count, {:.0f} +- {:.3g}: {} part of epsilon.", c.stated.size,
+        c.stated.size_noise,
+        c.stated.split ? fmt::format("{:.4g} is its", c.stated.split->count_epsilon) : "it is"));
   if (c.json.contains("feature_release") && c.json["feature_release"].is_object()) {
     const json& what = c.json["feature_release"];
     p.sentences.push_back("For the features: " +

@@ -51,6 +51,8 @@ privacy::RunSpending spending_of(const RunCertificate& c) {
   if (c.json.contains("filter"))
     return {.run = privacy::ZcdpFilteredRun{c.json["filter"].at("rho").get<double>()},
             .failure = stated.failure};
+  // Batches, steps and noise follow from its noisy row count.
+  if (stated.split) return {.run = privacy::ChosenRun{stated.releases}, .failure = stated.failure};
   if (stated.order_fixed) {
     const privacy::Filter filter(
         privacy::renyi_budget(stated.order, stated.epsilon, stated.delta - stated.failure));
@@ -109,6 +111,8 @@ std::string counted_as(const RunCertificate& c, const privacy::RunSpending& spen
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))
     how += ", its epsilon and delta";
+  else if (std::holds_alternative<privacy::ChosenRun>(spending.run))
+    how += ", planned by its noisy row count";
   else if (!std::holds_alternative<privacy::PlannedRun>(spending.run))
     how += ", its whole budget";
   if (c.stated.status == "refused") return how + ", refused: its noisy row count";

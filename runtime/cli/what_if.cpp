@@ -28,6 +28,7 @@ struct Planned {
   TrainingSize size;
   std::int64_t batch = 0;
   double epsilon = 0.0;  ///< as stated, or what the changes come to
+  double delta = 0.0;    ///< of both parts, where the row count is private
 };
 
 using Changes = std::map<std::string, double>;
@@ -113,7 +114,8 @@ Planned planned_run(const RunCertificate& certificate) {
   plan.expected_batch = c.expected_batch;
   plan.steps = c.steps;
   plan.noise_multiplier = c.sigma;
-  plan.delta = c.training_delta;
+  plan.delta = c.plan_delta();
+  if (c.split) plan.count_epsilon = c.split->count_epsilon;
   plan.failure = c.failure;
   plan.group = c.max_rows;
   plan.order = c.order_fixed ? c.order : 0.0;
@@ -121,9 +123,10 @@ Planned planned_run(const RunCertificate& certificate) {
   Planned run{.plan = std::move(plan),
               .size = {.value = c.size, .noise = c.size_noise, .unit_rows = c.max_rows},
               .batch = std::llround(c.expected_batch),
-              .epsilon = c.training_epsilon};
+              .epsilon = c.training_epsilon,
+              .delta = c.training_delta};
   std::size_t steps = 0;
-  for (const privacy::Release& r : c.releases) {
+  for (const privacy::Release& r : c.plan_releases()) {
     if (steps == 0 && is_step(r, c))
       ++steps;
     else if (is_before(r, c))
@@ -137,25 +140,20 @@ Planned planned_run(const RunCertificate& certificate) {
   return run;
 }
 
-void set_noise(Planned& run, const Changes& changes) {
-  if (const auto sigma = changes.find("sigma"); sigma != changes.end())
-    run.plan.noise_multiplier = sigma->second;
-  const auto epsilon = changes.find("epsilon");
-  if (epsilon == changes.end()) return;
-  TrainConfig config;
-  config.epsilon = epsilon->second;
-  config.delta = run.plan.delta;
-  if (!run.size.is_public()) {
-    // As a run with this budget would have it.
-    const double noise = size_noise_for(*config.epsilon, *config.delta, run.size.unit_rows);
-    for (privacy::Release& r : run.plan.before)
-      if (auto* const count = std::get_if<privacy::Gaussian>(&r.mechanism);
-          count->sigma == run.size.noise)
-        count->sigma = noise;
-    run.size.noise = noise;
-    run.plan.order = order_for(*config.epsilon, *config.delta);
-  }
-  run.plan.noise_multiplier = noise_multiplier_for(config, run.plan);
+/// Gives the run another budget. Where its row count is private that is divided as a run does now.
+void set_budget(Planned& run, double epsilon, double delta) {
+  PrivacyPlan& plan = run.plan;
+  run.delta = plan.delta = delta;
+  plan.failure = kFailureShare * delta;
+  if (run.size.is_public()) return;
+  const privacy::CountSplit split = privacy::split_for_count(epsilon, delta, run.size.unit_rows);
+  std::erase_if(plan.before, [&](const privacy::Release& r) {
+    return r.mechanism == privacy::Mechanism(privacy::Gaussian{run.size.noise});
+  });
+  run.size.noise = split.sigma;
+  plan.count_epsilon = split.count_epsilon;
+  plan.delta = split.training_delta;
+  plan.order = 0.0;
 }
 
 Planned changed(Planned run, const Changes& changes) {
@@ -181,12 +179,17 @@ Planned changed(Planned run, const Changes& changes) {
     plan.steps = static_cast<std::uint64_t>(epochs) * run.size.steps_per_epoch(run.batch);
   if (const double steps = value("steps"); steps > 0.0)
     plan.steps = static_cast<std::uint64_t>(steps);
-  if (const double delta = value("delta"); delta > 0.0) {
-    plan.delta = delta;
-    plan.failure = kFailureShare * delta;
+  const double epsilon = value("epsilon");
+  const double delta = value("delta");
+  if (epsilon > 0.0 || delta > 0.0)
+    set_budget(run, epsilon > 0.0 ? epsilon : run.epsilon, delta > 0.0 ? delta : run.delta);
+  if (const double sigma = value("sigma"); sigma > 0.0) plan.noise_multiplier = sigma;
+  if (epsilon > 0.0) {
+    TrainConfig config;
+    config.epsilon = epsilon - plan.count_epsilon;
+    plan.noise_multiplier = noise_multiplier_for(config, plan);
   }
-  set_noise(run, changes);
-  run.epsilon = guarantee(plan, releases(plan, plan.steps)).epsilon;
+  run.epsilon = plan.count_epsilon + guarantee(plan, releases(plan, plan.steps)).epsilon;
   return run;
 }
 
@@ -195,17 +198,16 @@ void add_row(Answer& answer, const std::string& name, const Planned& run) {
                         static_cast<double>(run.size.steps_per_epoch(run.batch));
   answer.json["rows"].push_back({{"change", name},
                                  {"epsilon", run.epsilon},
-                                 {"delta", run.plan.delta},
+                                 {"delta", run.delta},
                                  {"sigma", run.plan.noise_multiplier},
                                  {"q", run.plan.sampling_rate()},
                                  {"batch", run.batch},
                                  {"steps", run.plan.steps},
                                  {"epochs", epochs}});
-  answer.rows.emplace_back(
-      name,
-      fmt::format("{:<10}{:<10}{:<10}{:<8}{:<10}{:.4g}", rounded_up(run.epsilon),
-                  privacy::number(run.plan.delta), fmt::format("{:.5g}", run.plan.noise_multiplier),
-                  run.batch, run.plan.steps, epochs));
+  answer.rows.emplace_back(name, fmt::format("{:<10}{:<10}{:<10}{:<8}{:<10}{:.4g}",
+                                             rounded_up(run.epsilon), privacy::number(run.delta),
+                                             fmt::format("{:.5g}", run.plan.noise_multiplier),
+                                             run.batch, run.plan.steps, epochs));
 }
 
 }  // namespace

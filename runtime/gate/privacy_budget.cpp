@@ -14,6 +14,8 @@ PrivacyBudget::PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<Take
 void PrivacyBudget::plan(privacy::Ledger ledger) {
   for (const privacy::Release& before : ledger_.releases())
     if (!ledger.holds(before)) throw std::logic_error("a plan forgets what was released before it");
+  if (ledger_.split() && ledger.split() != ledger_.split())
+    throw std::logic_error("a plan divides its budget otherwise than the count before it");
   filter_.reset();
   if (ledger.budget()) filter_.emplace(ledger);
   ledger_ = std::move(ledger);

@@ -24,7 +24,7 @@ PrivacyPlan adp_sgd_plan(const MethodContext& context) {
     return with_noise(config, std::move(plan));
   plan.noise_multiplier = theorem41_sigma(*config.epsilon, plan.delta, context.size.value,
                                           plan.expected_batch, plan.steps, plan.noise);
-  if (needs_filter(config, plan) && plan.order == 0.0) plan.order = filter_order(plan);
+  if (needs_filter(config, plan)) plan.order = filter_order(plan);
   check_budget(config, plan);
   return plan;
 }

@@ -286,6 +286,7 @@ MethodEntry dp_agd_method() {
   entry.uses = {"clip", "class-weights"};
   entry.stochastic = false;
   entry.linear_model = true;
+  entry.counts_in_its_proof = true;                       // a zCDP filter admits it
   entry.defaults = [](TrainConfig& c) { c.clip = 3.0; };  // C_grad of its paper
   entry.make = make_method<DpAgdMethod>;
   return entry;

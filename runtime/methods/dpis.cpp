@@ -41,11 +41,9 @@ PrivacyPlan dpis_plan(const MethodContext& context) {
   const std::uint64_t epoch = context.steps_per_epoch();
   plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (options.adaptive_clip ? 2 : 1);
   plan.epoch_noise = options.total_noise * context.size.value;
-  if (plan.order == 0.0) {
-    // The worst case's best order, fixed before anything is released.
-    plan.noise_multiplier = noise_multiplier_for(config, plan);
-    plan.order = filter_order(plan);
-  }
+  // The worst case's best order, fixed before any of these releases.
+  plan.noise_multiplier = noise_multiplier_for(config, plan);
+  plan.order = filter_order(plan);
   return with_noise(config, std::move(plan));
 }
 

@@ -10,6 +10,7 @@
 
 #include "kernels/contribution/contribution.hpp"
 #include "privacy/filter.hpp"
+#include "privacy/rdp/gaussian.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/config/class_weights.hpp"
@@ -49,6 +50,7 @@ bool EngineMethod::is_fixed_ahead() const {
 }
 
 double EngineMethod::stated(const privacy::PrivacyBound& bound) const {
+  if (context_.split) return context_.split->epsilon;
   return is_fixed_ahead() ? bound.epsilon : config().epsilon.value_or(kNoBound);
 }
 
@@ -57,10 +59,15 @@ double EngineMethod::epsilon() const {
                                  : privacy::PrivacyBound{});
 }
 
+double EngineMethod::delta() const { return context_.split ? context_.split->delta : plan_.delta; }
+
 double EngineMethod::epsilon_of_one_example() const {
   PrivacyPlan plan = plan_;
   plan.group = 1;
-  return guarantee(plan, releases(plan, plan.steps)).epsilon;
+  const double epsilon = guarantee(plan, releases(plan, plan.steps)).epsilon;
+  if (!context_.split) return epsilon;
+  return epsilon +
+         privacy::gaussian_epsilon(1.0 / context_.split->sigma, context_.split->count_delta);
 }
 
 std::optional<privacy::Budget> EngineMethod::filter() const {
@@ -72,7 +79,7 @@ std::optional<privacy::Budget> EngineMethod::filter() const {
 std::string EngineMethod::describe() const {
   return fmt::format(
       "epsilon {:.4g} at delta {:.3g}: sigma {:.5g}, {} steps of expected batch {:.0f}, C {:.4g}",
-      epsilon(), plan_.delta, plan_.noise_multiplier, plan_.steps, plan_.expected_batch,
+      epsilon(), delta(), plan_.noise_multiplier, plan_.steps, plan_.expected_batch,
       plan_.clip_norm);
 }
 
@@ -126,6 +133,7 @@ void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& stat
   const double sensitivity = plan_.sensitivity;
   PrivacyPlan stored = decode_plan(state.numbers.at("plan"));
   stored.before = plan_.before;
+  stored.count_epsilon = plan_.count_epsilon;
   stored.sensitivity = std::max(stored.sensitivity, sensitivity);
   plan_ = std::move(stored);
   schedule_ = Schedule(config(), plan_, steps_per_epoch());
@@ -161,7 +169,7 @@ std::uint64_t EngineMethod::last_step(const PrivacyBudget& budget, std::uint64_t
   const std::uint64_t allowed = budget.ledger().authorised_until();
   if (budget.filter() != nullptr) return plan_.steps;  // it is asked as training goes on
   if (!config().epsilon || allowed >= plan_.steps) return plan_.steps;
-  const std::vector<privacy::Release> charged = budget.ledger().releases();
+  const std::vector<privacy::Release> charged = budget.ledger().releases_after_count();
   const std::uint64_t last =
       allowed + affordable_steps(plan_, charged, *config().epsilon, allowed, plan_.steps - allowed);
   if (last <= step)
@@ -221,7 +229,7 @@ double EngineMethod::learning_rate(std::uint64_t step) const {
 std::function<double()> EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step,
                                             bool last) const {
   if (context_.key_was_lost) return [epsilon = epsilon()] { return epsilon; };
-  std::vector<privacy::Release> done = ledger.releases();
+  std::vector<privacy::Release> done = ledger.releases_after_count();
   const std::uint64_t index = ledger_index(step);
   const std::uint64_t until = ledger.authorised_until();
   std::uint64_t ahead = until > index ? until - index : 0;
@@ -231,7 +239,7 @@ std::function<double()> EngineMethod::spent(const privacy::Ledger& ledger, std::
     ahead -= undone;
   }
   return [plan = plan_, done = std::move(done), coarseness = last ? 1.0 : 10.0] {
-    return guarantee(plan, done, coarseness).epsilon;
+    return plan.count_epsilon + guarantee(plan, done, coarseness).epsilon;
   };
 }
 
@@ -248,7 +256,7 @@ std::string EngineMethod::mechanism() const {
 std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   const privacy::Mechanism of_epoch = privacy::Gaussian{plan_.epoch_noise};
   std::uint64_t steps = 0;
-  for (const privacy::Release& release : ledger.releases())
+  for (const privacy::Release& release : ledger.releases_after_count())
     if (plan_.epoch_releases == 0 || release.mechanism != of_epoch) steps += release.count;
   return steps - plan_.before.size();
 }
@@ -283,9 +291,8 @@ std::optional<Groups> EngineMethod::groups(const privacy::Ledger& ledger) const 
 Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint64_t) const {
   NoisySums sums;
   sums.releases = ledger.releases();
-  sums.bound = guarantee(plan_, sums.releases);
+  sums.bound = guarantee(plan_, ledger.releases_after_count());
   const double epsilon = stated(sums.bound);
-  const double delta = sums.bound.delta;
   sums.sampling = sampling();
   sums.q = plan_.sampling_rate();
   sums.sampling_threshold = plan_.sampling_threshold;
@@ -307,7 +314,7 @@ Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint64_t) cons
   sums.delta_for_rounding = plan_.failure;
   if (plan_.epoch_releases > 0) sums.norm_total_noise = plan_.epoch_noise;
   return {.epsilon = epsilon,
-          .delta = delta,
+          .delta = delta(),
           .method = config().method,
           .mechanism = mechanism(),
           .how = std::move(sums)};

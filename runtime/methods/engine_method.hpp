@@ -18,7 +18,7 @@ class EngineMethod : public Method {
  public:
   double epsilon() const override;
   double epsilon_of_one_example() const override;
-  double delta() const override { return plan_.delta; }
+  double delta() const override;
   std::optional<privacy::Budget> filter() const override;
   std::uint64_t steps() const override { return plan_.steps; }
   std::uint64_t steps_per_epoch() const override;

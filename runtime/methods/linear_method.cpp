@@ -63,6 +63,7 @@ MethodEntry linear_method_entry() {
   entry.option_group = "Linear baselines";
   entry.stochastic = false;
   entry.linear_model = true;
+  entry.counts_in_its_proof = true;
   entry.cpu_only = true;
   entry.on_ranks = false;
   return entry;

@@ -25,15 +25,6 @@ void check_clip(const Network& network, Clipping clipping, double clip_norm) {
 
 }  // namespace
 
-/// The best order for a Gaussian release is 1 + sqrt(L / rho) with L = ln(1/delta) and rho =
-/// (sqrt(L + epsilon) - sqrt(L))^2; subsampling makes it smaller. Over epsilon 0.5 to 8 and q
-/// 0.0085 to 0.1, 0.65 costs at most 3 % of sigma.
-double order_for(double epsilon, double delta) {
-  const double l = -std::log(delta);
-  const double root = std::sqrt(l + epsilon) - std::sqrt(l);
-  return std::fmin(1.0 + 0.65 * std::sqrt(l) / root, 1e5);
-}
-
 PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& shape) {
   const TrainConfig& config = context.config;
   const TrainingSize& size = context.size;
@@ -49,14 +40,14 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   plan.before = context.before;
   plan.group = size.unit_rows;
   plan.accountant = config.accountant;
-  if (!size.is_public()) plan.order = order_for(*config.epsilon, plan.delta);
+  if (context.split) plan.count_epsilon = context.split->count_epsilon;
   // Rounded up, so that the rate is never below the one asked for, and exact afterwards.
   plan.sampling_threshold = static_cast<std::uint64_t>(std::ceil(batch / size.value * 0x1p32));
   plan.expected_batch = batch;
   plan.steps = config.steps
                    ? static_cast<std::uint64_t>(*config.steps)
                    : static_cast<std::uint64_t>(*config.epochs) * context.steps_per_epoch();
-  plan.failure = kFailureShare * plan.delta;
+  plan.failure = kFailureShare * (context.split ? context.split->delta : plan.delta);
   plan.clip_norm = shape.clip_norm;
   plan.sensitivity = sensitivity(bound_of(shape.contribution, plan.clip_norm), context.network,
                                  context.arithmetic);
@@ -95,10 +86,8 @@ PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan) {
   TrainConfig less = config;
   less.epsilon = *config.epsilon * (1.0 - 1e-9);
   plan.accountant = privacy::AccountantKind::rdp;
-  if (plan.order == 0.0) {
-    plan.noise_multiplier = noise_multiplier_for(less, plan);
-    plan.order = filter_order(plan);
-  }
+  plan.noise_multiplier = noise_multiplier_for(less, plan);
+  plan.order = filter_order(plan);
   plan.noise_multiplier = noise_multiplier_for(less, plan);
   check_budget(config, plan);
   return plan;
@@ -126,9 +115,12 @@ void check_budget(const TrainConfig& config, const PrivacyPlan& plan) {
         kMaxNoiseMultiplier, min_noise < kMinNoiseMultiplier ? min_noise : max_noise));
   const double epsilon = guarantee(plan, releases(plan, plan.steps)).epsilon;
   if (config.epsilon && !(epsilon <= *config.epsilon))
-    throw BudgetError(
-        fmt::format("{} steps at sigma {:.6g} spend epsilon {:.6g}, the budget is {:.6g}",
-                    plan.steps, plan.noise_multiplier, epsilon, *config.epsilon));
+    throw BudgetError(fmt::format(
+        "{} steps at sigma {:.6g} spend epsilon {:.6g}, the budget is {:.6g}{}", plan.steps,
+        plan.noise_multiplier, epsilon, *config.epsilon,
+        plan.count_epsilon > 0.0
+            ? fmt::format(" without the {:.3g} of the noisy row count", plan.count_epsilon)
+            : ""));
   if (epsilon > kMaxEpsilon && !config.allow_weak_privacy)
     throw BudgetError(fmt::format(
         "{} steps at sigma {:.6g} spend epsilon {:.6g}, expected at most {} (--allow-weak-privacy)",

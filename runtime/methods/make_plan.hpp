@@ -16,10 +16,6 @@ struct SumShape {
                               ///< all examples
 };
 
-/// A Renyi order close to the best for this budget, from the budget alone: that of a plan which
-/// follows from a noisy number of examples.
-double order_for(double epsilon, double delta);
-
 /// A plan that lacks its noise: who is sampled how often, how large a sum may get, what one example
 /// adds to it. Throws InputError on a batch larger than the number of examples, a private one as it
 /// was released, or a clipping norm that float32 cannot keep.

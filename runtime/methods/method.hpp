@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/model.hpp"
+#include "privacy/count_split.hpp"
 #include "privacy/ledger.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/config/config.hpp"
@@ -31,10 +32,14 @@ struct MethodContext {
   Network network;
   TrainingSize size;
   Arithmetic arithmetic;
-  /// Charged before the method's own releases: the noisy number of examples, what features rest on.
+  /// Charged before the method's own releases, to the same budget: the noisy number of examples
+  /// unless it has a part of its own, and what features rest on.
   std::vector<privacy::Release> before;
   /// The run's key was lost once: how many steps it makes may have been chosen by what it showed.
   bool key_was_lost = false;
+  /// The parts of the run's budget, where the noisy number of examples has one; then the config's
+  /// epsilon and delta are those of the other part.
+  std::optional<privacy::CountSplit> split = {};
 
   std::uint64_t steps_per_epoch() const { return size.steps_per_epoch(config.batch); }
 };

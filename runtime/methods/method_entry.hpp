@@ -19,6 +19,9 @@ struct MethodEntry {
   std::vector<std::string> ignores;      ///< which a resolved config may set all the same
   bool stochastic = true;     ///< presets of data sets, tuned for stochastic gradients, apply
   bool linear_model = false;  ///< trains a linear model with one score only
+  /// Its proof takes a noisy number of examples as one release more, whose noise was fixed before;
+  /// otherwise the number has a part of the budget for itself (privacy/count_split.hpp).
+  bool counts_in_its_proof = false;
   bool gives_privacy = true;  ///< otherwise a run needs no budget, and releases nothing
   bool cpu_only = false;
   bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples

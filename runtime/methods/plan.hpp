@@ -53,6 +53,9 @@ struct PrivacyPlan {
   /// multiplier.
   std::uint64_t epoch_releases = 0;
   double epoch_noise = 0.0;
+  /// What a noisy number of examples has spent of the run's epsilon for itself; 0 where it is
+  /// public. The rest of the plan is of the other part of the budget.
+  double count_epsilon = 0.0;
   /// The releases before the first step: MethodContext::before.
   std::vector<privacy::Release> before;
   double delta = 0.0;
@@ -61,9 +64,9 @@ struct PrivacyPlan {
   /// size.
   double failure = 0.0;
   std::uint64_t group = 1;  ///< examples of one unit: TrainingSize::unit_rows
-  /// The Renyi order that the accountant must use, 0 where it may choose its bound. Where the rest
-  /// of the plan depends on a released noisy size, composition is adaptive, and its order is fixed
-  /// beforehand (Feldman & Zrnic 2021).
+  /// The Renyi order that the accountant must use, 0 where it may choose its bound. Where releases
+  /// are chosen by looking at earlier ones, a filter adds up divergences of an order that is fixed
+  /// before the first of them (Feldman & Zrnic 2021).
   double order = 0.0;
   privacy::AccountantKind accountant = privacy::AccountantKind::best;
 
@@ -89,7 +92,7 @@ privacy::AccountantOptions accountant_options(const PrivacyPlan& plan);
 privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Release> releases,
                                 double coarseness = 1.0);
 
-/// For a checkpoint: all of a plan but `before`.
+/// For a checkpoint: all of a plan but `before` and `count_epsilon`.
 nlohmann::ordered_json encode_plan(const PrivacyPlan& plan);
 /// Throws nlohmann::json::exception or std::invalid_argument on anything that encode_plan did not
 /// write.

@@ -18,9 +18,10 @@ double feature_noise(const TrainConfig& config, std::uint64_t unit_rows) {
          (privacy::gaussian_mu(*config.epsilon, *config.delta) * std::sqrt(*config.feature_share));
 }
 
-std::vector<privacy::Release> releases_before(const TrainConfig& config, const TrainingSize& size) {
+std::vector<privacy::Release> releases_before(const TrainConfig& config, const TrainingSize& size,
+                                              const std::optional<privacy::CountSplit>& split) {
   std::vector<privacy::Release> all;
-  if (!size.is_public()) all.push_back({privacy::Gaussian{size.noise}, 1});
+  if (!size.is_public() && !split) all.push_back({privacy::Gaussian{size.noise}, 1});
   if (const double noise = feature_noise(config, size.unit_rows); noise > 0.0)
     all.push_back({privacy::Gaussian{noise}, 1});
   return all;

@@ -5,6 +5,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/methods/method_context.hpp"
 #include "runtime/methods/plan.hpp"
 
 namespace cudp {
@@ -38,7 +39,9 @@ double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
 
 double size_noise(const DataSplit& data, const TrainConfig& config) {
   if (data.size_is_public) return 0.0;
-  const double noise = size_noise_for(*config.epsilon, *config.delta, data.unit_rows);
+  const std::optional<privacy::CountSplit> split = count_split(config, data);
+  const double noise =
+      split ? split->sigma : size_noise_for(*config.epsilon, *config.delta, data.unit_rows);
   if (noise > 100.0 * static_cast<double>(config.batch))
     throw BudgetError(fmt::format(
         "with this budget the number of training examples is known only to within +-{:.3g}, too "

@@ -24,7 +24,7 @@ struct TrainingSize {
 };
 
 /// Noise of a released number of examples for this budget, at least 1/16, where a unit has up to
-/// `unit_rows` of them.
+/// `unit_rows` of them, and the method's proof takes it as one release more.
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows);
 
 /// Noise of the released number of examples; 0 where the data set's is public. A

@@ -314,6 +314,14 @@ Json to_json(const Certificate& c) {
   else
     j["size_release"] = {{"noisy_size", static_cast<std::uint64_t>(c.size.value)},
                          {"noise_std", c.size.noise}};
+  if (c.split) {
+    j["size_release"].update(
+        {{"epsilon", c.split->count_epsilon}, {"delta", c.split->count_delta}});
+    j["after_size_release"] = {
+        {"epsilon", c.split->training_epsilon},
+        {"delta", c.split->training_delta},
+        {"composition", "basic: whatever follows from the noisy size, both parts add up"}};
+  }
   j.update({{"precision", name_of(c.precision)},
             {"rng", name_of(c.rng)},
             {"seeded", c.seeded},

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "privacy/count_split.hpp"
 #include "runtime/config/config.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/methods/promise.hpp"
@@ -51,6 +52,8 @@ struct Certificate {
   std::optional<FeatureRelease> feature_release;
   std::vector<double> class_weights;  ///< as they were given; empty: none
   TrainingSize size;
+  /// How the promise is divided between the noisy number of examples and the training, if it is.
+  std::optional<privacy::CountSplit> split;
   enum class TestSet { none, public_rows, private_rows };
   TestSet test_set = TestSet::none;
 

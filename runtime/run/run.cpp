@@ -31,7 +31,7 @@ void Run::opens(const Training& t) { observe_beginning(*this, t); }
 
 void Run::refused(const Training& t, const Error& reason) {
   const Experiment& e = t.experiment();
-  const privacy::Ledger ledger = ledger_of_size(t.size().noise);
+  const privacy::Ledger& ledger = t.ledger();  // of the count alone
   write_atomically(folder.config(), write_config(e.config, Audience::release));
   write_atomically(folder.ledger(), ledger.to_text(), 0600);
   Outputs(folder, e).write_certificate(make_refusal_certificate(e, t.size(), ledger));

@@ -10,6 +10,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/schema.hpp"
+#include "runtime/methods/registry.hpp"
 #include "runtime/run/follow.hpp"
 #include "runtime/run/key_file.hpp"
 
@@ -140,6 +141,12 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                                  e.data.name, c.training.size.value, e.data.train.whole_size()));
   if (e.data.size_is_public != c.training.size.is_public())
     throw InputError(e.data.name + ": expected a size that is public or not as in the run");
+  if (!e.data.size_is_public && !method_entry(e.config.method).counts_in_its_proof &&
+      !run.ledger.split())
+    throw InputError(
+        run.folder.ledger().string() +
+        ": expected a budget that was divided before the training examples were "
+        "counted, found one of an earlier version of cudp, which can continue the run");
   // What was released is private for the units that the run began with.
   const auto unit_text = [](const std::string& unit, std::uint64_t rows) {
     return unit.empty() ? std::string("each row") : fmt::format("{} rows by {}", rows, shown(unit));

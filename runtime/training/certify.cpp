@@ -87,6 +87,7 @@ Certificate certificate_of(Status status, const Experiment& e, const TrainingSiz
   if (status == Status::finished)
     c.groups =
         e.config.holdout ? Groups{.bounds = {}, .not_stated = kNoGroups} : method.groups(ledger);
+  c.split = ledger.split();
   c.noisy_values = released;
   c.releases_repeated = ledger.repeated();
   c.keys_lost = ledger.keys_lost();

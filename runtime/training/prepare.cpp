@@ -298,17 +298,21 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   return e;
 }
 
-privacy::Ledger ledger_of_size(double noise) {
+privacy::Ledger ledger_of_size(double noise, const std::optional<privacy::CountSplit>& split) {
   privacy::Ledger ledger;
-  if (noise > 0.0) ledger.charge({privacy::Gaussian{noise}, 1});
+  if (split)
+    ledger.count_first(*split);
+  else if (noise > 0.0)
+    ledger.charge({privacy::Gaussian{noise}, 1});
   return ledger;
 }
 
 privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size,
-                             const Method& method) {
+                             const Method& method, const privacy::Ledger& counted) {
   privacy::Ledger ledger;
+  if (counted.split()) ledger.count_first(*counted.split());
   if (const auto budget = method.filter()) ledger.limit(*budget);
-  for (const privacy::Release& r : releases_before(config, size)) ledger.charge(r);
+  for (const privacy::Release& r : releases_before(config, size, counted.split())) ledger.charge(r);
   for (const privacy::Release& r : method.releases_at_start()) ledger.charge(r);
   return ledger;
 }

@@ -62,13 +62,15 @@ FeatureSettings feature_settings(const Experiment& experiment);
 /// The model's TOML: a built-in one by name, or a file. Throws InputError.
 std::string read_model(const std::string& name);
 
-/// The charges before there is a plan: the number of examples, where its noise is not 0.
-privacy::Ledger ledger_of_size(double noise);
+/// The charges before there is a plan: the number of examples, where its noise is not 0, and how
+/// the budget is divided, where it is.
+privacy::Ledger ledger_of_size(double noise, const std::optional<privacy::CountSplit>& split);
 
-/// All that is charged before the first step: the budget where a filter keeps it, what is released
-/// before the method's own, and what the method pays for at once.
+/// All that is charged before the first step: how the budget is divided, as `counted` says, the
+/// budget where a filter keeps it, what is released before the method's own, and what the method
+/// pays for at once. counted: ledger_of_size.
 privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size,
-                             const Method& method);
+                             const Method& method, const privacy::Ledger& counted);
 
 /// Releases what the features rest on, which has been charged, and shows the model features that
 /// rest on it; does nothing where they rest on nothing.

@@ -9,8 +9,8 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/schema.hpp"
+#include "runtime/methods/method_context.hpp"
 #include "runtime/methods/registry.hpp"
-#include "runtime/methods/releases_before.hpp"
 
 namespace cudp {
 namespace {
@@ -20,11 +20,8 @@ std::unique_ptr<Method> method_if_public(const Experiment& e, TrainingSize size)
   size.noise = 0.0;
   try {
     return method_entry(e.config.method)
-        .make({.config = e.config,
-               .network = e.network,
-               .size = size,
-               .arithmetic = e.backend.arithmetic(e.network),
-               .before = releases_before(e.config, size)});
+        .make(method_context(e.config, e.network, size, e.backend.arithmetic(e.network),
+                             privacy::Ledger{}));
   } catch (const Error&) {
     return nullptr;
   } catch (const std::logic_error&) {

@@ -12,8 +12,8 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/config/seeded_key.hpp"
+#include "runtime/methods/method_context.hpp"
 #include "runtime/methods/registry.hpp"
-#include "runtime/methods/releases_before.hpp"
 #include "runtime/training/certify.hpp"
 
 namespace cudp {
@@ -44,12 +44,8 @@ Training::Training(Experiment experiment, SharedKey key, TrainingObserver& obser
 std::unique_ptr<Method> Training::make_method() const {
   const Experiment& e = experiment_;
   return method_entry(e.config.method)
-      .make({.config = e.config,
-             .network = e.network,
-             .size = size_,
-             .arithmetic = e.backend.arithmetic(e.network),
-             .before = releases_before(e.config, size_),
-             .key_was_lost = budget_.ledger().has_fresh_key()});
+      .make(method_context(e.config, e.network, size_, e.backend.arithmetic(e.network),
+                           budget_.ledger()));
 }
 
 TrainingInputs Training::inputs() {
@@ -89,7 +85,7 @@ void Training::follow(Order order) {
 void Training::plan() {
   try {
     method_ = make_method();
-    budget_.plan(first_ledger(experiment_.config, size_, *method_));
+    budget_.plan(first_ledger(experiment_.config, size_, *method_, budget_.ledger()));
   } catch (const std::domain_error& e) {
     throw BudgetError(e.what());
   } catch (const std::invalid_argument& e) {
@@ -138,11 +134,13 @@ void Training::release_holdout() {
 std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer, Witness* witness) {
   const double noise = size_noise(experiment.data, experiment.config);
+  const privacy::Ledger counted =
+      ledger_of_size(noise, count_split(experiment.config, experiment.data));
   std::unique_ptr<Training> t(
       new Training(std::move(experiment), std::move(key), observer, witness, {}, {}, {}));
   Experiment& e = t->experiment_;
   t->plan_holdout(noise);  // knows public settings alone: what it refuses costs nothing
-  if (noise > 0.0) t->budget_.plan(ledger_of_size(noise));
+  if (noise > 0.0) t->budget_.plan(counted);
   observer.opens(*t);
   t->size_ = training_size(e.data, noise, t->gate_);
   if (noise == 0.0 && e.public_size) t->size_.value = static_cast<double>(*e.public_size);

@@ -2,19 +2,18 @@
 // Methods of a config, as a run makes them.
 #include "runtime/device/sensitivity.hpp"
 #include "runtime/methods/engine_method.hpp"
+#include "runtime/methods/method_context.hpp"
 #include "runtime/methods/registry.hpp"
-#include "runtime/methods/releases_before.hpp"
 
 namespace cudp::cases {
 
 inline MethodContext context_of(const TrainConfig& config, const Network& network,
                                 const TrainingSize& size,
                                 const Arithmetic& arithmetic = kCpuArithmetic) {
-  return {.config = config,
-          .network = network,
-          .size = size,
-          .arithmetic = arithmetic,
-          .before = releases_before(config, size)};
+  privacy::Ledger counted;
+  if (!size.is_public() && !method_entry(config.method).counts_in_its_proof)
+    counted.count_first(privacy::split_for_count(*config.epsilon, *config.delta, size.unit_rows));
+  return method_context(config, network, size, arithmetic, counted);
 }
 
 /// The same for tests that bring a plan of their own: so many steps make an epoch.

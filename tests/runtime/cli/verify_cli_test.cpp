@@ -214,6 +214,45 @@ TEST_F(VerifyCli, ChangedRunsDoNot) {
   expect_differs("changed", "ledger", "poisson-gaussian");
 }
 
+/// The parts of a budget that was divided before the row count was made follow from the budget.
+TEST_F(VerifyCli, ForgedPartsOfTheBudgetDoNot) {
+  train("run", kSteps);
+  for (const char* const pointer : {"/size_release/epsilon", "/size_release/delta",
+                                    "/after_size_release/epsilon", "/after_size_release/delta"})
+    for (const double factor : {0.5, 1.0 - 1e-12, 1.0 + 1e-12, 2.0}) {
+      change_certificate([&](OrderedJson& c) {
+        OrderedJson& part = c[OrderedJson::json_pointer(pointer)];
+        part = part.get<double>() * factor;
+      });
+      expect_differs("changed", "epsilon", "expected");
+      fs::remove_all(folder_ / "changed/private");
+      expect_differs("changed", "epsilon", "expected");
+    }
+  // Less noise on the count than its part pays for, with everything else consistent.
+  change_certificate([](OrderedJson& c) {
+    const double noise = c["size_release"]["noise_std"].get<double>() * 0.99;
+    c["size_release"]["noise_std"] = c["releases"][0]["sigma"] = noise;
+    c["noisy_values"][0]["noise_std"] = noise;
+  });
+  fs::remove_all(folder_ / "changed/private");
+  expect_differs("changed", "epsilon", "the count's delta");
+  // Another split, whose parts add up.
+  change_certificate([](OrderedJson& c) {
+    c["size_release"]["epsilon"] = 0.5 * c["epsilon"].get<double>();
+    c["after_size_release"]["epsilon"] = 0.5 * c["epsilon"].get<double>();
+  });
+  expect_differs("changed", "epsilon", "4 % of all");
+  // Without its parts nothing is proved of a run that follows from a noisy count.
+  change_certificate([](OrderedJson& c) {
+    c["size_release"].erase("epsilon");
+    c["size_release"].erase("delta");
+    c.erase("after_size_release");
+  });
+  expect_differs("changed", "ledger", "parts of the budget");
+  fs::remove_all(folder_ / "changed/private");
+  expect_differs("changed", "epsilon", "order");
+}
+
 TEST_F(VerifyCli, ChangedRunsOfOtherMethodsDoNot) {
   train("run", with(kSteps, {"--method", "dpsgd-quantile"}));
   change_certificate([](OrderedJson& c) { c["noisy_values"][1]["times"] = 4; });

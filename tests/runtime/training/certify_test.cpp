@@ -21,6 +21,7 @@ struct Trained {
     experiment.backend.name = "cpu";
     const MethodContext context = cases::context_of(config, experiment.network, size);
     method = method_entry(config.method).make(context);
+    if (context.split) ledger.count_first(*context.split);
     for (const privacy::Release& release : context.before) ledger.charge(release);
     ledger.authorise(0, plan().steps, step());
   }
@@ -146,6 +147,11 @@ TEST(Certificate, APrivateSizeIsOnlyThereWithItsNoise) {
   EXPECT_EQ(j["releases"].size(), 2u);
   // The plan follows from the noisy size: what is promised was fixed before that was drawn.
   EXPECT_EQ(j["epsilon"], 3.0);
+  const privacy::CountSplit split = privacy::split_for_count(3.0, 1e-5, 1);
+  EXPECT_EQ(j["size_release"]["epsilon"], split.count_epsilon);
+  EXPECT_EQ(j["size_release"]["delta"], split.count_delta);
+  EXPECT_EQ(j["after_size_release"]["epsilon"], split.training_epsilon);
+  EXPECT_EQ(j["after_size_release"]["delta"], split.training_delta);
   // What follows from it is adaptive: nothing is claimed for groups.
   EXPECT_TRUE(j["groups"].is_string());
 }
