@@ -14,6 +14,7 @@
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/methods/method_context.hpp"
 #include "runtime/methods/registry.hpp"
+#include "runtime/training/before_count.hpp"
 #include "runtime/training/certify.hpp"
 
 namespace cudp {
@@ -136,6 +137,7 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
   const double noise = size_noise(experiment.data, experiment.config);
   const privacy::Ledger counted =
       ledger_of_size(noise, count_split(experiment.config, experiment.data));
+  if (noise > 0.0) check_before_count(experiment, noise, counted);
   std::unique_ptr<Training> t(
       new Training(std::move(experiment), std::move(key), observer, witness, {}, {}, {}));
   Experiment& e = t->experiment_;

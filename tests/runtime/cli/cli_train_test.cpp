@@ -299,8 +299,8 @@ TEST_F(CliTrain, ExitCodesAndNothingWrittenOnBadInput) {
 
 /// What follows from a private number of examples is told only where that was paid for.
 TEST_F(CliTrain, ARefusalByThePrivateSizeIsPaidFor) {
-  const Finished f = cudp(training("run", {"--epsilon", "3", "--sigma", "0.1"}));
-  EXPECT_EQ(f.exit, 3);
+  const Finished f = cudp(training("run", {"--epsilon", "3", "--batch", "100000"}));
+  EXPECT_EQ(f.exit, 2);
   EXPECT_NE(f.err.find("was paid for: " + (folder_ / "run/release/privacy.json")),
             std::string::npos)
       << f.err;

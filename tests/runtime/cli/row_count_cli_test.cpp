@@ -55,10 +55,65 @@ TEST_F(RowCount, ARunSaysWhatAPrivateOneCosts) {
   const Finished without = train("public", {"--batch", "64", "--steps", "30", "--size-is-public"});
   EXPECT_EQ(without.err.find("row count costs"), std::string::npos) << without.err;
   // Where the noise is given, it is epsilon that it costs.
-  const Finished given = train("given", {"--batch", "64", "--steps", "30", "--sigma", "2"});
+  const Finished given = train("given", {"--batch", "64", "--steps", "30", "--sigma", "20"});
   ASSERT_EQ(given.exit, 0) << given.err;
   EXPECT_NE(given.err.find("a private row count costs epsilon: 2 instead of "), std::string::npos)
       << given.err;
+}
+
+/// What no row count allows, and a noise multiplier that keeps the budget for some counts only: the
+/// count would be paid for in vain. The refusal is the same for every table.
+TEST_F(RowCount, WhatCannotKeepTheBudgetIsRefusedBeforeTheCountIsPaidFor) {
+  struct Case {
+    Words more;
+    int exit;
+    const char* says;
+  };
+  const Case cases[] = {
+      {{"--batch", "64", "--epochs", "2", "--sigma", "1"},
+       3,
+       "--sigma: expected none beside --epsilon, or one that keeps epsilon 2 whatever the number of "
+       "training examples is"},
+      {{"--batch", "64", "--steps", "3", "--sigma", "0.06"}, 3, "noise multiplier of 0.0625"},
+      {{"--batch", "64", "--steps", "3", "--sigma", "0.1"}, 3, "--size-is-public"},
+      {{"--batch", "64", "--steps", "3", "--clip", "1e-30"}, 2, "--clip: expected at least"},
+      {{"--batch", "64", "--steps", "3", "--features", "pca", "--feature-dimensions", "2",
+        "--feature-sigma", "0.5"},
+       3,
+       "epsilon"},
+      {{"--method", "dp-agd", "--features", "pca", "--feature-dimensions", "2", "--feature-sigma",
+        "0.5"},
+       3,
+       "what is released before training takes the whole budget"},
+      {{"--method", "dp-agd", "--splits", "0.5"}, 3, "the budget does not allow a single step"},
+      {{"--method", "privgene", "--features", "pca", "--feature-dimensions", "2", "--feature-sigma",
+        "0.5"},
+       3,
+       "takes the whole budget"},
+  };
+  for (const Case& c : cases) {
+    const Finished f = train("run", c.more);
+    EXPECT_EQ(f.exit, c.exit) << f.err;
+    EXPECT_NE(f.err.find(c.says), std::string::npos) << f.err;
+    EXPECT_EQ(f.err.find("was paid for"), std::string::npos) << f.err;
+    EXPECT_EQ(std::ranges::count(f.err, '\n'), 1) << f.err;
+    EXPECT_FALSE(fs::exists(folder_ / "run")) << f.err;
+  }
+  // The number that is stated is the accountant's best, not that of one order for all.
+  const Finished f = train("run", {"--batch", "64", "--steps", "30", "--sigma", "1"});
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(
+      f.err, found, std::regex("below about ([0-9]+) examples \\(30 steps at sigma 1 spend epsilon "
+                               "([0-9.]+), the budget is 1.92 without the 0.08 of the noisy row count")))
+      << f.err;
+  const std::string examples = std::to_string(std::stol(found[1]) / 2);
+  const Finished best =
+      run_cudp(folder_, {"account", "--examples", examples, "--batch", "64", "--steps", "30",
+                         "--sigma", "1", "--delta", "9e-6", "--json"});
+  EXPECT_NEAR(Json::parse(best.out)["epsilon"].get<double>(), std::stod(found[2]), 1e-2);
+  // What depends on the count is refused by the noisy one, and paid for.
+  EXPECT_EQ(train("large", {"--batch", "2000", "--steps", "3"}).exit, 2);
+  EXPECT_TRUE(fs::exists(folder_ / "large/release/privacy.json"));
 }
 
 /// What is refused follows from the noisy count alone: it is paid for, certified, and named.
