@@ -153,13 +153,41 @@ TEST(Training, TellsOfARefusalOnceItHasCounted) {
   };
   Experiment e = experiment();
   e.data.size_is_public = false;
-  e.config.sigma = 0.1;  // spends more than epsilon
+  e.config.batch = 4096;  // of more examples than there are
   Refusals listener;
-  EXPECT_THROW(Training::begin(std::move(e), key_from_seed(1), listener), BudgetError);
+  EXPECT_THROW(Training::begin(std::move(e), key_from_seed(1), listener), InputError);
   EXPECT_GT(listener.size, 0.0);
   EXPECT_FALSE(listener.planned_once);
   ASSERT_FALSE(listener.charged_at.empty());
   EXPECT_EQ(listener.charged_at.back(), 1u);
+}
+
+TEST(Training, DividesItsBudgetBeforeItCounts) {
+  struct Ledgers final : Listener {
+    std::vector<privacy::Ledger> ledgers;
+    std::size_t before_counting = 0;
+    void charged(const privacy::Ledger& ledger) override { ledgers.push_back(ledger); }
+    void opens(const Training&) override { before_counting = ledgers.size(); }
+  };
+  Experiment e = experiment();
+  e.data.size_is_public = false;
+  Ledgers listener;
+  const auto t = Training::begin(e, key_from_seed(1), listener);
+  const privacy::CountSplit split = privacy::split_for_count(*e.config.epsilon, *e.config.delta, 1);
+  ASSERT_EQ(listener.before_counting, 1u);
+  ASSERT_GT(listener.ledgers.size(), 1u);
+  for (const privacy::Ledger& ledger : listener.ledgers) EXPECT_EQ(ledger.split(), split);
+  EXPECT_EQ(listener.ledgers[0].releases(),
+            (std::vector<privacy::Release>{{privacy::Gaussian{split.sigma}, 1}}));
+  EXPECT_EQ(t->method().epsilon(), *e.config.epsilon);
+  EXPECT_EQ(t->method().delta(), *e.config.delta);
+  // What no number of examples allows, and a sigma that few allow, is not paid for.
+  for (const double sigma : {0.01, 0.1, 1.0}) {
+    e.config.sigma = sigma;
+    Ledgers refused;
+    EXPECT_THROW(Training::begin(e, key_from_seed(1), refused), BudgetError);
+    EXPECT_TRUE(refused.ledgers.empty()) << sigma;
+  }
 }
 
 TEST(Training, OfAPublicSizeIsRefusedBeforeAnythingIsCharged) {
