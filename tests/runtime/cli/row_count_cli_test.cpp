@@ -72,7 +72,8 @@ TEST_F(RowCount, WhatCannotKeepTheBudgetIsRefusedBeforeTheCountIsPaidFor) {
   const Case cases[] = {
       {{"--batch", "64", "--epochs", "2", "--sigma", "1"},
        3,
-       "--sigma: expected none beside --epsilon, or one that keeps epsilon 2 whatever the number of "
+       "--sigma: expected none beside --epsilon, or one that keeps epsilon 2 whatever the number "
+       "of "
        "training examples is"},
       {{"--batch", "64", "--steps", "3", "--sigma", "0.06"}, 3, "noise multiplier of 0.0625"},
       {{"--batch", "64", "--steps", "3", "--sigma", "0.1"}, 3, "--size-is-public"},
@@ -103,8 +104,9 @@ TEST_F(RowCount, WhatCannotKeepTheBudgetIsRefusedBeforeTheCountIsPaidFor) {
   const Finished f = train("run", {"--batch", "64", "--steps", "30", "--sigma", "1"});
   std::smatch found;
   ASSERT_TRUE(std::regex_search(
-      f.err, found, std::regex("below about ([0-9]+) examples \\(30 steps at sigma 1 spend epsilon "
-                               "([0-9.]+), the budget is 1.92 without the 0.08 of the noisy row count")))
+      f.err, found,
+      std::regex("below about ([0-9]+) examples \\(30 steps at sigma 1 spend epsilon "
+                 "([0-9.]+), the budget is 1.92 without the 0.08 of the noisy row count")))
       << f.err;
   const std::string examples = std::to_string(std::stol(found[1]) / 2);
   const Finished best =

@@ -380,8 +380,8 @@ INSTANTIATE_TEST_SUITE_P(OnTheEmulator, KilledRuns,
 /// What was paid for a count of the examples, and nothing else.
 TEST(RefusedRuns, AreWhatTheirCertificatesSay) {
   CheckedRun run("cpu");
-  const Ended ended = run.train(
-      {"--model", "mlp", "--epsilon", "3", "--batch", "4000", "--steps", "500"});
+  const Ended ended =
+      run.train({"--model", "mlp", "--epsilon", "3", "--batch", "4000", "--steps", "500"});
   ASSERT_EQ(ended.exit, 2) << ended.err;
   expect_honest(run);
 }
