@@ -45,15 +45,41 @@ struct TableFiles {
   Claim claim_of_test{};
 };
 
-/// The schema with what it leaves open filled in from the rows of `table`, where the user accepts
-/// that; `unsafe` says so.
+/// "3 columns need a kind: 'a', 'b', 'c'".
+std::string needs_text(const std::vector<std::string>& names, const char* what) {
+  return (names.size() == 1 ? "1 column needs " : std::to_string(names.size()) + " columns need ") +
+         what + ": " + column_list(names);
+}
+
+/// Throws InputError where the schema leaves something open: all of it, what to type, and, last,
+/// the way around that costs the guarantee.
+void require_complete(const TableSchema& schema, const std::string& source, const fs::path& table) {
+  std::vector<std::string> kinds, bounds;
+  for (const Column& c : schema.columns)
+    if (!is_complete(c))
+      (std::holds_alternative<Unstated>(c.kind) ? kinds : bounds).push_back(c.name);
+  if (kinds.empty() && bounds.empty()) return;
+  std::string text = source + ": ";
+  if (!kinds.empty()) text += needs_text(kinds, "a kind");
+  if (!bounds.empty())
+    text +=
+        (kinds.empty() ? "" : "; ") + needs_text(bounds, "public bounds, categories or classes");
+  if (source == table.string())
+    text += "; `cudp schema " + source + " --out " + source +
+            ".schema.toml` drafts a schema to state them in";
+  else
+    text += R"(; state what is known in public, as in kind = "numeric", min = 0, max = 120)";
+  throw InputError(text +
+                   " (--accept-private-bounds reads them from the private rows in place of that, "
+                   "outside of what epsilon covers: the run is then not for release)");
+}
+
+/// The schema with what it leaves open filled in from the rows of `table`, which the user must have
+/// accepted; `unsafe` says so.
 TableSchema completed(const TableSchema& schema, const fs::path& table, bool accepted,
                       std::vector<std::string>& unsafe) {
-  const std::string open = first_incomplete(schema);
-  if (open.empty()) return schema;
-  if (!accepted)
-    bad_input(table.string(), "column " + shown(open), "public bounds or categories in a schema",
-              "none; --accept-private-bounds reads them from the private rows");
+  if (first_incomplete(schema).empty()) return schema;
+  ensure(accepted, "an incomplete schema is refused before rows are read");
   unsafe.emplace_back("bounds, categories or classes were read from private rows");
   return complete_from_rows(schema, *open_bytes(table));
 }
@@ -242,17 +268,20 @@ std::vector<std::string> assumptions(const DataRequest& request, const TableSche
   return all;
 }
 
-/// The schema of a table given by path, as it is known before the rows are read.
-TableSchema known_schema(const DataRequest& request) {
-  if (std::optional<FoundSchema> found = find_schema(request)) return std::move(found->schema);
+/// The schema of a table given by path, as it is known before the rows are read, and its source:
+/// the table itself where there is none but its header.
+FoundSchema known_schema(const DataRequest& request) {
+  if (std::optional<FoundSchema> found = find_schema(request)) return std::move(*found);
   const fs::path path = request.dataset;
-  return schema_from_header(*open_bytes(path), delimiter_of(path));
+  return {schema_from_header(*open_bytes(path), delimiter_of(path)), path.string()};
 }
 
-TableSchema stated_schema(const DataRequest& request) {
-  TableSchema schema = known_schema(request);
-  check_malformed(request, schema);
-  return schema;
+/// may_read_rows: what the schema leaves open may be read from the rows.
+TableSchema stated_schema(const DataRequest& request, bool may_read_rows) {
+  FoundSchema found = known_schema(request);
+  if (!may_read_rows) require_complete(found.schema, found.source, request.dataset);
+  check_malformed(request, found.schema);
+  return std::move(found.schema);
 }
 
 }  // namespace
@@ -291,7 +320,7 @@ DataSplit load_named_table(const DataRequest& request, const NamedDataset& named
 
 DataSplit load_table_file(const DataRequest& request) {
   if (!request.test_path.empty()) check_apart(request.test_path, {request.dataset});
-  const TableSchema schema = stated_schema(request);
+  const TableSchema schema = stated_schema(request, request.accept_private_bounds);
   DataSplit split =
       read_split({.train = request.dataset,
                   .test = request.test_path,
@@ -303,12 +332,12 @@ DataSplit load_table_file(const DataRequest& request) {
 }
 
 TestData load_table_rows(const DataRequest& request) {
-  const TableSchema stated = stated_schema(request);
   const bool apart = !request.test_path.empty();
   std::vector<std::string> unsafe;
   // What is open was read from the training rows, and must be again.
-  const TableSchema schema =
-      completed(stated, request.dataset, request.accept_private_bounds && apart, unsafe);
+  const bool may_read_rows = request.accept_private_bounds && apart;
+  const TableSchema stated = stated_schema(request, may_read_rows);
+  const TableSchema schema = completed(stated, request.dataset, may_read_rows, unsafe);
   const auto coder = coder_for(schema, request.dataset, request, unsafe);
   return {stated.name, read_rows(apart ? request.test_path : request.dataset, Claim{}, schema,
                                  {.malformed = request.malformed, .coder = coder.get()})};

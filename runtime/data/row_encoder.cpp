@@ -43,8 +43,9 @@ std::string found_text(std::string_view cell) {
 
 }  // namespace
 
-RowEncoder::RowEncoder(const TableSchema& schema, const TextCoder* texts, Malformed malformed)
-    : schema_(schema), malformed_(malformed) {
+RowEncoder::RowEncoder(const TableSchema& schema, const TextCoder* texts, Malformed malformed,
+                       bool scoring)
+    : schema_(schema), malformed_(malformed), scoring_(scoring) {
   ensure(first_incomplete(schema).empty(), "a table's schema must be complete");
   ensure(is_text(schema) == (texts != nullptr), "texts must have words");
   if (texts != nullptr) texts_.emplace(*texts);
@@ -137,9 +138,12 @@ std::uint32_t RowEncoder::category(const Code& code, const Categorical& categori
       return static_cast<std::uint32_t>(code.offset) +
              static_cast<std::uint32_t>(categorical.values.size());
   } else {
-    faults.add(row.line, code.column.name,
-               "one of the schema's " + std::to_string(categorical.values.size()) + " values",
-               found_text(cell));
+    faults.add(
+        row.line, code.column.name,
+        "one of the schema's " + std::to_string(categorical.values.size()) + " values",
+        found_text(cell) + (scoring_ ? ", which the model does not know; --malformed missing "
+                                       "takes it for a missing value"
+                                     : ""));
   }
   return static_cast<std::uint32_t>(features_);
 }

@@ -17,9 +17,9 @@ namespace cudp {
 class RowEncoder {
  public:
   /// schema: complete. texts: of a schema with texts, null otherwise. Both must outlive the
-  /// encoder.
+  /// encoder. scoring: as TableOptions has it; a fault then says what to type.
   explicit RowEncoder(const TableSchema& schema, const TextCoder* texts = nullptr,
-                      Malformed malformed = Malformed::refuse);
+                      Malformed malformed = Malformed::refuse, bool scoring = false);
 
   /// Appends the row. Cells that the schema does not allow are missing values or go to `faults`,
   /// and with a fault the row's features and label mean nothing. with_label: false gives label 0,
@@ -53,6 +53,7 @@ class RowEncoder {
 
   const TableSchema& schema_;
   Malformed malformed_;
+  bool scoring_;
   std::optional<TextEncoder> texts_;
   std::vector<Code> codes_;
   std::shared_ptr<const RowLayout> layout_;  // null: rows are texts

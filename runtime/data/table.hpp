@@ -58,6 +58,12 @@ enum class UnitColumn {
   optional  ///< may be absent: it is not looked at
 };
 
+/// The other columns of a file with a header.
+enum class OtherColumns {
+  as_stated,  ///< exactly the schema's
+  any         ///< those of kind ignore or id may be absent; columns that it lacks are dropped
+};
+
 /// The rows of a table one by one. The constructor reads the header and throws InputError where it
 /// does not name the schema's columns, or where the file is no table at all: binary, or UTF-16.
 class TableRows {
@@ -66,13 +72,19 @@ class TableRows {
   /// this.
   TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
             Malformed malformed = Malformed::refuse, LabelColumn label = LabelColumn::required,
-            UnitColumn unit = UnitColumn::required);
+            UnitColumn unit = UnitColumn::required, OtherColumns others = OtherColumns::as_stated);
+
+  /// Names of the file's columns that the schema lacks.
+  const std::vector<std::string>& dropped() const { return dropped_; }
+  /// Whether the file has the schema's column at this index.
+  bool has(std::size_t column) const { return order_[column] < width_; }
 
   /// The next row that can be split into its cells, valid until the next call; false at the end.
   bool next(TableRow& row);
 
  private:
   void read_header();
+  bool may_lack(std::size_t column) const;
   std::size_t width(std::size_t found);
 
   const TableSchema& schema_;
@@ -80,15 +92,20 @@ class TableRows {
   Malformed malformed_;
   LabelColumn label_;
   UnitColumn unit_;
+  OtherColumns others_;
   LineReader lines_;
   CellSplitter splitter_;
-  std::size_t label_at_ = 0;        // among the schema's columns
-  bool no_label_ = false;           // the file has no label column
-  bool no_unit_ = false;            // the file has no column of units
-  bool first_ = true;               // no row has been read yet
-  std::vector<std::size_t> order_;  // where the file has each of the schema's columns
+  std::size_t label_at_ = 0;  // among the schema's columns
+  std::size_t width_ = 0;     // cells of a row
+  std::vector<std::string> dropped_;
+  bool first_ = true;  // no row has been read yet
+  /// Where the file has each of the schema's columns; width_ where it does not.
+  std::vector<std::size_t> order_;
   std::vector<std::string_view> cells_;
 };
+
+/// "'age', 'sex' and 3 more": columns' names, as a message has them.
+std::string column_list(std::span<const std::string> names);
 
 /// Calls `use` for every row. Throws InputError on what TableRows refuses, on rows with too few or
 /// too many cells, or no row at all.

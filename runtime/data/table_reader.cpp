@@ -39,16 +39,18 @@ class TableReader::Source {
   Source(ByteReader& bytes, const TableSchema& schema, const TableOptions& options)
       : file_(bytes.name()),
         options_(options),
-        encoder_(schema, options.coder, options.malformed),
+        encoder_(schema, options.coder, options.malformed, options.scoring),
         faults_(bytes.name()),
         rows_(bytes, schema, faults_, options.malformed,
               options.labels ? LabelColumn::required : LabelColumn::optional,
-              options.units ? UnitColumn::required : UnitColumn::optional) {
+              options.units ? UnitColumn::required : UnitColumn::optional,
+              options.scoring ? OtherColumns::any : OtherColumns::as_stated) {
     if (options.units && schema.unit) units_.emplace(schema, options.malformed);
     if (options.ids)
       id_ = find_column(
           schema, [](const Column& c) { return std::holds_alternative<Id>(c.kind); },
           "a column of kind id", file_);
+    if (id_ && !rows_.has(*id_)) id_.reset();
     if (schema.unit && options.group_by == schema.unit->column)
       bad_input(file_, "",
                 "another column to group by than " + shown(options.group_by) +
@@ -58,6 +60,9 @@ class TableReader::Source {
       group_ = find_column(
           schema, [&](const Column& c) { return c.name == options.group_by; },
           "a column " + shown(options.group_by), file_);
+    if (group_ && !rows_.has(*group_))
+      bad_input(file_, "", "a column " + shown(options.group_by),
+                "none of that name in the header row");
     const Dataset set = encoder_.empty();
     const auto width = static_cast<std::size_t>(std::max(set.shape.size(), 1));
     max_rows_ = std::clamp<std::size_t>(kMaxBlockNumbers / width, 1,
@@ -65,6 +70,8 @@ class TableReader::Source {
   }
 
   Dataset empty() const { return encoder_.empty(); }
+  bool has_ids() const { return id_.has_value(); }
+  const std::vector<std::string>& dropped() const { return rows_.dropped(); }
 
   bool next(TableBlock& block) {
     if (block.examples.classes == 0) block.examples = encoder_.empty();
@@ -198,6 +205,8 @@ TableReader::TableReader(ByteReader& bytes, const TableSchema& schema, const Tab
 TableReader::~TableReader() = default;
 
 Dataset TableReader::empty() const { return source_->empty(); }
+bool TableReader::has_ids() const { return source_->has_ids(); }
+const std::vector<std::string>& TableReader::dropped() const { return source_->dropped(); }
 
 bool TableReader::next(TableBlock& block) {
   return ahead_ != nullptr ? ahead_->next(block) : source_->next(block);

@@ -21,8 +21,12 @@ struct TableOptions {
   Malformed malformed = Malformed::refuse;
   /// False: labels are 0 and never looked at, and the label's column may be absent from the file.
   bool labels = true;
-  bool units = false;           ///< only the first rows of each of the schema's units
-  bool ids = false;             ///< keep the texts of the id column; throws where there is none
+  /// True: for a model that was trained before. Columns that give no feature may be absent from a
+  /// file with a header, and columns that the schema lacks are dropped.
+  bool scoring = false;
+  bool units = false;  ///< only the first rows of each of the schema's units
+  /// Keep the texts of the id column, if the file has it. Throws where the schema has none.
+  bool ids = false;
   std::string group_by{};       ///< keep the texts of this column of the schema; empty: of none
   bool row_texts = false;       ///< keep the rows themselves
   std::size_t max_rows = 4096;  ///< of a block; fewer where rows are wide
@@ -60,7 +64,7 @@ struct TableBlock {
   std::uint64_t first_row = 0;  ///< number of its first row, from 0
   /// Rows [n], coded, floats or words of texts; labels [n], all 0 where they are not read.
   Dataset examples;
-  TextList ids;     ///< [n] where asked for
+  TextList ids;     ///< [n] where the reader has_ids
   TextList groups;  ///< [n] where asked for
   TextList rows;    ///< [n] where asked for
 };
@@ -80,6 +84,10 @@ class TableReader {
 
   /// An empty data set of the right shape.
   Dataset empty() const;
+  /// Whether blocks have ids: they are asked for, and the file has them.
+  bool has_ids() const;
+  /// Names of the file's columns that the schema lacks.
+  const std::vector<std::string>& dropped() const;
   /// The next block; false behind the last. What `block` held is reused. Throws InputError, also
   /// where there was no row: up to TableFaults::kMax faults of rows are told at once, and no row
   /// behind the block with the first is given.

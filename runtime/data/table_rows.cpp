@@ -56,14 +56,16 @@ void TableFaults::raise() const {
 }
 
 TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
-                     Malformed malformed, LabelColumn label, UnitColumn unit)
+                     Malformed malformed, LabelColumn label, UnitColumn unit, OtherColumns others)
     : schema_(schema),
       faults_(faults),
       malformed_(malformed),
       label_(label),
       unit_(unit),
+      others_(others),
       lines_(reader, malformed == Malformed::missing ? LongLines::cut : LongLines::refuse),
       splitter_(schema.delimiter, schema.quotes),
+      width_(schema.columns.size()),
       cells_(schema.columns.size()) {
   for (std::size_t i = 0; i < schema.columns.size(); ++i)
     if (is_predicted(schema.columns[i])) label_at_ = i;
@@ -88,35 +90,45 @@ void TableRows::read_header() {
   if (header.size() == 1 && schema_.columns.size() > 1)
     if (const std::string other = other_delimiter(line, schema_.delimiter); !other.empty())
       refuse(std::to_string(schema_.columns.size()) + " names in the header row", "one" + other);
+  width_ = header.size();
+  std::size_t known = 0;
   for (std::size_t i = 0; i < schema_.columns.size(); ++i) {
     const auto found = std::find(header.begin(), header.end(), schema_.columns[i].name);
     order_[i] = static_cast<std::size_t>(found - header.begin());
-    if (found != header.end()) continue;
-    if (i == label_at_ && label_ == LabelColumn::optional)
-      no_label_ = true;
-    else if (unit_ == UnitColumn::optional && i == unit_column(schema_))
-      no_unit_ = true;
-    else
+    if (found != header.end())
+      ++known;
+    else if (!may_lack(i))
       refuse("a column " + shown(schema_.columns[i].name), "none of that name in the header row");
   }
-  for (const std::string_view name : header)
-    if (std::none_of(schema_.columns.begin(), schema_.columns.end(),
-                     [&](const Column& c) { return c.name == name; }))
-      refuse("only columns the schema names", shown(name));
-  if (header.size() != schema_.columns.size() - (no_label_ ? 1 : 0) - (no_unit_ ? 1 : 0))
-    refuse("each column once", std::to_string(header.size()) + " names");
+  for (const std::string_view name : header) {
+    if (std::ranges::any_of(schema_.columns, [&](const Column& c) { return c.name == name; }))
+      continue;
+    if (others_ == OtherColumns::as_stated) refuse("only columns the schema names", shown(name));
+    dropped_.emplace_back(name);
+  }
+  if (width_ != known + dropped_.size())
+    refuse("each column once", std::to_string(width_) + " names");
+}
+
+/// Whether a file with a header may lack the schema's column at this index.
+bool TableRows::may_lack(std::size_t column) const {
+  if (column == label_at_) return label_ == LabelColumn::optional;
+  if (unit_ == UnitColumn::optional && column == unit_column(schema_)) return true;
+  const auto& kind = schema_.columns[column].kind;
+  return others_ == OtherColumns::any &&
+         (std::holds_alternative<Ignored>(kind) || std::holds_alternative<Id>(kind));
 }
 
 /// How many cells a row must have; the first one may say that the file has no labels.
 std::size_t TableRows::width(std::size_t found) {
   const std::size_t all = cells_.size();
   if (first_ && !schema_.header && label_ == LabelColumn::optional && found + 1 == all) {
-    no_label_ = true;
     order_[label_at_] = all;
     for (std::size_t i = label_at_ + 1; i < all; ++i) --order_[i];
+    width_ = all - 1;
   }
   first_ = false;
-  return all - (no_label_ ? 1 : 0) - (no_unit_ ? 1 : 0);
+  return width_;
 }
 
 bool TableRows::next(TableRow& row) {
@@ -146,6 +158,15 @@ bool TableRows::next(TableRow& row) {
     if (faults_.full()) return false;
   }
   return false;
+}
+
+std::string column_list(std::span<const std::string> names) {
+  constexpr std::size_t kShown = 20;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    list.append(i > 0 ? ", " : "").append(shown(names[i]));
+  if (names.size() > kShown) list += " and " + std::to_string(names.size() - kShown) + " more";
+  return list;
 }
 
 void for_each_row(ByteReader& reader, const TableSchema& schema,

@@ -22,12 +22,29 @@ EngineSettings settings_for(const ScoringRequest& request) {
   return settings;
 }
 
-/// The schema to read the table with: the model's, or one that the user has for this file.
+/// The schema to read the table with: the model's, or one that the user has for this file. One that
+/// merely lies beside the file may be of another model, and is not used then.
 TableSchema schema_for(const ReleasedModel& model, const std::string& model_name,
-                       const DataRequest& data) {
-  const std::optional<FoundSchema> given = find_schema(data);
-  if (!given) return *model.inputs.schema;
-  return matched_schema(*model.inputs.schema, given->schema, given->source, model_name);
+                       const DataRequest& data, Reporter& reporter) {
+  try {
+    const std::optional<FoundSchema> given = find_schema(data);
+    if (!given) return *model.inputs.schema;
+    return matched_schema(*model.inputs.schema, given->schema, given->source, model_name);
+  } catch (const InputError& e) {
+    if (!data.schema.empty()) throw;
+    reporter.warn(std::string("the schema beside the table is not used: ") + e.what());
+    return *model.inputs.schema;
+  }
+}
+
+/// Says which columns of a table are not used.
+void tell_dropped(const std::string& table, const std::vector<std::string>& names,
+                  Reporter& reporter) {
+  if (names.empty()) return;
+  reporter.warn(
+      fmt::format("{}: {} that the model was not trained with {} not used: {}", table,
+                  names.size() == 1 ? "1 column" : fmt::format("{} columns", names.size()),
+                  names.size() == 1 ? "is" : "are", column_list(names)));
 }
 
 }  // namespace
@@ -79,11 +96,11 @@ Scorer::~Scorer() = default;
 
 void Scorer::open_table(const DataRequest& data, const ScoringRequest& request) {
   stream_ = std::make_unique<Stream>();
-  stream_->schema = schema_for(model_, model_name_, data);
+  stream_->schema = schema_for(model_, model_name_, data, reporter_);
   const TableSchema& schema = stream_->schema;
-  has_ids_ = request.ids && std::ranges::any_of(schema.columns, [](const Column& c) {
-               return std::holds_alternative<Id>(c.kind);
-             });
+  const bool ids = request.ids && std::ranges::any_of(schema.columns, [](const Column& c) {
+                     return std::holds_alternative<Id>(c.kind);
+                   });
   if (is_text(schema) != (model_.coder != nullptr))
     throw InputError(model_name_ + ": expected " +
                      (model_.coder != nullptr ? "a schema of texts" : "a schema without texts") +
@@ -93,9 +110,12 @@ void Scorer::open_table(const DataRequest& data, const ScoringRequest& request) 
   stream_->table = std::make_unique<TableReader>(*stream_->bytes, schema,
                                                  TableOptions{.malformed = data.malformed,
                                                               .labels = request.labels,
-                                                              .ids = has_ids_,
+                                                              .scoring = true,
+                                                              .ids = ids,
                                                               .group_by = request.group_by,
                                                               .coder = model_.coder.get()});
+  has_ids_ = stream_->table->has_ids();
+  tell_dropped(stream_->bytes->name(), stream_->table->dropped(), reporter_);
 }
 
 void Scorer::open_matrix(const DataRequest& data, const ScoringRequest& request) {

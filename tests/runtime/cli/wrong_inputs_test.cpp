@@ -218,8 +218,10 @@ const WrongInput kCases[] = {
      "ignore, "
      "found 'number'"},
     {table({}, "p.csv", "bounds.toml"),
-     "p.csv, column 'age': expected public bounds or categories in a schema, found none; "
-     "--accept-private-bounds reads them from the private rows"},
+     "bounds.toml: 1 column needs public bounds, categories or classes: 'age'; state what is known "
+     "in public, as in kind = \"numeric\", min = 0, max = 120 (--accept-private-bounds reads them "
+     "from the private rows in place of that, outside of what epsilon covers: the run is then not "
+     "for release)"},
     {table({"--test-data", "p.csv"}),
      "p.csv: expected test rows in a file of their own, found the file of the training rows, "
      "p.csv"},
@@ -237,7 +239,7 @@ const WrongInput kCases[] = {
     {{"predict", "nowhere", "--input", "p.csv"},
      "predict: expected a known flag, found '--input'; the nearest is '--dataset'"},
     {{"eval", "nowhere", "--dataset", "p.csv", "--threshold", "2"},
-     "eval: expected a known flag, found '--threshold'; cudp eval --help lists them"},
+     "--threshold: expected a number in [0, 1], found 2"},
     {{"schema"}, "schema: expected table, found none"},
     {{"schema", "nowhere.csv"},
      "nowhere.csv: expected a file that can be read, found No such file or directory"},

@@ -133,8 +133,11 @@ TEST(Table, BoundsAreNotReadFromPrivateRowsUnasked) {
   const TempFolder dir;
   const std::string path = dir.write("d.csv", "a,b,Target,c\n1,x,no,3\n5,y,yes,3\n3,x,no,3\n");
   EXPECT_EQ(refusal_of([&] { load_data({.dataset = path}); }, dir.path()),
-            "DIR/d.csv, column 'a': expected public bounds or categories in a schema, found none; "
-            "--accept-private-bounds reads them from the private rows");
+            "DIR/d.csv: 3 columns need a kind: 'a', 'b', 'c'; 1 column needs public bounds, "
+            "categories or classes: 'Target'; `cudp schema DIR/d.csv --out DIR/d.csv.schema.toml` "
+            "drafts a schema to state them in (--accept-private-bounds reads them from the private "
+            "rows in place of that, outside of what epsilon covers: the run is then not for "
+            "release)");
   const std::string test = dir.write("t.csv", "c,a,b,Target\n9,2,z,yes\n");
   const DataSplit split =
       load_data({.dataset = path, .test_path = test, .accept_private_bounds = true});
@@ -218,10 +221,13 @@ TEST(Table, ScoringReadsEveryRow) {
   const DataRequest open{.dataset = train, .test_path = more, .accept_private_bounds = true};
   const TestData scored = load_test_data(open);
   EXPECT_EQ(dense(scored.examples).floats, (std::vector<float>{0.25f, 0.75f}));
-  EXPECT_EQ(refusal_of([&] { load_test_data({.dataset = train, .accept_private_bounds = true}); },
-                       dir.path()),
-            "DIR/train.csv, column 'a': expected public bounds or categories in a schema, found "
-            "none; --accept-private-bounds reads them from the private rows");
+  EXPECT_EQ(
+      refusal_of([&] { load_test_data({.dataset = train, .accept_private_bounds = true}); },
+                 dir.path()),
+      "DIR/train.csv: 1 column needs a kind: 'a'; 1 column needs public bounds, categories or "
+      "classes: 'y'; `cudp schema DIR/train.csv --out DIR/train.csv.schema.toml` drafts a "
+      "schema to state them in (--accept-private-bounds reads them from the private rows in "
+      "place of that, outside of what epsilon covers: the run is then not for release)");
 }
 
 }  // namespace

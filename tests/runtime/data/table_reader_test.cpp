@@ -96,6 +96,46 @@ TEST(TableReader, LabelsMayBeAbsent) {
             "t.csv, line 1: expected a column 'ill', found none of that name in the header row");
 }
 
+/// A model that is asked about rows needs its features' columns alone.
+TEST(TableReader, OfScoredRowsOnlyFeaturesMustBeThere) {
+  const TableOptions scoring{.labels = false, .scoring = true, .ids = true};
+  const Read all = read("age,job,key,town\n10,nurse,a,x\n20,smith,b,y\n", scoring);
+  const Read few = read("job,age\nnurse,10\nsmith,20\n", scoring);
+  EXPECT_EQ(few.set.floats, all.set.floats);
+  EXPECT_TRUE(few.ids.empty());
+  EXPECT_EQ(all.ids, (std::vector<std::string>{"a", "b"}));
+  // Further columns, one of which has the name of none and one a name twice, wherever they stand.
+  const std::string wide =
+      "extra,age,,extra,job,key,more\n1,10,2,\"x,\ny\",nurse,a,3\n,20,,,smith,b,\n";
+  EXPECT_EQ(read(wide, scoring).set.floats, all.set.floats);
+  EXPECT_EQ(read(wide, scoring).ids, all.ids);
+  const TableSchema schema = parse_schema(kSchema, "s.toml");
+  const auto bytes = memory_bytes("t.csv", as_bytes(wide));
+  const TableReader reader(*bytes, schema, scoring);
+  EXPECT_EQ(reader.dropped(), (std::vector<std::string>{"extra", "", "extra", "more"}));
+  EXPECT_TRUE(reader.has_ids());
+  // Rows have as many cells as the header, and each column of the schema is there once at most.
+  EXPECT_EQ(refusal("job,age,extra\nnurse,10\n", scoring),
+            "t.csv, line 2: expected 3 cells, found 2");
+  EXPECT_EQ(refusal("job,age,age\nnurse,10,11\n", scoring),
+            "t.csv, line 1: expected each column once, found 3 names");
+  EXPECT_EQ(refusal("job,key,town\nnurse,a,x\n", scoring),
+            "t.csv, line 1: expected a column 'age', found none of that name in the header row");
+  EXPECT_EQ(refusal("job,age\nnurse,10\n", {.labels = false, .scoring = true, .group_by = "town"}),
+            "t.csv: expected a column 'town', found none of that name in the header row");
+  EXPECT_EQ(refusal("job,age\nnurse,10\n", {.scoring = true}),
+            "t.csv, line 1: expected a column 'ill', found none of that name in the header row");
+  EXPECT_EQ(refusal("job,age\nthief,10\n", scoring),
+            "t.csv, line 2, column 'job': expected one of the schema's 2 values, found 'thief', "
+            "which the model does not know; --malformed missing takes it for a missing value");
+  const TableOptions missing{.malformed = Malformed::missing, .labels = false, .scoring = true};
+  EXPECT_EQ(read("job,age\nthief,10\n", missing).set.floats,
+            (std::vector<float>{0.1f, 0.0f, 0.0f, 1.0f}));
+  // A training's file is as its schema says.
+  EXPECT_EQ(refusal("age,job,key,ill\n1,nurse,a,no\n"),
+            "t.csv, line 1: expected a column 'town', found none of that name in the header row");
+}
+
 TEST(TableReader, LabelsMayBeAbsentWithoutAHeader) {
   const std::string schema = R"(header = false
 columns = [{name = "y", kind = "label", values = ["0", "1"]},
