@@ -1,6 +1,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
@@ -24,6 +26,8 @@ constexpr const char* kEvalExamples = R"(Examples:
   cudp eval runs/short --dataset glyphs
   cudp eval runs/mnist/release --dataset mnist --data-dir data --json
   cudp eval runs/mine --dataset new_patients.csv --group-by sex --out pictures
+  cudp eval runs/mine --dataset new_patients.csv --at-recall 0.8
+  cudp eval runs/mine --dataset newer_patients.csv --threshold 0.05
   cudp eval runs/reviews --dataset imdb --data-dir data
 )";
 
@@ -34,6 +38,9 @@ struct EvalFlags {
   std::string run_dir;
   std::string group_by;
   std::string out;
+  std::optional<double> threshold;
+  std::optional<double> at_precision;
+  std::optional<double> at_recall;
 };
 
 std::vector<Option> eval_options() {
@@ -44,7 +51,18 @@ std::vector<Option> eval_options() {
       text("group-by", "COLUMN", &EvalFlags::group_by,
            "evaluate the rows of each text of this column of the table, too"),
       text("out", "DIR", &EvalFlags::out,
-           "put evaluation.json and pictures (ROC, reliability, confusion) into this folder"),
+           "put evaluation.json and pictures (ROC, precision and recall, reliability, confusion) "
+           "into this folder"),
+      number("threshold", "T", &EvalFlags::threshold, kUnit,
+             "of two classes: predict the second where its probability is at least this, as "
+             "`predict` does; the more probable one, if not given"),
+      number(
+          "at-precision", "P", &EvalFlags::at_precision, kUnit,
+          "of two classes: the threshold of the highest sensitivity whose PPV on these rows is at "
+          "least this"),
+      number("at-recall", "R", &EvalFlags::at_recall, kUnit,
+             "of two classes: the largest threshold whose sensitivity on these rows is at least "
+             "this"),
       shared_option("test-data",
                     "score this table; --dataset is then the training table, for "
                     "--accept-private-bounds"),
@@ -67,9 +85,10 @@ struct Evaluators {
   std::map<std::string, Evaluator, std::less<>> groups;
 };
 
-Evaluators evaluators_of(Scorer& scorer, const ReleasedModel& model, const std::string& group_by) {
+Evaluators evaluators_of(Scorer& scorer, const ReleasedModel& model, const std::string& group_by,
+                         std::optional<double> threshold) {
   const Evaluator empty(model.network.spec.loss, model.network.outputs,
-                        model.inputs.target().value_or(TargetBounds{}));
+                        model.inputs.target().value_or(TargetBounds{}), threshold);
   Evaluators e{empty, {}};
   ScoredBlock block;
   while (scorer.next(block)) {
@@ -104,7 +123,34 @@ void add_groups(Answer& a, const Evaluators& e, const std::string& group_by,
       line += std::string(line.empty() ? "" : ", ") + m.name + " " + m.text(m.value(of));
     a.rows.emplace_back(fmt::format("{} = {}", group_by, shown(text)),
                         fmt::format("{} rows: {}", of.examples, line));
+    if (of.at_threshold) a.rows.emplace_back("", text_of(*of.at_threshold));
   }
+}
+
+/// Adds what was asked about thresholds, and the table of some.
+void add_thresholds(Answer& a, const Evaluator& evaluator, const Evaluation& e,
+                    const EvalFlags& flags, const std::vector<std::string>& classes) {
+  const auto add = [&](const char* key, const char* what, double min_share,
+                       const std::optional<AtThreshold>& at) {
+    a.json[key] = nullptr;
+    if (at) a.json[key] = to_json(*at);
+    a.rows.emplace_back(fmt::format("{} at least {}", what, percent_text(min_share)),
+                        at ? "threshold " + threshold_text(at->threshold) + ": " + text_of(*at)
+                           : "by no threshold");
+  };
+  if (flags.at_precision)
+    add("at_precision", "PPV", *flags.at_precision, evaluator.at_precision(*flags.at_precision));
+  if (flags.at_recall)
+    add("at_recall", "sensitivity", *flags.at_recall, evaluator.at_recall(*flags.at_recall));
+  for (auto& row : threshold_table(e, classes)) a.rows.push_back(std::move(row));
+}
+
+/// Throws InputError where a threshold is asked for and the model has none.
+void check_thresholds(const EvalFlags& flags, const Network& network) {
+  for (const auto& [flag, value] :
+       {std::pair("--threshold", flags.threshold), std::pair("--at-precision", flags.at_precision),
+        std::pair("--at-recall", flags.at_recall)})
+    if (value) check_threshold(flag, network.spec.loss, network.outputs);
 }
 
 /// Files that only the owner may read: whose rows these are nobody knows here.
@@ -124,6 +170,7 @@ void write_files(const fs::path& folder, const Answer& a, const Evaluation& e,
 int evaluate(const TrainConfig& config) {
   const EvalFlags& flags = config.of<EvalFlags>();
   const ReleasedModel model = model_for(config, flags.run_dir);
+  check_thresholds(flags, model.network);
   Reporter reporter(config.json);
   const Backend backend =
       choose_backend(config.device, [&](const std::string& s) { reporter.info(s); });
@@ -133,7 +180,7 @@ int evaluate(const TrainConfig& config) {
   request.group_by = flags.group_by;
   const bool named = is_named_dataset(request.data.dataset);
   Scorer scorer(model, flags.run_dir, request, backend, reporter);
-  const Evaluators evaluators = evaluators_of(scorer, model, flags.group_by);
+  const Evaluators evaluators = evaluators_of(scorer, model, flags.group_by, flags.threshold);
   const Evaluation found = evaluators.all.evaluation();
   if (!named)
     reporter.warn(
@@ -147,6 +194,7 @@ int evaluate(const TrainConfig& config) {
   a.json["backend"] = backend.name;
   a.rows.emplace_back("model", model.network.spec.name);
   add_groups(a, evaluators, flags.group_by, classes);
+  add_thresholds(a, evaluators.all, found, flags, classes);
   if (!flags.out.empty())
     write_files(flags.out, a, found, classes, model.network.spec.name + " on " + scorer.data_name(),
                 reporter);

@@ -1,10 +1,14 @@
 #include "runtime/results/evaluation.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "kernels/layers/loss_math.hpp"
 #include "runtime/base/error.hpp"
@@ -17,66 +21,200 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 /// Losses are summed in blocks, so that the rounding error grows with the number of blocks.
 constexpr std::uint64_t kBlock = 16;
 
-/// Points of a ROC curve that are closer than this on both axes are left out.
-constexpr double kRocStep = 1.0 / 400.0;
+/// Points of a curve that are closer than this on both axes are left out.
+constexpr double kCurveStep = 1.0 / 400.0;
+
+constexpr std::size_t kThresholdCount = std::size(Evaluation::kThresholds);
 
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : kNaN;
 }
 
-struct Ranking {
-  double auc = kNaN;
-  std::vector<RocPoint> roc;
+/// The examples whose score is at least `score`: of a class, and others. NaN among the others count
+/// as larger than every score.
+struct Cut {
+  float score = 0.0f;
+  std::uint64_t of_class = 0;
+  std::uint64_t others = 0;
 };
 
-/// The ranking of examples of a class above the others by score. NaN among the scores of the class
-/// rank below everything, among the others' above.
-Ranking rank_class(std::vector<float> of_class, std::vector<float> others) {
-  const std::uint64_t positives = of_class.size();
-  const std::uint64_t negatives = others.size();
-  if (positives == 0 || negatives == 0) return {};
-  for (std::vector<float>* scores : {&of_class, &others}) {
-    std::erase_if(*scores, [](float s) { return std::isnan(s); });
-    std::ranges::sort(*scores, std::greater<>());
+/// Examples of a class and others, ranked by score.
+class Ranking {
+ public:
+  Ranking(std::vector<float> of_class, std::vector<float> others)
+      : positives_(of_class.size()),
+        negatives_(others.size()),
+        of_class_(std::move(of_class)),
+        others_(std::move(others)) {
+    for (std::vector<float>* scores : {&of_class_, &others_}) {
+      std::erase_if(*scores, [](float s) { return std::isnan(s); });
+      std::ranges::sort(*scores, std::greater<>());
+    }
   }
-  std::uint64_t through_of_class = 0;
-  std::uint64_t through_others = negatives - others.size();
-  std::uint64_t twice_pairs_won = 0;  // of a class and another example; a tie is half a pair
-  Ranking r;
-  const auto add_point = [&](bool always) {
-    const RocPoint p{share(through_others, negatives), share(through_of_class, positives)};
-    if (always || p.false_positives - r.roc.back().false_positives >= kRocStep ||
-        p.true_positives - r.roc.back().true_positives >= kRocStep)
-      r.roc.push_back(p);
+
+  std::uint64_t positives() const { return positives_; }  ///< with those of NaN
+  std::uint64_t negatives() const { return negatives_; }  ///< likewise
+  /// Examples of others that have no score.
+  std::uint64_t lost_others() const { return negatives_ - others_.size(); }
+  std::uint64_t scored() const { return of_class_.size() + others_.size(); }
+
+  /// Calls use(Cut) for each score, the largest first.
+  template <class Use>
+  void for_each_cut(const Use& use) const {
+    for (std::size_t i = 0, j = 0; i < of_class_.size() || j < others_.size();) {
+      const float score = i == of_class_.size() ? others_[j]
+                          : j == others_.size() ? of_class_[i]
+                                                : std::max(of_class_[i], others_[j]);
+      while (i < of_class_.size() && of_class_[i] == score) ++i;
+      while (j < others_.size() && others_[j] == score) ++j;
+      use(Cut{score, i, lost_others() + j});
+    }
+  }
+
+ private:
+  std::uint64_t positives_;
+  std::uint64_t negatives_;
+  std::vector<float> of_class_;  // descending
+  std::vector<float> others_;    // likewise
+};
+
+/// Scores of the examples for which `is_of_class`, and of the others. Calls score(i) for each.
+template <class IsOfClass, class Score>
+Ranking ranked(std::size_t examples, const IsOfClass& is_of_class, const Score& score) {
+  std::vector<float> of_class;
+  std::vector<float> others;
+  for (std::size_t i = 0; i < examples; ++i)
+    (is_of_class(i) ? of_class : others).push_back(score(i));
+  return {std::move(of_class), std::move(others)};
+}
+
+double precision_of(const Cut& c) { return share(c.of_class, c.of_class + c.others); }
+
+/// Requires examples of both kinds. A tie is half a pair.
+double auc_of(const Ranking& r) {
+  std::uint64_t twice_pairs_won = 0;  // of a class and another example
+  Cut above{.score = 0.0f, .of_class = 0, .others = r.lost_others()};
+  r.for_each_cut([&](const Cut& c) {
+    twice_pairs_won += (c.of_class - above.of_class) *
+                       (2 * (r.negatives() - c.others) + (c.others - above.others));
+    above = c;
+  });
+  return static_cast<double>(twice_pairs_won) /
+         (2.0 * static_cast<double>(r.positives()) * static_cast<double>(r.negatives()));
+}
+
+/// Requires examples of both kinds.
+double average_precision_of(const Ranking& r) {
+  double sum = 0.0;
+  std::uint64_t above = 0;
+  r.for_each_cut([&](const Cut& c) {
+    sum += static_cast<double>(c.of_class - above) * precision_of(c);
+    above = c.of_class;
+  });
+  return sum / static_cast<double>(r.positives());
+}
+
+std::vector<RocPoint> roc_of(const Ranking& r) {
+  std::vector<RocPoint> roc = {{0.0, 0.0}};
+  const auto add_point = [&](const Cut& c, bool always) {
+    const RocPoint p{share(c.others, r.negatives()), share(c.of_class, r.positives())};
+    if (always || p.false_positives - roc.back().false_positives >= kCurveStep ||
+        p.true_positives - roc.back().true_positives >= kCurveStep)
+      roc.push_back(p);
   };
-  r.roc.push_back({0.0, 0.0});
-  add_point(through_others > 0);
-  for (std::size_t i = 0, j = 0; i < of_class.size() || j < others.size();) {
-    const float score = i == of_class.size() ? others[j]
-                        : j == others.size() ? of_class[i]
-                                             : std::max(of_class[i], others[j]);
-    const std::size_t i0 = i;
-    const std::size_t j0 = j;
-    while (i < of_class.size() && of_class[i] == score) ++i;
-    while (j < others.size() && others[j] == score) ++j;
-    twice_pairs_won += (i - i0) * (2 * (others.size() - j) + (j - j0));
-    through_of_class += i - i0;
-    through_others += j - j0;
-    add_point(false);
-  }
-  r.roc.push_back({1.0, share(through_of_class, positives)});
-  r.roc.push_back({1.0, 1.0});
-  r.auc = static_cast<double>(twice_pairs_won) /
-          (2.0 * static_cast<double>(positives) * static_cast<double>(negatives));
-  return r;
+  Cut last{.score = 0.0f, .of_class = 0, .others = r.lost_others()};
+  add_point(last, r.lost_others() > 0);
+  r.for_each_cut([&](const Cut& c) {
+    add_point(c, false);
+    last = c;
+  });
+  roc.push_back({1.0, share(last.of_class, r.positives())});
+  roc.push_back({1.0, 1.0});
+  return roc;
+}
+
+std::vector<PrecisionRecallPoint> precision_recall_of(const Ranking& r) {
+  std::vector<PrecisionRecallPoint> curve;
+  PrecisionRecallPoint last;
+  const auto is_far = [&](const PrecisionRecallPoint& p) {
+    return curve.empty() || p.recall - curve.back().recall >= kCurveStep ||
+           std::fabs(p.precision - curve.back().precision) >= kCurveStep;
+  };
+  r.for_each_cut([&](const Cut& c) {
+    last = {.recall = share(c.of_class, r.positives()), .precision = precision_of(c)};
+    if (is_far(last)) curve.push_back(last);
+  });
+  if (!curve.empty() && curve.back().recall != last.recall) curve.push_back(last);
+  return curve;
+}
+
+/// Bins of equal counts, from the smallest score. A score is in one bin, however many have it.
+std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
+  struct Sums {
+    std::uint64_t examples = 0;
+    std::uint64_t hits = 0;
+    double scores = 0.0;
+  };
+  constexpr auto kBins = static_cast<std::uint64_t>(Evaluation::kBins);
+  std::vector<Evaluation::Bin> bins;
+  std::uint64_t done = 0;  // examples above this bin
+  Sums bin;
+  const auto close = [&] {
+    if (bin.examples == 0) return;
+    const auto n = static_cast<double>(bin.examples);
+    bins.push_back({.examples = bin.examples,
+                    .confidence = bin.scores / n,
+                    .share = static_cast<double>(bin.hits) / n});
+    done += bin.examples;
+    bin = {};
+  };
+  Cut above{.score = 0.0f, .of_class = 0, .others = r.lost_others()};
+  r.for_each_cut([&](const Cut& c) {
+    const std::uint64_t hits = c.of_class - above.of_class;
+    const std::uint64_t all = hits + (c.others - above.others);
+    bin.examples += all;
+    bin.hits += hits;
+    bin.scores += static_cast<double>(all) * static_cast<double>(c.score);
+    above = c;
+    // Bin k of kBins ends with the first score by which k / kBins of the examples are in bins.
+    const std::uint64_t k = done * kBins / r.scored() + 1;
+    if ((done + bin.examples) * kBins >= k * r.scored()) close();
+  });
+  close();
+  std::ranges::reverse(bins);
+  return bins;
+}
+
+/// The threshold that lets those of the cut through: the number that is read back as its score.
+AtThreshold at_cut(const Ranking& r, const Cut& c) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), c.score).ptr;
+  double threshold = 0.0;
+  std::from_chars(text.data(), end, threshold);
+  return {.threshold = threshold,
+          .true_positives = c.of_class,
+          .false_positives = c.others,
+          .true_negatives = r.negatives() - c.others,
+          .false_negatives = r.positives() - c.of_class};
 }
 
 }  // namespace
 
-Evaluator::Evaluator(Loss loss, int outputs, const TargetBounds& bounds)
+double AtThreshold::sensitivity() const {
+  return share(true_positives, true_positives + false_negatives);
+}
+double AtThreshold::specificity() const {
+  return share(true_negatives, true_negatives + false_positives);
+}
+double AtThreshold::ppv() const { return share(true_positives, true_positives + false_positives); }
+double AtThreshold::npv() const { return share(true_negatives, true_negatives + false_negatives); }
+
+Evaluator::Evaluator(Loss loss, int outputs, const TargetBounds& bounds,
+                     std::optional<double> threshold)
     : loss_(loss),
       outputs_(outputs),
       bounds_(bounds),
+      threshold_(threshold),
       classes_(has_target(loss) ? 1
                : outputs == 1   ? 2
                                 : outputs),
@@ -84,6 +222,8 @@ Evaluator::Evaluator(Loss loss, int outputs, const TargetBounds& bounds)
       confusion_(static_cast<std::size_t>(classes_) * static_cast<std::size_t>(classes_ + 1)),
       probabilities_(static_cast<std::size_t>(classes_)) {
   if (gives_probabilities(loss)) bins_.resize(Evaluation::kBins);
+  if (gives_probabilities(loss) && classes_ == 2) reached_.resize(2 * (kThresholdCount + 1) + 2);
+  if (threshold) check_threshold("threshold", loss, outputs);
 }
 
 void Evaluator::add(const Predictions& block) {
@@ -120,33 +260,71 @@ TargetErrors Evaluator::target_errors() const {
 }
 
 void Evaluator::add_class(const float* logits, std::uint8_t label) {
-  const int predicted = predicted_class(loss_, {logits, static_cast<std::size_t>(outputs_)});
+  const std::span<const float> all(logits, static_cast<std::size_t>(outputs_));
+  const int predicted = predicted_class(loss_, all, threshold_);
   const auto columns = static_cast<std::size_t>(classes_ + 1);
   ++confusion_[label * columns + static_cast<std::size_t>(predicted < 0 ? classes_ : predicted)];
   loss_of_block_ += static_cast<double>(evaluate_loss(loss_, logits, outputs_, label, nullptr));
-  if (++examples_ % kBlock == 0) {
-    loss_sum_ += loss_of_block_;
-    loss_of_block_ = 0.0;
-  }
   if (gives_probabilities(loss_)) {
-    class_probabilities(loss_, {logits, static_cast<std::size_t>(outputs_)}, probabilities_);
-    calibrate(predicted, label);
+    class_probabilities(loss_, all, probabilities_);
+    calibrate(predicted_class(loss_, all), label);
+    if (!reached_.empty()) count_thresholds(label);
+  }
+  if (++examples_ % kBlock == 0) {
+    loss_sum_ += std::exchange(loss_of_block_, 0.0);
+    brier_sum_ += std::exchange(brier_of_block_, 0.0);
   }
   if (keeps_scores_) add_score(logits, label);
 }
 
-void Evaluator::calibrate(int predicted, std::uint8_t label) {
-  if (predicted < 0) {
+/// likelier: the more probable class, or -1. `probabilities_` are the example's.
+void Evaluator::calibrate(int likelier, std::uint8_t label) {
+  const bool two = classes_ == 2;
+  for (int c = two ? 1 : 0; c < classes_; ++c) {
+    const auto p = static_cast<double>(probabilities_[static_cast<std::size_t>(c)]);
+    const double off = p - (label == c ? 1.0 : 0.0);
+    brier_of_block_ += off * off;
+  }
+  if (likelier < 0) {
     not_a_number_ = true;
     return;
   }
-  const bool two = classes_ == 2;
-  const auto p = static_cast<double>(probabilities_[static_cast<std::size_t>(two ? 1 : predicted)]);
+  const auto p = static_cast<double>(probabilities_[static_cast<std::size_t>(two ? 1 : likelier)]);
   const int bin = std::min(static_cast<int>(p * Evaluation::kBins), Evaluation::kBins - 1);
   Sum& sum = bins_[static_cast<std::size_t>(bin)];
   ++sum.examples;
   sum.confidence += p;
-  sum.hits += label == (two ? 1 : predicted) ? 1 : 0;
+  sum.hits += label == (two ? 1 : likelier) ? 1 : 0;
+}
+
+void Evaluator::count_thresholds(std::uint8_t label) {
+  const float p = probabilities_[1];
+  if (std::isnan(p)) {
+    ++reached_[2 * (kThresholdCount + 1) + label];
+    return;
+  }
+  const auto reached = std::ranges::count_if(
+      Evaluation::kThresholds, [&](double threshold) { return reaches(p, threshold); });
+  ++reached_[label * (kThresholdCount + 1) + static_cast<std::size_t>(reached)];
+}
+
+std::vector<AtThreshold> Evaluator::thresholds() const {
+  std::vector<AtThreshold> all;
+  if (reached_.empty()) return all;
+  const std::uint64_t* const lost = reached_.data() + 2 * (kThresholdCount + 1);
+  for (std::size_t t = 0; t < kThresholdCount; ++t) {
+    AtThreshold at{.threshold = Evaluation::kThresholds[t],
+                   .false_positives = lost[0],
+                   .false_negatives = lost[1]};
+    for (std::size_t k = 0; k <= kThresholdCount; ++k) {
+      const std::uint64_t first = reached_[k];
+      const std::uint64_t second = reached_[kThresholdCount + 1 + k];
+      (k > t ? at.false_positives : at.true_negatives) += first;
+      (k > t ? at.true_positives : at.false_negatives) += second;
+    }
+    all.push_back(at);
+  }
+  return all;
 }
 
 void Evaluator::add_score(const float* logits, std::uint8_t label) {
@@ -167,24 +345,61 @@ void Evaluator::add_score(const float* logits, std::uint8_t label) {
 
 void Evaluator::rank(Evaluation& e) const {
   if (!keeps_scores_) return;
-  double sum = 0.0;
+  double aucs = 0.0;
+  double precisions = 0.0;
   int defined = 0;
   for (int c = classes_ == 2 ? 1 : 0; c < classes_; ++c) {
-    const auto at = static_cast<std::size_t>(c);
-    std::vector<float> of_class;
-    std::vector<float> others;
-    of_class.reserve(e.of_class[at].examples);
-    others.reserve(examples_ - e.of_class[at].examples);
-    for (std::size_t i = 0; i < labels_.size(); ++i)
-      (labels_[i] == c ? of_class : others)
-          .push_back(scores_[i * scores_per_example_ + (scores_per_example_ == 1 ? 0 : at)]);
-    Ranking r = rank_class(std::move(of_class), std::move(others));
-    e.of_class[at].roc = std::move(r.roc);
-    if (std::isnan(r.auc)) continue;
-    sum += r.auc;
+    const std::size_t at = scores_per_example_ == 1 ? 0 : static_cast<std::size_t>(c);
+    const Ranking r = ranked(
+        labels_.size(), [&](std::size_t i) { return labels_[i] == c; },
+        [&](std::size_t i) { return scores_[i * scores_per_example_ + at]; });
+    if (classes_ == 2 && gives_probabilities(loss_)) e.reliability_by_count = equal_bins(r);
+    if (r.positives() == 0 || r.negatives() == 0) continue;
+    Evaluation::OfClass& of = e.of_class[static_cast<std::size_t>(c)];
+    of.roc = roc_of(r);
+    of.precision_recall = precision_recall_of(r);
+    aucs += auc_of(r);
+    precisions += average_precision_of(r);
     ++defined;
   }
-  if (defined > 0) e.auc = sum / defined;
+  if (defined > 0) {
+    e.auc = aucs / defined;
+    e.average_precision = precisions / defined;
+  }
+  if (classes_ == 2 || !gives_probabilities(loss_)) return;
+  const auto largest = [&](std::size_t i) {
+    const auto first = scores_.begin() + static_cast<std::ptrdiff_t>(i * scores_per_example_);
+    return std::max_element(first, first + classes_) - first;
+  };
+  e.reliability_by_count = equal_bins(ranked(
+      labels_.size(), [&](std::size_t i) { return largest(i) == labels_[i]; },
+      [&](std::size_t i) {
+        return scores_[i * scores_per_example_ + static_cast<std::size_t>(largest(i))];
+      }));
+}
+
+std::optional<AtThreshold> Evaluator::at_precision(double min_ppv) const {
+  const Ranking r = ranked(
+      labels_.size(), [&](std::size_t i) { return labels_[i] == 1; },
+      [&](std::size_t i) { return scores_[i]; });
+  std::optional<Cut> best;
+  r.for_each_cut([&](const Cut& c) {
+    if (precision_of(c) >= min_ppv && (!best || c.of_class > best->of_class)) best = c;
+  });
+  if (!best) return std::nullopt;
+  return at_cut(r, *best);
+}
+
+std::optional<AtThreshold> Evaluator::at_recall(double min_sensitivity) const {
+  const Ranking r = ranked(
+      labels_.size(), [&](std::size_t i) { return labels_[i] == 1; },
+      [&](std::size_t i) { return scores_[i]; });
+  std::optional<Cut> best;
+  r.for_each_cut([&](const Cut& c) {
+    if (!best && share(c.of_class, r.positives()) >= min_sensitivity) best = c;
+  });
+  if (!best) return std::nullopt;
+  return at_cut(r, *best);
 }
 
 Evaluation Evaluator::evaluation() const {
@@ -195,16 +410,25 @@ Evaluation Evaluator::evaluation() const {
             .target = target_errors(),
             .of_class = {},
             .confusion = {},
-            .reliability = {}};
+            .reliability = {},
+            .reliability_by_count = {},
+            .thresholds = {},
+            .at_threshold = {}};
   const auto classes = static_cast<std::size_t>(classes_);
   Evaluation e{.loss = loss_,
                .classes = classes_,
                .examples = examples_,
                .target = {},
                .auc = kNaN,
+               .average_precision = kNaN,
+               .brier_score = kNaN,
+               .log_loss = kNaN,
                .of_class = std::vector<Evaluation::OfClass>(classes),
                .confusion = {},
-               .reliability = {}};
+               .reliability = {},
+               .reliability_by_count = {},
+               .thresholds = thresholds(),
+               .at_threshold = {}};
   std::uint64_t right = 0;
   for (std::size_t label = 0; label < classes; ++label) {
     const std::uint64_t* const row = confusion_.data() + label * (classes + 1);
@@ -234,6 +458,12 @@ Evaluation Evaluator::evaluation() const {
     if (logs) e.log_loss_of_class_shares -= part * std::log(part);
   }
   e.balanced_accuracy = occurring > 0 ? recalls / occurring : kNaN;
+  if (threshold_)
+    e.at_threshold = AtThreshold{.threshold = *threshold_,
+                                 .true_positives = confusion_[4],
+                                 .false_positives = confusion_[1] + confusion_[2],
+                                 .true_negatives = confusion_[0],
+                                 .false_negatives = confusion_[3] + confusion_[5]};
   if (examples_ == 0) {
     e.log_loss_of_class_shares = kNaN;
     e.calibration_error = kNaN;
@@ -243,6 +473,10 @@ Evaluation Evaluator::evaluation() const {
   const auto n = static_cast<double>(examples_);
   e.accuracy = static_cast<double>(right) / n;
   e.mean_loss = (loss_sum_ + loss_of_block_) / n;
+  if (logs) {
+    e.log_loss = e.mean_loss;
+    e.brier_score = (brier_sum_ + brier_of_block_) / n;
+  }
   e.majority_baseline =
       share(e.of_class[static_cast<std::size_t>(e.majority_class)].examples, examples_);
   e.calibration_error = logs && !not_a_number_ ? 0.0 : kNaN;
@@ -260,8 +494,9 @@ Evaluation Evaluator::evaluation() const {
   return e;
 }
 
-Evaluation evaluate(const Predictions& predictions, const TargetBounds& bounds) {
-  Evaluator evaluator(predictions.loss, predictions.outputs, bounds);
+Evaluation evaluate(const Predictions& predictions, const TargetBounds& bounds,
+                    std::optional<double> threshold) {
+  Evaluator evaluator(predictions.loss, predictions.outputs, bounds, threshold);
   evaluator.add(predictions);
   return evaluator.evaluation();
 }

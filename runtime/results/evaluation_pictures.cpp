@@ -32,61 +32,109 @@ set xrange [0:1]
 set yrange [0:1]
 )";
 
-std::string roc_script(const Evaluation& e, const std::vector<std::string>& names,
-                       const std::string& title) {
+/// The curves of the classes that have any, as data blocks and as parts of `plot`.
+struct Curves {
   std::string blocks;
-  std::string plots = "x with lines lw 1 dt 2 lc rgb '#808080' title 'by chance'";
+  std::string plots;
+};
+
+/// points(class): x and y of each point.
+template <class Points>
+Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, const Points& points) {
+  Curves curves;
   for (int c = 0; c < e.classes; ++c) {
-    const std::vector<RocPoint>& roc = e.of_class[static_cast<std::size_t>(c)].roc;
-    if (roc.empty()) continue;
-    blocks += fmt::format("$roc{} << EOD\n", c);
-    for (const RocPoint& p : roc)
-      blocks += fmt::format("{} {}\n", p.false_positives, p.true_positives);
-    blocks += "EOD\n";
+    const std::string data = points(e.of_class[static_cast<std::size_t>(c)]);
+    if (data.empty()) continue;
+    curves.blocks += fmt::format("$curve{} << EOD\n{}EOD\n", c, data);
     const bool named = e.classes <= static_cast<int>(kColours.size());
-    plots +=
-        fmt::format(", $roc{} using 1:2 with lines lw 2 lc rgb '{}' {}", c,
+    curves.plots +=
+        fmt::format(", $curve{} using 1:2 with lines lw 2 lc rgb '{}' {}", c,
                     kColours[static_cast<std::size_t>(e.classes == 2 ? 0 : c) % kColours.size()],
                     named ? "title " + gnuplot_text(label(names, c)) : "notitle");
   }
-  const std::string auc = std::isnan(e.auc) ? "AUC not defined" : fmt::format("AUC {:.4f}", e.auc);
-  return gnuplot_header(title + ": " + auc) + kUnitSquare + R"(set key bottom right
-set xlabel 'share of the other classes that is let through'
-set ylabel 'share of the class that is let through'
-)" + blocks +
-         "plot " + plots + "\n";
+  return curves;
 }
 
+/// Adds the point of a threshold, unless it is not defined.
+void add_threshold(Curves& curves, const AtThreshold& at, double x, double y) {
+  if (!std::isfinite(x) || !std::isfinite(y)) return;
+  curves.blocks += fmt::format("$at << EOD\n{} {}\nEOD\n", x, y);
+  curves.plots += ", $at using 1:2 with points pt 7 ps 1.5 lc rgb '#dd5511' title 'threshold " +
+                  threshold_text(at.threshold) + "'";
+}
+
+std::string titled(const std::string& title, const char* name, double value) {
+  return gnuplot_header(title + ": " + name +
+                        (std::isnan(value) ? " not defined" : fmt::format(" {:.4f}", value)));
+}
+
+std::string roc_script(const Evaluation& e, const std::vector<std::string>& names,
+                       const std::string& title) {
+  Curves curves = curves_of(e, names, [](const Evaluation::OfClass& of) {
+    std::string data;
+    for (const RocPoint& p : of.roc)
+      data += fmt::format("{} {}\n", p.false_positives, p.true_positives);
+    return data;
+  });
+  if (const auto& at = e.at_threshold)
+    add_threshold(curves, *at, 1.0 - at->specificity(), at->sensitivity());
+  return titled(title, "AUC", e.auc) + kUnitSquare + R"(set key bottom right
+set xlabel '1 - specificity'
+set ylabel 'sensitivity'
+)" + curves.blocks +
+         "plot x with lines lw 1 dt 2 lc rgb '#808080' title 'by chance'" + curves.plots + "\n";
+}
+
+/// By chance precision is the share of the class.
+std::string precision_recall_script(const Evaluation& e, const std::vector<std::string>& names,
+                                    const std::string& title) {
+  Curves curves = curves_of(e, names, [](const Evaluation::OfClass& of) {
+    std::string data;
+    for (const PrecisionRecallPoint& p : of.precision_recall)
+      data += fmt::format("{} {}\n", p.recall, p.precision);
+    return data;
+  });
+  const bool two = e.classes == 2 && e.examples > 0;
+  const std::string chance =
+      two ? fmt::format(
+                "{} with lines lw 1 dt 2 lc rgb '#808080' title 'by chance'",
+                static_cast<double>(e.of_class[1].examples) / static_cast<double>(e.examples))
+          : "-1 notitle";
+  if (const auto& at = e.at_threshold) add_threshold(curves, *at, at->sensitivity(), at->ppv());
+  return titled(title, "average precision", e.average_precision) + kUnitSquare +
+         R"(set key top right
+set xlabel 'recall (sensitivity)'
+set ylabel 'precision (PPV)'
+)" + curves.blocks +
+         "plot " + chance + curves.plots + "\n";
+}
+
+/// In bins of equal counts, so that the points of a rare class are apart; of equal widths where
+/// there are no others.
 std::string reliability_script(const Evaluation& e, const std::vector<std::string>& names,
                                const std::string& title) {
-  std::string s = "$bins << EOD\n";
-  bool any = false;
-  for (std::size_t i = 0; i < e.reliability.size(); ++i) {
-    const Evaluation::Bin& b = e.reliability[i];
+  const bool by_count = !e.reliability_by_count.empty();
+  std::string points;
+  double largest = 0.0;
+  for (const Evaluation::Bin& b : by_count ? e.reliability_by_count : e.reliability) {
     if (b.examples == 0) continue;
-    any = true;
-    s += fmt::format("{} {} {} {}\n", b.confidence, b.share,
-                     (static_cast<double>(i) + 0.5) / Evaluation::kBins,
-                     static_cast<double>(b.examples) / static_cast<double>(e.examples));
+    points += fmt::format("{} {}\n", b.confidence, b.share);
+    largest = std::fmax(largest, std::fmax(b.confidence, b.share));
   }
-  s += "EOD\n";
+  const double end = largest > 0.0 ? std::fmin(1.0, 1.1 * largest) : 1.0;
   const bool two = e.classes == 2;
-  const std::string of_second = gnuplot_text("p of " + label(names, 1));
   const std::string share =
       gnuplot_text(two ? "share of " + label(names, 1) : "share that is right");
-  const std::string error = std::isnan(e.calibration_error)
-                                ? "calibration error not defined"
-                                : fmt::format("calibration error {:.4f}", e.calibration_error);
-  s = gnuplot_header(title + ": " + error) + kUnitSquare + s + R"(set key bottom right
-set style fill solid 0.6 noborder
-)" + "set xlabel " +
-      (two ? of_second : "'largest p'") + "\nset ylabel " + share +
-      "\nplot x with lines lw 1 dt 2 lc rgb '#808080' title 'calibrated'";
-  if (any)
+  std::string s = titled(title, "calibration error", e.calibration_error) +
+                  fmt::format("set size square\nset xrange [0:{0}]\nset yrange [0:{0}]\n", end) +
+                  "set key bottom right\n$bins << EOD\n" + points + "EOD\nset xlabel " +
+                  (two ? gnuplot_text("p of " + label(names, 1)) : "'largest p'") +
+                  "\nset ylabel " + share +
+                  "\nplot x with lines lw 1 dt 2 lc rgb '#808080' title 'calibrated'";
+  if (!points.empty())
     s += fmt::format(
-        ", $bins using 3:4:(0.9/{}) with boxes lc rgb '#c8d8e8' title 'share of all examples', "
-        "$bins using 1:2 with linespoints lw 2 pt 7 lc rgb '#0060ad' title {}",
-        Evaluation::kBins, share);
+        ", $bins using 1:2 with linespoints lw 2 pt 7 lc rgb '#0060ad' title 'bins of equal {}'",
+        by_count ? "counts" : "width");
   return s + "\n";
 }
 
@@ -135,8 +183,10 @@ set palette defined (0 '#ffffff', 1 '#0060ad')
 bool draw_evaluation(const Evaluation& e, const std::vector<std::string>& names,
                      const std::string& title, const std::filesystem::path& folder, unsigned mode) {
   if (says_of(e) == Says::target) return true;
-  const std::string scripts[] = {roc_script(e, names, title), reliability_script(e, names, title),
-                                 confusion_script(e, names, title)};
+  const std::string scripts[] = {
+      roc_script(e, names, title), precision_recall_script(e, names, title),
+      reliability_script(e, names, title), confusion_script(e, names, title)};
+  static_assert(std::size(scripts) == std::size(kEvaluationPictures));
   bool drawn = true;
   for (std::size_t i = 0; i < std::size(scripts); ++i)
     drawn = run_gnuplot(scripts[i], folder / kEvaluationPictures[i], mode) && drawn;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
+#include "privacy/text/number.hpp"
 #include "runtime/results/metrics.hpp"
 
 namespace cudp {
@@ -67,12 +68,60 @@ Json to_json(const Evaluation& e, const std::vector<std::string>& names) {
     j["confusion"].push_back(std::vector<std::uint64_t>(row, row + e.classes));
   }
   if (e.reliability.empty()) return j;
-  j["reliability"] = Json::array();
-  for (const Evaluation::Bin& b : e.reliability)
-    j["reliability"].push_back({{"examples", b.examples},
-                                {"confidence", number(b.confidence)},
-                                {"share", number(b.share)}});
+  for (const auto& [key, bins] : {std::pair("reliability", &e.reliability),
+                                  std::pair("reliability_by_count", &e.reliability_by_count)}) {
+    j[key] = Json::array();
+    for (const Evaluation::Bin& b : *bins)
+      j[key].push_back({{"examples", b.examples},
+                        {"confidence", number(b.confidence)},
+                        {"share", number(b.share)}});
+  }
+  for (const AtThreshold& at : e.thresholds) j["thresholds"].push_back(to_json(at));
+  if (e.at_threshold) j["at_threshold"] = to_json(*e.at_threshold);
   return j;
+}
+
+Json to_json(const AtThreshold& at) {
+  return {{"threshold", at.threshold},
+          {"true_positives", at.true_positives},
+          {"false_positives", at.false_positives},
+          {"true_negatives", at.true_negatives},
+          {"false_negatives", at.false_negatives},
+          {"sensitivity", number(at.sensitivity())},
+          {"specificity", number(at.specificity())},
+          {"ppv", number(at.ppv())},
+          {"npv", number(at.npv())}};
+}
+
+std::string threshold_text(double threshold) { return privacy::number(threshold); }
+
+std::string text_of(const AtThreshold& at) {
+  return fmt::format("sensitivity {}, specificity {}, PPV {}, NPV {}, {} positive",
+                     percent_text(at.sensitivity()), percent_text(at.specificity()),
+                     percent_text(at.ppv()), percent_text(at.npv()),
+                     at.true_positives + at.false_positives);
+}
+
+std::vector<std::pair<std::string, std::string>> threshold_table(
+    const Evaluation& e, const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  if (e.thresholds.empty()) return rows;
+  const auto cell = [](double value) {
+    return std::isnan(value) ? std::string("-") : fmt::format("{:.2f} %", 100.0 * value);
+  };
+  const auto line = [](const std::string& sensitivity, const std::string& specificity,
+                       const std::string& ppv, const std::string& npv,
+                       const std::string& positive) {
+    return fmt::format("{:>11}  {:>11}  {:>9}  {:>9}  {:>10}", sensitivity, specificity, ppv, npv,
+                       positive);
+  };
+  rows.emplace_back("p of " + shown_name(names, 1),
+                    line("sensitivity", "specificity", "PPV", "NPV", "positive"));
+  for (const AtThreshold& at : e.thresholds)
+    rows.emplace_back(">= " + threshold_text(at.threshold),
+                      line(cell(at.sensitivity()), cell(at.specificity()), cell(at.ppv()),
+                           cell(at.npv()), std::to_string(at.true_positives + at.false_positives)));
+  return rows;
 }
 
 std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& e,
@@ -85,8 +134,10 @@ std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& e,
     rows.emplace_back("test examples", std::to_string(e.examples));
     return rows;
   }
+  // Who chooses a threshold gives accuracy for sensitivity.
   if (const auto warning = no_better_than_majority(e.accuracy, e.majority_baseline,
-                                                   shown_name(names, e.majority_class)))
+                                                   shown_name(names, e.majority_class));
+      warning && !e.at_threshold)
     rows.insert(rows.begin() + 1, {"", *warning});
   rows.emplace_back("test examples", std::to_string(e.examples));
   if (e.classes > kMaxShownClasses) return rows;
@@ -96,6 +147,9 @@ std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& e,
                       fmt::format("precision {}, recall {}, F1 {}", percent_text(of.precision),
                                   percent_text(of.recall), percent_text(of.f1)));
   }
+  if (e.at_threshold)
+    rows.emplace_back("threshold " + threshold_text(e.at_threshold->threshold),
+                      text_of(*e.at_threshold));
   for (int c = 0; c < e.classes; ++c)
     rows.emplace_back("labelled " + shown_name(names, c),
                       "predicted " + confusion_row(e, names, c));

@@ -24,6 +24,20 @@ nlohmann::ordered_json to_json(const Evaluation& evaluation, const std::vector<s
 std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& evaluation,
                                                           const std::vector<std::string>& names);
 
+/// What a threshold gives, for machines: the threshold, the four counts, sensitivity, specificity,
+/// ppv and npv.
+nlohmann::ordered_json to_json(const AtThreshold& at);
+
+/// "sensitivity 81.20 %, specificity 70.11 %, PPV 9.10 %, NPV 99.01 %, 3052 positive".
+std::string text_of(const AtThreshold& at);
+
+/// The thresholds of an evaluation for people, as rows of a table; none unless there are any.
+std::vector<std::pair<std::string, std::string>> threshold_table(
+    const Evaluation& evaluation, const std::vector<std::string>& names);
+
+/// The number of a threshold as it is typed.
+std::string threshold_text(double threshold);
+
 /// "no better than always saying NO", where that is so: the accuracy is at most that of always
 /// predicting the most frequent class of these examples.
 std::optional<std::string> no_better_than_majority(double accuracy, double majority_baseline,
@@ -33,12 +47,12 @@ std::optional<std::string> no_better_than_majority(double accuracy, double major
 std::optional<std::string> no_better_than_mean(double r2);
 
 /// The names of the pictures that draw_evaluation makes.
-inline constexpr const char* kEvaluationPictures[] = {"roc.png", "reliability.png",
-                                                      "confusion.png"};
+inline constexpr const char* kEvaluationPictures[] = {"roc.png", "precision_recall.png",
+                                                      "reliability.png", "confusion.png"};
 
-/// Draws the ROC curves, how reliable probabilities are, and the confusion matrix into `folder`,
-/// three PNGs by gnuplot, none of a target, whatever the numbers are. mode: their permissions.
-/// Returns false where gnuplot is missing or fails.
+/// Draws the ROC curves, precision against recall, how reliable probabilities are, and the
+/// confusion matrix into `folder`, PNGs by gnuplot, none of a target, whatever the numbers are.
+/// mode: their permissions. Returns false where gnuplot is missing or fails.
 bool draw_evaluation(const Evaluation& evaluation, const std::vector<std::string>& names,
                      const std::string& title, const std::filesystem::path& folder, unsigned mode);
 

@@ -29,6 +29,11 @@ constexpr Metric kMetrics[] = {
     {"auc", "AUC", if_defined, [](const Evaluation& e) { return e.auc; }, true},
     {"calibration_error", "calibration error", if_defined,
      [](const Evaluation& e) { return e.calibration_error; }, false},
+    {"average_precision", "average precision", if_defined,
+     [](const Evaluation& e) { return e.average_precision; }, false},
+    {"brier_score", "Brier score", if_defined, [](const Evaluation& e) { return e.brier_score; },
+     false},
+    {"log_loss", "log loss", if_defined, [](const Evaluation& e) { return e.log_loss; }, false},
 };
 
 std::string six_digits(double value) {

@@ -67,17 +67,9 @@ std::string csv_cell(std::string_view text) {
 
 PredictionWriter::PredictionWriter(PredictionFormat format, int threads)
     : format_(std::move(format)), team_(threads) {
-  if (has_target(format_.loss)) {
-    if (format_.threshold)
-      throw InputError("--threshold: expected with two classes, found a model of a target");
-    return;
-  }
+  if (format_.threshold) check_threshold("--threshold", format_.loss, format_.outputs);
+  if (has_target(format_.loss)) return;
   const int classes = format_.outputs == 1 ? 2 : format_.outputs;
-  if (format_.threshold && classes != 2)
-    throw InputError("--threshold: expected with two classes, found " + std::to_string(classes));
-  if (format_.threshold && !gives_probabilities(format_.loss))
-    throw InputError(
-        "--threshold: expected a model that gives probabilities, found one whose loss is hinge");
   for (int c = 0; c < classes; ++c) cells_.push_back(csv_cell(class_name(format_.classes, c)));
 }
 
@@ -128,11 +120,8 @@ void PredictionWriter::append_lines(const ScoredBlock& block, std::size_t begin,
       to += '\n';
       continue;
     }
-    auto predicted = static_cast<std::size_t>(predicted_class(p.loss, logits));
+    to += cells_[static_cast<std::size_t>(predicted_class(p.loss, logits, format_.threshold))];
     if (probable) class_probabilities(p.loss, logits, probabilities);
-    if (format_.threshold)  // compared as it is written
-      predicted = probabilities[1] >= static_cast<float>(*format_.threshold) ? 1 : 0;
-    to += cells_[predicted];
     if (!probable) {
       to += ',';
       append_float(logits[0], to);

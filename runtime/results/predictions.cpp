@@ -1,10 +1,12 @@
 #include "runtime/results/predictions.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "kernels/layers/loss_math.hpp"
+#include "runtime/base/error.hpp"
 
 namespace cudp {
 
@@ -32,6 +34,25 @@ int predicted_class(Loss loss, std::span<const float> logits) {
   if (std::ranges::any_of(logits, [](float z) { return std::isnan(z); })) return -1;
   const auto top = std::ranges::max_element(logits);
   return std::isfinite(*top) ? static_cast<int>(top - logits.begin()) : -1;
+}
+
+int predicted_class(Loss loss, std::span<const float> logits, std::optional<double> threshold) {
+  const int likelier = predicted_class(loss, logits);
+  if (!threshold || likelier < 0) return likelier;
+  std::array<float, 2> probabilities{};
+  class_probabilities(loss, logits, probabilities);
+  return reaches(probabilities[1], *threshold) ? 1 : 0;
+}
+
+void check_threshold(const std::string& flag, Loss loss, int outputs) {
+  if (has_target(loss))
+    throw InputError(flag + ": expected with two classes, found a model of a target");
+  const int classes = outputs == 1 ? 2 : outputs;
+  if (classes != 2)
+    throw InputError(flag + ": expected with two classes, found " + std::to_string(classes));
+  if (!gives_probabilities(loss))
+    throw InputError(flag +
+                     ": expected a model that gives probabilities, found one whose loss is hinge");
 }
 
 void class_probabilities(Loss loss, std::span<const float> logits, std::span<float> probabilities) {

@@ -1,7 +1,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/layers/kinds.hpp"
@@ -31,6 +33,21 @@ bool gives_probabilities(Loss loss);
 /// where it is above 0, else the first. -1 where logits are NaN, or too large for softmax.
 /// logits [outputs], 1 of logistic and hinge.
 int predicted_class(Loss loss, std::span<const float> logits);
+
+/// Whether a probability reaches a threshold. Both are float32 numbers, as they are written and
+/// typed: a threshold that was read from a file of predictions lets its own row through.
+inline bool reaches(float probability, double threshold) {
+  return probability >= static_cast<float>(threshold);
+}
+
+/// The class predicted by a threshold: of two classes the second if its probability reaches it. -1
+/// where predicted_class is. Without a threshold predicted_class itself. The loss gives
+/// probabilities of two classes.
+int predicted_class(Loss loss, std::span<const float> logits, std::optional<double> threshold);
+
+/// Throws InputError "FLAG: expected ..., found ..." unless a threshold has a meaning: there are
+/// two classes, and the loss gives probabilities.
+void check_threshold(const std::string& flag, Loss loss, int outputs);
 
 /// The probability of each class, by softmax, or by the logistic function of the single logit; NaN
 /// where predicted_class is -1. logits [outputs], probabilities [classes], written. The loss gives

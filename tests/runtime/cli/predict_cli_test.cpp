@@ -352,6 +352,109 @@ columns = [
   EXPECT_EQ(predictions({"--schema", folder_ / "other.toml"}), expected);
 }
 
+/// Columns that give no feature are not needed, and others are dropped; a schema of another model
+/// that lies beside the table is left alone. Each is told in one line.
+TEST_F(Predict, NeedsTheColumnsOfItsFeaturesAlone) {
+  train();
+  const std::vector<std::string> expected = predictions();
+  std::string few = "ward,Ärztin,weight,age,died,\n";
+  const std::vector<std::string> lines = lines_of(fresh_.csv);
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::string& l = lines[i];  // doctor,age,ward,died,patient; a ward may have a comma
+    const std::size_t doctor = l.find(','), age = l.find(',', doctor + 1);
+    const std::size_t patient = l.rfind(','), died = l.rfind(',', patient - 1);
+    few += l.substr(age + 1, died - age - 1) + "," + l.substr(0, doctor) + ",70," +
+           l.substr(doctor + 1, age - doctor - 1) + "," + l.substr(died + 1, patient - died - 1) +
+           ",\n";
+  }
+  write_text(folder_ / "new.csv", few);
+  write_text(folder_ / "new.csv.schema.toml", R"(columns = [
+  {name = "age", kind = "numeric", min = 0, max = 1},
+  {name = "weight", kind = "label", values = ["a", "b"]},
+])");
+  const Finished f = predict({"--dataset", folder_ / "new.csv", "--out", folder_ / "out.csv"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(f.err.find("the schema beside the table is not used: " +
+                       (folder_ / "new.csv.schema.toml") + ", "),
+            std::string::npos)
+      << f.err;
+  EXPECT_NE(f.err.find("new.csv: 2 columns that the model was not trained with are not used: "
+                       "'weight', ''\n"),
+            std::string::npos)
+      << f.err;
+  const std::vector<std::string> found = lines_of(content_of(folder_ / "out.csv"));
+  ASSERT_EQ(found.size(), expected.size());
+  EXPECT_EQ(found[0], "row,prediction,p_nein,p_ja");  // there are no ids
+  for (std::size_t i = 1; i < found.size(); ++i)
+    ASSERT_EQ(found[i].substr(found[i].find(',')), expected[i].substr(expected[i].find(',')));
+  const Finished e = cudp({"eval", folder_ / "run", "--dataset", folder_ / "new.csv", "--json"});
+  ASSERT_EQ(e.exit, 0) << e.err;
+  EXPECT_NE(e.err.find("are not used: 'weight', ''"), std::string::npos) << e.err;
+  // One that cannot be read is left alone, too; but not one that is given.
+  write_text(folder_ / "new.csv.schema.toml", "columns = [");
+  EXPECT_EQ(
+      Json::parse(cudp({"eval", folder_ / "run", "--dataset", folder_ / "new.csv", "--json"}).out),
+      Json::parse(e.out));
+  const Finished given = cudp({"eval", folder_ / "run", "--dataset", folder_ / "new.csv",
+                               "--schema", folder_ / "new.csv.schema.toml"});
+  EXPECT_EQ(given.exit, 2) << given.err;
+}
+
+TEST_F(Predict, SaysWhatToTypeOfACategoryThatTheModelDoesNotKnow) {
+  train();
+  write_text(folder_ / "new.csv", "Ärztin,age,ward\nMünchen,40,West\n");
+  expect_refused(
+      {"predict", folder_ / "run", "--dataset", folder_ / "new.csv", "--out", folder_ / "none.csv"},
+      {"line 2, column 'ward'", "found 'West', which the model does not know",
+       "--malformed missing"});
+  EXPECT_EQ(predictions({"--malformed", "missing"}).size(), 2u);
+}
+
+/// A threshold that is found is judged: `predict` makes the predictions that `eval` counts.
+TEST_F(Predict, ThresholdsAreFoundAndJudged) {
+  train();
+  const auto counts = [&](const std::string& threshold) {
+    const std::vector<std::string> lines = predictions({"--threshold", threshold});
+    std::map<std::pair<std::string, std::string>, std::uint64_t> of;  // label, prediction
+    for (std::size_t i = 0; i < fresh_.labels.size(); ++i)
+      ++of[{fresh_.labels[i], cells_of(lines[i + 1])[1]}];
+    return of;
+  };
+  const auto expect_counts = [&](const Json& at) {
+    auto of = counts(Json(at["threshold"]).dump());
+    EXPECT_EQ(at["true_positives"], (of[{"ja", "ja"}])) << at;
+    EXPECT_EQ(at["false_positives"], (of[{"nein", "ja"}])) << at;
+    EXPECT_EQ(at["true_negatives"], (of[{"nein", "nein"}])) << at;
+    EXPECT_EQ(at["false_negatives"], (of[{"ja", "nein"}])) << at;
+  };
+  const Json found = eval({"--at-precision", "0.7", "--at-recall", "0.9"});
+  expect_counts(found["at_precision"]);
+  expect_counts(found["at_recall"]);
+  EXPECT_GE(found["at_precision"]["ppv"].get<double>(), 0.7);
+  EXPECT_GE(found["at_recall"]["sensitivity"].get<double>(), 0.9);
+  EXPECT_FALSE(found.contains("at_threshold"));
+  const std::string threshold = Json(found["at_recall"]["threshold"]).dump();
+  const Json judged = eval({"--threshold", threshold, "--out", folder_ / "pictures"});
+  EXPECT_EQ(judged["at_threshold"], found["at_recall"]);
+  EXPECT_EQ(judged["confusion"][1][1], found["at_recall"]["true_positives"]);
+  EXPECT_EQ(judged["classes"][1]["recall"], judged["at_threshold"]["sensitivity"]);
+  EXPECT_EQ(judged["auc"], found["auc"]);
+  EXPECT_EQ(judged["thresholds"], found["thresholds"]);
+  EXPECT_TRUE(fs::exists(folder_ / "pictures/precision_recall.png"));
+  EXPECT_NE(content_of(folder_ / "pictures/roc.png")
+                .find("set xlabel '1 - specificity'\nset ylabel "
+                      "'sensitivity'"),
+            std::string::npos);
+  EXPECT_TRUE(eval({"--at-precision", "1"})["at_precision"].is_null());
+  // People see the same.
+  const Finished f = cudp({"eval", folder_ / "run", "--dataset", folder_ / "new.csv", "--threshold",
+                           threshold, "--at-precision", "1"});
+  EXPECT_NE(f.out.find("threshold " + threshold), std::string::npos) << f.out;
+  EXPECT_NE(f.out.find("PPV at least 100.00 %"), std::string::npos) << f.out;
+  EXPECT_NE(f.out.find("by no threshold"), std::string::npos) << f.out;
+  EXPECT_NE(f.out.find(">= 0.05 "), std::string::npos) << f.out;
+}
+
 TEST_F(Predict, ModelsAndReleasesKnowTheirInputs) {
   train("run", {"--seed", "3"});
   train("secret");
@@ -463,6 +566,9 @@ TEST_F(Predict, ModelsWithoutProbabilitiesGiveMargins) {
   expect_refused({"predict", folder_ / "run", "--dataset", folder_ / "new.csv", "--out",
                   folder_ / "none.csv", "--threshold", "0.5"},
                  {"--threshold: expected a model that gives probabilities"});
+  for (const char* flag : {"--threshold", "--at-precision", "--at-recall"})
+    expect_refused({"eval", folder_ / "run", "--dataset", folder_ / "new.csv", flag, "0.5"},
+                   {std::string(flag) + ": expected a model that gives probabilities"});
 }
 
 /// Images have row numbers and classes that are numbers. The scale of pixels is the model's.

@@ -1,15 +1,22 @@
 // What is said of predictions, against definitions counted pair by pair and cell by cell.
 #include "runtime/results/evaluation.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <random>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/error.hpp"
 #include "runtime/results/evaluation_report.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -180,6 +187,199 @@ TEST(Evaluation, FindsHowReliableProbabilitiesAre) {
   EXPECT_NEAR(evaluate(three).calibration_error, 0.3, 1e-6);
 }
 
+/// The largest numbers first: precision of all down to a score, times the recall that it adds.
+double average_precision(const std::vector<float>& scores, const std::vector<std::uint8_t>& labels,
+                         int of_class) {
+  const std::set<float, std::greater<>> distinct(scores.begin(), scores.end());
+  const auto all = static_cast<double>(std::ranges::count(labels, of_class));
+  double sum = 0.0, recall = 0.0;
+  for (const float least : distinct) {
+    double hits = 0.0, through = 0.0;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      if (scores[i] < least) continue;
+      through += 1.0;
+      hits += labels[i] == of_class ? 1.0 : 0.0;
+    }
+    sum += (hits / all - recall) * hits / through;
+    recall = hits / all;
+  }
+  return sum;
+}
+
+TEST(AveragePrecision, IsTheSumOverScoresTiesTogether) {
+  for (const Loss loss : {Loss::logistic, Loss::hinge})
+    for (const std::size_t n : {2, 3, 10, 200}) {
+      const Predictions p = random_predictions(loss, 1, n, static_cast<unsigned>(n));
+      const Evaluation e = evaluate(p);
+      EXPECT_NEAR(e.average_precision, average_precision(p.logits, p.labels, 1), 1e-12) << n;
+      EXPECT_EQ(e.of_class[1].precision_recall.back().recall, 1.0);
+      EXPECT_TRUE(e.of_class[0].precision_recall.empty());
+    }
+  // All scores equal: the share of the class.
+  EXPECT_DOUBLE_EQ(evaluate(logistic({1, 1, 1, 1}, {1, 0, 0, 0})).average_precision, 0.25);
+  EXPECT_TRUE(std::isnan(evaluate(logistic({1, 2}, {1, 1})).average_precision));
+  EXPECT_TRUE(std::isnan(evaluate(logistic({}, {})).average_precision));
+  // NaN of another class is above all, of the class below.
+  EXPECT_DOUBLE_EQ(evaluate(logistic({2, kNaN, 1, kNaN}, {1, 0, 0, 1})).average_precision, 0.25);
+}
+
+TEST(Brier, IsTheMeanSquaredDistance) {
+  const Predictions two = random_predictions(Loss::softmax_cross_entropy, 2, 101, 5);
+  const Predictions five = random_predictions(Loss::softmax_cross_entropy, 5, 101, 6);
+  for (const Predictions* p : {&two, &five}) {
+    const auto n = static_cast<std::size_t>(p->outputs);
+    double sum = 0.0;
+    std::vector<float> probabilities(n);
+    for (std::size_t i = 0; i < p->size(); ++i) {
+      class_probabilities(p->loss, std::span(p->logits).subspan(i * n, n), probabilities);
+      for (std::size_t c = n == 2 ? 1 : 0; c < n; ++c)
+        sum += std::pow(double{probabilities[c]} - (p->labels[i] == c ? 1.0 : 0.0), 2);
+    }
+    const Evaluation e = evaluate(*p);
+    EXPECT_NEAR(e.brier_score, sum / 101.0, 1e-12);
+    EXPECT_EQ(e.log_loss, e.mean_loss);
+  }
+  EXPECT_TRUE(std::isnan(evaluate(random_predictions(Loss::hinge, 1, 5, 1)).brier_score));
+  EXPECT_TRUE(std::isnan(evaluate(logistic({kNaN, 1}, {1, 1})).brier_score));
+}
+
+/// The four counts of a threshold, row by row. What has no probability is wrong.
+AtThreshold counted(const Predictions& p, double threshold) {
+  AtThreshold at{.threshold = threshold};
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    std::vector<float> probabilities(2);
+    class_probabilities(p.loss, {&p.logits[i], 1}, probabilities);
+    const bool lost = std::isnan(probabilities[1]);
+    const bool positive =
+        lost ? p.labels[i] == 0 : probabilities[1] >= static_cast<float>(threshold);
+    ++(positive           ? p.labels[i] == 1 ? at.true_positives : at.false_positives
+       : p.labels[i] == 1 ? at.false_negatives
+                          : at.true_negatives);
+  }
+  return at;
+}
+
+/// Logits of which some make the probabilities 0.1 and 0.5 themselves, some are NaN, and many
+/// equal.
+Predictions hostile_predictions() {
+  Predictions p = random_predictions(Loss::logistic, 1, 300, 7);
+  for (std::size_t i = 0; i < p.size(); i += 9) p.logits[i] = 0.0f;
+  for (std::size_t i = 1; i < p.size(); i += 50) p.logits[i] = kNaN;
+  for (std::size_t i = 2; i < p.size(); i += 70) p.logits[i] = kInfinity;
+  for (std::size_t i = 3; i < p.size(); i += 70) p.logits[i] = -kInfinity;
+  return p;
+}
+
+TEST(Thresholds, CountsAreThoseOfEachRow) {
+  const Predictions all[] = {hostile_predictions(), logistic({}, {}), logistic({0, 1}, {1, 1}),
+                             logistic({0, 1}, {0, 0}), logistic({kNaN, kNaN}, {1, 0})};
+  for (const Predictions& p : all) {
+    const Evaluation e = evaluate(p);
+    ASSERT_EQ(e.thresholds.size(), std::size(Evaluation::kThresholds));
+    EXPECT_FALSE(e.at_threshold);
+    for (const AtThreshold& at : e.thresholds)
+      EXPECT_EQ(to_json(at), to_json(counted(p, at.threshold))) << at.threshold;
+    for (const double threshold : {0.0, 0.1, 0.5, 1.0}) {
+      const Evaluation judged = evaluate(p, {}, threshold);
+      ASSERT_TRUE(judged.at_threshold);
+      EXPECT_EQ(to_json(*judged.at_threshold), to_json(counted(p, threshold))) << threshold;
+      EXPECT_EQ(judged.confusion[3], judged.at_threshold->true_positives);
+      EXPECT_EQ(judged.confusion[0], judged.at_threshold->true_negatives);
+      // What no decision is in does not change.
+      EXPECT_EQ(to_json(judged, {})["reliability"], to_json(e, {})["reliability"]);
+      EXPECT_EQ(to_json(judged, {})["auc"], to_json(e, {})["auc"]);
+    }
+  }
+  const AtThreshold none = evaluate(logistic({0, 1}, {1, 1}), {}, 0.1).at_threshold.value();
+  EXPECT_EQ(none.sensitivity(), 1.0);
+  EXPECT_EQ(none.ppv(), 1.0);
+  EXPECT_TRUE(std::isnan(none.specificity()));
+  EXPECT_TRUE(std::isnan(none.npv()));
+  // Margins and more classes have none.
+  EXPECT_TRUE(evaluate(random_predictions(Loss::hinge, 1, 9, 1)).thresholds.empty());
+  EXPECT_TRUE(
+      evaluate(random_predictions(Loss::softmax_cross_entropy, 3, 9, 1)).thresholds.empty());
+  EXPECT_THROW(Evaluator(Loss::hinge, 1, {}, 0.5), InputError);
+  EXPECT_THROW(Evaluator(Loss::softmax_cross_entropy, 3, {}, 0.5), InputError);
+  EXPECT_THROW(Evaluator(Loss::squared, 1, {}, 0.5), InputError);
+}
+
+TEST(Thresholds, AreFoundAmongAllScores) {
+  const Predictions p = hostile_predictions();
+  Evaluator evaluator(Loss::logistic, 1);
+  evaluator.add(p);
+  std::vector<AtThreshold> all;  // of every score, the largest first
+  std::set<float, std::greater<>> scores;
+  for (const float z : p.logits) {
+    std::vector<float> probabilities(2);
+    class_probabilities(Loss::logistic, {&z, 1}, probabilities);
+    if (!std::isnan(probabilities[1])) scores.insert(probabilities[1]);
+  }
+  for (const float s : scores) all.push_back(counted(p, double{s}));
+  for (const double share : {0.0, 0.3, 0.5, 0.6, 0.65, 0.7, 0.9, 0.97, 1.0}) {
+    const AtThreshold* precise = nullptr;
+    const AtThreshold* recalled = nullptr;
+    for (const AtThreshold& at : all) {
+      if (at.ppv() >= share && (!precise || at.sensitivity() > precise->sensitivity()))
+        precise = &at;
+      if (!recalled && at.sensitivity() >= share) recalled = &at;
+    }
+    for (const auto& [found, expected] : {std::pair{evaluator.at_precision(share), precise},
+                                          std::pair{evaluator.at_recall(share), recalled}}) {
+      ASSERT_EQ(found.has_value(), expected != nullptr) << share;
+      if (!found) continue;
+      EXPECT_EQ(found->true_positives, expected->true_positives) << share;
+      EXPECT_EQ(found->false_positives, expected->false_positives) << share;
+      // The number that is printed makes these very predictions.
+      const double typed = std::stod(threshold_text(found->threshold));
+      EXPECT_EQ(to_json(counted(p, typed))["false_positives"], found->false_positives) << share;
+    }
+  }
+  EXPECT_FALSE(Evaluator(Loss::logistic, 1).at_precision(0.5));
+  EXPECT_FALSE(Evaluator(Loss::logistic, 1).at_recall(0.5));
+}
+
+TEST(Evaluation, FindsHowReliableProbabilitiesAreInBinsOfEqualCounts) {
+  Predictions p = logistic({}, {});
+  for (int i = 0; i < 100; ++i) {
+    p.logits.push_back(-5.0f + 0.001f * static_cast<float>(37 * i % 100));  // all near 0.007
+    p.labels.push_back(i % 29 == 0 ? 1 : 0);
+  }
+  const auto bins_of = [](const Predictions& of) { return evaluate(of).reliability_by_count; };
+  const std::vector<Evaluation::Bin> bins = bins_of(p);
+  ASSERT_EQ(bins.size(), std::size_t{Evaluation::kBins});
+  std::uint64_t rows = 0;
+  double hits = 0.0;
+  for (std::size_t i = 0; i < bins.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(bins[i].examples), 100.0 / 15.0, 1.0);
+    if (i > 0) {
+      EXPECT_GT(bins[i].confidence, bins[i - 1].confidence);
+    }
+    rows += bins[i].examples;
+    hits += bins[i].share * static_cast<double>(bins[i].examples);
+  }
+  EXPECT_EQ(rows, 100u);
+  EXPECT_NEAR(hits, 4.0, 1e-9);
+  // The order of rows is nothing, and equal probabilities are in one bin.
+  std::ranges::reverse(p.logits);
+  std::ranges::reverse(p.labels);
+  EXPECT_EQ(to_json(evaluate(p), {})["reliability_by_count"].size(), bins.size());
+  EXPECT_EQ(bins_of(p)[3].share, bins[3].share);
+  EXPECT_EQ(
+      bins_of(logistic(std::vector<float>(40, 1.0f), std::vector<std::uint8_t>(40, 1))).size(), 1u);
+  EXPECT_TRUE(bins_of(logistic({}, {})).empty());
+  EXPECT_EQ(bins_of(logistic({kNaN, 1, kNaN}, {0, 1, 1})).at(0).examples, 1u);
+  EXPECT_TRUE(bins_of(random_predictions(Loss::hinge, 1, 20, 1)).empty());
+  // Of more classes: the largest p, and whether it is right.
+  Predictions three{
+      .loss = Loss::softmax_cross_entropy, .outputs = 3, .logits = {}, .labels = {0, 0, 1, 2}};
+  for (int i = 0; i < 4; ++i)
+    three.logits.insert(three.logits.end(), {std::log(8.0f), 0.0f, 0.0f});  // 0.8
+  ASSERT_EQ(bins_of(three).size(), 1u);
+  EXPECT_NEAR(bins_of(three)[0].confidence, 0.8, 1e-6);
+  EXPECT_EQ(bins_of(three)[0].share, 0.5);
+}
+
 /// The numbers of one place, asked for at another: what comes in blocks is what comes at once.
 TEST(Evaluation, OfBlocksIsThatOfAll) {
   for (const auto& [loss, outputs] : {std::pair{Loss::logistic, 1},
@@ -238,7 +438,7 @@ TEST(EvaluationReport, SaysWhereTheMajorityIsNotBeaten) {
   EXPECT_EQ(to_json(evaluate(p), names)["no_better_than_majority"], false);
 }
 
-/// Whatever the rows are, there are three pictures: a missing file would tell of private rows.
+/// Whatever the rows are, there are all pictures: a missing file would tell of private rows.
 TEST(EvaluationReport, DrawsPicturesOfEverything) {
   const TemporaryFolder folder;
   const Predictions cases[] = {
@@ -252,7 +452,9 @@ TEST(EvaluationReport, DrawsPicturesOfEverything) {
   };
   for (const Predictions& p : cases) {
     const std::string names[] = {"it's\nsystem('touch x')", std::string(60, 'y') + "äöü"};
-    if (!draw_evaluation(evaluate(p), {names[0], names[1]}, "a 'title'", folder.path(), 0600)) {
+    const bool judged = gives_probabilities(p.loss) && p.outputs <= 2;
+    if (!draw_evaluation(evaluate(p, {}, judged ? std::optional(0.3) : std::nullopt),
+                         {names[0], names[1]}, "a 'title'", folder.path(), 0600)) {
       if (p.size() == 300 && p.outputs == 1) GTEST_SKIP() << "gnuplot is missing";
       ADD_FAILURE() << "no picture of " << p.size() << " predictions of " << p.outputs;
     }
