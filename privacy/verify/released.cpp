@@ -300,7 +300,8 @@ class Holder {
       if (states(pointer)) hold_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
     for (const auto& [key, pointer] :
          {Pair{"holdout", "/holdout/share"}, Pair{"holdout-epsilon", "/holdout/epsilon"},
-          Pair{"holdout-delta", "/holdout/delta"}}) {
+          Pair{"holdout-delta", "/holdout/delta"},
+          Pair{"holdout-threshold", "/holdout/threshold"}}) {
       if (c_.status == "refused") break;  // nothing was said of held-out rows
       if (states(pointer) != settings_.has(key))
         wrong(std::string(key) +

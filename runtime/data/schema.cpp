@@ -291,6 +291,18 @@ std::optional<UnitOfPrivacy> parse_unit(const Entry& top, const std::vector<Colu
   return unit;
 }
 
+/// The metric that the schema states.
+std::string parse_metric(const Entry& top, const std::vector<Column>& columns) {
+  std::string metric = top.text("metric");
+  if (std::ranges::none_of(columns,
+                           [](const Column& c) { return std::holds_alternative<Label>(c.kind); }))
+    top.fail("no 'metric' beside a target, whose RMSE is shown", shown(metric));
+  if (std::ranges::find(kSchemaMetrics, metric) != std::end(kSchemaMetrics)) return metric;
+  std::string known;
+  for (const std::string_view m : kSchemaMetrics) known.append(known.empty() ? "" : ", ").append(m);
+  top.fail("one of " + known + " for 'metric'", shown(metric));
+}
+
 }  // namespace
 
 TableSchema parse_schema(std::string_view toml, const std::string& source) {
@@ -303,7 +315,7 @@ TableSchema parse_schema(std::string_view toml, const std::string& source) {
   }
   const Entry top(root, source);
   top.allow({"name", "delimiter", "quotes", "header", "skip_prefix", "missing", "decimal", "unit",
-             "max_rows", "columns"});
+             "max_rows", "metric", "columns"});
   TableSchema schema;
   if (top.has("name")) schema.name = top.text("name");
   if (top.has("delimiter")) {
@@ -323,6 +335,7 @@ TableSchema parse_schema(std::string_view toml, const std::string& source) {
   }
   schema.columns = parse_columns(root["columns"].as_array(), top, source);
   schema.unit = parse_unit(top, schema.columns);
+  if (top.has("metric")) schema.metric = parse_metric(top, schema.columns);
   const int features = feature_count(schema);
   const bool complete = first_incomplete(schema).empty();
   if (features > kMaxFeatures || (complete && features == 0 && !is_text(schema)))

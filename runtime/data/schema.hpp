@@ -102,11 +102,17 @@ struct TableSchema {
   /// Texts of a missing value. Not stated: kUsualMissing.
   std::optional<std::vector<std::string>> missing;
   std::optional<UnitOfPrivacy> unit;  ///< empty: each row is one
+  /// The metric of test rows that matters, one of kSchemaMetrics; empty: not stated.
+  std::string metric;
   /// Exactly one Label or Target, one Id at most; a Text beside nothing else.
   std::vector<Column> columns;
 
   bool operator==(const TableSchema&) const = default;
 };
+
+/// The metrics that a schema with classes may state.
+inline constexpr std::string_view kSchemaMetrics[] = {"accuracy", "balanced-accuracy", "auc",
+                                                      "average-precision"};
 
 /// The texts that stand for a missing value where a schema states none.
 inline constexpr std::string_view kUsualMissing[] = {"", "NA", "NaN", "null", "?"};

@@ -139,6 +139,7 @@ std::string schema_head_toml(const TableSchema& schema) {
     line("unit", toml_text(schema.unit->column));
     line("max_rows", std::to_string(schema.unit->max_rows));
   }
+  if (!schema.metric.empty()) line("metric", toml_text(schema.metric));
   return out;
 }
 

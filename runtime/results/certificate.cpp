@@ -282,6 +282,7 @@ Json parts_json(const HoldoutPlan& plan, const Promise& promise) {
                  {"mechanism",
                   "noisy figures of the held-out rows, once, and the noisy number of "
                   "training examples"}});
+  if (plan.threshold) part["threshold"] = *plan.threshold;
   return {
       {"training_epsilon", promise.epsilon}, {"training_delta", promise.delta}, {"holdout", part}};
 }

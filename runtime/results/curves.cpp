@@ -1,6 +1,8 @@
 #include "runtime/results/curves.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 
 #include <spdlog/fmt/fmt.h>
@@ -10,22 +12,36 @@
 namespace cudp {
 namespace {
 
-std::string script(const std::vector<MetricsRow>& rows, const std::string& title) {
+const Metric& shown_metric(Says says, const std::string& key) {
+  const std::span<const Metric> all = metrics(says);
+  const auto found = std::ranges::find_if(all, [&](const Metric& m) { return key == m.key; });
+  return found == all.end() ? all.front() : *found;
+}
+
+std::string script(const std::vector<MetricsRow>& rows, const std::string& title,
+                   const std::string& key) {
   std::string s = gnuplot_header(title) + R"(set key bottom right
 set xlabel 'epoch'
 set xrange [0:*]
 )";
   const bool tested = !rows.front().test.empty();
-  const bool target = rows.front().test.says == Says::target;
-  const std::string what = target ? "test RMSE" : "test accuracy";
-  const std::string axis = target ? what : what + " (%)";
+  const Metric& metric = shown_metric(rows.front().test.says, key);
+  const bool percent = metric.text == percent_text;
+  const std::string name = metric.name;
+  const std::string what = name.starts_with("test ") ? name : "test " + name;
+  const std::string axis = percent ? what + " (%)" : what;
   const bool is_private = std::isfinite(rows.back().epsilon);
   const char* const epsilon = rows.back().training_epsilon ? "epsilon of training" : "epsilon";
+  bool any = false;
   s += "$rows << EOD\n";
-  for (const MetricsRow& r : rows)
-    s += fmt::format("{} {} {}\n", r.epoch, (target ? 1.0 : 100.0) * r.test.first().value_or(0.0),
+  for (const MetricsRow& r : rows) {
+    const double value = r.test.of(metric.key).value_or(0.0);
+    any = any || std::isfinite(value);
+    s += fmt::format("{} {} {}\n", r.epoch, (percent ? 100.0 : 1.0) * value,
                      is_private ? r.spent_by_training() : 0.0);
+  }
   s += "EOD\n";
+  if (!any) s += "set yrange [0:1]\n";  // gnuplot refuses to find a range of no numbers
   const char* style = rows.size() > 1 ? "lines" : "points";
   if (!tested)
     return s + fmt::format(
@@ -47,12 +63,28 @@ set xrange [0:*]
 
 }  // namespace
 
+std::string curve_metric(const std::vector<MetricsRow>& rows, const std::string& stated,
+                         bool test_is_public) {
+  if (stated == "accuracy") return "test_accuracy";
+  if (!stated.empty()) {
+    std::string key = stated;
+    std::ranges::replace(key, '-', '_');
+    return key;
+  }
+  if (rows.empty() || !test_is_public || rows.back().test.says != Says::classes)
+    return "test_accuracy";
+  constexpr double kMostRows = 0.8;
+  const Metrics& last = rows.back().test;
+  if (!(last.of("majority_baseline").value_or(0.0) >= kMostRows)) return "test_accuracy";
+  return std::isfinite(last.of("auc").value_or(std::nan(""))) ? "auc" : "balanced_accuracy";
+}
+
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
-                 const std::filesystem::path& picture, unsigned mode) {
+                 const std::filesystem::path& picture, const std::string& metric, unsigned mode) {
   if (rows.empty()) return false;
   if (rows.front().test.empty() && !std::isfinite(rows.back().epsilon))
     return true;  // nothing to show
-  return run_gnuplot(script(rows, title), picture, mode);
+  return run_gnuplot(script(rows, title, metric), picture, mode);
 }
 
 }  // namespace cudp

@@ -57,8 +57,8 @@ void release_confusion(const Predictions& p, Gate& gate, HoldoutFigures& f) {
   const auto outputs = static_cast<std::size_t>(p.outputs);
   std::vector<std::uint64_t> counts(n * n, 0);
   for (std::size_t i = 0; i < p.size(); ++i) {
-    const int predicted =
-        predicted_class(p.loss, std::span(p.logits).subspan(i * outputs, outputs));
+    const int predicted = predicted_class(p.loss, std::span(p.logits).subspan(i * outputs, outputs),
+                                          f.plan.threshold);
     // What is no prediction is no correct one: it counts as the next class.
     const std::size_t label = p.labels[i];
     ++counts[label * n + (predicted >= 0 ? static_cast<std::size_t>(predicted) : (label + 1) % n)];
@@ -144,6 +144,7 @@ nlohmann::ordered_json to_json(const HoldoutFigures& f, const std::vector<std::s
                               {"delta", f.plan.delta},
                               {"noise_std", f.plan.sigma},
                               {"releases", f.plan.releases}};
+  if (f.plan.threshold) j["threshold"] = *f.plan.threshold;
   if (f.classes == 1) {
     static constexpr const char* kNames[] = {"rows", "absolute_errors", "squared_errors",
                                              "fourth_powers"};

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct HoldoutPlan {
   double sigma = 0.0;          ///< noise over what a row adds, of each release
   std::uint64_t releases = 0;  ///< of noise sigma
   std::uint64_t unit_rows = 1;
+  /// Of two classes: the second is predicted if its probability is at least this. A row is in one
+  /// cell of the confusion matrix whatever it is, so that no sensitivity depends on it.
+  std::optional<double> threshold{};
 
   bool says_something() const { return releases > 0; }
 };

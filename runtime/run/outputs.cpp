@@ -6,6 +6,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/files.hpp"
+#include "runtime/config/report_options.hpp"
 #include "runtime/data/schema_text.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/results/curves.hpp"
@@ -30,13 +31,21 @@ std::string note_of(const std::vector<std::string>& reasons) {
   return text;
 }
 
+/// The metric of the curves, as the user or the schema states it; or empty.
+std::string stated_metric(const Experiment& e) {
+  const std::string& typed = e.config.of<ReportOptions>().metric;
+  return typed.empty() && e.inputs.schema ? e.inputs.schema->metric : typed;
+}
+
 }  // namespace
 
 Outputs::Outputs(RunFolder folder, const Experiment& e)
     : folder_(std::move(folder)),
       gives_privacy_(method_entry(e.config.method).gives_privacy),
       has_holdout_(e.config.holdout.has_value()),
-      has_private_test_(gives_privacy_ && !e.data.test_is_public && e.has_test()) {}
+      has_private_test_(gives_privacy_ && !e.data.test_is_public && e.has_test()),
+      test_is_public_(e.data.test_is_public),
+      metric_(stated_metric(e)) {}
 
 Outputs::Place Outputs::place(const char* name) const {
   return gives_privacy_ ? Place{folder_.release(name), 0644} : private_place(name);
@@ -107,8 +116,9 @@ bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::str
   const std::string title = gives_privacy_ ? fmt::format("{}, epsilon {:.3g} at delta {:.2g}", what,
                                                          c.epsilon(), c.delta())
                                            : what + ", without privacy";
+  const std::string metric = curve_metric(metrics, metric_, test_is_public_);
   const auto draw = [&](const Place& to, const std::vector<MetricsRow>& rows) {
-    return cudp::draw_curves(rows, title, to.path, to.mode);
+    return cudp::draw_curves(rows, title, to.path, metric, to.mode);
   };
   const bool drawn = draw(place(RunFolder::kCurves), public_part(metrics));
   if (!has_private_test_ || has_holdout_) return drawn;

@@ -50,6 +50,8 @@ class Outputs {
   bool gives_privacy_;
   bool has_holdout_;       ///< of which there may be no rows
   bool has_private_test_;  ///< whose accuracies are kept apart
+  bool test_is_public_;
+  std::string metric_;  ///< of the curves, as the user or the schema states it; or empty
 };
 
 }  // namespace cudp

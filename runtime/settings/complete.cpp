@@ -3,6 +3,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/listed.hpp"
+#include "runtime/config/report_options.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
@@ -114,6 +115,8 @@ void check_complete(TrainConfig& c) {
   if (c.dataset.empty())
     throw InputError("--dataset: expected a data set, found none (glyphs needs no files)");
   if (method.gives_privacy) check_budget_given(c, method);
+  if (c.of<ReportOptions>().holdout_threshold && !c.holdout)
+    throw InputError("--holdout-threshold: expected it beside --holdout, found none");
   if (c.holdout) check_holdout(c, method);
   if (method.complete != nullptr) method.complete(c);
   if (c.schedule == ScheduleKind::adaptive && !method.adapts_step_size)

@@ -8,7 +8,9 @@
 #include "runtime/base/error.hpp"
 #include "runtime/config/class_weights.hpp"
 #include "runtime/config/option_rows.hpp"
+#include "runtime/config/report_options.hpp"
 #include "runtime/data/named_datasets.hpp"
+#include "runtime/data/schema.hpp"
 #include "runtime/data/text_options.hpp"
 #include "runtime/methods/registry.hpp"
 
@@ -58,6 +60,10 @@ std::vector<Option> data_options() {
                               "held-out rows, once, at the end, for this epsilon")),
       needs("holdout", number("holdout-delta", "D", &Config::holdout_delta, kInsideUnit,
                               "probability that the guarantee of --holdout-epsilon fails")),
+      number(
+          "holdout-threshold", "T", &ReportOptions::holdout_threshold, kUnit,
+          "of two classes: the figures of held-out rows are those of predicting the second if its "
+          "probability is at least this; a public number, not one that was found on these rows"),
       toggle("size-is-public", &Config::size_is_public,
              "the number of training examples is public; otherwise a noisy one is used and paid "
              "for"),
@@ -290,6 +296,11 @@ std::vector<Option> output_options() {
                  "with")),
       machine(integer("eval-every", "N", &Config::eval_every, kCountOrZero,
                       "epochs between test evaluations; 0: only at the end")),
+      one_of(text("metric", "NAME", &ReportOptions::metric,
+                  "what curves.png shows of the test rows: accuracy, balanced-accuracy, auc or "
+                  "average-precision; the schema's, if not given, and without one what fits the "
+                  "shares of public test rows"),
+             {std::begin(kSchemaMetrics), std::end(kSchemaMetrics)}),
       machine(integer("checkpoint-every", "N", &Config::checkpoint_every, kCountOrZero,
                       "steps between checkpoints; 0: about every 20 seconds")),
       command(toggle("json", &Config::json, "print only the result, as JSON, on stdout")),

@@ -13,6 +13,7 @@
 #include "runtime/base/nearest.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/config/class_weights.hpp"
+#include "runtime/config/report_options.hpp"
 #include "runtime/data/holdout.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/make_network.hpp"
@@ -21,6 +22,7 @@
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
+#include "runtime/results/predictions.hpp"
 #include "runtime/results/released_text.hpp"
 
 namespace cudp {
@@ -114,6 +116,10 @@ Backend backend_for(const Backend& first, const TrainConfig& config, const Datas
 
 /// Throws InputError where settings are for a target and there are classes, or the reverse.
 void check_target(const TrainConfig& config, const MethodEntry& method, const Dataset& train) {
+  const std::string& metric = config.of<ReportOptions>().metric;
+  if (train.has_targets() && !metric.empty())
+    throw InputError("--metric: expected with classes only, found " + metric +
+                     " with a target, whose RMSE is shown");
   if (!train.has_targets()) {
     if (!config.loss.empty())
       throw InputError("--loss: expected with a target only, found " + config.loss +
@@ -278,6 +284,8 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                            e.data.train.classes, text_shape(e.data.train));
   if (const auto bounds = e.inputs.target()) choose_loss(config, *bounds, e.network.spec);
   check_class_weights(config.class_weights, e.network.classes);
+  if (config.of<ReportOptions>().holdout_threshold)
+    check_threshold("--holdout-threshold", e.network.spec.loss, e.network.outputs);
   e.backend = backend.name == first_backend.name
                   ? choose_backend(device, [&](const std::string& s) { reporter.info(s); })
                   : backend;

@@ -11,6 +11,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/config/report_options.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/methods/method_context.hpp"
 #include "runtime/methods/registry.hpp"
@@ -102,6 +103,7 @@ void Training::plan_holdout(double size_noise) {
   if (c.holdout_epsilon)
     holdout_plan_ = cudp::plan_holdout(*c.holdout, *c.holdout_epsilon, *c.holdout_delta,
                                        data.train.has_targets(), size_noise, data.unit_rows);
+  holdout_plan_.threshold = c.of<ReportOptions>().holdout_threshold;
 }
 
 namespace {
@@ -289,7 +291,8 @@ Predictions Training::answers() {
 
 std::optional<Evaluation> Training::evaluate() {
   if (!experiment_.has_test()) return std::nullopt;
-  return cudp::evaluate(answers(), experiment_.inputs.target().value_or(TargetBounds{}));
+  return cudp::evaluate(answers(), experiment_.inputs.target().value_or(TargetBounds{}),
+                        experiment_.config.of<ReportOptions>().holdout_threshold);
 }
 
 /// One call of advance(), with the speed that it sees.

@@ -255,6 +255,8 @@ TEST(HoldOutsOfOneRow, ShowInNothingThatLeaves) {
     for (const char* const share : {"0.35", "0.45"}) {
       Case c = of;
       c.flags = with(with(of.flags, figures), {"--holdout", share, "--eval-every", "1"});
+      if (of.kind != Kind::matrix && share == std::string("0.45"))
+        c.flags.insert(c.flags.end(), {"--holdout-threshold", "0.4", "--metric", "auc"});
       Training training(c, kWays[0]);
       const Seen expected = training.on(data_of(c), images(), false);
       ASSERT_EQ(expected.exits.back(), 0) << c.name << ": " << expected.err;

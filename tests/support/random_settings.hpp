@@ -158,7 +158,8 @@ class SettingsMaker {
         "sigma",         "delta",          "batch",         "steps",           "epochs",
         "feature-cache", "device",         "evaluate-with", "features",        "classes",
         "embedding",     "embedding-dims", "compare-with",  "labels",          "test-labels",
-        "loss",          "huber-delta",    "holdout",       "holdout-epsilon", "holdout-delta"};
+        "loss",          "huber-delta",    "holdout",       "holdout-epsilon", "holdout-threshold",
+        "holdout-delta", "metric"};
     return keys;
   }
 
@@ -189,6 +190,9 @@ class SettingsMaker {
       }
     }
     add_model(s, method);
+    // No chance of its own, so that what was chosen before it was known stays.
+    if (given(s, "holdout-epsilon") && !s.has("dataset", "stays.csv") && !s.has("model", "svm"))
+      add(s, "holdout-threshold", "0.4");
     add_budget(s, method);
     for (const Option& option : train_options()) {
       if (own().contains(option.key) || !takes(method, option.key) || !chance(0.2)) continue;

@@ -75,6 +75,67 @@ TEST_F(HoldoutCli, PublishesNoisyFiguresWithBarsAndKeepsExactOnesPrivate) {
   EXPECT_EQ(v.exit, 0) << v.out;
 }
 
+/// Of the same seed the noise is the same, so that the two matrices differ by whole rows: those
+/// whose probability is between the thresholds, exactly as the private figures say.
+TEST_F(HoldoutCli, AThresholdMovesRowsOfTheMatrixAndIsInTheCertificate) {
+  const Words seeded = with(kHoldoutBudget, {"--steps", "20", "--seed", "3"});
+  ASSERT_EQ(train("visits.csv", seeded).exit, 0);
+  const Json half = json("release/holdout.json")["confusion"];
+  const Json exact_half = json("private/evaluation.json")["confusion"];
+  EXPECT_FALSE(json("release/privacy.json")["holdout"].contains("threshold"));
+  fs::remove_all(folder_ / "run");
+  const Finished f = train("visits.csv", with(seeded, {"--holdout-threshold", "0.3"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const Json figures = json("release/holdout.json");
+  EXPECT_EQ(figures["threshold"], 0.3);
+  const Json exact = json("private/evaluation.json");
+  EXPECT_EQ(exact["at_threshold"]["threshold"], 0.3);
+  bool moved = false;
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t j = 0; j < 2; ++j) {
+      const double rows = exact["confusion"][i][j].get<double>() - exact_half[i][j].get<double>();
+      moved = moved || rows != 0.0;
+      EXPECT_NEAR(figures["confusion"][i][j].get<double>() - half[i][j].get<double>(), rows, 1e-6);
+    }
+  EXPECT_TRUE(moved);
+  EXPECT_EQ(json("release/privacy.json")["holdout"]["threshold"], 0.3);
+  EXPECT_NE(content_of(folder_ / "run/release/config.toml").find("holdout-threshold = 0.3"),
+            std::string::npos);
+  EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 0);
+  // A certificate of another threshold, or of none, is not that of the settings.
+  const std::string certificate = content_of(folder_ / "run/release/privacy.json");
+  for (const bool remove : {false, true}) {
+    Json c = Json::parse(certificate);
+    if (remove)
+      c["holdout"].erase("threshold");
+    else
+      c["holdout"]["threshold"] = 0.4;
+    write_text(folder_ / "run/release/privacy.json", c.dump(2));
+    const Finished v = run_cudp(folder_, {"verify", folder_ / "run"});
+    EXPECT_EQ(v.exit, 1) << v.out;
+    EXPECT_NE(v.out.find("holdout-threshold"), std::string::npos) << v.out;
+  }
+}
+
+TEST_F(HoldoutCli, AThresholdNeedsTwoClassesWithProbabilitiesAndAHoldout) {
+  const Words some = {"--epsilon", "2", "--delta", "1e-5", "--steps", "5"};
+  const auto refused = [&](const char* table, const Words& more, const char* words) {
+    const Finished f = train(table, with(some, more));
+    EXPECT_EQ(f.exit, 2);
+    EXPECT_NE(f.err.find(words), std::string::npos) << f.err;
+    EXPECT_EQ(std::ranges::count(f.err, '\n'), 1) << f.err;
+    EXPECT_FALSE(fs::exists(folder_ / "run"));
+  };
+  refused("visits.csv", {"--holdout-threshold", "0.3"},
+          "--holdout-threshold: expected it beside --holdout, found none");
+  refused("visits.csv", {"--holdout", "0.2", "--holdout-threshold", "1.5"}, "a number in [0, 1]");
+  refused("stays.csv", {"--holdout", "0.2", "--holdout-threshold", "0.3"},
+          "--holdout-threshold: expected with two classes, found a model of a target");
+  refused("visits.csv", {"--holdout", "0.2", "--holdout-threshold", "0.3", "--model", "svm"},
+          "--holdout-threshold: expected a model that gives probabilities");
+  refused("stays.csv", {"--metric", "auc"}, "--metric: expected with classes only, found auc");
+}
+
 TEST_F(HoldoutCli, OfATargetAreNoisyErrors) {
   const Finished f = train("stays.csv", with(kHoldoutBudget, {"--steps", "60"}));
   ASSERT_EQ(f.exit, 0) << f.err;

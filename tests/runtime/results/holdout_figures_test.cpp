@@ -75,6 +75,40 @@ TEST(HoldoutFigures, OfLabelsMoveOneCountByOneForEachRow) {
   }
 }
 
+/// A threshold chooses the cell, and a row is in one cell whatever its logits are.
+TEST(HoldoutFigures, ByAThresholdMoveOneCountByOneForEachRow) {
+  HoldoutPlan plan = plan_holdout(0.2, 1.0, 1e-6, false, 10.0, 1);
+  plan.threshold = 0.3;
+  const float at = std::log(0.3f / 0.7f);
+  struct Row {
+    float logit;  ///< of the second class
+    std::uint8_t label;
+    std::size_t cell;
+  };
+  const std::vector<Row> rows = {{at + 0.01f, 1, 3}, {at - 0.01f, 1, 2}, {at + 0.01f, 0, 1},
+                                 {at - 0.01f, 0, 0}, {kInf, 0, 1},       {-kInf, 1, 2},
+                                 {kMissing, 1, 2},   {kMissing, 0, 1},   {1e38f, 1, 3}};
+  for (const bool softmax : {false, true}) {
+    Predictions p{.loss = softmax ? Loss::softmax_cross_entropy : Loss::logistic,
+                  .outputs = softmax ? 2 : 1,
+                  .logits = {},
+                  .labels = {}};
+    std::vector<double> before = released(plan, p, 2);
+    for (const Row& row : rows) {
+      if (softmax && std::isinf(row.logit)) continue;  // which softmax takes for no number
+      if (softmax) p.logits.push_back(0.0f);
+      p.logits.push_back(row.logit);
+      p.labels.push_back(row.label);
+      const std::vector<double> now = released(plan, p, 2);
+      std::vector<double> expected(4, 0.0);
+      expected[row.cell] = 1.0;
+      const std::vector<double> by = moved(before, now);
+      for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(by[i], expected[i], 1e-6) << row.logit;
+      before = now;
+    }
+  }
+}
+
 TEST(HoldoutFigures, OfTargetsMoveEachSumByAtMostOne) {
   for (const double epsilon : {150.0, 1.0, 1e-3, 1e-7}) {
     const HoldoutPlan plan = plan_holdout(0.2, epsilon, 1e-6, true, 0.0, 1);

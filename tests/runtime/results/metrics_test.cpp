@@ -92,12 +92,13 @@ INSTANTIATE_TEST_SUITE_P(All, MetricsOf,
 
 TEST(Metrics, AreReadBack) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const std::vector<MetricsRow> rows = {{1.0, 10, 0.5, 0.1, {{0.9, 0.3, 0.5, 0.6, 0.8, 0.95, 0.1}}},
-                                        {2.0, 20, 0.6, 0.1, {{1, 0.2, 0.5, 0.6, 1, nan, nan}}}};
+  const std::vector<MetricsRow> rows = {
+      {1.0, 10, 0.5, 0.1, {{0.9, 0.3, 0.5, 0.6, 0.8, 0.95, 0.1, 0.7, 0.2, 0.3}}},
+      {2.0, 20, 0.6, 0.1, {{1, 0.2, 0.5, 0.6, 1, nan, nan, nan, 0.1, 0.2}}}};
   const std::string text = encode_metrics(rows);
   EXPECT_EQ(
       text.substr(0, text.find('\n')),
-      R"({"epoch":1.0,"step":10,"epsilon":0.5,"learning_rate":0.1,"test_accuracy":0.9,"test_loss":0.3,"majority_baseline":0.5,"log_loss_of_class_shares":0.6,"balanced_accuracy":0.8,"auc":0.95,"calibration_error":0.1})");
+      R"({"epoch":1.0,"step":10,"epsilon":0.5,"learning_rate":0.1,"test_accuracy":0.9,"test_loss":0.3,"majority_baseline":0.5,"log_loss_of_class_shares":0.6,"balanced_accuracy":0.8,"auc":0.95,"calibration_error":0.1,"average_precision":0.7,"brier_score":0.2,"log_loss":0.3})");
   EXPECT_EQ(text.find("seconds"), std::string::npos);  // no clock
   EXPECT_EQ(encode_metrics(decode_metrics(text)), text);
   EXPECT_EQ(encode_metrics(decode_metrics(encode_metrics(without_test(rows)))),
@@ -110,6 +111,37 @@ TEST(Metrics, AreReadBack) {
   EXPECT_EQ(old.at(0).test.accuracy(), 0.5);
   EXPECT_TRUE(std::isnan(old.at(0).test.values.at(1)));
   EXPECT_THROW(decode_metrics("{\"epoch\":1}\n"), Error);
+}
+
+/// Rows of a test set in which a class has this share.
+std::vector<MetricsRow> rows_of_share(double majority, double auc) {
+  return {{1.0, 10, 0.5, 0.1, {{majority, 0.3, majority, 0.6, 0.5, auc, 0.1, 0.2, 0.1, 0.3}}}};
+}
+
+/// Of private rows the metric tells nothing.
+TEST(Curves, ShowWhatIsStatedOrFitsPublicRows) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const bool is_public : {false, true}) {
+    const auto metric = [&](double majority, double auc, const char* stated = "") {
+      return curve_metric(rows_of_share(majority, auc), stated, is_public);
+    };
+    EXPECT_EQ(metric(0.9628, 0.7), is_public ? "auc" : "test_accuracy");
+    EXPECT_EQ(metric(0.9628, nan), is_public ? "balanced_accuracy" : "test_accuracy");
+    EXPECT_EQ(metric(0.6, 0.7), "test_accuracy");
+    EXPECT_EQ(metric(0.9628, 0.7, "accuracy"), "test_accuracy");
+    EXPECT_EQ(metric(0.6, 0.7, "balanced-accuracy"), "balanced_accuracy");
+    EXPECT_EQ(metric(0.6, 0.7, "average-precision"), "average_precision");
+    EXPECT_EQ(curve_metric(without_test(rows_of_share(0.97, 0.5)), "", is_public), "test_accuracy");
+    EXPECT_EQ(curve_metric({}, "", is_public), "test_accuracy");
+  }
+}
+
+/// Also where the metric is not defined: which files there are would tell.
+TEST(Curves, OfNoNumbersAreDrawn) {
+  const TemporaryFolder folder;
+  const auto rows = rows_of_share(0.5, std::numeric_limits<double>::quiet_NaN());
+  if (!draw_curves(rows, "a test", folder / "some.png")) GTEST_SKIP() << "gnuplot is missing";
+  EXPECT_TRUE(draw_curves(rows, "a test", folder / "none.png", "auc"));
 }
 
 TEST(Curves, AreDrawn) {
