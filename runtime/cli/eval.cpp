@@ -53,16 +53,18 @@ std::vector<Option> eval_options() {
       text("out", "DIR", &EvalFlags::out,
            "put evaluation.json and pictures (ROC, precision and recall, reliability, confusion) "
            "into this folder"),
-      number("threshold", "T", &EvalFlags::threshold, kUnit,
-             "of two classes: predict the second where its probability is at least this, as "
-             "`predict` does; the more probable one, if not given"),
-      number(
+      option_rows::number(
+          "threshold", "T", &EvalFlags::threshold, kUnit,
+          "of two classes: predict the second where its probability is at least this, as "
+          "`predict` does; the more probable one, if not given"),
+      option_rows::number(
           "at-precision", "P", &EvalFlags::at_precision, kUnit,
           "of two classes: the threshold of the highest sensitivity whose PPV on these rows is at "
           "least this"),
-      number("at-recall", "R", &EvalFlags::at_recall, kUnit,
-             "of two classes: the largest threshold whose sensitivity on these rows is at least "
-             "this"),
+      option_rows::number(
+          "at-recall", "R", &EvalFlags::at_recall, kUnit,
+          "of two classes: the largest threshold whose sensitivity on these rows is at least "
+          "this"),
       shared_option("test-data",
                     "score this table; --dataset is then the training table, for "
                     "--accept-private-bounds"),

@@ -445,14 +445,23 @@ TEST_F(Predict, ThresholdsAreFoundAndJudged) {
                 .find("set xlabel '1 - specificity'\nset ylabel "
                       "'sensitivity'"),
             std::string::npos);
-  EXPECT_TRUE(eval({"--at-precision", "1"})["at_precision"].is_null());
   // People see the same.
-  const Finished f = cudp({"eval", folder_ / "run", "--dataset", folder_ / "new.csv", "--threshold",
-                           threshold, "--at-precision", "1"});
+  const Words command = {"eval",        folder_ / "run", "--dataset",      folder_ / "new.csv",
+                         "--threshold", threshold,       "--at-precision", "0.4"};
+  const Finished f = cudp(command);
   EXPECT_NE(f.out.find("threshold " + threshold), std::string::npos) << f.out;
-  EXPECT_NE(f.out.find("PPV at least 100.00 %"), std::string::npos) << f.out;
-  EXPECT_NE(f.out.find("by no threshold"), std::string::npos) << f.out;
+  EXPECT_NE(f.out.find("PPV at least 40.00 %"), std::string::npos) << f.out;
   EXPECT_NE(f.out.find(">= 0.05 "), std::string::npos) << f.out;
+  // Of rows of one class alone.
+  std::string well = fresh_.csv;
+  for (std::size_t at = 0; (at = well.find(",ja,", at)) != std::string::npos;)
+    well.replace(at, 4, ",nein,");
+  write_text(folder_ / "new.csv", well);
+  EXPECT_NE(cudp(command).out.find("by no threshold"), std::string::npos);
+  const Json of_one = eval({"--at-precision", "0.4", "--at-recall", "0.9"});
+  EXPECT_TRUE(of_one["at_precision"].is_null());
+  EXPECT_TRUE(of_one["at_recall"].is_null());
+  EXPECT_TRUE(of_one["thresholds"][0]["sensitivity"].is_null());
 }
 
 TEST_F(Predict, ModelsAndReleasesKnowTheirInputs) {

@@ -239,7 +239,7 @@ const WrongInput kCases[] = {
     {{"predict", "nowhere", "--input", "p.csv"},
      "predict: expected a known flag, found '--input'; the nearest is '--dataset'"},
     {{"eval", "nowhere", "--dataset", "p.csv", "--threshold", "2"},
-     "--threshold: expected a number in [0, 1], found 2"},
+     "--threshold: expected a number in [0, 1], found 2.0"},
     {{"schema"}, "schema: expected table, found none"},
     {{"schema", "nowhere.csv"},
      "nowhere.csv: expected a file that can be read, found No such file or directory"},
