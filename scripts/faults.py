@@ -133,6 +133,7 @@ PLACES = [
     # Class weights, behind the clipping and before it.
     ("runtime/device/cpu/worker.cpp", "for (int g = 0; g < groups(); ++g) f[g] *= weight;", "weight", [MORE, ("left out", "0 * x + 1.0f")], "class-weights=*,model=mlp"),
     ("runtime/device/cpu/worker.cpp", "for (int i = 0; i < network.outputs; ++i) gradient[i] *= weight;", "weight", [MORE, ("left out", "0 * x + 1.0f")], "class-weights=*,method=adaclip"),
+    ("runtime/device/cpu/worker.cpp", "std::holds_alternative<AddAccepted>(use) ||", "std::holds_alternative<AddAccepted>(use)", [("candidates are accepted without their class's weight", "false && x")], "class-weights=*,method=dpis"),
     ("runtime/methods/engine_method.cpp", "s.class_weights = relative_class_weights(c.class_weights);", "relative_class_weights(c.class_weights)", [("left out", "std::vector<float>(x.begin(), x.begin())")], "class-weights=*"),
     ("runtime/config/class_weights.cpp", "relative.push_back(static_cast<float>(w / largest));", "w / largest", [LESS], "class-weights=*"),
     # Rows of a table by their codes.
@@ -195,6 +196,7 @@ PLACES = [
     ("runtime/methods/adaclip.cpp", "static_cast<float>(std::sqrt(o.min_variance * o.max_variance))", "o.max_variance", BOTH, "method=adaclip"),
     # norm-bound, dpsgd-quantile.
     ("runtime/methods/norm_bound.cpp", "return of_logits * std::sqrt(inputs) * (1.0 + 1e-6);", "std::sqrt(inputs)", [("a tenth", "0.1 * x")], "method=norm-bound"),
+    ("runtime/methods/norm_bound.cpp", "static_cast<double>(network.spec.huber)", "static_cast<double>(network.spec.huber)", [("half of a Huber loss's slope", "0.5 * x")], "method=norm-bound,loss=huber"),
     ("runtime/methods/dpsgd_quantile.cpp", "return {.target = options().target,", "options().target", BOTH, "method=dpsgd-quantile"),
     ("runtime/methods/dpsgd_quantile.cpp", "clip_norm_ = next_clip(rule(), clip_norm_, units_of(noisy, rule().grid));", "next_clip(rule(), clip_norm_, units_of(noisy, rule().grid))", BOTH, "method=dpsgd-quantile"),
     ("kernels/step/clip_rule.hpp", "s.clip_norm = clip;", "clip", BOTH, "method=dpsgd-quantile"),
@@ -223,6 +225,8 @@ PLACES = [
     ("runtime/results/certificate.cpp", "j[\"training_examples\"] = static_cast<std::uint64_t>(c.size.value);", "c.size.value", NUMBERS, "size-is-public="),
     # Units of privacy of several rows. (Less noise for them in outpert or privgene is refused: it spends more than the budget.)
     ("runtime/data/first_rows.cpp", "if (found->second.rows == schema_.unit->max_rows) return false;", "schema_.unit->max_rows", NUMBERS, "data=units,size-is-public="),
+    ("runtime/data/first_rows.cpp", "if (row.malformed || is_missing(schema_, schema_.columns[column_], unit)) {", "row.malformed || is_missing(schema_, schema_.columns[column_], unit)", [("rows that cannot be read are a unit of their own", "malformed_ == Malformed::refuse && x")], "data=units,malformed=missing"),
+    ("runtime/data/first_rows.cpp", "if (row.malformed || is_missing(schema_, schema_.columns[column_], unit)) {", "unit", [("a unit that is missing is one", "row.malformed ? x : std::string_view(\"x\")")], "data=units,malformed=missing"),
     ("runtime/data/load_table.cpp", "split.unit_rows = schema.unit->max_rows;", "schema.unit->max_rows", NUMBERS, "data=units"),
     ("runtime/methods/training_size.cpp", "return {n, 0.0, data.unit_rows};", "data.unit_rows", [BEFORE], "data=units,size-is-public="),
     ("runtime/methods/training_size.cpp", "return {std::fmax(1.0, std::round(noisy)), noise, data.unit_rows};", "data.unit_rows", [BEFORE], "data=units"),
@@ -238,6 +242,8 @@ PLACES = [
     ("runtime/results/holdout_figures.cpp", "          .sensitivity = 1.0,", "1.0", BOTH, "data=table,holdout-epsilon=*"),
     ("runtime/results/holdout_figures.cpp", "          .step = step,", "step", [NONE], "dataset=stays.csv,data=table,holdout-epsilon=*"),
     ("runtime/results/certificate.hpp", "double epsilon() const { return std::fmax(promise.epsilon, holdout.epsilon); }", "std::fmax(promise.epsilon, holdout.epsilon)", [LESS], "data=table,holdout-epsilon=*"),
+    ("runtime/training/prepare.cpp", "release_for_features(e.data.train, feature_settings(e), size.value,", "e.data.train", [("rows that were held out as well", "(append_examples(e.data.test, x), x)")], "features=pca,data=table,holdout=*"),
+    ("runtime/results/holdout_figures.cpp", "static_cast<std::uint64_t>(powers[j] / grid);", "powers[j]", BOTH + [("a row of no prediction counts twice", "2.0 * x")], "dataset=stays.csv,data=table,holdout-epsilon=*"),
     ("runtime/training/training.cpp", "t->plan_holdout(noise);", "noise", [MORE], "data=table,holdout-epsilon=*"),
     ("runtime/results/certificate.cpp", "{\"share\", plan.share},", "plan.share", BOTH, "data=table,holdout=*"),
     # dp-agd.
@@ -406,6 +412,8 @@ PLACES = [
     ("runtime/methods/dpis.cpp", "ranks().sum(name, {&sum, 1});", "1", [("RANKS: the total of the norms is left out", "0 * x")]),
     ("runtime/training/training.cpp", "step_ = method_->train(order.step, order.until);", "order.step", [("RANKS: noise of another step", "x + 1")]),
     ("runtime/training/training.cpp", "step_ = method_->train(order.step, order.until);", "order.until", [("RANKS: one step more", "x + 1")]),
+    ("runtime/run/follow.cpp", "if (one.starts_with(code + \" \"))", "one.starts_with(code + \" \")", [("RANKS: a refusal shows the codes of rows", "false && x")]),
+    ("runtime/run/follow.cpp", "Seal(key).tag(\"rows\", fmt::format(\"{} {}\", train.whole_size(), e.data.test.whole_size()));", "train.whole_size()", [("RANKS: the number of rows is not compared", "0 * x")]),
     ("runtime/training/order.cpp", "if (!is_by_example(name)) add(array.data(), array.size() * sizeof(float));", "array.size() * sizeof(float)", [("the model is not compared", "0 * x")]),
 ]
 
@@ -426,6 +434,14 @@ OTHER_TESTS = {
     ("kernels/step/sample_cpu.cpp", "a.threshold >> 16", NEXT): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "a.threshold >> 16", BEFORE): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "kLowerBits", "the upper bits again"): "*Sampl*",
+    # Random tables have no such cells, and what is used of a table is what the oracle is given.
+    ("runtime/data/first_rows.cpp", "row.malformed || is_missing(schema_, schema_.columns[column_], unit)", "rows that cannot be read are a unit of their own"): "UnitsOfATable*",
+    ("runtime/data/first_rows.cpp", "unit", "a unit that is missing is one"): "UnitsOfATable*",
+    ("runtime/methods/norm_bound.cpp", "static_cast<double>(network.spec.huber)", "half of a Huber loss's slope"): "NormBound*",
+    ("runtime/device/cpu/worker.cpp", "std::holds_alternative<AddAccepted>(use)", "candidates are accepted without their class's weight"): "ClassWeights.Candidates*",
+    ("runtime/results/holdout_figures.cpp", "powers[j]", LESS): "HoldoutFigures*",
+    ("runtime/results/holdout_figures.cpp", "powers[j]", MORE): "HoldoutFigures*",
+    ("runtime/results/holdout_figures.cpp", "powers[j]", "a row of no prediction counts twice"): "HoldoutFigures*",
     # Random tables have no such cells.
     ("runtime/data/row_encoder.cpp", "malformed_ == Malformed::missing", "a cell that cannot be read is refused"): "*MalformedRows*",
 }
@@ -542,10 +558,11 @@ T fault_as(int place, const char* kind, T x, F change) {
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp
   runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp
-  runtime/data/table_reader_test.cpp runtime/data/ranges_test.cpp support/test_files.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp runtime/ranks/ranked_cuda_test.cpp
+  runtime/data/table_reader_test.cpp runtime/data/ranges_test.cpp runtime/data/units_test.cpp runtime/methods/norm_bound_test.cpp
+  runtime/results/holdout_figures_test.cpp support/test_files.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp runtime/ranks/ranked_cuda_test.cpp
   runtime/device/text_engine_test.cpp support/distributions.cpp support/fill_scratch.cpp
   support/recomputed_clipping.cpp support/recomputed_coordinates.cpp support/recomputed_importance.cpp
-  support/recomputed_linear.cpp support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)
+  support/recomputed_linear.cpp support/recomputed_statistics.cpp support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)
 target_link_libraries(cudp_fault_tests PRIVATE cudp_runtime CLI11::CLI11 GTest::gtest_main)
 target_include_directories(cudp_fault_tests PRIVATE support/simt)
 """

@@ -37,6 +37,7 @@ Recomputer::Recomputer(const fs::path& run, const std::string& transcript)
   check_complete(config);
   Reporter quiet(true);
   experiment_ = prepare(config, quiet);
+  as_read_ = experiment_.data.train;
   can_ = show_what_was_released(run / "release/model.safetensors");
   const double epoch = std::round(certificate_.size / static_cast<double>(config.batch));
   steps_per_epoch_ = epoch >= 1.0 ? static_cast<std::uint64_t>(epoch) : 1;
@@ -116,6 +117,14 @@ void Recomputer::see(const verify::Release& r) {
     case Stream::selection:
       if (is("dp-agd")) hold_losses(r);
       return;
+    case Stream::dataset_size:
+      return hold_size(r);
+    case Stream::covariance:
+      return hold_second_moments(r);
+    case Stream::channel_moments:
+      return hold_channel_moments(r);
+    case Stream::holdout_figures:
+      return hold_held_out(r);
     default:
       return;
   }

@@ -2,7 +2,9 @@
 // Goes through a run's transcript and makes its sums again (recomputed_sums.hpp). Its members are
 // defined by what they hold: recomputed_sums.cpp has the transcript, recomputed_clipping.cpp
 // gradients and their clipped sums, recomputed_coordinates.cpp AdaCliP's coordinates and steps,
-// recomputed_importance.cpp DPIS, recomputed_linear.cpp the methods for linear models.
+// recomputed_importance.cpp DPIS, recomputed_linear.cpp the methods for linear models,
+// recomputed_statistics.cpp what is counted or measured of rows before the first step, and of
+// held-out ones after the last.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -166,10 +168,23 @@ class Recomputer {
   /// may make of b.
   double hold_objective_noise(const verify::Release& r, const Values& w, Values& gradient);
 
+  // Statistics of rows: each of one part alone, whatever is in the other.
+  /// How many training examples there are.
+  void hold_size(const verify::Release& r);
+  /// Second moments of the training examples as they were before anything was released.
+  void hold_second_moments(const verify::Release& r);
+  /// Means and mean squares of the channels of such examples.
+  void hold_channel_moments(const verify::Release& r);
+  /// How many rows of each class, or how many rows with a target, were held out.
+  void hold_held_out(const verify::Release& r);
+  /// |sums - expected| <= allowed for each of them.
+  void hold_numbers(const verify::Release& r, const Values& expected, double allowed);
+
   verify::Certificate certificate_;
   nlohmann::json json_;
   std::vector<verify::Record> records_;
   Experiment experiment_;
+  Dataset as_read_;  ///< training examples before features that rest on a release
   bool can_ = false;
   std::unique_ptr<Oracle> engine_;
   std::uint64_t steps_per_epoch_ = 1;

@@ -52,6 +52,16 @@ class UnitsOfATable : public ::testing::Test {
     return found;
   }
 
+  /// Of a table as text: the examples that a training has, without files.
+  static Dataset used_examples(const std::string& table, std::uint64_t max_rows) {
+    const TableSchema schema = parse_schema(
+        schema_text("unit = \"who\"\nmax_rows = " + std::to_string(max_rows) + "\n"), "s");
+    const auto bytes =
+        memory_bytes("t", {reinterpret_cast<const std::uint8_t*>(table.data()), table.size()});
+    return read_table(*bytes, schema,
+                      {.malformed = Malformed::missing, .units = true, .ahead = false}, 4);
+  }
+
   DataSplit load(const std::string& table, int max_rows, Malformed malformed = Malformed::refuse) {
     write("t.csv", table);
     write("t.toml", schema_text("unit = \"who\"\nmax_rows = " + std::to_string(max_rows) + "\n"));
@@ -217,6 +227,37 @@ TEST_F(UnitsOfATable, ARowWithoutOneIsRefusedOrNotUsed) {
       std::string::npos);
   EXPECT_EQ(used({{"a", 1}, {"NA", 2}, {"", 3}, {"b", 4}}, 3, Malformed::missing),
             (std::vector{1, 4}));
+}
+
+/// A row whose unit cannot be read belongs to nobody that is known, so it is used for nobody, and
+/// uses up no place of anybody: all tables of up to four lines, each readable or at fault in one of
+/// the ways that a line can be. The used rows are those of the table without the lines at fault.
+TEST_F(UnitsOfATable, RowsThatCannotBeReadAreUsedForNoUnit) {
+  // Those without a unit first, then cells that are only missing: their rows are used.
+  const std::vector<std::string> lines = {"a,1,no",     "b,2,yes", ",3,no",       "NA,4,no", "5,no",
+                                          "a,6,no,yes", "oops",    "\"a\"7,7,no", "a,x,no"};
+  const auto is_readable = [&](std::size_t line) { return line < 2 || line == lines.size() - 1; };
+  for (int length = 1; length <= 4; ++length) {
+    std::size_t tables = 1;
+    for (int i = 0; i < length; ++i) tables *= lines.size();
+    for (std::size_t table = 0; table < tables; table += length == 4 ? 7 : 1) {
+      std::string all = "who,x,y\n", readable = all;
+      std::size_t rest = table;
+      for (int i = 0; i < length; ++i, rest /= lines.size()) {
+        const std::size_t line = rest % lines.size();
+        all += lines[line] + "\n";
+        if (is_readable(line)) readable += lines[line] + "\n";
+      }
+      for (const std::uint64_t max_rows : {1u, 2u}) {
+        const Dataset found = used_examples(all, max_rows),
+                      want = used_examples(readable, max_rows);
+        ASSERT_EQ(found.coded, want.coded) << max_rows << " rows of each unit of\n" << all;
+        ASSERT_EQ(found.labels, want.labels) << all;
+        ASSERT_EQ(found.first_rows, want.first_rows) << all;
+        ASSERT_LE(found.size(), 2 * max_rows) << all;
+      }
+    }
+  }
 }
 
 /// What no message may quote.

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/contribution/importance.hpp"
 #include "runtime/base/error.hpp"
 #include "tests/support/coded_cases.hpp"
 #include "tests/support/reference/engine.hpp"
@@ -164,6 +165,51 @@ TEST(ClassWeights, CandidatesHaveTheNormsOfTheWeightedLoss) {
   const std::vector<float> sum =
       cases::released_sum(*make_cpu_engine(c.net, c.settings), c, c.data);
   EXPECT_GT(cases::distance(sum.data(), sum.data(), sum.size()).size, 0.0);
+}
+
+/// Who is accepted follows from the norm of the weighted loss's gradient, example by example and
+/// step by step, and that norm is kept.
+TEST(ClassWeights, CandidatesAreAcceptedByTheNormsOfTheWeightedLoss) {
+  InfluenceCase c = cases::coded_case(kCodedModels[2], Adds::directions, 3, 20, false);
+  const auto measure = [&] {
+    const auto engine = make_cpu_engine(c.net, c.settings);
+    engine->load(c.data);
+    engine->set_state(c.state);
+    engine->measure_norms();
+    return engine->norms();
+  };
+  const std::vector<float> plain = measure();
+  c.settings.class_weights = falling_weights(5);
+  // Everybody is a candidate, and nobody's norm is cut.
+  const double clip = 2.0 * static_cast<double>(*std::ranges::max_element(plain));
+  const ImportanceRule rule{.clip = clip, .multiple = 2.0, .min_norm = clip, .rate = 0.6 / clip};
+  c.settings.recipe.draw = Candidates{rule};
+  const auto engine = make_cpu_engine(c.net, c.settings);
+  int accepted = 0, otherwise = 0;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const float weight = c.settings.class_weights[c.data.labels[i]];
+    const auto threshold = [&](float norm) { return acceptance_threshold(rule, INFINITY, norm); };
+    const Dataset row = select_examples(c.data, {&i, 1});
+    engine->load(row);
+    for (std::uint64_t step = 0; step < 30; ++step) {
+      const std::uint32_t word =
+          random_word({c.settings.generator, c.settings.key.key(), Stream::acceptance, step}, 0);
+      if (std::fabs(word - static_cast<double>(threshold(weight * plain[i]))) < 0x1p16) continue;
+      TrainState state = c.state;
+      state.norms = {INFINITY};
+      engine->set_state(state);
+      c.released->sum.clear();
+      const StepScalars one = cases::still(0.0f, 1.0f);
+      engine->run(c.settings.recipe, step, {&one, 1});
+      const bool adds = std::ranges::any_of(c.released->sum, [](float x) { return x != 0.0f; });
+      EXPECT_EQ(adds, word < threshold(weight * plain[i])) << "row " << i << ", step " << step;
+      EXPECT_NEAR(engine->norms().at(0), weight * plain[i], 1e-6 * plain[i]);
+      accepted += adds ? 1 : 0;
+      otherwise += (word < threshold(weight * plain[i])) != (word < threshold(plain[i])) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(accepted, 20);
+  EXPECT_GT(otherwise, 20) << "without weights others would be accepted";
 }
 
 /// Convolutions, normalisation, pooling; and words' vectors, a cell and a mean.

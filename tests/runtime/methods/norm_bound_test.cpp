@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/error.hpp"
+#include "tests/support/engine_cases.hpp"
 
 namespace cudp {
 namespace {
@@ -40,6 +41,41 @@ TEST(NormBound, IsTheLongestGradient) {
   images.scale = 1.0f / 64.0f;  // -3 .. 0.98
   images.shift = -3.0f;
   EXPECT_NEAR(norm_bound(ten, images), longest(784, 3.0, true), 1e-3);
+}
+
+/// Of a huber loss the slope is at most its delta, for an answer far from the target; such a row's
+/// gradient is added whole.
+TEST(NormBound, OfAHuberLossIsTheLongestGradientToo) {
+  for (const float delta : {0.02f, 0.3f, 1.7f}) {
+    Dataset table;
+    table.shape = {5, 1, 1};
+    table.classes = 1;
+    table.floats.assign(5, 1.0f);
+    table.targets = {1.0f};
+    table.labels = {0};
+    Network net = build_network(parse_model(builtin_model("linear"), "linear", 1), table.shape, 1);
+    net.spec.loss = Loss::huber;
+    net.spec.huber = delta;
+    const double longest = static_cast<double>(delta) * std::sqrt(6.0);
+    const double bound = norm_bound(net, table);
+    EXPECT_GE(bound, longest);
+    EXPECT_NEAR(bound, longest, 1e-5 * longest);
+
+    EngineSettings s;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
+    s.recipe.contribution = ClippedGradient{Clipping::flat};
+    const auto engine = make_cpu_engine(net, s);
+    engine->load(table);
+    TrainState far;
+    far.parameters.assign(net.parameter_count, -1.0f);
+    engine->set_state(far);
+    const StepScalars one = cases::still(-1.0f, static_cast<float>(bound));
+    engine->run(s.recipe, 0, {&one, 1});
+    const std::vector<float> moved = engine->state().parameters;
+    double square = 0.0;
+    for (const float w : moved) square += std::pow(static_cast<double>(w) + 1.0, 2);
+    EXPECT_NEAR(std::sqrt(square), longest, 1e-5 * longest + 1e-6) << "no part of it is cut";
+  }
 }
 
 TEST(NormBound, IsForLogisticRegressionAlone) {

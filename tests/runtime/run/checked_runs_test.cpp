@@ -112,6 +112,9 @@ class CheckedRun {
     write_table(folder_.path());
   }
 
+  void write(const std::string& file, const std::string& text) const {
+    write_text(folder_ / file, text);
+  }
   Ended train(const Words& flags, Ending ending = {}) {
     return run(
         with({"train", "--dataset", "people.csv", "--seed", "7", "--delta", "1e-5", "--threads",
@@ -186,6 +189,7 @@ const Words kWeights = {"--class-weights", "1,5"};
 const Words kTarget = {"--dataset", "stays.csv"};
 const Words kUnits = {"--dataset", "visits.csv"};
 const Words kHoldout = {"--holdout", "0.3", "--holdout-epsilon", "3", "--holdout-delta", "1e-6"};
+const Words kPca = {"--features", "pca", "--feature-dimensions", "2"};
 const Words kLinear = {"--model", "logistic", "--epsilon", "3"};
 
 const Case kCases[] = {
@@ -285,6 +289,14 @@ const Case kCases[] = {
     {"holdout_dp_agd",
      with(kLinear, with(kHoldout, {"--method", "dp-agd", "--splits", "6", "--mini-batch", "100"}))},
     {"holdout_outpert", with(kLinear, with(kHoldout, {"--method", "outpert"}))},
+    {"holdout_pca", with(kSteps, with(kHoldout, kPca))},
+    {"holdout_pca_dpis",
+     with({"--method", "dpis", "--batch", "20", "--steps", "14", "--epsilon", "3"},
+          with(kHoldout, kPca))},
+    {"holdout_pca_units", with(kSteps, with(kUnits, with(kHoldout, kPca)))},
+    {"holdout_pca_normalised",
+     with(kSteps, with(kHoldout, with(kPca, {"--normalise", "unit", "--feature-whiten"})))},
+    {"holdout_pca_target", with(kSteps, with(kTarget, with(kHoldout, kPca)))},
     {"units", with(with(kSteps, kMlp), kUnits)},
     {"units_of_public_size", with(with(kSteps, kMlp), with(kUnits, {"--size-is-public"}))},
     {"units_by_sigma", with({"--batch", "40", "--steps", "6", "--sigma", "3", "--size-is-public",
@@ -375,6 +387,33 @@ INSTANTIATE_TEST_SUITE_P(OfEveryMethod, KilledRuns,
 INSTANTIATE_TEST_SUITE_P(OnTheEmulator, KilledRuns,
                          testing::Combine(testing::Values("cuda"),
                                           testing::ValuesIn(kKilled, kKilled + 5)),
+                         name_of);
+
+const Words kFew = {"--batch", "1", "--steps", "6", "--epsilon", "3"};
+const Case kOfNoRows[] = {
+    {"dpsgd", with(kFew, kMlp)},
+    {"logistic", kFew},
+    {"quantile", with(kFew, {"--method", "dpsgd-quantile"})},
+    {"adaclip", with(kFew, with(kMlp, {"--method", "adaclip"}))},
+    {"adp_adaptive", with(kFew, {"--method", "adp-sgd", "--schedule", "adaptive"})},
+    {"dpis", with(kFew, with(kMlp, {"--method", "dpis", "--dpis-total-noise", "1"}))},
+    {"dp_agd", with(kLinear, {"--method", "dp-agd", "--splits", "6"})}};
+
+class RunsOfNoRows : public testing::TestWithParam<Param> {};
+
+/// A table without a row trains as one of a single row does: of its sums nothing is left but noise.
+TEST_P(RunsOfNoRows, AreWhatTheirCertificatesSay) {
+  const auto& [device, c] = GetParam();
+  CheckedRun run(device);
+  run.write("people.csv", "age,hours,ill\n");
+  const Ended ended = run.train(c.flags);
+  ASSERT_EQ(ended.exit, 0) << ended.err;
+  expect_honest(run);
+  EXPECT_GT(run.recomputed().sums, 0u);
+}
+INSTANTIATE_TEST_SUITE_P(OfEveryMethod, RunsOfNoRows,
+                         testing::Combine(testing::Values("cpu", "cuda"),
+                                          testing::ValuesIn(kOfNoRows)),
                          name_of);
 
 /// What was paid for a count of the examples, and nothing else.
