@@ -54,6 +54,8 @@ class Teller final : public TrainingObserver {
 
 /// The number of canaries that the user asked for, or the default. Throws InputError.
 std::uint64_t number_of_canaries(const AuditSettings& settings, const Experiment& e) {
+  if (e.data.train.size() == 0)
+    throw InputError("--dataset: expected at least one training example for an audit, found none");
   const bool by_gradient = settings.kind == CanaryKind::gradient;
   const std::uint64_t room = by_gradient ? e.network.parameter_count : e.data.train.size() / 2;
   const std::string what = by_gradient

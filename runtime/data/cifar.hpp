@@ -24,8 +24,8 @@ inline constexpr ExampleRange kAllRecords{0, std::numeric_limits<std::size_t>::m
 /// Whole records of the stream, without looking into them.
 std::uint64_t count_cifar(ByteReader& reader);
 
-/// Reads to the end of the stream, and keeps the records of a range. Throws InputError on no
-/// records, a label among those kept that is not 0 to 9, or a last record cut short.
+/// Reads to the end of the stream, and keeps the records of a range. Throws InputError on a
+/// label among those kept that is not 0 to 9, or a last record cut short. There may be no records.
 CifarRecords read_cifar(ByteReader& reader, ExampleRange range = kAllRecords);
 
 }  // namespace cudp

@@ -25,6 +25,7 @@ struct Dataset {
   Shape shape;
   int classes = 0;                          ///< 1: examples have targets
   std::vector<std::uint8_t> bytes;          ///< [size, shape.size()], or empty
+  bool holds_bytes = false;                 ///< features are bytes, also where there is no example
   std::vector<float> floats;                ///< [size, shape.size()], or empty
   std::vector<std::uint8_t> coded;          ///< [size, layout->row_bytes()], or empty
   std::shared_ptr<const RowLayout> layout;  ///< of coded rows, where they are; null: not coded
@@ -53,7 +54,7 @@ struct Dataset {
 
   std::size_t size() const { return labels.size(); }
   std::size_t whole_size() const { return whole > 0 ? whole : size(); }
-  bool is_bytes() const { return !bytes.empty(); }
+  bool is_bytes() const { return holds_bytes || !bytes.empty(); }
   bool is_text() const { return words > 0; }
   bool is_coded() const { return layout != nullptr; }
   bool has_targets() const { return classes == 1; }
@@ -69,6 +70,8 @@ struct DataSplit {
   std::string name;
   Dataset train;
   Dataset test;  ///< of the same shape and classes; empty where none was given
+  /// True where test rows were given, of which there may be none: their number may be private.
+  bool test_given = false;
   /// The coder that made numbers of texts, for whoever uses the model; null where there are none.
   std::shared_ptr<const TextCoder> text;
   /// The complete schema of a table; null of other data.

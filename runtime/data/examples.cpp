@@ -30,6 +30,7 @@ Dataset empty_like(const Dataset& data) {
   Dataset out;
   out.shape = data.shape;
   out.classes = data.classes;
+  out.holds_bytes = data.is_bytes();
   out.layout = data.layout;
   out.words = data.words;
   out.vectors = data.vectors;

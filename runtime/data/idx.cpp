@@ -30,10 +30,11 @@ std::array<std::uint32_t, words> read_header(ByteReader& reader, std::uint32_t m
 }
 
 void check_range(const ByteReader& reader, int byte, const char* what, std::uint32_t value,
-                 std::uint32_t max) {
-  if (value < 1 || value > max)
+                 std::uint32_t min, std::uint32_t max) {
+  if (value < min || value > max)
     bad_input(reader.name(), "byte " + std::to_string(byte),
-              "1 to " + std::to_string(max) + " " + what, std::to_string(value));
+              std::to_string(min) + " to " + std::to_string(max) + " " + what,
+              std::to_string(value));
 }
 
 /// The share's items of `whole`, each of so many bytes.
@@ -57,9 +58,9 @@ std::vector<std::uint8_t> read_body(ByteReader& reader, std::uint64_t whole, std
 
 IdxImages read_idx_images(ByteReader& reader, Share share) {
   const auto header = read_header<4>(reader, kImagesMagic, "images");
-  check_range(reader, 4, "images", header[1], kMaxExamples);
-  check_range(reader, 8, "rows", header[2], kLongestSide);
-  check_range(reader, 12, "columns", header[3], kLongestSide);
+  check_range(reader, 4, "images", header[1], 0, kMaxExamples);
+  check_range(reader, 8, "rows", header[2], 1, kLongestSide);
+  check_range(reader, 12, "columns", header[3], 1, kLongestSide);
   IdxImages images;
   images.rows = static_cast<int>(header[2]);
   images.columns = static_cast<int>(header[3]);
@@ -71,7 +72,7 @@ IdxImages read_idx_images(ByteReader& reader, Share share) {
 
 IdxLabels read_idx_labels(ByteReader& reader, Share share) {
   const auto header = read_header<2>(reader, kLabelsMagic, "labels");
-  check_range(reader, 4, "labels", header[1], kMaxExamples);
+  check_range(reader, 4, "labels", header[1], 0, kMaxExamples);
   return {header[1], read_body(reader, header[1], 1, share, "labels")};
 }
 

@@ -26,10 +26,10 @@ struct IdxLabels {
   std::vector<std::uint8_t> labels;
 };
 
-/// Reads to the end of the stream, and keeps a share. Throws InputError on a wrong magic number, no
-/// images, sides outside 1..4096, too few or too many bytes.
+/// Reads to the end of the stream, and keeps a share. There may be no images. Throws InputError on
+/// a wrong magic number, sides outside 1..4096, too few or too many bytes.
 IdxImages read_idx_images(ByteReader& reader, Share share = {});
-/// Throws InputError on a wrong magic number, no labels, too few or too many bytes.
+/// Throws InputError on a wrong magic number, too few or too many bytes.
 IdxLabels read_idx_labels(ByteReader& reader, Share share = {});
 
 }  // namespace cudp

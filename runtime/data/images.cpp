@@ -77,15 +77,15 @@ void check_labels(const fs::path& file, const char* place, const std::vector<std
 Dataset to_dataset(IdxPart part, int classes, Share share) {
   if (part.labels.whole != part.images.whole)
     bad_input(part.labels_path.string(), "byte 4",
-              std::to_string(part.images.whole) + " labels, one for each image of " +
-                  part.images_path.filename().string(),
-              std::to_string(part.labels.whole));
+              "one label for each image of " + part.images_path.filename().string(),
+              part.labels.whole < part.images.whole ? "fewer" : "more");
   const std::size_t first = share.of(part.images.whole).begin;
   check_labels(part.labels_path, "label ", part.labels.labels, classes, first);
   Dataset set;
   set.shape = {1, part.images.rows, part.images.columns};
   set.classes = classes;
   set.bytes = std::move(part.images.pixels);
+  set.holds_bytes = true;
   set.labels = std::move(part.labels.labels);
   say_range(set, share, part.images.whole);
   return set;
@@ -122,6 +122,7 @@ Dataset to_dataset(CifarRecords records, int classes) {
   set.shape = {3, kCifarSide, kCifarSide};
   set.classes = classes;
   set.bytes = std::move(records.pixels);
+  set.holds_bytes = true;
   set.labels = std::move(records.labels);
   return set;
 }

@@ -57,6 +57,16 @@ void check_classes(const DataRequest& request) {
         (named ? "" : "; the classes of a table are the values of its schema's label"));
 }
 
+/// Throws InputError where a number of rows is 0 that is public. A private one is not asked about:
+/// a set of no rows trains as one of a single row does, and nothing tells which it was.
+void check_rows(const DataRequest& request, const DataSplit& split) {
+  if (split.size_is_public && split.train.whole_size() == 0)
+    bad_input(request.dataset, "", "at least one row", "none");
+  if (split.test_is_public && split.test_given && split.test.whole_size() == 0)
+    bad_input(request.test_path.empty() ? request.dataset : request.test_path, "",
+              "at least one test row", "none");
+}
+
 /// Labels of their own are a matrix's, and cells that cannot be read are of a user's table or
 /// matrix.
 void check_files(const DataRequest& request) {
@@ -101,6 +111,8 @@ DataSplit load(const DataRequest& request) {
   if (split.name.empty()) split.name = set_name_of(request.dataset);
   split.size_is_public = request.size_is_public;
   split.test_is_public = request.test_is_public;
+  split.test_given = is_folder(request.dataset) || !request.test_path.empty();
+  check_rows(request, split);
   return split;
 }
 

@@ -41,6 +41,7 @@ class MatrixReader::Source {
     else
       open_files();
     check_shapes();
+    if (rows_ == 0) expect_end();
   }
 
   Dataset empty() const {
@@ -60,6 +61,12 @@ class MatrixReader::Source {
   }
 
  private:
+  /// Throws InputError where bytes follow the last row.
+  void expect_end() {
+    x_->expect_end();
+    if (y_) y_->expect_end();
+  }
+
   /// Reads a block; once a row was at fault, only to look for further ones.
   bool read_block(TableBlock& block) {
     const std::uint64_t max_rows = std::max<std::uint64_t>(
@@ -81,10 +88,7 @@ class MatrixReader::Source {
       if (y_) to.labels[i] = class_of(labels_[i], row_ + i);
     }
     row_ += n;
-    if (row_ == rows_ && !faults_.full()) {
-      x_->expect_end();
-      if (y_) y_->expect_end();
-    }
+    if (row_ == rows_ && !faults_.full()) expect_end();
     if (faults_.any() && (faults_.full() || row_ == rows_)) faults_.raise();
     return true;
   }
@@ -122,11 +126,10 @@ class MatrixReader::Source {
     const auto& shape = x_->shape();
     if (!x_->is_floating())
       bad_input(x_->name(), "", "floating-point numbers (<f2 or <f4)", "type " + x_->type());
-    if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1 || shape[1] > kMaxFeatures)
-      bad_input(
-          x_->name(), "",
-          "a matrix of at least one row, with 1 to " + std::to_string(kMaxFeatures) + " features",
-          "the shape " + text_of(shape));
+    if (shape.size() != 2 || shape[1] < 1 || shape[1] > kMaxFeatures)
+      bad_input(x_->name(), "",
+                "a matrix of rows with 1 to " + std::to_string(kMaxFeatures) + " features",
+                "the shape " + text_of(shape));
     rows_ = shape[0];
     width_ = static_cast<std::size_t>(shape[1]);
     if (!y_) return;
@@ -134,9 +137,15 @@ class MatrixReader::Source {
     if (y_->is_floating())
       bad_input(y_->name(), "", "labels of a type of whole numbers, such as int64",
                 "type " + y_->type());
-    if (labels.size() > 2 || labels[0] != rows_ || (labels.size() == 2 && labels[1] != 1))
-      bad_input(y_->name(), "", std::to_string(rows_) + " labels, one for each row of features",
-                "the shape " + text_of(labels));
+    if (labels.size() > 2 || (labels.size() == 2 && labels[1] != 1))
+      bad_input(y_->name(), "", "one label for each row of features",
+                labels.size() == 2
+                    ? std::to_string(labels[1])
+                    : "an array of " + std::to_string(labels.size()) + " dimensions");
+    // The number of rows may be private.
+    if (labels[0] != rows_)
+      bad_input(y_->name(), "", "one label for each row of features",
+                labels[0] < rows_ ? "fewer" : "more");
   }
 
   static std::string text_of(const std::vector<std::uint64_t>& shape) {

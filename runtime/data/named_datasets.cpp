@@ -98,6 +98,7 @@ DataSplit load_named(const DataRequest& request) {
   split.name = named->name;
   split.size_is_public = true;
   split.test_is_public = true;
+  split.test_given = true;
   return split;
 }
 

@@ -93,9 +93,7 @@ class TableReader::Source {
     }
     if (faults_.any()) faults_.raise();
     row_ += block.examples.labels.size();
-    if (!block.examples.labels.empty()) return true;
-    if (row_ == 0) bad_input(file_, "", "at least one row", "none");
-    return false;
+    return !block.examples.labels.empty();
   }
 
  private:

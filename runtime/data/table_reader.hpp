@@ -88,8 +88,8 @@ class TableReader {
   bool has_ids() const;
   /// Names of the file's columns that the schema lacks.
   const std::vector<std::string>& dropped() const;
-  /// The next block; false behind the last. What `block` held is reused. Throws InputError, also
-  /// where there was no row: up to TableFaults::kMax faults of rows are told at once, and no row
+  /// The next block; false behind the last, at once where there is no row. What `block` held is
+  /// reused. Throws InputError: up to TableFaults::kMax faults of rows are told at once, and no row
   /// behind the block with the first is given.
   bool next(TableBlock& block);
 

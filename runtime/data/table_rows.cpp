@@ -78,7 +78,8 @@ TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults&
 /// Finds where the header row has each of the schema's columns.
 void TableRows::read_header() {
   std::string_view line;
-  if (!splitter_.next_row(lines_, schema_.skip_prefix, line)) return;
+  if (!splitter_.next_row(lines_, schema_.skip_prefix, line))
+    bad_input(lines_.file(), "", "a header row", "none");
   const auto header = splitter_.split(line);
   const std::string place = line_place(lines_.number());
   const auto refuse = [&](const std::string& expected, const std::string& found) {

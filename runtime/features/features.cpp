@@ -93,6 +93,7 @@ void make_features(Dataset& data, const FeatureSettings& settings, const Backend
                     shape.channels, groups));
   data.floats = scatter(data, settings, backend, reporter);
   data.bytes = {};
+  data.holds_bytes = false;
   data.shape = shape;
   if (groups > 0) normalise_groups(data.floats, shape, groups, settings.threads);
 }

@@ -176,6 +176,7 @@ void project(Dataset& data, const std::vector<float>& projection, int threads) {
   });
   data.floats = std::move(projected);
   data.bytes = {};
+  data.holds_bytes = false;
   data.coded = {};
   data.layout = nullptr;
   data.shape = {.channels = static_cast<int>(k)};

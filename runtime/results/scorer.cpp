@@ -51,11 +51,13 @@ void tell_dropped(const std::string& table, const std::vector<std::string>& name
 
 /// The rows that come block by block: of a table or a matrix.
 struct Scorer::Stream {
+  std::string file;
   TableSchema schema;
   std::unique_ptr<ByteReader> bytes;
   std::unique_ptr<TableReader> table;  ///< or null
   std::unique_ptr<MatrixReader> matrix;
   TableBlock block;
+  bool any = false;  ///< a block was read
 
   bool next() { return table != nullptr ? table->next(block) : matrix->next(block); }
 };
@@ -107,6 +109,7 @@ void Scorer::open_table(const DataRequest& data, const ScoringRequest& request) 
                      ", as its words are, found the other");
   name_ = schema.name.empty() ? set_name_of(data.dataset) : schema.name;
   stream_->bytes = open_input(data.dataset);
+  stream_->file = stream_->bytes->name();
   stream_->table = std::make_unique<TableReader>(*stream_->bytes, schema,
                                                  TableOptions{.malformed = data.malformed,
                                                               .labels = request.labels,
@@ -121,6 +124,7 @@ void Scorer::open_table(const DataRequest& data, const ScoringRequest& request) 
 void Scorer::open_matrix(const DataRequest& data, const ScoringRequest& request) {
   name_ = set_name_of(data.dataset);
   stream_ = std::make_unique<Stream>();
+  stream_->file = data.dataset;
   stream_->matrix = std::make_unique<MatrixReader>(MatrixFiles{.features = data.dataset,
                                                                .labels = data.labels_path,
                                                                .read_labels = request.labels,
@@ -134,6 +138,7 @@ void Scorer::load(DataRequest data) {
   if (!named && is_folder(data.dataset)) data.classes = model_.network.classes;
   TestData test = load_test_data(data);
   name_ = test.name;
+  if (test.examples.size() == 0) bad_input(name_, "", "at least one example", "none");
   if (const std::string_view shipped = named ? shipped_schema(data.dataset) : std::string_view();
       model_.inputs.schema && !shipped.empty()) {
     const std::string source = data.dataset + ".toml";
@@ -172,7 +177,12 @@ bool Scorer::next(ScoredBlock& block) {
     whole_.reset();
     return true;
   }
-  if (stream_ == nullptr || !stream_->next()) return false;
+  if (stream_ == nullptr) return false;
+  if (!stream_->next()) {
+    if (!stream_->any) bad_input(stream_->file, "", "at least one row", "none");
+    return false;
+  }
+  stream_->any = true;
   TableBlock& read = stream_->block;
   // The block's memory is used again, so what is changed is a copy where features change it.
   const bool as_read = features_.kind == Features::none && features_.normalise == Normalise::none;

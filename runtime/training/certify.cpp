@@ -40,7 +40,7 @@ std::vector<std::string> obstacles(const TrainConfig& config, Status status) {
 
 Certificate::TestSet test_set(const TrainConfig& config, const DataSplit& data) {
   if (config.holdout) return Certificate::TestSet::private_rows;  // however many there are
-  if (data.test.whole_size() == 0) return Certificate::TestSet::none;
+  if (!has_test_rows(config, data)) return Certificate::TestSet::none;
   return data.test_is_public ? Certificate::TestSet::public_rows
                              : Certificate::TestSet::private_rows;
 }

@@ -57,9 +57,8 @@ std::string default_model(Features features, const Dataset& data, const Shape& s
   return shape.height > 1 || shape.width > 1 ? "cnn" : "logistic";
 }
 
-/// held: rows were held out, of which there may be none.
-std::vector<Dataset*> parts_of(DataSplit& data, bool held) {
-  if (!held && data.test.whole_size() == 0) return {&data.train};
+std::vector<Dataset*> parts_of(const TrainConfig& config, DataSplit& data) {
+  if (!has_test_rows(config, data)) return {&data.train};
   return {&data.train, &data.test};
 }
 
@@ -268,7 +267,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   check_target(config, method, data.train);
   const Backend backend = backend_for(first_backend, config, data.train, reporter);
   e.inputs = inputs_of(data);
-  for (Dataset* const part : parts_of(data, config.holdout.has_value()))
+  for (Dataset* const part : parts_of(config, data))
     make_features(*part, feature_settings(config), backend, reporter);
 
   e.config = config;
@@ -335,7 +334,7 @@ void release_features(Experiment& e, const TrainingSize& size, Gate& gate) {
 
 void show_features(Experiment& e, std::vector<float> released) {
   e.feature_release = std::move(released);
-  for (Dataset* const part : parts_of(e.data, e.config.holdout.has_value()))
+  for (Dataset* const part : parts_of(e.config, e.data))
     apply_release(*part, feature_settings(e.config), e.feature_release, e.data.name);
 }
 

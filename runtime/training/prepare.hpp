@@ -16,6 +16,11 @@
 
 namespace cudp {
 
+/// Whether there are test rows, given or held out, of which there may be none.
+inline bool has_test_rows(const TrainConfig& config, const DataSplit& data) {
+  return config.holdout || data.test_given || data.test.whole_size() > 0;
+}
+
 /// A config made ready on this machine: data in memory, a network with shapes, a backend.
 struct Experiment {
   TrainConfig config;  ///< with the model, the device and the precision that were chosen
@@ -40,9 +45,9 @@ struct Experiment {
   std::vector<std::uint8_t> test_labels = {};
   std::vector<float> test_targets = {};
 
-  /// Whether the model is tested. That rows are held out is public, how many is not: data.test may
-  /// then be empty, and nothing but numbers in private/ may tell.
-  bool has_test() const { return config.holdout || data.test.whole_size() > 0; }
+  /// Whether the model is tested. That there are test rows is public, how many may not be:
+  /// data.test may be empty, and nothing but numbers in private/ may tell.
+  bool has_test() const { return has_test_rows(config, data); }
 };
 
 /// Reads the data and the model, or takes the model of a run that is resumed. Throws InputError,

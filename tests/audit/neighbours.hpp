@@ -143,7 +143,8 @@ struct Change {
   bool keeps_size;
   void (*rows)(Rows&);
   void (*pictures)(Images&);
-  bool malformed = false;  ///< a row that a table is refused for, unless it is told not to be
+  bool malformed = false;    ///< a row that a table is refused for, unless it is told not to be
+  bool leaves_none = false;  ///< no row is left: a table of one has that for a neighbour
 };
 
 template <std::size_t At>
@@ -193,6 +194,8 @@ inline const Change kChanges[] = {
            all.labels.erase(i, 1);
          }
      }},
+    {"no_rows", false, [](Rows& rows) { rows.clear(); }, [](Images& all) { all = {}; }, false,
+     true},
     {"malformed_row", true, [](Rows& rows) { rows[17] = "old,\xff,c"; }, [](Images&) {}, true},
     {"malformed_label_and_quote", true, [](Rows& rows) { rows[19] = "\"2\"0,7,a,perhaps"; },
      [](Images&) {}, true},
@@ -235,7 +238,8 @@ inline std::string matrix_of(const Rows& rows) {
       x.push_back(std::getline(cells, cell, ',') ? number_of(cell) : std::nanf(""));
     y.push_back(row.ends_with("yes") ? 1 : row.ends_with("no") ? 0 : 77);
   }
-  return zip({{"x.npy", npy_floats(rows.size(), x)}, {"y.npy", npy_labels(y)}}, {.deflate = true});
+  const std::string features = rows.empty() ? npy("<f4", "(0, 3)", "") : npy_floats(rows.size(), x);
+  return zip({{"x.npy", features}, {"y.npy", npy_labels(y)}}, {.deflate = true});
 }
 
 }  // namespace cudp::neighbours

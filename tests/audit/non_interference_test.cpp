@@ -11,8 +11,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,8 +22,8 @@
 #include "runtime/data/holdout.hpp"
 #include "tests/audit/neighbours.hpp"
 #include "tests/audit/non_interference_cases.hpp"
+#include "tests/audit/seen_training.hpp"
 #include "tests/support/replayed_run.hpp"
-#include "tests/support/temporary_folder.hpp"
 #include "tests/support/words.hpp"
 
 namespace cudp {
@@ -34,122 +32,10 @@ namespace {
 namespace fs = std::filesystem;
 using namespace neighbours;
 
-/// How a training is made and ended: processes one after the other, the first begins it.
-struct Way {
-  const char* name;
-  std::vector<Ending> endings;  ///< of each process
-};
-
 const Way kWays[] = {
     {"to_the_end", {{}}},
     {"interrupted_and_resumed", {{SIGINT, 2}, {}}},
     {"killed_twice_and_resumed", {{SIGKILL, 5}, {SIGKILL, 3}, {}}},
-};
-
-/// What others may see of a training.
-struct Seen {
-  std::vector<int> exits;
-  std::string out;
-  std::string err;
-  std::map<std::string, std::string> files;  ///< of release/; names alone of the others
-};
-
-/// Without what the clock says: times, speeds, and the lines of progress, which come by the clock.
-std::string without_clock(const std::string& text) {
-  static const std::regex kTime(R"(\d\d:\d\d:\d\d )");
-  static const std::regex kSpeed(R"(\n?time  .*)");
-  static const std::regex kProgress(R"(.*epoch .*\[[=> ]*\].*\n)");
-  return std::regex_replace(std::regex_replace(std::regex_replace(text, kProgress, ""), kSpeed, ""),
-                            kTime, "");
-}
-
-const std::vector<std::string> kResume = {"train", "--resume", "run"};
-
-class Training {
- public:
-  Training(const Case& c, const Way& way) : case_(c), way_(way) {}
-
-  /// The folder that a training runs in, with data.
-  fs::path work() const { return folder_.path() / "work"; }
-
-  void write_data(const Rows& rows, const Images& all) const {
-    const fs::path work = this->work();
-    fs::create_directories(work);
-    write_text(work / "people.csv.schema.toml", kSchema);
-    const bool texts = case_.kind == Kind::texts;
-    write_text(work / "people.csv", text_of(texts ? table() : rows));
-    write_text(work / "people.npz", matrix_of(texts ? table() : rows));
-    write_text(work / "visits.csv.schema.toml", kUnitSchema);
-    write_text(work / "visits.csv", visits_of(texts ? table() : rows));
-    write_text(work / "notes.csv.schema.toml", kTextSchema);
-    write_text(work / "notes.csv", text_of(texts ? rows : notes()));
-    std::string words;
-    for (const char* word : kWords) words += std::string(word) + "\n";
-    write_text(work / "words.txt", words);
-    write_text(work / "vectors.txt", vectors());
-    write_text(work / "tanh.toml", kNormAfterTanh);
-    write_text(work / "test.csv", text_of(test_rows));
-    write_images(work / "images", "train", all);
-    Images few = images();
-    few.pixels.resize(20);
-    few.labels.resize(20);
-    write_images(work / "images", "t10k", few);
-  }
-
-  Seen on(const Rows& rows, const Images& all, bool replays) {
-    const fs::path work = this->work();
-    fs::remove_all(work);
-    write_data(rows, all);
-    Seen seen;
-    for (std::size_t i = 0; i < way_.endings.size(); ++i) {
-      const Ended ended = run_witnessed(work, i == 0 ? first() : kResume, [&]() -> Witness* {
-        if (!replays) return new RecordingWitness(folder_ / "values", way_.endings[i]);
-        return new ReplayingWitness(folder_ / "values", folder_ / "position",
-                                    folder_ / "differences", way_.endings[i]);
-      });
-      seen.exits.push_back(ended.exit);
-      seen.out += without_clock(ended.out);
-      seen.err += without_clock(ended.err);
-    }
-    for (const auto& entry : fs::recursive_directory_iterator(work)) {
-      const std::string name = fs::relative(entry.path(), work).string();
-      if (!entry.is_regular_file() || !name.starts_with("run/")) continue;
-      seen.files[name] = name.starts_with("run/release/") ? content_of(entry.path()) : "";
-    }
-    return seen;
-  }
-
-  Rows test_rows = first_rows(50);
-
-  static Rows first_rows(std::size_t count) {
-    Rows rows = table();
-    rows.resize(count);
-    return rows;
-  }
-
-  std::string position() const { return folder_ / "position"; }
-  std::string differences() const { return content_of(folder_ / "differences"); }
-  bool all_replayed() const {
-    return content_of(folder_ / "position") == std::to_string(fs::file_size(folder_ / "values"));
-  }
-
- private:
-  static std::string text_of(const Rows& rows) {
-    std::string text = is_notes(rows) ? "note,ill\n" : "age,hours,kind,ill\n";
-    for (const std::string& row : rows) text += row + "\n";
-    return text;
-  }
-
-  std::vector<std::string> first() const {
-    return with({"train", "--dataset", kDataOf[static_cast<int>(case_.kind)], "--epsilon", "3",
-                 "--delta", "1e-5", "--seed", "7", "--threads", "1", "--out", "run",
-                 "--checkpoint-every", "2", "--feature-cache", "none"},
-                case_.flags);
-  }
-
-  TemporaryFolder folder_;
-  const Case& case_;
-  const Way& way_;
 };
 
 /// Every case is run in every way on every change by scripts/check.sh (CUDP_ALL_NEIGHBOURS); else
@@ -159,8 +45,10 @@ bool is_chosen(const Case& of, std::size_t c, std::size_t way, std::size_t chang
   if (std::getenv("CUDP_ALL_NEIGHBOURS") != nullptr) return true;
   if (of.overflows && kChanges[change].name == std::string("overflowing_row")) return true;
   if (kChanges[change].malformed) return of.malformed;
+  if (kChanges[change].leaves_none)
+    return way == (of.one_step || of.exit != 0 ? 0 : c % std::size(kWays));
   const auto is_usual = [&](const Change& one) {
-    return !one.malformed && (one.keeps_size || !of.size_public);
+    return !one.malformed && !one.leaves_none && (one.keeps_size || !of.size_public);
   };
   const auto usual = static_cast<std::size_t>(std::ranges::count_if(kChanges, is_usual));
   const auto at = static_cast<std::size_t>(
@@ -217,8 +105,12 @@ TEST(PrivateTestRows, ShowInNothingThatOthersSee) {
   };
   Rows flipped = Training::first_rows(50);
   for (std::string& row : flipped) row = relabelled(row);
-  const std::vector<Rows> others = {flipped, one_class("yes"), one_class("no"),
-                                    Training::first_rows(1), Rows{"1e300,-1e300,strange,yes"}};
+  const std::vector<Rows> others = {flipped,
+                                    one_class("yes"),
+                                    one_class("no"),
+                                    Training::first_rows(1),
+                                    Rows{"1e300,-1e300,strange,yes"},
+                                    Rows{}};
   for (const Case& c : cases()) {
     if (c.name != std::string("private_test_rows")) continue;
     for (const Way& way : kWays) {
@@ -228,11 +120,51 @@ TEST(PrivateTestRows, ShowInNothingThatOthersSee) {
       EXPECT_TRUE(expected.files.contains("run/private/evaluation.json"));
       for (const Rows& rows : others) {
         SCOPED_TRACE(std::string(way.name) + ", " + std::to_string(rows.size()) + " rows, first " +
-                     rows.front());
+                     (rows.empty() ? "" : rows.front()));
         training.test_rows = rows;
         fs::remove(training.position());
         const Seen seen = training.on(data_of(c), images(), true);
         EXPECT_EQ(training.differences(), "");
+        EXPECT_EQ(seen.exits, expected.exits);
+        EXPECT_EQ(seen.out, expected.out);
+        EXPECT_EQ(seen.err, expected.err);
+        EXPECT_EQ(seen.files, expected.files);
+      }
+    }
+  }
+}
+
+/// The only readable row of the only unit is there or not: rows that cannot be read are used for
+/// nobody, and a training on no used row is like every other.
+TEST(UnusedRows, ShowInNothingThatLeaves) {
+  const std::string header = "who,age,hours,kind,ill\n";
+  const std::string readable = std::string(kUnitText) + ",40,20,a,yes\n";
+  const std::string unreadable = "oops\n,40,20,a,yes\n?,30,10,b,no\n1,2,3,4,5,6\n";
+  for (const Case& of : cases()) {
+    if (of.name != std::string("units_malformed_rows")) continue;
+    for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+             {},
+             {"--holdout", "0.45", "--holdout-epsilon", "1", "--holdout-delta", "1e-6"},
+             {"--features", "pca", "--feature-dimensions", "2"},
+             {"--method", "dpis", "--batch", "20", "--epsilon", "20"},
+             {"--method", "dp-agd", "--splits", "6"},
+             {"--test-data", "test.csv"}}) {
+      Case c = of;
+      const bool dp_agd = std::ranges::find(more, "dp-agd") != more.end();
+      c.flags =
+          with(dp_agd ? std::vector<std::string>{"--model", "logistic", "--malformed", "missing"}
+                      : of.flags,
+               more);
+      Training training(c, kWays[0]);
+      const Seen expected = training.on(data_of(c), images(), false);
+      ASSERT_EQ(expected.exits.back(), 0) << expected.err;
+      for (const std::string& rows : {readable + unreadable, unreadable, readable, std::string()}) {
+        SCOPED_TRACE(header + rows + (more.empty() ? "" : more[0] + " " + more[1]));
+        training.visits = header + rows;
+        fs::remove(training.position());
+        const Seen seen = training.on(data_of(c), images(), true);
+        EXPECT_EQ(training.differences(), "");
+        EXPECT_TRUE(training.all_replayed());
         EXPECT_EQ(seen.exits, expected.exits);
         EXPECT_EQ(seen.out, expected.out);
         EXPECT_EQ(seen.err, expected.err);
@@ -297,6 +229,7 @@ TEST(Resume, RefusesEveryOtherTrainingSet) {
     const auto resume = [&] {
       return run_witnessed(training.work(), kResume, [] { return nullptr; });
     };
+    std::string refusal;
     for (const Change& change : kChanges) {
       if (change.malformed) continue;
       Rows rows = data_of(c);
@@ -306,6 +239,8 @@ TEST(Resume, RefusesEveryOtherTrainingSet) {
       training.write_data(rows, pictures);
       const Ended refused = resume();
       EXPECT_EQ(refused.exit, 2) << c.name << ", " << change.name;
+      if (refusal.empty()) refusal = refused.err;
+      EXPECT_EQ(refused.err, refusal) << "whatever the other rows are";
       EXPECT_NE(refused.err.find("expected the training data that the run began with, found other"),
                 std::string::npos)
           << c.name << ", " << change.name << ": " << refused.err;

@@ -78,9 +78,8 @@ class DeviceEngine final : public Engine {
            "CUDA trains with no class weights and no targets");
     if (!fits(train) || train.classes != network_.classes)
       throw InputError("the training set's shape or classes do not fit the model");
-    if ((train.size() == 0 && settings_.ranks->alone()) || train.whole_size() >= std::size_t{1}
-                                                                                     << 31)
-      throw InputError("expected 1 to 2^31 - 1 training examples");
+    if (train.whole_size() >= std::size_t{1} << 31)
+      throw InputError("expected fewer than 2^31 training examples");
     is_loaded_ = true;
     train_ = {gpu_, train, passes_.layout().storage.sorts_words};
     sample_ = {gpu_, train_.size()};
@@ -412,12 +411,6 @@ class DeviceEngine final : public Engine {
   void launch_sum(const StepRecipe& recipe) {
     const std::int64_t room = batch_capacity(recipe.draw, train_.size());
     draw(recipe, room);
-    if (train_.size() == 0) {
-      // The update of this step goes by the coordinates of its beginning.
-      if (std::holds_alternative<TransformedGradient>(recipe.contribution))
-        (void)state_.coordinates().refresh(position_.cursor());
-      return;
-    }
     const Unfinished left = add_up(recipe, room);
     if (left.sums.slabs != nullptr) fused_->add(left.sums, end_.sum());
     if (left.tally.total != nullptr) launch(gpu_, "tally", tally_kernel, left.tally);
@@ -546,6 +539,12 @@ class DeviceEngine final : public Engine {
   /// max_drawn: examples that it has room for.
   Unfinished add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
     const Contribution& contribution = recipe.contribution;
+    if (train_.size() == 0) {
+      // The update of this step goes by the coordinates of its beginning.
+      if (std::holds_alternative<TransformedGradient>(contribution))
+        (void)state_.coordinates().refresh(position_.cursor());
+      return {};
+    }
     const SumScale* const scale = position_.scale();
     const typename FusedNetwork<Gpu>::Drawn drawn{.count = sample_.space().count,
                                                   .examples = drawn_.get(),

@@ -210,7 +210,7 @@ const WrongInput kCases[] = {
      "delimiter = \";\" in its schema, or cudp schema --delimiter \";\""},
     {{"schema", "p.csv", "--out", "p.toml"},
      "p.toml: expected a name that no file has yet, found one"},
-    {table({}, "empty.csv"), "empty.csv: expected at least one row, found none"},
+    {table({}, "empty.csv"), "empty.csv: expected a header row, found none"},
     {table({}, "p.csv", "nowhere.toml"),
      "nowhere.toml: expected a file that can be read, found No such file or directory"},
     {table({}, "p.csv", "kind.toml"),

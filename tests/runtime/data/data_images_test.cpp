@@ -79,7 +79,7 @@ TEST(Idx, EveryFaultHasItsLine) {
   EXPECT_EQ(images("abc"), "f, byte 0: expected an IDX header of 16 bytes, found 3 bytes");
   EXPECT_EQ(images(idx_labels(8, "12345678")),
             "f, byte 0: expected the magic number 2051 of IDX images, found 2049");
-  EXPECT_EQ(images(idx_images(0, 2, 2, "")), "f, byte 4: expected 1 to 2147483647 images, found 0");
+  EXPECT_EQ(images(idx_images(0, 2, 2, "")), "") << "how many there are may be private";
   EXPECT_EQ(images(idx_images(1, 0, 2, "")), "f, byte 8: expected 1 to 4096 rows, found 0");
   EXPECT_EQ(images(idx_images(1, 2, 4097, "")),
             "f, byte 12: expected 1 to 4096 columns, found 4097");
@@ -91,7 +91,7 @@ TEST(Idx, EveryFaultHasItsLine) {
             "f, byte 16: expected 36028797002186752 bytes of pixels, found the end of the file "
             "after 0");
   EXPECT_EQ(images(idx_images(0xffffffff, 0xffffffff, 0xffffffff, "")),
-            "f, byte 4: expected 1 to 2147483647 images, found 4294967295");
+            "f, byte 4: expected 0 to 2147483647 images, found 4294967295");
 }
 
 TEST(Idx, FaultsBetweenFilesHaveTheirLine) {
@@ -105,8 +105,8 @@ TEST(Idx, FaultsBetweenFilesHaveTheirLine) {
   write_idx(dir);
   dir.write("train-labels-idx1-ubyte", idx_labels(4, {"\0\1\2\3", 4}));
   EXPECT_EQ(load_refusal(dir, dir.path()),
-            "DIR/train-labels-idx1-ubyte, byte 4: expected 3 labels, one for each image of "
-            "train-images-idx3-ubyte, found 4");
+            "DIR/train-labels-idx1-ubyte, byte 4: expected one label for each image of "
+            "train-images-idx3-ubyte, found more");
   dir.write("train-labels-idx1-ubyte", idx_labels(3, {"\0\12\2", 3}));
   EXPECT_EQ(load_refusal(dir, dir.path()),
             "DIR/train-labels-idx1-ubyte, label 1: expected a class of 0 to 9 (cudp train "
@@ -236,7 +236,7 @@ TEST(Cifar, EveryFaultHasItsLine) {
           *memory_bytes("f", {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}));
     });
   };
-  EXPECT_EQ(refusal(""), "f: expected CIFAR records of 3073 bytes, found an empty file");
+  EXPECT_EQ(refusal(""), "") << "how many records there are may be private";
   std::string records;
   for (int i = 0; i < 70; ++i) records += cifar_record(1, 'x');
   EXPECT_EQ(refusal(records), "");

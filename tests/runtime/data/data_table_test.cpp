@@ -97,8 +97,8 @@ TEST(Table, LongLinesAndManyRows) {
 }
 
 TEST(Table, EveryFaultHasItsLine) {
-  EXPECT_EQ(refusal(""), "t.csv: expected at least one row, found none");
-  EXPECT_EQ(refusal(kHeader), "t.csv: expected at least one row, found none");
+  EXPECT_EQ(refusal(""), "t.csv: expected a header row, found none");
+  EXPECT_EQ(read(kHeader).size(), 0u) << "how many rows there are may be private";
   EXPECT_EQ(refusal("age,pay,job,pet,ill\n"),
             "t.csv, line 1: expected a column 'id', found none of that name in the header row");
   EXPECT_EQ(refusal("age,pay,job,pet,id,ill,more\n"),
