@@ -56,6 +56,7 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 
 void write_and_rename(const std::filesystem::path& path, std::string_view content, unsigned mode,
                       bool sync) {
+  const FilesInChange lock;
   const std::filesystem::path temporary =
       folder_of(path) / std::string(".").append(path.filename().string()).append(".new");
   {
@@ -79,8 +80,10 @@ StagedFile::StagedFile(std::filesystem::path path, unsigned mode) : path_(std::m
                                       .append(path_.filename().string())
                                       .append(".new-")
                                       .append(std::to_string(::getpid()));
+  const FilesInChange lock;
   file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
   if (file_ < 0) fail(path_, "write");
+  unfinished_.emplace(temporary_);
   if (::fchmod(file_, mode) != 0) fail(path_, "set the permissions");
 }
 
@@ -93,8 +96,10 @@ void StagedFile::write(std::string_view content) { write_all(file_, content, pat
 
 void StagedFile::publish() {
   if (::fsync(file_) != 0) fail(path_, "sync");
+  const FilesInChange lock;
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "rename to it");
   temporary_.clear();
+  unfinished_.reset();
   sync_folder(folder_of(path_));
 }
 
@@ -111,6 +116,7 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 void append_line(const std::filesystem::path& path, std::string_view line) {
+  const FilesInChange lock;
   const File file(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
   write_all(file.get(), std::string(line) + "\n", path);
 }

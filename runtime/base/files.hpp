@@ -1,9 +1,12 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "runtime/base/interrupt.hpp"
 
 namespace cudp {
 
@@ -29,6 +32,7 @@ class StagedFile {
  private:
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  std::optional<Unfinished> unfinished_;
   int file_ = -1;
 };
 

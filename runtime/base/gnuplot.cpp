@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/interrupt.hpp"
 
 namespace fs = std::filesystem;
 
@@ -24,7 +25,8 @@ class TemporaryPicture {
       : path_(picture.parent_path() / std::string(".")
                                           .append(picture.filename().string())
                                           .append(".new-")
-                                          .append(std::to_string(::getpid()))) {
+                                          .append(std::to_string(::getpid()))),
+        unfinished_(path_) {
     const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
     if (file < 0 || ::fchmod(file, mode) != 0)
       throw Error(picture.string() + ": cannot write it: " + std::strerror(errno));
@@ -41,6 +43,7 @@ class TemporaryPicture {
 
  private:
   fs::path path_;
+  Unfinished unfinished_;
 };
 
 /// While a pipe may break, a write to it should fail and not end the program.
@@ -91,6 +94,7 @@ bool run_gnuplot(const std::string& script, const std::filesystem::path& picture
     drawn = std::fwrite(part.data(), 1, part.size(), gnuplot) == part.size() && drawn;
   drawn = ::pclose(gnuplot) == 0 && drawn;
   if (!drawn || fs::file_size(made.path(), error) == 0 || error) return false;
+  const FilesInChange lock;
   fs::rename(made.path(), picture, error);
   if (error) throw Error(picture.string() + ": cannot rename to it: " + error.message());
   return true;

@@ -1,48 +1,160 @@
 #include "runtime/base/interrupt.hpp"
 
-#include <csignal>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <system_error>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "runtime/base/error.hpp"
 
+namespace fs = std::filesystem;
+
 namespace cudp {
 namespace {
 
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+
 // A signal handler reaches nothing but static storage.
-volatile std::sig_atomic_t stop_requested = 0;
+volatile std::sig_atomic_t watched = 0;         // an InterruptWatch lives
+volatile std::sig_atomic_t stop_requested = 0;  // and was asked to stop
+std::atomic<int> wake_up = -1;                  // the pipe to the thread of EndOnSignal
+static_assert(std::atomic<int>::is_always_lock_free);
 
-void request_stop(int) { stop_requested = 1; }
+std::array<struct sigaction, kSignals.size()> before_watch, before_end;
 
-volatile std::sig_atomic_t ends_on_announcement = 0;
+/// Guards what the thread of EndOnSignal reads, and files that are being changed.
+std::recursive_mutex& changes() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
 
-void end_now(int) { ::_exit(static_cast<int>(Exit::again)); }
+struct Ending {
+  std::string line;
+  std::map<fs::path, Unfinished::Remove> unfinished;
+};
+
+Ending& ending() {
+  static Ending e;
+  return e;
+}
+
+void hear(int) {
+  if (watched != 0 && stop_requested == 0) {
+    stop_requested = 1;
+    return;
+  }
+  const int to = wake_up.load();
+  if (to < 0) ::_exit(static_cast<int>(Exit::again));
+  const int reason = errno;
+  (void)!::write(to, "s", 1);
+  errno = reason;
+}
+
+void listen(std::array<struct sigaction, kSignals.size()>& before) {
+  struct sigaction action {};
+  action.sa_handler = hear;
+  action.sa_flags = SA_RESTART;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before[i]);
+    if (kSignals[i] == SIGHUP && before[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before) {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
+}
+
+[[noreturn]] void end_now() {
+  const std::lock_guard lock(changes());
+  const auto& unfinished = ending().unfinished;
+  // What is in a folder comes behind it.
+  for (auto at = unfinished.rbegin(); at != unfinished.rend(); ++at) {
+    std::error_code ignored;
+    if (at->second == Unfinished::Remove::all)
+      fs::remove_all(at->first, ignored);
+    else
+      fs::remove(at->first, ignored);
+  }
+  // A progress bar is overwritten.
+  const std::string line =
+      (::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "") + ("cudp: " + ending().line) + "\n";
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
+  ::_exit(static_cast<int>(Exit::again));
+}
 
 }  // namespace
 
-void end_on_announcement() {
-  ends_on_announcement = 1;
-  (void)std::signal(SIGUSR1, end_now);
+void hear_no_signals() {
+  for (const int signal : kSignals) (void)std::signal(signal, SIG_IGN);
 }
 
-void hear_no_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) (void)std::signal(signal, SIG_IGN);
+BlockedSignals::BlockedSignals() {
+  sigset_t all;
+  sigemptyset(&all);
+  for (const int signal : kSignals) sigaddset(&all, signal);
+  ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+}
+
+BlockedSignals::~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+EndOnSignal::EndOnSignal(const std::string& line) {
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "a pipe for signals");
+  set_interrupt_line(line);
+  const BlockedSignals blocked;  // others hear them
+  thread_ = std::thread([from = pipe[0]] {
+    char byte = 0;
+    ssize_t n = -1;
+    while ((n = ::read(from, &byte, 1)) < 0 && errno == EINTR) {
+    }
+    if (n == 1) end_now();
+    ::close(from);
+  });
+  wake_up = pipe[1];
+  listen(before_end);
+}
+
+EndOnSignal::~EndOnSignal() {
+  listen_no_more(before_end);
+  ::close(wake_up.exchange(-1));
+  thread_.join();
+}
+
+void set_interrupt_line(const std::string& line) {
+  const FilesInChange lock;
+  ending().line = line;
+}
+
+FilesInChange::FilesInChange() { changes().lock(); }
+FilesInChange::~FilesInChange() { changes().unlock(); }
+
+Unfinished::Unfinished(const fs::path& path, Remove what) : path_(fs::absolute(path)) {
+  const FilesInChange lock;
+  ending().unfinished.emplace(path_, what);
+}
+
+Unfinished::~Unfinished() {
+  const FilesInChange lock;
+  ending().unfinished.erase(path_);
 }
 
 InterruptWatch::InterruptWatch() {
   stop_requested = 0;
-  struct sigaction action {};
-  action.sa_handler = request_stop;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGUSR1, &action, nullptr);
+  watched = 1;
+  listen(before_watch);
 }
 
 InterruptWatch::~InterruptWatch() {
-  (void)std::signal(SIGINT, SIG_DFL);
-  (void)std::signal(SIGTERM, SIG_DFL);
-  (void)std::signal(SIGUSR1, ends_on_announcement != 0 ? end_now : SIG_DFL);
+  watched = 0;
+  listen_no_more(before_watch);
 }
 
 bool InterruptWatch::requested() const { return stop_requested != 0; }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -113,7 +114,7 @@ Answer answer_of(RunResult r) {
 int resume_training(const Settings& flags, const TrainConfig& asked, Witness* witness,
                     Ranks& ranks) {
   Reporter reporter(asked.quiet);
-  if (const auto result = finished_result(RunFolder(asked.resume))) {
+  if (const auto result = finished_result(flags)) {
     reporter.info(asked.resume + " is complete; nothing to do");
     print(answer_of(*result), asked.json);
     return 0;
@@ -160,17 +161,23 @@ Settings as_attempt(Settings flags) {
 }
 
 int run_training(const Settings& given, Witness* witness) {
-  end_on_announcement();
+  std::optional<BlockedSignals> blocked(std::in_place);
   const Settings flags = as_attempt(given);
   TrainConfig asked;
   apply_settings(flags, asked);
+  std::optional<EndOnSignal> end;  // outlives the ranks, and is made after them
   const std::unique_ptr<Ranks> several = ranks_of(asked);
   Ranks& ranks = several != nullptr ? *several : alone();
+  if (ranks.leads())
+    end.emplace("interrupted" + (asked.resume.empty()
+                                     ? std::string(" before the first step; nothing was kept, and "
+                                                   "the same command starts again")
+                                     : "; " + how_to_continue(asked.resume)));
+  else
+    hear_no_signals();
+  blocked.reset();
   try {
-    if (!ranks.leads()) {
-      hear_no_signals();
-      return static_cast<int>(follow_run(ranks));
-    }
+    if (!ranks.leads()) return static_cast<int>(follow_run(ranks));
     if (!ranks.alone() && witness != nullptr)
       throw InputError("--ranks: expected 1 where the run is observed");
     const int code = flags.contains("resume") ? resume_training(flags, asked, witness, ranks)

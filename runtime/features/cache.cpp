@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -17,6 +18,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
+#include "runtime/base/interrupt.hpp"
 #include "runtime/base/random_key.hpp"
 
 namespace fs = std::filesystem;
@@ -57,8 +59,10 @@ void write_all(int file, std::string_view content, const fs::path& path) {
 class Draft {
  public:
   explicit Draft(const fs::path& folder) : path_((folder / ".features-XXXXXX").string()) {
+    const FilesInChange lock;
     file_ = ::mkostemp(path_.data(), O_CLOEXEC);  // mode 0600
     if (file_ < 0) fail(path_, "create");
+    unfinished_.emplace(path_);
   }
   ~Draft() {
     ::close(file_);
@@ -69,6 +73,7 @@ class Draft {
 
   void add(std::string_view content) const { write_all(file_, content, path_); }
   void keep(const fs::path& as) {
+    const FilesInChange lock;
     if (::rename(path_.c_str(), as.c_str()) != 0) fail(as, "rename to it");
     kept_ = true;
   }
@@ -81,6 +86,7 @@ class Draft {
   std::string path_;
   int file_ = -1;
   bool kept_ = false;
+  std::optional<Unfinished> unfinished_;
 };
 
 bool is_features(const fs::directory_entry& e) { return e.path().extension() == ".features"; }

@@ -13,6 +13,7 @@
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/settings/settings.hpp"
 #include "runtime/training/certify.hpp"
 
 namespace fs = std::filesystem;
@@ -111,6 +112,15 @@ std::optional<std::string> evaluate(const Run& run) {
   return class_name(classes, e->majority_class);
 }
 
+/// Throws InputError where the flags would change the experiment of a run that is complete.
+void check_asked(const Settings& flags, const RunFolder& folder) {
+  const bool released = fs::exists(folder.config());
+  const fs::path config = released ? folder.config() : folder.owner(RunFolder::kConfig);
+  TrainConfig trained;
+  apply_settings(read_settings(config), trained);
+  (void)resolve_resumed(flags, trained);
+}
+
 }  // namespace
 
 RunResult train(Run& run) {
@@ -137,8 +147,12 @@ RunResult train(Run& run) {
   return result;
 }
 
-std::optional<RunResult> finished_result(const RunFolder& folder) {
+std::optional<RunResult> finished_result(const Settings& flags) {
+  TrainConfig asked;
+  apply_settings(flags, asked);
+  const RunFolder folder(asked.resume);
   if (!fs::exists(folder.result())) return std::nullopt;
+  check_asked(flags, folder);
   const auto json = nlohmann::ordered_json::parse(read_file(folder.result()), nullptr, false);
   if (!json.is_object()) throw Error(folder.result().string() + ": damaged");
   RunResult result = result_from_json(json);

@@ -67,12 +67,17 @@ NewRunFolder::NewRunFolder(fs::path place) : place_(std::move(place)) {
                                           .append(place_.filename().string())
                                           .append(".new-")
                                           .append(std::to_string(::getpid()));
+  const FilesInChange lock;
+  unfinished_.emplace(temporary_);
   make_folder(temporary_ / "release", fs::perms(0755));
   make_folder(temporary_ / "private", fs::perms(0700));
 }
 
 NewRunFolder::NewRunFolder(ReservedFolder place) : NewRunFolder(place.path) {
   reserved_ = std::move(place);
+  unfinished_place_.emplace(reserved_.path, Unfinished::Remove::if_empty);
+  if (reserved_.made_parent)
+    unfinished_parent_.emplace(reserved_.path.parent_path(), Unfinished::Remove::if_empty);
 }
 
 NewRunFolder::~NewRunFolder() {
@@ -86,10 +91,12 @@ NewRunFolder::~NewRunFolder() {
 
 RunFolder NewRunFolder::publish() {
   sync_folder(temporary_);
+  const FilesInChange lock;
   std::error_code error;
   fs::rename(temporary_, place_, error);  // replaces an empty folder
   if (error) throw Error(place_.string() + ": cannot make the run folder: " + error.message());
   temporary_.clear();
+  for (auto* const mark : {&unfinished_, &unfinished_place_, &unfinished_parent_}) mark->reset();
   sync_folder(place_.has_parent_path() ? place_.parent_path() : fs::path("."));
   return RunFolder(place_);
 }

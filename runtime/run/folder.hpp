@@ -1,6 +1,9 @@
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
+
+#include "runtime/base/interrupt.hpp"
 
 namespace cudp {
 
@@ -78,6 +81,7 @@ class NewRunFolder {
   std::filesystem::path place_;
   std::filesystem::path temporary_;
   ReservedFolder reserved_;
+  std::optional<Unfinished> unfinished_, unfinished_place_, unfinished_parent_;
 };
 
 /// Throws InputError unless `place` is free for a run.

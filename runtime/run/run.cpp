@@ -18,6 +18,10 @@
 
 namespace cudp {
 
+std::string how_to_continue(const std::string& run) {
+  return "continue with: cudp train --resume " + run;
+}
+
 Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter)
     : folder(std::move(where)),
       key_check(cudp::key_check(key)),
@@ -35,10 +39,12 @@ void Run::refused(const Training& t, const Error& reason) {
   write_atomically(folder.config(), write_config(e.config, Audience::release));
   write_atomically(folder.ledger(), ledger.to_text(), 0600);
   Outputs(folder, e).write_certificate(make_refusal_certificate(e, t.size(), ledger));
+  const FilesInChange lock;
   const std::string certificate = place->publish().certificate().string();
-  throw Error(std::string(reason.what()) +
-                  "; the noisy number of training examples was paid for: " + certificate,
-              reason.code());
+  const std::string line = std::string(reason.what()) +
+                           "; the noisy number of training examples was paid for: " + certificate;
+  set_interrupt_line(line);
+  throw Error(line, reason.code());
 }
 
 void Run::planned(const Training& t) {
@@ -85,14 +91,14 @@ void Run::write_plan_certificate() const {
 void Run::advance() {
   watch_.emplace();
   training->advance();
-  watch_.reset();
   const std::uint64_t last = training->last_step();
-  if (!training->is_finished())
-    throw Error(
-        fmt::format("interrupted at step {}{}; continue with: cudp train --resume {}",
-                    training->step(), last == Method::kOpenEnded ? "" : fmt::format(" of {}", last),
-                    folder.root().string()),
-        Exit::again);
+  // What is done after the last checkpoint is repeated, to the bit.
+  if (watch_->requested() || !training->is_finished())
+    throw Error(fmt::format("interrupted at step {}{}; {}", training->step(),
+                            last == Method::kOpenEnded ? "" : fmt::format(" of {}", last),
+                            how_to_continue(folder.root().string())),
+                Exit::again);
+  watch_.reset();
 }
 
 void Run::describe() const {

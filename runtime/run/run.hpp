@@ -79,8 +79,12 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 Witness* witness = nullptr, Ranks& ranks = alone());
 
-/// The result of a run folder whose run is complete; empty if it is not.
-std::optional<RunResult> finished_result(const RunFolder& folder);
+/// What a user types to go on with an interrupted run.
+std::string how_to_continue(const std::string& run);
+
+/// The result of the run folder that --resume names, if its run is complete; empty if it is not.
+/// Throws InputError, naming the setting, if `flags` ask for another run.
+std::optional<RunResult> finished_result(const Settings& flags);
 
 /// Trains to the end, writes the release, removes the key and the checkpoints.
 /// Throws Error, with the command that continues, when a signal interrupts it.

@@ -1,6 +1,7 @@
 #include <functional>
 #include <utility>
 
+#include "runtime/base/interrupt.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/run/follow.hpp"
 #include "runtime/run/key_file.hpp"
@@ -14,6 +15,7 @@ namespace {
 
 /// A new run's folder: --out, or one in runs/ under a name of its own.
 void make_place(std::optional<NewRunFolder>& place, const Experiment& e) {
+  const FilesInChange lock;
   if (e.config.out.empty())
     place.emplace(reserve_run_folder(e.data.name + "-" + e.network.spec.name));
   else
@@ -46,7 +48,11 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Wi
   run.save_checkpoint();
   write_key(run.folder.key(), key.key());
   run.lock.emplace(run.folder.checkpoints());
-  run.folder = run.place->publish();
+  {
+    const FilesInChange lock;
+    run.folder = run.place->publish();
+    set_interrupt_line("interrupted; " + how_to_continue(run.folder.root().string()));
+  }
   run.place.reset();
   reporter.keep_log(run.folder.log());
   run.describe();

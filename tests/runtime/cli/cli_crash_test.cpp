@@ -1,5 +1,6 @@
 // A run that is killed at any moment, or whose files are changed, goes on to the same end, or says
 // why not.
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 
@@ -92,6 +93,33 @@ TEST_F(CliCrash, ChangedFlagsAreRefusedOnResume) {
   const Finished other = resume("run");
   EXPECT_EQ(other.exit, 2);
   EXPECT_NE(other.err.find("training examples as in the run"), std::string::npos) << other.err;
+}
+
+/// What is typed counts for a run that is complete, too.
+TEST_F(CliCrash, ChangedFlagsAreRefusedWhereTheRunIsComplete) {
+  Words job = training("run");
+  std::ranges::replace(job, std::string("--out"), std::string("--resume-or-start"));
+  const Finished first = run_cudp(folder_, job);
+  ASSERT_EQ(first.exit, 0) << first.err;
+  const Finished same = run_cudp(folder_, job);
+  EXPECT_EQ(same.exit, 0) << same.err;
+  EXPECT_EQ(same.out, first.out);
+  const Finished bare = resume("run");
+  EXPECT_EQ(bare.exit, 0) << bare.err;
+  const auto refused = [&](const Words& more, const std::string& what) {
+    const Finished f = run_cudp(folder_, with(job, more));
+    EXPECT_EQ(f.exit, 2) << what;
+    EXPECT_EQ(f.out, "");
+    EXPECT_TRUE(f.err.starts_with("cudp: " + what)) << f.err;
+    EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;
+  };
+  refused({"--lr", "0.02"}, "--lr: expected 0.01 as in the run being resumed, found 0.02");
+  refused({"--epsilon", "4"}, "--epsilon: expected 3");
+  refused({"--dataset", "glyphs"}, "--dataset: expected \"small.csv\"");
+  refused({"--preset", "glyphs-cnn"}, "--");
+  refused({"--clip", "0.5"}, "--clip: expected");
+  // Where and how it runs does not matter to the result.
+  EXPECT_EQ(run_cudp(folder_, with(job, {"--threads", "2", "--checkpoint-every", "3"})).exit, 0);
 }
 
 TEST_F(CliCrash, AMovedTableIsTheSameData) {
