@@ -58,6 +58,10 @@ Paragraph promise(const RunCertificate& c) {
         fmt::format("A unit is all rows with one text in the column {}; the first {} of them were "
                     "used at most.",
                     c.stated.unit, c.stated.max_rows));
+  else
+    p.sentences.emplace_back(
+        "It is the privacy of each row: if a person can have several rows, set unit = \"COLUMN\" "
+        "and max_rows in the schema of the table.");
   return p;
 }
 

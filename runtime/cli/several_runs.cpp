@@ -159,6 +159,9 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
     a.json["unit"] = unit;
     a.json["max_rows"] = group;
     a.rows.emplace_back("unit", fmt::format("up to {} rows with one text in {}", group, unit));
+  } else {
+    a.rows.emplace_back("unit",
+                        "each row; if a person can have several rows, set unit in the schema");
   }
   std::size_t not_for_release = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {

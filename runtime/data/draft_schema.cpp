@@ -1,11 +1,15 @@
 #include "runtime/data/draft_schema.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/infer_schema.hpp"
+#include "runtime/data/key_names.hpp"
 #include "runtime/data/schema_text.hpp"
 #include "runtime/data/table.hpp"
 #include "runtime/data/utf8.hpp"
@@ -31,6 +35,12 @@ constexpr const char* kFromRows =
 # rows to come may lie outside: they are clamped. Check kinds, and round bounds to what is known.
 )";
 
+constexpr const char* kWhosePrivacy =
+    R"(# Whose privacy: a certificate is for each row. If a person can have several rows, say which column
+# tells whose a row is (of kind "ignore"), and how many rows of each person are used, as it is known
+# in public. The certificate is then for all rows of a person.
+)";
+
 /// A column, and what the draft says of it.
 struct Line {
   Column column;
@@ -43,12 +53,6 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-/// Whether the name is that of a key. A guess, from the name alone.
-bool names_rows(const std::string& name) {
-  const std::string lower = lower_case(name);
-  return lower == "id" || lower.ends_with("_id") || lower.ends_with(" id") || lower == "uuid";
-}
-
 void choose_label(TableSchema& schema, const std::string& name, const std::string& file) {
   if (name.empty()) return;
   bool found = false;
@@ -58,7 +62,9 @@ void choose_label(TableSchema& schema, const std::string& name, const std::strin
     c.kind = Label{};
     found = true;
   }
-  if (!found) bad_input(file, "", "a column " + shown(name), "none of that name in the header row");
+  if (!found)
+    bad_input(file, "", "a column " + shown(name),
+              "none of that name in the header row" + near_column(name, names_of(schema.columns)));
 }
 
 void choose_target(TableSchema& schema, const std::string& name, const std::string& file) {
@@ -67,13 +73,66 @@ void choose_target(TableSchema& schema, const std::string& name, const std::stri
     if (std::holds_alternative<Label>(c.kind)) c.kind = Target{};
 }
 
-/// The first column but the label whose name says that it names rows.
-void choose_id(TableSchema& schema) {
-  for (Column& c : schema.columns) {
-    if (!std::holds_alternative<Unstated>(c.kind) || !names_rows(c.name)) continue;
-    c.kind = Id{};
-    return;
+/// How often the texts of a column that names rows or persons come, in public rows.
+struct Repeats {
+  std::unordered_map<std::string, std::uint64_t> rows_of;
+  std::uint64_t rows = 0;
+
+  std::uint64_t max_rows() const {
+    std::uint64_t most = 0;
+    for (const auto& [text, count] : rows_of) most = std::max(most, count);
+    return most;
   }
+  std::string comment() const {
+    if (max_rows() <= 1) return "no text comes twice";
+    return "repeats: " + std::to_string(rows_of.size()) + " texts in " + std::to_string(rows) +
+           " rows, up to " + std::to_string(max_rows()) + " of one";
+  }
+};
+
+/// By column; empty where the rows are not public.
+using RepeatsByName = std::map<std::string, Repeats>;
+
+bool is_key(const Column& c) {
+  return std::holds_alternative<Unstated>(c.kind) && (names_rows(c.name) || names_persons(c.name));
+}
+
+RepeatsByName repeats_of(const TableSchema& schema, const fs::path& table) {
+  RepeatsByName all;
+  std::vector<std::pair<std::size_t, Repeats*>> keys;
+  for (std::size_t i = 0; i < schema.columns.size(); ++i)
+    if (is_key(schema.columns[i])) keys.emplace_back(i, &all[schema.columns[i].name]);
+  if (keys.empty()) return all;
+  for_each_row(*open_bytes(table), schema, [&](const TableRow& row) {
+    for (const auto& [i, repeats] : keys) {
+      ++repeats->rows_of[std::string(row.cells[i])];
+      ++repeats->rows;
+    }
+  });
+  return all;
+}
+
+/// The id is the first column but the label whose name says that it names rows; where there is
+/// none, persons, who may have one row each. What is known to repeat is no id. Other columns that
+/// name persons are no features.
+void choose_id(TableSchema& schema, const RepeatsByName& repeats) {
+  Column* id = nullptr;
+  for (Column& c : schema.columns) {
+    const auto known = repeats.find(c.name);
+    if (!is_key(c) || (known != repeats.end() && known->second.max_rows() > 1)) continue;
+    const bool better = id == nullptr || (names_persons(id->name) && !names_persons(c.name));
+    if (better) id = &c;
+  }
+  if (id != nullptr) id->kind = Id{};
+  for (Column& c : schema.columns)
+    if (is_key(c) && names_persons(c.name)) c.kind = Ignored{};
+}
+
+/// Commented keys of the unit of privacy.
+std::string unit_lines(const TableSchema& schema) {
+  const std::string column = column_of_persons(schema);
+  return kWhosePrivacy + ("# unit = " + toml_text(column.empty() ? "COLUMN" : column)) +
+         "\n# max_rows = 4\n";
 }
 
 Line from_header(const Column& column) {
@@ -82,7 +141,14 @@ Line from_header(const Column& column) {
     return {column, "state the bounds of what is predicted: min = 0, max = 100"};
   if (std::holds_alternative<Label>(column.kind))
     return {column, R"(state the classes in order: values = ["no", "yes"])"};
-  return {column, "by its name; ignored, and repeated in predictions"};
+  const char* const unit = "; kind = \"ignore\" if it is the unit of privacy";
+  const bool persons = names_persons(column.name);
+  if (std::holds_alternative<Id>(column.kind))
+    return {column,
+            "by its name; ignored, and repeated in predictions" + std::string(persons ? unit : "")};
+  return {column,
+          "by its name it says whose a row is: see unit; kind = \"id\" if predictions are "
+          "to repeat it"};
 }
 
 Line target_from_rows(const Column& column, const ColumnFacts& facts) {
@@ -116,7 +182,8 @@ Line label_from_rows(const Column& column, const ColumnFacts& facts, char decima
 }
 
 Line from_rows(const Column& column, const ColumnFacts& facts, char decimal) {
-  if (std::holds_alternative<Id>(column.kind)) return from_header(column);
+  if (std::holds_alternative<Id>(column.kind) || std::holds_alternative<Ignored>(column.kind))
+    return from_header(column);
   if (std::holds_alternative<Label>(column.kind)) return label_from_rows(column, facts, decimal);
   if (std::holds_alternative<Target>(column.kind)) return target_from_rows(column, facts);
   Line line{column, {}};
@@ -169,7 +236,9 @@ std::string draft_schema(const fs::path& table, const DraftOptions& options) {
     choose_label(schema, options.label, table.string());
   else
     choose_target(schema, options.target, table.string());
-  choose_id(schema);
+  const RepeatsByName repeats =
+      options.rows_are_public ? repeats_of(schema, table) : RepeatsByName{};
+  choose_id(schema, repeats);
   std::vector<Line> lines;
   if (options.rows_are_public) {
     const std::vector<ColumnFacts> facts = facts_with_decimal(schema, table);
@@ -178,9 +247,13 @@ std::string draft_schema(const fs::path& table, const DraftOptions& options) {
   } else {
     for (const Column& column : schema.columns) lines.push_back(from_header(column));
   }
+  for (Line& line : lines)
+    if (const auto known = repeats.find(line.column.name); known != repeats.end())
+      line.comment += (line.comment.empty() ? "" : "; ") + known->second.comment();
   TableSchema head = schema;
   head.columns.clear();
   std::string out = (options.rows_are_public ? kFromRows : kFromHeader) + schema_head_toml(head);
+  out += unit_lines(schema);
   out += "columns = [\n";
   for (const Line& line : lines)
     out += "  " + column_toml(line.column) + "," +

@@ -42,6 +42,8 @@ constexpr Kind kKinds[] = {
 
 }  // namespace
 
+const std::string_view kIconvAdvice = "; iconv -f LATIN1 -t UTF-8 FILE > NEW makes it UTF-8";
+
 std::string what_is_it(std::span<const std::uint8_t> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   for (const Kind& kind : kKinds)
@@ -62,9 +64,7 @@ std::string what_is_it(std::span<const std::uint8_t> head) {
 
 std::string encoding_fault(std::string_view text) {
   if (is_utf8(text)) return {};
-  return shown(text) +
-         ", which is not UTF-8 but perhaps Latin-1; iconv -f LATIN1 -t UTF-8 FILE > "
-         "NEW makes it UTF-8";
+  return shown(text) + ", which is not UTF-8 but perhaps Latin-1" + std::string(kIconvAdvice);
 }
 
 std::string other_delimiter(std::string_view line, char delimiter) {

@@ -12,6 +12,9 @@ namespace cudp {
 /// empty: it may be a table.
 std::string what_is_it(std::span<const std::uint8_t> head);
 
+/// What to do with a file that is not UTF-8, as encoding_fault ends with it.
+extern const std::string_view kIconvAdvice;
+
 /// Why a text is not UTF-8; empty: it is.
 std::string encoding_fault(std::string_view text);
 

@@ -14,6 +14,7 @@
 #include "privacy/text/number.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/dates.hpp"
+#include "runtime/data/key_names.hpp"
 
 #include "shipped_schemas.hpp"
 
@@ -276,7 +277,8 @@ std::optional<UnitOfPrivacy> parse_unit(const Entry& top, const std::vector<Colu
   UnitOfPrivacy unit{.column = top.text("unit")};
   const auto column = std::ranges::find(columns, unit.column, &Column::name);
   if (column == columns.end())
-    top.fail("the name of one of the columns for 'unit'", shown(unit.column));
+    top.fail("the name of one of the columns for 'unit'",
+             shown(unit.column) + near_column(unit.column, names_of(columns)));
   if (!std::holds_alternative<Ignored>(column->kind))
     top.fail("kind ignore for " + shown(unit.column) +
                  ", the column of 'unit', whose texts no model sees and no prediction repeats",

@@ -10,6 +10,7 @@
 
 #include "runtime/data/examples.hpp"
 #include "runtime/data/first_rows.hpp"
+#include "runtime/data/key_names.hpp"
 #include "runtime/data/row_encoder.hpp"
 
 namespace cudp {
@@ -18,9 +19,9 @@ namespace {
 /// The column that `is` is true of. Throws InputError naming what was asked for.
 template <class Is>
 std::size_t find_column(const TableSchema& schema, const Is& is, const std::string& wanted,
-                        const std::string& file) {
+                        const std::string& file, const std::string& near = "") {
   const auto found = std::find_if(schema.columns.begin(), schema.columns.end(), is);
-  if (found == schema.columns.end()) bad_input(file, "", wanted, "none in its schema");
+  if (found == schema.columns.end()) bad_input(file, "", wanted, "none in its schema" + near);
   return static_cast<std::size_t>(found - schema.columns.begin());
 }
 
@@ -59,7 +60,8 @@ class TableReader::Source {
     if (!options.group_by.empty())
       group_ = find_column(
           schema, [&](const Column& c) { return c.name == options.group_by; },
-          "a column " + shown(options.group_by), file_);
+          "a column " + shown(options.group_by), file_,
+          near_column(options.group_by, names_of(schema.columns)));
     if (group_ && !rows_.has(*group_))
       bad_input(file_, "", "a column " + shown(options.group_by),
                 "none of that name in the header row");

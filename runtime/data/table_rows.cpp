@@ -7,6 +7,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/dates.hpp"
 #include "runtime/data/foreign.hpp"
+#include "runtime/data/key_names.hpp"
 #include "runtime/data/table.hpp"
 
 namespace cudp {
@@ -51,7 +52,13 @@ void TableFaults::raise() const {
   if (lines_.size() == 1) throw InputError(file_ + ", " + lines_.front());
   std::string text = file_ + ": " + std::to_string(lines_.size()) + " errors" +
                      (full() ? ", and perhaps more behind them" : "");
-  for (const std::string& line : lines_) text.append("\n  ").append(line);
+  bool advised = false;
+  for (const std::string& line : lines_) {
+    const bool advice = line.ends_with(kIconvAdvice);
+    text.append("\n  ").append(line, 0,
+                               line.size() - (advice && advised ? kIconvAdvice.size() : 0));
+    advised = advised || advice;
+  }
   throw InputError(text);
 }
 
@@ -96,15 +103,21 @@ void TableRows::read_header() {
   for (std::size_t i = 0; i < schema_.columns.size(); ++i) {
     const auto found = std::find(header.begin(), header.end(), schema_.columns[i].name);
     order_[i] = static_cast<std::size_t>(found - header.begin());
+    if (found != header.end() && std::find(found + 1, header.end(), *found) != header.end())
+      refuse("each column once", shown(*found) + " twice");
     if (found != header.end())
       ++known;
     else if (!may_lack(i))
-      refuse("a column " + shown(schema_.columns[i].name), "none of that name in the header row");
+      refuse("a column " + shown(schema_.columns[i].name),
+             "none of that name in the header row" +
+                 near_column(schema_.columns[i].name, {header.begin(), header.end()}));
   }
   for (const std::string_view name : header) {
     if (std::ranges::any_of(schema_.columns, [&](const Column& c) { return c.name == name; }))
       continue;
-    if (others_ == OtherColumns::as_stated) refuse("only columns the schema names", shown(name));
+    if (others_ == OtherColumns::as_stated)
+      refuse("only columns the schema names",
+             shown(name) + near_column(name, names_of(schema_.columns)));
     dropped_.emplace_back(name);
   }
   if (width_ != known + dropped_.size())
@@ -213,7 +226,8 @@ TableSchema schema_from_header(ByteReader& reader, char delimiter) {
     std::string name(cell);
     if (name.empty() || !names.insert(name).second)
       bad_input(reader.name(), line_place(lines.number()), "a different name for every column",
-                shown(name));
+                name.empty() ? "none for column " + std::to_string(schema.columns.size() + 1)
+                             : shown(name) + " twice");
     std::string lower = name;
     for (char& c : lower)
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');

@@ -118,6 +118,7 @@ void Run::describe() const {
         "larger epsilon of both parts, {:.4g}, holds for each",
         size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
         std::max(held.epsilon, method.epsilon())));
+  if (const std::string whose = row_privacy_line(e, method); !whose.empty()) reporter_.info(whose);
   // What the plan costs says nothing of a run whose key was lost.
   if (!training->ledger().has_fresh_key())
     for (const std::string& cost : {unit_cost_line(e, method), size_cost_line(e, size, method)})

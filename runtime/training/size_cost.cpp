@@ -8,6 +8,8 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/key_names.hpp"
+#include "runtime/data/load.hpp"
 #include "runtime/data/schema.hpp"
 #include "runtime/methods/method_context.hpp"
 #include "runtime/methods/registry.hpp"
@@ -48,6 +50,18 @@ std::string size_cost_line(const Experiment& e, const TrainingSize& size, const 
     return fmt::format("a private row count costs epsilon: {:.4g} instead of {:.4g}{}",
                        method.epsilon(), other->epsilon(), hint);
   return "";
+}
+
+std::string row_privacy_line(const Experiment& e, const Method& method) {
+  if (e.data.unit_rows > 1 || (e.data.schema && e.data.schema->unit) ||
+      !std::isfinite(method.epsilon()))
+    return "";
+  if (is_named_dataset(e.config.dataset)) return "privacy is that of each example";
+  if (!e.data.schema)
+    return "privacy is that of each example; if a person can have several, it is less for them "
+           "(cudp account RUN says how much)";
+  return "privacy is that of each row; if a person can have several rows, set " +
+         unit_keys(*e.data.schema) + " in the schema";
 }
 
 std::string unit_cost_line(const Experiment& e, const Method& method) {

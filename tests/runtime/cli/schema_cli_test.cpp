@@ -62,8 +62,51 @@ TEST_F(SchemaCli, ADraftFromPublicRowsTrains) {
   };
   EXPECT_TRUE(begins(0, "a row is what the table's quotes and line breaks make one"));
   EXPECT_TRUE(begins(1, "every row of the table can be read"));
+  const Finished eval = cudp({"eval", folder_ / "run"});
+  EXPECT_EQ(eval.exit, 2);
+  EXPECT_EQ(eval.err,
+            "cudp: eval " + (folder_ / "run") +
+                ": give --dataset, the rows to score; the model was trained on 'patients', "
+                "and does not know where that is\n");
   // What is on stdout is the same draft.
   EXPECT_EQ(cudp({"schema", table(), "--public"}).out, content_of(schema()));
+}
+
+/// Of a table of persons a certificate is for rows, unless the schema says whose they are.
+TEST_F(SchemaCli, WhosePrivacyItIsIsSaid) {
+  ASSERT_EQ(cudp({"schema", table(), "--public", "--out", schema()}).exit, 0);
+  const auto start = [&](const std::string& out) {
+    const Finished f = cudp(
+        {"train",   "--dataset", table(),   "--schema", schema(),  "--epsilon", "2",
+         "--delta", "1e-5",      "--model", "logistic", "--batch", "64",        "--steps",
+         "2",       "--threads", "1",       "--device", "cpu",     "--out",     folder_ / out});
+    EXPECT_EQ(f.exit, 0) << f.err;
+    return f.err;
+  };
+  const std::string rows = start("rows");
+  EXPECT_NE(rows.find("privacy is that of each row; if a person can have several rows, set unit = "
+                      "\"patient_id\" and max_rows in the schema\n"),
+            std::string::npos)
+      << rows;
+  const std::string account = cudp({"account", folder_ / "rows"}).out;
+  EXPECT_NE(account.find("It is the privacy of each row: if a person can have several rows"),
+            std::string::npos)
+      << account;
+  const std::string two = cudp({"account", folder_ / "rows", folder_ / "rows/release"}).err;
+  EXPECT_NE(two.find("found it twice"), std::string::npos) << two;
+  std::string text = content_of(schema());
+  for (const char* line : {"# unit = ", "# max_rows = "}) text.erase(text.find(line), 2);
+  const std::string id = "{name = \"patient_id\", kind = \"";
+  text.replace(text.find(id) + id.size(), 2, "ignore");
+  write_text(schema(), text);
+  const std::string persons = start("persons");
+  EXPECT_EQ(persons.find("privacy is that of each row"), std::string::npos) << persons;
+  EXPECT_NE(persons.find("the unit of privacy is up to 4 rows"), std::string::npos) << persons;
+  EXPECT_EQ(cudp({"account", folder_ / "persons"}).out.find("privacy of each row"),
+            std::string::npos);
+  EXPECT_NE(cudp({"account", "--q", "0.01", "--sigma", "2", "--steps", "10", "--delta", "1e-5"})
+                .out.find("each row; if a person can have up to k rows: --group k"),
+            std::string::npos);
 }
 
 TEST_F(SchemaCli, ADraftFromTheHeaderSaysWhatIsToBeStated) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/data/key_names.hpp"
 #include "runtime/data/schema.hpp"
 #include "runtime/data/table_reader.hpp"
 #include "tests/support/data_files.hpp"
@@ -60,6 +61,67 @@ TEST(DraftSchema, PublicRowsGiveKindsAndBounds) {
             (std::vector<std::string>{"no", "yes"}));
   // The table that it was drafted from can be read by it.
   EXPECT_EQ(read_table(*open_bytes(path), schema, {}, 3).size(), 3u);
+}
+
+/// The lines that state a unit, as the owner of the table leaves them or makes them count.
+std::string uncommented(std::string draft) {
+  for (const char* line : {"# unit = ", "# max_rows = "}) draft.erase(draft.find(line), 2);
+  return draft;
+}
+
+TEST(DraftSchema, SaysWhosePrivacyByTheNamesAlone) {
+  const TempFolder dir;
+  const std::string header = "visit_id,age,patient_id,days\n";
+  const std::string path = dir.write("v.csv", header + "1,30,a,4\n2,31,a,5\n3,40,b,1\n");
+  const std::string draft = draft_schema(path, {.label = "days"});
+  EXPECT_NE(draft.find("a certificate is for each row"), std::string::npos) << draft;
+  EXPECT_NE(draft.find("\n# unit = \"patient_id\"\n# max_rows = "), std::string::npos) << draft;
+  TableSchema schema = parsed(draft);
+  EXPECT_FALSE(schema.unit);
+  EXPECT_TRUE(std::holds_alternative<Id>(schema.columns[0].kind));
+  EXPECT_TRUE(std::holds_alternative<Ignored>(schema.columns[2].kind));
+  schema = parsed(uncommented(draft));
+  ASSERT_TRUE(schema.unit);
+  EXPECT_EQ(schema.unit->column, "patient_id");
+  // The values of private rows show nowhere, nor whether they repeat.
+  EXPECT_EQ(draft_schema(dir.write("w.csv", header + "1,30,a,4\n2,31,b,5\n3,40,c,1\n"),
+                         {.label = "days"}),
+            draft);
+  EXPECT_EQ(draft.find("repeat"), draft.find("repeat it")) << draft;
+  const std::string none =
+      draft_schema(dir.write("n.csv", "age,visit_id,days\n30,1,4\n"), {.label = "days"});
+  EXPECT_NE(none.find("\n# unit = \"COLUMN\"\n"), std::string::npos) << none;
+}
+
+TEST(DraftSchema, OfPublicRowsItSaysWhatRepeats) {
+  const TempFolder dir;
+  const std::string path = dir.write(
+      "v.csv", "visit_id,age,patient_id,died\n1,30,a,no\n2,31,a,yes\n3,40,b,no\n4,41,a,no\n");
+  const std::string draft = draft_schema(path, {.rows_are_public = true, .label = "died"});
+  EXPECT_NE(draft.find("repeats: 2 texts in 4 rows, up to 3 of one"), std::string::npos) << draft;
+  EXPECT_NE(draft.find("no text comes twice"), std::string::npos) << draft;
+  EXPECT_TRUE(std::holds_alternative<Id>(parsed(draft).columns[0].kind));
+  EXPECT_TRUE(std::holds_alternative<Ignored>(parsed(draft).columns[2].kind));
+  EXPECT_EQ(first_incomplete(parsed(uncommented(draft))), "");
+  // What repeats names no rows.
+  const std::string only =
+      draft_schema(dir.write("o.csv", "patient_id,age,died\na,3,no\na,4,yes\n"),
+                   {.rows_are_public = true, .label = "died"});
+  EXPECT_TRUE(std::holds_alternative<Ignored>(parsed(only).columns[0].kind)) << only;
+}
+
+TEST(KeyNames, PersonsAndRows) {
+  for (const char* name : {"patient_id", "PatientID", "patient", "MRN", "mrn_hash", "user",
+                           "userid", "user id", "Customer No", "member-key", "subject",
+                           "subject_nr", "emp_id", "household", "Email", "respondentNumber"})
+    EXPECT_TRUE(names_persons(name)) << name;
+  for (const char* name : {"visit_id", "row_id", "id", "uuid", "patient_age", "customer_segment",
+                           "employee", "is_member", "family_size", "", "order_id", "age", "paid",
+                           "humid", "account_type", "user_rating"})
+    EXPECT_FALSE(names_persons(name)) << name;
+  for (const char* name : {"visit_id", "row id", "ID", "id", "uuid", "EncounterID"})
+    EXPECT_TRUE(names_rows(name)) << name;
+  for (const char* name : {"paid", "age", "identity", ""}) EXPECT_FALSE(names_rows(name)) << name;
 }
 
 TEST(DraftSchema, OptionsAndEndings) {
