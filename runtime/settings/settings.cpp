@@ -71,12 +71,16 @@ void check_used(const MethodEntry& method, const Option& option, const Setting& 
 }
 
 /// A setting that the chosen method does not look at is a mistake, unless it has the value that it
-/// has anyway: a resolved config in a file has all settings.
-void check_all_used(const Settings& flags, const Settings& file, const TrainConfig& config) {
+/// has anyway: a resolved config in a file has all settings. A delta without privacy is harmless:
+/// `notes` says that it does nothing.
+void check_all_used(const Settings& flags, const Settings& file, const TrainConfig& config,
+                    std::vector<std::string>& notes) {
   const MethodEntry& method = method_entry(config.method);
   for (const auto& [key, setting] : flags) {
     check_used(method, *find_option(key), setting);
-    if (!method.gives_privacy && (key == "epsilon" || key == "delta"))
+    if (!method.gives_privacy && key == "delta")
+      notes.push_back(setting.place + " is ignored: --method " + method.name + " gives no privacy");
+    if (!method.gives_privacy && key == "epsilon")
       throw InputError(setting.place + ": expected none with --method " + method.name +
                        ", which gives no privacy, found " + value_text(setting.value));
   }
@@ -200,7 +204,7 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
       flags.contains("lr") || named.file.contains("lr") || named.preset.contains("lr");
   if (!has_rate && config.lr == TrainConfig{}.lr)
     config.lr = default_learning_rate(config.optimizer);
-  check_all_used(flags, named.file, config);
+  check_all_used(flags, named.file, config, notes);
   check_complete(config);
   if (!use.name.empty()) notes.push_back(preset_line(use, config));
   make_absolute(config);

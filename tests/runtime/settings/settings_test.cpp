@@ -440,6 +440,20 @@ TEST(Settings, AResumeMayNotChangeTheExperiment) {
 }
 
 /// A flag that the method does not look at is refused, with the methods that do.
+TEST(Settings, ADeltaWithoutPrivacyIsIgnoredWithOneLine) {
+  std::vector<std::string> notes;
+  const TrainConfig c = resolve_config(
+      flags({{"preset", "glyphs-cnn"}, {"method", "sgd"}, {"delta", "1e-6"}}), notes);
+  EXPECT_EQ(c.method, "sgd");
+  EXPECT_EQ(std::ranges::count(notes, "--delta is ignored: --method sgd gives no privacy"), 1)
+      << testing::PrintToString(notes);
+  EXPECT_EQ(
+      refusal([] {
+        return resolved(flags({{"preset", "glyphs-cnn"}, {"method", "sgd"}, {"epsilon", "1"}}));
+      }).find("--epsilon: expected none with --method sgd"),
+      0u);
+}
+
 TEST(Settings, AMethodRefusesTheFlagsOfOthers) {
   const auto given = [](const char* method, const char* key, const char* text) {
     return refusal([&] {
