@@ -74,8 +74,9 @@ ReproducedTable measure(const std::string& title, const std::string& group_name,
       row.values.push_back(m.mean);
       row.deviations.push_back(m.deviation);
       paper.values.push_back(published);
-      reporter.info(fmt::format("{}, epsilon {:g}: {:.2f} +-{:.2f} % (the paper: {:.2f} %)", c.name,
-                                epsilon, m.mean, m.deviation, published));
+      reporter.info(fmt::format("{}, epsilon {:g}: {:.2f}{} % (the paper: {:.2f} %)", c.name,
+                                epsilon, m.mean,
+                                seeds > 1 ? fmt::format(" +-{:.2f}", m.deviation) : "", published));
     }
     group.measured.push_back(row);
     group.published.push_back(paper);

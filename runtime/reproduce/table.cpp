@@ -17,8 +17,10 @@ std::string row_text(const ResultRow& row, std::size_t width) {
   for (std::size_t i = 0; i < row.values.size(); ++i) {
     const bool known = std::isfinite(row.values[i]);
     const std::string value = known ? fmt::format("{:.2f}", row.values[i]) : "-";
-    const std::string spread =
-        row.deviations.empty() || !known ? "" : fmt::format(" +-{:.2f}", row.deviations[i]);
+    // One run says nothing of how much they differ.
+    const std::string spread = row.deviations.empty() || !known || row.runs == 1
+                                   ? ""
+                                   : fmt::format(" +-{:.2f}", row.deviations[i]);
     line += fmt::format("  {:<12}", value + spread);
   }
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";

@@ -58,6 +58,9 @@ TEST(ReproducedTable, SaysItAll) {
   EXPECT_EQ(table_text(table),
             "t, y\n\ng\n  x     1             2\n  ours  5.00 +-0.50   6.00 +-0.25\n"
             "  it's  4.00          7.00\n\nn\n");
+  ReproducedTable once = table;
+  once.groups[0].measured[0] = {"ours", {5.0, 6.0}, {0.0, 0.0}, 1};
+  EXPECT_EQ(table_text(once).find("+-"), std::string::npos) << table_text(once);
   const auto j = table_json(table);
   EXPECT_EQ(j["groups"][0]["measured"][0]["runs"], 4);
   ReproducedTable own = table;
