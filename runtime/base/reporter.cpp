@@ -18,12 +18,6 @@ namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 
-int terminal_width() {
-  winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return 80;
-}
-
 /// "48,100".
 std::string with_thousands(double x) {
   const std::string digits = fmt::format("{:.0f}", x);
@@ -36,6 +30,12 @@ std::string with_thousands(double x) {
 }
 
 }  // namespace
+
+int terminal_width(int file) {
+  winsize size{};
+  if (::ioctl(file, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col > 0 ? size.ws_col : 80;
+}
 
 std::string duration_text(double seconds) {
   const auto s = static_cast<long>(std::lround(std::fmax(seconds, 0.0)));
@@ -108,7 +108,8 @@ void Reporter::progress(const Progress& p) {
     if (p.step < p.steps && now - last_drawn_ < kRedraw) return;
     last_drawn_ = now;
     const bool done = p.step == p.steps;  // the last bar stays
-    std::fprintf(stderr, "\r%s\033[K%s", progress_line(p, terminal_width() - 1).c_str(),
+    std::fprintf(stderr, "\r%s\033[K%s",
+                 progress_line(p, std::max(terminal_width(STDERR_FILENO), 1) - 1).c_str(),
                  done ? "\n" : "");
     std::fflush(stderr);
     bar_shown_ = !done;

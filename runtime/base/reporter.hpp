@@ -24,6 +24,9 @@ struct Progress {
   double seconds_left = 0.0;
 };
 
+/// Columns of the terminal that a file is, 80 where it does not say; 0 where it is no terminal.
+int terminal_width(int file);
+
 /// "1h 02m", "3m 05s", "12s".
 std::string duration_text(double seconds);
 

@@ -170,17 +170,18 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
   a.rows.emplace_back(
       "neighbours",
       (o.group == 1 ? "" : "groups of " + std::to_string(o.group) + ", ") + name_of(o.neighbours));
+  if (o.group == 1)
+    a.rows.emplace_back("privacy of", "each row; if a person can have up to k rows: --group k");
   return a;
 }
 
 /// Epsilon of groups of every size up to --groups, beside what the single example's would imply.
-Answer group_table(const AccountFlags& o, const privacy::Composition& composition,
-                   const privacy::AccountantOptions& options) {
+Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& rows) {
   const double delta = needed(o.delta, "--delta");
   Answer a{
       .json = {{"delta", delta}, {"accountant", o.accountant}, {"groups", nlohmann::json::array()}},
       .rows = {{"group", "epsilon      by Vadhan's lemma  k epsilon of one"}}};
-  for (const GroupRow& row : group_rows(composition, *o.groups, delta, options)) {
+  for (const GroupRow& row : rows) {
     a.json["groups"].push_back(
         {{"group", row.group},
          {"epsilon", row.bound.epsilon},
@@ -225,7 +226,7 @@ Answer answer_about_runs(const AccountFlags& o) {
   return o.what_if.empty() ? explained(o.run) : what_if(o.run, o.what_if);
 }
 
-Answer answer_of(AccountFlags o) {
+Answer answer_of(AccountFlags o, Busy& busy) {
   if (!o.run.empty()) return answer_about_runs(o);
   if (o.fixed_ahead)
     throw InputError(
@@ -239,6 +240,10 @@ Answer answer_of(AccountFlags o) {
   std::vector<std::string> missing;
   if (!o.phases) missing = missing_release_flags(o);
   if (!o.epsilon && !o.delta) missing.emplace_back("one of --delta and --epsilon");
+  if (missing.size() == 1 && missing.front().starts_with("--steps"))
+    throw InputError(
+        "account: expected --epochs with --examples and --batch, or --steps, found "
+        "neither");
   refuse_missing("account", missing);
   if (o.epsilon.has_value() == o.delta.has_value())
     throw InputError(std::string("account: expected one of --delta and --epsilon, found ") +
@@ -251,12 +256,18 @@ Answer answer_of(AccountFlags o) {
   }
   const privacy::Composition composition = composition_of(o, releases);
   const privacy::AccountantOptions options = bound_options(o);
-  Answer answer =
-      o.groups ? group_table(o, composition, options) : bound_of(o, composition, options);
+  const std::uint64_t largest = o.groups ? *o.groups : o.curve ? o.group : 1;
+  std::vector<GroupRow> rows;
+  if (o.groups || largest > 1)
+    rows = group_rows(composition, largest, needed(o.delta, "--delta"), options, busy);
+  Answer answer = o.groups ? group_table(o, rows) : bound_of(o, composition, options);
   add_releases(answer, releases);
   if (o.curve) {
-    const std::uint64_t largest = o.groups ? *o.groups : o.group;
-    draw_privacy_curve(composition, needed(o.delta, "--delta"), largest, *o.curve, options);
+    const double delta = needed(o.delta, "--delta");
+    if (largest > 1)
+      draw_group_curve(rows, delta, *o.curve);
+    else
+      draw_privacy_curve(composition, delta, *o.curve, options);
     answer.json["curve"] = *o.curve;
     answer.rows.emplace_back("curve", *o.curve);
   }
@@ -322,7 +333,7 @@ void add_account_command(CLI::App& app, CommandBody& body) {
                .description = "Say what privacy a mechanism spends",
                .examples = kAccountExamples,
                .options = account_options(),
-               .run = printed(answer_of)});
+               .run = printed("account", answer_of)});
 }
 
 }  // namespace cudp

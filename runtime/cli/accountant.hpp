@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "privacy/accountant.hpp"
+#include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
@@ -88,11 +89,17 @@ nlohmann::ordered_json json_of(const privacy::Release& release);
 /// InputError, a budget that nothing reaches a BudgetError.
 int for_user(const std::function<void()>& body);
 
-/// The work of a command that asks the accountant: prints the answer to the flags' question.
+/// The work of a command that asks the accountant: prints the answer to the flags' question. name:
+/// of the command.
 template <class Flags>
-std::function<int(const TrainConfig&)> printed(Answer (*answer)(Flags)) {
-  return [answer](const TrainConfig& c) {
-    return for_user([&] { print(answer(flags_of<Flags, AccountantFlags>(c)), c.json); });
+std::function<int(const TrainConfig&)> printed(const char* name, Answer (*answer)(Flags, Busy&)) {
+  return [name, answer](const TrainConfig& c) {
+    return for_user([&] {
+      std::optional<Busy> busy(std::in_place, std::string("cudp ") + name, c.json);
+      const Answer found = answer(flags_of<Flags, AccountantFlags>(c), *busy);
+      busy.reset();
+      print(found, c.json);
+    });
   };
 }
 

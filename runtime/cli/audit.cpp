@@ -192,7 +192,13 @@ void add_audit_command(CLI::App& app, CommandBody& body) {
       std::make_shared<CommandFlags>(*command, train_options(), Repeated::last_counts);
   const auto own = std::make_shared<CommandFlags>(*command, audit_options(), Repeated::last_counts);
   command->callback([&body, flags, own] {
-    body = [flags, own] { return run_audit(flags->given(), own->values().of<AuditFlags>()); };
+    body = {
+        .run = [flags, own] { return run_audit(flags->given(), own->values().of<AuditFlags>()); },
+        .check =
+            [flags, own] {
+              check_names(flags->values());
+              (void)own->values();
+            }};
   });
 }
 

@@ -28,6 +28,10 @@ void solve(CalibrateFlags& o) {
   std::vector<std::string> missing = missing_release_flags(o, o.solve);
   if (!o.epsilon) missing.emplace_back("--epsilon");
   if (!o.delta && o.solve != "delta") missing.emplace_back("--delta");
+  if (missing.size() == 1 && missing.front().starts_with("--steps"))
+    throw InputError(
+        "calibrate: expected --epochs with --examples and --batch, or --steps, found "
+        "neither");
   refuse_missing("calibrate", missing);
   if (o.solve != "steps" && o.steps == 0u)
     throw InputError("--steps: expected at least 1, found 0");
@@ -56,7 +60,7 @@ void solve(CalibrateFlags& o) {
   }
 }
 
-Answer calibrated(CalibrateFlags o) {
+Answer calibrated(CalibrateFlags o, Busy&) {
   solve(o);
   Answer a{.json = {{"solve", o.solve}, {"epsilon", *o.epsilon}, {"delta", *o.delta}},
            .rows = {{"solved for", o.solve}}};
@@ -116,7 +120,7 @@ void add_calibrate_command(CLI::App& app, CommandBody& body) {
                .description = "Find the noise, steps, rate or delta for a privacy budget",
                .examples = kCalibrateExamples,
                .options = calibrate_options(),
-               .run = printed(calibrated)});
+               .run = printed("calibrate", calibrated)});
 }
 
 }  // namespace cudp

@@ -4,7 +4,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include "models/model.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/data/load.hpp"
+#include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
+#include "runtime/settings/presets.hpp"
 
 namespace cudp {
 namespace {
@@ -77,9 +82,30 @@ void add_command(CLI::App& app, CommandBody& body, Command command) {
   CLI::App* const sub = app.add_subcommand(command.name, command.description);
   sub->footer(command.examples);
   const auto flags = std::make_shared<CommandFlags>(*sub, std::move(command.options));
-  sub->callback([&body, flags, run = std::move(command.run)] {
-    body = [flags, run] { return run(flags->values()); };
+  sub->callback([&body, flags, run = std::move(command.run), check = std::move(command.check)] {
+    body = {.run = [flags, run] { return run(flags->values()); },
+            .check =
+                [flags, check] {
+                  const TrainConfig config = flags->values();
+                  check_names(config);
+                  if (check) check(config);
+                }};
   });
+}
+
+void check_names(const TrainConfig& config) {
+  if (!config.preset.empty()) (void)preset_settings(config.preset, config.method);
+  (void)method_entry(config.method);
+  const auto is_path = [](const std::string& text) {
+    return text == "-" || text.find_first_of("./") != std::string::npos;
+  };
+  if (!config.dataset.empty() && !is_named_dataset(config.dataset) && !is_path(config.dataset))
+    throw InputError("--dataset: expected the name of a data set or a path, found '" +
+                     config.dataset + "'");
+  if (!config.model.empty() && !config.model.ends_with(".toml") &&
+      builtin_model(config.model).empty())
+    throw InputError("--model: expected a built-in model or a .toml file, found '" + config.model +
+                     "'");
 }
 
 Option shared_option(const char* key, const char* help) {

@@ -42,7 +42,13 @@ struct Command {
   std::string examples;
   std::vector<Option> options;
   std::function<int(const TrainConfig&)> run;
+  /// Throws InputError on names that it does not know, without opening a file; may be empty.
+  std::function<void(const TrainConfig&)> check{};
 };
+
+/// Throws InputError where the settings name a preset, a method, a built-in model or data set that
+/// there is not. No file is opened.
+void check_names(const TrainConfig& config);
 
 /// Adds the subcommand; see commands.hpp.
 void add_command(CLI::App& app, CommandBody& body, Command command);

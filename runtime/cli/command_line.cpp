@@ -4,15 +4,20 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
+#include "runtime/base/reporter.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/short_help.hpp"
 #include "runtime/settings/synonyms.hpp"
 
 namespace cudp {
@@ -96,49 +101,84 @@ std::string sentence_of(const CLI::ParseError& refusal, const std::string& comma
   return text;
 }
 
-int run(int argc, char** argv, Witness* witness) {
-  CLI::App app("cudp trains models with differential privacy, on CPU and on CUDA.", "cudp");
-  const BuildInfo build = build_info();
-  app.set_version_flag("--version",
-                       std::string("cudp ") + build.version + " (" + build.commit + ")");
-  app.footer("cudp COMMAND --help has examples.");
-  CommandBody body;
-  add_train_command(app, body, witness);
-  add_schema_command(app, body);
-  add_eval_command(app, body);
-  add_predict_command(app, body);
-  add_export_command(app, body);
-  add_audit_command(app, body);
-  add_verify_command(app, body);
-  add_account_command(app, body);
-  add_calibrate_command(app, body);
-  add_reproduce_command(app, body);
-  add_info_command(app, body);
-  app.require_subcommand(0, 1);  // or a second one would run in place of the first
-  for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
+/// The program's commands, and the one that was chosen.
+struct Program {
+  explicit Program(Witness* witness) {
+    const BuildInfo build = build_info();
+    app.set_version_flag("--version",
+                         std::string("cudp ") + build.version + " (" + build.commit + ")");
+    app.footer("cudp COMMAND --help, or cudp help COMMAND, has examples.");
+    add_train_command(app, body, witness);
+    add_schema_command(app, body);
+    add_eval_command(app, body);
+    add_predict_command(app, body);
+    add_export_command(app, body);
+    add_audit_command(app, body);
+    add_verify_command(app, body);
+    add_account_command(app, body);
+    add_calibrate_command(app, body);
+    add_reproduce_command(app, body);
+    add_info_command(app, body);
+    app.require_subcommand(0, 1);  // or a second one would run in place of the first
+    for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
+  }
 
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  /// Chooses the command. Returns the text that is asked for in place of one (--help, --version);
+  /// empty where a command is to run. Throws InputError.
+  std::string parse(std::vector<std::string> words) {
+    if (words.front() == "help") {
+      words.erase(words.begin());
+      words.emplace_back("--help");
+    }
+    check_first_word(app, words);
+    try {
+      std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 takes them
+      app.parse(std::move(reversed));
+    } catch (const CLI::ParseError& e) {
+      if (e.get_exit_code() == 0) {
+        std::ostringstream text;
+        app.exit(e, text, text);
+        return text.str();
+      }
+      const std::vector<CLI::App*> chosen = app.get_subcommands();
+      throw InputError(sentence_of(e, chosen.empty() ? "cudp" : chosen.front()->get_name()));
+    }
+    refuse_leftovers(app, *app.get_subcommands().front());
+    return {};
+  }
+
+  CLI::App app{"cudp trains models with differential privacy, on CPU and on CUDA.", "cudp"};
+  CommandBody body;
+};
+
+int run(const std::vector<std::string>& words, Witness* witness) {
+  Program program(witness);
+  const auto fitting = [](const std::string& text, int file) {
+    const int width = terminal_width(file);
+    return width > 0 ? wrapped_help(text, static_cast<std::size_t>(width)) : text;
+  };
   if (words.empty()) {
-    std::cerr << app.help();
+    std::cerr << fitting(program.app.help(), STDERR_FILENO);
     return kBadUsage;
   }
-  check_first_word(app, words);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    const std::vector<CLI::App*> chosen = app.get_subcommands();
-    throw InputError(sentence_of(e, chosen.empty() ? "cudp" : chosen.front()->get_name()));
+  if (const std::string text = program.parse(words); !text.empty()) {
+    std::cout << fitting(text, STDOUT_FILENO);
+    return static_cast<int>(Exit::ok);
   }
-  refuse_leftovers(app, *app.get_subcommands().front());
-  return body();
+  return program.body.run();
 }
 
 }  // namespace
 
+void check_command_line(const std::vector<std::string>& words) {
+  static Program program(nullptr);  // to make it costs much more than to ask it
+  if (words.empty()) throw InputError("expected a command, found none");
+  if (program.parse(words).empty()) program.body.check();
+}
+
 int run_command_line(int argc, char** argv, Witness* witness) {
   try {
-    const int code = run(argc, argv, witness);
+    const int code = run({argv + 1, argv + argc}, witness);
     errno = 0;
     if (std::cout.flush()) return code;
     throw Error(std::string("stdout: cannot write the result: ") +

@@ -1,5 +1,7 @@
 #pragma once
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -9,8 +11,11 @@ namespace cudp {
 
 class Witness;  // runtime/gate/witness.hpp
 
-/// The work of the chosen subcommand. It returns the exit code, and throws input errors.
-using CommandBody = std::function<int()>;
+/// The chosen subcommand, with its flags. Both throw input errors.
+struct CommandBody {
+  std::function<int()> run;     ///< does its work, and returns the exit code
+  std::function<void()> check;  ///< looks at values and names alone: no file is opened
+};
 
 /// Each adds one subcommand to `app`, with its options and examples; when the user names it,
 /// parsing sets `body`. witness: of the trainings, see run_command_line.
@@ -25,6 +30,11 @@ void add_account_command(CLI::App& app, CommandBody& body);
 void add_calibrate_command(CLI::App& app, CommandBody& body);
 void add_reproduce_command(CLI::App& app, CommandBody& body);
 void add_info_command(CLI::App& app, CommandBody& body);
+
+/// Throws InputError where these words behind "cudp" are none that the program takes: commands,
+/// flags, values, and the names of presets, methods, models, data sets and papers' tables. It runs
+/// nothing and opens no file, so that settings may be incomplete.
+void check_command_line(const std::vector<std::string>& words);
 
 /// The whole program: main without the process. Returns the exit code; what goes wrong is one line
 /// on stderr. witness: who is shown what leaves a training of `cudp train`, or null, as in the

@@ -177,8 +177,16 @@ int evaluate(const TrainConfig& config) {
   const Backend backend =
       choose_backend(config.device, [&](const std::string& s) { reporter.info(s); });
   ScoringRequest request = scoring_request(config);
-  if (request.data.dataset.empty())
-    request.data.dataset = request.data.test_path.empty() ? model.dataset : request.data.test_path;
+  if (request.data.dataset.empty()) request.data.dataset = request.data.test_path;
+  if (request.data.dataset.empty()) {
+    // A table or a folder is known by its name alone.
+    if (!is_named_dataset(model.dataset))
+      throw InputError("eval " + flags.run_dir +
+                       ": give --dataset, the rows to score; the model "
+                       "was trained on " +
+                       shown(model.dataset) + ", and does not know where that is");
+    request.data.dataset = model.dataset;
+  }
   request.group_by = flags.group_by;
   const bool named = is_named_dataset(request.data.dataset);
   Scorer scorer(model, flags.run_dir, request, backend, reporter);

@@ -1,6 +1,7 @@
 #include "runtime/cli/privacy_curve.hpp"
 
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -39,10 +40,10 @@ constexpr const char* kTightLine = "lines lw 2 lc rgb '#0060ad'";
 constexpr const char* kLoose = "lines lw 2 dt 2 lc rgb '#dd5511'";
 constexpr const char* kEstimate = "lines lw 2 dt 3 lc rgb '#808080'";
 
-std::string group_script(const privacy::Composition& composition, std::uint64_t largest,
-                         double delta, const privacy::AccountantOptions& options) {
+std::string group_script(const std::vector<GroupRow>& rows, double delta) {
+  const std::uint64_t largest = rows.back().group;
   std::vector<std::pair<double, double>> tight, vadhan, linear;
-  for (const GroupRow& row : group_rows(composition, largest, delta, options)) {
+  for (const GroupRow& row : rows) {
     const auto k = static_cast<double>(row.group);
     tight.emplace_back(k, row.bound.epsilon);
     linear.emplace_back(k, row.linear);
@@ -112,30 +113,42 @@ std::string delta_script(const privacy::Composition& composition, double delta,
 }  // namespace
 
 std::vector<GroupRow> group_rows(const privacy::Composition& composition, std::uint64_t largest,
-                                 double delta, const privacy::AccountantOptions& options) {
+                                 double delta, const privacy::AccountantOptions& options,
+                                 Busy& busy) {
   std::vector<GroupRow> rows;
-  for (privacy::PrivacyBound& bound :
-       privacy::group_epsilons(composition, largest, delta, options)) {
-    const std::uint64_t k = bound.group;
+  for (std::uint64_t k = 1; k <= largest; ++k) {
+    privacy::PrivacyBound bound =
+        privacy::group_epsilons(composition, std::span(&k, 1), delta, options).front();
     const double one = rows.empty() ? bound.epsilon : rows.front().bound.epsilon;
     rows.push_back({.group = k,
                     .bound = std::move(bound),
                     .vadhan = privacy::vadhan_epsilon(composition, k, delta, options),
                     .linear = static_cast<double>(k) * one});
+    busy.done(static_cast<double>(k) / static_cast<double>(largest));
   }
   return rows;
 }
 
-void draw_privacy_curve(const privacy::Composition& composition, double delta,
-                        std::uint64_t largest, const std::filesystem::path& picture,
-                        const privacy::AccountantOptions& options) {
-  const std::string title = largest > 1 ? "privacy of groups" : "privacy by accountant";
-  const std::string script =
-      gnuplot_header(title) + (largest > 1 ? group_script(composition, largest, delta, options)
-                                           : delta_script(composition, delta, options));
-  if (!run_gnuplot(script, picture))
+namespace {
+
+void draw(const std::string& title, const std::string& script,
+          const std::filesystem::path& picture) {
+  if (!run_gnuplot(gnuplot_header(title) + script, picture))
     throw Error(picture.string() +
                 ": expected gnuplot to draw this picture, found that it did not");
+}
+
+}  // namespace
+
+void draw_group_curve(const std::vector<GroupRow>& rows, double delta,
+                      const std::filesystem::path& picture) {
+  draw("privacy of groups", group_script(rows, delta), picture);
+}
+
+void draw_privacy_curve(const privacy::Composition& composition, double delta,
+                        const std::filesystem::path& picture,
+                        const privacy::AccountantOptions& options) {
+  draw("privacy by accountant", delta_script(composition, delta, options), picture);
 }
 
 }  // namespace cudp

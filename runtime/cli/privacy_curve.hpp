@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "privacy/accountant.hpp"
+#include "runtime/base/busy.hpp"
 
 namespace cudp {
 
@@ -15,13 +16,18 @@ struct GroupRow {
   std::optional<double> vadhan;  ///< Vadhan's lemma; nothing where it has no finite answer
   double linear = 0.0;           ///< group x epsilon of one: what a pure promise would give
 };
+/// busy: hears how far it is.
 std::vector<GroupRow> group_rows(const privacy::Composition& composition, std::uint64_t largest,
-                                 double delta, const privacy::AccountantOptions& options);
+                                 double delta, const privacy::AccountantOptions& options,
+                                 Busy& busy);
 
-/// Draws, as a PNG, epsilon over group size where largest > 1 (Ganesh 2024, figures 1 and 2), or
-/// else delta over epsilon by each accountant. Throws Error where gnuplot does not draw it.
+/// Draws, as a PNG, epsilon over group size (Ganesh 2024, figures 1 and 2). Throws Error where
+/// gnuplot does not draw it.
+void draw_group_curve(const std::vector<GroupRow>& rows, double delta,
+                      const std::filesystem::path& picture);
+/// The same of delta over epsilon by each accountant.
 void draw_privacy_curve(const privacy::Composition& composition, double delta,
-                        std::uint64_t largest, const std::filesystem::path& picture,
+                        const std::filesystem::path& picture,
                         const privacy::AccountantOptions& options);
 
 }  // namespace cudp

@@ -119,7 +119,8 @@ void add_reproduce_command(CLI::App& app, CommandBody& body) {
                .description = "Run a table or figure of a paper, beside its numbers",
                .examples = names + kReproduceExamples,
                .options = reproduce_options(),
-               .run = [](const TrainConfig& c) { return reproduce(reproduce_flags(c)); }});
+               .run = [](const TrainConfig& c) { return reproduce(reproduce_flags(c)); },
+               .check = [](const TrainConfig& c) { (void)named(reproduce_flags(c).name); }});
 }
 
 }  // namespace cudp

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -87,6 +88,50 @@ std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Opt
     all += fmt::format("  {:<18}  {}{}\n", flag, line.text, default_text(*option));
   }
   return all;
+}
+
+namespace {
+
+/// Where what a line says begins: behind an option's flag and its value, or where it is indented
+/// to.
+std::size_t begin_of_text(const std::string& line) {
+  const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+  if (indent == 0 || indent >= 20) return indent;
+  const std::size_t gap = line.find("  ", indent);
+  if (gap == std::string::npos) return indent;
+  return std::min(line.find_first_not_of(' ', gap), line.size());
+}
+
+std::string wrapped_line(const std::string& line, std::size_t width) {
+  const std::size_t begin = begin_of_text(line);
+  constexpr std::size_t kMinWords = 20;  // less room than this is no column
+  if (line.size() <= width || line.starts_with("  cudp ") || begin + kMinWords > width)
+    return line + "\n";
+  std::string out;
+  std::string row = line.substr(0, begin);
+  bool empty = true;
+  for (std::size_t at = begin; at < line.size();) {
+    const std::size_t end = std::min(line.find(' ', at), line.size());
+    const std::string word = line.substr(at, end - at);
+    if (!empty && row.size() + 1 + word.size() > width) {
+      out += row + "\n";
+      row.assign(begin, ' ');
+      empty = true;
+    }
+    row += (empty ? "" : " ") + word;
+    empty = false;
+    at = end + 1;
+  }
+  return out + row + "\n";
+}
+
+}  // namespace
+
+std::string wrapped_help(const std::string& text, std::size_t width) {
+  std::istringstream lines(text);
+  std::string wrapped;
+  for (std::string line; std::getline(lines, line);) wrapped += wrapped_line(line, width);
+  return wrapped;
 }
 
 void use_short_help(CLI::App& command, std::string text) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -23,6 +24,11 @@ std::span<const HelpLine> train_help_lines();
 /// One line an option: its flag, what it takes, its text and its default. The options are those of
 /// `cudp train`, and `own`.
 std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Option> own = {});
+
+/// The text of a help with its lines broken at blanks, so that none is wider than `width` columns
+/// if its words are not. What continues stands under the text that it continues. Examples are left
+/// as they are, to be copied.
+std::string wrapped_help(const std::string& text, std::size_t width);
 
 /// Lets --help of a command that has too many options for one screen show `text`, and adds
 /// --help-all, which lists them all.

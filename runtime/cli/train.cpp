@@ -208,7 +208,8 @@ void add_train_command(CLI::App& app, CommandBody& body, Witness* witness) {
   const auto flags =
       std::make_shared<CommandFlags>(*command, train_options(), Repeated::last_counts);
   command->callback([&body, flags, witness] {
-    body = [flags, witness] { return run_training(flags->given(), witness); };
+    body = {.run = [flags, witness] { return run_training(flags->given(), witness); },
+            .check = [flags] { check_names(flags->values()); }};
   });
 }
 

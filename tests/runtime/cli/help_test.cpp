@@ -21,6 +21,28 @@ bool names(const std::string& text, const std::string& key) {
   return false;
 }
 
+/// What the program writes on a terminal of so many columns.
+std::string on_terminal(const Words& words, unsigned short columns) {
+  winsize size{.ws_row = 40, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
+  if (child == 0) {
+    std::vector<char*> argv = {const_cast<char*>(cudp_binary())};
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    ::execv(cudp_binary(), argv.data());
+    ::_exit(127);
+  }
+  std::string text;
+  char bytes[4096];
+  for (ssize_t n = 0; (n = ::read(terminal, bytes, sizeof bytes)) > 0;)
+    text.append(bytes, static_cast<std::size_t>(n));
+  ::close(terminal);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return text;
+}
+
 TEST(Help, OfTrainAndAuditFitsOneScreen) {
   const TemporaryFolder folder;
   for (const char* const command : {"train", "audit"}) {
@@ -55,6 +77,41 @@ TEST(Help, TheShortOneIsMadeOfTheTableOfOptions) {
       << text;
   const HelpLine unknown[] = {{"no-such-option", "what"}};
   EXPECT_THROW(help_lines_text(unknown), std::logic_error);
+}
+
+TEST(Help, AsACommandIsTheFlag) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(run_cudp(folder, {"help"}).out, run_cudp(folder, {"--help"}).out);
+  const Finished train = run_cudp(folder, {"help", "train"});
+  EXPECT_EQ(train.exit, 0);
+  EXPECT_EQ(train.out, run_cudp(folder, {"train", "--help"}).out);
+}
+
+TEST(Help, FitsTheTerminal) {
+  const std::string text =
+      "  --flag N                    What it does in many words, more than fit into one line\n"
+      "  cudp train --dataset a-long-name-of-a-table.csv --epsilon 1\n"
+      "Long sentences without an indent are broken, too.\n"
+      "short\n";
+  EXPECT_EQ(wrapped_help(text, 60),
+            "  --flag N                    What it does in many words,\n"
+            "                              more than fit into one line\n"
+            "  cudp train --dataset a-long-name-of-a-table.csv --epsilon 1\n"
+            "Long sentences without an indent are broken, too.\n"
+            "short\n");
+  EXPECT_EQ(wrapped_help(text, 30).find("Long sentences without an\nindent are broken, too.\n"),
+            wrapped_help(text, 30).find("Long"));
+  EXPECT_EQ(wrapped_help(text, 1000), text);
+  // A terminal of 60 columns.
+  const TemporaryFolder folder;
+  const std::string shown = on_terminal({"train", "--help-all"}, 60);
+  std::size_t long_lines = 0;
+  for (std::string line : lines_of(shown)) {
+    std::erase(line, '\r');
+    long_lines += line.size() > 60 && !line.starts_with("  cudp ") ? 1 : 0;
+  }
+  EXPECT_EQ(long_lines, 0u) << shown;
+  EXPECT_NE(shown.find("--weight-decay"), std::string::npos);
 }
 
 TEST(Help, OfTheProgramListsTheCommands) {

@@ -46,7 +46,7 @@ ProgramEnd cudp(const std::string& arguments) {
   std::streambuf* const stdout_buffer = std::cout.rdbuf(captured.rdbuf());
   try {
     app.parse(arguments);
-    outcome.code = body();
+    outcome.code = body.run();
   } catch (const CLI::ParseError& usage) {
     outcome.code = usage.get_exit_code() == 0 ? 0 : static_cast<int>(Exit::bad_input);
     outcome.error = usage.what();

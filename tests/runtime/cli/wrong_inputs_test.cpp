@@ -37,6 +37,11 @@ class WrongInputs : public testing::Test {
     write("kind.toml", "name = \"p\"\ncolumns = [{name = \"age\", kind = \"number\"}]\n");
     write("run.toml", "dataset = \"glyphs\"\nlearning_rate = 0.1\n");
     write("empty.csv", "");
+    write("twice.csv", "age,sex,age,died\n50,f,50,no\n60,m,60,yes\n");
+    write("gap.csv", "age,,died\n50,f,no\n60,m,yes\n");
+    write("near.csv", "Age,sex,died\n50,f,no\n60,m,yes\n");
+    write("unit.toml", std::string("unit = \"patient\"\nmax_rows = 2\n") + kSchema);
+    write("latin.csv", "age,sex,died\n50,f\xe9,no\n60,m\xe9,yes\n");
     write("array.csv", npy_floats(1, {1.0f, 2.0f}));
     write("array.npy", npy_floats(1, {1.0f, 2.0f}));
     write("wide.csv", std::string("\xff\xfe\x61\0", 4));
@@ -93,9 +98,11 @@ const WrongInput kCases[] = {
     {{"--bogus", "train", "--preset", "glyphs-cnn"},
      "expected a command as the first word, found '--bogus'; flags stand behind the command, "
      "and cudp --help lists commands"},
-    {{"help"},
-     "expected a command as the first word, found 'help'; there are train, schema, eval, predict, "
-     "audit, verify, account, calibrate, reproduce and info"},
+    {{"help", "trian"},
+     "expected a command as the first word, found 'trian'; the nearest is 'train'"},
+    {{"halp"},
+     "expected a command as the first word, found 'halp'; there are train, schema, eval, predict, "
+     "export, audit, verify, account, calibrate, reproduce and info"},
     {{"--version", "train"},
      "--version: expected nothing after it, found 'train'; cudp COMMAND --help explains a command"},
     {{"train", "info"}, "train: expected one command, found a second, 'info'"},
@@ -191,6 +198,25 @@ const WrongInput kCases[] = {
      "value.csv, line 3, column 'sex': expected one of the schema's 2 values, found 'x'"},
     {table({}, "label.csv"),
      "label.csv, line 3, column 'died': expected one of the schema's 2 classes, found 'maybe'"},
+    {table({}, "twice.csv"), "twice.csv, line 1: expected each column once, found 'age' twice"},
+    {table({}, "near.csv"),
+     "near.csv, line 1: expected a column 'age', found none of that name in the header row; the "
+     "nearest is 'Age'"},
+    {table({}, "latin.csv"),
+     "latin.csv: 2 errors\n"
+     "  line 2, column 'sex': expected one of the schema's 2 values, found 'f?', which is not "
+     "UTF-8 "
+     "but perhaps Latin-1; iconv -f LATIN1 -t UTF-8 FILE > NEW makes it UTF-8\n"
+     "  line 3, column 'sex': expected one of the schema's 2 values, found 'm?', which is not "
+     "UTF-8 "
+     "but perhaps Latin-1"},
+    {{"schema", "twice.csv"},
+     "twice.csv, line 1: expected a different name for every column, found 'age' twice"},
+    {{"schema", "gap.csv"},
+     "gap.csv, line 1: expected a different name for every column, found none for column 2"},
+    {{"schema", "p.csv", "--label", "diedd"},
+     "p.csv: expected a column 'diedd', found none of that name in the header row; the nearest is "
+     "'died'"},
     {table({}, "array.csv"),
      "array.csv: expected a table of text, found a NumPy array; let its name end in .npy"},
     {table({}, "wide.csv"),
@@ -259,6 +285,10 @@ const WrongInput kCases[] = {
     {{"calibrate"},
      "calibrate: expected --q (or --examples and --batch), --steps (or --epochs), --epsilon and "
      "--delta, found none of them"},
+    {{"calibrate", "--epsilon", "1", "--delta", "1e-5", "--examples", "1000", "--batch", "10"},
+     "calibrate: expected --epochs with --examples and --batch, or --steps, found neither"},
+    {{"account", "--sigma", "1", "--delta", "1e-5", "--examples", "1000", "--batch", "10"},
+     "account: expected --epochs with --examples and --batch, or --steps, found neither"},
     {{"calibrate", "--epsilon", "1", "--delta", "1e-5", "--q", "2", "--steps", "3"},
      "--q: expected a number in [0, 1], found 2.0"},
     {{"audit", "--canarys", "3"},
