@@ -226,7 +226,8 @@ class Documents {
 
   void read_flags(const Words& words, bool only_of_train) {
     for (std::size_t i = 0; i < words.size(); ++i) {
-      if (!is_flag(words[i])) continue;
+      // `--at-` stands for all flags that begin so.
+      if (!is_flag(words[i]) || words[i].ends_with("-")) continue;
       const std::string key = words[i].substr(2, words[i].find('=') - 2);
       if (only_of_train && find_option(key) == nullptr) continue;
       Words flag = {words[i]};
