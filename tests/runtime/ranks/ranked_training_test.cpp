@@ -81,7 +81,7 @@ TEST(RankedTraining, OtherRowsAreRefusedInTheSameWordsWhateverTheyAre) {
       if (ranks.leads()) return check_alike(e, key_from_seed(3));
       tell_facts(e, key_from_seed(3));
       std::int64_t one = 1;
-      ranks.sum("what does not come", {&one, 1});
+      if (first != second) ranks.sum("what does not come", {&one, 1});
     })[0];
   };
   EXPECT_EQ(refusal(2000, 1999), "rank 1: expected the rows of rank 0, found others");
