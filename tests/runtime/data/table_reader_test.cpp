@@ -118,7 +118,7 @@ TEST(TableReader, OfScoredRowsOnlyFeaturesMustBeThere) {
   EXPECT_EQ(refusal("job,age,extra\nnurse,10\n", scoring),
             "t.csv, line 2: expected 3 cells, found 2");
   EXPECT_EQ(refusal("job,age,age\nnurse,10,11\n", scoring),
-            "t.csv, line 1: expected each column once, found 3 names");
+            "t.csv, line 1: expected each column once, found 'age' twice");
   EXPECT_EQ(refusal("job,key,town\nnurse,a,x\n", scoring),
             "t.csv, line 1: expected a column 'age', found none of that name in the header row");
   EXPECT_EQ(refusal("job,age\nnurse,10\n", {.labels = false, .scoring = true, .group_by = "town"}),
