@@ -104,7 +104,7 @@ TEST(Table, EveryFaultHasItsLine) {
   EXPECT_EQ(refusal("age,pay,job,pet,id,ill,more\n"),
             "t.csv, line 1: expected only columns the schema names, found 'more'");
   EXPECT_EQ(refusal("age,pay,job,pet,id,ill,age\n"),
-            "t.csv, line 1: expected each column once, found 7 names");
+            "t.csv, line 1: expected each column once, found 'age' twice");
   EXPECT_EQ(row_refusal("1,2,nurse,cat,x"), "t.csv, line 2: expected 6 cells, found 5");
   EXPECT_EQ(row_refusal("1,2,nurse,cat,x,no,"), "t.csv, line 2: expected 6 cells, found 7");
   EXPECT_EQ(row_refusal("\n\nold,2,nurse,cat,x,no"),
